@@ -136,16 +136,18 @@ def right_place(name, rank, text):
 
 def true_ms(name, folder, rank, ranks, stretches=()):
     """How much longer the rank took than its peers up to the collective, by its own clock: in steps in which it was
-    slow, or those that the report names, the median."""
-    own = []
+    slow, or those that the report names, the median. Of what it does in every n-th step: how long that took."""
+    own, slow = [], []
     for one in range(RANKS):
         with open(os.path.join(folder, f"store-own-{one}"), encoding="utf-8") as file:
-            own.append(json.load(file))
+            clock = json.load(file)
+        own.append(clock["own"])
+        slow.append(clock["slow"])
     peers = [one for one in range(RANKS) if one not in ranks]
     steps = {"early": range(1, 21), "middle": range(20, 40), "checkpoint": range(20, 100, 20)}.get(name, range(1, len(own[rank])))
     if name in PERIODS and name != "checkpoint":
-        steps = range(PERIODS[name] - 1, len(own[rank]), PERIODS[name])
-    elif stretches and name not in ("early", "middle"):
+        return 1e3 * statistics.mean(slow[rank][PERIODS[name] - 1::PERIODS[name]])
+    if stretches and name not in ("early", "middle"):
         steps = [s for begin, end in stretches for s in range(int(begin), int(end) + 1)]
     middle = statistics.mean if name in UNEVEN else statistics.median
     return 1e3 * middle(own[rank][s] - statistics.mean(own[p][s] for p in peers) for s in steps)
@@ -160,11 +162,11 @@ def judge(name, document, folder):
     shape = SHAPES[name][0]
     stragglers = {f["ranks"][0]: f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and len(f["ranks"]) == 1}
     said = "; ".join(f["title"] for f in document["findings"]
-                     if f["id"] in ("DIST.STRAGGLER", "TIMING.JITTER")) or "nothing"
+                     if f["id"] in ("DIST.STRAGGLER", "TIMING.JITTER", "DIST.LONE_LINE")) or "nothing"
     if not shape:
         return "innocent" if "slow_shapes_job" in said else None, said
     if name in PERIODS:
-        found = [f for f in document["findings"] if f["id"] in ("TIMING.JITTER", "DIST.STRAGGLER") and 1 in f["ranks"]]
+        found = [f for f in document["findings"] if f["id"] in ("TIMING.JITTER", "DIST.STRAGGLER", "DIST.LONE_LINE") and 1 in f["ranks"]]
         text = found[0]["title"] + found[0]["evidence"] if found else ""
         wrong = None if found and right_place(name, 1, text) else "line"
         # What the line takes: where steps wait for cores, one with it is longer by less.

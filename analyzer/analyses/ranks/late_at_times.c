@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "analyses/ranks/straggler_test.h"
+#include "analyses/steps/other_work.h"
 #include "analyses/thresholds.h"
 #include "base/persistence.h"
 #include "base/sorting.h"
@@ -134,28 +135,6 @@ static double least_chance(const struct late_events *events, const struct late_u
   return best;
 }
 
-/* At what distance these steps come: of each that is near their mean distance, whether most of them
- * are so far apart, and most of the steps so far apart are among them. 0: at none. */
-static u32 find_period(struct straggler_test *c, const u32 *steps, u32 n) {
-  double chance = STRAGGLER_SIGNIFICANCE, mean = (double)c->a->n_steps / n;
-  u32 best = 0, longest = (u32)(mean / STRETCH_INSIDE) + 1;
-  u32 *times = arena_array(&c->scratch, size_sum(longest, 1), sizeof(u32));
-  for (u32 period = 2; period <= longest; period++) {
-    u32 most = 0;
-    for (u32 k = 0; k < period; k++)
-      times[k] = 0;
-    for (u32 i = 0; i < n; i++)
-      most = ++times[steps[i] % period] > most ? times[steps[i] % period] : most;
-    double all = (double)c->a->n_steps / period;
-    if (most < STRETCH_INSIDE * n || most < STRETCH_INSIDE * floor(all))
-      continue;
-    double p = binomial_tail(most, n, 1.0 / period) * period * longest;
-    best = p < chance ? period : best;
-    chance = fmin(chance, p);
-  }
-  return best;
-}
-
 /* The unit's events of at least so much: when they are, and how late it is there. */
 static struct verdict verdict_on(const struct late_events *events, const struct late_unit *unit,
                                  u32 comm, double least_ns) {
@@ -183,7 +162,7 @@ static struct verdict verdict_on(const struct late_events *events, const struct 
       v.late[v.n_late++] = (struct stretch){steps[i], steps[i] + 1, 0};
   for (u32 i = 0; i < n; i++)
     steps[i] = (u32)tested_collective(c, steps[i])->step;
-  v.period = n ? find_period(c, steps, n) : 0;
+  v.period = n ? period_of_steps(steps, n, c->a->n_steps, &c->scratch) : 0;
   return v;
 }
 

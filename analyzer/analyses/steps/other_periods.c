@@ -7,6 +7,8 @@
 #include <math.h>
 
 #include "analyses/steps/other_work.h"
+#include "analyses/thresholds.h"
+#include "base/statistics.h"
 
 /* Fewer than three steps make no period. */
 #define LEAST_HITS 3u
@@ -89,4 +91,24 @@ bool other_find_recurrence(const struct long_steps *steps, const struct recurren
         *found = r;
     }
   return found->hits > 0;
+}
+
+u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch) {
+  double chance = STRAGGLER_SIGNIFICANCE, mean = (double)of / n;
+  u32 best = 0, longest = (u32)(mean / STRETCH_INSIDE) + 1;
+  u32 *times = arena_array(scratch, size_sum(longest, 1), sizeof(u32));
+  for (u32 period = 2; period <= longest; period++) {
+    u32 most = 0;
+    for (u32 k = 0; k < period; k++)
+      times[k] = 0;
+    for (u32 i = 0; i < n; i++)
+      most = ++times[steps[i] % period] > most ? times[steps[i] % period] : most;
+    double all = (double)of / period;
+    if (most < STRETCH_INSIDE * n || most < STRETCH_INSIDE * floor(all))
+      continue;
+    double p = binomial_tail(most, n, 1.0 / period) * period * longest;
+    best = p < chance ? period : best;
+    chance = fmin(chance, p);
+  }
+  return best;
 }

@@ -67,6 +67,11 @@ struct recurrence_wanted {
 bool other_find_recurrence(const struct long_steps *steps, const struct recurrence_wanted *wanted,
                            struct recurrence *found);
 
+/* At what distance `n` of `of` steps (indices, in order) come: of each that is near their mean
+ * distance, whether most of them are so far apart, and most of the steps so far apart are among
+ * them. 0: at none. */
+u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch);
+
 /* Finds the parts of training that only every n-th step holds, takes their time away from these
  * steps, and tells of the rest whether it is still long. */
 void turns_find(struct analysis *a, struct step_extras *extras, struct arena *scratch,

@@ -13,46 +13,15 @@
 
 #include "analyse_cluster.h"
 #include "model/span_call_sites.h"
+#include "sampled_cluster.h"
 
-/* Each rank is at train.py:10 for 300 ms of a step, then waits at line 30; rank 2 is at line 20
- * for 120 ms before, in the steps in which it is slow, of which it is `other` at line 40. A
- * look every `apart`, from 5 ms on or, with a seed, from a random moment on. */
+/* Rank 2 is slow for 120 ms in these steps, of which it is `other` at line 40. */
 static void sample_apart(struct cluster *c, u32 from, u32 until, i64 other, i64 apart, u32 seed) {
-  static struct call_frame frames[] = {
-      {.file = "/home/me/train.py", .function = "train", .line = 10},
-      {.file = "/home/me/train.py", .function = "log", .line = 20},
-      {.file = "/home/me/train.py", .function = "train", .line = 30},
-      {.file = "/home/me/train.py", .function = "check", .line = 40}};
-  static const u32 numbers[] = {0, 1, 2, 3};
-  static struct call_stack stacks[] = {
-      {numbers, 1, 0}, {numbers + 1, 1, 0}, {numbers + 2, 1, 0}, {numbers + 3, 1, 0}};
-  const struct steps *steps = &c->model.steps;
-  for (u32 r = 0; r < c->model.n_ranks; r++) {
-    struct timeline *t = &c->timelines[r];
-    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
-    *sites = (struct call_sites){.frames = frames, .n_frames = 4, .stacks = stacks, .n_stacks = 4};
-    sites->n_sites = 1; /* none of which is of a span */
-    sites->sample_ns = apart;
-    sites->of_span = arena_array(&c->arena, t->n_spans + 1u, sizeof(u32));
-    memset(sites->of_span, 0xff, t->n_spans * sizeof(u32));
-    sites->samples = arena_array(&c->arena, steps->n * 100u, sizeof(*sites->samples));
-    for (u32 s = 0; s < steps->n; s++) {
-      i64 begin = steps->begin[s * c->model.n_ranks + r];
-      i64 end = steps->end[s * c->model.n_ranks + r];
-      i64 slow = r == 2 && s >= from && s < until ? 120 * MS : 0;
-      i64 first = seed ? (i64)(uniform_share(&seed) * (double)apart) : 5 * MS;
-      for (i64 at = begin + first; at < end; at += apart)
-        sites->samples[sites->n_samples++] =
-            (struct line_sample){.time = at,
-                                 .represented_ns = apart,
-                                 .activity = TSCOPE_ACTIVITY_SLEEP,
-                                 .stack = at < begin + slow - other      ? 1
-                                          : at < begin + slow            ? 3
-                                          : at < begin + slow + 300 * MS ? 0
-                                                                         : 2};
-    }
-    t->call_sites = sites;
-  }
+  u32 n = c->model.n_ranks;
+  i64 *slow = arena_array(&c->arena, c->model.steps.n * n, sizeof(*slow));
+  for (u32 s = from; s < until; s++)
+    slow[s * n + 2] = 120 * MS;
+  cluster_sample(c, slow, other, apart, seed);
 }
 
 static void sample_lines(struct cluster *c, u32 from, u32 until, i64 other) {

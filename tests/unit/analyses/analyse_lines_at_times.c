@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is at a line in some steps only: named, with when and for how long, and who is not.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyse_cluster.h"
+#include "sampled_cluster.h"
+
+enum { RANKS = 8, STEPS = 98 };
+
+/* Rank 2 is at train.py:20 for `ms` in every n-th step, and the next rank too if `both`. How long
+ * the others' work takes varies by more. */
+struct turn {
+  u32 every;
+  i64 ms;
+  bool both, named;
+};
+
+static struct results *run_in_turn(const struct turn *turn, u32 seed, struct cluster **c) {
+  static i64 late[STEPS * RANKS];
+  struct cluster_options o = healthy_cpu();
+  memset(late, 0, sizeof(late));
+  for (u32 s = turn->every - 1; s < STEPS; s += turn->every)
+    late[s * RANKS + 2] = late[s * RANKS + 3] = turn->ms * MS;
+  for (u32 s = 0; s < STEPS && !turn->both; s++)
+    late[s * RANKS + 3] = 0;
+  o.ranks = RANKS;
+  o.steps = STEPS;
+  o.noise = 0.5;
+  o.seed = seed;
+  o.late_input = late;
+  *c = cluster_new(&o);
+  cluster_sample(*c, late, 0, 10 * MS, seed);
+  return cluster_analyse(*c, NULL);
+}
+
+/* Its arrivals do not show what a rank does in every n-th step, as those of all vary by more: the
+ * line at which it alone is then is named. Not what takes a twentieth of the step, or less than a
+ * hundredth of all steps; nor what another rank does too. */
+static void line_in_every_nth_step(void **state) {
+  static const struct turn turns[] = {{7, 40, false, true},   {5, 40, false, true},
+                                      {10, 60, false, true},  {7, 10, false, false},
+                                      {16, 40, false, false}, {7, 40, true, false}};
+  (void)state;
+  for (u32 seed = 1; seed <= 10; seed++)
+    for (u32 i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+      struct cluster *c;
+      struct results *r = run_in_turn(&turns[i], seed, &c);
+      const struct finding *found = finding_of(r, "DIST.LONE_LINE");
+      char every[32], ms[32];
+      double takes;
+      if (!turns[i].named && found)
+        fail_msg("case %u: %s", i, found->title);
+      if (turns[i].named && !stragglers_in(r)) {
+        assert_non_null(found);
+        snprintf(every, sizeof(every), "in every %u", turns[i].every);
+        assert_true(found->n_ranks == 1 && found->ranks[0] == 2);
+        assert_non_null(strstr(found->title, "train.py:20"));
+        assert_non_null(strstr(found->title, every));
+        assert_int_equal(sscanf(strstr(found->evidence, "p = "), "p = %31[^:]: %lf", ms, &takes),
+                         2);
+        if (fabs(takes - (double)turns[i].ms) > 4)
+          fail_msg("case %u: %g ms", i, takes);
+      }
+      cluster_end(r, c);
+    }
+}
+
+/* Each rank is at line 20 in some steps of its own, at no distance: no rank alone is. */
+static void lines_at_random_are_of_no_rank(void **state) {
+  static i64 late[STEPS * RANKS];
+  (void)state;
+  for (u32 run = 0; run < 40; run++) {
+    struct cluster_options o = healthy_cpu();
+    u32 seed = run * 7919 + 1;
+    for (u32 i = 0; i < STEPS * RANKS; i++) {
+      bool alone = run % 2 && i % RANKS != 2; /* in every second run only rank 2 is ever there */
+      late[i] = !alone && uniform_share(&seed) < 0.15 ? 40 * MS : 0;
+    }
+    o.ranks = RANKS;
+    o.steps = STEPS;
+    o.noise = 0.5;
+    o.seed = run + 1;
+    o.late_input = late;
+    struct cluster *c = cluster_new(&o);
+    cluster_sample(c, late, 0, 10 * MS, run + 1);
+    struct results *r = cluster_analyse(c, NULL);
+    assert_null(finding_of(r, "DIST.LONE_LINE"));
+    cluster_end(r, c);
+  }
+}
+
+/* A rank is late by 30 ms in most steps and by 400 ms in a third of them, at one line: its mean is
+ * told, and what half of the steps stay below. */
+static void mean_and_median_are_told(void **state) {
+  static i64 late[STEPS * RANKS];
+  (void)state;
+  u32 seed = 5, long_steps = 0;
+  for (u32 s = 0; s < STEPS; s++) {
+    bool is_long = uniform_share(&seed) < 0.33;
+    late[s * RANKS + 2] = is_long ? 400 * MS : 30 * MS;
+    long_steps += is_long && s >= 2;
+  }
+  struct cluster_options o = healthy_cpu();
+  o.ranks = RANKS;
+  o.steps = STEPS;
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
+  cluster_sample(c, late, 0, 10 * MS, 1);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct rank_result *rank = &r->ranks[2];
+  double share = (double)long_steps / (STEPS - 2), mean = 30 + 370 * share;
+  assert_true(rank->straggler);
+  if (fabs(rank->late_more_ms - mean) > 0.1 * mean)
+    fail_msg("%g ms, not %g", rank->late_more_ms, mean);
+  assert_non_null(strstr(finding_of(r, "DIST.STRAGGLER")->evidence,
+                         " That is the mean over steps: in half of them the rank comes less than "
+                         "30.0 ms late."));
+  cluster_end(r, c);
+}
+
+/* Of a rank that is late in every fourth step the line is told at which its peers wait then. */
+static void where_peers_wait_is_told(void **state) {
+  (void)state;
+  for (u32 every = 1; every <= 4; every += 3) {
+    static i64 late[STEPS * RANKS];
+    struct cluster_options o = healthy_cpu();
+    memset(late, 0, sizeof(late));
+    for (u32 s = every - 1; s < STEPS; s += every)
+      late[s * RANKS + 2] = 100 * MS;
+    o.ranks = RANKS;
+    o.steps = STEPS;
+    o.late_input = late;
+    struct cluster *c = cluster_new(&o);
+    cluster_sample(c, late, 0, 10 * MS, 1);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *found = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(found);
+    const char *waits = strstr(found->evidence, " Its peers then wait at ");
+    assert_int_equal(waits != NULL, every > 1); /* else they wait so in all steps */
+    assert_true(!waits || strstr(waits, "train.py:30 (train)."));
+    cluster_end(r, c);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(line_in_every_nth_step), cmocka_unit_test(lines_at_random_are_of_no_rank),
+      cmocka_unit_test(mean_and_median_are_told), cmocka_unit_test(where_peers_wait_is_told)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

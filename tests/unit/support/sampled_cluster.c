@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampled_cluster.h"
+
+#include <string.h>
+
+#include "model/span_call_sites.h"
+
+static struct call_sites *new_sites(struct cluster *c, u32 rank) {
+  static struct call_frame frames[] = {
+      {.file = "/home/me/train.py", .function = "train", .line = 10},
+      {.file = "/home/me/train.py", .function = "log", .line = 20},
+      {.file = "/home/me/train.py", .function = "train", .line = 30},
+      {.file = "/home/me/train.py", .function = "check", .line = 40}};
+  static const u32 numbers[] = {0, 1, 2, 3};
+  static struct call_stack stacks[] = {
+      {numbers, 1, 0}, {numbers + 1, 1, 0}, {numbers + 2, 1, 0}, {numbers + 3, 1, 0}};
+  struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+  u32 n_spans = c->timelines[rank].n_spans;
+  *sites = (struct call_sites){.frames = frames, .n_frames = 4, .stacks = stacks, .n_stacks = 4};
+  sites->n_sites = 1; /* none of which is of a span */
+  sites->of_span = arena_array(&c->arena, n_spans + 1u, sizeof(u32));
+  memset(sites->of_span, 0xff, n_spans * sizeof(u32));
+  sites->samples = arena_array(&c->arena, c->model.steps.n * 100u, sizeof(*sites->samples));
+  return sites;
+}
+
+static void sample_step(struct call_sites *sites, i64 first, i64 begin, i64 end, i64 slow,
+                        i64 other) {
+  for (i64 at = first; at < end; at += (i64)sites->sample_ns)
+    sites->samples[sites->n_samples++] =
+        (struct line_sample){.time = at,
+                             .represented_ns = (i64)sites->sample_ns,
+                             .activity = TSCOPE_ACTIVITY_SLEEP,
+                             .stack = at < begin + slow - other      ? 1
+                                      : at < begin + slow            ? 3
+                                      : at < begin + slow + 300 * MS ? 0
+                                                                     : 2};
+}
+
+void cluster_sample(struct cluster *c, const i64 *slow, i64 other, i64 apart, u32 seed) {
+  const struct steps *steps = &c->model.steps;
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct call_sites *sites = new_sites(c, r);
+    sites->sample_ns = apart;
+    for (u32 s = 0; s < steps->n; s++) {
+      u32 at = s * c->model.n_ranks + r;
+      i64 first = seed ? (i64)(uniform_share(&seed) * (double)apart) : 5 * MS;
+      sample_step(sites, steps->begin[at] + first, steps->begin[at], steps->end[at], slow[at],
+                  slow[at] ? other : 0);
+    }
+    c->timelines[r].call_sites = sites;
+  }
+}

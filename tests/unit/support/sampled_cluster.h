@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Samples of lines for a cluster (analyse_cluster.h).
+ */
+#ifndef TSCOPE_SAMPLED_CLUSTER_H
+#define TSCOPE_SAMPLED_CLUSTER_H
+
+#include "analyse_cluster.h"
+
+/* In each step, each rank is at train.py:20 (log) for `slow`[step * ranks + rank], of which it is
+ * `other` at line 40 (check); then at line 10 for 300 ms; then it waits at line 30. A look every
+ * `apart`, from 5 ms on or, with a seed, from a random moment on. */
+void cluster_sample(struct cluster *c, const i64 *slow, i64 other, i64 apart, u32 seed);
+
+#endif
