@@ -83,8 +83,9 @@ bool line_in_turn_find(struct analysis *a, u32 rank, struct line_in_turn *found)
     now.period = period_of_steps(own.steps, own.n, a->n_steps, &scratch);
     if (!now.period)
       continue;
+    u32 in_turn = a->n_training / now.period; /* what is short is not seen each time */
     now.seen = own.n;
-    now.ms = ms;
+    now.ms = own.n < in_turn ? ms * own.n / in_turn : ms;
     most = ms * own.n;
     best = &parts->at[i];
     *found = now;

@@ -35,7 +35,8 @@ struct sampled_line {
 /* What some steps run that the others do not. */
 struct step_line {
   const struct sampled_line
-      *line; /* `ms` and `peers_ms`: in these steps, and in the others; NULL */
+      *line;          /* `ms` and `peers_ms`: in these steps, and in the others; NULL */
+  u32 steps, at_line; /* of `line`: how many steps these are, and in how many of them it is */
   const struct sampled_line *waits; /* where the other ranks wait meanwhile; NULL */
   u32 rank;                         /* index of the rank that runs it; INDEX_NONE: several do */
 };

@@ -18,13 +18,14 @@
 
 struct times {
   double ms, base_ms, more_ms;
+  u32 seen, steps; /* of these steps, in how many a sample is there */
   bool stands_out;
 };
 
 /* Of a part: in a step of these slices, and in one of the other slices of training. */
 static struct times times_of(const struct rank_parts *parts, const struct sampled_part *part,
                              const bool *slices) {
-  double own = 0, base = 0, steps = 0, base_steps = 0;
+  double own = 0, base = 0, steps = 0, base_steps = 0, seen = 0;
   for (u32 s = 0; s < SLICES; s++) {
     steps += slices[s] ? parts->steps[s] : 0;
     base_steps += !slices[s] && s < TRAINING_SLICES ? parts->steps[s] : 0;
@@ -32,6 +33,7 @@ static struct times times_of(const struct rank_parts *parts, const struct sample
   for (u32 i = 0; i < part->n_times; i++) {
     const struct part_time *time = &part->times[i];
     own += slices[time->slice] ? (double)time->ns : 0;
+    seen += slices[time->slice] ? time->steps : 0;
     base += !slices[time->slice] && time->slice < TRAINING_SLICES ? (double)time->ns : 0;
   }
   if (!(steps > 0) || !(base_steps > 0))
@@ -41,7 +43,10 @@ static struct times times_of(const struct rank_parts *parts, const struct sample
   part_persistence(parts, part, slices, 1, &p);
   double chance = chance_of_count((u32)lround(samples), (u32)lround(of_all),
                                   steps / (steps + base_steps), persistence_of(&p));
-  struct times t = {.ms = own / steps / 1e6, .base_ms = base / base_steps / 1e6};
+  struct times t = {.ms = own / steps / 1e6,
+                    .base_ms = base / base_steps / 1e6,
+                    .seen = (u32)seen,
+                    .steps = (u32)steps};
   t.more_ms = t.ms - t.base_ms;
   t.stands_out = chance * fmax(parts->n, 1) < STRAGGLER_SIGNIFICANCE;
   return t;
@@ -84,6 +89,15 @@ static bool is_of_several(const struct search *s) {
   return false;
 }
 
+/* In how many of these steps the line is: in all, unless it takes so long that it would be seen in
+ * each. What is shorter than the time between two looks is missed in some. */
+static u32 steps_at_line(const struct search *s) {
+  const double looks = 1.5;
+  double sample_ms = s->a->line_sums[s->rank].parts.sample_ns / 1e6;
+  double ms = s->times.ms * s->times.steps / s->times.seen;
+  return ms >= looks * sample_ms ? s->times.seen : s->times.steps;
+}
+
 static struct sampled_line *line_of(struct search *s) {
   struct sampled_line *line = line_of_part(s->a, s->part);
   line->ms = s->times.ms;
@@ -103,6 +117,8 @@ void step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
   if (!own.part || own.times.more_ms < REASON_SHARE * ms)
     return;
   found->line = line_of(&own);
+  found->steps = own.times.steps;
+  found->at_line = steps_at_line(&own);
   if (is_of_several(&own))
     return;
   found->rank = own.rank;

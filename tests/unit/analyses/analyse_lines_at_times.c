@@ -99,6 +99,37 @@ static void lines_at_random_are_of_no_rank(void **state) {
   }
 }
 
+/* Of the long steps most are at line 20, the others have more to compute: in how many it is, and
+ * for how long there, is told, but not that these steps are long for it. */
+static void line_of_some_long_steps_is_counted(void **state) {
+  static i64 late[STEPS * RANKS];
+  (void)state;
+  u32 seed = 3, at_line = 0, longer = 0;
+  struct cluster_options o = healthy_cpu();
+  for (u32 s = 0; s < STEPS; s++) {
+    bool is_at_line = uniform_share(&seed) < 0.15, computes = s % 10 == 9;
+    for (u32 r = 0; r < RANKS; r++)
+      late[s * RANKS + r] = is_at_line ? 120 * MS : 0;
+    at_line += is_at_line && s >= 2;
+    longer += (is_at_line || computes) && s >= 2;
+  }
+  o.ranks = RANKS;
+  o.steps = STEPS;
+  o.late_input = late;
+  o.slow_step = 100 * MS;
+  struct cluster *c = cluster_new(&o);
+  cluster_sample(c, late, 0, 10 * MS, 1);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *found = finding_of(r, "TIMING.JITTER");
+  char text[256];
+  assert_non_null(found);
+  assert_null(strstr(found->title, "train.py"));
+  snprintf(text, sizeof(text), "train.py:20 (log): in %u of these %u steps, 12", at_line, longer);
+  if (!strstr(found->evidence, text))
+    fail_msg("%s: not %s", found->evidence, text);
+  cluster_end(r, c);
+}
+
 /* A rank is late by 30 ms in most steps and by 400 ms in a third of them, at one line: its mean is
  * told, and what half of the steps stay below. */
 static void mean_and_median_are_told(void **state) {
@@ -155,6 +186,7 @@ static void where_peers_wait_is_told(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(line_in_every_nth_step), cmocka_unit_test(lines_at_random_are_of_no_rank),
+      cmocka_unit_test(line_of_some_long_steps_is_counted),
       cmocka_unit_test(mean_and_median_are_told), cmocka_unit_test(where_peers_wait_is_told)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

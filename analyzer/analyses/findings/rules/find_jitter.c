@@ -41,14 +41,19 @@ static const char *describe_step_line(struct findings *f, const struct step_line
   const char *waits = at->waits ? arena_printf(arena, "; the others wait at %s (%s)",
                                                at->waits->place, at->waits->function)
                                 : "";
-  return arena_printf(arena, " %s at %s (%s)%s: %s in samples, in other steps %s%s%s.", who,
-                      line->place, line->function, path, duration_ms(line->ms).text,
+  bool in_some = at->at_line < at->steps;
+  const char *some =
+      in_some ? arena_printf(arena, "in %u of these %u steps, ", at->at_line, at->steps) : "";
+  double ms = in_some ? line->ms * at->steps / at->at_line : line->ms;
+  return arena_printf(arena, " %s at %s (%s)%s: %s%s in samples, in other steps %s%s%s.", who,
+                      line->place, line->function, path, some, duration_ms(ms).text,
                       duration_ms(line->peers_ms).text, activity, waits);
 }
 
-/* For a title: where, and on which rank if there are others. */
+/* For a title: where, and on which rank if there are others; nothing where only some of the steps
+ * are at that line. */
 static const char *name_step_line(struct findings *f, const struct step_line *at) {
-  if (!at->line)
+  if (!at->line || at->at_line < STRETCH_INSIDE * at->steps)
     return "";
   bool of_one = at->rank != INDEX_NONE && f->a->model->n_ranks > 1;
   return of_one ? arena_printf(f->a->arena, ", at %s of rank %u", at->line->place,
