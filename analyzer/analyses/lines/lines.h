@@ -39,6 +39,8 @@ struct step_line {
   u32 steps, at_line; /* of `line`: how many steps these are, and in how many of them it is */
   const struct sampled_line *waits; /* where the other ranks wait meanwhile; NULL */
   u32 rank;                         /* index of the rank that runs it; INDEX_NONE: several do */
+  double more_steps; /* without a line: until samples would show one that takes half of the time by
+                        which these steps are longer; 0: they would already; NAN: not known */
 };
 
 /* Of the steps of these slices (sampled_parts.h), which take `ms` longer than the other steps of

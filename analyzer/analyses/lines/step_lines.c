@@ -107,15 +107,38 @@ static struct sampled_line *line_of(struct search *s) {
   return line;
 }
 
+/* How many more steps it takes until a line would stand out at which a rank is for `ms` in each of
+ * these steps and never else; 0: it would in those recorded; NAN without samples. */
+static double steps_needed(const struct analysis *a, const bool *slices, double ms) {
+  double fewest = NAN;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    const struct rank_parts *parts = &a->line_sums[r].parts;
+    double of_these = 0, steps = 0;
+    for (u32 s = 0; s < SLICES; s++) {
+      of_these += slices[s] ? parts->steps[s] : 0;
+      steps += slices[s] || s < TRAINING_SLICES ? parts->steps[s] : 0;
+    }
+    if (!parts->n || !(of_these > 0) || of_these == steps)
+      continue;
+    double chance = STRAGGLER_SIGNIFICANCE / fmax(parts->n, 1);
+    double samples = ceil(log(chance) / log(of_these / steps));
+    double needed = samples * parts->sample_ns / (ms * 1e6) / of_these * steps;
+    fewest = fmin(fewest, fmax(0, ceil(needed - steps)));
+  }
+  return fewest;
+}
+
 void step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
                     struct step_line *found) {
   struct search own = {.a = a, .slices = slices, .rank = INDEX_NONE}, waits = own;
-  *found = (struct step_line){.rank = INDEX_NONE};
+  *found = (struct step_line){.rank = INDEX_NONE, .more_steps = NAN};
   for (u32 r = 0; r < a->model->n_ranks; r++)
     if (rank == INDEX_NONE || r == rank)
       search_rank(&own, r, OWN_LINE);
-  if (!own.part || own.times.more_ms < REASON_SHARE * ms)
+  if (!own.part || own.times.more_ms < REASON_SHARE * ms) {
+    found->more_steps = steps_needed(a, slices, REASON_SHARE * ms);
     return;
+  }
   found->line = line_of(&own);
   found->steps = own.times.steps;
   found->at_line = steps_at_line(&own);
@@ -142,7 +165,7 @@ void step_line_of_work(struct analysis *a, u32 kind, struct step_line *found) {
 void step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
                              struct step_line *found) {
   bool slices[SLICES] = {false};
-  *found = (struct step_line){.rank = INDEX_NONE};
+  *found = (struct step_line){.rank = INDEX_NONE, .more_steps = NAN};
   if (a->whole_run || a->n_steps > TRAINING_SLICES)
     return;
   for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)

@@ -130,6 +130,47 @@ static void line_of_some_long_steps_is_counted(void **state) {
   cluster_end(r, c);
 }
 
+/* In steps at random all ranks are at line 20 for 100 ms; a look each 400 ms. NULL: no line is
+ * said. */
+static const char *said_of_rare_looks(u32 steps, u32 share, struct cluster **c,
+                                      struct results **r) {
+  static i64 late[1000 * RANKS];
+  struct cluster_options o = healthy_cpu();
+  u32 seed = 3;
+  for (u32 s = 0; s < steps; s++) {
+    bool is_long = uniform_share(&seed) * 100 < share;
+    for (u32 k = 0; k < RANKS; k++)
+      late[s * RANKS + k] = is_long ? 100 * MS : 0;
+  }
+  o.ranks = RANKS;
+  o.steps = steps;
+  o.late_input = late;
+  *c = cluster_new(&o);
+  cluster_sample(*c, late, 0, 400 * MS, 7);
+  *r = cluster_analyse(*c, NULL);
+  return finding_of(*r, "TIMING.JITTER")->evidence;
+}
+
+/* Where looks are too rare for a line, the report says how many more steps would tell: so many more
+ * do. */
+static void steps_that_would_tell(void **state) {
+  struct cluster *c;
+  struct results *r;
+  double more = 0;
+  (void)state;
+  const char *said = said_of_rare_looks(24, 25, &c, &r);
+  const char *about = strstr(said, "about ");
+  if (!about)
+    fail_msg("%s", said);
+  assert_null(strstr(said, "train.py"));
+  assert_int_equal(sscanf(about, "about %lf more steps would", &more), 1);
+  cluster_end(r, c);
+  said = said_of_rare_looks(24 + (u32)more, 25, &c, &r);
+  if (!strstr(said, "train.py:20 (log)"))
+    fail_msg("%g more steps: %s", more, said);
+  cluster_end(r, c);
+}
+
 /* A rank is late by 30 ms in most steps and by 400 ms in a third of them, at one line: its mean is
  * told, and what half of the steps stay below. */
 static void mean_and_median_are_told(void **state) {
@@ -184,9 +225,11 @@ static void where_peers_wait_is_told(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(line_in_every_nth_step), cmocka_unit_test(lines_at_random_are_of_no_rank),
-      cmocka_unit_test(line_of_some_long_steps_is_counted),
-      cmocka_unit_test(mean_and_median_are_told), cmocka_unit_test(where_peers_wait_is_told)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(line_in_every_nth_step),
+                                     cmocka_unit_test(lines_at_random_are_of_no_rank),
+                                     cmocka_unit_test(line_of_some_long_steps_is_counted),
+                                     cmocka_unit_test(steps_that_would_tell),
+                                     cmocka_unit_test(mean_and_median_are_told),
+                                     cmocka_unit_test(where_peers_wait_is_told)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 /* clang-format on */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "scenario.h"
@@ -36,7 +37,8 @@ static void load_imbalance(void **state) {
   assert_false(fires(&s, "DIST.LOAD_IMBALANCE"));
 }
 
-/* Two steps are too few to call a rank a straggler; the report still says that it was late. */
+/* Two steps are too few to call a rank a straggler; the report still says that it was late, and how
+ * many more steps would tell. So many do. */
 static void late_in_few_steps(void **state) {
   (void)state;
   struct scenario s = healthy_scenario();
@@ -49,9 +51,17 @@ static void late_in_few_steps(void **state) {
   assert_non_null(finding);
   assert_int_equal(finding->n_ranks, 1);
   assert_int_equal(finding->ranks[0], 3);
-  assert_non_null(strstr(finding->evidence, "chance"));
+  const char *about = strstr(finding->evidence, "chance");
+  u32 more = 0;
+  assert_non_null(about);
+  assert_int_equal(sscanf(strstr(about, "about "), "about %u more such steps would tell", &more),
+                   1);
   results_free(r);
   cluster_free(c);
+  s.options.steps += more - 1;
+  assert_false(fires(&s, "DIST.STRAGGLER"));
+  s.options.steps += 1;
+  assert_true(fires(&s, "DIST.STRAGGLER"));
 }
 
 static void comm_bound(void **state) {

@@ -298,6 +298,18 @@ static const struct rank_result *likely_straggler(const struct findings *f, doub
   return NULL;
 }
 
+/* How many more steps, in as large a share of which the rank came last, would show that this is no
+ * chance. `p_value` has in it how many tests were made, and how steps follow each other. */
+static double steps_to_judge(const struct rank_result *rank, u32 members) {
+  double tested = rank->slowest_count / rank->slowest_fraction, share = 1.0 / members;
+  double tests = rank->p_value / binomial_tail((u32)rank->slowest_count, (u32)tested, share);
+  double n = tested + 1;
+  while (n < 1000 && tests * binomial_tail((u32)(rank->slowest_fraction * n), (u32)n, share) >=
+                         STRAGGLER_SIGNIFICANCE)
+    n++;
+  return n - tested;
+}
+
 /* "44.1 ms of it for rank 2 (DIST.STRAGGLER); no single rank explains the rest". */
 static char *describe_late_rank(struct findings *f, const struct rank_result *late,
                                 const struct late_ranks *named) {
@@ -310,9 +322,11 @@ static char *describe_late_rank(struct findings *f, const struct rank_result *la
     return arena_text(f->a->arena, "no single rank explains it");
   return arena_printf(f->a->arena,
                       "rank %u came last in %.0f of %.0f steps and makes its peers wait %s a step, "
-                      "but with so few steps this may be chance (p = %.2g)",
+                      "but with so few steps this may be chance (p = %.2g); about %.0f more such "
+                      "steps would tell",
                       late->rank, late->slowest_count, f->r->dist_steps,
-                      duration_ms(late->imposed_wait_ms).text, late->p_value);
+                      duration_ms(late->imposed_wait_ms).text, late->p_value,
+                      steps_to_judge(late, f->r->n_ranks));
 }
 
 /* "Last to arrive: rank 7 at 5 of 8 collectives, rank 5 at 2"; adds those whose waits are worth

@@ -24,13 +24,25 @@ static const char *other_work_action(const struct other_work *work) {
          "garbage collection. Do it less often, or in parallel with training.";
 }
 
+/* Why no line is named. */
+static const char *describe_no_line(struct findings *f, double more_steps) {
+  if (isnan(more_steps))
+    return "";
+  return more_steps > 0
+             ? arena_printf(f->a->arena,
+                            " The samples are too few to show a line that only these steps run: "
+                            "about %.2g more steps would.",
+                            more_steps)
+             : " No one line explains half of that: samples would show it.";
+}
+
 /* " Rank 0 is then at save.py:12 (write), called at ...: 180 ms in samples, in other steps 0 ms
  * ..." */
 static const char *describe_step_line(struct findings *f, const struct step_line *at) {
   struct arena *arena = f->a->arena;
   const struct sampled_line *line = at->line;
   if (!line)
-    return "";
+    return describe_no_line(f, at->more_steps);
   const char *who = at->rank == INDEX_NONE
                         ? "Ranks are then"
                         : arena_printf(arena, "Rank %u is then", f->a->model->ranks[at->rank].rank);
