@@ -15,7 +15,7 @@
 #include "analyses/thresholds.h"
 
 enum {
-  MOST_JUDGED = 8, /* groups; of more the others stay */
+  MOST_GROUPS = 8, /* the last one has all others */
   TRIALS = 3       /* of each */
 };
 
@@ -52,9 +52,9 @@ static bool same_stage(const struct results *r, u32 one, u32 other) {
   return same;
 }
 
-/* The straggler, all of its stage of a pipeline, and if the job has other hosts all of its own; but
- * those that are in a group already. */
-static void fill_group(const struct analysis *a, u32 worst, const bool *listed,
+/* The straggler, all of its stage of a pipeline, and if the job has other hosts all of its own; or
+ * all; but those that are in a group already. */
+static void fill_group(const struct analysis *a, u32 worst, const bool *listed, bool all,
                        struct straggler_group *group) {
   const struct model *model = a->model;
   bool others = false;
@@ -64,7 +64,7 @@ static void fill_group(const struct analysis *a, u32 worst, const bool *listed,
       .ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(bool)), .worst = worst};
   for (u32 i = 0; i < model->n_ranks; i++) {
     bool together =
-        (others && model_same_host(model, worst, i)) || same_stage(a->results, worst, i);
+        all || (others && model_same_host(model, worst, i)) || same_stage(a->results, worst, i);
     if (i != worst && (listed[i] || !a->results->ranks[i].straggler || !together))
       continue;
     group->first = group->n++ ? group->first : i;
@@ -78,7 +78,7 @@ static void list_groups(struct analysis *a) {
   u32 n = 0;
   for (u32 i = 0; i < r->n_ranks; i++)
     n += r->ranks[i].straggler;
-  r->straggler_groups = arena_array(a->arena, size_sum(n, 1), sizeof(*r->straggler_groups));
+  r->straggler_groups = arena_array(a->arena, MOST_GROUPS, sizeof(*r->straggler_groups));
   while (n) {
     u32 worst = INDEX_NONE;
     for (u32 i = 0; i < r->n_ranks; i++)
@@ -86,7 +86,7 @@ static void list_groups(struct analysis *a) {
           (worst == INDEX_NONE || r->ranks[i].imposed_wait_ms > r->ranks[worst].imposed_wait_ms))
         worst = i;
     struct straggler_group *group = &r->straggler_groups[r->n_straggler_groups++];
-    fill_group(a, worst, listed, group);
+    fill_group(a, worst, listed, r->n_straggler_groups == MOST_GROUPS, group);
     for (u32 i = 0; i < r->n_ranks; i++)
       listed[i] |= group->ranks[i];
     n -= group->n;
@@ -95,9 +95,8 @@ static void list_groups(struct analysis *a) {
 
 struct judge {
   struct analysis *a;
-  u32 n; /* of the first groups are judged */
   bool *all;
-  struct cure cures[MOST_JUDGED * TRIALS];
+  struct cure cures[MOST_GROUPS * TRIALS];
 };
 
 static struct cure cure_of(const struct judge *j, const bool *ranks) {
@@ -161,19 +160,18 @@ static void refute(struct results *r, const struct straggler_group *group) {
 /* False if a group was refuted: then the others must be judged without it. */
 static bool judge_groups(struct judge *j) {
   struct results *r = j->a->results;
-  struct saving savings[MOST_JUDGED * TRIALS];
+  struct saving savings[MOST_GROUPS * TRIALS];
   u32 kept = 0, n = r->n_straggler_groups;
-  j->n = n < MOST_JUDGED ? n : MOST_JUDGED;
   j->all = arena_array(j->a->arena, size_sum(r->n_ranks, 1), sizeof(bool));
-  for (u32 i = 0; i < j->n; i++)
+  for (u32 i = 0; i < n; i++)
     for (u32 rank = 0; rank < r->n_ranks; rank++)
       j->all[rank] |= r->straggler_groups[i].ranks[rank];
-  for (u32 i = 0; i < j->n; i++)
+  for (u32 i = 0; i < n; i++)
     add_trials(j, &r->straggler_groups[i], &j->cures[i * TRIALS]);
-  replay_savings(j->a, j->cures, j->n * TRIALS, false, savings);
+  replay_savings(j->a, j->cures, n * TRIALS, false, savings);
   for (u32 i = 0; i < n; i++) {
     struct straggler_group *group = &r->straggler_groups[i];
-    if (i < j->n && is_sampled(j->a, group->worst) && is_tied(j->a, group->worst))
+    if (is_sampled(j->a, group->worst) && is_tied(j->a, group->worst))
       set_saving(j, group, &j->cures[i * TRIALS], &savings[i * TRIALS]);
     if (is_refuted(j, group))
       refute(r, group);

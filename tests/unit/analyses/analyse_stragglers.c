@@ -68,6 +68,31 @@ static void a_slow_device_beside_hosts_without_cores(void **state) {
   }
 }
 
+/* So many of 24 ranks take 75 ms longer for a step, each for itself; together that is what all
+ * save. */
+static void many_are_named(void **state) {
+  (void)state;
+  for (u32 many = 7; many <= 11; many++) {
+    struct cluster_options o = healthy_gpu();
+    struct cluster *c;
+    o.ranks = 24;
+    for (u32 rank = 0; rank < many; rank++)
+      o.slow[2 * rank] = 0.25;
+    struct results *r = run(o, &c);
+    assert_int_equal(stragglers_in(r), many);
+    u32 told = 0;
+    for (u32 i = 0; i < r->n_findings; i++) {
+      const struct finding *found = &r->findings[i];
+      if (strcmp(finding_id_words[found->id], "DIST.STRAGGLER") != 0)
+        continue;
+      told += found->n_ranks;
+      assert_true(fabs(found->saving_s / r->training_steps - 0.075) < 0.002);
+    }
+    assert_int_equal(told, many);
+    cluster_end(r, c);
+  }
+}
+
 /* No rank is slow, but the times are noisy: at most one false alarm in 40 such runs. */
 static void noise_names_nobody(void **state) {
   (void)state;
@@ -576,6 +601,7 @@ static void bunched_compute_is_compared_with_nobody(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(slow_compute_is_named_alone),
+                                     cmocka_unit_test(many_are_named),
                                      cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
                                      cmocka_unit_test(noise_names_nobody),
                                      cmocka_unit_test(lateness_that_lasts_names_nobody),
