@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -206,6 +207,14 @@ class HostileFiles(unittest.TestCase):
         path, _ = self.trace_of([self.record(0x08, 2, "QQIIIIII", i + 1, 0, i + 1, 0, size, 0, 0, 0)
                                  for i in range(1500) for size in (2**20, 65536)])
         self.bounded(400, "--format", "json", path)
+
+    def test_a_file_that_does_not_say_of_which_run_it_is_is_named(self):
+        path, files = self.traces(3)
+        elsewhere = os.path.join(path, "node7")
+        os.mkdir(elsewhere)
+        cut = shutil.move(files[2], elsewhere)
+        os.truncate(cut, 100)
+        self.a_rank_is_left_out(path, cut, "is cut inside its header: whether it is of this run is not known")
 
     def test_a_terabyte_of_holes_is_read_at_once(self):
         path, files = self.traces()

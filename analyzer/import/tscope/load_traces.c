@@ -209,6 +209,24 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
   return result;
 }
 
+/* A file whose header cannot be read counts to the run of its folder. Where no file of that can be
+ * read, it may be of any run. */
+static void note_strays(struct model *model, const struct trace_runs *runs) {
+  const struct trace_entry *stray = NULL;
+  u32 n = 0;
+  for (u32 i = 0; i < runs->n_runs; i++)
+    if (runs->runs[i].n_readable == 0) {
+      stray = stray ? stray : runs->runs[i].entries;
+      n += runs->runs[i].n_entries;
+    }
+  if (n == 1)
+    model_note(model, "%s %s: whether it is of this run is not known", stray->path, stray->problem);
+  else if (n)
+    model_note(model,
+               "%s %s, and %u more cannot be read: whether they are of this run is not known",
+               stray->path, stray->problem, n - 1);
+}
+
 int model_read_runs(struct model *model, const char *const *paths, u32 n,
                     const struct model_options *options, char *why, size_t why_bytes) {
   static const struct model_options defaults;
@@ -223,6 +241,8 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
     result = -ENOENT;
   if (result == 0) {
     loading.model->run = run->id;
+    if (run->n_readable)
+      note_strays(loading.model, &runs);
     processes_list(&loading.processes, run, arena);
   }
   if (result == 0)
