@@ -36,16 +36,21 @@ static void set_up(void) {
   atexit(clean_up);
 }
 
-static void write_file(const u8 *data, size_t bytes) {
-  FILE *file = fopen(path, "wb");
-  if (!file || (bytes && fwrite(data, 1, bytes, file) != bytes))
-    abort();
-  fclose(file);
+const char *fuzz_report_path(void) {
+  if (!path[0])
+    set_up();
+  return path;
 }
 
 void fuzz_report(const u8 *data, size_t bytes) {
-  if (!path[0])
-    set_up();
+  FILE *file = fopen(fuzz_report_path(), "wb");
+  if (!file || (bytes && fwrite(data, 1, bytes, file) != bytes))
+    abort();
+  fclose(file);
+  fuzz_report_file();
+}
+
+void fuzz_report_file(void) {
   const struct analyse_options options = {.flops_per_step = NAN,
                                           .params = NAN,
                                           .tokens_per_step = NAN,
@@ -62,7 +67,6 @@ void fuzz_report(const u8 *data, size_t bytes) {
   const char *const given[] = {path};
   char why[512];
   struct model *model;
-  write_file(data, bytes);
   if (import_load(given, 1, &(struct model_options){.threads = 1}, &model, why, sizeof(why)) < 0)
     return;
   struct results *results = analyse(model, &options);
