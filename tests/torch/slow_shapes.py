@@ -86,8 +86,9 @@ SHAPES = {
 ALSO_RIGHT = {"pool": ["result"], "hog": ["waits"]}
 # At one line in every n-th step.
 PERIODS = {"tenth": 10, "seventh": 7, "sixteenth": 16, "checkpoint": 20}
-# Steps of very different lengths, on busy cores also those that compute much: what counts is their mean.
-UNEVEN = {"alternate", "uneven", "growing", "extension", "digest", "regex"}
+# Steps of very different lengths, on busy cores also those that compute: what counts is their mean.
+UNEVEN = {"alternate", "uneven", "growing", "extension", "digest", "regex", "loop", "json", "gc", "many", "decorated", "property",
+          "comprehension", "tensors", "print", "hog", "disk"}
 
 
 def line_of(mark):
@@ -186,10 +187,9 @@ def judge(name, document, folder):
         if not right_place(name, rank, (row["late_path"] or "") if by_path else stragglers[rank]["title"]):
             return "line", said
         true = true_ms(name, folder, rank, ranks, list(zip(row["late_from"], row["late_to"])))
-        # The work of these is at two lines: a file is opened and written, a loop has two lines, a thread waits for the
-        # GIL at more than one.
+        # The work of these is at two lines: a file is opened and written, a loop has two lines.
         other = re.search(r" Another ([\d.]+) ms are at .*slow_shapes_job", stragglers[rank]["evidence"])
-        ms = row["late_more_ms"] + (float(other[1]) if other and name in ("disk", "decorated", "property", "comprehension", "parts", "hog") else 0)
+        ms = row["late_more_ms"] + (float(other[1]) if other and name in ("disk", "decorated", "property", "comprehension", "parts") else 0)
         if not is_right(ms, true) and name != "worker":
             return f"amount {ms:.3g} ms, not {true:.3g} ms", said
         if name in ("early", "middle") and not row["late_from"]:

@@ -281,45 +281,52 @@ static struct difference difference_of_lines(struct comparison *c, u32 rank) {
   return difference_of(c, rank);
 }
 
+/* How late a rank is, as clocks show it. */
+struct lateness {
+  double ms, error_ms;
+};
+
 /* The mean of how late a rank is and what samples show, weighted by their errors. */
-static void set_mean(const struct rank_result *rank, const struct difference *d,
-                     struct sampled_line *line) {
-  double clocks = rank->late_a_step_error_ms * rank->late_a_step_error_ms;
+static void set_mean(struct lateness late, const struct difference *d, struct sampled_line *line) {
+  double clocks = late.error_ms * late.error_ms;
   double samples = d->error_ms * d->error_ms, both = samples + clocks;
-  line->more_ms = d->more_ms + (rank->late_a_step_ms - d->more_ms) * samples / both;
+  line->more_ms = d->more_ms + (late.ms - d->more_ms) * samples / both;
   line->more_error_ms = sqrt(samples * clocks / both);
 }
 
-/* Sets how much longer a part takes. Returns whether the rank is later than that. Where a part
+/* Sets how much longer a part takes; `late`: what of the rank's lateness is its own. Where a part
  * takes longer than the rank is late, either other lines take less, which is taken away, or the
  * rank is late at several collectives: what all its lines take tells. */
-static bool set_amount(struct comparison *c, u32 index, const struct difference *d,
-                       struct sampled_line *line) {
+static void set_amount(struct comparison *c, u32 index, const struct difference *d,
+                       struct lateness late, struct sampled_line *line) {
   const struct rank_result *rank = &c->a->results->ranks[index];
-  double both = hypot(d->error_ms, rank->late_a_step_error_ms);
-  double rest = rank->late_a_step_ms - d->more_ms;
+  double both = hypot(d->error_ms, late.error_ms);
   line->more_ms = d->more_ms;
   line->error_ms = line->more_error_ms = d->error_ms;
-  if (both > 0 && fabs(rest) <= errors_apart * both)
-    set_mean(rank, d, line);
-  else if (rest < 0 && !line->in_workers) {
+  if (both > 0 && fabs(late.ms - d->more_ms) <= errors_apart * both)
+    set_mean(late, d, line);
+  else if (rank->late_a_step_ms < d->more_ms && !line->in_workers) {
     struct difference all = difference_of_lines(c, index);
     if (all.more_ms - rank->late_a_step_ms < d->more_ms - all.more_ms)
-      set_mean(rank, &all, line);
+      set_mean((struct lateness){rank->late_a_step_ms, rank->late_a_step_error_ms}, &all, line);
   }
-  return rest > errors_apart * both;
 }
 
 static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_kind kind) {
   const struct sampled_part *part = c->best[rank].part[kind];
   const struct difference *d = &c->best[rank].of[kind];
+  const struct rank_result *result = &c->a->results->ranks[rank];
+  const struct difference *next = &c->best[rank].of_next;
   struct sampled_line *line = line_of_part(c->a, part);
-  bool rest = set_amount(c, rank, d, line);
-  rest |= c->best[rank].of_next.more_ms >= part_of_first * d->more_ms;
-  if (kind == OWN_LINE && rest && c->best[rank].next) {
+  struct lateness late = {result->late_a_step_ms, result->late_a_step_error_ms};
+  bool rest = late.ms - d->more_ms > errors_apart * hypot(d->error_ms, late.error_ms);
+  if (kind == OWN_LINE && c->best[rank].next &&
+      (rest || next->more_ms >= part_of_first * d->more_ms)) {
     line->next = line_of_part(c->a, c->best[rank].next);
-    line->next_ms = c->best[rank].of_next.more_ms;
+    line->next_ms = next->more_ms;
+    late = (struct lateness){late.ms - next->more_ms, hypot(late.error_ms, next->error_ms)};
   }
+  set_amount(c, rank, d, late, line);
   line->ms = d->ms;
   line->peers_ms = d->peers_ms;
   set_beside(c, rank, part, line);

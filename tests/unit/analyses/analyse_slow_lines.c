@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
+#include "analyses/lines/lines.h"
 #include "model/span_call_sites.h"
 #include "sampled_cluster.h"
 
@@ -88,6 +89,30 @@ static void second_line_is_told(void **state) {
   assert_non_null(strstr(straggler->evidence, " Another 50.0 ms are at "));
   assert_non_null(strstr(straggler->evidence, "train.py:40 (check)"));
   cluster_end(r, c);
+}
+
+/* Two lines take 85 and 35 of the 120 ms by which the rank is late. Looks are rare; how late it is
+ * is known better: that is shared between both. */
+static void two_lines_share_the_delay(void **state) {
+  u32 found = 0;
+  (void)state;
+  for (u32 seed = 1; seed <= 20; seed++) {
+    struct cluster_options o = healthy_cpu();
+    o.seed = seed;
+    o.noise = 0.02;
+    o.slow[2] = 0.4; /* of 300 ms */
+    struct cluster *c = cluster_new(&o);
+    sample_apart(c, 0, o.steps, 35 * MS, 200 * MS, seed);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct sampled_line *line = r->ranks[2].slow_line;
+    assert_non_null(line);
+    double next = line->next ? line->next_ms : 0; /* if it was seen often enough */
+    found += line->next != NULL;
+    if (fabs(line->more_ms + next - 120) > 24)
+      fail_msg("seed %u: %g and %g ms", seed, line->more_ms, next);
+    cluster_end(r, c);
+  }
+  assert_true(found >= 10);
 }
 
 /* All that any rank does is at one line, without a core in each look. Of each second of CPU time
@@ -252,6 +277,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_looks_are_said),
                                      cmocka_unit_test(line_is_named),
                                      cmocka_unit_test(second_line_is_told),
+                                     cmocka_unit_test(two_lines_share_the_delay),
                                      cmocka_unit_test(more_work_is_no_lack_of_cores),
                                      cmocka_unit_test(amount_is_within_a_fifth),
                                      cmocka_unit_test(other_line_takes_less),
