@@ -138,20 +138,25 @@ def right_place(name, rank, text):
 def true_ms(name, folder, rank, ranks, stretches=()):
     """How much longer the rank took than its peers up to the collective, by its own clock: in steps in which it was
     slow, or those that the report names, the median. Of what it does in every n-th step: how long that took."""
-    own, slow = [], []
+    own = []
     for one in range(RANKS):
         with open(os.path.join(folder, f"store-own-{one}"), encoding="utf-8") as file:
-            clock = json.load(file)
-        own.append(clock["own"])
-        slow.append(clock["slow"])
+            own.append(json.load(file)["own"])
     peers = [one for one in range(RANKS) if one not in ranks]
     steps = {"early": range(1, 21), "middle": range(20, 40), "checkpoint": range(20, 100, 20)}.get(name, range(1, len(own[rank])))
     if name in PERIODS and name != "checkpoint":
-        return 1e3 * statistics.mean(slow[rank][PERIODS[name] - 1::PERIODS[name]])
+        return slow_ms(folder, rank, range(PERIODS[name] - 1, len(own[rank]), PERIODS[name]))
     if stretches and name not in ("early", "middle"):
         steps = [s for begin, end in stretches for s in range(int(begin), int(end) + 1)]
     middle = statistics.mean if name in UNEVEN else statistics.median
     return 1e3 * middle(own[rank][s] - statistics.mean(own[p][s] for p in peers) for s in steps)
+
+
+def slow_ms(folder, rank, steps):
+    """The mean of what its slow part took, by its own clock."""
+    with open(os.path.join(folder, f"store-own-{rank}"), encoding="utf-8") as file:
+        slow = json.load(file)["slow"]
+    return 1e3 * statistics.mean(slow[s] for s in steps)
 
 
 def is_right(ms, true):
@@ -179,6 +184,13 @@ def judge(name, document, folder):
         return wrong, said
     ranks = {1: shape} if isinstance(shape, str) else shape
     for rank in ranks:
+        lone = [f for f in document["findings"] if f["id"] == "DIST.LONE_LINE" and f["ranks"] == [rank]]
+        if rank not in stragglers and lone and right_place(name, rank, lone[0]["title"]):
+            true = slow_ms(folder, rank, {"early": range(1, 21), "middle": range(20, 40)}.get(name, range(1, SHAPES[name][2])))
+            ms = float(re.search(r"([\d.]+) ms in samples", lone[0]["evidence"])[1])
+            if not is_right(ms, true):
+                return f"amount {ms:.3g} ms, not {true:.3g} ms", said
+            continue
         if rank not in stragglers:
             return f"rank {rank} not named", said
         row = next(r for r in document["distributed"]["ranks"] if r["rank"] == rank)

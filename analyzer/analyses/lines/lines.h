@@ -3,7 +3,7 @@
  * lines.c        what each line of the program cost
  * line_stacks.c  and each stack of lines
  * step_lines.c   what some steps run that the others do not
- * line_in_turn.c what one rank alone runs in every so many steps
+ * lone_line.c    what one rank alone runs
  */
 #ifndef TSCOPE_LINES_H
 #define TSCOPE_LINES_H
@@ -61,18 +61,18 @@ void step_line_of_work(struct analysis *a, u32 kind, struct step_line *found);
 void step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
                              struct step_line *found);
 
-/* A line at which one rank alone is in every so many steps of training. */
-struct line_in_turn {
+/* A line at which one rank alone is, in some steps of training or in all. */
+struct lone_line {
   const struct sampled_line *line;
-  u32 period, seen,
-      peers_seen; /* in how many steps the rank was seen there, and its peers in all */
-  double ms;      /* in such a step */
-  double chance;  /* that it, and not its peers, was seen there so often */
+  const char *when;     /* "every 7th step", "steps 1 to 20", "58 of 60 steps" */
+  u32 seen, peers_seen; /* in how many steps the rank was seen there, and its peers in all */
+  double ms;            /* in such a step */
+  double chance;        /* that it, and not its peers, was seen there so often */
 };
 
-/* The one that takes most time of a rank (an index); false if there is none, or where the run has
- * so many steps that several are sampled as one. */
-bool line_in_turn_find(struct analysis *a, u32 rank, struct line_in_turn *found);
+/* The one that takes most time of a rank (an index); false if there is none. Where the run has so
+ * many steps that several are sampled as one, only lines of all steps are found. */
+bool lone_line_find(struct analysis *a, u32 rank, struct lone_line *found);
 
 /* Distinguishes a line from others, the same on all ranks; never 0. */
 u32 line_key(const char *file, u32 line, const char *function);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What one rank alone does in every so many steps, where its arrivals do not show it.
+ * What one rank alone does, where its arrivals do not show it.
  */
 #include <math.h>
 #include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
-#include "analyses/steps/other_work.h"
 #include "base/quantity.h"
 
 /* Whether the title of a finding about this rank alone has the line already: as what long steps
@@ -21,8 +20,8 @@ static bool is_told(const struct findings *f, u32 rank, const struct sampled_lin
   return false;
 }
 
-static void add_lone_line_finding(struct findings *f, u32 index, const struct line_in_turn *turn) {
-  const struct sampled_line *line = turn->line;
+static void add_lone_line_finding(struct findings *f, u32 index, const struct lone_line *lone) {
+  const struct sampled_line *line = lone->line;
   struct arena *arena = f->a->arena;
   u32 rank = f->a->model->ranks[index].rank;
   const char *activity = line->activity ? arena_printf(arena, ", %s for %.0f %% of it",
@@ -31,14 +30,13 @@ static void add_lone_line_finding(struct findings *f, u32 index, const struct li
   const char *path = line->path ? arena_printf(arena, ", called at %s", line->path) : "";
   finding_add(
       f, SEVERITY_INFO, NAN,
-      arena_printf(arena, "Rank %u alone is at %s in %s", rank, line->place,
-                   describe_period(arena, turn->period)),
+      arena_printf(arena, "Rank %u alone is at %s in %s", rank, line->place, lone->when),
       arena_printf(arena,
                    "It was seen there in %u of %.0f steps, its peers in %u (by chance: p = "
                    "%.0e)%s: %s in samples in such a step%s. A step takes %s (median). The times "
                    "at which ranks arrive do not show whether its peers wait for that.",
-                   turn->seen, f->steps, turn->peers_seen, turn->chance, path,
-                   duration_ms(turn->ms).text, activity, duration_ms(f->r->step_median_ms).text),
+                   lone->seen, f->steps, lone->peers_seen, lone->chance, path,
+                   duration_ms(lone->ms).text, activity, duration_ms(f->r->step_median_ms).text),
       arena_printf(arena,
                    "Look at %s first. Do it less often, in the background, or let every rank do "
                    "its part.",
@@ -48,9 +46,9 @@ static void add_lone_line_finding(struct findings *f, u32 index, const struct li
 
 void rule_lone_line(struct findings *f) {
   for (u32 i = 0; i < f->r->n_ranks; i++) {
-    struct line_in_turn turn;
-    if (!f->r->ranks[i].straggler && line_in_turn_find(f->a, i, &turn) &&
-        !is_told(f, f->r->ranks[i].rank, turn.line))
-      add_lone_line_finding(f, i, &turn);
+    struct lone_line lone;
+    if (!f->r->ranks[i].straggler && lone_line_find(f->a, i, &lone) &&
+        !is_told(f, f->r->ranks[i].rank, lone.line))
+      add_lone_line_finding(f, i, &lone);
   }
 }

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What one rank alone does, by line: in every so many steps, in a stretch of steps, or in all.
+ * Where ranks come late for other reasons too, as on a busy machine, their arrivals do not show it;
+ * samples do: chance does not put one rank so often at a line at which its peers are not.
+ *
+ * Ranks that have different parts, such as stages of a pipeline, are at different lines in most of
+ * their steps anyway: of those only what comes at a fixed distance is told. Nor is a line told
+ * where the thread mostly has no core: that may be short on all ranks.
+ */
+#include <math.h>
+
+#include "analyses/lines/line_sums.h"
+#include "analyses/lines/lines.h"
+#include "analyses/steps/other_work.h"
+#include "analyses/thresholds.h"
+#include "base/persistence.h"
+
+static const double mostly_without_core = 0.9;
+
+/* Time at a line, in steps of training. */
+struct stay {
+  double ns;
+  u32 seen, n, *slices; /* steps with a sample; slices that have some, if they are wanted */
+};
+
+static struct stay stay_at(const struct sampled_part *part, struct arena *scratch) {
+  struct stay stay = {0};
+  if (scratch)
+    stay.slices = arena_array(scratch, size_sum(part->n_times, 1), sizeof(u32));
+  for (u32 i = 0; i < part->n_times; i++) {
+    const struct part_time *time = &part->times[i];
+    if (time->slice >= TRAINING_SLICES || !time->steps)
+      continue;
+    stay.ns += (double)time->ns;
+    stay.seen += time->steps;
+    if (stay.slices)
+      stay.slices[stay.n] = time->slice;
+    stay.n++;
+  }
+  return stay;
+}
+
+/* Of all other ranks; `n_ranks` of them have samples. */
+static struct stay stay_of_peers(const struct analysis *a, u32 rank, u64 key, u32 *n_ranks) {
+  struct stay all = {0};
+  *n_ranks = 0;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    const struct rank_parts *parts = &a->line_sums[r].parts;
+    *n_ranks += r != rank && parts->n;
+    for (u32 i = 0; i < parts->n && r != rank; i++)
+      if (parts->at[i].key == key) {
+        struct stay one = stay_at(&parts->at[i], NULL);
+        all.ns += one.ns;
+        all.seen += one.seen;
+      }
+  }
+  return all;
+}
+
+/* Whether the rank is there alone, and chance does not explain it. */
+static bool is_alone(const struct analysis *a, u32 rank, const struct sampled_part *part,
+                     const struct stay *own, struct lone_line *found) {
+  u32 peers;
+  struct stay others = stay_of_peers(a, rank, part->key, &peers);
+  if (!peers || others.ns / peers >= LINE_OF_ONE * own->ns)
+    return false;
+  found->seen = own->seen;
+  found->peers_seen = others.seen;
+  found->chance = chance_of_count(own->seen, own->seen + others.seen, 1.0 / (peers + 1), 0) *
+                  a->line_sums[rank].parts.n;
+  return found->chance < STRAGGLER_SIGNIFICANCE;
+}
+
+/* Whether all ranks have the same part in the job, as far as their communicators show it. */
+static bool ranks_are_alike(const struct analysis *a) {
+  bool alike = !(a->results->pipeline_stages > 1);
+  for (u32 i = 0; i < a->model->n_comms; i++)
+    alike &= a->model->comms[i].size <= 1 || a->model->comms[i].size == a->model->n_ranks;
+  return alike;
+}
+
+static bool has_cores(const struct sampled_part *part) {
+  i64 all = 0;
+  for (u32 i = 0; i < ACTIVITIES; i++)
+    all += part->activity_ns[i];
+  return (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] < mostly_without_core * (double)all;
+}
+
+/* In which steps it is, in words; sets how many. NULL if in none of these ways. */
+static const char *find_steps(struct analysis *a, const struct sampled_part *part,
+                              const struct stay *own, struct arena *scratch, double *steps) {
+  bool single = a->n_steps <= TRAINING_SLICES;
+  u32 period = single ? period_of_steps(own->slices, own->n, a->n_steps, scratch) : 0;
+  u32 first = own->slices[0], last = own->slices[own->n - 1], first_step;
+  *steps = period ? fmax(own->seen, a->n_training / period) : a->n_training;
+  if (period)
+    return describe_period(a->arena, period);
+  if (!ranks_are_alike(a) || !has_cores(part))
+    return NULL;
+  if (own->seen >= STRETCH_INSIDE * a->n_training)
+    return arena_printf(a->arena, "%u of %u steps", own->seen, a->n_training);
+  *steps = last - first + 1;
+  if (!single || *steps < STRETCH_MIN_STEPS || own->seen < STRETCH_INSIDE * *steps)
+    return NULL;
+  first_step = a->model->steps.first + a->first_step;
+  return arena_printf(a->arena, "steps %u to %u", first_step + first, first_step + last);
+}
+
+bool lone_line_find(struct analysis *a, u32 rank, struct lone_line *found) {
+  const struct rank_parts *parts = &a->line_sums[rank].parts;
+  const struct sampled_part *best = NULL;
+  struct arena scratch = {0};
+  double most = 0, step_ns = a->results->step_median_ms * 1e6;
+  for (u32 i = 0; i < parts->n && !a->whole_run; i++) {
+    const struct sampled_part *part = &parts->at[i];
+    struct lone_line now = {0};
+    struct stay own = part->kind == OWN_LINE ? stay_at(part, &scratch) : (struct stay){0};
+    if (!own.n || own.ns <= most || own.ns < STRETCH_OF_RUN * step_ns * a->n_training ||
+        !is_alone(a, rank, part, &own, &now))
+      continue;
+    double steps;
+    now.when = find_steps(a, part, &own, &scratch, &steps);
+    if (!now.when || own.ns / steps < WORTH_MENTIONING * step_ns)
+      continue;
+    now.ms = own.ns / steps / 1e6;
+    most = own.ns;
+    best = part;
+    *found = now;
+  }
+  if (best)
+    found->line = line_of_part(a, best);
+  arena_release(&scratch);
+  return best;
+}
