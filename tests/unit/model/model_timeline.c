@@ -232,6 +232,51 @@ static void test_a_host_may_wait_without_a_call(void **state) {
   model_free(model);
 }
 
+/* A replay in each of four steps: 40 fills and a kernel under the replay's call, and after it a
+ * kernel that the host launches itself. Fills do not say that they were in a graph. */
+static void test_fills_of_a_replay_are_no_launchs_work(void **state) {
+  enum { STEPS = 4, FILLS = 40, STEP = 1000000 };
+  struct fixture *fixture = *state;
+  struct trace_writer *writer = new_rank(0, 1);
+  trace_string(writer, "own");
+  trace_string(writer, "replayed");
+  add_shape(writer, 1, 1);
+  for (u64 at = 0, call = 100; at < STEPS * STEP; at += STEP, call += 2) {
+    struct tscope_graph_launch_record *replay =
+        trace_add(writer, in_ring, AT(at), TSCOPE_REC_GRAPH_LAUNCH, 0, sizeof(*replay));
+    *replay =
+        (struct tscope_graph_launch_record){.header = replay->header, .dur = 1000, .graph = 1};
+    add_launch(writer, at + 2000, 1);
+    struct tscope_gpu_kernel_record *inside =
+        trace_add(writer, on_gpu, AT(at + 5000), TSCOPE_REC_GPU_KERNEL, 0, sizeof(*inside));
+    *inside = (struct tscope_gpu_kernel_record){
+        .header = inside->header, .dur = 900, .name = 2, .correlation = (u32)call, .graph = 5};
+    for (u64 i = 1; i <= FILLS; i++) {
+      struct tscope_gpu_memset_record *fill = trace_add(writer, on_gpu, AT(at + 5000 + 1000 * i),
+                                                        TSCOPE_REC_GPU_MEMSET, 0, sizeof(*fill));
+      *fill = (struct tscope_gpu_memset_record){
+          .header = fill->header, .dur = 900, .correlation = (u32)call, .bytes = 64};
+    }
+    add_named_kernel(writer, at + 400000, 900, 1);
+  }
+  save_rank(fixture, writer);
+  struct model *model = load(fixture->directory, NULL);
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, 0, &timeline), 0);
+  u32 own = 0;
+  for (u32 i = 0; i < timeline.n_spans; i++) {
+    const struct span *span = &timeline.spans[i];
+    if (span->kind != SPAN_KERNEL || span->start - timeline.spans[0].start != own * STEP + 400000)
+      continue;
+    assert_int_not_equal(span->launch, INDEX_NONE);
+    assert_int_equal(timeline.spans[span->launch].start - timeline.spans[0].start,
+                     own++ * STEP + 2000);
+  }
+  assert_int_equal(own, STEPS);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
 static void add_stream(struct trace_writer *writer, u16 stream, u32 gpu_stream) {
   struct tscope_stream_record *record =
       trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, stream, sizeof(*record));
@@ -390,6 +435,7 @@ int main(void) {
       ON_DISK(test_without_gpu_time_nothing_is_invented),
       ON_DISK(test_blocking_copy_waits_for_itself),
       ON_DISK(test_a_host_may_wait_without_a_call),
+      ON_DISK(test_fills_of_a_replay_are_no_launchs_work),
       ON_DISK(test_waits_that_only_the_source_saw),
       ON_DISK(test_waits_without_record_ids),
       ON_DISK(test_overwritten_ring_records_are_reported),

@@ -101,6 +101,10 @@ void timeline_sort(struct timeline_build *build);
 /* Whether the last work is not in the trace, while the first is: see pair_in_order(). */
 bool timeline_end_is_lost(const struct timeline_build *build);
 
+/* Fills that ran in graphs. They do not say which graph they were in, but which call they belong
+ * to. Before launches are linked: no launch made these fills. */
+void timeline_find_replayed_fills(struct timeline_build *build);
+
 /* Device spans to the calls that launched them, by order per stream; not those of graphs. */
 void timeline_link_launches(struct timeline_build *build);
 

@@ -29,9 +29,10 @@ static int by_call_and_place(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-/* Fills do not say which graph they were in, but which call they belong to. */
-static void find_fills(struct timeline_build *build) {
+void timeline_find_replayed_fills(struct timeline_build *build) {
   u32 n = 0;
+  if (!build->saw_replays)
+    return;
   u32 *calls = memory_array(size_sum(build->spans.n, 1), sizeof(*calls));
   for (u32 i = 0; i < build->spans.n; i++)
     if (is_replayed(build, i) && (!n || calls[n - 1] != build->facts.at[i].graph))
@@ -162,7 +163,6 @@ static void link_all_inside(struct timeline_build *build) {
 void timeline_link_replays(struct timeline_build *build) {
   if (!build->saw_replays)
     return;
-  find_fills(build);
   list_replays(build);
   if (build->replays.n == 0)
     return;

@@ -174,6 +174,7 @@ static int load_in_budget(const struct model *model, u32 rank, struct timeline *
   int result = timeline_decode(build);
   if (result == 0) {
     timeline_sort(build);
+    timeline_find_replayed_fills(build);
     timeline_link_launches(build);
     timeline_add_spins(build);
     timeline_link_replays(build);
