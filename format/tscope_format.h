@@ -120,9 +120,6 @@ enum tscope_sync { TSCOPE_SYNCS(X) };
 #define X(n, v, t) TSCOPE_GPU_CLOCK_##n = v,
 enum tscope_gpu_clock { TSCOPE_GPU_CLOCKS(X) };
 #undef X
-#define X(n, v, t) TSCOPE_GPU_WAIT_##n = v,
-enum tscope_gpu_wait { TSCOPE_GPU_WAITS(X) };
-#undef X
 #define X(n, v, t) TSCOPE_GPU_OVERHEAD_##n = v,
 enum tscope_gpu_overhead { TSCOPE_GPU_OVERHEADS(X) };
 #undef X

@@ -244,16 +244,16 @@ static void list_coverage(struct analysis *a) {
                  gpu_timing_why_no_times(a));
 }
 
-/* Launch calls made while CUPTI was open. */
-static double launches_under_cupti(const struct rank *rank) {
+/* Launch calls made since CUPTI was first opened. */
+static double launches_since_cupti(const struct rank *rank) {
   double run = (double)(rank->end - rank->begin);
-  return run > 0 ? (double)rank->launches * gpu_timing_under_cupti(rank) / run : 0;
+  return run > 0 ? (double)rank->launches * gpu_timing_since_cupti(rank) / run : 0;
 }
 
 static void fill_own_cost(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
-  double startup = 0, calls = 0, duration = 0, helper = 0, gpu_clock = 0, under_cupti = 0;
+  double startup = 0, calls = 0, duration = 0, helper = 0, gpu_clock = 0, since_cupti = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
     startup += (double)rank->cost_startup_ns;
@@ -261,7 +261,7 @@ static void fill_own_cost(struct analysis *a) {
         (double)rank->cost_ns_per_record * (double)rank->records + (double)rank->cost_slow_path_ns;
     helper += (double)rank->cost_helper_cpu_ns / 1e9;
     gpu_clock += (double)rank->gpu_overhead_ns / 1e6;
-    under_cupti += launches_under_cupti(rank);
+    since_cupti += launches_since_cupti(rank);
     r->events += (double)rank->records;
     r->lost += (double)lost_records_of(rank);
     r->trace_bytes += (double)rank->file_bytes;
@@ -275,7 +275,7 @@ static void fill_own_cost(struct analysis *a) {
   r->overhead_helper_cpu_s = cost > 0 ? helper : NAN;
   r->overhead_ns_per_event = r->events > 0 && cost > 0 ? calls / r->events : NAN;
   r->overhead_gpu_clock_ms = gpu_clock > 0 ? gpu_clock / model->n_ranks : NAN;
-  r->overhead_cupti_launches = under_cupti > 0 ? under_cupti / model->n_ranks : NAN;
+  r->overhead_cupti_launches = since_cupti > 0 ? since_cupti / model->n_ranks : NAN;
   r->overhead_startup_ms = cost > 0 ? startup / model->n_ranks / 1e6 : NAN;
 }
 

@@ -45,8 +45,9 @@ bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *
 
 /* gpu_timing.c: the source of GPU time, and why it does not cover all of the run. */
 const char *gpu_timing_describe(struct analysis *a);
-/* Nanoseconds of the run in which CUPTI was open. */
-double gpu_timing_under_cupti(const struct rank *rank);
+/* Nanoseconds of the run since CUPTI was first opened. What it adds to each launch it adds also
+ * while it rests. */
+double gpu_timing_since_cupti(const struct rank *rank);
 const char *gpu_timing_why_no_times(struct analysis *a);
 const char *gpu_timing_why_not_watched(const struct analysis *a); /* NULL where it always was */
 

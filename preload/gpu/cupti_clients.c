@@ -23,12 +23,11 @@ enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, KINDS = 64 };
 static struct {
   void *requested, *completed; /* its buffer callbacks, NULL before it has any */
   uint8_t zeroed;
-  bool no_query_waits; /* it wants no records of queries that found something unfinished */
-  u64 kinds;           /* that it has enabled */
-  u64 last_ns;         /* when it called last, CLOCK_MONOTONIC */
-  bool began;          /* it has come and not left */
-  bool detaches;       /* it will call cuptiFinalize() when it has collected */
-  bool flush_pending;  /* it has disabled all kinds, but not flushed yet */
+  u64 kinds;          /* that it has enabled */
+  u64 last_ns;        /* when it called last, CLOCK_MONOTONIC */
+  bool began;         /* it has come and not left */
+  bool detaches;      /* it will call cuptiFinalize() when it has collected */
+  bool flush_pending; /* it has disabled all kinds, but not flushed yet */
 } client;
 
 static bool has_kinds(void) {
@@ -70,8 +69,6 @@ bool cupti_client_wants(int kind) {
 
 void cupti_client_restore(const struct cupti *cupti) {
   size_t bytes = sizeof(client.zeroed);
-  if (cupti->cuptiActivityEnableAllSyncRecords)
-    cupti->cuptiActivityEnableAllSyncRecords(!client.no_query_waits);
   if (cupti->cuptiActivitySetAttribute)
     cupti->cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &bytes, &client.zeroed);
   if (has_callbacks())
@@ -135,12 +132,6 @@ static enum client_call on_clock(const char *call, void *now) {
   client_begins(call);
   __atomic_store_n(&client.flush_pending, true, __ATOMIC_RELEASE);
   return PASSED_ON;
-}
-
-static enum client_call on_all_waits(const char *call, int all) {
-  (void)call;
-  client.no_query_waits = !(uint8_t)all;
-  return keep_if(gpu_clock_is_open(&gpu_clock_cupti));
 }
 
 static enum client_call on_attribute(const char *call, int attribute, const size_t *bytes,

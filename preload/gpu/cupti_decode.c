@@ -10,8 +10,6 @@ enum {
   KIND_CONCURRENT_KERNEL = 10,
   KIND_OVERHEAD = 17,
   KIND_MEMCPY2 = 22,
-  KIND_CUDA_EVENT = 36,
-  KIND_SYNCHRONIZATION = 38,
   KIND_GRAPH_TRACE = 51,
 };
 
@@ -100,38 +98,6 @@ static bool decode_graph(const u8 *at, size_t length, struct cupti_record *out) 
   return true;
 }
 
-/* What is no event or stream is all ones. */
-static u32 id_or_unknown(u32 id) {
-  return id == UINT32_MAX ? TSCOPE_UNKNOWN : id;
-}
-
-/* CUpti_ActivitySynchronization, and version 2, which also says which record of the event is waited
- * for and what the call returned. A query that found the event or stream not done is not a wait. */
-static bool decode_wait(const u8 *at, size_t length, struct cupti_record *out) {
-  if (length < 40 || (length >= 56 && read_u32(at + 48) != 0))
-    return false;
-  *out = (struct cupti_record){.kind = CUPTI_WAIT,
-                               .type = read_u32(at + 4),
-                               .span = {.start = read_u64(at + 8), .end = read_u64(at + 16)},
-                               .correlation = read_u32(at + 24),
-                               .stream = id_or_unknown(read_u32(at + 32)),
-                               .event = id_or_unknown(read_u32(at + 36)),
-                               .record_id = length >= 48 ? read_u64(at + 40) : 0};
-  return true;
-}
-
-/* CUpti_ActivityCudaEvent, and 2 likewise. */
-static bool decode_event(const u8 *at, size_t length, struct cupti_record *out) {
-  if (length < 20)
-    return false;
-  *out = (struct cupti_record){.kind = CUPTI_EVENT,
-                               .correlation = read_u32(at + 4),
-                               .stream = id_or_unknown(read_u32(at + 12)),
-                               .event = id_or_unknown(read_u32(at + 16)),
-                               .record_id = length >= 56 ? read_u64(at + 48) : 0};
-  return true;
-}
-
 /* CUpti_ActivityOverhead and later ones. The kinds that CUPTI itself causes have numbers in the
  * upper half, among some that the job would have without CUPTI. */
 static bool decode_overhead(const u8 *at, size_t length, struct cupti_record *out) {
@@ -154,10 +120,6 @@ bool cupti_decode(const void *record, size_t length, struct cupti_record *out) {
   switch (kind) {
   case KIND_GRAPH_TRACE:
     return decode_graph(at, length, out);
-  case KIND_SYNCHRONIZATION:
-    return decode_wait(at, length, out);
-  case KIND_CUDA_EVENT:
-    return decode_event(at, length, out);
   case KIND_OVERHEAD:
     return decode_overhead(at, length, out);
   default:

@@ -10,18 +10,13 @@
 
 enum cupti_kind {
   CUPTI_WORK,     /* the GPU did something: see `span` */
-  CUPTI_WAIT,     /* somebody waited for it */
-  CUPTI_EVENT,    /* an event was recorded */
   CUPTI_OVERHEAD, /* CUPTI worked for itself */
 };
 
 struct cupti_record {
   enum cupti_kind kind;
-  struct gpu_span span; /* of all but events: when; of work: what */
-  u32 type;             /* of a wait: enum tscope_gpu_wait; of overhead: tscope_gpu_overhead */
-  u32 event, stream;    /* the source's ids, TSCOPE_UNKNOWN if none */
-  u32 correlation;
-  u64 record_id; /* which record of the event, 0 if not known (before CUPTI 12.8) */
+  struct gpu_span span; /* when; of work: what */
+  u32 type;             /* of overhead: enum tscope_gpu_overhead */
 };
 
 /* Reads one record of `bytes` bytes. False if its kind is not wanted or it is too short. Names

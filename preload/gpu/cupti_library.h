@@ -20,7 +20,6 @@
   X(cuptiActivityGetNextRecord, true, (uint8_t * buffer, size_t valid, void **record))             \
   X(cuptiActivityGetAttribute, false, (int attribute, size_t *bytes, void *value))                 \
   X(cuptiActivitySetAttribute, false, (int attribute, size_t *bytes, void *value))                 \
-  X(cuptiActivityEnableAllSyncRecords, false, (uint8_t all))                                       \
   X(cuptiActivityGetNumDroppedRecords, false, (void *context, uint32_t stream, size_t *dropped))   \
   X(cuptiGetStreamIdEx, false,                                                                     \
     (void *context, void *stream, uint8_t per_thread, uint32_t *stream_id))                        \

@@ -70,30 +70,6 @@ void gpu_work_record(struct tscope_thread *thread, const struct gpu_work *work) 
               &record, sizeof(record));
 }
 
-void gpu_wait_record(struct tscope_thread *thread, const struct cupti_record *wait) {
-  struct tscope_gpu_sync_record record = {.correlation = wait->correlation,
-                                          .gpu_event = wait->event,
-                                          .gpu_stream = wait->stream,
-                                          .record_id = (u32)wait->record_id};
-  record_ring(thread, wait->span.start, wait->span.end - wait->span.start, TSCOPE_REC_GPU_SYNC,
-              (u16)wait->type, &record, sizeof(record));
-}
-
-void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *event) {
-  struct gpu_thread *gpu = thread->family[TSCOPE_FAMILY_GPU];
-  struct tscope_writer *ring = writer(&gpu->ring, TSCOPE_RING);
-  struct tscope_gpu_event_record *record = tscope_reserve(
-      thread, ring, tscope_clock_ns(CLOCK_MONOTONIC), TSCOPE_REC_GPU_EVENT, 0, sizeof(*record));
-  if (!record)
-    return;
-  *record = (struct tscope_gpu_event_record){.header = record->header,
-                                             .gpu_event = event->event,
-                                             .correlation = event->correlation,
-                                             .gpu_stream = event->stream,
-                                             .record_id = (u32)event->record_id};
-  tscope_commit(ring, sizeof(*record));
-}
-
 static void record_collective(struct tscope_thread *thread, const struct gpu_span *span,
                               u16 stream) {
   gpu_run_record(thread, &(struct gpu_run){.start = span->start,

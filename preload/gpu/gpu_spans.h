@@ -11,10 +11,6 @@ struct gpu_thread {
   struct tscope_writer ring;
 };
 
-/* Records what was waited for, and event records: what streams wait for. */
-void gpu_wait_record(struct tscope_thread *thread, const struct cupti_record *wait);
-void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *event);
-
 /* Where a collective ran, for a source that knows which; or TSCOPE_UNKNOWN twice. `name` is a
  * string's number. Times are nanoseconds of CLOCK_MONOTONIC. */
 struct gpu_run {

@@ -3,15 +3,18 @@
  * A known number of kernels of known length, for machines with a GPU and without PyTorch;
  * scripts/gpu-check runs it. The kernels are PTX, which every driver compiles for its GPU.
  *
- *   launches count   launches with the driver API and, if possible, with the runtime API; a copy
- * and a fill; a graph and its replays; long kernels, timed by CUDA events launches pace    the time
- * of a launch in a loop of kernels that do nothing
+ *   launches count        launches with the driver API and, if possible, with the runtime API; a
+ *                         copy and a fill; a graph and its replays; long kernels, timed by events
+ *   launches pace         the time of a launch in a loop of kernels that do nothing
+ *   launches cost KINDS   what calls cost before CUPTI records activities of these kinds (numbers
+ *                         with commas between), meanwhile, and afterwards; without the shim
  *
  * Prints one JSON object. `long_from` and `long_to`, in seconds of CLOCK_MONOTONIC, are the times
  * just before the launch of the first long kernel and just after the end of the last. After a CUDA
  * error it prints the error's text and exits with status 1.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +30,7 @@ enum {
   CAPTURED = 7,
   REPLAYS = 20,
   PACED = 20000,
+  QUEUED = 900,
   ROUNDS = 9
 };
 
@@ -165,18 +169,88 @@ static void pace(CUmodule module, cudaStream_t stream) {
   printf("{\"launch_us\": %.4f}\n", us[ROUNDS / 2]);
 }
 
+static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
+  *bytes = 512 << 10;
+  *buffer = calloc(1, *bytes);
+  *max_records = 0;
+}
+
+static void completed(void *context, uint32_t id, uint8_t *buffer, size_t bytes, size_t valid) {
+  (void)context, (void)id, (void)bytes, (void)valid;
+  free(buffer);
+}
+
+/* Median microseconds of the host in each of three calls: a launch, one that only asks, and the
+ * record of an event. Fewer launches than the driver's queue holds, so that none waits for the GPU.
+ */
+static void print_costs(const char *when, CUfunction tiny, cudaStream_t stream, const char *end) {
+  double us[3][ROUNDS];
+  cudaEvent_t event;
+  int device;
+  CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  for (int round = 0; round < ROUNDS; round++)
+    for (int call = 0; call < 3; call++) {
+      CUDA(cudaStreamSynchronize(stream));
+      double began = now();
+      for (int i = 0; i < QUEUED; i++)
+        if (call == 0)
+          launch(tiny, stream, NULL);
+        else if (call == 1)
+          CUDA(cudaGetDevice(&device));
+        else
+          CUDA(cudaEventRecord(event, stream));
+      us[call][round] = 1e6 * (now() - began) / QUEUED;
+    }
+  CUDA(cudaStreamSynchronize(stream));
+  CUDA(cudaEventDestroy(event));
+  for (int call = 0; call < 3; call++)
+    qsort(us[call], ROUNDS, sizeof(**us), by_size);
+  printf("\"%s\": [%.4f, %.4f, %.4f]%s", when, us[0][ROUNDS / 2], us[1][ROUNDS / 2],
+         us[2][ROUNDS / 2], end);
+}
+
+static void cost(CUmodule module, cudaStream_t stream, const char *kinds) {
+  CUfunction tiny = kernel(module, "check_tiny");
+  void *cupti = dlopen("libcupti.so.13", RTLD_NOW);
+  cupti = cupti ? cupti : dlopen("libcupti.so.12", RTLD_NOW);
+  int (*callbacks)(void *, void *) = cupti ? dlsym(cupti, "cuptiActivityRegisterCallbacks") : NULL;
+  int (*enable)(int) = cupti ? dlsym(cupti, "cuptiActivityEnable") : NULL;
+  int (*disable)(int) = cupti ? dlsym(cupti, "cuptiActivityDisable") : NULL;
+  int (*flush)(uint32_t) = cupti ? dlsym(cupti, "cuptiActivityFlushAll") : NULL;
+  if (!callbacks || !enable || !disable || !flush) {
+    fprintf(stderr, "CUPTI was not found: %s\n", dlerror());
+    exit(1);
+  }
+  for (int i = 0; i < PACED; i++)
+    launch(tiny, stream, NULL);
+  printf("{");
+  print_costs("before", tiny, stream, ", ");
+  CUDA(callbacks((void *)requested, (void *)completed));
+  char *end;
+  for (const char *at = kinds; *at; at = *end ? end + 1 : end)
+    CUDA(enable((int)strtol(at, &end, 10)));
+  print_costs("enabled", tiny, stream, ", ");
+  for (const char *at = kinds; *at; at = *end ? end + 1 : end)
+    CUDA(disable((int)strtol(at, &end, 10)));
+  CUDA(flush(1));
+  print_costs("disabled", tiny, stream, "}\n");
+}
+
 int main(int argc, char **argv) {
   CUmodule module;
   cudaStream_t stream;
-  if (argc != 2 || (strcmp(argv[1], "count") && strcmp(argv[1], "pace"))) {
-    fprintf(stderr, "usage: launches count|pace\n");
+  bool costs = argc == 3 && !strcmp(argv[1], "cost");
+  if (!costs && (argc != 2 || (strcmp(argv[1], "count") && strcmp(argv[1], "pace")))) {
+    fprintf(stderr, "usage: launches count|pace|cost KINDS\n");
     return 2;
   }
   CUDA(cudaSetDevice(0));
   CUDA(cudaFree(NULL)); /* creates the context */
   CUDA(cuModuleLoadData(&module, ptx));
   CUDA(cudaStreamCreate(&stream));
-  if (!strcmp(argv[1], "count"))
+  if (costs)
+    cost(module, stream, argv[2]);
+  else if (!strcmp(argv[1], "count"))
     count(module, stream);
   else
     pace(module, stream);

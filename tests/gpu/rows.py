@@ -7,7 +7,7 @@ from rows_basic import (beside_torch_profiler, copies_as_torch_profiler, device_
                         nccl_profiler, nccl_one_rank, nccl_ranks, nvtx_ranges, one_queue,
                         gemms_of_known_shape, report_reads, says_nothing, tensor_memory,
                         times_on_the_hosts_clock)
-from rows_cost import launch_overhead, overhead
+from rows_cost import cost_of_kinds, launch_overhead, overhead
 from rows_gpt import (gpt_communication, gpt_findings, gpt_flops, gpt_graphed, gpt_kernels, gpt_memory,
                       gpt_steps, gpt_times_add_up, gpt_utilisation)
 from rows_libraries import (library_cublas, library_cudnn, library_cudnn_attention,
@@ -24,6 +24,6 @@ PARTS = {
         library_cudnn, gpt_steps, gpt_flops, gpt_utilisation, gpt_kernels, gpt_memory,
         gpt_times_add_up, gpt_findings, gpt_communication, library_efficient_attention,
         library_cudnn_attention, library_flash_attn, library_jax, gpt_graphed),
-    3: (launch_overhead, overhead),
+    3: (cost_of_kinds, launch_overhead, overhead),
 }
 ROWS = tuple(row for rows in PARTS.values() for row in rows)

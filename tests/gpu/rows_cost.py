@@ -5,7 +5,7 @@ import statistics
 import tempfile
 import time
 
-from machine import BARE, CUPTI, EVENTS, HOST, OFF, NotHere, OutOfTime
+from machine import BARE, CUPTI, EVENTS, HOST, OFF, Failed, NotHere, OutOfTime
 
 WANTED = {OFF: 1.0, HOST: 1.003, EVENTS: 1.003, CUPTI: 1.01}  # largest wanted ratio of a training step's time
 ROUNDS = 9
@@ -23,6 +23,28 @@ def launch_overhead(machine):
     for mode in (OFF, HOST, EVENTS, CUPTI):
         ratios = sorted(r[mode] / r[BARE] for r in rounds)
         texts.append(f"{mode}: ×{ratios[3]:.4f} ({ratios[0]:.4f} to {ratios[-1]:.4f})")
+    return "; ".join(texts)
+
+
+OURS = "10,1,22,2,17"  # the kinds of activities that tscope records (cupti_source.c)
+OTHERS = {"10": "kernels alone", "38": "waits", "36": "event records"}
+
+
+def cost_of_kinds(machine):
+    """What kinds of CUPTI's activities add to calls of CUDA, also after they are disabled; ours add to launches alone"""
+    if not machine.real:
+        machine.program("launches", "cost", OURS)  # only tried, not measured
+        raise NotHere("needs a GPU: the stand-ins do no work whose time could be measured")
+    texts = []
+    for kinds, name in ((OURS, "ours"), *OTHERS.items()):
+        runs = [machine.program("launches", "cost", kinds, label=f"round {n}").result for n in range(5)]
+        added = {when: [statistics.median(run[when][call] - run["before"][call] for run in runs) for call in range(3)]
+                 for when in ("enabled", "disabled")}
+        texts.append(f"{name}: " + "; ".join(
+            f"{when} launch {us[0]:+.2f}, cudaGetDevice {us[1]:+.3f}, cudaEventRecord {us[2]:+.3f} µs"
+            for when, us in added.items()))
+        if kinds == OURS and added["enabled"][1] > 0.1:
+            raise Failed("a call that only asks takes longer: " + texts[0])
     return "; ".join(texts)
 
 

@@ -66,7 +66,6 @@ static void print_values(void) {
   TABLE("Range", TSCOPE_RANGES)
   TABLE("Sync", TSCOPE_SYNCS)
   TABLE("GPU clock", TSCOPE_GPU_CLOCKS)
-  TABLE("GPU wait", TSCOPE_GPU_WAITS)
   TABLE("GPU overhead", TSCOPE_GPU_OVERHEADS)
   TABLE("Condition", TSCOPE_CONDITIONS)
   TABLE("Loss", TSCOPE_LOSSES)

@@ -44,7 +44,17 @@ static enum tscope_gpu_clock main_clock(const struct rank *rank) {
   return window ? (enum tscope_gpu_clock)window->clock : rank->gpu_clock;
 }
 
-double gpu_timing_under_cupti(const struct rank *rank) {
+double gpu_timing_since_cupti(const struct rank *rank) {
+  for (u32 w = 0; w < rank->n_gpu_windows; w++) {
+    i64 start = rank->gpu_windows[w].start;
+    if (rank->gpu_windows[w].clock == TSCOPE_GPU_CLOCK_CUPTI && start < rank->end)
+      return (double)(rank->end - (start > rank->begin ? start : rank->begin));
+  }
+  return 0;
+}
+
+/* Nanoseconds of the run in which CUPTI was open. */
+static double under_cupti(const struct rank *rank) {
   double seen = 0;
   for (u32 w = 0; w < rank->n_gpu_windows; w++) {
     const struct gpu_window *window = &rank->gpu_windows[w];
@@ -64,7 +74,7 @@ static double share_watched(const struct model *model) {
     const struct rank *rank = &model->ranks[i];
     changed |= rank->n_gpu_windows > 1;
     all += (double)(rank->end - rank->begin);
-    seen += gpu_timing_under_cupti(rank);
+    seen += under_cupti(rank);
   }
   return changed && seen > 0 && all > 0 ? seen / all : NAN;
 }

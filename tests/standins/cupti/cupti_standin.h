@@ -54,6 +54,9 @@ void record_on_client_clock(struct standin_record *record, const struct clock_ma
 /* Converts to CLOCK_REALTIME, whatever clock the client has. */
 void record_on_realtime_clock(struct standin_record *record);
 
+/* Whether a client has enabled the kind. For tests. */
+__attribute__((visibility("default"))) bool standin_cupti_records(CUpti_ActivityKind kind);
+
 /* Whether each thread that launches work has its own buffers. */
 bool activity_buffers_are_per_thread(void);
 

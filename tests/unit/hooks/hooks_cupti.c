@@ -154,83 +154,6 @@ static void a_graph_replay_is_one_piece_of_work(void **state) {
   memset(&record, 0x5a, sizeof(record));                                                           \
   record.kind = (kind_);
 
-static void waits_of_every_version(void **state) {
-  (void)state;
-#define WAIT(version, set_id, id)                                                                  \
-  do {                                                                                             \
-    FILLED(version, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)                                           \
-    record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;                           \
-    record.start = 1000000000007;                                                                  \
-    record.end = 1000000000107;                                                                    \
-    record.correlationId = 4242;                                                                   \
-    record.streamId = 21;                                                                          \
-    record.cudaEventId = 9;                                                                        \
-    set_id;                                                                                        \
-    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
-    assert_int_equal(out.kind, CUPTI_WAIT);                                                        \
-    assert_int_equal(out.type, TSCOPE_GPU_WAIT_STREAM_EVENT);                                      \
-    assert_int_equal(out.span.start, 1000000000007);                                               \
-    assert_int_equal(out.span.end, 1000000000107);                                                 \
-    assert_int_equal(out.correlation, 4242);                                                       \
-    assert_int_equal(out.stream, 21);                                                              \
-    assert_int_equal(out.event, 9);                                                                \
-    assert_int_equal(out.record_id, id);                                                           \
-    record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;                         \
-    record.streamId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;                                         \
-    record.cudaEventId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;                                      \
-    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
-    assert_int_equal(out.type, TSCOPE_GPU_WAIT_CONTEXT);                                           \
-    assert_int_equal(out.stream, TSCOPE_UNKNOWN);                                                  \
-    assert_int_equal(out.event, TSCOPE_UNKNOWN);                                                   \
-    assert_false(cupti_decode(&record, 39, &out));                                                 \
-  } while (0)
-  WAIT(CUpti_ActivitySynchronization, , 0);
-#if CUPTI_API_VERSION >= 26
-  WAIT(CUpti_ActivitySynchronization2,
-       (record.cudaEventSyncId = 123456789012, record.returnValue = 0), 123456789012);
-#endif
-}
-
-/* A query that finds unfinished work is not a wait. */
-static void queries_are_no_waits(void **state) {
-  (void)state;
-#if CUPTI_API_VERSION >= 26
-  CUpti_ActivitySynchronization2 record = {
-      .kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-      .type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE,
-      .start = 1000,
-      .end = 1001,
-      .returnValue = CUDA_ERROR_NOT_READY};
-  struct cupti_record out;
-  assert_false(cupti_decode(&record, sizeof(record), &out));
-  record.returnValue = CUDA_SUCCESS;
-  assert_true(cupti_decode(&record, sizeof(record), &out));
-#endif
-}
-
-static void events_of_every_version(void **state) {
-  (void)state;
-#define EVENT(type, set_id, id)                                                                    \
-  do {                                                                                             \
-    FILLED(type, CUPTI_ACTIVITY_KIND_CUDA_EVENT)                                                   \
-    record.correlationId = 4242;                                                                   \
-    record.streamId = 21;                                                                          \
-    record.eventId = 9;                                                                            \
-    set_id;                                                                                        \
-    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
-    assert_int_equal(out.kind, CUPTI_EVENT);                                                       \
-    assert_int_equal(out.correlation, 4242);                                                       \
-    assert_int_equal(out.stream, 21);                                                              \
-    assert_int_equal(out.event, 9);                                                                \
-    assert_int_equal(out.record_id, id);                                                           \
-    assert_false(cupti_decode(&record, 19, &out));                                                 \
-  } while (0)
-  EVENT(CUpti_ActivityCudaEvent, , 0);
-#if CUPTI_API_VERSION >= 26
-  EVENT(CUpti_ActivityCudaEvent2, record.cudaEventSyncId = 123456789012, 123456789012);
-#endif
-}
-
 static void only_cuptis_own_overhead_is_its_cost(void **state) {
   (void)state;
 #define OVERHEAD(type_)                                                                            \
@@ -292,9 +215,6 @@ int main(void) {
       cmocka_unit_test(copies_of_every_version),
       cmocka_unit_test(fills_of_every_version),
       cmocka_unit_test(a_graph_replay_is_one_piece_of_work),
-      cmocka_unit_test(waits_of_every_version),
-      cmocka_unit_test(queries_are_no_waits),
-      cmocka_unit_test(events_of_every_version),
       cmocka_unit_test(only_cuptis_own_overhead_is_its_cost),
       cmocka_unit_test(other_records_are_passed_over),
       cmocka_unit_test(collective_kernels_are_known_by_name),

@@ -277,94 +277,6 @@ static void test_fills_of_a_replay_are_no_launchs_work(void **state) {
   model_free(model);
 }
 
-static void add_stream(struct trace_writer *writer, u16 stream, u32 gpu_stream) {
-  struct tscope_stream_record *record =
-      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, stream, sizeof(*record));
-  record->gpu_stream = gpu_stream;
-}
-
-static void add_kernel(struct trace_writer *writer, u64 at, u32 dur, u16 stream, u32 correlation) {
-  struct tscope_gpu_kernel_record *kernel =
-      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_KERNEL, stream, sizeof(*kernel));
-  kernel->dur = dur;
-  kernel->name = 1;
-  kernel->correlation = correlation;
-}
-
-static void add_gpu_event(struct trace_writer *writer, u32 stream, u32 correlation, u64 id) {
-  struct tscope_gpu_event_record *event =
-      trace_add(writer, on_gpu, AT(500000), TSCOPE_REC_GPU_EVENT, 0, sizeof(*event));
-  event->gpu_event = 9;
-  event->gpu_stream = stream;
-  event->correlation = correlation;
-  event->record_id = (u32)id;
-}
-
-static void add_gpu_wait(struct trace_writer *writer, u64 at, u16 type, u32 stream, u32 event,
-                         u32 correlation, u64 id) {
-  struct tscope_gpu_sync_record *wait =
-      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_SYNC, type, sizeof(*wait));
-  wait->dur = 100;
-  wait->gpu_event = event;
-  wait->gpu_stream = stream;
-  wait->correlation = correlation;
-  wait->record_id = id;
-}
-
-static bool has_edge(const struct timeline *timeline, i64 from, i64 to, u8 kind) {
-  for (u32 i = 0; i < timeline->n_edges; i++)
-    if (timeline->spans[timeline->edges[i].from].start == from &&
-        timeline->spans[timeline->edges[i].to].start == to && timeline->edges[i].kind == kind)
-      return true;
-  return false;
-}
-
-/* Calls 11..18. The hooks on the host saw only the last, a wait of the host:
- *
- *   stream 7   kernel 11, event 12, kernel 13, event 16 (of the same event)
- *   stream 13  waits 14 for 12 (its id says so), kernel 15; waits 17 for the latest record, 16
- *   host       waits 18 for stream 7
- */
-static void edges_of_unseen_calls_come_from_the_source(bool with_ids, struct fixture *fixture) {
-  struct trace_writer *writer = new_rank(0, 1);
-  trace_string(writer, "kernel");
-  add_stream(writer, 0, 7);
-  add_stream(writer, 1, 13);
-  add_kernel(writer, 1000, 9000, 0, 11);
-  add_kernel(writer, 10000, 10000, 0, 13);
-  add_kernel(writer, 20000, 10000, 1, 15);
-  add_kernel(writer, 50000, 10000, 1, 19);
-  add_gpu_event(writer, 7, 12, with_ids ? 1 : 0);
-  add_gpu_event(writer, 7, 16, with_ids ? 2 : 0);
-  add_gpu_wait(writer, 400, TSCOPE_GPU_WAIT_STREAM_EVENT, 13, 9, 14, with_ids ? 1 : 0);
-  add_gpu_wait(writer, 600, TSCOPE_GPU_WAIT_STREAM_EVENT, 13, 9, 17, with_ids ? 2 : 0);
-  add_gpu_wait(writer, 700, TSCOPE_GPU_WAIT_STREAM, 7, TSCOPE_UNKNOWN, 18, 0);
-  struct tscope_sync_record *sync =
-      trace_add(writer, in_ring, AT(690), TSCOPE_REC_SYNC, TSCOPE_SYNC_EVENT, sizeof(*sync));
-  sync->dur = 19500;
-  sync->object = 12345; /* an event whose record the hooks did not see */
-  save_rank(fixture, writer);
-  struct model *model = load(fixture->directory, NULL);
-  struct timeline timeline;
-  assert_int_equal(timeline_load(model, 0, &timeline), 0);
-  i64 origin = timeline.spans[0].start - 690;
-  assert_true(has_edge(&timeline, origin + 1000, origin + 20000, EDGE_EVENT));
-  assert_true(has_edge(&timeline, origin + 10000, origin + 50000, EDGE_EVENT));
-  assert_true(has_edge(&timeline, origin + 10000, origin + 690, EDGE_SYNC));
-  assert_int_equal(timeline.n_edges, 3);
-  timeline_release(&timeline);
-  model_free(model);
-}
-
-static void test_waits_that_only_the_source_saw(void **state) {
-  edges_of_unseen_calls_come_from_the_source(true, *state);
-}
-
-/* Before CUPTI 12.8 a wait names the event, but not which record of it. */
-static void test_waits_without_record_ids(void **state) {
-  edges_of_unseen_calls_come_from_the_source(false, *state);
-}
-
 /* The ring dropped the first chunk: the timeline says from when on it is complete. The header has
  * counted its records, unless the process was killed just before. */
 static void overwritten_ring_records_are_reported(struct fixture *fixture, bool counted) {
@@ -436,8 +348,6 @@ int main(void) {
       ON_DISK(test_blocking_copy_waits_for_itself),
       ON_DISK(test_a_host_may_wait_without_a_call),
       ON_DISK(test_fills_of_a_replay_are_no_launchs_work),
-      ON_DISK(test_waits_that_only_the_source_saw),
-      ON_DISK(test_waits_without_record_ids),
       ON_DISK(test_overwritten_ring_records_are_reported),
       ON_DISK(test_records_given_up_at_the_kill_are_reported),
       ON_DISK(test_timelines_load_in_parallel),

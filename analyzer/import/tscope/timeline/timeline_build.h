@@ -35,15 +35,6 @@ struct event_use {
   bool wait;
 };
 
-/* What the GPU clock source reports about waiting (`type`: enum tscope_gpu_wait) and, with type 0,
- * about an event record. Its correlation ids count the calls of the process. */
-struct gpu_wait {
-  i64 start, end; /* of a wait: when the host was in the call */
-  u64 record_id;
-  u32 correlation, event, stream; /* the source's own ids */
-  u16 type;
-};
-
 /* What ran in one replay of a graph, and which span launched it. */
 struct replay_spans {
   u32 first, n; /* in timeline_build.replayed */
@@ -60,7 +51,6 @@ struct timeline_build {
   VECTOR(struct span) spans;
   VECTOR(struct span_facts) facts;
   VECTOR(struct event_use) event_uses;
-  VECTOR(struct gpu_wait) gpu_waits;
   VECTOR(struct edge) edges;
   VECTOR(struct lane) lanes;
   VECTOR(struct arithmetic) arithmetic;
@@ -117,10 +107,6 @@ void timeline_link_replays(struct timeline_build *build);
 
 /* Edges from event records, stream waits and synchronisation. */
 void timeline_link_events(struct timeline_build *build);
-
-/* Further edges from the GPU clock source, which also sees waits of libraries with their own CUDA
- * runtime. Called before the edges are sorted. */
-void timeline_link_gpu_waits(struct timeline_build *build);
 
 /* A call site as recorded; left out if its stack is not in the trace. */
 void timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane);

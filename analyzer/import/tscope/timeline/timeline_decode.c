@@ -206,27 +206,6 @@ static void decode_sync(struct decoding *decoding, const struct tscope_record *r
                     &(struct span_facts){.what = sync->object, .sync = (u8)record->tag});
 }
 
-static void decode_gpu_wait(struct decoding *decoding, const struct tscope_record *record,
-                            i64 start, u64 time) {
-  const struct tscope_gpu_sync_record *wait = (const void *)record;
-  u64 dur = trace_dur(record, wait->dur, sizeof(*wait));
-  VECTOR_PUSH(&decoding->build->gpu_waits, (struct gpu_wait){.start = start,
-                                                             .end = axis_ns(decoding, time + dur),
-                                                             .record_id = wait->record_id,
-                                                             .correlation = wait->correlation,
-                                                             .event = wait->gpu_event,
-                                                             .stream = wait->gpu_stream,
-                                                             .type = record->tag});
-}
-
-static void decode_gpu_event(struct decoding *decoding, const struct tscope_record *record) {
-  const struct tscope_gpu_event_record *event = (const void *)record;
-  VECTOR_PUSH(&decoding->build->gpu_waits, (struct gpu_wait){.record_id = event->record_id,
-                                                             .correlation = event->correlation,
-                                                             .event = event->gpu_event,
-                                                             .stream = event->gpu_stream});
-}
-
 static void decode_record(struct decoding *decoding, const struct tscope_record *record, u64 time) {
   i64 start = axis_ns(decoding, time);
   switch (record->type) {
@@ -249,12 +228,6 @@ static void decode_record(struct decoding *decoding, const struct tscope_record 
     break;
   case TSCOPE_REC_SYNC:
     decode_sync(decoding, record, start, time);
-    break;
-  case TSCOPE_REC_GPU_SYNC:
-    decode_gpu_wait(decoding, record, start, time);
-    break;
-  case TSCOPE_REC_GPU_EVENT:
-    decode_gpu_event(decoding, record);
     break;
   case TSCOPE_REC_CALL_SITE_RING:
     timeline_site(decoding->build,

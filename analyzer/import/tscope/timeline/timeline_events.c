@@ -261,7 +261,6 @@ void timeline_link_events(struct timeline_build *build) {
         use_event(&walk, &build->event_uses.at[next]);
     visit_span(&walk, i);
   }
-  timeline_link_gpu_waits(build);
   sort_edges(build);
   free(walk.last);
   free(walk.first_pending);

@@ -110,7 +110,6 @@ static void free_build(struct timeline_build *build) {
   free(build->copied_runs.at);
   free(build->facts.at);
   free(build->event_uses.at);
-  free(build->gpu_waits.at);
   free(build->replays.at);
   free(build->lane_of_stream.at);
   free(build->edges.at);
@@ -155,7 +154,6 @@ static void move_to_timeline(struct timeline_build *build, struct timeline *time
   internal->arena = build->arena;
   free(build->facts.at);
   free(build->event_uses.at);
-  free(build->gpu_waits.at);
   free(build->replays.at);
   free(build->lane_of_stream.at);
   free(build->sites.at);
