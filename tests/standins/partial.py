@@ -212,7 +212,7 @@ CASES = {
     "other-tool": ([], {"CUDA_INJECTION64_PATH": "/opt/tool/libtool.so"}, {}, None,
                    host_only("CUDA_INJECTION64_PATH", "CUDA_INJECTION64_PATH")),
     # Enough for dozens of steps. With two or three, the partial step at the edge would dominate the counts.
-    "ring": (["--steps", "120"], {"TSCOPE_RING_MAX": "256K"}, {}, None, overwritten),
+    "ring": (["--steps", "160"], {"TSCOPE_RING_MAX": "256K"}, {}, None, overwritten),
     "retained-full": (["--steps", "250"], {"TSCOPE_RETAINED_MAX": "320K"}, {}, None, retained_ring_full),
     "duty": (["--steps", "64", "--marks", "1", "--warmup", "0", "--ahead", "1"],
              {"TSCOPE_GPU_STEPS": "8/16"}, {}, None, half_of_the_steps),
