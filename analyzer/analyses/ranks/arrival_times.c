@@ -28,12 +28,15 @@ double arrival_time(const struct straggler_test *c, u32 index) {
   const struct arrival *arrival = &model->arrivals[index];
   if (!c->by_clock[model->collectives[arrival->collective].comm])
     return c->busy_ns[index];
+  if (c->unwaited[arrival->collective])
+    return 0;
   i64 ready = ready_at(model, arrival);
   return ready == NS_UNKNOWN ? NAN : (double)(ready - model->begin);
 }
 
 double arrival_own_time(const struct straggler_test *c, u32 index) {
-  return arrival_time(c, index) - (double)c->a->time_in_other_comms[index];
+  bool unwaited = c->unwaited[c->a->model->arrivals[index].collective];
+  return arrival_time(c, index) - (unwaited ? 0 : (double)c->a->time_in_other_comms[index]);
 }
 
 double member_own_time(const struct straggler_test *c, const struct collective *collective,
@@ -125,6 +128,23 @@ static void measure_busy(struct straggler_test *c) {
   }
 }
 
+/* Of a broadcast nobody need wait for a member that only receives; but all wait for one that sends
+ * late. So only those count as met in which nobody had left when the last member came. */
+static void find_unwaited(struct straggler_test *c) {
+  const struct model *model = c->a->model;
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    const struct collective *collective = &model->collectives[i];
+    i64 last = INT64_MIN, left = INT64_MAX;
+    for (u32 k = 0; k < collective->n_arrivals && !op_is_barrier_like(collective->op); k++) {
+      const struct arrival *arrival = &model->arrivals[collective->first_arrival + k];
+      i64 ready = ready_at(model, arrival);
+      last = ready > last ? ready : last;
+      left = arrival->end < left ? arrival->end : left;
+    }
+    c->unwaited[i] = left < last;
+  }
+}
+
 /* Of the difference between a member's arrival and the others': that of the clocks, or that of
  * reading a rank's own. */
 double arrival_error(const struct straggler_test *c, const struct collective *collective,
@@ -136,9 +156,11 @@ double arrival_error(const struct straggler_test *c, const struct collective *co
 
 void arrival_times_prepare(struct straggler_test *c) {
   c->by_clock = arena_array(&c->scratch, size_sum(c->a->model->n_comms, 1), sizeof(bool));
+  c->unwaited = arena_array(&c->scratch, size_sum(c->a->model->n_collectives, 1), sizeof(bool));
   c->busy_ns = arena_array(&c->scratch, size_sum(c->a->model->n_arrivals, 1), sizeof(double));
   c->by_comm = order_by_comm(c);
   for (u32 i = 0; i < c->a->model->n_comms; i++)
     c->by_clock[i] = clocks_tell_who_is_late(c->a, i);
   measure_busy(c);
+  find_unwaited(c);
 }

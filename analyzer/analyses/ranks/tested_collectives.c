@@ -156,8 +156,10 @@ static void choose_of_comm(struct candidates *all, u32 comm) {
 }
 
 static bool may_be_tested(const struct straggler_test *c, const struct collective *collective) {
-  return op_is_barrier_like(collective->op) && collective->n_arrivals >= 2 &&
-         !collective->mismatched && analysis_includes(c->a, collective);
+  return (op_is_barrier_like(collective->op) ||
+          (comm_op_like(collective->op) == TSCOPE_OP_BROADCAST && c->by_clock[collective->comm])) &&
+         collective->n_arrivals >= 2 && !collective->mismatched &&
+         analysis_includes(c->a, collective);
 }
 
 void choose_tested_collectives(struct straggler_test *c) {

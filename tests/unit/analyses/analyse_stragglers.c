@@ -93,6 +93,29 @@ static void many_are_named(void **state) {
   }
 }
 
+/* Rank 2 comes late to broadcasts. If it sends, all others are still there when it comes; if it
+ * only receives, they have left before. */
+static void who_sends_late_is_named(void **state) {
+  (void)state;
+  for (u32 sends = 0; sends < 2; sends++) {
+    struct cluster_options o = healthy_cpu();
+    o.slow[2] = 0.25;
+    struct cluster *c = cluster_new(&o);
+    for (u32 i = 0; i < c->model.n_collectives; i++)
+      c->model.collectives[i].op = TSCOPE_OP_BROADCAST;
+    for (u32 i = 0; i < c->model.n_arrivals; i++) {
+      struct arrival *arrival = &c->model.arrivals[i];
+      arrival->op = TSCOPE_OP_BROADCAST;
+      if (!sends && arrival->rank != 2)
+        arrival->end = arrival->start + MS;
+    }
+    struct results *r = cluster_analyse(c, NULL);
+    assert_int_equal(stragglers_in(r), sends);
+    assert_int_equal(r->ranks[2].straggler, sends);
+    cluster_end(r, c);
+  }
+}
+
 /* No rank is slow, but the times are noisy: at most one false alarm in 40 such runs. */
 static void noise_names_nobody(void **state) {
   (void)state;
@@ -601,6 +624,7 @@ static void bunched_compute_is_compared_with_nobody(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(slow_compute_is_named_alone),
+                                     cmocka_unit_test(who_sends_late_is_named),
                                      cmocka_unit_test(many_are_named),
                                      cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
                                      cmocka_unit_test(noise_names_nobody),
