@@ -4,7 +4,8 @@
 recorded.py TSCOPE-REPORT RECORDING.tar.xz.
 
 A recording has the traces and what the program printed: its own times, PyTorch's figures, operations in closed form.
-`gpt.py fused` on an H100 (driver 580, CUDA 13.0, PyTorch 2.11), 2026-11-26, beside other programs on the same GPU."""
+`gpt.py fused` and `gpt.py graphed` on an H100 (driver 580, CUDA 13.0, PyTorch 2.11), 2026-11-26, beside other programs on
+the same GPU."""
 import json
 import os
 import subprocess
@@ -16,8 +17,9 @@ import types
 import rows_gpt
 from machine import Failed
 
-ROWS = (rows_gpt.gpt_steps, rows_gpt.gpt_flops, rows_gpt.gpt_utilisation, rows_gpt.gpt_kernels, rows_gpt.gpt_memory,
-        rows_gpt.gpt_times_add_up, rows_gpt.gpt_findings)
+ROWS = {"fused": (rows_gpt.gpt_steps, rows_gpt.gpt_flops, rows_gpt.gpt_utilisation, rows_gpt.gpt_kernels,
+                  rows_gpt.gpt_memory, rows_gpt.gpt_times_add_up, rows_gpt.gpt_findings),
+        "graphed": (rows_gpt.gpt_graphed,)}
 TIED = ("launch calls", "GEMMs", "kernel times", "ends of steps on the GPU")
 
 
@@ -28,16 +30,16 @@ class Recorded:
 
     def __init__(self, tool, folder):
         self.tool, self.folder = tool, folder
+        with open(os.path.join(folder, "said.json"), encoding="utf-8") as file:
+            self.said = json.load(file)
 
     def keep(self, name, run):
         pass
 
     def run(self, _script, variant, *_arguments, **_settings):
-        with open(os.path.join(self.folder, "said.json"), encoding="utf-8") as file:
-            said = json.load(file)
-        if said["variant"] != variant:
-            raise Failed(f"the recording is of {said['variant']}, not of {variant}")
-        return types.SimpleNamespace(result=said, folder=os.path.join(self.folder, "traces"))
+        if self.said["variant"] != variant:
+            raise Failed(f"the recording is of {self.said['variant']}, not of {variant}")
+        return types.SimpleNamespace(result=self.said, folder=os.path.join(self.folder, "traces"))
 
     def report(self, run, *options):
         result = subprocess.run([self.tool, "--format", "json", *options, run.folder], capture_output=True, text=True,
@@ -47,14 +49,15 @@ class Recorded:
 
 def main():
     tool, recording = sys.argv[1:]
-    rows_gpt.VARIANTS = ("fused",)
     with tempfile.TemporaryDirectory(prefix="recorded-") as folder:
         with tarfile.open(recording) as archive:  # not every machine has the program xz
             archive.extractall(folder)
         machine = Recorded(tool, folder)
-        for row in ROWS:
+        variant = machine.said["variant"]
+        rows_gpt.VARIANTS = (variant,)
+        for row in ROWS[variant]:
             print(f"{row.__name__}: {row(machine)}")
-        coverage = machine.report(machine.run("", "fused"))["quality"]["coverage"]
+        coverage = machine.report(machine.run("", variant))["quality"]["coverage"]
         for name in TIED:
             if coverage[name]["share"] != 1:
                 raise Failed(f"{name}: {coverage[name]}")

@@ -223,10 +223,13 @@ def gpt_communication(machine):
 
 
 def gpt_graphed(machine):
-    """GPT, compiled with CUDA graphs: steps, operations of the GEMMs and tensor memory are right"""
+    """GPT, compiled with CUDA graphs: steps, operations of the GEMMs and tensor memory are right; all of the critical
+    path has a reason"""
     found, result = report_on(machine, "graphed")
     expect(found["steps"]["count"] == result["steps"], f"{found['steps']['count']} steps, not {result['steps']}")
     gemms = found["budget"]["gemm_flops"]
     summary = near(gemms, result["flops"]["linear"], COUNTED, "of GEMMs")
     expect(found["memory"]["peak_allocated_bytes"] == result["memory"]["allocated_bytes.all.peak"], "tensor memory")
+    path = found["critical_path"]["by_category"]
+    expect(path["unknown"] <= 0.01 * sum(path.values()), f"the critical path: {path}")
     return f"GEMMs {summary}; {found['steps']['median_ms']:.3f} ms a step"

@@ -86,7 +86,19 @@ void rule_precision(struct findings *f) {
       NULL, 0);
 }
 
-static char *recoverable_action(struct findings *f, enum budget_part part) {
+/* The line without whose wait for the GPU at least half of this is saved; NULL if there is none, or
+ * if it is a finding of its own (HOST.SYNC). */
+static const struct what_if *line_that_costs(const struct results *r, double saving) {
+  const struct what_if *most = NULL;
+  for (u32 i = 0; i < r->n_what_if && !r->what_if_reason; i++)
+    if (r->what_if[i].kind == WHAT_IF_LINE && r->what_if[i].saving_fraction < WORTH_MENTIONING &&
+        r->what_if[i].saving_fraction * r->analysed_s >= 0.5 * saving &&
+        (!most || r->what_if[i].saving_fraction > most->saving_fraction))
+      most = &r->what_if[i];
+  return most;
+}
+
+static char *recoverable_action(struct findings *f, enum budget_part part, double saving) {
   if (part == BUDGET_MEMCPYS)
     return arena_text(f->a->arena,
                       "Copy from pinned memory with non_blocking=True on a separate stream, before "
@@ -96,6 +108,14 @@ static char *recoverable_action(struct findings *f, enum budget_part part) {
                                    "occur, more requests a batch, scheduling of the next batch "
                                    "while this one runs; check that the host's CPU is not the "
                                    "limit.");
+  const struct what_if *line = line_that_costs(f->r, saving);
+  if (line)
+    return arena_printf(
+        f->a->arena,
+        "Do not wait for the GPU in each step at %s (.item(), .cpu(), "
+        "synchronize()): without that wait a step is %.1f %% shorter. Then keep the "
+        "device busy: CUDA graphs or torch.compile, larger batch, fused optimizer.",
+        f->r->lines.at[line->rank].place, 100 * line->saving_fraction);
   return arena_text(f->a->arena, "Keep the device busy: CUDA graphs or torch.compile, larger "
                                  "batch, fused optimizer; remove .item(), .cpu() and synchronize() "
                                  "from the step; check that the host's CPU is not the limit.");
@@ -137,5 +157,5 @@ void rule_recoverable(struct findings *f) {
                    with_start_up ? " No steps were found, so this includes start-up and end of the "
                                    "run; how much of it is training is not known."
                                  : ""),
-      recoverable_action(f, most->part), NULL, 0);
+      recoverable_action(f, most->part, saving), NULL, 0);
 }

@@ -26,9 +26,11 @@ void rule_host_sync(struct findings *f) {
                      duration_ms(line->wait_ms).text, per_step(f), duration_ms(line->idle_ms).text),
         arena_printf(
             f->a->arena,
-            "In %s (%s, line %.0f) the host waited for the GPU %.3g times %s, mean over ranks. The "
+            "In %s (%s, line %.0f) the host waited for the GPU %s %s, mean over ranks. The "
             "next work was launched only after that, when the GPU had nothing left to do%s.",
-            line->function, line->file, line->line, line->waits, per_step(f),
+            line->function, line->file, line->line,
+            line->waits == 1 ? "once" : arena_printf(f->a->arena, "%.3g times", line->waits),
+            per_step(f),
             isnan(line->without_ms) ? "" : ": the saving comes from a replay without the wait"),
         arena_text(f->a->arena, "Take .item(), .cpu(), .tolist(), prints and comparisons of "
                                 "tensors out of the step. Or do them only every N steps, on values "
