@@ -73,10 +73,24 @@ void carry_u64(struct carrier *c, u64 *value) {
     write_varint(c, *value);
 }
 
-void carry_i64(struct carrier *c, i64 *value) {
+void carry_difference(struct carrier *c, i64 *value) {
   u64 code = zigzag(*value);
   carry_u64(c, &code);
   *value = unzigzag(code);
+}
+
+static void check_time(struct carrier *c, i64 *value) {
+  bool good = (*value <= CARRIED_MOST && *value >= -CARRIED_MOST) || *value == INT64_MIN ||
+              *value == INT64_MAX;
+  if (c->reads && !good) {
+    c->bad = true;
+    *value = 0;
+  }
+}
+
+void carry_i64(struct carrier *c, i64 *value) {
+  carry_difference(c, value);
+  check_time(c, value);
 }
 
 #define CARRY_NARROWER(name, type, wide, wider)                                                    \
@@ -191,20 +205,22 @@ static void carry_integers(struct carrier *c, u8 *elements, u32 n, size_t elemen
     u64 difference =
         c->reads ? 0 : (u64)integer_at(element + column->offset, column->bytes) - (u64)before;
     i64 narrow = (i64)(difference << unused) >> unused;
-    carry_i64(c, &narrow);
-    u64 value = (u64)before + (u64)narrow;
+    carry_difference(c, &narrow);
+    i64 value = (i64)((u64)before + (u64)narrow);
+    if (column->coding != COLUMN_STEPS)
+      check_time(c, &value);
     if (c->reads)
-      set_integer(element + column->offset, column->bytes, (i64)value);
-    before = (i64)(value << unused) >> unused;
+      set_integer(element + column->offset, column->bytes, value);
+    before = (i64)((u64)value << unused) >> unused;
   }
 }
 
 void carry_columns(struct carrier *c, void *elements, u32 n, size_t element_bytes,
                    const struct column *columns, u32 n_columns) {
-  for (u32 k = 0; k < n_columns; k++) {
+  for (u32 k = 0; n && k < n_columns; k++) { /* an empty list may be NULL */
     const struct column *column = &columns[k];
     u8 *at = (u8 *)elements + column->offset;
-    if (column->coding == COLUMN_STEPS || column->coding == COLUMN_AFTER)
+    if (column->coding <= COLUMN_AFTER)
       carry_integers(c, elements, n, element_bytes, column);
     for (u32 i = 0; i < n && !c->bad && column->coding >= COLUMN_TEXT; i++, at += element_bytes)
       if (column->coding == COLUMN_TEXT)

@@ -38,8 +38,12 @@ static inline bool carrier_is_bad(const struct carrier *c) {
   return c->bad;
 }
 
+/* An i64 is an instant or a time in ns: beyond CARRIED_MOST it is bad, but for NS_UNKNOWN and
+ * INT64_MAX, so that differences and sums of two stay within an i64. */
+#define CARRIED_MOST (1ll << 61)
 void carry_u64(struct carrier *c, u64 *value);
 void carry_i64(struct carrier *c, i64 *value);
+void carry_difference(struct carrier *c, i64 *value); /* of any size: it may wrap around */
 void carry_u32(struct carrier *c, u32 *value);
 void carry_i32(struct carrier *c, i32 *value);
 void carry_u16(struct carrier *c, u16 *value);
@@ -74,8 +78,9 @@ u32 carry_count(struct carrier *c, u32 n, u32 least);
 /* Members of the elements of an array, one member after the other, because those of one kind are
  * alike. */
 enum column_coding {
-  COLUMN_STEPS, /* an integer, as the difference from the element before */
-  COLUMN_AFTER, /* an i64, as the difference from another of the same element */
+  COLUMN_STEPS,    /* an integer, as the difference from the element before */
+  COLUMN_INSTANTS, /* the same of an i64 like those of carry_i64() */
+  COLUMN_AFTER,    /* such an i64, as the difference from another of the same element */
   COLUMN_TEXT,
   COLUMN_BYTES /* as they are */
 };

@@ -191,6 +191,11 @@ static void carry_comms(struct carrier *c, struct rank_events *events) {
    .offset = offsetof(COLUMN_OF, member),                                                          \
    .bytes = sizeof(((COLUMN_OF *)0)->member),                                                      \
    .coding = COLUMN_STEPS},
+#define I(member)                                                                                  \
+  {.name = #member,                                                                                \
+   .offset = offsetof(COLUMN_OF, member),                                                          \
+   .bytes = sizeof(((COLUMN_OF *)0)->member),                                                      \
+   .coding = COLUMN_INSTANTS},
 #define A(member, other)                                                                           \
   {.name = #member,                                                                                \
    .offset = offsetof(COLUMN_OF, member),                                                          \
@@ -211,7 +216,7 @@ static void carry_comms(struct carrier *c, struct rank_events *events) {
 #define L(list, element, FIELDS)                                                                   \
   static void carry_##list(struct carrier *c, struct rank_events *events) {                        \
     typedef struct element COLUMN_OF;                                                              \
-    static const struct column columns[] = {FIELDS(N, A, T, B)};                                   \
+    static const struct column columns[] = {FIELDS(N, I, A, T, B)};                                \
     u32 n = carry_count(c, events->list.n, COUNT_OF(columns));                                     \
     if (c->reads && n) {                                                                           \
       events->list.at = memory_zeroed(n, sizeof(*events->list.at));                                \
@@ -222,6 +227,7 @@ static void carry_comms(struct carrier *c, struct rank_events *events) {
 RANK_LISTS(L)
 #undef L
 #undef N
+#undef I
 #undef A
 #undef T
 #undef B

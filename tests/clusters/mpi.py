@@ -59,11 +59,19 @@ def report_on(folder):
     return without_inputs(json.loads(run(REPORT, "--format", "json", folder).stdout))
 
 
-def reduce_on_nodes(scratch, environment, name):
+# hostb begins when a process of hosta has loaded MPI and so waits for the others.
+LATE = """case $(hostname) in
+hosta) echo $$ >{begun}.new && mv {begun}.new {begun} ;;
+*) until pid=$(cat {begun} 2>/dev/null) && grep -q libmpi /proc/$pid/maps; do sleep 0.1; done ;;
+esac
+"""
+
+
+def reduce_on_nodes(scratch, environment, name, late=""):
     """Each process reduces the folder with its host's name; the summaries, and what was said."""
     script = os.path.join(scratch, "reduce.sh")
     with open(script, "w", encoding="ascii") as file:
-        file.write(f"#!/bin/sh\nexec {REDUCE} --output {scratch}/{name} {scratch}/$(hostname)\n")
+        file.write(f"#!/bin/sh\n{late}exec {REDUCE} --output {scratch}/{name} {scratch}/$(hostname)\n")
     os.chmod(script, 0o755)
     done = subprocess.run([f"mpirun.{KIND}", *TWO_HOSTS[KIND], "-n", "4", script], env=environment, cwd=scratch,
                           capture_output=True, text=True, timeout=120)
@@ -72,8 +80,8 @@ def reduce_on_nodes(scratch, environment, name):
 
 
 def check_reduce(scratch, environment):
-    """What rank 0 writes gives the report that all traces in one place give; a node without any is named, and so is a trace
-    that is damaged."""
+    """What rank 0 writes gives the report that all traces in one place give, also if a node comes late; a node without any
+    is named, and so is a trace that is damaged."""
     os.makedirs(scratch)
     traces = os.path.join(scratch, "traces")
     run(TRACEGEN, "--ranks", "8", "--ranks-per-host", "4", "--steps", "25", "--skew-hosts", "--slow-rank", "3", traces)
@@ -83,6 +91,8 @@ def check_reduce(scratch, environment):
             shutil.copy(path, os.path.join(scratch, host, "synthetic"))
     summaries, _ = reduce_on_nodes(scratch, environment, "both")
     assert len(os.listdir(summaries)) == 1, os.listdir(summaries)
+    assert report_on(summaries) == report_on(traces)
+    summaries, _ = reduce_on_nodes(scratch, environment, "late", LATE.format(begun=os.path.join(scratch, "begun")))
     assert report_on(summaries) == report_on(traces)
     spoilt = sorted(glob.glob(os.path.join(scratch, "hostb", "synthetic", "*")))[0]
     with open(spoilt, "r+b") as file:

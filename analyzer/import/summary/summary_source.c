@@ -21,7 +21,7 @@ static void carry_input(struct carrier *c, const struct model *model, u32 rank, 
     bool there = model->phases && step < model->steps.n;
     i64 *data = there ? &model->phases[(size_t)step * model->n_ranks + rank].data : NULL;
     i64 change = c->reads ? 0 : (i64)((u64)*data - (u64)before);
-    CARRY(c, &change);
+    carry_difference(c, &change);
     before = (i64)((u64)before + (u64)change);
     if (c->reads && data)
       *data = before;
