@@ -83,6 +83,9 @@ double arrival_error(const struct straggler_test *c, const struct collective *co
 
 /* tested_collectives.c: sets `tested`, `first` and how many tests that makes. */
 void choose_tested_collectives(struct straggler_test *c);
+/* Of a communicator, as its members that have no name yet would have it; there are as many. False
+ * if there are too few such members. */
+bool choose_tested_again(struct straggler_test *c, u32 comm);
 const struct collective *tested_collective(const struct straggler_test *c, u32 i);
 
 /* late_stretches.c, after a round of tests: how lateness in a step is correlated with that in the

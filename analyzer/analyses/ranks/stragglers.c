@@ -368,16 +368,17 @@ static void name_straggler(struct straggler_test *c, u32 comm, struct verdict v)
   straggler_name(c, comm, &v);
 }
 
-static void test_communicator(struct straggler_test *c, u32 comm) {
+/* `again`: after ranks have got a name; the figures of the others are those of the first time. */
+static void test_communicator(struct straggler_test *c, u32 comm, bool again) {
   if (c->first[comm] == c->first[comm + 1])
     return;
-  struct verdict v = test_members(c, comm, true);
+  struct verdict v = test_members(c, comm, !again);
   /* Of three, two may be late: then the median of the others is not that of a healthy rank. */
-  if (v.members == 3) {
+  u32 named = c->n_named;
+  if (v.members == 3)
     late_group_test(c, comm);
-    if (any_is_named(c, comm))
-      return;
-  }
+  if (c->n_named > named)
+    return;
   /* Of two ranks one is always last. After the first straggler is named, at least three are needed
    * for a comparison. */
   while (is_often_last(c, comm, &v) || late_stretches_find(c, comm, v.members, &v) ||
@@ -388,7 +389,7 @@ static void test_communicator(struct straggler_test *c, u32 comm) {
     v = test_members(c, comm, false);
   }
   c->correlation = lateness_correlation(c, comm, NULL);
-  u32 named = c->n_named;
+  named = c->n_named;
   late_hosts_test(c, comm);
   if (v.rank != INDEX_NONE)
     late_host_test(c, comm, v.rank);
@@ -467,12 +468,18 @@ void stragglers_analyse(struct analysis *a) {
     choose_tested_collectives(&c);
   make_room_for_tested(&c);
   add_lateness(&c);
-  for (u32 comm = 0; comm < a->model->n_comms; comm++)
-    test_communicator(&c, comm);
-  work_compare(&c);
-  imbalance_fill(&c);
   if (c.n_tested)
     fill_sync_skew(&c);
+  for (u32 comm = 0; comm < a->model->n_comms; comm++) {
+    u32 named = c.n_named;
+    test_communicator(&c, comm, false);
+    while (c.n_named > named && choose_tested_again(&c, comm)) {
+      named = c.n_named;
+      test_communicator(&c, comm, true);
+    }
+  }
+  work_compare(&c);
+  imbalance_fill(&c);
   r->dist_steps = a->whole_run ? NAN : steps_tried(&c);
   for (u32 i = 0; i < r->n_ranks; i++)
     if (r->ranks[i].straggler)

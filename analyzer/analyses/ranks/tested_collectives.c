@@ -6,8 +6,9 @@
  * It is that at the place in the step, counted from the step's beginning, at which a rank's
  * lateness repeats: of the places with much wait, its mean over steps, less twice the standard
  * error, is largest there. Where threads wait for a core, the longest wait of a step is wherever
- * chance put it. Only where no lateness repeats, and in steps without that place, the collective
- * with the most wait is tested.
+ * chance put it. Once a rank is named, it is where others' lateness repeats: two may be late, each
+ * at a place of its own. Only where no lateness repeats, and in steps without that place, the
+ * collective with the most wait is tested.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 static const double errors_below = 2;   /* a series of chance has such a mean once in 40 times */
@@ -42,21 +44,23 @@ static const struct collective *collective_of(const struct candidates *all, u32 
   return &all->c->a->model->collectives[all->at[i].collective];
 }
 
-/* False if it is not known when the members were ready. */
+/* Of members without a name. False if it is not known when all were ready. */
 static bool make_candidate(struct straggler_test *c, u32 index, struct candidate *out) {
   const struct collective *collective = &c->a->model->collectives[index];
   double last = -INFINITY, sum = 0;
+  u32 n = 0;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     double at = arrival_time(c, collective->first_arrival + i);
     if (isnan(at))
       return false;
+    if (c->named[c->a->model->arrivals[collective->first_arrival + i].rank])
+      continue;
     last = fmax(at, last);
     sum += at;
-    c->values[i] = arrival_own_time(c, collective->first_arrival + i);
+    c->values[n++] = arrival_own_time(c, collective->first_arrival + i);
   }
-  *out = (struct candidate){.collective = index,
-                            .wait_ns = last * collective->n_arrivals - sum,
-                            .middle_ns = median_of(c->values, collective->n_arrivals)};
+  *out = (struct candidate){
+      .collective = index, .wait_ns = n ? last * n - sum : 0, .middle_ns = median_of(c->values, n)};
   return true;
 }
 
@@ -106,7 +110,7 @@ static double sure_lateness(struct candidates *all, u32 place) {
   double most = 0;
   for (u32 k = 0; k < roster->n_arrivals; k++) {
     u32 rank = all->c->a->model->arrivals[roster->first_arrival + k].rank, n = 0;
-    for (u32 i = begin; i < end; i++) {
+    for (u32 i = begin; i < end && !all->c->named[rank]; i++) {
       u32 at = all->by_place[i];
       double own = member_own_time(all->c, collective_of(all, at), rank, k);
       if (!isnan(own))
@@ -162,24 +166,42 @@ static bool may_be_tested(const struct straggler_test *c, const struct collectiv
          analysis_includes(c->a, collective);
 }
 
-void choose_tested_collectives(struct straggler_test *c) {
+static void choose(struct straggler_test *c, u32 comm) {
   const struct model *model = c->a->model;
-  size_t room = size_sum(model->n_collectives, 1);
+  u32 begin = FIRST_NOT(0, model->n_collectives, i, model->collectives[c->by_comm[i]].comm < comm);
+  u32 end =
+      FIRST_NOT(begin, model->n_collectives, i, model->collectives[c->by_comm[i]].comm == comm);
+  size_t room = size_sum(end - begin, 1);
   struct candidates all = {.c = c,
                            .at = memory_array(room, sizeof(*all.at)),
                            .by_place = memory_array(room, sizeof(*all.by_place)),
                            .late = memory_array(room, sizeof(*all.late))};
-  c->tested = arena_array(&c->scratch, room, sizeof(*c->tested));
-  for (u32 comm = 0, i = 0; comm < model->n_comms; comm++) {
-    all.n = all.steps = all.places = 0;
-    for (; i < model->n_collectives && model->collectives[c->by_comm[i]].comm == comm; i++)
-      if (may_be_tested(c, &model->collectives[c->by_comm[i]]))
-        all.n += make_candidate(c, c->by_comm[i], &all.at[all.n]);
-    choose_of_comm(&all, comm);
-  }
+  for (u32 i = begin; i < end; i++)
+    if (may_be_tested(c, &model->collectives[c->by_comm[i]]))
+      all.n += make_candidate(c, c->by_comm[i], &all.at[all.n]);
+  choose_of_comm(&all, comm);
   free(all.at);
   free(all.by_place);
   free(all.late);
+}
+
+void choose_tested_collectives(struct straggler_test *c) {
+  const struct model *model = c->a->model;
+  c->tested = arena_array(&c->scratch, size_sum(model->n_collectives, 1), sizeof(*c->tested));
+  for (u32 comm = 0; comm < model->n_comms; comm++)
+    choose(c, comm);
+}
+
+bool choose_tested_again(struct straggler_test *c, u32 comm) {
+  const struct collective *roster = tested_collective(c, c->first[comm]);
+  u32 in_all = c->n_tested, n = 0;
+  for (u32 i = 0; i < roster->n_arrivals; i++)
+    n += !c->named[c->a->model->arrivals[roster->first_arrival + i].rank];
+  c->n_tested = c->first[comm];
+  if (n > 2)
+    choose(c, comm);
+  c->n_tested = in_all;
+  return n > 2;
 }
 
 const struct collective *tested_collective(const struct straggler_test *c, u32 i) {

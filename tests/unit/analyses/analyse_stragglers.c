@@ -93,6 +93,30 @@ static void many_are_named(void **state) {
   }
 }
 
+/* Rank 1 is 60 ms late at the first all-reduce of each step, and rank 2 at the second, for which it
+ * begins to work after the first. That is 60 ms of the 260 ms of its backward, of which 160 ms are
+ * then. */
+static void two_are_late_at_places_of_their_own(void **state) {
+  (void)state;
+  for (u32 ranks = 4; ranks <= 8; ranks += 2) {
+    struct cluster_options o = healthy_cpu();
+    i64 late[50 * 8] = {0};
+    o.ranks = ranks;
+    o.waits_for_first = true;
+    o.late_forward[1] = 60 * MS;
+    for (u32 step = 0; step < o.steps; step++)
+      late[step * ranks + 2] = 60 * MS;
+    o.late_backward = late;
+    struct cluster *c;
+    struct results *r = run(o, &c);
+    assert_int_equal(stragglers_in(r), 2);
+    assert_true(r->ranks[1].straggler && r->ranks[2].straggler);
+    assert_true(fabs(r->straggler_groups[0].saving.ms - 60) < 1);
+    assert_true(fabs(r->straggler_groups[1].saving.ms - 60 * 160 / 260.0) < 1);
+    cluster_end(r, c);
+  }
+}
+
 /* Rank 2 comes late to broadcasts. If it sends, all others are still there when it comes; if it
  * only receives, they have left before. */
 static void who_sends_late_is_named(void **state) {
@@ -624,6 +648,7 @@ static void bunched_compute_is_compared_with_nobody(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(slow_compute_is_named_alone),
+                                     cmocka_unit_test(two_are_late_at_places_of_their_own),
                                      cmocka_unit_test(who_sends_late_is_named),
                                      cmocka_unit_test(many_are_named),
                                      cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
