@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fifty-one shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how
+"""Fifty-three shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how
 much longer it takes, within 20 % of what the job itself measured?
 
     slow_shapes.py --build BUILD [--repeat N] [SHAPE...]
@@ -55,6 +55,8 @@ SHAPES = {
     "tenth": ("Tenth", 40, 100, 40),
     "seventh": ("Seventh", 40, 98, 40),
     "sixteenth": ("Sixteenth", 60, 128, 40),
+    "seventh-little": ("Seventh", 18, 98, 40),
+    "tenth-little": ("Tenth", 18, 100, 40),
     "early": ("Early", 10, 60, 40),
     "middle": ("Middle", 15, 60, 40),
     "checkpoint": ("Checkpoint", 200, 100, 40),
@@ -85,7 +87,7 @@ SHAPES = {
 # Other lines of the job that are right: where it waits for the slow one.
 ALSO_RIGHT = {"pool": ["result"], "hog": ["waits"]}
 # At one line in every n-th step.
-PERIODS = {"tenth": 10, "seventh": 7, "sixteenth": 16, "checkpoint": 20}
+PERIODS = {"tenth": 10, "tenth-little": 10, "seventh": 7, "seventh-little": 7, "sixteenth": 16, "checkpoint": 20}
 # Steps of very different lengths, on busy cores also those that compute: what counts is their mean.
 UNEVEN = {"alternate", "uneven", "growing", "extension", "digest", "regex", "loop", "json", "gc", "many", "decorated", "property",
           "comprehension", "tensors", "print", "hog", "disk"}
@@ -176,7 +178,7 @@ def judge(name, document, folder):
         text = found[0]["title"] + found[0]["evidence"] if found else ""
         wrong = None if found and right_place(name, 1, text) else "line"
         # What the line takes: where steps wait for cores, one with it is longer by less.
-        takes = re.search(r"([\d.]+) (ms|s) in samples", text) or re.search(r"in samples ([\d.]+) (ms|s)", text)
+        takes = re.search(r"It takes ([\d.]+) (ms|s) \(error", text) or re.search(r"([\d.]+) (ms|s) in samples", text)
         true = true_ms(name, folder, 1, {1})
         ms = float(takes[1]) * (1e3 if takes[2] == "s" else 1) if takes else 0
         if not wrong and not is_right(ms, true):
