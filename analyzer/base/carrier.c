@@ -79,13 +79,17 @@ void carry_difference(struct carrier *c, i64 *value) {
   *value = unzigzag(code);
 }
 
-static void check_time(struct carrier *c, i64 *value) {
-  bool good = (*value <= CARRIED_MOST && *value >= -CARRIED_MOST) || *value == INT64_MIN ||
-              *value == INT64_MAX;
+static void check(struct carrier *c, bool good, i64 *value) {
   if (c->reads && !good) {
     c->bad = true;
     *value = 0;
   }
+}
+
+static void check_time(struct carrier *c, i64 *value) {
+  bool good = (*value <= CARRIED_MOST && *value >= -CARRIED_MOST) || *value == INT64_MIN ||
+              *value == INT64_MAX;
+  check(c, good, value);
 }
 
 void carry_i64(struct carrier *c, i64 *value) {
@@ -101,7 +105,6 @@ void carry_i64(struct carrier *c, i64 *value) {
     *value = (type)whole;                                                                          \
   }
 CARRY_NARROWER(u32, u32, u64, u64)
-CARRY_NARROWER(u16, u16, u64, u64)
 CARRY_NARROWER(u8, u8, u64, u64)
 CARRY_NARROWER(i32, i32, i64, i64)
 CARRY_NARROWER(char, char, i64, i64)
@@ -115,13 +118,6 @@ void carry_bool(struct carrier *c, bool *value) {
 }
 
 void carry_double(struct carrier *c, double *value) {
-  if (c->reads)
-    read_bytes(c, value, sizeof(*value));
-  else
-    write_bytes(c, value, sizeof(*value));
-}
-
-void carry_float(struct carrier *c, float *value) {
   if (c->reads)
     read_bytes(c, value, sizeof(*value));
   else
@@ -207,7 +203,9 @@ static void carry_integers(struct carrier *c, u8 *elements, u32 n, size_t elemen
     i64 narrow = (i64)(difference << unused) >> unused;
     carry_difference(c, &narrow);
     i64 value = (i64)((u64)before + (u64)narrow);
-    if (column->coding != COLUMN_STEPS)
+    if (column->coding == COLUMN_FLAGS)
+      check(c, value == 0 || value == 1, &value);
+    else if (column->coding != COLUMN_STEPS)
       check_time(c, &value);
     if (c->reads)
       set_integer(element + column->offset, column->bytes, value);

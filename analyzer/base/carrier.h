@@ -15,6 +15,7 @@
 #define TSCOPE_CARRIER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/arena.h"
 #include "base/hash_index.h"
@@ -46,12 +47,10 @@ void carry_i64(struct carrier *c, i64 *value);
 void carry_difference(struct carrier *c, i64 *value); /* of any size: it may wrap around */
 void carry_u32(struct carrier *c, u32 *value);
 void carry_i32(struct carrier *c, i32 *value);
-void carry_u16(struct carrier *c, u16 *value);
 void carry_u8(struct carrier *c, u8 *value);
 void carry_bool(struct carrier *c, bool *value);
 void carry_char(struct carrier *c, char *value);
 void carry_double(struct carrier *c, double *value);
-void carry_float(struct carrier *c, float *value);
 void carry_text(struct carrier *c, const char **text); /* NULL is not "" */
 
 #define CARRY(c, place)                                                                            \
@@ -60,12 +59,10 @@ void carry_text(struct carrier *c, const char **text); /* NULL is not "" */
       i64 *: carry_i64,                                                                            \
       u32 *: carry_u32,                                                                            \
       i32 *: carry_i32,                                                                            \
-      u16 *: carry_u16,                                                                            \
       u8 *: carry_u8,                                                                              \
       bool *: carry_bool,                                                                          \
       char *: carry_char,                                                                          \
       double *: carry_double,                                                                      \
-      float *: carry_float,                                                                        \
       const char **: carry_text)(c, place)
 
 /* How many elements follow, each of at least `least` bytes: 0 if there are not that many bytes. */
@@ -80,6 +77,7 @@ u32 carry_count(struct carrier *c, u32 n, u32 least);
 enum column_coding {
   COLUMN_STEPS,    /* an integer, as the difference from the element before */
   COLUMN_INSTANTS, /* the same of an i64 like those of carry_i64() */
+  COLUMN_FLAGS,    /* the same of a bool */
   COLUMN_AFTER,    /* such an i64, as the difference from another of the same element */
   COLUMN_TEXT,
   COLUMN_BYTES /* as they are */
@@ -89,6 +87,23 @@ struct column {
   u16 offset, bytes, after;
   u8 coding;
 };
+#define COLUMN_CODED(type, member, how)                                                            \
+  .name = #member, .offset = offsetof(type, member), .bytes = sizeof(((type *)0)->member),         \
+  .coding = (how)
+#define COLUMN(type, member)                                                                       \
+  {                                                                                                \
+    COLUMN_CODED(type, member,                                                                     \
+                 _Generic(((type *)0)->member, i64                                                 \
+                          : COLUMN_INSTANTS, bool                                                  \
+                          : COLUMN_FLAGS, default                                                  \
+                          : COLUMN_STEPS))                                                         \
+  }
+#define COLUMN_NEAR(type, member, other)                                                           \
+  { COLUMN_CODED(type, member, COLUMN_AFTER), .after = offsetof(type, other) }
+#define COLUMN_OF_TEXT(type, member)                                                               \
+  { COLUMN_CODED(type, member, COLUMN_TEXT) }
+#define COLUMN_AS_BYTES(type, member)                                                              \
+  { COLUMN_CODED(type, member, COLUMN_BYTES) }
 void carry_columns(struct carrier *c, void *elements, u32 n, size_t element_bytes,
                    const struct column *columns, u32 n_columns);
 

@@ -186,37 +186,15 @@ static void carry_comms(struct carrier *c, struct rank_events *events) {
   events->comms = comms;
 }
 
-#define N(member)                                                                                  \
-  {.name = #member,                                                                                \
-   .offset = offsetof(COLUMN_OF, member),                                                          \
-   .bytes = sizeof(((COLUMN_OF *)0)->member),                                                      \
-   .coding = COLUMN_STEPS},
-#define I(member)                                                                                  \
-  {.name = #member,                                                                                \
-   .offset = offsetof(COLUMN_OF, member),                                                          \
-   .bytes = sizeof(((COLUMN_OF *)0)->member),                                                      \
-   .coding = COLUMN_INSTANTS},
-#define A(member, other)                                                                           \
-  {.name = #member,                                                                                \
-   .offset = offsetof(COLUMN_OF, member),                                                          \
-   .bytes = sizeof(((COLUMN_OF *)0)->member),                                                      \
-   .after = offsetof(COLUMN_OF, other),                                                            \
-   .coding = COLUMN_AFTER},
-#define T(member)                                                                                  \
-  {.name = #member,                                                                                \
-   .offset = offsetof(COLUMN_OF, member),                                                          \
-   .bytes = sizeof(((COLUMN_OF *)0)->member),                                                      \
-   .coding = COLUMN_TEXT},
-#define B(member)                                                                                  \
-  {.name = #member,                                                                                \
-   .offset = offsetof(COLUMN_OF, member),                                                          \
-   .bytes = sizeof(((COLUMN_OF *)0)->member),                                                      \
-   .coding = COLUMN_BYTES},
+#define N(member) COLUMN(COLUMN_OF, member),
+#define A(member, other) COLUMN_NEAR(COLUMN_OF, member, other),
+#define T(member) COLUMN_OF_TEXT(COLUMN_OF, member),
+#define B(member) COLUMN_AS_BYTES(COLUMN_OF, member),
 
 #define L(list, element, FIELDS)                                                                   \
   static void carry_##list(struct carrier *c, struct rank_events *events) {                        \
     typedef struct element COLUMN_OF;                                                              \
-    static const struct column columns[] = {FIELDS(N, I, A, T, B)};                                \
+    static const struct column columns[] = {FIELDS(N, A, T, B)};                                   \
     u32 n = carry_count(c, events->list.n, COUNT_OF(columns));                                     \
     if (c->reads && n) {                                                                           \
       events->list.at = memory_zeroed(n, sizeof(*events->list.at));                                \
@@ -227,7 +205,6 @@ static void carry_comms(struct carrier *c, struct rank_events *events) {
 RANK_LISTS(L)
 #undef L
 #undef N
-#undef I
 #undef A
 #undef T
 #undef B

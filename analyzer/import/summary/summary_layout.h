@@ -9,7 +9,7 @@
 
 #define NAME(member) #member " "
 #define NAME_AFTER(member, other) #member " "
-#define LIST(list, element, FIELDS) #list "{" FIELDS(NAME, NAME, NAME_AFTER, NAME, NAME) "}"
+#define LIST(list, element, FIELDS) #list "{" FIELDS(NAME, NAME_AFTER, NAME, NAME) "}"
 
 /* The version counts what no table names: the functions that carry values. */
 static const char summary_layout_text[] = "5 " TSCOPE_VERSION " " RANK_LISTS(LIST);
