@@ -182,6 +182,43 @@ static bool fires_on(void (*rule)(struct findings *), struct results *given) {
   return fired;
 }
 
+/* The action where the devices idle for 80 ms of a second, and without the wait at a line a step is
+ * shorter by this share. */
+static bool idle_names_line(double share) {
+  struct scenario s = healthy_scenario();
+  struct cluster *c = cluster_new(&s.options);
+  struct results *whole = cluster_analyse(c, &s.given);
+  struct cure_change idle = {.kind = CHANGE_LAUNCHES};
+  struct budget_line budget[] = {
+      {.part = BUDGET_LAUNCH_AND_IDLE, .seconds = 0.08, .fraction = 0.08, .cure = {&idle, 1}}};
+  struct line_result at[] = {{.place = "train.py:7"}};
+  struct what_if what_if[] = {{.kind = WHAT_IF_LINE, .saving_fraction = share}};
+  struct results given = {.budget = budget,
+                          .n_budget = 1,
+                          .wall_s = 1,
+                          .analysed_s = 1,
+                          .what_if = what_if,
+                          .n_what_if = 1,
+                          .lines = {.at = at, .n_at = 1}};
+  struct analysis a = {.model = &c->model, .results = &given, .arena = whole->internal};
+  struct findings f = {.a = &a, .r = &given, .steps = 10, .step_ms = 100};
+  rule_recoverable(&f);
+  assert_int_equal(given.n_findings, 1);
+  bool named = strstr(given.findings[0].action, "train.py:7") != NULL;
+  results_free(whole);
+  cluster_free(c);
+  return named;
+}
+
+/* A line is named that is at least half of it; one that saves 5 % or more is a finding of its own.
+ */
+static void idle_devices_name_the_line_that_waits(void **state) {
+  (void)state;
+  assert_true(idle_names_line(0.045));
+  assert_false(idle_names_line(0.035));
+  assert_false(idle_names_line(0.06));
+}
+
 static void launch_bound(void **state) {
   (void)state;
   struct results r = {.gpu_timeline = {.host_bound_ms = 12, .total_ms = 100},
@@ -281,12 +318,17 @@ static void dtype_conversion(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(low_mfu),         cmocka_unit_test(precision),
-      cmocka_unit_test(outside_phases),  cmocka_unit_test(what_a_straggler_does_outside_is_its_own),
-      cmocka_unit_test(recoverable),     cmocka_unit_test(causes_come_before_what_sums_them_up),
-      cmocka_unit_test(launch_bound),    cmocka_unit_test(copy),
-      cmocka_unit_test(host_sync),       cmocka_unit_test(fills),
-      cmocka_unit_test(dtype_conversion)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(low_mfu),
+                                     cmocka_unit_test(precision),
+                                     cmocka_unit_test(outside_phases),
+                                     cmocka_unit_test(what_a_straggler_does_outside_is_its_own),
+                                     cmocka_unit_test(idle_devices_name_the_line_that_waits),
+                                     cmocka_unit_test(recoverable),
+                                     cmocka_unit_test(causes_come_before_what_sums_them_up),
+                                     cmocka_unit_test(launch_bound),
+                                     cmocka_unit_test(copy),
+                                     cmocka_unit_test(host_sync),
+                                     cmocka_unit_test(fills),
+                                     cmocka_unit_test(dtype_conversion)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
