@@ -66,13 +66,14 @@ struct lone_line {
   const struct sampled_line *line;
   const char *when;     /* "every 7th step", "steps 1 to 20", "58 of 60 steps" */
   u32 seen, peers_seen; /* in how many steps the rank was seen there, and its peers in all */
-  double ms;            /* in such a step */
-  double chance;        /* that it, and not its peers, was seen there so often */
+  double ms, run_ns;    /* in such a step, and in all */
+  double chance;        /* that any rank, and not its peers, was seen at any line so often */
 };
 
-/* The one that takes most time of a rank (an index); false if there is none. Where the run has so
- * many steps that several are sampled as one, only lines of all steps are found. */
-bool lone_line_find(struct analysis *a, u32 rank, struct lone_line *found);
+/* Of each rank (by index) the one that takes most of its time; `line` stays NULL if there is none.
+ * Where the run has so many steps that several are sampled as one, only lines of all steps are
+ * found. */
+void lone_lines_find(struct analysis *a, struct lone_line *found);
 
 /* Distinguishes a line from others, the same on all ranks; never 0. */
 u32 line_key(const char *file, u32 line, const char *function);

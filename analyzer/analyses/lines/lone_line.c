@@ -15,8 +15,9 @@
 #include "analyses/steps/other_work.h"
 #include "analyses/thresholds.h"
 #include "base/persistence.h"
+#include "base/sorting.h"
 
-static const double mostly_without_core = 0.9;
+static const double mostly_without_core = 0.9, nearly_as_long = 0.5;
 
 /* Time at a line, in steps of training. */
 struct stay {
@@ -41,34 +42,67 @@ static struct stay stay_at(const struct sampled_part *part, struct arena *scratc
   return stay;
 }
 
-/* Of all other ranks; `n_ranks` of them have samples. */
-static struct stay stay_of_peers(const struct analysis *a, u32 rank, u64 key, u32 *n_ranks) {
-  struct stay all = {0};
-  *n_ranks = 0;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    const struct rank_parts *parts = &a->line_sums[r].parts;
-    *n_ranks += r != rank && parts->n;
-    for (u32 i = 0; i < parts->n && r != rank; i++)
-      if (parts->at[i].key == key) {
-        struct stay one = stay_at(&parts->at[i], NULL);
-        all.ns += one.ns;
-        all.seen += one.seen;
-      }
-  }
-  return all;
+/* All ranks at a line. */
+struct everyone {
+  u64 key;
+  double ns, longest, second; /* of all, and of the two that are there longest */
+  u32 seen;                   /* steps, of all */
+};
+
+struct everywhere {
+  struct everyone *at; /* by key */
+  u32 n, ranks, tests; /* ranks that have samples; lines of ranks */
+};
+
+ORDER_BY(by_key, struct everyone, UP(key))
+
+static void add_rank(struct everyone *all, const struct everyone *one) {
+  double shorter = fmin(all->longest, one->longest);
+  all->ns += one->ns;
+  all->longest = fmax(all->longest, one->longest);
+  all->second = fmax(all->second, shorter);
+  all->seen += one->seen;
 }
 
-/* Whether the rank is there alone, and chance does not explain it. */
-static bool is_alone(const struct analysis *a, u32 rank, const struct sampled_part *part,
+/* Each line once: a sum for each pair of ranks and lines would take minutes where ranks are many.
+ */
+static struct everywhere add_up(const struct analysis *a, struct arena *arena) {
+  struct everywhere sums = {0};
+  size_t most = 0;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    most += a->line_sums[r].parts.n;
+    sums.ranks += a->line_sums[r].parts.n > 0;
+  }
+  sums.at = arena_array(arena, size_sum(most, 1), sizeof(*sums.at));
+  for (u32 r = 0; r < a->model->n_ranks; r++)
+    for (u32 i = 0; i < a->line_sums[r].parts.n; i++) {
+      const struct sampled_part *part = &a->line_sums[r].parts.at[i];
+      struct stay stay = part->kind == OWN_LINE ? stay_at(part, NULL) : (struct stay){0};
+      if (stay.seen)
+        sums.at[sums.tests++] = (struct everyone){
+            .key = part->key, .ns = stay.ns, .longest = stay.ns, .seen = stay.seen};
+    }
+  SORT(sums.at, sums.tests, by_key);
+  for (u32 i = 0; i < sums.tests; i++)
+    if (sums.n && sums.at[sums.n - 1].key == sums.at[i].key)
+      add_rank(&sums.at[sums.n - 1], &sums.at[i]);
+    else
+      sums.at[sums.n++] = sums.at[i];
+  return sums;
+}
+
+/* Whether the rank is there alone, and chance does not explain it: its peers are hardly there, and
+ * none of them is there nearly as long, as the first rank of each host might be. */
+static bool is_alone(const struct everywhere *sums, const struct sampled_part *part,
                      const struct stay *own, struct lone_line *found) {
-  u32 peers;
-  struct stay others = stay_of_peers(a, rank, part->key, &peers);
-  if (!peers || others.ns / peers >= LINE_OF_ONE * own->ns)
+  u32 at = FIRST_NOT(0, sums->n, i, sums->at[i].key < part->key);
+  const struct everyone *all = &sums->at[at];
+  if (sums->ranks < 2 || (all->ns - own->ns) / (sums->ranks - 1) >= LINE_OF_ONE * own->ns ||
+      all->second >= nearly_as_long * own->ns)
     return false;
   found->seen = own->seen;
-  found->peers_seen = others.seen;
-  found->chance = chance_of_count(own->seen, own->seen + others.seen, 1.0 / (peers + 1), 0) *
-                  a->line_sums[rank].parts.n;
+  found->peers_seen = all->seen - own->seen;
+  found->chance = chance_of_count(own->seen, all->seen, 1.0 / sums->ranks, 0) * sums->tests;
   return found->chance < STRAGGLER_SIGNIFICANCE;
 }
 
@@ -107,23 +141,25 @@ static const char *find_steps(struct analysis *a, const struct sampled_part *par
   return arena_printf(a->arena, "steps %u to %u", first_step + first, first_step + last);
 }
 
-bool lone_line_find(struct analysis *a, u32 rank, struct lone_line *found) {
+static void find_of_rank(struct analysis *a, u32 rank, const struct everywhere *sums,
+                         struct lone_line *found) {
   const struct rank_parts *parts = &a->line_sums[rank].parts;
   const struct sampled_part *best = NULL;
   struct arena scratch = {0};
   double most = 0, step_ns = a->results->step_median_ms * 1e6;
-  for (u32 i = 0; i < parts->n && !a->whole_run; i++) {
+  for (u32 i = 0; i < parts->n; i++) {
     const struct sampled_part *part = &parts->at[i];
     struct lone_line now = {0};
     struct stay own = part->kind == OWN_LINE ? stay_at(part, &scratch) : (struct stay){0};
     if (!own.n || own.ns <= most || own.ns < STRETCH_OF_RUN * step_ns * a->n_training ||
-        !is_alone(a, rank, part, &own, &now))
+        !is_alone(sums, part, &own, &now))
       continue;
     double steps;
     now.when = find_steps(a, part, &own, &scratch, &steps);
     if (!now.when || own.ns / steps < WORTH_MENTIONING * step_ns)
       continue;
     now.ms = own.ns / steps / 1e6;
+    now.run_ns = own.ns;
     most = own.ns;
     best = part;
     *found = now;
@@ -131,5 +167,14 @@ bool lone_line_find(struct analysis *a, u32 rank, struct lone_line *found) {
   if (best)
     found->line = line_of_part(a, best);
   arena_release(&scratch);
-  return best;
+}
+
+void lone_lines_find(struct analysis *a, struct lone_line *found) {
+  struct arena scratch = {0};
+  if (!a->whole_run) {
+    struct everywhere sums = add_up(a, &scratch);
+    for (u32 i = 0; i < a->model->n_ranks; i++)
+      find_of_rank(a, i, &sums, &found[i]);
+  }
+  arena_release(&scratch);
 }

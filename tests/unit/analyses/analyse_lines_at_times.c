@@ -130,6 +130,26 @@ static void line_of_one_rank_is_named(void **state) {
   assert_true(named > 35);
 }
 
+/* What the first rank of each host does, two of 32, is of no rank alone, though most ranks do not.
+ */
+static void a_line_of_the_first_of_each_host_is_of_no_rank(void **state) {
+  enum { MANY = 32 };
+  static i64 late[STEPS * MANY];
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  for (u32 i = 6 * MANY; i < STEPS * MANY; i += 7 * MANY)
+    late[i] = late[i + MANY / 2] = 40 * MS;
+  o.ranks = MANY;
+  o.steps = STEPS;
+  o.noise = 0.5;
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
+  cluster_sample(c, late, 0, 10 * MS, 1);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_null(finding_of(r, "DIST.LONE_LINE"));
+  cluster_end(r, c);
+}
+
 /* Each rank is at line 20 in some steps of its own, at no distance: no rank alone is. */
 static void lines_at_random_are_of_no_rank(void **state) {
   static i64 late[STEPS * RANKS];
@@ -280,11 +300,13 @@ static void where_peers_wait_is_told(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(line_of_one_rank_is_named),
-                                     cmocka_unit_test(lines_at_random_are_of_no_rank),
-                                     cmocka_unit_test(line_of_some_long_steps_is_counted),
-                                     cmocka_unit_test(steps_that_would_tell),
-                                     cmocka_unit_test(mean_and_median_are_told),
-                                     cmocka_unit_test(where_peers_wait_is_told)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(line_of_one_rank_is_named),
+      cmocka_unit_test(a_line_of_the_first_of_each_host_is_of_no_rank),
+      cmocka_unit_test(lines_at_random_are_of_no_rank),
+      cmocka_unit_test(line_of_some_long_steps_is_counted),
+      cmocka_unit_test(steps_that_would_tell),
+      cmocka_unit_test(mean_and_median_are_told),
+      cmocka_unit_test(where_peers_wait_is_told)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

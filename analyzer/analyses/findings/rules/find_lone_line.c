@@ -9,6 +9,8 @@
 #include "analyses/lines/lines.h"
 #include "base/quantity.h"
 
+enum { RANKS_NAMED = 3 };
+
 /* Whether the title of a finding about this rank alone has the line already: as what long steps
  * run, or what makes it late. */
 static bool is_told(const struct findings *f, u32 rank, const struct sampled_line *line) {
@@ -44,11 +46,24 @@ static void add_lone_line_finding(struct findings *f, u32 index, const struct lo
       &rank, 1);
 }
 
+/* The ranks that are longest at a line of their own. */
 void rule_lone_line(struct findings *f) {
-  for (u32 i = 0; i < f->r->n_ranks; i++) {
-    struct lone_line lone;
-    if (!f->r->ranks[i].straggler && lone_line_find(f->a, i, &lone) &&
-        !is_told(f, f->r->ranks[i].rank, lone.line))
-      add_lone_line_finding(f, i, &lone);
+  u32 n = f->r->n_ranks;
+  if (!n)
+    return;
+  struct lone_line *of = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(*of));
+  lone_lines_find(f->a, of);
+  for (u32 told = 0; told < RANKS_NAMED;) {
+    u32 most = INDEX_NONE;
+    for (u32 i = 0; i < n; i++)
+      if (of[i].line && (most == INDEX_NONE || of[i].run_ns > of[most].run_ns))
+        most = i;
+    if (most == INDEX_NONE)
+      return;
+    if (!f->r->ranks[most].straggler && !is_told(f, f->r->ranks[most].rank, of[most].line)) {
+      add_lone_line_finding(f, most, &of[most]);
+      told++;
+    }
+    of[most].line = NULL;
   }
 }
