@@ -126,8 +126,9 @@ static const char *find_steps(struct analysis *a, const struct sampled_part *par
                               const struct stay *own, struct arena *scratch, double *steps) {
   bool single = a->n_steps <= TRAINING_SLICES;
   u32 period = single ? period_of_steps(own->slices, own->n, a->n_steps, scratch) : 0;
-  u32 first = own->slices[0], last = own->slices[own->n - 1], first_step;
-  *steps = period ? fmax(own->seen, a->n_training / period) : a->n_training;
+  u32 turns = a->n_training / (period ? period : 1), first_step;
+  u32 first = own->slices[0], last = own->slices[own->n - 1];
+  *steps = own->seen > turns ? own->seen : turns;
   if (period)
     return describe_period(a->arena, period);
   if (!ranks_are_alike(a) || !has_cores(part))
