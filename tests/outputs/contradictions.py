@@ -205,6 +205,9 @@ def of_panels(pairs, shares):
     ranks = [row["exposed_ms"] for row in overlap["by_rank"] if row["exposed_ms"] is not None]
     pairs.same("overlap by rank", "exposed", share(statistics.mean(ranks)) if ranks else None,
                share(overlap["exposed_ms"]))
+    lines = [line["exposed_ms"] for line in shares.report["lines"]["lines"] if line["exposed_ms"]]
+    if lines:
+        pairs.within("lines and overlap", "exposed", share(sum(lines)), share(overlap["exposed_ms"]))
 
 
 def of_pipeline(pairs, shares):

@@ -30,6 +30,9 @@ struct counting {
   u32 *line_of_stack;       /* [n_stacks] frame, INDEX_NONE */
   struct stack_cost *costs; /* [n_stacks] */
   struct intervals busy;    /* the GPU, with whatever */
+  i64 communicated_until;   /* the end of the collectives so far */
+  i64 exposed,
+      exposed_at_lines; /* in analysed steps; and what the weights of their lines make it */
   /* By weight: waits, and those of which it is known how long the GPU was idle after them;
    * launches, and those whose work was seen if there was any. */
   double waits, waits_known, launches, launches_known;
@@ -115,20 +118,36 @@ static void add_host_span(struct counting *c, u32 i) {
 }
 
 /* Where the GPU was watched for a part of the time (TSCOPE_GPU_STEPS, another profiler), that part
- * stands for the whole, by the calls in it. */
+ * stands for the whole, by the calls in it. Where kernels communicate, the lines of some launches
+ * stand for all, but not for more than there was. */
 static void scale_to_all_calls(struct counting *c, struct line_sums *out) {
+  double exposed =
+      c->exposed_at_lines > c->exposed ? (double)c->exposed / (double)c->exposed_at_lines : 1;
   double idle = c->waits_known > 0 ? c->waits / c->waits_known : 1;
   double gpu = c->launches_known > 0 ? c->launches / c->launches_known : 1;
   out->idle_unknown = c->waits > 0 && c->waits_known == 0;
   for (u32 i = 0; i < c->sites->n_frames; i++) {
     c->sums[i].idle_ns = (i64)((double)c->sums[i].idle_ns * idle);
+    c->sums[i].exposed_ns = (i64)((double)c->sums[i].exposed_ns * exposed);
     c->sums[i].gpu_ns *= gpu;
     c->sums[i].backward_gpu_ns *= gpu;
   }
   for (u32 i = 0; i < c->sites->n_stacks; i++) {
     c->costs[i].idle = (i64)((double)c->costs[i].idle * idle);
+    c->costs[i].exposed = (i64)((double)c->costs[i].exposed * exposed);
     c->costs[i].gpu = (i64)((double)c->costs[i].gpu * gpu);
   }
+}
+
+/* The part of a collective that nothing hides: no compute, and no collective that began before it,
+ * to whose line that time belongs. So the lines' sum is the time in which the rank communicates
+ * exposed. */
+static i64 exposed_of(struct counting *c, const struct span *span, u32 *cursor) {
+  i64 from = span->start > c->communicated_until ? span->start : c->communicated_until;
+  if (span->end <= from)
+    return 0;
+  c->communicated_until = span->end;
+  return span->end - from - intervals_covered(&c->t->compute, cursor, from, span->end);
 }
 
 static void add_device_span(struct counting *c, u32 i, u32 *cursor) {
@@ -137,11 +156,14 @@ static void add_device_span(struct counting *c, u32 i, u32 *cursor) {
   struct line_sum *sum = span->launch == INDEX_NONE ? NULL : line_sum_of(c, span->launch, &site);
   i64 took = span->end - span->start;
   if (span->kind == SPAN_COLLECTIVE) {
-    i64 hidden = intervals_covered(&c->t->compute, cursor, span->start, span->end);
+    i64 exposed = exposed_of(c, span, cursor);
+    if (line_time_is_analysed(c->a, c->t->rank, span->start))
+      c->exposed += exposed;
     if (sum) {
       sum->comm_ns += took * site->weight;
-      sum->exposed_ns += (took - hidden) * site->weight;
-      c->costs[site->stack].exposed += (took - hidden) * site->weight;
+      sum->exposed_ns += exposed * site->weight;
+      c->costs[site->stack].exposed += exposed * site->weight;
+      c->exposed_at_lines += exposed * site->weight;
     }
   } else if (sum) {
     sum->gpu_ns += (double)took * site->weight;
@@ -180,7 +202,7 @@ void lines_rank(struct analysis *a, const struct timeline *timeline) {
   if (!sites)
     return;
   struct arena scratch = {0};
-  struct counting c = {.a = a, .t = timeline, .sites = sites};
+  struct counting c = {.a = a, .t = timeline, .sites = sites, .communicated_until = INT64_MIN};
   c.sums = arena_array(&scratch, size_sum(sites->n_frames, 1), sizeof(*c.sums));
   c.line_of_stack = arena_array(&scratch, size_sum(sites->n_stacks, 1), sizeof(*c.line_of_stack));
   c.costs = arena_array(&scratch, size_sum(sites->n_stacks, 1), sizeof(*c.costs));
