@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Stragglers that are not simply last in most steps: many, at several places, at a broadcast,
+ * beside hosts without cores.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <string.h>
+
+#include "analyse_cluster.h"
+#include "model/span_call_sites.h"
+
+static struct results *run(struct cluster_options o, struct cluster **c) {
+  *c = cluster_new(&o);
+  return cluster_analyse(*c, NULL);
+}
+
+/* In three of five steps the host of another rank is late by 150 ms, of each in its turn; the
+ * device of rank 2, which takes 75 ms longer for a step, then keeps nobody waiting. In the others
+ * it is last by these 75 ms: 30 ms a step. If it is the host that takes longer, nothing says that
+ * it is no chance. */
+static void a_slow_device_beside_hosts_without_cores(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  i64 late[50 * 8] = {0};
+  for (u32 step = 0; step < o.steps; step++) {
+    u32 turn = step * 3 / 5 % 7;
+    if (step * 3 / 5 != (step + 1) * 3 / 5)
+      late[step * 8 + (turn < 2 ? turn : turn + 1)] = 150 * MS;
+  }
+  o.late_input = late;
+  for (u32 of_device = 0; of_device < 2; of_device++) {
+    struct cluster *c;
+    o.slow[2] = of_device ? 0.25 : 0;
+    o.extra_input[2] = of_device ? 0 : 75 * MS;
+    struct results *r = run(o, &c);
+    assert_int_equal(stragglers_in(r), of_device);
+    if (of_device) {
+      assert_true(r->ranks[2].straggler && r->ranks[2].slowest_fraction < 0.5);
+      assert_int_equal(r->ranks[2].reason, STRAGGLER_SLOW_COMPUTE);
+      assert_true(r->ranks[2].longer_compute_steps ==
+                  r->ranks[2].slowest_count / r->ranks[2].slowest_fraction);
+      assert_true(fabs(r->straggler_groups[0].saving.ms - 30) < 2);
+    }
+    cluster_end(r, c);
+  }
+}
+
+/* So many of 24 ranks take 75 ms longer for a step, each for itself; together that is what all
+ * save. */
+static void many_are_named(void **state) {
+  (void)state;
+  for (u32 many = 7; many <= 11; many++) {
+    struct cluster_options o = healthy_gpu();
+    struct cluster *c;
+    o.ranks = 24;
+    for (u32 rank = 0; rank < many; rank++)
+      o.slow[2 * rank] = 0.25;
+    struct results *r = run(o, &c);
+    assert_int_equal(stragglers_in(r), many);
+    u32 told = 0;
+    for (u32 i = 0; i < r->n_findings; i++) {
+      const struct finding *found = &r->findings[i];
+      if (strcmp(finding_id_words[found->id], "DIST.STRAGGLER") != 0)
+        continue;
+      told += found->n_ranks;
+      assert_true(fabs(found->saving_s / r->training_steps - 0.075) < 0.002);
+    }
+    assert_int_equal(told, many);
+    cluster_end(r, c);
+  }
+}
+
+/* Rank 1 is 60 ms late at the first all-reduce of each step, and rank 2 at the second, for which it
+ * begins to work after the first. That is 60 ms of the 260 ms of its backward, of which 160 ms are
+ * then. */
+static void two_are_late_at_places_of_their_own(void **state) {
+  (void)state;
+  for (u32 ranks = 4; ranks <= 8; ranks += 2) {
+    struct cluster_options o = healthy_cpu();
+    i64 late[50 * 8] = {0};
+    o.ranks = ranks;
+    o.waits_for_first = true;
+    o.late_forward[1] = 60 * MS;
+    for (u32 step = 0; step < o.steps; step++)
+      late[step * ranks + 2] = 60 * MS;
+    o.late_backward = late;
+    struct cluster *c;
+    struct results *r = run(o, &c);
+    assert_int_equal(stragglers_in(r), 2);
+    assert_true(r->ranks[1].straggler && r->ranks[2].straggler);
+    assert_true(fabs(r->straggler_groups[0].saving.ms - 60) < 1);
+    assert_true(fabs(r->straggler_groups[1].saving.ms - 60 * 160 / 260.0) < 1);
+    cluster_end(r, c);
+  }
+}
+
+/* Rank 2 comes late to broadcasts. If it sends, all others are still there when it comes; if it
+ * only receives, they have left before. */
+static void who_sends_late_is_named(void **state) {
+  (void)state;
+  for (u32 sends = 0; sends < 2; sends++) {
+    struct cluster_options o = healthy_cpu();
+    o.slow[2] = 0.25;
+    struct cluster *c = cluster_new(&o);
+    for (u32 i = 0; i < c->model.n_collectives; i++)
+      c->model.collectives[i].op = TSCOPE_OP_BROADCAST;
+    for (u32 i = 0; i < c->model.n_arrivals; i++) {
+      struct arrival *arrival = &c->model.arrivals[i];
+      arrival->op = TSCOPE_OP_BROADCAST;
+      if (!sends && arrival->rank != 2)
+        arrival->end = arrival->start + MS;
+    }
+    struct results *r = cluster_analyse(c, NULL);
+    assert_int_equal(stragglers_in(r), sends);
+    assert_int_equal(r->ranks[2].straggler, sends);
+    cluster_end(r, c);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
+                                     cmocka_unit_test(many_are_named),
+                                     cmocka_unit_test(two_are_late_at_places_of_their_own),
+                                     cmocka_unit_test(who_sends_late_is_named)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
