@@ -234,9 +234,7 @@ struct listing {
   u32 n_kept;
   u32 *first, *next; /* by frame: the first of those that it calls, and the next of its caller's;
                         index + 1 into frames */
-  double steps;
-  bool busy_known;
-  double idle_steps;
+  struct line_steps steps;
   i64 *late_ns, *peers_ns; /* by frame: sampled on the worst straggler, and on its peers */
   double late_steps, peers_steps;
 };
@@ -275,11 +273,11 @@ static void list_frame(struct listing *l, const struct tree_frame *frame) {
       .place = line_place(l->a, frame->file, frame->line, frame->function),
       .function = arena_text(l->a->arena, frame->function),
       .own = frame->own ? ANSWER_YES : ANSWER_NO,
-      .host_ms = ns_to_ms(cost->host) / l->steps,
-      .idle_ms = ns_to_ms(cost->idle) / l->idle_steps,
-      .exposed_ms = ns_to_ms(cost->exposed) / l->steps,
-      .gpu_ms = l->busy_known ? ns_to_ms(cost->gpu) / l->steps : NAN,
-      .sampled_ms = ns_to_ms(cost->sampled) / l->steps,
+      .host_ms = ns_to_ms(cost->host) / l->steps.all,
+      .idle_ms = ns_to_ms(cost->idle) / l->steps.idle,
+      .exposed_ms = ns_to_ms(cost->exposed) / l->steps.exposed,
+      .gpu_ms = ns_to_ms(cost->gpu) / l->steps.on_gpu,
+      .sampled_ms = ns_to_ms(cost->sampled) / l->steps.all,
       .late_ms = ns_to_ms(l->late_ns[frame - l->tree->frames.at]) / l->late_steps,
       .peers_ms = ns_to_ms(l->peers_ns[frame - l->tree->frames.at]) / l->peers_steps,
   };
@@ -297,12 +295,10 @@ static void list_frames(struct listing *l, u32 outermost) {
   }
 }
 
-void line_tree_list(struct line_tree *tree, struct analysis *a, double steps, double idle_steps,
-                    bool busy_known) {
+void line_tree_list(struct line_tree *tree, struct analysis *a, const struct line_steps *steps) {
   struct lines_result *lines = &a->results->lines;
   u32 n = tree->frames.n, outermost = 0;
-  struct listing l = {
-      .a = a, .tree = tree, .steps = steps, .idle_steps = idle_steps, .busy_known = busy_known};
+  struct listing l = {.a = a, .tree = tree, .steps = *steps};
   l.kept = memory_array(size_sum(n, 1), sizeof(struct tree_frame *));
   l.first = memory_zeroed(size_sum(n, 1), sizeof(*l.first));
   l.next = memory_zeroed(size_sum(n, 1), sizeof(*l.next));

@@ -30,9 +30,13 @@ void line_tree_write(const struct call_sites *sites, const struct stack_cost *co
                      struct carrier *c);
 void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c);
 
-/* Sets results->lines.stacks, and of what was sampled also a straggler's beside its peers'; figures
- * are divided by `steps`, idle time by `idle_steps` (NAN: not known). */
-void line_tree_list(struct line_tree *tree, struct analysis *a, double steps, double idle_steps,
-                    bool busy_known);
+/* Steps of the ranks that know a figure of lines: the sums of all ranks are divided by these. NAN:
+ * none knows it. */
+struct line_steps {
+  double all, idle, exposed, on_gpu;
+};
+
+/* Sets results->lines.stacks, and of what was sampled also a straggler's beside its peers'. */
+void line_tree_list(struct line_tree *tree, struct analysis *a, const struct line_steps *steps);
 
 #endif

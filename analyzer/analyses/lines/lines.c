@@ -143,6 +143,8 @@ static void scale_to_all_calls(struct counting *c, struct line_sums *out) {
  * to whose line that time belongs. So the lines' sum is the time in which the rank communicates
  * exposed. */
 static i64 exposed_of(struct counting *c, const struct span *span, u32 *cursor) {
+  if (!c->t->has_compute) /* what hides it is not known */
+    return 0;
   i64 from = span->start > c->communicated_until ? span->start : c->communicated_until;
   if (span->end <= from)
     return 0;
@@ -307,13 +309,6 @@ static bool has_lines(const struct line_sums *sums) {
 }
 
 /* Steps of ranks that have lines: what sums are divided by. */
-static double rank_steps(const struct analysis *a) {
-  double sum = 0;
-  for (u32 r = 0; r < a->model->n_ranks; r++)
-    sum += has_lines(&a->line_sums[r]) ? line_steps_of(a, r) : 0;
-  return sum;
-}
-
 /* From the folder that the job was started in, else its last two names. Of C and C++ code without
  * debug information there is a function, and no line. */
 char *line_place(struct analysis *a, const char *whole, u32 line, const char *function) {
@@ -330,20 +325,32 @@ char *line_place(struct analysis *a, const char *whole, u32 line, const char *fu
   return arena_printf(a->arena, "%s:%u", file, line);
 }
 
+static struct line_steps steps_of_figures(const struct analysis *a) {
+  struct line_steps steps = {0};
+  bool busy_known = false;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    double own = has_lines(&a->line_sums[r]) ? line_steps_of(a, r) : 0;
+    busy_known |= a->ranks[r].on_gpu && a->ranks[r].has_compute;
+    steps.all += own;
+    steps.idle += a->line_sums[r].idle_unknown ? 0 : own;
+    steps.exposed += rank_overlap_known(&a->ranks[r]) ? own : 0;
+  }
+  steps.on_gpu = busy_known ? steps.all : (double)NAN;
+  steps.idle = busy_known && steps.idle > 0 ? steps.idle : (double)NAN;
+  steps.exposed = steps.exposed > 0 ? steps.exposed : (double)NAN;
+  return steps;
+}
+
 static void list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
   struct lines_result *lines = &a->results->lines;
-  double steps = rank_steps(a);
-  double idle_steps = steps;
-  bool on_gpu = false, busy_known = false, sampled = false;
+  struct line_steps per = steps_of_figures(a);
+  double steps = per.all;
+  bool on_gpu = false, sampled = false;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     on_gpu |= a->ranks[r].on_gpu;
-    busy_known |= a->ranks[r].on_gpu && a->ranks[r].has_compute;
     sampled |= a->line_sums[r].samples > 0;
-    idle_steps -=
-        has_lines(&a->line_sums[r]) && a->line_sums[r].idle_unknown ? line_steps_of(a, r) : 0;
   }
-  line_tree_list(a->line_tree, a, steps, busy_known && idle_steps > 0 ? idle_steps : NAN,
-                 busy_known);
+  line_tree_list(a->line_tree, a, &per);
   lines->at = arena_array(a->arena, size_sum(n, 1), sizeof(*lines->at));
   for (u32 i = 0; i < n; i++) {
     const struct line_sum *sum = &all[i];
@@ -355,17 +362,17 @@ static void list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
         .line = sum->line ? sum->line : (double)NAN,
         .waits = (double)sum->waits / steps,
         .wait_ms = ns_to_ms(sum->wait_ns) / steps,
-        .idle_ms = busy_known && idle_steps > 0 ? ns_to_ms(sum->idle_ns) / idle_steps : (double)NAN,
+        .idle_ms = ns_to_ms(sum->idle_ns) / per.idle,
         .input_ms = ns_to_ms(sum->input_ns) / steps,
         .host_ms = sampled ? ns_to_ms(sum->host_ns) / steps : NAN,
         .worker_ms =
             sampled && lines->of_functions == ANSWER_NO ? ns_to_ms(sum->worker_ns) / steps : NAN,
         .collectives = (double)sum->collectives / steps,
         .comm_ms = ns_to_ms(sum->comm_ns) / steps,
-        .exposed_ms = ns_to_ms(sum->exposed_ns) / steps,
+        .exposed_ms = ns_to_ms(sum->exposed_ns) / per.exposed,
         .launches = on_gpu ? sum->launches / steps : NAN,
-        .gpu_ms = busy_known ? sum->gpu_ns / 1e6 / steps : NAN,
-        .backward_gpu_ms = busy_known ? sum->backward_gpu_ns / 1e6 / steps : NAN,
+        .gpu_ms = sum->gpu_ns / 1e6 / per.on_gpu,
+        .backward_gpu_ms = sum->backward_gpu_ns / 1e6 / per.on_gpu,
         .samples = on_gpu ? (double)sum->samples : NAN,
         .without_ms = NAN,
         .backward = (double)sum->of_backward / (double)sum->calls,
