@@ -95,7 +95,7 @@ static u32 steps_at_line(const struct search *s) {
   const double looks = 1.5;
   double sample_ms = s->a->line_sums[s->rank].parts.sample_ns / 1e6;
   double ms = s->times.ms * s->times.steps / s->times.seen;
-  return ms >= looks * sample_ms ? s->times.seen : s->times.steps;
+  return s->times.seen && ms >= looks * sample_ms ? s->times.seen : s->times.steps;
 }
 
 static struct sampled_line *line_of(struct search *s) {
