@@ -22,6 +22,7 @@ struct comparison {
   double *total, *net, *more; /* [class * n_ranks + rank] its work; how much more that is than what
                                  is usual; and by what it is more alone */
   double *sorted;             /* work of one key, of the peers */
+  double median;              /* of it, where a group is compared */
   u32 n, first, last;         /* how many that are; two of them */
 };
 
@@ -85,7 +86,7 @@ static enum work_class class_of(const struct sample_graph *g, u32 key) {
   return g->nodes[n].kind == NODE_KERNEL ? CLASS_KERNELS : CLASS_COPIES;
 }
 
-static void sort_peers(struct comparison *c, u32 key) {
+static void list_peers(struct comparison *c, u32 key) {
   const double *work = &c->p->work[(size_t)key * c->g->n_ranks];
   c->n = 0;
   for (u32 rank = 0; rank < c->g->n_ranks; rank++) {
@@ -95,7 +96,10 @@ static void sort_peers(struct comparison *c, u32 key) {
     c->last = rank;
     c->sorted[c->n++] = work[rank];
   }
-  qsort(c->sorted, c->n, sizeof(double), by_double);
+  if (c->group)
+    c->median = median_of(c->sorted, c->n);
+  else
+    SORT(c->sorted, c->n, by_double);
 }
 
 /* What work of a key takes on others; NAN if there are none. Of two ranks the one that has less to
@@ -104,7 +108,7 @@ static double usual_work(const struct comparison *c, u32 key, u32 rank, enum wor
   const double *work = &c->p->work[(size_t)key * c->g->n_ranks];
   const double *total = &c->total[(size_t) class * c->g->n_ranks];
   if (c->group)
-    return c->group[rank] ? median_of(c->sorted, c->n) : NAN;
+    return c->group[rank] ? c->median : NAN;
   if (c->n < 2 || !is_peer(c->p, c->g, key, rank))
     return NAN;
   if (!c->of_all)
@@ -117,7 +121,7 @@ static double usual_work(const struct comparison *c, u32 key, u32 rank, enum wor
 static void compare_key(struct comparison *c, u32 key, float *left) {
   u32 n_ranks = c->g->n_ranks;
   enum work_class class = class_of(c->g, key);
-  sort_peers(c, key);
+  list_peers(c, key);
   for (u32 rank = 0; rank < n_ranks; rank++) {
     size_t at = (size_t)key * n_ranks + rank, of_class = (size_t) class * n_ranks + rank;
     double own = c->p->work[at], usual = usual_work(c, key, rank, class);

@@ -12,6 +12,7 @@
 #include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/thresholds.h"
+#include "base/sorting.h"
 
 /* When a member began to take part, on its rank's clock. A gloo call takes part when it is made; an
  * NCCL call only queues work for the GPU. */
@@ -39,18 +40,19 @@ double arrival_own_time(const struct straggler_test *c, u32 index) {
   return arrival_time(c, index) - (unwaited ? 0 : (double)c->a->time_in_other_comms[index]);
 }
 
-double member_own_time(const struct straggler_test *c, const struct collective *collective,
-                       u32 rank, u32 hint) {
+u32 member_of(const struct straggler_test *c, const struct collective *collective, u32 rank) {
   const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
-  u32 k = hint;
-  if (k >= collective->n_arrivals || arrivals[k].rank != rank)
-    for (k = 0; k < collective->n_arrivals && arrivals[k].rank != rank; k++)
-      ;
-  return k < collective->n_arrivals ? arrival_own_time(c, collective->first_arrival + k) : NAN;
+  u32 k = FIRST_NOT(0, collective->n_arrivals, i, arrivals[i].rank < rank);
+  return k < collective->n_arrivals && arrivals[k].rank == rank ? k : INDEX_NONE;
 }
 
-double ratio_of_times(const struct straggler_test *c, const struct collective *collective,
-                      double time, double other) {
+double member_own_time(const struct straggler_test *c, const struct collective *collective,
+                       u32 rank) {
+  u32 k = member_of(c, collective, rank);
+  return k == INDEX_NONE ? NAN : arrival_own_time(c, collective->first_arrival + k);
+}
+
+double own_work_begin(const struct straggler_test *c, const struct collective *collective) {
   double first = INFINITY, busy = NAN;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     double own = arrival_own_time(c, collective->first_arrival + i);
@@ -58,8 +60,12 @@ double ratio_of_times(const struct straggler_test *c, const struct collective *c
     first = fmin(first, own);
   }
   /* What is too short to be worth mentioning makes no ratio large. */
-  double from = first - fmax(busy, WORTH_MENTIONING * c->a->results->step_median_ms * 1e6);
-  return isnan(busy) ? NAN : log((time - from) / (other - from));
+  return isnan(busy) ? NAN
+                     : first - fmax(busy, WORTH_MENTIONING * c->a->results->step_median_ms * 1e6);
+}
+
+double ratio_of_times(double begin, double time, double other) {
+  return log((time - begin) / (other - begin));
 }
 
 /* The largest error between two members of a communicator. */

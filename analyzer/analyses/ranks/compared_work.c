@@ -54,17 +54,6 @@ void work_compare(struct straggler_test *c) {
   }
 }
 
-/* How much more of something a rank has per step than the median of the others. */
-static double excess_ms(struct straggler_test *c, u32 rank,
-                        double (*figure)(const struct analysis *, u32)) {
-  u32 n = 0;
-  double own = figure(c->a, rank);
-  for (u32 i = 0; i < c->a->model->n_ranks; i++)
-    if (i != rank && !isnan(figure(c->a, i)))
-      c->values[n++] = figure(c->a, i);
-  return own - median_of(c->values, n);
-}
-
 static double compute_figure(const struct analysis *a, u32 rank) {
   return a->results->ranks[rank].median_compute_ms;
 }
@@ -80,17 +69,50 @@ static double idle_figure(const struct analysis *a, u32 rank) {
   return a->ranks[rank].on_gpu ? a->results->ranks[rank].idle_ms : NAN;
 }
 
-enum straggler_reason straggler_reason_of(struct straggler_test *c, u32 rank) {
-  if (c->a->results->ranks[rank].longer_compute_steps > 0)
-    return STRAGGLER_SLOW_COMPUTE;
+enum { INPUT, COMPUTE, IDLE, FIGURES };
+static double (*const figures[FIGURES])(const struct analysis *,
+                                        u32) = {input_figure, compute_figure, idle_figure};
+
+/* Something that ranks have per step, in order. */
+struct figure_of_all {
+  double *sorted;
+  u32 n;
+};
+
+static void sort_figure(struct straggler_test *c, u32 figure, struct figure_of_all *all) {
+  all->sorted = arena_array(&c->scratch, size_sum(c->a->model->n_ranks, 1), sizeof(double));
+  for (u32 i = 0; i < c->a->model->n_ranks; i++) {
+    double of_rank = figures[figure](c->a, i);
+    if (!isnan(of_rank))
+      all->sorted[all->n++] = of_rank;
+  }
+  SORT(all->sorted, all->n, by_double);
+}
+
+/* Whether a rank has so much more of something per step than the median of the others. */
+static bool exceeds(const struct straggler_test *c, u32 rank, const struct figure_of_all *all,
+                    u32 figure, double enough) {
+  double own = figures[figure](c->a, rank);
+  return !isnan(own) && own - median_of_others(all[figure].sorted, all[figure].n, own) >= enough;
+}
+
+static enum straggler_reason reason_of(const struct straggler_test *c, u32 rank,
+                                       const struct figure_of_all *all) {
   double enough = REASON_SHARE * c->a->results->ranks[rank].late_a_step_ms;
-  if (excess_ms(c, rank, input_figure) >= enough)
-    return STRAGGLER_SLOW_INPUT;
-  if (excess_ms(c, rank, compute_figure) >= enough)
-    return STRAGGLER_SLOW_COMPUTE;
-  if (excess_ms(c, rank, idle_figure) >= enough)
-    return STRAGGLER_LATE_LAUNCH;
-  return STRAGGLER_NOT_SEEN;
+  return c->a->results->ranks[rank].longer_compute_steps > 0 ? STRAGGLER_SLOW_COMPUTE
+         : exceeds(c, rank, all, INPUT, enough)              ? STRAGGLER_SLOW_INPUT
+         : exceeds(c, rank, all, COMPUTE, enough)            ? STRAGGLER_SLOW_COMPUTE
+         : exceeds(c, rank, all, IDLE, enough)               ? STRAGGLER_LATE_LAUNCH
+                                                             : STRAGGLER_NOT_SEEN;
+}
+
+void straggler_reasons_fill(struct straggler_test *c) {
+  struct figure_of_all all[FIGURES] = {{0}};
+  for (u32 figure = 0; figure < FIGURES && c->n_named; figure++)
+    sort_figure(c, figure, &all[figure]);
+  for (u32 i = 0; i < c->a->results->n_ranks; i++)
+    if (c->a->results->ranks[i].straggler)
+      c->a->results->ranks[i].reason = reason_of(c, i, all);
 }
 
 /* Coefficient of variation of compute over ranks, and what the slowest costs beyond the mean. */

@@ -21,35 +21,42 @@ struct late_member {
   double late_ns;
 };
 
-/* How much later the group's last member without a name came than the median of the members outside
- * it; not positive if it was not later than all of them. `one`: of this rank instead. NAN if the
- * group or the others have no member there. */
-static double group_lateness(struct straggler_test *c, const struct collective *collective,
-                             u32 one) {
+/* The median of the members without a name that are outside of the group; NAN if there are none.
+ * *latest: the last of these. */
+static double median_outside(struct straggler_test *c, const struct collective *collective,
+                             double *latest) {
   const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
-  double latest = -INFINITY, others = -INFINITY;
   u32 n = 0;
+  *latest = -INFINITY;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
-    double own = arrival_own_time(c, collective->first_arrival + i);
-    if (c->named[arrivals[i].rank])
+    if (c->named[arrivals[i].rank] || c->in_group[arrivals[i].rank])
       continue;
-    if (!c->in_group[arrivals[i].rank]) {
-      c->values[n++] = own;
-      others = fmax(others, own);
-    } else if (one == INDEX_NONE || arrivals[i].rank == one) {
-      latest = fmax(latest, own);
-    }
+    c->values[n] = arrival_own_time(c, collective->first_arrival + i);
+    *latest = fmax(*latest, c->values[n++]);
   }
-  if (isinf(latest) || n == 0)
-    return NAN;
-  return one == INDEX_NONE && latest <= others ? 0 : latest - median_of(c->values, n);
+  return median_of(c->values, n);
 }
 
-static void measure_member(struct straggler_test *c, u32 comm, struct verdict *v) {
+/* How much later the group's last member without a name came than the median of the members outside
+ * it; not positive if it was not later than all of them. NAN if the group or the others have no
+ * member there. */
+static double group_lateness(struct straggler_test *c, const struct collective *collective) {
+  const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
+  double latest = -INFINITY, others, outside = median_outside(c, collective, &others);
+  for (u32 i = 0; i < collective->n_arrivals; i++)
+    if (c->in_group[arrivals[i].rank] && !c->named[arrivals[i].rank])
+      latest = fmax(latest, arrival_own_time(c, collective->first_arrival + i));
+  return isinf(latest) || isnan(outside) ? NAN : latest <= others ? 0 : latest - outside;
+}
+
+/* `outside`: of each tested collective. */
+static void measure_member(struct straggler_test *c, u32 comm, const double *outside,
+                           struct verdict *v) {
   u32 n = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    double late =
-        is_in_late_steps(v, i) ? group_lateness(c, tested_collective(c, i), v->rank) : (double)NAN;
+    double late = is_in_late_steps(v, i) ? member_own_time(c, tested_collective(c, i), v->rank) -
+                                               outside[i - c->first[comm]]
+                                         : (double)NAN;
     if (!isnan(late))
       c->lateness[n++] = late;
   }
@@ -57,7 +64,8 @@ static void measure_member(struct straggler_test *c, u32 comm, struct verdict *v
 }
 
 /* By what ratio the group's members came later than the others, on average; NAN as above. */
-static double ratio_of_means(const struct straggler_test *c, const struct collective *collective) {
+static double ratio_of_means(const struct straggler_test *c, const struct collective *collective,
+                             double begin) {
   const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
   double sum[2] = {0, 0}, n[2] = {0, 0};
   for (u32 i = 0; i < collective->n_arrivals; i++) {
@@ -66,7 +74,7 @@ static double ratio_of_means(const struct straggler_test *c, const struct collec
     sum[c->in_group[arrivals[i].rank]] += arrival_own_time(c, collective->first_arrival + i);
     n[c->in_group[arrivals[i].rank]]++;
   }
-  return ratio_of_times(c, collective, sum[1] / n[1], sum[0] / n[0]);
+  return ratio_of_times(begin, sum[1] / n[1], sum[0] / n[0]);
 }
 
 /* What the group's last members did, as one; `share` of the members are in it, which was chosen of
@@ -77,8 +85,9 @@ static struct verdict group_verdict(struct straggler_test *c, u32 comm, double e
   u32 n = 0;
   struct verdict v = {.tested = c->first[comm + 1] - c->first[comm]};
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    double late = group_lateness(c, tested_collective(c, i), INDEX_NONE),
-           ratio = ratio_of_means(c, tested_collective(c, i));
+    double late = group_lateness(c, tested_collective(c, i)),
+           ratio =
+               ratio_of_means(c, tested_collective(c, i), c->unnamed.from_ns[i - c->first[comm]]);
     v.times += late > error;
     c->sizes[i - c->first[comm]] = isnan(late) ? 0 : late;
     sum += late > error ? late : 0;
@@ -99,12 +108,17 @@ void late_group_name(struct straggler_test *c, u32 comm, double least, struct ve
   const struct collective *roster = tested_collective(c, c->first[comm]);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
   struct verdict *of = arena_array(&c->scratch, size_sum(roster->n_arrivals, 1), sizeof(*of));
+  double *outside =
+      arena_array(&c->scratch, size_sum(c->first[comm + 1] - c->first[comm], 1), sizeof(*outside));
+  double latest;
   u32 n = 0;
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
+    outside[i - c->first[comm]] = median_outside(c, tested_collective(c, i), &latest);
   for (u32 i = 0; i < roster->n_arrivals; i++) {
     v.rank = arrivals[i].rank;
     if (c->named[v.rank] || !c->in_group[v.rank])
       continue;
-    measure_member(c, comm, &v);
+    measure_member(c, comm, outside, &v);
     of[n++] = v;
   }
   for (u32 i = 0; i < n; i++) {
@@ -158,7 +172,7 @@ static u32 order_members(struct straggler_test *c, u32 comm, struct late_member 
   for (u32 k = 0; k < roster->n_arrivals; k++) {
     u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank, late = 0;
     for (u32 i = c->first[comm]; i < c->first[comm + 1] && !c->named[rank]; i++) {
-      double own = member_own_time(c, tested_collective(c, i), rank, k);
+      double own = member_own_time(c, tested_collective(c, i), rank);
       if (!isnan(own))
         c->lateness[late++] = own - c->middle_of[i];
     }

@@ -50,11 +50,11 @@ static double typical_in(struct straggler_test *c, struct stretch s, u32 rank) {
   return median_of(c->lateness, n);
 }
 
-static void add_part(struct straggler_test *c, struct persistence *p, u32 begin, u32 end, u32 rank,
-                     u32 hint) {
+static void add_part(struct straggler_test *c, struct persistence *p, u32 begin, u32 end,
+                     u32 rank) {
   u32 n = 0;
   for (u32 i = begin; i < end; i++) {
-    double own = member_own_time(c, tested_collective(c, i), rank, hint);
+    double own = member_own_time(c, tested_collective(c, i), rank);
     if (!isnan(own))
       c->lateness[n++] = own - c->middle_of[i];
   }
@@ -77,8 +77,8 @@ static struct usual usual_outside(struct straggler_test *c, u32 comm, struct str
     struct persistence p = {0};
     if (c->named[arrivals[k].rank])
       continue;
-    add_part(c, &p, begin, s.begin, arrivals[k].rank, k);
-    add_part(c, &p, s.end, end, arrivals[k].rank, k);
+    add_part(c, &p, begin, s.begin, arrivals[k].rank);
+    add_part(c, &p, s.end, end, arrivals[k].rank);
     persistence_join(&all, &p, 1);
     usual.variance =
         fmax(usual.variance, p.values > p.series ? p.squares / (p.values - p.series) : 0);
@@ -93,7 +93,7 @@ static double chance_of_size(struct straggler_test *c, u32 comm, struct stretch 
   struct usual usual = usual_outside(c, comm, s);
   u32 n = 0;
   for (u32 i = s.begin; i < s.end; i++) {
-    double own = member_own_time(c, tested_collective(c, i), rank, 0);
+    double own = member_own_time(c, tested_collective(c, i), rank);
     if (!isnan(own))
       c->lateness[n++] = own - c->middle_of[i];
   }
@@ -144,11 +144,11 @@ double lateness_correlation(struct straggler_test *c, u32 comm, const struct ver
     if (members++ && roster->n_arrivals == 2)
       break; /* of two, the second says the same */
     for (u32 s = 0; parts && s < parts->n_late; s++) {
-      add_part(c, &p, from, parts->late[s].begin, rank, k);
-      add_part(c, &p, parts->late[s].begin, parts->late[s].end, rank, k);
+      add_part(c, &p, from, parts->late[s].begin, rank);
+      add_part(c, &p, parts->late[s].begin, parts->late[s].end, rank);
       from = parts->late[s].end;
     }
-    add_part(c, &p, from, end, rank, k);
+    add_part(c, &p, from, end, rank);
   }
   return persistence_of(&p);
 }
@@ -206,23 +206,23 @@ void late_stretches_narrow(struct straggler_test *c, u32 comm, struct verdict *v
 }
 
 bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct verdict *found) {
-  const struct model *model = c->a->model;
   const struct collective *roster = tested_collective(c, c->first[comm]);
   double step_ns = c->a->results->step_median_ms * 1e6;
   struct verdict best = {.rank = INDEX_NONE};
-  for (u32 k = 0; members >= 2 && k < roster->n_arrivals; k++) {
-    u32 rank = model->arrivals[roster->first_arrival + k].rank;
+  for (u32 k = 0; members >= 2 && k < c->unnamed.n_last; k++) {
+    u32 rank = c->unnamed.last[k];
     struct verdict v = {.rank = rank, .members = members, .p = 1};
     c->correlation = 0;
     struct stretch s =
         densest(c, c->first[comm], c->first[comm + 1], rank, WORTH_MENTIONING * step_ns);
-    if (c->named[rank] || !is_stretch(c, comm, s, rank, members) ||
+    if (!is_stretch(c, comm, s, rank, members) ||
         !judge_stretches(c, comm, typical_in(c, s, rank), &v) ||
         v.imposed_ns < STRETCH_OF_RUN * step_ns || v.typical_ns < arrival_error(c, roster, rank))
       continue;
     if (best.rank == INDEX_NONE || v.imposed_ns > best.imposed_ns)
       best = v;
   }
+  c->correlation = 0;
   if (best.rank != INDEX_NONE)
     *found = best;
   return best.rank != INDEX_NONE;

@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the files of the search for stragglers share: stragglers.c, arrival_times.c,
- * tested_collectives.c, late_groups.c, late_stretches.c, late_at_times.c.
+ * tested_collectives.c, unnamed_members.c, late_groups.c, late_stretches.c, late_at_times.c.
  */
 #ifndef TSCOPE_STRAGGLER_TEST_H
 #define TSCOPE_STRAGGLER_TEST_H
 
 #include "analyses/analysis.h"
+#include "base/ordered_values.h"
+
+/* Of the communicator that is tested: unnamed_members.c. */
+struct unnamed_members {
+  struct arena arena;
+  u32 begin, n;                    /* its tested collectives: */
+  struct ordered_values *ready;    /* [n] when each was ready, by its index among the members; */
+  double *clocks_ns;               /* no two members' clocks are further apart; */
+  double *from_ns;                 /* from when times count whose ratio is asked */
+  struct ordered_values *computed; /* [n_steps] by index in the first of them; NULL: not asked */
+  u32 *last, n_last; /* who is last anywhere in the latest round, of those in the first of them */
+  u32 passed;        /* so many of the first's members have a name, one after the other */
+};
 
 struct straggler_test {
   struct analysis *a;
@@ -30,6 +43,9 @@ struct straggler_test {
   bool *named;
   u32 n_named;
   bool *in_group; /* [n_ranks] of a group that is tested as one */
+  struct unnamed_members unnamed;
+  u32 meeting; /* communicator of the next: how many steps lie between its meetings */
+  double meeting_steps;
   /* of one round, by rank */
   u32 *times_last;
   double *imposed_ns;
@@ -67,16 +83,19 @@ void arrival_times_prepare(struct straggler_test *c);
 double arrival_time(const struct straggler_test *c, u32 index);
 double arrival_own_time(const struct straggler_test *c, u32 index);
 
-/* The second, of a rank, which mostly has the place `hint` among the members; NAN if it is none. */
+/* The index of a rank among the members; INDEX_NONE if it is none. */
+u32 member_of(const struct straggler_test *c, const struct collective *collective, u32 rank);
+
+/* The second, of a rank; NAN if it is no member. */
 double member_own_time(const struct straggler_test *c, const struct collective *collective,
-                       u32 rank, u32 hint);
+                       u32 rank);
 
 /* By what ratio one time of a collective (as above) is longer than another, as a logarithm: both
  * counted from when the first member left the communicator's collective before; NAN at its first.
  * Where cores are shared, the same work takes now longer, now shorter, by a factor: of few steps a
  * mean of ratios tells more than one of differences. */
-double ratio_of_times(const struct straggler_test *c, const struct collective *collective,
-                      double time, double other);
+double own_work_begin(const struct straggler_test *c, const struct collective *collective);
+double ratio_of_times(double begin, double time, double other);
 
 /* The error of the difference between a member's arrival and the others', ns. */
 double arrival_error(const struct straggler_test *c, const struct collective *collective, u32 rank);
@@ -87,6 +106,23 @@ void choose_tested_collectives(struct straggler_test *c);
  * if there are too few such members. */
 bool choose_tested_again(struct straggler_test *c, u32 comm);
 const struct collective *tested_collective(const struct straggler_test *c, u32 i);
+
+/* unnamed_members.c: before the first round, after the last, and when a rank gets its name. */
+void unnamed_members_order(struct straggler_test *c, u32 comm);
+void unnamed_members_forget(struct straggler_test *c);
+void unnamed_members_take_out(struct straggler_test *c, u32 rank);
+
+/* Fills in what is of one round; returns how many members there are where most are. */
+u32 unnamed_members_find_last(struct straggler_test *c);
+
+/* How much later the rank was than the median of the others, or earlier: in all tested collectives
+ * of the steps in which it is late; in ns, or by what ratio. Returns how many are in c->lateness.
+ */
+u32 unnamed_members_list_lateness(struct straggler_test *c, const struct verdict *v, bool ratios);
+
+/* In how many steps, of those in which it is known, the device of a member without a name computes
+ * so much longer than the median of the others' that it matters. */
+u32 unnamed_members_longer_compute(struct straggler_test *c, u32 rank, u32 *of);
 
 /* late_stretches.c, after a round of tests: how lateness in a step is correlated with that in the
  * next, for members without a name; its mean is taken in and between the stretches of `parts`, if
@@ -125,10 +161,10 @@ bool late_at_times_name(struct straggler_test *c, u32 comm, u32 members);
 bool late_at_times_narrow(struct straggler_test *c, u32 comm, double share, struct verdict *v);
 
 /* compared_work.c, once stragglers have their names: fills in the compute of each rank beside its
- * peers', and how uneven it is; and says why a straggler is late, as far as its work shows it. */
+ * peers', and how uneven it is; and says why stragglers are late, as far as its work shows it. */
 void work_compare(struct straggler_test *c);
 void imbalance_fill(struct straggler_test *c);
-enum straggler_reason straggler_reason_of(struct straggler_test *c, u32 rank);
+void straggler_reasons_fill(struct straggler_test *c);
 
 /* late_groups.c: ranks that are last by turns: those of a few hosts of several ranks that a gap
  * parts from the others, those of the rank's host, or a few of the communicator's parted so. */

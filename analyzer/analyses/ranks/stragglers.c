@@ -40,90 +40,65 @@ static void add_lateness(struct straggler_test *c) {
   }
 }
 
-/* Of the members that have no name yet in tested collective i: how many they are, when the middle
- * one was ready, who was last, and how much later than the median of the others. It is not known
- * who was last if the clocks cannot show that it is later, or if only one member is left. */
-static u32 find_last_member(struct straggler_test *c, u32 i) {
-  const struct model *model = c->a->model;
-  const struct collective *collective = tested_collective(c, i);
-  double latest = -INFINITY;
-  u32 last = INDEX_NONE, n = 0, at = 0;
-  for (u32 k = 0; k < collective->n_arrivals; k++) {
-    u32 rank = model->arrivals[collective->first_arrival + k].rank;
-    if (c->named[rank])
-      continue;
-    double own = arrival_own_time(c, collective->first_arrival + k);
-    if (own > latest) {
-      latest = own;
-      last = rank;
-      at = n;
-    }
-    c->values[n++] = own;
-  }
-  c->last_of[i] = INDEX_NONE;
-  c->late_of[i] = 0;
-  if (n < 2)
-    return n;
-  c->values[at] = c->values[n - 1];
-  c->late_of[i] = latest - median_of(c->values, n - 1);
-  c->values[n - 1] = latest;
-  c->middle_of[i] = median_of(c->values, n);
-  if (c->late_of[i] > arrival_error(c, collective, last))
-    c->last_of[i] = last;
-  return n;
+static struct verdict count_of(const struct straggler_test *c, u32 comm, u32 rank, u32 members) {
+  u32 tested = c->first[comm + 1] - c->first[comm], times = c->times_last[rank];
+  return (struct verdict){.rank = rank,
+                          .times = times,
+                          .tested = tested,
+                          .members = members,
+                          .p = chance_of_count(times, tested, 1.0 / members, c->correlation),
+                          .imposed_ns = times ? c->imposed_ns[rank] / tested : 0};
+}
+
+/* What the first round says of a rank in the communicator in which chance explains it least. */
+static void keep_count(struct straggler_test *c, u32 comm, const struct verdict *v) {
+  struct rank_result *out = &c->a->results->ranks[v->rank];
+  double expected = (double)v->tested / v->members;
+  if (!(v->p < c->best_p[v->rank]))
+    return;
+  c->best_p[v->rank] = v->p;
+  c->best_comm[v->rank] = comm;
+  out->slowest_count = v->times;
+  out->slowest_fraction = (double)v->times / v->tested;
+  out->z = (v->times - expected) / sqrt(expected * (1 - 1.0 / v->members));
+  out->p_value = fmin(1, v->p * c->tests);
+  out->imposed_wait_ms = v->imposed_ns / 1e6;
+}
+
+/* The first member without a name that is never last; INDEX_NONE. */
+static u32 never_last(struct straggler_test *c, u32 comm) {
+  const struct collective *roster = tested_collective(c, c->first[comm]);
+  const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
+  u32 k = c->unnamed.passed;
+  while (k < roster->n_arrivals && c->named[arrivals[k].rank])
+    k++;
+  c->unnamed.passed = k;
+  while (k < roster->n_arrivals && (c->named[arrivals[k].rank] || c->times_last[arrivals[k].rank]))
+    k++;
+  return k < roster->n_arrivals ? arrivals[k].rank : INDEX_NONE;
 }
 
 /* One round over a communicator: counts, then finds the rank for which chance explains the count
- * least. */
+ * least. Those that are never last are all alike. */
 static struct verdict test_members(struct straggler_test *c, u32 comm, bool first_round) {
-  const struct model *model = c->a->model;
   struct verdict best = {.rank = INDEX_NONE, .p = 2};
-  u32 begin = c->first[comm], end = c->first[comm + 1], members = 0, most = 0;
-  for (u32 i = begin; i < end; i++) {
-    const struct collective *collective = tested_collective(c, i);
-    for (u32 k = 0; i == begin && k < collective->n_arrivals; k++) {
-      u32 rank = model->arrivals[collective->first_arrival + k].rank;
-      c->times_last[rank] = 0;
-      c->imposed_ns[rank] = 0;
-    }
-  }
-  for (u32 i = begin; i < end; i++) {
-    u32 n = find_last_member(c, i), last = c->last_of[i];
-    most = n > most ? n : most;
-    if (last == INDEX_NONE)
-      continue;
-    c->times_last[last]++;
-    c->imposed_ns[last] += c->late_of[i];
-  }
-  members = most;
+  u32 members = unnamed_members_find_last(c);
   if (members < 2)
     return best;
   c->correlation = lateness_correlation(c, comm, NULL);
-  const struct collective *roster = tested_collective(c, begin);
-  for (u32 k = 0; k < roster->n_arrivals; k++) {
-    u32 rank = model->arrivals[roster->first_arrival + k].rank;
-    if (c->named[rank])
-      continue;
-    double p = chance_of_count(c->times_last[rank], end - begin, 1.0 / members, c->correlation);
-    struct verdict of_rank = {.rank = rank,
-                              .times = c->times_last[rank],
-                              .tested = end - begin,
-                              .members = members,
-                              .p = p,
-                              .imposed_ns = c->imposed_ns[rank] / (end - begin)};
-    if (p < best.p)
+  const struct collective *roster = tested_collective(c, c->first[comm]);
+  for (u32 k = 0; first_round && k < roster->n_arrivals; k++) {
+    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
+    struct verdict of_rank = count_of(c, comm, rank, members);
+    if (!c->named[rank])
+      keep_count(c, comm, &of_rank);
+  }
+  u32 other = never_last(c, comm);
+  for (u32 k = 0; k <= c->unnamed.n_last; k++) {
+    u32 rank = k < c->unnamed.n_last ? c->unnamed.last[k] : other;
+    struct verdict of_rank = rank == INDEX_NONE ? best : count_of(c, comm, rank, members);
+    if (of_rank.p < best.p || (of_rank.p == best.p && rank < best.rank))
       best = of_rank;
-    if (first_round && p < c->best_p[rank]) {
-      struct rank_result *out = &c->a->results->ranks[rank];
-      double expected = (double)of_rank.tested / members;
-      c->best_p[rank] = p;
-      c->best_comm[rank] = comm;
-      out->slowest_count = of_rank.times;
-      out->slowest_fraction = (double)of_rank.times / of_rank.tested;
-      out->z = (of_rank.times - expected) / sqrt(expected * (1 - 1.0 / members));
-      out->p_value = fmin(1, p * c->tests);
-      out->imposed_wait_ms = of_rank.imposed_ns / 1e6;
-    }
   }
   return best;
 }
@@ -149,33 +124,6 @@ bool is_in_late_steps(const struct verdict *v, u32 i) {
   return v->n_late == 0 || (low < v->n_late && v->late[low].begin <= i);
 }
 
-/* How much later the rank was than the median of the others without a name, or earlier: in all
- * tested collectives of the steps in which it is late; in ns, or by what ratio. Returns how many.
- */
-static u32 list_lateness(struct straggler_test *c, u32 comm, const struct verdict *v, bool ratios) {
-  u32 n = 0;
-  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    const struct collective *one = tested_collective(c, i);
-    double own = NAN;
-    u32 others = 0;
-    for (u32 k = 0; k < one->n_arrivals; k++) {
-      double at = arrival_own_time(c, one->first_arrival + k);
-      u32 rank = c->a->model->arrivals[one->first_arrival + k].rank;
-      if (rank == v->rank)
-        own = at;
-      else if (!c->named[rank])
-        c->values[others++] = at;
-    }
-    if (!others || isnan(own) || !is_in_late_steps(v, i))
-      continue;
-    double middle = median_of(c->values, others);
-    double late = ratios ? ratio_of_times(c, one, own, middle) : own - middle;
-    if (!isnan(late))
-      c->lateness[n++] = late;
-  }
-  return n;
-}
-
 void lateness_measure(const struct straggler_test *c, u32 n, struct verdict *v) {
   v->typical_ns = median_of(c->lateness, n);
   v->error_ns = error_of_median(c->lateness, n, n * independent_share(c->correlation));
@@ -186,36 +134,12 @@ bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double sh
          STRAGGLER_SIGNIFICANCE;
 }
 
-/* In how many steps its device computes so much longer than the median of its peers' that it
- * matters. */
-static u32 steps_of_longer_compute(struct straggler_test *c, u32 comm, u32 rank, u32 *of) {
-  const struct analysis *a = c->a;
-  const struct collective *roster = tested_collective(c, c->first[comm]);
-  u32 longer = 0;
-  *of = 0;
-  for (u32 step = 0; step < a->n_steps && a->ranks[rank].on_gpu; step++) {
-    u32 n = 0;
-    double own = a->compute_ms[(size_t)rank * a->n_steps + step];
-    for (u32 k = 0; k < roster->n_arrivals; k++) {
-      u32 peer = a->model->arrivals[roster->first_arrival + k].rank;
-      double ms = a->compute_ms[(size_t)peer * a->n_steps + step];
-      if (peer != rank && !c->named[peer] && !isnan(ms))
-        c->values[n++] = ms;
-    }
-    if (!n || isnan(own))
-      continue;
-    ++*of;
-    longer += own - median_of(c->values, n) >= WORTH_MENTIONING * a->results->step_median_ms;
-  }
-  return longer;
-}
-
 /* Whose hosts get no core come late by turns, so that a slow device may not be last in most steps.
  * But what a device computes takes as long however its host fares. */
 static bool has_slow_device(struct straggler_test *c, u32 comm, struct verdict *v) {
-  if (v->rank == INDEX_NONE || !c->imposed_ns[v->rank])
+  if (v->rank == INDEX_NONE || !(v->imposed_ns > 0))
     return false;
-  u32 of, longer = steps_of_longer_compute(c, comm, v->rank, &of);
+  u32 of, longer = unnamed_members_longer_compute(c, v->rank, &of);
   c->correlation = lateness_correlation(c, comm, NULL);
   double p = chance_of_count(longer, of, 1.0 / v->members, c->correlation);
   if (longer <= STRAGGLER_MAJORITY * of || p * c->tests >= STRAGGLER_SIGNIFICANCE)
@@ -228,8 +152,8 @@ static bool has_slow_device(struct straggler_test *c, u32 comm, struct verdict *
 static bool is_often_last(struct straggler_test *c, u32 comm, struct verdict *v) {
   double step_ns = c->a->results->step_median_ms * 1e6;
   if (v->rank != INDEX_NONE && !straggler_counts_tell(c, v->tested, 1.0 / v->members, 1))
-    v->p = fmin(v->p, chance_of_mean(c->lateness, list_lateness(c, comm, v, true), c->correlation,
-                                     c->sizes));
+    v->p = fmin(v->p, chance_of_mean(c->lateness, unnamed_members_list_lateness(c, v, true),
+                                     c->correlation, c->sizes));
   if (v->rank != INDEX_NONE && c->best_comm[v->rank] == comm)
     c->a->results->ranks[v->rank].p_value = fmin(1, v->p * c->tests);
   if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||
@@ -339,11 +263,15 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
   out->imposed_wait_ms = v->imposed_ns / 1e6;
   out->lateness_ms = v->typical_ns / 1e6;
   out->lateness_error_ms = v->error_ns / 1e6;
-  double steps = steps_between_meetings(c->a, comm);
+  if (c->meeting != comm)
+    c->meeting_steps = steps_between_meetings(c->a, comm);
+  c->meeting = comm;
+  double steps = c->meeting_steps;
   out->late_a_step_ms = v->typical_ns / steps / 1e6;
   out->late_a_step_error_ms = v->error_ns / steps / 1e6;
   out->longer_compute_steps = v->longer ? v->longer : (double)NAN;
   set_late_steps(c, v, out);
+  unnamed_members_take_out(c, v->rank);
 }
 
 static bool any_is_named(const struct straggler_test *c, u32 comm) {
@@ -358,20 +286,19 @@ static void name_straggler(struct straggler_test *c, u32 comm, struct verdict v)
   bool always = !v.n_late && !v.longer;
   if (always)
     late_stretches_narrow(c, comm, &v);
-  lateness_measure(
-      c, v.longer ? list_lateness_when_last(c, comm, v.rank) : list_lateness(c, comm, &v, false),
-      &v);
-  for (u32 rank = 0; rank < c->a->model->n_ranks; rank++)
-    c->in_group[rank] = rank == v.rank;
+  lateness_measure(c,
+                   v.longer ? list_lateness_when_last(c, comm, v.rank)
+                            : unnamed_members_list_lateness(c, &v, false),
+                   &v);
+  memset(c->in_group, 0, c->a->model->n_ranks * sizeof(*c->in_group));
+  c->in_group[v.rank] = true;
   if (always && !v.n_late)
     late_at_times_narrow(c, comm, 1.0 / v.members, &v);
   straggler_name(c, comm, &v);
 }
 
 /* `again`: after ranks have got a name; the figures of the others are those of the first time. */
-static void test_communicator(struct straggler_test *c, u32 comm, bool again) {
-  if (c->first[comm] == c->first[comm + 1])
-    return;
+static void test_in_rounds(struct straggler_test *c, u32 comm, bool again) {
   struct verdict v = test_members(c, comm, !again);
   /* Of three, two may be late: then the median of the others is not that of a healthy rank. */
   u32 named = c->n_named;
@@ -399,6 +326,14 @@ static void test_communicator(struct straggler_test *c, u32 comm, bool again) {
     v = test_members(c, comm, false);
   while (v.members > 1 && late_at_times_name(c, comm, v.members))
     v = test_members(c, comm, false);
+}
+
+static void test_communicator(struct straggler_test *c, u32 comm, bool again) {
+  if (c->first[comm] == c->first[comm + 1])
+    return;
+  unnamed_members_order(c, comm);
+  test_in_rounds(c, comm, again);
+  unnamed_members_forget(c);
 }
 
 static void make_room(struct straggler_test *c) {
@@ -454,7 +389,7 @@ static u32 steps_tried(struct straggler_test *c) {
 
 void stragglers_analyse(struct analysis *a) {
   struct results *r = a->results;
-  struct straggler_test c = {.a = a};
+  struct straggler_test c = {.a = a, .meeting = INDEX_NONE};
   r->mean_step_wall_ms = r->step_mean_ms;
   r->dist_steps = 0;
   r->sync_skew_ms = NAN;
@@ -481,8 +416,6 @@ void stragglers_analyse(struct analysis *a) {
   work_compare(&c);
   imbalance_fill(&c);
   r->dist_steps = a->whole_run ? NAN : steps_tried(&c);
-  for (u32 i = 0; i < r->n_ranks; i++)
-    if (r->ranks[i].straggler)
-      r->ranks[i].reason = straggler_reason_of(&c, i);
+  straggler_reasons_fill(&c);
   arena_release(&c.scratch);
 }

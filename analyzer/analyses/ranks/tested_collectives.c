@@ -112,7 +112,7 @@ static double sure_lateness(struct candidates *all, u32 place) {
     u32 rank = all->c->a->model->arrivals[roster->first_arrival + k].rank, n = 0;
     for (u32 i = begin; i < end && !all->c->named[rank]; i++) {
       u32 at = all->by_place[i];
-      double own = member_own_time(all->c, collective_of(all, at), rank, k);
+      double own = member_own_time(all->c, collective_of(all, at), rank);
       if (!isnan(own))
         all->late[n++] = own - all->at[at].middle_ns;
     }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/intervals.h"
+#include "base/ordered_values.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -197,10 +198,56 @@ static void variation_is_sample_deviation_over_mean(void **state) {
   assert_true(isnan(variation_of(values, 1)));
 }
 
+/* Values of a few sizes, so that many are equal; some are none. */
+static void values_left_in_order_agree_with_sorting(void **state) {
+  (void)state;
+  for (u32 n = 0; n < 40; n++) {
+    struct arena arena = {0};
+    struct ordered_values ordered = {0};
+    double values[40], left[40];
+    u32 out[40];
+    for (u32 i = 0; i < n; i++) {
+      out[i] = i;
+      values[i] = random_below(9) ? random_below(n) : (double)NAN;
+    }
+    for (u32 i = 0; i + 1 < n; i++) {
+      u32 k = i + random_below(n - i), swap = out[i];
+      out[i] = out[k];
+      out[k] = swap;
+    }
+    ordered_values_reserve(&ordered, &arena, n);
+    ordered_values_fill(&ordered, values, n);
+    for (u32 taken = 0; taken < n; taken++) {
+      u32 largest = INDEX_NONE, m = 0, others = 0, index = out[taken];
+      for (u32 i = 0; i < n; i++)
+        for (u32 k = taken; k < n; k++)
+          if (out[k] == i && !isnan(values[i])) {
+            largest = m++ && values[i] <= values[largest] ? largest : i;
+            left[m - 1] = values[i];
+          }
+      assert_int_equal(ordered.left, m);
+      if (m) {
+        assert_int_equal(ordered_values_largest(&ordered), largest);
+        assert_true(ordered_values_median(&ordered) == median_of(left, m));
+      }
+      if (isnan(values[index]))
+        continue;
+      for (u32 k = taken + 1; k < n; k++)
+        if (!isnan(values[out[k]]))
+          left[others++] = values[out[k]];
+      double without = ordered_values_median_without(&ordered, index);
+      assert_true(others ? without == median_of(left, others) : isnan(without));
+      ordered_values_take_out(&ordered, index);
+    }
+    arena_release(&arena);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sets_agree_with_a_bitmap),
       cmocka_unit_test(quantiles_agree_with_sorting),
+      cmocka_unit_test(values_left_in_order_agree_with_sorting),
       cmocka_unit_test(tails_are_exact),
       cmocka_unit_test(a_change_is_as_likely_as_pairs_say),
       cmocka_unit_test(a_clear_change_is_found_where_it_is),

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The members of a communicator that have no name yet: in each tested collective in the order in
+ * which they were ready, and in each step in that of what their devices compute. A round of tests
+ * takes out whom it names; so thousands of rounds over thousands of ranks need no median anew.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/queries.h"
+#include "analyses/ranks/straggler_test.h"
+#include "analyses/thresholds.h"
+#include "base/checked_memory.h"
+#include "base/parallel.h"
+#include "base/sorting.h"
+
+enum { WORTH_A_THREAD = 1 << 14 }; /* values to sort */
+
+struct ordering {
+  struct straggler_test *c;
+  u32 begin; /* of the communicator's tested collectives */
+};
+
+static unsigned threads_for(const struct straggler_test *c, u64 values) {
+  return values < WORTH_A_THREAD ? 1 : c->a->options->threads;
+}
+
+static void order_ready(void *user, u32 i, unsigned worker) {
+  (void)worker;
+  const struct ordering *ordering = user;
+  struct straggler_test *c = ordering->c;
+  const struct model *model = c->a->model;
+  const struct collective *collective = tested_collective(c, ordering->begin + i);
+  double *own = memory_array(size_sum(collective->n_arrivals, 1), sizeof(*own));
+  double reading = 0, error = 0;
+  for (u32 k = 0; k < collective->n_arrivals; k++) {
+    u32 rank = model->arrivals[collective->first_arrival + k].rank;
+    own[k] = c->named[rank] ? (double)NAN : arrival_own_time(c, collective->first_arrival + k);
+    reading = fmax(reading, model->ranks[rank].clock.reading_us);
+    error = fmax(error, model->ranks[rank].clock.error_us);
+  }
+  ordered_values_fill(&c->unnamed.ready[i], own, collective->n_arrivals);
+  c->unnamed.clocks_ns[i] = 1e3 * fmax(reading, 2 * error);
+  c->unnamed.from_ns[i] = own_work_begin(c, collective);
+  free(own);
+}
+
+void unnamed_members_order(struct straggler_test *c, u32 comm) {
+  u32 begin = c->first[comm], n = c->first[comm + 1] - begin;
+  struct unnamed_members *unnamed = &c->unnamed;
+  u64 members = 0;
+  *unnamed = (struct unnamed_members){.begin = begin, .n = n};
+  unnamed->ready = arena_array(&unnamed->arena, n, sizeof(*unnamed->ready));
+  unnamed->clocks_ns = arena_array(&unnamed->arena, n, sizeof(double));
+  unnamed->from_ns = arena_array(&unnamed->arena, n, sizeof(double));
+  unnamed->last = arena_array(&unnamed->arena, n, sizeof(u32));
+  for (u32 i = 0; i < n; i++) {
+    u32 size = tested_collective(c, begin + i)->n_arrivals;
+    ordered_values_reserve(&unnamed->ready[i], &unnamed->arena, size);
+    members += size;
+  }
+  parallel_for(n, threads_for(c, members), order_ready, &(struct ordering){c, begin});
+}
+
+void unnamed_members_forget(struct straggler_test *c) {
+  for (u32 i = 0; i < c->unnamed.n_last; i++)
+    c->times_last[c->unnamed.last[i]] = 0;
+  arena_release(&c->unnamed.arena);
+  c->unnamed = (struct unnamed_members){0};
+}
+
+void unnamed_members_take_out(struct straggler_test *c, u32 rank) {
+  struct unnamed_members *unnamed = &c->unnamed;
+  for (u32 i = 0; i < unnamed->n; i++) {
+    u32 k = member_of(c, tested_collective(c, unnamed->begin + i), rank);
+    if (k != INDEX_NONE)
+      ordered_values_take_out(&unnamed->ready[i], k);
+  }
+  u32 k = member_of(c, tested_collective(c, unnamed->begin), rank);
+  for (u32 step = 0; unnamed->computed && k != INDEX_NONE && step < c->a->n_steps; step++)
+    if (unnamed->computed[step].place[k] != INDEX_NONE)
+      ordered_values_take_out(&unnamed->computed[step], k);
+}
+
+/* Of the members that have no name yet in tested collective i: how many they are, when the middle
+ * one was ready, who was last, and how much later than the median of the others. It is not known
+ * who was last if the clocks cannot show that it is later, or if only one member is left. */
+static u32 find_last(struct straggler_test *c, u32 i) {
+  const struct collective *collective = tested_collective(c, i);
+  const struct ordered_values *ready = &c->unnamed.ready[i - c->unnamed.begin];
+  c->last_of[i] = INDEX_NONE;
+  c->late_of[i] = 0;
+  if (ready->left < 2)
+    return ready->left;
+  u32 last = ordered_values_largest(ready), index = collective->first_arrival + last;
+  u32 rank = c->a->model->arrivals[index].rank;
+  c->late_of[i] = arrival_own_time(c, index) - ordered_values_median_without(ready, last);
+  c->middle_of[i] = ordered_values_median(ready);
+  if (c->late_of[i] > c->unnamed.clocks_ns[i - c->unnamed.begin] ||
+      c->late_of[i] > arrival_error(c, collective, rank))
+    c->last_of[i] = rank;
+  return ready->left;
+}
+
+u32 unnamed_members_find_last(struct straggler_test *c) {
+  struct unnamed_members *unnamed = &c->unnamed;
+  const struct collective *roster = tested_collective(c, unnamed->begin);
+  u32 most = 0;
+  for (u32 i = 0; i < unnamed->n_last; i++)
+    c->times_last[unnamed->last[i]] = 0;
+  unnamed->n_last = 0;
+  for (u32 i = unnamed->begin; i < unnamed->begin + unnamed->n; i++) {
+    u32 n = find_last(c, i), last = c->last_of[i];
+    most = n > most ? n : most;
+    if (last == INDEX_NONE || member_of(c, roster, last) == INDEX_NONE)
+      continue;
+    if (c->times_last[last]++ == 0) {
+      unnamed->last[unnamed->n_last++] = last;
+      c->imposed_ns[last] = 0;
+    }
+    c->imposed_ns[last] += c->late_of[i];
+  }
+  SORT(unnamed->last, unnamed->n_last, by_u32);
+  return most;
+}
+
+u32 unnamed_members_list_lateness(struct straggler_test *c, const struct verdict *v, bool ratios) {
+  struct unnamed_members *unnamed = &c->unnamed;
+  u32 n = 0;
+  for (u32 i = 0; i < unnamed->n; i++) {
+    const struct collective *one = tested_collective(c, unnamed->begin + i);
+    u32 k = member_of(c, one, v->rank);
+    if (k == INDEX_NONE || unnamed->ready[i].left < 2 || !is_in_late_steps(v, unnamed->begin + i))
+      continue;
+    double own = arrival_own_time(c, one->first_arrival + k);
+    double middle = ordered_values_median_without(&unnamed->ready[i], k);
+    double late = ratios ? ratio_of_times(unnamed->from_ns[i], own, middle) : own - middle;
+    if (!isnan(late))
+      c->lateness[n++] = late;
+  }
+  return n;
+}
+
+static void order_computed(void *user, u32 step, unsigned worker) {
+  (void)worker;
+  const struct ordering *ordering = user;
+  struct straggler_test *c = ordering->c;
+  const struct collective *roster = tested_collective(c, ordering->begin);
+  double *ms = memory_array(size_sum(roster->n_arrivals, 1), sizeof(*ms));
+  for (u32 k = 0; k < roster->n_arrivals; k++) {
+    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
+    ms[k] = c->named[rank] ? NAN : c->a->compute_ms[(size_t)rank * c->a->n_steps + step];
+  }
+  ordered_values_fill(&c->unnamed.computed[step], ms, roster->n_arrivals);
+  free(ms);
+}
+
+static void order_all_computed(struct straggler_test *c) {
+  struct unnamed_members *unnamed = &c->unnamed;
+  u32 members = tested_collective(c, unnamed->begin)->n_arrivals, steps = c->a->n_steps;
+  unnamed->computed = arena_array(&unnamed->arena, steps, sizeof(*unnamed->computed));
+  for (u32 step = 0; step < steps; step++)
+    ordered_values_reserve(&unnamed->computed[step], &unnamed->arena, members);
+  parallel_for(steps, threads_for(c, (u64)members * steps), order_computed,
+               &(struct ordering){c, unnamed->begin});
+}
+
+u32 unnamed_members_longer_compute(struct straggler_test *c, u32 rank, u32 *of) {
+  const struct analysis *a = c->a;
+  u32 k = member_of(c, tested_collective(c, c->unnamed.begin), rank), longer = 0;
+  *of = 0;
+  if (!a->ranks[rank].on_gpu)
+    return 0;
+  if (!c->unnamed.computed)
+    order_all_computed(c);
+  for (u32 step = 0; step < a->n_steps; step++) {
+    const struct ordered_values *computed = &c->unnamed.computed[step];
+    if (computed->left < 2 || computed->place[k] == INDEX_NONE)
+      continue;
+    ++*of;
+    longer += a->compute_ms[(size_t)rank * a->n_steps + step] -
+                  ordered_values_median_without(computed, k) >=
+              WORTH_MENTIONING * a->results->step_median_ms;
+  }
+  return longer;
+}
