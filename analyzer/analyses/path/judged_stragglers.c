@@ -52,45 +52,68 @@ static bool same_stage(const struct results *r, u32 one, u32 other) {
   return same;
 }
 
-/* The straggler, all of its stage of a pipeline, and if the job has other hosts all of its own; or
- * all; but those that are in a group already. */
-static void fill_group(const struct analysis *a, u32 worst, const bool *listed, bool all,
-                       struct straggler_group *group) {
+/* Which stragglers are in a group with the worst of them. */
+enum grouping { WITH_ITS_HOST, WITH_ALL_ALIKE, WITH_ALL };
+
+/* Late for the same reason, in the same steps as far as that is known, and by a like time. */
+static bool are_alike(const struct rank_result *one, const struct rank_result *other) {
+  double less = fmin(one->late_a_step_ms, other->late_a_step_ms);
+  return one->reason == other->reason && (one->n_late > 0) == (other->n_late > 0) &&
+         (one->late_every == other->late_every ||
+          (isnan(one->late_every) && isnan(other->late_every))) &&
+         2 * less >= fmax(one->late_a_step_ms, other->late_a_step_ms);
+}
+
+/* The straggler and those of its stage of a pipeline; if the job has other hosts, those of its own.
+ * Those that are in a group already are in no other. */
+static void fill_group(const struct analysis *a, u32 worst, const bool *listed,
+                       enum grouping grouping, struct straggler_group *group) {
   const struct model *model = a->model;
+  const struct rank_result *ranks = a->results->ranks;
   bool others = false;
   for (u32 i = 0; i < model->n_ranks; i++)
     others |= !model_same_host(model, worst, i);
   *group = (struct straggler_group){
       .ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(bool)), .worst = worst};
   for (u32 i = 0; i < model->n_ranks; i++) {
-    bool together =
-        all || (others && model_same_host(model, worst, i)) || same_stage(a->results, worst, i);
-    if (i != worst && (listed[i] || !a->results->ranks[i].straggler || !together))
+    if (listed[i] || !ranks[i].straggler ||
+        (i != worst && grouping != WITH_ALL &&
+         !(grouping == WITH_ALL_ALIKE && are_alike(&ranks[worst], &ranks[i])) &&
+         !(others && model_same_host(model, worst, i)) && !same_stage(a->results, worst, i)))
       continue;
     group->first = group->n++ ? group->first : i;
     group->ranks[i] = true;
   }
 }
 
-static void list_groups(struct analysis *a) {
+/* Where stragglers are on many hosts, those that are alike are one group. False if they are on too
+ * many for the other way. */
+static bool list_groups(struct analysis *a, bool alike) {
   struct results *r = a->results;
   bool *listed = arena_array(a->arena, size_sum(r->n_ranks, 1), sizeof(bool));
   u32 n = 0;
   for (u32 i = 0; i < r->n_ranks; i++)
     n += r->ranks[i].straggler;
-  r->straggler_groups = arena_array(a->arena, MOST_GROUPS, sizeof(*r->straggler_groups));
+  r->n_straggler_groups = 0;
   while (n) {
     u32 worst = INDEX_NONE;
     for (u32 i = 0; i < r->n_ranks; i++)
       if (r->ranks[i].straggler && !listed[i] &&
           (worst == INDEX_NONE || r->ranks[i].imposed_wait_ms > r->ranks[worst].imposed_wait_ms))
         worst = i;
+    if (!alike && r->n_straggler_groups == MOST_GROUPS)
+      return false;
     struct straggler_group *group = &r->straggler_groups[r->n_straggler_groups++];
-    fill_group(a, worst, listed, r->n_straggler_groups == MOST_GROUPS, group);
+    fill_group(a, worst, listed,
+               !alike                                 ? WITH_ITS_HOST
+               : r->n_straggler_groups == MOST_GROUPS ? WITH_ALL
+                                                      : WITH_ALL_ALIKE,
+               group);
     for (u32 i = 0; i < r->n_ranks; i++)
       listed[i] |= group->ranks[i];
     n -= group->n;
   }
+  return true;
 }
 
 struct judge {
@@ -195,7 +218,10 @@ static void say_why_not(struct rank_result *rank) {
 void judged_stragglers_analyse(struct analysis *a) {
   struct judge j = {.a = a};
   bool judged = a->results->path_steps_used && !what_if_unreliable(a);
-  list_groups(a);
+  a->results->straggler_groups =
+      arena_array(a->arena, MOST_GROUPS, sizeof(*a->results->straggler_groups));
+  if (!list_groups(a, false))
+    list_groups(a, true);
   while (judged && a->results->n_straggler_groups && !judge_groups(&j))
     ;
   for (u32 i = 0; i < a->results->n_ranks; i++)

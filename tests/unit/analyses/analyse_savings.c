@@ -269,6 +269,35 @@ static void a_straggler_is_in_one_group(void **state) {
   arena_release(&arena);
 }
 
+/* 40 ranks on 20 hosts: of 12 hosts both are late, the first by a third as long as the others and
+ * for another reason. */
+static void stragglers_alike_on_many_hosts_are_one_group(void **state) {
+  (void)state;
+  enum { RANKS = 40, LATE = 24 };
+  struct rank_result of_ranks[RANKS] = {0};
+  struct rank ranks[RANKS] = {0};
+  char hosts[RANKS][8];
+  struct arena arena = {0};
+  struct model model = {.ranks = ranks, .n_ranks = RANKS};
+  struct results r = {.ranks = of_ranks, .n_ranks = RANKS};
+  struct analysis a = {.model = &model, .results = &r, .arena = &arena};
+  for (u32 i = 0; i < RANKS; i++) {
+    snprintf(hosts[i], sizeof(hosts[i]), "host%u", i / 2);
+    ranks[i].rank = of_ranks[i].rank = i;
+    ranks[i].host = hosts[i];
+    of_ranks[i].straggler = i < LATE;
+    of_ranks[i].reason = i < 2 ? STRAGGLER_SLOW_INPUT : STRAGGLER_SLOW_COMPUTE;
+    of_ranks[i].imposed_wait_ms = of_ranks[i].late_a_step_ms = i < 2 ? 3 : 10 - 0.1 * i;
+    of_ranks[i].late_every = NAN;
+  }
+  judged_stragglers_analyse(&a);
+  assert_int_equal(r.n_straggler_groups, 2);
+  const struct straggler_group *most = &r.straggler_groups[0], *others = &r.straggler_groups[1];
+  assert_true(most->n == LATE - 2 && most->worst == 2 && most->first == 2);
+  assert_true(others->n == 2 && others->ranks[0] && others->ranks[1]);
+  arena_release(&arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(savings_add_up_to_less_than_the_run),
@@ -279,6 +308,7 @@ int main(void) {
       cmocka_unit_test(missing_ranks_make_communication_findings_less_severe),
       cmocka_unit_test(a_clock_that_is_off_hides_no_slow_host),
       cmocka_unit_test(a_straggler_is_in_one_group),
+      cmocka_unit_test(stragglers_alike_on_many_hosts_are_one_group),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/host_list.h"
 #include "base/plain_numbers.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
@@ -132,6 +133,33 @@ static void sentences_have_plain_numbers(void **state) {
   (void)state;
 }
 
+static void check_hosts(const char *const *names, u32 n, const char *want, u32 want_hosts) {
+  struct arena arena = {0};
+  u32 hosts;
+  assert_string_equal(host_list_in(&arena, names, n, &hosts), want);
+  assert_int_equal(hosts, want_hosts);
+  arena_release(&arena);
+}
+
+static void host_lists_fold_and_stop(void **state) {
+  (void)state;
+  check_hosts(NULL, 0, "", 0);
+  check_hosts((const char *[]){"node10", NULL, "node9", "login", "node11", "node9", "node11"}, 7,
+              "login, node9, node[10-11]", 4);
+  check_hosts((const char *[]){"gpu-3-08.big", "gpu-3-07.big", "gpu-3-09.small", "gpu-2-10.big"}, 4,
+              "gpu-2-10.big, gpu-3-[07-08].big, gpu-3-09.small", 4);
+  check_hosts((const char *[]){"a4294967295", "a4294967296", "7", "8", ""}, 5,
+              ", [7-8], a4[294967295-294967296]", 5);
+  const char *odd[100];
+  char text[100][8];
+  for (u32 i = 0; i < 100; i++) {
+    snprintf(text[i], sizeof(text[i]), "n%03u", 2 * i);
+    odd[i] = text[i];
+  }
+  check_hosts(odd, 100,
+              "n000, n002, n004, n006, n008, n010, n012, n014, n016, n018, n020 and 89 more", 100);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(unknown_is_never_a_number),
@@ -140,6 +168,7 @@ int main(void) {
       cmocka_unit_test(shares_are_never_rounded_to_nothing_or_all),
       cmocka_unit_test(sizes_counts_and_rates),
       cmocka_unit_test(rank_lists_fold_and_stop),
+      cmocka_unit_test(host_lists_fold_and_stop),
       cmocka_unit_test(sentences_have_plain_numbers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

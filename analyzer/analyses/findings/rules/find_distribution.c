@@ -11,6 +11,7 @@
 #include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
 #include "analyses/steps/other_work.h"
+#include "base/host_list.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/statistics.h"
@@ -180,14 +181,28 @@ static const char *describe_waits(struct findings *f, const struct rank_result *
                   : "";
 }
 
-static char *straggler_evidence(struct findings *f, const struct rank_result *rank, u32 n) {
+/* " 3000 ranks on 375 hosts are like that: node[002-376]." */
+static const char *describe_alike(struct findings *f, const struct straggler_group *group) {
+  u32 n = 0, hosts;
+  const char **names = arena_array(f->a->arena, size_sum(group->n, 1), sizeof(*names));
+  for (u32 i = 0; i < f->r->n_ranks; i++)
+    if (group->ranks[i])
+      names[n++] = f->r->ranks[i].host;
+  char *list = host_list_in(f->a->arena, names, n, &hosts);
+  return hosts > 1
+             ? arena_printf(f->a->arena, " %u ranks on %u hosts are like that: %s.", n, hosts, list)
+             : arena_printf(f->a->arena, " %u ranks are like that.", n);
+}
+
+static char *straggler_evidence(struct findings *f, const struct straggler_group *group) {
+  const struct rank_result *rank = &f->r->ranks[group->worst];
   char *more = arena_text(f->a->arena, "");
   if (!isnan(rank->rel_slowdown) && fabs(rank->rel_slowdown) >= 0.01)
     more = arena_printf(f->a->arena, " Its compute takes %.0f %% %s than its peers' (%s a step).",
                         100 * fabs(rank->rel_slowdown), rank->rel_slowdown > 0 ? "longer" : "less",
                         duration_ms(rank->median_compute_ms).text);
-  if (n > 1)
-    more = arena_printf(f->a->arena, "%s %u ranks are like that.", more, n);
+  if (group->n > 1)
+    more = arena_printf(f->a->arena, "%s%s", more, describe_alike(f, group));
   char *at = describe_straggler_line(f, rank);
   more = arena_printf(f->a->arena, "%s%s%s", at, describe_waits(f, rank), more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
@@ -256,7 +271,7 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
                                        late, straggler_reason_words[rank->reason], line ? ", " : "",
                                        line ? line->where : "");
   finding_add(f, severity_of(f, saving / f->steps * 1e3), saving, title,
-              straggler_evidence(f, worst, n), straggler_action(f, worst), ranks, n);
+              straggler_evidence(f, group), straggler_action(f, worst), ranks, n);
 }
 
 void rule_straggler(struct findings *f) {
