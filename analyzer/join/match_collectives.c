@@ -106,6 +106,19 @@ static void plan_slots(struct matcher *matcher) {
     matcher->slots[i] = (struct slot){INDEX_NONE, INDEX_NONE};
 }
 
+/* Each member of an all-to-all may give and take another number of elements, as experts do: its
+ * size is then that of the largest part. */
+static void add_signature(struct collective *collective, const struct rank_call *call, u32 size) {
+  bool uneven = call->op == TSCOPE_OP_ALLTOALL && collective->count != call->count;
+  collective->mismatched |= collective->op != call->op ||
+                            (!uneven && collective->count != call->count) ||
+                            collective->dtype != call->dtype;
+  if (uneven && call->count > collective->count) {
+    collective->count = call->count;
+    collective->bytes = full_bytes(call, size);
+  }
+}
+
 /* Puts a rank's part into the collective of its number; `call` describes it. A second one of the
  * same rank with the same number (a restarted communicator) stays unmatched. */
 static void match_part(struct matcher *matcher, u32 rank, u32 comm, const struct rank_call *call,
@@ -124,8 +137,7 @@ static void match_part(struct matcher *matcher, u32 rank, u32 comm, const struct
   struct collective *collective = &matcher->collectives.at[slot->collective];
   *number = slot->collective;
   collective->n_arrivals++;
-  collective->mismatched |= collective->op != call->op || collective->count != call->count ||
-                            collective->dtype != call->dtype;
+  add_signature(collective, call, matcher->model->comms[comm].size);
 }
 
 static void match_call(struct matcher *matcher, u32 rank, struct rank_call *call) {

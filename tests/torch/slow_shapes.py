@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fifty-three shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how
+"""Fifty-six shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how
 much longer it takes, within 20 % of what the job itself measured?
 
     slow_shapes.py --build BUILD [--repeat N] [SHAPE...]
@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 JOB = os.path.join(HERE, "jobs", "slow_shapes_job.py")
 RANKS = 3
 
-# name: class of rank 1 (or of each rank), ms that it is slow, steps, ms of a step; what must be found
+# name: class of rank 1 (or of each slow rank), ms that it is slow, steps, ms of a step; class of the other ranks
 SHAPES = {
     "sleep": ("Sleep", 10, 60, 40),
     "loop": ("Loop", 10, 60, 40),
@@ -78,6 +78,9 @@ SHAPES = {
     "after": ("After", 10, 60, 40),
     "hog": ("Hog", 30, 60, 40),
     "collate": ("Collate", 10, 60, 40),
+    "experts": ("SlowExpert", 10, 60, 40, "Experts"),
+    "sharded": ("SlowShard", 10, 60, 40, "Sharded"),
+    "local": ("SlowLocal", 5, 160, 20, "Local"),
     "rank0": ({0: "Sleep"}, 10, 60, 40),
     "quiet": ({}, 0, 60, 40),
     "quiet-short": ({}, 0, 200, 10),
@@ -99,7 +102,7 @@ def line_of(mark):
 
 
 def fork_ranks(name, folder):
-    shape, slow_ms, steps, base_ms = SHAPES[name]
+    shape, slow_ms, steps, base_ms, *other = SHAPES[name]
     classes = {1: shape} if isinstance(shape, str) else shape
     children = []
     for rank in range(RANKS):
@@ -110,7 +113,7 @@ def fork_ranks(name, folder):
                 os.environ["TSCOPE_DIR"] = os.path.join(folder, "traces")
                 os.environ["SLOW_DISK"] = folder
                 import slow_shapes_job
-                slow_shapes_job.run(rank, RANKS, os.path.join(folder, "store"), classes, slow_ms, steps, base_ms)
+                slow_shapes_job.run(rank, RANKS, os.path.join(folder, "store"), classes, slow_ms, steps, base_ms, *other)
                 status = 0
             finally:
                 sys.stdout.flush()

@@ -14,12 +14,12 @@
 #include "analyses/thresholds.h"
 #include "base/sorting.h"
 
-/* When a member began to take part, on its rank's clock. A gloo call takes part when it is made; an
- * NCCL call only queues work for the GPU. */
+/* A gloo call takes part when it is made: its worker may begin later, for it also runs the calls
+ * before. An NCCL call only queues work for the GPU. */
 static i64 ready_at(const struct model *model, const struct arrival *arrival) {
   bool on_host =
       model->comms[model->collectives[arrival->collective].comm].backend != TSCOPE_BACKEND_NCCL;
-  return arrival->start != NS_UNKNOWN || !on_host ? arrival->start : arrival->call_start;
+  return on_host && arrival->call_start != NS_UNKNOWN ? arrival->call_start : arrival->start;
 }
 
 /* When a member was ready, on an axis on which differences between members are meaningful; NAN if
@@ -135,19 +135,20 @@ static void measure_busy(struct straggler_test *c) {
 }
 
 /* Of a broadcast nobody need wait for a member that only receives; but all wait for one that sends
- * late. So only those count as met in which nobody had left when the last member came. */
+ * late, and some for one that hands on to them. So those count as met in which somebody who had
+ * come before the last member left after it. */
 static void find_unwaited(struct straggler_test *c) {
   const struct model *model = c->a->model;
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
-    i64 last = INT64_MIN, left = INT64_MAX;
-    for (u32 k = 0; k < collective->n_arrivals && !op_is_barrier_like(collective->op); k++) {
-      const struct arrival *arrival = &model->arrivals[collective->first_arrival + k];
-      i64 ready = ready_at(model, arrival);
-      last = ready > last ? ready : last;
-      left = arrival->end < left ? arrival->end : left;
-    }
-    c->unwaited[i] = left < last;
+    const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
+    i64 last = INT64_MIN;
+    bool waited = op_is_barrier_like(collective->op);
+    for (u32 k = 0; k < collective->n_arrivals; k++)
+      last = ready_at(model, &arrivals[k]) > last ? ready_at(model, &arrivals[k]) : last;
+    for (u32 k = 0; k < collective->n_arrivals && !waited; k++)
+      waited = ready_at(model, &arrivals[k]) < last && arrivals[k].end > last;
+    c->unwaited[i] = !waited;
   }
 }
 

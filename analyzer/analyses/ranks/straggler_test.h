@@ -39,7 +39,7 @@ struct straggler_test {
   double correlation; /* of lateness in one step and the next, in the communicator of the round */
   double *busy_ns; /* [n_arrivals] since the rank left the communicator's collective before; NAN */
   bool *by_clock;  /* [n_comms] the common clock says who came last; else the time busy */
-  bool *unwaited;  /* [n_collectives] some member left before the last came: nobody is late */
+  bool *unwaited;  /* [n_collectives] nobody waited for the member that came last */
   bool *named;
   u32 n_named;
   bool *in_group; /* [n_ranks] of a group that is tested as one */

@@ -21,6 +21,8 @@ struct listing {
   double *typical; /* [rank * PHASES + phase] ms, median; NAN */
   double *waited;  /* [long step * n_ranks + rank] ms, the longest in one collective, less what that
                       is in a usual step */
+  double *inside;  /* the same of its time in collectives, all together */
+  double *alone;   /* the same of its step without that; NAN where not known */
   u32 *long_at;    /* [steps.n] index into out->at, INDEX_NONE */
 };
 
@@ -30,20 +32,25 @@ static double phase_ms(const struct analysis *a, u32 rank, u32 step, u32 phase) 
   return times[phase] == NS_UNKNOWN ? NAN : ns_to_ms(times[phase]);
 }
 
+static double length_of_rank_ms(const struct analysis *a, u32 rank, u32 step) {
+  const struct rank *of = &a->model->ranks[rank];
+  u8 known = a->ends_known[(size_t)step * a->model->n_ranks + rank];
+  struct window window;
+  bool on_gpu = of->launches || of->gpu_kernels;
+  if (!analysis_window(a, rank, step, &window) ||
+      (on_gpu && known != (STEP_BEGIN_KNOWN | STEP_END_KNOWN)))
+    return NAN;
+  return ns_to_ms(window.end - window.begin);
+}
+
 /* Mean over ranks; NAN if it is known of none. */
 static double length_ms(const struct analysis *a, u32 step) {
   double sum = 0;
   u32 n = 0;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    const struct rank *of = &a->model->ranks[rank];
-    u8 known = a->ends_known[(size_t)step * a->model->n_ranks + rank];
-    struct window window;
-    bool on_gpu = of->launches || of->gpu_kernels;
-    if (!analysis_window(a, rank, step, &window) ||
-        (on_gpu && known != (STEP_BEGIN_KNOWN | STEP_END_KNOWN)))
-      continue;
-    sum += ns_to_ms(window.end - window.begin);
-    n++;
+    double ms = length_of_rank_ms(a, rank, step);
+    sum += isnan(ms) ? 0 : ms;
+    n += !isnan(ms);
   }
   return n ? sum / n : NAN;
 }
@@ -114,19 +121,44 @@ static u32 number_rows(const struct listing *l, u32 *row_of) {
   return usual;
 }
 
-static void find_longest_waits(struct listing *l, const u32 *row_of) {
+static void add_collective(struct listing *l, const struct collective *collective, u32 row) {
   const struct model *model = l->a->model;
-  for (u32 i = 0; i < model->n_collectives && model->clock_aligned; i++) {
-    const struct collective *collective = &model->collectives[i];
-    u32 row = collective->step >= 0 ? row_of[collective->step] : INDEX_NONE;
-    if (row == INDEX_NONE || collective->last_start == NS_UNKNOWN ||
-        !op_is_barrier_like(collective->op))
-      continue;
-    for (u32 k = 0; k < collective->n_arrivals; k++) {
-      const struct arrival *arrival = &model->arrivals[collective->first_arrival + k];
-      double *most = &l->waited[(size_t)row * model->n_ranks + arrival->rank];
-      *most = fmax(*most, ns_to_ms(collective->last_start - arrival->start));
+  bool waits = model->clock_aligned && collective->last_start != NS_UNKNOWN &&
+               op_is_barrier_like(collective->op);
+  for (u32 k = 0; k < collective->n_arrivals; k++) {
+    const struct arrival *arrival = &model->arrivals[collective->first_arrival + k];
+    size_t at = (size_t)row * model->n_ranks + arrival->rank;
+    if (waits)
+      l->waited[at] = fmax(l->waited[at], ns_to_ms(collective->last_start - arrival->start));
+    if (arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN)
+      l->inside[at] += ns_to_ms(arrival->end - arrival->start);
+  }
+}
+
+static void find_times(struct listing *l, const u32 *row_of) {
+  const struct model *model = l->a->model;
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    i32 step = model->collectives[i].step;
+    if (step >= 0 && row_of[step] != INDEX_NONE)
+      add_collective(l, &model->collectives[i], row_of[step]);
+  }
+  for (u32 step = 0; step < model->steps.n; step++)
+    for (u32 rank = 0; rank < model->n_ranks && row_of[step] != INDEX_NONE; rank++) {
+      size_t at = (size_t)row_of[step] * model->n_ranks + rank;
+      l->alone[at] = length_of_rank_ms(l->a, rank, step) - l->inside[at];
     }
+}
+
+/* Takes from the values of long steps what is usual for the rank. */
+static void hold_against_usual(double *rows, u32 n_ranks, u32 n_long, u32 usual, double *values) {
+  for (u32 rank = 0; rank < n_ranks && usual; rank++) {
+    u32 n = 0;
+    for (u32 i = n_long; i < n_long + usual; i++)
+      if (!isnan(rows[(size_t)i * n_ranks + rank]))
+        values[n++] = rows[(size_t)i * n_ranks + rank];
+    double typical = median_of(values, n);
+    for (u32 i = 0; i < n_long; i++)
+      rows[(size_t)i * n_ranks + rank] -= typical;
   }
 }
 
@@ -138,16 +170,13 @@ static void find_waits(struct listing *l) {
   u32 *row_of = arena_array(l->arena, size_sum(model->steps.n, 1), sizeof(*row_of));
   u32 usual = number_rows(l, row_of);
   double *values = arena_array(l->arena, size_sum(usual, 1), sizeof(double));
-  l->waited =
-      arena_array(l->arena, size_sum(size_product(size_sum(n_long, usual), n), 1), sizeof(double));
-  find_longest_waits(l, row_of);
-  for (u32 rank = 0; rank < n && usual; rank++) {
-    for (u32 i = 0; i < usual; i++)
-      values[i] = l->waited[(size_t)(n_long + i) * n + rank];
-    double typical = median_of(values, usual);
-    for (u32 i = 0; i < n_long; i++)
-      l->waited[(size_t)i * n + rank] -= typical;
-  }
+  size_t cells = size_sum(size_product(size_sum(n_long, usual), n), 1);
+  l->waited = arena_array(l->arena, cells, sizeof(double));
+  l->inside = arena_array(l->arena, cells, sizeof(double));
+  l->alone = arena_array(l->arena, cells, sizeof(double));
+  find_times(l, row_of);
+  hold_against_usual(l->waited, n, n_long, usual, values);
+  hold_against_usual(l->alone, n, n_long, usual, values);
 }
 
 /* How much more than typical the rank has in a phase; 0 if nothing is known. */
@@ -186,8 +215,16 @@ static bool all_others_wait(const struct listing *l, u32 at, u32 rank, bool of_h
   return others > 0;
 }
 
+/* Where ranks meet in some steps only, they wait there for one that was slow in those before. */
+static bool works_longer(const struct listing *l, u32 at, u32 rank) {
+  double more = l->alone[(size_t)at * l->a->model->n_ranks + rank];
+  return !(more < REASON_SHARE * l->out->at[at].excess_ms);
+}
+
 /* Who works alone, or CONTENT_OUTSIDE; sets the rank. */
 static u8 content_of_waits(const struct listing *l, u32 at, u32 rank) {
+  if (!works_longer(l, at, rank))
+    return CONTENT_TRAINING;
   u8 content = all_others_wait(l, at, rank, false)  ? CONTENT_ONE_RANK
                : all_others_wait(l, at, rank, true) ? CONTENT_ONE_HOST
                                                     : CONTENT_OUTSIDE;

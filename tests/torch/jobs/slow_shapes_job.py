@@ -71,15 +71,21 @@ class Job:
             optimizer.zero_grad()
             self.forward(x).square().mean().backward()
             self.own.append(time.perf_counter() - began)
-            for i, p in enumerate(self.model.parameters()):
-                if i:
-                    began = time.perf_counter()
-                    self.between()
-                    self.own[-1] += time.perf_counter() - began
-                dist.all_reduce(p.grad)  # the wait
+            self.exchange()
             began = time.perf_counter()
             optimizer.step()
             self.after()
+
+    def exchange(self):
+        for i, p in enumerate(self.model.parameters()):
+            if i:
+                self.timed_between()
+            dist.all_reduce(p.grad)  # the wait
+
+    def timed_between(self):
+        began = time.perf_counter()
+        self.between()
+        self.own[-1] += time.perf_counter() - began
 
     def between(self):
         pass
@@ -545,6 +551,53 @@ class Collate(Job):
         return iter(DataLoader(Samples(steps, 0), collate_fn=self.collate))
 
 
+class Experts(Job):
+    """The expert of rank 1 gets twice as many tokens as the others."""
+
+    def exchange(self):
+        gets = [8 * (1 + (to == 1)) for to in range(self.world)]
+        tokens, mine = torch.ones(sum(gets), 16), [gets[self.rank]] * self.world
+        here, back = torch.empty(sum(mine), 16), torch.empty_like(tokens)
+        dist.all_to_all_single(here, tokens, mine, gets)
+        self.timed_between()
+        dist.all_to_all_single(back, here, gets, mine)
+
+
+class SlowExpert(Experts):
+    def between(self):
+        time.sleep(self.s)  # slow: experts
+
+
+class Sharded(Job):
+    """Each rank updates its part of the parameters and sends it to all others, all parts at once."""
+
+    def exchange(self):
+        dist.all_reduce(self.model.weight.grad)
+        self.timed_between()
+        parts = [torch.ones(4096) for _ in range(4 * self.world)]
+        for sent in [dist.broadcast(part, i % self.world, async_op=True) for i, part in enumerate(parts)]:
+            sent.wait()
+
+
+class SlowShard(Sharded):
+    def between(self):
+        time.sleep(self.s)  # slow: sharded
+
+
+class Local(Job):
+    """As in local SGD: ranks meet in every eighth step only."""
+
+    def exchange(self):
+        for p in self.model.parameters():
+            if self.step % 8 == 7:
+                dist.all_reduce(p.data)
+
+
+class SlowLocal(Local):
+    def slow(self):
+        time.sleep(self.s)  # slow: local
+
+
 class InThread(Sleep):
     """As under Ray Train: the loop runs in a thread of its own."""
 
@@ -558,13 +611,13 @@ class Quiet(Job):
     pass
 
 
-def run(rank, world, store, shape, slow_ms, steps, base_ms):
-    """`shape`: the class of each rank that is slow, by rank."""
+def run(rank, world, store, shape, slow_ms, steps, base_ms, other="Quiet"):
+    """`shape`: the class of each rank that is slow, by rank; `other`: that of the others."""
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world))
     torch.manual_seed(1)
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
-    kind = getattr(sys.modules[__name__], shape.get(rank, "Quiet"))
+    kind = getattr(sys.modules[__name__], shape.get(rank, other))
     job = kind(rank, world, slow_ms)
     job.train(steps, base_ms)
     with open(f"{store}-own-{rank}", "w", encoding="utf-8") as file:

@@ -2,6 +2,7 @@
  *
  * Matching: calls and their runs, the ranks of a collective, sends and receives.
  */
+#include "format/dtypes.h"
 #include "model_support.h"
 
 #include "import/tscope/gpu_runs/pairing.h"
@@ -368,6 +369,26 @@ static void test_disagreement_is_a_mismatch(void **state) {
   model_free(model);
 }
 
+/* Experts get as many tokens as the others send them. The array is that of the largest part. */
+static void test_parts_of_an_all_to_all_may_differ(void **state) {
+  struct fixture *fixture = *state;
+  for (u32 rank = 0; rank < 4; rank++) {
+    struct trace_writer *writer = new_rank(rank, 4);
+    write_comm(writer, 1 + rank, 42, rank, 4, TSCOPE_BACKEND_NCCL);
+    write_call(writer, 0, TSCOPE_OP_ALLTOALL, 1 + rank, 0)->count = rank == 2 ? 1024 : 64;
+    write_call(writer, 1000, TSCOPE_OP_ALLTOALL, 1 + rank, 1)->dtype =
+        rank ? TSCOPE_DTYPE_F32 : TSCOPE_DTYPE_F16;
+    save_rank(fixture, writer);
+  }
+  struct model *model = load(fixture->directory, NULL);
+  assert_int_equal(model->n_collectives, 2);
+  assert_false(model->collectives[0].mismatched);
+  assert_int_equal(model->collectives[0].bytes,
+                   4 * 1024 * tscope_dtype_bytes(model->collectives[0].dtype));
+  assert_true(model->collectives[1].mismatched);
+  model_free(model);
+}
+
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
 int main(void) {
@@ -385,6 +406,7 @@ int main(void) {
       ON_DISK(test_a_replay_with_a_kernel_lost_keeps_what_is_certain),
       ON_DISK(test_bytes_are_of_the_whole_array),
       ON_DISK(test_disagreement_is_a_mismatch),
+      ON_DISK(test_parts_of_an_all_to_all_may_differ),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
