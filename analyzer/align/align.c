@@ -17,6 +17,7 @@
 #define MOST_OF_WAITING 0.1  /* above this share of what ranks spend in collectives */
 
 struct aligner {
+  unsigned threads;
   struct model *model;
   const struct clock_facts *facts;
   struct rank_clock *clocks;
@@ -236,7 +237,7 @@ static void align(struct aligner *aligner) {
   bool *placed = arena_array(&aligner->scratch, model->n_ranks, sizeof(*placed));
   choose_root(aligner);
   clock_fit_domains(model, aligner->facts, &aligner->samples, &aligner->domains, aligner->root,
-                    aligner->fits);
+                    aligner->fits, aligner->threads);
   u32 n_placed = set_clocks(aligner, placed);
   const char *problem = NULL;
   if (n_placed < model->n_ranks)
@@ -251,8 +252,9 @@ static void align(struct aligner *aligner) {
 }
 
 void align_clocks(struct model *model, const struct clock_facts *facts, struct rank_clock *clocks,
-                  struct arena *arena) {
-  struct aligner aligner = {.model = model, .facts = facts, .clocks = clocks, .arena = arena};
+                  struct arena *arena, unsigned threads) {
+  struct aligner aligner = {
+      .model = model, .facts = facts, .clocks = clocks, .arena = arena, .threads = threads};
   if (model->n_ranks == 0) {
     model->clock_method = "refused: no ranks";
     return;

@@ -28,6 +28,6 @@ i64 clock_realtime_difference(const struct clock_facts *a, const struct clock_fa
  * clock_between_us; strings live in `arena`. Where alignment is refused, clocks follow
  * CLOCK_REALTIME as best they can. */
 void align_clocks(struct model *model, const struct clock_facts *facts, struct rank_clock *clocks,
-                  struct arena *arena);
+                  struct arena *arena, unsigned threads);
 
 #endif

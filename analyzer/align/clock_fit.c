@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "align/clock_bounds.h"
+#include "base/parallel.h"
 #include "base/robust.h"
 #include "base/sorting.h"
 
 /* Error of a line at the ends of the run, in median deviations, by the root of the points: three
  * standard errors of a median (1.25 x 1.48), twice, because its slope is not known either. */
+#define WORTH_A_THREAD 64u /* domains to place */
 #define LINE_ERROR 11.1
 #define QUICKEST 8u       /* at least so many ends that threads timed are used */
 #define DRIFT_LEAST 10    /* points that can show a drift; where none shows, none is assumed */
@@ -59,6 +61,8 @@ struct fitter {
   struct domain_clock *clocks;
   struct ties *ties;  /* [domains.n] */
   struct part *parts; /* [domains.n] */
+  bool *is_new;       /* [domains.n] placed in this round */
+  unsigned threads;
 };
 
 /* Differences of clocks can be as large as the type, if hosts count from different origins. */
@@ -362,7 +366,7 @@ static void set_clock(struct domain_clock *clock, const struct ties *ties, bool 
   clock->error_ns = ties->reading + error;
 }
 
-static bool place_domain(struct fitter *fitter, u32 domain) {
+static bool place_domain(const struct fitter *fitter, u32 domain) {
   struct ties *ties = &fitter->ties[domain];
   struct domain_clock *clock = &fitter->clocks[domain];
   struct clock_range first, last;
@@ -387,6 +391,14 @@ static bool place_domain(struct fitter *fitter, u32 domain) {
   return true;
 }
 
+/* A round looks for what is tied to those placed in the rounds before. */
+static void try_to_place(void *user, u32 domain, unsigned worker) {
+  (void)worker;
+  const struct fitter *fitter = user;
+  struct domain_clock *clock = &fitter->clocks[domain];
+  fitter->is_new[domain] = !clock->placed && place_domain(fitter, domain);
+}
+
 static void forget_ties(struct ties *ties) {
   ties->bounds.least.n = ties->bounds.most.n = ties->ends.n = 0;
   ties->has_base = ties->by_collectives = false;
@@ -406,12 +418,11 @@ static u32 place_next(struct fitter *fitter, bool messages) {
       else if (messages)
         tie_message(fitter, sample->collectives[k], s);
   }
-  bool *is_new = memory_zeroed(n, sizeof(*is_new));
-  for (u32 d = 0; d < n; d++)
-    placed += is_new[d] = !fitter->clocks[d].placed && place_domain(fitter, d);
-  for (u32 d = 0; d < n; d++)
-    fitter->clocks[d].placed |= is_new[d];
-  free(is_new);
+  parallel_for(n, n < WORTH_A_THREAD ? 1 : fitter->threads, try_to_place, fitter);
+  for (u32 d = 0; d < n; d++) {
+    placed += fitter->is_new[d];
+    fitter->clocks[d].placed |= fitter->is_new[d];
+  }
   return placed;
 }
 
@@ -430,12 +441,14 @@ static void read_facts(struct fitter *fitter, u32 root) {
 
 void clock_fit_domains(const struct model *model, const struct clock_facts *facts,
                        const struct samples *samples, const struct clock_domains *domains, u32 root,
-                       struct domain_clock *clocks) {
+                       struct domain_clock *clocks, unsigned threads) {
   struct fitter fitter = {.model = model,
                           .facts = facts,
                           .samples = samples,
                           .domains = domains,
                           .clocks = clocks,
+                          .threads = threads,
+                          .is_new = memory_zeroed(domains->n, sizeof(bool)),
                           .ties = memory_zeroed(domains->n, sizeof(struct ties)),
                           .parts = memory_zeroed(domains->n, sizeof(struct part))};
   read_facts(&fitter, root);
@@ -451,4 +464,5 @@ void clock_fit_domains(const struct model *model, const struct clock_facts *fact
   }
   free(fitter.ties);
   free(fitter.parts);
+  free(fitter.is_new);
 }

@@ -38,6 +38,6 @@ struct domain_clock {
  * `clocks` [domains.n] must be zero. */
 void clock_fit_domains(const struct model *model, const struct clock_facts *facts,
                        const struct samples *samples, const struct clock_domains *domains, u32 root,
-                       struct domain_clock *clocks);
+                       struct domain_clock *clocks, unsigned threads);
 
 #endif

@@ -11,7 +11,7 @@ static void report_progress(const struct model_options *options, const char *wha
     options->progress(options->user, what, fraction);
 }
 
-static void align(struct model *model) {
+static void align(struct model *model, unsigned threads) {
   struct model_internal *internal = internal_of(model);
   struct clock_facts *facts = memory_array(model->n_ranks, sizeof(*facts));
   for (u32 r = 0; r < model->n_ranks; r++) {
@@ -20,7 +20,7 @@ static void align(struct model *model) {
                                     .anchor_error_ns = events->anchor_error_ns,
                                     .begin = events->begin == NS_UNKNOWN ? 0 : events->begin};
   }
-  align_clocks(model, facts, internal->clocks, &internal->arena);
+  align_clocks(model, facts, internal->clocks, &internal->arena, threads);
   free(facts);
 }
 
@@ -65,7 +65,7 @@ void join_collectives(struct model *model, const struct model_options *options) 
   unify_comms(model);
   match_collectives(model, options->threads);
   report_progress(options, "aligning clocks", 0);
-  align(model);
+  align(model, options->threads);
   place_on_axis(model, options->threads);
   list_gpu_windows(model);
   finish_collectives(model);

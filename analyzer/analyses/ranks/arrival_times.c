@@ -42,6 +42,8 @@ double arrival_own_time(const struct straggler_test *c, u32 index) {
 
 u32 member_of(const struct straggler_test *c, const struct collective *collective, u32 rank) {
   const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
+  if (rank < collective->n_arrivals && arrivals[rank].rank == rank)
+    return rank; /* of all ranks */
   u32 k = FIRST_NOT(0, collective->n_arrivals, i, arrivals[i].rank < rank);
   return k < collective->n_arrivals && arrivals[k].rank == rank ? k : INDEX_NONE;
 }

@@ -73,6 +73,9 @@ struct verdict {
   u32 longer;    /* steps in which its device computes longer, if that is why it is named; else 0 */
 };
 
+/* How many threads so many values are worth. */
+unsigned straggler_threads(const struct straggler_test *c, u64 values);
+
 /* Before the first question about arrivals: reads the model, decides by which clock arrivals of
  * each communicator are compared. */
 void arrival_times_prepare(struct straggler_test *c);

@@ -336,6 +336,11 @@ static void test_communicator(struct straggler_test *c, u32 comm, bool again) {
   unnamed_members_forget(c);
 }
 
+unsigned straggler_threads(const struct straggler_test *c, u64 values) {
+  enum { WORTH_A_THREAD = 1 << 14 };
+  return values < WORTH_A_THREAD ? 1 : c->a->options->threads;
+}
+
 static void make_room(struct straggler_test *c) {
   u32 n = c->a->model->n_ranks + 1u;
   c->first = arena_array(&c->scratch, size_sum(c->a->model->n_comms, 2), sizeof(u32));

@@ -17,6 +17,7 @@
 #include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
 #include "base/checked_memory.h"
+#include "base/parallel.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -38,30 +39,39 @@ struct candidates {
   u32 *by_place; /* [n] in `at` */
   u32 *first;    /* [places + 1] in by_place */
   double *late;  /* [n] scratch */
+  /* of each of so many threads: scratch of as many values as any has members, or of n */
+  unsigned threads;
+  u32 most_members;
+  double *values, *lates;
 };
 
 static const struct collective *collective_of(const struct candidates *all, u32 i) {
   return &all->c->a->model->collectives[all->at[i].collective];
 }
 
-/* Of members without a name. False if it is not known when all were ready. */
-static bool make_candidate(struct straggler_test *c, u32 index, struct candidate *out) {
-  const struct collective *collective = &c->a->model->collectives[index];
+/* Of members without a name; of no collective if it is not known when all were ready. */
+static void make_candidate(void *user, u32 index, unsigned worker) {
+  const struct candidates *all = user;
+  struct straggler_test *c = all->c;
+  struct candidate *out = &all->at[index];
+  const struct collective *collective = collective_of(all, index);
+  double *values = &all->values[(size_t)worker * all->most_members];
   double last = -INFINITY, sum = 0;
   u32 n = 0;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     double at = arrival_time(c, collective->first_arrival + i);
-    if (isnan(at))
-      return false;
+    if (isnan(at)) {
+      out->collective = INDEX_NONE;
+      return;
+    }
     if (c->named[c->a->model->arrivals[collective->first_arrival + i].rank])
       continue;
     last = fmax(at, last);
     sum += at;
-    c->values[n++] = arrival_own_time(c, collective->first_arrival + i);
+    values[n++] = arrival_own_time(c, collective->first_arrival + i);
   }
-  *out = (struct candidate){
-      .collective = index, .wait_ns = n ? last * n - sum : 0, .middle_ns = median_of(c->values, n)};
-  return true;
+  out->wait_ns = n ? last * n - sum : 0;
+  out->middle_ns = median_of(values, n);
 }
 
 /* Numbers the candidates of each step, and orders all by that. */
@@ -103,21 +113,44 @@ static double wait_at(struct candidates *all, u32 place) {
   return 2 * n > all->steps ? sure_mean(all->late, n, 0) : 0;
 }
 
+enum { MEMBERS_AT_ONCE = 256 };
+
+/* The members of a place, and the latest for sure of those that each thread looked at. */
+struct place_members {
+  struct candidates *all;
+  u32 place;
+  double *most;
+};
+
+static void find_latest(void *user, u32 part, unsigned worker) {
+  const struct place_members *members = user;
+  const struct candidates *all = members->all;
+  const struct straggler_test *c = all->c;
+  u32 begin = all->first[members->place], end = all->first[members->place + 1];
+  const struct collective *roster = collective_of(all, all->by_place[begin]);
+  double *late = &all->lates[(size_t)worker * all->n], *most = &members->most[worker];
+  u32 first = part * MEMBERS_AT_ONCE;
+  for (u32 k = first; k < roster->n_arrivals && k < first + MEMBERS_AT_ONCE; k++) {
+    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank, n = 0;
+    for (u32 i = begin; i < end && !c->named[rank]; i++) {
+      u32 at = all->by_place[i];
+      double own = member_own_time(c, collective_of(all, at), rank);
+      if (!isnan(own))
+        late[n++] = own - all->at[at].middle_ns;
+    }
+    *most = fmax(*most, n ? sure_mean(late, n, errors_below) : 0);
+  }
+}
+
 /* Of the member that is latest for sure at a place. */
 static double sure_lateness(struct candidates *all, u32 place) {
-  u32 begin = all->first[place], end = all->first[place + 1];
-  const struct collective *roster = collective_of(all, all->by_place[begin]);
-  double most = 0;
-  for (u32 k = 0; k < roster->n_arrivals; k++) {
-    u32 rank = all->c->a->model->arrivals[roster->first_arrival + k].rank, n = 0;
-    for (u32 i = begin; i < end && !all->c->named[rank]; i++) {
-      u32 at = all->by_place[i];
-      double own = member_own_time(all->c, collective_of(all, at), rank);
-      if (!isnan(own))
-        all->late[n++] = own - all->at[at].middle_ns;
-    }
-    most = fmax(most, n ? sure_mean(all->late, n, errors_below) : 0);
-  }
+  u32 members = collective_of(all, all->by_place[all->first[place]])->n_arrivals;
+  double most = 0, *of_threads = memory_zeroed(all->threads, sizeof(*of_threads));
+  parallel_for((members + MEMBERS_AT_ONCE - 1) / MEMBERS_AT_ONCE, all->threads, find_latest,
+               &(struct place_members){all, place, of_threads});
+  for (unsigned i = 0; i < all->threads; i++)
+    most = fmax(most, of_threads[i]);
+  free(of_threads);
   return most;
 }
 
@@ -166,6 +199,28 @@ static bool may_be_tested(const struct straggler_test *c, const struct collectiv
          analysis_includes(c->a, collective);
 }
 
+static void make_candidates(struct candidates *all, u32 begin, u32 end) {
+  const struct straggler_test *c = all->c;
+  u32 n = 0;
+  u64 values = 0;
+  for (u32 i = begin; i < end; i++) {
+    const struct collective *collective = &c->a->model->collectives[c->by_comm[i]];
+    if (!may_be_tested(c, collective))
+      continue;
+    all->at[n++].collective = c->by_comm[i];
+    values += collective->n_arrivals;
+    all->most_members =
+        collective->n_arrivals > all->most_members ? collective->n_arrivals : all->most_members;
+  }
+  all->threads = parallel_threads(INDEX_NONE, straggler_threads(c, values));
+  all->values = memory_array(size_product(all->threads, all->most_members + 1u), sizeof(double));
+  all->lates = memory_array(size_product(all->threads, n + 1u), sizeof(double));
+  parallel_for(n, all->threads, make_candidate, all);
+  for (u32 i = 0; i < n; i++)
+    if (all->at[i].collective != INDEX_NONE)
+      all->at[all->n++] = all->at[i];
+}
+
 static void choose(struct straggler_test *c, u32 comm) {
   const struct model *model = c->a->model;
   u32 begin = FIRST_NOT(0, model->n_collectives, i, model->collectives[c->by_comm[i]].comm < comm);
@@ -176,13 +231,13 @@ static void choose(struct straggler_test *c, u32 comm) {
                            .at = memory_array(room, sizeof(*all.at)),
                            .by_place = memory_array(room, sizeof(*all.by_place)),
                            .late = memory_array(room, sizeof(*all.late))};
-  for (u32 i = begin; i < end; i++)
-    if (may_be_tested(c, &model->collectives[c->by_comm[i]]))
-      all.n += make_candidate(c, c->by_comm[i], &all.at[all.n]);
+  make_candidates(&all, begin, end);
   choose_of_comm(&all, comm);
   free(all.at);
   free(all.by_place);
   free(all.late);
+  free(all.values);
+  free(all.lates);
 }
 
 void choose_tested_collectives(struct straggler_test *c) {

@@ -14,16 +14,10 @@
 #include "base/parallel.h"
 #include "base/sorting.h"
 
-enum { WORTH_A_THREAD = 1 << 14 }; /* values to sort */
-
 struct ordering {
   struct straggler_test *c;
   u32 begin; /* of the communicator's tested collectives */
 };
-
-static unsigned threads_for(const struct straggler_test *c, u64 values) {
-  return values < WORTH_A_THREAD ? 1 : c->a->options->threads;
-}
 
 static void order_ready(void *user, u32 i, unsigned worker) {
   (void)worker;
@@ -59,7 +53,7 @@ void unnamed_members_order(struct straggler_test *c, u32 comm) {
     ordered_values_reserve(&unnamed->ready[i], &unnamed->arena, size);
     members += size;
   }
-  parallel_for(n, threads_for(c, members), order_ready, &(struct ordering){c, begin});
+  parallel_for(n, straggler_threads(c, members), order_ready, &(struct ordering){c, begin});
 }
 
 void unnamed_members_forget(struct straggler_test *c) {
@@ -161,7 +155,7 @@ static void order_all_computed(struct straggler_test *c) {
   unnamed->computed = arena_array(&unnamed->arena, steps, sizeof(*unnamed->computed));
   for (u32 step = 0; step < steps; step++)
     ordered_values_reserve(&unnamed->computed[step], &unnamed->arena, members);
-  parallel_for(steps, threads_for(c, (u64)members * steps), order_computed,
+  parallel_for(steps, straggler_threads(c, (u64)members * steps), order_computed,
                &(struct ordering){c, unnamed->begin});
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/utf8.h"
 #include "report/json/json_fields.h"
 #include "report/json/json_made.h"
@@ -209,20 +210,35 @@ json_t *json_report_figure(json_t *document, const char *path) {
   return value;
 }
 
+/* A report of many ranks is a million small things, which need not be freed one by one. */
+static struct arena of_document;
+
+static void *take(size_t bytes) {
+  return arena_alloc(&of_document, bytes);
+}
+
+static void give_back(void *memory) {
+  (void)memory;
+}
+
 static int write_json(const struct results *results, const struct report_view *view, FILE *out) {
   (void)view;
+  json_malloc_t usual_take;
+  json_free_t usual_give_back;
+  json_get_alloc_funcs(&usual_take, &usual_give_back);
+  json_set_alloc_funcs(take, give_back);
   json_t *document = json_report_document(results);
-  if (!document)
-    return -EILSEQ;
   /* ASCII only: then no name from a trace can act on the reader's terminal. */
   struct json_squeeze squeeze = {.out = out};
-  int failed = json_dump_callback(document, json_squeeze, &squeeze,
-                                  JSON_INDENT(2) | JSON_ENSURE_ASCII |
-                                      JSON_REAL_PRECISION(JSON_REPORT_DIGITS));
+  int failed = document ? json_dump_callback(document, json_squeeze, &squeeze,
+                                             JSON_INDENT(2) | JSON_ENSURE_ASCII |
+                                                 JSON_REAL_PRECISION(JSON_REPORT_DIGITS))
+                        : 0;
+  json_set_alloc_funcs(usual_take, usual_give_back);
+  arena_release(&of_document);
   failed |= json_squeeze_end(&squeeze);
   fputc('\n', out);
-  json_decref(document);
-  return failed ? -EIO : 0;
+  return !document ? -EILSEQ : failed ? -EIO : 0;
 }
 
 const struct report_backend report_json = {.write = write_json, .write_diff = write_json};

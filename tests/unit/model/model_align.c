@@ -226,7 +226,7 @@ static void test_chain_through_shared_ranks(void **state) {
                         .arrivals = arrivals};
   struct rank_clock clocks[RANKS];
   struct arena arena = {0};
-  align_clocks(&model, facts, clocks, &arena);
+  align_clocks(&model, facts, clocks, &arena, 0);
   assert_true(model.clock_aligned);
   for (u32 r = 1; r < RANKS; r++)
     for (i64 at = 10000000000; at <= 25000000000; at += 1000000000) {
@@ -308,7 +308,7 @@ static bool is_covered(const struct drifting *run, u64 *state, u32 *refused) {
   struct arena arena = {0};
   model.ranks = ranks;
   model.comms = comms;
-  align_clocks(&model, facts, clocks, &arena);
+  align_clocks(&model, facts, clocks, &arena, 0);
   const struct clock_fit *fit = &ranks[1].clock;
   bool covered = fabs(fit->drift_ppm + run->drift / (1 + run->drift) * 1e6) <= fit->drift_error_ppm;
   double first = (double)arrivals[0].end, last = (double)arrivals[2 * run->steps - 2].end;

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/hash.h"
+#include "base/hash_index.h"
 #include "base/quantity.h"
 #include "base/statistics.h"
 
@@ -57,14 +59,23 @@ static bool comparable(const struct findings *f, const struct collective_result 
 
 static void number_hosts(struct routes *routes) {
   const struct model *model = routes->f->a->model;
+  struct hash_index by_name = {0};
   for (u32 r = 0; r < model->n_ranks; r++) {
-    u32 host = 0;
-    while (host < routes->n_hosts && !model_same_host(model, routes->first_rank[host], r))
-      host++;
-    if (host == routes->n_hosts)
-      routes->first_rank[routes->n_hosts++] = r;
+    const char *name = model->ranks[r].host;
+    u64 hash = hash_text(HASH_SEED, name);
+    u32 host = INDEX_NONE;
+    HASH_INDEX_EACH(&by_name, hash, h)
+      if (h < host && model_same_host(model, routes->first_rank[h], r))
+        host = h;
+    if (host == INDEX_NONE) {
+      host = routes->n_hosts++;
+      routes->first_rank[host] = r;
+      if (name)
+        hash_index_add(&by_name, hash, host);
+    }
     routes->host_of[r] = host;
   }
+  hash_index_clear(&by_name);
 }
 
 static u32 index_of_rank(const struct model *model, u32 rank) {
