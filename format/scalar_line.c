@@ -7,17 +7,17 @@
 
 struct word {
   const char *text;
-  u8 length, role; /* SCALAR_ROLE_NONE: a word after it is a different loss */
+  u8 length, role;
 };
 
-static const struct word words[] = {
-#define SCALAR(role, text) {text, sizeof(text) - 1, SCALAR_ROLE_##role},
-#define SKIP(text) {text, sizeof(text) - 1, SCALAR_ROLE_NONE},
-    TSCOPE_SCALAR_WORDS(SCALAR, SKIP)
-#undef SCALAR
-#undef SKIP
-};
-#define WORDS (sizeof(words) / sizeof(*words))
+#define WORD(role, text) {text, sizeof(text) - 1, SCALAR_ROLE_##role},
+#define NOTHING(role, text)
+static const struct word words[] = {TSCOPE_SCALAR_WORDS(WORD, NOTHING, NOTHING)};
+static const struct word skipped[] = {TSCOPE_SCALAR_WORDS(NOTHING, WORD, NOTHING)};
+static const struct word parts[] = {TSCOPE_SCALAR_WORDS(NOTHING, WORD, WORD)};
+#undef WORD
+#undef NOTHING
+#define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
 static char lower_case(char c) {
   return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -46,22 +46,64 @@ static int ends_with(const char *begin, const char *end, const struct word *word
   return from == begin || !is_name(from[-1]);
 }
 
-/* The longest word that ends at `end`; NULL if there is none, or if a SKIP word is before it. */
-static const struct word *word_before(const char *begin, const char *end) {
-  const struct word *best = NULL;
-  for (u32 i = 0; i < WORDS; i++)
-    if (words[i].role && (!best || words[i].length > best->length) &&
-        ends_with(begin, end, &words[i]))
-      best = &words[i];
-  if (!best)
-    return NULL;
-  end -= best->length;
+/* Whether the word before makes it a different loss. */
+static int is_different(const char *begin, const char *end) {
   while (end > begin && is_blank(end[-1]))
     end--;
-  for (u32 i = 0; i < WORDS; i++)
-    if (!words[i].role && ends_with(begin, end, &words[i]))
-      return NULL;
-  return best;
+  for (u32 i = 0; i < COUNT(skipped); i++)
+    if (ends_with(begin, end, &skipped[i]))
+      return 1;
+  return 0;
+}
+
+/* The longest word that ends at `end`; NULL if there is none, or if it is a different loss. */
+static const struct word *word_before(const char *begin, const char *end) {
+  const struct word *best = NULL;
+  for (u32 i = 0; i < COUNT(words); i++)
+    if ((!best || words[i].length > best->length) && ends_with(begin, end, &words[i]))
+      best = &words[i];
+  return best && !is_different(begin, end - best->length) ? best : NULL;
+}
+
+/* Where a part of a name ends: at what is not a letter or digit, and before a capital letter. */
+static const char *part_end(const char *at, const char *end) {
+  const char *begin = at;
+  while (at < end && (is_digit(*at) || (lower_case(*at) >= 'a' && lower_case(*at) <= 'z')) &&
+         (at == begin || *at > 'Z' || is_digit(*at) || at[-1] <= 'Z'))
+    at++;
+  return at;
+}
+
+static int is_text(const char *at, size_t n, const char *text, size_t length) {
+  for (size_t i = 0; i < n && n == length; i++)
+    if (lower_case(at[i]) != text[i])
+      return 0;
+  return n == length;
+}
+
+/* The role of a name that is no word of the table but has "loss" as one of its parts. */
+static enum scalar_role role_of_parts(const char *at, const char *end) {
+  enum scalar_role role = SCALAR_ROLE_LOSS;
+  int is_loss = 0;
+  for (const char *after; at<end; at = after> at ? after : at + 1) {
+    after = part_end(at, end);
+    size_t n = (size_t)(after - at);
+    while (n && is_digit(at[n - 1]))
+      n--;
+    is_loss |= is_text(at, n, "loss", 4);
+    for (u32 i = 0; i < COUNT(parts); i++)
+      if (role != SCALAR_ROLE_NONE && is_text(at, n, parts[i].text, parts[i].length))
+        role = (enum scalar_role)parts[i].role;
+  }
+  return is_loss ? role : SCALAR_ROLE_NONE;
+}
+
+/* The same of the name that ends here; where that begins. */
+static enum scalar_role loss_before(const char *begin, const char *end, const char **from) {
+  for (*from = end; *from > begin && (is_name((*from)[-1]) || (*from)[-1] == '.');)
+    --*from;
+  return end - *from < SCALAR_LINE_NAME && !is_different(begin, *from) ? role_of_parts(*from, end)
+                                                                       : SCALAR_ROLE_NONE;
 }
 
 /* Skips back over the text between a name and its number: blanks, quotes, one of : and =, and what
@@ -170,21 +212,47 @@ static int is_bar(const char *begin, const char *at, char after) {
   return at > begin && at[-1] == '|' && after == '/';
 }
 
+static void add_value(struct scalar_line *out, const char *name, size_t length,
+                      enum scalar_role role, double value) {
+  if (out->n == SCALAR_LINE_VALUES)
+    return;
+  struct scalar_line_value *place = &out->values[out->n++];
+  memcpy(place->name, name, length);
+  place->name[length] = 0;
+  place->value = value;
+  place->role = (u8)role;
+}
+
 static void take_value(struct scalar_line *out, const struct word *word, double value) {
   if (word->role == SCALAR_ROLE_STEP) {
     if (out->step == SCALAR_STEP_UNKNOWN && value >= 0 && value < 1e15)
       out->step = (u64)value;
     return;
   }
-  for (u32 i = 0; i < out->n; i++)
-    if (out->values[i].role == word->role)
+  u32 kept = 0;
+  for (u32 i = 0; i < out->n; i++) {
+    if (out->values[i].role == word->role && scalar_name_is_usual(out->values[i].name))
       return; /* the first value of a role is the main one of the line */
-  if (out->n == SCALAR_LINE_VALUES)
+    if (out->values[i].role != word->role) /* else it is a part of this one, such as loss_bbox */
+      out->values[kept++] = out->values[i];
+  }
+  out->n = kept;
+  add_value(out, word->text, word->length, (enum scalar_role)word->role, value);
+}
+
+/* A loss with a name of its own: recorded if the line has no main one. */
+static void take_other_loss(struct scalar_line *out, const char *begin, const char *end,
+                            double value) {
+  const char *name;
+  enum scalar_role role = loss_before(begin, end, &name);
+  if (role == SCALAR_ROLE_NONE)
     return;
-  struct scalar_line_value *place = &out->values[out->n++];
-  memcpy(place->name, word->text, word->length + 1u);
-  place->value = value;
-  place->role = word->role;
+  for (u32 i = 0; i < out->n; i++)
+    if (out->values[i].role == role &&
+        (scalar_name_is_usual(out->values[i].name) ||
+         same_word(name, end, out->values[i].name, (u32)strlen(out->values[i].name))))
+      return;
+  add_value(out, name, (size_t)(end - name), role, value);
 }
 
 int scalar_line_read(const char *line, size_t n, struct scalar_line *out) {
@@ -206,6 +274,8 @@ int scalar_line_read(const char *line, size_t n, struct scalar_line *out) {
       take_value(out, word, value);
     else if (after < end && is_bar(line, at, *after) && value >= 0 && value < 1e15)
       bar_step = (u64)value;
+    else if (name && name < at)
+      take_other_loss(out, line, name, value);
     at = after;
   }
   if (out->step == SCALAR_STEP_UNKNOWN)
@@ -230,7 +300,12 @@ size_t scalar_line_clean(char *line, size_t n) {
   return kept;
 }
 
+int scalar_name_is_usual(const char *name) {
+  return word_before(name, name + strlen(name)) != NULL;
+}
+
 enum scalar_role scalar_role_of(const char *name) {
-  const struct word *word = word_before(name, name + strlen(name));
-  return word ? (enum scalar_role)word->role : SCALAR_ROLE_NONE;
+  const char *end = name + strlen(name), *from;
+  const struct word *word = word_before(name, end);
+  return word ? (enum scalar_role)word->role : loss_before(name, end, &from);
 }

@@ -35,7 +35,7 @@ struct scalar_line {
   u64 step; /* SCALAR_STEP_UNKNOWN if it is not in the line */
   u32 n;
   struct scalar_line_value {
-    char name[SCALAR_LINE_NAME]; /* one of scalar_words.def */
+    char name[SCALAR_LINE_NAME]; /* one of scalar_words.def, or the loss's own, such as d_loss */
     double value;                /* may be NAN or infinite, which is kept */
     u8 role;                     /* enum scalar_role; never NONE or STEP */
   } values[SCALAR_LINE_VALUES];
@@ -47,7 +47,11 @@ int scalar_line_read(const char *line, size_t n, struct scalar_line *out);
 /* Removes the control sequences for colours on a terminal. The number of bytes left. */
 size_t scalar_line_clean(char *line, size_t n);
 
-/* The role of a name, in upper or lower case: from the whole name, else from its last words. */
+/* The role of a name, in upper or lower case: from the whole name, else from its last words, else
+ * from its parts, if one of them is "loss". */
 enum scalar_role scalar_role_of(const char *name);
+
+/* Whether its role is from words of scalar_words.def, not from its parts. */
+int scalar_name_is_usual(const char *name);
 
 #endif

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checked_memory.h"
@@ -263,6 +264,31 @@ static void describe_attempts(const struct options *options, struct kernel_names
   }
 }
 
+static bool is_same_run(const struct options *options, const struct reading *runs, u32 i, u32 k) {
+  struct stat one, other;
+  if (stat(options->paths[i], &one) == 0 && stat(options->paths[k], &other) == 0 &&
+      one.st_dev == other.st_dev && one.st_ino == other.st_ino)
+    return true;
+  const struct model *a = runs[i].model, *b = runs[k].model;
+  return a->run && b->run && strcmp(a->run, b->run) == 0 && a->began_realtime_ns != 0 &&
+         a->began_realtime_ns == b->began_realtime_ns && a->end - a->begin == b->end - b->begin &&
+         runs[i].results->events == runs[k].results->events;
+}
+
+/* A run that counted twice would be a run without noise. Two runs may be one: that shows no change.
+ */
+static int refuse_repeated(const struct options *options, const struct reading *runs, char *why,
+                           size_t why_bytes) {
+  for (u32 i = 0; options->n_paths > 2 && i < options->n_paths; i++)
+    for (u32 k = 0; k < i; k++)
+      if (is_same_run(options, runs, i, k)) {
+        snprintf(why, why_bytes, "%s and %s are the same run, and a run counts once",
+                 options->paths[k], options->paths[i]);
+        return -EINVAL;
+      }
+  return 0;
+}
+
 /* Every run of both sides, each read and analysed by itself: `runs` holds those before, then those
  * after. *shown becomes what the report is of. */
 static int read_and_compare(const struct options *options, struct kernel_names *names,
@@ -275,6 +301,9 @@ static int read_and_compare(const struct options *options, struct kernel_names *
       return error;
     all[i] = runs[i].results;
   }
+  int error = refuse_repeated(options, runs, why, why_bytes);
+  if (error)
+    return error;
   u32 n = options->n_before;
   const struct diff_side before = {all, options->paths, n};
   const struct diff_side after = {all + n, options->paths + n, options->n_paths - n};

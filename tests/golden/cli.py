@@ -187,6 +187,10 @@ class Cli(unittest.TestCase):
         few = report("diff", *even, "--", *slow[:2], "--fail-on", "warning")
         self.assertEqual(few.returncode, 2)
         self.assertIn("not 3 and 2", few.stderr)
+        link = os.path.join(os.path.dirname(even[0]), "baseline")
+        os.symlink(even[0], link)
+        for repeated in ([even[0]] * 3 + ["--"] + slow, [*even, "--", slow[0], slow[1], link]):
+            self.assertIn("are the same run, and a run counts once", self.refused("diff", *repeated))
 
     def test_runs_are_assigned_to_sides(self):
         for wrong in (["a"], ["a", "b", "c"], ["--", "a", "b"], ["a", "b", "--"]):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Every relative link exists, and every path of this project that is in `code` or that a program of tests/ and scripts/
-builds: paths.py SOURCE.
+builds: paths.py SOURCE. A program that begins with #! is executable.
 
 In docs/architecture.md the opposite is checked too: it names each folder, and each file in the top folders of the two
 halves. docs/validation/audit.md names files of tests and the cases in them: these exist.
@@ -60,6 +60,11 @@ def missing_tests(page, text):
         yield f"{page}: {case}: no such case in tests/"
 
 
+def not_executable(program, text):
+    if text.startswith("#!") and not os.access(os.path.join(SOURCE, program), os.X_OK):
+        yield f"{program}: begins with #! and is not executable"
+
+
 def missing_in_program(program, text):
     """Paths of the source tree that a Python program builds from string constants."""
     for joined in re.findall(r'join\((?:SOURCE|source|ROOT|root), ((?:"[^"\n]+"(?:, )?)+)\)', text):
@@ -88,7 +93,7 @@ def main():
         text = read(page)
         wrong += [*broken_links(page, text), *missing_paths(page, text)]
     for program in programs:
-        wrong += missing_in_program(program, read(program))
+        wrong += [*missing_in_program(program, read(program)), *not_executable(program, read(program))]
     audit = "docs/validation/audit.md"
     wrong += missing_tests(audit, read(audit))
     wrong += unnamed_folders(read("docs/architecture.md"))

@@ -55,6 +55,7 @@ static void fill_series(struct arena *arena, const struct point *points, u32 n,
   bool known = true;
   for (u32 i = 0; i < n; i++)
     known = known && points[i].scalar->step != INDEX_NONE;
+  out->has_steps = known;
   double offset = 0, last = -1;
   for (u32 i = 0; i < n; i++) {
     double step = known ? points[i].scalar->step + offset : i;
@@ -121,6 +122,7 @@ static struct convergence_series summarise_series(const struct series *series) {
   u32 n = series->n, tenth = n / 10 ? n / 10 : 1;
   struct convergence_series row = {.name = series->name,
                                    .role = series->role,
+                                   .counts = series->has_steps ? COUNTS_STEPS : COUNTS_VALUES,
                                    .values = n,
                                    .first_step = series->steps[0],
                                    .last_step = series->steps[n - 1],
@@ -250,11 +252,21 @@ static void mark_spikes(struct analysis *a, const double *steps, const double *v
 }
 
 /* For each role, the series with most values; among equals, that of the lowest rank. */
+/* One with a usual name first, then, of d_loss and g_loss, one that ends in NaN, then the one with
+ * most values. */
 static const struct series *choose_series(const struct series *all, u32 n, enum scalar_role role) {
   const struct series *best = NULL;
-  for (u32 i = 0; i < n; i++)
-    if (all[i].role == role && (!best || all[i].n > best->n))
-      best = &all[i];
+  u32 best_order = 0;
+  for (u32 i = 0; i < n; i++) {
+    u32 order = scalar_name_is_usual(all[i].name)       ? 2
+                : isfinite(all[i].values[all[i].n - 1]) ? 0
+                                                        : 1;
+    if (all[i].role != role ||
+        (best && (order < best_order || (order == best_order && all[i].n <= best->n))))
+      continue;
+    best = &all[i];
+    best_order = order;
+  }
   return best;
 }
 
@@ -292,6 +304,7 @@ static void analyse_series(struct analysis *a, const struct series *all, u32 n) 
   struct convergence_result *result = &a->results->convergence;
   struct signal_spikes signals[SIGNALS] = {0};
   double shift = NAN;
+  bool only_counts = false; /* values: how they lie beside the run's steps is not known */
   static const enum scalar_role roles[] = {SCALAR_ROLE_LOSS, SCALAR_ROLE_GRAD_NORM};
   static const double shares[] = {SPIKE_SHARE_LOSS, SPIKE_SHARE};
   const struct convergence_series **rows[] = {&result->loss, &result->grad_norm};
@@ -310,6 +323,7 @@ static void analyse_series(struct analysis *a, const struct series *all, u32 n) 
         *rows[s] = row;
         mark_spikes(a, series->steps, series->values, series->n, shares[s], &signals[s]);
         row->spikes = signals[s].n;
+        only_counts |= !series->has_steps;
       }
     if (role == SCALAR_ROLE_LOSS) {
       check_divergence(series, row, result);
@@ -318,7 +332,8 @@ static void analyse_series(struct analysis *a, const struct series *all, u32 n) 
       result->verdict = trend_of(result, row);
     }
   }
-  mark_own_signals(a, shift, signals);
+  if (!only_counts)
+    mark_own_signals(a, shift, signals);
   find_instability(a, signals);
 }
 

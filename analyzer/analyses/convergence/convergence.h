@@ -14,7 +14,8 @@ struct series {
   enum scalar_role role;
   double *steps, *values;
   u32 n;
-  double shift; /* the job's count of a step minus the report's; NAN if times do not show it */
+  bool has_steps; /* as the job reports them */
+  double shift;   /* the job's count of a step minus the report's; NAN if times do not show it */
 };
 
 /* Values of one signal that stand out from those before, by this share at least: marks[i] is set,

@@ -233,6 +233,41 @@ class Logs(unittest.TestCase):
         c = self.report(self.write(text, "a.log"))["convergence"]
         self.assertEqual({row["role"]: row["last"] for row in c["series"]}, {"loss": 2, "evaluation loss": 5})
 
+    def test_losses_with_names_of_their_own(self):
+        nan = [float(step) if step < 20 else math.nan for step in range(30)]
+        for text, name in (("loss_cls: 1 loss_bbox: {:.3f} iter: {}", "loss_bbox"),
+                           ("d_loss: 1 g_loss: {:.3f} iter: {}", "g_loss"), ("[bceLoss={:.3f}] step={}", "bceLoss"),
+                           ("loss_cls: 1 total_loss: {:.3f} iter: {}", "total_loss"),
+                           ("weight_loss_coef: 1 critic.loss2 {:.3f} step {}", "critic.loss2")):
+            lines = "".join(text.format(value, step) + "\n" for step, value in enumerate(nan))
+            document = self.report(self.write(lines, "a.log"))
+            self.assertEqual(self.ids(document), ["CONVERGENCE.DIVERGED"], text)
+            row = next(row for row in document["convergence"]["series"] if row["role"] == "loss")
+            self.assertEqual((row["name"], row["first_not_finite_step"]), (name, 20))
+        events = "".join(json.dumps({"step": step, "Loss/generator": value}) + "\n" for step, value in enumerate(nan))
+        self.assertEqual(self.ids(self.report(self.write(events, "a.jsonl"))), ["CONVERGENCE.DIVERGED"])
+
+    def test_values_without_steps_are_called_values(self):
+        lines = "".join(f"[{10 * i:4d}] loss: {2 - i / 10 if i < 6 else math.nan}\n" for i in range(10))
+        document = self.report(self.write(lines, "a.log"))
+        finding, = document["findings"]
+        self.assertEqual(finding["title"], "The loss is not a number from value 6 on")
+        self.assertNotIn("at step", finding["evidence"])
+        self.assertEqual(document["convergence"]["series"][0]["counts"], "value")
+        text = subprocess.run([REPORT, self.write(lines, "a.log")], capture_output=True, text=True).stdout
+        self.assertIn("10 values, printed without a step", text)
+
+    def test_names_with_loss_in_them_that_are_no_loss(self):
+        for name in ("loss_weight", "loss_fn", "num_loss", "aux_loss_1", "glossary", "lossless", "best_loss_so_far"):
+            lines = "".join(f"step {step} {name}: nan loss: 2\n" for step in range(30))
+            row, = self.report(self.write(lines, "a.log"))["convergence"]["series"]
+            self.assertEqual((row["name"], row["last"]), ("loss", 2), name)
+            done = self.report(self.write("step 1 loss 2\n" + lines.replace(" loss: 2", ""), "a.log"))["convergence"]
+            self.assertEqual([row["values"] for row in done["series"]], [1], name)
+        lines = "".join(f"step {step} {12 + step} ms loss: 2\n" for step in range(30))
+        row, = self.report(self.write(lines, "a.log"))["convergence"]["series"]
+        self.assertEqual(row["values"], 30)
+
     def test_steps_that_restart_in_each_epoch(self):
         text = "".join(json.dumps({"step": s, "loss": 5 - epoch - s / 10}) + "\n" for epoch in range(3) for s in range(5))
         row, = self.report(self.write(text, "a.jsonl"))["convergence"]["series"]

@@ -18,36 +18,36 @@ void rule_convergence_diverged(struct findings *f) {
   bool finite = c->diverged_by != DIVERGED_NOT_FINITE;
   char norm[160] = "";
   if (c->grad_norm && c->grad_norm->not_finite > 0)
-    snprintf(norm, sizeof(norm), " The gradient norm is not finite from step %.0f on.",
-             c->grad_norm->first_not_finite);
+    snprintf(norm, sizeof(norm), " The gradient norm is not finite from %s %.0f on.",
+             series_count_words[c->grad_norm->counts], c->grad_norm->first_not_finite);
   else if (c->grad_norm)
     snprintf(norm, sizeof(norm), " The gradient norm went from %.4g to %.4g.", c->grad_norm->first,
              c->grad_norm->last);
   finding_add(
       f, SEVERITY_CRITICAL, NAN,
       arena_printf(f->a->arena,
-                   finite ? "The loss diverged from step %.0f on"
-                          : "The loss is not a number from step %.0f on",
-                   c->diverged_step),
+                   finite ? "The loss diverged from %s %.0f on"
+                          : "The loss is not a number from %s %.0f on",
+                   series_count_words[loss->counts], c->diverged_step),
       finite
           ? arena_printf(f->a->arena,
                          "\"%.60s\" began at %.5g, was %.5g at its best and ends at %.5g (medians "
-                         "of tenths of %.0f values). From step %.0f on it does not come back.%s",
+                         "of tenths of %.0f values). From %s %.0f on it does not come back.%s",
                          loss->name, loss->first, loss->best, loss->last, loss->values,
-                         c->diverged_step, norm)
+                         series_count_words[loss->counts], c->diverged_step, norm)
           : arena_printf(f->a->arena,
-                         "\"%.60s\" is NaN or infinite in %.0f of %.0f values, first at step "
-                         "%.0f; its best was %.5g.%s",
-                         loss->name, loss->not_finite, loss->values, c->diverged_step, loss->best,
-                         norm),
-      arena_text(
-          f->a->arena,
-          finite ? "Go back to a checkpoint before that step; lower the learning rate or lengthen "
-                   "its warm-up, clip gradients, and look at the data of the steps before it."
-                 : "Go back to a checkpoint before that step. Look at the step before it: "
-                   "gradient norm, learning rate, data; in half precision check loss "
-                   "scaling, divisions and logarithms near 0 (torch.autograd."
-                   "set_detect_anomaly names the operation)."),
+                         "\"%.60s\" is NaN or infinite in %.0f of %.0f values, first at %s %.0f; "
+                         "its best was %.5g.%s",
+                         loss->name, loss->not_finite, loss->values,
+                         series_count_words[loss->counts], c->diverged_step, loss->best, norm),
+      arena_text(f->a->arena,
+                 finite
+                     ? "Go back to a checkpoint before that; lower the learning rate or lengthen "
+                       "its warm-up, clip gradients, and look at the data of the steps before."
+                     : "Go back to a checkpoint before that. Look at the step before it: "
+                       "gradient norm, learning rate, data; in half precision check loss "
+                       "scaling, divisions and logarithms near 0 (torch.autograd."
+                       "set_detect_anomaly names the operation)."),
       c->diverged_ranks, c->n_diverged_ranks);
 }
 
@@ -77,9 +77,10 @@ void rule_convergence_spikes(struct findings *f) {
       f, SEVERITY_WARNING, NAN, arena_printf(f->a->arena, "The loss has %.0f spikes", loss->spikes),
       arena_printf(f->a->arena,
                    "\"%.60s\" stands out from the %u values before it by more than %.0f standard "
-                   "deviations and %.0f %% in %.0f of %.0f values: at steps %s%s.",
+                   "deviations and %.0f %% in %.0f of %.0f values: at %ss %s%s.",
                    loss->name, SPIKE_NEAR, SPIKE_SCATTER, 100 * SPIKE_SHARE_LOSS, loss->spikes,
-                   loss->values, steps, loss->spikes > MOST_NAMED ? ", ..." : ""),
+                   loss->values, series_count_words[loss->counts], steps,
+                   loss->spikes > MOST_NAMED ? ", ..." : ""),
       arena_text(f->a->arena,
                  "Clip gradients (or lower the limit), lower the learning rate or the optimizer's "
                  "beta2, look at the batches of those steps; skip batches whose gradient norm is "
@@ -94,12 +95,13 @@ void rule_convergence_plateau(struct findings *f) {
     return;
   finding_add(
       f, SEVERITY_INFO, NAN,
-      arena_printf(f->a->arena, "The loss has not fallen for %.0f steps", c->plateau_steps),
+      arena_printf(f->a->arena, "The loss has not fallen for %.0f %ss", c->plateau_steps,
+                   series_count_words[loss->counts]),
       arena_printf(f->a->arena,
-                   "\"%.60s\" changed by %.2g %% over the last %.0f steps (limit %.1f %%), around "
+                   "\"%.60s\" changed by %.2g %% over the last %.0f %ss (limit %.1f %%), around "
                    "%.5g; it began at %.5g.",
-                   loss->name, -100 * c->plateau_change, c->plateau_steps, 100 * PLATEAU_SHARE,
-                   loss->last, loss->first),
+                   loss->name, -100 * c->plateau_change, c->plateau_steps,
+                   series_count_words[loss->counts], 100 * PLATEAU_SHARE, loss->last, loss->first),
       arena_text(f->a->arena,
                  "Lower the learning rate if it is still high, or stop here. If evaluation still "
                  "improves, there is nothing to do."),
@@ -119,10 +121,10 @@ void rule_convergence_not_falling(struct findings *f) {
             : arena_text(f->a->arena, "The loss has not moved since the start"),
       arena_printf(
           f->a->arena,
-          "\"%.60s\" began at %.5g and ends at %.5g (medians of tenths of %.0f values, steps "
+          "\"%.60s\" began at %.5g and ends at %.5g (medians of tenths of %.0f values, %ss "
           "%.0f to %.0f), %+.2g %%; its lowest value is %.5g.",
-          loss->name, loss->first, loss->last, loss->values, loss->first_step, loss->last_step,
-          100 * c->whole_change, loss->best),
+          loss->name, loss->first, loss->last, loss->values, series_count_words[loss->counts],
+          loss->first_step, loss->last_step, 100 * c->whole_change, loss->best),
       arena_text(f->a->arena,
                  rises ? "Lower the learning rate; check the sign of the loss, that gradients are "
                          "zeroed and scaled as they should be, and what the data of this run is."

@@ -16,79 +16,86 @@ panel({
             points = series.step.map((step, i) => [step, series.value[i]]);
       const finite = series.value.filter(isKnown);
       let log = false;
-      const marks = c.spikes
-                        .filter((spike) => spike.signal === SIGNAL_OF_ROLE[series.role] ||
-                                    spike.signal === series.role)
-                        .map((spike) => ({
-                               x: spike.step,
-                               y: spike.value,
-                               tip: [
-                                 `spike at step ${spike.step}`, ['value', number(spike.value)],
-                                 ['before it', number(spike.typical)]
-                               ]
-                             }));
+      const marks =
+          c.spikes
+              .filter((spike) => spike.signal === SIGNAL_OF_ROLE[series.role] ||
+                          spike.signal === series.role)
+              .map((spike) => ({
+                     x: spike.step,
+                     y: spike.value,
+                     tip: [
+                       `spike at ${series.counts} ${spike.step}`, ['value', number(spike.value)],
+                       ['before it', number(spike.typical)]
+                     ]
+                   }));
       if (series.role === 'loss' && isKnown(c.diverged_step))
         marks.push({
           x: c.diverged_step,
-          tip: [`of no use from step ${c.diverged_step} on`, ['by', c.diverged_by]]
+          tip: [`of no use from ${series.counts} ${c.diverged_step} on`, ['by', c.diverged_by]]
         });
       if (isKnown(series.first_not_finite_step) &&
           !(series.role === 'loss' && isKnown(c.diverged_step)))
         marks.push({
           x: series.first_not_finite_step,
-          tip: [`not finite at step ${series.first_not_finite_step}`]
+          tip: [`not finite at ${series.counts} ${series.first_not_finite_step}`]
         });
       const draw = () =>
           holder.replaceChildren(lineChart([{name: series.name, shade: 'compute', points}], {
                                    height: 190,
                                    log,
                                    marks,
-                                   nameX: 'step',
+                                   nameX: series.counts,
                                    sayX: count,
-                                   sayTip: (x) => 'step ' + x,
-                                   label: `${series.name} over steps`
+                                   sayTip: (x) => `${series.counts} ${x}`,
+                                   label: `${series.name} over ${series.counts}s`
                                  }) ||
                                  el('p', {}, 'no finite value'));
       draw();
-      return el('section', {},
-                el('h3', {}, series.name,
-                   el('small', {}, series.role !== series.name ? ' ' + series.role : '')),
-                facts([
-                  ['first', number(series.first)], ['last', number(series.last)],
-                  ['best', isKnown(series.best) ? number(series.best) : null],
-                  ['values', count(series.values)],
-                  [
-                    'not finite',
-                    series.not_finite > 0 ? `${count(series.not_finite)}, first at step ${
-                                                count(series.first_not_finite_step)}` :
-                                            null
-                  ],
-                  ['spikes', series.spikes > 0 ? count(series.spikes) : null]
-                ]),
-                holder,
-                finite.length && Math.min(...finite) > 0 &&
-                        Math.max(...finite) > 3 * Math.min(...finite) ?
-                    choice('scale', [['', 'even'], ['log', 'logarithmic']], '',
-                           (value) => {
-                             log = value === 'log';
-                             draw();
-                           }) :
-                    null,
-                numbersOf('in numbers',
-                          () => tableOf(
-                              [
-                                ['step', (p) => p[0], String, {head: true}],
-                                [
-                                  series.name, (p) => p[1],
-                                  (v) => (isKnown(v) ? number(v) : 'not finite'), {numeric: true}
-                                ]
-                              ],
-                              points, {caption: series.name})));
+      return el(
+          'section', {},
+          el('h3', {}, series.name,
+             el('small', {}, series.role !== series.name ? ' ' + series.role : '')),
+          facts([
+            ['first', number(series.first)], ['last', number(series.last)],
+            ['best', isKnown(series.best) ? number(series.best) : null],
+            ['values', count(series.values)],
+            [
+              'not finite',
+              series.not_finite > 0 ? `${count(series.not_finite)}, first at ${series.counts} ${
+                                          count(series.first_not_finite_step)}` :
+                                      null
+            ],
+            ['spikes', series.spikes > 0 ? count(series.spikes) : null]
+          ]),
+          holder,
+          finite.length && Math.min(...finite) > 0 &&
+                  Math.max(...finite) > 3 * Math.min(...finite) ?
+              choice('scale', [['', 'even'], ['log', 'logarithmic']], '',
+                     (value) => {
+                       log = value === 'log';
+                       draw();
+                     }) :
+              null,
+          numbersOf('in numbers',
+                    () => tableOf(
+                        [
+                          [series.counts, (p) => p[0], String, {head: true}],
+                          [
+                            series.name, (p) => p[1],
+                            (v) => (isKnown(v) ? number(v) : 'not finite'), {numeric: true}
+                          ]
+                        ],
+                        points, {caption: series.name})));
     };
     return [
       facts([
         ['loss', c.verdict],
-        ['does not fall', c.plateau ? `for ${count(c.plateau_steps)} steps` : null]
+        [
+          'does not fall',
+          c.plateau ?
+              `for ${count(c.plateau_steps)} ${c.series.find((s) => s.role === 'loss').counts}s` :
+              null
+        ]
       ]),
       c.series.map(chart),
       c.instability.length ?

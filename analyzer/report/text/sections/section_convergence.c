@@ -22,13 +22,17 @@ static void put_series(struct pen *pen, const struct convergence_series *row) {
   section_label(pen, scalar_role_words[row->role]);
   pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s to %s", value_of(row, row->first).text,
                   value_of(row, row->last).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s over steps %.0f to %.0f",
-                  plural(row->values, "value").text, row->first_step, row->last_step);
+  if (row->counts == COUNTS_STEPS)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s over steps %.0f to %.0f",
+                    plural(row->values, "value").text, row->first_step, row->last_step);
+  else
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s, printed without a step",
+                    plural(row->values, "value").text);
   if (row->role == SCALAR_ROLE_LOSS)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "best %s", value_of(row, row->best).text);
   if (row->not_finite > 0)
-    pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%.0f not finite, first at step %.0f",
-                    row->not_finite, row->first_not_finite);
+    pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%.0f not finite, first at %s %.0f",
+                    row->not_finite, series_count_words[row->counts], row->first_not_finite);
   if (row->spikes > 0)
     pen_item(pen, STYLE_WARNING, VALUE_INDENT, plural(row->spikes, "spike").text);
 }

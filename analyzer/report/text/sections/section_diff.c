@@ -82,7 +82,8 @@ void body_diff_steps(struct pen *pen, const struct results *results,
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "noise %s explains ±%s",
                     diff_noise_words[diff->noise], duration_ms(diff->step_noise_ms).text);
     if (diff->verdict)
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p = %s",
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p %s%s",
+                      *probability(diff->step_p_value).text == '<' ? "" : "= ",
                       probability(diff->step_p_value).text);
   }
   put_detectable(pen, diff);
