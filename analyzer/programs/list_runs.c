@@ -34,11 +34,12 @@ static u32 count_hosts(const struct trace_run *run) {
 /* How a run ended, by the headers of its files. */
 struct run_state {
   u32 running, failed, killed, unknown, world_size;
+  bool unreadable; /* all of them */
   u64 bytes;
 };
 
 static struct run_state state_of(const struct trace_run *run) {
-  struct run_state state = {0};
+  struct run_state state = {.unreadable = run->n_readable == 0};
   for (u32 i = 0; i < run->n_entries; i++) {
     const struct tscope_file_header *header = &run->entries[i].header;
     state.bytes += run->entries[i].bytes;
@@ -59,11 +60,12 @@ static struct run_state state_of(const struct trace_run *run) {
 }
 
 static const char *describe_end(const struct run_state *state) {
-  return state->running   ? "runs"
-         : state->killed  ? "killed"
-         : state->failed  ? "failed"
-         : state->unknown ? "no end"
-                          : "ended";
+  return state->unreadable ? "unreadable"
+         : state->running  ? "runs"
+         : state->killed   ? "killed"
+         : state->failed   ? "failed"
+         : state->unknown  ? "no end"
+                           : "ended";
 }
 
 /* The files of one start of the job. */
@@ -102,7 +104,7 @@ static void print_run(const struct trace_run *all, FILE *out, struct arena *aren
     fprintf(out, "  %u attempts", attempts);
   if (before != run->n_readable)
     fprintf(out, ", the one before of %u", before);
-  if (all->n_readable < all->n_entries)
+  if (all->n_readable && all->n_readable < all->n_entries)
     fprintf(out, "  %u unreadable", all->n_entries - all->n_readable);
 }
 
@@ -162,17 +164,20 @@ static int remove_run(struct arena *arena, const struct trace_run *run) {
   return error;
 }
 
-/* Why the run is to go; NULL if it stays. `kept` and `kept_bytes` are of the newer runs that stay.
- */
+static const char over_size[] = "more than --max-size";
+
+/* Why the run is to go; NULL if it stays. `kept` and `kept_bytes` are of the newer runs that stay,
+ * and `full` says that one of them was too large already: the oldest go first. */
 static const char *reason_to_go(const struct options *options, const struct trace_run *run,
-                                const struct run_state *state, u32 kept, double kept_bytes) {
+                                const struct run_state *state, u32 kept, double kept_bytes,
+                                bool full) {
   double age_s = difftime(time(NULL), (time_t)(run->start_realtime_ns / 1000000000));
   if (options->older_than > 0 && run->start_realtime_ns && age_s > options->older_than * DAY_S)
     return "too old";
   if (options->keep && kept >= options->keep)
     return "more runs than --keep";
-  if (options->max_size > 0 && kept_bytes + (double)state->bytes > options->max_size)
-    return "more than --max-size";
+  if (full || (options->max_size > 0 && kept_bytes + (double)state->bytes > options->max_size))
+    return over_size;
   return NULL;
 }
 
@@ -185,12 +190,14 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
     return 0;
   }
   u32 kept = 0, gone = 0;
+  bool full = false;
   double kept_bytes = 0, gone_bytes = 0;
   for (u32 i = 0; i < runs.n_runs && error == 0; i++) {
     const struct trace_run *run = &runs.runs[i];
     struct run_state state = state_of(run);
     const char *reason =
-        state.running ? NULL : reason_to_go(options, run, &state, kept, kept_bytes);
+        state.running ? NULL : reason_to_go(options, run, &state, kept, kept_bytes, full);
+    full |= reason == over_size;
     if (!reason) {
       kept++;
       kept_bytes += (double)state.bytes;

@@ -41,7 +41,8 @@ static int open_own(int parent, const char *name, const char *shown, bool for_gr
     snprintf(why, bytes, "%s belongs to another user; set TSCOPE_DIR to a directory of your own",
              shown);
   } else if (fd == -ENOTDIR || fd == -ELOOP) {
-    snprintf(why, bytes, "%s is not a directory of its own; set TSCOPE_DIR to another place",
+    snprintf(why, bytes,
+             "%s is a file or a symbolic link, not a directory; set TSCOPE_DIR to another place",
              shown);
   } else if (fd < 0) {
     snprintf(why, bytes, "cannot open %s (%s)", shown, strerror(-fd));

@@ -439,8 +439,9 @@ static bool cannot_write(const char *directory, char *why, size_t bytes) {
   if (lstat(path, &facts) == 0) {
     if (!S_ISDIR(facts.st_mode) || facts.st_uid != geteuid()) {
       snprintf(why, bytes, "%s %s", path,
-               S_ISDIR(facts.st_mode) ? "belongs to another user"
-                                      : "is not a directory of its own");
+               S_ISLNK(facts.st_mode)   ? "is a symbolic link, and what it points to is not used"
+               : S_ISDIR(facts.st_mode) ? "belongs to another user"
+                                        : "is not a directory");
       return true;
     }
   } else { /* it will be made: then the folder above it must be there, or be made too */

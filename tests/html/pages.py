@@ -176,7 +176,10 @@ class Opens(Page):
         self.assertEqual(data["report"]["diff"]["after"], "synthetic")
         self.assertEqual(self.column("figures", "figure")[0], data["report"]["diff"]["rows"][0]["name"])
         self.assertEqual(len(self.text("#bothsteps canvas")), 2)
-        kinds = self.page_of("diff-kinds", "diff", *[*self.made["even"] * 3, "--", *self.made["slow-rank"] * 3])
+        run = lambda name, *options: inputs.synthetic(TRACEGEN, self.folder, name, "--run", name, "--ranks", "4",
+                                                      "--steps", "40", "--phases", *options)[0]
+        kinds = self.page_of("diff-kinds", "diff", *[run(f"even{i}") for i in range(3)], "--",
+                             *[run(f"slow{i}", "--slow-rank", "2", "--slow-factor", "1.4") for i in range(3)])
         self.open(kinds)
         self.assertIn("3 runs", self.text("#changed")[0])
         self.assertIn("became slower in its compute", self.text("#changed")[0])

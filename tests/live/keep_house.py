@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,12 +73,33 @@ class House(unittest.TestCase):
                               (["--older-than", "4", "--keep", "4"], ["d5"]), (["--keep", "9"], [])):
             self.assertEqual(self.pruned(*options)[0], gone, options)
         self.assertEqual(len(self.listed()), 5)
+        self.write("d2", 1.5, "--steps", "3000")
+        self.assertEqual(self.pruned("--max-size", str(3.5 * each))[0], ["d2", "d3", "d4", "d5"], "the oldest go first")
+        self.write("d2", 1.5)
         with open(os.path.join(self.folder, "d5", "notes.txt"), "w", encoding="utf-8") as file:
             file.write("beside the traces")
         self.assertEqual(self.pruned("--older-than", "3", "--yes")[0], ["d4", "d5"])
         self.assertEqual(sorted(os.listdir(self.folder)), ["d1", "d2", "d3"])
         self.assertEqual(tscope("prune", self.folder).returncode, 2)
         self.assertIn("--older-than", tscope("prune", self.folder).stderr)
+
+    def test_a_copy_of_a_run_is_a_run_of_its_own(self):
+        self.write("mine", 1)
+        files = sorted(os.listdir(os.path.join(self.folder, "mine")))
+        shutil.copytree(os.path.join(self.folder, "mine"), os.path.join(self.folder, "kept"))
+        self.assertEqual({name: re.search(r"\d+ ranks", row)[0] for name, row in self.listed().items()},
+                         {"mine": "2 ranks", "kept": "2 ranks"})
+        self.assertEqual(self.pruned("--keep", "1", "--yes")[0], ["mine"])
+        self.assertEqual(sorted(os.listdir(os.path.join(self.folder, "kept"))), files)
+
+    def test_what_cannot_be_read_counts_with_its_size(self):
+        self.write("new", 1)
+        os.mkdir(os.path.join(self.folder, "odd"))
+        with open(os.path.join(self.folder, "odd", "host-1-1.tscope"), "wb") as file:
+            file.write(b"no trace" * (1 << 20))
+        self.assertRegex(self.listed()["odd"], r"  8\.4 MB  unreadable")
+        self.assertEqual(self.pruned("--max-size", "8M", "--yes")[0], ["odd"])
+        self.assertEqual(os.listdir(self.folder), ["new"])
 
     def test_new_runs_hold_a_bound(self):
         for day in (1, 2):
@@ -122,12 +144,12 @@ class House(unittest.TestCase):
             pass
         link = os.path.join(self.folder, "link")
         os.symlink(self.folder, link)
-        for where in (place, link):
+        for where, what in ((place, "is not a directory"), (link, "is a symbolic link, and what it points to is not used")):
             done = tscope("run", "--dir", where, "--", "echo", "hello")
             self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
             first, last = done.stderr.splitlines()[0], done.stderr.splitlines()[-1]
-            self.assertIn(f"{where} is not a directory of its own, so the command runs without tscope", first)
-            self.assertIn(f"tscope was off: {where} is not a directory of its own", last)
+            self.assertIn(f"{where} {what}, so the command runs without tscope", first)
+            self.assertIn(f"tscope was off: {where} {what}", last)
         if os.geteuid():
             os.chmod(self.folder, 0o500)
             done = tscope("run", "--dir", self.folder, "--", "true")

@@ -73,7 +73,9 @@ static void read_header(void *user, u32 index, unsigned worker) {
   char why[256];
   (void)worker;
   if (trace_file_open(&file, entry->path, why, sizeof(why)) < 0) {
+    struct stat facts;
     entry->problem = memory_text(why);
+    entry->bytes = stat(entry->path, &facts) == 0 ? (u64)facts.st_size : 0;
   } else {
     entry->header = file.header;
     entry->bytes = file.bytes;
@@ -95,6 +97,30 @@ static void read_headers(struct found *found, unsigned threads) {
 
 ORDER_BY(by_run, struct trace_entry, BY_TEXT(run) BY_TEXT(path))
 
+struct named_entry {
+  const char *run, *name;
+  bool is_in_own_folder;
+  struct trace_entry *entry;
+};
+
+ORDER_BY(by_name, struct named_entry, BY_TEXT(run) BY_TEXT(name) DOWN(is_in_own_folder))
+
+/* Names of files are of one process each. A second one of the same run and name is a copy that
+ * somebody made of the run's folder: a run of its own, called as its folder. */
+static void part_copies(struct arena *arena, struct trace_entry *entries, u32 n) {
+  struct named_entry *named = memory_array(size_sum(n, 1), sizeof(*named));
+  for (u32 i = 0; i < n; i++)
+    named[i] = (struct named_entry){entries[i].run, last_part(entries[i].path),
+                                    strcmp(folder_of(arena, entries[i].path), entries[i].run) == 0,
+                                    &entries[i]};
+  SORT(named, n, by_name);
+  for (u32 i = 1; i < n; i++)
+    if (strcmp(named[i].run, named[i - 1].run) == 0 &&
+        strcmp(named[i].name, named[i - 1].name) == 0)
+      named[i].entry->run = folder_of(arena, named[i].entry->path);
+  free(named);
+}
+
 ORDER_BY(newest_first, struct trace_run, DOWN(start_realtime_ns) BY_TEXT(id))
 
 static void group_runs(struct found *found, struct trace_runs *runs) {
@@ -102,6 +128,7 @@ static void group_runs(struct found *found, struct trace_runs *runs) {
   struct trace_entry *entries = arena_array(found->arena, n, sizeof(*entries));
   struct trace_run *list = arena_array(found->arena, n, sizeof(*list));
   memcpy(entries, found->entries.at, n * sizeof(*entries));
+  part_copies(found->arena, entries, n);
   SORT(entries, n, by_run);
   struct trace_run *run = NULL;
   for (u32 i = 0; i < n; i++) {
