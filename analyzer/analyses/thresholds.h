@@ -24,6 +24,11 @@
  * report in a hundred, so that twenty clean runs stay clean. */
 #define STRAGGLER_SIGNIFICANCE 0.01
 
+/* Who costs less than this share of the step is named only if chance does that more seldom: nobody
+ * would look for it long. Those who really are so are far below that in runs of any length. */
+#define STRAGGLER_SMALL 0.02
+#define STRAGGLER_SMALL_SIGNIFICANCE 0.001
+
 /* A persistent straggler is last more often than all its peers together. */
 #define STRAGGLER_MAJORITY 0.5
 

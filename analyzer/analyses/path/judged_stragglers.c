@@ -159,13 +159,24 @@ static void set_saving(const struct judge *j, struct straggler_group *group,
     group->saving.error_ms = 0;
 }
 
-/* Saves less than the replay can tell. Of slow input half of the wait must go: a moment later the
- * peers' own may be no sooner. */
+/* Of its ranks: the chance that explains one of them least. */
+static double chance_of_group(const struct results *r, const struct straggler_group *group) {
+  double least = 1;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    least = group->ranks[i] ? fmin(least, r->ranks[i].p_value) : least;
+  return least;
+}
+
+/* Saves less than the replay can tell; or little, and chance does that in one report of a thousand.
+ * Of slow input half of the wait must go: a moment later the peers' own may be no sooner. */
 static bool is_refuted(const struct judge *j, const struct straggler_group *group) {
-  const struct rank_result *worst = &j->a->results->ranks[group->worst];
+  const struct results *r = j->a->results;
+  const struct rank_result *worst = &r->ranks[group->worst];
   bool half =
       worst->reason == STRAGGLER_SLOW_INPUT && group->saving.ms < worst->imposed_wait_ms / 2;
-  return group->cure.n && (half || !saving_pays(&group->saving, j->a->results->step_mean_ms));
+  bool doubtful = group->saving.ms < STRAGGLER_SMALL * r->step_mean_ms &&
+                  chance_of_group(r, group) >= STRAGGLER_SMALL_SIGNIFICANCE;
+  return group->cure.n && (half || doubtful || !saving_pays(&group->saving, r->step_mean_ms));
 }
 
 static void refute(struct results *r, const struct straggler_group *group) {
