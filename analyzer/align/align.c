@@ -9,6 +9,7 @@
 #include "align/clock_domains.h"
 #include "align/clock_fit.h"
 #include "align/samples.h"
+#include "base/host_list.h"
 #include "base/rank_list.h"
 #include "base/robust.h"
 
@@ -147,18 +148,22 @@ static u32 set_clocks(struct aligner *aligner, bool *placed) {
 static const char *describe_unplaced(struct aligner *aligner, const bool *placed, u32 n_placed) {
   const struct model *model = aligner->model;
   u32 *ranks = arena_array(aligner->arena, size_sum(model->n_ranks, 1), sizeof(*ranks));
-  u32 count = 0, root = 0;
+  const char **hosts = arena_array(aligner->arena, size_sum(model->n_ranks, 1), sizeof(*hosts));
+  u32 count = 0, root = 0, different;
   for (u32 r = 0; r < model->n_ranks; r++)
-    if (!placed[r])
+    if (!placed[r]) {
+      hosts[count] = model->ranks[r].host;
       ranks[count++] = model->ranks[r].rank;
+    }
+  char *list = host_list_in(aligner->arena, hosts, count, &different);
   while (n_placed && !placed[root])
     root++;
   return arena_printf(aligner->arena,
-                      "refused: rank%s %s (%u of %u) %s not linked to rank %u by at least %u "
+                      "refused: rank%s %s (%u of %u%s%s) %s not linked to rank %u by at least %u "
                       "collectives, or messages in both directions, with known ends",
                       count > 1 ? "s" : "", rank_list_in(aligner->arena, ranks, count), count,
-                      model->n_ranks, count > 1 ? "are" : "is", model->ranks[root].rank,
-                      CLOCK_FIT_LEAST);
+                      model->n_ranks, different ? ", on " : "", list, count > 1 ? "are" : "is",
+                      model->ranks[root].rank, CLOCK_FIT_LEAST);
 }
 
 /* Whether the error of a clock is comparable to the times that it would be used to measure. */

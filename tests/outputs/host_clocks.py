@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Clocks of hosts that are seconds apart and drift, compared with the truth: each lies within the error that the report
-states. That NTP sets wall clocks while the job runs changes nothing.
+states. That NTP sets wall clocks while the job runs changes nothing. Hosts that nothing ties to the others are named, and no
+clock is guessed.
 
 Usage: host_clocks.py TSCOPE_REPORT TRACEGEN [RANKS]
 """
@@ -27,6 +28,18 @@ def clock_of(*options):
             return json.loads(report)["quality"]["clock"], json.load(truth)["per_rank"]
 
 
+def check_untied(lone, mute):
+    """The last hosts have a communicator of their own, or do not record when collectives ran."""
+    clock, _ = clock_of("--lone-hosts", str(lone), "--mute-hosts", str(mute))
+    hosts = -(-RANKS // 8)
+    first = hosts - lone - mute
+    names = "node%03u" % first if first + 1 == hosts else "node[%03u-%03u]" % (first, hosts - 1)
+    assert not clock["aligned"] and len(clock["clocks"]) == hosts, clock
+    assert all(one["offset_ns"] is None and one["error_us"] is None for one in clock["clocks"]), clock
+    told = "ranks %u-%u (%u of %u, on %s) are not linked to rank 0" % (first * 8, RANKS - 1, RANKS - first * 8, RANKS, names)
+    assert told in clock["method"], (told, clock["method"])
+
+
 def main():
     clock, truth = clock_of()
     assert clock["aligned"] and len(clock["clocks"]) == -(-RANKS // 8), clock
@@ -43,6 +56,9 @@ def main():
     print("%u hosts: largest error %.2f us, stated %.2f us; of drifts %.3f ppm" % (len(clock["clocks"]), *worst))
     stepped, _ = clock_of("--wall-step-ns", "1700000000")
     assert stepped == clock, "a step of wall clocks changed how clocks are tied"
+    check_untied(1, 0)
+    check_untied(0, 2)
+    check_untied(1, 1)
 
 
 main()

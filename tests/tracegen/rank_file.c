@@ -161,7 +161,10 @@ static void on_order(void *user, u32 from_stream, u32 to_stream, u64 at) {
 
 static void add_collective_run(struct rank_file *file, u64 start, u64 end, u32 seq) {
   bool gloo = file->options->flavour == TRACEGEN_GLOO;
-  if (!gloo && !file->options->gpu_spans)
+  u32 host = tracegen_host_from_last(file->options, file->rank);
+  if ((!gloo && !file->options->gpu_spans) ||
+      (host >= file->options->lone_hosts &&
+       host - file->options->lone_hosts < file->options->mute_hosts))
     return;
   struct tscope_collective_run_record *run =
       add(file, gloo ? worker_retained : gpu_retained, start, TSCOPE_REC_COLLECTIVE_RUN,
@@ -187,7 +190,8 @@ static void on_collective(void *user, u32 bucket, u64 call, u64 call_end, u64 st
   record->stream = options->flavour == TRACEGEN_GLOO ? TSCOPE_NO_STREAM : 1;
   record->dtype = TSCOPE_DTYPE_F32;
   record->redop = TSCOPE_REDOP_SUM;
-  u64 last = file->last_start[bucket * options->islands + file->rank % options->islands];
+  u64 last =
+      file->last_start[bucket * tracegen_islands(options) + tracegen_island(options, file->rank)];
   file->truth->comm_ns += end - start;
   file->truth->exposed_ns += end - start;
   file->truth->wait_ns += last - start;
@@ -264,15 +268,21 @@ static void define_threads(struct rank_file *file) {
 
 static void define_comm(struct rank_file *file) {
   const struct tracegen_options *options = file->options;
-  u32 island = file->rank % options->islands;
+  u32 island = tracegen_island(options, file->rank);
+  u32 of_host = options->ranks_per_host, first = file->rank / of_host * of_host;
+  bool lone = island >= options->islands;
+  u32 shared = options->ranks - (options->lone_hosts ? (options->lone_hosts - 1) * of_host +
+                                                           (options->ranks - 1) % of_host + 1
+                                                     : 0);
   u32 name = trace_string(file->writer, "default_pg");
   struct tscope_comm_record *comm = add(
       file, host_retained, TRACEGEN_START_NS, TSCOPE_REC_COMM,
       options->flavour == TRACEGEN_GLOO ? TSCOPE_BACKEND_GLOO : TSCOPE_BACKEND_NCCL, sizeof(*comm));
   comm->identity = 0xc0ffee00 + island;
   comm->comm = COMM;
-  comm->rank = file->rank / options->islands;
-  comm->size = (options->ranks - island + options->islands - 1) / options->islands;
+  comm->rank = lone ? file->rank - first : file->rank / options->islands;
+  comm->size = lone ? (options->ranks - first < of_host ? options->ranks - first : of_host)
+                    : (shared - island + options->islands - 1) / options->islands;
   comm->device = options->flavour == TRACEGEN_GLOO ? -1 : 0;
   comm->color = -1;
   comm->name = name;

@@ -11,6 +11,19 @@ static u64 hash3(u64 a, u64 b, u64 c) {
   return x ^ (x >> 29);
 }
 
+u32 tracegen_host_from_last(const struct tracegen_options *options, u32 rank) {
+  return (options->ranks - 1) / options->ranks_per_host - rank / options->ranks_per_host;
+}
+
+u32 tracegen_islands(const struct tracegen_options *options) {
+  return options->islands + options->lone_hosts;
+}
+
+u32 tracegen_island(const struct tracegen_options *options, u32 rank) {
+  u32 host = tracegen_host_from_last(options, rank);
+  return host < options->lone_hosts ? options->islands + host : rank % options->islands;
+}
+
 u64 tracegen_bucket_count(const struct tracegen_options *options, u32 bucket) {
   return bucket + 1 == options->buckets ? 1000000 : 4000000;
 }

@@ -41,6 +41,11 @@ struct tracegen_progress tracegen_walk(const struct tracegen_options *options, u
                                        struct tracegen_progress progress, u64 before, u64 *ready,
                                        const u64 *ends, const struct emitter *emitter);
 
+/* Which communicator a rank is in, how many there are, and its host counted from the last. */
+u32 tracegen_island(const struct tracegen_options *options, u32 rank);
+u32 tracegen_islands(const struct tracegen_options *options);
+u32 tracegen_host_from_last(const struct tracegen_options *options, u32 rank);
+
 /* The elements of a bucket's all-reduce, and its time after all ranks have arrived. */
 u64 tracegen_bucket_count(const struct tracegen_options *options, u32 bucket);
 u64 tracegen_bucket_transfer(const struct tracegen_options *options, u32 bucket);

@@ -59,28 +59,30 @@ static void set_clocks(const struct tracegen_options *options, struct tracegen_t
  * before its previous collective has ended. */
 static void end_collectives(const struct tracegen_options *options, u32 step, const u64 *ready,
                             struct tracegen_truth *truth) {
-  for (u32 island = 0; island < options->islands; island++) {
-    for (u32 b = 0; b < options->buckets; b++) {
-      size_t at = ((size_t)step * options->buckets + b) * options->islands + island;
-      u64 last = 0;
-      for (u32 r = island; r < options->ranks; r += options->islands) {
-        u64 free_at = b == 0 ? 0
-                             : truth->collective_end[at - options->islands] +
-                                   tracegen_end_noise(options, r, step, b - 1);
-        u64 arrival = ready[(size_t)r * options->buckets + b];
-        arrival = arrival > free_at ? arrival : free_at;
-        last = arrival > last ? arrival : last;
-      }
-      truth->collective_start[at] = last;
-      truth->collective_end[at] = last + tracegen_bucket_transfer(options, b);
+  u32 islands = tracegen_islands(options);
+  for (u32 b = 0; b < options->buckets; b++) {
+    size_t first = ((size_t)step * options->buckets + b) * islands;
+    for (u32 r = 0; r < options->ranks; r++) {
+      size_t at = first + tracegen_island(options, r);
+      u64 free_at = b == 0 ? 0
+                           : truth->collective_end[at - islands] +
+                                 tracegen_end_noise(options, r, step, b - 1);
+      u64 arrival = ready[(size_t)r * options->buckets + b];
+      arrival = arrival > free_at ? arrival : free_at;
+      u64 *last = &truth->collective_start[at];
+      *last = arrival > *last ? arrival : *last;
     }
+    for (u32 island = 0; island < islands; island++)
+      truth->collective_end[first + island] =
+          truth->collective_start[first + island] + tracegen_bucket_transfer(options, b);
   }
 }
 
 static void ends_on_rank(const struct tracegen_options *options, const struct tracegen_truth *truth,
                          u32 rank, u32 step, u64 *ends) {
   for (u32 b = 0; b < options->buckets; b++) {
-    size_t at = ((size_t)step * options->buckets + b) * options->islands + rank % options->islands;
+    size_t at = ((size_t)step * options->buckets + b) * tracegen_islands(options) +
+                tracegen_island(options, rank);
     ends[b] = truth->collective_end[at] + tracegen_end_noise(options, rank, step, b);
   }
 }
@@ -133,7 +135,7 @@ static int write_rank(const struct tracegen_options *options, struct tracegen_tr
   int result = ends && ready && file ? 0 : -ENOMEM;
   for (u32 s = 0; s < options->steps && result == 0; s++) {
     const u64 *last_start =
-        truth->collective_start + (size_t)s * options->buckets * options->islands;
+        truth->collective_start + (size_t)s * options->buckets * tracegen_islands(options);
     ends_on_rank(options, truth, rank, s, ends);
     rank_file_step(file, last_start);
     progress = tracegen_walk(options, rank, s, progress, wait_end(options, truth, rank, s), ready,
@@ -181,7 +183,7 @@ static int make_folder(const char *path) {
 }
 
 int tracegen_write(const struct tracegen_options *options, struct tracegen_truth *truth) {
-  size_t collectives = (size_t)options->steps * options->buckets * options->islands;
+  size_t collectives = (size_t)options->steps * options->buckets * tracegen_islands(options);
   *truth = (struct tracegen_truth){
       .ranks = calloc(options->ranks, sizeof(*truth->ranks)),
       .step_begin = calloc((options->steps + 1) * (size_t)options->ranks, sizeof(u64)),

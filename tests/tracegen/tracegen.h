@@ -39,6 +39,8 @@ struct tracegen_options {
   u32 hang_rank; /* gloo: does not call a last collective, until the job is killed; likewise */
   u32 islands;   /* communicators with no rank in common; 1 for a normal run */
   u32 ranks_per_host;
+  u32 lone_hosts; /* the last so many: each has a communicator of its own ranks, and no other */
+  u32 mute_hosts; /* so many before these do not record when collectives really ran */
   u32 lost_ranks; /* that many of the last ranks have no file */
   u32 cut_rank;   /* its file is cut to cut_bytes; TSCOPE_UNKNOWN_RANK for none */
   size_t cut_bytes;

@@ -46,6 +46,10 @@ static const struct {
     {"hang-rank", U32, FIELD(hang_rank), "gloo: rank that never calls a last collective (none)"},
     {"islands", U32, FIELD(islands), "communicators with no rank in common (1)"},
     {"ranks-per-host", U32, FIELD(ranks_per_host), "(8)"},
+    {"lone-hosts", U32, FIELD(lone_hosts),
+     "the last hosts: each has only a communicator of its own (0)"},
+    {"mute-hosts", U32, FIELD(mute_hosts),
+     "hosts before these that do not record when collectives really ran (0)"},
     {"lost-ranks", U32, FIELD(lost_ranks), "that many of the last ranks have no file (0)"},
     {"cut", CUT, 0, "RANK:BYTES, cuts that rank's file"},
     {"words", WORDS, 0, "FILE whose lines replace all names: of hosts, kernels, threads, ..."},
@@ -171,7 +175,8 @@ static bool parse(int argc, char **argv, struct tracegen_options *options) {
     options->steps = events / events_per_step(options) + 1;
   return options->ranks > 0 && options->steps > 0 && options->buckets > 0 &&
          options->buckets <= 256 && options->kernels > 0 && options->islands > 0 &&
-         options->islands <= options->ranks && options->ranks_per_host > 0;
+         options->islands <= options->ranks && options->ranks_per_host > 0 &&
+         options->lone_hosts <= (options->ranks - 1) / options->ranks_per_host;
 }
 
 int main(int argc, char **argv) {

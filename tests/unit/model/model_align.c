@@ -157,7 +157,7 @@ static void test_rank_without_ends_shares_a_clock_that_holds(void **state) {
   options.start_realtime_ns += 1000000000;
   model = generate(*state, &options, &truth);
   assert_false(model->clock_aligned);
-  assert_non_null(strstr(model->clock_method, "refused: rank 1 (1 of 4)"));
+  assert_non_null(strstr(model->clock_method, "refused: rank 1 (1 of 4, on node000)"));
   model_free(model);
   tracegen_truth_free(&truth);
 }
