@@ -206,14 +206,23 @@ static void summarise_choices(struct analysis *a, const struct kind *kind, const
   out->channels = median_of(scratch, known);
 }
 
-/* Of a collective the shortest time of a member, whatever the clocks say; a message's receive ends
- * later than its send starts by the time it takes, and by how far the clocks are apart. */
+/* From when both sides are there until it is received. NCCL sends nothing earlier; gloo may have it
+ * delivered before the receiver comes, and then this is no time of a transfer. */
+static double message_time(const struct model *model, const struct collective *c) {
+  const struct arrival *send = &model->arrivals[c->first_arrival], *receive = send + 1;
+  if (c->n_arrivals != 2 || !has_run(send) || !has_run(receive))
+    return NAN;
+  bool receiver_late = model->clock_aligned && receive->start > send->start;
+  if (receiver_late && model->comms[c->comm].backend != TSCOPE_BACKEND_NCCL)
+    return NAN;
+  return (double)(receive->end - (receiver_late ? receive->start : send->start));
+}
+
+/* Of a collective the shortest time of a member, whatever the clocks say. */
 static double shortest_time(const struct model *model, const struct collective *c) {
-  const struct arrival *at = &model->arrivals[c->first_arrival];
   if (op_is_message(c->op))
-    return c->n_arrivals == 2 && has_run(&at[0]) && has_run(&at[1])
-               ? (double)(at[1].end - at[0].start)
-               : NAN;
+    return message_time(model, c);
+  const struct arrival *at = &model->arrivals[c->first_arrival];
   double shortest = NAN;
   for (u32 i = 0; i < c->n_arrivals && op_is_barrier_like(c->op); i++)
     if (has_run(&at[i]))

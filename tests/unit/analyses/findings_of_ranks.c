@@ -200,7 +200,52 @@ static void slow_links_are_named_by_their_hosts(void **state) {
   }
 }
 
-/* The same, but the record does not say where ranks ran: a rank is not a host of its own. */
+/* The second all-reduce of each step is a message instead, of one of four pairs in turn. In the
+ * first pair the receiver waits for it; in the others it comes so late that gloo has delivered it.
+ * NCCL would begin only then. */
+static u8 backend_of_messages;
+static void send_messages(struct cluster *c) {
+  struct model *m = &c->model;
+  links = (struct links){4, 2, {0, 2, 4, 6}, {false}};
+  spread_over_hosts(c);
+  for (u32 r = 0; r < m->n_ranks; r++)
+    m->ranks[r].host = (const char *const[]){"node0", "node1"}[r % 2];
+  for (u32 i = 0; i < m->n_comms; i++)
+    m->comms[i].backend = backend_of_messages;
+  for (u32 i = 1; i < m->n_collectives; i += 2) {
+    struct arrival *send = &m->arrivals[m->collectives[i].first_arrival], *receive = send + 1;
+    bool waits = i / 2 % 4 == 0;
+    m->collectives[i].op = send->op = TSCOPE_OP_SEND;
+    receive->op = TSCOPE_OP_RECV;
+    receive->start = waits ? send->start - MS : send->start + 79 * MS;
+    receive->end = send->start + 80 * MS;
+    m->collectives[i].last_start = waits ? send->start : receive->start;
+  }
+}
+
+static void messages_that_came_before_their_receiver(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  s.options.transfer = 80 * MS;
+  s.spoil = send_messages;
+  backend_of_messages = TSCOPE_BACKEND_GLOO;
+  assert_false(fires(&s, "DIST.SLOW_LINK"));
+  backend_of_messages = TSCOPE_BACKEND_NCCL;
+  assert_true(fires(&s, "DIST.SLOW_LINK"));
+}
+
+/* Processes of one host have no link between them that gloo would use. */
+static void no_link_inside_a_host(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  s.options = healthy_cpu();
+  s.options.transfer = 80 * MS;
+  s.spoil = spread_over_communicators;
+  slow_link_ratio = 2;
+  assert_false(fires(&s, "DIST.SLOW_LINK"));
+}
+
+/* The record does not say where ranks ran: a rank is not a host of its own. */
 static void links_of_unknown_hosts_name_none(void **state) {
   (void)state;
   struct scenario s = healthy_scenario();
@@ -319,6 +364,8 @@ int main(void) {
                                      cmocka_unit_test(slow_link),
                                      cmocka_unit_test(slow_links_are_named_by_their_hosts),
                                      cmocka_unit_test(links_of_unknown_hosts_name_none),
+                                     cmocka_unit_test(messages_that_came_before_their_receiver),
+                                     cmocka_unit_test(no_link_inside_a_host),
                                      cmocka_unit_test(fail_slow),
                                      cmocka_unit_test(fail_slow_without_cores),
                                      cmocka_unit_test(fail_slow_of_a_late_rank),

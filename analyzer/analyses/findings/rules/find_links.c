@@ -288,28 +288,48 @@ static u32 link_ranks(const struct findings *f, const struct collective_result *
   return n;
 }
 
+/* Once all had arrived. */
+static double transfer_of_row(const struct collective_result *row) {
+  return row->from == INDEX_NONE ? row->transfer_ms : row->shortest_ms;
+}
+
+/* Between processes of one host gloo copies through the kernel: that is no link. */
+static bool has_link(const struct findings *f, const struct collective_result *row,
+                     const u32 *ranks, u32 n) {
+  const struct model *model = f->a->model;
+  u32 first = n ? index_of_rank(model, ranks[0]) : INDEX_NONE;
+  bool apart = first == INDEX_NONE || !model->ranks[first].host;
+  for (u32 i = 1; i < n && !apart; i++)
+    apart = !model_same_host(model, first, index_of_rank(model, ranks[i]));
+  return apart || model->comms[row->comm_index].backend == TSCOPE_BACKEND_NCCL;
+}
+
 static void check_link(struct findings *f, u32 index, double *values, u32 *ranks) {
   const struct results *r = f->r;
   const struct collective_result *c = &r->collectives[index];
+  double ms = transfer_of_row(c);
   u32 n = 0;
-  if (!(c->transfer_ms > 0) || !(c->bytes > 0))
+  if (!(ms > 0) || !(c->bytes > 0))
     return;
   for (u32 i = 0; i < r->n_collectives; i++)
-    if (i != index && comparable(f, c, &r->collectives[i]))
-      values[n++] = r->collectives[i].transfer_ms;
+    if (i != index && comparable(f, c, &r->collectives[i]) &&
+        transfer_of_row(&r->collectives[i]) > 0)
+      values[n++] = transfer_of_row(&r->collectives[i]);
   double others = median_of(values, n);
-  double extra = extra_ms(f, c, c->transfer_ms, others);
-  if (n < SLOW_LINK_MIN_PEERS || c->transfer_ms < SLOW_LINK_RATIO * others ||
+  double extra = extra_ms(f, c, ms, others);
+  if (n < SLOW_LINK_MIN_PEERS || ms < SLOW_LINK_RATIO * others ||
       extra < WORTH_MENTIONING * f->step_ms)
     return;
   u32 n_ranks = link_ranks(f, c, ranks);
-  finding_add(f, severity_of(f, extra), saving_of_link(f, c, others / c->transfer_ms, extra),
+  if (!has_link(f, c, ranks, n_ranks))
+    return;
+  finding_add(f, severity_of(f, extra), saving_of_link(f, c, others / ms, extra),
               arena_printf(f->a->arena, "Transfers on %s take %.1f times as long as elsewhere",
-                           c->comm, c->transfer_ms / others),
+                           c->comm, ms / others),
               arena_printf(f->a->arena,
                            "%s of %.3g MB: %s on %s, median %s on %u others alike, once all had "
                            "arrived; %.0f times.",
-                           c->op, c->bytes / 1e6, duration_ms(c->transfer_ms).text, c->comm,
+                           c->op, c->bytes / 1e6, duration_ms(ms).text, c->comm,
                            duration_ms(others).text, n, c->count),
               arena_printf(f->a->arena,
                            "Check the links between the ranks of %s: NIC, cable, PCIe width, "
