@@ -194,9 +194,26 @@ static const struct memory_churn *frequent_churn(const struct memory_result *mem
   if (!most)
     return NULL;
   bool in_step = most->per_step >= CHURN_LEAST;
-  bool in_all =
-      most->count >= CHURN_LEAST && most->count >= CHURN_SHARE * memory->churn_allocations;
+  bool in_all = isnan(most->per_step) && most->count >= CHURN_LEAST &&
+                most->count >= CHURN_SHARE * memory->churn_allocations;
   return in_step || in_all ? most : NULL;
+}
+
+/* Stacks are taken of a part of all allocations: the place of most of those of that size. */
+static const char *describe_sampled_place(struct findings *f, const struct memory_churn *of) {
+  const struct memory_result *memory = &f->r->memory;
+  const struct memory_churn *most = NULL;
+  double known = 0;
+  for (u32 i = 0; i < memory->n_churn && !of->source; i++) {
+    const struct memory_churn *row = &memory->churn[i];
+    if (!row->source || row->size_bytes != of->size_bytes)
+      continue;
+    known += row->count;
+    most = !most || row->count > most->count ? row : most;
+  }
+  return most ? arena_printf(f->a->arena, "Of %.0f more whose place is known, %.0f are from %s. ",
+                             known, most->count, most->source)
+              : "";
 }
 
 void rule_memory_churn(struct findings *f) {
@@ -226,9 +243,11 @@ void rule_memory_churn(struct findings *f) {
       refetched ? arena_printf(f->a->arena,
                                "Memory of the device is freed and allocated again: %.0f times",
                                segments->refetched)
-                : arena_printf(f->a->arena, "One place makes %.0f %% of all allocations",
+                : arena_printf(f->a->arena, "%s %.0f %% of all allocations",
+                               most->source ? "One place makes" : "Memory of one size is",
                                100 * most->count / memory->churn_allocations),
-      arena_printf(f->a->arena, "%s%s", device, again),
+      arena_printf(f->a->arena, "%s%s%s", device, again,
+                   most ? describe_sampled_place(f, most) : ""),
       arena_text(f->a->arena,
                  refetched ? "Each such call waits for the device. Remove torch.cuda.empty_cache() "
                              "from the loop. If the allocator does it by itself, because memory is "
