@@ -20,7 +20,8 @@ static struct diff_collective *row_for(struct diff_result *out, const char *op, 
                                        double bytes) {
   for (u32 i = 0; i < out->n_collectives; i++) {
     struct diff_collective *row = &out->collectives[i];
-    if (!strcmp(row->op, op) && row->ranks == ranks && row->bytes == bytes)
+    if (!strcmp(row->op, op) && row->ranks == ranks &&
+        (row->bytes == bytes || (isnan(row->bytes) && isnan(bytes))))
       return row;
   }
   struct diff_collective *row = &out->collectives[out->n_collectives++];
@@ -33,7 +34,8 @@ static struct diff_collective *row_for(struct diff_result *out, const char *op, 
 static void add_run(struct diff_result *out, const struct results *r, bool later) {
   for (u32 i = 0; i < r->n_collectives; i++) {
     const struct collective_result *c = &r->collectives[i];
-    struct diff_collective *row = row_for(out, c->op, ranks_of(r, c), c->bytes);
+    struct diff_collective *row =
+        row_for(out, c->op, ranks_of(r, c), c->sizes > 1 ? (double)NAN : c->bytes);
     double *per_step = later ? &row->after_per_step : &row->before_per_step;
     double *ms = later ? &row->after_ms : &row->before_ms;
     double more = c->count / steps_of(r);

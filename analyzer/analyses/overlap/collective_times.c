@@ -95,10 +95,16 @@ void collectives_prepare(struct analysis *a) {
                fill_transfers, a);
 }
 
+/* Sizes of a communicator's operation of which none is in as many as half of the steps, if there
+ * are more than so many: they differ from step to step. */
+enum { FEW_SIZES = 8 };
+#define ANY_SIZE UINT64_MAX
+
 /* Collectives with the same communicator, op and size; sends also with the same sender and
  * receiver. */
 struct kind {
-  u64 bytes;
+  u64 bytes; /* ANY_SIZE: of sizes that differ from step to step */
+  u32 sizes;
   u32 comm;
   u32 from, to; /* index into model.ranks, INDEX_NONE */
   u8 op;
@@ -116,16 +122,8 @@ static bool alike(const struct kind *a, const struct kind *b) {
          a->to == b->to;
 }
 
-static struct kind *kind_of(struct kinds *kinds, const struct model *model,
-                            const struct collective *c) {
-  const struct arrival *ends = &model->arrivals[c->first_arrival];
-  bool pair = op_is_message(c->op) && c->n_arrivals == 2;
-  struct kind wanted = {.bytes = c->bytes,
-                        .comm = c->comm,
-                        .op = c->op,
-                        .from = pair ? ends[0].rank : INDEX_NONE,
-                        .to = pair ? ends[1].rank : INDEX_NONE};
-  u64 hash = (c->bytes * 0x9e3779b97f4a7c15u) ^ ((u64)c->comm << 8 | c->op);
+static struct kind *kind_like(struct kinds *kinds, struct kind wanted) {
+  u64 hash = (wanted.bytes * 0x9e3779b97f4a7c15u) ^ ((u64)wanted.comm << 8 | wanted.op);
   hash = (hash ^ ((u64)wanted.from << 32 | wanted.to)) * 0xff51afd7ed558ccdu;
   HASH_INDEX_EACH(&kinds->index, hash >> 32, i)
     if (alike(&kinds->at[i], &wanted))
@@ -133,6 +131,50 @@ static struct kind *kind_of(struct kinds *kinds, const struct model *model,
   hash_index_add(&kinds->index, hash >> 32, kinds->n);
   kinds->at[kinds->n] = wanted;
   return &kinds->at[kinds->n++];
+}
+
+static struct kind *kind_of(struct kinds *kinds, const struct model *model,
+                            const struct collective *c) {
+  const struct arrival *ends = &model->arrivals[c->first_arrival];
+  bool pair = op_is_message(c->op) && c->n_arrivals == 2;
+  return kind_like(kinds, (struct kind){.bytes = c->bytes,
+                                        .sizes = 1,
+                                        .comm = c->comm,
+                                        .op = c->op,
+                                        .from = pair ? ends[0].rank : INDEX_NONE,
+                                        .to = pair ? ends[1].rank : INDEX_NONE});
+}
+
+/* Counts sizes that differ from step to step as one kind. `kind_of_collective` follows. */
+static void join_sizes(struct kinds *kinds, u32 steps, u32 *kind_of_collective, u32 n,
+                       struct arena *scratch) {
+  u32 n_kinds = kinds->n, *any = arena_array(scratch, size_sum(n_kinds, 1), sizeof(*any));
+  for (u32 i = 0; i < n_kinds; i++) {
+    struct kind wanted = kinds->at[i];
+    bool seldom = 2 * wanted.n < steps;
+    wanted.bytes = ANY_SIZE;
+    wanted.sizes = wanted.n = 0;
+    any[i] = seldom ? (u32)(kind_like(kinds, wanted) - kinds->at) : INDEX_NONE;
+    if (seldom)
+      kinds->at[any[i]].sizes++;
+  }
+  for (u32 i = 0; i < n; i++) {
+    u32 of = kind_of_collective[i], to = of == INDEX_NONE ? INDEX_NONE : any[of];
+    if (to == INDEX_NONE || kinds->at[to].sizes <= FEW_SIZES)
+      continue;
+    kinds->at[of].n--;
+    kinds->at[to].n++;
+    kind_of_collective[i] = to;
+  }
+}
+
+static double median_bytes(const struct model *model, const struct kind *kind, const u32 *order,
+                           double *scratch) {
+  if (kind->bytes != ANY_SIZE)
+    return kind->bytes || kind->op == TSCOPE_OP_BARRIER ? (double)kind->bytes : NAN;
+  for (u32 i = 0; i < kind->n; i++)
+    scratch[i] = (double)model->collectives[order[kind->first + i]].bytes;
+  return median_of(scratch, kind->n);
 }
 
 double op_bus_factor(u8 op, u32 n) {
@@ -261,12 +303,13 @@ static void summarise_kind(struct analysis *a, struct kind *kind, const u32 *ord
   out->op = op_name(kind->op);
   out->op_id = kind->op;
   out->count = kind->n;
-  out->bytes = kind->bytes || kind->op == TSCOPE_OP_BARRIER ? (double)kind->bytes : NAN;
+  out->bytes = median_bytes(a->model, kind, order, scratch);
+  out->sizes = kind->sizes;
   out->wait_ms = wait / 1e6;
   out->transfer_ms = transfer / 1e6;
   out->shortest_ms = median_shortest(a->model, kind, order, scratch) / 1e6;
   /* bytes per ns are 1e9 bytes per s */
-  out->algbw_gbps = transfer > 0 && kind->bytes ? (double)kind->bytes / transfer : NAN;
+  out->algbw_gbps = transfer > 0 && out->bytes > 0 ? out->bytes / transfer : NAN;
   out->busbw_gbps = comm->size ? out->algbw_gbps * op_bus_factor(kind->op, comm->size) : NAN;
   summarise_choices(a, kind, order, out, scratch);
 }
@@ -298,8 +341,8 @@ static void summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_o
   }
   r->collectives = arena_array(a->arena, size_sum(kinds->n, 1), sizeof(*r->collectives));
   for (u32 i = 0; i < kinds->n; i++)
-    summarise_kind(a, &kinds->at[i], order, &r->collectives[i], scratch);
-  r->n_collectives = kinds->n;
+    if (kinds->at[i].n)
+      summarise_kind(a, &kinds->at[i], order, &r->collectives[r->n_collectives++], scratch);
   SORT(r->collectives, r->n_collectives, by_total_time);
 }
 
@@ -308,7 +351,7 @@ void collectives_analyse(struct analysis *a) {
   if (n == 0)
     return;
   struct arena scratch = {0};
-  struct kinds kinds = {.at = arena_array(&scratch, n, sizeof(*kinds.at))};
+  struct kinds kinds = {.at = arena_array(&scratch, size_product(n, 2), sizeof(*kinds.at))};
   u32 *kind_of_collective = arena_array(&scratch, n, sizeof(u32));
   u32 *order = arena_array(&scratch, n, sizeof(u32));
   double *values = arena_array(&scratch, n, sizeof(double));
@@ -320,6 +363,8 @@ void collectives_analyse(struct analysis *a) {
     kind->n++;
     kind_of_collective[i] = (u32)(kind - kinds.at);
   }
+  if (!a->whole_run)
+    join_sizes(&kinds, a->n_steps, kind_of_collective, n, &scratch);
   summarise_kinds(a, &kinds, kind_of_collective, order, values);
 
   free(kinds.index.slots);

@@ -275,8 +275,31 @@ static void bandwidth_by_the_book(void **state) {
   cluster_free(c);
 }
 
+/* An all-reduce of the same size in each step, and one whose size differs from step to step: two
+ * rows. Of few sizes each is a row. */
+static void sizes_that_differ_are_counted_together(void **state) {
+  (void)state;
+  for (u32 sizes = 5; sizes <= 45; sizes += 40) {
+    struct cluster_options o = healthy_cpu();
+    struct cluster *c = cluster_new(&o);
+    for (u32 i = 0; i < c->model.n_collectives; i++)
+      c->model.collectives[i].bytes = i % 2 ? 1000 * (1 + i / 2 % sizes) : 64;
+    struct results *r = cluster_analyse(c, NULL);
+    u32 together = sizes > 8 ? 1 : sizes;
+    assert_int_equal(r->n_collectives, 1 + together);
+    for (u32 i = 0; i < r->n_collectives; i++) {
+      const struct collective_result *row = &r->collectives[i];
+      bool same = row->bytes == 64;
+      assert_true(row->sizes == (same ? 1 : sizes / together));
+      assert_true(same || together > 1 || fabs(row->bytes - 23e3) < 2e3);
+    }
+    cluster_end(r, c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sizes_that_differ_are_counted_together),
       cmocka_unit_test(every_instant_counts_once), cmocka_unit_test(wait_without_clocks),
       cmocka_unit_test(unknown_is_not_zero), cmocka_unit_test(bandwidth_by_the_book)};
   return cmocka_run_group_tests(tests, NULL, NULL);

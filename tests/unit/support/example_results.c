@@ -236,13 +236,13 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->n_by_op = LENGTH(by_op);
   static const struct collective_result collectives[] = {
       {"default_pg", "all_reduce", 660, 26214400, 41.2, 61.8, 7.9, 0.636, "RING", "SIMPLE", 24, 0,
-       INDEX_NONE, INDEX_NONE},
+       INDEX_NONE, INDEX_NONE, .sizes = 1},
       {"default_pg", "all_reduce", 110, 9830400, 33.1, 49.7, 4.2, 0.297, "RING/TREE", "LL128", 24,
-       0, INDEX_NONE, INDEX_NONE},
+       0, INDEX_NONE, INDEX_NONE, .sizes = 1},
       {"default_pg", "all_gather", 110, 65536, 1.9, 1.43, 0.8, 0.034, "RING", "LL", 16, 0,
-       INDEX_NONE, INDEX_NONE},
+       INDEX_NONE, INDEX_NONE, .sizes = 1},
       {"f3a91c (4 ranks)", "broadcast", 2, 4096, NAN, NAN, NAN, NAN, NULL, NULL, NAN, 0, INDEX_NONE,
-       INDEX_NONE},
+       INDEX_NONE, .sizes = 1},
   };
   results->collectives = KEEP(arena, collectives);
   results->n_collectives = LENGTH(collectives);
@@ -497,7 +497,7 @@ static struct results *unknown(void) {
   results->whole_run = true;
   static const struct collective_result collectives[] = {{"default_pg", "all_reduce", 660, 26214400,
                                                           NAN, NAN, NAN, NAN, NULL, NULL, NAN, 0,
-                                                          INDEX_NONE, INDEX_NONE}};
+                                                          INDEX_NONE, INDEX_NONE, .sizes = 1}};
   results->collectives = KEEP(arena, collectives);
   results->n_collectives = LENGTH(collectives);
   results->kernel_names = results->kernels_seen = results->kernels_ranks = NAN;

@@ -50,8 +50,8 @@ struct slow_place {
 static bool comparable(const struct findings *f, const struct collective_result *a,
                        const struct collective_result *b) {
   const struct comm *comms = f->a->model->comms;
-  return a->op_id == b->op_id && a->bytes == b->bytes && b->transfer_ms > 0 &&
-         comms[a->comm_index].size == comms[b->comm_index].size &&
+  return a->op_id == b->op_id && a->bytes == b->bytes && a->sizes == 1 && b->sizes == 1 &&
+         b->transfer_ms > 0 && comms[a->comm_index].size == comms[b->comm_index].size &&
          comms[a->comm_index].backend == comms[b->comm_index].backend;
 }
 

@@ -92,7 +92,7 @@ function collectivesTable(first) {
       [
         ['operation', 'op', null, {head: true}],
         ['communicator', 'comm'],
-        ['size', 'bytes', bytes],
+        ['size', 'bytes', (v, c) => (c.sizes > 1 ? '~' : '') + bytes(v)],
         ['count', 'count', count],
         ['wait', 'wait_ms', ms],
         ['transfer', 'transfer_ms', ms],

@@ -139,9 +139,13 @@ static void put_words(struct pen *pen, const struct collective_result *one, cons
                     first && second ? " " : "", second ? second : "");
 }
 
-/* NCCL's algorithm and protocol for each kind, and what it was asked for, if they were recorded. */
+/* How many sizes are in a row, NCCL's algorithm and protocol, and what it was asked for. */
 static void put_choices(struct pen *pen, const struct collective_result *rows, u32 n) {
   for (u32 i = 0; i < n; i++) {
+    if (rows[i].sizes > 1)
+      pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "%s of %s on %s: the median of %s sizes",
+                      rows[i].op, byte_size(rows[i].bytes).text, rows[i].comm,
+                      count_of(rows[i].sizes).text);
     put_words(pen, &rows[i], "NCCL chose", rows[i].algorithm, rows[i].protocol);
     put_words(pen, &rows[i], "the program asked for", rows[i].asked, NULL);
     put_words(pen, &rows[i], "the program's tag", rows[i].user_tags, NULL);
