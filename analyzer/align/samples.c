@@ -9,14 +9,53 @@
 #include "base/sorting.h"
 #include "kernels/communication.h"
 
-/* At least two members' ends are known. */
-static bool is_usable(const struct model *model, const struct collective *collective) {
+/* All members that came left it, and at least two members' ends are known. */
+static bool is_usable(const struct model *model, u32 index, const u32 *last_of_comm) {
+  const struct collective *collective = &model->collectives[index];
   u32 known = 0;
-  if (!op_is_barrier_like(collective->op) || collective->mismatched)
+  if (!op_is_barrier_like(collective->op) || collective->mismatched ||
+      index > last_of_comm[collective->comm])
     return false;
   for (u32 i = 0; i < collective->n_arrivals && known < 2; i++)
     known += model->arrivals[collective->first_arrival + i].end != NS_UNKNOWN;
   return known == 2;
+}
+
+static u32 known_ends(const struct model *model, const struct collective *collective) {
+  u32 known = 0;
+  for (u32 i = 0; i < collective->n_arrivals; i++)
+    known += model->arrivals[collective->first_arrival + i].end != NS_UNKNOWN;
+  return known;
+}
+
+#define MOST_OUTSTANDING 64u /* collectives that a member has begun and not ended */
+
+/* By communicator: the last collective that all members came to and, of those, as many left as any
+ * of the last ones. After it some member did no more: what the others left then failed, on each of
+ * them at another time. */
+static u32 *last_finished(const struct model *model, struct arena *arena) {
+  struct last {
+    u32 members, ends, looked;
+  } *of = arena_array(arena, size_sum(model->n_comms, 1), sizeof(*of));
+  u32 *last = arena_array(arena, size_sum(model->n_comms, 1), sizeof(u32));
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    const struct collective *one = &model->collectives[i];
+    if (one->n_arrivals > of[one->comm].members)
+      of[one->comm].members = one->n_arrivals;
+  }
+  for (u32 i = model->n_collectives; i-- > 0;) {
+    const struct collective *one = &model->collectives[i];
+    struct last *comm = &of[one->comm];
+    if (comm->looked == MOST_OUTSTANDING || one->n_arrivals < comm->members ||
+        !op_is_barrier_like(one->op))
+      continue;
+    u32 ends = known_ends(model, one);
+    if (comm->looked++ == 0 || ends > comm->ends) {
+      last[one->comm] = i;
+      comm->ends = ends;
+    }
+  }
+  return last;
 }
 
 /* Barrier-like collectives of one communicator, operation and size (to a power of two). */
@@ -67,17 +106,18 @@ static void choose_collectives(struct samples *samples, const struct model *mode
                                struct arena *arena) {
   size_t n_classes = size_product(model->n_comms, MOST_CLASSES);
   struct class *classes = arena_array(arena, n_classes, sizeof(*classes));
+  const u32 *last = last_finished(model, arena);
   samples->at = arena_array(arena, n_classes, sizeof(*samples->at));
   for (u32 i = 0; i < model->n_collectives; i++) {
     struct class *class =
-        is_usable(model, &model->collectives[i]) ? class_of(classes, &model->collectives[i]) : NULL;
+        is_usable(model, i, last) ? class_of(classes, &model->collectives[i]) : NULL;
     if (class)
       class->count++;
   }
   make_samples(samples, model, classes, arena);
   for (u32 i = 0; i < model->n_collectives; i++) {
     struct class *class =
-        is_usable(model, &model->collectives[i]) ? class_of(classes, &model->collectives[i]) : NULL;
+        is_usable(model, i, last) ? class_of(classes, &model->collectives[i]) : NULL;
     if (!class)
       continue;
     u64 wanted = class->sample->n, before = class->seen * wanted / class->count;

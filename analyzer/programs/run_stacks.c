@@ -63,7 +63,18 @@ static int load_model(struct asking *a, char *why, size_t why_bytes) {
   return a->model ? 0 : model_load(a->request->path, NULL, &a->model, why, why_bytes);
 }
 
-/* The ranks as the traces' headers name them. False if they do not name all of them. */
+ORDER_BY(by_rank, struct target, UP(rank))
+
+/* A rank that is there twice was started again: the model says which is the last. */
+static bool is_each_rank_once(struct asking *a) {
+  SORT(a->targets, a->n, by_rank);
+  for (u32 i = 1; i < a->n; i++)
+    if (a->targets[i].rank == a->targets[i - 1].rank)
+      return false;
+  return true;
+}
+
+/* The ranks as the traces' headers name them. False if they do not name each of them once. */
 static int list_from_headers(struct asking *a, bool *complete, char *why, size_t why_bytes) {
   struct trace_runs runs = {0};
   struct processes processes = {0};
@@ -81,7 +92,7 @@ static int list_from_headers(struct asking *a, bool *complete, char *why, size_t
     world = header->world_size > world ? header->world_size : world;
     add_target(a, header->rank, processes.at[i].entry->path, header);
   }
-  *complete &= a->n >= world;
+  *complete &= a->n >= world && is_each_rank_once(a);
   processes_release(&processes);
   return 0;
 }
@@ -104,8 +115,6 @@ static int list_from_model(struct asking *a, char *why, size_t why_bytes) {
   }
   return 0;
 }
-
-ORDER_BY(by_rank, struct target, UP(rank))
 
 static const char *folder_of(struct arena *arena, const struct target *target) {
   int length = (int)(target->name - target->path);

@@ -225,6 +225,21 @@ static int read_and_analyse(const struct options *options, const char *const *pa
   return 0;
 }
 
+/* Ranks of other runs' folders belong to a start, too, once its communicators are known. */
+static void count_ranks(const struct model *model, struct attempt_result *out) {
+  if (model->n_ranks <= out->ranks)
+    return;
+  u32 n = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    u32 before = 0;
+    while (before < r && !model_same_host(model, before, r))
+      before++;
+    n += before == r;
+  }
+  out->ranks = model->n_ranks;
+  out->hosts = n;
+}
+
 /* What another start of the same job came to. One that cannot be read only has its numbers. */
 static void describe_attempt(const struct options *options, struct kernel_names *names,
                              struct progress *progress, const struct results *results,
@@ -237,6 +252,7 @@ static void describe_attempt(const struct options *options, struct kernel_names 
                                progress, &other, why, sizeof(why)) == 0)
     its = other.results;
   if (own || its != results) {
+    count_ranks(its->model, out);
     out->how = its->run_end.how;
     out->summary =
         its->run_end.summary ? arena_text(results->internal, its->run_end.summary) : NULL;

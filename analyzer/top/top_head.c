@@ -361,12 +361,12 @@ static u32 put_late(const struct live_view *view, struct pen *pen, u32 most) {
   u32 found = 0;
   for (u32 i = 0; i < view->n_ranks; i++) {
     const struct live_rank *rank = &view->ranks[i];
-    char words[700];
+    char words[700], host[96];
     if (!rank->late_at || found++ >= most)
       continue;
     snprintf(words, sizeof(words), ": it is %s longer than its peers at %s",
              duration_s(rank->late_more_s).text, rank->late_at);
-    put_alert(pen, words, "rank %u is late by %s a step", rank->rank,
+    put_alert(pen, words, "rank %u%s is late by %s a step", rank->rank, on_host(view, &i, 1, host),
               duration_s(rank->late_s).text);
   }
   return found;

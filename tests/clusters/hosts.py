@@ -290,12 +290,13 @@ def one_name(folder):
     assert len(report["quality"]["clock"]["clocks"]) == 3
 
 
-def agents(hosts, folder, nodes, **more):
-    """torchrun on each host, which starts ranks again after a failure."""
+def agents(hosts, folder, nodes, name=CASE, **more):
+    """torchrun on each host, which starts ranks again after a failure. Without a name each host's run has its own."""
     # A store for each start: the shared one needs equal counts of restarts, which torchrun does not ensure.
     environment = clean_environment(OMP_NUM_THREADS="1", TRUTH=folder, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1", **more)
     return [hosts.start(host, [
-        RUN, "--dir", folder, "--run", CASE, "--lib", LIBRARY, "--", sys.executable, "-m", "torch.distributed.run",
+        RUN, "--dir", folder, *(["--run", name] if name else []), "--lib", LIBRARY, "--",
+        sys.executable, "-m", "torch.distributed.run",
         "--nnodes", nodes, "--nproc-per-node", str(A_HOST), "--rdzv-backend", "c10d", "--rdzv-id", "job",
         "--rdzv-endpoint", f"{hosts.address(0)}:29400", "--rdzv-conf", "last_call_timeout=3,join_timeout=300",
         "--local-addr", hosts.address(host), "--max-restarts", "3", "--monitor-interval", "0.2",
@@ -328,6 +329,22 @@ def elastic_rank(folder):
     check_slow(report, [], folder)
     assert first["run_end"]["culprits"] == [3], first["run_end"]
     assert "Rank 3" in report["run"]["attempts"][0]["summary"], report["run"]["attempts"]
+
+
+def elastic_own_names(folder):
+    """The same where each host names its run itself: the report puts them together, the start before, too."""
+    if not AGAIN:
+        with Hosts(2) as hosts:
+            finish(agents(hosts, folder, "2", name=None, DIE="3:20", STEPS="40"))
+    for name in Traces(REPORT, folder).runs():
+        report = json.loads(run(REPORT, "--format", "json", "--run", name, folder).stdout)
+        attempts = report["run"]["attempts"]
+        print(f"{CASE}: {name}: {[(one['ranks'], one['hosts'], one['summary']) for one in attempts]}")
+        check_ranks(report, 4)
+        assert [(one["ranks"], one["hosts"]) for one in attempts] == [(4, 2), (4, 2)], attempts
+        assert "Rank 3" in attempts[0]["summary"] and "SIGKILL" in attempts[0]["summary"], attempts
+    stacks = run(os.path.join(os.path.dirname(REPORT), "tscope-stacks"), folder, check=False).stdout
+    assert "on node0 has ended: rank 0 1\n" in stacks and "on node1 has ended: rank 2 3\n" in stacks, stacks
 
 
 def elastic_host(folder):
@@ -404,7 +421,8 @@ def copies(folder):
 CASES = {function.__name__.replace("_", "-"): function
          for function in (quiet, two_hosts, slow_host, slow_host_of_two, two_slow_hosts, slow_each_fourth, slow_each_tenth,
                           slow_at_times, quota_slow_link, quota, slow_link, slow_link_groups, slow_link_messages, both,
-                          one_name, drift, drift_slow_host, wall_clocks, elastic_rank, elastic_host, hang, copies)}
+                          one_name, drift, drift_slow_host, wall_clocks, elastic_rank, elastic_own_names, elastic_host, hang,
+                          copies)}
 SEEN_LIVE = ("hang", "copies")  # what these judge is not in the folder afterwards
 
 

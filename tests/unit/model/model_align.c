@@ -346,6 +346,54 @@ static void a_drift_lies_within_what_is_stated(void **state) {
   }
 }
 
+/* One host of three is lost in the last steps but one, while two collectives are on their way: what
+ * the others leave then has failed, and who comes late for a checkpoint leaves at once. Their
+ * clocks are known by the steps before. */
+static void what_failed_ties_no_clocks(void **state) {
+  (void)state;
+  enum { HOSTS = 3, STEPS = 22, FAILED = 20 };
+  static const i64 ahead[HOSTS] = {0, 7200000000000, -3000000000000};
+  struct collective collectives[STEPS];
+  struct arrival arrivals[STEPS * HOSTS];
+  struct rank ranks[HOSTS] = {{.host = "a"}, {.rank = 1, .host = "b"}, {.rank = 2, .host = "c"}};
+  struct comm comms[1] = {{.size = HOSTS}};
+  struct clock_facts facts[HOSTS] = {{.begin = 0}, {.begin = ahead[1]}, {.begin = ahead[2]}};
+  struct rank_clock clocks[HOSTS];
+  struct arena arena = {0};
+  for (u32 k = 0; k < STEPS; k++) {
+    collectives[k] = (struct collective){.seq = k,
+                                         .op = TSCOPE_OP_ALLREDUCE,
+                                         .bytes = 1 << 20,
+                                         .first_arrival = HOSTS * k,
+                                         .n_arrivals = k < STEPS - 1 ? HOSTS : HOSTS - 1};
+    for (u32 r = 0; r < HOSTS; r++) {
+      i64 start = k * 50000000ll + r * 100000, end = k * 50000000ll + 2000000 + r % 2 * 50000;
+      start += k == FAILED && r < 2 ? 3000000000 - 1000000000 * r : 0;
+      if (k >= FAILED)
+        end = r == 2 ? NS_UNKNOWN : start + (r ? 200000 : 700000000);
+      arrivals[HOSTS * k + r] = (struct arrival){
+          .rank = r, .start = start + ahead[r], .end = end == NS_UNKNOWN ? end : end + ahead[r]};
+    }
+  }
+  struct model model = {.n_ranks = HOSTS,
+                        .n_comms = 1,
+                        .n_collectives = STEPS,
+                        .n_arrivals = STEPS * HOSTS - 1,
+                        .collectives = collectives,
+                        .arrivals = arrivals,
+                        .ranks = ranks,
+                        .comms = comms};
+  align_clocks(&model, facts, clocks, &arena, 0);
+  assert_true(model.clock_aligned);
+  for (u32 r = 0; r < HOSTS; r++) {
+    i64 off =
+        clock_to_axis(&clocks[r], 500000000 + ahead[r]) - clock_to_axis(&clocks[0], 500000000);
+    assert_true(llabs(off) <= (i64)(ranks[r].clock.error_us * 1e3) + 1000);
+    assert_true(ranks[r].clock.error_us < 2500); /* a transfer takes 2 ms */
+  }
+  arena_release(&arena);
+}
+
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
 /* The wall clock of a damaged file is not subtracted: the difference would overflow. */
@@ -376,6 +424,7 @@ int main(void) {
       ON_DISK(test_host_calls_alone_do_not_align_hosts),
       cmocka_unit_test(test_chain_through_shared_ranks),
       cmocka_unit_test(a_drift_lies_within_what_is_stated),
+      cmocka_unit_test(what_failed_ties_no_clocks),
       cmocka_unit_test(wall_clocks_that_no_clock_shows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
