@@ -31,6 +31,8 @@ SCENARIOS = {
     "straggling-loop": {"finding": "DIST.STRAGGLER", "line": "the loop", "rank": CULPRIT},
     # This line takes no time, so it cannot be seen while the job runs.
     "leak": {"finding": "MEMORY.GROWTH", "line": "the leak", "live": False},
+    # Batches of workers come in shared memory, whose allocator says that nothing is allocated.
+    "leak-beside-workers": {"finding": "MEMORY.GROWTH", "line": "the leak", "live": False},
 }
 
 

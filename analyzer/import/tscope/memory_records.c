@@ -91,11 +91,13 @@ static void read_out_of_memory(struct collecting *collecting, const struct tscop
                             .kind = MEMORY_OUT_OF_MEMORY});
 }
 
+/* PyTorch reports the CPU's shared memory, such as a batch from a loader's worker, with totals that
+ * count this block alone or nothing: those of the CPU are counted here. */
 static void read_tensor(struct collecting *collecting, const struct tscope_record *record,
                         i64 time) {
   const struct tscope_tensor_record *tensor = (const void *)record;
   const struct tscope_tensor_totals_record *totals = (const void *)record;
-  bool known = record->type == TSCOPE_REC_TENSOR_TOTALS;
+  bool known = record->type == TSCOPE_REC_TENSOR_TOTALS && !is_cpu(record->tag);
   struct memory_event event = {.time = time,
                                .address = tensor->address,
                                .bytes = MEMORY_UNKNOWN,
@@ -163,7 +165,7 @@ static void collect_record(struct collecting *collecting, const struct tscope_re
     read_out_of_memory(collecting, record, time);
     return;
   case TSCOPE_REC_MEMORY:
-    if (mine) {
+    if (mine && !is_cpu(record->tag)) {
       VECTOR_PUSH(&collecting->totals, *(const struct tscope_memory_record *)record);
       VECTOR_PUSH(&collecting->totals_times, time);
     }
