@@ -56,6 +56,12 @@ class Scalars(unittest.TestCase):
         found = self.values("for i in range(40):\n  libtscope.scalar('loss', 80 - i); libtscope.scalar('lr', i + 1)")
         self.assertEqual(found, {"loss": [(i, 80 - i) for i in range(40)], "lr": [(i, i + 1) for i in range(40)]})
 
+    def test_numbers_of_any_name_are_shown(self):
+        found = self.values("for i in range(9):\n  libtscope.step(); libtscope.scalar('tokens', 2 * i)\n"
+                            "  [libtscope.scalar(f'n{k:02}', i) for k in range(20)]")
+        self.assertEqual(sorted(found), [f"n{k:02}" for k in range(16)])
+        self.assertEqual(self.values("libtscope.scalar('tokens', 7, 3)"), {"tokens": [(3, 7)]})
+
     def test_marked_and_given_steps(self):
         found = self.values("for i in range(20):\n  libtscope.step(); libtscope.scalar('loss', 9 + i)\n"
                             "  libtscope.scalar('lr', i + 1, 100 + i)")

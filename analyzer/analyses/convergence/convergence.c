@@ -300,6 +300,20 @@ static void list_diverged_ranks(struct analysis *a, const struct point *points, 
       result->diverged_ranks[result->n_diverged_ranks++] = a->model->ranks[r].rank;
 }
 
+/* The program's own numbers, by libtscope.scalar(): those of the first rank that has the name. */
+static void add_own_numbers(struct analysis *a, const struct series *all, u32 n) {
+  struct convergence_result *result = &a->results->convergence;
+  u32 last = result->n_series + CONVERGENCE_OWN_NUMBERS;
+  for (u32 i = 0; i < n && result->n_series < last; i++) {
+    if (all[i].role != SCALAR_ROLE_NONE || (i && strcmp(all[i].name, all[i - 1].name) == 0))
+      continue;
+    struct convergence_series *row = &result->series[result->n_series++];
+    *row = summarise_series(&all[i]);
+    row->best = NAN; /* who knows whether small is good */
+    choose_points(a->arena, &all[i], row);
+  }
+}
+
 static void analyse_series(struct analysis *a, const struct series *all, u32 n) {
   struct convergence_result *result = &a->results->convergence;
   struct signal_spikes signals[SIGNALS] = {0};
@@ -332,6 +346,7 @@ static void analyse_series(struct analysis *a, const struct series *all, u32 n) 
       result->verdict = trend_of(result, row);
     }
   }
+  add_own_numbers(a, all, n);
   if (!only_counts)
     mark_own_signals(a, shift, signals);
   find_instability(a, signals);
@@ -345,8 +360,8 @@ void convergence_analyse(struct analysis *a) {
   u32 n = 0, n_series = 0;
   for (u32 i = 0; i < model->n_scalars; i++) {
     const struct scalar *scalar = &model->scalars[i];
-    enum scalar_role role = scalar->name ? scalar_role_of(scalar->name) : SCALAR_ROLE_NONE;
-    if (role != SCALAR_ROLE_NONE && role != SCALAR_ROLE_STEP)
+    enum scalar_role role = scalar->name ? scalar_role_of(scalar->name) : SCALAR_ROLE_STEP;
+    if (role != SCALAR_ROLE_STEP)
       points[n++] = (struct point){scalar, role, i};
   }
   struct series *all = arena_array(a->arena, size_sum(n, 1), sizeof(*all));

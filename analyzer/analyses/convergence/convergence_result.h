@@ -19,7 +19,10 @@ enum not_falling {
   LOSS_NEVER_MOVES /* has never moved */
 };
 
-enum { CONVERGENCE_POINTS = 1000 };
+enum {
+  CONVERGENCE_POINTS = 1000,
+  CONVERGENCE_OWN_NUMBERS = 16 /* names for which no role is known */
+};
 
 /* The role of a training value, from its name; NULL ends them. */
 extern const char *const scalar_role_words[];

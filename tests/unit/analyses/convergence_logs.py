@@ -255,7 +255,7 @@ class Logs(unittest.TestCase):
         self.assertNotIn("at step", finding["evidence"])
         self.assertEqual(document["convergence"]["series"][0]["counts"], "value")
         text = subprocess.run([REPORT, self.write(lines, "a.log")], capture_output=True, text=True).stdout
-        self.assertIn("10 values, printed without a step", text)
+        self.assertIn("10 values, without a step", text)
 
     def test_names_with_loss_in_them_that_are_no_loss(self):
         for name in ("loss_weight", "loss_fn", "num_loss", "aux_loss_1", "glossary", "lossless", "best_loss_so_far"):

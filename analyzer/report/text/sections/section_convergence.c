@@ -19,14 +19,16 @@ static struct quantity value_of(const struct convergence_series *row, double num
 }
 
 static void put_series(struct pen *pen, const struct convergence_series *row) {
-  section_label(pen, scalar_role_words[row->role]);
+  section_label(pen, row->role ? scalar_role_words[row->role] : "own number");
+  if (!row->role)
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, row->name);
   pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s to %s", value_of(row, row->first).text,
                   value_of(row, row->last).text);
   if (row->counts == COUNTS_STEPS)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s over steps %.0f to %.0f",
                     plural(row->values, "value").text, row->first_step, row->last_step);
   else
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s, printed without a step",
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s, without a step",
                     plural(row->values, "value").text);
   if (row->role == SCALAR_ROLE_LOSS)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "best %s", value_of(row, row->best).text);
