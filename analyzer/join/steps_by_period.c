@@ -306,31 +306,51 @@ static void clear_steps(const struct model *model) {
     model->arrivals[i].step = -1;
 }
 
+/* Cuts all ranks into steps like the reference, which is cut already. */
+struct cutting {
+  const struct sequences *sequences;
+  u32 reference;
+  struct rank_bounds *bounds;
+  i32 *shifts; /* [n_ranks] */
+};
+
+static void cut_rank(void *user, u32 r, unsigned worker) {
+  (void)worker;
+  const struct cutting *cutting = user;
+  const struct model *model = cutting->sequences->model;
+  const struct sequence *like = &cutting->sequences->at[cutting->reference];
+  const struct rank_bounds *reference = &cutting->bounds[cutting->reference];
+  struct sequence *sequence = &cutting->sequences->at[r];
+  double apart;
+  if (!has_period(sequence) || sequence == like)
+    return;
+  if (sequence->kind == like->kind) {
+    sequence->cut = like->cut;
+    sequence->steps_length = like->steps_length;
+    cut_steps(model, r, sequence, &cutting->bounds[r]);
+  } else {
+    follow_reference(model, r, sequence, reference, &cutting->bounds[r]);
+  }
+  cutting->shifts[r] =
+      model->clock_aligned ? best_shift(reference, &cutting->bounds[r], &apart) : 0;
+}
+
 /* Cuts all ranks into steps and numbers the steps in the same way. */
 static bool cut_all(const struct sequences *sequences, u32 reference, struct rank_bounds *bounds,
-                    double *confidence) {
+                    double *confidence, unsigned threads) {
   const struct model *model = sequences->model;
-  const struct sequence *like = &sequences->at[reference];
   double match = 0;
   u32 agreeing = 0;
   i32 lowest = 0;
   i32 *shifts = memory_zeroed(model->n_ranks, sizeof(*shifts));
-  cut_steps(model, reference, like, &bounds[reference]);
+  cut_steps(model, reference, &sequences->at[reference], &bounds[reference]);
+  parallel_for(model->n_ranks, threads, cut_rank,
+               &(struct cutting){sequences, reference, bounds, shifts});
   for (u32 r = 0; r < model->n_ranks; r++) {
-    struct sequence *sequence = &sequences->at[r];
-    if (!has_period(sequence))
+    if (!has_period(&sequences->at[r]))
       continue;
-    if (sequence->kind == like->kind) {
-      sequence->cut = like->cut;
-      sequence->steps_length = like->steps_length;
-      cut_steps(model, r, sequence, &bounds[r]);
-    } else {
-      follow_reference(model, r, sequence, &bounds[reference], &bounds[r]);
-    }
-    double apart;
-    shifts[r] = model->clock_aligned ? best_shift(&bounds[reference], &bounds[r], &apart) : 0;
     lowest = shifts[r] < lowest ? shifts[r] : lowest;
-    match += sequence->period.match;
+    match += sequences->at[r].period.match;
     agreeing += bounds[r].at.n + 1 >= bounds[reference].at.n &&
                 bounds[r].at.n <= bounds[reference].at.n + 1;
   }
@@ -361,7 +381,7 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
     /* Without sizes, any sequence of the same operation repeats. That each one is a step would only
      * be a guess. */
     found = (sequences.with_counts || like->steps_length > 1) &&
-            cut_all(&sequences, reference, bounds, confidence);
+            cut_all(&sequences, reference, bounds, confidence, threads);
   }
   if (!found)
     clear_steps(model);
