@@ -103,11 +103,18 @@ class Exports(WithTwoRuns):
                        "    tscope.check('fail-on critical:MEMORY', 'expect steps.count >= 30')\n"
                        "def test_bad(tscope):\n"
                        "    tscope.run(COMMAND)\n"
-                       "    tscope.check('fail-on warning:DIST.STRAGGLER')\n")
+                       "    tscope.check('fail-on warning:DIST.STRAGGLER')\n"
+                       "def test_exit(tscope):\n"
+                       "    tscope.run(['sh', '-c', 'exit 3'])\n"
+                       "def test_kill(tscope):\n"
+                       "    tscope.run(['sh', '-c', 'kill -9 $$'])\n")
         env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(BUILD, "tests", "standins", "lib")}
         done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", project], env=env,
                               capture_output=True, text=True, timeout=120)
-        self.assertIn("1 failed, 1 passed", done.stdout, done.stdout + done.stderr)
+        self.assertIn("3 failed, 1 passed", done.stdout, done.stdout + done.stderr)
+        self.assertIn("sh -c 'exit 3' ended with status 3", done.stdout)
+        self.assertIn("sh -c 'kill -9 $$' ended with signal 9 (SIGKILL)", done.stdout)
+        self.assertNotIn("subprocess.py", done.stdout)
         self.assertRegex(done.stdout, "gate: FAILED  .*DIST.STRAGGLER: Rank 1")
 
 

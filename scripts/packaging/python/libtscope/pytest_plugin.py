@@ -6,12 +6,18 @@
 import importlib
 import os
 import pathlib
+import shlex
+import signal
 import subprocess
 from typing import Any, Dict, List, Optional
 
 import libtscope
 
 pytest: Any = importlib.import_module("pytest")
+
+
+def _ending(code: int) -> str:
+    return f"status {code}" if code > 0 else f"signal {-code} ({signal.Signals(-code).name})"
 
 
 class Profiled:
@@ -22,8 +28,11 @@ class Profiled:
 
     def run(self, command: List[str], timeout: Optional[float] = None, **options: Any) -> Dict[str, Any]:
         """Runs a command and everything that it launches, fails if that fails, and returns the report."""
-        subprocess.run([libtscope.program("tscope-run"), "--quiet", "--dir", os.fspath(self.traces), "--", *command],
-                       check=True, timeout=timeout, **options)
+        done = subprocess.run([libtscope.program("tscope-run"), "--quiet", "--dir", os.fspath(self.traces), "--", *command],
+                              check=False, timeout=timeout, **options)
+        __tracebackhide__ = True  # what failed is the command, at the line of the test
+        if done.returncode:
+            raise AssertionError(f"{shlex.join(command)} ended with {_ending(done.returncode)}")
         return libtscope.report(self.traces)
 
     def check(self, *rules: str) -> None:
