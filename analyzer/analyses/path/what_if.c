@@ -81,19 +81,40 @@ static void add_ranks(struct analysis *a, const bool *group, u32 first, u32 n) {
   row->change = describe_group(a, group, first, n);
 }
 
-/* Without a straggler, the rank that comes closest to one. */
+/* The rank on which half of the critical path lies or more, if that is twice its share; INDEX_NONE.
+ */
+static u32 rank_of_path(const struct results *r) {
+  u32 most = 0;
+  double sum = 0;
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    sum += r->path_by_rank[i];
+    most = r->path_by_rank[i] > r->path_by_rank[most] ? i : most;
+  }
+  double of_share = sum > 0 ? r->path_by_rank[most] / sum : 0;
+  return of_share >= 0.5 && of_share * r->n_ranks >= 2 ? most : INDEX_NONE;
+}
+
+static void add_one_rank(struct analysis *a, u32 rank) {
+  bool *alone = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(bool));
+  alone[rank] = true;
+  add_ranks(a, alone, rank, 1);
+}
+
+/* Without a straggler, the rank that comes closest to one, and that on which the path lies: others
+ * may wait for it elsewhere than in collectives. */
 static void add_late_ranks(struct analysis *a) {
   const struct results *r = a->results;
-  u32 costliest = costliest_rank(r);
+  u32 costliest = costliest_rank(r), of_path = rank_of_path(r);
   for (u32 i = 0; i < r->n_straggler_groups && i < RANKS_TRIED; i++) {
     const struct straggler_group *group = &r->straggler_groups[i];
     add_ranks(a, group->ranks, group->worst, group->n);
   }
-  if (r->n_straggler_groups || costliest == INDEX_NONE)
+  if (r->n_straggler_groups)
     return;
-  bool *alone = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(bool));
-  alone[costliest] = true;
-  add_ranks(a, alone, costliest, 1);
+  if (costliest != INDEX_NONE)
+    add_one_rank(a, costliest);
+  if (of_path != INDEX_NONE && of_path != costliest)
+    add_one_rank(a, of_path);
 }
 
 /* The stages of a pipeline that wait least: for one of them the others wait. */

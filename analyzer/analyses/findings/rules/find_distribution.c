@@ -325,6 +325,22 @@ static double steps_to_judge(const struct rank_result *rank, u32 members) {
   return n - tested;
 }
 
+/* The rank that would save most of what all ranks as fast as the median would; NULL if none. */
+static const struct what_if *rank_that_saves_most(const struct findings *f) {
+  const struct what_if *best = NULL, *all = NULL;
+  for (u32 i = 0; i < f->r->n_what_if; i++) {
+    const struct what_if *row = &f->r->what_if[i];
+    if (row->kind == WHAT_IF_EVERY_RANK)
+      all = row;
+    else if (row->kind == WHAT_IF_RANK && (!best || row->saving.ms > best->saving.ms))
+      best = row;
+  }
+  return best && all && best->saving.ms >= REASON_SHARE * all->saving.ms &&
+                 saving_pays(&best->saving, f->step_ms)
+             ? best
+             : NULL;
+}
+
 /* "44.1 ms of it for rank 2 (DIST.STRAGGLER); no single rank explains the rest". */
 static char *describe_late_rank(struct findings *f, const struct rank_result *late,
                                 const struct late_ranks *named) {
@@ -333,6 +349,12 @@ static char *describe_late_rank(struct findings *f, const struct rank_result *la
         f->a->arena, "%s of it for rank%s %s (%s); no single rank explains the rest",
         duration_ms(named->wait_ms).text, named->n == 1 ? "" : "s",
         rank_list_in(f->a->arena, named->rank, named->n), finding_id_words[FINDING_DIST_STRAGGLER]);
+  const struct what_if *most = rank_that_saves_most(f);
+  if (!late && most)
+    return arena_printf(f->a->arena,
+                        "with %s a step would take %s less (replay), but that it comes last more "
+                        "often than by chance is not shown",
+                        most->change, duration_ms(most->saving.ms).text);
   if (!late)
     return arena_text(f->a->arena, "no single rank explains it");
   return arena_printf(f->a->arena,
