@@ -235,6 +235,10 @@ void judged_stragglers_analyse(struct analysis *a) {
     list_groups(a, true);
   while (judged && a->results->n_straggler_groups && !judge_groups(&j))
     ;
+  if (judged && !a->results->n_straggler_groups && name_straggler_of_path(a)) {
+    list_groups(a, false);
+    judge_groups(&j);
+  }
   for (u32 i = 0; i < a->results->n_ranks; i++)
     say_why_not(&a->results->ranks[i]);
 }

@@ -52,4 +52,12 @@ bool cure_has(const struct analysis *a, const struct cure *cure, const struct cu
  * [n_ranks]. Zeroes where there is no replay. */
 void replay_excess(const struct analysis *a, double *excess_ms);
 
+/* The rank on which half of the critical path lies or more, if that is twice its share; INDEX_NONE.
+ */
+u32 rank_of_path(const struct results *r);
+
+/* Names that rank a straggler if steps would be shorter with it as fast as its peers, by more than
+ * chance; false if it does not. */
+bool name_straggler_of_path(struct analysis *a);
+
 #endif

@@ -10,6 +10,7 @@
 #include "analyses/analyses.h"
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
+#include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/rank_list.h"
@@ -79,19 +80,6 @@ static void add_ranks(struct analysis *a, const bool *group, u32 first, u32 n) {
   struct what_if *row = add_row(a, WHAT_IF_RANK, CHANGE_RANKS, 0, group);
   row->rank = a->model->ranks[first].rank;
   row->change = describe_group(a, group, first, n);
-}
-
-/* The rank on which half of the critical path lies or more, if that is twice its share; INDEX_NONE.
- */
-static u32 rank_of_path(const struct results *r) {
-  u32 most = 0;
-  double sum = 0;
-  for (u32 i = 0; i < r->n_ranks; i++) {
-    sum += r->path_by_rank[i];
-    most = r->path_by_rank[i] > r->path_by_rank[most] ? i : most;
-  }
-  double of_share = sum > 0 ? r->path_by_rank[most] / sum : 0;
-  return of_share >= 0.5 && of_share * r->n_ranks >= 2 ? most : INDEX_NONE;
 }
 
 static void add_one_rank(struct analysis *a, u32 rank) {

@@ -141,10 +141,43 @@ static void a_busy_worker_is_not_late(void **state) {
   cluster_end(r, c);
 }
 
+static void set_operation(struct cluster *c, u8 op) {
+  for (u32 i = 0; i < c->model.n_collectives; i++)
+    c->model.collectives[i].op = op;
+  for (u32 i = 0; i < c->model.n_arrivals; i++)
+    c->model.arrivals[i].op = op;
+}
+
+/* All is gathered on rank 0 and scattered from there: no operation says who came last. A slow rank
+ * is named by the path of steps, and nobody where compute only varies. */
+static void who_delays_a_root_is_named(void **state) {
+  (void)state;
+  for (u32 seed = 0; seed < 20; seed++) {
+    struct cluster_options o = healthy_cpu();
+    bool slow = seed % 2;
+    o.ranks = 4;
+    o.noise = 0.2;
+    o.seed = seed;
+    o.slow[2] = slow ? 0.3 : 0;
+    struct cluster *c = cluster_new(&o);
+    set_operation(c, seed % 4 < 2 ? TSCOPE_OP_GATHER : TSCOPE_OP_REDUCE);
+    struct results *r = cluster_analyse(c, NULL);
+    assert_int_equal(stragglers_in(r), slow);
+    if (slow) {
+      assert_true(r->ranks[2].straggler && r->ranks[2].of_path);
+      assert_non_null(
+          strstr(finding_of(r, "DIST.STRAGGLER")->evidence, "critical path is on rank 2"));
+    }
+    cluster_end(r, c);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_slow_device_beside_hosts_without_cores), cmocka_unit_test(many_are_named),
-      cmocka_unit_test(two_are_late_at_places_of_their_own),
-      cmocka_unit_test(who_sends_late_is_named), cmocka_unit_test(a_busy_worker_is_not_late)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
+                                     cmocka_unit_test(many_are_named),
+                                     cmocka_unit_test(two_are_late_at_places_of_their_own),
+                                     cmocka_unit_test(who_sends_late_is_named),
+                                     cmocka_unit_test(a_busy_worker_is_not_late),
+                                     cmocka_unit_test(who_delays_a_root_is_named)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

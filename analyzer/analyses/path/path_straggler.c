@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A straggler that no collective shows: the others wait for it in messages, or a root that collects
+ * from all waits for it and they for the root. The dependency graph knows: most of the critical
+ * path lies on that rank, and in most steps a replay with it as fast as its peers is shorter.
+ */
+#include <math.h>
+
+#include "analyses/path/path_replay.h"
+#include "analyses/thresholds.h"
+#include "base/persistence.h"
+
+/* Of neighbouring steps. How far the savings of steps follow each other is not looked at. */
+static const double assumed_correlation = 0.5;
+
+u32 rank_of_path(const struct results *r) {
+  u32 most = 0;
+  double sum = 0;
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    sum += r->path_by_rank[i];
+    most = r->path_by_rank[i] > r->path_by_rank[most] ? i : most;
+  }
+  double share = sum > 0 ? r->path_by_rank[most] / sum : 0;
+  return share >= 0.5 && share * r->n_ranks >= 2 ? most : INDEX_NONE;
+}
+
+/* If all ranks were alike, each would be the one that delays a step in 1/n of the steps. */
+static double chance_of_path(const struct results *r) {
+  u32 steps = (u32)r->path_steps_used;
+  return r->n_ranks *
+         chance_of_count((u32)ceil(0.75 * steps), steps, 1.0 / r->n_ranks, assumed_correlation);
+}
+
+/* That of the others in communication, mean; a rank that is only slower keeps nobody waiting. */
+static double wait_of_others_ms(const struct results *r, u32 rank) {
+  double sum = 0;
+  u32 n = 0;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    if (i != rank && !isnan(r->ranks[i].exposed_wait_ms)) {
+      sum += r->ranks[i].exposed_wait_ms;
+      n++;
+    }
+  return n ? sum / n : 0;
+}
+
+/* Of the difference between the clocks of two ranks, at most. */
+static double clock_error_ms(const struct model *model) {
+  double most = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct clock_fit *clock = &model->ranks[i].clock;
+    most = fmax(most, 2 * (clock->error_us + clock->reading_us) / 1e3);
+  }
+  return most;
+}
+
+bool name_straggler_of_path(struct analysis *a) {
+  struct results *r = a->results;
+  u32 index = r->n_pipeline_stage ? INDEX_NONE : rank_of_path(r);
+  if (index == INDEX_NONE || r->ranks[index].refuted)
+    return false;
+  bool *alone = arena_array(a->arena, r->n_ranks, sizeof(bool));
+  alone[index] = true;
+  struct cure_change change = {.kind = CHANGE_RANKS, .ranks = alone};
+  struct saving saving;
+  replay_savings(a, &(struct cure){&change, 1}, 1, false, &saving);
+  double p = chance_of_path(r);
+  if (!(saving.low_ms >= fmax(WORTH_MENTIONING * r->step_mean_ms, clock_error_ms(a->model))) ||
+      !saving_pays(&saving, r->step_mean_ms) || !(p < STRAGGLER_SIGNIFICANCE) ||
+      wait_of_others_ms(r, index) < REASON_SHARE * saving.ms)
+    return false;
+  struct rank_result *rank = &r->ranks[index];
+  rank->straggler = rank->of_path = true;
+  rank->p_value = p;
+  rank->imposed_wait_ms = rank->lateness_ms = rank->late_a_step_ms = saving.ms;
+  rank->lateness_error_ms = rank->late_a_step_error_ms = saving.error_ms;
+  rank->collective = "no one collective";
+  return true;
+}
