@@ -248,7 +248,7 @@ static void put_cost(struct pen *pen, const struct results *results) {
     pen_newline(pen);
     pen_to(pen, VALUE_INDENT);
     pen_words(pen, STYLE_DIM, VALUE_INDENT,
-              "estimated; what PyTorch does more for tscope is not in it");
+              "estimated; 20 \u00b5s a step of 300 small operators are not in it");
     put_cost_of_cupti(pen, results->overhead_cupti_launches);
   }
 }
