@@ -248,22 +248,31 @@ static void summarise_choices(struct analysis *a, const struct kind *kind, const
   out->channels = median_of(scratch, known);
 }
 
-/* From when both sides are there until it is received. NCCL sends nothing earlier; gloo may have it
- * delivered before the receiver comes, and then this is no time of a transfer. */
-static double message_time(const struct model *model, const struct collective *c) {
+/* How long a transfer took since the last member was there. */
+enum bound { EXACT, AT_LEAST, AT_MOST };
+enum { ENOUGH_EXACT = 8 };
+
+/* A message has taken no longer than since it was sent, and, as gloo may have it delivered before
+ * the receiver comes, no shorter than since both sides are there. NCCL begins only then. */
+static double message_time(const struct model *model, const struct collective *c, enum bound as) {
   const struct arrival *send = &model->arrivals[c->first_arrival], *receive = send + 1;
   if (c->n_arrivals != 2 || !has_run(send) || !has_run(receive))
     return NAN;
-  bool receiver_late = model->clock_aligned && receive->start > send->start;
-  if (receiver_late && model->comms[c->comm].backend != TSCOPE_BACKEND_NCCL)
+  /* Where clocks do not tell who came first, their error is in the time, with another sign in the
+   * other direction. */
+  double after = (double)(receive->start - send->start);
+  bool late = model->clock_aligned && after > model_collective_error_ns(model, c, receive->rank);
+  bool before = late && model->comms[c->comm].backend != TSCOPE_BACKEND_NCCL;
+  if (before && as == EXACT)
     return NAN;
-  return (double)(receive->end - (receiver_late ? receive->start : send->start));
+  return (double)(receive->end -
+                  (late && !(before && as == AT_MOST) ? receive->start : send->start));
 }
 
 /* Of a collective the shortest time of a member, whatever the clocks say. */
-static double shortest_time(const struct model *model, const struct collective *c) {
+static double shortest_time(const struct model *model, const struct collective *c, enum bound as) {
   if (op_is_message(c->op))
-    return message_time(model, c);
+    return message_time(model, c, as);
   const struct arrival *at = &model->arrivals[c->first_arrival];
   double shortest = NAN;
   for (u32 i = 0; i < c->n_arrivals && op_is_barrier_like(c->op); i++)
@@ -272,14 +281,21 @@ static double shortest_time(const struct model *model, const struct collective *
   return shortest;
 }
 
-static double median_shortest(const struct model *model, const struct kind *kind, const u32 *order,
-                              double *scratch) {
+static u32 list_shortest(const struct model *model, const struct kind *kind, const u32 *order,
+                         enum bound as, double *scratch) {
   u32 known = 0;
   for (u32 i = 0; i < kind->n; i++) {
-    scratch[known] = shortest_time(model, &model->collectives[order[kind->first + i]]);
+    scratch[known] = shortest_time(model, &model->collectives[order[kind->first + i]], as);
     known += !isnan(scratch[known]);
   }
-  return median_of(scratch, known);
+  return known;
+}
+
+static double median_shortest(const struct model *model, const struct kind *kind, const u32 *order,
+                              enum bound as, double *scratch) {
+  u32 exact = list_shortest(model, kind, order, EXACT, scratch);
+  u32 n = exact < ENOUGH_EXACT ? list_shortest(model, kind, order, as, scratch) : exact;
+  return median_of(scratch, n) / 1e6;
 }
 
 static void summarise_kind(struct analysis *a, struct kind *kind, const u32 *order,
@@ -307,7 +323,8 @@ static void summarise_kind(struct analysis *a, struct kind *kind, const u32 *ord
   out->sizes = kind->sizes;
   out->wait_ms = wait / 1e6;
   out->transfer_ms = transfer / 1e6;
-  out->shortest_ms = median_shortest(a->model, kind, order, scratch) / 1e6;
+  out->at_least_ms = median_shortest(a->model, kind, order, AT_LEAST, scratch);
+  out->at_most_ms = median_shortest(a->model, kind, order, AT_MOST, scratch);
   /* bytes per ns are 1e9 bytes per s */
   out->algbw_gbps = transfer > 0 && out->bytes > 0 ? out->bytes / transfer : NAN;
   out->busbw_gbps = comm->size ? out->algbw_gbps * op_bus_factor(kind->op, comm->size) : NAN;

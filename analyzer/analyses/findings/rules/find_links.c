@@ -24,7 +24,7 @@
 /* Transfers of one communicator, or the messages between two hosts. */
 struct route {
   const struct collective_result *row; /* the costliest */
-  double ms;
+  double at_least_ms, at_most_ms;
   bool *hosts; /* [n_hosts] it goes over */
   u32 n_hosts;
 };
@@ -98,7 +98,8 @@ static struct route route_of(const struct routes *routes, const struct collectiv
   const struct model *model = routes->f->a->model;
   const struct comm *comm = &model->comms[row->comm_index];
   struct route route = {.row = row,
-                        .ms = row->shortest_ms,
+                        .at_least_ms = row->at_least_ms,
+                        .at_most_ms = row->at_most_ms,
                         .hosts = arena_array(routes->f->a->arena, routes->n_hosts, sizeof(bool))};
   if (row->from != INDEX_NONE) {
     add_host(routes, &route, index_of_rank(model, row->from));
@@ -130,9 +131,10 @@ static void list_routes(struct routes *routes) {
       back++;
     if (back == n || route.n_hosts == 0 || (row->from != INDEX_NONE && back < i))
       continue;
-    route.ms = (route.ms + r->collectives[back].shortest_ms) / 2;
+    route.at_least_ms = (route.at_least_ms + r->collectives[back].at_least_ms) / 2;
+    route.at_most_ms = (route.at_most_ms + r->collectives[back].at_most_ms) / 2;
     routes->at[routes->n] = route;
-    routes->n += route.ms > 0;
+    routes->n += route.at_least_ms > 0;
   }
 }
 
@@ -163,16 +165,16 @@ static bool is_slow(const struct routes *routes, const struct route *like, u32 h
     if (!comparable(routes->f, like->row, route->row))
       continue;
     if (!goes_over(route, host, other)) {
-      most = fmax(most, route->ms);
+      most = fmax(most, route->at_most_ms);
       place->fast++;
       continue;
     }
-    least = fmin(least, route->ms);
+    least = fmin(least, route->at_least_ms);
     place->slow++;
     place->inside &= route->n_hosts == 1;
-    if (!place->row || route->ms * route->row->count > place->ms * place->row->count) {
+    if (!place->row || route->at_least_ms * route->row->count > place->ms * place->row->count) {
       place->row = route->row;
-      place->ms = route->ms;
+      place->ms = route->at_least_ms;
     }
   }
   place->others_ms = most;
@@ -288,9 +290,9 @@ static u32 link_ranks(const struct findings *f, const struct collective_result *
   return n;
 }
 
-/* Once all had arrived. */
-static double transfer_of_row(const struct collective_result *row) {
-  return row->from == INDEX_NONE ? row->transfer_ms : row->shortest_ms;
+/* Once all had arrived, at least or at most. */
+static double transfer_of_row(const struct collective_result *row, bool at_least) {
+  return row->from == INDEX_NONE ? row->transfer_ms : at_least ? row->at_least_ms : row->at_most_ms;
 }
 
 /* Between processes of one host gloo copies through the kernel: that is no link. */
@@ -307,14 +309,14 @@ static bool has_link(const struct findings *f, const struct collective_result *r
 static void check_link(struct findings *f, u32 index, double *values, u32 *ranks) {
   const struct results *r = f->r;
   const struct collective_result *c = &r->collectives[index];
-  double ms = transfer_of_row(c);
+  double ms = transfer_of_row(c, true);
   u32 n = 0;
   if (!(ms > 0) || !(c->bytes > 0))
     return;
   for (u32 i = 0; i < r->n_collectives; i++)
     if (i != index && comparable(f, c, &r->collectives[i]) &&
-        transfer_of_row(&r->collectives[i]) > 0)
-      values[n++] = transfer_of_row(&r->collectives[i]);
+        transfer_of_row(&r->collectives[i], false) > 0)
+      values[n++] = transfer_of_row(&r->collectives[i], false);
   double others = median_of(values, n);
   double extra = extra_ms(f, c, ms, others);
   if (n < SLOW_LINK_MIN_PEERS || ms < SLOW_LINK_RATIO * others ||
