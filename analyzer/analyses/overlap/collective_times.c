@@ -324,7 +324,9 @@ static void summarise_kind(struct analysis *a, struct kind *kind, const u32 *ord
   out->wait_ms = wait / 1e6;
   out->transfer_ms = transfer / 1e6;
   out->at_least_ms = median_shortest(a->model, kind, order, AT_LEAST, scratch);
-  out->at_most_ms = median_shortest(a->model, kind, order, AT_MOST, scratch);
+  out->at_most_ms = op_is_message(kind->op)
+                        ? median_shortest(a->model, kind, order, AT_MOST, scratch)
+                        : out->at_least_ms;
   /* bytes per ns are 1e9 bytes per s */
   out->algbw_gbps = transfer > 0 && out->bytes > 0 ? out->bytes / transfer : NAN;
   out->busbw_gbps = comm->size ? out->algbw_gbps * op_bus_factor(kind->op, comm->size) : NAN;
