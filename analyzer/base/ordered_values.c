@@ -35,6 +35,8 @@ void ordered_values_fill(struct ordered_values *ordered, const double *values, u
 }
 
 void ordered_values_take_out(struct ordered_values *ordered, u32 index) {
+  if (ordered->place[index] == INDEX_NONE)
+    return;
   for (u32 i = ordered->place[index] + 1; i <= ordered->n; i += i & -i)
     ordered->counts[i]--;
   ordered->left--;
@@ -82,5 +84,7 @@ double ordered_values_median(const struct ordered_values *ordered) {
 }
 
 double ordered_values_median_without(const struct ordered_values *ordered, u32 index) {
+  if (ordered->place[index] == INDEX_NONE)
+    return ordered_values_median(ordered);
   return median_but(ordered, ordered->left - 1, left_before(ordered, ordered->place[index]));
 }

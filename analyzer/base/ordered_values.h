@@ -23,7 +23,8 @@ void ordered_values_reserve(struct ordered_values *ordered, struct arena *arena,
 /* Once, after that; also in another thread. Values that are NAN are none. */
 void ordered_values_fill(struct ordered_values *ordered, const double *values, u32 size);
 
-/* Of the values that are left: `index` was its index in `values`. */
+/* Of the values that are left: `index` was its index in `values`. One that is NAN is none of them.
+ */
 void ordered_values_take_out(struct ordered_values *ordered, u32 index);
 u32 ordered_values_largest(const struct ordered_values *ordered); /* of equal ones the first */
 double ordered_values_median(const struct ordered_values *ordered);

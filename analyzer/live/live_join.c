@@ -218,9 +218,11 @@ static void measure_lateness(struct live_view *view, const struct group *group) 
       .times = arena_array(arena, group->n, sizeof(i64)),
       .sorted = arena_array(arena, group->n, sizeof(i64)),
       .ends = arena_array(arena, group->n, sizeof(i64))};
-  enum live_arrival by = LIVE_ARRIVAL_RUN;
-  measure_group(view, group, true, &late);
-  if (late.n == 0 && !every_run_is_recorded(view->ranks[group->at[0].rank].process)) {
+  /* A call on the host takes part when it is made; NCCL's only queues work for the GPU. */
+  bool on_host = group->at[0].comm->backend != TSCOPE_BACKEND_NCCL;
+  enum live_arrival by = on_host ? LIVE_ARRIVAL_CALL : LIVE_ARRIVAL_RUN;
+  measure_group(view, group, !on_host, &late);
+  if (!on_host && late.n == 0 && !every_run_is_recorded(view->ranks[group->at[0].rank].process)) {
     by = LIVE_ARRIVAL_CALL;
     measure_group(view, group, false, &late);
   }

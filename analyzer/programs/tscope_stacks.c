@@ -27,6 +27,7 @@ struct page {
   double wait_s;
   struct process_stacks *at;
   u32 n;
+  bool several_hosts;
 };
 
 /* The result of the request for native frames: how long the process was stopped, and what is not
@@ -60,8 +61,9 @@ static void put_native(const struct process_stacks *one) {
 static void put_process(struct page *page, const struct process_stacks *one) {
   struct stalled_rank described = {0};
   stall_describe(&page->arena, &one->stacks, NULL, &described);
-  printf("%s %u  %s  %s%s%s\n", page->unit, one->number, one->source,
-         stall_doing_words[described.what], described.words && *described.words ? ": " : "",
+  printf("%s %u%s%s  %s  %s%s%s\n", page->unit, one->number, page->several_hosts ? " on " : "",
+         page->several_hosts ? one->host : "", one->source, stall_doing_words[described.what],
+         described.words && *described.words ? ": " : "",
          described.words ? arena_printable(&page->arena, described.words) : "");
   if (one->silence != SILENCE_NONE)
     printf("    it %s, on %s\n", silence_text(one->silence), one->host);
@@ -143,6 +145,16 @@ static void put_silent(struct run_stacks *run) {
   }
 }
 
+static bool on_several_hosts(const struct run_stacks *run) {
+  const char *first = run->n ? run->at[0].host : "";
+  bool several = false;
+  for (u32 i = 0; i < run->n; i++)
+    several |= strcmp(run->at[i].host, first) != 0;
+  for (u32 i = 0; i < run->n_silent && run->n; i++)
+    several |= strcmp(run->silent[i].host, first) != 0;
+  return several;
+}
+
 static int print_run(struct page *page, const char *path) {
   struct run_stacks run;
   struct run_request request = {.path = path, .which = which_frames(page), .wait_s = page->wait_s};
@@ -155,6 +167,7 @@ static int print_run(struct page *page, const char *path) {
   page->unit = "rank";
   page->at = run.at;
   page->n = run.n;
+  page->several_hosts = on_several_hosts(&run);
   if (run.not_asked)
     print_problem("tscope-stacks", "the ranks were not asked: %s", run.not_asked);
   print_page(page);

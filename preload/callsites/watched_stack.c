@@ -388,7 +388,8 @@ static bool is_as_before(const struct watched_stack *watched, const struct path 
 }
 
 /* One look, and the frames that it shows; `pieces` are those of `heads`. False if they cannot be
- * read, or one of them has ended: then it says nothing. */
+ * read, or one of them has ended: then it says nothing. Neither does a look at a generator that has
+ * given its value meanwhile: it has no caller then. */
 static bool look(struct watched_stack *watched, struct memory_gather *gather,
                  const struct frame_head *heads, u32 n, struct path *path) {
   u64 top;
@@ -399,7 +400,7 @@ static bool look(struct watched_stack *watched, struct memory_gather *gather,
   if (word_at(pieces.thread_id) != watched->thread_id)
     watched->state = 0;
   return watched->state && read_top(watched, gather, &top, &path->apart) &&
-         follow(path, gather, watched->pid, top) && path->running;
+         follow(path, gather, watched->pid, top) && path->running && (path->n || !top);
 }
 
 /* What looks in a row have shown, from the outermost frame inwards. */

@@ -382,11 +382,14 @@ def hang(folder):
         hangs = find_hang()
         top = json.loads(from_host(hosts, 0, TOP, "--once", "--format", "json", folder).splitlines()[-1])
         page = from_host(hosts, 0, TOP, "--once", "--width", "80", folder)
+        stacks = from_host(hosts, 0, os.path.join(os.path.dirname(REPORT), "tscope-stacks"), folder)
         for host in range(3):
             hosts.kill(host)
         for process in processes:
             process.communicate()
     print(f"{CASE}: report: {[one['title'] for one in hangs]}")
+    for rank in range(6):
+        assert f"rank {rank} on node{rank // 2}  now  " in stacks, stacks
     print(f"{CASE}: top: {json.dumps(top['waits'])[:300]}\n{page}")
     alerts = [line for line in page.splitlines() if line.startswith("! ")]
     assert any("rank 3 on node1 has not come to all_reduce" in line for line in alerts), page

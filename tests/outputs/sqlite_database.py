@@ -27,7 +27,7 @@ class Databases(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="tscope-sqlite-")
-        common = ["--ranks", str(RANKS), "--steps", str(STEPS), "--phases", "--skew"]
+        cls.common = common = ["--ranks", str(RANKS), "--steps", str(STEPS), "--phases", "--skew"]
         cls.slow = cls.tracegen("slow", *common, "--slow-rank", str(SLOW), "--slow-factor", "1.4")
         cls.even = cls.tracegen("even", *common, "--data-ns", "1000")
         cls.db = cls.write("slow.db", cls.slow)
@@ -123,7 +123,8 @@ class Tables(Databases):
         self.assertEqual(mixed, [(0,)])
 
     def test_several_runs_of_each_side(self):
-        several = self.write("several.db", "diff", self.even, self.even, "--", self.slow)
+        again = self.tracegen("again", *self.common, "--data-ns", "1100", "--realtime", "1700000001000000000")
+        several = self.write("several.db", "diff", self.even, again, "--", self.slow)
         self.assertEqual(self.ask("SELECT run FROM runs ORDER BY run", several), [(1,), (2,), (3,)])
 
     def test_it_is_whole(self):

@@ -75,7 +75,7 @@ static void number_hosts(struct routes *routes) {
     }
     routes->host_of[r] = host;
   }
-  hash_index_clear(&by_name);
+  free(by_name.slots);
 }
 
 static u32 index_of_rank(const struct model *model, u32 rank) {

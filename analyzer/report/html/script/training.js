@@ -288,8 +288,9 @@ function trustOf(of, prefix) {
         ['GPU time', q.gpu_timing],
         [
           'own cost', isKnown(q.overhead.fraction) ? percent(q.overhead.fraction) : null,
-          'of the run, estimated from what a call costs in this process; not in it: colder caches and what ' +
-              'PyTorch does more because tscope listens, 20 \u00b5s a step of 300 small operators'
+          'of the run, estimated from what a call costs in this process; not in it: ' +
+              'colder caches and what PyTorch does more because tscope listens, ' +
+              '20 \u00b5s a step of 300 small operators'
         ],
         ['traces', isKnown(q.overhead.trace_bytes) ? bytes(q.overhead.trace_bytes) : null]
       ]),
