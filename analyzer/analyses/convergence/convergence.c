@@ -251,9 +251,8 @@ static void mark_spikes(struct analysis *a, const double *steps, const double *v
   }
 }
 
-/* For each role, the series with most values; among equals, that of the lowest rank. */
-/* One with a usual name first, then, of d_loss and g_loss, one that ends in NaN, then the one with
- * most values. */
+/* For each role one with a usual name first, then, of d_loss and g_loss, one that ends in NaN, then
+ * the one with most values; among equals, that of the lowest rank. */
 static const struct series *choose_series(const struct series *all, u32 n, enum scalar_role role) {
   const struct series *best = NULL;
   u32 best_order = 0;

@@ -308,7 +308,6 @@ static bool has_lines(const struct line_sums *sums) {
   return sums->sites || sums->samples;
 }
 
-/* Steps of ranks that have lines: what sums are divided by. */
 /* From the folder that the job was started in, else its last two names. Of C and C++ code without
  * debug information there is a function, and no line. */
 char *line_place(struct analysis *a, const char *whole, u32 line, const char *function) {

@@ -262,11 +262,11 @@ static double message_time(const struct model *model, const struct collective *c
    * other direction. */
   double after = (double)(receive->start - send->start);
   bool late = model->clock_aligned && after > model_collective_error_ns(model, c, receive->rank);
-  bool before = late && model->comms[c->comm].backend != TSCOPE_BACKEND_NCCL;
-  if (before && as == EXACT)
+  if (late && model->comms[c->comm].backend == TSCOPE_BACKEND_NCCL)
+    as = AT_LEAST;
+  if (late && as == EXACT)
     return NAN;
-  return (double)(receive->end -
-                  (late && !(before && as == AT_MOST) ? receive->start : send->start));
+  return (double)(receive->end - (late && as == AT_LEAST ? receive->start : send->start));
 }
 
 /* Of a collective the shortest time of a member, whatever the clocks say. */

@@ -32,8 +32,7 @@ static bool is_sampled(const struct analysis *a, u32 rank) {
   return sampled;
 }
 
-/* Without launches the replay cannot tell what a GPU and its host wait for. */
-static bool is_tied(const struct analysis *a, u32 rank) {
+bool replay_knows_waits(const struct analysis *a, u32 rank) {
   return !a->ranks[rank].on_gpu || a->model->ranks[rank].launches;
 }
 
@@ -205,7 +204,7 @@ static bool judge_groups(struct judge *j) {
   replay_savings(j->a, j->cures, n * TRIALS, false, savings);
   for (u32 i = 0; i < n; i++) {
     struct straggler_group *group = &r->straggler_groups[i];
-    if (is_sampled(j->a, group->worst) && is_tied(j->a, group->worst))
+    if (is_sampled(j->a, group->worst) && replay_knows_waits(j->a, group->worst))
       set_saving(j, group, &j->cures[i * TRIALS], &savings[i * TRIALS]);
     if (is_refuted(j, group))
       refute(r, group);

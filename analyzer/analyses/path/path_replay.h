@@ -52,6 +52,12 @@ bool cure_has(const struct analysis *a, const struct cure *cure, const struct cu
  * [n_ranks]. Zeroes where there is no replay. */
 void replay_excess(const struct analysis *a, double *excess_ms);
 
+/* Without launches the replay cannot tell what a rank's GPU and its host wait for. */
+bool replay_knows_waits(const struct analysis *a, u32 rank);
+
+/* What part of the critical path is on a rank (index). */
+double share_of_path(const struct results *r, u32 rank);
+
 /* The rank on which half of the critical path lies or more, if that is twice its share; INDEX_NONE.
  */
 u32 rank_of_path(const struct results *r);

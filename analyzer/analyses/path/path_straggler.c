@@ -13,14 +13,18 @@
 /* Of neighbouring steps. How far the savings of steps follow each other is not looked at. */
 static const double assumed_correlation = 0.5;
 
+double share_of_path(const struct results *r, u32 rank) {
+  double sum = 0;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    sum += r->path_by_rank[i];
+  return sum > 0 ? r->path_by_rank[rank] / sum : 0;
+}
+
 u32 rank_of_path(const struct results *r) {
   u32 most = 0;
-  double sum = 0;
-  for (u32 i = 0; i < r->n_ranks; i++) {
-    sum += r->path_by_rank[i];
+  for (u32 i = 0; i < r->n_ranks; i++)
     most = r->path_by_rank[i] > r->path_by_rank[most] ? i : most;
-  }
-  double share = sum > 0 ? r->path_by_rank[most] / sum : 0;
+  double share = share_of_path(r, most);
   return share >= 0.5 && share * r->n_ranks >= 2 ? most : INDEX_NONE;
 }
 
@@ -56,7 +60,7 @@ static double clock_error_ms(const struct model *model) {
 bool name_straggler_of_path(struct analysis *a) {
   struct results *r = a->results;
   u32 index = r->n_pipeline_stage ? INDEX_NONE : rank_of_path(r);
-  if (index == INDEX_NONE || r->ranks[index].refuted)
+  if (index == INDEX_NONE || r->ranks[index].refuted || !replay_knows_waits(a, index))
     return false;
   bool *alone = arena_array(a->arena, r->n_ranks, sizeof(bool));
   alone[index] = true;

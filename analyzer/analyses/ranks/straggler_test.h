@@ -93,11 +93,12 @@ u32 member_of(const struct straggler_test *c, const struct collective *collectiv
 double member_own_time(const struct straggler_test *c, const struct collective *collective,
                        u32 rank);
 
-/* By what ratio one time of a collective (as above) is longer than another, as a logarithm: both
- * counted from when the first member left the communicator's collective before; NAN at its first.
- * Where cores are shared, the same work takes now longer, now shorter, by a factor: of few steps a
- * mean of ratios tells more than one of differences. */
+/* When the first member left the communicator's collective before this one; NAN at its first. */
 double own_work_begin(const struct straggler_test *c, const struct collective *collective);
+
+/* By what ratio one time of a collective (as above) is longer than another, as a logarithm, both
+ * counted from there. Where cores are shared, the same work takes now longer, now shorter, by a
+ * factor: of few steps a mean of ratios tells more than one of differences. */
 double ratio_of_times(double begin, double time, double other);
 
 /* The error of the difference between a member's arrival and the others', ns. */

@@ -21,8 +21,7 @@ struct listing {
   double *typical; /* [rank * PHASES + phase] ms, median; NAN */
   double *waited;  /* [long step * n_ranks + rank] ms, the longest in one collective, less what that
                       is in a usual step */
-  double *inside;  /* the same of its time in collectives, all together */
-  double *alone;   /* the same of its step without that; NAN where not known */
+  double *alone;   /* the same of its step without its time in collectives; NAN */
   u32 *long_at;    /* [steps.n] index into out->at, INDEX_NONE */
 };
 
@@ -131,7 +130,7 @@ static void add_collective(struct listing *l, const struct collective *collectiv
     if (waits)
       l->waited[at] = fmax(l->waited[at], ns_to_ms(collective->last_start - arrival->start));
     if (arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN)
-      l->inside[at] += ns_to_ms(arrival->end - arrival->start);
+      l->alone[at] -= ns_to_ms(arrival->end - arrival->start);
   }
 }
 
@@ -145,7 +144,7 @@ static void find_times(struct listing *l, const u32 *row_of) {
   for (u32 step = 0; step < model->steps.n; step++)
     for (u32 rank = 0; rank < model->n_ranks && row_of[step] != INDEX_NONE; rank++) {
       size_t at = (size_t)row_of[step] * model->n_ranks + rank;
-      l->alone[at] = length_of_rank_ms(l->a, rank, step) - l->inside[at];
+      l->alone[at] += length_of_rank_ms(l->a, rank, step);
     }
 }
 
@@ -172,7 +171,6 @@ static void find_waits(struct listing *l) {
   double *values = arena_array(l->arena, size_sum(usual, 1), sizeof(double));
   size_t cells = size_sum(size_product(size_sum(n_long, usual), n), 1);
   l->waited = arena_array(l->arena, cells, sizeof(double));
-  l->inside = arena_array(l->arena, cells, sizeof(double));
   l->alone = arena_array(l->arena, cells, sizeof(double));
   find_times(l, row_of);
   hold_against_usual(l->waited, n, n_long, usual, values);
@@ -238,7 +236,8 @@ static void classify(struct listing *l, u32 at) {
   u32 rank = busiest_rank(l, at);
   if (!l->a->model->phases || isnan(phase_ms(l->a, rank, step->step, OTHER))) {
     u8 content = content_of_waits(l, at, rank);
-    step->content = content == CONTENT_OUTSIDE ? CONTENT_UNKNOWN : content;
+    bool of_some = content == CONTENT_ONE_RANK || content == CONTENT_ONE_HOST;
+    step->content = of_some ? content : CONTENT_UNKNOWN;
     return;
   }
   double half = REASON_SHARE * step->excess_ms, data = excess_in_phase(l, rank, step->step, DATA);

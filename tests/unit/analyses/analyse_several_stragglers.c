@@ -124,8 +124,8 @@ static void who_sends_late_is_named(void **state) {
   }
 }
 
-/* The worker of rank 1 runs an earlier call until 60 ms after that of its peers: the call itself
- * was made in time, so rank 1 is not late. */
+/* The worker of rank 1 takes each call up 4 ms later than its peers' do, for it still runs another:
+ * the call itself was made in time, so rank 1 is not late. */
 static void a_busy_worker_is_not_late(void **state) {
   (void)state;
   struct cluster_options o = healthy_cpu();

@@ -197,18 +197,15 @@ static const char *describe_alike(struct findings *f, const struct straggler_gro
 /* Of a rank that no collective shows. */
 static char *describe_path_of(struct findings *f, const struct rank_result *rank,
                               const char *more) {
-  const struct results *r = f->r;
-  double sum = 0;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    sum += r->path_by_rank[i];
   return arena_printf(
       f->a->arena,
       "%.0f %% of the critical path is on rank %u. If it were as fast as its peers, a step would "
       "take "
       "%s less (replay; by chance: p = %.0e). They wait for it in messages, or for a rank that "
       "waits for it: no collective shows who comes last. Reason: %s.%s",
-      100 * r->path_by_rank[rank - r->ranks] / sum, rank->rank, duration_ms(rank->lateness_ms).text,
-      fmax(rank->p_value, 1e-99), straggler_reason_words[rank->reason], more);
+      100 * share_of_path(f->r, (u32)(rank - f->r->ranks)), rank->rank,
+      duration_ms(rank->lateness_ms).text, fmax(rank->p_value, 1e-99),
+      straggler_reason_words[rank->reason], more);
 }
 
 static char *straggler_evidence(struct findings *f, const struct straggler_group *group) {
