@@ -50,6 +50,20 @@ static struct verdict count_of(const struct straggler_test *c, u32 comm, u32 ran
                           .imposed_ns = times ? c->imposed_ns[rank] / tested : 0};
 }
 
+/* Training steps for each in which the members of a communicator wait for one another. Where ranks
+ * meet only in every tenth step, they come as late as ten steps made them. */
+static double steps_between_meetings(struct straggler_test *c, u32 comm) {
+  u32 met = c->first[comm + 1] - c->first[comm], trained = 0;
+  if (c->meeting == comm)
+    return c->meeting_steps;
+  i32 last = met ? tested_collective(c, c->first[comm + 1] - 1)->step : -1;
+  for (i32 step = met ? tested_collective(c, c->first[comm])->step + 1 : 0; step <= last; step++)
+    trained += analysis_is_training(c->a, (u32)step);
+  c->meeting = comm;
+  c->meeting_steps = met > 1 && trained ? (double)trained / (met - 1) : 1;
+  return c->meeting_steps;
+}
+
 /* What the first round says of a rank in the communicator in which chance explains it least. */
 static void keep_count(struct straggler_test *c, u32 comm, const struct verdict *v) {
   struct rank_result *out = &c->a->results->ranks[v->rank];
@@ -62,7 +76,7 @@ static void keep_count(struct straggler_test *c, u32 comm, const struct verdict 
   out->slowest_fraction = (double)v->times / v->tested;
   out->z = (v->times - expected) / sqrt(expected * (1 - 1.0 / v->members));
   out->p_value = fmin(1, v->p * c->tests);
-  out->imposed_wait_ms = v->imposed_ns / 1e6;
+  out->imposed_wait_ms = v->imposed_ns / steps_between_meetings(c, comm) / 1e6;
 }
 
 /* The first member without a name that is never last; INDEX_NONE. */
@@ -162,7 +176,8 @@ static bool is_often_last(struct straggler_test *c, u32 comm, struct verdict *v)
   v->typical_ns = median_of(c->lateness, list_lateness_when_last(c, comm, v->rank));
   double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->tested);
   const struct collective *one = tested_collective(c, c->first[comm]);
-  return sure >= WORTH_MENTIONING * step_ns && sure >= arrival_error(c, one, v->rank);
+  return sure >= WORTH_MENTIONING * step_ns * steps_between_meetings(c, comm) &&
+         sure >= arrival_error(c, one, v->rank);
 }
 
 /* Similar collectives, counted where a rank came last. */
@@ -229,25 +244,6 @@ bool straggler_is_late_in(const struct rank_result *rank, double step) {
   return rank->n_late == 0 || (at < rank->n_late && rank->late_from[at] <= step);
 }
 
-/* Training steps for each in which the members of a communicator wait for one another. Where ranks
- * meet only in every tenth step, they come as late as ten steps made them. */
-static double steps_between_meetings(const struct analysis *a, u32 comm) {
-  i32 first = -1, last = -1;
-  u32 met = 0;
-  for (u32 i = 0; i < a->model->n_collectives; i++) {
-    const struct collective *collective = &a->model->collectives[i];
-    if (collective->comm != comm || !op_is_barrier_like(collective->op) ||
-        !analysis_includes(a, collective) || collective->step == last)
-      continue;
-    first = met++ ? first : collective->step;
-    last = collective->step;
-  }
-  u32 trained = 0;
-  for (i32 step = first + 1; step <= last; step++)
-    trained += analysis_is_training(a, (u32)step);
-  return met > 1 && trained ? (double)trained / (met - 1) : 1;
-}
-
 void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) {
   struct rank_result *out = &c->a->results->ranks[v->rank];
   double expected = (double)v->tested / v->members;
@@ -260,13 +256,10 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
   out->slowest_fraction = (double)v->times / v->tested;
   out->z = (v->times - expected) / sqrt(expected * (1 - 1.0 / v->members));
   out->p_value = fmin(1, v->p * c->tests);
-  out->imposed_wait_ms = v->imposed_ns / 1e6;
+  double steps = steps_between_meetings(c, comm);
+  out->imposed_wait_ms = v->imposed_ns / steps / 1e6;
   out->lateness_ms = v->typical_ns / 1e6;
   out->lateness_error_ms = v->error_ns / 1e6;
-  if (c->meeting != comm)
-    c->meeting_steps = steps_between_meetings(c->a, comm);
-  c->meeting = comm;
-  double steps = c->meeting_steps;
   out->late_a_step_ms = v->typical_ns / steps / 1e6;
   out->late_a_step_error_ms = v->error_ns / steps / 1e6;
   out->longer_compute_steps = v->longer ? v->longer : (double)NAN;

@@ -120,6 +120,28 @@ static void late_in_some_steps(void **state) {
   }
 }
 
+/* As in local SGD, ranks meet in every fourth step only. Rank 2 takes 100 ms longer for each step,
+ * so it comes 400 ms late to each meeting: that is no work of its own in every fourth step. */
+static void late_at_each_meeting(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  struct cluster *c;
+  o.ranks = 4;
+  o.steps = 160;
+  o.noise = 0.02;
+  o.meets_every = 4;
+  o.extra_input[2] = 100 * MS;
+  struct results *r = run(o, &c);
+  const struct finding *found = finding_of(r, "DIST.STRAGGLER");
+  assert_int_equal(stragglers_in(r), 1);
+  assert_true(r->ranks[2].straggler && !r->ranks[2].late_at_times && isnan(r->ranks[2].late_every));
+  assert_true(fabs(r->ranks[2].lateness_ms - 400) < 20);
+  assert_true(fabs(r->ranks[2].late_a_step_ms - 100) < 5);
+  assert_non_null(strstr(found->title, "keeps its peers waiting: "));
+  assert_true(fabs(found->saving_s / r->training_steps - 0.1) < 0.01);
+  cluster_end(r, c);
+}
+
 /* Each rank is late in a fifth of the steps, for a reason that has nothing to do with it. */
 static void lateness_of_all_names_nobody(void **state) {
   enum { MOST_RANKS = 8, STEPS = 80 };
@@ -145,8 +167,8 @@ static void lateness_of_all_names_nobody(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(late_in_a_stretch),
-                                     cmocka_unit_test(late_in_some_steps),
-                                     cmocka_unit_test(lateness_of_all_names_nobody)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(late_in_a_stretch), cmocka_unit_test(late_in_some_steps),
+      cmocka_unit_test(late_at_each_meeting), cmocka_unit_test(lateness_of_all_names_nobody)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

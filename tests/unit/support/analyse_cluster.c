@@ -218,8 +218,31 @@ static void end_step(struct actor *a, u32 step, i64 a1_end, i64 a2_end) {
   m->steps.end[step * m->n_ranks + a->rank] = a->now;
 }
 
+/* A1 and A2 are work of each rank's own. */
+static void go_on_alone(struct cluster *c, struct actor *actors, u32 step) {
+  struct model *m = &c->model;
+  for (u32 k = 0; k < 2; k++)
+    m->collectives[step * 2 + k] = (struct collective){.seq = step * 2 + k,
+                                                       .first_arrival = (step * 2 + k) * m->n_ranks,
+                                                       .last_start = NS_UNKNOWN,
+                                                       .transfer_ns = NS_UNKNOWN,
+                                                       .step = (i32)step,
+                                                       .op = TSCOPE_OP_SEND};
+  for (u32 r = 0; r < m->n_ranks; r++) {
+    i64 a1_end = actors[r].a1_start + US, ready = actors[r].b2_end + LATENCY;
+    actors[r].a2_start = ready > a1_end ? ready : a1_end;
+    end_step(&actors[r], step, a1_end, actors[r].a2_start + US);
+    for (u32 k = 0; k < 2; k++)
+      m->arrivals[(step * 2 + k) * m->n_ranks + r].collective = INDEX_NONE;
+  }
+}
+
 static void meet(struct cluster *c, struct actor *actors, u32 step) {
   struct model *m = &c->model;
+  if (c->options.meets_every && (step + 1) % c->options.meets_every) {
+    go_on_alone(c, actors, step);
+    return;
+  }
   i64 s1 = INT64_MIN, s2 = INT64_MIN;
   for (u32 r = 0; r < m->n_ranks; r++)
     s1 = actors[r].a1_start > s1 ? actors[r].a1_start : s1;

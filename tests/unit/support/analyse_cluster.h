@@ -44,6 +44,7 @@ struct cluster_options {
   i64 slow_step;        /* every tenth step takes this much longer in F, on all ranks */
   u32 slow_every;       /* not every tenth step but every n-th; 0: every tenth */
   bool waits_for_first; /* without GPU: B2 begins after A1 */
+  u32 meets_every;      /* without GPU: A1 and A2 are in every n-th step only; 0: in each */
   bool no_overlap;      /* A1 starts after B2 too */
   bool unaligned;       /* as if clocks could not be aligned */
   bool no_gpu_times;    /* calls and launches only */
