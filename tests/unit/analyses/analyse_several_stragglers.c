@@ -120,6 +120,7 @@ static void who_sends_late_is_named(void **state) {
     struct results *r = cluster_analyse(c, NULL);
     assert_int_equal(stragglers_in(r), part != RECEIVES);
     assert_int_equal(r->ranks[2].straggler, part != RECEIVES);
+    assert_false(r->ranks[2].of_path); /* the broadcast shows it */
     cluster_end(r, c);
   }
 }
