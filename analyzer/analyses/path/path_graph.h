@@ -203,6 +203,12 @@ static inline bool joins_others(const struct sample_graph *graph, u32 node) {
  * that it had to wait for, and which member that was. */
 i64 join_start(const struct sample_graph *graph, u32 node, u32 *last);
 
+/* Whether a thread's node comes after one of another thread that it waited for: an autograd thread
+ * between two backward passes. The time before it is then no work of its own. */
+static inline bool follows_other_thread(const struct node *node) {
+  return node->kind != NODE_BLOCKED && node->first_dep < node[1].first_dep;
+}
+
 /* The phase of the time between a host node and the one before it; 0 for none. */
 static inline u8 phase_of_gap(const struct node *node) {
   return node->kind == NODE_HOST ? 0 : node->phase;

@@ -296,7 +296,7 @@ static i64 device_start(const struct run *run, u32 n) {
 /* After a thread's own work; or, if it waited for another thread, the same time after both. */
 static i64 host_start(const struct run *run, u32 n) {
   const struct node *node = &run->r->g->nodes[n];
-  if (node->kind != NODE_BLOCKED && node->first_dep < node[1].first_dep) {
+  if (follows_other_thread(node)) {
     i64 was, now;
     latest_before(run, n, &was, &now);
     return now + (node->start > was ? node->start - was : 0);

@@ -184,6 +184,22 @@ static void a_thread_that_waits_for_another(void **state) {
   results_free(r);
 }
 
+/* What a rank's first thread does late in each step is saved in full: that autograd's thread waits
+ * for it on every rank is no work that they all have. */
+static void a_slow_host_beside_a_thread_of_autograd(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  o.autograd = true;
+  o.forward = 10 * MS;
+  o.late_launch[3] = 100 * MS;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_int_equal(r->what_if[0].rank, 3);
+  assert_near(r->what_if[0].saving.ms, 90 + 0.005, 1e-3);
+  results_free(r);
+  cluster_free(c);
+}
+
 /* A host launches ten kernels of 2 ms, one every 10 ms, alternately on two streams, and then works
  * for 5 ms more. However fast the host is, each stream has 10 ms of work. */
 static void the_streams_have_work_without_launch_gaps(void **state) {
@@ -313,6 +329,7 @@ int main(void) {
                                      cmocka_unit_test(what_the_host_hides_pays_nothing),
                                      cmocka_unit_test(slow_rank_on_cpu),
                                      cmocka_unit_test(a_thread_that_waits_for_another),
+                                     cmocka_unit_test(a_slow_host_beside_a_thread_of_autograd),
                                      cmocka_unit_test(the_streams_have_work_without_launch_gaps),
                                      cmocka_unit_test(a_wait_without_an_event_is_inferred),
                                      cmocka_unit_test(a_wait_for_nothing_recorded_is_unknown)};

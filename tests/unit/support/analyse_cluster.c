@@ -29,7 +29,8 @@ struct actor {
   struct cluster *c;
   struct timeline *t;
   u32 rank, seed, step;
-  i64 now; /* host */
+  i64 now;    /* host */
+  u16 thread; /* whose lane launches */
   /* of the current step */
   i64 b1_end, b2_end, b1_call, b2_call, a1_start, a2_start, step_begin;
   u32 b1, b2, call1, call2, a1, a2, wait;
@@ -58,8 +59,8 @@ static void append(struct intervals *set, i64 start, i64 end) {
 }
 
 static u32 launch(struct actor *a, u32 name) {
-  u32 call = add_span(a, name == NAME_CALL ? SPAN_COLL_CALL : SPAN_LAUNCH, 0, 0, name, a->now,
-                      a->now + LAUNCH);
+  u32 call = add_span(a, name == NAME_CALL ? SPAN_COLL_CALL : SPAN_LAUNCH, 0, a->thread, name,
+                      a->now, a->now + LAUNCH);
   a->now += LAUNCH;
   return call;
 }
@@ -117,6 +118,7 @@ static void begin_step_gpu(struct actor *a, u32 step) {
   }
   add_span(a, SPAN_PHASE, TSCOPE_PHASE_BACKWARD, 0, NAME_NONE, a->now, 0);
   u32 backward = a->t->n_spans - 1;
+  a->thread = o->autograd ? 3 : 0;
   u32 call_b1 = launch(a, NAME_LAUNCH);
   i64 start = a->now - LAUNCH + LATENCY;
   start = start > f_end ? start : f_end;
@@ -134,7 +136,11 @@ static void begin_step_gpu(struct actor *a, u32 step) {
   a->call2 = launch(a, NAME_CALL);
   a->b2_call = a->now - LAUNCH;
   a->a1_start = o->no_overlap ? a->b2_end : a->b1_end;
-  a->t->spans[backward].link = backward; /* closed in end_step */
+  a->thread = 0;
+  if (o->autograd)
+    a->t->spans[backward].end = a->now;
+  else
+    a->t->spans[backward].link = backward; /* closed in end_step */
 }
 
 static void second_half_cpu(struct actor *a, u32 step, i64 compute_begin) {
@@ -364,7 +370,8 @@ static void lay_out_model(struct cluster *c) {
 static void lay_out_timelines(struct cluster *c, struct actor *actors) {
   const struct cluster_options *o = &c->options;
   c->timelines = arena_array(&c->arena, o->ranks, sizeof(*c->timelines));
-  static struct lane gpu_lanes[] = {{false, 0, "main"}, {true, 0, "0"}, {true, 1, "1"}};
+  static struct lane gpu_lanes[] = {
+      {false, 0, "main"}, {true, 0, "0"}, {true, 1, "1"}, {false, 1, "autograd"}};
   static struct lane cpu_lanes[] = {{false, 0, "main"}, {true, 0, "gloo"}};
   for (u32 r = 0; r < o->ranks; r++) {
     struct timeline *t = &c->timelines[r];
@@ -373,7 +380,9 @@ static void lay_out_timelines(struct cluster *c, struct actor *actors) {
         .spans = arena_array(&c->arena, o->steps * SPANS_PER_STEP + 1u, sizeof(struct span)),
         .edges = arena_array(&c->arena, o->steps * EDGES_PER_STEP + 1u, sizeof(struct edge)),
         .lanes = o->on_gpu ? gpu_lanes : cpu_lanes,
-        .n_lanes = o->on_gpu ? 3 : 2,
+        .n_lanes = o->autograd ? 4
+                   : o->on_gpu ? 3
+                               : 2,
         .on_gpu = o->on_gpu,
         .has_compute = true,
         .has_comm = true,

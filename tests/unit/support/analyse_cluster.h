@@ -39,6 +39,7 @@ struct cluster_options {
   u32 slow_from, slow_until;       /* the step in which `slow` begins; and ends, 0: never */
   i64 exposed_memcpy;              /* between F and B1, on the device */
   i64 late_launch[CLUSTER_RANKS];  /* host work between F's launch and B1's, outside all phases */
+  bool autograd;                   /* with GPU: another thread launches B1 to A2 meanwhile */
   double noise;                    /* compute varies uniformly by this fraction */
   u32 seed;
   i64 slow_step;        /* every tenth step takes this much longer in F, on all ranks */
