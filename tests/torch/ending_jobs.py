@@ -6,6 +6,7 @@
     ending_jobs.py --list
 """
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -50,6 +51,10 @@ SCENARIOS = {
     "stopped": {"cause": "stopped", "says": "SIGTERM", "looks_s": 20},
     "two-culprits": {"ending": "exception", "culprits": [1, 3], "cause": "exception", "says": "ValueError"},
     "launchers-timeout": {"ending": "sleep", "patience_s": 5, "cause": "held up", "says": "rank 1"},
+    # Ctrl-C: a terminal sends it to all; with and without a rank for which the others wait
+    "interrupted": {"ending": "sleep", "patience_s": 5, "interrupts": True, "cause": "held up",
+                    "says": "interrupted (SIGINT)", "line": "the sleep", "function": "end"},
+    "interrupted-at-work": {"ending": "mark", "patience_s": 1, "interrupts": True, "steps": 100000, "culprits": []},
     "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes"},
     "left-out-of-calls-alike": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes (call number 25,"},
     "too-many": {"cause": "calls differ", "says": "one too many, all_reduce of 4 bytes"},
@@ -62,13 +67,17 @@ SCENARIOS = {
 }
 
 
-def end(job, mark, patience_s):
-    """Waits for the job, and returns what it said. If it stalls for `patience_s`, ends it like a launcher does."""
+def end(job, mark, patience_s, interrupts):
+    """Waits for the job, and returns what it said. If it stalls for `patience_s`, ends it like a launcher does, or
+    like a user at a terminal."""
     try:
         if patience_s:
             wait_for(mark, deadline_s=90)
             time.sleep(patience_s)
-            job.terminate()
+            if interrupts:
+                os.killpg(job.pid, signal.SIGINT)
+            else:
+                job.terminate()
         return job.communicate(timeout=100)[1]
     finally:
         job.kill()
@@ -93,14 +102,18 @@ def check(name, build, folder):
                            "--max-restarts", str(scenario.get("restarts", 0)),
                            "--monitor-interval", str(scenario.get("looks_s", 0.1)),
                            os.path.join(HERE, "jobs", "ending_rank.py"),
-                           scenario.get("ending", name), ranks, "25", "40"],
-                          env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as job:
-        said = end(job, mark, scenario.get("patience_s"))
+                           scenario.get("ending", name), ranks or "1", "25", str(scenario.get("steps", 40))],
+                          env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as job:
+        said = end(job, mark, scenario.get("patience_s"), scenario.get("interrupts"))
     reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
     text = subprocess.run(reported, capture_output=True, check=True, text=True).stdout
     document = report_on(*reported)
     if "restarts" in scenario:
         return judge_attempts(document, text, reported, said)
+    if not ranks:
+        assert document["run_end"]["culprits"] == [] and "interrupted (SIGINT)" in text, (document["run_end"], text)
+        return document
     judge(scenario, document, text)
     if "line" in scenario:
         judge_place(scenario, document, text)

@@ -162,6 +162,23 @@ static u32 mark_odd(struct outcome *o) {
   return 0;
 }
 
+/* Whether all others had waited for the marked ranks long before somebody stopped these: the job
+ * stood still then, and the stop only ended it. */
+static bool stood_still_before(const struct outcome *o) {
+  u32 others = 0;
+  for (u32 i = 0; i < o->n; i++) {
+    const struct ending *ending = &o->endings[i];
+    if (o->culprit[i] || ending->rank == INDEX_NONE)
+      continue;
+    others++;
+    for (u32 k = 0; k < o->n; k++)
+      if (o->culprit[k] && !(waited_for(o->a->model, ending, &o->endings[k]) &&
+                             o->endings[k].from - ending->last->call_start >= AWAITED_NS))
+        return false;
+  }
+  return others > 0;
+}
+
 /* Those that somebody stopped while the others went on, and then waited for them. If the others end
  * soon, somebody may have stopped them all; but not if all others say that they lost a peer then.
  */
@@ -190,7 +207,7 @@ static u32 mark_stopped_first(struct outcome *o) {
                 waited_for(o->a->model, &o->endings[i], &o->endings[k]);
   if (!waited)
     memset(o->culprit, 0, o->n);
-  o->stopped_first = waited && marked;
+  o->stopped_first = waited && marked && !stood_still_before(o);
   return waited ? marked : 0;
 }
 

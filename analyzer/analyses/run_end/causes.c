@@ -99,10 +99,23 @@ static char *words_of_exception(struct analysis *a, const struct rank_end *end) 
                       place ? place : "", chain.rest);
 }
 
+/* Python's words for a SIGINT (Ctrl-C, or a launcher's): where it comes is where the program was,
+ * not why it ended. */
+static bool was_interrupted(const struct rank_end *end) {
+  static const char name[] = "KeyboardInterrupt";
+  return end->exception && strncmp(end->exception, name, sizeof(name) - 1) == 0;
+}
+
+static char *words_of_interrupt(struct analysis *a, const struct rank_end *end) {
+  const char *place = exception_place(a, end);
+  return arena_printf(a->arena, "interrupted (SIGINT)%s%s", place ? ", at " : "",
+                      place ? place : "");
+}
+
 /* A thread ended with an exception, or the program with threads that go on: soon the rank called
  * nothing more until it was stopped. */
 static bool stood_still(const struct rank_end *end, const struct ending *ending) {
-  return ending->what == ENDING_STOPPED && end->exception &&
+  return ending->what == ENDING_STOPPED && end->exception && !was_interrupted(end) &&
          cause_of_exception(end->exception) != END_LOST_PEER &&
          !(ending->last && ending->last->call_start - end->exception_at > EXCEPTION_NS);
 }
@@ -118,6 +131,8 @@ static void set_cause_by_signal(struct analysis *a, const struct rank_end *end,
                                "killed by the kernel because its cgroup's memory was used up "
                                "(SIGKILL; %u such kill%s since it began)",
                                end->out_of_memory_kills, end->out_of_memory_kills > 1 ? "s" : "");
+  } else if (end->signal == SIGINT && was_interrupted(end)) {
+    ending->why = words_of_interrupt(a, end);
   } else {
     ending->why = arena_printf(a->arena, "ended by %s (signal %u)", name, end->signal);
   }
@@ -157,6 +172,12 @@ static void set_cause_by_exit(struct analysis *a, const struct rank_end *end,
   if (!exception)
     return;
   ending->from = end->exception_at;
+  if (was_interrupted(end)) {
+    ending->what = ENDING_STOPPED;
+    ending->cause = END_SIGNAL;
+    ending->why = words_of_interrupt(a, end);
+    return;
+  }
   ending->cause = cause_of_exception(end->exception);
   ending->why =
       arena_printf(a->arena, "%s (%s status %d)", words_of_exception(a, end), how, end->status);

@@ -91,9 +91,11 @@ def end(ending):
     if ending in ("kill-in-a-line", "crash-in-a-line"):
         spin(2)  # long enough for samples
         os.kill(os.getpid(), signal.SIGKILL if ending == "kill-in-a-line" else signal.SIGSEGV)
+    if ending == "mark":
+        stand_still()  # it does not: this is only when
     if ending == "sleep":
         stand_still()
-        time.sleep(3600)
+        time.sleep(3600)  # the sleep
 
 
 def main():

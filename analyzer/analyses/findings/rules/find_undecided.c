@@ -13,21 +13,26 @@ static void add_undecided(struct results *r, const char *what, const char *why) 
   r->undecided[r->n_undecided++] = (struct undecided){what, why};
 }
 
+static const char *ranks_are(double n) {
+  return n == 1 ? "rank is" : "ranks are";
+}
+
 /* Calls that no finding mentions and that are not known to be right either; NULL if there are
- * none. */
+ * none. Who ended the run explains those that are left unfinished. */
 static const char *describe_undecided_calls(struct analysis *a) {
   const struct collective_check *check = &a->results->check;
-  if (!check->flight || check->n_hang_ranks || check->n_desync_ranks)
+  if (!check->flight || check->n_hang_ranks || check->n_desync_ranks ||
+      a->results->run_end.n_culprits)
     return NULL;
   if (check->cannot_tell)
-    return arena_printf(a->arena, "%.0f ranks are in calls that have not finished, and %s%s%s",
-                        check->pending_ranks, check->cannot_tell, check->nccl ? ". " : "",
-                        check->nccl ? check->nccl : "");
+    return arena_printf(a->arena, "%.0f %s in calls that have not finished, and %s%s%s",
+                        check->pending_ranks, ranks_are(check->pending_ranks), check->cannot_tell,
+                        check->nccl ? ". " : "", check->nccl ? check->nccl : "");
   if (check->pending_ranks > 0)
     return arena_printf(a->arena,
-                        "%.0f ranks are in calls that have not finished, and nothing shows for "
-                        "which rank they wait",
-                        check->pending_ranks);
+                        "%.0f %s in calls that have not finished, and nothing shows for which "
+                        "rank they wait",
+                        check->pending_ranks, ranks_are(check->pending_ranks));
   if (!a->model->flight) /* the ends of ranks that were killed need not match */
     return NULL;
   if (check->mismatches_found > 0)
