@@ -258,14 +258,13 @@ static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
     for (u32 i = 0; i < n; i++)
       chain->ranks[i] = ranks[i];
   }
-  if (!sends_first(s, chain->ranks[0])) {
-    if (!sends_first(s, chain->ranks[n - 1]))
-      return false;
-    for (u32 i = 0; i < n / 2; i++) {
-      u32 swapped = chain->ranks[i];
-      chain->ranks[i] = chain->ranks[n - 1 - i];
-      chain->ranks[n - 1 - i] = swapped;
-    }
+  bool forth = sends_first(s, chain->ranks[0]), back = sends_first(s, chain->ranks[n - 1]);
+  if (forth == back) /* both give first: an exchange, as of experts */
+    return false;
+  for (u32 i = 0; i < n / 2 && back; i++) {
+    u32 swapped = chain->ranks[i];
+    chain->ranks[i] = chain->ranks[n - 1 - i];
+    chain->ranks[n - 1 - i] = swapped;
   }
   return matches_pipeline(s, chain, ring);
 }

@@ -34,6 +34,7 @@ struct job {
   double slow[STAGES]; /* extra share of compute */
   bool asleep;         /* without a GPU: stages work where nothing shows it */
   bool shifted;        /* a step begins with the backwards, as one found by a period may */
+  bool exchange;       /* ranks give each other messages by twos, as experts do: not a pipeline */
   bool ring;           /* each stage sends to the next, the last to the first: not a pipeline */
 };
 
@@ -85,8 +86,24 @@ static void work(struct job *job, u32 stage, i64 ns) {
   intervals_append(&job->unions[stage], start, end);
 }
 
+/* Two ranks give each other a message at once: each calls its send first. */
+static void exchange(struct job *job, i32 step, u32 one, u32 other) {
+  u32 first = job->model.n_arrivals;
+  message(job, step, one, other);
+  message(job, step, other, one);
+  for (u32 i = first; i < job->model.n_arrivals; i++)
+    job->arrivals[i].call_start += job->arrivals[i].op == TSCOPE_OP_RECV;
+}
+
 /* All forwards, then all backwards; a step begins when the last stage's last backward is done. */
 static void play_step(struct job *job, u32 step) {
+  for (u32 stage = 0; stage < STAGES && job->exchange; stage++) {
+    work(job, stage, MS);
+    if (stage % 2)
+      exchange(job, (i32)step, stage - 1, stage);
+  }
+  if (job->exchange)
+    return;
   for (u32 batch = 0; batch < BATCHES; batch++)
     for (u32 stage = 0; stage < STAGES; stage++) {
       work(job, stage, MS);
@@ -187,6 +204,19 @@ static void bubble_is_the_closed_form(void **state) {
   check_closed_form(true);
 }
 
+static void experts_by_twos_are_no_pipeline(void **state) {
+  (void)state;
+  struct job *job = calloc(1, sizeof(*job));
+  job->exchange = true;
+  job->slow[1] = 0.6;
+  struct results *r = analyse_job(job);
+  assert_true(isnan(r->pipeline_stages));
+  assert_non_null(r->pipeline_reason);
+  assert_null(finding_of(r, "DIST.PIPELINE_BUBBLE"));
+  results_free(r);
+  free(job);
+}
+
 static void a_heavy_stage_is_named(void **state) {
   (void)state;
   struct job *job = calloc(1, sizeof(*job));
@@ -231,6 +261,7 @@ static void a_ring_of_equals_is_no_pipeline(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bubble_is_the_closed_form), cmocka_unit_test(a_heavy_stage_is_named),
+      cmocka_unit_test(experts_by_twos_are_no_pipeline),
       cmocka_unit_test(stages_are_in_order_where_steps_begin_in_the_middle),
       cmocka_unit_test(a_ring_of_equals_is_no_pipeline)};
   return cmocka_run_group_tests(tests, NULL, NULL);
