@@ -203,21 +203,24 @@ static inline bool joins_others(const struct sample_graph *graph, u32 node) {
  * that it had to wait for, and which member that was. */
 i64 join_start(const struct sample_graph *graph, u32 node, u32 *last);
 
-/* Whether a thread's node comes after one of another thread that it waited for: an autograd thread
- * between two backward passes. The time before it is then no work of its own. */
+/* Whether a thread's node comes after one of another thread that it waited for: autograd's between
+ * two backward passes. */
 static inline bool follows_other_thread(const struct node *node) {
   return node->kind != NODE_BLOCKED && node->first_dep < node[1].first_dep;
 }
 
-/* The phase of the time between a host node and the one before it; 0 for none. */
+/* The phase of the time between a host node and the one before it; 0 for none. A thread that was
+ * called for a phase is in it from then on. */
 static inline u8 phase_of_gap(const struct node *node) {
-  return node->kind == NODE_HOST ? 0 : node->phase;
+  return node->kind == NODE_HOST && !follows_other_thread(node) ? 0 : node->phase;
 }
 
-/* The time of that. */
+/* The time of that: the thread's own, from where it did not wait for another thread any more. */
 static inline i64 gap_ns(const struct sample_graph *graph, u32 n) {
   const struct node *node = &graph->nodes[n];
   i64 from = node->first ? graph->slices[node->rank].begin : graph->nodes[n - 1].end;
+  for (u32 i = node->first_dep; i < node[1].first_dep && follows_other_thread(node); i++)
+    from = graph->nodes[graph->deps[i]].end > from ? graph->nodes[graph->deps[i]].end : from;
   return node->start > from ? node->start - from : 0;
 }
 

@@ -33,7 +33,7 @@ static void sum_work(const struct sample_graph *g, double *work) {
     const struct node *node = &g->nodes[n];
     if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE)
       work[(size_t)node->key * g->n_ranks + node->rank] += (double)(node->end - node->start);
-    if (!NODE_ON_DEVICE(node->kind) && !follows_other_thread(node))
+    if (!NODE_ON_DEVICE(node->kind))
       work[(size_t)phase_of_gap(node) * g->n_ranks + node->rank] += (double)gap_ns(g, n);
   }
 }

@@ -293,15 +293,12 @@ static i64 device_start(const struct run *run, u32 n) {
   return now + (latency ? scaled(delay, run->launches_left) : delay);
 }
 
-/* After a thread's own work; or, if it waited for another thread, the same time after both. */
+/* After a thread's own work, which it begins when those that it waited for are done. */
 static i64 host_start(const struct run *run, u32 n) {
   const struct node *node = &run->r->g->nodes[n];
-  if (follows_other_thread(node)) {
-    i64 was, now;
-    latest_before(run, n, &was, &now);
-    return now + (node->start > was ? node->start - was : 0);
-  }
-  i64 from = node->first ? run->r->g->slices[node->rank].begin : run_end(run, n - 1);
+  i64 was, from = node->first ? run->r->g->slices[node->rank].begin : run_end(run, n - 1);
+  if (follows_other_thread(node))
+    latest_before(run, n, &was, &from);
   return from + edited_gap(run, n);
 }
 

@@ -69,7 +69,7 @@ static u32 first_node_from(const struct slice_builder *c, u32 lane, i64 time) {
 }
 
 /* If another thread made calls during the own time of a backward pass, the pass waited for it in
- * that time. */
+ * that time, and these calls are of the pass. */
 static void wait_for_thread(struct slice_builder *c, u32 lane, u32 waiting) {
   struct node *node = &c->slice->nodes[waiting];
   u32 first = INDEX_NONE, last = INDEX_NONE;
@@ -87,6 +87,9 @@ static void wait_for_thread(struct slice_builder *c, u32 lane, u32 waiting) {
   }
   if (last == INDEX_NONE)
     return;
+  for (u32 i = first; i <= last; i++)
+    if (!c->slice->nodes[i].phase)
+      c->slice->nodes[i].phase = TSCOPE_PHASE_BACKWARD;
   node->kind = NODE_BLOCKED;
   c->thread_deps[c->n_thread_deps++] = (struct dep){waiting, last};
   if (!node->first)

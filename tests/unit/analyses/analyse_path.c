@@ -130,6 +130,7 @@ static void a_thread_that_waits_for_another(void **state) {
   static struct span spans[STEPS * SPANS];
   static struct edge edges[STEPS];
   static i64 begins[STEPS], ends[STEPS];
+  static struct phase_times phases[STEPS];
   struct lane lanes[] = {{false, 0, "main"}, {false, 1, "autograd"}, {true, 0, "0"}};
   struct rank rank = {.closed = true, .records = STEPS * SPANS};
   struct cluster c = {0};
@@ -158,6 +159,11 @@ static void a_thread_that_waits_for_another(void **state) {
     spans[n + 5] = spans[n + 6];
     spans[n + 6] = swap;
     edges[s] = (struct edge){n + 6, n + 5, EDGE_SYNC};
+    phases[s] = (struct phase_times){.forward = 10 * MS,
+                                     .backward = 20 * MS,
+                                     .data = NS_UNKNOWN,
+                                     .optimizer = NS_UNKNOWN,
+                                     .other = 6 * MS};
     begins[s] = t;
     ends[s] = t + step;
   }
@@ -175,12 +181,18 @@ static void a_thread_that_waits_for_another(void **state) {
   c.model = (struct model){.world_size = 1,
                            .n_ranks = 1,
                            .ranks = &rank,
+                           .phases = phases,
                            .steps = {.n = STEPS, .begin = begins, .end = ends}};
   struct results *r = cluster_analyse(&c, NULL);
   assert_near(r->path_length_ms, 36, 1e-6);
   assert_near(path_ms(r, "compute"), 5, 1e-6);
   assert_near(path_ms(r, "unknown"), 0, 1e-6);
   assert_near(r->path_selfcheck, 0, 1e-9);
+  /* What the thread does from its call to its launch is of the pass: without that the first kernel
+   * ends after 11 ms, and the host wakes up 1 ms after it. */
+  const struct paying *backward = paying(r, "backward");
+  assert_non_null(backward);
+  assert_near(backward->saves_at_0 * r->step_mean_ms, 36 - 12, 2 * (double)LAUNCH / 1e6);
   results_free(r);
 }
 
