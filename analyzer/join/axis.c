@@ -74,12 +74,14 @@ static void place_events(void *user, u32 r, unsigned worker) {
 /* Kernels and calls of one rank are the same in both if they began at the same instants. */
 bool join_again(const struct model *model, u32 rank, struct rank_events *events) {
   const struct rank_events *joined = model_events(model, rank);
+  merge_calls_again(joined, events);
   bool same = events->calls.n == joined->calls.n && events->kernels.n == joined->kernels.n;
   place_lists(events, model_clock(model, rank));
   events->comms = joined->comms;
   events->n_comms = joined->n_comms;
   for (u32 i = 0; i < joined->calls.n && same; i++) {
     same = events->calls.at[i].start == joined->calls.at[i].start;
+    events->calls.at[i].op = joined->calls.at[i].op;
     events->calls.at[i].collective = joined->calls.at[i].collective;
     events->calls.at[i].arrival = joined->calls.at[i].arrival;
   }

@@ -63,6 +63,7 @@ void join_collectives(struct model *model, const struct model_options *options) 
   report_progress(options, "matching collectives", 0);
   group_kernels(model);
   unify_comms(model);
+  merge_exchanges(model, options->threads);
   match_collectives(model, options->threads);
   report_progress(options, "aligning clocks", 0);
   align(model, options->threads);

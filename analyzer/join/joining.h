@@ -26,6 +26,13 @@ void group_kernels(struct model *model);
 /* Communicators of all ranks by identity: fills model.comms and internal.comm_of. */
 void unify_comms(struct model *model);
 
+/* All-to-alls that programs make of sends and receives become one call of each rank (exchanges.h).
+ */
+void merge_exchanges(struct model *model, unsigned threads);
+
+/* The same with the calls of a rank that are read again, before they are merged. */
+void merge_calls_again(const struct rank_events *joined, struct rank_events *events);
+
 /* Collectives of all ranks by (communicator, sequence), sends by their receives: fills
  * model.collectives and model.arrivals with local times. */
 void match_collectives(struct model *model, unsigned threads);

@@ -329,10 +329,18 @@ static void read_choices(struct matcher *matcher) {
   }
 }
 
+ORDER_BY(by_number, struct sparse_collective, UP(comm) UP(seq))
+
 static u32 expected_arrivals(const struct model *model, const struct collective *collective) {
+  const struct model_internal *internal = internal_of(model);
   if (op_is_message(collective->op))
     return 2;
-  return model->comms[collective->comm].size;
+  struct sparse_collective wanted = {.comm = collective->comm, .seq = collective->seq};
+  const struct sparse_collective *sparse =
+      internal->sparse.n
+          ? bsearch(&wanted, internal->sparse.at, internal->sparse.n, sizeof(wanted), by_number)
+          : NULL;
+  return sparse ? sparse->members : model->comms[collective->comm].size;
 }
 
 void match_collectives(struct model *model, unsigned threads) {

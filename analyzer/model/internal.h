@@ -7,6 +7,12 @@
 
 #include "model/building.h"
 
+/* A collective in which not all ranks of its communicator take part, as those of an all-to-all that
+ * have nothing to give or to take. */
+struct sparse_collective {
+  u32 comm, seq, members;
+};
+
 struct model_internal {
   struct arena arena;
   struct rank_events *events; /* [n_ranks] */
@@ -15,7 +21,8 @@ struct model_internal {
   u32 n_events;               /* for clean-up */
   const char *marks_are; /* what the marks of steps are, if they are not calls of tscope_step() */
   VECTOR(const char *) notes;
-  void *imported; /* an importer's own, freed by free_imported(); NULL */
+  VECTOR(struct sparse_collective) sparse; /* by communicator and seq */
+  void *imported;                          /* an importer's own, freed by free_imported(); NULL */
   void (*free_imported)(void *imported);
 };
 

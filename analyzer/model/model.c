@@ -33,6 +33,7 @@ void model_free(struct model *model) {
   if (internal->free_imported)
     internal->free_imported(internal->imported);
   free(internal->notes.at);
+  free(internal->sparse.at);
   arena_release(&internal->arena);
   free(internal);
   free(model);

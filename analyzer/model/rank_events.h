@@ -236,6 +236,9 @@ struct rank_events {
                      full: the last calls and runs are incomplete */
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
   u32 idle_calls;                    /* see rank_call_is_idle() */
+  const u32 *merged_into; /* [n_unmerged] where join/ has put each of the calls; NULL: all are as
+                             they were */
+  u32 n_unmerged;
   u32 replayed_runs,
       replayed_known;    /* calls in graphs with their run; of those, identified by its node */
   bool names_gpu_graphs; /* the trace says which runs were in graphs */

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "join/exchanges.h"
+
+#include "base/checked_memory.h"
+#include "base/parallel.h"
+#include "base/sorting.h"
+#include "kernels/communication.h"
+
+enum {
+  LEAST_WITHOUT_OWN = 4, /* ranks of an exchange in which nobody sends to itself */
+  GROUP_REACH = 64,      /* groups of several threads lie between each other's calls */
+  ROUNDS = 8             /* of putting exchanges in order; two do, if all ranks agree */
+};
+
+/* One side of a message. */
+struct side {
+  u32 comm, source, target;
+  u32 bundle, order;
+  u8 op;
+};
+
+ORDER_BY(by_message, struct side, UP(comm) UP(source) UP(target) UP(op) UP(order))
+
+/* A rank that a bundle of an exchange names, and that is not in it. */
+struct absent {
+  u32 exchange, rank; /* rank: in the communicator */
+};
+
+ORDER_BY(by_absent, struct absent, UP(exchange) UP(rank))
+
+struct finding {
+  struct exchanges *all;
+  u8 *candidate; /* [n_comms] of its messages some may be an exchange */
+  VECTOR(struct side) sides;
+  VECTOR(struct absent) absent;
+};
+
+static const struct rank_events *events_of(const struct model *model, u32 rank) {
+  return &internal_of(model)->events[rank];
+}
+
+static u32 comm_of(const struct model *model, u32 rank, const struct rank_call *call) {
+  return model_comm_of(model, rank, call->comm);
+}
+
+static bool is_message(const struct rank_call *call) {
+  return op_is_message(call->op) && !call->failed && call->peer >= 0;
+}
+
+/* --- Which communicators have something like an exchange --- */
+
+static void look_for_candidates(void *user, u32 rank, unsigned worker) {
+  struct finding *f = user;
+  const struct model *model = f->all->model;
+  const struct rank_events *events = events_of(model, rank);
+  u32 group = 0, sends = 0;
+  (void)worker;
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
+    if (!op_is_message(call->op) || call->group == 0)
+      continue;
+    u32 comm = comm_of(model, rank, call);
+    if (comm == INDEX_NONE)
+      continue;
+    sends = call->group == group ? sends : 0;
+    group = call->group;
+    sends += call->op == TSCOPE_OP_SEND;
+    u32 size = model->comms[comm].size;
+    if ((u32)call->peer == events->comms[call->comm].rank ||
+        (size >= LEAST_WITHOUT_OWN && sends >= size - 1))
+      __atomic_store_n(&f->candidate[comm], 1, __ATOMIC_RELAXED);
+  }
+}
+
+/* --- Bundles, and the sides of their messages --- */
+
+static struct bundle *bundle_of(struct exchanges *all, u32 first, u32 comm, u32 group) {
+  u32 n = all->bundles.n;
+  for (u32 back = 1; group && back <= n - first && back <= GROUP_REACH; back++) {
+    struct bundle *bundle = &all->bundles.at[n - back];
+    if (bundle->comm == comm && bundle->group == group)
+      return bundle;
+  }
+  return NULL;
+}
+
+static void add_message(struct finding *f, u32 first, struct bundle fresh, u32 self) {
+  struct exchanges *all = f->all;
+  const struct rank_call *call = &events_of(all->model, fresh.rank)->calls.at[fresh.first];
+  struct bundle *bundle = bundle_of(all, first, fresh.comm, fresh.group);
+  if (!bundle) {
+    fresh.together = all->bundles.n;
+    VECTOR_PUSH(&all->bundles, fresh);
+    bundle = &all->bundles.at[all->bundles.n - 1];
+  }
+  u32 peer = (u32)call->peer;
+  bool send = call->op == TSCOPE_OP_SEND;
+  bundle->last = fresh.first;
+  bundle->lone |= call->dtype != bundle->dtype;
+  bundle->keeps |= peer == self;
+  *(peer == self ? &bundle->kept
+    : send       ? &bundle->sent
+                 : &bundle->received) += peer == self && !send ? 0 : call->count;
+  VECTOR_PUSH(&f->sides, ((struct side){.comm = fresh.comm,
+                                        .source = send ? self : peer,
+                                        .target = send ? peer : self,
+                                        .bundle = (u32)(bundle - all->bundles.at),
+                                        .order = fresh.first,
+                                        .op = call->op}));
+}
+
+/* What a rank has called on a communicator so far. */
+struct called {
+  u32 collectives, newest; /* newest: bundle */
+};
+
+static void list_bundles_of(struct finding *f, u32 rank, struct called *called) {
+  struct exchanges *all = f->all;
+  const struct rank_events *events = events_of(all->model, rank);
+  u32 first = all->bundles.n;
+  for (u32 c = 0; c < events->n_comms; c++)
+    called[c] = (struct called){0, INDEX_NONE};
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
+    u32 comm = comm_of(all->model, rank, call);
+    if (comm == INDEX_NONE || !f->candidate[comm])
+      continue;
+    struct called *here = &called[call->comm];
+    if (!op_is_message(call->op)) {
+      if (call->seq != TSCOPE_UNKNOWN && call->seq + 1 > here->collectives)
+        here->collectives = call->seq + 1;
+      if (here->newest != INDEX_NONE)
+        all->bundles.at[here->newest].more = true;
+      continue;
+    }
+    u32 self = events->comms[call->comm].rank, n = all->bundles.n;
+    if (!is_message(call) || self == TSCOPE_UNKNOWN_RANK)
+      continue;
+    add_message(f, first,
+                (struct bundle){.rank = rank,
+                                .comm = comm,
+                                .group = call->group,
+                                .first = i,
+                                .previous = here->newest,
+                                .before = here->collectives,
+                                .exchange = INDEX_NONE,
+                                .dtype = call->dtype,
+                                .lone = call->group == 0},
+                self);
+    if (all->bundles.n == n)
+      continue;
+    if (here->newest != INDEX_NONE)
+      all->bundles.at[here->newest].more = true;
+    here->newest = n;
+  }
+}
+
+static void list_bundles(struct finding *f) {
+  const struct model *model = f->all->model;
+  u32 most = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    most = events_of(model, r)->n_comms > most ? events_of(model, r)->n_comms : most;
+  struct called *called = memory_array(size_sum(most, 1), sizeof(*called));
+  for (u32 r = 0; r < model->n_ranks; r++)
+    list_bundles_of(f, r, called);
+  free(called);
+}
+
+/* --- Which belong together --- */
+
+static u32 representative(struct exchanges *all, u32 bundle) {
+  struct bundle *at = all->bundles.at;
+  while (at[bundle].together != bundle)
+    bundle = at[bundle].together = at[at[bundle].together].together;
+  return bundle;
+}
+
+static void put_together(struct exchanges *all, u32 a, u32 b) {
+  a = representative(all, a);
+  b = representative(all, b);
+  all->bundles.at[a > b ? a : b].together = a > b ? b : a;
+}
+
+/* Messages [0, n) from one source to one target, the sends [0, n_sends) first: the i-th send
+ * matches the i-th receive. */
+static void match_sides(struct finding *f, const struct side *at, u32 n_sends, u32 n) {
+  struct exchanges *all = f->all;
+  bool own = at->source == at->target;
+  for (u32 i = 0; i < n; i++) {
+    struct bundle *bundle = &all->bundles.at[at[i].bundle];
+    bool another = i == 0 || at[i - 1].bundle != at[i].bundle;
+    bundle->targets += another && i < n_sends && !own;
+    bundle->sources += another && i >= n_sends && !own;
+  }
+  for (u32 i = 0; i < n_sends && n_sends + i < n; i++)
+    put_together(all, at[i].bundle, at[n_sends + i].bundle);
+}
+
+/* Calls `each` with the messages of each source and target. */
+static void for_each_pair(struct finding *f,
+                          void each(struct finding *, const struct side *, u32 n_sends, u32 n)) {
+  for (u32 i = 0, next; i < f->sides.n; i = next) {
+    const struct side *of = &f->sides.at[i];
+    u32 sends = 0;
+    for (next = i; next < f->sides.n && f->sides.at[next].comm == of->comm &&
+                   f->sides.at[next].source == of->source && f->sides.at[next].target == of->target;
+         next++)
+      sends += f->sides.at[next].op == TSCOPE_OP_SEND;
+    each(f, of, sends, next - i);
+  }
+}
+
+/* --- What they are --- */
+
+static bool is_over(const struct model *model, const struct bundle *bundle) {
+  const struct rank_events *events = events_of(model, bundle->rank);
+  u32 run = events->calls.at[bundle->first].run;
+  return bundle->more || (run != INDEX_NONE && events->runs.at[run].end != NS_UNKNOWN);
+}
+
+static void add_to_exchange(struct exchanges *all, struct bundle *bundle) {
+  u32 of = representative(all, (u32)(bundle - all->bundles.at));
+  if (all->bundles.at[of].exchange == INDEX_NONE) {
+    all->bundles.at[of].exchange = all->list.n;
+    VECTOR_PUSH(&all->list, ((struct exchange){.comm = bundle->comm,
+                                               .source = INDEX_NONE,
+                                               .target = INDEX_NONE,
+                                               .last_rank = INDEX_NONE}));
+  }
+  bundle->exchange = all->bundles.at[of].exchange;
+  struct exchange *exchange = &all->list.at[bundle->exchange];
+  u32 others = all->model->comms[bundle->comm].size - 1;
+  exchange->members++;
+  exchange->keeps |= bundle->keeps;
+  exchange->sparse |= bundle->targets != others || bundle->sources != others;
+  exchange->refused |= bundle->lone || exchange->last_rank == bundle->rank;
+  exchange->unsettled |= !is_over(all->model, bundle);
+  exchange->last_rank = bundle->rank;
+}
+
+static void note_end(u32 *one, bool *several, u32 rank) {
+  *several |= *one != INDEX_NONE && *one != rank;
+  *one = rank;
+}
+
+/* Who sends and receives in each exchange, and whose part is not there. */
+static void note_sides(struct finding *f, const struct side *at, u32 n_sends, u32 n) {
+  struct exchanges *all = f->all;
+  u32 n_receives = n - n_sends, both = n_sends < n_receives ? n_sends : n_receives;
+  const struct comm *comm = &all->model->comms[at->comm];
+  for (u32 i = 0; i < n; i++) {
+    u32 number = all->bundles.at[at[i].bundle].exchange;
+    struct exchange *exchange = &all->list.at[number];
+    if (at->source != at->target) {
+      note_end(&exchange->source, &exchange->sources, at->source);
+      note_end(&exchange->target, &exchange->targets, at->target);
+    }
+    bool send = i < n_sends;
+    if ((send ? i : i - n_sends) < both)
+      continue;
+    u32 other = send ? at->target : at->source;
+    exchange->blames |= other < comm->size && comm->members[other] != INDEX_NONE;
+    VECTOR_PUSH(&f->absent, ((struct absent){number, other}));
+  }
+}
+
+static void count_absent(struct finding *f) {
+  SORT(f->absent.at, f->absent.n, by_absent);
+  for (u32 i = 0; i < f->absent.n; i++)
+    if (i == 0 || by_absent(&f->absent.at[i - 1], &f->absent.at[i]))
+      f->all->list.at[f->absent.at[i].exchange].absent++;
+}
+
+/* One that does not have all ranks of the communicator must be known to be over: else nobody could
+ * say whether the others have nothing to exchange or have not come. */
+static bool is_all_to_all(const struct model *model, const struct exchange *exchange) {
+  u32 size = model->comms[exchange->comm].size, named = exchange->members + exchange->absent;
+  bool own = exchange->source == INDEX_NONE && exchange->absent == 0;
+  bool full = !exchange->sparse && size >= LEAST_WITHOUT_OWN;
+  bool several = exchange->keeps && exchange->sources && exchange->targets;
+  bool all_named = named == size, over = !exchange->blames && !exchange->unsettled;
+  return !exchange->refused && named <= size && (own || full || several) && (all_named || over);
+}
+
+/* The order of exchanges on a communicator is that in which each rank called them. */
+static void put_in_order(struct exchanges *all) {
+  bool changed = true;
+  for (u32 round = 0; changed && round < ROUNDS; round++) {
+    changed = false;
+    for (u32 i = 0; i < all->bundles.n; i++) {
+      struct bundle *bundle = &all->bundles.at[i];
+      struct exchange *exchange =
+          bundle->exchange == INDEX_NONE ? NULL : &all->list.at[bundle->exchange];
+      u64 place = (u64)bundle->before << 32;
+      u64 after = bundle->previous == INDEX_NONE ? 0 : all->bundles.at[bundle->previous].place + 1;
+      place = after > place ? after : place;
+      changed |= exchange && place > exchange->place;
+      if (exchange && place > exchange->place)
+        exchange->place = place;
+      bundle->place = exchange ? exchange->place : place;
+    }
+  }
+}
+
+void find_exchanges(struct exchanges *all, unsigned threads) {
+  struct model *model = all->model;
+  struct finding f = {.all = all, .candidate = memory_zeroed(size_sum(model->n_comms, 1), 1)};
+  parallel_for(model->n_ranks, threads, look_for_candidates, &f);
+  if (model->n_comms && memchr(f.candidate, 1, model->n_comms))
+    list_bundles(&f);
+  SORT(f.sides.at, f.sides.n, by_message);
+  for_each_pair(&f, match_sides);
+  for (u32 i = 0; i < all->bundles.n; i++)
+    add_to_exchange(all, &all->bundles.at[i]);
+  for_each_pair(&f, note_sides);
+  count_absent(&f);
+  for (u32 i = 0; i < all->list.n; i++)
+    all->list.at[i].refused = !is_all_to_all(model, &all->list.at[i]);
+  for (u32 i = 0; i < all->bundles.n; i++)
+    if (all->list.at[all->bundles.at[i].exchange].refused)
+      all->bundles.at[i].exchange = INDEX_NONE;
+  put_in_order(all);
+  free(f.candidate);
+  free(f.sides.at);
+  free(f.absent.at);
+}

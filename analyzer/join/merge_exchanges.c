@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Makes one call of the messages of an exchange, and gives it a number: that of a collective of its
+ * communicator. What the program calls collectives get numbers that leave room for it.
+ */
+#include "join/exchanges.h"
+
+#include "base/checked_memory.h"
+#include "base/sorting.h"
+#include "kernels/communication.h"
+
+struct placed {
+  u32 comm, exchange;
+  u64 place;
+};
+
+ORDER_BY(by_place, struct placed, UP(comm) UP(place) UP(exchange))
+
+/* The exchanges of each communicator, in order. */
+struct numbering {
+  struct placed *at;
+  u32 n;
+  u32 *first; /* [n_comms + 1] */
+};
+
+static u32 collectives_before(const struct placed *placed) {
+  return (u32)(placed->place >> 32);
+}
+
+static void number_exchanges(struct exchanges *all, struct numbering *numbering) {
+  u32 n_comms = all->model->n_comms;
+  numbering->at = memory_array(size_sum(all->list.n, 1), sizeof(*numbering->at));
+  numbering->first = memory_zeroed(size_sum(n_comms, 1), sizeof(u32));
+  for (u32 i = 0; i < all->list.n; i++)
+    if (!all->list.at[i].refused)
+      numbering->at[numbering->n++] =
+          (struct placed){all->list.at[i].comm, i, all->list.at[i].place};
+  SORT(numbering->at, numbering->n, by_place);
+  for (u32 i = 0; i < numbering->n; i++)
+    numbering->first[numbering->at[i].comm + 1] = i + 1;
+  for (u32 c = 0; c < n_comms; c++)
+    if (numbering->first[c + 1] < numbering->first[c])
+      numbering->first[c + 1] = numbering->first[c];
+  for (u32 i = 0; i < numbering->n; i++)
+    all->list.at[numbering->at[i].exchange].seq =
+        collectives_before(&numbering->at[i]) + i - numbering->first[numbering->at[i].comm];
+}
+
+/* Calls that are collectives also without this. */
+static void renumber_calls(const struct exchanges *all, const struct numbering *numbering) {
+  struct model *model = all->model;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    struct rank_events *events = &internal_of(model)->events[r];
+    for (u32 i = 0; i < events->calls.n; i++) {
+      struct rank_call *call = &events->calls.at[i];
+      u32 comm = model_comm_of(model, r, call->comm);
+      if (comm == INDEX_NONE || op_is_message(call->op) || call->seq == TSCOPE_UNKNOWN)
+        continue;
+      u32 first = numbering->first[comm], end = numbering->first[comm + 1];
+      call->seq +=
+          FIRST_NOT(first, end, k, collectives_before(&numbering->at[k]) <= call->seq) - first;
+    }
+  }
+}
+
+/* What the call of an all-to-all would say: elements for each other rank, the mean of the side that
+ * has more, because bandwidth is that of the busiest link. */
+static void fill_call(const struct exchanges *all, const struct bundle *bundle,
+                      struct rank_call *call) {
+  u32 size = all->model->comms[bundle->comm].size, others = size > 1 ? size - 1 : 1;
+  u64 element = call->count ? call->bytes / call->count : 0;
+  u64 most = bundle->sent > bundle->received ? bundle->sent : bundle->received;
+  most = size > 1 ? most : bundle->kept;
+  call->op = TSCOPE_OP_ALLTOALL;
+  call->count = (most + others - 1) / others;
+  call->bytes = bundle->sent * element;
+  call->peer = -1;
+  call->seq = all->list.at[bundle->exchange].seq;
+}
+
+static bool is_in(const struct rank_call *call, const struct bundle *bundle, u32 comm) {
+  return op_is_message(call->op) && !call->failed && call->peer >= 0 &&
+         call->group == bundle->group && comm == bundle->comm;
+}
+
+/* Puts the messages of a bundle into the first of them; `into` says where calls went. */
+static void merge_bundle(const struct exchanges *all, const struct bundle *bundle, u32 *into) {
+  struct rank_events *events = &internal_of(all->model)->events[bundle->rank];
+  struct rank_call *call = &events->calls.at[bundle->first];
+  for (u32 i = bundle->first + 1; i <= bundle->last; i++) {
+    const struct rank_call *other = &events->calls.at[i];
+    if (!is_in(other, bundle, model_comm_of(all->model, bundle->rank, other->comm)))
+      continue;
+    into[i] = bundle->first;
+    call->end = call->end == NS_UNKNOWN || other->end == NS_UNKNOWN ? NS_UNKNOWN
+                : other->end > call->end                            ? other->end
+                                                                    : call->end;
+    call->run = call->run == INDEX_NONE ? other->run : call->run;
+  }
+  fill_call(all, bundle, call);
+}
+
+/* Removes the calls that went into others: `into` then says for each call where it is. */
+static u32 remove_merged(struct rank_events *events, u32 *into) {
+  u32 kept = 0;
+  for (u32 i = 0; i < events->calls.n; i++) {
+    if (into[i] != i) {
+      into[i] = into[into[i]];
+      continue;
+    }
+    into[i] = kept;
+    events->calls.at[kept++] = events->calls.at[i];
+  }
+  return kept;
+}
+
+static void follow(u32 *call, const u32 *into) {
+  *call = *call == INDEX_NONE ? INDEX_NONE : into[*call];
+}
+
+static void follow_calls(struct rank_events *events, const u32 *into) {
+  for (u32 i = 0; i < events->runs.n; i++)
+    follow(&events->runs.at[i].first_call, into);
+  for (u32 i = 0; i < events->insides.n; i++)
+    follow(&events->insides.at[i].call, into);
+  for (u32 i = 0; i < events->waits.n; i++)
+    follow(&events->waits.at[i].call, into);
+}
+
+void merge_calls_again(const struct rank_events *joined, struct rank_events *events) {
+  if (!joined->merged_into || joined->n_unmerged != events->calls.n)
+    return;
+  u32 kept = 0;
+  for (u32 i = 0; i < joined->n_unmerged; i++)
+    if (joined->merged_into[i] == kept) /* the first of those that went there */
+      events->calls.at[kept++] = events->calls.at[i];
+  events->calls.n = kept;
+  follow_calls(events, joined->merged_into);
+}
+
+static void merge_calls_of(const struct exchanges *all, u32 first, u32 end) {
+  u32 rank = all->bundles.at[first].rank;
+  struct rank_events *events = &internal_of(all->model)->events[rank];
+  u32 n = events->calls.n, *into = arena_array(&internal_of(all->model)->arena, n, sizeof(u32));
+  for (u32 i = 0; i < n; i++)
+    into[i] = i;
+  for (u32 i = first; i < end; i++)
+    if (all->bundles.at[i].exchange != INDEX_NONE)
+      merge_bundle(all, &all->bundles.at[i], into);
+  events->calls.n = remove_merged(events, into);
+  events->merged_into = into;
+  events->n_unmerged = n;
+  follow_calls(events, into);
+}
+
+/* Exchanges that not all ranks of their communicator have a part in. */
+static void list_sparse(const struct exchanges *all, const struct numbering *numbering) {
+  struct model *model = all->model;
+  for (u32 i = 0; i < numbering->n; i++) {
+    const struct exchange *exchange = &all->list.at[numbering->at[i].exchange];
+    if (exchange->absent == 0 && exchange->members < model->comms[exchange->comm].size)
+      VECTOR_PUSH(&internal_of(model)->sparse,
+                  ((struct sparse_collective){exchange->comm, exchange->seq, exchange->members}));
+  }
+}
+
+void merge_exchanges(struct model *model, unsigned threads) {
+  struct exchanges all = {.model = model};
+  struct numbering numbering = {0};
+  find_exchanges(&all, threads);
+  number_exchanges(&all, &numbering);
+  if (numbering.n)
+    renumber_calls(&all, &numbering);
+  for (u32 i = 0, next; numbering.n && i < all.bundles.n; i = next) {
+    for (next = i; next < all.bundles.n && all.bundles.at[next].rank == all.bundles.at[i].rank;)
+      next++;
+    merge_calls_of(&all, i, next);
+  }
+  list_sparse(&all, &numbering);
+  free(numbering.at);
+  free(numbering.first);
+  free(all.bundles.at);
+  free(all.list.at);
+}
