@@ -250,6 +250,10 @@ static double launches_since_cupti(const struct rank *rank) {
   return run > 0 ? (double)rank->launches * gpu_timing_since_cupti(rank) / run : 0;
 }
 
+/* What CUPTI adds to a launch, on an H200 with a program in C (docs/performance.md: the row
+ * cost_of_kinds of scripts/gpu-check). */
+#define CUPTI_LAUNCH_NS 2000.0
+
 static void fill_own_cost(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
@@ -276,6 +280,8 @@ static void fill_own_cost(struct analysis *a) {
   r->overhead_ns_per_event = r->events > 0 && cost > 0 ? calls / r->events : NAN;
   r->overhead_gpu_clock_ms = gpu_clock > 0 ? gpu_clock / model->n_ranks : NAN;
   r->overhead_cupti_launches = since_cupti > 0 ? since_cupti / model->n_ranks : NAN;
+  r->overhead_cupti_fraction =
+      since_cupti > 0 && duration > 0 ? since_cupti * CUPTI_LAUNCH_NS / duration : NAN;
   r->overhead_startup_ms = cost > 0 ? startup / model->n_ranks / 1e6 : NAN;
 }
 

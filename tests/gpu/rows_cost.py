@@ -27,7 +27,8 @@ def launch_overhead(machine):
 
 
 OURS = "10,1,22,2,17"  # the kinds of activities that tscope records (cupti_source.c)
-OTHERS = {"10": "kernels alone", "38": "waits", "36": "event records"}
+OTHERS = {"10": "kernels alone", "10,17": "kernels and CUPTI's own overhead", "10,1,2": "kernels, copies and fills",
+          "10,22": "kernels and copies between devices", "38": "waits", "36": "event records"}
 
 
 def cost_of_kinds(machine):

@@ -289,8 +289,15 @@ function trustOf(of, prefix) {
         [
           'own cost', isKnown(q.overhead.fraction) ? percent(q.overhead.fraction) : null,
           'of the run, estimated from what a call costs in this process; not in it: ' +
-              'colder caches and what PyTorch does more because tscope listens, ' +
-              '20 \u00b5s a step of 300 small operators'
+              'colder caches and what PyTorch does more because tscope listens, on a test ' +
+              'machine 20 \u00b5s a step of 300 small operators'
+        ],
+        [
+          'launches under CUPTI',
+          isKnown(q.overhead.cupti_fraction_at_most) ?
+              `at most ${percent(q.overhead.cupti_fraction_at_most)} of the run` :
+              null,
+          'at 2.0 \u00b5s each, measured on an H200; they show only where the GPU waits for the host'
         ],
         ['traces', isKnown(q.overhead.trace_bytes) ? bytes(q.overhead.trace_bytes) : null]
       ]),

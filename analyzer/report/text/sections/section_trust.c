@@ -206,18 +206,23 @@ static void put_coverage(struct pen *pen, const struct results *results) {
       put_gap(pen, &results->coverage[i]);
 }
 
-/* What CUPTI adds to a launch, in microseconds: measured on an H100 with a program in C
- * (docs/performance.md). */
-#define CUPTI_US 1.0
+static void put_share_of_run(struct pen *pen, const struct results *results) {
+  const double share = results->overhead_fraction, cupti = results->overhead_cupti_fraction;
+  bool more = cupti >= COST_NOTABLE / 10;
+  pen_item_format(pen, fmax(share, more ? cupti : 0) < COST_NOTABLE ? STYLE_PLAIN : STYLE_WARNING,
+                  VALUE_INDENT,
+                  share < 0.0005 ? "%s of the run%s%s%s" : "about %s of the run%s%s%s",
+                  percent(share).text, more ? ", and up to " : "", more ? percent(cupti).text : "",
+                  more ? " in launches under CUPTI" : "");
+}
 
-static void put_cost_of_cupti(struct pen *pen, double launches) {
+static void put_basis_of_cost(struct pen *pen, const struct results *results) {
   char text[400];
-  if (!(launches >= 1))
-    return;
   snprintf(text, sizeof(text),
-           "nor what CUPTI adds to %.0f launches a rank: %s at the %.1f \u00b5s of an H100, which "
-           "do not show where the host is ahead of the GPU",
-           launches, duration_s(launches * CUPTI_US * 1e-6).text, CUPTI_US);
+           "estimated; 300 small operators take 20 \u00b5s more on a test machine%s",
+           results->overhead_cupti_fraction > 0
+               ? ", and each launch 2.0 \u00b5s in CUPTI, where the GPU waits for the host"
+               : "");
   pen_newline(pen);
   pen_to(pen, VALUE_INDENT);
   pen_words(pen, STYLE_DIM, VALUE_INDENT, text);
@@ -228,10 +233,7 @@ static void put_cost(struct pen *pen, const struct results *results) {
   if (isnan(results->overhead_fraction))
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: the trace does not say");
   else
-    pen_item_format(pen, results->overhead_fraction < COST_NOTABLE ? STYLE_PLAIN : STYLE_WARNING,
-                    VALUE_INDENT,
-                    results->overhead_fraction < 0.0005 ? "%s of the run" : "about %s of the run",
-                    percent(results->overhead_fraction).text);
+    put_share_of_run(pen, results);
   if (!isnan(results->overhead_ns_per_event))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s to wake up, %s an event",
                     duration_ms(results->overhead_startup_ms).text,
@@ -244,13 +246,8 @@ static void put_cost(struct pen *pen, const struct results *results) {
                     duration_ms(results->overhead_gpu_clock_ms).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of traces",
                   byte_size(results->trace_bytes).text);
-  if (!isnan(results->overhead_fraction)) {
-    pen_newline(pen);
-    pen_to(pen, VALUE_INDENT);
-    pen_words(pen, STYLE_DIM, VALUE_INDENT,
-              "estimated; 20 \u00b5s a step of 300 small operators are not in it");
-    put_cost_of_cupti(pen, results->overhead_cupti_launches);
-  }
+  if (!isnan(results->overhead_fraction))
+    put_basis_of_cost(pen, results);
 }
 
 void body_trust(struct pen *pen, const struct results *results, const struct report_view *view) {
