@@ -68,14 +68,27 @@ static struct line_sum *line_sum_of(struct counting *c, u32 span, const struct c
   return &c->sums[frame];
 }
 
-/* The time from `time` until the GPU has something to do again; 0 if it has work already, or never
- * again; NS_UNKNOWN if the GPU was not watched until then. */
+/* When the work that begins at `start` was launched, if that is known. */
+static i64 launched_by(const struct timeline *t, i64 start) {
+  u32 first = FIRST_NOT(0, t->n_spans, i, t->spans[i].start < start);
+  for (u32 i = first; i < t->n_spans && t->spans[i].start == start; i++)
+    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
+      return t->spans[t->spans[i].launch].end;
+  return start;
+}
+
+/* The time from `time` until the GPU has been given something to do again; 0 if it has work
+ * already, or never again; NS_UNKNOWN if the GPU was not watched until then. What it then waits
+ * before it begins is not the program's. */
 static i64 idle_after(const struct counting *c, i64 time) {
   const struct intervals *busy = &c->busy;
   /* the first one that ends later */
   u32 low = FIRST_NOT(0, busy->n, i, busy->at[i].end <= time);
   i64 next = low < busy->n && busy->at[low].start > time ? busy->at[low].start : time;
-  return model_gpu_seen(&c->a->model->ranks[c->t->rank], time, next) ? next - time : NS_UNKNOWN;
+  if (!model_gpu_seen(&c->a->model->ranks[c->t->rank], time, next))
+    return NS_UNKNOWN;
+  i64 given = next > time ? launched_by(c->t, next) : time;
+  return given < time ? 0 : given < next ? given - time : next - time;
 }
 
 static i64 add_wait(struct counting *c, const struct span *span, u32 weight) {

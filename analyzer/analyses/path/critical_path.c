@@ -22,7 +22,7 @@ static const char *const category_names[PATH_CATEGORIES] = {
     [PATH_COMPUTE] = "compute",    [PATH_COMMUNICATION] = "communication",
     [PATH_MEMCPY] = "memory copy", [PATH_LAUNCH] = "launch",
     [PATH_INPUT] = "input",        [PATH_HOST] = "host",
-    [PATH_UNKNOWN] = "unknown"};
+    [PATH_GPU_AWAY] = "GPU away",  [PATH_UNKNOWN] = "unknown"};
 
 static const char *const edge_names[PATH_EDGES] = {[PATH_EDGE_THREAD] = "thread",
                                                    [PATH_EDGE_STREAM] = "stream",
@@ -165,8 +165,12 @@ static enum path_category gap_before(const struct sample_graph *g, const struct 
   if (node->launch == INDEX_NONE && !node->queued)
     return PATH_UNKNOWN;
   bool long_before = g->slices[node->rank].on_gpu && node->start - end > LONGEST_LATENCY;
-  *label = long_before ? LABEL_NOT_RECORDED : LABEL_LAUNCH_LATENCY;
-  return long_before ? PATH_UNKNOWN : PATH_LAUNCH;
+  if (!long_before) {
+    *label = LABEL_LAUNCH_LATENCY;
+    return PATH_LAUNCH;
+  }
+  *label = node->late ? LABEL_GPU_AWAY : LABEL_NOT_RECORDED;
+  return node->late ? PATH_GPU_AWAY : PATH_UNKNOWN;
 }
 
 /* From the start of a node to the end of the predecessor that finished last. False at the

@@ -15,6 +15,7 @@ enum change_kind {
   CHANGE_COMPUTE,       /* kernels; without a GPU the host's phases */
   CHANGE_COPIES,        /* of memory by the device, and fills */
   CHANGE_FILLS,         /* only these */
+  CHANGE_GPU_AWAY,      /* what work waits for a GPU that does nothing of its rank */
   CHANGE_LAUNCHES,      /* the host of a GPU, but for input; and launch latency */
   CHANGE_INPUT,         /* the data phase */
   CHANGE_OUTSIDE,       /* the host in no phase */

@@ -59,6 +59,7 @@ struct node {
   bool cut;      /* goes on after the sample */
   bool queued;   /* on the device: launched before the sample began */
   bool inferred; /* it waited for its latest dependency, but no event was recorded */
+  bool late;     /* on the device: nothing of this rank ran from when it could begin until then */
 };
 
 /* Where a step ended: so long after this node of the rank, or before. */
@@ -114,6 +115,7 @@ enum path_category {
   PATH_LAUNCH,
   PATH_INPUT,
   PATH_HOST,
+  PATH_GPU_AWAY, /* a GPU that has work and does none of this rank's */
   PATH_UNKNOWN,
   PATH_CATEGORIES
 };

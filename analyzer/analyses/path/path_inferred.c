@@ -64,12 +64,14 @@ static void check_node(struct inferring *in, u32 lane, u32 n) {
   if ((node->launch == INDEX_NONE && !node->queued) || node->start - from < SHORTEST_WAIT)
     return;
   struct wait wait = {.node = n, .from = INDEX_NONE, .lane = lane};
+  bool any = false;
   u32 ends = 0;
   for (u32 other = 0; other < c->t->n_lanes; other++) {
     if (other == lane || !c->t->lanes[other].device)
       continue;
     u32 low = first_ending_after(c, other, from), high = first_ending_after(c, other, node->start);
     ends += high - low;
+    any |= low < c->lanes[other].next && c->slice->nodes[low].start < node->start;
     if (high > low && c->slice->nodes[high - 1].end >= node->start - NEAR &&
         (wait.from == INDEX_NONE ||
          c->slice->nodes[high - 1].end > c->slice->nodes[wait.from].end)) {
@@ -77,6 +79,7 @@ static void check_node(struct inferring *in, u32 lane, u32 n) {
       wait.from_lane = other;
     }
   }
+  c->slice->nodes[n].late = !any;
   double chance = (double)ends * NEAR / (double)(node->start - from);
   wait.chance = chance < 1 ? chance : 1;
   in->n_trials++;

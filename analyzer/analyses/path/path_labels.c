@@ -102,6 +102,8 @@ static const char *text_of(const struct path_labels *labels, u32 number) {
     return "unknown";
   case LABEL_NOT_RECORDED:
     return "waiting for something not recorded";
+  case LABEL_GPU_AWAY:
+    return "waiting for a GPU that does nothing of this rank";
   }
   if (number < HOST_KEYS)
     return number < sizeof(phases) / sizeof(phases[0]) && phases[number] ? phases[number] : "host";

@@ -15,6 +15,7 @@ enum path_label {
   LABEL_WAKE_UP,
   LABEL_NOT_KNOWN,
   LABEL_NOT_RECORDED,
+  LABEL_GPU_AWAY,
 };
 
 void path_labels_new(struct path_labels **labels);

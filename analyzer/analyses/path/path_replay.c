@@ -290,7 +290,7 @@ static i64 device_start(const struct run *run, u32 n) {
   i64 delay = node->start > was ? node->start - was : 0;
   bool latency =
       launch_bound && delay <= LONGEST_LATENCY; /* else it waited for something unknown */
-  return now + (latency ? scaled(delay, run->launches_left) : delay);
+  return now + scaled(delay, latency ? run->launches_left : node->late ? run->away_left : 1);
 }
 
 /* After a thread's own work, which it begins when those that it waited for are done. */
@@ -453,6 +453,8 @@ static void prepare_ranks(struct run *run) {
     const struct cure_change *change = &run->cure->changes[i];
     if (change->kind == CHANGE_LAUNCHES)
       run->launches_left = fmin(run->launches_left, change->left);
+    if (change->kind == CHANGE_GPU_AWAY)
+      run->away_left = fmin(run->away_left, change->left);
     if (change->kind == CHANGE_EVERY_RANK) {
       free(together);
       run->factor = r->peers.as_median;
@@ -502,7 +504,7 @@ static void prepare_run(struct run *run, const struct replay *r, const struct cu
   run->ranks = NULL;
   run->own_factor = NULL;
   run->by_name = NULL;
-  run->launches_left = 1;
+  run->launches_left = run->away_left = 1;
   prepare_shares(run);
   prepare_ranks(run);
   prepare_names(run);

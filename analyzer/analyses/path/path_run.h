@@ -34,7 +34,7 @@ struct run {
   const bool *ranks;   /* which these are; NULL: all */
   float *own_factor;   /* if it was made for this cure */
   float *by_name;      /* [key] what work with such names keeps; NULL: no name is changed */
-  double launches_left;
+  double launches_left, away_left;
   double kind_left[NODE_COLLECTIVE + 1], host_left[2][HOST_KEYS]; /* by kind; on a GPU, by phase */
   bool special;                                                   /* some changes depend on more */
   /* Times of nodes, joins and ranks. Those of runs side by side are next to each other, so from one

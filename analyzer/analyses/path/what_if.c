@@ -152,6 +152,7 @@ static void add_lines(struct analysis *a) {
 
 static void choose_rows(struct analysis *a) {
   const struct results *r = a->results;
+  bool away = r->path_by_category[PATH_GPU_AWAY].ms >= WORTH_MENTIONING * r->path_length_ms;
   bool outside = r->other_ms >= OUTSIDE_SHOWN * r->step_mean_ms, input = false, gpu = false,
        comm = false;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
@@ -169,6 +170,7 @@ static void choose_rows(struct analysis *a) {
        "every rank as fast as the median"},
       {WHAT_IF_COMMUNICATION, CHANGE_COMMUNICATION, comm, "communication takes no time"},
       {WHAT_IF_LAUNCHES, CHANGE_LAUNCHES, gpu, "no launch gaps"},
+      {WHAT_IF_GPU_AWAY, CHANGE_GPU_AWAY, away, "the GPU always there"},
       {WHAT_IF_INPUT, CHANGE_INPUT, input, "input always ready"},
       {WHAT_IF_OUTSIDE, CHANGE_OUTSIDE, outside, "nothing outside the phases"},
   };

@@ -35,6 +35,7 @@ enum what_if_kind {
   WHAT_IF_EVERY_RANK,    /* every rank as fast as that */
   WHAT_IF_COMMUNICATION, /* transfers take no time; ranks still wait for each other */
   WHAT_IF_LAUNCHES,      /* the host takes no time but for input */
+  WHAT_IF_GPU_AWAY,      /* launched work begins as soon as it can */
   WHAT_IF_INPUT,         /* the data phase takes no time */
   WHAT_IF_OUTSIDE,       /* the host takes no time outside its phases */
   WHAT_IF_LINE           /* the host does not wait at one line of the program */

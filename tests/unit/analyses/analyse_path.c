@@ -259,16 +259,16 @@ static void the_streams_have_work_without_launch_gaps(void **state) {
 }
 
 /* 20 kernels are launched on a stream in the first millisecond. Meanwhile a communication stream is
- * busy for 40 ms. The first kernel begins `after` nanoseconds later than that; no event shows that
- * it waited. */
-static struct results *queued_work(i64 after) {
+ * busy for `other` nanoseconds. The first kernel begins `after` nanoseconds later than that; no
+ * event shows that it waited. */
+static struct results *queued_work(i64 other, i64 after) {
   enum { KERNELS = 20, SPANS = 2 * KERNELS + 3 };
   static struct span spans[SPANS];
   static struct lane lanes[] = {{false, 0, "main"}, {true, 0, "0"}, {true, 1, "1"}};
   static struct rank rank;
   static struct timeline timeline;
   static struct cluster c;
-  i64 busy = KERNELS * 40 * US + LAUNCH + 5 * US, begin = busy + 40 * MS + after;
+  i64 busy = KERNELS * 40 * US + LAUNCH + 5 * US, begin = busy + other + after;
   i64 end = begin + KERNELS * MS;
   u32 n = 0;
   rank = (struct rank){.closed = true, .records = SPANS, .end = end};
@@ -278,12 +278,13 @@ static struct results *queued_work(i64 after) {
                                .kind = SPAN_LAUNCH,
                                .link = INDEX_NONE,
                                .launch = INDEX_NONE};
-  spans[n++] = (struct span){.start = busy,
-                             .end = busy + 40 * MS,
-                             .kind = SPAN_KERNEL,
-                             .lane = 2,
-                             .link = INDEX_NONE,
-                             .launch = KERNELS};
+  if (other)
+    spans[n++] = (struct span){.start = busy,
+                               .end = busy + other,
+                               .kind = SPAN_KERNEL,
+                               .lane = 2,
+                               .link = INDEX_NONE,
+                               .launch = KERNELS};
   for (u32 i = 0; i < KERNELS; i++)
     spans[n++] = (struct span){.start = begin + i * MS,
                                .end = begin + (i + 1) * MS,
@@ -314,7 +315,7 @@ static double inferred(const struct results *r) {
 /* A start two microseconds after the end of 40 ms of other work is not a coincidence. */
 static void a_wait_without_an_event_is_inferred(void **state) {
   (void)state;
-  struct results *r = queued_work(2 * US);
+  struct results *r = queued_work(40 * MS, 2 * US);
   assert_near(inferred(r), 1, 0);
   assert_near(path_ms(r, "compute"), 60, 1e-6);
   assert_near(path_ms(r, "unknown"), 0, 1e-6);
@@ -328,11 +329,28 @@ static void a_wait_without_an_event_is_inferred(void **state) {
  * what-if keeps this time. */
 static void a_wait_for_nothing_recorded_is_unknown(void **state) {
   (void)state;
-  struct results *r = queued_work(3 * MS);
+  struct results *r = queued_work(40 * MS, 3 * MS);
   assert_near(inferred(r), 0, 0);
   assert_true(path_ms(r, "launch") < 1.1);
   assert_near(path_ms(r, "unknown"), 0.81 + 43 - LAUNCH / 1e6, 1e-6);
   assert_true(step_if(r, WHAT_IF_LAUNCHES) >= 20 + 43);
+  results_free(r);
+}
+
+/* Nothing else runs on the GPU, and the work does not begin: the GPU does something else. */
+static void a_gpu_that_is_away_is_told(void **state) {
+  (void)state;
+  struct results *r = queued_work(0, 43 * MS);
+  double waits = 0.81 + 43 - LAUNCH / 1e6;
+  assert_near(path_ms(r, "GPU away"), waits, 1e-6);
+  assert_near(path_ms(r, "unknown"), 0, 1e-6);
+  assert_null(r->what_if_reason);
+  assert_near(step_if(r, WHAT_IF_GPU_AWAY), r->path_length_ms - waits, 1e-6);
+  assert_non_null(finding_of(r, "KERNEL.LATE_START"));
+  results_free(r);
+  r = queued_work(40 * MS, 3 * MS);
+  assert_near(path_ms(r, "GPU away"), 0, 1e-6);
+  assert_null(finding_of(r, "KERNEL.LATE_START"));
   results_free(r);
 }
 
@@ -345,6 +363,7 @@ int main(void) {
                                      cmocka_unit_test(a_slow_host_beside_a_thread_of_autograd),
                                      cmocka_unit_test(the_streams_have_work_without_launch_gaps),
                                      cmocka_unit_test(a_wait_without_an_event_is_inferred),
-                                     cmocka_unit_test(a_wait_for_nothing_recorded_is_unknown)};
+                                     cmocka_unit_test(a_wait_for_nothing_recorded_is_unknown),
+                                     cmocka_unit_test(a_gpu_that_is_away_is_told)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
