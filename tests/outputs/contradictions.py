@@ -29,6 +29,7 @@ SAME = [
     ("DIST.EXPOSED_COMM", None, "communication", True),
     ("DIST.LOAD_IMBALANCE", "every rank as fast as the median", "waiting for ranks", False),
     ("TIMING.OUTSIDE_PHASES", "nothing outside the phases", None, True),
+    ("KERNEL.LATE_START", "the GPU always there", None, False),
 ]
 # Two names for one replay: in the what-if table, the budget, and what pays.
 ONE_REPLAY = [
@@ -43,6 +44,7 @@ ON_PATH = {
     "communication takes no time": {"communication"},
     "no launch gaps": {"launch", "host", "compute"},
     "nothing outside the phases": {"host", "launch"},
+    "the GPU always there": {"GPU away"},
 }
 # No input here is a pipeline; the scenarios' reports, which are held to the same (promises.py), are.
 OF_SCENARIOS = {"bubble and exposed"}

@@ -329,10 +329,15 @@ u32 replay_first_nodes(const struct analysis *a) {
              : 0;
 }
 
-void replay_first_savings(const struct analysis *a, const struct cure *cures, u32 n,
-                          struct saving *savings) {
+void replay_many_savings(const struct analysis *a, const struct cure *cures, u32 n, double visits,
+                         struct saving *savings) {
   struct question q = {.a = a, .cures = cures, .n = n, .first_only = true};
-  if (n)
+  double nodes = 0;
+  for (u32 s = 0; s < a->graph->n_samples; s++)
+    nodes += a->graph->replays[s] ? a->graph->replays[s]->g->n : 0;
+  if (nodes * n <= visits)
+    replay_savings(a, cures, n, false, savings);
+  else if (n)
     ask_samples(&q, savings);
 }
 

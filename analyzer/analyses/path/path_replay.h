@@ -28,10 +28,12 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
 /* Whether a saving is more than the replay can tell. */
 bool saving_pays(const struct saving *saving, double step_ms);
 
-/* The same of the first sample only, for questions that are many; not kept. And how many nodes that
- * has, 0 if there is none. */
-void replay_first_savings(const struct analysis *a, const struct cure *cures, u32 n,
-                          struct saving *savings);
+/* The same for questions that are many: of the first sample only, and not kept, if all samples
+ * together would visit more than so many nodes. */
+void replay_many_savings(const struct analysis *a, const struct cure *cures, u32 n, double visits,
+                         struct saving *savings);
+
+/* How many nodes the first sample has, 0 if there is none. */
 u32 replay_first_nodes(const struct analysis *a);
 
 /* Work of one name and kind, in all samples and on all ranks. */

@@ -178,7 +178,7 @@ static void replay_rows(struct analysis *a) {
     changes[i].left += (1 - changes[i].left) * left[i % SHARES];
     cures[i] = (struct cure){&changes[i], 1};
   }
-  replay_first_savings(a, cures, n, savings);
+  replay_many_savings(a, cures, n, 2 * VISITS_WANTED, savings);
   for (u32 i = 0; i < n; i++) {
     struct paying *row = &r->pays[i / SHARES];
     bool of_wait = row->change.kind == CHANGE_LINE && left[i % SHARES] > 0;
