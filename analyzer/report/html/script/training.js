@@ -297,7 +297,7 @@ function trustOf(of, prefix) {
           isKnown(q.overhead.cupti_fraction_at_most) ?
               `at most ${percent(q.overhead.cupti_fraction_at_most)} of the run` :
               null,
-          'at 2.0 \u00b5s each, measured on an H200; they show only where the GPU waits for the host'
+          'at 2.0 \u00b5s each (an H200); they show only where the GPU waits for the host'
         ],
         ['traces', isKnown(q.overhead.trace_bytes) ? bytes(q.overhead.trace_bytes) : null]
       ]),
