@@ -33,6 +33,9 @@ JOBS = {
     "stops": (STOP, [], [1], {"reason": "silent", "text": "last sign of life"}),
     "sleeps-in-tensor-group": (SLEEP, ["--tensor", "2"], [1], {"reason": "absent"}),
     "sleeps-in-pipeline": (SLEEP, ["--pipeline", "2"], [1], {"reason": "absent"}),
+    "sleeps-in-exchange": (SLEEP, ["--tensor", "4", "--experts", "1"], [1],
+                           {"reason": "absent", "text": "all_to_all"}),
+    "sleeps-beside-exchange": (SLEEP, ["--tensor", "2", "--experts", "1"], [1], {"reason": "absent"}),
     "skips": (SKIP, ["--steps", "16"], [1], {"desync": [1]}),
     "half": (HALF, ["--steps", "16"], [1], {"desync": [1]}),
 }

@@ -98,6 +98,11 @@ SCENARIOS = {
     "pipeline-zero-bubble-slow-stage": {"options": ["--pipeline", "2", "--schedule", "2", *SLOW_STAGE, "0"],
                                         "pipeline": (2, 4), "slow_stage": 0},
     "tensor": {"options": ["--tensor", "2"]},
+    "experts-all": {"options": ["--experts", "1", "--loss", "0", "--marks", "1", "--tensor", "4"],
+                    "family": {"all_to_all"}},
+    **{f"experts-{name}": {"options": ["--experts", "1", "--loss", "0", "--marks", "1", "--tensor", "2", *SLOW[0], *more],
+                           "family": {"all_to_all", "all_reduce"}, **SLOW[1]}
+       for name, more in {"of-two": [], "graph": ["--graph", "8"]}.items()},
     "hostile-clocks": {"options": ["--steps", "100"], "env": HOSTILE, "hostile": True},
     "hostile-clocks-slow-rank": {"options": ["--slow-rank", "1", "--slow-factor", "1.25"],
                                  "env": HOSTILE, "hostile": True, "straggler": 1},
@@ -434,7 +439,7 @@ def compare(report, truth, scenario):
         compare_slow_stage(check, report, truth, scenario, warmup, count)
     wanted = [scenario["straggler"]] if "straggler" in scenario else []
     named = report["distributed"]["stragglers"]
-    if wanted and not named and not worth_naming(truth.what_if(first, last), *wanted):
+    if wanted and not named and not worth_naming(truth.what_if(warmup, count), *wanted):
         wanted = []
     check.equal("stragglers", named, wanted)
     if wanted:

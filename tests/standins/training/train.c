@@ -118,6 +118,11 @@ static void inject_fault(enum fault fault) {
   }
 }
 
+void fall_ill(const struct rank *rank) {
+  if (is_fault_due(rank, 0))
+    inject_fault((enum fault)rank->options->fault);
+}
+
 /* The bucket's gradients are complete: reduces them while the backward pass goes on. */
 void reduce_bucket(struct rank *rank, int bucket) {
   const struct options *options = rank->options;
@@ -147,7 +152,9 @@ static void run_layers(struct rank *rank, enum kernel kernel, double ms, bool ba
   for (int layer = 0; layer < options->layers; layer++) {
     run_kernel(rank, kernel, ms / options->layers);
     run_gemms(rank);
-    if (options->tensor > 1) /* the activations of the layer, on the compute stream */
+    if (options->experts)
+      exchange_tokens(rank);
+    else if (options->tensor > 1) /* the activations of the layer, on the compute stream */
       all_reduce(rank, (size_t)(options->tensor_kb * 1024), rank->tp_comm, rank->compute);
     bool full = (layer + 1) % per_bucket == 0 || layer + 1 == options->layers;
     if (backward && full && rank->dp_size > 1 && options->overlap)

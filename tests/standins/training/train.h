@@ -44,6 +44,8 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(int, fault_step, "--fault-step", 10, "step of the fault")                                      \
   X(int, tensor, "--tensor", 1, "ranks in a tensor-parallel group (ncclCommSplit)")                \
   X(double, tensor_kb, "--tensor-kb", 128, "all-reduce after each layer in such a group")          \
+  X(int, experts, "--experts", 0,                                                                  \
+    "1: such a group exchanges unequal parts, by send and receive, instead of summing")            \
   X(int, pipeline, "--pipeline", 1, "stages of a pipeline, 1F1B with send and receive")            \
   X(int, schedule, "--schedule", 0, "of a pipeline; 0: 1F1B, 1: interleaved, 2: zero bubble")      \
   X(int, slow_stage, "--slow-stage", -1, "stage whose kernels take longer; -1: none")              \
@@ -113,6 +115,10 @@ void family_names(void); /* prints them */
 void family_all_reduce(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStream_t stream);
 /* The kernel that this library runs on one GPU alone; NULL if there is none. */
 const char *family_preparation(const char *name);
+/* The fault of the options, if it is this rank's in this step; not all faults come back. */
+void fall_ill(const struct rank *rank);
+/* train_experts.c */
+void exchange_tokens(struct rank *rank);
 /* train_pipeline.c */
 void pipeline_step(struct rank *rank);
 /* train_schedules.c */
