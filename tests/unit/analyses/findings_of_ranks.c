@@ -315,6 +315,24 @@ static void fail_slow_without_cores(void **state) {
   }
 }
 
+/* All ranks wait longer for their input since a step: what grew is named, and no network. */
+static void fail_slow_names_what_grew(void **state) {
+  static i64 late[8 * 50];
+  (void)state;
+  struct scenario s = healthy_scenario();
+  for (u32 i = 30 * 8; i < 50 * 8; i++)
+    late[i] = 80 * MS;
+  s.options.late_input = late;
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
+  assert_non_null(finding);
+  assert_non_null(
+      strstr(finding->evidence, "What grew is fetching input: from 1.00 ms to 81.0 ms"));
+  assert_null(strstr(finding->action, "network"));
+  cluster_end(r, c);
+}
+
 /* What a rank does more since a step is not compute: it is named by how late it comes since then.
  */
 static void fail_slow_of_a_late_rank(void **state) {
@@ -368,6 +386,7 @@ int main(void) {
                                      cmocka_unit_test(no_link_inside_a_host),
                                      cmocka_unit_test(fail_slow),
                                      cmocka_unit_test(fail_slow_without_cores),
+                                     cmocka_unit_test(fail_slow_names_what_grew),
                                      cmocka_unit_test(fail_slow_of_a_late_rank),
                                      cmocka_unit_test(fail_slow_of_all_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);

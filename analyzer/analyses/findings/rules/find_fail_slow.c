@@ -8,6 +8,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 struct onset {
@@ -87,6 +88,57 @@ static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32
   return n;
 }
 
+/* What a step is made of, on the mean of all ranks, and what to look at where it grew. Input comes
+ * first: it may be at the same time as the others. */
+struct part {
+  const char *name, *action;
+  const double *ms; /* by point of the series */
+};
+
+/* The part that grew by at least half of what the step did; NULL if none did. */
+static const struct part *part_that_grew(struct findings *f, const struct onset *onset, u32 step,
+                                         char **evidence) {
+  const struct series_result *series = &f->r->series;
+  const struct part parts[] = {
+      {"fetching input",
+       "Look at the data loader and the storage since that moment: its workers' lines, files that "
+       "come later in the data set, a cache or file system that filled up.",
+       series->input_ms},
+      {"exposed communication",
+       "Look at the network since that moment: link errors, other jobs, a slower route.",
+       series->exposed_ms},
+      {"time in which nothing computes, communicates or copies",
+       "Look at what the host does since that moment: other processes on its cores or on its GPU, "
+       "logging, garbage collection, a cache or list that grows, the shared storage.",
+       series->idle_ms},
+      {"copies",
+       "Look at the copies between host and device since that moment: pageable memory, other "
+       "processes on that bus.",
+       series->memcpy_ms},
+      {"compute",
+       "Look at what the job itself changed then (sequence length, evaluation), and at clocks, "
+       "temperature and power limits.",
+       series->compute_ms},
+  };
+  struct arena scratch = {0};
+  double *values = arena_array(&scratch, size_sum(series->n_points, 1), sizeof(double));
+  u32 at = FIRST_NOT(0, series->n_points, k, series->step[k] < step);
+  const struct part *grew = NULL;
+  for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !grew; i++) {
+    double before = parts[i].ms ? median_between(parts[i].ms, 0, at, values) : NAN;
+    double now = parts[i].ms ? median_between(parts[i].ms, at, series->n_points, values) : NAN;
+    if (!(now - before >= REASON_SHARE * (onset->after_ms - onset->before_ms)))
+      continue;
+    struct part *found = arena_alloc(f->a->arena, sizeof(*found));
+    *found = parts[i];
+    grew = found;
+    *evidence = arena_printf(f->a->arena, " What grew is %s: from %s to %s a step.", grew->name,
+                             duration_ms(before).text, duration_ms(now).text);
+  }
+  arena_release(&scratch);
+  return grew;
+}
+
 /* Whether threads of these ranks, or of any rank if none is named, had no core while they could
  * run. Work on a GPU, which is what makes ranks slower, needs none. */
 static bool lacked_cores(const struct analysis *a, const u32 *ranks, u32 n) {
@@ -103,7 +155,8 @@ static bool lacked_cores(const struct analysis *a, const u32 *ranks, u32 n) {
   return false;
 }
 
-static char *suggest_action(struct findings *f, const u32 *ranks, u32 n, bool late) {
+static char *suggest_action(struct findings *f, const u32 *ranks, u32 n, bool late,
+                            const struct part *grew) {
   if (late)
     return arena_printf(f->a->arena, "Look at what rank %u does since that moment: see %s.",
                         ranks[0], finding_id_words[FINDING_DIST_STRAGGLER]);
@@ -113,9 +166,15 @@ static char *suggest_action(struct findings *f, const u32 *ranks, u32 n, bool la
                       "began on those hosts at that moment (top, pidstat -u), and pin "
                       "each rank to its own cores. Suspect a device only if steps stay "
                       "slow without that.");
+  if (n == 0 && grew)
+    return arena_text(f->a->arena, grew->action);
   if (n == 0)
-    return arena_text(f->a->arena, "Look at the network and the shared storage since that moment: "
-                                   "link errors, other jobs, a file system that filled up.");
+    return arena_text(f->a->arena, f->a->model->n_collectives
+                                       ? "Look at the network and the shared storage since that "
+                                         "moment: link errors, other jobs, a file system that "
+                                         "filled up."
+                                       : "Look at what else runs on that host and its devices "
+                                         "since that moment, and at what the job changed then.");
   if (n == f->a->model->n_ranks)
     return arena_text(f->a->arena, "Look at what the job itself changed then (sequence length, "
                                    "logging, evaluation, a growing cache) and at clocks or power "
@@ -165,6 +224,8 @@ void rule_fail_slow(struct findings *f) {
       f->cure = (struct cure){0};
     }
   }
+  const struct part *grew =
+      n ? NULL : part_that_grew(f, &onset, a->model->steps.first + step, &who);
   finding_add(
       f,
       onset.after_ms >= (1 + SAVING_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,
@@ -176,7 +237,7 @@ void rule_fail_slow(struct findings *f) {
                    "= %.2g).%s",
                    duration_ms(onset.before_ms).text, duration_ms(onset.after_ms).text, after,
                    duration_s(since).text, onset.p_value, who ? who : ""),
-      suggest_action(f, ranks, n, late), ranks, n == a->model->n_ranks ? 0 : n);
+      suggest_action(f, ranks, n, late, grew), ranks, n == a->model->n_ranks ? 0 : n);
 out:
   arena_release(&scratch);
 }

@@ -9,7 +9,18 @@
 #include "analyses/queries.h"
 #include "base/rank_list.h"
 
-static const char *action_for(const struct run_end *end) {
+/* Whether it is a device's memory that ran out: PyTorch's words, of CUDA and HIP. */
+static bool of_device(const struct run_end *end) {
+  for (u32 i = 0; i < end->n_ranks; i++)
+    if (end->ranks[i].rank == end->culprits[0] && end->ranks[i].exception)
+      return strstr(end->ranks[i].exception, "CUDA out of memory") ||
+             strstr(end->ranks[i].exception, "HIP out of memory") ||
+             strstr(end->ranks[i].exception, "CUDACachingAllocator");
+  return false;
+}
+
+static const char *action_for(const struct results *r) {
+  const struct run_end *end = &r->run_end;
   static const struct {
     enum end_cause cause;
     const char *action;
@@ -42,6 +53,15 @@ static const char *action_for(const struct run_end *end) {
        "Look at that host: its kernel log, the scheduler's events, its power and its "
        "network."},
   };
+  if (end->cause == END_OUT_OF_MEMORY && of_device(end))
+    return r->model->n_memories
+               ? "Use less of the GPU's memory: see what the findings about memory name, a leak by "
+                 "its line first. Else a smaller micro-batch with gradient accumulation, "
+                 "activation "
+                 "checkpointing, sharded states."
+               : "Use less of the GPU's memory: a smaller micro-batch with gradient accumulation, "
+                 "activation checkpointing, sharded states; look for tensors that are kept from "
+                 "step to step, and for other processes on that GPU.";
   for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
     if (end->cause == actions[i].cause)
       return actions[i].action;
@@ -62,8 +82,10 @@ static const char *why_ended(struct arena *arena, const struct run_end *end) {
       continue;
     if (strlen(why) <= MOST)
       return why;
-    return arena_printf(arena, "%.*s...%s%s", BEGINNING, why, place ? ", at " : "",
-                        place ? place : "");
+    u32 whole = BEGINNING;
+    while (whole > BEGINNING / 2 && why[whole] != ' ')
+      whole--; /* no word is cut */
+    return arena_printf(arena, "%.*s...%s%s", whole, why, place ? ", at " : "", place ? place : "");
   }
   return end_cause_words[end->cause];
 }
@@ -93,7 +115,7 @@ void rule_run_ended_early(struct findings *f) {
   /* while ranks are in calls, these say more about the one that holds them up */
   const char *action = end->held_up && end->cause != END_STOPPED && f->r->check.n_hang_ranks
                            ? hang_action(&f->r->check.suspects[0])
-                           : action_for(end);
+                           : action_for(f->r);
   char *evidence = end->calls ? arena_printf(arena, "%s Calls: %s.", end->summary, end->calls)
                               : arena_text(arena, end->summary);
   finding_add(f, SEVERITY_CRITICAL, (double)NAN,
