@@ -120,4 +120,15 @@ u32 arithmetic_around(const struct timeline *timeline, const struct span *launch
 /* Summed over the ranks; if `only_gemms`, only those that were seen to call a GEMM. */
 struct rank_flops flops_all(const struct analysis *a, bool only_gemms);
 
+/* Why the kernels of a rank take longer than its peers': kernels that it runs oftener than the
+ * median of them, and the same kernels that each take longer there. */
+struct longer_kernels {
+  double oftener_ns, longer_ns; /* in the whole input */
+  const char *most;             /* shortened name of the one that takes most more */
+  double times, peers_times;    /* how often it ran */
+};
+
+/* gpu/kernels_over_ranks.c: false if no kernel takes longer there, or none are known. */
+bool kernels_that_take_longer(const struct analysis *a, u32 rank, struct longer_kernels *found);
+
 #endif

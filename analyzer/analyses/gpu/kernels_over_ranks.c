@@ -13,9 +13,12 @@
 #include "analyses/queries.h"
 #include "base/robust.h"
 #include "base/sorting.h"
+#include "base/statistics.h"
 #include "base/vector.h"
 
 #define KEPT_OF_RANK 64u
+#define MOST_PEERS 256u  /* that a rank is compared with */
+#define SAME_NUMBER 0.05 /* a kernel runs as often as on other ranks, within this */
 #define LISTED 16u
 #define LEAST_LISTED 4u
 #define MOST_VALUES 16000u /* of all kernels and ranks together, so that reports stay small */
@@ -228,4 +231,42 @@ void kernels_over_ranks_summarise(struct analysis *a) {
   free(sums);
   free(ranks);
   free(sorted);
+}
+
+static double times_of(const struct kernel_on_rank *one) {
+  return one && one->mean_us > 0 ? round((double)one->ns / 1e3 / one->mean_us) : 0;
+}
+
+/* What one kernel of the rank takes more than on the median of its peers. */
+static void add_longer(const struct analysis *a, u32 rank, const struct kernel_on_rank *own,
+                       double *ns, double *times, struct longer_kernels *found, double *most) {
+  u32 n = 0, each = a->model->n_ranks / MOST_PEERS + 1;
+  for (u32 i = 0; i < a->model->n_ranks; i += each) {
+    if (i == rank || !a->kernels_of_ranks[i].n)
+      continue;
+    const struct kernel_on_rank *peer = find_kernel(&a->kernels_of_ranks[i], own->kernel);
+    ns[n] = peer ? (double)peer->ns : 0;
+    times[n++] = times_of(peer);
+  }
+  double more = (double)own->ns - median_of(ns, n), peers_times = median_of(times, n);
+  if (!n || !(more > 0))
+    return;
+  bool oftener = times_of(own) > (1 + SAME_NUMBER) * peers_times;
+  *(oftener ? &found->oftener_ns : &found->longer_ns) += more;
+  if (more <= *most)
+    return;
+  *most = more;
+  found->most = own->kernel->shortened;
+  found->times = times_of(own);
+  found->peers_times = peers_times;
+}
+
+bool kernels_that_take_longer(const struct analysis *a, u32 rank, struct longer_kernels *found) {
+  const struct kernels_of_rank *of = &a->kernels_of_ranks[rank];
+  double *scratch = memory_array(2 * size_sum(a->model->n_ranks, 1), sizeof(double)), most = 0;
+  *found = (struct longer_kernels){0};
+  for (u32 k = 0; k < of->n; k++)
+    add_longer(a, rank, &of->at[k], scratch, scratch + a->model->n_ranks, found, &most);
+  free(scratch);
+  return most > 0;
 }

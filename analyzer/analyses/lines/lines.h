@@ -75,6 +75,10 @@ struct lone_line {
  * found. */
 void lone_lines_find(struct analysis *a, struct lone_line *found);
 
+/* The line whose launches take most more time on the GPU of a rank (by index) than on the median of
+ * its peers, and how much a step; NULL if that is less than `least_ms`. In the results' arena. */
+const char *line_of_longer_gpu_work(struct analysis *a, u32 rank, double least_ms, double *more_ms);
+
 /* Distinguishes a line from others, the same on all ranks; never 0. */
 u32 line_key(const char *file, u32 line, const char *function);
 

@@ -269,6 +269,29 @@ static void links_of_unknown_hosts_name_none(void **state) {
   cluster_free(c);
 }
 
+/* The same kernels that take longer are a slow device; kernels that others do not run are work. */
+static void more_work_is_no_slow_device(void **state) {
+  (void)state;
+  for (u32 own = 0; own < 2; own++) {
+    struct scenario s = healthy_scenario();
+    s.options.slow[6] = 0.2;
+    struct cluster *c = cluster_new(&s.options);
+    struct timeline *t = &c->timelines[6];
+    for (u32 i = 0, kernels = 0; i < t->n_spans && own; i++)
+      if (t->spans[i].kind == SPAN_KERNEL && ++kernels % 3 == 0)
+        t->spans[i].name = 5; /* its last kernel of a step is "copy", which no other rank runs */
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *finding = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(finding);
+    assert_int_equal(strstr(finding->title, "more work") != NULL, own);
+    assert_int_equal(strstr(finding->evidence, "most in copy (50 times, its peers 0)") != NULL,
+                     own);
+    assert_int_equal(strstr(finding->evidence, "It has the same work") != NULL, !own);
+    assert_int_equal(strstr(finding->action, "clocks") != NULL, !own);
+    cluster_end(r, c);
+  }
+}
+
 static void fail_slow(void **state) {
   (void)state;
   struct scenario s = healthy_scenario();
@@ -384,6 +407,7 @@ int main(void) {
                                      cmocka_unit_test(links_of_unknown_hosts_name_none),
                                      cmocka_unit_test(messages_that_came_before_their_receiver),
                                      cmocka_unit_test(no_link_inside_a_host),
+                                     cmocka_unit_test(more_work_is_no_slow_device),
                                      cmocka_unit_test(fail_slow),
                                      cmocka_unit_test(fail_slow_without_cores),
                                      cmocka_unit_test(fail_slow_names_what_grew),

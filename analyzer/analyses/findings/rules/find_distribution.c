@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/findings/rules/gpu_excess.h"
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
@@ -56,8 +57,19 @@ static char *unseen_action(struct findings *f, const struct rank_result *rank, c
 }
 
 static char *slow_compute_action(struct findings *f, const struct rank_result *rank,
-                                 const char *host, const struct sampled_line *line) {
+                                 const char *host, const struct sampled_line *line,
+                                 const struct gpu_excess *gpu) {
   u32 index = (u32)(rank - f->r->ranks);
+  if (gpu->known && gpu->more_work)
+    return arena_printf(f->a->arena,
+                        "Compare what rank %u is given to compute%s%s with its peers: samples, "
+                        "their lengths, experts, layers, a branch that only it takes.",
+                        rank->rank, gpu->place ? " at " : "", gpu->place ? gpu->place : "");
+  if (gpu->known)
+    return arena_printf(f->a->arena,
+                        "Compare clocks, temperature, power limits and other processes on %s with "
+                        "its peers: its GPU does the same work more slowly.",
+                        host);
   if (f->a->ranks[index].on_gpu)
     return arena_printf(f->a->arena,
                         "Compare clocks, temperature and other processes on %s with its peers; if "
@@ -70,7 +82,8 @@ static char *slow_compute_action(struct findings *f, const struct rank_result *r
                       rank->rank, line ? " at " : "", line ? line->place : "", host);
 }
 
-static char *straggler_action(struct findings *f, const struct rank_result *rank) {
+static char *straggler_action(struct findings *f, const struct rank_result *rank,
+                              const struct gpu_excess *gpu) {
   const char *host = rank->host ? rank->host : "its host";
   const struct sampled_line *line = straggler_line(rank);
   if (line && line->beside)
@@ -97,7 +110,7 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
         "each rank to cores of its own.",
         rank->rank, host);
   if (rank->reason == STRAGGLER_SLOW_COMPUTE)
-    return slow_compute_action(f, rank, host, line);
+    return slow_compute_action(f, rank, host, line, gpu);
   if (rank->reason == STRAGGLER_LATE_LAUNCH)
     return arena_printf(f->a->arena,
                         "The device of rank %u idles while its peers' do not: look for a busy or "
@@ -208,7 +221,8 @@ static char *describe_path_of(struct findings *f, const struct rank_result *rank
       straggler_reason_words[rank->reason], more);
 }
 
-static char *straggler_evidence(struct findings *f, const struct straggler_group *group) {
+static char *straggler_evidence(struct findings *f, const struct straggler_group *group,
+                                const struct gpu_excess *gpu) {
   const struct rank_result *rank = &f->r->ranks[group->worst];
   char *more = arena_text(f->a->arena, "");
   if (!isnan(rank->rel_slowdown) && fabs(rank->rel_slowdown) >= 0.01)
@@ -218,7 +232,8 @@ static char *straggler_evidence(struct findings *f, const struct straggler_group
   if (group->n > 1)
     more = arena_printf(f->a->arena, "%s%s", more, describe_alike(f, group));
   char *at = describe_straggler_line(f, rank);
-  more = arena_printf(f->a->arena, "%s%s%s", at, describe_waits(f, rank), more);
+  more = arena_printf(f->a->arena, "%s%s%s%s", at, describe_waits(f, rank), more,
+                      describe_gpu_excess(f, gpu));
   if (rank->of_path)
     return describe_path_of(f, rank, more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
@@ -275,19 +290,23 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
   double saving = saving_of_group(f, group);
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, worst);
+  const struct gpu_excess gpu = find_gpu_excess(f, worst);
+  const char *where = line            ? arena_printf(f->a->arena, ", %s", line->where)
+                      : gpu.place     ? arena_printf(f->a->arena, ", more work at %s", gpu.place)
+                      : gpu.more_work ? ", more work"
+                                      : "";
   char *title = n > 1 && one_host
                     ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting%s", n,
                                    rank->host, late)
                 : n > 1 ? arena_printf(f->a->arena, "Ranks %s keep their peers waiting%s",
                                        rank_list_in(f->a->arena, ranks, n), late)
-                        : arena_printf(f->a->arena, "Rank %u%s%s %s%s: %s%s%s", rank->rank,
+                        : arena_printf(f->a->arena, "Rank %u%s%s %s%s: %s%s", rank->rank,
                                        rank->host ? " on " : "", rank->host ? rank->host : "",
                                        is_periodic(rank) ? "does something for which its peers wait"
                                                          : "keeps its peers waiting",
-                                       late, straggler_reason_words[rank->reason], line ? ", " : "",
-                                       line ? line->where : "");
+                                       late, straggler_reason_words[rank->reason], where);
   finding_add(f, severity_of(f, saving / f->steps * 1e3), saving, title,
-              straggler_evidence(f, group), straggler_action(f, worst), ranks, n);
+              straggler_evidence(f, group, &gpu), straggler_action(f, worst, &gpu), ranks, n);
 }
 
 void rule_straggler(struct findings *f) {

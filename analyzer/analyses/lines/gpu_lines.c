@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which line gives a rank's GPU more to do than its peers'.
+ */
+#include <stdlib.h>
+
+#include "analyses/lines/line_sums.h"
+#include "analyses/lines/lines.h"
+#include "base/checked_memory.h"
+#include "base/statistics.h"
+
+/* A line may have several sums, one for each way in which the trace names it. */
+static double gpu_ms(const struct analysis *a, u32 rank, const struct line_sum *line) {
+  const struct line_sums *sums = &a->line_sums[rank];
+  double ns = 0;
+  for (u32 i = 0; i < sums->n; i++)
+    ns += line_sums_by_line(&sums->at[i], line) == 0 ? sums->at[i].gpu_ns : 0;
+  return ns / 1e6 / line_steps_of(a, rank);
+}
+
+const char *line_of_longer_gpu_work(struct analysis *a, u32 rank, double least_ms,
+                                    double *more_ms) {
+  const struct line_sums *sums = &a->line_sums[rank];
+  const struct line_sum *best = NULL;
+  double *peers = memory_array(size_sum(a->model->n_ranks, 1), sizeof(*peers));
+  *more_ms = least_ms;
+  for (u32 i = 0; i < sums->n; i++) {
+    double own = gpu_ms(a, rank, &sums->at[i]);
+    u32 n = 0;
+    if (!(own >= *more_ms))
+      continue;
+    for (u32 peer = 0; peer < a->model->n_ranks; peer++)
+      if (peer != rank && a->line_sums[peer].n)
+        peers[n++] = gpu_ms(a, peer, &sums->at[i]);
+    if (!n || !(own - median_of(peers, n) >= *more_ms))
+      continue;
+    best = &sums->at[i];
+    *more_ms = own - median_of(peers, n);
+  }
+  free(peers);
+  return best ? line_place(a, best->file, best->line, best->function) : NULL;
+}
