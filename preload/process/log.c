@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Messages on stderr. A line is written only if that can neither block nor raise SIGPIPE.
+ * Messages on stderr. A line is written only if that can neither block nor raise a signal.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,20 +12,28 @@
 #include "record/hook.h"
 #include "settings/env.h"
 
-/* A pipe that nobody reads any more must not kill the job by SIGPIPE because of us. */
+/* The signals with which the kernel answers a write that fails, or that comes from the background
+ * of a terminal. The job must not end, or stop, because of us. */
+static const int answers[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
+
 static void write_quietly(const char *line, size_t bytes) {
   struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
   if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT))
     return;
-  sigset_t pipe_signal, before, pending;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  if (sigprocmask(SIG_BLOCK, &pipe_signal, &before) != 0)
+  sigset_t blocked, before, pending;
+  sigemptyset(&blocked);
+  for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+    sigaddset(&blocked, answers[i]);
+  if (sigprocmask(SIG_BLOCK, &blocked, &before) != 0)
     return;
   sigpending(&pending);
-  if (write(STDERR_FILENO, line, bytes) < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
-    while (sigtimedwait(&pipe_signal, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
+  if (write(STDERR_FILENO, line, bytes) < 0 && (errno == EPIPE || errno == EFBIG)) {
+    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+      if (sigismember(&pending, answers[i])) /* it is the job's */
+        sigdelset(&blocked, answers[i]);
+    while (sigtimedwait(&blocked, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
       ;
+  }
   sigprocmask(SIG_SETMASK, &before, NULL);
 }
 

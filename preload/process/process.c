@@ -10,6 +10,7 @@
 #include "process/fork_count.h"
 #include "process/process_end.h"
 #include "process/workers.h"
+#include "record/cancellation.h"
 #include "record/carry.h"
 #include "record/chunk_pool.h"
 #include "record/families.h"
@@ -18,6 +19,7 @@
 #include "record/self_cost.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
+#include "resolve/search.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -79,7 +81,7 @@ static void end(int status, void *nothing) {
   if (!load(&tscope_live->on) || tscope_locks_held ||
       __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
     return;
-  int saved = errno;
+  int saved = errno, cancellation = tscope_defer_cancellation();
   bool quiet = tscope_poller_stop();
   struct tscope_thread *thread = quiet ? tscope_thread_here() : NULL;
   if (thread) {
@@ -98,6 +100,8 @@ static void end(int status, void *nothing) {
   __atomic_store_n(&tscope_trace.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
                    __ATOMIC_RELAXED);
   tscope_carry_last();
+  tscope_carry_tell();
+  tscope_restore_cancellation(cancellation);
   errno = saved;
 }
 
@@ -113,9 +117,16 @@ static void wake_families(struct tscope_thread *thread) {
   thread->guard = NULL;
 }
 
+static void use_own_clock(void) {
+  void *own = tscope_definition_in("libc.so.6", "clock_gettime");
+  if (own)
+    tscope_clock_read = (int (*)(clockid_t, struct timespec *))own;
+}
+
 /* Called by the thread that claimed it. */
 static bool wake(void) {
   const char *why = "";
+  use_own_clock();
   tscope_thread_busy();
   bool awake = tscope_may_wake() && tscope_workers_start(&why);
   tscope_thread_idle();
@@ -166,7 +177,7 @@ static bool awake(enum tscope_wake wakes) {
 
 struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const struct tscope_guard *guard,
                                         const char *frame) {
-  int saved = errno;
+  int saved = errno, cancellation = tscope_defer_cancellation();
   struct tscope_thread *thread = awake(wakes) ? tscope_thread_here() : NULL;
   if (thread && thread->guard && tscope_guard_is_active(thread, thread->guard, frame))
     thread = NULL;
@@ -174,6 +185,7 @@ struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const struct tsc
     thread->guard = guard;
     thread->launches_inside = false;
   }
+  tscope_restore_cancellation(cancellation);
   errno = saved;
   return thread;
 }

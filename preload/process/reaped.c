@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "facts/own_file.h"
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
 #include "process/out_of_memory_kills.h"
-#include "record/tick_clock.h"
+#include "record/cancellation.h"
 
 /* As the kernel has it. */
 struct entry {
@@ -99,7 +100,9 @@ static bool write_death(int folder, const char *name, void *more) {
                !header.closed_realtime_ns && !header.reaped_signal;
   if (is_it) {
     header.reaped_signal = (u32)death->signal;
-    header.reaped_realtime_ns = tscope_clock_ns(CLOCK_REALTIME);
+    struct timespec now = {0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    header.reaped_realtime_ns = (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
     (void)(FIELD(file, &header, reaped_signal) && FIELD(file, &header, reaped_realtime_ns));
     write_oom_kills(file, &header);
   }
@@ -123,7 +126,7 @@ static bool search_started_run(int folder, const char *name, void *more) {
 }
 
 void tscope_reaped(pid_t child, int signal) {
-  int saved = errno;
+  int saved = errno, cancellation = tscope_defer_cancellation();
   const char *directory = secure_getenv("TSCOPE_DIR"), *run = secure_getenv("TSCOPE_RUN");
   struct death death = {.pid = (u32)child, .signal = signal};
   snprintf(death.pid_in_name, sizeof(death.pid_in_name), "-%d-", (int)child);
@@ -140,5 +143,6 @@ void tscope_reaped(pid_t child, int signal) {
       visit_names(folder, search_started_run, &death);
     close(folder);
   }
+  tscope_restore_cancellation(cancellation);
   errno = saved;
 }

@@ -11,9 +11,10 @@
 #include "record/hook.h"
 #include "resolve/next_function.h"
 
-static pid_t note_end(pid_t child, int status) {
-  if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(status)))
-    tscope_reaped(child, WTERMSIG(status));
+/* Without a child the status may be anything, and at any address. */
+static pid_t note_end(pid_t child, const int *status) {
+  if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(*status)))
+    tscope_reaped(child, WTERMSIG(*status));
   return child;
 }
 
@@ -23,7 +24,7 @@ TSCOPE_EXPORT pid_t tscope_hook_waitpid(pid_t which, int *status, int options) {
   pid_t (*real)(pid_t, int *, int) = tscope_next_function_once(&next, "waitpid");
   int own = 0, *ended = status ? status : &own;
   pid_t child = real ? real(which, ended, options) : wait4(which, ended, options, NULL);
-  return note_end(child, *ended);
+  return note_end(child, ended);
 }
 
 pid_t tscope_hook_wait(int *status) __asm__("wait");
@@ -32,5 +33,5 @@ TSCOPE_EXPORT pid_t tscope_hook_wait(int *status) {
   pid_t (*real)(int *) = tscope_next_function_once(&next, "wait");
   int own = 0, *ended = status ? status : &own;
   pid_t child = real ? real(ended) : wait4(-1, ended, 0, NULL);
-  return note_end(child, *ended);
+  return note_end(child, ended);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,9 +66,20 @@ static bool absolute(char *path, size_t bytes, const char *directory) {
          (size_t)snprintf(path, bytes, "%s/%s", here, directory) < bytes;
 }
 
+/* Of a size, what is in proportion where the process may have only so much address space: the whole
+ * trace is mapped, and takes at most a 16th of that. */
+static u64 within_address_space(u64 bytes) {
+  const double whole = (double)(tscope_env.ring_max + tscope_env.retained_max);
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return bytes;
+  double part = (double)limit.rlim_cur / 16 / whole;
+  return part < 1 ? (u64)((double)bytes * part) : bytes;
+}
+
 static u32 chunks_of(u64 bytes, u32 least) {
   const u32 most = 1u << 24; /* 1 TiB of chunks */
-  u64 chunks = bytes / TSCOPE_CHUNK_BYTES;
+  u64 chunks = within_address_space(bytes) / TSCOPE_CHUNK_BYTES;
   return chunks < least ? least : chunks > most ? most : (u32)chunks;
 }
 

@@ -25,6 +25,7 @@
 #include "record/tick_clock.h"
 #include "resolve/library_instances.h"
 #include "resolve/linker_work.h"
+#include "resolve/loaded_objects.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -35,10 +36,10 @@
 
 enum { TICK_NS = 100000000, TICKS_PER_SECOND = 10 };
 
-/* Also has room for the thread-local memory of the job's libraries, which is taken from the stack.
- */
-static size_t helper_stack_bytes = 256 << 10;
-enum { POLLER_STACK_BYTES = 8 << 20 }; /* room for what a family calls */
+enum {
+  HELPER_STACK_BYTES = 256 << 10,
+  POLLER_STACK_BYTES = 8 << 20 /* room for what a family calls */
+};
 
 struct worker {
   u32 wakeups;  /* futex: changes whenever the worker is woken */
@@ -303,6 +304,15 @@ static void *run_poller(void *nothing) {
   return NULL;
 }
 
+/* The C library takes the thread-local memory of the job's libraries from the stack. */
+static int add_thread_local_bytes(struct dl_phdr_info *info, size_t bytes, void *sum) {
+  (void)bytes;
+  for (int i = 0; i < info->dlpi_phnum; i++)
+    if (info->dlpi_phdr[i].p_type == PT_TLS)
+      *(size_t *)sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+  return 0;
+}
+
 /* Starts a thread of our own, with all signals blocked but the one of a store that fails. 0 or a
  * negative errno. */
 static int start(void *(*run)(void *), size_t stack_bytes) {
@@ -315,6 +325,7 @@ static int start(void *(*run)(void *), size_t stack_bytes) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  tscope_each_object(add_thread_local_bytes, &stack_bytes);
   pthread_attr_setstacksize(&attributes, stack_bytes);
   pthread_t thread;
   int error = pthread_create(&thread, &attributes, run, NULL);
@@ -326,10 +337,7 @@ static int start(void *(*run)(void *), size_t stack_bytes) {
 static bool start_helper(const char **why) {
   const u64 timeout_ns = 10000000000;
   waking.began_ns = tscope_clock_ns(CLOCK_MONOTONIC);
-  int error = start(run_helper, helper_stack_bytes);
-  if (error == -EINVAL)
-    error = start(run_helper, helper_stack_bytes = 4 << 20);
-  if (error)
+  if (start(run_helper, HELPER_STACK_BYTES) != 0)
     return false;
   *why = waking.why;
   u64 until = waking.began_ns + timeout_ns, now;
@@ -418,7 +426,7 @@ static bool start_again(struct worker *worker, void *(*run)(void *), size_t stac
 
 void tscope_workers_resume(void) {
   int saved = errno;
-  bool both = start_again(&helper, run_helper_again, helper_stack_bytes);
+  bool both = start_again(&helper, run_helper_again, HELPER_STACK_BYTES);
   both &= start_again(&poller, run_poller, POLLER_STACK_BYTES);
   if (!both)
     tscope_turn_off("cannot start a thread again after a fork");

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/cancellation.h"
 #include "record/lock.h"
 #include "record/process_trace.h"
 
@@ -341,16 +342,17 @@ static void count_rest(void) {
 
 void tscope_carry_last(void) {
   const u64 patience_ns = 1000000000;
-  int saved = errno;
   if (!tscope_trace.carried || !tscope_lock_within(&lock, patience_ns))
     return;
-  int fd = tscope_trace_open();
+  int saved = errno, cancellation = tscope_defer_cancellation(), fd = tscope_trace_open();
   if (fd >= 0 && carry_all(fd) == RETRY) {
+    note(RETRY, errno);
     count_rest();
     (void)put(fd, tscope_trace.header, sizeof(*tscope_trace.header), 0);
   }
   if (fd >= 0)
     close(fd);
   tscope_unlock(&lock);
+  tscope_restore_cancellation(cancellation);
   errno = saved;
 }

@@ -42,7 +42,7 @@ void tscope_carry_tell(void);
 void tscope_carry_early(bool own_descriptors);
 
 /* The same for the last time, on a thread that ends the process. What cannot be carried is counted
- * as lost. errno is preserved. */
+ * as lost, and tscope_carry_tell() says so. errno is preserved. */
 void tscope_carry_last(void);
 
 #pragma GCC visibility pop

@@ -16,7 +16,11 @@ struct tscope_chunk_pool tscope_chunk_pool;
 static struct tscope_queue_cell ready_cells[TSCOPE_READY_MAX];
 
 /* Patience of callers that lose nothing if they come back later. */
-enum { GROW_TIMEOUT_NS = 100000000 };
+enum { GROW_TIMEOUT_NS = 100000000, STARVED_NS = 50000000 };
+
+/* The helper waits for a file server that does not answer: what would be kept until it does takes
+ * too much memory. */
+static const u64 patience_ns = 10000000000;
 
 /* When the helper last looked whether chunks are wanted, and when it was first called after that.
  */
@@ -117,13 +121,11 @@ static struct tscope_chunk_header *recycle(enum tscope_loss loss) {
   return chunk;
 }
 
-/* Whether the helper was called and gets no time, as beside a thread of real-time priority on its
- * only core. Then the latest records are worth more than those of long ago. */
-static bool is_starved(void) {
-  const u64 starved_ns = 50000000;
+/* Whether the helper was called so long ago and does not come. */
+static bool has_waited_for(u64 ns) {
   u64 called = __atomic_load_n(&called_ns, __ATOMIC_RELAXED);
   return called > __atomic_load_n(&refilled_ns, __ATOMIC_RELAXED) &&
-         tscope_clock_ns(CLOCK_MONOTONIC) - called > starved_ns;
+         tscope_clock_ns(CLOCK_MONOTONIC) - called > ns;
 }
 
 static struct tscope_chunk_header *acquire_ring(enum tscope_loss *loss) {
@@ -135,7 +137,9 @@ static struct tscope_chunk_header *acquire_ring(enum tscope_loss *loss) {
       return chunk;
     __atomic_fetch_sub(&tscope_chunk_pool.ring_used, 1, __ATOMIC_RELAXED);
     *loss = no_room() ? TSCOPE_LOSS_DISK : TSCOPE_LOSS_BEHIND;
-    if (*loss == TSCOPE_LOSS_BEHIND && !is_starved())
+    /* The helper gets no time, as beside a thread of real-time priority on its only core: then the
+     * latest records are worth more than those of long ago. */
+    if (*loss == TSCOPE_LOSS_BEHIND && !has_waited_for(STARVED_NS))
       return NULL;
   }
   return recycle(*loss);
@@ -148,7 +152,8 @@ static struct tscope_chunk_header *make_ready(void) {
     return NULL;
   struct tscope_chunk_header *chunk = acquire_ready(0);
   u32 first;
-  if (!chunk && !no_room() && tscope_trace_grow(1, &first) == 1)
+  if (!chunk && !no_room() && !has_waited_for(patience_ns) &&
+      tscope_trace_grow(1, &first, true) == 1)
     chunk = tscope_trace_chunk(first);
   tscope_unlock(&grow_lock);
   return chunk;
@@ -198,7 +203,7 @@ static bool refill(void) {
     wanted = most;
   if (n_ready >= wanted || __atomic_load_n(&tscope_chunk_pool.closed, __ATOMIC_ACQUIRE))
     return false;
-  u32 got = tscope_trace_grow(wanted - n_ready < batch ? wanted - n_ready : batch, &first);
+  u32 got = tscope_trace_grow(wanted - n_ready < batch ? wanted - n_ready : batch, &first, false);
   for (u32 i = 0; i < got; i++)
     tscope_queue_push(&tscope_chunk_pool.ready, first + i);
   return got > 0;

@@ -128,13 +128,14 @@ static bool has_room(int fd, u32 from, u32 to) {
   return allocate(fd, (off_t)tscope_trace_offset(from), (off_t)tscope_trace_offset(to)) == 0;
 }
 
-u32 tscope_trace_grow(u32 wanted, u32 *first) {
+u32 tscope_trace_grow(u32 wanted, u32 *first, bool for_job) {
   u32 got = 0;
   int fd = -1;
   u32 have = tscope_trace.chunks;
   if (wanted > tscope_trace.chunks_max - have)
     wanted = tscope_trace.chunks_max - have;
-  if (!wanted || (fd = tscope_trace_open()) < 0)
+  bool without_file = for_job && tscope_trace.carried;
+  if (!wanted || (!without_file && (fd = tscope_trace_open()) < 0))
     goto out;
   for (; wanted; wanted /= 2)
     if (leaves_margin(fd, (u64)wanted * TSCOPE_CHUNK_BYTES) && has_room(fd, have, have + wanted))

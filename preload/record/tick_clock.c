@@ -13,6 +13,7 @@ struct tscope_clock tscope_clock;
 bool tscope_ticks_are_monotonic_clock;
 u8 tscope_tick_shift;
 u64 (*tscope_gpu_clock_now)(void);
+int (*tscope_clock_read)(clockid_t, struct timespec *) = clock_gettime;
 
 u64 tscope_ticks_slow(void) {
   return tscope_clock_ns(CLOCK_MONOTONIC);

@@ -20,10 +20,15 @@ extern struct tscope_clock tscope_clock;
  * hardware does not give its frequency. */
 void tscope_clock_choose(void);
 
+/* Reads a clock. At first clock_gettime() as anybody calls it; from the waking on the C library's
+ * own, since a clock that another preloaded library makes up may stand still, and waits would not
+ * end. */
+extern int (*tscope_clock_read)(clockid_t id, struct timespec *now);
+
 /* One of the system's clocks in nanoseconds. */
 static inline u64 tscope_clock_ns(clockid_t id) {
   struct timespec now;
-  return clock_gettime(id, &now) == 0 ? (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec : 0;
+  return tscope_clock_read(id, &now) == 0 ? (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec : 0;
 }
 
 /* Reads every clock at one instant: the best of several brackets. Fills all fields except the

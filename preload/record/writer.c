@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "record/cancellation.h"
 #include "record/carry.h"
 #include "record/chunk_pool.h"
 #include "record/process_trace.h"
@@ -101,10 +102,11 @@ static void *reserve(struct tscope_thread *thread, struct tscope_writer *writer,
 
 void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *writer, u64 units,
                           u8 type, u16 tag, u32 bytes) {
-  int saved = errno;
+  int saved = errno, cancellation = tscope_defer_cancellation();
   u64 start = tscope_ticks();
   void *record = reserve(thread, writer, units, type, tag, bytes);
   __atomic_fetch_add(&tscope_slow_path_ticks, tscope_ticks() - start, __ATOMIC_RELAXED);
+  tscope_restore_cancellation(cancellation);
   errno = saved;
   return record;
 }

@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake_cudart.h"
@@ -28,6 +29,10 @@ static void fail(const char *what) {
   fprintf(stderr, "hazard: %s: %s\n", what, strerror(errno));
   exit(99);
 }
+
+#ifdef THREAD_LOCAL_BYTES
+static __thread volatile char thread_local_memory[THREAD_LOCAL_BYTES];
+#endif
 
 /* Launches, and checks that the result and errno are those of a runtime without the shim. */
 static void launch_once(unsigned threads_per_block, cudaError_t expected, int number) {
@@ -273,6 +278,22 @@ static void thread_exit(char **arguments) {
   }
 }
 
+/* A thread that is to be cancelled at its next cancellation point: a launch is none. */
+static void *launch_while_cancelled(void *unused) {
+  pthread_cancel(pthread_self());
+  launch(1000);
+  return unused;
+}
+
+static void cancelled(char **arguments) {
+  (void)arguments;
+  pthread_t thread;
+  void *result;
+  pthread_create(&thread, NULL, launch_while_cancelled, NULL);
+  pthread_join(thread, &result);
+  puts(result == PTHREAD_CANCELED ? "cancelled" : "ended");
+}
+
 /* --- control flow --- */
 
 static sigjmp_buf back;
@@ -422,6 +443,32 @@ static void no_memory(char **arguments) {
   launch(50000);
 }
 
+/* Most of the address space that the job may have must be left to it. */
+static void little_memory(char **arguments) {
+  (void)arguments;
+  const rlim_t mb = 1 << 20, more = 1600;
+  long pages = 0;
+  FILE *statm = fopen("/proc/self/statm", "r");
+  if (!statm || fscanf(statm, "%ld", &pages) != 1)
+    fail("statm");
+  fclose(statm);
+  rlim_t limit = (rlim_t)(pages * sysconf(_SC_PAGESIZE)) + more * mb, got = 0;
+  setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit});
+  launch(50000);
+  while (mmap(NULL, 8 * mb, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+    got += 8;
+  puts(got > more * 3 / 4 ? "most is left" : "most is gone");
+}
+
+/* Standard error is a file that must not grow. */
+static void full_stderr(char **arguments) {
+  int file = open(arguments[0], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0 || dup2(file, STDERR_FILENO) < 0 || write(STDERR_FILENO, "full", 4) != 4)
+    fail(arguments[0]);
+  setrlimit(RLIMIT_FSIZE, &(struct rlimit){4, 4});
+  launch(50000);
+}
+
 static void small_files(char **arguments) {
   rlim_t limit = strtoul(arguments[0], NULL, 10);
   setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit});
@@ -445,6 +492,26 @@ static void steady(char **arguments) {
   }
 }
 
+/* So many kinds of launches that the first chunks are used up; none may take as long as the server
+ * of the trace's file does not answer. */
+static void shapes(char **arguments) {
+  (void)arguments;
+  static const char kernel;
+  double longest = 0;
+  for (unsigned i = 0; i < 120000; i++) {
+    struct timespec before, after;
+    if (i < 1000) /* then all at once, while there is no answer */
+      usleep(1000);
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    cudaLaunchKernel(&kernel, (dim3){i + 1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    double s =
+        (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+    longest = s > longest ? s : longest;
+  }
+  puts(longest < 5 ? "no launch waited" : "a launch waited for the server");
+}
+
 static const struct hazard {
   const char *name;
   void (*run)(char **arguments);
@@ -464,6 +531,10 @@ static const struct hazard {
     {"thread-churn", thread_churn},
     {"thread-exit", thread_exit},
     {"small-stack", small_stack},
+    {"cancelled", cancelled},
+    {"little-memory", little_memory},
+    {"full-stderr", full_stderr},
+    {"shapes", shapes},
     {"longjmp", jump_over},
     {"handler", handler_inside},
     {"signals-kept", signals_kept},
@@ -478,6 +549,9 @@ static const struct hazard {
 };
 
 int main(int argc, char **argv) {
+#ifdef THREAD_LOCAL_BYTES
+  thread_local_memory[0] = 1;
+#endif
   static char *none[] = {"0", NULL};
   for (size_t i = 0; argc > 1 && i < sizeof(hazards) / sizeof(*hazards); i++) {
     if (strcmp(argv[1], hazards[i].name) == 0) {

@@ -381,6 +381,16 @@ def thread_with_a_small_stack(scratch):
     check_recorded(scratch, "small-stack", str(16 << 10), launches=10000)
 
 
+def threads_with_much_memory_of_their_own(scratch):
+    """Nearly as much as the stacks of tscope's threads have, from which the C library takes it."""
+    check_recorded(scratch, "threads", "4", name="hazard-thread-local", launches=4 * 20000, lossless=False)
+
+
+def thread_about_to_be_cancelled(_):
+    """The first call makes tscope print its line, which a cancelled thread would not survive."""
+    check_refused("/proc/nonexistent/traces", arguments=("cancelled",))
+
+
 # --- control flow ---
 
 def longjmp_over_a_hook(scratch):
@@ -531,6 +541,14 @@ def descriptors_closed_and_reused(scratch):
 
 # --- resources ---
 
+def little_address_space(scratch):
+    check_recorded(scratch, "little-memory", launches=50000, env=ONLY_LAUNCHES, lossless=False)
+
+
+def standard_error_at_its_limit(scratch):
+    run_both(os.path.join(scratch, "traces"), "full-stderr", os.path.join(scratch, "stderr"))
+
+
 def no_descriptors_left(scratch):
     bare = run([program("hazard"), "no-descriptors"])
     shimmed = run([program("hazard"), "no-descriptors"], scratch)
@@ -624,9 +642,9 @@ def pages_of_64_kib(scratch):
 
 # --- the directory ---
 
-def check_refused(directory, stderr="tscope", **more):
+def check_refused(directory, stderr="tscope", arguments=("plain", "10000"), **more):
     """The job runs the same; the shim prints one line that says why nothing is recorded."""
-    run_both(directory, "plain", "10000", stderr=stderr, **more)
+    run_both(directory, *arguments, stderr=stderr, **more)
 
 
 def copy_to_readable_folder(scratch):
@@ -804,6 +822,24 @@ def nvtx_in_a_program_that_does_not_train(scratch):
     shimmed = run(["python3", "-c", code], scratch)
     assert environment_seen(bare) == environment_seen(shimmed), (bare, shimmed)
     check_untouched(scratch)
+
+
+def address_sanitizer_in_the_program(scratch):
+    """Its runtime ends a program in which another library comes first."""
+    if not os.path.exists(program("hazard-asan")):
+        raise Skip("this compiler has no AddressSanitizer")
+    check_recorded(scratch, "plain", "10000", name="hazard-asan", launches=10000, lossless=False)
+
+
+def clock_that_stands_still(scratch):
+    """Whatever another preloaded library makes of the time, tscope's own waits end."""
+    command, clock = [program("hazard"), "fork"], program("libfrozen_clock.so")
+    bare = run(command, env={"LD_PRELOAD": clock})
+    assert bare.returncode == 0, bare
+    for number, order in enumerate(((LIBRARY, clock), (clock, LIBRARY))):
+        directory = os.path.join(scratch, str(number))
+        check_same(bare, run(command, directory, env={"LD_PRELOAD": ":".join(order)}))
+        assert Walked(directory).launches == 8000, Walked(directory)
 
 
 def main():

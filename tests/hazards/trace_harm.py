@@ -151,6 +151,14 @@ def server_has_forgotten_us(trace):
     fail_with("ESTALE", trace)
 
 
+@harm("fuse")
+def server_does_not_answer(trace):
+    """The helper waits for it. The job does not, before its end."""
+    fail_with("SILENCE", trace)
+    time.sleep(10)
+    fail_with("", trace)
+
+
 @harm("tmpfs")
 def memory_is_short(scratch):
     """What is on tmpfs counts for the group of the job, in which the kernel kills when nothing is left."""
@@ -219,12 +227,13 @@ class Limited:
 def check(name, kind, scratch):
     if name == memory_is_short.__name__:
         return memory_is_short(scratch)
-    bare = start(None)
+    arguments = ["shapes"] if name == server_does_not_answer.__name__ else []
+    bare = start(None, *arguments)
     bare_out, _ = bare.communicate(timeout=60)
-    assert (bare.returncode, bare_out) == (0, b"%d launches\n" % LAUNCHES), (bare.returncode, bare_out)
+    assert bare.returncode == 0 and bare_out.endswith(b"%d launches\n" % LAUNCHES), (bare.returncode, bare_out)
     with Mounted(kind, scratch) as where:
         directory = os.path.join(where, "traces")
-        job = start(directory)
+        job = start(directory, *arguments)
         HARMS[name](wait_for_trace(directory, job))
         out, errors = job.communicate(timeout=60)
         assert (job.returncode, out) == (bare.returncode, bare_out), (job.returncode, out, errors)

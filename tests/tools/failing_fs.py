@@ -5,12 +5,13 @@
     failing_fs.py MOUNT FOLDER CONTROL
 
 Once the file CONTROL has the name of an error ("EIO", "ENOSPC"), writes fail with it; with "ESTALE" everything does, as
-after a server forgot its clients. Runs until it is unmounted. Needs Debian's python3-fusepy, so it runs with the
+after a server forgot its clients; with "SILENCE" nothing is answered until CONTROL has another content. Runs until it is unmounted. Needs Debian's python3-fusepy, so it runs with the
 system's Python. Ends with status 77 if it cannot run here.
 """
 import errno
 import os
 import sys
+import time
 
 try:
     import fusepy
@@ -31,7 +32,8 @@ def error_now():
 
 
 def check(writes):
-    name = error_now()
+    while (name := error_now()) == "SILENCE":
+        time.sleep(0.01)
     if name and (writes or name == "ESTALE"):
         raise fusepy.FuseOSError(getattr(errno, name))
 
