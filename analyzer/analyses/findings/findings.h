@@ -109,6 +109,10 @@ static inline const char *of_each_step(const struct findings *f) {
 static inline const char *per_step(const struct findings *f) {
   return f->a->whole_run ? "in all" : "a step";
 }
+/* What a saving makes shorter. */
+static inline const char *a_step(const struct findings *f) {
+  return f->a->whole_run ? "the run" : "a step";
+}
 
 #define F(group, name, rule, ...) void rule_##rule(struct findings *f);
 TSCOPE_FINDINGS(F)

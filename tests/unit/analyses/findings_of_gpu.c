@@ -289,6 +289,32 @@ static void host_sync(void **state) {
   assert_false(fires_on(rule_host_sync, &r));
 }
 
+/* Without steps all figures are of the run, and so is what a wait costs. */
+static void without_steps_the_run_is_shorter(void **state) {
+  (void)state;
+  struct arena arena = {0};
+  struct line_result line = {.place = "serve.py:135",
+                             .file = "/job/serve.py",
+                             .function = "main",
+                             .line = 135,
+                             .waits = 1,
+                             .wait_ms = 231,
+                             .idle_ms = 270,
+                             .without_ms = 700};
+  for (int whole_run = 0; whole_run < 2; whole_run++) {
+    struct results r = {.lines = {.at = &line, .n_at = 1, .sites = 10}};
+    struct model model = {0};
+    struct analysis a = {
+        .model = &model, .results = &r, .arena = &arena, .whole_run = whole_run != 0};
+    struct findings f = {.a = &a, .r = &r, .steps = 1, .step_ms = 1000};
+    rule_host_sync(&f);
+    assert_int_equal(r.n_findings, 1);
+    assert_int_equal(strstr(r.findings[0].title, "the run is 270 ms shorter") != NULL, whole_run);
+    assert_int_equal(strstr(r.findings[0].title, "a step is 270 ms shorter") != NULL, !whole_run);
+  }
+  arena_release(&arena);
+}
+
 static void fills(void **state) {
   (void)state;
   struct kernel_category_result categories[] = {
@@ -328,6 +354,7 @@ int main(void) {
                                      cmocka_unit_test(launch_bound),
                                      cmocka_unit_test(copy),
                                      cmocka_unit_test(host_sync),
+                                     cmocka_unit_test(without_steps_the_run_is_shorter),
                                      cmocka_unit_test(fills),
                                      cmocka_unit_test(dtype_conversion)};
   return cmocka_run_group_tests(tests, NULL, NULL);

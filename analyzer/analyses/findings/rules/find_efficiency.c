@@ -110,12 +110,12 @@ static char *recoverable_action(struct findings *f, enum budget_part part, doubl
                                    "limit.");
   const struct what_if *line = line_that_costs(f->r, saving);
   if (line)
-    return arena_printf(
-        f->a->arena,
-        "Do not wait for the GPU in each step at %s (.item(), .cpu(), "
-        "synchronize()): without that wait a step is %.1f %% shorter. Then keep the "
-        "device busy: CUDA graphs or torch.compile, larger batch, fused optimizer.",
-        f->r->lines.at[line->rank].place, 100 * line->saving_fraction);
+    return arena_printf(f->a->arena,
+                        "Do not wait for the GPU in %s at %s (.item(), .cpu(), "
+                        "synchronize()): without that wait %s is %.1f %% shorter. Then keep the "
+                        "device busy: CUDA graphs or torch.compile, larger batch, fused optimizer.",
+                        of_each_step(f), f->r->lines.at[line->rank].place, a_step(f),
+                        100 * line->saving_fraction);
   return arena_text(f->a->arena, "Keep the device busy: CUDA graphs or torch.compile, larger "
                                  "batch, fused optimizer; remove .item(), .cpu() and synchronize() "
                                  "from the step; check that the host's CPU is not the limit.");

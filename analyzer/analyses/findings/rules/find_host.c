@@ -26,8 +26,8 @@ void rule_host_sync(struct findings *f) {
         arena_printf(f->a->arena, "%s%s makes the host wait %s %s; %s",
                      lines->of_functions == ANSWER_YES ? "The function at " : "", line->place,
                      duration_ms(line->wait_ms).text, per_step(f),
-                     replayed ? arena_printf(f->a->arena, "without that, a step is %s shorter",
-                                             duration_ms(gain).text)
+                     replayed ? arena_printf(f->a->arena, "without that, %s is %s shorter",
+                                             a_step(f), duration_ms(gain).text)
                               : arena_printf(f->a->arena, "the GPU then idles %s", idle.text)),
         arena_printf(
             f->a->arena,
