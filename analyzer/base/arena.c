@@ -57,6 +57,21 @@ void *arena_array(struct arena *arena, size_t count, size_t element_bytes) {
   return arena_alloc(arena, size_product(count, element_bytes));
 }
 
+void *arena_elements(struct arena *arena, const void *elements, size_t count,
+                     size_t element_bytes) {
+  return arena_joined(arena, elements, count, NULL, 0, element_bytes);
+}
+
+void *arena_joined(struct arena *arena, const void *first, size_t n_first, const void *then,
+                   size_t n_then, size_t element_bytes) {
+  char *both = arena_array(arena, size_sum(n_first, n_then), element_bytes);
+  if (n_first)
+    memcpy(both, first, n_first * element_bytes);
+  if (n_then)
+    memcpy(both + n_first * element_bytes, then, n_then * element_bytes);
+  return both;
+}
+
 char *arena_copy(struct arena *arena, const char *text, size_t bytes) {
   char *copy = arena_alloc(arena, size_sum(bytes, 1));
   memcpy(copy, text, bytes);

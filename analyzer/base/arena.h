@@ -23,6 +23,12 @@ struct arena {
 void *arena_alloc(struct arena *arena, size_t bytes);
 void *arena_array(struct arena *arena, size_t count, size_t element_bytes);
 
+/* A copy of an array; `elements` may be NULL if there are none. */
+void *arena_elements(struct arena *arena, const void *elements, size_t count, size_t element_bytes);
+/* And of two, one behind the other. */
+void *arena_joined(struct arena *arena, const void *first, size_t n_first, const void *then,
+                   size_t n_then, size_t element_bytes);
+
 /* NUL-terminated copies. */
 char *arena_copy(struct arena *arena, const char *text, size_t bytes);
 char *arena_text(struct arena *arena, const char *text);

@@ -72,6 +72,15 @@ u32 carry_count(struct carrier *c, u32 n, u32 least);
 #define CARRY_ARRAY(c, at, n)                                                                      \
   ((c)->reads ? (void)((at) = arena_array((c)->arena, size_sum(n, 1), sizeof(*(at)))) : (void)0)
 
+/* A list: how many there are, and each by a function. `least` as for carry_count(). */
+#define CARRY_LIST(c, at, n, least, carry)                                                         \
+  do {                                                                                             \
+    (n) = carry_count(c, n, least);                                                                \
+    CARRY_ARRAY(c, at, n);                                                                         \
+    for (u32 i_ = 0; i_ < (n); i_++)                                                               \
+      carry(c, &(at)[i_]);                                                                         \
+  } while (0)
+
 /* Members of the elements of an array, one member after the other, because those of one kind are
  * alike. */
 enum column_coding {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts that may be NULL, which is as good as "" where two are put in order.
+ * Texts that may be NULL, which is as good as "" where two are put in order; and tables of words.
  */
 #ifndef TSCOPE_TEXTS_H
 #define TSCOPE_TEXTS_H
 
 #include <stdbool.h>
 #include <string.h>
+
+#include "format/tscope_format.h"
 
 static inline bool text_ends_with(const char *text, const char *end) {
   size_t length = text ? strlen(text) : 0, of_end = strlen(end);
@@ -15,6 +17,10 @@ static inline bool text_ends_with(const char *text, const char *end) {
 
 static inline bool text_starts_with(const char *text, const char *start) {
   return text && strncmp(text, start, strlen(start)) == 0;
+}
+
+static inline bool text_contains(const char *text, const char *part) {
+  return text && strstr(text, part) != NULL;
 }
 
 static inline bool same_text(const char *a, const char *b) {
@@ -28,6 +34,35 @@ static inline const char *text_or_empty(const char *text) {
 static inline int compare_texts(const char *a, const char *b) {
   return strcmp(text_or_empty(a), text_or_empty(b));
 }
+
+/* Words, and what each means. */
+struct word {
+  const char *word;
+  u8 means;
+};
+
+/* What the first word means that matches the text; 0 if none does. */
+typedef bool word_match(const char *text, const char *word);
+static inline u8 find_meaning(const struct word *words, size_t n, const char *text,
+                              word_match *matches) {
+  for (size_t i = 0; i < n; i++)
+    if (matches(text, words[i].word))
+      return words[i].means;
+  return 0;
+}
+#define MEANING_OF(text, words, matches)                                                           \
+  find_meaning(words, sizeof(words) / sizeof(*(words)), text, matches)
+
+/* Whether one of the words matches. */
+static inline bool find_match(const char *const *words, size_t n, const char *text,
+                              word_match *matches) {
+  for (size_t i = 0; i < n; i++)
+    if (matches(text, words[i]))
+      return true;
+  return false;
+}
+#define MATCHES_ANY(text, words, matches)                                                          \
+  find_match(words, sizeof(words) / sizeof(*(words)), text, matches)
 
 /* Of a path. */
 static inline const char *last_part(const char *path) {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/checked_memory.h"
+#include "base/arena.h"
 
 #define VECTOR(type)                                                                               \
   struct {                                                                                         \
@@ -49,6 +49,10 @@ static inline void *vector_more(void *at, u32 *room, size_t bytes) {
       (vector)->room = (vector)->n;                                                                \
     }                                                                                              \
   } while (0)
+
+/* A copy of the elements in an arena. */
+#define VECTOR_KEPT(vector, arena)                                                                 \
+  arena_elements(arena, (vector)->at, (vector)->n, sizeof(*(vector)->at))
 
 /* Extends with zeroes so that `index` is there. */
 #define VECTOR_REACH(vector, index)                                                                \

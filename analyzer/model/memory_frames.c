@@ -26,11 +26,8 @@ u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const ch
 
 void memory_frames_finish(struct memory_frames *frames, struct arena *arena,
                           struct memory_history *history) {
-  u32 n = frames->all.n;
-  history->frames = arena_array(arena, size_sum(n, 1), sizeof(*history->frames));
-  if (n)
-    memcpy(history->frames, frames->all.at, n * sizeof(*history->frames));
-  history->n_frames = n;
+  history->frames = VECTOR_KEPT(&frames->all, arena);
+  history->n_frames = frames->all.n;
   memory_frames_free(frames);
 }
 

@@ -149,11 +149,10 @@ static void read_stack(struct draft *draft, const struct value *value,
   if (*out)
     return;
   struct flight_stack *stack = arena_alloc(draft->arena, sizeof(*stack));
-  struct flight_frame *kept = arena_array(draft->arena, n, sizeof(*kept));
   VECTOR_PUSH(&draft->stacks, stack);
   hash_index_add(&draft->stack_index, hash, draft->stacks.n - 1);
-  memcpy(kept, frames, n * sizeof(*kept));
-  *stack = (struct flight_stack){.frames = kept, .n = n};
+  *stack = (struct flight_stack){.frames = arena_elements(draft->arena, frames, n, sizeof(*frames)),
+                                 .n = n};
   *out = stack;
 }
 

@@ -58,10 +58,8 @@ static void group_of(struct draft *draft, const char *name, const char *desc, co
   }
   *group = draft->groups.n;
   struct group_draft fresh = {.name = name, .desc = desc, .n_members = n};
-  if (n) {
-    fresh.members = arena_array(draft->arena, n, sizeof(u32));
-    memcpy(fresh.members, members, n * sizeof(u32));
-  }
+  if (n)
+    fresh.members = arena_elements(draft->arena, members, n, sizeof(u32));
   VECTOR_PUSH(&draft->groups, fresh);
   hash_index_add(&draft->group_index, hash, *group);
 }

@@ -230,9 +230,7 @@ static void collect_members(struct flight_record *flight, u32 group, struct aren
         (!seen.n || seen.at[seen.n - 1] != flight->calls[i].rank))
       VECTOR_PUSH(&seen, flight->calls[i].rank);
   g->n_members = seen.n;
-  g->members = arena_array(arena, size_sum(seen.n, 1), sizeof(u32));
-  if (seen.n)
-    memcpy(g->members, seen.at, seen.n * sizeof(u32));
+  g->members = VECTOR_KEPT(&seen, arena);
   free(seen.at);
 }
 
@@ -281,13 +279,10 @@ static void find_peers(struct flight_record *flight) {
 ORDER_BY(by_group_and_rank, struct flight_progress, UP(group) UP(rank))
 
 static void fill_progress(struct flight_record *flight, struct draft *draft) {
-  u32 n = draft->progress.n;
-  flight->progress = arena_array(draft->arena, size_sum(n, 1), sizeof(*flight->progress));
-  flight->n_progress = n;
-  for (u32 i = 0; i < n; i++) {
-    flight->progress[i] = draft->progress.at[i];
+  u32 n = flight->n_progress = draft->progress.n;
+  flight->progress = VECTOR_KEPT(&draft->progress, draft->arena);
+  for (u32 i = 0; i < n; i++)
     flight->progress[i].rank = rank_index(flight, flight->progress[i].rank);
-  }
   SORT(flight->progress, n, by_group_and_rank);
 }
 
@@ -298,8 +293,7 @@ static void assemble(struct flight_record *flight, struct draft *draft) {
                                    .version = draft->version,
                                    .n_ranks = draft->ranks.n,
                                    .end = NS_UNKNOWN};
-  flight->ranks = arena_array(draft->arena, size_sum(draft->ranks.n, 1), sizeof(*flight->ranks));
-  memcpy(flight->ranks, draft->ranks.at, draft->ranks.n * sizeof(*flight->ranks));
+  flight->ranks = VECTOR_KEPT(&draft->ranks, draft->arena);
   fill_calls(flight, draft);
   fill_groups(flight, draft);
   fill_progress(flight, draft);

@@ -289,8 +289,7 @@ int load_summary(struct import *import, const struct input *inputs, u32 n) {
   int error = summaries_merge(paths, n, import->options->run, model, &all, &n_ranks, import->why,
                               import->why_bytes);
   if (!error) {
-    kept = arena_array(import->arena, size_sum(n_ranks, 1), sizeof(*kept));
-    memcpy(kept, all, n_ranks * sizeof(*kept));
+    kept = arena_elements(import->arena, all, n_ranks, sizeof(*kept));
     summaries_add(model, kept, n_ranks, import->options);
   }
   free(all);

@@ -14,31 +14,15 @@
 
 /* --- merging --- */
 
-static int compare(u64 a, u64 b) {
-  return a < b ? -1 : a > b;
-}
-
-static int by_saving(const struct summary_entry *a, const struct summary_entry *b) {
-  int order = compare(a->passes, b->passes);
-  if (!order)
-    order = compare(a->settled, b->settled);
-  if (!order)
-    order = compare(a->records, b->records);
-  if (!order)
-    order = compare(a->facts.hash, b->facts.hash);
-  return order ? order : compare(a->found.hash, b->found.hash);
-}
+ORDER_BY(by_saving, struct summary_entry,
+         UP(passes) UP(settled) UP(records) UP(facts.hash) UP(found.hash))
 
 const struct known_summary *summary_better(const struct known_summary *a,
                                            const struct known_summary *b) {
   return by_saving(&a->entry, &b->entry) >= 0 ? a : b;
 }
 
-static int by_rank(const void *left, const void *right) {
-  const struct known_summary *a = left, *b = right;
-  int order = compare(a->entry.rank, b->entry.rank);
-  return order ? order : by_saving(&b->entry, &a->entry);
-}
+ORDER_BY(by_rank, struct known_summary, UP(entry.rank) THEN(by_saving(&b->entry, &a->entry)))
 
 typedef VECTOR(struct known_summary) summary_list_of_files;
 
@@ -62,11 +46,6 @@ static int list_files(const char *const *paths, u32 n, struct model *model,
   return error;
 }
 
-static bool is_summary_name(const char *name) {
-  size_t length = strlen(name), suffix = sizeof(SUMMARY_SUFFIX) - 1;
-  return length > suffix && strcmp(name + length - suffix, SUMMARY_SUFFIX) == 0;
-}
-
 u32 summary_files_in(const char *const *paths, u32 n_paths, struct arena *arena,
                      const char ***files) {
   VECTOR(const char *) found = {0};
@@ -75,14 +54,12 @@ u32 summary_files_in(const char *const *paths, u32 n_paths, struct arena *arena,
     if (!folder)
       VECTOR_PUSH(&found, paths[i]);
     for (struct dirent *item; folder && (item = readdir(folder));)
-      if (is_summary_name(item->d_name))
+      if (text_ends_with(item->d_name, SUMMARY_SUFFIX))
         VECTOR_PUSH(&found, (const char *)arena_printf(arena, "%s/%s", paths[i], item->d_name));
     if (folder)
       closedir(folder);
   }
-  *files = arena_array(arena, size_sum(found.n, 1), sizeof(**files));
-  if (found.n)
-    memcpy(*files, found.at, found.n * sizeof(**files));
+  *files = VECTOR_KEPT(&found, arena);
   free(found.at);
   return found.n;
 }
@@ -133,6 +110,17 @@ u64 summary_stamp_add(u64 stamp, const struct summary_entry *entry) {
 
 /* --- values --- */
 
+static void carry_attempt(struct carrier *c, struct attempt *attempt) {
+  CARRY(c, &attempt->processes);
+  CARRY(c, &attempt->hosts);
+  CARRY(c, &attempt->world_size);
+}
+
+static void carry_stretch(struct carrier *c, struct rank_stretch *stretch) {
+  CARRY(c, &stretch->first);
+  CARRY(c, &stretch->n);
+}
+
 void carry_run_facts(struct carrier *c, struct run_facts *facts) {
   CARRY(c, &facts->run);
   CARRY(c, &facts->command);
@@ -142,26 +130,12 @@ void carry_run_facts(struct carrier *c, struct run_facts *facts) {
   CARRY(c, &facts->traces);
   CARRY(c, &facts->attempt);
   CARRY(c, &facts->began_realtime_ns);
-  facts->n_attempts = carry_count(c, facts->n_attempts, 3);
-  CARRY_ARRAY(c, facts->attempts, facts->n_attempts);
-  for (u32 i = 0; i < facts->n_attempts; i++) {
-    CARRY(c, &facts->attempts[i].processes);
-    CARRY(c, &facts->attempts[i].hosts);
-    CARRY(c, &facts->attempts[i].world_size);
-  }
-  facts->n_notes = carry_count(c, facts->n_notes, 1);
-  CARRY_ARRAY(c, facts->notes, facts->n_notes);
-  for (u32 i = 0; i < facts->n_notes; i++)
-    CARRY(c, &facts->notes[i]);
+  CARRY_LIST(c, facts->attempts, facts->n_attempts, 3, carry_attempt);
+  CARRY_LIST(c, facts->notes, facts->n_notes, 1, carry_text);
 }
 
 void carry_settled(struct carrier *c, struct settled_ranks *settled) {
-  settled->n = carry_count(c, settled->n, 2);
-  CARRY_ARRAY(c, settled->at, settled->n);
-  for (u32 i = 0; i < settled->n; i++) {
-    CARRY(c, &settled->at[i].first);
-    CARRY(c, &settled->at[i].n);
-  }
+  CARRY_LIST(c, settled->at, settled->n, 2, carry_stretch);
 }
 
 bool settled_has(const struct settled_ranks *settled, u32 rank) {

@@ -29,18 +29,18 @@ static void carry_input(struct carrier *c, const struct model *model, u32 rank, 
   }
 }
 
+static void carry_range(struct carrier *c, struct named_range *range) {
+  CARRY(c, &range->name);
+  CARRY(c, &range->domain);
+  CARRY(c, &range->count);
+  CARRY(c, &range->sum);
+  CARRY(c, &range->longest);
+  if (c->reads && (!range->name || !range->domain))
+    range->name = range->domain = "";
+}
+
 static void carry_ranges(struct carrier *c, struct named_range **ranges, u32 *n) {
-  *n = carry_count(c, *n, 5);
-  CARRY_ARRAY(c, *ranges, *n);
-  for (u32 i = 0; i < *n; i++) {
-    CARRY(c, &(*ranges)[i].name);
-    CARRY(c, &(*ranges)[i].domain);
-    CARRY(c, &(*ranges)[i].count);
-    CARRY(c, &(*ranges)[i].sum);
-    CARRY(c, &(*ranges)[i].longest);
-    if (c->reads && (!(*ranges)[i].name || !(*ranges)[i].domain))
-      (*ranges)[i].name = (*ranges)[i].domain = "";
-  }
+  CARRY_LIST(c, *ranges, *n, 5, carry_range);
 }
 
 enum importer_part { PART_SETTLED, PART_INPUT, PART_RANGES };
