@@ -69,8 +69,7 @@ static void end_pause(struct pauses *pauses) {
 
 static void read_call(struct pauses *pauses, const struct tscope_record *record, u64 time) {
   const struct model *model = pauses->model;
-  const struct tscope_memcpy_record *copy =
-      (const void *)record; /* dur comes first in all of them */
+  const struct tscope_memcpy_record *copy = (const void *)record; /* all begin with dur */
   bool to_device = record->type == TSCOPE_REC_MEMCPY && (copy->kind & 0xff) == TSCOPE_MEMCPY_H2D;
   if (to_device) {
     i64 start = axis_time(pauses, time);
@@ -105,8 +104,7 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
 
 bool trace_infer_input(const struct model *model, u32 rank) {
   struct trace_file file;
-  char why[256];
-  if (trace_file_open(&file, model->ranks[rank].path, why, sizeof(why)) < 0)
+  if (trace_file_open(&file, model->ranks[rank].path, NULL, 0) < 0)
     return false; /* the file went away since: nothing is known */
   struct pauses pauses = {.model = model,
                           .rank = rank,

@@ -34,11 +34,7 @@ static void report_progress(const struct model_options *options, const char *wha
 static void read_process(void *user, u32 index, unsigned worker) {
   struct loading *loading = user;
   struct process *process = &loading->processes.at[index];
-  struct trace_file file;
-  if (trace_file_open(&file, process->entry->path, process->why, sizeof(process->why)) < 0)
-    return; /* it was readable a moment ago */
-  process_read(process, &file, loading->options->kernel_names);
-  trace_file_close(&file);
+  process_read(process, loading->options->kernel_names);
   u32 done = atomic_fetch_add(&loading->done, 1) + 1;
   if (worker == 0)
     report_progress(loading->options, "reading", (double)done / loading->processes.n);
@@ -288,14 +284,8 @@ u32 trace_run_attempts(const struct trace_run *run, struct arena *arena, u32 **a
   if (!repeated)
     return n;
   processes_list(&processes, run, arena);
-  for (u32 i = 0; i < processes.n; i++) {
-    struct trace_file file;
-    if (trace_file_open(&file, processes.at[i].entry->path, processes.at[i].why,
-                        sizeof(processes.at[i].why)) < 0)
-      continue;
-    process_read(&processes.at[i], &file, NULL);
-    trace_file_close(&file);
-  }
+  for (u32 i = 0; i < processes.n; i++)
+    process_read(&processes.at[i], NULL);
   processes_drop_unread(&processes);
   processes_find_ranks(&processes);
   n = processes_find_attempts(&processes);

@@ -177,14 +177,12 @@ static void collect_record(struct collecting *collecting, const struct tscope_re
     return;
   case TSCOPE_REC_ALLOC:
   case TSCOPE_REC_FREE:
-    if (!(is_cpu(collecting->device->tag))) {
+    if (!is_cpu(collecting->device->tag))
       read_segment(collecting, record, time);
-    }
     return;
   case TSCOPE_REC_MAPPING:
-    if (!(is_cpu(collecting->device->tag))) {
+    if (!is_cpu(collecting->device->tag))
       read_mapping(collecting, record, time);
-    }
     return;
   default:
     return;
@@ -329,28 +327,27 @@ static void number_steps(struct collecting *collecting) {
 
 static void add_notes(struct collecting *collecting, bool counted) {
   struct memory_history *history = collecting->history;
-  const char *notes[MOST_NOTES] = {NULL};
-  u32 n = 0;
-  history->notes = arena_array(collecting->arena, MOST_NOTES, sizeof(*history->notes));
+  u32 *n = &history->n_notes;
+  const char **notes = history->notes =
+      arena_array(collecting->arena, MOST_NOTES, sizeof(*history->notes));
   if (counted)
-    notes[n++] = arena_text(
+    notes[(*n)++] = arena_text(
         collecting->arena,
         "memory allocated before the recording is not known: totals count from its beginning");
   if (collecting->ring_begin != INT64_MIN)
-    notes[n++] = arena_printf(collecting->arena,
-                              "events before %.1f s were overwritten at the disk limit; before "
-                              "that only totals and peaks are known",
-                              (double)(collecting->ring_begin -
-                                       collecting->model->ranks[collecting->device->rank].begin) /
-                                  1e9);
+    notes[(*n)++] =
+        arena_printf(collecting->arena,
+                     "events before %.1f s were overwritten at the disk limit; before "
+                     "that only totals and peaks are known",
+                     (double)(collecting->ring_begin -
+                              collecting->model->ranks[collecting->device->rank].begin) /
+                         1e9);
   if (collecting->refused)
-    notes[n++] = arena_printf(collecting->arena,
-                              "CUDA allocations failed %llu times, the last time for %llu bytes; "
-                              "PyTorch then frees its cached memory and tries again",
-                              (unsigned long long)collecting->refused,
-                              (unsigned long long)collecting->refused_bytes);
-  for (u32 i = 0; i < n; i++)
-    history->notes[history->n_notes++] = notes[i];
+    notes[(*n)++] = arena_printf(
+        collecting->arena,
+        "CUDA allocations failed %llu times, the last time for %llu bytes; "
+        "PyTorch then frees its cached memory and tries again",
+        (unsigned long long)collecting->refused, (unsigned long long)collecting->refused_bytes);
 }
 
 static void finish_history(struct collecting *collecting) {
@@ -385,14 +382,13 @@ static int read_records(const struct model *model, const struct memory_origin *o
                                   .history = history,
                                   .ring_begin = INT64_MIN};
   struct trace_file file;
-  char why[256];
   *history = (struct memory_history){.rank = origin->rank,
                                      .device = origin->device,
                                      .origin = "tscope's records of tensors",
                                      .path = rank->path,
                                      .pending_at_end = MEMORY_UNKNOWN,
                                      .requested_at_end = MEMORY_UNKNOWN};
-  int error = trace_file_open(&file, rank->path, why, sizeof(why));
+  int error = trace_file_open(&file, rank->path, NULL, 0);
   if (error)
     return error;
   read_file(&collecting, &file);

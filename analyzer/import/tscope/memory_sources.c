@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
 #include "base/texts.h"
 #include "model/memory_frames.h"
 
@@ -48,25 +49,22 @@ static const char *describe_line(struct arena *arena, const struct call_frame *f
 
 /* One line of the program may be several frames: one for each place in its code object. Sets
  * first[frame] to the first frame of the same file, function and line. */
-static void find_first_frames(const struct call_sites *sites, struct arena *scratch, u32 *first) {
-  u32 room = 16;
-  while (room < 2 * sites->n_frames)
-    room *= 2;
-  u32 *table = arena_array(scratch, room, sizeof(*table)); /* one more than the frame, 0 is free */
+static void find_first_frames(const struct call_sites *sites, u32 *first) {
+  struct hash_index index = {0};
   for (u32 i = 0; i < sites->n_frames; i++) {
     const struct call_frame *frame = &sites->frames[i];
-    u32 at = (u32)hash_text(HASH_SEED, frame->file) + frame->line * 2654435761u;
-    for (;; at++) {
-      u32 *entry = &table[at & (room - 1)];
-      if (!*entry)
-        *entry = i + 1;
-      const struct call_frame *other = &sites->frames[*entry - 1];
-      first[i] = *entry - 1;
-      if (other == frame || (other->line == frame->line && same_text(other->file, frame->file) &&
-                             same_text(other->function, frame->function)))
-        break;
+    u64 hash = hash_text(HASH_SEED ^ frame->line, frame->file);
+    first[i] = i;
+    HASH_INDEX_EACH(&index, hash, k) {
+      const struct call_frame *other = &sites->frames[k];
+      if (other->line == frame->line && same_text(other->file, frame->file) &&
+          same_text(other->function, frame->function))
+        first[i] = k;
     }
+    if (first[i] == i)
+      hash_index_add(&index, hash, i);
   }
+  free(index.slots);
 }
 
 static u32 line_of(const struct memory_sources_of *of, u32 event) {
@@ -80,7 +78,7 @@ static void add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds
   u32 n_frames = of->sites->n_frames;
   u32 *first = arena_array(of->scratch, size_sum(n_frames, 1), sizeof(*first));
   u32 *made = arena_array(of->scratch, size_sum(size_product(n_frames, n_kinds), 1), sizeof(*made));
-  find_first_frames(of->sites, of->scratch, first);
+  find_first_frames(of->sites, first);
   for (u32 i = 0; i < history->n_events; i++) {
     struct memory_event *event = &history->events[i];
     u32 line = event->kind == MEMORY_ALLOC ? line_of(of, i) : INDEX_NONE;
@@ -123,9 +121,8 @@ static void grow_tree(const struct memory_sources_of *of) {
         continue;
       if (!names[frame])
         names[frame] = describe_line(of->arena, &sites->frames[frame]);
-      if (names[frame])
-        placed[index] = memory_frames_find_or_add(&tree, placed[index], names[frame],
-                                                  call_frame_is_user_code(&sites->frames[frame]));
+      placed[index] = memory_frames_find_or_add(&tree, placed[index], names[frame],
+                                                call_frame_is_user_code(&sites->frames[frame]));
     }
     history->events[i].stack = placed[index];
   }

@@ -49,16 +49,9 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
       continue;
     u64 time = trace_time(&cursor, record), dur = trace_dur(record, range->dur, sizeof(*range));
     i64 end = chunk_end_ns(&clock, time, dur), start = chunk_ns(&clock, time);
-    if (end != NS_UNKNOWN && end >= start) {
+    if (end != NS_UNKNOWN && end >= start)
       add_range(collecting, range, end - start);
-    }
   }
-}
-
-static void read_file(struct collecting *collecting, const struct trace_file *file) {
-  struct trace_visit visit = {.chunks = TRACE_RING, .on_chunk = read_chunk, .user = collecting};
-  definitions_read(&collecting->definitions, file, &collecting->text);
-  trace_visit(file, &visit);
 }
 
 static const char *copy_string(const struct collecting *collecting, struct arena *arena,
@@ -83,15 +76,16 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
                        struct named_range **ranges, u32 *n) {
   struct collecting collecting = {0};
   struct trace_file file;
-  char why[256];
   *ranges = NULL;
   *n = 0;
   if (!model_events(model, rank)->named_ranges)
     return 0;
-  int error = trace_file_open(&file, model->ranks[rank].path, why, sizeof(why));
+  int error = trace_file_open(&file, model->ranks[rank].path, NULL, 0);
   if (error)
     return error;
-  read_file(&collecting, &file);
+  definitions_read(&collecting.definitions, &file, &collecting.text);
+  trace_visit(&file, &(struct trace_visit){
+                         .chunks = TRACE_RING, .on_chunk = read_chunk, .user = &collecting});
   copy_ranges(&collecting, arena, ranges, n);
   trace_file_close(&file);
   free(collecting.found.at);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "import/file_budget.h"
 #include "import/tscope/events/read_events.h"
 #include "join/join_ranks.h"
 
@@ -12,17 +11,6 @@ static bool is_of_process(const struct tscope_file_header *header, const struct 
                           const struct rank *rank) {
   return header->pid == rank->pid && strcmp(header->host, rank->host) == 0 &&
          strcmp(header->run, model->run) == 0;
-}
-
-static int read_in_budget(struct rank_events *events, const struct trace_file *file,
-                          struct kernel_names *kernel_names, char *why, size_t why_bytes) {
-  struct budget budget;
-  budget_begin(&budget, BUDGET_MEMORY, file->stored);
-  rank_events_read(events, file, kernel_names);
-  int over = budget_end(&budget, 0, why, why_bytes);
-  if (over)
-    rank_events_release(events);
-  return over;
 }
 
 int trace_read_again(const struct model *model, u32 rank, struct kernel_names *kernel_names,
@@ -34,7 +22,7 @@ int trace_read_again(const struct model *model, u32 rank, struct kernel_names *k
     return error;
   bool same = is_of_process(&file.header, model, of);
   if (same)
-    error = read_in_budget(events, &file, kernel_names, why, why_bytes);
+    error = rank_events_read_in_budget(events, &file, kernel_names, why, why_bytes);
   trace_file_close(&file);
   if (error)
     return error;

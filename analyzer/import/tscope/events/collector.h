@@ -14,27 +14,34 @@ struct info_item {
   u32 key, value, detail;
 };
 
+/* L(list, element): lists of the definitions; those that go with the text, and those that stay. */
+#define TEXT_LISTS(L)                                                                              \
+  L(strings, const char *)                                                                         \
+  L(shapes, struct shape_definition)                                                               \
+  L(graph_children, struct graph_child)                                                            \
+  L(captured_gemms, struct captured_gemm)                                                          \
+  L(captured_kernels, u32)                                                                         \
+  L(frames, struct frame_definition)                                                               \
+  L(stacks, struct stack_definition)                                                               \
+  L(stack_frames, u64)
+#define KEPT_LISTS(L)                                                                              \
+  L(streams, struct stream_definition)                                                             \
+  L(comms, struct comm_definition)                                                                 \
+  L(threads, struct thread_definition)
+
 /* What is collected in file order before it is sorted. */
 struct collector {
   struct definitions *out;
   struct arena *arena;
   u64 most_numbers; /* no definition number can be above what the file has room for */
-  VECTOR(const char *) strings;
-  VECTOR(struct shape_definition) shapes;
-  VECTOR(struct stream_definition) streams;
-  VECTOR(struct comm_definition) comms; /* names still string numbers in `names` */
-  VECTOR(u32) comm_names;
-  VECTOR(struct thread_definition) threads;
+#define L(list, element) VECTOR(element) list;
+  TEXT_LISTS(L)
+  KEPT_LISTS(L)
+#undef L
+  VECTOR(u32) comm_names; /* string numbers: names may be announced later */
   VECTOR(u32) thread_names;
   VECTOR(struct tick_anchor) anchors;
   VECTOR(struct info_item) infos;
-  VECTOR(struct graph_definition) graphs;
-  VECTOR(struct graph_child) graph_children;
-  VECTOR(struct captured_gemm) captured_gemms;
-  VECTOR(u32) captured_kernels;
-  VECTOR(struct frame_definition) frames;
-  VECTOR(struct stack_definition) stacks;
-  VECTOR(u64) stack_frames;
   struct stall_records stalls;
   u32 gpu_clock_reason;
   u64 error_ticks;

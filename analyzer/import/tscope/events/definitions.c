@@ -93,108 +93,105 @@ static void read_stack(struct collector *into, const struct tscope_record *recor
   VECTOR_PUSH(&into->stacks, definition);
 }
 
-static void read_running_totals(struct collector *into, const struct tscope_record *record) {
-  struct definitions *out = into->out;
-  if (record->type == TSCOPE_REC_LOSS && record->tag < TSCOPE_LOSS_REASONS) {
-    u64 lost = ((const struct tscope_loss_record *)record)->records;
-    if (lost > out->lost[record->tag])
-      out->lost[record->tag] = lost;
-  } else if (record->type == TSCOPE_REC_COST) {
-    const struct tscope_cost_record *cost = (const void *)record;
-    out->helper_cpu_ns = cost->helper_cpu_ns;
-    out->startup_ns = cost->startup_ns;
-    out->slow_path_ns = cost->slow_path_ns;
-    out->cost_per_record_ns = cost->hook_ns_per_record;
-  } else if (record->type == TSCOPE_REC_SCHEDULING) {
-    const struct tscope_scheduling_record *now = (const void *)record;
-    if (!out->scheduling[0].at_ns || now->at_ns < out->scheduling[0].at_ns)
-      out->scheduling[0] = *now;
-    if (now->at_ns >= out->scheduling[1].at_ns)
-      out->scheduling[1] = *now;
-  } else if (record->type == TSCOPE_REC_LINE_SAMPLING) {
-    const struct tscope_line_sampling_record *sampling = (const void *)record;
-    out->samples = sampling->samples;
-    out->unread_samples = sampling->unreadable;
-  } else if (record->type == TSCOPE_REC_GPU_CLOCK) {
-    const struct tscope_gpu_clock_record *clock = (const void *)record;
-    out->gpu_clock = (u8)record->tag;
-    out->gpu_dropped = clock->dropped;
-    out->gpu_invalid = clock->invalid;
-    into->gpu_clock_reason = clock->reason;
-  }
+/* --- running totals --- */
+
+static void read_loss(struct collector *into, const struct tscope_record *record) {
+  u64 lost = ((const struct tscope_loss_record *)record)->records;
+  if (record->tag < TSCOPE_LOSS_REASONS && lost > into->out->lost[record->tag])
+    into->out->lost[record->tag] = lost;
+}
+
+static void read_cost(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_cost_record *cost = (const void *)record;
+  into->out->helper_cpu_ns = cost->helper_cpu_ns;
+  into->out->startup_ns = cost->startup_ns;
+  into->out->slow_path_ns = cost->slow_path_ns;
+  into->out->cost_per_record_ns = cost->hook_ns_per_record;
+}
+
+static void read_scheduling(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_scheduling_record *now = (const void *)record;
+  struct tscope_scheduling_record *first = &into->out->scheduling[0], *last = first + 1;
+  if (!first->at_ns || now->at_ns < first->at_ns)
+    *first = *now;
+  if (now->at_ns >= last->at_ns)
+    *last = *now;
+}
+
+static void read_line_sampling(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_line_sampling_record *sampling = (const void *)record;
+  into->out->samples = sampling->samples;
+  into->out->unread_samples = sampling->unreadable;
+}
+
+static void read_gpu_clock(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_gpu_clock_record *clock = (const void *)record;
+  into->out->gpu_clock = (u8)record->tag;
+  into->out->gpu_dropped = clock->dropped;
+  into->out->gpu_invalid = clock->invalid;
+  into->gpu_clock_reason = clock->reason;
+}
+
+/* --- */
+
+static void read_info(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_info_record *info = (const void *)record;
+  if (record->tag < sizeof(into->out->info) / sizeof(*into->out->info))
+    VECTOR_PUSH(&into->infos, (struct info_item){record->tag, info->value, info->detail});
+}
+
+static void read_graph_child(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_graph_child_record *child = (const void *)record;
+  VECTOR_PUSH(&into->graph_children, (struct graph_child){child->captured, child->child});
+}
+
+static void read_frame(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_frame_record *frame = (const void *)record;
+  VECTOR_PUSH(&into->frames, (struct frame_definition){.id = frame->frame,
+                                                       .file = frame->file,
+                                                       .function = frame->function,
+                                                       .line = frame->line,
+                                                       .first_line = frame->first_line});
+}
+
+static void read_native_frame(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_native_frame_record *frame = (const void *)record;
+  VECTOR_PUSH(&into->frames, (struct frame_definition){.id = frame->frame,
+                                                       .native = true,
+                                                       .library = frame->library,
+                                                       .build_id = frame->build_id,
+                                                       .offset = frame->offset});
+}
+
+static void read_stall_record(struct collector *into, const struct tscope_record *record) {
+  stall_records_add(&into->stalls, record);
 }
 
 void collector_add(struct collector *into, const struct tscope_record *record) {
-  switch (record->type) {
-  case TSCOPE_REC_STRING:
-    read_string(into, record);
-    return;
-  case TSCOPE_REC_SHAPE:
-    read_shape(into, record);
-    return;
-  case TSCOPE_REC_STREAM:
-    read_stream(into, record);
-    return;
-  case TSCOPE_REC_COMM:
-    read_comm(into, record);
-    return;
-  case TSCOPE_REC_THREAD:
-    read_thread(into, record);
-    return;
-  case TSCOPE_REC_ANCHOR:
-    read_anchor(into, record);
-    return;
-  case TSCOPE_REC_INFO: {
-    const struct tscope_info_record *info = (const void *)record;
-    struct info_item item = {record->tag, info->value, info->detail};
-    if (!(record->tag >= 32)) {
-      VECTOR_PUSH(&into->infos, item);
-    }
-    return;
-  }
-  case TSCOPE_REC_GRAPH: {
-    const struct tscope_graph_record *graph = (const void *)record;
-    struct graph_definition definition = {graph->graph, graph->captured};
-    VECTOR_PUSH(&into->graphs, definition);
-    return;
-  }
-  case TSCOPE_REC_GRAPH_CHILD: {
-    const struct tscope_graph_child_record *child = (const void *)record;
-    struct graph_child definition = {child->captured, child->child};
-    VECTOR_PUSH(&into->graph_children, definition);
-    return;
-  }
-  case TSCOPE_REC_GRAPH_GEMM:
-    read_captured_gemm(into, record);
-    return;
-  case TSCOPE_REC_FRAME: {
-    const struct tscope_frame_record *frame = (const void *)record;
-    struct frame_definition definition = {.id = frame->frame,
-                                          .file = frame->file,
-                                          .function = frame->function,
-                                          .line = frame->line,
-                                          .first_line = frame->first_line};
-    VECTOR_PUSH(&into->frames, definition);
-    return;
-  }
-  case TSCOPE_REC_NATIVE_FRAME: {
-    const struct tscope_native_frame_record *frame = (const void *)record;
-    struct frame_definition definition = {.id = frame->frame,
-                                          .native = true,
-                                          .library = frame->library,
-                                          .build_id = frame->build_id,
-                                          .offset = frame->offset};
-    VECTOR_PUSH(&into->frames, definition);
-    return;
-  }
-  case TSCOPE_REC_STACK:
-    read_stack(into, record);
-    return;
-  default:
-    read_running_totals(into, record);
-    stall_records_add(&into->stalls, record);
-    return;
-  }
+  typedef void reader(struct collector * into, const struct tscope_record *record);
+  static reader *const readers[256] = {[TSCOPE_REC_STRING] = read_string,
+                                       [TSCOPE_REC_SHAPE] = read_shape,
+                                       [TSCOPE_REC_STREAM] = read_stream,
+                                       [TSCOPE_REC_COMM] = read_comm,
+                                       [TSCOPE_REC_THREAD] = read_thread,
+                                       [TSCOPE_REC_ANCHOR] = read_anchor,
+                                       [TSCOPE_REC_INFO] = read_info,
+                                       [TSCOPE_REC_GRAPH_CHILD] = read_graph_child,
+                                       [TSCOPE_REC_GRAPH_GEMM] = read_captured_gemm,
+                                       [TSCOPE_REC_FRAME] = read_frame,
+                                       [TSCOPE_REC_NATIVE_FRAME] = read_native_frame,
+                                       [TSCOPE_REC_STACK] = read_stack,
+                                       [TSCOPE_REC_LOSS] = read_loss,
+                                       [TSCOPE_REC_COST] = read_cost,
+                                       [TSCOPE_REC_SCHEDULING] = read_scheduling,
+                                       [TSCOPE_REC_LINE_SAMPLING] = read_line_sampling,
+                                       [TSCOPE_REC_GPU_CLOCK] = read_gpu_clock,
+#define R(TYPE, list, name) [TSCOPE_REC_##TYPE] = read_stall_record,
+                                       STALL_RECORDS(R)
+#undef R
+  };
+  if (readers[record->type])
+    readers[record->type](into, record);
 }
 
 static void collect_chunk(void *user, const struct trace_chunk *chunk) {
@@ -217,16 +214,6 @@ static void collect(struct collector *into, const struct trace_file *file) {
       into->out->lost[i] = lost;
   }
 }
-
-/* Copies a vector into the arena as out->field. */
-#define COPY_LIST(into, where, vector, field, count)                                               \
-  ({                                                                                               \
-    (into)->out->field = arena_array((where), size_sum((vector)->n, 1), sizeof(*(vector)->at));    \
-    if ((into)->out->field && (vector)->n)                                                         \
-      memcpy((into)->out->field, (vector)->at, (vector)->n * sizeof(*(vector)->at));               \
-    (into)->out->count = (vector)->n;                                                              \
-    (into)->out->field != NULL;                                                                    \
-  })
 
 /* A copy that outlives the text; NULL stays NULL. */
 static const char *copy_string(struct collector *into, u32 string) {
@@ -278,22 +265,9 @@ void collector_finish_infos(struct collector *into) {
   }
 }
 
-ORDER_BY(by_graph, struct graph_definition, UP(graph))
-
 ORDER_BY(by_parent, struct graph_child, UP(captured))
 
 ORDER_BY(by_capture, struct captured_gemm, UP(record.captured) UP(order))
-
-static void finish_graphs(struct collector *into) {
-  struct definitions *out = into->out;
-  COPY_LIST(into, &out->text, &into->graphs, graphs, n_graphs);
-  COPY_LIST(into, &out->text, &into->graph_children, graph_children, n_graph_children);
-  COPY_LIST(into, &out->text, &into->captured_gemms, captured_gemms, n_captured_gemms);
-  COPY_LIST(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels);
-  SORT(out->graphs, out->n_graphs, by_graph);
-  SORT(out->graph_children, out->n_graph_children, by_parent);
-  SORT(out->captured_gemms, out->n_captured_gemms, by_capture);
-}
 
 static const char *damage_of(const struct collector *into, const struct trace_file *file) {
   u64 last_chunk = file->header.header_bytes + (u64)(file->n_chunks - 1) * file->header.chunk_bytes;
@@ -317,25 +291,31 @@ void definitions_sort_stacks(struct definitions *definitions) {
   SORT(definitions->stacks, definitions->n_stacks, by_u64);
 }
 
-static void finish_stacks(struct collector *into) {
+/* Strings first: the others' names are among them. */
+static void finish_lists(struct collector *into) {
   struct definitions *out = into->out;
-  COPY_LIST(into, &out->text, &into->frames, frames, n_frames);
-  COPY_LIST(into, &out->text, &into->stacks, stacks, n_stacks);
-  COPY_LIST(into, &out->text, &into->stack_frames, stack_frames, n_stack_frames);
+#define L(list, element)                                                                           \
+  out->list = VECTOR_KEPT(&into->list, &out->text);                                                \
+  out->n_##list = into->list.n;
+  TEXT_LISTS(L)
+#undef L
+#define L(list, element)                                                                           \
+  out->list = VECTOR_KEPT(&into->list, into->arena);                                               \
+  out->n_##list = into->list.n;
+  KEPT_LISTS(L)
+#undef L
+  for (u32 i = 0; i < out->n_comms; i++)
+    out->comms[i].name = copy_string(into, into->comm_names.at[i]);
+  for (u32 i = 0; i < out->n_threads; i++)
+    out->threads[i].name = copy_string(into, into->thread_names.at[i]);
+  SORT(out->graph_children, out->n_graph_children, by_parent);
+  SORT(out->captured_gemms, out->n_captured_gemms, by_capture);
   definitions_sort_stacks(out);
 }
 
 static void finish(struct collector *into, const struct trace_file *file) {
   struct definitions *out = into->out;
-  COPY_LIST(into, &out->text, &into->strings, strings, n_strings);
-  COPY_LIST(into, &out->text, &into->shapes, shapes, n_shapes);
-  COPY_LIST(into, into->arena, &into->streams, streams, n_streams);
-  COPY_LIST(into, into->arena, &into->comms, comms, n_comms);
-  COPY_LIST(into, into->arena, &into->threads, threads, n_threads);
-  for (u32 i = 0; i < out->n_comms; i++)
-    out->comms[i].name = copy_string(into, into->comm_names.at[i]);
-  for (u32 i = 0; i < out->n_threads; i++)
-    out->threads[i].name = copy_string(into, into->thread_names.at[i]);
+  finish_lists(into);
   out->gpu_clock_reason = copy_string(into, into->gpu_clock_reason);
   if (into->anchors.n == 0)
     out->realtime_minus_monotonic =
@@ -344,30 +324,20 @@ static void finish(struct collector *into, const struct trace_file *file) {
   double error = (double)into->error_ticks * 1e9 / hz;
   out->anchor_error_ns = error < 1e15 ? (u64)error : (u64)1e15;
   collector_finish_infos(into);
-  finish_graphs(into);
-  finish_stacks(into);
   tick_map_build(&out->ticks, &file->header, into->anchors.at, into->anchors.n, into->arena);
   stall_records_finish(&into->stalls, file->header.pid, out, into->arena);
   out->damage = damage_of(into, file);
 }
 
 void collector_release(struct collector *into) {
-  free(into->strings.at);
-  free(into->shapes.at);
-  free(into->streams.at);
-  free(into->comms.at);
+#define L(list, element) free(into->list.at);
+  TEXT_LISTS(L)
+  KEPT_LISTS(L)
+#undef L
   free(into->comm_names.at);
-  free(into->threads.at);
   free(into->thread_names.at);
   free(into->anchors.at);
   free(into->infos.at);
-  free(into->graphs.at);
-  free(into->graph_children.at);
-  free(into->captured_gemms.at);
-  free(into->captured_kernels.at);
-  free(into->frames.at);
-  free(into->stacks.at);
-  free(into->stack_frames.at);
   stall_records_release(&into->stalls);
 }
 
@@ -393,17 +363,9 @@ void chunk_clock_seek(struct chunk_clock *clock, u64 units) {
 
 void definitions_free_text(struct definitions *definitions) {
   arena_release(&definitions->text);
-  definitions->strings = NULL;
-  definitions->shapes = NULL;
-  definitions->graphs = NULL;
-  definitions->graph_children = NULL;
-  definitions->captured_gemms = NULL;
-  definitions->captured_kernels = NULL;
-  definitions->frames = NULL;
-  definitions->stacks = NULL;
-  definitions->stack_frames = NULL;
-  definitions->n_frames = definitions->n_stacks = definitions->n_stack_frames = 0;
-  definitions->n_strings = definitions->n_shapes = 0;
-  definitions->n_graphs = definitions->n_graph_children = 0;
-  definitions->n_captured_gemms = definitions->n_captured_kernels = 0;
+#define L(list, element)                                                                           \
+  definitions->list = NULL;                                                                        \
+  definitions->n_##list = 0;
+  TEXT_LISTS(L)
+#undef L
 }

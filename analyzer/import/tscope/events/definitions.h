@@ -28,11 +28,6 @@ struct shape_definition {
   u32 grid[3];
 };
 
-/* A CUDA graph made ready for launching, and the capture it came from. */
-struct graph_definition {
-  u32 graph, captured;
-};
-
 /* A captured graph that was put into another. */
 struct graph_child {
   u32 captured, child;
@@ -63,10 +58,9 @@ struct stack_definition {
 struct rank_stall; /* model/stalls.h */
 
 struct definitions {
-  struct arena text;    /* holds the next nine, which are many: see definitions_free_text() */
+  struct arena text;    /* holds the next eight, which are many: see definitions_free_text() */
   const char **strings; /* [n_strings], NULL where not announced */
   struct shape_definition *shapes;      /* [n_shapes] */
-  struct graph_definition *graphs;      /* sorted by graph */
   struct graph_child *graph_children;   /* sorted by the graph that they are in */
   struct captured_gemm *captured_gemms; /* sorted by captured graph, then as read */
   u32 *captured_kernels;                /* SHAPE numbers */
@@ -79,7 +73,7 @@ struct definitions {
   struct rank_stall *stalls; /* times on the process's own clock */
   u32 n_stalls;
   u32 n_strings, n_shapes, n_streams, n_comms, n_threads;
-  u32 n_graphs, n_graph_children, n_captured_gemms, n_captured_kernels;
+  u32 n_graph_children, n_captured_gemms, n_captured_kernels;
   u32 n_frames, n_stacks, n_stack_frames;
   const char *info[32]; /* by enum tscope_info */
   u8 gpu_clock;         /* enum tscope_gpu_clock of the last GPU_CLOCK record */

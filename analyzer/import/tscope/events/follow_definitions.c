@@ -97,14 +97,12 @@ void definitions_follow_chunk(struct followed_definitions *definitions,
 static void refer_to_lists(struct definitions *now, struct collector *into) {
   for (u32 i = 0; i < into->comms.n; i++)
     into->comms.at[i].name = definition_string(now, into->comm_names.at[i]);
-  now->comms = into->comms.at;
-  now->n_comms = into->comms.n;
-  now->frames = into->frames.at;
-  now->n_frames = into->frames.n;
-  now->stacks = into->stacks.at;
-  now->n_stacks = into->stacks.n;
-  now->stack_frames = into->stack_frames.at;
-  now->n_stack_frames = into->stack_frames.n;
+#define L(list, element)                                                                           \
+  now->list = into->list.at;                                                                       \
+  now->n_##list = into->list.n;
+  TEXT_LISTS(L)
+  KEPT_LISTS(L)
+#undef L
 }
 
 void definitions_follow_finish(struct followed_definitions *definitions,

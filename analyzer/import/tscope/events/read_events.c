@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/sorting.h"
 #include "format/gpu_reasons.h"
+#include "import/file_budget.h"
 #include "import/tscope/events/reading.h"
 #include "kernels/kernels.h"
 
@@ -22,20 +23,18 @@ void extend_time_range(struct rank_events *events, i64 time) {
 }
 
 /* Start and end of a retained record whose first field is its u64 duration. */
-static struct interval span_of(struct reading *reading, const struct tscope_record *record,
-                               u64 time) {
+static struct interval span_of(struct reading *reading, const struct tscope_record *record) {
   u64 dur;
   memcpy(&dur, record + 1, sizeof(dur));
-  struct interval span = {chunk_ns(&reading->clock, time),
-                          chunk_end_ns(&reading->clock, time, dur)};
+  struct interval span = {reading->start, chunk_end_ns(&reading->clock, reading->time, dur)};
   if (span.end != NS_UNKNOWN && span.end < span.start)
     span.end = span.start;
   extend_time_range(reading->events, span.end);
   return span;
 }
 
-static void read_line_sample(struct reading *reading,
-                             const struct tscope_line_sample_record *sample) {
+static void read_line_sample(struct reading *reading, const struct tscope_record *record) {
+  const struct tscope_line_sample_record *sample = (const void *)record;
   const struct tick_map *map = &reading->events->definitions->ticks;
   i64 time = tick_map_ns(map, sample->at >> map->shift);
   VECTOR_PUSH(&reading->events->line_samples,
@@ -43,8 +42,8 @@ static void read_line_sample(struct reading *reading,
                                         sample->header.tag});
 }
 
-static bool read_line_sampling(struct reading *reading,
-                               const struct tscope_line_sampling_record *totals) {
+static void read_line_sampling(struct reading *reading, const struct tscope_record *record) {
+  const struct tscope_line_sampling_record *totals = (const void *)record;
   struct rank_line_sampling *sampling = &reading->events->line_sampling;
   const struct tick_map *map = &reading->events->definitions->ticks;
   i64 at = tick_map_ns(map, totals->at >> map->shift);
@@ -62,7 +61,6 @@ static bool read_line_sampling(struct reading *reading,
   sampling->interval_us = totals->interval_us;
   if (totals->interval_us > sampling->slowest_us)
     sampling->slowest_us = totals->interval_us;
-  return true;
 }
 
 /* A call that has not returned has not failed; nor has one that NCCL continues in the background.
@@ -71,10 +69,10 @@ static bool is_failure(struct interval span, i32 result) {
   return span.end != NS_UNKNOWN && result != 0 && result != TSCOPE_RESULT_IN_PROGRESS;
 }
 
-static void read_call(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_call(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_collective_record *call = (const void *)record;
   struct rank_events *events = reading->events;
-  struct interval span = span_of(reading, record, time);
+  struct interval span = span_of(reading, record);
   VECTOR_PUSH(&events->calls, (struct rank_call){.start = span.start,
                                                  .end = span.end,
                                                  .launched = span.start,
@@ -108,10 +106,10 @@ static u8 op_of_string(struct reading *reading, u32 string) {
   return *op - 1;
 }
 
-static void read_run(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_run(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_collective_run_record *run = (const void *)record;
   struct rank_events *events = reading->events;
-  struct interval span = span_of(reading, record, time);
+  struct interval span = span_of(reading, record);
   update_last_gpu_work(reading, span.end);
   u8 op = op_of_string(reading, run->name);
   struct tscope_graph_node node = {0};
@@ -141,9 +139,9 @@ static const char *intern_string(struct reading *reading, u32 string) {
   return reading->words[string];
 }
 
-static void read_inside(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_inside(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_collective_inside_record *inside = (const void *)record;
-  struct interval span = span_of(reading, record, time);
+  struct interval span = span_of(reading, record);
   struct rank_inside item = {.start = span.start,
                              .end = span.end,
                              .gpu_start = inside->gpu_start,
@@ -168,11 +166,10 @@ static const char *asked_text(struct reading *reading, const char *algorithm, u3
   return arena_printf(&reading->events->arena, "%s, %s", algorithm, word);
 }
 
-static void read_config(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_config(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_collective_config_record *config = (const void *)record;
-  i64 start = chunk_ns(&reading->clock, time);
-  struct rank_inside item = {.start = start,
-                             .end = start,
+  struct rank_inside item = {.start = reading->start,
+                             .end = reading->start,
                              .comm = config->comm,
                              .seq = config->seq,
                              .call = INDEX_NONE,
@@ -182,10 +179,10 @@ static void read_config(struct reading *reading, const struct tscope_record *rec
   VECTOR_PUSH(&reading->events->insides, item);
 }
 
-static void read_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_phase(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_phase_record *phase = (const void *)record;
   const char *name = definition_string(reading->events->definitions, phase->name);
-  struct interval span = span_of(reading, record, time);
+  struct interval span = span_of(reading, record);
   VECTOR_PUSH(&reading->events->phases,
               (struct rank_phase){.start = span.start,
                                   .end = span.end,
@@ -195,10 +192,10 @@ static void read_phase(struct reading *reading, const struct tscope_record *reco
                                   .kind = (u8)record->tag});
 }
 
-static void read_scalar(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_scalar(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_scalar_record *scalar = (const void *)record;
   struct rank_events *events = reading->events;
-  struct rank_scalar item = {.time = chunk_ns(&reading->clock, time),
+  struct rank_scalar item = {.time = reading->start,
                              .step = scalar->step,
                              .name = definition_string(events->definitions, scalar->name)};
   memcpy(&item.value, &scalar->bits, sizeof(item.value));
@@ -215,21 +212,22 @@ void add_memory_device(struct rank_events *events, u16 device) {
     VECTOR_PUSH(&events->memory_devices, device);
 }
 
-static void read_gpu_clock(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_gpu_clock(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_gpu_clock_record *clock = (const void *)record;
-  VECTOR_PUSH(&reading->events->gpu_states,
-              (struct rank_gpu_state){.time = chunk_ns(&reading->clock, time),
-                                      .reason_string = clock->reason,
-                                      .clock = (u8)record->tag});
+  VECTOR_PUSH(&reading->events->gpu_states, (struct rank_gpu_state){.time = reading->start,
+                                                                    .reason_string = clock->reason,
+                                                                    .clock = (u8)record->tag});
 }
 
-static void read_look(struct rank_events *events, const struct tscope_scheduling_record *look) {
+static void read_look(struct reading *reading, const struct tscope_record *record) {
+  const struct tscope_scheduling_record *look = (const void *)record;
   if (look->wait_ns == UINT64_MAX || look->training_wait_ns == UINT64_MAX)
     return;
-  VECTOR_PUSH(&events->looks, (struct rank_look){.time = (i64)look->at_ns,
-                                                 .cpu_ns = look->cpu_ns,
-                                                 .wait_ns = look->wait_ns,
-                                                 .training_wait_ns = look->training_wait_ns});
+  VECTOR_PUSH(&reading->events->looks,
+              (struct rank_look){.time = (i64)look->at_ns,
+                                 .cpu_ns = look->cpu_ns,
+                                 .wait_ns = look->wait_ns,
+                                 .training_wait_ns = look->training_wait_ns});
 }
 
 /* Totals only grow: the largest of each kind counts. */
@@ -239,127 +237,117 @@ static void read_gpu_overhead(struct reading *reading, const struct tscope_recor
   *most = ns > *most ? ns : *most;
 }
 
-static void read_record(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_graph(struct reading *reading, const struct tscope_record *record) {
+  graph_replays_add_record(&reading->graphs, reading->events, record,
+                           (struct interval){reading->start, NS_UNKNOWN}, 0);
+}
+
+static void read_replay(struct reading *reading, const struct tscope_record *record) {
+  graph_replays_add_record(&reading->graphs, reading->events, record, span_of(reading, record),
+                           reading->thread);
+}
+
+static void read_call_site(struct reading *reading, const struct tscope_record *record) {
+  u64 stack = ((const struct tscope_call_site_record *)(const void *)record)->stack;
+  VECTOR_PUSH(&reading->events->sites, (struct rank_site){reading->start, reading->start, stack,
+                                                          reading->thread, record->tag});
+}
+
+static void read_gpu_anchor(struct reading *reading, const struct tscope_record *record) {
+  u64 error = ((const struct tscope_gpu_anchor_record *)(const void *)record)->error_ns;
+  if (error > reading->events->gpu_event_error_ns)
+    reading->events->gpu_event_error_ns = error;
+}
+
+static void read_group(struct reading *reading, const struct tscope_record *record) {
+  const struct tscope_group_record *group = (const void *)record;
+  struct interval span = span_of(reading, record);
+  bool failed = record->tag == TSCOPE_GROUP_SIMULATED || is_failure(span, group->result);
+  VECTOR_PUSH(&reading->events->groups,
+              (struct rank_group){span.start, span.end, group->group, reading->thread, failed});
+}
+
+static void read_failed_call(struct reading *reading, const struct tscope_record *record) {
+  const struct tscope_failed_call_record *call = (const void *)record;
   struct rank_events *events = reading->events;
-  switch (record->type) {
-  case TSCOPE_REC_COLLECTIVE:
-    read_call(reading, record, time);
+  if (events->failed.what && reading->start < events->failed.time)
     return;
-  case TSCOPE_REC_GRAPH:
-  case TSCOPE_REC_GRAPH_BODY:
-  case TSCOPE_REC_GRAPH_CHILD:
-  case TSCOPE_REC_GRAPH_COLLECTIVE:
-    graph_replays_add_record(&reading->graphs, events, record,
-                             (struct interval){chunk_ns(&reading->clock, time), NS_UNKNOWN}, 0);
-    return;
-  case TSCOPE_REC_GRAPH_REPLAY:
-    graph_replays_add_record(&reading->graphs, events, record, span_of(reading, record, time),
-                             reading->thread);
-    return;
-  case TSCOPE_REC_COLLECTIVE_RUN:
-    read_run(reading, record, time);
-    return;
-  case TSCOPE_REC_COLLECTIVE_INSIDE:
-    read_inside(reading, record, time);
-    return;
-  case TSCOPE_REC_COLLECTIVE_CONFIG:
-    read_config(reading, record, time);
-    return;
-  case TSCOPE_REC_PHASE:
-    read_phase(reading, record, time);
-    return;
-  case TSCOPE_REC_SCALAR:
-    read_scalar(reading, record, time);
-    return;
-  case TSCOPE_REC_CALL_SITE: {
-    i64 start = chunk_ns(&reading->clock, time);
-    u64 stack = ((const struct tscope_call_site_record *)(const void *)record)->stack;
-    struct rank_site site = {start, start, stack, reading->thread, record->tag};
-    VECTOR_PUSH(&events->sites, site);
-    return;
-  }
-  case TSCOPE_REC_LINE_SAMPLE:
-    read_line_sample(reading, (const void *)record);
-    return;
-  case TSCOPE_REC_LINE_SAMPLING:
-    read_line_sampling(reading, (const void *)record);
-    return;
-  case TSCOPE_REC_GPU_CLOCK:
-    read_gpu_clock(reading, record, time);
-    return;
-  case TSCOPE_REC_SCHEDULING:
-    read_look(events, (const void *)record);
-    return;
-  case TSCOPE_REC_GPU_ANCHOR: {
-    u64 error = ((const struct tscope_gpu_anchor_record *)(const void *)record)->error_ns;
-    if (error > events->gpu_event_error_ns)
-      events->gpu_event_error_ns = error;
-    return;
-  }
-  case TSCOPE_REC_GPU_OVERHEAD:
-    read_gpu_overhead(reading, record);
-    return;
-  case TSCOPE_REC_GROUP: {
-    const struct tscope_group_record *group = (const void *)record;
-    struct interval span = span_of(reading, record, time);
-    bool failed = record->tag == TSCOPE_GROUP_SIMULATED || is_failure(span, group->result);
-    VECTOR_PUSH(&events->groups,
-                (struct rank_group){span.start, span.end, group->group, reading->thread, failed});
-    return;
-  }
-  case TSCOPE_REC_FAILED_CALL: {
-    const struct tscope_failed_call_record *call = (const void *)record;
-    i64 at = chunk_ns(&reading->clock, time);
-    if (events->failed.what && at < events->failed.time)
-      return;
-    events->failed.time = at;
-    events->failed.result = call->result;
-    events->failed.whose = (u8)record->tag;
-    events->failed.what = intern_string(reading, call->what);
-    return;
-  }
-  case TSCOPE_REC_COMM_WAIT: {
-    const struct tscope_comm_wait_record *wait = (const void *)record;
-    struct interval span = span_of(reading, record, time);
-    VECTOR_PUSH(&events->waits, (struct rank_wait){span.start, span.end, wait->comm, wait->seq,
-                                                   INDEX_NONE, reading->thread});
-    return;
-  }
-  case TSCOPE_REC_THREAD_CPU: {
-    const struct tscope_thread_cpu_record *cpu = (const void *)record;
-    VECTOR_PUSH(&events->cpu_times,
-                (struct rank_cpu){chunk_ns(&reading->clock, time), cpu->cpu_ns, reading->thread});
-    return;
-  }
-  case TSCOPE_REC_STEP_RANGE: {
-    const struct tscope_step_range_record *range = (const void *)record;
-    struct interval span = span_of(reading, record, time);
-    VECTOR_PUSH(&events->step_ranges,
-                (struct rank_step_range){span.start, span.end, range->number, reading->thread});
-    return;
-  }
-  case TSCOPE_REC_STEP: {
-    const struct tscope_step_record *mark = (const void *)record;
-    VECTOR_PUSH(&events->marks, (struct rank_mark){chunk_ns(&reading->clock, time), mark->step});
-    return;
-  }
-  case TSCOPE_REC_MEMORY:
-    add_memory_device(events, record->tag);
-    return;
-  default:
-    return;
-  }
+  events->failed.time = reading->start;
+  events->failed.result = call->result;
+  events->failed.whose = (u8)record->tag;
+  events->failed.what = intern_string(reading, call->what);
+}
+
+static void read_comm_wait(struct reading *reading, const struct tscope_record *record) {
+  const struct tscope_comm_wait_record *wait = (const void *)record;
+  struct interval span = span_of(reading, record);
+  VECTOR_PUSH(&reading->events->waits, (struct rank_wait){span.start, span.end, wait->comm,
+                                                          wait->seq, INDEX_NONE, reading->thread});
+}
+
+static void read_thread_cpu(struct reading *reading, const struct tscope_record *record) {
+  const struct tscope_thread_cpu_record *cpu = (const void *)record;
+  VECTOR_PUSH(&reading->events->cpu_times,
+              (struct rank_cpu){reading->start, cpu->cpu_ns, reading->thread});
+}
+
+static void read_step_range(struct reading *reading, const struct tscope_record *record) {
+  const struct tscope_step_range_record *range = (const void *)record;
+  struct interval span = span_of(reading, record);
+  VECTOR_PUSH(&reading->events->step_ranges,
+              (struct rank_step_range){span.start, span.end, range->number, reading->thread});
+}
+
+static void read_step(struct reading *reading, const struct tscope_record *record) {
+  u64 step = ((const struct tscope_step_record *)(const void *)record)->step;
+  VECTOR_PUSH(&reading->events->marks, (struct rank_mark){reading->start, step});
+}
+
+static void read_memory(struct reading *reading, const struct tscope_record *record) {
+  add_memory_device(reading->events, record->tag);
+}
+
+static void read_record(struct reading *reading, const struct tscope_record *record) {
+  typedef void reader(struct reading * reading, const struct tscope_record *record);
+  static reader *const readers[256] = {[TSCOPE_REC_COLLECTIVE] = read_call,
+                                       [TSCOPE_REC_GRAPH] = read_graph,
+                                       [TSCOPE_REC_GRAPH_BODY] = read_graph,
+                                       [TSCOPE_REC_GRAPH_CHILD] = read_graph,
+                                       [TSCOPE_REC_GRAPH_COLLECTIVE] = read_graph,
+                                       [TSCOPE_REC_GRAPH_REPLAY] = read_replay,
+                                       [TSCOPE_REC_COLLECTIVE_RUN] = read_run,
+                                       [TSCOPE_REC_COLLECTIVE_INSIDE] = read_inside,
+                                       [TSCOPE_REC_COLLECTIVE_CONFIG] = read_config,
+                                       [TSCOPE_REC_PHASE] = read_phase,
+                                       [TSCOPE_REC_SCALAR] = read_scalar,
+                                       [TSCOPE_REC_CALL_SITE] = read_call_site,
+                                       [TSCOPE_REC_LINE_SAMPLE] = read_line_sample,
+                                       [TSCOPE_REC_LINE_SAMPLING] = read_line_sampling,
+                                       [TSCOPE_REC_GPU_CLOCK] = read_gpu_clock,
+                                       [TSCOPE_REC_SCHEDULING] = read_look,
+                                       [TSCOPE_REC_GPU_ANCHOR] = read_gpu_anchor,
+                                       [TSCOPE_REC_GPU_OVERHEAD] = read_gpu_overhead,
+                                       [TSCOPE_REC_GROUP] = read_group,
+                                       [TSCOPE_REC_FAILED_CALL] = read_failed_call,
+                                       [TSCOPE_REC_COMM_WAIT] = read_comm_wait,
+                                       [TSCOPE_REC_THREAD_CPU] = read_thread_cpu,
+                                       [TSCOPE_REC_STEP_RANGE] = read_step_range,
+                                       [TSCOPE_REC_STEP] = read_step,
+                                       [TSCOPE_REC_MEMORY] = read_memory};
+  if (readers[record->type])
+    readers[record->type](reading, record);
 }
 
 static void read_retained_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
-    u64 time = trace_time(&cursor, record);
-    bool event = record->type != TSCOPE_REC_STRING && record->type != TSCOPE_REC_SHAPE &&
-                 record->type != TSCOPE_REC_LINE_SAMPLE;
-    if (event)
-      extend_time_range(reading->events, chunk_ns(&reading->clock, time));
-    read_record(reading, record, time);
+    if (record->type == TSCOPE_REC_STRING || record->type == TSCOPE_REC_SHAPE)
+      continue;
+    reading->time = trace_time(&cursor, record);
+    reading->start = chunk_ns(&reading->clock, reading->time);
+    if (record->type != TSCOPE_REC_LINE_SAMPLE) /* it has a time of its own */
+      extend_time_range(reading->events, reading->start);
+    read_record(reading, record);
   }
 }
 
@@ -479,4 +467,15 @@ void rank_events_read(struct rank_events *events, const struct trace_file *file,
   free(reading.op_of_string);
   free(reading.words);
   free(reading.communication_known);
+}
+
+int rank_events_read_in_budget(struct rank_events *events, const struct trace_file *file,
+                               struct kernel_names *kernel_names, char *why, size_t why_bytes) {
+  struct budget budget;
+  budget_begin(&budget, BUDGET_MEMORY, file->stored);
+  rank_events_read(events, file, kernel_names);
+  int over = budget_end(&budget, 0, why, why_bytes);
+  if (over)
+    rank_events_release(events);
+  return over;
 }

@@ -16,6 +16,11 @@ struct kernel_names;
 void rank_events_read(struct rank_events *events, const struct trace_file *file,
                       struct kernel_names *kernel_names);
 
+/* The same within the budget of the file. 0, or negative errno with the reason in `why`, and
+ * nothing to release. */
+int rank_events_read_in_budget(struct rank_events *events, const struct trace_file *file,
+                               struct kernel_names *kernel_names, char *why, size_t why_bytes);
+
 /* If nothing else shows when collectives ran, uses NCCL's own records: adds runs on the host's
  * clock. Sets events.inside_error_ns. */
 void runs_from_inside(struct rank_events *events);

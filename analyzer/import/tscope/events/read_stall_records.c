@@ -6,45 +6,21 @@
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 
-#define KEEP(list, type)                                                                           \
-  ({                                                                                               \
-    struct type copy_;                                                                             \
-    memcpy(&copy_, record, sizeof(copy_));                                                         \
-    VECTOR_PUSH((list), copy_);                                                                    \
-  })
-
 void stall_records_add(struct stall_records *records, const struct tscope_record *record) {
   switch (record->type) {
-  case TSCOPE_REC_STALL:
-    KEEP(&records->stalls, tscope_stall_record);
+#define R(TYPE, list, name)                                                                        \
+  case TSCOPE_REC_##TYPE:                                                                          \
+    VECTOR_PUSH(&records->list, *(const struct tscope_##name##_record *)(const void *)record);     \
     return;
-  case TSCOPE_REC_STALL_END:
-    KEEP(&records->ends, tscope_stall_end_record);
-    return;
-  case TSCOPE_REC_THREAD_STATE:
-    KEEP(&records->states, tscope_thread_state_record);
-    return;
-  case TSCOPE_REC_THREAD_STACK:
-    KEEP(&records->stacks, tscope_thread_stack_record);
-    return;
-  case TSCOPE_REC_PEER_STATE:
-    KEEP(&records->peers, tscope_peer_state_record);
-    return;
-  case TSCOPE_REC_COMM_STATE:
-    KEEP(&records->comms, tscope_comm_state_record);
-    return;
-  default:
-    return;
+    STALL_RECORDS(R)
+#undef R
   }
 }
 
 void stall_records_release(struct stall_records *records) {
-  free(records->stalls.at);
-  free(records->ends.at);
-  free(records->states.at);
-  free(records->stacks.at);
-  free(records->peers.at);
-  free(records->comms.at);
+#define R(TYPE, list, name) free(records->list.at);
+  STALL_RECORDS(R)
+#undef R
 }
 
 /* What all stalls of a process share while they are made. */

@@ -8,14 +8,20 @@
 #include "import/tscope/events/definitions.h"
 #include "model/stalls.h"
 
+/* R(TYPE, list, record's name) */
+#define STALL_RECORDS(R)                                                                           \
+  R(STALL, stalls, stall)                                                                          \
+  R(STALL_END, ends, stall_end)                                                                    \
+  R(THREAD_STATE, states, thread_state)                                                            \
+  R(THREAD_STACK, stacks, thread_stack)                                                            \
+  R(PEER_STATE, peers, peer_state)                                                                 \
+  R(COMM_STATE, comms, comm_state)
+
 /* In file order. */
 struct stall_records {
-  VECTOR(struct tscope_stall_record) stalls;
-  VECTOR(struct tscope_stall_end_record) ends;
-  VECTOR(struct tscope_thread_state_record) states;
-  VECTOR(struct tscope_thread_stack_record) stacks;
-  VECTOR(struct tscope_peer_state_record) peers;
-  VECTOR(struct tscope_comm_state_record) comms;
+#define R(TYPE, list, name) VECTOR(struct tscope_##name##_record) list;
+  STALL_RECORDS(R)
+#undef R
 };
 
 /* Keeps the record if it is one of a stall. */

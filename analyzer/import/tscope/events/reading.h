@@ -18,6 +18,8 @@ struct reading {
   struct chunk_clock clock;
   struct graph_replays graphs;
   u32 thread;
+  u64 time;           /* of the retained record that is read, in its chunk's units */
+  i64 start;          /* the same in ns */
   u8 *op_of_string;   /* [n_strings] one more than the op; 0: not asked yet */
   const char **words; /* [n_strings] copies in the arena of the rank's events, NULL until needed */
   u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */

@@ -19,17 +19,9 @@ static bool is_installed(const char *library) {
   static const char *const folders[] = {"/usr/", "/lib/", "/lib64/", "/opt/"};
   static const char *const parts[] = {"/site-packages/", "/dist-packages/", "/cuda"};
   static const char *const names[] = {"libnccl", "libcu", "libnv", "libtorch", "libc10"};
-  const char *slash = strrchr(library, '/');
-  for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++)
-    if (strncmp(library, folders[i], strlen(folders[i])) == 0)
-      return true;
-  for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-    if (strstr(library, parts[i]))
-      return true;
-  for (size_t i = 0; slash && i < sizeof(names) / sizeof(*names); i++)
-    if (strncmp(slash + 1, names[i], strlen(names[i])) == 0)
-      return true;
-  return false;
+  return MATCHES_ANY(library, folders, text_starts_with) ||
+         MATCHES_ANY(library, parts, text_contains) ||
+         MATCHES_ANY(last_part(library), names, text_starts_with);
 }
 
 /* All frames here are callers: the address is where the call returns to, behind it. */

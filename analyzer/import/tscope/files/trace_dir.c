@@ -125,9 +125,8 @@ ORDER_BY(newest_first, struct trace_run, DOWN(start_realtime_ns) BY_TEXT(id))
 
 static void group_runs(struct found *found, struct trace_runs *runs) {
   u32 n = found->entries.n;
-  struct trace_entry *entries = arena_array(found->arena, n, sizeof(*entries));
+  struct trace_entry *entries = VECTOR_KEPT(&found->entries, found->arena);
   struct trace_run *list = arena_array(found->arena, n, sizeof(*list));
-  memcpy(entries, found->entries.at, n * sizeof(*entries));
   part_copies(found->arena, entries, n);
   SORT(entries, n, by_run);
   struct trace_run *run = NULL;

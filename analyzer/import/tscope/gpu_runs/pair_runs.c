@@ -7,18 +7,6 @@
 #include "import/tscope/gpu_runs/pairing.h"
 #include "kernels/communication.h"
 
-u8 kernel_op(u8 op) {
-  switch (op) {
-  case TSCOPE_OP_ALLTOALL:
-  case TSCOPE_OP_GATHER:
-  case TSCOPE_OP_SCATTER:
-  case TSCOPE_OP_RECV:
-    return TSCOPE_OP_SEND;
-  default:
-    return op;
-  }
-}
-
 /* A wait for a gloo transfer that takes longer was blocked. */
 #define TRANSFER_WAIT 20000
 

@@ -5,10 +5,8 @@
 #ifndef TSCOPE_PAIR_RUNS_H
 #define TSCOPE_PAIR_RUNS_H
 
+#include "kernels/communication.h"
 #include "model/rank_events.h"
-
-/* What an operation's kernel is called after. */
-u8 kernel_op(u8 op);
 
 /* Whether the call put a kernel on the GPU that has not been found yet. A communicator of one rank
  * launches nothing that the GPU would show as a collective. */

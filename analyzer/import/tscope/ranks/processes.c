@@ -3,7 +3,6 @@
 
 #include "base/hash_index.h"
 #include "base/sorting.h"
-#include "import/file_budget.h"
 #include "import/tscope/events/read_events.h"
 
 #include "base/checked_memory.h"
@@ -32,14 +31,13 @@ void processes_list(struct processes *processes, const struct trace_run *run, st
   SORT(processes->at, processes->n, by_start);
 }
 
-bool process_read(struct process *process, const struct trace_file *file,
-                  struct kernel_names *kernel_names) {
-  struct budget budget;
-  budget_begin(&budget, BUDGET_MEMORY, file->stored);
-  rank_events_read(&process->events, file, kernel_names);
-  process->rank_events_read = budget_end(&budget, 0, process->why, sizeof(process->why)) == 0;
-  if (!process->rank_events_read)
-    rank_events_release(&process->events);
+bool process_read(struct process *process, struct kernel_names *kernel_names) {
+  struct trace_file file;
+  if (trace_file_open(&file, process->entry->path, process->why, sizeof(process->why)) < 0)
+    return false; /* it was readable a moment ago */
+  process->rank_events_read = rank_events_read_in_budget(&process->events, &file, kernel_names,
+                                                         process->why, sizeof(process->why)) == 0;
+  trace_file_close(&file);
   return process->rank_events_read;
 }
 

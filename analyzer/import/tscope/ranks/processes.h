@@ -29,10 +29,9 @@ struct processes {
 /* Lists the readable files of a run. */
 void processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena);
 
-/* Reads the events of a process, within the budget of its file. Else process->why
- * has the reason. */
-bool process_read(struct process *process, const struct trace_file *file,
-                  struct kernel_names *kernel_names);
+/* Reads the events of a process, within the budget of its file. Else process->why has the reason.
+ */
+bool process_read(struct process *process, struct kernel_names *kernel_names);
 
 /* Drops those that could not be read; a note names each file with the reason. */
 void processes_drop_unread(struct processes *processes);

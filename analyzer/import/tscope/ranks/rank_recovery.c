@@ -9,7 +9,6 @@
  */
 
 #include "base/checked_memory.h"
-#include "import/file_budget.h"
 #include "import/tscope/ranks/processes.h"
 
 struct world {
@@ -108,9 +107,7 @@ static void recover_rank(struct processes *processes, const struct process *cand
       "they share a communicator",
       candidate->entry->header.pid, candidate->entry->header.host, candidate->entry->run);
   VECTOR_PUSH(&processes->notes, note);
-  struct process *more =
-      memory_resized(processes->at, size_sum(processes->n, 1), sizeof(*processes->at));
-  processes->at = more;
+  processes->at = memory_resized(processes->at, size_sum(processes->n, 1), sizeof(*processes->at));
   processes->at[processes->n++] = *candidate;
 }
 
@@ -122,14 +119,8 @@ void processes_add_from_other_runs(struct processes *processes, const struct tra
     for (u32 i = 0; i < other->n_entries && other != run && world.found < world.comm->size; i++) {
       struct process candidate = {.entry = &other->entries[i],
                                   .rank = other->entries[i].header.rank};
-      struct trace_file file;
-      char why[256];
       if (!may_belong(processes, candidate.entry) ||
-          trace_file_open(&file, candidate.entry->path, why, sizeof(why)) < 0)
-        continue;
-      bool read = process_read(&candidate, &file, processes->kernel_names);
-      trace_file_close(&file);
-      if (!read)
+          !process_read(&candidate, processes->kernel_names))
         continue;
       if (!belongs_to_world(processes, &world, &candidate)) {
         rank_events_release(&candidate.events);

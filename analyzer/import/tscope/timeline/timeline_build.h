@@ -78,8 +78,8 @@ void timeline_add_kept(struct timeline_build *build);
 void timeline_join_replays(struct timeline_build *build);
 
 /* Lane of a thread: as a host thread, or as a worker that runs collectives (`device`). */
-void timeline_thread_lane(struct timeline_build *build, u32 thread, bool device, u16 *out);
-void timeline_stream_lane(struct timeline_build *build, u16 stream, u16 *out);
+u16 timeline_thread_lane(struct timeline_build *build, u32 thread, bool device);
+u16 timeline_stream_lane(struct timeline_build *build, u16 stream);
 
 /* Whether a copy is part of a collective, whose run is a span already. Runs are in order of time.
  */
@@ -123,6 +123,17 @@ enum timeline_vocabulary {
   NAMES_OF_CALLS = 56,
   VOCABULARY = 64
 };
+
+/* A span that is linked to nothing yet. */
+static inline struct span timeline_span(u8 kind, struct interval when, u32 name, u16 lane) {
+  return (struct span){.start = when.start,
+                       .end = when.end,
+                       .name = name,
+                       .link = INDEX_NONE,
+                       .launch = INDEX_NONE,
+                       .lane = lane,
+                       .kind = kind};
+}
 
 static inline u32 vocabulary_name(const struct timeline_build *build, u32 word) {
   return build->definitions.n_strings + word;

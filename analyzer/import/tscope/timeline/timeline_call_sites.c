@@ -17,9 +17,8 @@ void timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u
                            .lane = lane,
                            .of_backward = tag & TSCOPE_CALL_SITE_OF_BACKWARD,
                            .of_forward = tag & TSCOPE_CALL_SITE_OF_FORWARD};
-  if (index != INDEX_NONE) {
+  if (index != INDEX_NONE)
     VECTOR_PUSH(&build->sites, site);
-  }
 }
 
 ORDER_BY(by_place, struct call_site, UP(lane) UP(time))
@@ -129,15 +128,12 @@ void timeline_link_sites(struct timeline_build *build, struct arena *arena,
     return;
   struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
   *sites = (struct call_sites){.n_sites = build->sites.n};
-  sites->sites = arena_array(arena, size_sum(build->sites.n, 1), sizeof(*sites->sites));
+  sites->sites = VECTOR_KEPT(&build->sites, arena);
   sites->of_span = arena_array(arena, size_sum(build->spans.n, 1), sizeof(*sites->of_span));
   stacks_copy(&build->definitions, arena, sites);
   copy_samples(build, arena, sites);
   set_others_beside(build, sites);
-  if (sites->n_sites) {
-    memcpy(sites->sites, build->sites.at, build->sites.n * sizeof(*sites->sites));
-    SORT(sites->sites, sites->n_sites, by_place);
-  }
+  SORT(sites->sites, sites->n_sites, by_place);
   for (u32 i = 0; i < build->spans.n; i++)
     sites->of_span[i] = site_of(sites, &build->spans.at[i]);
   *out = sites;

@@ -29,6 +29,14 @@ static i64 axis_ns(struct decoding *decoding, u64 units) {
   return clock_to_axis(decoding->build->clock, chunk_ns(&decoding->clock, units));
 }
 
+/* From `start` on, for as long as the record says: all records of the ring begin with that. */
+static struct interval interval_of(struct decoding *decoding, const struct tscope_record *record,
+                                   i64 start, u64 time) {
+  u32 dur = *(const u32 *)(const void *)(record + 1);
+  u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);
+  return (struct interval){start, axis_ns(decoding, end)};
+}
+
 /* What kernels of that name communicate; read_events.c has asked for all that the file has. */
 static struct communication communication_of(const struct timeline_build *build, u32 name) {
   return name < build->definitions.n_strings ? build->events->communications[name]
@@ -40,21 +48,15 @@ static void add_launch(struct decoding *decoding, struct span *span, struct span
                        bool blocking) {
   struct timeline_build *build = decoding->build;
   i64 end = span->end;
-  if (blocking && end > span->start + 1)
+  bool waits = blocking && end > span->start + 1;
+  if (waits)
     span->end = span->start + 1;
-  else
-    blocking = false;
   timeline_add_span(build, span, facts);
-  if (!blocking)
+  if (!waits)
     return;
-  struct span wait = {.start = span->end,
-                      .end = end,
-                      .name = span->name,
-                      .link = INDEX_NONE,
-                      .launch = INDEX_NONE,
-                      .lane = span->lane,
-                      .kind = SPAN_SYNC,
-                      .category = TSCOPE_SYNC_STREAM};
+  struct span wait =
+      timeline_span(SPAN_SYNC, (struct interval){span->end, end}, span->name, span->lane);
+  wait.category = TSCOPE_SYNC_STREAM;
   timeline_add_span(build, &wait,
                     &(struct span_facts){.what = facts->stream, .sync = TSCOPE_SYNC_STREAM});
 }
@@ -70,52 +72,29 @@ static void estimate_arithmetic(struct decoding *decoding, u32 shape, const stru
   }
   if (known->prepares)
     decoding->heads = known->prepares;
-  if (!isnan(known->flops)) {
+  if (!isnan(known->flops))
     VECTOR_PUSH(&decoding->build->arithmetic, (struct arithmetic){.start = span->start,
                                                                   .end = span->end,
                                                                   .flops = (u64)known->flops,
                                                                   .what = INDEX_NONE,
                                                                   .lane = span->lane,
                                                                   .estimate = true});
-  }
-}
-
-static void decode_gemm(struct decoding *decoding, const struct tscope_record *record, i64 start,
-                        u64 time) {
-  const struct tscope_gemm_record *gemm = (const void *)record;
-  u64 dur = trace_dur(record, gemm->dur, sizeof(*gemm));
-  timeline_gemm(decoding->build, gemm, (struct interval){start, axis_ns(decoding, time + dur)},
-                decoding->host_lane);
-}
-
-static void decode_gemm_time(struct decoding *decoding, const struct tscope_record *record,
-                             i64 start, u64 time) {
-  const struct tscope_gpu_work_record *work = (const void *)record;
-  u64 dur = trace_dur(record, work->dur, sizeof(*work));
-  timeline_gemm_time(decoding->build, work,
-                     (struct interval){start, axis_ns(decoding, time + dur)});
 }
 
 static void decode_launch(struct decoding *decoding, const struct tscope_record *record, i64 start,
                           u64 time) {
   const struct tscope_launch_record *launch = (const void *)record;
   const struct definitions *definitions = &decoding->build->definitions;
-  struct span span = {.start = start,
-                      .link = INDEX_NONE,
-                      .launch = INDEX_NONE,
-                      .lane = decoding->host_lane,
-                      .kind = SPAN_LAUNCH};
+  struct span span = timeline_span(SPAN_LAUNCH, interval_of(decoding, record, start, time), 0,
+                                   decoding->host_lane);
   struct span_facts facts = {.stream = record->tag, .work = WORK_KERNEL};
   bool blocking = false;
-  u64 dur = trace_dur(record, launch->dur, trace_record_bytes[record->type]);
-  span.end = axis_ns(decoding, time + dur);
   switch (record->type) {
   case TSCOPE_REC_LAUNCH:
     if (launch->shape < definitions->n_shapes) {
       estimate_arithmetic(decoding, launch->shape, &span);
-    }
-    if (launch->shape < definitions->n_shapes)
       facts.what = span.name = definitions->shapes[launch->shape].kernel;
+    }
     if (communication_of(decoding->build, facts.what).library == COMM_LIBRARY_NCCL)
       return; /* inside the collective's call, which is what launched it */
     break;
@@ -144,12 +123,7 @@ static void decode_device(struct decoding *decoding, const struct tscope_record 
                           u64 time) {
   struct timeline_build *build = decoding->build;
   const struct tscope_gpu_kernel_record *kernel = (const void *)record;
-  u64 dur = trace_dur(record, kernel->dur, trace_record_bytes[record->type]);
-  struct span span = {.start = start,
-                      .end = axis_ns(decoding, time + dur),
-                      .link = INDEX_NONE,
-                      .launch = INDEX_NONE,
-                      .kind = SPAN_KERNEL};
+  struct span span = timeline_span(SPAN_KERNEL, interval_of(decoding, record, start, time), 0, 0);
   struct span_facts facts = {.stream = record->tag, .work = WORK_KERNEL};
   if (record->type == TSCOPE_REC_GPU_KERNEL) {
     span.name = facts.what = kernel->name;
@@ -178,30 +152,26 @@ static void decode_device(struct decoding *decoding, const struct tscope_record 
     facts.gpu_graph = copy->graph;
     facts.correlation = copy->correlation;
   } else {
+    const struct tscope_gpu_memset_record *fill = (const void *)record;
     span.kind = SPAN_MEMSET;
     span.name = vocabulary_name(build, NAMES_OF_CALLS + 4);
-    facts.what = (u32)((const struct tscope_gpu_memset_record *)record)->bytes;
-    facts.bytes = (float)((const struct tscope_gpu_memset_record *)record)->bytes;
+    facts.what = (u32)fill->bytes;
+    facts.bytes = (float)fill->bytes;
     facts.work = WORK_MEMSET;
-    facts.correlation = ((const struct tscope_gpu_memset_record *)record)->correlation;
+    facts.correlation = fill->correlation;
   }
   build->saw_replays |= facts.graph != 0;
-  timeline_stream_lane(build, record->tag, &span.lane);
+  span.lane = timeline_stream_lane(build, record->tag);
   timeline_add_span(build, &span, &facts);
 }
 
 static void decode_sync(struct decoding *decoding, const struct tscope_record *record, i64 start,
                         u64 time) {
   const struct tscope_sync_record *sync = (const void *)record;
-  u64 dur = trace_dur(record, sync->dur, sizeof(*sync));
-  struct span span = {.start = start,
-                      .end = axis_ns(decoding, time + dur),
-                      .name = vocabulary_name(decoding->build, NAMES_OF_SYNCS + record->tag % 8),
-                      .link = INDEX_NONE,
-                      .launch = INDEX_NONE,
-                      .lane = decoding->host_lane,
-                      .kind = SPAN_SYNC,
-                      .category = (u8)record->tag};
+  struct span span = timeline_span(
+      SPAN_SYNC, interval_of(decoding, record, start, time),
+      vocabulary_name(decoding->build, NAMES_OF_SYNCS + record->tag % 8), decoding->host_lane);
+  span.category = (u8)record->tag;
   timeline_add_span(decoding->build, &span,
                     &(struct span_facts){.what = sync->object, .sync = (u8)record->tag});
 }
@@ -221,10 +191,12 @@ static void decode_record(struct decoding *decoding, const struct tscope_record 
     decode_device(decoding, record, start, time);
     break;
   case TSCOPE_REC_GEMM:
-    decode_gemm(decoding, record, start, time);
+    timeline_gemm(decoding->build, (const void *)record, interval_of(decoding, record, start, time),
+                  decoding->host_lane);
     break;
   case TSCOPE_REC_GPU_WORK:
-    decode_gemm_time(decoding, record, start, time);
+    timeline_gemm_time(decoding->build, (const void *)record,
+                       interval_of(decoding, record, start, time));
     break;
   case TSCOPE_REC_SYNC:
     decode_sync(decoding, record, start, time);
@@ -262,9 +234,8 @@ static void decode_chunk(void *user, const struct trace_chunk *chunk) {
   struct timeline_build *build = decoding->build;
   struct trace_cursor cursor = trace_records(chunk);
   decoding->clock = chunk_clock(&build->definitions.ticks, &chunk->header);
-  if (chunk->header.clock == TSCOPE_CLOCK_TICKS) {
-    timeline_thread_lane(build, chunk->header.thread, false, &decoding->host_lane);
-  }
+  if (chunk->header.clock == TSCOPE_CLOCK_TICKS)
+    decoding->host_lane = timeline_thread_lane(build, chunk->header.thread, false);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     u64 time = trace_time(&cursor, record);
     if (after_gap) { /* chunks before this one were recycled */
@@ -276,19 +247,10 @@ static void decode_chunk(void *user, const struct trace_chunk *chunk) {
   }
 }
 
-/* In the order they were written, so that most of what is decoded is sorted. */
-static void decode_ring(struct decoding *decoding, const struct trace_file *file) {
-  trace_visit(file, &(struct trace_visit){.chunks = TRACE_RING,
-                                          .by_writer = true,
-                                          .on_chunk = decode_chunk,
-                                          .user = decoding});
-}
-
 int timeline_decode(struct timeline_build *build) {
   struct decoding decoding = {.build = build};
   struct trace_file file;
-  char why[256];
-  int result = trace_file_open(&file, build->model->ranks[build->rank].path, why, sizeof(why));
+  int result = trace_file_open(&file, build->model->ranks[build->rank].path, NULL, 0);
   if (result < 0)
     return result;
   definitions_read(&build->definitions, &file, &build->arena);
@@ -297,7 +259,11 @@ int timeline_decode(struct timeline_build *build) {
       memory_zeroed(size_sum(build->definitions.n_shapes, 1), sizeof(*decoding.arithmetic));
   timeline_add_kept(build);
   timeline_gemms_begin(build);
-  decode_ring(&decoding, &file);
+  /* In the order they were written, so that most of what is decoded is sorted. */
+  trace_visit(&file, &(struct trace_visit){.chunks = TRACE_RING,
+                                           .by_writer = true,
+                                           .on_chunk = decode_chunk,
+                                           .user = &decoding});
   timeline_join_replays(build);
   timeline_gemms_end(build);
   free(decoding.arithmetic);

@@ -12,7 +12,6 @@
 struct captured {
   u32 event;
   u32 span; /* INDEX_NONE: not known */
-  bool used;
 };
 
 /* A dependency that waits for the next span to be put on the stream. */
@@ -29,35 +28,50 @@ struct walk {
   u32 *launched;      /* replays whose launch is known, by that */
   u32 n_launched;
   VECTOR(struct pending_communicator) pending;
-  struct captured *captured; /* open addressing, `slots` is a power of two */
-  u32 slots;
+  VECTOR(struct captured) captured; /* of each event the last */
+  struct hash_index captured_index;
   u16 most_stream;
 };
 
+static u64 hash_of(u32 event) {
+  return event * 2654435761ull;
+}
+
+/* NULL if it was not recorded. */
 static struct captured *find_event(const struct walk *walk, u32 event) {
-  u32 slot = event * 2654435761u & (walk->slots - 1);
-  while (walk->captured[slot].used && walk->captured[slot].event != event)
-    slot = (slot + 1) & (walk->slots - 1);
-  return &walk->captured[slot];
+  HASH_INDEX_EACH(&walk->captured_index, hash_of(event), i)
+    if (walk->captured.at[i].event == event)
+      return &walk->captured.at[i];
+  return NULL;
+}
+
+static void record_event(struct walk *walk, u32 event, u32 span) {
+  struct captured *known = find_event(walk, event);
+  if (known) {
+    known->span = span;
+    return;
+  }
+  hash_index_add(&walk->captured_index, hash_of(event), walk->captured.n);
+  VECTOR_PUSH(&walk->captured, (struct captured){event, span});
 }
 
 static void add_edge(struct walk *walk, u32 from, u32 to, u8 kind) {
-  if (!(from == INDEX_NONE || from == to)) {
+  if (from != INDEX_NONE && from != to)
     VECTOR_PUSH(&walk->build->edges, (struct edge){from, to, kind});
-  }
+}
+
+/* What the stream gets next waits for the span. */
+static void add_pending(struct walk *walk, u16 stream, u32 from) {
+  VECTOR_PUSH(&walk->pending, (struct pending_communicator){from, walk->first_pending[stream]});
+  walk->first_pending[stream] = walk->pending.n - 1;
 }
 
 static void use_event(struct walk *walk, const struct event_use *use) {
-  struct captured *captured = find_event(walk, use->event);
-  if (!use->wait) {
-    *captured = (struct captured){use->event, walk->last[use->stream], true};
-    return;
-  }
-  if (!captured->used || captured->span == INDEX_NONE)
-    return;
-  struct pending_communicator pending = {captured->span, walk->first_pending[use->stream]};
-  walk->first_pending[use->stream] = walk->pending.n;
-  VECTOR_PUSH(&walk->pending, pending);
+  const struct captured *captured = use->wait ? find_event(walk, use->event) : NULL;
+  if (!use->wait)
+    record_event(walk, use->event, walk->last[use->stream]);
+  else if (captured && captured->span != INDEX_NONE)
+    add_pending(walk, use->stream, captured->span);
 }
 
 /* A span was put on a stream: it starts after everything that the stream had to wait for. */
@@ -74,12 +88,12 @@ static void put_on_stream(struct walk *walk, u16 stream, u32 device) {
 static void sync_with(struct walk *walk, u32 span, const struct span_facts *facts) {
   switch (facts->sync) {
   case TSCOPE_SYNC_STREAM:
-    if (!(facts->what > walk->most_stream))
+    if (facts->what <= walk->most_stream)
       add_edge(walk, walk->last[facts->what], span, EDGE_SYNC);
     return;
   case TSCOPE_SYNC_EVENT: {
     const struct captured *captured = find_event(walk, facts->what);
-    if (captured->used)
+    if (captured)
       add_edge(walk, captured->span, span, EDGE_SYNC);
     return;
   }
@@ -90,11 +104,6 @@ static void sync_with(struct walk *walk, u32 span, const struct span_facts *fact
   default:
     return;
   }
-}
-
-/* The device span that a host span launched on a stream. */
-static u32 find_launched_span(const struct walk *walk, u32 host) {
-  return walk->build->spans.at[host].link;
 }
 
 static const struct replay_spans *replay_of(const struct walk *walk, u32 launch) {
@@ -131,18 +140,12 @@ static void put_replay(struct walk *walk, u16 stream, const struct replay_spans 
     if (walk->branch[own] != spans[0] + 1)
       continue;
     walk->branch[own] = 0;
-    struct pending_communicator pending = {spans[i], walk->first_pending[stream]};
-    if (spans[i] == last)
-      continue;
-    walk->first_pending[stream] = walk->pending.n;
-    VECTOR_PUSH(&walk->pending, pending);
+    if (spans[i] != last)
+      add_pending(walk, stream, spans[i]);
   }
   walk->last[stream] = last;
-  if (build->facts.at[last].stream == stream)
-    return;
-  struct pending_communicator pending = {last, walk->first_pending[stream]};
-  walk->first_pending[stream] = walk->pending.n;
-  VECTOR_PUSH(&walk->pending, pending);
+  if (build->facts.at[last].stream != stream)
+    add_pending(walk, stream, last);
 }
 
 static void visit_span(struct walk *walk, u32 i) {
@@ -153,15 +156,14 @@ static void visit_span(struct walk *walk, u32 i) {
     const struct replay_spans *replay = facts->work == WORK_GRAPH ? replay_of(walk, i) : NULL;
     if (facts->stream == TSCOPE_NO_STREAM)
       return;
-    if (replay) {
+    if (replay)
       put_replay(walk, facts->stream, replay);
-    } else {
-      put_on_stream(walk, facts->stream, find_launched_span(walk, i));
-    }
+    else
+      put_on_stream(walk, facts->stream, span->link);
     return;
   }
   case SPAN_COLL_CALL: {
-    u32 device = find_launched_span(walk, i);
+    u32 device = span->link; /* that it launched */
     u16 stream = device == INDEX_NONE ? facts->stream : walk->build->facts.at[device].stream;
     if (stream != TSCOPE_NO_STREAM)
       put_on_stream(walk, stream, device);
@@ -228,18 +230,14 @@ static void allocate_walk(struct walk *walk) {
     if (build->facts.at[i].stream != TSCOPE_NO_STREAM &&
         build->facts.at[i].stream > walk->most_stream)
       walk->most_stream = build->facts.at[i].stream;
-  walk->slots = 64;
   for (u32 i = 0; i < build->event_uses.n; i++) {
     const struct event_use *use = &build->event_uses.at[i];
     if (use->stream != TSCOPE_NO_STREAM && use->stream > walk->most_stream)
       walk->most_stream = use->stream;
   }
-  while (walk->slots < 2 * (u64)build->event_uses.n && walk->slots < 1u << 30)
-    walk->slots *= 2;
   u32 streams = walk->most_stream + 1u;
   walk->last = memory_array(streams, sizeof(u32));
   walk->first_pending = memory_array(streams, sizeof(u32));
-  walk->captured = memory_zeroed(walk->slots, sizeof(*walk->captured));
   walk->branch = memory_zeroed(UINT16_MAX + 1u, sizeof(u32));
   list_launched(walk);
   for (u32 s = 0; s < streams; s++)
@@ -266,6 +264,7 @@ void timeline_link_events(struct timeline_build *build) {
   free(walk.first_pending);
   free(walk.branch);
   free(walk.launched);
-  free(walk.captured);
+  free(walk.captured.at);
+  free(walk.captured_index.slots);
   free(walk.pending.at);
 }

@@ -8,6 +8,14 @@
 
 /* --- shapes --- */
 
+/* Of the record of a GEMM, called or captured. */
+#define SHAPE_OF(gemm)                                                                             \
+  {                                                                                                \
+    .m = (gemm)->m, .n = (gemm)->n, .k = (gemm)->k, .batch = (gemm)->batch, .a = (gemm)->a,        \
+    .b = (gemm)->b, .c = (gemm)->c,                                                                \
+    .precision = (u8)gemm_precision((gemm)->a, (gemm)->b, (gemm)->compute)                         \
+  }
+
 static u64 shape_hash(const struct gemm_shape *shape) {
   const u32 words[] = {shape->m, shape->n, shape->k, shape->batch,
                        (u32)shape->a << 24 | (u32)shape->b << 16 | (u32)shape->c << 8 |
@@ -66,19 +74,11 @@ static u32 merge_kernels(struct graph_kernel *kernels, u32 n) {
 }
 
 /* One captured GEMM and the names of its kernels, put into the content's arrays. */
-static bool add_gemm(struct timeline_build *build, const struct captured_gemm *captured,
+static void add_gemm(struct timeline_build *build, const struct captured_gemm *captured,
                      struct graph_content *content) {
   const struct definitions *definitions = &build->definitions;
   const struct tscope_graph_gemm_record *record = &captured->record;
-  u8 precision = (u8)gemm_precision(record->a, record->b, record->compute);
-  struct gemm_shape shape = {.m = record->m,
-                             .n = record->n,
-                             .k = record->k,
-                             .batch = record->batch,
-                             .a = record->a,
-                             .b = record->b,
-                             .c = record->c,
-                             .precision = precision};
+  struct gemm_shape shape = SHAPE_OF(record);
   u32 index = shape_index(&build->gemms_build, &shape);
   content->calls++;
   content->flops += record->flops == ARITHMETIC_UNKNOWN ? 0 : record->flops;
@@ -87,15 +87,14 @@ static bool add_gemm(struct timeline_build *build, const struct captured_gemm *c
     u32 number = definitions->captured_kernels[captured->first_kernel + k];
     u32 name = number < definitions->n_shapes ? definitions->shapes[number].kernel : 0;
     if (name)
-      content->kernels[content->n_kernels++] = (struct graph_kernel){name, 1, precision};
+      content->kernels[content->n_kernels++] = (struct graph_kernel){name, 1, shape.precision};
     content->named &= name != 0;
   }
   content->named &= captured->n_kernels > 0 && captured->n_kernels == record->kernels;
-  return index != INDEX_NONE;
 }
 
 /* The GEMMs of one captured graph, of which there are n, and their kernels. */
-static bool add_content(struct timeline_build *build, u32 captured,
+static void add_content(struct timeline_build *build, u32 captured,
                         const struct captured_gemm *const *gemms, u32 n) {
   u32 kernels = 0;
   for (u32 i = 0; i < n; i++)
@@ -105,15 +104,11 @@ static bool add_content(struct timeline_build *build, u32 captured,
       .gemms = arena_array(&build->arena, n, sizeof(*content.gemms)),
       .kernels = arena_array(&build->arena, size_sum(kernels, 1), sizeof(*content.kernels)),
       .named = true};
-  bool good = content.kernels;
-  for (u32 i = 0; i < n && good; i++)
-    good = add_gemm(build, gemms[i], &content);
-  if (!good)
-    return false;
+  for (u32 i = 0; i < n; i++)
+    add_gemm(build, gemms[i], &content);
   content.n_gemms = merge_gemms(content.gemms, content.n_gemms);
   content.n_kernels = merge_kernels(content.kernels, content.n_kernels);
   VECTOR_PUSH(&build->gemms_build.contents, content);
-  return true;
 }
 
 /* The GEMMs of a graph and of those that were put into it. */
@@ -174,20 +169,13 @@ void timeline_gemms_begin(struct timeline_build *build) {
   free(gathering.gemms.at);
 }
 
-ORDER_BY(by_graph, struct graph_definition, UP(graph))
-
 ORDER_BY(by_capture, struct graph_content, UP(captured))
 
 /* A graph without captured GEMMs adds nothing; what a graph adds whose capture was not seen is not
  * known. */
 void timeline_replay(struct timeline_build *build, u32 graph, struct interval call, u16 lane) {
-  const struct definitions *definitions = &build->definitions;
   const struct gemms_build *gemms = &build->gemms_build;
-  struct graph_definition wanted = {.graph = graph};
-  const struct graph_definition *made =
-      definitions->n_graphs
-          ? bsearch(&wanted, definitions->graphs, definitions->n_graphs, sizeof(wanted), by_graph)
-          : NULL;
+  const struct rank_graph *made = rank_find_graph(build->events, graph);
   struct arithmetic replay = {.start = call.start,
                               .end = call.end,
                               .flops = ARITHMETIC_UNKNOWN,
@@ -213,14 +201,7 @@ void timeline_replay(struct timeline_build *build, u32 graph, struct interval ca
 void timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record *gemm,
                    struct interval call, u16 lane) {
   struct gemms_build *gemms = &build->gemms_build;
-  struct gemm_shape shape = {.m = gemm->m,
-                             .n = gemm->n,
-                             .k = gemm->k,
-                             .batch = gemm->batch,
-                             .a = gemm->a,
-                             .b = gemm->b,
-                             .c = gemm->c,
-                             .precision = (u8)gemm_precision(gemm->a, gemm->b, gemm->compute)};
+  struct gemm_shape shape = SHAPE_OF(gemm);
   struct arithmetic arithmetic = {.start = call.start,
                                   .end = call.end,
                                   .flops = gemm->flops,
@@ -267,23 +248,14 @@ static u32 join_times(struct timeline_build *build, struct gemm_time *times) {
   return n;
 }
 
-/* A copy in the timeline's arena. */
-#define KEEP(build, vector)                                                                        \
-  ({                                                                                               \
-    void *kept_ = arena_array(&(build)->arena, size_sum((vector)->n, 1), sizeof(*(vector)->at));   \
-    if (kept_ && (vector)->n)                                                                      \
-      memcpy(kept_, (vector)->at, (vector)->n * sizeof(*(vector)->at));                            \
-    kept_;                                                                                         \
-  })
-
 void timeline_gemms_end(struct timeline_build *build) {
   struct gemms_build *from = &build->gemms_build;
   SORT(build->arithmetic.at, build->arithmetic.n, by_lane);
   SORT(from->calls.at, from->calls.n, by_number_of_call);
   SORT(from->works.at, from->works.n, by_number_of_work);
   struct gemms *gemms = arena_alloc(&build->arena, sizeof(*gemms));
-  gemms->shapes = KEEP(build, &from->shapes);
-  gemms->contents = KEEP(build, &from->contents);
+  gemms->shapes = VECTOR_KEPT(&from->shapes, &build->arena);
+  gemms->contents = VECTOR_KEPT(&from->contents, &build->arena);
   gemms->times = arena_array(&build->arena, size_sum(from->calls.n, 1), sizeof(*gemms->times));
   gemms->n_shapes = from->shapes.n;
   gemms->n_contents = from->contents.n;

@@ -7,47 +7,39 @@
 #include "base/sorting.h"
 #include "import/tscope/timeline/timeline_build.h"
 
-static void add_lane(struct timeline_build *build, bool device, u32 id, const char *name,
-                     u32 *lane) {
-  *lane = build->lanes.n < UINT16_MAX ? build->lanes.n : UINT16_MAX;
-  if (!(build->lanes.n >= UINT16_MAX)) {
-    VECTOR_PUSH(&build->lanes, (struct lane){.device = device, .id = id, .name = name});
-  }
+static u16 add_lane(struct timeline_build *build, bool device, u32 id, const char *name) {
+  if (build->lanes.n >= UINT16_MAX)
+    return UINT16_MAX;
+  VECTOR_PUSH(&build->lanes, (struct lane){.device = device, .id = id, .name = name});
+  return (u16)(build->lanes.n - 1);
 }
 
-void timeline_thread_lane(struct timeline_build *build, u32 thread, bool device, u16 *out) {
+u16 timeline_thread_lane(struct timeline_build *build, u32 thread, bool device) {
   const struct definitions *definitions = &build->definitions;
   const char *name = NULL;
-  u32 lane = 0;
-  for (; lane < build->lanes.n; lane++)
+  for (u32 lane = 0; lane < build->lanes.n; lane++)
     if (build->lanes.at[lane].device == device && build->lanes.at[lane].id == thread)
-      break;
-  if (lane == build->lanes.n) {
-    for (u32 i = 0; i < definitions->n_threads && !name; i++)
-      if (definitions->threads[i].thread == thread)
-        name = definitions->threads[i].name;
-    if (!name)
-      name = arena_printf(&build->arena, "thread %u", thread);
-    add_lane(build, device, thread, name, &lane);
-  }
-  *out = (u16)lane;
+      return (u16)lane;
+  for (u32 i = 0; i < definitions->n_threads && !name; i++)
+    if (definitions->threads[i].thread == thread)
+      name = definitions->threads[i].name;
+  return add_lane(build, device, thread,
+                  name ? name : arena_printf(&build->arena, "thread %u", thread));
 }
 
 #define OVERLAPPING_RUNS 256u
 
-void timeline_stream_lane(struct timeline_build *build, u16 stream, u16 *out) {
+u16 timeline_stream_lane(struct timeline_build *build, u16 stream) {
   VECTOR_REACH(&build->lane_of_stream, stream);
   u32 *lane = &build->lane_of_stream.at[stream];
-  if (*lane == 0) {
-    const char *name = arena_printf(&build->arena, "stream %u", stream);
-    add_lane(build, true, stream, name, lane);
-    ++*lane;
-  }
-  *out = (u16)(*lane - 1);
+  if (*lane == 0)
+    *lane = add_lane(build, true, stream, arena_printf(&build->arena, "stream %u", stream)) + 1u;
+  return (u16)(*lane - 1);
 }
 
-static i64 end_or_rank_end(const struct timeline_build *build, i64 end) {
-  return end == NS_UNKNOWN ? build->model->ranks[build->rank].end : end;
+/* What has not ended lasts as long as the rank. */
+static struct interval until_end(const struct timeline_build *build, i64 start, i64 end) {
+  return (struct interval){start, end == NS_UNKNOWN ? build->model->ranks[build->rank].end : end};
 }
 
 /* Where collectives ran. Runs on a stream lie on its lane, others on their worker's. */
@@ -55,20 +47,13 @@ static void decode_runs(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   for (u32 i = 0; i < events->runs.n; i++) {
     const struct rank_run *run = &events->runs.at[i];
-    u32 arrival =
-        run->first_call == INDEX_NONE ? INDEX_NONE : events->calls.at[run->first_call].arrival;
-    struct span span = {.start = run->start,
-                        .end = end_or_rank_end(build, run->end),
-                        .name = run->name ? run->name : vocabulary_name(build, run->op),
-                        .link = arrival,
-                        .launch = INDEX_NONE,
-                        .kind = SPAN_COLLECTIVE,
-                        .category = run->op};
-    if (run->stream == TSCOPE_NO_STREAM) {
-      timeline_thread_lane(build, run->thread, true, &span.lane);
-    } else {
-      timeline_stream_lane(build, run->stream, &span.lane);
-    }
+    u16 lane = run->stream == TSCOPE_NO_STREAM ? timeline_thread_lane(build, run->thread, true)
+                                               : timeline_stream_lane(build, run->stream);
+    struct span span = timeline_span(SPAN_COLLECTIVE, until_end(build, run->start, run->end),
+                                     run->name ? run->name : vocabulary_name(build, run->op), lane);
+    if (run->first_call != INDEX_NONE)
+      span.link = events->calls.at[run->first_call].arrival;
+    span.category = run->op;
     build->span_of_run[i] = build->spans.n;
     if (run->copies)
       VECTOR_PUSH(&build->copied_runs, i);
@@ -99,15 +84,11 @@ static void decode_kernels(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   for (u32 i = 0; i < events->kernels.n; i++) {
     const struct rank_kernel *kernel = &events->kernels.at[i];
-    struct span span = {.start = kernel->start,
-                        .end = kernel->end,
-                        .name = kernel->name,
-                        .link = kernel->arrival,
-                        .launch = INDEX_NONE,
-                        .kind = SPAN_COLLECTIVE,
-                        .category = kernel->op};
+    struct span span = timeline_span(SPAN_COLLECTIVE, (struct interval){kernel->start, kernel->end},
+                                     kernel->name, timeline_stream_lane(build, kernel->stream));
+    span.link = kernel->arrival;
+    span.category = kernel->op;
     build->saw_replays |= kernel->graph != 0;
-    timeline_stream_lane(build, kernel->stream, &span.lane);
     timeline_add_span(build, &span,
                       &(struct span_facts){.stream = kernel->stream,
                                            .work = WORK_KERNEL,
@@ -130,14 +111,10 @@ static void join(struct timeline_build *build, const struct rank_call *call, u32
 
 static void decode_call(struct timeline_build *build, i64 start, i64 end, u32 thread, u32 word,
                         u16 stream) {
-  struct span span = {.start = start,
-                      .end = end_or_rank_end(build, end),
-                      .name = vocabulary_name(build, word),
-                      .link = INDEX_NONE,
-                      .launch = INDEX_NONE,
-                      .kind = SPAN_COLL_CALL,
-                      .category = (u8)(word < NAMES_OF_PHASES ? word : 0)};
-  timeline_thread_lane(build, thread, false, &span.lane);
+  struct span span =
+      timeline_span(SPAN_COLL_CALL, until_end(build, start, end), vocabulary_name(build, word),
+                    timeline_thread_lane(build, thread, false));
+  span.category = (u8)(word < NAMES_OF_PHASES ? word : 0);
   timeline_add_span(build, &span, &(struct span_facts){.stream = stream});
 }
 
@@ -166,10 +143,9 @@ static void decode_calls(struct timeline_build *build) {
     struct numbered_group *group =
         call->group && n ? bsearch(&wanted, groups, n, sizeof(*groups), by_number) : NULL;
     u32 host = group ? group->span : build->spans.n;
-    if (!group) {
+    if (!group)
       decode_call(build, call->start, call->end, call->thread,
                   call->op < NAMES_OF_PHASES ? call->op : 0, call->stream);
-    }
     join(build, call, host);
   }
 }
@@ -208,28 +184,20 @@ static void decode_waits_and_phases(struct timeline_build *build) {
   for (u32 i = 0; i < events->waits.n; i++) {
     const struct rank_wait *wait = &events->waits.at[i];
     u32 run = wait->call == INDEX_NONE ? INDEX_NONE : events->calls.at[wait->call].run;
-    u32 awaited = run == INDEX_NONE ? INDEX_NONE : build->span_of_run[run];
-    struct span span = {.start = wait->start,
-                        .end = end_or_rank_end(build, wait->end),
-                        .name = vocabulary_name(build, NAMES_OF_CALLS + 1),
-                        .link = awaited,
-                        .launch = INDEX_NONE,
-                        .kind = SPAN_COMM_WAIT};
-    timeline_thread_lane(build, wait->thread, false, &span.lane);
+    struct span span = timeline_span(SPAN_COMM_WAIT, until_end(build, wait->start, wait->end),
+                                     vocabulary_name(build, NAMES_OF_CALLS + 1),
+                                     timeline_thread_lane(build, wait->thread, false));
+    if (run != INDEX_NONE)
+      span.link = build->span_of_run[run];
     timeline_add_span(build, &span, &(struct span_facts){0});
   }
   for (u32 i = 0; i < events->phases.n; i++) {
     const struct rank_phase *phase = &events->phases.at[i];
-    struct span span = {.start = phase->start,
-                        .end = end_or_rank_end(build, phase->end),
-                        .name = phase->name
-                                    ? phase->name
-                                    : vocabulary_name(build, NAMES_OF_PHASES + phase->kind % 16),
-                        .link = INDEX_NONE,
-                        .launch = INDEX_NONE,
-                        .kind = SPAN_PHASE,
-                        .category = phase->kind};
-    timeline_thread_lane(build, phase->thread, false, &span.lane);
+    u32 name =
+        phase->name ? phase->name : vocabulary_name(build, NAMES_OF_PHASES + phase->kind % 16);
+    struct span span = timeline_span(SPAN_PHASE, until_end(build, phase->start, phase->end), name,
+                                     timeline_thread_lane(build, phase->thread, false));
+    span.category = phase->kind;
     timeline_add_span(build, &span, &(struct span_facts){0});
   }
 }
@@ -238,9 +206,8 @@ static void decode_sites(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   for (u32 i = 0; i < events->sites.n; i++) {
     const struct rank_site *site = &events->sites.at[i];
-    u16 lane;
-    timeline_thread_lane(build, site->thread, false, &lane);
-    timeline_site(build, site->stack, site->tag, site->start, lane);
+    timeline_site(build, site->stack, site->tag, site->start,
+                  timeline_thread_lane(build, site->thread, false));
   }
 }
 

@@ -35,14 +35,10 @@ void timeline_add_spins(struct timeline_build *build) {
     struct interval pause = pause_after(build, kernel.launch);
     if (!host_spin_ends_with(&pause, kernel.end))
       continue;
-    VECTOR_PUSH(&build->spans, ((struct span){.start = pause.start,
-                                              .end = pause.end,
-                                              .name = vocabulary_name(build, NAMES_OF_CALLS + 5),
-                                              .link = INDEX_NONE,
-                                              .launch = i,
-                                              .lane = build->spans.at[kernel.launch].lane,
-                                              .kind = SPAN_SYNC}));
-    VECTOR_PUSH(&build->facts, ((struct span_facts){.stream = TSCOPE_NO_STREAM}));
+    struct span spin = timeline_span(SPAN_SYNC, pause, vocabulary_name(build, NAMES_OF_CALLS + 5),
+                                     build->spans.at[kernel.launch].lane);
+    spin.launch = i;
+    timeline_add_span(build, &spin, &(struct span_facts){.stream = TSCOPE_NO_STREAM});
   }
   if (build->spans.n > n)
     timeline_sort(build);

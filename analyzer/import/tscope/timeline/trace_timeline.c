@@ -119,6 +119,7 @@ static void free_build(struct timeline_build *build) {
   gemms_build_release(&build->gemms_build);
   definitions_free_text(&build->definitions);
   arena_release(&build->arena);
+  free(build);
 }
 
 /* Moves what was built into the timeline. */
@@ -152,12 +153,12 @@ static void move_to_timeline(struct timeline_build *build, struct timeline *time
   timeline_link_sites(build, &build->arena, &made.call_sites);
   internal->definitions = build->definitions;
   internal->arena = build->arena;
-  free(build->facts.at);
-  free(build->event_uses.at);
-  free(build->replays.at);
-  free(build->lane_of_stream.at);
-  free(build->sites.at);
-  gemms_build_release(&build->gemms_build);
+  build->spans.at = NULL; /* they are the timeline's now */
+  build->edges.at = NULL;
+  build->lanes.at = NULL;
+  build->arithmetic.at = NULL;
+  build->definitions = (struct definitions){0};
+  build->arena = (struct arena){0};
   *timeline = made;
 }
 
@@ -178,10 +179,8 @@ static int load_in_budget(const struct model *model, u32 rank, struct timeline *
     timeline_link_replays(build);
     timeline_link_events(build);
     move_to_timeline(build, timeline);
-  } else {
-    free_build(build);
   }
-  free(build);
+  free_build(build);
   return result;
 }
 
