@@ -7,6 +7,7 @@
 
 #include "attach/refused.h"
 #include "base/checked_memory.h"
+#include "base/texts.h"
 
 enum { NATIVE_MOST = 2048 };
 
@@ -22,31 +23,22 @@ struct mixing {
   u32 step; /* of the snapshot: the next one to put */
 };
 
-static const char *name_of(const char *path) {
-  const char *slash = path ? strrchr(path, '/') : NULL;
-  return slash ? slash + 1 : path ? path : "";
-}
-
 /* "python3.11" and "libpython3.11.so.1.0". */
 static bool is_in_python(const struct native_frame *frame) {
-  const char *name = name_of(frame->library);
-  return strncmp(name, "python3", 7) == 0 || strncmp(name, "libpython3", 10) == 0;
+  const char *name = last_part(text_or_empty(frame->library));
+  return text_starts_with(name, "python3") || text_starts_with(name, "libpython3");
 }
 
 /* The interpreter's loop; a compiler may have split it ("_PyEval_EvalFrameDefault.cold"). */
 static bool runs_python(const struct native_frame *frame) {
-  static const char loop[] = "_PyEval_EvalFrameDefault";
-  return frame->function && strncmp(frame->function, loop, sizeof(loop) - 1) == 0;
+  return text_starts_with(frame->function, "_PyEval_EvalFrameDefault");
 }
 
 static bool starts_thread(const struct native_frame *frame) {
   static const char *const names[] = {
       "start_thread",      "clone",  "__clone", "clone3", "__clone3", "__libc_start_call_main",
       "__libc_start_main", "_start", "main"};
-  for (size_t i = 0; frame->function && i < sizeof(names) / sizeof(*names); i++)
-    if (strncmp(frame->function, names[i], strlen(names[i])) == 0)
-      return true;
-  return false;
+  return MATCHES_ANY(frame->function, names, text_starts_with);
 }
 
 static void put_native(struct mixing *m, const struct native_frame *native) {

@@ -11,17 +11,13 @@
 #include "join/joining.h"
 #include "model/stalls.h"
 
-struct placing {
-  struct model *model;
-  i64 *starts; /* scratch for sorting collectives */
-};
-
 static void place_lists(struct rank_events *events, const struct rank_clock *clock) {
+#define PLACE_AT(list, member)                                                                     \
+  for (u32 i = 0; i < events->list.n; i++)                                                         \
+    events->list.at[i].member = clock_to_axis(clock, events->list.at[i].member);
 #define PLACE(list)                                                                                \
-  for (u32 i = 0; i < events->list.n; i++) {                                                       \
-    events->list.at[i].start = clock_to_axis(clock, events->list.at[i].start);                     \
-    events->list.at[i].end = clock_to_axis(clock, events->list.at[i].end);                         \
-  }
+  PLACE_AT(list, start)                                                                            \
+  PLACE_AT(list, end)
   PLACE(calls)
   PLACE(runs)
   PLACE(groups)
@@ -32,23 +28,18 @@ static void place_lists(struct rank_events *events, const struct rank_clock *clo
   PLACE(step_ranges)
   PLACE(insides)
   PLACE(kernels)
+  PLACE_AT(calls, launched)
+  PLACE_AT(marks, time)
+  PLACE_AT(cpu_times, time)
+  PLACE_AT(scalars, time)
+  PLACE_AT(gpu_states, time)
+  PLACE_AT(looks, time)
 #undef PLACE
-  for (u32 i = 0; i < events->calls.n; i++)
-    events->calls.at[i].launched = clock_to_axis(clock, events->calls.at[i].launched);
-  for (u32 i = 0; i < events->marks.n; i++)
-    events->marks.at[i].time = clock_to_axis(clock, events->marks.at[i].time);
-  for (u32 i = 0; i < events->cpu_times.n; i++)
-    events->cpu_times.at[i].time = clock_to_axis(clock, events->cpu_times.at[i].time);
-  for (u32 i = 0; i < events->scalars.n; i++)
-    events->scalars.at[i].time = clock_to_axis(clock, events->scalars.at[i].time);
-  for (u32 i = 0; i < events->gpu_states.n; i++)
-    events->gpu_states.at[i].time = clock_to_axis(clock, events->gpu_states.at[i].time);
-  for (u32 i = 0; i < events->looks.n; i++)
-    events->looks.at[i].time = clock_to_axis(clock, events->looks.at[i].time);
+#undef PLACE_AT
 }
 
 static void place_events(void *user, u32 r, unsigned worker) {
-  struct model *model = ((struct placing *)user)->model;
+  struct model *model = user;
   struct rank_events *events = &internal_of(model)->events[r];
   const struct rank_clock *clock = &internal_of(model)->clocks[r];
   (void)worker;
@@ -119,8 +110,7 @@ void place_on_axis(struct model *model, unsigned threads) {
   }
   model->begin = 0;
   model->end = last == INT64_MIN ? 0 : last;
-  struct placing placing = {.model = model};
-  parallel_for(model->n_ranks, threads, place_events, &placing);
+  parallel_for(model->n_ranks, threads, place_events, model);
 }
 
 /* wait and transfer: with clocks on one axis, transfer is the time after the last arrival, the
@@ -144,21 +134,11 @@ static i64 transfer_time(const struct model *model, const struct collective *col
 }
 
 struct order {
-  i64 last_start, last_call;
+  i64 last_start, last_call; /* INT64_MAX: not known */
   u32 collective;
 };
 
-static int by_last_start(const void *left, const void *right) {
-  const struct order *a = left, *b = right;
-  bool known_a = a->last_start != NS_UNKNOWN, known_b = b->last_start != NS_UNKNOWN;
-  if (known_a != known_b)
-    return known_a ? -1 : 1;
-  if (known_a && a->last_start != b->last_start)
-    return a->last_start < b->last_start ? -1 : 1;
-  if (a->last_call != b->last_call)
-    return a->last_call < b->last_call ? -1 : 1;
-  return a->collective < b->collective ? -1 : a->collective > b->collective;
-}
+ORDER_BY(by_last_start, struct order, UP(last_start) UP(last_call) UP(collective))
 
 static struct order measure(const struct model *model, u32 c, i64 *scratch) {
   struct collective *collective = &model->collectives[c];
@@ -172,7 +152,7 @@ static struct order measure(const struct model *model, u32 c, i64 *scratch) {
   }
   collective->last_start = known ? last : NS_UNKNOWN;
   collective->transfer_ns = known ? transfer_time(model, collective, scratch) : NS_UNKNOWN;
-  return (struct order){collective->last_start, last_call, c};
+  return (struct order){known ? last : INT64_MAX, last_call, c};
 }
 
 /* Last starts and transfers of all collectives; then their final order. */

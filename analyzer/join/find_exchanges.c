@@ -36,14 +36,6 @@ struct finding {
   VECTOR(struct absent) absent;
 };
 
-static const struct rank_events *events_of(const struct model *model, u32 rank) {
-  return &internal_of(model)->events[rank];
-}
-
-static u32 comm_of(const struct model *model, u32 rank, const struct rank_call *call) {
-  return model_comm_of(model, rank, call->comm);
-}
-
 static bool is_message(const struct rank_call *call) {
   return op_is_message(call->op) && !call->failed && call->peer >= 0;
 }
@@ -53,14 +45,14 @@ static bool is_message(const struct rank_call *call) {
 static void look_for_candidates(void *user, u32 rank, unsigned worker) {
   struct finding *f = user;
   const struct model *model = f->all->model;
-  const struct rank_events *events = events_of(model, rank);
+  const struct rank_events *events = model_events(model, rank);
   u32 group = 0, sends = 0;
   (void)worker;
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     if (!op_is_message(call->op) || call->group == 0)
       continue;
-    u32 comm = comm_of(model, rank, call);
+    u32 comm = model_comm_of(model, rank, call->comm);
     if (comm == INDEX_NONE)
       continue;
     sends = call->group == group ? sends : 0;
@@ -87,7 +79,7 @@ static struct bundle *bundle_of(struct exchanges *all, u32 first, u32 comm, u32 
 
 static void add_message(struct finding *f, u32 first, struct bundle fresh, u32 self) {
   struct exchanges *all = f->all;
-  const struct rank_call *call = &events_of(all->model, fresh.rank)->calls.at[fresh.first];
+  const struct rank_call *call = &model_events(all->model, fresh.rank)->calls.at[fresh.first];
   struct bundle *bundle = bundle_of(all, first, fresh.comm, fresh.group);
   if (!bundle) {
     fresh.together = all->bundles.n;
@@ -117,13 +109,13 @@ struct called {
 
 static void list_bundles_of(struct finding *f, u32 rank, struct called *called) {
   struct exchanges *all = f->all;
-  const struct rank_events *events = events_of(all->model, rank);
+  const struct rank_events *events = model_events(all->model, rank);
   u32 first = all->bundles.n;
   for (u32 c = 0; c < events->n_comms; c++)
     called[c] = (struct called){0, INDEX_NONE};
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
-    u32 comm = comm_of(all->model, rank, call);
+    u32 comm = model_comm_of(all->model, rank, call->comm);
     if (comm == INDEX_NONE || !f->candidate[comm])
       continue;
     struct called *here = &called[call->comm];
@@ -160,7 +152,7 @@ static void list_bundles(struct finding *f) {
   const struct model *model = f->all->model;
   u32 most = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
-    most = events_of(model, r)->n_comms > most ? events_of(model, r)->n_comms : most;
+    most = model_events(model, r)->n_comms > most ? model_events(model, r)->n_comms : most;
   struct called *called = memory_array(size_sum(most, 1), sizeof(*called));
   for (u32 r = 0; r < model->n_ranks; r++)
     list_bundles_of(f, r, called);
@@ -214,7 +206,7 @@ static void for_each_pair(struct finding *f,
 /* --- What they are --- */
 
 static bool is_over(const struct model *model, const struct bundle *bundle) {
-  const struct rank_events *events = events_of(model, bundle->rank);
+  const struct rank_events *events = model_events(model, bundle->rank);
   u32 run = events->calls.at[bundle->first].run;
   return bundle->more || (run != INDEX_NONE && events->runs.at[run].end != NS_UNKNOWN);
 }

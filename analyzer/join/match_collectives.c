@@ -22,20 +22,10 @@ struct slot {
 
 struct matcher {
   struct model *model;
-  struct model_internal *internal;
   struct seq_range *ranges; /* [n_comms] */
   struct slot *slots;
   VECTOR(struct collective) collectives; /* n_arrivals counted, first_arrival not yet */
 };
-
-static u32 comm_at(const struct matcher *matcher, u32 rank, u32 comm) {
-  const struct rank_events *events = &matcher->internal->events[rank];
-  return comm < events->n_comms ? matcher->internal->comm_of[rank][comm] : INDEX_NONE;
-}
-
-static u32 comm_of(const struct matcher *matcher, u32 rank, const struct rank_call *call) {
-  return comm_at(matcher, rank, call->comm);
-}
 
 /* Bytes in the sense of bus bandwidth (nccl-tests PERFORMANCE.md): the whole array, of which an
  * all-gather's or reduce-scatter's count is one rank's part. */
@@ -79,10 +69,10 @@ static void plan_slots(struct matcher *matcher) {
   struct model *model = matcher->model;
   matcher->ranges = memory_zeroed(size_sum(model->n_comms, 1), sizeof(*matcher->ranges));
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct rank_events *events = &matcher->internal->events[r];
+    const struct rank_events *events = model_events(matcher->model, r);
     for (u32 i = 0; i < events->calls.n; i++) {
       const struct rank_call *call = &events->calls.at[i];
-      u32 comm = comm_of(matcher, r, call);
+      u32 comm = model_comm_of(matcher->model, r, call->comm);
       if (comm == INDEX_NONE || op_is_message(call->op))
         continue;
       extend_range(&matcher->ranges[comm], call->seq);
@@ -90,7 +80,7 @@ static void plan_slots(struct matcher *matcher) {
     for (u32 i = 0; i < events->kernels.n; i++) {
       const struct rank_kernel *kernel = &events->kernels.at[i];
       if (comm_op_like(kernel->op))
-        extend_range(&matcher->ranges[comm_at(matcher, r, kernel->comm)], kernel->seq);
+        extend_range(&matcher->ranges[model_comm_of(matcher->model, r, kernel->comm)], kernel->seq);
     }
   }
   u64 slots = 0;
@@ -141,7 +131,7 @@ static void match_part(struct matcher *matcher, u32 rank, u32 comm, const struct
 }
 
 static void match_call(struct matcher *matcher, u32 rank, struct rank_call *call) {
-  u32 comm = comm_of(matcher, rank, call);
+  u32 comm = model_comm_of(matcher->model, rank, call->comm);
   call->collective = INDEX_NONE;
   if (comm == INDEX_NONE || op_is_message(call->op) || call->failed)
     return;
@@ -155,7 +145,8 @@ static void match_kernel(struct matcher *matcher, u32 rank, struct rank_kernel *
   kernel->collective = INDEX_NONE;
   if (!comm_op_like(kernel->op))
     return;
-  match_part(matcher, rank, comm_at(matcher, rank, kernel->comm), &as_call, &kernel->collective);
+  match_part(matcher, rank, model_comm_of(matcher->model, rank, kernel->comm), &as_call,
+             &kernel->collective);
 }
 
 /* One side of a transfer: the i-th send from s to d matches the i-th receive at d from s. */
@@ -171,10 +162,10 @@ typedef VECTOR(struct transfer) transfers;
 
 static void list_transfers(struct matcher *matcher, transfers *all) {
   for (u32 r = 0; r < matcher->model->n_ranks; r++) {
-    const struct rank_events *events = &matcher->internal->events[r];
+    const struct rank_events *events = model_events(matcher->model, r);
     for (u32 i = 0; i < events->calls.n; i++) {
       const struct rank_call *call = &events->calls.at[i];
-      u32 comm = comm_of(matcher, r, call);
+      u32 comm = model_comm_of(matcher->model, r, call->comm);
       if (comm == INDEX_NONE || !op_is_message(call->op) || call->failed || call->peer < 0)
         continue;
       u32 self = events->comms[call->comm].rank, peer = (u32)call->peer;
@@ -188,7 +179,7 @@ static void list_transfers(struct matcher *matcher, transfers *all) {
 }
 
 static struct rank_call *call_at(const struct matcher *matcher, const struct transfer *transfer) {
-  return &matcher->internal->events[transfer->rank].calls.at[transfer->call];
+  return &model_events(matcher->model, transfer->rank)->calls.at[transfer->call];
 }
 
 /* Sends [0, n_sends) and receives [n_sends, n) of one source, target and communicator. */
@@ -274,9 +265,8 @@ static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
   struct model *model = matcher->model;
   u64 total = 0, matched = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
-    total += matcher->internal->events[r].calls.n + matcher->internal->events[r].kernels.n;
-  model->arrivals =
-      arena_array(&matcher->internal->arena, size_sum(total, 1), sizeof(*model->arrivals));
+    total += model_events(model, r)->calls.n + model_events(model, r)->kernels.n;
+  model->arrivals = arena_array(model_arena(model), size_sum(total, 1), sizeof(*model->arrivals));
   u32 *filled = memory_zeroed(size_sum(model->n_collectives, 1), sizeof(*filled));
   if (total >= INDEX_NONE)
     memory_is_short(total, sizeof(*model->arrivals));
@@ -285,7 +275,7 @@ static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
     matched += model->collectives[c].n_arrivals;
   }
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct rank_events *events = &matcher->internal->events[r];
+    const struct rank_events *events = model_events(matcher->model, r);
     for (u32 i = 0; i < events->calls.n; i++) {
       struct rank_call *call = &events->calls.at[i];
       u32 c = call->collective;
@@ -313,7 +303,7 @@ static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
 /* All members run a collective in the same way: one member's answer is enough. */
 static void read_choices(struct matcher *matcher) {
   for (u32 r = 0; r < matcher->model->n_ranks; r++) {
-    const struct rank_events *events = &matcher->internal->events[r];
+    const struct rank_events *events = model_events(matcher->model, r);
     for (u32 i = 0; i < events->insides.n; i++) {
       const struct rank_inside *inside = &events->insides.at[i];
       u32 c = inside->call == INDEX_NONE ? INDEX_NONE : events->calls.at[inside->call].collective;
@@ -344,10 +334,10 @@ static u32 expected_arrivals(const struct model *model, const struct collective 
 }
 
 void match_collectives(struct model *model, unsigned threads) {
-  struct matcher matcher = {.model = model, .internal = internal_of(model)};
+  struct matcher matcher = {.model = model};
   plan_slots(&matcher);
   for (u32 r = 0; r < model->n_ranks; r++) {
-    struct rank_events *events = &matcher.internal->events[r];
+    struct rank_events *events = model_events(model, r);
     for (u32 i = 0; i < events->calls.n; i++)
       match_call(&matcher, r, &events->calls.at[i]);
     for (u32 i = 0; i < events->kernels.n; i++)
@@ -355,11 +345,7 @@ void match_collectives(struct model *model, unsigned threads) {
   }
   match_transfers(&matcher);
   model->n_collectives = matcher.collectives.n;
-  model->collectives = arena_array(&matcher.internal->arena, size_sum(matcher.collectives.n, 1),
-                                   sizeof(*model->collectives));
-  if (matcher.collectives.n)
-    memcpy(model->collectives, matcher.collectives.at,
-           matcher.collectives.n * sizeof(*model->collectives));
+  model->collectives = VECTOR_KEPT(&matcher.collectives, model_arena(model));
   lay_out_arrivals(&matcher, threads);
   read_choices(&matcher);
   for (u32 c = 0; c < model->n_collectives; c++) {

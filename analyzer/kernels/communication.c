@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/texts.h"
 #include "kernels/kernel_text.h"
 
 const char *comm_library_name(u8 library) {
@@ -79,26 +80,35 @@ static bool mentions(const char *name, const char *word) {
   return false;
 }
 
+u8 op_named(const char *name) {
+  static const struct word words[] = {{"alltoall", TSCOPE_OP_ALLTOALL},
+                                      {"allreduce", TSCOPE_OP_ALLREDUCE},
+                                      {"allgather", TSCOPE_OP_ALLGATHER},
+                                      {"reducescatter", TSCOPE_OP_REDUCE_SCATTER},
+                                      {"broadcast", TSCOPE_OP_BROADCAST},
+                                      {"barrier", TSCOPE_OP_BARRIER},
+                                      {"reduce", TSCOPE_OP_REDUCE},
+                                      {"gather", TSCOPE_OP_GATHER},
+                                      {"scatter", TSCOPE_OP_SCATTER},
+                                      {"send", TSCOPE_OP_SEND},
+                                      {"recv", TSCOPE_OP_RECV}};
+  return MEANING_OF(name, words, mentions);
+}
+
+u8 kernel_op(u8 op) {
+  switch (op) {
+  case TSCOPE_OP_ALLTOALL:
+  case TSCOPE_OP_GATHER:
+  case TSCOPE_OP_SCATTER:
+  case TSCOPE_OP_RECV:
+    return TSCOPE_OP_SEND;
+  default:
+    return op;
+  }
+}
+
 u8 op_of_name(const char *name) {
-  static const struct {
-    const char *word;
-    u8 op;
-  } words[] = {{"sendrecv", TSCOPE_OP_SEND},
-               {"alltoall", TSCOPE_OP_SEND},
-               {"allreduce", TSCOPE_OP_ALLREDUCE},
-               {"allgather", TSCOPE_OP_ALLGATHER},
-               {"reducescatter", TSCOPE_OP_REDUCE_SCATTER},
-               {"broadcast", TSCOPE_OP_BROADCAST},
-               {"reduce", TSCOPE_OP_REDUCE},
-               {"gather", TSCOPE_OP_SEND},
-               {"scatter", TSCOPE_OP_SEND},
-               {"send", TSCOPE_OP_SEND},
-               {"recv", TSCOPE_OP_SEND},
-               {"barrier", TSCOPE_OP_BARRIER}};
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-    if (mentions(name, words[i].word))
-      return words[i].op;
-  return 0;
+  return kernel_op(op_named(name));
 }
 
 static const struct row {

@@ -62,9 +62,15 @@ bool op_is_message(u8 op);
 /* Collectives in which no member can finish before all have started. */
 bool op_is_barrier_like(u8 op);
 
-/* The operation that the words of a kernel's or a transport's name stand for: 0 if it can be any.
- * NCCL runs all-to-all, gather and scatter as sends and receives; their names give TSCOPE_OP_SEND.
- */
+/* The operation that words such as "allreduce", "_allgather_base", "nccl:all_to_all" mean; 0 if it
+ * can be any. */
+u8 op_named(const char *name);
+
+/* What an operation's kernel is called after: NCCL runs all-to-all, gather and scatter as sends and
+ * receives. */
+u8 kernel_op(u8 op);
+
+/* The same of a kernel's or a transport's name. */
 u8 op_of_name(const char *name);
 
 #endif

@@ -5,7 +5,6 @@
  * recorded, all later ones would be off by one; so callers check that the ends on different ranks
  * agree.
  */
-#include "import/tscope/gpu_runs/pair_runs.h"
 #include "kernels/communication.h"
 #include "live/live_process.h"
 

@@ -19,13 +19,10 @@ struct kineto_correlation {
   u32 number, item;
 };
 
-struct kineto_calls {
-  struct kineto_correlation *at;
-  u32 n;
-};
+typedef VECTOR(struct kineto_correlation) kineto_calls;
 
-void kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *calls);
-u32 kineto_call_of(const struct kineto_calls *calls, u32 correlation);
+kineto_calls kineto_calls_index(const struct kineto_trace *trace);
+u32 kineto_call_of(const kineto_calls *calls, u32 correlation);
 
 /* Whether an item is a collective as it ran; the k-th of them is events.runs.at[k]. */
 bool kineto_is_run(const struct kineto_trace *trace, const struct kineto_item *item);

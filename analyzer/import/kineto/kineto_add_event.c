@@ -4,7 +4,7 @@
  */
 #include <jansson.h>
 
-#include "base/checked_memory.h"
+#include "base/hash.h"
 #include "import/kineto/kineto_trace.h"
 
 #define MOST_FACT_BYTES (4u << 20)
@@ -13,7 +13,6 @@
 #define MOST_UNLISTED 4096u /* members that a group may claim without listing them */
 #define MOST_GROUPS 4096u   /* further groups count as unnamed */
 #define MOST_LANES 4096u    /* what comes on further ones counts as on the last */
-#define LANE_SLOTS (4 * MOST_LANES)
 
 static u8 dtype_of(struct json_text text) {
   static const struct {
@@ -78,23 +77,20 @@ static void list_members(struct kineto_trace *trace, struct kineto_group *group)
 }
 
 /* Number of an event's process group; INDEX_NONE if it names none. */
-static void group_of(struct kineto_trace *trace, const struct kineto_event *event, u32 *index) {
+static u32 group_of(struct kineto_trace *trace, const struct kineto_event *event) {
   char name[256];
-  *index = INDEX_NONE;
   if (event->group.n == 0 || event->group.n >= sizeof(name))
-    return;
+    return INDEX_NONE;
   scan_unescape(event->group, name);
   u32 number = kineto_name_of(&trace->names, event->group);
   for (u32 i = trace->groups.n; i-- > 0;)
     if (trace->groups.at[i].number == number &&
         (event->group_ranks.n == 0 || !*trace->groups.at[i].ranks ||
          text_is(event->group_ranks, trace->groups.at[i].ranks,
-                 (u32)strlen(trace->groups.at[i].ranks)))) {
-      *index = i;
-      return;
-    }
+                 (u32)strlen(trace->groups.at[i].ranks))))
+      return i;
   if (trace->groups.n == MOST_GROUPS)
-    return;
+    return INDEX_NONE;
   struct kineto_group group = {.number = number,
                                .name = arena_text(&trace->arena, name),
                                .what = copy_text(trace, event->group_what),
@@ -105,8 +101,8 @@ static void group_of(struct kineto_trace *trace, const struct kineto_event *even
   if (event->group_size > 0 && event->group_size <= believable)
     group.size = (u32)event->group_size;
   list_members(trace, &group);
-  *index = trace->groups.n;
   VECTOR_PUSH(&trace->groups, group);
+  return trace->groups.n - 1;
 }
 
 /* Elements of the first shape of "[[6144], [], 8]": the arguments of a collective in an older
@@ -145,17 +141,16 @@ static i64 count_or_unknown(i64 value) {
 }
 
 /* Facts of a collective; INDEX_NONE if the event has none. */
-static void add_comm_facts(struct kineto_trace *trace, const struct kineto_event *event,
-                           const struct kineto_name *name, u32 *index) {
+static u32 add_comm_facts(struct kineto_trace *trace, const struct kineto_event *event,
+                          const struct kineto_name *name) {
   bool old = name->comm_range && event->shapes.n;
-  *index = INDEX_NONE;
   if (event->collective.n == 0 && !old)
-    return;
+    return INDEX_NONE;
   char words[64] = "";
   if (event->collective.n && event->collective.n < sizeof(words))
     scan_unescape(event->collective, words);
   struct kineto_comm_facts facts = {
-      .op = event->collective.n ? kineto_op_of(words) : name->op,
+      .op = event->collective.n ? op_named(words) : name->op,
       .dtype = dtype_of(old ? first_type(event->types) : event->dtype),
       .in_count = old ? first_shape_elements(event->shapes) : count_or_unknown(event->in_count),
       .out_count = count_or_unknown(event->out_count),
@@ -165,10 +160,10 @@ static void add_comm_facts(struct kineto_trace *trace, const struct kineto_event
       .source = count_or_unknown(event->source),
       .target = count_or_unknown(event->target)};
   if (facts.op == 0) /* "wait", "init", "startcoalesced": nothing that communicates */
-    return;
-  group_of(trace, event, &facts.group);
-  *index = trace->comms.n;
+    return INDEX_NONE;
+  facts.group = group_of(trace, event);
   VECTOR_PUSH(&trace->comms, facts);
+  return trace->comms.n - 1;
 }
 
 static i64 text_number(struct json_text text) {
@@ -182,30 +177,23 @@ static i64 text_number(struct json_text text) {
 }
 
 /* Device work belongs to a device and stream, host work to a process and thread. */
-static void find_lane(struct kineto_trace *trace, const struct kineto_event *event, bool device,
-                      u16 *lane) {
+static u16 find_lane(struct kineto_trace *trace, const struct kineto_event *event, bool device) {
   i64 stream = device && event->stream != NS_UNKNOWN ? event->stream : text_number(event->tid);
   i64 gpu = device && event->device != NS_UNKNOWN ? event->device : text_number(event->pid);
-  if (!trace->lane_slots)
-    trace->lane_slots = memory_zeroed(LANE_SLOTS, sizeof(*trace->lane_slots));
-  u64 hash = ((u64)stream * 2 + device) * 0x9e3779b97f4a7c15ull ^ (u64)gpu * 0xc2b2ae3d27d4eb4full;
-  u32 slot = (u32)(hash >> 40) % LANE_SLOTS;
-  for (; trace->lane_slots[slot]; slot = (slot + 1) % LANE_SLOTS) {
-    const struct kineto_lane *one = &trace->lanes.at[trace->lane_slots[slot] - 1];
-    if (one->device == device && one->stream == stream && one->gpu == gpu) {
-      *lane = (u16)(trace->lane_slots[slot] - 1);
-      return;
-    }
+  const i64 key[] = {stream, gpu, device};
+  u64 hash = hash_bytes(0, key, sizeof(key));
+  HASH_INDEX_EACH(&trace->lane_index, hash, i) {
+    const struct kineto_lane *one = &trace->lanes.at[i];
+    if (one->device == device && one->stream == stream && one->gpu == gpu)
+      return (u16)i;
   }
-  if (trace->lanes.n == MOST_LANES) {
-    *lane = MOST_LANES - 1;
-    return;
-  }
+  if (trace->lanes.n == MOST_LANES)
+    return MOST_LANES - 1;
   const char *name =
       arena_printf(&trace->arena, device ? "stream %lld" : "thread %lld", (long long)stream);
+  hash_index_add(&trace->lane_index, hash, trace->lanes.n);
   VECTOR_PUSH(&trace->lanes, (struct kineto_lane){device, stream, gpu, name});
-  trace->lane_slots[slot] = (u16)trace->lanes.n;
-  *lane = (u16)(trace->lanes.n - 1);
+  return (u16)(trace->lanes.n - 1);
 }
 
 static bool is_device(enum kineto_category category) {
@@ -232,7 +220,7 @@ static void add_op(struct kineto_trace *trace, const struct kineto_event *event,
   if (name->param_comms || name->comm_range) {
     if (name->comm_range)
       item->kind = KINETO_ITEM_RANGE;
-    add_comm_facts(trace, event, name, &item->what);
+    item->what = add_comm_facts(trace, event, name);
     return;
   }
   if (!name->fill || event->shapes.n == 0)
@@ -289,7 +277,7 @@ void kineto_add_event(struct kineto_trace *trace, const struct kineto_event *eve
     }
     item.kind = kernel_kind(kineto_communication(&trace->names, number).library);
     if (item.kind == KINETO_ITEM_COLLECTIVE)
-      add_comm_facts(trace, event, name, &item.what);
+      item.what = add_comm_facts(trace, event, name);
     break;
   case KINETO_MEMCPY:
   case KINETO_MEMSET:
@@ -313,7 +301,7 @@ void kineto_add_event(struct kineto_trace *trace, const struct kineto_event *eve
     if (item.kind == KINETO_ITEM_OP)
       set_sequence(event, &item);
   }
-  find_lane(trace, event, device, &item.lane);
+  item.lane = find_lane(trace, event, device);
   VECTOR_PUSH(&trace->items, item);
 }
 
@@ -335,17 +323,17 @@ static void read_distributed(struct kineto_trace *trace, const json_t *info) {
   trace->nccl = text_member(trace, info, "nccl_version");
 }
 
-int kineto_add_fact(struct kineto_trace *trace, struct json_text key, const char *value,
-                    size_t bytes, i64 *base_ns) {
+void kineto_add_fact(struct kineto_trace *trace, struct json_text key, const char *value,
+                     size_t bytes, i64 *base_ns) {
   bool distributed = TEXT_IS(key, "distributedInfo"), devices = TEXT_IS(key, "deviceProperties");
   if (TEXT_IS(key, "baseTimeNanoseconds")) {
     struct json_text text;
     if (scan_scalar(value, value + bytes + 1, &text))
       *base_ns = scan_integer(text, 0);
-    return 0;
+    return;
   }
   if ((!distributed && !devices) || bytes > MOST_FACT_BYTES)
-    return 0;
+    return;
   json_t *document = json_loadb(value, bytes, JSON_DECODE_ANY, NULL);
   if (distributed && json_is_object(document))
     read_distributed(trace, document);
@@ -356,5 +344,4 @@ int kineto_add_fact(struct kineto_trace *trace, struct json_text key, const char
     trace->gpu_memory = memory > 0 ? (u64)memory : 0;
   }
   json_decref(document);
-  return 0;
 }

@@ -13,6 +13,7 @@
 #include "base/checked_memory.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
+#include "base/texts.h"
 #include "import/kineto/kineto.h"
 #include "model/span_call_sites.h"
 
@@ -45,7 +46,7 @@ struct lane_state {
 
 /* An operator of the forward pass: the last of its number is the one that has the backward. */
 struct forward_operator {
-  u64 key; /* lane and sequence number, with a bit that is always set */
+  u64 key; /* lane and sequence number */
   u32 place;
 };
 
@@ -55,8 +56,8 @@ struct finding_lines {
   struct lane_state *lanes;
   VECTOR(struct place) places;
   struct hash_index place_index;
-  struct forward_operator *forward; /* open addressing */
-  u32 n_forward;
+  VECTOR(struct forward_operator) forward;
+  struct hash_index forward_index;
   u32 hits[FORWARD_THREADS], lookups[FORWARD_THREADS];
   u32 lane_of[FORWARD_THREADS]; /* of a forward thread's number; INDEX_NONE */
 };
@@ -77,20 +78,26 @@ static u32 place_of(struct finding_lines *f, u32 name, u32 outer) {
 
 /* --- Operators of the forward pass --- */
 
-static struct forward_operator *forward_slot(struct finding_lines *f, u32 lane, u32 sequence) {
-  u64 key = (u64)lane << 33 | 1ull << 32 | sequence;
-  u32 slot = (u32)hash_bytes(0, &key, sizeof(key)) & (f->n_forward - 1);
-  while (f->forward[slot].key && f->forward[slot].key != key)
-    slot = (slot + 1) & (f->n_forward - 1);
-  if (!f->forward[slot].key)
-    f->forward[slot] = (struct forward_operator){0, INDEX_NONE};
-  return &f->forward[slot];
+static u64 forward_key(u32 lane, u32 sequence) {
+  return (u64)lane << 32 | sequence;
 }
 
-static void add_forward(struct finding_lines *f, u32 lane, u32 sequence, u32 place) {
-  struct forward_operator *slot = forward_slot(f, lane, sequence);
-  slot->key = (u64)lane << 33 | 1ull << 32 | sequence;
-  slot->place = place;
+/* NULL if there is none. */
+static struct forward_operator *find_forward(const struct finding_lines *f, u64 key) {
+  HASH_INDEX_EACH(&f->forward_index, hash_bytes(0, &key, sizeof(key)), i)
+    if (f->forward.at[i].key == key)
+      return &f->forward.at[i];
+  return NULL;
+}
+
+static void add_forward(struct finding_lines *f, u64 key, u32 place) {
+  struct forward_operator *known = find_forward(f, key);
+  if (known) {
+    known->place = place;
+    return;
+  }
+  hash_index_add(&f->forward_index, hash_bytes(0, &key, sizeof(key)), f->forward.n);
+  VECTOR_PUSH(&f->forward, (struct forward_operator){key, place});
 }
 
 /* --- Walking over the trace in the order of time --- */
@@ -112,37 +119,29 @@ static void close_until(struct lane_state *lane, i64 time) {
     lane->n--;
 }
 
-static bool open_range(struct finding_lines *f, struct lane_state *lane, struct open_range range) {
+static void open_range(struct finding_lines *f, struct lane_state *lane, struct open_range range) {
   if (!lane->open)
     lane->open = arena_array(f->arena, DEEPEST, sizeof(*lane->open));
   if (lane->n < DEEPEST)
     lane->open[lane->n++] = range;
-  return true;
 }
 
-/* Opens a range of a function or operator. False without memory. */
-static bool enter_range(struct finding_lines *f, const struct kineto_item *item) {
+/* Opens a range of a function or operator. */
+static void enter_range(struct finding_lines *f, const struct kineto_item *item) {
   struct lane_state *lane = &f->lanes[item->lane];
   close_until(lane, item->start);
+  const struct open_range *function = find_innermost(lane, true);
   if (item->kind == KINETO_ITEM_PYTHON) {
-    const struct open_range *outer = find_innermost(lane, true);
-    u32 place = place_of(f, item->name, outer ? outer->place : INDEX_NONE);
-    return place != INDEX_NONE &&
-           open_range(f, lane, (struct open_range){.end = item->end, .place = place});
-  }
-  if (!is_operator(item))
-    return true;
-  if (item->thread) {
+    u32 place = place_of(f, item->name, function ? function->place : INDEX_NONE);
+    open_range(f, lane, (struct open_range){.end = item->end, .place = place});
+  } else if (is_operator(item) && item->thread) {
     open_range(
         f, lane,
         (struct open_range){
             .end = item->end, .place = INDEX_NONE, .sequence = item->what, .thread = item->thread});
-    return true;
+  } else if (is_operator(item) && function && lane->open[lane->n - 1].place != INDEX_NONE) {
+    add_forward(f, forward_key(item->lane, item->what), function->place);
   }
-  const struct open_range *function = find_innermost(lane, true);
-  if (function && (lane->open[lane->n - 1].place != INDEX_NONE))
-    add_forward(f, item->lane, item->what, function->place);
-  return true;
 }
 
 /* The trace does not say which lane a forward thread's number means: it is the lane on which most
@@ -152,7 +151,7 @@ static void count_lanes(struct finding_lines *f, u32 lane) {
   for (u32 i = 0; i < f->trace->items.n; i++) {
     const struct kineto_item *item = &f->trace->items.at[i];
     if (is_operator(item) && item->thread && item->thread < FORWARD_THREADS)
-      hits[item->thread] += forward_slot(f, lane, item->what)->key != 0;
+      hits[item->thread] += find_forward(f, forward_key(lane, item->what)) != NULL;
   }
   for (u32 t = 0; t < FORWARD_THREADS; t++)
     if (hits[t] > f->hits[t]) {
@@ -163,18 +162,11 @@ static void count_lanes(struct finding_lines *f, u32 lane) {
     }
 }
 
-static bool list_forward_operators(struct finding_lines *f) {
+static void list_forward_operators(struct finding_lines *f) {
   bool *forward = arena_array(f->arena, size_sum(f->trace->lanes.n, 1), sizeof(*forward));
-  u32 n = 0;
-  for (u32 i = 0; i < f->trace->items.n; i++)
-    n += is_operator(&f->trace->items.at[i]);
-  for (f->n_forward = 1024; f->n_forward < 2 * n;)
-    f->n_forward *= 2;
-  f->forward = memory_zeroed(f->n_forward, sizeof(*f->forward));
   for (u32 i = 0; i < f->trace->items.n; i++) {
     const struct kineto_item *item = &f->trace->items.at[i];
-    if (!enter_range(f, item))
-      return false;
+    enter_range(f, item);
     forward[item->lane] |= is_operator(item) && !item->thread;
   }
   for (u32 t = 0; t < FORWARD_THREADS; t++)
@@ -182,10 +174,10 @@ static bool list_forward_operators(struct finding_lines *f) {
   for (u32 lane = 0; lane < f->trace->lanes.n; lane++)
     if (forward[lane])
       count_lanes(f, lane);
-  memset(f->forward, 0, f->n_forward * sizeof(*f->forward));
+  f->forward.n = 0;
+  hash_index_clear(&f->forward_index);
   for (u32 lane = 0; lane < f->trace->lanes.n; lane++)
     f->lanes[lane].n = 0;
-  return true;
 }
 
 /* The function that a call on the lane came from; INDEX_NONE. */
@@ -197,10 +189,11 @@ static u32 function_of(struct finding_lines *f, const struct lane_state *lane, b
   if (!backward || (function && function > backward))
     return function ? function->place : INDEX_NONE;
   u32 on = backward->thread < FORWARD_THREADS ? f->lane_of[backward->thread] : INDEX_NONE;
-  u32 place = on == INDEX_NONE ? INDEX_NONE : forward_slot(f, on, backward->sequence)->place;
+  const struct forward_operator *forward =
+      on == INDEX_NONE ? NULL : find_forward(f, forward_key(on, backward->sequence));
   *of_backward = true;
-  *of_forward = place != INDEX_NONE;
-  return *of_forward ? place : function ? function->place : INDEX_NONE;
+  *of_forward = forward != NULL;
+  return forward ? forward->place : function ? function->place : INDEX_NONE;
 }
 
 /* --- What the model wants --- */
@@ -214,10 +207,7 @@ static bool is_library_file(const char *file) {
       "typing.py",        "enum.py",     "inspect.py",    "dataclasses.py", "importlib/",
       "logging/",         "asyncio/",    "collections/",  "selectors.py",   "abc.py",
       "warnings.py",      "random.py",   "pickle.py",     "socket.py",      "subprocess.py"};
-  for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-    if (strncmp(file, others[i], strlen(others[i])) == 0)
-      return true;
-  return false;
+  return MATCHES_ANY(file, others, text_starts_with);
 }
 
 /* "train.py(88): train_step" */
@@ -257,14 +247,13 @@ static bool is_called(const struct span *span) {
          (span->kind == SPAN_PHASE && span->category == TSCOPE_PHASE_DATA);
 }
 
-static bool put_sites(struct finding_lines *f, const struct timeline *t, const u32 *span_of,
+static void put_sites(struct finding_lines *f, const struct timeline *t, const u32 *span_of,
                       struct call_sites *sites) {
   for (u32 i = 0; i < t->n_spans; i++)
     sites->of_span[i] = INDEX_NONE;
   for (u32 i = 0; i < f->trace->items.n; i++) {
     const struct kineto_item *item = &f->trace->items.at[i];
-    if (!enter_range(f, item))
-      return false;
+    enter_range(f, item);
     u32 span = span_of[i];
     if (span == INDEX_NONE || !is_called(&t->spans[span]))
       continue;
@@ -275,7 +264,6 @@ static bool put_sites(struct finding_lines *f, const struct timeline *t, const u
     sites->of_span[span] = sites->n_sites;
     sites->sites[sites->n_sites++] = site;
   }
-  return true;
 }
 
 /* The lane that trains: of those with operators the one whose outermost function lasts longest.
@@ -357,5 +345,6 @@ void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clo
   timeline->call_sites = sites;
   free(f.places.at);
   free(f.place_index.slots);
-  free(f.forward);
+  free(f.forward.at);
+  free(f.forward_index.slots);
 }

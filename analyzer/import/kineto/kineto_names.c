@@ -8,16 +8,9 @@
 #include "base/checked_memory.h"
 #include "base/hash.h"
 
-static bool contains(const char *text, const char *word) {
-  return strstr(text, word) != NULL;
-}
-
 /* Calls of CUDA's runtime and driver and of HIP, without the prefix that distinguishes them. The
  * first match counts. */
-static const struct {
-  const char *prefix;
-  u8 call;
-} calls[] = {
+static const struct word calls[] = {
     {"LaunchHostFunc", KINETO_CALL_OTHER},
     {"Launch", KINETO_CALL_LAUNCH}, /* LaunchKernel, LaunchKernelExC, LaunchCooperativeKernel */
     {"ExtLaunch", KINETO_CALL_LAUNCH},
@@ -40,23 +33,22 @@ static u8 call_of(const char *text) {
   if (text_starts_with(text, "runFunction")) /* of MTIA */
     return KINETO_CALL_LAUNCH;
   static const char *const prefixes[] = {"cuda", "hip", "cu"};
-  for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
-    if (!text_starts_with(text, prefixes[i]))
-      continue;
-    for (size_t k = 0; k < sizeof(calls) / sizeof(*calls); k++)
-      if (text_starts_with(text + strlen(prefixes[i]), calls[k].prefix))
-        return calls[k].call;
-    break;
-  }
+  for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+    if (text_starts_with(text, prefixes[i]))
+      return MEANING_OF(text + strlen(prefixes[i]), calls, text_starts_with);
   return KINETO_CALL_OTHER;
+}
+
+/* Whether a text is the word, whatever the case, between blanks and number signs. */
+static bool is_marked_word(const char *text, const char *word) {
+  size_t length = strlen(word);
+  text += strspn(text, "# ");
+  return strncasecmp(text, word, length) == 0 && !text[length + strspn(text + length, "# ")];
 }
 
 /* What PyTorch, its trainers and common scripts call the parts of a step. */
 static u8 phase_of(const char *text) {
-  static const struct {
-    const char *prefix;
-    u8 phase;
-  } ranges[] = {
+  static const struct word ranges[] = {
       {"enumerate(DataLoader)", TSCOPE_PHASE_DATA},
       {"Optimizer.step#", TSCOPE_PHASE_OPTIMIZER},
       {"Optimizer.zero_grad#", TSCOPE_PHASE_ZERO_GRAD},
@@ -65,71 +57,26 @@ static u8 phase_of(const char *text) {
       {"DataParallel.forward", TSCOPE_PHASE_FORWARD},
       {"autograd::engine::evaluate_function", TSCOPE_PHASE_BACKWARD},
   };
-  static const struct {
-    const char *word;
-    u8 phase;
-  } words[] = {
+  static const struct word words[] = {
       {"forward", TSCOPE_PHASE_FORWARD},     {"backward", TSCOPE_PHASE_BACKWARD},
       {"optimizer", TSCOPE_PHASE_OPTIMIZER}, {"optimizer_step", TSCOPE_PHASE_OPTIMIZER},
       {"zero_grad", TSCOPE_PHASE_ZERO_GRAD}, {"dataloader", TSCOPE_PHASE_DATA},
       {"data_loading", TSCOPE_PHASE_DATA},   {"load_batch", TSCOPE_PHASE_DATA},
       {"next_batch", TSCOPE_PHASE_DATA},     {"data", TSCOPE_PHASE_DATA},
   };
-  for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
-    if (text_starts_with(text, ranges[i].prefix))
-      return ranges[i].phase;
-  while (*text == '#' || *text == ' ')
-    text++;
-  size_t length = strlen(text);
-  while (length && (text[length - 1] == '#' || text[length - 1] == ' '))
-    length--;
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-    if (strlen(words[i].word) == length && strncasecmp(text, words[i].word, length) == 0)
-      return words[i].phase;
-  return 0;
+  u8 phase = MEANING_OF(text, ranges, text_starts_with);
+  return phase ? phase : MEANING_OF(text, words, is_marked_word);
 }
 
 /* In either word order: "Memcpy HtoD (Pageable -> Device)", "CopyHostToDevice". */
 static u8 copy_of(const char *text) {
-  static const struct {
-    const char *word;
-    u8 copy;
-  } words[] = {{"HtoD", TSCOPE_MEMCPY_H2D},         {"DtoH", TSCOPE_MEMCPY_D2H},
-               {"DtoD", TSCOPE_MEMCPY_D2D},         {"PtoP", TSCOPE_MEMCPY_P2P},
-               {"HtoH", TSCOPE_MEMCPY_H2H},         {"HostToDevice", TSCOPE_MEMCPY_H2D},
-               {"DeviceToHost", TSCOPE_MEMCPY_D2H}, {"DeviceToDevice", TSCOPE_MEMCPY_D2D},
-               {"PeerToPeer", TSCOPE_MEMCPY_P2P},   {"HostToHost", TSCOPE_MEMCPY_H2H}};
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-    if (contains(text, words[i].word))
-      return words[i].copy;
-  return TSCOPE_MEMCPY_UNKNOWN;
-}
-
-u8 kineto_op_of(const char *text) {
-  char plain[32];
-  size_t n = 0;
-  for (; *text && n < sizeof(plain) - 1; text++)
-    if (isalpha((unsigned char)*text))
-      plain[n++] = (char)tolower((unsigned char)*text);
-  plain[n] = 0;
-  static const struct {
-    const char *word;
-    u8 op;
-  } words[] = {{"alltoall", TSCOPE_OP_ALLTOALL},
-               {"allreduce", TSCOPE_OP_ALLREDUCE},
-               {"allgather", TSCOPE_OP_ALLGATHER},
-               {"reducescatter", TSCOPE_OP_REDUCE_SCATTER},
-               {"broadcast", TSCOPE_OP_BROADCAST},
-               {"barrier", TSCOPE_OP_BARRIER},
-               {"reduce", TSCOPE_OP_REDUCE},
-               {"gather", TSCOPE_OP_GATHER},
-               {"scatter", TSCOPE_OP_SCATTER},
-               {"send", TSCOPE_OP_SEND},
-               {"recv", TSCOPE_OP_RECV}};
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-    if (contains(plain, words[i].word))
-      return words[i].op;
-  return 0;
+  static const struct word words[] = {
+      {"HtoD", TSCOPE_MEMCPY_H2D},         {"DtoH", TSCOPE_MEMCPY_D2H},
+      {"DtoD", TSCOPE_MEMCPY_D2D},         {"PtoP", TSCOPE_MEMCPY_P2P},
+      {"HtoH", TSCOPE_MEMCPY_H2H},         {"HostToDevice", TSCOPE_MEMCPY_H2D},
+      {"DeviceToHost", TSCOPE_MEMCPY_D2H}, {"DeviceToDevice", TSCOPE_MEMCPY_D2D},
+      {"PeerToPeer", TSCOPE_MEMCPY_P2P},   {"HostToHost", TSCOPE_MEMCPY_H2H}};
+  return MEANING_OF(text, words, text_contains);
 }
 
 /* An engine's iteration, by how it is annotated. vLLM (vllm/v1/worker/gpu_worker.py):
@@ -150,22 +97,21 @@ static u8 iteration_of(const char *text) {
 }
 
 static void describe(struct kineto_name *name) {
+  static const char *const libraries[] = {
+      "nccl:", "gloo:", "mpi:", "ucc:", "rccl:", "hccl:", "xccl:"};
   const char *text = name->text;
   name->call = call_of(text);
   name->phase = phase_of(text);
   name->copy = copy_of(text);
   name->copies = strcmp(text, "dma_request") == 0; /* of MTIA */
   const char *colon = strchr(text, ':');
-  name->comm_range = text_starts_with(text, "nccl:") || text_starts_with(text, "gloo:") ||
-                     text_starts_with(text, "mpi:") || text_starts_with(text, "ucc:") ||
-                     text_starts_with(text, "rccl:") || text_starts_with(text, "hccl:") ||
-                     text_starts_with(text, "xccl:");
+  name->comm_range = MATCHES_ANY(text, libraries, text_starts_with);
   name->comm_worker = text_starts_with(text, "gloo:");
   if (text_starts_with(text, "c10d::"))
-    name->worker_op = kineto_op_of(strstr(text, "::"));
-  name->waits = contains(text, "::wait_tensor");
+    name->worker_op = op_named(strstr(text, "::"));
+  name->waits = text_contains(text, "::wait_tensor");
   if (name->comm_range)
-    name->op = kineto_op_of(colon + 1);
+    name->op = op_named(colon + 1);
   name->param_comms = strcmp(text, "record_param_comms") == 0;
   name->is_step = text_starts_with(text, "ProfilerStep#");
   if (name->is_step)
@@ -173,7 +119,8 @@ static void describe(struct kineto_name *name) {
   name->iteration = iteration_of(text);
   name->backward = text_starts_with(text, "autograd::engine::");
   name->fill = strcmp(text, "aten::fill_") == 0 || strcmp(text, "aten::zero_") == 0;
-  name->recompute = contains(text, "CheckpointFunctionBackward") || contains(text, "recompute");
+  name->recompute =
+      text_contains(text, "CheckpointFunctionBackward") || text_contains(text, "recompute");
 }
 
 /* Looked up as it is written in the text; a name with escapes is also kept without them. */

@@ -65,7 +65,4 @@ struct communication kineto_communication(struct kineto_names *names, u32 name);
 
 void kineto_names_free(struct kineto_names *names);
 
-/* The operation that words such as "allreduce", "_allgather_base", "nccl:all_to_all" mean. */
-u8 kineto_op_of(const char *text);
-
 #endif

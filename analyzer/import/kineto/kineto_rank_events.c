@@ -20,19 +20,16 @@
 
 ORDER_BY(by_number, struct kineto_correlation, UP(number) UP(item))
 
-void kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *calls) {
-  u32 n = 0;
-  *calls = (struct kineto_calls){0};
-  for (u32 i = 0; i < trace->items.n; i++)
-    n += trace->items.at[i].kind == KINETO_ITEM_CALL && trace->items.at[i].correlation;
-  calls->at = memory_array(size_sum(n, 1), sizeof(*calls->at));
+kineto_calls kineto_calls_index(const struct kineto_trace *trace) {
+  kineto_calls calls = {0};
   for (u32 i = 0; i < trace->items.n; i++)
     if (trace->items.at[i].kind == KINETO_ITEM_CALL && trace->items.at[i].correlation)
-      calls->at[calls->n++] = (struct kineto_correlation){trace->items.at[i].correlation, i};
-  SORT(calls->at, calls->n, by_number);
+      VECTOR_PUSH(&calls, (struct kineto_correlation){trace->items.at[i].correlation, i});
+  SORT(calls.at, calls.n, by_number);
+  return calls;
 }
 
-u32 kineto_call_of(const struct kineto_calls *calls, u32 correlation) {
+u32 kineto_call_of(const kineto_calls *calls, u32 correlation) {
   if (correlation == 0)
     return INDEX_NONE;
   u32 first = FIRST_NOT(0, calls->n, i, calls->at[i].number < correlation);
@@ -43,13 +40,11 @@ u32 kineto_call_of(const struct kineto_calls *calls, u32 correlation) {
 struct building {
   const struct kineto_trace *trace;
   struct rank_events *events;
-  struct kineto_calls calls;
-  u32 *ranges;     /* items that say which collective is called, in order of start */
-  bool *explained; /* [n_ranges] a kernel came of it */
-  u32 n_ranges;
-  u32 *streams; /* lanes of collectives whose group has no name, in order of first use */
-  u32 n_streams;
-  u32 world_size; /* 0 if not known */
+  kineto_calls calls;
+  VECTOR(u32) ranges;  /* items that say which collective is called, in order of start */
+  bool *explained;     /* [ranges.n] a kernel came of it */
+  VECTOR(u32) streams; /* lanes of collectives whose group has no name, in order of first use */
+  u32 world_size;      /* 0 if not known */
 };
 
 static const struct kineto_name *name_of(const struct kineto_trace *trace,
@@ -70,16 +65,10 @@ bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_i
 }
 
 static void list_ranges(struct building *b) {
-  const struct kineto_trace *trace = b->trace;
-  u32 n = 0;
-  for (u32 i = 0; i < trace->items.n; i++)
-    n += kineto_is_comm_call(trace, &trace->items.at[i]);
-  b->ranges = memory_array(size_sum(n, 1), sizeof(*b->ranges));
-  b->explained = memory_zeroed(size_sum(n, 1), sizeof(*b->explained));
-  b->streams = memory_array(size_sum(trace->lanes.n, 1), sizeof(*b->streams));
-  for (u32 i = 0; i < trace->items.n; i++)
-    if (kineto_is_comm_call(trace, &trace->items.at[i]))
-      b->ranges[b->n_ranges++] = i;
+  for (u32 i = 0; i < b->trace->items.n; i++)
+    if (kineto_is_comm_call(b->trace, &b->trace->items.at[i]))
+      VECTOR_PUSH(&b->ranges, i);
+  b->explained = memory_zeroed(b->ranges.n, sizeof(*b->explained));
 }
 
 /* Ranges around an instant of a lane: the outermost, and facts of the inner ones if the outer has
@@ -93,9 +82,9 @@ struct around {
 static struct around find_around(struct building *b, u16 lane, i64 at) {
   const struct kineto_trace *trace = b->trace;
   struct around found = {0};
-  u32 first = FIRST_NOT(0, b->n_ranges, i, trace->items.at[b->ranges[i]].start <= at);
+  u32 first = FIRST_NOT(0, b->ranges.n, i, trace->items.at[b->ranges.at[i]].start <= at);
   for (u32 back = 0; back < NEAR && first > 0; back++) {
-    const struct kineto_item *item = &trace->items.at[b->ranges[--first]];
+    const struct kineto_item *item = &trace->items.at[b->ranges.at[--first]];
     if (item->lane != lane || item->end < at)
       continue;
     b->explained[first] = true;
@@ -113,11 +102,11 @@ static struct around find_around(struct building *b, u16 lane, i64 at) {
 static u32 comm_of(struct building *b, const struct kineto_comm_facts *facts, u16 lane) {
   if (facts && facts->group != INDEX_NONE)
     return facts->group;
-  for (u32 i = 0; i < b->n_streams; i++)
-    if (b->streams[i] == lane)
+  for (u32 i = 0; i < b->streams.n; i++)
+    if (b->streams.at[i] == lane)
       return b->trace->groups.n + i;
-  b->streams[b->n_streams] = lane;
-  return b->trace->groups.n + b->n_streams++;
+  VECTOR_PUSH(&b->streams, lane);
+  return b->trace->groups.n + b->streams.n - 1;
 }
 
 /* The count as NCCL's own calls mean it: one rank's part of a gathered or scattered array. Splits
@@ -139,10 +128,9 @@ static void fill_size(struct rank_call *call, const struct kineto_comm_facts *fa
 
 static u32 size_of_group(const struct building *b, const struct kineto_comm_facts *facts) {
   const struct kineto_trace *trace = b->trace;
-  u32 size = facts && facts->group != INDEX_NONE ? trace->groups.at[facts->group].size
-             : facts && facts->size > 0 && facts->size < 1 << 20 ? (u32)facts->size
-                                                                 : b->world_size;
-  return size;
+  return facts && facts->group != INDEX_NONE                 ? trace->groups.at[facts->group].size
+         : facts && facts->size > 0 && facts->size < 1 << 20 ? (u32)facts->size
+                                                             : b->world_size;
 }
 
 static void add_call(struct building *b, const struct kineto_comm_facts *facts, u8 op, u32 comm,
@@ -168,7 +156,7 @@ static void add_call(struct building *b, const struct kineto_comm_facts *facts, 
   VECTOR_PUSH(&b->events->calls, call);
 }
 
-static bool add_kernel(struct building *b, const struct kineto_item *item) {
+static void add_kernel(struct building *b, const struct kineto_item *item) {
   u32 call = kineto_call_of(&b->calls, item->correlation);
   const struct kineto_item *host = call == INDEX_NONE ? NULL : &b->trace->items.at[call];
   struct rank_kernel kernel = {.start = item->start,
@@ -181,7 +169,6 @@ static bool add_kernel(struct building *b, const struct kineto_item *item) {
                                .stream = item->lane,
                                .op = name_of(b->trace, item)->communication.op};
   VECTOR_PUSH(&b->events->kernels, kernel);
-  return true;
 }
 
 /* A collective as it ran: its run, and the call that caused it. */
@@ -217,8 +204,8 @@ static void add_run(struct building *b, const struct kineto_item *item) {
  * nothing. */
 static void add_calls_without_run(struct building *b) {
   const struct kineto_item *last = NULL;
-  for (u32 i = 0; i < b->n_ranges; i++) {
-    const struct kineto_item *item = &b->trace->items.at[b->ranges[i]];
+  for (u32 i = 0; i < b->ranges.n; i++) {
+    const struct kineto_item *item = &b->trace->items.at[b->ranges.at[i]];
     bool inside = last && last->lane == item->lane && item->start < last->end;
     if (!inside)
       last = item;
@@ -269,7 +256,7 @@ static void add_step_mark(struct building *b, const struct kineto_item *item, i6
 
 static void define_comms(struct building *b, u32 rank) {
   const struct kineto_trace *trace = b->trace;
-  u32 n = trace->groups.n + b->n_streams;
+  u32 n = trace->groups.n + b->streams.n;
   struct comm_definition *comms = arena_array(&b->events->arena, size_sum(n, 1), sizeof(*comms));
   b->events->comms = comms;
   b->events->n_comms = n;
@@ -389,14 +376,14 @@ void kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
                    struct rank_events *events) {
   *events = (struct rank_events){.begin = trace->begin, .end = trace->end};
   struct building b = {.trace = trace, .events = events, .world_size = world_size};
-  kineto_calls_index(trace, &b.calls);
+  b.calls = kineto_calls_index(trace);
   list_ranges(&b);
   add_items(&b);
   define_comms(&b, rank);
   peers_in_groups(&b);
   count_pairs(events);
   free(b.calls.at);
-  free(b.ranges);
+  free(b.ranges.at);
   free(b.explained);
-  free(b.streams);
+  free(b.streams.at);
 }

@@ -30,8 +30,7 @@ static u32 rank_in_groups(const struct kineto_trace *trace) {
 
 /* The number after "rank" or "worker" in a file's name. */
 static u32 rank_in_name(const char *path) {
-  const char *name = strrchr(path, '/');
-  name = name ? name + 1 : path;
+  const char *name = last_part(path);
   if (strcasestr(name, "rank"))
     return rank_of_name(name);
   const char *worker = strcasestr(name, "worker");

@@ -76,10 +76,6 @@ static char peek(struct reader *reader) {
   return 0;
 }
 
-static void mark_cut(struct reader *reader) {
-  reader->cut = true;
-}
-
 /* Skips a value that does not fit into the window. */
 static bool skip_large_value(struct reader *reader) {
   u64 depth = 0, begin = position(reader);
@@ -162,7 +158,7 @@ static int read_events(struct reader *reader) {
       return 0;
     }
     if (c == 0) {
-      mark_cut(reader);
+      reader->cut = true;
       return 0;
     }
     if (reader->trace->events >= reader->most_events)
@@ -174,13 +170,13 @@ static int read_events(struct reader *reader) {
       if (refill_window(reader))
         continue;
       if (reader->ended || !skip_large_value(reader)) {
-        mark_cut(reader);
+        reader->cut = true;
         return 0;
       }
       reader->skipped++;
     } else if (result == KINETO_BAD) {
       if (!skip_to_next_event(reader)) {
-        mark_cut(reader);
+        reader->cut = true;
         return 0;
       }
     } else {
@@ -213,7 +209,7 @@ static bool read_member(struct reader *reader, int *error) {
   char copy[64];
   const char *behind = c == '"' ? find_value_end(reader) : NULL;
   if (!behind) {
-    mark_cut(reader);
+    reader->cut = true;
     return false;
   }
   scan_string(reader->at + 1, end_of(reader), &key);
@@ -221,7 +217,7 @@ static bool read_member(struct reader *reader, int *error) {
   memcpy(copy, key.at, name.n);
   reader->at = behind;
   if (peek(reader) != ':') {
-    mark_cut(reader);
+    reader->cut = true;
     return false;
   }
   reader->at++;
@@ -234,15 +230,15 @@ static bool read_member(struct reader *reader, int *error) {
   behind = find_value_end(reader);
   if (behind == reader->at || (!behind && (c != '{' && c != '[')) ||
       (!behind && (reader->ended || !skip_large_value(reader)))) {
-    mark_cut(reader);
+    reader->cut = true;
     return false;
   }
   if (behind) {
-    *error = kineto_add_fact(reader->trace, name, reader->at, (size_t)(behind - reader->at),
-                             &reader->base_ns);
+    kineto_add_fact(reader->trace, name, reader->at, (size_t)(behind - reader->at),
+                    &reader->base_ns);
     reader->at = behind;
   }
-  return *error == 0;
+  return true;
 }
 
 static int read_document(struct reader *reader) {
@@ -365,8 +361,6 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
   }
   byte_source_close(reader.source);
   free(reader.window);
-  free(trace->lane_slots);
-  trace->lane_slots = NULL;
   if (error)
     kineto_trace_free(trace);
   return error;
@@ -379,6 +373,7 @@ void kineto_trace_free(struct kineto_trace *trace) {
   free(trace->groups.at);
   free(trace->syncs.at);
   free(trace->lanes.at);
+  free(trace->lane_index.slots);
   arena_release(&trace->arena);
   *trace = (struct kineto_trace){0};
 }

@@ -39,9 +39,8 @@ static bool notifies(const struct kineto_trace *trace, const struct kineto_item 
 void kineto_find_spins(struct kineto_trace *trace) {
   static const char text[] = "waiting for what a kernel writes";
   const struct json_text words = {.at = text, .n = sizeof(text) - 1};
-  struct kineto_calls calls;
+  kineto_calls calls = kineto_calls_index(trace);
   u32 n = trace->items.n;
-  kineto_calls_index(trace, &calls);
   for (u32 i = 0; i < n; i++) {
     if (!notifies(trace, &trace->items.at[i]))
       continue;

@@ -23,11 +23,10 @@ struct making {
   const struct rank_clock *clock;
   struct arena *arena;
   struct timeline *timeline;
-  u32 *span_of;           /* [items.n] the span of an item, INDEX_NONE */
-  u32 *on_stream;         /* see lay_out_streams() */
-  u32 *stream_begin;      /* [lanes + 1] into on_stream */
-  struct ending *endings; /* of device work, in order */
-  u32 n_endings;
+  u32 *span_of;                  /* [items.n] the span of an item, INDEX_NONE */
+  u32 *on_stream;                /* see lay_out_streams() */
+  u32 *stream_begin;             /* [lanes + 1] into on_stream */
+  VECTOR(struct ending) endings; /* of device work, in order */
   VECTOR(struct edge) edges;
 };
 
@@ -131,7 +130,7 @@ static void put_spans(struct making *m) {
 
 /* Correlation ids count up, so work with an id below those of all calls in the trace was launched
  * before the trace begins. */
-static void find_queued(struct making *m, const struct kineto_calls *calls) {
+static void find_queued(struct making *m, const kineto_calls *calls) {
   struct timeline *t = m->timeline;
   for (u32 i = 0; i < m->trace->items.n && calls->n; i++) {
     const struct kineto_item *item = &m->trace->items.at[i];
@@ -146,7 +145,7 @@ static void find_queued(struct making *m, const struct kineto_calls *calls) {
 }
 
 /* Device work to the calls of its correlation id. */
-static void link_launches(struct making *m, const struct kineto_calls *calls) {
+static void link_launches(struct making *m, const kineto_calls *calls) {
   struct span *spans = m->timeline->spans;
   for (u32 i = 0; i < m->trace->items.n; i++) {
     const struct kineto_item *item = &m->trace->items.at[i];
@@ -225,26 +224,22 @@ ORDER_BY(by_end, struct ending, UP(end) UP(span))
 
 static void sort_endings(struct making *m) {
   const struct timeline *t = m->timeline;
-  u32 n = 0, syncs = 0;
-  for (u32 i = 0; i < t->n_spans; i++) {
-    n += SPAN_ON_DEVICE(t->spans[i].kind);
-    syncs += t->spans[i].kind == SPAN_SYNC;
-  }
-  n = syncs ? n : 0;
-  m->endings = memory_array(size_sum(n, 1), sizeof(*m->endings));
-  for (u32 i = 0; i < t->n_spans && n; i++)
+  bool any = false;
+  for (u32 i = 0; i < t->n_spans && !any; i++)
+    any = t->spans[i].kind == SPAN_SYNC;
+  for (u32 i = 0; i < t->n_spans && any; i++)
     if (SPAN_ON_DEVICE(t->spans[i].kind))
-      m->endings[m->n_endings++] = (struct ending){t->spans[i].end, i};
-  SORT(m->endings, m->n_endings, by_end);
+      VECTOR_PUSH(&m->endings, (struct ending){t->spans[i].end, i});
+  SORT(m->endings.at, m->endings.n, by_end);
 }
 
 /* If nothing says what a call waited for: the device work that ended last before the call returned,
  * of the work launched before the call began. */
 static u32 find_releasing_span(const struct making *m, u32 sync) {
   const struct span *spans = m->timeline->spans, *host = &spans[sync];
-  u32 first = FIRST_NOT(0, m->n_endings, i, m->endings[i].end <= host->end);
+  u32 first = FIRST_NOT(0, m->endings.n, i, m->endings.at[i].end <= host->end);
   for (u32 back = 0; back < MOST_ENDINGS && first > 0; back++) {
-    u32 from = m->endings[--first].span, launch = spans[from].launch;
+    u32 from = m->endings.at[--first].span, launch = spans[from].launch;
     if ((launch == INDEX_NONE ? spans[from].start : spans[launch].start) < host->start)
       return from;
   }
@@ -252,8 +247,7 @@ static u32 find_releasing_span(const struct making *m, u32 sync) {
 }
 
 /* What one synchronisation record says: who waited, and for the last work of which stream. */
-static void link_sync(struct making *m, const struct kineto_calls *calls,
-                      const struct kineto_item *item) {
+static void link_sync(struct making *m, const kineto_calls *calls, const struct kineto_item *item) {
   const struct kineto_sync *sync = &m->trace->syncs.at[item->what];
   u32 call = kineto_call_of(calls, item->correlation);
   const struct kineto_item *host = call == INDEX_NONE ? NULL : &m->trace->items.at[call];
@@ -266,29 +260,26 @@ static void link_sync(struct making *m, const struct kineto_calls *calls,
   if (name_of(m, host)->call == KINETO_CALL_STREAM_WAIT) {
     const struct kineto_lane *waiting = &m->trace->lanes.at[item->lane];
     u32 to_lane = lane_of_stream(m->trace, waiting->stream);
-    if (!(to_lane == INDEX_NONE)) {
+    if (to_lane != INDEX_NONE)
       add_edge(m, from, first_after(m, to_lane, clock_to_axis(m->clock, host->start)), EDGE_EVENT);
-    }
     return;
   }
   u32 to = m->span_of[call];
-  if (!(to == INDEX_NONE || m->timeline->spans[to].kind != SPAN_SYNC)) {
+  if (to != INDEX_NONE && m->timeline->spans[to].kind == SPAN_SYNC)
     add_edge(m, from, to, EDGE_SYNC);
-  }
 }
 
 ORDER_BY(by_target, struct edge, UP(to) UP(from))
 
 /* A wait that no call shows: for the kernel that it was found by. */
-static void link_spin(struct making *m, const struct kineto_calls *calls, u32 item) {
+static void link_spin(struct making *m, const kineto_calls *calls, u32 item) {
   u32 call = kineto_call_of(calls, m->trace->items.at[item].correlation);
   u32 host = call == INDEX_NONE ? INDEX_NONE : m->span_of[call];
-  if (host != INDEX_NONE) {
+  if (host != INDEX_NONE)
     add_edge(m, m->timeline->spans[host].link, m->span_of[item], EDGE_SYNC);
-  }
 }
 
-static void link_waits(struct making *m, const struct kineto_calls *calls) {
+static void link_waits(struct making *m, const kineto_calls *calls) {
   bool *known = memory_zeroed(size_sum(m->timeline->n_spans, 1), 1);
   for (u32 i = 0; i < m->trace->items.n; i++)
     if (m->trace->items.at[i].kind == KINETO_ITEM_SYNC)
@@ -375,7 +366,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
                      .arena = &internal->arena,
                      .timeline = timeline,
                      .span_of = memory_array(size_sum(trace->items.n, 1), sizeof(u32))};
-  struct kineto_calls calls = {0};
+  kineto_calls calls = kineto_calls_index(trace);
   internal->arena = arena;
   *timeline =
       (struct timeline){.rank = rank,
@@ -383,7 +374,6 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
                         .bytes = memory_array(size_sum(trace->items.n, 1), sizeof(float)),
                         .ring_begin = model->ranks[rank].begin,
                         .internal = internal};
-  kineto_calls_index(trace, &calls);
   make_lanes(&m);
   internal->trace = trace;
   put_spans(&m);
@@ -401,7 +391,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
   free(m.span_of);
   free(m.on_stream);
   free(m.stream_begin);
-  free(m.endings);
+  free(m.endings.at);
   return 0;
 }
 

@@ -78,15 +78,15 @@ struct kineto_trace {
   VECTOR(struct kineto_group) groups;
   VECTOR(struct kineto_sync) syncs;
   VECTOR(struct kineto_lane) lanes;
-  u16 *lane_slots; /* while it is read: one more than the lane, by hash */
-  i64 begin, end;  /* first and last instant of what is kept; NS_UNKNOWN */
-  u64 events;      /* in the file */
-  u64 bytes;       /* of text */
-  u64 file_bytes;  /* on disk */
-  u32 rank;        /* INDEX_NONE if the file does not say */
-  u32 world_size;  /* 0 if not known */
-  u64 gpu_memory;  /* bytes of the first device, 0 */
-  const char *gpu_name, *backend, *nccl, *cuda;
+  struct hash_index lane_index;
+  i64 begin, end; /* first and last instant of what is kept; NS_UNKNOWN */
+  u64 events;     /* in the file */
+  u64 bytes;      /* of text */
+  u64 file_bytes; /* on disk */
+  u32 rank;       /* INDEX_NONE if the file does not say */
+  u32 world_size; /* 0 if not known */
+  u64 gpu_memory; /* bytes of the first device, 0 */
+  const char *gpu_name, *backend, *nccl;
   u64 malformed;      /* events that are not proper JSON, but whose meaning is clear */
   const char *damage; /* NULL if the file is whole */
 };
@@ -102,7 +102,7 @@ void kineto_add_event(struct kineto_trace *trace, const struct kineto_event *eve
 
 /* Adds a member of the document that is not the list of events, as text. One that cannot be read is
  * ignored. */
-int kineto_add_fact(struct kineto_trace *trace, struct json_text key, const char *value,
-                    size_t bytes, i64 *base_ns);
+void kineto_add_fact(struct kineto_trace *trace, struct json_text key, const char *value,
+                     size_t bytes, i64 *base_ns);
 
 #endif

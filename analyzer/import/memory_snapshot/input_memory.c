@@ -100,15 +100,9 @@ int load_memory_snapshot(struct import *import, const struct input *inputs, u32 
     failure = error ? error : failure;
   }
   struct model *model = import->model;
-  u32 all = model->n_memories + found.n;
-  struct memory_origin *list = arena_array(import->arena, size_sum(all, 1), sizeof(*list));
-  if (model->n_memories)
-    memcpy(list, model->memories, model->n_memories * sizeof(*list));
-  if (found.n)
-    memcpy(list + model->n_memories, found.at, found.n * sizeof(*list));
-  model->memories = list;
-  model->n_memories = all;
-
+  model->memories = arena_joined(import->arena, model->memories, model->n_memories, found.at,
+                                 found.n, sizeof(*model->memories));
+  model->n_memories += found.n;
   free(found.at);
   return loaded ? 0 : failure;
 }

@@ -29,9 +29,8 @@ static u32 as_gradient(const struct memory_history *history, u32 source) {
 
 static void add_sources(struct memory_history *history, struct arena *arena) {
   u32 n = history->n_sources;
-  struct memory_source *sources = arena_array(arena, size_product(n, 2), sizeof(*sources));
-  memcpy(sources, history->sources, n * sizeof(*sources));
-  memcpy(sources + n, history->sources, n * sizeof(*sources));
+  struct memory_source *sources =
+      arena_joined(arena, history->sources, n, history->sources, n, sizeof(*sources));
   for (u32 i = n; i < 2 * n; i++)
     if (sources[i].category == ALLOCATION_BACKWARD)
       sources[i].category = ALLOCATION_GRADIENTS;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/texts.h"
 #include "import/memory_snapshot/memory_snapshot.h"
 #include "import/memory_snapshot/snapshot_gradients.h"
 #include "import/memory_snapshot/snapshot_steps.h"
@@ -71,10 +72,10 @@ static bool of_device(const struct reading *reading, const struct value *segment
 }
 
 static u8 state_of(const char *state) {
-  if (state && strcmp(state, "active_allocated") == 0)
+  if (same_text(state, "active_allocated"))
     return MEMORY_BLOCK_ALLOCATED;
   /* "active_pending_free"; the documentation calls it "active_awaiting_free" */
-  return state && strncmp(state, "active", 6) == 0 ? MEMORY_BLOCK_PENDING : MEMORY_BLOCK_FREE;
+  return text_starts_with(state, "active") ? MEMORY_BLOCK_PENDING : MEMORY_BLOCK_FREE;
 }
 
 /* Where a block was allocated: its frames, or the frames of the last allocation that it is known
@@ -164,45 +165,39 @@ static void read_segments(struct reading *reading) {
     const struct value *value = value_item(segments, i);
     if (!of_device(reading, value))
       continue;
-    const char *type = value_text(value_get(value, "segment_type"));
     struct memory_segment *segment = &history->segments[history->n_segments++];
-    *segment =
-        (struct memory_segment){.address = address_of(value, "address"),
-                                .bytes = size_of(value, "total_size"),
-                                .stream = address_of(value, "stream"),
-                                .small = type && strcmp(type, "small") == 0,
-                                .expandable = value_is_true(value_get(value, "is_expandable")),
-                                .private_pool = in_private_pool(value)};
+    *segment = (struct memory_segment){
+        .address = address_of(value, "address"),
+        .bytes = size_of(value, "total_size"),
+        .stream = address_of(value, "stream"),
+        .small = same_text(value_text(value_get(value, "segment_type")), "small"),
+        .expandable = value_is_true(value_get(value, "is_expandable")),
+        .private_pool = in_private_pool(value)};
     read_blocks(reading, value_get(value, "blocks"), segment);
   }
 }
 
 /* Actions in the allocator's history, with the names that older versions used. */
 static u8 kind_of(const char *action, bool has_requested_frees) {
-  static const struct {
-    const char *action;
-    u8 kind;
-  } kinds[] = {{"alloc", MEMORY_ALLOC},
-               {"free_requested", MEMORY_FREE},
-               {"free", MEMORY_FREE},
-               {"free_completed", MEMORY_REUSABLE},
-               {"segment_alloc", MEMORY_SEGMENT_ALLOC},
-               {"segment_map", MEMORY_SEGMENT_ALLOC},
-               {"segment_free", MEMORY_SEGMENT_FREE},
-               {"segment_unmap", MEMORY_SEGMENT_FREE},
-               {"oom", MEMORY_OUT_OF_MEMORY},
-               {"snapshot", MEMORY_MARK},
-               {"user_defined", MEMORY_MARK}};
-  for (size_t i = 0; action && i < sizeof(kinds) / sizeof(*kinds); i++)
-    if (strcmp(action, kinds[i].action) == 0)
-      return kinds[i].kind == MEMORY_REUSABLE && !has_requested_frees ? MEMORY_FREE : kinds[i].kind;
-  return 0;
+  static const struct word kinds[] = {{"alloc", MEMORY_ALLOC},
+                                      {"free_requested", MEMORY_FREE},
+                                      {"free", MEMORY_FREE},
+                                      {"free_completed", MEMORY_REUSABLE},
+                                      {"segment_alloc", MEMORY_SEGMENT_ALLOC},
+                                      {"segment_map", MEMORY_SEGMENT_ALLOC},
+                                      {"segment_free", MEMORY_SEGMENT_FREE},
+                                      {"segment_unmap", MEMORY_SEGMENT_FREE},
+                                      {"oom", MEMORY_OUT_OF_MEMORY},
+                                      {"snapshot", MEMORY_MARK},
+                                      {"user_defined", MEMORY_MARK}};
+  u8 kind = MEANING_OF(action, kinds, same_text);
+  return kind == MEMORY_REUSABLE && !has_requested_frees ? MEMORY_FREE : kind;
 }
 
 static bool has_requested_frees(const struct value *events) {
   for (u32 i = 0; i < value_count(events); i++) {
     const char *action = value_text(value_get(value_item(events, i), "action"));
-    if (action && (strcmp(action, "free_requested") == 0 || strcmp(action, "free") == 0))
+    if (same_text(action, "free_requested") || same_text(action, "free"))
       return true;
   }
   return false;
@@ -211,8 +206,7 @@ static bool has_requested_frees(const struct value *events) {
 static void list_stacks_of_events(struct reading *reading, const struct value *events) {
   for (u32 i = 0; i < value_count(events); i++) {
     const struct value *event = value_item(events, i);
-    const char *action = value_text(value_get(event, "action"));
-    if (action && strcmp(action, "alloc") == 0)
+    if (same_text(value_text(value_get(event, "action")), "alloc"))
       stacks_add(&reading->stacks, value_get(event, "frames"));
   }
 }

@@ -53,13 +53,8 @@ static bool contains(const char *text, const char *part) {
   return !*part || strcasestr(text, part) != NULL;
 }
 
-static const char *part_after_slash(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 static bool matches_pattern(const struct pattern *pattern, const struct frame *frame) {
-  const char *file = strchr(pattern->file, '/') ? frame->file : part_after_slash(frame->file);
+  const char *file = strchr(pattern->file, '/') ? frame->file : last_part(frame->file);
   return contains(frame->name, pattern->name) && contains(file, pattern->file);
 }
 
@@ -84,10 +79,7 @@ static bool is_framework_file(const char *file) {
                                       "/torch/optim/",    "/torch/utils/", "/torch/cuda/",
                                       "/torch/_",         "/torch/fx/",    "/torch/distributed/",
                                       "/contextlib.py",   "/functools.py", "/threading.py"};
-  for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-    if (strstr(file, parts[i]))
-      return true;
-  return false;
+  return MATCHES_ANY(file, parts, text_contains);
 }
 
 static enum priority find_priority(const struct frame *frame) {
@@ -129,7 +121,7 @@ static const char *place_of(const struct frame *frame, struct arena *arena) {
     const char *node = node_part(frame->name, &length);
     return arena_printf(arena, "%.*s", (int)length, node);
   }
-  const char *from = part_after_slash(frame->file);
+  const char *from = last_part(frame->file);
   if (from > frame->file + 1)
     for (from--; from > frame->file && from[-1] != '/';)
       from--;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/texts.h"
 #include "import/file_budget.h"
 #include "import/import.h"
 #include "import/scalars/scalar_log.h"
@@ -20,10 +21,7 @@ static bool ends_with(const char *name, const char *end) {
 static bool is_program(const char *name) {
   static const char *const ends[] = {".py", ".ipynb", ".sh", ".c",  ".cc", ".cpp",
                                      ".cu", ".h",     ".js", ".rs", ".md"};
-  bool program = false;
-  for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
-    program |= ends_with(name, ends[i]);
-  return program;
+  return MATCHES_ANY(name, ends, ends_with);
 }
 
 /* events.out.tfevents.SECONDS.HOST.PID.NUMBER: TensorBoard itself goes by this name. */
@@ -35,14 +33,12 @@ static bool is_event_file(const char *name) {
 bool probe_scalars(const struct input *input) {
   static const char *const ends[] = {".jsonl", ".ndjson", ".csv", ".tsv",
                                      ".log",   ".txt",    ".out", "trainer_state.json"};
-  bool named = input->given;
   if (is_program(input->name))
     return false;
   if (is_event_file(input->name))
     return true;
-  for (size_t i = 0; i < sizeof(ends) / sizeof(*ends) && !named; i++)
-    named = ends_with(input->name, ends[i]);
-  return named && scalar_log_recognise((const char *)input->head, input->head_bytes);
+  return (input->given || MATCHES_ANY(input->name, ends, ends_with)) &&
+         scalar_log_recognise((const char *)input->head, input->head_bytes);
 }
 
 static u32 rank_of(const struct model *model, const struct input *input, u32 file) {
@@ -101,16 +97,10 @@ int load_scalars(struct import *import, const struct input *inputs, u32 n) {
     if (error)
       model_note(model, "%s", import->why);
   }
-  u64 all = (u64)model->n_scalars + log.values.n;
-  struct scalar *list =
-      all >= UINT32_MAX ? NULL : arena_array(import->arena, size_sum(all, 1), sizeof(*list));
-  if (list) {
-    if (model->n_scalars)
-      memcpy(list, model->scalars, model->n_scalars * sizeof(*list));
-    if (log.values.n)
-      memcpy(list + model->n_scalars, log.values.at, log.values.n * sizeof(*list));
-    model->scalars = list;
-    model->n_scalars = (u32)all;
+  if ((u64)model->n_scalars + log.values.n < UINT32_MAX) {
+    model->scalars = arena_joined(import->arena, model->scalars, model->n_scalars, log.values.at,
+                                  log.values.n, sizeof(*model->scalars));
+    model->n_scalars += log.values.n;
   }
   free(log.values.at);
   free(log.names.at);
