@@ -31,3 +31,15 @@ int print_problem(const char *program, const char *format, ...) {
   arena_release(&arena);
   return 2;
 }
+
+void print_label(const char *name, const char *value, FILE *out) {
+  struct arena arena = {0};
+  fprintf(out, "%s=\"", name);
+  for (const char *c = arena_printable(&arena, value); *c; c++) {
+    if (*c == '"' || *c == '\\')
+      fputc('\\', out);
+    fputc(*c, out);
+  }
+  fputc('"', out);
+  arena_release(&arena);
+}

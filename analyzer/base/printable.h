@@ -7,11 +7,17 @@
 #ifndef TSCOPE_PRINTABLE_H
 #define TSCOPE_PRINTABLE_H
 
+#include <stdio.h>
+
 #include "base/arena.h"
 
 /* A copy that shows and does not act: valid UTF-8, with a blank for each newline and tab, and
  * UTF8_REPLACEMENT for every other control character and for what is no character. */
 char *arena_printable(struct arena *arena, const char *text);
+
+/* Such a copy as the value of a label in OpenMetrics, NAME="...", with what that escapes escaped.
+ */
+void print_label(const char *name, const char *value, FILE *out);
 
 /* Prints "PROGRAM: ..." as one such line on standard error. Returns 2, the exit status for it. */
 int print_problem(const char *program, const char *format, ...)

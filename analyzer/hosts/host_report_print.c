@@ -135,17 +135,6 @@ void host_report_print(const struct host_report *report, FILE *out) {
     print_trend(report, &report->trends.at[i], out);
 }
 
-/* The value of a label: backslashes, quotes and newlines are escaped, as the format wants. */
-static void put_label(const char *name, FILE *out) {
-  struct arena arena = {0};
-  for (const char *at = arena_printable(&arena, name); *at; at++) {
-    if (*at == '\\' || *at == '"')
-      fputc('\\', out);
-    fputc(*at, out);
-  }
-  arena_release(&arena);
-}
-
 void host_report_metrics(const struct host_report *report, FILE *out) {
   fprintf(out, "# HELP tscope_hosts_effect how much worse a host, device or link is than the "
                "others over many runs, as a share\n# TYPE tscope_hosts_effect gauge\n");
@@ -154,16 +143,16 @@ void host_report_metrics(const struct host_report *report, FILE *out) {
       const struct effect *effect = &report->measures[measure].found.at[i];
       if (effect->ends)
         continue; /* it is over */
-      fprintf(out, "tscope_hosts_effect{kind=\"%s\",name=\"", host_measure_words[measure]);
-      put_label(host_effect_unit(report, measure, effect->unit), out);
-      fprintf(out, "\"} %.6g\n", host_effect_share(measure, effect->size));
+      fprintf(out, "tscope_hosts_effect{kind=\"%s\",", host_measure_words[measure]);
+      print_label("name", host_effect_unit(report, measure, effect->unit), out);
+      fprintf(out, "} %.6g\n", host_effect_share(measure, effect->size));
     }
   fprintf(out, "# HELP tscope_hosts_lost runs that a host ended, where that is more than chance\n"
                "# TYPE tscope_hosts_lost gauge\n");
   for (u32 i = 0; i < report->lost.n; i++) {
-    fprintf(out, "tscope_hosts_lost{name=\"");
-    put_label(report->records->hosts.names.at[report->lost.at[i].host], out);
-    fprintf(out, "\"} %u\n", report->lost.at[i].lost);
+    fprintf(out, "tscope_hosts_lost{");
+    print_label("name", report->records->hosts.names.at[report->lost.at[i].host], out);
+    fprintf(out, "} %u\n", report->lost.at[i].lost);
   }
   fprintf(out,
           "# HELP tscope_hosts_runs number of runs that were compared\n"

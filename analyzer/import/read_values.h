@@ -1,12 +1,26 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Files that are read as a whole: as bytes, or as values (value.h). All functions return 0, or
+ * negative errno; those with a `why` put the reason there.
+ */
 #ifndef TSCOPE_READ_VALUES_H
 #define TSCOPE_READ_VALUES_H
 
 #include "base/arena.h"
 #include "import/value.h"
 
+/* All bytes of a file, decompressed where it is gzip, with a zero behind them that `n` does not
+ * count; for formats that cannot be read as they come. free() them. -EBADMSG where compressed data
+ * is damaged; nothing to free then. */
+int whole_file_read(const char *path, u8 **bytes, size_t *n);
+
+/* Reads one JSON text into `arena`; the bytes are not needed afterwards. `why` has the place, too.
+ */
+int value_read_json(const char *text, size_t n, struct arena *arena, struct value *root, char *why,
+                    size_t why_bytes);
+
 /* Reads a file, with or without gzip, that holds a pickle or one JSON text: its first bytes say
- * which. The values live in `arena`. 0, or negative errno with the reason in `why`. */
+ * which. The values live in `arena`. */
 int read_values(const char *path, struct arena *arena, struct value *root, char *why,
                 size_t why_bytes);
 

@@ -20,11 +20,9 @@ struct value_slot {
   u32 n, hash;
 };
 
-static bool table_grow(struct value_table *table) {
+static void table_grow(struct value_table *table) {
   u32 room = table->room ? table->room * 2 : 256;
-  struct value_slot *slots = room ? memory_zeroed(room, sizeof(*slots)) : NULL;
-  if (!slots)
-    return false;
+  struct value_slot *slots = memory_zeroed(room, sizeof(*slots));
   for (u32 i = 0; i < table->room; i++) {
     if (!table->slots[i].at)
       continue;
@@ -36,7 +34,6 @@ static bool table_grow(struct value_table *table) {
   free(table->slots);
   table->slots = slots;
   table->room = room;
-  return true;
 }
 
 /* What equals the `bytes` at `what`, or NULL with the slot to put it into, or with NULL in `slot`
@@ -44,8 +41,8 @@ static bool table_grow(struct value_table *table) {
 static const void *table_find(struct value_table *table, const void *what, u32 n, size_t bytes,
                               struct value_slot **slot) {
   *slot = NULL;
-  if (table->n >= table->room / 2 && !table_grow(table))
-    return NULL;
+  if (table->n >= table->room / 2)
+    table_grow(table);
   u32 hash = (u32)hash_bytes(HASH_SEED, what, bytes);
   for (u32 i = 0; i < MOST_PROBES; i++) {
     struct value_slot *at = &table->slots[(hash + i) & (table->room - 1)];
@@ -111,8 +108,7 @@ int value_append(struct value_builder *b, struct value_items *items, const struc
     u32 room;
     if (!room_after(items->n, n, &room))
       return -EOVERFLOW;
-    struct value *at = copy_larger(b, items->at, items->n, room);
-    items->at = at;
+    items->at = copy_larger(b, items->at, items->n, room);
     items->room = room;
   }
   memcpy(items->at + items->n, more, n * sizeof(*more));
@@ -144,10 +140,8 @@ static int dict_grow(struct value_builder *b, struct value_items *items, u32 n) 
   u32 room;
   if (!room_after(items->n, n, &room))
     return -EOVERFLOW;
-  struct value *keys = copy_larger(b, items->keys, items->n, room);
-  struct value *at = copy_larger(b, items->at, items->n, room);
-  items->keys = keys;
-  items->at = at;
+  items->keys = copy_larger(b, items->keys, items->n, room);
+  items->at = copy_larger(b, items->at, items->n, room);
   items->room = room;
   return 0;
 }

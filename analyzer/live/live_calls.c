@@ -10,24 +10,24 @@ u32 live_comm_index(const struct live_process *process, u32 number) {
   for (u32 i = process->comms.n; i-- > 0;)
     if (process->comms.at[i].number == number)
       return i;
-  return LIVE_NONE;
+  return INDEX_NONE;
 }
 
 static struct live_call *allocate_calls(u32 n) {
   struct live_call *calls = memory_array(n, sizeof(*calls));
   for (u32 i = 0; i < n; i++)
-    calls[i].seq = LIVE_NONE;
+    calls[i].seq = INDEX_NONE;
   return calls;
 }
 
 void live_grow_recent(struct live_comm *comm) {
   u32 n = 2 * comm->n_recent;
-  struct live_call *more = n <= LIVE_MOST_CALLS ? allocate_calls(n) : NULL;
-  if (!more)
+  if (n > LIVE_MOST_CALLS)
     return;
+  struct live_call *more = allocate_calls(n);
   for (u32 i = 0; i < comm->n_recent; i++) {
     const struct live_call *call = &comm->recent[i];
-    if (call->seq != LIVE_NONE)
+    if (call->seq != INDEX_NONE)
       more[call->seq % n] = *call;
   }
   free(comm->recent);
@@ -37,9 +37,9 @@ void live_grow_recent(struct live_comm *comm) {
 
 void live_read_comm(struct live_process *process, const struct tscope_comm_record *comm) {
   u32 index = live_comm_index(process, comm->comm);
-  if (index == LIVE_NONE) {
+  if (index == INDEX_NONE) {
     struct live_comm fresh = {.number = comm->comm,
-                              .newest = LIVE_NONE,
+                              .newest = INDEX_NONE,
                               .recent = allocate_calls(LIVE_RECENT_CALLS),
                               .n_recent = LIVE_RECENT_CALLS};
     VECTOR_PUSH(&process->comms, fresh);
@@ -62,28 +62,28 @@ struct live_call *live_call_at(struct live_comm *comm, u32 seq) {
  * waits for its run, `expected`, keeps its slot as long as there can be more slots. */
 static struct live_call *claim_call_slot(struct live_comm *comm, u32 seq, bool expected) {
   struct live_call *call = &comm->recent[seq % comm->n_recent];
-  if (expected && call->seq != LIVE_NONE && call->seq < seq && call->run_end == LIVE_UNKNOWN_NS) {
+  if (expected && call->seq != INDEX_NONE && call->seq < seq && call->run_end == NS_UNKNOWN) {
     live_grow_recent(comm);
     call = &comm->recent[seq % comm->n_recent];
   }
-  if (call->seq != LIVE_NONE && call->seq > seq && call->seq - seq < INT32_MAX)
+  if (call->seq != INDEX_NONE && call->seq > seq && call->seq - seq < INT32_MAX)
     return NULL;
   if (call->seq != seq)
-    *call = (struct live_call){.start = LIVE_UNKNOWN_NS,
-                               .end = LIVE_UNKNOWN_NS,
-                               .run_start = LIVE_UNKNOWN_NS,
-                               .run_end = LIVE_UNKNOWN_NS,
+    *call = (struct live_call){.start = NS_UNKNOWN,
+                               .end = NS_UNKNOWN,
+                               .run_start = NS_UNKNOWN,
+                               .run_end = NS_UNKNOWN,
                                .seq = seq};
   return call;
 }
 
 static void note_newest(struct live_comm *comm, u32 seq) {
-  if (comm->newest == LIVE_NONE || seq > comm->newest)
+  if (comm->newest == INDEX_NONE || seq > comm->newest)
     comm->newest = seq;
 }
 
 static void update_longest(struct live_process *process, i64 start, i64 end) {
-  if (end != LIVE_UNKNOWN_NS && end - start > process->longest_ns)
+  if (end != NS_UNKNOWN && end - start > process->longest_ns)
     process->longest_ns = end - start;
 }
 
@@ -93,7 +93,7 @@ static void add_token(struct live_process *process, i64 start, u32 token) {
   tokens->start[at] = start;
   tokens->token[at] = token;
   tokens->pause[at] =
-      process->last_call_end == LIVE_UNKNOWN_NS ? 0 : (float)(start - process->last_call_end);
+      process->last_call_end == NS_UNKNOWN ? 0 : (float)(start - process->last_call_end);
 }
 
 /* Whether work that is called for a stream will be seen on the GPU. */
@@ -109,7 +109,7 @@ static void expect_run(struct live_process *process, struct live_unpaired call) 
 void live_read_call(struct live_process *process, const struct live_record *record) {
   const struct tscope_collective_record *call = (const void *)record->record;
   u8 op = (u8)call->header.tag;
-  i64 start = live_time_ns(process, record, record->time), end = live_end_ns(process, record);
+  i64 start = record->start, end = live_end_ns(record);
   u32 index = live_comm_index(process, call->comm);
   live_update_open(&process->calls, record,
                    (struct live_open){.start = start, .comm = index, .seq = call->seq, .kind = op});
@@ -123,12 +123,12 @@ void live_read_call(struct live_process *process, const struct live_record *reco
                                             .seq = call->seq,
                                             .op = op,
                                             .any = true,
-                                            .open = end == LIVE_UNKNOWN_NS};
+                                            .open = end == NS_UNKNOWN};
   } else if (process->last.place == record->place) {
     process->last.open = false;
   }
-  process->last_call_end = end == LIVE_UNKNOWN_NS ? start : end;
-  if (index == LIVE_NONE || op >= TSCOPE_OP_SEND)
+  process->last_call_end = end == NS_UNKNOWN ? start : end;
+  if (index == INDEX_NONE || op >= TSCOPE_OP_SEND)
     return;
   struct live_call *place =
       claim_call_slot(&process->comms.at[index], call->seq, expects_run(process, call->stream));
@@ -156,17 +156,18 @@ void live_read_graph_replay(struct live_process *process, const struct live_reco
   u32 room =
       (u32)((8u * replay->header.words - sizeof(*replay)) / sizeof(struct tscope_graph_comm));
   const struct tscope_graph_comm *comms = (const void *)(replay + 1);
-  i64 start = live_time_ns(process, record, record->time);
+  i64 start = record->start;
   for (u32 i = 0; i < replay->comms && i < room; i++) {
     u32 index = live_comm_index(process, comms[i].comm);
-    struct live_call *call = index == LIVE_NONE ? NULL
-                                                : claim_call_slot(&process->comms.at[index],
-                                                                  comms[i].first_collective, false);
+    struct live_call *call =
+        index == INDEX_NONE
+            ? NULL
+            : claim_call_slot(&process->comms.at[index], comms[i].first_collective, false);
     if (!call)
       continue;
     note_newest(&process->comms.at[index], comms[i].first_collective);
     call->start = start;
-    call->end = live_end_ns(process, record);
+    call->end = live_end_ns(record);
     if (!record->again) {
       add_token(process, start, hash_number(hash_number(2, index), replay->graph));
       process->last = (struct live_last_call){.start = start,
@@ -182,10 +183,10 @@ void live_read_graph_replay(struct live_process *process, const struct live_reco
  * next look reads. */
 void live_read_run(struct live_process *process, const struct live_record *record) {
   const struct tscope_collective_run_record *run = (const void *)record->record;
-  i64 start = live_time_ns(process, record, record->time), end = live_end_ns(process, record);
+  i64 start = record->start, end = live_end_ns(record);
   update_longest(process, start, end);
-  u32 index = run->comm == TSCOPE_UNKNOWN ? LIVE_NONE : live_comm_index(process, run->comm);
-  if (index != LIVE_NONE && run->seq != TSCOPE_UNKNOWN) {
+  u32 index = run->comm == TSCOPE_UNKNOWN ? INDEX_NONE : live_comm_index(process, run->comm);
+  if (index != INDEX_NONE && run->seq != TSCOPE_UNKNOWN) {
     struct live_call *call = claim_call_slot(&process->comms.at[index], run->seq, true);
     if (call) {
       call->run_start = start;
@@ -196,7 +197,7 @@ void live_read_run(struct live_process *process, const struct live_record *recor
     return;
   }
   bool of_graph = 8u * run->header.words >= sizeof(*run) + sizeof(struct tscope_graph_node);
-  if (of_graph || end == LIVE_UNKNOWN_NS)
+  if (of_graph || end == NS_UNKNOWN)
     return;
   VECTOR_PUSH(&process->runs,
               (struct live_unpaired_run){
@@ -205,10 +206,9 @@ void live_read_run(struct live_process *process, const struct live_record *recor
 
 void live_read_comm_wait(struct live_process *process, const struct live_record *record) {
   const struct tscope_comm_wait_record *wait = (const void *)record->record;
-  update_longest(process, live_time_ns(process, record, record->time),
-                 live_end_ns(process, record));
+  update_longest(process, record->start, live_end_ns(record));
   live_update_open(&process->waits, record,
-                   (struct live_open){.start = live_time_ns(process, record, record->time),
+                   (struct live_open){.start = record->start,
                                       .comm = live_comm_index(process, wait->comm),
                                       .seq = wait->seq});
 }

@@ -16,7 +16,7 @@ void live_gpu_window(struct live_process *process) {
     return;
   struct interval *spans = process->spans.at;
   SORT(spans, n, by_i64);
-  i64 from = process->spans_to == LIVE_UNKNOWN_NS ? spans[0].start : process->spans_to;
+  i64 from = process->spans_to == NS_UNKNOWN ? spans[0].start : process->spans_to;
   i64 to = from, busy = 0;
   for (u32 i = 0; i < n; i++) {
     i64 start = spans[i].start > to ? spans[i].start : to;
@@ -34,7 +34,7 @@ void live_gpu_window(struct live_process *process) {
 double live_gpu_share(const struct live_process *process, i64 *until) {
   i64 covered = 0, busy = 0;
   u32 kept = process->n_windows < LIVE_WINDOWS ? process->n_windows : LIVE_WINDOWS;
-  *until = LIVE_UNKNOWN_NS;
+  *until = NS_UNKNOWN;
   for (u32 i = 0; i < kept && covered < ENOUGH_NS; i++) {
     const struct live_window *window =
         &process->windows[(process->n_windows - 1 - i) % LIVE_WINDOWS];

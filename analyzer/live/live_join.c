@@ -50,7 +50,7 @@ static struct membership *list_memberships(struct live_view *view, u32 *n) {
 /* --- One axis --- */
 
 static i64 end_of(const struct live_call *call) {
-  return call && call->seq != LIVE_NONE ? call->run_end : LIVE_UNKNOWN_NS;
+  return call && call->seq != INDEX_NONE ? call->run_end : NS_UNKNOWN;
 }
 
 /* How much further one host's clock is than another's. */
@@ -65,12 +65,12 @@ static void compare_calls(const struct membership *a, const struct membership *b
   for (u32 i = 0; i < a->comm->n_recent && difference->n < MOST_ENDS; i++) {
     const struct live_call *mine = &a->comm->recent[i];
     const struct live_call *theirs =
-        end_of(mine) != LIVE_UNKNOWN_NS ? live_call_at(b->comm, mine->seq) : NULL;
-    if (end_of(theirs) == LIVE_UNKNOWN_NS)
+        end_of(mine) != NS_UNKNOWN ? live_call_at(b->comm, mine->seq) : NULL;
+    if (end_of(theirs) == NS_UNKNOWN)
       continue;
     difference->ends[difference->n++] = theirs->run_end - mine->run_end;
-    if (!op_is_barrier_like(mine->op) || mine->run_start == LIVE_UNKNOWN_NS ||
-        theirs->run_start == LIVE_UNKNOWN_NS)
+    if (!op_is_barrier_like(mine->op) || mine->run_start == NS_UNKNOWN ||
+        theirs->run_start == NS_UNKNOWN)
       continue;
     i64 least = theirs->run_start - mine->run_end, most = theirs->run_end - mine->run_start;
     difference->least = least > difference->least ? least : difference->least;
@@ -121,10 +121,10 @@ static void align_hosts(struct live_view *view, const struct membership *members
   }
 }
 
-/* A rank's time on the first host's axis; LIVE_UNKNOWN_NS if its host is not aligned. */
+/* A rank's time on the first host's axis; NS_UNKNOWN if its host is not aligned. */
 static i64 on_axis(const struct live_view *view, u32 rank, i64 time) {
   const struct live_host *host = &view->hosts[view->ranks[rank].host];
-  return time == LIVE_UNKNOWN_NS || isnan(host->error_s) ? LIVE_UNKNOWN_NS : time - host->offset_ns;
+  return time == NS_UNKNOWN || isnan(host->error_s) ? NS_UNKNOWN : time - host->offset_ns;
 }
 
 /* --- Lateness --- */
@@ -146,9 +146,9 @@ static bool measure_call(const struct live_view *view, const struct group *group
   for (u32 m = 0; m < group->n; m++) {
     const struct live_call *call = live_call_at(group->at[m].comm, seq);
     u32 rank = group->at[m].rank;
-    late->times[m] = call ? on_axis(view, rank, arrival_of(call, by_run)) : LIVE_UNKNOWN_NS;
+    late->times[m] = call ? on_axis(view, rank, arrival_of(call, by_run)) : NS_UNKNOWN;
     late->ends[m] = call && by_run ? on_axis(view, rank, call->run_end) : 0;
-    if (late->times[m] == LIVE_UNKNOWN_NS || late->ends[m] == LIVE_UNKNOWN_NS)
+    if (late->times[m] == NS_UNKNOWN || late->ends[m] == NS_UNKNOWN)
       return false;
   }
   memcpy(late->sorted, late->times, group->n * sizeof(*late->sorted));
@@ -177,9 +177,9 @@ static void measure_group(struct live_view *view, const struct group *group, boo
   u32 newest = group->at[0].comm->newest;
   late->n = 0;
   for (u32 m = 1; m < group->n; m++)
-    if (group->at[m].comm->newest == LIVE_NONE || group->at[m].comm->newest < newest)
+    if (group->at[m].comm->newest == INDEX_NONE || group->at[m].comm->newest < newest)
       newest = group->at[m].comm->newest;
-  if (newest == LIVE_NONE)
+  if (newest == INDEX_NONE)
     return;
   u32 kept = group->at[0].comm->n_recent;
   for (u32 back = 0; back < kept && back <= newest && late->n < LATE_CALLS; back++)

@@ -42,7 +42,7 @@ static void put_call(struct rank_events *events, u32 comm, const struct live_cal
 ORDER_BY(by_start, struct rank_call, UP(start))
 
 static void put_run(struct rank_events *events, u32 index, const struct live_call *call) {
-  if (!call || call->run_start == LIVE_UNKNOWN_NS)
+  if (!call || call->run_start == NS_UNKNOWN)
     return;
   events->calls.at[index].run = events->runs.n;
   VECTOR_PUSH(&events->runs, (struct rank_run){.start = call->run_start,
@@ -59,9 +59,9 @@ static void put_run(struct rank_events *events, u32 index, const struct live_cal
 static void put_calls_of(struct live_comm *comm, u32 c, u32 over, struct rank_events *events) {
   for (u32 back = 0; back < comm->n_recent && back <= comm->newest && over > 0; back++) {
     const struct live_call *call = live_call_at(comm, comm->newest - back);
-    if (!call || call->start == LIVE_UNKNOWN_NS)
+    if (!call || call->start == NS_UNKNOWN)
       continue;
-    over -= call->run_end != LIVE_UNKNOWN_NS;
+    over -= call->run_end != NS_UNKNOWN;
     put_call(events, c, call);
   }
 }
@@ -70,7 +70,7 @@ static void put_calls_of(struct live_comm *comm, u32 c, u32 over, struct rank_ev
 static bool put_calls(const struct live_process *process, u32 over, struct rank_events *events) {
   u64 made = 0;
   for (u32 c = 0; c < process->comms.n; c++)
-    if (process->comms.at[c].newest != LIVE_NONE) {
+    if (process->comms.at[c].newest != INDEX_NONE) {
       made += process->comms.at[c].newest + 1ull;
       put_calls_of(&process->comms.at[c], c, over, events);
     }

@@ -16,7 +16,7 @@ static bool can_run_op(u8 kernel, u8 op) {
 
 /* A call that is paired, in place: those behind it stay where they are. */
 static bool is_paired(const struct live_unpaired *call) {
-  return call->seq == LIVE_NONE;
+  return call->seq == INDEX_NONE;
 }
 
 /* A group's calls on one communicator and stream are one kernel. */
@@ -37,7 +37,7 @@ static void pair(struct live_process *process, u32 at, const struct live_unpaire
     } else {
       live_grow_recent(&process->comms.at[call->comm]);
     }
-    call->seq = LIVE_NONE;
+    call->seq = INDEX_NONE;
     if (!first.group)
       return;
   }

@@ -7,13 +7,7 @@ enum { SPANS_KEPT = 1 << 20 };
 
 i64 live_ticks_ns(const struct live_process *process, u64 ticks) {
   const struct tick_map *map = &process->definitions.now.ticks;
-  return ticks ? tick_map_ns(map, ticks >> map->shift) : LIVE_UNKNOWN_NS;
-}
-
-i64 live_time_ns(const struct live_process *process, const struct live_record *record, u64 units) {
-  const struct tick_map *map = &process->definitions.now.ticks;
-  return record->clock == TSCOPE_CLOCK_MONOTONIC ? tick_map_sane(map, (i64)units)
-                                                 : tick_map_ns(map, units);
+  return ticks ? tick_map_ns(map, ticks >> map->shift) : NS_UNKNOWN;
 }
 
 static u64 dur_of(const struct live_record *record) {
@@ -22,11 +16,8 @@ static u64 dur_of(const struct live_record *record) {
   return dur;
 }
 
-/* LIVE_UNKNOWN_NS while it is pending. */
-i64 live_end_ns(const struct live_process *process, const struct live_record *record) {
-  u64 dur = dur_of(record);
-  return dur == TSCOPE_DUR_PENDING ? LIVE_UNKNOWN_NS
-                                   : live_time_ns(process, record, record->time + dur);
+i64 live_end_ns(const struct live_record *record) {
+  return chunk_end_ns(record->clock, record->time, dur_of(record));
 }
 
 /* --- Spans that are open --- */
@@ -65,15 +56,13 @@ static void times_add(struct live_times *times, i64 at, u32 token) {
 
 static void read_phase(struct live_process *process, const struct live_record *record) {
   const struct tscope_phase_record *phase = (const void *)record->record;
-  i64 end = live_end_ns(process, record);
+  i64 end = live_end_ns(record);
   live_update_open(&process->phases, record,
-                   (struct live_open){.start = live_time_ns(process, record, record->time),
-                                      .name = phase->name,
-                                      .kind = (u8)phase->header.tag});
-  if (end == LIVE_UNKNOWN_NS)
+                   (struct live_open){
+                       .start = record->start, .name = phase->name, .kind = (u8)phase->header.tag});
+  if (end == NS_UNKNOWN)
     return;
   process->phase = (u8)phase->header.tag;
-  process->phase_name = phase->name;
   if (phase->header.tag == TSCOPE_PHASE_OPTIMIZER)
     times_add(&process->optimizers, end, phase->name);
 }
@@ -82,8 +71,8 @@ static void read_step_range(struct live_process *process, const struct live_reco
   const struct tscope_step_range_record *range = (const void *)record->record;
   if (record->again)
     return;
-  times_add(&process->ranges, live_time_ns(process, record, record->time), range->name);
-  process->range_number = range->number == TSCOPE_UNKNOWN ? LIVE_NONE : range->number;
+  times_add(&process->ranges, record->start, range->name);
+  process->range_number = range->number == TSCOPE_UNKNOWN ? INDEX_NONE : range->number;
 }
 
 /* --- Memory and GPU --- */
@@ -105,11 +94,10 @@ static void read_memory(struct live_process *process, const struct tscope_memory
 
 static void read_kernel(struct live_process *process, const struct live_record *record) {
   const struct tscope_gpu_kernel_record *kernel = (const void *)record->record;
-  i64 start = live_time_ns(process, record, record->time);
   u64 dur = trace_dur(record->record, kernel->dur, sizeof(*kernel));
   if (process->spans.n < SPANS_KEPT)
     VECTOR_PUSH(&process->spans,
-                (struct interval){start, live_time_ns(process, record, record->time + dur)});
+                (struct interval){record->start, chunk_ns(record->clock, record->time + dur)});
 }
 
 static void read_look(struct live_process *process,
@@ -132,7 +120,7 @@ static void read_record(struct live_process *process, const struct live_record *
   case TSCOPE_REC_COMM_END: {
     u32 index =
         live_comm_index(process, ((const struct tscope_comm_end_record *)(const void *)raw)->comm);
-    if (index != LIVE_NONE)
+    if (index != INDEX_NONE)
       process->comms.at[index].ended = true;
     break;
   }
@@ -156,7 +144,7 @@ static void read_record(struct live_process *process, const struct live_record *
     break;
   case TSCOPE_REC_STEP:
     process->mark = ((const struct tscope_step_record *)(const void *)raw)->step;
-    times_add(&process->marks, live_time_ns(process, record, record->time), 0);
+    times_add(&process->marks, record->start, 0);
     break;
   case TSCOPE_REC_MEMORY:
     read_memory(process, (const void *)raw);
@@ -181,9 +169,8 @@ static void read_record(struct live_process *process, const struct live_record *
   default: /* nothing to be read of it, or written by tscope's own threads: no sign of the job */
     return;
   }
-  i64 time = live_time_ns(process, record, record->time);
-  if (time > process->newest)
-    process->newest = time;
+  if (record->start > process->newest)
+    process->newest = record->start;
 }
 
 static void read_chunk(void *user, const struct trace_chunk *chunk) {
@@ -191,14 +178,17 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   if (chunk->header.retention == TSCOPE_RETAINED && !chunk->again)
     definitions_follow_chunk(&process->definitions, &process->trace.file, chunk);
+  struct chunk_clock clock = chunk_clock(&process->definitions.now.ticks, &chunk->header);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
+    u64 time = trace_time(&cursor, record);
     process->records += !chunk->again;
     read_record(process, &(struct live_record){.record = record,
-                                               .time = trace_time(&cursor, record),
+                                               .clock = &clock,
+                                               .time = time,
+                                               .start = chunk_ns(&clock, time),
                                                .place = chunk->place +
                                                         (u64)((const u8 *)record - chunk->records),
                                                .thread = chunk->header.thread,
-                                               .clock = chunk->header.clock,
                                                .again = chunk->again});
   }
 }
@@ -207,10 +197,10 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
 
 int live_process_open(struct live_process *process, const char *path, char *why, size_t why_bytes) {
   *process = (struct live_process){.rank = TSCOPE_UNKNOWN_RANK,
-                                   .range_number = LIVE_NONE,
-                                   .last_call_end = LIVE_UNKNOWN_NS,
-                                   .spans_to = LIVE_UNKNOWN_NS,
-                                   .newest = LIVE_UNKNOWN_NS};
+                                   .range_number = INDEX_NONE,
+                                   .last_call_end = NS_UNKNOWN,
+                                   .spans_to = NS_UNKNOWN,
+                                   .newest = NS_UNKNOWN};
   int error = trace_follow_open(&process->trace, path, why, why_bytes);
   if (error)
     return error;
@@ -234,7 +224,7 @@ int live_process_poll(struct live_process *process, struct ring_share ring) {
   process->spans.n = 0;
   int error = trace_follow_look(&process->trace, ring, read_chunk, process);
   if (process->trace.gap)
-    process->spans_to = LIVE_UNKNOWN_NS;
+    process->spans_to = NS_UNKNOWN;
   definitions_follow_finish(&process->definitions, &process->trace.file);
   if (process->rank == TSCOPE_UNKNOWN_RANK)
     process->rank = rank_from_comms(&process->definitions.now);

@@ -10,9 +10,6 @@
 #include "import/tscope/events/follow_definitions.h"
 #include "import/tscope/files/follow.h"
 
-#define LIVE_NONE UINT32_MAX
-#define LIVE_UNKNOWN_NS INT64_MIN
-
 enum {
   LIVE_RECENT_CALLS = 32, /* of each communicator, at first; */
   LIVE_MOST_CALLS = 512,  /* and where the GPU's times come so late that more are needed */
@@ -29,7 +26,7 @@ struct live_call {
   i64 start, end;         /* of the call, on the host */
   i64 run_start, run_end; /* where it really ran */
   u64 count;              /* elements */
-  u32 seq;                /* LIVE_NONE: no call here yet */
+  u32 seq;                /* INDEX_NONE: no call here yet */
   u8 op;                  /* enum tscope_op; 0: it is part of a CUDA graph */
   u8 dtype;               /* enum tscope_dtype */
 };
@@ -39,7 +36,7 @@ struct live_comm {
   u32 number, rank, size, name;
   u8 backend;
   bool ended;
-  u32 newest; /* seq, LIVE_NONE before the first */
+  u32 newest; /* seq, INDEX_NONE before the first */
   u32 n_recent;
   struct live_call *recent; /* by seq % n_recent; owned */
 };
@@ -101,7 +98,7 @@ struct live_unpaired_run {
 struct live_last_call {
   i64 start;
   u64 place;
-  u32 comm, seq; /* comm is an index into comms, LIVE_NONE if not known */
+  u32 comm, seq; /* comm is an index into comms, INDEX_NONE if not known */
   u8 op;         /* 0: none yet, or of a graph */
   bool any, open;
 };
@@ -126,18 +123,17 @@ struct live_process {
   struct live_times marks, ranges, optimizers;
   struct live_tokens tokens;
   u64 mark;         /* number of the last step mark */
-  u32 range_number; /* of the last step range, LIVE_NONE if it has none */
+  u32 range_number; /* of the last step range, INDEX_NONE if it has none */
   struct live_opens phases, waits, calls;
   i64 last_call_end;
   i64 longest_ns; /* that a call, its run, or a wait for one took which is over */
   struct live_last_call last;
   u8 phase; /* enum tscope_phase that ended last; 0: none yet */
-  u32 phase_name;
   struct live_memory memory[LIVE_DEVICES];
   u32 n_memory;
   u32 out_of_memory;             /* refusals */
   VECTOR(struct interval) spans; /* of this poll */
-  i64 spans_to; /* how far the GPU's kernels were seen; LIVE_UNKNOWN_NS after a gap */
+  i64 spans_to;                  /* how far the GPU's kernels were seen; NS_UNKNOWN after a gap */
   struct live_window windows[LIVE_WINDOWS];
   u32 n_windows; /* of all times */
   VECTOR(struct live_unpaired) unpaired;
@@ -160,7 +156,7 @@ static inline const char *live_string(const struct live_process *process, u32 nu
   return definition_string(&process->definitions.now, number);
 }
 
-/* A reading of the tick clock, unshifted; LIVE_UNKNOWN_NS for 0. */
+/* A reading of the tick clock, unshifted; NS_UNKNOWN for 0. */
 i64 live_ticks_ns(const struct live_process *process, u64 ticks);
 
 /* live_steps.c: how the steps of the process are recognised. */

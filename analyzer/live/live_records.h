@@ -10,24 +10,22 @@
 /* A record as it was at one poll. */
 struct live_record {
   const struct tscope_record *record; /* good until the function returns */
+  struct chunk_clock *clock;          /* of its chunk */
   u64 time;                           /* absolute, in the chunk's clock units */
+  i64 start;                          /* the same on the process's CLOCK_MONOTONIC */
   u64 place;                          /* of the record in the file: the same when it comes again */
   u32 thread;
-  u8 clock;   /* enum tscope_chunk_clock */
   bool again; /* it came before, with its duration pending */
 };
 
-/* A time in the clock units of the record's chunk, on the process's CLOCK_MONOTONIC. */
-i64 live_time_ns(const struct live_process *process, const struct live_record *record, u64 units);
-
-/* The end of a record whose first field is a u64 duration; LIVE_UNKNOWN_NS while it is pending. */
-i64 live_end_ns(const struct live_process *process, const struct live_record *record);
+/* The end of a record whose first field is a u64 duration; NS_UNKNOWN while it is pending. */
+i64 live_end_ns(const struct live_record *record);
 
 /* Keeps the span in the list while it is open. */
 void live_update_open(struct live_opens *opens, const struct live_record *record,
                       struct live_open open);
 
-/* Index of the communicator of that number, LIVE_NONE if it is not known. */
+/* Index of the communicator of that number, INDEX_NONE if it is not known. */
 u32 live_comm_index(const struct live_process *process, u32 number);
 
 /* live_calls.c */

@@ -31,7 +31,7 @@ static struct live_entry *find_or_add_entry(struct live_run *run, const char *pa
   struct live_entry *entry = memory_zeroed(1, sizeof(*entry));
   entry->path = strcpy(memory_array(size_sum(strlen(path), 1), 1), path);
   VECTOR_PUSH(&run->entries, entry);
-  entry->alive_changed = LIVE_UNKNOWN_NS;
+  entry->alive_changed = NS_UNKNOWN;
   return entry;
 }
 
@@ -41,7 +41,7 @@ static void close_entry(struct live_entry *entry) {
   free(entry->process);
   entry->process = NULL;
   entry->alive_ticks = 0;
-  entry->alive_changed = LIVE_UNKNOWN_NS;
+  entry->alive_changed = NS_UNKNOWN;
   entry->alive_changes = 0;
   entry->alive_gap = 0;
 }
@@ -183,7 +183,7 @@ static struct ring_share share_of_ring(struct live_run *run, u32 index, u32 n) {
 static void update_alive(struct live_entry *entry, i64 now) {
   u64 alive = entry->process->trace.file.header.alive_ticks;
   if (entry->alive_ticks && alive != entry->alive_ticks) {
-    if (entry->alive_changed != LIVE_UNKNOWN_NS && now - entry->alive_changed > entry->alive_gap)
+    if (entry->alive_changed != NS_UNKNOWN && now - entry->alive_changed > entry->alive_gap)
       entry->alive_gap = now - entry->alive_changed;
     entry->alive_changed = now;
     entry->alive_changes++;

@@ -20,7 +20,7 @@ struct live_entry {
   u32 attempt;       /* start of the job that it belongs to, from 1 on */
   bool left_out;     /* of an earlier start; a later process has its rank, or it has none */
   u64 alive_ticks;   /* last sign of life that was read */
-  i64 alive_changed; /* our CLOCK_MONOTONIC when that was last seen to change; LIVE_UNKNOWN_NS:
+  i64 alive_changed; /* our CLOCK_MONOTONIC when that was last seen to change; NS_UNKNOWN:
                         never */
   u32 alive_changes; /* how often that was seen */
   i64 alive_gap;     /* longest time between two of these: the delay of the file system */

@@ -18,8 +18,7 @@
 #define ENOUGH_CHANGES 5
 
 double live_seconds_between(i64 from, i64 to) {
-  return from == LIVE_UNKNOWN_NS || to == LIVE_UNKNOWN_NS ? NAN
-                                                          : fmax((double)(to - from) / 1e9, 0);
+  return from == NS_UNKNOWN || to == NS_UNKNOWN ? NAN : fmax((double)(to - from) / 1e9, 0);
 }
 
 static void describe_ended(struct live_rank *rank, const struct tscope_file_header *header) {
@@ -68,8 +67,7 @@ static void describe_silent(struct live_rank *rank, const struct live_host *host
     break;
   default:
     snprintf(rank->what, sizeof(rank->what), "no sign of life%s",
-             host->here || rank->entry->alive_changed != LIVE_UNKNOWN_NS ? ""
-                                                                         : " by its host's clock");
+             host->here || rank->entry->alive_changed != NS_UNKNOWN ? "" : " by its host's clock");
   }
 }
 
@@ -78,11 +76,11 @@ static double silent_for(const struct live_rank *rank, const struct live_host *h
                          i64 monotonic) {
   const struct live_process *process = rank->process;
   i64 alive = live_ticks_ns(process, process->trace.file.header.alive_ticks);
-  if (alive == LIVE_UNKNOWN_NS)
+  if (alive == NS_UNKNOWN)
     return NAN;
   if (host->here)
     return live_seconds_between(alive, monotonic);
-  if (rank->entry->alive_changed != LIVE_UNKNOWN_NS)
+  if (rank->entry->alive_changed != NS_UNKNOWN)
     return live_seconds_between(rank->entry->alive_changed, monotonic);
   return live_seconds_between(alive, realtime - process->definitions.now.realtime_minus_monotonic);
 }
@@ -115,15 +113,15 @@ void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtim
     rank->state = LIVE_RUNNING;
   /* What was open when it fell silent has lasted until then, as far as is known. */
   rank->seen_ns = rank->state == LIVE_RUNNING && host->here ? now
-                  : alive != LIVE_UNKNOWN_NS                ? alive
+                  : alive != NS_UNKNOWN                     ? alive
                                                             : rank->process->newest;
-  if (rank->process->newest != LIVE_UNKNOWN_NS && rank->process->newest > rank->seen_ns)
+  if (rank->process->newest != NS_UNKNOWN && rank->process->newest > rank->seen_ns)
     rank->seen_ns = rank->process->newest;
   i64 anchor = rank->process->definitions.now.last_anchor;
   if (anchor && anchor > rank->seen_ns)
     rank->seen_ns = anchor;
   rank->quiet_s = live_seconds_between(rank->process->newest, rank->seen_ns);
-  if (!host->here && rank->state == LIVE_RUNNING && alive != LIVE_UNKNOWN_NS) {
+  if (!host->here && rank->state == LIVE_RUNNING && alive != NS_UNKNOWN) {
     double behind = live_seconds_between(alive, now);
     if (isnan(host->behind_s) || behind > host->behind_s)
       host->behind_s = behind;

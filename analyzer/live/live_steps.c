@@ -23,12 +23,12 @@ const char *live_step_method_name(enum live_step_method method) {
 /* Lengths between every `each`-th of the times kept, counted from the very first. */
 static void add_lengths(struct live_steps *steps, const struct live_times *times, u32 each) {
   u64 kept = times->n < LIVE_STEP_ENDS ? times->n : LIVE_STEP_ENDS, first = times->n - kept;
-  i64 before = LIVE_UNKNOWN_NS;
+  i64 before = NS_UNKNOWN;
   for (u64 i = first; i < times->n; i++) {
     if (i % each != each - 1)
       continue;
     i64 at = times->at[i % LIVE_STEP_ENDS];
-    if (before != LIVE_UNKNOWN_NS && at > before)
+    if (before != NS_UNKNOWN && at > before)
       steps->lengths[steps->n++] = (double)(at - before) / 1e9;
     steps->last = before = at;
   }
@@ -102,26 +102,26 @@ static void add_period_lengths(struct live_steps *steps, const struct live_token
     whole = LIVE_STEP_ENDS;
   steps->count = tokens->n / each;
   u64 last = steps->count * each, first = last - whole * each; /* calls that begin a period */
-  i64 before = LIVE_UNKNOWN_NS;
+  i64 before = NS_UNKNOWN;
   for (u64 i = first; i <= last; i += each) {
     if (i + LIVE_TOKENS < tokens->n || i >= tokens->n)
       continue;
     i64 at = tokens->start[i % LIVE_TOKENS];
-    if (before != LIVE_UNKNOWN_NS && at > before && steps->n < LIVE_STEP_ENDS)
+    if (before != NS_UNKNOWN && at > before && steps->n < LIVE_STEP_ENDS)
       steps->lengths[steps->n++] = (double)(at - before) / 1e9;
     steps->last = before = at;
   }
 }
 
 void live_steps_of(struct live_process *process, u32 *hint, struct live_steps *steps) {
-  *steps = (struct live_steps){.last = LIVE_UNKNOWN_NS};
+  *steps = (struct live_steps){.last = NS_UNKNOWN};
   if (process->marks.n) {
     steps->method = LIVE_STEPS_MARKS;
     steps->count = process->mark;
     add_lengths(steps, &process->marks, 1);
   } else if (process->ranges.n > 2) {
     steps->method = LIVE_STEPS_RANGES;
-    steps->count = process->range_number == LIVE_NONE ? process->ranges.n : process->range_number;
+    steps->count = process->range_number == INDEX_NONE ? process->ranges.n : process->range_number;
     add_lengths(steps, &process->ranges, 1);
   } else if (process->optimizers.n) {
     u32 each = find_optimizers_per_step(&process->optimizers);

@@ -119,7 +119,7 @@ static void fill_last_call(struct live_view *view, struct live_rank *rank) {
     return;
   rank->op = live_op_name(last->op);
   rank->called_s = live_seconds_between(last->start, rank->seen_ns);
-  if (last->comm != LIVE_NONE)
+  if (last->comm != INDEX_NONE)
     rank->group = live_group_name(view, process, &process->comms.at[last->comm]);
 }
 
@@ -230,7 +230,7 @@ void live_view_make(struct live_view *view, struct live_run *run) {
     view->n_trouble += !is_running(rank) && !has_ended(rank);
     start = header->start_realtime_ns < start ? header->start_realtime_ns : start;
     u64 seen = (u64)(rank->seen_ns + rank->process->definitions.now.realtime_minus_monotonic);
-    latest = rank->seen_ns != LIVE_UNKNOWN_NS && seen > latest ? seen : latest;
+    latest = rank->seen_ns != NS_UNKNOWN && seen > latest ? seen : latest;
   }
   choose_reference(view);
   view->since_start_s = latest > start ? (double)(latest - start) / 1e9 : NAN;

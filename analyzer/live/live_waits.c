@@ -25,7 +25,7 @@ static bool is_worth_asking(const struct live_view *view) {
 
 static u32 index_of(const struct live_view *view, u32 rank) {
   u32 first = FIRST_NOT(0, view->n_ranks, i, view->ranks[i].rank < rank);
-  return first < view->n_ranks && view->ranks[first].rank == rank ? first : LIVE_NONE;
+  return first < view->n_ranks && view->ranks[first].rank == rank ? first : INDEX_NONE;
 }
 
 /* Places in view.ranks of global ranks; those that left no trace are only counted. */
@@ -33,7 +33,7 @@ static u32 *places_of(struct live_view *view, const u32 *ranks, u32 n, u32 *foun
   u32 *places = arena_array(&view->arena, n, sizeof(*places));
   for (u32 i = 0; i < n; i++) {
     u32 place = index_of(view, ranks[i]);
-    if (place != LIVE_NONE)
+    if (place != INDEX_NONE)
       places[(*found)++] = place;
   }
   return places;

@@ -271,20 +271,8 @@ static bool is_in_trouble(const struct live_rank *rank) {
   return rank->state != LIVE_RUNNING && rank->state != LIVE_ENDED && rank->state != LIVE_UNCERTAIN;
 }
 
-/* Ranks with the same description, from this one on. */
-static u32 list_alike(const struct live_view *view, u32 first, u32 *alike) {
-  u32 n = 0;
-  for (u32 i = first; i < view->n_ranks; i++)
-    if (is_in_trouble(&view->ranks[i]) && strcmp(view->ranks[i].what, view->ranks[first].what) == 0)
-      alike[n++] = i;
-  return n;
-}
-
-static bool is_repeated(const struct live_view *view, u32 rank) {
-  for (u32 i = 0; i < rank; i++)
-    if (is_in_trouble(&view->ranks[i]) && strcmp(view->ranks[i].what, view->ranks[rank].what) == 0)
-      return true;
-  return false;
+static bool same_trouble(const struct live_rank *a, const struct live_rank *b) {
+  return is_in_trouble(a) && is_in_trouble(b) && strcmp(a->what, b->what) == 0;
 }
 
 static void put_state(const struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {
@@ -322,36 +310,28 @@ static bool same_error(const struct live_rank *a, const struct live_rank *b) {
   return a->nccl_error && b->nccl_error && strcmp(a->nccl_error, b->nccl_error) == 0;
 }
 
-/* Errors of communicators, each once; how many there are, of which `most` are written. */
-static u32 put_nccl(struct live_view *view, struct pen *pen, u32 most) {
-  u32 *alike = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*alike)), found = 0;
-  for (u32 i = 0; i < view->n_ranks; i++) {
-    const struct live_rank *rank = &view->ranks[i];
-    u32 n = 0, before = 0;
-    while (before < i && !same_error(&view->ranks[before], rank))
-      before++;
-    if (!rank->nccl_error || before < i)
-      continue;
-    for (u32 k = i; k < view->n_ranks; k++)
-      if (same_error(&view->ranks[k], rank))
-        alike[n++] = k;
-    char *ranks = ranks_text(view, alike, n), host[96];
-    if (found++ < most)
-      put_alert(pen, "", "NCCL reports on rank%s %s%s: %s", n == 1 ? "" : "s", ranks,
-                on_host(view, alike, n, host), rank->nccl_error);
-    free(ranks);
-  }
-  return found;
+static void put_error(const struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {
+  char *ranks = ranks_text(view, alike, n), host[96];
+  put_alert(pen, "", "NCCL reports on rank%s %s%s: %s", n == 1 ? "" : "s", ranks,
+            on_host(view, alike, n, host), view->ranks[alike[0]].nccl_error);
+  free(ranks);
 }
 
-/* Each description of ranks, once; how many there are, of which `most` are written. */
-static u32 put_states(struct live_view *view, struct pen *pen, u32 most) {
-  u32 *alike = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*alike)), found = 0;
+/* What ranks have in common, each once; how many there are, of which `most` are written. A rank of
+ * which there is nothing to say is not like itself. */
+static u32 put_common(struct live_view *view, struct pen *pen, u32 most,
+                      bool same(const struct live_rank *, const struct live_rank *),
+                      void put(const struct live_view *, const u32 *, u32, struct pen *)) {
+  u32 *alike = arena_array(&view->arena, view->n_ranks, sizeof(*alike)), found = 0;
   for (u32 i = 0; i < view->n_ranks; i++) {
-    if (!is_in_trouble(&view->ranks[i]) || is_repeated(view, i))
-      continue;
-    if (found++ < most)
-      put_state(view, alike, list_alike(view, i, alike), pen);
+    u32 n = 0, first = 0;
+    while (first < i && !same(&view->ranks[first], &view->ranks[i]))
+      first++;
+    for (u32 k = i; k < view->n_ranks && first == i; k++)
+      if (same(&view->ranks[k], &view->ranks[i]))
+        alike[n++] = k;
+    if (n && found++ < most)
+      put(view, alike, n, pen);
   }
   return found;
 }
@@ -382,10 +362,10 @@ void top_alerts(struct live_view *view, struct pen *pen, unsigned most) {
     put_wait(view, &view->waits[i], pen);
   for (u32 i = 0; i < view->n_mismatches && shown < most; i++, shown++)
     put_mismatch(&view->mismatches[i], pen);
-  u32 errors = put_nccl(view, pen, most - shown);
+  u32 errors = put_common(view, pen, most - shown, same_error, put_error);
   n += errors;
   shown += errors < most - shown ? errors : most - shown;
-  u32 states = put_states(view, pen, most - shown);
+  u32 states = put_common(view, pen, most - shown, same_trouble, put_state);
   shown += states < most - shown ? states : most - shown;
   n += states + put_late(view, pen, most - shown);
   if (n > most)

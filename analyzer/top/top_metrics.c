@@ -45,19 +45,6 @@ static double job_value(const struct live_view *view, unsigned metric) {
   return values[metric];
 }
 
-/* A label's value, with what the format escapes escaped. */
-static void put_label(const char *name, const char *value, FILE *out) {
-  struct arena arena = {0};
-  fprintf(out, "%s=\"", name);
-  for (const char *c = arena_printable(&arena, value); *c; c++) {
-    if (*c == '"' || *c == '\\')
-      fputc('\\', out);
-    fputc(*c, out);
-  }
-  fputc('"', out);
-  arena_release(&arena);
-}
-
 static void put_head(const char *name, const char *help, enum metric_type type, FILE *out) {
   fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
           type == counter ? "counter" : "gauge");
@@ -74,7 +61,7 @@ static void put_job(const struct live_view *view, FILE *out) {
     if (!isfinite(value))
       continue;
     fprintf(out, "%s{", job_metrics[m].name);
-    put_label("run", view->run->name, out);
+    print_label("run", view->run->name, out);
     put_value(value, out);
   }
 }
@@ -89,10 +76,10 @@ static void put_info(const struct live_view *view, FILE *out) {
     if (view->ranks[r].rank == TSCOPE_UNKNOWN_RANK)
       continue;
     fputs("tscope_rank{", out);
-    put_label("run", view->run->name, out);
+    print_label("run", view->run->name, out);
     put_rank_label(&view->ranks[r], out);
     fputc(',', out);
-    put_label("host", view->hosts[view->ranks[r].host].name, out);
+    print_label("host", view->hosts[view->ranks[r].host].name, out);
     put_value(1, out);
   }
 }
@@ -110,7 +97,7 @@ void top_metrics_write(const struct live_view *view, FILE *out) {
       if (!isfinite(value) || rank->rank == TSCOPE_UNKNOWN_RANK)
         continue;
       fprintf(out, "%s%s{", rank_metrics[m].name, rank_metrics[m].type == counter ? "_total" : "");
-      put_label("run", view->run->name, out);
+      print_label("run", view->run->name, out);
       put_rank_label(rank, out);
       put_value(value, out);
     }

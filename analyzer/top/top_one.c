@@ -30,7 +30,7 @@ static void put_comms(struct live_view *view, const struct live_rank *rank, stru
   for (u32 c = 0; c < rank->process->comms.n; c++) {
     const struct live_comm *comm = &rank->process->comms.at[c];
     char text[160];
-    if (comm->newest == LIVE_NONE)
+    if (comm->newest == INDEX_NONE)
       snprintf(text, sizeof(text), "%.80s: nothing called yet",
                live_group_name(view, rank->process, comm));
     else

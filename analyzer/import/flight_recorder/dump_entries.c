@@ -48,13 +48,10 @@ static void put_tensor(struct sizes *sizes, const struct value *tensor) {
 }
 
 /* NULL text where the recorder did not write sizes. */
-static void read_sizes(struct draft *draft, const struct value *value, const char **text,
-                       u64 *elements) {
+static const char *read_sizes(struct draft *draft, const struct value *value, u64 *elements) {
   struct sizes sizes = {.used = 0};
-  *text = NULL;
-  *elements = 0;
   if (!value_is_sequence(value) || value_count(value) == 0)
-    return;
+    return NULL;
   put_size(&sizes, "[");
   for (u32 i = 0; i < value_count(value); i++) {
     if (i)
@@ -63,15 +60,14 @@ static void read_sizes(struct draft *draft, const struct value *value, const cha
   }
   put_size(&sizes, "]");
   *elements = sizes.elements;
-  *text = draft_keep_text(draft, sizes.text, strlen(sizes.text));
+  return draft_keep_text(draft, sizes.text, strlen(sizes.text));
 }
 
 /* One name if all tensors have the same type, else all names. */
-static void read_types(struct draft *draft, const struct value *value, const char **text) {
+static const char *read_types(struct draft *draft, const struct value *value) {
   char all[256];
   size_t used = 0;
   const char *last = NULL;
-  *text = NULL;
   for (u32 i = 0; i < value_count(value); i++) {
     const char *type = value_text(value_item(value, i));
     if (!type || (last && strcmp(type, last) == 0))
@@ -80,9 +76,7 @@ static void read_types(struct draft *draft, const struct value *value, const cha
     used += (size_t)more < sizeof(all) - used ? (size_t)more : sizeof(all) - used - 1;
     last = type;
   }
-  if (!last)
-    return;
-  *text = draft_keep_text(draft, all, used);
+  return last ? draft_keep_text(draft, all, used) : NULL;
 }
 
 static i64 number_at(const struct value *entry, const char *key, i64 otherwise) {
@@ -127,15 +121,13 @@ static const struct flight_stack *find_stack(const struct draft *draft, u64 hash
 
 #define MOST_FRAMES 256u
 
-static void read_stack(struct draft *draft, const struct value *value,
-                       const struct flight_stack **out) {
+static const struct flight_stack *read_stack(struct draft *draft, const struct value *value) {
   struct flight_frame frames[MOST_FRAMES];
   u32 n = value_is_sequence(value) ? value_count(value) : 0;
   n = n < MOST_FRAMES ? n : MOST_FRAMES;
   u64 hash = n;
-  *out = NULL;
   if (n == 0)
-    return;
+    return NULL;
   for (u32 i = 0; i < n; i++) {
     const struct value *frame = value_item(value, i);
     frames[i] = (struct flight_frame){.file = text_at(draft, frame, "filename"),
@@ -145,15 +137,15 @@ static void read_stack(struct draft *draft, const struct value *value,
                           (u64)frames[i].line};
     hash = hash_bytes(hash, parts, sizeof(parts));
   }
-  *out = find_stack(draft, hash, frames, n);
-  if (*out)
-    return;
+  const struct flight_stack *known = find_stack(draft, hash, frames, n);
+  if (known)
+    return known;
   struct flight_stack *stack = arena_alloc(draft->arena, sizeof(*stack));
   VECTOR_PUSH(&draft->stacks, stack);
   hash_index_add(&draft->stack_index, hash, draft->stacks.n - 1);
   *stack = (struct flight_stack){.frames = arena_elements(draft->arena, frames, n, sizeof(*frames)),
                                  .n = n};
-  *out = stack;
+  return stack;
 }
 
 /* --- Operations --- */
@@ -198,9 +190,8 @@ static void read_entry(struct draft *draft, const struct value *entry, u32 rank,
   if (!name)
     return;
   struct flight_call call = {.rank = rank, .created = creation_time(entry)};
-  u32 group;
-  dump_group_find(draft, groups, group_name ? group_name : "0", value_text(value_item(names, 1)),
-                  &group);
+  u32 group = dump_group_find(draft, groups, group_name ? group_name : "0",
+                              value_text(value_item(names, 1)));
   read_op(draft, name, &call);
   i64 number = number_at(entry, "pg_id", -1);
   if (number >= 0)
@@ -215,11 +206,11 @@ static void read_entry(struct draft *draft, const struct value *entry, u32 rank,
   call.state = read_state(entry);
   if (is_single_call(call.op))
     call.closes = false;
-  read_sizes(draft, value_get(entry, "input_sizes"), &call.in, &call.in_count);
-  read_sizes(draft, value_get(entry, "output_sizes"), &call.out, &call.out_count);
-  read_types(draft, value_get(entry, "input_dtypes"), &call.in_type);
-  read_types(draft, value_get(entry, "output_dtypes"), &call.out_type);
-  read_stack(draft, value_get(entry, "frames"), &call.stack);
+  call.in = read_sizes(draft, value_get(entry, "input_sizes"), &call.in_count);
+  call.out = read_sizes(draft, value_get(entry, "output_sizes"), &call.out_count);
+  call.in_type = read_types(draft, value_get(entry, "input_dtypes"));
+  call.out_type = read_types(draft, value_get(entry, "output_dtypes"));
+  call.stack = read_stack(draft, value_get(entry, "frames"));
   const char *thread = value_text(value_get(entry, "thread_id"));
   call.thread = thread ? strtoull(thread, NULL, 10) : FLIGHT_NO_THREAD;
   VECTOR_PUSH(&draft->calls, call);

@@ -47,70 +47,60 @@ static void read_members(const struct value *value, numbers *members) {
 
 /* Groups of one name are distinguished by their members, because groups that were split keep the
  * name. */
-static void group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
-                     u32 n, u32 *group) {
+static u32 group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
+                    u32 n) {
   u64 hash = hash_bytes(hash_bytes(0, name, strlen(name)), members, n * sizeof(u32));
   HASH_INDEX_EACH(&draft->group_index, hash, i) {
-    const struct group_draft *known = &draft->groups.at[ *group = i];
+    const struct group_draft *known = &draft->groups.at[i];
     if (strcmp(known->name, name) == 0 && known->n_members == n &&
         (n == 0 || memcmp(known->members, members, n * sizeof(u32)) == 0))
-      return;
+      return i;
   }
-  *group = draft->groups.n;
   struct group_draft fresh = {.name = name, .desc = desc, .n_members = n};
   if (n)
     fresh.members = arena_elements(draft->arena, members, n, sizeof(u32));
+  hash_index_add(&draft->group_index, hash, draft->groups.n);
   VECTOR_PUSH(&draft->groups, fresh);
-  hash_index_add(&draft->group_index, hash, *group);
+  return draft->groups.n - 1;
 }
 
 /* What a group is for; "undefined" means that the recorder does not say. */
-static void read_desc(struct draft *draft, const struct value *value, const char **desc) {
+static const char *read_desc(struct draft *draft, const struct value *value) {
   const char *text = value_text(value);
-  *desc = NULL;
-  if (!text || !text[0] || strcmp(text, "undefined") == 0)
-    return;
-  *desc = draft_keep_text(draft, text, strlen(text));
+  bool says = text && text[0] && strcmp(text, "undefined") != 0;
+  return says ? draft_keep_text(draft, text, strlen(text)) : NULL;
 }
 
 int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups) {
   const struct value *config = value_get(root, "pg_config");
   u64 memberships = 0;
-  int error = 0;
-  for (u32 i = 0; i < value_count(config) && !error; i++) {
+  for (u32 i = 0; i < value_count(config) && memberships <= MOST_MEMBERSHIPS; i++) {
     const struct value *key = value_key(config, i), *one = value_item(config, i);
+    const struct value *list = value_get(one, "ranks");
+    numbers members = {0};
     if (!value_text(key))
       continue;
-    numbers members = {0};
-    struct dump_group group = {.number = -1};
-    const char *desc;
-    group.name = draft_keep_text(draft, key->text, key->n);
-    read_members(value_get(one, "ranks"), &members);
-    const struct value *list = value_get(one, "ranks");
+    const char *name = draft_keep_text(draft, key->text, key->n);
+    read_members(list, &members);
     memberships += members.n + (value_text(list) ? list->n / 8 : 0);
-    if (!error && memberships > MOST_MEMBERSHIPS)
-      error = -E2BIG;
-    if (!error)
-      read_desc(draft, value_get(one, "desc"), &desc);
-    if (!error)
-      group_of(draft, group.name, desc, members.at, members.n, &group.group);
+    if (memberships <= MOST_MEMBERSHIPS) {
+      u32 group =
+          group_of(draft, name, read_desc(draft, value_get(one, "desc")), members.at, members.n);
+      VECTOR_PUSH(groups, (struct dump_group){name, group, -1});
+    }
     free(members.at);
-    if (!error)
-      VECTOR_PUSH(groups, group);
   }
-  return error;
+  return memberships > MOST_MEMBERSHIPS ? -E2BIG : 0;
 }
 
-void dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc,
-                     u32 *found) {
-  for (*found = 0; *found < groups->n; ++*found)
-    if (strcmp(groups->at[*found].name, name) == 0)
-      return;
-  struct dump_group group = {.number = -1};
-  group.name = draft_keep_text(draft, name, strlen(name));
+u32 dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc) {
+  for (u32 i = 0; i < groups->n; i++)
+    if (strcmp(groups->at[i].name, name) == 0)
+      return i;
+  const char *kept = draft_keep_text(draft, name, strlen(name));
   const char *kept_desc = desc ? draft_keep_text(draft, desc, strlen(desc)) : NULL;
-  group_of(draft, group.name, kept_desc, NULL, 0, &group.group);
-  VECTOR_PUSH(groups, group);
+  VECTOR_PUSH(groups, (struct dump_group){kept, group_of(draft, kept, kept_desc, NULL, 0), -1});
+  return groups->n - 1;
 }
 
 /* --- pg_status --- */

@@ -46,8 +46,7 @@ const char *draft_keep_text(struct draft *draft, const char *text, size_t n);
 /* dump_groups.c */
 int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups);
 /* The group that an entry names; a new one with unknown members if pg_config does not have it. */
-void dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc,
-                     u32 *found);
+u32 dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc);
 void dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
                         dump_groups *groups);
 

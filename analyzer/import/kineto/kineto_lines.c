@@ -58,7 +58,7 @@ struct finding_lines {
   struct hash_index place_index;
   VECTOR(struct forward_operator) forward;
   struct hash_index forward_index;
-  u32 hits[FORWARD_THREADS], lookups[FORWARD_THREADS];
+  u32 hits[FORWARD_THREADS];
   u32 lane_of[FORWARD_THREADS]; /* of a forward thread's number; INDEX_NONE */
 };
 

@@ -13,8 +13,8 @@
 #include "import/file_budget.h"
 #include "import/import.h"
 #include "import/pytscope/pytscope_run.h"
+#include "import/read_values.h"
 #include "import/scalars/scalar_log.h"
-#include "import/whole_file.h"
 #include "join/join_ranks.h"
 #include "model/building.h"
 

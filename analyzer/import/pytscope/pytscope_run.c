@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "import/import.h"
+#include "import/read_values.h"
 #include "import/scalars/scalar_log.h"
 #include "import/value.h"
-#include "import/whole_file.h"
 
 #define MOST_S                                                                                     \
   9e9 /* of the wall clock, and of any phase: beyond the year 2250 a file is damaged               \

@@ -9,8 +9,8 @@
 #include "base/texts.h"
 #include "import/file_budget.h"
 #include "import/import.h"
+#include "import/read_values.h"
 #include "import/scalars/scalar_log.h"
-#include "import/whole_file.h"
 
 static bool ends_with(const char *name, const char *end) {
   size_t length = strlen(name), part = strlen(end);

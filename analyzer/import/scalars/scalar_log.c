@@ -9,8 +9,8 @@
 #include "base/checked_memory.h"
 #include "format/scalar_line.h"
 #include "import/file_budget.h"
+#include "import/read_values.h"
 #include "import/scalars/event_file.h"
-#include "import/value_json.h"
 
 #define MOST_NAMES 64u
 #define MOST_COLUMNS 1024u

@@ -12,12 +12,22 @@
 
 #include "base/hash.h"
 #include "import/file_budget.h"
-#include "import/summary/summary_layout.h"
+#include "model/rank_lists.def"
 
 #define MOST_PART (1u << 30)
 
+/* The names of all that a summary holds, in order: a summary of other things has another layout.
+ * The version counts what no table names: the functions that carry values. */
 u64 summary_layout(void) {
-  return hash_text(HASH_SEED, summary_layout_text);
+#define NAME(member) #member " "
+#define NAME_AFTER(member, other) #member " "
+#define LIST(list, element, FIELDS) #list "{" FIELDS(NAME, NAME_AFTER, NAME, NAME) "}"
+#define STRUCT(what, type, MEMBERS) #what "{" MEMBERS(NAME) "}"
+  return hash_text(HASH_SEED, "6 " TSCOPE_VERSION " " RANK_LISTS(LIST) RANK_STRUCTS(STRUCT));
+#undef NAME
+#undef NAME_AFTER
+#undef LIST
+#undef STRUCT
 }
 
 static u32 check_of(const struct summary_entry *entry) {

@@ -5,15 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked_memory.h"
+#include "base/texts.h"
 #include "import/import.h"
 #include "import/tscope/load_traces.h"
 
 bool probe_trace(const struct input *input) {
-  size_t length = strlen(input->name), suffix = strlen(TSCOPE_FILE_SUFFIX);
-  bool named = length > suffix && strcmp(input->name + length - suffix, TSCOPE_FILE_SUFFIX) == 0;
-  return named || (input->head_bytes >= sizeof(TSCOPE_MAGIC) - 1 &&
-                   memcmp(input->head, TSCOPE_MAGIC, sizeof(TSCOPE_MAGIC) - 1) == 0);
+  return text_ends_with(input->name, TSCOPE_FILE_SUFFIX) ||
+         (input->head_bytes >= sizeof(TSCOPE_MAGIC) - 1 &&
+          memcmp(input->head, TSCOPE_MAGIC, sizeof(TSCOPE_MAGIC) - 1) == 0);
 }
 
 int load_trace(struct import *import, const struct input *inputs, u32 n) {

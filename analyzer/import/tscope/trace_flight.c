@@ -108,10 +108,9 @@ static void find_alive_times(struct making *m) {
   }
 }
 
-static int add_rank(struct making *m, u32 global) {
+static void add_rank(struct making *m, u32 global) {
   m->flight->ranks[m->flight->n_ranks++] =
       (struct flight_rank){.rank = global, .first_created = NS_UNKNOWN, .last_seen = NS_UNKNOWN};
-  return 0;
 }
 
 /* Ranks with a trace, and ranks of the world without one. */

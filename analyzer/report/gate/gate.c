@@ -7,7 +7,7 @@
 
 #include "base/statistics.h"
 #include "diff/diff_result.h"
-#include "import/whole_file.h"
+#include "import/read_values.h"
 #include "report/json/json_fields.h"
 
 /* What is judged: of one run, or of a comparison. */

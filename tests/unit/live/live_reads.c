@@ -540,7 +540,7 @@ static void a_run_may_come_before_its_call(void **state) {
   put(data, bytes);
   assert_int_equal(live_process_open(&process, path, why, sizeof(why)), 0);
   assert_int_equal(live_process_poll(&process, everything), 0);
-  assert_int_equal(process.comms.at[0].newest, LIVE_NONE); /* nothing is said of it yet */
+  assert_int_equal(process.comms.at[0].newest, INDEX_NONE); /* nothing is said of it yet */
   struct tscope_collective_record *call =
       trace_add(writer, calls, 6000, TSCOPE_REC_COLLECTIVE, TSCOPE_OP_ALLREDUCE, sizeof(*call));
   call->dur = 100;

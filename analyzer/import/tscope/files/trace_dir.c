@@ -14,9 +14,7 @@
 #include "base/vector.h"
 
 static bool is_trace_name(const char *name) {
-  size_t length = strlen(name), suffix = strlen(TSCOPE_FILE_SUFFIX);
-  return name[0] != '.' && length > suffix &&
-         strcmp(name + length - suffix, TSCOPE_FILE_SUFFIX) == 0;
+  return name[0] != '.' && text_ends_with(name, TSCOPE_FILE_SUFFIX);
 }
 
 /* The traces in a directory, and in the directories in it down to `depth`. */
