@@ -17,6 +17,7 @@
 #define MOST_AT_END 16u
 #define LEAST_EXPLAINED 0.8
 #define LEAST_CONTRAST 2.0
+#define LEAST_APART 0.85
 
 struct numbered {
   u32 token, at;
@@ -189,6 +190,22 @@ static double explained_by(const double *logs, u32 n, u32 length, double *means,
   return total > 0 ? 1 - left / total : 0;
 }
 
+/* Whether the gaps at the first place are nearly all longer, and the others nearly all shorter,
+ * than the middle between them: single ones may be any, where a busy machine held up the host. */
+static bool are_apart(const double *logs, u32 n, u32 length, const double *means, u32 first) {
+  u32 at_first = 0, longer = 0, shorter = 0;
+  double others = 0;
+  for (u32 place = 0; place < length; place++)
+    others += place == first ? 0 : means[place] / (length - 1);
+  for (u32 i = 0; i < n; i++) {
+    bool is_longer = logs[i] > (means[first] + others) / 2;
+    at_first += i % length == first;
+    longer += i % length == first && is_longer;
+    shorter += i % length != first && !is_longer;
+  }
+  return longer >= LEAST_APART * at_first && shorter >= LEAST_APART * (n - at_first);
+}
+
 u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
   double means[MOST_GAP_PERIOD];
   double *logs = memory_array(size_sum(n, 1), sizeof(*logs));
@@ -203,8 +220,9 @@ u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
   for (u32 length = 2; length <= MOST_GAP_PERIOD && length * LEAST_REPEATS <= n; length++) {
     double contrast;
     u32 place = 0;
-    if (explained_by(logs, n, length, means, &place, &contrast) >= LEAST_EXPLAINED &&
-        contrast >= LEAST_CONTRAST) {
+    double explained = explained_by(logs, n, length, means, &place, &contrast);
+    if (contrast >= LEAST_CONTRAST &&
+        (explained >= LEAST_EXPLAINED || are_apart(logs, n, length, means, place))) {
       found = length;
       *first = place;
       break;

@@ -26,6 +26,7 @@ static void place_lists(struct rank_events *events, const struct rank_clock *clo
   PLACE(sites)
   PLACE(line_samples)
   PLACE(step_ranges)
+  PLACE(rounds)
   PLACE(insides)
   PLACE(kernels)
   PLACE_AT(calls, launched)

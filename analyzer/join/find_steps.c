@@ -189,20 +189,73 @@ static void set_kinds(struct model *model) {
   }
 }
 
+static void release_bounds(struct rank_bounds *bounds, u32 n) {
+  for (u32 r = 0; r < n; r++) {
+    free(bounds[r].at.at);
+    free(bounds[r].gpu.at);
+  }
+  free(bounds);
+}
+
+/* By what the program, or the framework, calls a step. */
+static bool find_named_steps(struct model *model, struct rank_bounds *bounds) {
+  struct steps *steps = &model->steps;
+  if (bounds_by_marks(model, bounds, &steps->confidence))
+    steps->method = internal_of(model)->marks_are ? internal_of(model)->marks_are : "step marks";
+  else if (bounds_by_ranges(model, bounds, &steps->confidence))
+    steps->method = "NVTX ranges";
+  else if (bounds_by_optimizer(model, bounds, &steps->confidence))
+    steps->method = "optimizer phases";
+  else
+    return false;
+  return true;
+}
+
+/* By what comes again and again beside collectives. */
+static bool find_passing_steps(struct model *model, struct rank_bounds *bounds) {
+  struct steps *steps = &model->steps;
+  if (bounds_by_passes(model, TSCOPE_PHASE_BACKWARD, bounds, &steps->confidence))
+    steps->method = "backward passes";
+  else if (bounds_by_passes(model, TSCOPE_PHASE_FORWARD, bounds, &steps->confidence))
+    steps->method = "forward passes";
+  else if ((steps->by_pattern = bounds_by_launches(model, bounds, &steps->confidence)))
+    steps->method = "repeated launches";
+  else
+    return false;
+  return true;
+}
+
+static bool repeats_itself(const struct rank_bounds *bounds, u32 n) {
+  for (u32 r = 0; r < n; r++)
+    if (bounds[r].at.n > LEAST_STEPS)
+      return true;
+  return false;
+}
+
+/* Two or three collectives, such as barriers at the begin and the end, are weak evidence: any other
+ * is preferred. */
+static void find_repeated_steps(struct model *model, struct rank_bounds **bounds,
+                                unsigned threads) {
+  struct steps *steps = &model->steps;
+  bool period = bounds_by_period(model, *bounds, &steps->confidence, threads);
+  if (!period || !repeats_itself(*bounds, model->n_ranks)) {
+    struct rank_bounds *others = memory_zeroed(model->n_ranks, sizeof(*others));
+    bool found = find_passing_steps(model, others);
+    release_bounds(found ? *bounds : others, model->n_ranks);
+    *bounds = found ? others : *bounds;
+    period &= !found;
+  }
+  if (period) {
+    steps->method = "collective period";
+    steps->by_collectives = steps->by_pattern = true;
+  }
+}
+
 void find_steps(struct model *model, const struct model_options *options) {
   struct rank_bounds *bounds = memory_zeroed(model->n_ranks, sizeof(*bounds));
   model->steps = (struct steps){.method = "none", .confidence = NAN};
-  if (bounds_by_marks(model, bounds, &model->steps.confidence))
-    model->steps.method =
-        internal_of(model)->marks_are ? internal_of(model)->marks_are : "step marks";
-  else if (bounds_by_ranges(model, bounds, &model->steps.confidence))
-    model->steps.method = "NVTX ranges";
-  else if (bounds_by_optimizer(model, bounds, &model->steps.confidence))
-    model->steps.method = "optimizer phases";
-  else if (bounds_by_period(model, bounds, &model->steps.confidence, options->threads)) {
-    model->steps.method = "collective period";
-    model->steps.by_collectives = true;
-  }
+  if (!find_named_steps(model, bounds))
+    find_repeated_steps(model, &bounds, options->threads);
   for (u32 r = 0; r < model->n_ranks && !model->steps.by_collectives; r++)
     bounds_on_gpu(&internal_of(model)->events[r], &bounds[r]);
   assemble(model, bounds);
@@ -212,10 +265,5 @@ void find_steps(struct model *model, const struct model_options *options) {
   else if (!options->include_warmup && !model->steps.kind) /* its kinds take different times */
     count_warmup(model);
   step_of_arrivals(model, bounds);
-
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    free(bounds[r].at.at);
-    free(bounds[r].gpu.at);
-  }
-  free(bounds);
+  release_bounds(bounds, model->n_ranks);
 }

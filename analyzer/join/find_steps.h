@@ -7,6 +7,8 @@
 
 #include "join/joining.h"
 
+#define LEAST_STEPS 3u /* that show that something repeats */
+
 /* Step s of this rank is [at[s], at[s + 1]) on its host; its number in the run is first + s. */
 struct rank_bounds {
   VECTOR(i64) at;
@@ -21,15 +23,31 @@ bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, doub
 bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, double *confidence);
 bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds, double *confidence);
 
-/* The optimizer ranges of a rank that have ended and are not inside another, in order of time:
- * indices into events.phases. `phases` has room for all. Returns how many. */
-u32 list_optimizer_phases(const struct rank_events *events, u32 *phases);
+/* The phases of one kind of a rank that have ended and are not inside another such, in order of
+ * time: indices into events.phases. `phases` has room for all. Returns how many. */
+u32 list_phases(const struct rank_events *events, u8 kind, u32 *phases);
+
+/* How many of these phases make a step: the period of their names. A model with several optimizers
+ * steps them in a fixed order. */
+u32 phases_per_step(const struct rank_events *events, const u32 *phases, u32 n);
+
+/* The first step has no step before it: it begins with its first training phase, of those up to
+ * `first`. */
+i64 begin_of_phases(const struct rank_events *events, u32 first);
 
 /* By the period of the collective sequence: a step ends with a collective, on the GPU where that
  * ran. Sets arrival.step relative to the bounds, since work that the host enqueued ahead of time
  * belongs to the step of its call. */
 bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, double *confidence,
                       unsigned threads);
+
+/* Whether a job without an optimizer's phases has passes of a kind (backward, forward) that follow
+ * each other in steps that are alike. */
+bool bounds_by_passes(const struct model *model, u8 kind, struct rank_bounds *bounds,
+                      double *confidence);
+
+/* By what the host launches again and again: see launch_rounds.h. */
+bool bounds_by_launches(const struct model *model, struct rank_bounds *bounds, double *confidence);
 
 /* Bounds of a rank on its GPU, from those on its host: there a step is over when the collectives
  * that were launched before are over. */

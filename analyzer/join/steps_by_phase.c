@@ -54,12 +54,12 @@ bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, doub
   return true;
 }
 
-u32 list_optimizer_phases(const struct rank_events *events, u32 *phases) {
+u32 list_phases(const struct rank_events *events, u8 kind, u32 *phases) {
   u32 n = 0;
   i64 covered = INT64_MIN;
   for (u32 i = 0; i < events->phases.n; i++) {
     const struct rank_phase *phase = &events->phases.at[i];
-    if (phase->kind != TSCOPE_PHASE_OPTIMIZER || phase->end == NS_UNKNOWN || phase->start < covered)
+    if (phase->kind != kind || phase->end == NS_UNKNOWN || phase->start < covered)
       continue;
     covered = phase->end;
     phases[n++] = i;
@@ -67,9 +67,7 @@ u32 list_optimizer_phases(const struct rank_events *events, u32 *phases) {
   return n;
 }
 
-/* How many optimizer ranges make a step: the period of their names. A model with several
- * optimizers steps them in a fixed order. */
-static u32 ranges_per_step(const struct rank_events *events, const u32 *phases, u32 n) {
+u32 phases_per_step(const struct rank_events *events, const u32 *phases, u32 n) {
   u32 *tokens = memory_array(size_sum(n, 1), sizeof(*tokens));
   struct period period = {.length = 1};
   bool several = false;
@@ -83,14 +81,13 @@ static u32 ranges_per_step(const struct rank_events *events, const u32 *phases, 
   return period.length;
 }
 
-/* The first step has no step before it: it begins with its first training phase. */
-static i64 first_begin(const struct rank_events *events, u32 first_optimizer) {
-  for (u32 i = 0; i < first_optimizer; i++) {
+i64 begin_of_phases(const struct rank_events *events, u32 first) {
+  for (u32 i = 0; i < first; i++) {
     u8 kind = events->phases.at[i].kind;
     if (kind == TSCOPE_PHASE_DATA || kind == TSCOPE_PHASE_FORWARD || kind == TSCOPE_PHASE_BACKWARD)
       return events->phases.at[i].start;
   }
-  return events->phases.at[first_optimizer].start;
+  return events->phases.at[first].start;
 }
 
 bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
@@ -100,10 +97,10 @@ bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &all[r];
     u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
-    u32 n = list_optimizer_phases(events, phases);
-    u32 per_step = n ? ranges_per_step(events, phases, n) : 1;
+    u32 n = list_phases(events, TSCOPE_PHASE_OPTIMIZER, phases);
+    u32 per_step = n ? phases_per_step(events, phases, n) : 1;
     if (n >= per_step && n > 0)
-      push(&bounds[r], first_begin(events, phases[0]));
+      push(&bounds[r], begin_of_phases(events, phases[0]));
     for (u32 i = per_step; i <= n; i += per_step)
       push(&bounds[r], events->phases.at[phases[i - 1]].end);
     free(phases);

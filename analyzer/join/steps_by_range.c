@@ -50,7 +50,7 @@ static void find_outer(const struct rank_events *events, struct outer_ranges *ou
  */
 static bool are_micro_batches(const struct rank_events *events, u32 ranges) {
   u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
-  u32 optimizer = list_optimizer_phases(events, phases);
+  u32 optimizer = list_phases(events, TSCOPE_PHASE_OPTIMIZER, phases);
   free(phases);
   return optimizer > 0 && 2 * (u64)ranges > 3 * (u64)optimizer + 2;
 }

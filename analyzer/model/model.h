@@ -169,10 +169,12 @@ struct steps {
   u32 warmup; /* this many first steps are left out of all statistics */
   const char *warmup_rule; /* how they were found, in words; NULL if none is applied */
   const char *method;      /* "step marks", "NVTX ranges", "optimizer phases", "collective period",
-                              "none": the first for which there is evidence */
+                              "backward passes", "forward passes", "repeated launches", "none": the
+                              first for which there is evidence */
   double confidence;       /* share of ranks and positions that agree, 0..1; NAN for method none */
   bool open; /* nothing says where the last step ends: it ends with the last retained record */
   bool by_collectives;        /* a step ends with its last collective: kernels do not matter */
+  bool by_pattern;            /* nothing names a step: what repeats may also be layers */
   i64 *begin, *end;           /* NS_UNKNOWN where a rank does not have the step */
   i64 *host_begin, *host_end; /* on the host alone; NULL: the same */
   u8 *ends_known;             /* enum step_known, or'ed; NULL: none is */

@@ -44,7 +44,8 @@ bool rank_call_is_idle(const struct rank_events *events, const struct rank_call 
   L(cpu_times)                                                                                     \
   L(phases)                                                                                        \
   L(sites)                                                                                         \
-  L(line_samples) L(marks) L(step_ranges) L(scalars) L(memory_devices) L(gpu_states) L(looks)
+  L(line_samples)                                                                                  \
+  L(marks) L(step_ranges) L(rounds) L(scalars) L(memory_devices) L(gpu_states) L(looks)
 
 void rank_events_complete(struct rank_events *events) {
 #define L(list) VECTOR_FIT(&events->list);

@@ -169,6 +169,13 @@ struct rank_step_range {
   u32 thread;
 };
 
+/* What the rank put on the GPU again and again, where nothing else tells its steps
+ * (join/launch_rounds.h). */
+struct rank_round {
+  i64 start, end; /* of the host; one ends where the next begins */
+  double match;   /* share of its launches that are those of a usual round */
+};
+
 struct rank_scalar {
   i64 time;
   double value;
@@ -218,6 +225,7 @@ struct rank_events {
   struct rank_line_sampling line_sampling;
   VECTOR(struct rank_mark) marks;
   VECTOR(struct rank_step_range) step_ranges;
+  VECTOR(struct rank_round) rounds;
   VECTOR(struct rank_scalar) scalars;
   VECTOR(struct rank_gpu_state) gpu_states; /* each unlike the one before */
   VECTOR(struct rank_look) looks;

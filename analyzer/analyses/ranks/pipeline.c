@@ -163,7 +163,7 @@ static u32 follow_links(struct search *s, u32 rank, u32 link, u32 *ranks) {
  * counts. */
 static bool sends_first(struct search *s, u32 rank) {
   const struct model *model = s->a->model;
-  bool one = s->a->whole_run || strcmp(model->steps.method, "collective period") == 0;
+  bool one = s->a->whole_run || model->steps.by_collectives;
   u32 n = one ? 1 : model->steps.n;
   struct first {
     bool seen, sends;

@@ -12,6 +12,7 @@
 #include "base/sorting.h"
 #include "format/dtypes.h"
 #include "import/kineto/kineto.h"
+#include "join/launch_rounds.h"
 
 #define BACKWARD_GAP_NS 1000000 /* autograd's functions as close as this are one backward pass */
 #define BUSY_BEFORE_NS                                                                             \
@@ -362,6 +363,22 @@ static void add_items(struct building *b) {
   add_unseen_begin(b);
 }
 
+/* What the host put on the device: what ran, at the time of its call. */
+static void find_rounds(struct building *b) {
+  const struct kineto_trace *trace = b->trace;
+  VECTOR(struct launched) launches = {0};
+  for (u32 i = 0; i < trace->items.n && rank_needs_rounds(b->events); i++) {
+    const struct kineto_item *item = &trace->items.at[i];
+    u32 call = is_device_item(item) ? kineto_call_of(&b->calls, item->correlation) : INDEX_NONE;
+    if (call == INDEX_NONE)
+      continue;
+    const struct kineto_item *by = &trace->items.at[call];
+    VECTOR_PUSH(&launches, (struct launched){by->start, by->end, item->name, item->name, by->lane});
+  }
+  find_launch_rounds(b->events, launches.at, launches.n);
+  free(launches.at);
+}
+
 static void count_pairs(struct rank_events *events) {
   SORT(events->calls.at, events->calls.n, by_i64);
   for (u32 i = 0; i < events->calls.n; i++) {
@@ -382,6 +399,7 @@ void kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
   define_comms(&b, rank);
   peers_in_groups(&b);
   count_pairs(events);
+  find_rounds(&b);
   free(b.calls.at);
   free(b.ranges.at);
   free(b.explained);

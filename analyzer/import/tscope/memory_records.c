@@ -321,8 +321,7 @@ static void number_steps(struct collecting *collecting) {
         model_step_at(collecting->model, collecting->device->rank, history->events[i].time);
   history->n_steps = steps->n;
   history->steps_method = steps->method;
-  /* A period of collectives can be that of layers. */
-  history->steps_are_certain = strcmp(steps->method, "collective period") != 0;
+  history->steps_are_certain = !steps->by_pattern;
 }
 
 static void add_notes(struct collecting *collecting, bool counted) {

@@ -156,6 +156,7 @@ static struct results *analyse_job(struct job *job) {
   m->clock_residual_us = 0.001;
   m->steps = (struct steps){.n = STEPS,
                             .method = job->shifted ? "collective period" : "step marks",
+                            .by_collectives = job->shifted,
                             .confidence = 1,
                             .begin = job->begin,
                             .end = job->end};

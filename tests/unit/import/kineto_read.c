@@ -271,6 +271,29 @@ static void steps_are_the_profilers(void **state) {
   model_free(model);
 }
 
+/* Eight batches of four kernels, of which the host prepares each for 100 us. */
+static void steps_without_names_are_rounds_of_launches(void **state) {
+  static const char *const kernels[] = {"embed", "gemm", "gemm", "head"};
+  char text[16384] = "{\"traceEvents\":[", comma = ' ';
+  for (u32 i = 0; i < 8; i++)
+    for (u32 k = 0; k < 4; k++, comma = ',') {
+      u32 at = 1000 + i * 140 + k * 10, id = 1 + i * 4 + k;
+      char launched[32], ran[32], number[32];
+      snprintf(launched, sizeof(launched), "%u", at);
+      snprintf(ran, sizeof(ran), "%u", at + 6);
+      snprintf(number, sizeof(number), "%u", id);
+      snprintf(text + strlen(text), sizeof(text) - strlen(text),
+               "%c" LAUNCH("%s", "%s") "," KERNEL("%s", "%s", "3", "%s"), comma, launched, number,
+               kernels[k], ran, number);
+    }
+  strcat(text, "]}");
+  struct model *model = read_text(*state, text);
+  assert_string_equal(model->steps.method, "repeated launches");
+  assert_int_equal(model->steps.n, 8);
+  assert_int_equal(model->steps.end[3] - model->steps.begin[3], 140000);
+  model_free(model);
+}
+
 #define ITERATION(name, start, duration)                                                           \
   "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"" name "\",\"tid\":1,\"ts\":" start        \
   ",\"dur\":" duration "},"
@@ -534,6 +557,7 @@ int main(void) {
       WITH_FOLDER(traces_that_begin_later_are_matched),
       WITH_FOLDER(ranks_are_found_without_distributed_info),
       WITH_FOLDER(steps_are_the_profilers),
+      WITH_FOLDER(steps_without_names_are_rounds_of_launches),
       WITH_FOLDER(steps_are_an_engines_iterations),
       WITH_FOLDER(the_path_of_a_recording_that_begins_amid_work),
       WITH_FOLDER(a_quick_look_that_never_reached_the_gpu_says_so),

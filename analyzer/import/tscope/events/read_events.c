@@ -461,6 +461,7 @@ void rank_events_read(struct rank_events *events, const struct trace_file *file,
   runs_from_inside(events);
   SORT_BY_TIME(&events->runs);
   pair_runs(events);
+  read_rounds(events, file);
   rank_events_complete(events);
   definitions_free_text(events->definitions);
   graph_replays_release(&reading.graphs);

@@ -34,6 +34,9 @@ void extend_time_range(struct rank_events *events, i64 time);
 void update_last_gpu_work(struct reading *reading, i64 end);
 void add_memory_device(struct rank_events *events, u16 device);
 
+/* Fills events.rounds, if nothing else tells the rank's steps. */
+void read_rounds(struct rank_events *events, const struct trace_file *file);
+
 /* Counts the records of a chunk of the ring, and keeps the kernels that communicate. */
 void read_ring_chunk(struct reading *reading, const struct trace_chunk *chunk);
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps of jobs that run no optimizer and hardly communicate, or not in turn: one pass through the
+ * model after the other, backward where there are any, else forward; else what the host launches
+ * again and again. Such steps must be alike, or there are none: passes may also be those of layers,
+ * of a validation, or of tokens of an answer.
+ */
+#include <math.h>
+
+#include "base/checked_memory.h"
+#include "base/period.h"
+#include "base/robust.h"
+#include "join/find_steps.h"
+
+#define ALIKE_FACTOR 2.0
+#define LEAST_CONFIDENCE 0.5
+#define LEAST_MATCH 0.8 /* of launches: these do not depend on how busy the machine is */
+
+/* Share of a rank's steps that take about as long as its usual one: on a busy machine not all do.
+ */
+static double share_alike(const struct rank_bounds *bounds) {
+  u32 n = bounds->at.n - 1, alike = 0;
+  i64 *lengths = memory_array(n, sizeof(*lengths));
+  for (u32 i = 0; i < n; i++)
+    lengths[i] = bounds->at.at[i + 1] - bounds->at.at[i];
+  double usual = (double)median_i64(lengths, n);
+  for (u32 i = 0; i < n; i++) {
+    double length = (double)(bounds->at.at[i + 1] - bounds->at.at[i]);
+    alike += length <= ALIKE_FACTOR * usual && usual <= ALIKE_FACTOR * length;
+  }
+  free(lengths);
+  return (double)alike / n;
+}
+
+/* Whether the bounds are believed, by how alike steps are and how many ranks have as many. Takes
+ * back those that are not. */
+static bool settle(const struct model *model, struct rank_bounds *bounds, double alike,
+                   double *confidence) {
+  u32 with = 0, most = 0, agreeing = 0, n = model->n_ranks;
+  for (u32 r = 0; r < n; r++)
+    most = bounds[r].at.n > most ? bounds[r].at.n : most;
+  for (u32 r = 0; r < n; r++) {
+    agreeing += bounds[r].at.n + 1 >= most; /* one may have ended in the middle of a step */
+    with += bounds[r].at.n > 1;
+  }
+  double sure = alike * agreeing / n;
+  if (2 * with >= n && most > LEAST_STEPS && sure >= LEAST_CONFIDENCE) {
+    *confidence = sure;
+    return true;
+  }
+  for (u32 r = 0; r < n; r++)
+    bounds[r].at.n = 0;
+  return false;
+}
+
+/* Where the step of a pass ends: where the next one begins to load or to compute, so that what
+ * follows the pass, such as an update by hand, belongs to it. If nothing says so, with the pass. */
+static i64 end_of_pass(const struct rank_events *events, u32 pass, u32 next) {
+  i64 end = events->phases.at[pass].end;
+  for (u32 i = pass + 1; i < next; i++) {
+    const struct rank_phase *phase = &events->phases.at[i];
+    bool begins = phase->kind == TSCOPE_PHASE_DATA || phase->kind == TSCOPE_PHASE_FORWARD;
+    if (begins && phase->start >= end)
+      return phase->start;
+  }
+  return next < events->phases.n && events->phases.at[pass].kind == TSCOPE_PHASE_FORWARD &&
+                 events->phases.at[next].start >= end
+             ? events->phases.at[next].start
+             : end;
+}
+
+/* Gradients that are accumulated: the pauses between steps are longer than those in them. */
+static u32 passes_per_step(const struct rank_events *events, const u32 *passes, u32 n, u32 *first) {
+  u32 each = phases_per_step(events, passes, n), groups = n / each, place = 0;
+  double *pauses = memory_array(size_sum(groups, 1), sizeof(*pauses));
+  for (u32 k = 1; k < groups; k++)
+    pauses[k - 1] = (double)(events->phases.at[passes[k * each]].start -
+                             events->phases.at[passes[k * each - 1]].end);
+  u32 merged = groups > 1 ? find_gap_period(pauses, groups - 1, &place) : 1;
+  *first = merged > 1 ? (place + 1) % merged * each : 0;
+  free(pauses);
+  return each * merged;
+}
+
+static void add_passes(const struct rank_events *events, u8 kind, struct rank_bounds *bounds) {
+  u32 *passes = memory_array(size_sum(events->phases.n, 1), sizeof(*passes)), first;
+  u32 n = list_phases(events, kind, passes);
+  u32 each = n ? passes_per_step(events, passes, n, &first) : 1;
+  for (u32 i = n ? first : 0; i + each <= n; i += each) {
+    u32 last = passes[i + each - 1];
+    if (!bounds->at.n)
+      VECTOR_PUSH(&bounds->at, i ? end_of_pass(events, passes[i - 1], passes[i])
+                                 : begin_of_phases(events, passes[0]));
+    VECTOR_PUSH(&bounds->at,
+                end_of_pass(events, last, i + each < n ? passes[i + each] : events->phases.n));
+  }
+  free(passes);
+}
+
+bool bounds_by_passes(const struct model *model, u8 kind, struct rank_bounds *bounds,
+                      double *confidence) {
+  for (u32 r = 0; r < model->n_ranks; r++)
+    add_passes(&internal_of(model)->events[r], kind, &bounds[r]);
+  double alike = 0;
+  u32 with = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    alike += bounds[r].at.n > 1 ? share_alike(&bounds[r]) : 0;
+    with += bounds[r].at.n > 1;
+  }
+  return settle(model, bounds, with ? alike / with : 0, confidence);
+}
+
+bool bounds_by_launches(const struct model *model, struct rank_bounds *bounds, double *confidence) {
+  double match = 0;
+  u64 n = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank_events *events = &internal_of(model)->events[r];
+    for (u32 i = 0; i < events->rounds.n; i++) {
+      match += events->rounds.at[i].match;
+      if (i == 0)
+        VECTOR_PUSH(&bounds[r].at, events->rounds.at[i].start);
+      VECTOR_PUSH(&bounds[r].at, events->rounds.at[i].end);
+    }
+    n += events->rounds.n;
+  }
+  match = n ? match / (double)n : 0;
+  return settle(model, bounds, match >= LEAST_MATCH ? match : 0, confidence);
+}
