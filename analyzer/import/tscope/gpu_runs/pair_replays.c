@@ -262,43 +262,25 @@ static void match_graphs(struct replays *r) {
 
 ORDER_BY(by_start, struct replay_side, UP(start))
 
-/* Those of one session with the source open, which are adjacent, from `*at` on. */
-static u32 next_session(const struct replay_side *sides, u32 n, u32 session, u32 *at) {
-  while (*at < n && (sides[*at].session < session || sides[*at].session == INDEX_NONE))
-    ++*at;
-  u32 first = *at;
-  while (*at < n && sides[*at].session == session)
-    ++*at;
-  return first;
+static void pair_replay(void *user, u32 launch, u32 run) {
+  struct replays *r = user;
+  const struct replay_side *by = &r->launched.at[launch], *as = &r->ran.at[run];
+  pair_by_nodes(r, &r->units.at[by->first], by->n, &r->runs[as->first], as->n);
+  pair_by_order(r, &r->units.at[by->first], by->n, &r->runs[as->first], as->n);
 }
 
-static void pair_sides(struct replays *r, struct ordered *causes, struct ordered *effects,
-                       u32 *effect_of) {
-  u32 n_launched = r->launched.n, n_ran = r->ran.n, next_launch = 0, next_run = 0;
-  for (u32 i = 0; i < n_launched; i++)
-    causes[i] = (struct ordered){r->launched.at[i].start, r->launched.at[i].gpu_graph};
-  for (u32 i = 0; i < n_ran; i++)
-    effects[i] = (struct ordered){r->ran.at[i].start, r->ran.at[i].gpu_graph};
-  while (next_launch < n_launched) {
-    u32 session = r->launched.at[next_launch].session;
-    if (session == INDEX_NONE) {
-      next_launch++;
-      continue;
-    }
-    u32 launch = next_session(r->launched.at, n_launched, session, &next_launch);
-    u32 run = next_session(r->ran.at, n_ran, session, &next_run);
-    pair_in_order(causes + launch, next_launch - launch, effects + run, next_run - run,
-                  r->events->end_lost, effect_of);
-    for (u32 i = launch; i < next_launch; i++) {
-      if (effect_of[i - launch] == INDEX_NONE)
-        continue;
-      const struct replay_side *by = &r->launched.at[i],
-                               *as = &r->ran.at[run + effect_of[i - launch]];
-      struct replay_unit *units = &r->units.at[by->first];
-      pair_by_nodes(r, units, by->n, &r->runs[as->first], as->n);
-      pair_by_order(r, units, by->n, &r->runs[as->first], as->n);
-    }
+static void pair_sides(struct replays *r) {
+  struct pairable all = {0};
+  for (u32 i = 0; i < r->launched.n; i++) {
+    const struct replay_side *side = &r->launched.at[i];
+    VECTOR_PUSH(&all.causes, (struct ordered){side->start, side->gpu_graph, side->session, i});
   }
+  for (u32 i = 0; i < r->ran.n; i++) {
+    const struct replay_side *side = &r->ran.at[i];
+    VECTOR_PUSH(&all.effects, (struct ordered){side->start, side->gpu_graph, side->session, i});
+  }
+  pair_sessions(&all, r->events->end_lost, pair_replay, r);
+  pairable_free(&all);
 }
 
 static void list_all(struct replays *r) {
@@ -322,22 +304,12 @@ static void list_all(struct replays *r) {
 
 void pair_replays(struct rank_events *events, bool *run_taken) {
   struct replays r = {.events = events, .run_taken = run_taken};
-  struct ordered *causes = NULL, *effects = NULL;
-  u32 *effect_of = NULL;
   list_all(&r);
   if (r.ran.n) {
-    causes = memory_array(r.launched.n, sizeof(*causes));
-    effects = memory_array(r.ran.n, sizeof(*effects));
-    effect_of = memory_array(r.launched.n, sizeof(*effect_of));
     match_graphs(&r);
-  }
-  if (r.ran.n) {
     SORT(r.launched.at, r.launched.n, by_start);
-    pair_sides(&r, causes, effects, effect_of);
+    pair_sides(&r);
   }
-  free(causes);
-  free(effects);
-  free(effect_of);
   free(r.calls);
   free(r.runs);
   free(r.units.at);

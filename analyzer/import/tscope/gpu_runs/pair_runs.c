@@ -195,95 +195,60 @@ static void set_run_of_unit(struct rank_events *events, const struct unit *unit,
   }
 }
 
-struct stream_lists {
-  struct ordered *causes, *effects;
-  u32 *cause_units, *effect_runs, *effect_of;
-  u32 *sessions; /* [runs] of events.runs */
-};
-
 ORDER_BY(by_ordered_time, struct unit, UP(launched))
 
-/* Pairs what was launched with what ran during one period in which the source was open. */
-static void pair_session(struct rank_events *events, const struct units *units, u32 n_causes,
-                         u32 n_effects, struct stream_lists *from, bool *run_taken) {
-  pair_in_order(from->causes, n_causes, from->effects, n_effects, events->end_lost,
-                from->effect_of);
-  for (u32 i = 0; i < n_causes; i++) {
-    if (from->effect_of[i] == INDEX_NONE)
-      continue;
-    u32 run = from->effect_runs[from->effect_of[i]];
-    set_run_of_unit(events, &units->list.at[from->cause_units[i]], run);
-    run_taken[run] = true;
-  }
+/* What pairing the units of streams needs. */
+struct pairing {
+  struct rank_events *events;
+  const struct units *units;
+  bool *run_taken;
+  u32 *sessions; /* [runs] of events.runs */
+  struct pairable of_stream;
+};
+
+static void pair_unit(void *user, u32 unit, u32 run) {
+  struct pairing *p = user;
+  set_run_of_unit(p->events, &p->units->list.at[unit], run);
+  p->run_taken[run] = true;
 }
 
-/* Pairs the launch units of one stream with the runs seen on it. Both lists are in order of time,
- * so those of one session are adjacent. */
-static void pair_stream(struct rank_events *events, const struct units *units, u16 stream,
-                        bool *run_taken, struct stream_lists *lists) {
-  u32 n_causes = 0, n_effects = 0;
-  for (u32 i = 0; i < units->list.n; i++) {
-    const struct unit *unit = &units->list.at[i];
-    if (unit->stream != stream)
-      continue;
-    lists->cause_units[n_causes] = i;
-    lists->causes[n_causes++] = (struct ordered){unit->launched, unit->op};
+/* Pairs the launch units of one stream with the runs seen on it. */
+static void pair_stream(struct pairing *p, u16 stream) {
+  struct pairable *all = &p->of_stream;
+  all->causes.n = all->effects.n = 0;
+  for (u32 i = 0; i < p->units->list.n; i++) {
+    const struct unit *unit = &p->units->list.at[i];
+    if (unit->stream == stream)
+      VECTOR_PUSH(&all->causes, (struct ordered){unit->launched, unit->op, unit->session, i});
   }
-  for (u32 i = 0; i < events->runs.n; i++) {
-    const struct rank_run *run = &events->runs.at[i];
-    if (run->stream != stream || run->graph || run_taken[i])
-      continue;
-    lists->effect_runs[n_effects] = i;
-    lists->effects[n_effects++] = (struct ordered){run->start, run->op};
+  for (u32 i = 0; i < p->events->runs.n; i++) {
+    const struct rank_run *run = &p->events->runs.at[i];
+    if (run->stream == stream && !run->graph && !p->run_taken[i])
+      VECTOR_PUSH(&all->effects, (struct ordered){run->start, run->op, p->sessions[i], i});
   }
-  for (u32 cause = 0, effect = 0; cause < n_causes;) {
-    u32 session = units->list.at[lists->cause_units[cause]].session, causes = 0, effects = 0;
-    while (effect < n_effects && lists->sessions[lists->effect_runs[effect]] < session)
-      effect++;
-    while (cause + causes < n_causes &&
-           units->list.at[lists->cause_units[cause + causes]].session == session)
-      causes++;
-    while (effect + effects < n_effects &&
-           lists->sessions[lists->effect_runs[effect + effects]] == session)
-      effects++;
-    struct stream_lists part = {.causes = lists->causes + cause,
-                                .effects = lists->effects + effect,
-                                .cause_units = lists->cause_units + cause,
-                                .effect_runs = lists->effect_runs + effect,
-                                .effect_of = lists->effect_of};
-    pair_session(events, units, causes, effects, &part, run_taken);
-    cause += causes;
-    effect += effects;
-  }
+  pair_sessions(all, p->events->end_lost, pair_unit, p);
 }
 
 static void pair_streams(struct rank_events *events, const struct units *units, bool *run_taken) {
-  u32 n = units->list.n, m = events->runs.n;
-  struct stream_lists lists = {.causes = memory_array(size_sum(n, 1), sizeof(*lists.causes)),
-                               .effects = memory_array(size_sum(m, 1), sizeof(*lists.effects)),
-                               .cause_units = memory_array(size_sum(n, 1), sizeof(u32)),
-                               .effect_runs = memory_array(size_sum(m, 1), sizeof(u32)),
-                               .effect_of = memory_array(size_sum(n, 1), sizeof(u32)),
-                               .sessions = memory_array(size_sum(m, 1), sizeof(u32))};
-  u32 streams = 1;
+  u32 n = units->list.n, m = events->runs.n, streams = 1;
+  struct pairing p = {.events = events,
+                      .units = units,
+                      .run_taken = run_taken,
+                      .sessions = memory_array(m, sizeof(u32))};
   for (u32 i = 0; i < n; i++)
     if (units->list.at[i].stream >= streams)
       streams = units->list.at[i].stream + 1u;
   bool *done = memory_zeroed(streams, 1);
   for (u32 i = 0; i < m; i++)
-    lists.sessions[i] = rank_cupti_session(events, events->runs.at[i].start, true);
+    p.sessions[i] = rank_cupti_session(events, events->runs.at[i].start, true);
   for (u32 i = 0; i < n; i++) {
     u16 stream = units->list.at[i].stream;
     if (!done[stream])
-      pair_stream(events, units, stream, run_taken, &lists);
+      pair_stream(&p, stream);
     done[stream] = true;
   }
-  free(lists.causes);
-  free(lists.effects);
-  free(lists.cause_units);
-  free(lists.effect_runs);
-  free(lists.effect_of);
-  free(lists.sessions);
+  pairable_free(&p.of_stream);
+  free(p.sessions);
   free(done);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/gpu_runs/pairing.h"
 
+#include "base/sorting.h"
+
 #define LOOK_AHEAD 16u
 
 static bool kinds_match(const struct ordered *cause, const struct ordered *effect) {
@@ -89,4 +91,49 @@ u32 pair_in_order(const struct ordered *causes, u32 n_causes, const struct order
     }
   }
   return pairs;
+}
+
+/* What was watched in no session comes last. */
+ORDER_BY(by_session, struct ordered, UP(session) UP(of))
+
+/* Those of one session become adjacent, where they are not, and stay in their order. */
+static void group_by_session(struct ordered *at, u32 n) {
+  for (u32 i = 1; i < n; i++)
+    if (by_session(&at[i - 1], &at[i]) > 0) {
+      SORT(at, n, by_session);
+      return;
+    }
+}
+
+/* How many at the beginning of a list are of a session. */
+static u32 count_session(const struct ordered *at, u32 n, u32 session) {
+  u32 same = 0;
+  while (same < n && at[same].session == session)
+    same++;
+  return same;
+}
+
+void pair_sessions(struct pairable *all, bool end_is_lost,
+                   void pair(void *user, u32 cause, u32 effect), void *user) {
+  group_by_session(all->causes.at, all->causes.n);
+  group_by_session(all->effects.at, all->effects.n);
+  const struct ordered *cause = all->causes.at, *effect = all->effects.at;
+  u32 left = all->causes.n, left_effects = all->effects.n, n, n_effects;
+  u32 *effect_of = memory_array(left, sizeof(*effect_of));
+  for (; left && cause->session != INDEX_NONE; cause += n, left -= n) {
+    for (; left_effects && effect->session < cause->session; left_effects--)
+      effect++;
+    n = count_session(cause, left, cause->session);
+    n_effects = count_session(effect, left_effects, cause->session);
+    pair_in_order(cause, n, effect, n_effects, end_is_lost, effect_of);
+    for (u32 i = 0; i < n; i++)
+      if (effect_of[i] != INDEX_NONE)
+        pair(user, cause[i].of, effect[effect_of[i]].of);
+  }
+  free(effect_of);
+}
+
+void pairable_free(struct pairable *all) {
+  free(all->causes.at);
+  free(all->effects.at);
 }

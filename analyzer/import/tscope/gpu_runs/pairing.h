@@ -6,11 +6,14 @@
 #ifndef TSCOPE_PAIRING_H
 #define TSCOPE_PAIRING_H
 
+#include "base/vector.h"
 #include "model/model.h"
 
 struct ordered {
-  i64 at;   /* when the call was made, or when the work started */
-  u32 what; /* what kind of work; 0 fits any */
+  i64 at;      /* when the call was made, or when the work started */
+  u32 what;    /* what kind of work; 0 fits any */
+  u32 session; /* for pair_sessions(): see rank_cupti_session() */
+  u32 of;      /* the caller's number of it */
 };
 
 /* effect_of[i] becomes the effect of causes[i], or INDEX_NONE. Both lists are sorted by time. If
@@ -22,5 +25,17 @@ struct ordered {
 #define PAIRING_SLACK_NS 5000
 u32 pair_in_order(const struct ordered *causes, u32 n_causes, const struct ordered *effects,
                   u32 n_effects, bool end_is_lost, u32 *effect_of);
+
+/* Calls and work of several stretches of time in which the GPU clock source was open; each list is
+ * in order of time, and of the caller's numbers. */
+struct pairable {
+  VECTOR(struct ordered) causes, effects;
+};
+
+/* Pairs them within each session; `pair` gets the caller's numbers of both. A cause of session
+ * INDEX_NONE has no effect that could be seen. */
+void pair_sessions(struct pairable *all, bool end_is_lost,
+                   void pair(void *user, u32 cause, u32 effect), void *user);
+void pairable_free(struct pairable *all);
 
 #endif

@@ -68,25 +68,16 @@ static void list_replays(struct timeline_build *build) {
 
 /* --- pairing --- */
 
-struct replay_pairing {
-  struct timeline_build *build;
-  u32 *launches; /* spans that launch graphs */
-  u32 n_launches;
-  struct ordered *causes, *effects;
-  u32 *effect_of;
-  u32 *ran_graphs; /* of replays, sorted */
-};
-
 /* The GPU clock source's id of the graph that a span launches; 0 if nothing ran under that. */
-static u32 launched_graph(const struct replay_pairing *p, u32 span) {
-  const struct timeline_build *build = p->build;
+static u32 launched_graph(const struct timeline_build *build, const u32 *ran_graphs, u32 span) {
   const struct rank_graph *graph = rank_find_graph(build->events, build->facts.at[span].what);
-  bool ran =
-      graph && bsearch(&graph->gpu_graph, p->ran_graphs, build->replays.n, sizeof(u32), by_u32);
+  bool ran = graph && bsearch(&graph->gpu_graph, ran_graphs, build->replays.n, sizeof(u32), by_u32);
   return ran ? graph->gpu_graph : 0;
 }
 
-static void join_replay(struct timeline_build *build, u32 launch, struct replay_spans *replay) {
+static void join_replay(void *user, u32 launch, u32 number) {
+  struct timeline_build *build = user;
+  struct replay_spans *replay = &build->replays.at[number];
   replay->launch = launch;
   for (u32 i = replay->first; i < replay->first + replay->n; i++) {
     struct span *span = &build->spans.at[build->replayed[i]];
@@ -99,29 +90,28 @@ static void join_replay(struct timeline_build *build, u32 launch, struct replay_
   build->spans.at[launch].link = build->replayed[replay->first];
 }
 
-/* Launches and replays of one stretch of time with the source open, in the order of the calls. */
-static void pair_session(struct replay_pairing *p, u32 session) {
-  struct timeline_build *build = p->build;
-  u32 causes = 0, effects = 0;
-  u32 *chosen = p->effect_of + p->n_launches, *ran = chosen + p->n_launches;
-  for (u32 i = 0; i < p->n_launches; i++) {
-    const struct span *span = &build->spans.at[p->launches[i]];
-    if (rank_cupti_session(build->events, span->start, false) != session)
-      continue;
-    chosen[causes] = p->launches[i];
-    p->causes[causes++] = (struct ordered){span->start, launched_graph(p, p->launches[i])};
+/* Launches and replays, in the order of the calls. */
+static void pair_replays_with_launches(struct timeline_build *build) {
+  const struct rank_events *events = build->events;
+  u32 n = build->replays.n, *ran_graphs = memory_array(n, sizeof(u32)); /* sorted */
+  struct pairable all = {0};
+  for (u32 i = 0; i < n; i++) {
+    const struct replay_spans *replay = &build->replays.at[i];
+    i64 start = build->spans.at[build->replayed[replay->first]].start;
+    ran_graphs[i] = replay->gpu_graph;
+    VECTOR_PUSH(&all.effects, (struct ordered){start, replay->gpu_graph,
+                                               rank_cupti_session(events, start, true), i});
   }
-  for (u32 i = 0; i < build->replays.n; i++) {
-    i64 start = build->spans.at[build->replayed[build->replays.at[i].first]].start;
-    if (rank_cupti_session(build->events, start, true) != session)
-      continue;
-    ran[effects] = i;
-    p->effects[effects++] = (struct ordered){start, build->replays.at[i].gpu_graph};
+  SORT(ran_graphs, n, by_u32);
+  for (u32 i = 0; i < build->spans.n; i++) {
+    i64 start = build->spans.at[i].start;
+    if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
+      VECTOR_PUSH(&all.causes, (struct ordered){start, launched_graph(build, ran_graphs, i),
+                                                rank_cupti_session(events, start, false), i});
   }
-  pair_in_order(p->causes, causes, p->effects, effects, timeline_end_is_lost(build), p->effect_of);
-  for (u32 i = 0; i < causes; i++)
-    if (p->effect_of[i] != INDEX_NONE)
-      join_replay(build, chosen[i], &build->replays.at[ran[p->effect_of[i]]]);
+  pair_sessions(&all, timeline_end_is_lost(build), join_replay, build);
+  pairable_free(&all);
+  free(ran_graphs);
 }
 
 /* --- inside --- */
@@ -166,26 +156,6 @@ void timeline_link_replays(struct timeline_build *build) {
   list_replays(build);
   if (build->replays.n == 0)
     return;
-  u32 n = build->replays.n, states = build->events->gpu_states.n;
-  u32 sessions = states ? build->events->gpu_states.at[states - 1].sessions : 1;
-  struct replay_pairing p = {.build = build,
-                             .launches = memory_array(size_sum(build->spans.n, 1), sizeof(u32))};
-  for (u32 i = 0; i < build->spans.n; i++)
-    if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
-      p.launches[p.n_launches++] = i;
-  p.causes = memory_array(size_sum(p.n_launches, 1), sizeof(*p.causes));
-  p.effects = memory_array(n, sizeof(*p.effects));
-  p.effect_of = memory_array(size_sum(size_sum(size_product(2, p.n_launches), n), 1), sizeof(u32));
-  p.ran_graphs = memory_array(n, sizeof(u32));
-  for (u32 i = 0; i < n; i++)
-    p.ran_graphs[i] = build->replays.at[i].gpu_graph;
-  SORT(p.ran_graphs, n, by_u32);
-  for (u32 session = 0; session < (sessions ? sessions : 1); session++)
-    pair_session(&p, session);
-  free(p.launches);
-  free(p.causes);
-  free(p.effects);
-  free(p.effect_of);
-  free(p.ran_graphs);
+  pair_replays_with_launches(build);
   link_all_inside(build);
 }
