@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "live/live_model.h"
+#include "live/live_view.h"
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"

@@ -144,6 +144,12 @@ void live_join(struct live_view *view);
 /* live_lines.c: the lines that make ranks late. */
 void live_find_late_lines(struct live_view *view);
 
+/* live_model.c: the last calls of all ranks as the report's model, for questions that the report's
+ * own functions answer: one rank of it for each of view.ranks, in the same order, joined up to
+ * collectives on one axis. Of the calls of each communicator that are over it has at most the last
+ * `over`. What it refers to is good until the next poll; model_free(). */
+struct model *live_model_make(const struct live_view *view, u32 over);
+
 /* live_waits.c: who waits for whom, and calls that differ. */
 void live_find_waits(struct live_view *view);
 

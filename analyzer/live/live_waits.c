@@ -8,7 +8,7 @@
 #include "analyses/hang/verdict.h"
 #include "base/sorting.h"
 #include "import/tscope/trace_source.h"
-#include "live/live_model.h"
+#include "live/live_view.h"
 #include "model/flight_record.h"
 
 /* The report's answer costs as much as all else on a page. Of many ranks it is asked for only when

@@ -22,4 +22,13 @@ u32 snapshot_devices(const struct value *root);
 void snapshot_history(const struct value *root, u32 device, struct arena *arena,
                       struct memory_history *history);
 
+/* For that, once the events are there. snapshot_gradients.c: the category of what the backward pass
+ * allocates and the optimizer uses: gradients of parameters. */
+void snapshot_find_gradients(struct memory_history *history, struct arena *arena);
+
+/* snapshot_steps.c: finds the training steps, and numbers the events: the profiler's step ranges,
+ * else the ends of the optimizer's steps, both from the snapshot's annotations, else the ends of
+ * what the optimizer allocates, else the period of all that is allocated. */
+void snapshot_steps(const struct value *root, struct memory_history *history);
+
 #endif

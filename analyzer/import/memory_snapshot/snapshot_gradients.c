@@ -4,7 +4,7 @@
  * without a copy. Its stack then looks like that of every other result of the backward pass. But
  * those are freed before the optimizer begins, and gradients of parameters are not.
  */
-#include "import/memory_snapshot/snapshot_gradients.h"
+#include "import/memory_snapshot/memory_snapshot.h"
 
 #include <string.h>
 

@@ -8,8 +8,6 @@
 #include "base/arena.h"
 #include "base/texts.h"
 #include "import/memory_snapshot/memory_snapshot.h"
-#include "import/memory_snapshot/snapshot_gradients.h"
-#include "import/memory_snapshot/snapshot_steps.h"
 #include "import/memory_snapshot/stacks.h"
 
 #define MOST_DEVICES 1024u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/memory_snapshot/snapshot_steps.h"
+#include "import/memory_snapshot/memory_snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>

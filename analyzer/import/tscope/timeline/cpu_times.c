@@ -6,9 +6,9 @@
  * counts as compute, from its beginning: its position there does not matter for sums over steps.
  */
 
-#include "import/tscope/timeline/cpu_times.h"
 #include "base/checked_memory.h"
 #include "base/intervals.h"
+#include "import/tscope/timeline/timeline_build.h"
 
 #define ALL 0.95 /* a thread that is moved or interrupted now and then computes all the same */
 #define NONE 0.05

@@ -115,6 +115,13 @@ void timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u
 void timeline_link_sites(struct timeline_build *build, struct arena *arena,
                          const struct call_sites **out);
 
+/* cpu_times.c: compute of a CPU job outside all phases. `training`: phases that compute, without
+ * blocked time; `named`: these and the loading of input; `blocked`: waits and calls. Sets *busy, in
+ * the arena, empty if no CPU clock was read. */
+void cpu_times_unite(const struct rank_events *events, const struct intervals *training,
+                     const struct intervals *named, const struct intervals *blocked,
+                     struct arena *arena, struct intervals *busy);
+
 /* Names beyond the file's own strings: operations, phases, kinds of sync. */
 enum timeline_vocabulary {
   NAMES_OF_OPS = 0,

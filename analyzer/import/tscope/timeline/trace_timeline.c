@@ -3,7 +3,6 @@
 #include "base/checked_memory.h"
 #include "base/intervals.h"
 #include "import/file_budget.h"
-#include "import/tscope/timeline/cpu_times.h"
 #include "import/tscope/timeline/timeline_build.h"
 #include "import/tscope/trace_source.h"
 
