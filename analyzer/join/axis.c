@@ -27,6 +27,7 @@ static void place_lists(struct rank_events *events, const struct rank_clock *clo
   PLACE(line_samples)
   PLACE(step_ranges)
   PLACE(rounds)
+  PLACE(meetings)
   PLACE(insides)
   PLACE(kernels)
   PLACE_AT(calls, launched)
@@ -47,6 +48,8 @@ static void place_events(void *user, u32 r, unsigned worker) {
   place_lists(events, clock);
   model->ranks[r].looks = events->looks.at;
   model->ranks[r].n_looks = events->looks.n;
+  model->ranks[r].meetings = events->meetings.at;
+  model->ranks[r].n_meetings = events->meetings.n;
   for (u32 i = 0; i < events->calls.n; i++) {
     struct arrival *arrival = &model->arrivals[events->calls.at[i].arrival];
     arrival->call_start = events->calls.at[i].start;

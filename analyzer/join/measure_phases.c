@@ -41,7 +41,7 @@ static void add_other(const struct model *model, u32 rank) {
 }
 
 /* How many intervals begin in each step. */
-static void count_passes(const struct model *model, u32 rank, bool forward,
+static void count_passes(const struct model *model, u32 rank, u8 kind,
                          const struct intervals *set) {
   for (u32 s = 0, i = 0; s < model->steps.n; s++) {
     size_t cell = (size_t)s * model->n_ranks + rank;
@@ -51,7 +51,9 @@ static void count_passes(const struct model *model, u32 rank, bool forward,
     while (i < set->n && set->at[i].start < model->steps.host_begin[cell])
       i++;
     for (; i < set->n && set->at[i].start < model->steps.host_end[cell]; i++)
-      *(forward ? &times->forwards : &times->backwards) += 1;
+      *(kind == TSCOPE_PHASE_DATA      ? &times->batches
+        : kind == TSCOPE_PHASE_FORWARD ? &times->forwards
+                                       : &times->backwards) += 1;
   }
 }
 
@@ -121,8 +123,8 @@ static void measure_rank(void *user, u32 r, unsigned worker) {
       continue;
     measuring->found[r] = true;
     fill_kind(model, r, order[i], &rest);
-    if (order[i] == TSCOPE_PHASE_FORWARD || order[i] == TSCOPE_PHASE_BACKWARD)
-      count_passes(model, r, order[i] == TSCOPE_PHASE_FORWARD, &rest);
+    if (order[i] != TSCOPE_PHASE_OPTIMIZER)
+      count_passes(model, r, order[i], &rest);
   }
   arena_release(&arena);
   if (measuring->found[r])

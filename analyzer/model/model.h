@@ -57,6 +57,16 @@ struct rank_look {
 
 struct rank_stall;
 
+/* Where a rank's host and its GPU meet: data is copied between them, or the host waits. As far as
+ * the ring goes back. */
+enum meeting { MEETING_COPY_IN = 1, MEETING_COPY_OUT = 2, MEETING_WAIT = 4 };
+
+struct rank_meeting {
+  i64 start, end; /* of the host's call */
+  u64 bytes;      /* of a copy */
+  u8 what;        /* enum meeting */
+};
+
 struct rank {
   u32 rank;       /* global rank */
   u32 local_rank; /* INDEX_NONE if unknown */
@@ -90,6 +100,8 @@ struct rank {
   struct rank_scheduling scheduling;
   const struct rank_look *looks; /* in order */
   u32 n_looks;
+  const struct rank_meeting *meetings; /* in order */
+  u32 n_meetings;
   u64 samples, unread_samples; /* of lines: stacks read, and those that could not be */
   u64 cost_helper_cpu_ns, cost_startup_ns, cost_slow_path_ns, cost_ns_per_record;
   u64 file_bytes;
@@ -185,6 +197,7 @@ struct steps {
 struct phase_times {
   i64 data, forward, backward, optimizer, other; /* NS_UNKNOWN where not known */
   u32 forwards, backwards; /* passes that begin in the step; recomputed ones are not counted */
+  u32 batches;             /* loaded, with what finds the end of the data */
 };
 
 struct scalar {

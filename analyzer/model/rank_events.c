@@ -45,7 +45,7 @@ bool rank_call_is_idle(const struct rank_events *events, const struct rank_call 
   L(phases)                                                                                        \
   L(sites)                                                                                         \
   L(line_samples)                                                                                  \
-  L(marks) L(step_ranges) L(rounds) L(scalars) L(memory_devices) L(gpu_states) L(looks)
+  L(marks) L(step_ranges) L(rounds) L(scalars) L(memory_devices) L(gpu_states) L(looks) L(meetings)
 
 void rank_events_complete(struct rank_events *events) {
 #define L(list) VECTOR_FIT(&events->list);

@@ -229,6 +229,7 @@ struct rank_events {
   VECTOR(struct rank_scalar) scalars;
   VECTOR(struct rank_gpu_state) gpu_states; /* each unlike the one before */
   VECTOR(struct rank_look) looks;
+  VECTOR(struct rank_meeting) meetings;
   VECTOR(u16) memory_devices; /* tags of TENSOR records: the devices whose memory is recorded */
   i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
   struct {

@@ -40,7 +40,8 @@ const char *describe_content(u8 content) {
       [CONTENT_ONE_RANK] = "on one rank while the others wait",
       [CONTENT_ONE_HOST] = "on one host while the others wait",
       [CONTENT_OUTSIDE] = "outside forward, backward and optimizer",
-      [CONTENT_CALLS] = "with collectives that other steps do not have"};
+      [CONTENT_CALLS] = "with collectives that other steps do not have",
+      [CONTENT_MEETINGS] = "with copies to or from the GPU that other steps do not have"};
   return words[content];
 }
 
@@ -51,6 +52,13 @@ static const char *describe_work(struct arena *arena, const struct other_work *w
     return arena_printf(arena, "on %s alone while the other hosts wait", work->host);
   if (content == CONTENT_CALLS && work->collective)
     return arena_printf(arena, "with %s that other steps do not have", work->collective);
+  if (content == CONTENT_MEETINGS && work->copied_bytes >= CHECKPOINT_BYTES)
+    return arena_printf(arena, "with %s copied from the GPU that other steps do not copy",
+                        byte_size(work->copied_bytes).text);
+  if (content == CONTENT_MEETINGS && work->meets & MEETING_COPY_IN)
+    return "with copies to the GPU that other steps do not have";
+  if (content == CONTENT_MEETINGS && work->meets)
+    return "with a wait of the host for the GPU that other steps do not have";
   return describe_content(content);
 }
 
@@ -72,7 +80,9 @@ struct kind {
   u32 n_own;
   double ms, sum_ms;
   u8 content, op; /* op 0: no collective of its own */
-  u32 rank;       /* that does it alone, or whose host; INDEX_NONE */
+  u8 meets;
+  u64 copied;
+  u32 rank; /* that does it alone, or whose host; INDEX_NONE */
 };
 
 /* Sets the content that most of the kind's own steps have, and the rank if it is always the same,
@@ -117,6 +127,8 @@ static void add_work(struct analysis *a, struct long_steps *steps, const struct 
                               .ms = kind->ms,
                               .sum_s = kind->sum_ms / 1e3,
                               .forward_only = kind->content == CONTENT_FORWARD,
+                              .meets = kind->content == CONTENT_MEETINGS ? kind->meets : 0,
+                              .copied_bytes = kind->meets ? (double)kind->copied : 0,
                               .rank = INDEX_NONE};
   work->step = arena_array(a->arena, size_sum(kind->n, 1), sizeof(double));
   for (u32 i = 0; i < kind->n; i++) {
@@ -191,6 +203,9 @@ static bool is_other_work(const struct judging *j, const struct step_extra *extr
   find_content(j->a->model, j->steps, kind);
   if (extra->forward)
     kind->content = CONTENT_FORWARD;
+  else if (extra->meets && !extra->op && kind->content != CONTENT_ONE_RANK &&
+           kind->content != CONTENT_ONE_HOST) /* the host's phases do not show the GPU's time */
+    kind->content = CONTENT_MEETINGS;
   else if (kind->content == CONTENT_UNKNOWN)
     kind->content = CONTENT_CALLS;
   return kind->n_own && kind->content != CONTENT_TRAINING &&
@@ -224,7 +239,9 @@ static bool judge_next(struct judging *j) {
                         .own = own,
                         .n_own = n,
                         .ms = median_of(j->values, n),
-                        .op = extra->op};
+                        .op = extra->op,
+                        .meets = extra->meets,
+                        .copied = extra->copied};
   j->open &= ~(1ull << best);
   if (is_other_work(j, extra, kind))
     j->accepted |= 1ull << best;

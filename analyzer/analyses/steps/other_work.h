@@ -20,8 +20,12 @@ enum content {
   CONTENT_ONE_HOST, /* the same of the ranks of one host */
   CONTENT_OUTSIDE,  /* time outside the phases, on all ranks */
   CONTENT_CALLS,    /* phases are not known; collectives that hardly any other step has */
+  CONTENT_MEETINGS, /* of the host and its GPU: copies between them, or waits */
   CONTENTS
 };
+
+/* Copied from the GPU in a step: a loss that is logged is smaller. */
+#define CHECKPOINT_BYTES 65536
 
 struct long_step {
   u32 step; /* index into model.steps */

@@ -2,7 +2,8 @@
  *
  * What some steps contain more of than the others, whatever time it takes: collectives of a kind
  * (communicator, operation, type, size) that a usual step has fewer of, and forward passes without
- * a backward pass. Kinds that the same steps have are one.
+ * a backward pass; step_meetings.c adds what the host and its GPU do together. Kinds that the same
+ * steps have are one.
  */
 #include "analyses/steps/step_extras.h"
 
@@ -13,10 +14,6 @@
 #include "base/hash.h"
 #include "base/sorting.h"
 #include "base/vector.h"
-
-/* A shorter period is rather part of training: an optimizer that steps every fourth batch, as many
- * loader workers. */
-#define MOST_OFTEN 5u
 
 /* Of a kind of collective. */
 struct call_kind {
@@ -103,9 +100,7 @@ static void count_calls(struct counting *c, bool voting) {
 
 ORDER_BY(by_kind, struct extra_call, UP(kind) UP(step))
 
-/* The distance of the steps if it is always the same; of two, if the first step of the run is as
- * far. 0: there is none. */
-static u32 period_of(const struct analysis *a, const u32 *steps, u32 n) {
+u32 step_extras_period(const struct analysis *a, const u32 *steps, u32 n) {
   u32 distance = n > 1 ? steps[1] - steps[0] : 0;
   for (u32 i = 2; i < n; i++)
     if (steps[i] - steps[i - 1] != distance)
@@ -115,29 +110,30 @@ static u32 period_of(const struct analysis *a, const u32 *steps, u32 n) {
   return fits && distance >= MOST_OFTEN ? distance : 0;
 }
 
-/* Adds one kind; if other kinds have the same steps, to those. */
-static void add_extra(const struct analysis *a, struct arena *arena, struct step_extras *out,
-                      const u32 *steps, u32 n, u8 op, u64 bytes) {
+void step_extras_add(const struct analysis *a, struct arena *arena, struct step_extras *out,
+                     const struct step_extra *extra) {
+  size_t bytes = extra->n * sizeof(*extra->steps);
   for (u32 i = 0; i < out->n; i++) {
     struct step_extra *same = &out->at[i];
-    if (same->n == n && memcmp(same->steps, steps, n * sizeof(*steps)) == 0) {
-      same->op = same->op ? same->op : op;
-      same->bytes = bytes > same->bytes ? bytes : same->bytes;
+    if (same->n == extra->n && memcmp(same->steps, extra->steps, bytes) == 0) {
+      same->op = same->op ? same->op : extra->op;
+      same->bytes = extra->bytes > same->bytes ? extra->bytes : same->bytes;
+      same->forward |= extra->forward;
+      same->meets |= extra->meets;
+      same->copied += extra->copied;
       return;
     }
   }
   if (out->n == MOST_EXTRAS)
     return;
-  u32 *copy = arena_array(arena, size_sum(n, 1), sizeof(*copy));
-  memcpy(copy, steps, n * sizeof(*steps));
-  for (u32 i = 0; i < n; i++)
-    out->of_step[steps[i]] |= 1ull << out->n;
-  out->at[out->n++] = (struct step_extra){.steps = copy,
-                                          .n = n,
-                                          .period = period_of(a, steps, n),
-                                          .op = op,
-                                          .bytes = bytes,
-                                          .forward = op == 0};
+  struct step_extra *added = &out->at[out->n];
+  *added = *extra;
+  added->period = step_extras_period(a, extra->steps, extra->n);
+  added->steps = arena_array(arena, size_sum(extra->n, 1), sizeof(*added->steps));
+  memcpy(added->steps, extra->steps, bytes);
+  for (u32 i = 0; i < extra->n; i++)
+    out->of_step[extra->steps[i]] |= 1ull << out->n;
+  out->n++;
 }
 
 /* If more than a fifth of the steps have calls of their own at no fixed distance, as when sizes are
@@ -147,7 +143,7 @@ static bool irregular_calls_say_something(const struct counting *c, u32 *steps, 
   for (u32 i = 0, n; i < c->extras.n; i += n) {
     for (n = 0; i + n < c->extras.n && c->extras.at[i + n].kind == c->extras.at[i].kind; n++)
       steps[n] = c->extras.at[i + n].step;
-    bool regular = period_of(c->a, steps, n) > 0;
+    bool regular = step_extras_period(c->a, steps, n) > 0;
     for (u32 k = 0; k < n && !regular; k++) {
       with += !seen[steps[k]];
       seen[steps[k]] = 1;
@@ -169,9 +165,12 @@ static void group_calls(struct counting *c, struct arena *arena, struct step_ext
   for (u32 i = 0, n; i < kept; i += n) {
     for (n = 0; i + n < kept && c->extras.at[i + n].kind == c->extras.at[i].kind; n++)
       steps[n] = c->extras.at[i + n].step;
-    if (irregular || period_of(c->a, steps, n))
-      add_extra(c->a, arena, out, steps, n, c->kinds[c->extras.at[i].kind].op,
-                c->kinds[c->extras.at[i].kind].bytes);
+    if (irregular || step_extras_period(c->a, steps, n))
+      step_extras_add(c->a, arena, out,
+                      &(struct step_extra){.steps = steps,
+                                           .n = n,
+                                           .op = c->kinds[c->extras.at[i].kind].op,
+                                           .bytes = c->kinds[c->extras.at[i].kind].bytes});
   }
 }
 
@@ -187,19 +186,30 @@ static void list_calls(const struct analysis *a, struct arena *arena, struct ste
   free(c.extras.at);
 }
 
+enum pass { PASS_FORWARD, PASS_BACKWARD, PASS_BATCH, PASSES };
+
 /* Passes of one kind in a step that one rank has more than its usual step. */
 static i32 more_passes(const struct analysis *a, u32 rank, u32 step, const u32 *usual,
-                       bool forward) {
+                       enum pass pass) {
   const struct phase_times *t = &a->model->phases[(size_t)step * a->model->n_ranks + rank];
-  return (i32)(forward ? t->forwards : t->backwards) - (i32)usual[forward];
+  const u32 passes[PASSES] = {t->forwards, t->backwards, t->batches};
+  return (i32)passes[pass] - (i32)usual[pass];
 }
 
-static u32 usual_passes(const struct analysis *a, u32 rank, bool forward, u32 *values) {
-  static const u32 none[2];
+static u32 usual_passes(const struct analysis *a, u32 rank, enum pass pass, u32 *values) {
+  static const u32 none[PASSES];
   for (u32 i = 0; i < a->n_steps; i++)
-    values[i] = (u32)more_passes(a, rank, a->first_step + i, none, forward);
+    values[i] = (u32)more_passes(a, rank, a->first_step + i, none, pass);
   SORT(values, a->n_steps, by_u32);
   return a->n_steps ? values[a->n_steps / 2] : 0;
+}
+
+/* More goes forward than backward. Where the model is not wrapped, its batches show it: one more
+ * finds that there is no other. */
+static bool has_forward_only(const struct analysis *a, u32 rank, u32 step, const u32 *usual) {
+  return (more_passes(a, rank, step, usual, PASS_FORWARD) > 0 ||
+          more_passes(a, rank, step, usual, PASS_BATCH) > 1) &&
+         more_passes(a, rank, step, usual, PASS_BACKWARD) <= 0;
 }
 
 /* Steps with more forward passes than usual, and no more backward passes, on any rank. */
@@ -208,16 +218,17 @@ static void list_forward_only(const struct analysis *a, struct arena *arena,
   u32 *steps = arena_array(arena, size_sum(a->n_steps, 1), sizeof(*steps)), n = 0;
   u8 *has = arena_array(arena, size_sum(a->model->steps.n, 1), sizeof(*has));
   for (u32 rank = 0; a->model->phases && rank < a->model->n_ranks; rank++) {
-    u32 usual[2] = {usual_passes(a, rank, false, steps), usual_passes(a, rank, true, steps)};
+    u32 usual[PASSES];
+    for (enum pass pass = 0; pass < PASSES; pass++)
+      usual[pass] = usual_passes(a, rank, pass, steps);
     for (u32 i = 0; i < a->n_steps; i++)
-      has[a->first_step + i] |= more_passes(a, rank, a->first_step + i, usual, true) > 0 &&
-                                more_passes(a, rank, a->first_step + i, usual, false) <= 0;
+      has[a->first_step + i] |= has_forward_only(a, rank, a->first_step + i, usual);
   }
   for (u32 i = 0; i < a->n_steps; i++)
     if (has[a->first_step + i])
       steps[n++] = a->first_step + i;
   if (n && n <= a->n_steps / MOST_OFTEN)
-    add_extra(a, arena, out, steps, n, 0, 0);
+    step_extras_add(a, arena, out, &(struct step_extra){.steps = steps, .n = n, .forward = true});
 }
 
 void step_extras_list(const struct analysis *a, struct arena *arena, struct step_extras *out) {
@@ -225,6 +236,7 @@ void step_extras_list(const struct analysis *a, struct arena *arena, struct step
       .of_step = arena_array(arena, size_sum(a->model->steps.n, 1), sizeof(*out->of_step))};
   list_forward_only(a, arena, out);
   list_calls(a, arena, out);
+  step_meetings_list(a, arena, out);
   for (u32 i = 0; i < a->model->n_collectives && !out->usual_calls; i++) {
     i32 step = a->model->collectives[i].step;
     out->usual_calls = step >= (i32)a->first_step && !out->of_step[step];

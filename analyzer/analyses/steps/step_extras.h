@@ -16,6 +16,8 @@ struct step_extra {
   u8 op;        /* of a collective among them; 0: none */
   u64 bytes;    /* the largest of these collectives */
   bool forward; /* forward passes without backward are among them */
+  u8 meets;     /* of the host and its GPU, enum meeting or'ed: step_meetings.c */
+  u64 copied;   /* from the GPU, in one step */
 };
 
 struct step_extras {
@@ -28,5 +30,20 @@ struct step_extras {
 
 /* Of the analysed steps. Lives in the arena. */
 void step_extras_list(const struct analysis *a, struct arena *arena, struct step_extras *out);
+
+/* A shorter period is rather part of training: an optimizer that steps every fourth batch, as many
+ * loader workers. As an extra, also the most of the steps that can have it: one in so many. */
+#define MOST_OFTEN 5u
+
+/* Adds one kind, whose steps are copied; if another kind has the same steps, to that. */
+void step_extras_add(const struct analysis *a, struct arena *arena, struct step_extras *out,
+                     const struct step_extra *extra);
+
+/* The distance of the steps if it is always the same; of two, if the first step of the run is as
+ * far. 0: there is none. */
+u32 step_extras_period(const struct analysis *a, const u32 *steps, u32 n);
+
+/* What the host and its GPU do together in some steps more than in others. */
+void step_meetings_list(const struct analysis *a, struct arena *arena, struct step_extras *out);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Parts of training that only every n-th step holds. Their steps count as training, but must not be
- * called slow: they are longer by what the job does in turn. Two things are such parts:
+ * called slow: they are longer by what the job does in turn. Three things are such parts:
  * collectives that move parameters in a job whose other steps have no collective at all (training
- * that synchronises every tenth step), and steps that are longer at a distance too short for
- * checkpoints or validation (data is collected before every fourth update; four loader workers).
+ * that synchronises every tenth step), values that are read from the GPU (a loss that is logged),
+ * and steps that are longer at a distance too short for checkpoints or validation (data is
+ * collected before every fourth update; four loader workers).
  */
 #include <math.h>
 
@@ -27,6 +28,7 @@ struct turn {
   u32 *steps; /* that hold it, indices into model.steps */
   u32 n, period;
   const char *what;
+  double least_ms; /* that it must take longer */
 };
 
 const char *describe_period(struct arena *arena, u32 period) {
@@ -53,7 +55,8 @@ static void take_turn_away(struct long_steps *steps, u32 step, double ms) {
     }
 }
 
-static void add_turn(struct analysis *a, struct arena *scratch, struct long_steps *steps,
+/* False where it does not take long enough to be told. */
+static bool add_turn(struct analysis *a, struct arena *scratch, struct long_steps *steps,
                      const struct turn *turn) {
   double *excess = arena_array(scratch, size_sum(turn->n, 1), sizeof(double)), sum = 0;
   u32 n = 0;
@@ -63,8 +66,8 @@ static void add_turn(struct analysis *a, struct arena *scratch, struct long_step
       sum += excess[n++] = ms;
   }
   double ms = median_of(excess, n);
-  if (!(ms > 0) || a->results->n_turns == MOST_TURNS)
-    return;
+  if (!(ms > turn->least_ms) || a->results->n_turns == MOST_TURNS)
+    return false;
   struct step_turn *out = &a->results->turns[a->results->n_turns++];
   *out = (struct step_turn){.name = name_turn(a->arena, turn, ms),
                             .period = turn->period ? turn->period : (double)NAN,
@@ -76,6 +79,7 @@ static void add_turn(struct analysis *a, struct arena *scratch, struct long_step
     a->turn_of[turn->steps[i]] = (u8)a->results->n_turns;
     take_turn_away(steps, turn->steps[i], ms);
   }
+  return true;
 }
 
 /* Collectives that move parameters, of steps that alone have any. */
@@ -93,7 +97,23 @@ static void find_synchronisation(struct analysis *a, struct step_extras *extras,
   add_turn(a, scratch, steps,
            &(struct turn){
                extra->steps, extra->n, extra->period,
-               arena_printf(a->arena, "with %s that other steps do not have", op_name(extra->op))});
+               arena_printf(a->arena, "with %s that other steps do not have", op_name(extra->op)),
+               0});
+}
+
+/* Values that the program reads, such as a loss that it logs: the host then waits for its GPU. */
+static void find_reads(struct analysis *a, struct step_extras *extras, struct arena *scratch,
+                       struct long_steps *steps) {
+  for (u32 i = 0; i < extras->n; i++) {
+    const struct step_extra *extra = &extras->at[i];
+    struct turn turn = {extra->steps, extra->n, extra->period,
+                        "with a wait of the host for the GPU that other steps do not have",
+                        OTHER_WORK_OF_CONTENT * steps->typical_ms};
+    bool reads = extra->meets && !(extra->meets & MEETING_COPY_IN) &&
+                 extra->copied < CHECKPOINT_BYTES && !extra->op && !extra->forward;
+    if (reads && add_turn(a, scratch, steps, &turn))
+      extras->in_turn |= 1ull << i;
+  }
 }
 
 /* The content of most of the steps that are long. */
@@ -113,7 +133,7 @@ static void find_short_periods(struct analysis *a, struct arena *scratch,
   struct recurrence r;
   for (u32 found = 0; found < MOST_TURNS && other_find_recurrence(steps, &wanted, &r); found++) {
     struct turn turn = {arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32)), 0, r.period,
-                        describe_content(content_of(steps, &r))};
+                        describe_content(content_of(steps, &r)), 0};
     for (u32 step = r.first; step < steps->end; step += r.period)
       turn.steps[turn.n++] = step;
     add_turn(a, scratch, steps, &turn);
@@ -125,5 +145,6 @@ void turns_find(struct analysis *a, struct step_extras *extras, struct arena *sc
   a->turn_of = arena_array(a->arena, size_sum(a->model->steps.n, 1), sizeof(*a->turn_of));
   a->results->turns = arena_array(a->arena, MOST_TURNS, sizeof(struct step_turn));
   find_synchronisation(a, extras, scratch, steps);
+  find_reads(a, extras, scratch, steps);
   find_short_periods(a, scratch, steps);
 }

@@ -13,11 +13,16 @@
 #include "base/statistics.h"
 
 static const char *other_work_action(const struct other_work *work) {
-  if (work->rank != INDEX_NONE || work->host)
+  bool checkpoint = work->meets & MEETING_COPY_OUT && !(work->meets & MEETING_COPY_IN) &&
+                    work->copied_bytes >= CHECKPOINT_BYTES;
+  if (work->rank != INDEX_NONE || work->host || checkpoint)
     return "If this is a checkpoint: write it in the background (async_save of "
            "torch.distributed.checkpoint), let every rank write its part, so that the others do "
            "not wait, or do it less often.";
-  if (work->forward_only)
+  if (work->meets == MEETING_WAIT || work->meets == (MEETING_WAIT | MEETING_COPY_OUT))
+    return "If this reads a value, such as a loss that is logged: copy it without waiting "
+           "(non_blocking=True) and read it some steps later, or read it less often.";
+  if (work->forward_only || work->meets)
     return "If this is validation: do it less often, on fewer batches, or in a separate job that "
            "reads checkpoints.";
   return "Look at what the program does only in these steps: checkpoints, evaluation, logging, "

@@ -387,6 +387,7 @@ static void sort_lists(struct rank_events *events) {
   SORT_BY_TIME(&events->scalars);
   SORT_BY_TIME(&events->gpu_states);
   SORT_BY_TIME(&events->looks);
+  SORT_BY_TIME(&events->meetings);
 }
 
 /* A state is recorded again and again because of its counts: the first of each series is kept. */

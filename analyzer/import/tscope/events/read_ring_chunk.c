@@ -60,6 +60,22 @@ static void read_copy(struct reading *reading, const struct tscope_record *recor
                                    .stream = record->tag});
 }
 
+/* Keeps where the host and its GPU meet. */
+static void read_meeting(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_memcpy_record *copy = (const void *)record; /* dur comes first in both */
+  bool copies = record->type == TSCOPE_REC_MEMCPY;
+  u8 what = !copies                                    ? MEETING_WAIT
+            : (copy->kind & 0xff) == TSCOPE_MEMCPY_H2D ? MEETING_COPY_IN
+            : (copy->kind & 0xff) == TSCOPE_MEMCPY_D2H ? MEETING_COPY_OUT
+                                                       : 0;
+  if (what)
+    VECTOR_PUSH(&reading->events->meetings,
+                (struct rank_meeting){.start = chunk_ns(&reading->clock, time),
+                                      .end = chunk_ns(&reading->clock, time + copy->dur),
+                                      .bytes = copies ? copy->bytes : 0,
+                                      .what = what});
+}
+
 /* The kernels of one replay are the run of one launch. */
 static bool begins_run(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_gpu_kernel_record *kernel = (const void *)record;
@@ -87,6 +103,8 @@ void read_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
       read_kernel(reading, record, time);
     if (record->type == TSCOPE_REC_GPU_MEMCPY)
       read_copy(reading, record, time);
+    if (record->type == TSCOPE_REC_MEMCPY || record->type == TSCOPE_REC_SYNC)
+      read_meeting(reading, record, time);
     if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_MEMSET) {
       u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */
       u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a host and its GPU do together in some steps more than in a usual one: a checkpoint copies
+ * parameters from the GPU, a validation copies batches to it, a loss that is logged makes the host
+ * wait. Most of that is no call that other ranks take part in, so each rank is held against itself.
+ */
+#include "analyses/queries.h"
+#include "analyses/steps/step_extras.h"
+#include "base/sorting.h"
+
+#define MOST_RANKS 64u /* looked at, evenly chosen: what all do, each of them shows */
+
+struct met {
+  u64 bytes;
+  u32 step;
+  u8 what;
+};
+
+ORDER_BY(by_kind, struct met, UP(what) UP(bytes) UP(step))
+
+struct rank_meetings {
+  const struct analysis *a;
+  struct arena *arena;
+  struct step_extras *out;
+  u32 known;           /* analysed steps that the rank's ring still has */
+  u32 *counts, *steps; /* [a->n_steps] */
+};
+
+static u32 list_met(const struct rank_meetings *m, u32 rank, struct met *met) {
+  const struct rank *of = &m->a->model->ranks[rank];
+  u32 n = 0;
+  for (u32 i = 0; i < of->n_meetings; i++) {
+    i32 step = model_step_at(m->a->model, rank, of->meetings[i].start);
+    if (step >= (i32)m->a->first_step)
+      met[n++] = (struct met){of->meetings[i].bytes, (u32)step, of->meetings[i].what};
+  }
+  return n;
+}
+
+static u32 known_steps(const struct analysis *a, u32 rank, const struct met *met, u32 n) {
+  u32 first = a->first_step + a->n_steps;
+  if (!a->model->ranks[rank].lost[TSCOPE_LOSS_RING])
+    return a->n_steps;
+  for (u32 i = 0; i < n; i++)
+    first = met[i].step < first ? met[i].step : first;
+  return a->first_step + a->n_steps - first;
+}
+
+/* How often most steps have it; `counts` are those of the `n` steps that have it at all. */
+static u32 usual_count(const struct rank_meetings *m, u32 n) {
+  u32 without = m->known > n ? m->known - n : 0;
+  SORT(m->counts, n, by_u32);
+  return m->known / 2 < without || n == 0 ? 0 : m->counts[(m->known / 2 - without) % n];
+}
+
+/* One kind of meeting. */
+static void add_kind(const struct rank_meetings *m, const struct met *met, u32 n) {
+  u32 with = 0, extra = 0;
+  for (u32 i = 0, same; i < n; i += same) {
+    for (same = 1; i + same < n && met[i + same].step == met[i].step; same++)
+      ;
+    m->counts[with++] = same;
+  }
+  u32 usual = usual_count(m, with), more = 0;
+  for (u32 i = 0, same; i < n; i += same) {
+    for (same = 1; i + same < n && met[i + same].step == met[i].step; same++)
+      ;
+    if (same > usual) {
+      m->steps[extra++] = met[i].step;
+      more = same - usual;
+    }
+  }
+  if (extra * MOST_OFTEN > m->known + MOST_OFTEN || !step_extras_period(m->a, m->steps, extra))
+    return; /* a loader may fetch a batch a step earlier or later at any time */
+  step_extras_add(
+      m->a, m->arena, m->out,
+      &(struct step_extra){.steps = m->steps,
+                           .n = extra,
+                           .meets = met->what,
+                           .copied = met->what == MEETING_COPY_OUT ? more * met->bytes : 0});
+}
+
+static void look_at(struct rank_meetings *m, u32 rank) {
+  struct arena scratch = {0};
+  struct met *met =
+      arena_array(&scratch, size_sum(m->a->model->ranks[rank].n_meetings, 1), sizeof(*met));
+  u32 n = list_met(m, rank, met);
+  m->known = known_steps(m->a, rank, met, n);
+  SORT(met, n, by_kind);
+  for (u32 i = 0, kind; i < n; i += kind) {
+    for (kind = 1;
+         i + kind < n && met[i + kind].what == met[i].what && met[i + kind].bytes == met[i].bytes;
+         kind++)
+      ;
+    add_kind(m, met + i, kind);
+  }
+  arena_release(&scratch);
+}
+
+void step_meetings_list(const struct analysis *a, struct arena *arena, struct step_extras *out) {
+  struct rank_meetings m = {.a = a, .arena = arena, .out = out};
+  u32 n = a->model->n_ranks, each = n / MOST_RANKS + 1;
+  m.counts = arena_array(arena, size_sum(a->n_steps, 1), sizeof(*m.counts));
+  m.steps = arena_array(arena, size_sum(a->n_steps, 1), sizeof(*m.steps));
+  for (u32 rank = 0; rank < n; rank += each)
+    look_at(&m, rank);
+}

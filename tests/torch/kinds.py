@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Jobs on a GPU that validate, save and log at fixed distances, of a model that is not wrapped: the report names these
+steps by what they hold, which the job itself writes. On the stand-ins.
+
+    kinds.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER
+"""
+import json
+import os
+import sys
+import tempfile
+
+import standin_wheel
+from training import SKIPPED, Job, expect, python_with_torch, report_on
+
+# How many ranks, 0: one process that is no rank; and its options.
+JOBS = {"both": (0, []),
+        "relatives": (0, ["--accumulate", "3", "--validate-every", "7", "--save-every", "20"]),
+        "logged": (0, ["--validate-every", "0", "--save-every", "0", "--log-every", "5"]),
+        "ranks": (2, ["--accumulate", "2"])}
+WORDS = {"validation": "with copies to the GPU", "checkpoint": "copied from the GPU"}
+WORDS_OF_RANKS = {**WORDS, "checkpoint": "on rank 0 alone while the others wait"}
+
+
+def check(document, truth, words_of):
+    """A step ends with its optimizer: what follows the tenth optimizer call is in step 10, counted from 0."""
+    found, first = document["steps"]["other"], document["steps"]["warmup_excluded"]
+    for kind, words in words_of.items():
+        steps = [step for step in truth[kind] if step >= first]
+        works = [work for work in found if words in work["what"]]
+        expect(len(works) == bool(steps), f"one kind of steps '{words}' at {steps}: {found}")
+        expect(not works or works[0]["step"] == steps, f"{steps}: {works}")
+    expect(len(found) == sum(bool(truth[kind]) for kind in WORDS), f"and nothing else: {found}")
+    titles = [finding["title"] for finding in document["findings"] if finding["id"] == "TIMING.JITTER"]
+    for work in found:
+        expect(any(f"every {work['every']} steps" in title for title in titles), f"{work} in {titles}")
+
+
+def main():
+    library, report, standins = sys.argv[1:4]
+    python = python_with_torch()
+    wheel, why_not = standin_wheel.site_packages(python) if python else (None, "no Python with PyTorch 2")
+    if not wheel:
+        print(f"skipped: {why_not}; scripts/setup installs the wheel for CUDA")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="torch-kinds-") as scratch:
+        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
+        for name, (ranks, options) in JOBS.items():
+            job = Job(python, library, scratch, name)
+            job.environment.update(PYTHONPATH=site, STANDIN_KERNEL_US="300", **({} if ranks else {"RANK": "0"}))
+            out = job.run(os.path.join(scratch, "checkpoint.pt"), *options, script="kinds_rank.py", ranks=ranks)
+            document = report_on(report, job.directory)
+            print(name, document["steps"]["other"], document["steps"]["in_turn"])
+            check(document, json.loads(out), WORDS_OF_RANKS if ranks else WORDS)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
