@@ -72,12 +72,11 @@ static void put_clocks(const struct live_view *view, struct pen *pen) {
     worst = isnan(host->error_s) ? worst : fmax(worst, host->error_s);
   }
   if (view->n_hosts <= 1)
-    pen_item(pen, STYLE_DIM, 2, "one clock");
+    pen_item(pen, STYLE_DIM, "one clock");
   if (by_ends)
-    pen_item_format(pen, STYLE_DIM, 2, "clocks by ends of collectives, within %s",
-                    duration_s(worst).text);
+    pen_item(pen, STYLE_DIM, "clocks by ends of collectives, within %s", duration_s(worst).text);
   if (unknown)
-    pen_item_format(pen, STYLE_NOTE, 2, "clocks of %s not aligned", plural(unknown, "host").text);
+    pen_item(pen, STYLE_NOTE, "clocks of %s not aligned", plural(unknown, "host").text);
 }
 
 /* What can be read of other hosts is as old as the file system has it. */
@@ -88,31 +87,31 @@ static void put_delay(const struct live_view *view, struct pen *pen) {
         (!oldest || view->hosts[h].behind_s > oldest->behind_s))
       oldest = &view->hosts[h];
   if (oldest)
-    pen_item_format(pen, STYLE_NOTE, 2, "the data of %s is %s old", oldest->name,
-                    duration_s(oldest->behind_s).text);
+    pen_item(pen, STYLE_NOTE, "the data of %s is %s old", oldest->name,
+             duration_s(oldest->behind_s).text);
 }
 
 static void put_ranks(const struct live_view *view, struct pen *pen) {
-  pen_blank(pen, 2);
+  pen_line(pen, 2);
   if (view->world > view->n_ranks)
-    pen_item_format(pen, STYLE_WARNING, 2, "%u of %u ranks found", view->n_ranks, view->world);
+    pen_item(pen, STYLE_WARNING, "%u of %u ranks found", view->n_ranks, view->world);
   else
-    pen_item(pen, STYLE_PLAIN, 2, plural(view->n_ranks, "rank").text);
-  pen_item(pen, STYLE_PLAIN, 2, plural(view->n_hosts, "host").text);
+    pen_item(pen, STYLE_PLAIN, "%s", plural(view->n_ranks, "rank").text);
+  pen_item(pen, STYLE_PLAIN, "%s", plural(view->n_hosts, "host").text);
   if (view->run->attempt > 1)
-    pen_item_format(pen, view->run->ranks_before == view->n_ranks ? STYLE_DIM : STYLE_WARNING, 2,
-                    "start %u, the one before had %s", view->run->attempt,
-                    plural(view->run->ranks_before, "rank").text);
+    pen_item(pen, view->run->ranks_before == view->n_ranks ? STYLE_DIM : STYLE_WARNING,
+             "start %u, the one before had %s", view->run->attempt,
+             plural(view->run->ranks_before, "rank").text);
   u32 of_state[LIVE_UNCERTAIN + 1] = {0};
   for (u32 i = 0; i < view->n_ranks; i++)
     of_state[view->ranks[i].state]++;
   for (u32 s = 0; s < LIVE_UNCERTAIN; s++)
     if (of_state[s])
-      pen_item_format(pen,
-                      s == LIVE_RUNNING ? STYLE_GOOD
-                      : s == LIVE_ENDED ? STYLE_DIM
-                                        : STYLE_CRITICAL,
-                      2, "%u %s", of_state[s], live_state_name(s));
+      pen_item(pen,
+               s == LIVE_RUNNING ? STYLE_GOOD
+               : s == LIVE_ENDED ? STYLE_DIM
+                                 : STYLE_CRITICAL,
+               "%u %s", of_state[s], live_state_name(s));
   put_clocks(view, pen);
   put_delay(view, pen);
   pen_newline(pen);
@@ -138,11 +137,10 @@ static void put_steps(const struct live_view *view, struct pen *pen) {
 }
 
 static void put_reading(const struct live_view *view, struct pen *pen) {
-  pen_blank(pen, 2);
+  pen_line(pen, 2);
   if (view->reference) {
-    pen_item_format(pen, STYLE_DIM, 2, "steps by %s", live_step_method_name(view->method));
-    pen_item_format(pen, STYLE_DIM, 2, "last %s ago",
-                    duration_s(view->reference->since_step_s).text);
+    pen_item(pen, STYLE_DIM, "steps by %s", live_step_method_name(view->method));
+    pen_item(pen, STYLE_DIM, "last %s ago", duration_s(view->reference->since_step_s).text);
   }
   u64 lost = 0;
   u32 reason = 0;
@@ -153,23 +151,21 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
     reason = view->lost[i] > view->lost[reason] || reason == TSCOPE_LOSS_RING ? i : reason;
   }
   if (lost)
-    pen_item_format(pen, STYLE_WARNING, 2, "%s lost, most: %s", plural((double)lost, "record").text,
-                    loss_word(reason));
+    pen_item(pen, STYLE_WARNING, "%s lost, most: %s", plural((double)lost, "record").text,
+             loss_word(reason));
   else
-    pen_item(pen, STYLE_DIM, 2, "no records lost");
+    pen_item(pen, STYLE_DIM, "no records lost");
   if (view->damaged)
-    pen_item_format(pen, STYLE_WARNING, 2, "%s damaged",
-                    plural((double)view->damaged, "chunk").text);
+    pen_item(pen, STYLE_WARNING, "%s damaged", plural((double)view->damaged, "chunk").text);
   if (view->unreadable)
-    pen_item_format(pen, STYLE_WARNING, 2, "%s cannot be read",
-                    plural(view->unreadable, "file").text);
+    pen_item(pen, STYLE_WARNING, "%s cannot be read", plural(view->unreadable, "file").text);
   if (view->left_out)
-    pen_item_format(pen, STYLE_DIM, 2,
-                    "processes left out, because a later one has their rank, or they have none: "
-                    "%s",
-                    count_of(view->left_out).text);
-  pen_item_format(pen, STYLE_DIM, 2, "read %s in %s", byte_size((double)view->run->read_bytes).text,
-                  duration_s(view->run->poll_s).text);
+    pen_item(pen, STYLE_DIM,
+             "processes left out, because a later one has their rank, or they have none: "
+             "%s",
+             count_of(view->left_out).text);
+  pen_item(pen, STYLE_DIM, "read %s in %s", byte_size((double)view->run->read_bytes).text,
+           duration_s(view->run->poll_s).text);
   pen_newline(pen);
 }
 
@@ -218,8 +214,9 @@ __attribute__((format(printf, 3, 4))) static void put_alert(struct pen *pen, con
   vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
   pen_put(pen, STYLE_CRITICAL, "! ");
-  pen_words(pen, STYLE_CRITICAL, 2, text);
-  pen_words(pen, STYLE_PLAIN, 2, words);
+  pen_hang(pen, 2);
+  pen_words(pen, STYLE_CRITICAL, text);
+  pen_words(pen, STYLE_PLAIN, words);
   pen_newline(pen);
 }
 

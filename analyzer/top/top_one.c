@@ -16,7 +16,8 @@ static const struct live_rank *rank_of_view(const struct live_view *view, u32 ra
 
 static void put_row(struct pen *pen, const char *name, const char *text) {
   pen_left(pen, STYLE_DIM, name, 18);
-  pen_words(pen, STYLE_PLAIN, 18, text);
+  pen_hang(pen, 18);
+  pen_words(pen, STYLE_PLAIN, text);
   pen_newline(pen);
 }
 

@@ -57,7 +57,7 @@ void top_page_write(struct top_page *page, struct live_view *view, FILE *out) {
   if (page->waiting) {
     pen_put(&pen, STYLE_BOLD, "tscope top");
     pen_newline(&pen);
-    pen_words(&pen, STYLE_PLAIN, 0, page->waiting);
+    pen_words(&pen, STYLE_PLAIN, page->waiting);
     pen_newline(&pen);
     return;
   }

@@ -39,7 +39,8 @@ struct pen pen_begin(const struct report_view *view, FILE *out) {
                       .width = view->width,
                       .utf8 = view->utf8,
                       .color = view->color,
-                      .html = view->html};
+                      .html = view->html,
+                      .view = view};
 }
 
 /* One character as it will be shown: its bytes and columns. */
@@ -276,37 +277,50 @@ void pen_newline(struct pen *pen) {
   pen->column = pen->blanks = 0;
 }
 
+/* What is written goes on in the next line. */
+static void next_line(struct pen *pen) {
+  pen_newline(pen);
+  pen_to(pen, pen->indent);
+}
+
+void pen_hang(struct pen *pen, unsigned indent) {
+  pen->indent = indent;
+}
+
+void pen_line(struct pen *pen, unsigned indent) {
+  if (pen->column)
+    pen_newline(pen);
+  pen_hang(pen, indent);
+  pen_to(pen, indent);
+}
+
 /* A word longer than a whole line is cut into lines. */
-static void put_long_word(struct pen *pen, enum style style, unsigned indent, const char *word,
-                          size_t bytes) {
+static void put_long_word(struct pen *pen, enum style style, const char *word, size_t bytes) {
   const char *end = word + bytes;
   while (word < end) {
     struct glyph glyph;
     size_t n = next_glyph(pen, word, &glyph);
-    if (pen->column + glyph.columns > pen->width) {
-      pen_newline(pen);
-      pen_to(pen, indent);
-    }
+    if (pen->column + glyph.columns > pen->width)
+      next_line(pen);
     put_text(pen, style, word, n, pen->width);
     word += n;
   }
 }
 
-void pen_words(struct pen *pen, enum style style, unsigned indent, const char *text) {
+void pen_words(struct pen *pen, enum style style, const char *text) {
   static const char blank[] = " \t\n";
   bool first = true;
   for (text += strspn(text, blank); *text; text += strspn(text, blank)) {
     size_t bytes = strcspn(text, blank);
     unsigned columns = measure_part(pen, text, bytes);
-    unsigned gap = first || pen->column <= indent ? 0 : 1;
-    if (pen->column > indent && pen->column + gap + columns > pen->width) {
-      pen_newline(pen);
-      pen_to(pen, indent);
+    unsigned gap = first || pen->column <= pen->indent ? 0 : 1;
+    if (pen->column > pen->indent && pen->column + gap + columns > pen->width) {
+      next_line(pen);
       gap = 0;
     }
     pen_blank(pen, gap);
     if (pen->column + columns > pen->width)
-      put_long_word(pen, style, indent, text, bytes);
+      put_long_word(pen, style, text, bytes);
     else
       put_text(pen, style, text, bytes, pen->width);
     text += bytes;
@@ -314,23 +328,18 @@ void pen_words(struct pen *pen, enum style style, unsigned indent, const char *t
   }
 }
 
-void pen_item(struct pen *pen, enum style style, unsigned indent, const char *text) {
-  if (pen->column > indent) {
-    if (pen->column + pen_measure(pen, SEPARATOR) + pen_measure(pen, text) > pen->width) {
-      pen_newline(pen);
-    } else {
-      pen_put(pen, STYLE_DIM, SEPARATOR);
-    }
-  }
-  pen_to(pen, indent);
-  pen_words(pen, style, indent, text);
-}
-
-void pen_item_format(struct pen *pen, enum style style, unsigned indent, const char *format, ...) {
+void pen_item(struct pen *pen, enum style style, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   char *text = memory_vprintf(format, arguments);
   va_end(arguments);
-  pen_item(pen, style, indent, text);
+  if (pen->column > pen->indent) {
+    if (pen->column + pen_measure(pen, SEPARATOR) + pen_measure(pen, text) > pen->width)
+      pen_newline(pen);
+    else
+      pen_put(pen, STYLE_DIM, SEPARATOR);
+  }
+  pen_to(pen, pen->indent);
+  pen_words(pen, style, text);
   free(text);
 }

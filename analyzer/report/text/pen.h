@@ -7,6 +7,7 @@
 #ifndef TSCOPE_PEN_H
 #define TSCOPE_PEN_H
 
+#include "base/arena.h"
 #include "report/report.h"
 
 enum style {
@@ -28,9 +29,12 @@ struct pen {
   unsigned width;
   bool utf8, color, html;
   unsigned column;              /* where the next character goes */
+  unsigned indent;              /* where further lines of what is written begin */
   unsigned blanks;              /* of which not written yet */
   enum style style;             /* that the terminal is in */
   const struct results *linked; /* places of these are links (place_link.h); NULL: none */
+  const struct report_view *view;
+  struct arena scratch; /* for what a section shows, until it is written */
 };
 
 struct pen pen_begin(const struct report_view *view, FILE *out);
@@ -60,13 +64,17 @@ void pen_newline(struct pen *pen);
 /* Ends the style in the middle of a line. */
 void pen_plain(struct pen *pen);
 
-/* Writes words from here on, broken at spaces; further lines start at column `indent`. */
-void pen_words(struct pen *pen, enum style style, unsigned indent, const char *text);
+/* Goes to column `indent` of a line on which nothing is. What does not fit in it goes on there, or,
+ * after pen_hang(), where that says. */
+void pen_line(struct pen *pen, unsigned indent);
+void pen_hang(struct pen *pen, unsigned indent);
 
-/* Writes one of several items with a dot between them; an item that does not fit in this line
- * starts the next one, at column `indent`. */
-void pen_item(struct pen *pen, enum style style, unsigned indent, const char *text);
-void pen_item_format(struct pen *pen, enum style style, unsigned indent, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+/* Writes words from here on, broken at spaces. */
+void pen_words(struct pen *pen, enum style style, const char *text);
+
+/* Writes one of several items with a dot between them; one that does not fit in this line starts
+ * the next one. */
+void pen_item(struct pen *pen, enum style style, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

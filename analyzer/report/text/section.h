@@ -5,13 +5,14 @@
 #ifndef TSCOPE_SECTION_H
 #define TSCOPE_SECTION_H
 
+#include <string.h>
+
 #include "base/quantity.h"
 #include "report/sections.h"
 #include "report/text/meter.h"
 #include "report/text/pen.h"
 
-typedef void section_body(struct pen *pen, const struct results *results,
-                          const struct report_view *view);
+typedef void section_body(struct pen *pen, const struct results *results);
 
 #define S(name, ...) section_body body_##name;
 TSCOPE_SECTIONS(S)
@@ -26,16 +27,35 @@ void put_mark(struct pen *pen, enum mark mark);
 /* "ok", "CRITICAL" and so on, as text shows them; "" for MARK_NONE. */
 const char *mark_text(enum mark mark);
 
-/* Starts a line "  label       " for pen_item() with VALUE_INDENT to go on. */
+/* Starts a line "  label       ", which pen_item() goes on with. */
 void section_label(struct pen *pen, const char *label);
+
+/* The same with its first item, and a line without a label. */
+#define section_value(pen, label, ...) (section_label(pen, label), pen_item(pen, __VA_ARGS__))
+#define section_line(pen, ...) (pen_line(pen, TEXT_INDENT), pen_item(pen, __VA_ARGS__))
+
+/* Begins a line about a rank: "rank 3 on node1", which pen_item() goes on with. */
+void section_rank(struct pen *pen, enum style of_rank, u32 rank, enum style of_host,
+                  const char *host);
+
+/* An item whose figure is a struct quantity, where that is known. */
+#define item_if_known(pen, style, format, quantity_)                                               \
+  do {                                                                                             \
+    struct quantity figure_ = quantity_;                                                           \
+    if (strcmp(figure_.text, quantity_unknown) != 0)                                               \
+      pen_item(pen, style, format, figure_.text);                                                  \
+  } while (0)
+
+/* "rank 3" or "ranks 0-3, 7 and 12 more", in about `limit` characters. */
+void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, size_t limit);
 
 /* A time as one bar, of which it is the sum, exactly, and below it each part. */
 void section_parts(struct pen *pen, const char *label, const struct meter_part *parts, unsigned n,
                    double whole_ms);
 
 /* How many rows of n to show: --top, else as many as are easy to read. */
-static inline u32 section_rows(const struct report_view *view, u32 n, u32 reads_well) {
-  u32 most = view->top ? view->top : reads_well;
+static inline u32 section_rows(const struct pen *pen, u32 n, u32 reads_well) {
+  u32 most = pen->view->top ? pen->view->top : reads_well;
   return n < most ? n : most;
 }
 

@@ -9,7 +9,7 @@
 #include "base/quantity.h"
 #include "report/text/meter.h"
 
-enum { GAP = 2, BAR_MOST = 24, BAR_LEAST = 6 };
+enum { INDENT = 2, GAP = 2, BAR_MOST = 24, BAR_LEAST = 6 };
 
 /* A column before it is written: its cells' text and width. */
 struct ready {
@@ -209,8 +209,8 @@ static enum style row_style(const struct table *table, const void *rows, unsigne
 }
 
 static void print_row(struct pen *pen, const struct table *table, const struct ready *columns,
-                      const void *rows, int row, unsigned indent) {
-  pen_to(pen, indent);
+                      const void *rows, int row) {
+  pen_to(pen, INDENT);
   enum style own = row < 0 ? STYLE_DIM : row_style(table, rows, (unsigned)row);
   enum style bar = table->bars ? table->bars : own;
   enum style style = row >= 0 && table->plain_text ? STYLE_PLAIN : own;
@@ -218,7 +218,7 @@ static void print_row(struct pen *pen, const struct table *table, const struct r
     const struct ready *one = &columns[i];
     if (!one->shown)
       continue;
-    if (pen->column > indent)
+    if (pen->column > INDENT)
       pen_blank(pen, GAP);
     if (row >= 0 && one->column->kind == COLUMN_BAR)
       meter_bar(pen, bar, number(table, rows, (unsigned)row, one->column), one->width);
@@ -232,19 +232,23 @@ static void print_row(struct pen *pen, const struct table *table, const struct r
   pen_newline(pen);
 }
 
-void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows,
-                 unsigned indent) {
+void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows) {
+  if (!n_rows)
+    return;
+  if (pen->column)
+    pen_newline(pen);
+  pen_hang(pen, INDENT);
   struct ready *columns = memory_zeroed(table->n_columns, sizeof(*columns));
   struct time_unit unit = pick_unit(table, rows, n_rows);
   for (unsigned i = 0; i < table->n_columns; i++) {
     columns[i].column = &table->columns[i];
     fill_cells(pen, table, rows, n_rows, unit, &columns[i]);
   }
-  fit_columns(columns, table->n_columns, pen->width > indent ? pen->width - indent : 0);
+  fit_columns(columns, table->n_columns, pen->width - INDENT);
   for (unsigned i = 0; i < table->n_columns; i++)
     columns[i].middle = ends_differ(pen, &columns[i], n_rows);
   for (int row = -1; row < (int)n_rows; row++)
-    print_row(pen, table, columns, rows, row, indent);
+    print_row(pen, table, columns, rows, row);
 
   for (unsigned i = 0; i < table->n_columns; i++) {
     for (unsigned row = 0; columns[i].cells && row < n_rows; row++)

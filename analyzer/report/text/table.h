@@ -45,10 +45,13 @@ struct table {
   bool plain_text;     /* that style is for the row's bar alone */
 };
 
-#define TABLE_OF(row, columns) (columns), sizeof(columns) / sizeof((columns)[0]), sizeof(row)
+/* A table of such rows, with values for other members of the struct behind the columns. */
+#define TABLE(row, columns, ...)                                                                   \
+  ((const struct table){(columns), sizeof(columns) / sizeof((columns)[0]), sizeof(row),            \
+                        __VA_ARGS__})
 
-/* Writes titles and rows, indented. */
-void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows,
-                 unsigned indent);
+/* Writes titles and rows in lines of their own, if there are any rows. What is written below begins
+ * at the same column. */
+void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows);
 
 #endif

@@ -3,7 +3,9 @@
  * The report for people: what it is based on, the verdict, then where the time went.
  */
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/rank_list.h"
 #include "diff/diff_result.h"
 #include "report/text/section.h"
 
@@ -31,11 +33,10 @@ const char *mark_text(enum mark mark) {
 }
 
 void section_label(struct pen *pen, const char *label) {
-  if (pen->column)
-    pen_newline(pen);
-  pen_to(pen, TEXT_INDENT);
+  pen_line(pen, TEXT_INDENT);
   pen_put(pen, STYLE_DIM, label);
   pen_to(pen, VALUE_INDENT);
+  pen_hang(pen, VALUE_INDENT);
 }
 
 void section_parts(struct pen *pen, const char *label, const struct meter_part *parts, unsigned n,
@@ -45,9 +46,24 @@ void section_parts(struct pen *pen, const char *label, const struct meter_part *
   section_label(pen, "");
   for (unsigned i = 0; i < n; i++)
     if (!isnan(parts[i].value) && parts[i].value != 0)
-      pen_item_format(pen, parts[i].style == STYLE_DIM ? STYLE_PLAIN : parts[i].style, VALUE_INDENT,
-                      "%s %s %s (%s)", pen->utf8 ? parts[i].glyph : parts[i].ascii, parts[i].name,
-                      duration_ms(parts[i].value).text, percent(parts[i].value / whole_ms).text);
+      pen_item(pen, parts[i].style == STYLE_DIM ? STYLE_PLAIN : parts[i].style, "%s %s %s (%s)",
+               pen->utf8 ? parts[i].glyph : parts[i].ascii, parts[i].name,
+               duration_ms(parts[i].value).text, percent(parts[i].value / whole_ms).text);
+}
+
+void section_rank(struct pen *pen, enum style of_rank, u32 rank, enum style of_host,
+                  const char *host) {
+  pen_line(pen, TEXT_INDENT);
+  pen_hang(pen, TEXT_INDENT + 2);
+  pen_format(pen, of_rank, "rank %u", rank);
+  if (host)
+    pen_format(pen, of_host, " on %s", host);
+}
+
+void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, size_t limit) {
+  char *list = rank_list(ranks, n, limit);
+  pen_item(pen, style, "%s %s", n == 1 ? "rank" : "ranks", list);
+  free(list);
 }
 
 const char *section_per(const struct results *results) {
@@ -68,20 +84,21 @@ static void put_heading(struct pen *pen, const struct section *section) {
   pen_newline(pen);
 }
 
-static void put_section(struct pen *pen, enum section_id id, const struct results *results,
-                        const struct report_view *view) {
+static void put_section(struct pen *pen, enum section_id id, const struct results *results) {
   const struct section section = section_of(id, results);
   if (!section.shown)
     return;
   pen_newline(pen);
   put_heading(pen, &section);
+  pen_hang(pen, TEXT_INDENT);
   if (section.unknown) {
-    pen_to(pen, TEXT_INDENT);
+    pen_line(pen, TEXT_INDENT);
     pen_put(pen, STYLE_PLAIN, "unknown: ");
-    pen_words(pen, STYLE_PLAIN, TEXT_INDENT, section.unknown);
+    pen_words(pen, STYLE_PLAIN, section.unknown);
   } else {
-    bodies[id](pen, results, view);
+    bodies[id](pen, results);
   }
+  arena_release(&pen->scratch);
   if (pen->column)
     pen_newline(pen);
 }
@@ -89,11 +106,12 @@ static void put_section(struct pen *pen, enum section_id id, const struct result
 static void put_title(struct pen *pen, const struct model *model) {
   pen_put(pen, STYLE_BOLD, "tscope");
   pen_blank(pen, 1);
-  pen_item_format(pen, STYLE_PLAIN, 7, "run %s", model->run ? model->run : quantity_unknown);
+  pen_hang(pen, pen->column);
+  pen_item(pen, STYLE_PLAIN, "run %s", model->run ? model->run : quantity_unknown);
   if (model->n_ranks)
-    pen_item(pen, STYLE_PLAIN, 7, plural(model->n_ranks, "rank").text);
+    pen_item(pen, STYLE_PLAIN, "%s", plural(model->n_ranks, "rank").text);
   if (model->begin != NS_UNKNOWN && model->end != NS_UNKNOWN)
-    pen_item(pen, STYLE_PLAIN, 7, duration_s((double)(model->end - model->begin) / 1e9).text);
+    pen_item(pen, STYLE_PLAIN, "%s", duration_s((double)(model->end - model->begin) / 1e9).text);
   pen_newline(pen);
   if (model->command) {
     pen_blank(pen, 7);
@@ -107,7 +125,7 @@ static int write_text(const struct results *results, const struct report_view *v
   pen.linked = view->links ? results : NULL;
   put_title(&pen, results->model);
   for (unsigned id = 0; id < SECTIONS_END; id++)
-    put_section(&pen, id, results, view);
+    put_section(&pen, id, results);
   return 0;
 }
 
@@ -118,13 +136,14 @@ static void put_runs(struct pen *pen, const struct results *shown, enum diff_sid
   pen_blank(pen, 7);
   pen_put(pen, STYLE_DIM, diff_side_name_words[side]);
   pen_to(pen, VALUE_INDENT);
+  pen_hang(pen, VALUE_INDENT);
   for (u32 i = 0; i < diff->n_runs; i++) {
     const struct diff_run *run = &diff->runs[i];
     if (run->side == side)
-      pen_item(pen, STYLE_PLAIN, VALUE_INDENT, run->path ? run->path : run->name);
+      pen_item(pen, STYLE_PLAIN, "%s", run->path ? run->path : run->name);
   }
   if (model->n_ranks)
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(model->n_ranks, "rank").text);
+    pen_item(pen, STYLE_PLAIN, "%s", plural(model->n_ranks, "rank").text);
   pen_newline(pen);
 }
 
@@ -144,7 +163,7 @@ static int write_diff_text(const struct results *results, const struct report_vi
   put_runs(&pen, results, SIDE_BEFORE);
   put_runs(&pen, results, SIDE_AFTER);
   for (unsigned id = SECTIONS_END; id < N_SECTIONS; id++)
-    put_section(&pen, id, &compared, view);
+    put_section(&pen, id, &compared);
   return 0;
 }
 

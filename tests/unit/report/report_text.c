@@ -173,7 +173,8 @@ static void words_wrap_and_long_ones_are_cut(void **state) {
   (void)state;
   sheet_open(&sheet, 20, true, false);
   pen_to(&sheet.pen, 2);
-  pen_words(&sheet.pen, STYLE_PLAIN, 4, "some  words and an_extraordinarily_long_one end");
+  pen_hang(&sheet.pen, 4);
+  pen_words(&sheet.pen, STYLE_PLAIN, "some  words and an_extraordinarily_long_one end");
   sheet_expect(&sheet, "  some words and\n    an_extraordinari\n    ly_long_one end");
 }
 
@@ -181,10 +182,10 @@ static void items_break_between_not_within(void **state) {
   struct sheet sheet;
   (void)state;
   sheet_open(&sheet, 24, true, false);
-  pen_to(&sheet.pen, 2);
-  pen_item(&sheet.pen, STYLE_PLAIN, 2, "one thing");
-  pen_item(&sheet.pen, STYLE_PLAIN, 2, "other");
-  pen_item(&sheet.pen, STYLE_PLAIN, 2, "a third one");
+  pen_line(&sheet.pen, 2);
+  pen_item(&sheet.pen, STYLE_PLAIN, "one thing");
+  pen_item(&sheet.pen, STYLE_PLAIN, "other");
+  pen_item(&sheet.pen, STYLE_PLAIN, "a third one");
   sheet_expect(&sheet, "  one thing · other\n  a third one");
 }
 
@@ -262,21 +263,21 @@ static void tables_share_a_unit_and_drop_columns(void **state) {
       {"time", COLUMN_MS, offsetof(struct row, ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct row, share), 1, 0},
   };
-  static const struct table table = {TABLE_OF(struct row, columns)};
+  const struct table table = TABLE(struct row, columns);
   const struct row rows[] = {{"communication", 120, 0.5}, {"copy", 0.0001, NAN}, {NULL, NAN, 0}};
   struct sheet sheet;
   (void)state;
-  sheet_open(&sheet, 60, true, false);
-  table_print(&sheet.pen, &table, rows, 3, 0);
-  sheet_expect(&sheet, "name           time ms    share\n"
-                       "communication    120.0     50 %\n"
-                       "copy              <0.1  unknown\n"
-                       "               unknown      0 %\n");
-  sheet_open(&sheet, 20, true, false);
-  table_print(&sheet.pen, &table, rows, 2, 0);
-  sheet_expect(&sheet, "name         time ms\n"
-                       "communicat…    120.0\n"
-                       "copy            <0.1\n");
+  sheet_open(&sheet, 62, true, false);
+  table_print(&sheet.pen, &table, rows, 3);
+  sheet_expect(&sheet, "  name           time ms    share\n"
+                       "  communication    120.0     50 %\n"
+                       "  copy              <0.1  unknown\n"
+                       "                 unknown      0 %\n");
+  sheet_open(&sheet, 22, true, false);
+  table_print(&sheet.pen, &table, rows, 2);
+  sheet_expect(&sheet, "  name         time ms\n"
+                       "  communicat…    120.0\n"
+                       "  copy            <0.1\n");
 }
 
 /* If a probability is shown with "none", the text explains why. */

@@ -3,9 +3,7 @@
  * Where the wall time went, in lines that add up to it, and how much of the devices was used.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/checked_memory.h"
 #include "report/text/meter.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -24,10 +22,7 @@ static void put_lines(struct pen *pen, const struct results *results) {
       {"", COLUMN_BAR, offsetof(struct budget_row, share), 1, 8},
       {"recoverable", COLUMN_MS, offsetof(struct budget_row, recoverable_ms), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct budget_row, columns),
-                                     .style_offset = offsetof(struct budget_row, style),
-                                     .plain_text = true};
-  struct budget_row *rows = memory_zeroed(size_sum(results->n_budget, 1), sizeof(*rows));
+  struct budget_row *rows = arena_array(&pen->scratch, results->n_budget, sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; i < results->n_budget; i++) {
     const struct budget_line *line = &results->budget[i];
@@ -37,21 +32,20 @@ static void put_lines(struct pen *pen, const struct results *results) {
                                     line->fraction, line->recoverable * 1e3,
                                     line->recoverable > 0 ? STYLE_WARNING : STYLE_COMPUTE};
   }
-  table_print(pen, &table, rows, n, TEXT_INDENT);
-  free(rows);
-  pen_to(pen, TEXT_INDENT);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "sums to the %s analysed, mean over ranks",
-                  duration_s(results->wall_s).text);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "residual %s",
-                  duration_s(round(results->residual_s * 1e9) * 1e-9).text);
+  table_print(pen,
+              &TABLE(struct budget_row, columns, .style_offset = offsetof(struct budget_row, style),
+                     .plain_text = true),
+              rows, n);
+  section_line(pen, STYLE_DIM, "sums to the %s analysed, mean over ranks",
+               duration_s(results->wall_s).text);
+  pen_item(pen, STYLE_DIM, "residual %s", duration_s(round(results->residual_s * 1e9) * 1e-9).text);
 }
 
 static void put_utilisation(struct pen *pen, const char *label, double value, const char *reason,
                             const char *otherwise) {
   section_label(pen, label);
   if (isnan(value)) {
-    pen_put(pen, STYLE_PLAIN, "unknown: ");
-    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, reason ? reason : otherwise);
+    pen_item(pen, STYLE_PLAIN, "unknown: %s", reason ? reason : otherwise);
     return;
   }
   meter_bar(pen, STYLE_NOTE, value, 24);
@@ -65,38 +59,31 @@ static void put_hfu(struct pen *pen, const struct results *results) {
   if (isnan(results->hfu) && isnan(results->hfu_coverage))
     return;
   section_label(pen, "");
-  if (!isnan(results->gemm_flops))
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "GEMMs: %s a step",
-                    flops(results->gemm_flops, "FLOP").text);
+  item_if_known(pen, STYLE_DIM, "GEMMs: %s a step", flops(results->gemm_flops, "FLOP"));
   if (isnan(results->hfu_coverage))
-    pen_item(pen, STYLE_DIM, VALUE_INDENT, "their share of GPU time is unknown");
+    pen_item(pen, STYLE_DIM, "their share of GPU time is unknown");
   else
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "known for %s of GPU compute time",
-                    percent(results->hfu_coverage).text);
-  if (!isnan(results->hfu_attention))
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT,
-                    "attention adds about %s, estimated from its grids",
-                    percent(results->hfu_attention).text);
+    pen_item(pen, STYLE_DIM, "known for %s of GPU compute time",
+             percent(results->hfu_coverage).text);
+  item_if_known(pen, STYLE_DIM, "attention adds about %s, estimated from its grids",
+                percent(results->hfu_attention));
   if (results->hfu_note)
-    pen_item(pen, STYLE_DIM, VALUE_INDENT, results->hfu_note);
+    pen_item(pen, STYLE_DIM, "%s", results->hfu_note);
 }
 
-void body_budget(struct pen *pen, const struct results *results, const struct report_view *view) {
-  (void)view;
+void body_budget(struct pen *pen, const struct results *results) {
   put_lines(pen, results);
   put_utilisation(pen, "MFU", results->mfu, results->mfu_reason,
                   "give --flops-per-step, or --params and --tokens-per-step");
   if (!isnan(results->mfu)) {
-    section_label(pen, "");
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s a step",
-                    flops(results->flops_per_step, "FLOP").text);
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s%speak of all devices %s",
-                    results->peak_precision ? results->peak_precision : "",
-                    results->peak_precision ? " " : "", flops(results->peak_flops, "FLOP/s").text);
+    section_value(pen, "", STYLE_DIM, "%s a step", flops(results->flops_per_step, "FLOP").text);
+    pen_item(pen, STYLE_DIM, "%s%speak of all devices %s",
+             results->peak_precision ? results->peak_precision : "",
+             results->peak_precision ? " " : "", flops(results->peak_flops, "FLOP/s").text);
     if (results->mfu_note)
-      pen_item(pen, STYLE_DIM, VALUE_INDENT, results->mfu_note);
+      pen_item(pen, STYLE_DIM, "%s", results->mfu_note);
     if (results->peak_note)
-      pen_item(pen, STYLE_DIM, VALUE_INDENT, results->peak_note);
+      pen_item(pen, STYLE_DIM, "%s", results->peak_note);
   }
   put_hfu(pen, results);
 }

@@ -3,9 +3,7 @@
  * How much communication was not hidden, and how fast the collectives were.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -30,23 +28,20 @@ static void put_parts(struct pen *pen, const struct results *results) {
 static void put_totals(struct pen *pen, const struct results *results) {
   section_label(pen, "comm time");
   if (results->ov_comm_ms == 0) {
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "none");
+    pen_item(pen, STYLE_PLAIN, "none");
     return;
   }
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", duration_ms(results->ov_comm_ms).text,
-                  section_per(results));
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s hidden behind compute",
-                  duration_ms(results->ov_overlapped_ms).text);
-  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s exposed (%s of it)",
-                  duration_ms(results->ov_exposed_ms).text,
-                  percent(results->ov_exposed_fraction).text);
+  pen_item(pen, STYLE_PLAIN, "%s %s", duration_ms(results->ov_comm_ms).text, section_per(results));
+  pen_item(pen, STYLE_PLAIN, "%s hidden behind compute",
+           duration_ms(results->ov_overlapped_ms).text);
+  pen_item(pen, STYLE_BOLD, "%s exposed (%s of it)", duration_ms(results->ov_exposed_ms).text,
+           percent(results->ov_exposed_fraction).text);
   if (results->ov_fused_ms > 0)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "of it fused with compute: %s",
-                    duration_ms(results->ov_fused_ms).text);
+    pen_item(pen, STYLE_PLAIN, "of it fused with compute: %s",
+             duration_ms(results->ov_fused_ms).text);
   if (results->ov_exposed_late_ms >= LATE_SHOWN * results->ov_step_ms)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
-                    "%s of that would go if all ranks came together",
-                    duration_ms(results->ov_exposed_late_ms).text);
+    pen_item(pen, STYLE_PLAIN, "%s of that would go if all ranks came together",
+             duration_ms(results->ov_exposed_late_ms).text);
 }
 
 /* If the steps' GPU work is not known for all ranks, or not for all steps: what the mean is of. */
@@ -57,11 +52,10 @@ static void put_basis(struct pen *pen, const struct results *results) {
   if (results->ov_ranks < ranks || results->ov_steps < steps)
     section_label(pen, "mean of");
   if (results->ov_ranks < ranks)
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s of %u ranks",
-                    count_of(results->ov_ranks).text, ranks);
+    pen_item(pen, STYLE_WARNING, "%s of %u ranks", count_of(results->ov_ranks).text, ranks);
   if (results->ov_steps < steps)
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s of %s",
-                    count_of(round(results->ov_steps)).text, plural(steps, "step").text);
+    pen_item(pen, STYLE_WARNING, "%s of %s", count_of(round(results->ov_steps)).text,
+             plural(steps, "step").text);
 }
 
 struct op_row {
@@ -78,31 +72,24 @@ static void put_by_op(struct pen *pen, const struct results *results) {
       {"transfer", COLUMN_MS, offsetof(struct op_row, of.exposed_transfer_ms), 0, 0},
       {"exposed share", COLUMN_BAR, offsetof(struct op_row, exposed_share), 1, 8},
   };
-  static const struct table table = {TABLE_OF(struct op_row, columns), .bars = STYLE_WAIT};
-  struct op_row *rows = memory_zeroed(size_sum(results->n_by_op, 1), sizeof(*rows));
+  struct op_row *rows = arena_array(&pen->scratch, results->n_by_op, sizeof(*rows));
   for (u32 i = 0; i < results->n_by_op; i++) {
     const struct overlap_by_op *one = &results->by_op[i];
     rows[i] = (struct op_row){*one, one->comm_ms > 0 ? one->exposed_ms / one->comm_ms : NAN};
   }
-  pen_newline(pen);
-  if (results->n_by_op)
-    table_print(pen, &table, rows, results->n_by_op, TEXT_INDENT);
-  free(rows);
+  table_print(pen, &TABLE(struct op_row, columns, .bars = STYLE_WAIT), rows, results->n_by_op);
   if (results->ov_comm_ms == 0)
     return;
-  pen_to(pen, TEXT_INDENT);
   if (!results->wait_method) {
-    pen_item(pen, STYLE_DIM, TEXT_INDENT, "wait and transfer: cannot be separated");
+    section_line(pen, STYLE_DIM, "wait and transfer: cannot be separated");
     return;
   }
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "wait and transfer separated by %s",
-                  results->wait_method);
+  section_line(pen, STYLE_DIM, "wait and transfer separated by %s", results->wait_method);
   if (results->model->n_ranks < results->model->world_size)
-    pen_item(pen, STYLE_BOLD, TEXT_INDENT, "TRANSFER HOLDS WAITING FOR RANKS NOT FOUND");
+    pen_item(pen, STYLE_BOLD, "TRANSFER HOLDS WAITING FOR RANKS NOT FOUND");
 }
 
-void body_overlap(struct pen *pen, const struct results *results, const struct report_view *view) {
-  (void)view;
+void body_overlap(struct pen *pen, const struct results *results) {
   put_parts(pen, results);
   put_totals(pen, results);
   put_basis(pen, results);
@@ -134,26 +121,23 @@ static int heaviest_first(const void *a, const void *b) {
 static void put_words(struct pen *pen, const struct collective_result *one, const char *what,
                       const char *first, const char *second) {
   if (first || second)
-    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "%s of %s: %s %s%s%s", one->op,
-                    byte_size(one->bytes).text, what, first ? first : "",
-                    first && second ? " " : "", second ? second : "");
+    pen_item(pen, STYLE_PLAIN, "%s of %s: %s %s%s%s", one->op, byte_size(one->bytes).text, what,
+             first ? first : "", first && second ? " " : "", second ? second : "");
 }
 
 /* How many sizes are in a row, NCCL's algorithm and protocol, and what it was asked for. */
 static void put_choices(struct pen *pen, const struct collective_result *rows, u32 n) {
   for (u32 i = 0; i < n; i++) {
     if (rows[i].sizes > 1)
-      pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "%s of %s on %s: the median of %s sizes",
-                      rows[i].op, byte_size(rows[i].bytes).text, rows[i].comm,
-                      count_of(rows[i].sizes).text);
+      pen_item(pen, STYLE_PLAIN, "%s of %s on %s: the median of %s sizes", rows[i].op,
+               byte_size(rows[i].bytes).text, rows[i].comm, count_of(rows[i].sizes).text);
     put_words(pen, &rows[i], "NCCL chose", rows[i].algorithm, rows[i].protocol);
     put_words(pen, &rows[i], "the program asked for", rows[i].asked, NULL);
     put_words(pen, &rows[i], "the program's tag", rows[i].user_tags, NULL);
   }
 }
 
-void body_collectives(struct pen *pen, const struct results *results,
-                      const struct report_view *view) {
+void body_collectives(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"operation", COLUMN_TEXT, offsetof(struct collective_result, op), 0, 0},
       {"communicator", COLUMN_TEXT, offsetof(struct collective_result, comm), 1, 22},
@@ -164,23 +148,20 @@ void body_collectives(struct pen *pen, const struct results *results,
       {"algbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, algbw_gbps), 3, 0},
       {"busbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, busbw_gbps), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct collective_result, columns)};
-  u32 n = results->n_collectives, shown = section_rows(view, n, COLLECTIVES_SHOWN);
-  struct collective_result *rows = memory_array(size_sum(n, 1), sizeof(*rows));
+  u32 n = results->n_collectives, shown = section_rows(pen, n, COLLECTIVES_SHOWN);
+  struct collective_result *rows = arena_array(&pen->scratch, n, sizeof(*rows));
   for (u32 i = 0; i < n; i++)
     rows[i] = results->collectives[i];
   SORT(rows, n, heaviest_first);
-  table_print(pen, &table, rows, shown, TEXT_INDENT);
-  pen_to(pen, TEXT_INDENT);
+  table_print(pen, &TABLE(struct collective_result, columns), rows, shown);
+  pen_line(pen, TEXT_INDENT);
   put_choices(pen, rows, shown);
   if (n > shown)
-    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s lighter kinds",
-                    count_of(n - shown).text);
-  pen_item(pen, STYLE_DIM, TEXT_INDENT,
+    pen_item(pen, STYLE_PLAIN, "and %s lighter kinds", count_of(n - shown).text);
+  pen_item(pen, STYLE_DIM, "%s",
            section_unjudged(SECTION_collectives, results)
                ? any_ran(results)
                      ? "wait, transfer and bandwidth: unknown, no other member was recorded"
                      : "wait, transfer and bandwidth: unknown, their times were not recorded"
                : "medians; busbw is comparable to the link's bandwidth");
-  free(rows);
 }

@@ -21,44 +21,41 @@ static struct quantity value_of(const struct convergence_series *row, double num
 static void put_series(struct pen *pen, const struct convergence_series *row) {
   section_label(pen, row->role ? scalar_role_words[row->role] : "own number");
   if (!row->role)
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, row->name);
-  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s to %s", value_of(row, row->first).text,
-                  value_of(row, row->last).text);
+    pen_item(pen, STYLE_PLAIN, "%s", row->name);
+  pen_item(pen, STYLE_BOLD, "%s to %s", value_of(row, row->first).text,
+           value_of(row, row->last).text);
   if (row->counts == COUNTS_STEPS)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s over steps %.0f to %.0f",
-                    plural(row->values, "value").text, row->first_step, row->last_step);
+    pen_item(pen, STYLE_PLAIN, "%s over steps %.0f to %.0f", plural(row->values, "value").text,
+             row->first_step, row->last_step);
   else
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s, without a step",
-                    plural(row->values, "value").text);
+    pen_item(pen, STYLE_PLAIN, "%s, without a step", plural(row->values, "value").text);
   if (row->role == SCALAR_ROLE_LOSS)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "best %s", value_of(row, row->best).text);
+    pen_item(pen, STYLE_PLAIN, "best %s", value_of(row, row->best).text);
   if (row->not_finite > 0)
-    pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%.0f not finite, first at %s %.0f",
-                    row->not_finite, series_count_words[row->counts], row->first_not_finite);
+    pen_item(pen, STYLE_CRITICAL, "%.0f not finite, first at %s %.0f", row->not_finite,
+             series_count_words[row->counts], row->first_not_finite);
   if (row->spikes > 0)
-    pen_item(pen, STYLE_WARNING, VALUE_INDENT, plural(row->spikes, "spike").text);
+    pen_item(pen, STYLE_WARNING, "%s", plural(row->spikes, "spike").text);
 }
 
-void body_convergence(struct pen *pen, const struct results *results,
-                      const struct report_view *view) {
+void body_convergence(struct pen *pen, const struct results *results) {
   const struct convergence_result *c = &results->convergence;
-  (void)view;
   for (u32 i = 0; i < c->n_series; i++)
     put_series(pen, &c->series[i]);
   section_label(pen, "verdict");
   if (!c->loss)
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "cannot tell: no value is called a loss");
+    pen_item(pen, STYLE_PLAIN, "cannot tell: no value is called a loss");
   else if (!c->verdict)
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "cannot tell: too few values of the loss");
+    pen_item(pen, STYLE_PLAIN, "cannot tell: too few values of the loss");
   else if (c->verdict == LOSS_DIVERGED)
-    pen_item(pen, STYLE_BOLD, VALUE_INDENT, "the loss diverged");
+    pen_item(pen, STYLE_BOLD, "the loss diverged");
   else
-    pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "the loss is %s in the last half of the values",
-                    loss_trend_words[c->verdict]);
+    pen_item(pen, STYLE_BOLD, "the loss is %s in the last half of the values",
+             loss_trend_words[c->verdict]);
   if (c->n_clusters) {
     section_label(pen, "together");
     for (u32 i = 0; i < c->n_clusters && i < 4; i++)
-      pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "steps %.0f to %.0f: %s",
-                      c->clusters[i].first_step, c->clusters[i].last_step, c->clusters[i].signals);
+      pen_item(pen, STYLE_WARNING, "steps %.0f to %.0f: %s", c->clusters[i].first_step,
+               c->clusters[i].last_step, c->clusters[i].signals);
   }
 }

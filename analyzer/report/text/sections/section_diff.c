@@ -3,9 +3,7 @@
  * Runs compared with each other: what `tscope-report diff` shows, section by section.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "diff/diff_result.h"
 #include "report/text/section.h"
@@ -16,75 +14,65 @@ enum { INDENT = 4, ROWS_SHOWN = 12 };
 /* --- the step --- */
 
 static void put_side(struct pen *pen, const char *side, double median) {
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", duration_ms(median).text, side);
+  pen_item(pen, STYLE_PLAIN, "%s %s", duration_ms(median).text, side);
 }
 
 static void put_medians(struct pen *pen, const struct diff_result *diff, enum diff_side_name side) {
   section_label(pen, diff_side_name_words[side]);
   for (u32 i = 0; i < diff->n_runs; i++)
     if (diff->runs[i].side == side)
-      pen_item(pen, STYLE_PLAIN, VALUE_INDENT, duration_ms(diff->runs[i].step_ms).text);
-  pen_item(pen, STYLE_DIM, VALUE_INDENT, "each run's median");
+      pen_item(pen, STYLE_PLAIN, "%s", duration_ms(diff->runs[i].step_ms).text);
+  pen_item(pen, STYLE_DIM, "each run's median");
 }
 
 static void put_cause(struct pen *pen, const struct diff_cause *cause) {
-  section_label(pen, "cause");
-  pen_item(pen, STYLE_BOLD, VALUE_INDENT, cause->text);
+  section_value(pen, "cause", STYLE_BOLD, "%s", cause->text);
   if (!cause->n_ranks)
     return;
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s a step, %s before",
-                  duration_ms(cause->after_ms).text, duration_ms(cause->before_ms).text);
+  pen_item(pen, STYLE_PLAIN, "%s a step, %s before", duration_ms(cause->after_ms).text,
+           duration_ms(cause->before_ms).text);
   if (!isnan(cause->wait_after_ms))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the others wait %s, %s before",
-                    duration_ms(cause->wait_after_ms).text,
-                    duration_ms(cause->wait_before_ms).text);
+    pen_item(pen, STYLE_PLAIN, "the others wait %s, %s before",
+             duration_ms(cause->wait_after_ms).text, duration_ms(cause->wait_before_ms).text);
 }
 
 /* How small a change so many runs can show. */
 static void put_detectable(struct pen *pen, const struct diff_result *diff) {
   section_label(pen, "can show");
   if (isnan(diff->step_detectable))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
-                    "no change: %d runs on each side show how much runs of the same kind differ",
-                    DIFF_LEAST_RUNS);
+    pen_item(pen, STYLE_PLAIN,
+             "no change: %d runs on each side show how much runs of the same kind differ",
+             DIFF_LEAST_RUNS);
   else
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
-                    "changes of %s and more, with %.0f and %.0f runs of this noise",
-                    percent(diff->step_detectable).text, diff->runs_before, diff->runs_after);
+    pen_item(pen, STYLE_PLAIN, "changes of %s and more, with %.0f and %.0f runs of this noise",
+             percent(diff->step_detectable).text, diff->runs_before, diff->runs_after);
 }
 
 static void put_told(struct pen *pen, const char *label, const char *const *told, u32 n) {
-  for (u32 i = 0; i < n; i++) {
-    section_label(pen, i ? "" : label);
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, told[i]);
-  }
+  for (u32 i = 0; i < n; i++)
+    section_value(pen, i ? "" : label, STYLE_PLAIN, "%s", told[i]);
 }
 
-void body_diff_steps(struct pen *pen, const struct results *results,
-                     const struct report_view *view) {
+void body_diff_steps(struct pen *pen, const struct results *results) {
   const struct diff_result *diff = results->diff;
-  (void)view;
   section_label(pen, "median step");
   put_side(pen, "before", diff->step_before_ms);
   put_side(pen, "after", diff->step_after_ms);
-  if (!isnan(diff->step_change))
-    pen_item(pen, STYLE_BOLD, VALUE_INDENT, signed_percent(diff->step_change).text);
+  item_if_known(pen, STYLE_BOLD, "%s", signed_percent(diff->step_change));
   if (diff->n_runs > 2) {
     put_medians(pen, diff, SIDE_BEFORE);
     put_medians(pen, diff, SIDE_AFTER);
   }
-  section_label(pen, "verdict");
-  pen_item(pen, STYLE_BOLD, VALUE_INDENT,
-           diff->verdict ? step_verdict_words[diff->verdict] : "cannot tell");
+  section_value(pen, "verdict", STYLE_BOLD, "%s",
+                diff->verdict ? step_verdict_words[diff->verdict] : "cannot tell");
   if (diff->reason)
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, diff->reason);
+    pen_item(pen, STYLE_PLAIN, "%s", diff->reason);
   if (!isnan(diff->step_p_value) && diff->verdict != STEPS_UNDECIDED) {
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "noise %s explains ±%s",
-                    diff_noise_words[diff->noise], duration_ms(diff->step_noise_ms).text);
+    pen_item(pen, STYLE_PLAIN, "noise %s explains ±%s", diff_noise_words[diff->noise],
+             duration_ms(diff->step_noise_ms).text);
     if (diff->verdict)
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p %s%s",
-                      *probability(diff->step_p_value).text == '<' ? "" : "= ",
-                      probability(diff->step_p_value).text);
+      pen_item(pen, STYLE_PLAIN, "p %s%s", *probability(diff->step_p_value).text == '<' ? "" : "= ",
+               probability(diff->step_p_value).text);
   }
   put_detectable(pen, diff);
   if (diff->cause.text)
@@ -92,7 +80,7 @@ void body_diff_steps(struct pen *pen, const struct results *results,
   for (u32 i = 0; i < diff->n_explained_by; i++) {
     if (i == 0)
       section_label(pen, "most of all");
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, diff->explained_by[i]);
+    pen_item(pen, STYLE_PLAIN, "%s", diff->explained_by[i]);
   }
   put_told(pen, "gone", diff->gone, diff->n_gone);
   put_told(pen, "new", diff->came, diff->n_came);
@@ -114,11 +102,10 @@ static double growth(const struct figure_row *row) {
 ORDER_BY(by_growth, struct figure_row, DOWN_OF(growth))
 
 /* The figures with the same unit that changed most. */
-static void put_figures(struct pen *pen, const struct results *results,
-                        const struct report_view *view, enum diff_unit unit,
+static void put_figures(struct pen *pen, const struct results *results, enum diff_unit unit,
                         const struct table *table) {
   const struct diff_result *diff = results->diff;
-  struct figure_row *rows = memory_zeroed(size_sum(diff->n_rows, 1), sizeof(*rows));
+  struct figure_row *rows = arena_array(&pen->scratch, diff->n_rows, sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; i < diff->n_rows; i++) {
     const struct diff_row *row = &diff->rows[i];
@@ -133,15 +120,13 @@ static void put_figures(struct pen *pen, const struct results *results,
   }
   if (n) {
     SORT(rows, n, by_growth);
-    u32 shown = section_rows(view, n, ROWS_SHOWN);
-    table_print(pen, table, rows, shown, TEXT_INDENT);
+    u32 shown = section_rows(pen, n, ROWS_SHOWN);
+    table_print(pen, table, rows, shown);
     if (n > shown) {
-      pen_to(pen, TEXT_INDENT);
-      pen_format(pen, STYLE_DIM, "and %s that changed less", plural(n - shown, "figure").text);
+      section_line(pen, STYLE_DIM, "and %s that changed less", plural(n - shown, "figure").text);
       pen_newline(pen);
     }
   }
-  free(rows);
 }
 
 #define FIGURE_COLUMNS(kind)                                                                       \
@@ -152,20 +137,15 @@ static void put_figures(struct pen *pen, const struct results *results,
       {"change", COLUMN_CHANGE, offsetof(struct figure_row, change), 0, 0},                        \
       {"beyond noise", COLUMN_TEXT, offsetof(struct figure_row, verdict), 1, 0},
 
-void body_diff_times(struct pen *pen, const struct results *results,
-                     const struct report_view *view) {
+void body_diff_times(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MS)};
-  static const struct table table = {TABLE_OF(struct figure_row, columns)};
-  put_figures(pen, results, view, UNIT_MS, &table);
-  pen_to(pen, TEXT_INDENT);
-  pen_put(pen, STYLE_DIM, "a step, mean over ranks; largest change first");
+  put_figures(pen, results, UNIT_MS, &TABLE(struct figure_row, columns));
+  section_line(pen, STYLE_DIM, "a step, mean over ranks; largest change first");
 }
 
-void body_diff_memory(struct pen *pen, const struct results *results,
-                      const struct report_view *view) {
+void body_diff_memory(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MEMORY)};
-  static const struct table table = {TABLE_OF(struct figure_row, columns)};
-  put_figures(pen, results, view, UNIT_BYTES, &table);
+  put_figures(pen, results, UNIT_BYTES, &TABLE(struct figure_row, columns));
 }
 
 /* --- kernels --- */
@@ -176,16 +156,14 @@ struct kind_row {
 };
 
 /* Kinds first: a kernel that was replaced by another one is visible only there. */
-static void put_kinds(struct pen *pen, const struct diff_result *diff,
-                      const struct report_view *view) {
+static void put_kinds(struct pen *pen, const struct diff_result *diff) {
   static const struct column columns[] = {
       {"kind", COLUMN_TEXT, offsetof(struct kind_row, of.name), 0, 12},
       {"before", COLUMN_DURATION, offsetof(struct kind_row, of.before), 0, 0},
       {"after", COLUMN_DURATION, offsetof(struct kind_row, of.after), 0, 0},
       {"speedup", COLUMN_TIMES, offsetof(struct kind_row, speedup), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct kind_row, columns)};
-  struct kind_row *rows = memory_zeroed(size_sum(diff->n_rows, 1), sizeof(*rows));
+  struct kind_row *rows = arena_array(&pen->scratch, diff->n_rows, sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; i < diff->n_rows; i++) {
     const struct diff_row *row = &diff->rows[i];
@@ -194,12 +172,10 @@ static void put_kinds(struct pen *pen, const struct diff_result *diff,
       rows[n++] = (struct kind_row){
           *row, row->after > 0 && row->before > 0 ? row->before / row->after : NAN};
   }
-  table_print(pen, &table, rows, section_rows(view, n, ROWS_SHOWN), TEXT_INDENT);
-  free(rows);
+  table_print(pen, &TABLE(struct kind_row, columns), rows, section_rows(pen, n, ROWS_SHOWN));
 }
 
-static void put_kernels(struct pen *pen, const struct diff_result *diff,
-                        const struct report_view *view) {
+static void put_kernels(struct pen *pen, const struct diff_result *diff) {
   static const struct column columns[] = {
       {"kernel", COLUMN_TEXT, offsetof(struct diff_kernel, name), 0, 16},
       {"kind", COLUMN_TEXT, offsetof(struct diff_kernel, category), 1, 8},
@@ -209,36 +185,28 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff,
       {"now", COLUMN_DURATION, offsetof(struct diff_kernel, after_mean_ms), 0, 0},
       {"speedup", COLUMN_TIMES, offsetof(struct diff_kernel, speedup), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct diff_kernel, columns)};
-  u32 n = section_rows(view, diff->n_kernels, ROWS_SHOWN);
-  struct diff_kernel *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
+  u32 n = section_rows(pen, diff->n_kernels, ROWS_SHOWN);
+  struct diff_kernel *rows = arena_array(&pen->scratch, n, sizeof(*rows));
   for (u32 i = 0; i < n; i++) {
     rows[i] = diff->kernels[i];
     rows[i].name = rows[i].shortened ? rows[i].shortened : rows[i].name;
   }
-  table_print(pen, &table, rows, n, TEXT_INDENT);
-  free(rows);
-  pen_to(pen, TEXT_INDENT);
-  pen_format(pen, STYLE_DIM, "calls and kinds %s of one rank; largest difference of sums first",
-             kernels_per_words[diff->kernels_per]);
-  if (diff->n_kernels > n) {
-    pen_newline(pen);
-    pen_to(pen, TEXT_INDENT);
-    pen_format(pen, STYLE_DIM, "and %s in the JSON report",
-               plural(diff->n_kernels - n, "kernel").text);
-  }
+  table_print(pen, &TABLE(struct diff_kernel, columns), rows, n);
+  section_line(pen, STYLE_DIM, "calls and kinds %s of one rank; largest difference of sums first",
+               kernels_per_words[diff->kernels_per]);
+  if (diff->n_kernels > n)
+    section_line(pen, STYLE_DIM, "and %s in the JSON report",
+                 plural(diff->n_kernels - n, "kernel").text);
 }
 
-void body_diff_kernels(struct pen *pen, const struct results *results,
-                       const struct report_view *view) {
-  put_kinds(pen, results->diff, view);
-  put_kernels(pen, results->diff, view);
+void body_diff_kernels(struct pen *pen, const struct results *results) {
+  put_kinds(pen, results->diff);
+  put_kernels(pen, results->diff);
 }
 
 /* --- collectives --- */
 
-void body_diff_collectives(struct pen *pen, const struct results *results,
-                           const struct report_view *view) {
+void body_diff_collectives(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"operation", COLUMN_TEXT, offsetof(struct diff_collective, op), 0, 0},
       {"ranks", COLUMN_COUNT, offsetof(struct diff_collective, ranks), 2, 0},
@@ -249,64 +217,54 @@ void body_diff_collectives(struct pen *pen, const struct results *results,
       {"now", COLUMN_MS, offsetof(struct diff_collective, after_ms), 0, 0},
       {"change", COLUMN_CHANGE, offsetof(struct diff_collective, change), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct diff_collective, columns)};
   const struct diff_result *diff = results->diff;
-  u32 n = section_rows(view, diff->n_collectives, ROWS_SHOWN);
-  table_print(pen, &table, diff->collectives, n, TEXT_INDENT);
-  if (diff->n_collectives > n) {
-    pen_to(pen, TEXT_INDENT);
-    pen_format(pen, STYLE_DIM, "and %s in the JSON report",
-               plural(diff->n_collectives - n, "kind").text);
-  }
+  u32 n = section_rows(pen, diff->n_collectives, ROWS_SHOWN);
+  table_print(pen, &TABLE(struct diff_collective, columns), diff->collectives, n);
+  if (diff->n_collectives > n)
+    section_line(pen, STYLE_DIM, "and %s in the JSON report",
+                 plural(diff->n_collectives - n, "kind").text);
 }
 
 /* --- lines of the program --- */
 
-void body_diff_lines(struct pen *pen, const struct results *results,
-                     const struct report_view *view) {
+void body_diff_lines(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"line", COLUMN_TEXT, offsetof(struct diff_line, place), 0, 16},
       {"function", COLUMN_TEXT, offsetof(struct diff_line, function), 1, 12},
       {"before", COLUMN_DURATION, offsetof(struct diff_line, before_ms), 0, 0},
       {"after", COLUMN_DURATION, offsetof(struct diff_line, after_ms), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct diff_line, columns)};
   const struct diff_result *diff = results->diff;
-  table_print(pen, &table, diff->lines, section_rows(view, diff->n_lines, ROWS_SHOWN), TEXT_INDENT);
-  pen_to(pen, TEXT_INDENT);
-  pen_put(pen, STYLE_DIM, "time of the threads that train, mean over ranks; largest change first");
+  table_print(pen, &TABLE(struct diff_line, columns), diff->lines,
+              section_rows(pen, diff->n_lines, ROWS_SHOWN));
+  section_line(pen, STYLE_DIM,
+               "time of the threads that train, mean over ranks; largest change first");
 }
 
 /* --- values of the job's own --- */
 
 /* How the runs end, if a side has several. */
 static void put_level(struct pen *pen, const struct diff_row *row) {
-  section_label(pen, row->name);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.6g at the end, %.6g before", row->after,
-                  row->before);
+  section_value(pen, row->name, STYLE_PLAIN, "%.6g at the end, %.6g before", row->after,
+                row->before);
   if (row->verdict)
-    pen_item(pen, STYLE_BOLD, VALUE_INDENT,
+    pen_item(pen, STYLE_BOLD, "%s",
              row->verdict == FIGURE_IS_SAME ? "noise between runs explains that"
                                             : diff_verdict_words[row->verdict]);
 }
 
-void body_diff_scalars(struct pen *pen, const struct results *results,
-                       const struct report_view *view) {
-  (void)view;
+void body_diff_scalars(struct pen *pen, const struct results *results) {
   for (u32 i = 0; i < results->diff->n_scalars; i++) {
     const struct diff_scalar *one = &results->diff->scalars[i];
-    section_label(pen, one->name);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s compared", plural(one->steps, "step").text);
+    section_value(pen, one->name, STYLE_PLAIN, "%s compared", plural(one->steps, "step").text);
     if (isnan(one->first_step)) {
-      pen_item(pen, STYLE_GOOD, VALUE_INDENT, "the same to the last bit");
+      pen_item(pen, STYLE_GOOD, "the same to the last bit");
       continue;
     }
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "differs from step %.0f on", one->first_step);
+    pen_item(pen, STYLE_PLAIN, "differs from step %.0f on", one->first_step);
     if (!isnan(one->parted_step))
-      pen_item_format(pen, STYLE_WARNING, VALUE_INDENT,
-                      "by more than a thousandth from step %.0f on", one->parted_step);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.6g there, %.6g before", one->after,
-                    one->before);
+      pen_item(pen, STYLE_WARNING, "by more than a thousandth from step %.0f on", one->parted_step);
+    pen_item(pen, STYLE_PLAIN, "%.6g there, %.6g before", one->after, one->before);
   }
   for (u32 i = 0; i < results->diff->n_rows; i++)
     if (results->diff->rows[i].section == DIFF_OF_VALUES)
@@ -315,29 +273,23 @@ void body_diff_scalars(struct pen *pen, const struct results *results,
 
 /* --- how the runs were made --- */
 
-void body_diff_provenance(struct pen *pen, const struct results *results,
-                          const struct report_view *view) {
-  (void)view;
+static void put_fact(struct pen *pen, const char *sign, const char *fact) {
+  pen_line(pen, INDENT);
+  pen_put(pen, STYLE_PLAIN, sign);
+  pen_hang(pen, INDENT + 2);
+  pen_words(pen, STYLE_PLAIN, fact ? fact : "(not there)");
+}
+
+void body_diff_provenance(struct pen *pen, const struct results *results) {
   for (u32 i = 0; i < results->diff->n_facts; i++) {
     const struct diff_fact *fact = &results->diff->facts[i];
-    if (pen->column)
-      pen_newline(pen);
-    pen_to(pen, TEXT_INDENT);
-    pen_format(pen, STYLE_BOLD, "%s%s%s", fact->what, fact->name ? " " : "",
-               fact->name ? fact->name : "");
-    pen_newline(pen);
-    pen_to(pen, INDENT);
-    pen_put(pen, STYLE_PLAIN, "- ");
-    pen_words(pen, STYLE_PLAIN, INDENT + 2, fact->before ? fact->before : "(not there)");
-    pen_newline(pen);
-    pen_to(pen, INDENT);
-    pen_put(pen, STYLE_PLAIN, "+ ");
-    pen_words(pen, STYLE_PLAIN, INDENT + 2, fact->after ? fact->after : "(not there)");
+    section_line(pen, STYLE_BOLD, "%s%s%s", fact->what, fact->name ? " " : "",
+                 fact->name ? fact->name : "");
+    put_fact(pen, "- ", fact->before);
+    put_fact(pen, "+ ", fact->after);
   }
-  if (results->diff->n_facts == 0) {
-    pen_to(pen, TEXT_INDENT);
-    pen_put(pen, STYLE_PLAIN,
-            results->diff->facts_known > 0 ? "no recorded difference"
-                                           : "not recorded in the input");
-  }
+  if (results->diff->n_facts == 0)
+    section_line(pen, STYLE_PLAIN, "%s",
+                 results->diff->facts_known > 0 ? "no recorded difference"
+                                                : "not recorded in the input");
 }

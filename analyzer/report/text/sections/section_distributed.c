@@ -4,10 +4,7 @@
  * most.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/checked_memory.h"
-#include "base/rank_list.h"
 #include "base/sorting.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -20,7 +17,6 @@ struct rank_row {
   const char *reason;
   double compute_ms;
   enum style style;
-  char rank_text[12];
 };
 
 static const struct column columns[] = {
@@ -35,8 +31,6 @@ static const struct column columns[] = {
     {"peers wait", COLUMN_MS, offsetof(struct rank_row, of.imposed_wait_ms), 0, 0},
     {"why", COLUMN_TEXT, offsetof(struct rank_row, reason), 2, 0},
 };
-static const struct table table = {TABLE_OF(struct rank_row, columns),
-                                   .style_offset = offsetof(struct rank_row, style)};
 
 /* The value shown beside differences of medians is a median too. If most steps have no compute, a
  * median of 0 says nothing, and no difference is shown. */
@@ -44,13 +38,12 @@ static double compute_of(const struct rank_result *rank) {
   return rank->median_compute_ms > 0 ? rank->median_compute_ms : rank->mean_compute_ms;
 }
 
-static struct rank_row row_of(const struct rank_result *rank) {
-  struct rank_row row = {.of = *rank,
-                         .reason = straggler_reason_words[rank->reason],
-                         .compute_ms = compute_of(rank),
-                         .style = rank->straggler ? STYLE_CRITICAL : STYLE_PLAIN};
-  snprintf(row.rank_text, sizeof(row.rank_text), "%4u", rank->rank);
-  return row;
+static struct rank_row row_of(struct arena *arena, const struct rank_result *rank) {
+  return (struct rank_row){.of = *rank,
+                           .rank = arena_printf(arena, "%4u", rank->rank),
+                           .reason = straggler_reason_words[rank->reason],
+                           .compute_ms = compute_of(rank),
+                           .style = rank->straggler ? STYLE_CRITICAL : STYLE_PLAIN};
 }
 
 /* Stragglers first, then by the wait they impose; unknown ones last; else by rank. */
@@ -68,32 +61,27 @@ static int worst_first(const void *a, const void *b) {
 
 /* What is left out of the table, in one line. */
 static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u32 n) {
-  double *compute = memory_array(size_sum(n, 1), sizeof(*compute)), most_wait = NAN;
+  double *compute = arena_array(&pen->scratch, n, sizeof(*compute)), most_wait = NAN;
   u32 known = 0;
   for (u32 i = 0; i < n; i++) {
     most_wait = fmax(most_wait, ranks[i]->imposed_wait_ms);
     if (!isnan(compute_of(ranks[i])))
       compute[known++] = compute_of(ranks[i]);
   }
-  pen_to(pen, TEXT_INDENT);
-  pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "the other %s ranks", count_of(n).text);
+  section_line(pen, STYLE_PLAIN, "the other %s ranks", count_of(n).text);
   if (known) {
     SORT(compute, known, by_double);
-    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "compute %s to %s, median %s",
-                    duration_ms(compute[0]).text, duration_ms(compute[known - 1]).text,
-                    duration_ms(compute[known / 2]).text);
+    pen_item(pen, STYLE_PLAIN, "compute %s to %s, median %s", duration_ms(compute[0]).text,
+             duration_ms(compute[known - 1]).text, duration_ms(compute[known / 2]).text);
   }
-  if (!isnan(most_wait))
-    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "peers wait at most %s",
-                    duration_ms(most_wait).text);
+  item_if_known(pen, STYLE_PLAIN, "peers wait at most %s", duration_ms(most_wait));
   pen_newline(pen);
-  free(compute);
 }
 
 static void put_ranks(struct pen *pen, const struct results *results) {
   u32 n = results->n_ranks, shown = n;
-  const struct rank_result **ranks = memory_zeroed(size_sum(n, 1), sizeof(*ranks));
-  struct rank_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
+  const struct rank_result **ranks = arena_array(&pen->scratch, n, sizeof(*ranks));
+  struct rank_row *rows = arena_array(&pen->scratch, n, sizeof(*rows));
   u32 stragglers = 0;
   for (u32 i = 0; i < n; i++) {
     ranks[i] = &results->ranks[i];
@@ -105,16 +93,13 @@ static void put_ranks(struct pen *pen, const struct results *results) {
     if (shown > MOST_SHOWN)
       shown = MOST_SHOWN;
   }
-  for (u32 i = 0; i < shown; i++) {
-    rows[i] = row_of(ranks[i]);
-    rows[i].rank = rows[i].rank_text;
-  }
-  table_print(pen, &table, rows, shown, TEXT_INDENT);
+  for (u32 i = 0; i < shown; i++)
+    rows[i] = row_of(&pen->scratch, ranks[i]);
+  table_print(pen,
+              &TABLE(struct rank_row, columns, .style_offset = offsetof(struct rank_row, style)),
+              rows, shown);
   if (shown < n)
     put_rest(pen, ranks + shown, n - shown);
-
-  free(ranks);
-  free(rows);
 }
 
 /* Why a rank that chance does not explain is not a straggler. */
@@ -125,57 +110,47 @@ static void put_why_none(struct pen *pen, const struct results *results) {
     if (rank->no_straggler && (!odd || rank->p_value < odd->p_value))
       odd = rank;
   }
-  if (!odd)
-    return;
-  section_label(pen, "");
-  char line[256];
-  snprintf(line, sizeof(line), "rank %u is slower than its peers by more than chance, but %s",
-           odd->rank, odd->no_straggler);
-  pen_words(pen, STYLE_PLAIN, VALUE_INDENT, line);
+  if (odd)
+    section_value(pen, "", STYLE_PLAIN,
+                  "rank %u is slower than its peers by more than chance, but %s", odd->rank,
+                  odd->no_straggler);
 }
 
 static void put_summary(struct pen *pen, const struct results *results) {
-  u32 *stragglers = memory_zeroed(size_sum(results->n_ranks, 1), sizeof(*stragglers)), n = 0;
+  u32 *stragglers = arena_array(&pen->scratch, results->n_ranks, sizeof(*stragglers)), n = 0;
   for (u32 i = 0; i < results->n_ranks; i++)
     if (results->ranks[i].straggler)
       stragglers[n++] = results->ranks[i].rank;
-  char *list = rank_list(stragglers, n, 40);
   section_label(pen, "stragglers");
   if (n)
-    pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%s %s", n == 1 ? "rank" : "ranks", list);
+    item_of_ranks(pen, STYLE_CRITICAL, stragglers, n, 40);
   else if (!(results->dist_steps > 0))
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: no step shows which rank came last");
+    pen_item(pen, STYLE_PLAIN, "unknown: no step shows which rank came last");
   else if (results->model->n_ranks < results->model->world_size)
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "none among the %u OF %u RANKS FOUND",
-                    results->model->n_ranks, results->model->world_size);
+    pen_item(pen, STYLE_WARNING, "none among the %u OF %u RANKS FOUND", results->model->n_ranks,
+             results->model->world_size);
   else
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "none");
+    pen_item(pen, STYLE_PLAIN, "none");
   if (results->dist_steps > 0)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "judged on %s",
-                    plural(results->dist_steps, "step").text);
+    pen_item(pen, STYLE_PLAIN, "judged on %s", plural(results->dist_steps, "step").text);
   if (!n)
     put_why_none(pen, results);
+}
+
+static void put_imbalance(struct pen *pen, const struct results *results) {
   section_label(pen, "imbalance");
   if (isnan(results->wall_frac_lost_to_imbalance) && isnan(results->imbalance_cv) &&
       isnan(results->sync_skew_ms)) {
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, quantity_unknown);
-    goto out;
+    pen_item(pen, STYLE_PLAIN, "%s", quantity_unknown);
+    return;
   }
-  if (!isnan(results->wall_frac_lost_to_imbalance))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of the wall time lost",
-                    percent(results->wall_frac_lost_to_imbalance).text);
+  item_if_known(pen, STYLE_PLAIN, "%s of the wall time lost",
+                percent(results->wall_frac_lost_to_imbalance));
   if (isnan(results->imbalance_cv))
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "of compute unknown");
+    pen_item(pen, STYLE_PLAIN, "of compute unknown");
   else
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "compute CV over ranks %s",
-                    percent(results->imbalance_cv).text);
-  if (!isnan(results->sync_skew_ms))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "arrival skew %s",
-                    duration_ms(results->sync_skew_ms).text);
-out:
-  pen_newline(pen);
-  free(list);
-  free(stragglers);
+    pen_item(pen, STYLE_PLAIN, "compute CV over ranks %s", percent(results->imbalance_cv).text);
+  item_if_known(pen, STYLE_PLAIN, "arrival skew %s", duration_ms(results->sync_skew_ms));
 }
 
 static bool any_known(const struct results *results) {
@@ -185,10 +160,9 @@ static bool any_known(const struct results *results) {
   return false;
 }
 
-void body_distributed(struct pen *pen, const struct results *results,
-                      const struct report_view *view) {
-  (void)view;
+void body_distributed(struct pen *pen, const struct results *results) {
   put_summary(pen, results);
+  put_imbalance(pen, results);
   if (any_known(results))
     put_ranks(pen, results);
 }

@@ -27,7 +27,6 @@ static void put_shapes(struct pen *pen, const struct gemms_result *gemms) {
       {"TFLOP/s", COLUMN_DECIMAL, offsetof(struct shape_row, of.tflops), 0, 0},
       {"of peak", COLUMN_SHARE, offsetof(struct shape_row, of.utilisation), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct shape_row, columns)};
   struct shape_row rows[SHAPES_SHOWN];
   struct quantity shapes[SHAPES_SHOWN];
   u32 n = gemms->n_rows < SHAPES_SHOWN ? gemms->n_rows : SHAPES_SHOWN;
@@ -39,7 +38,7 @@ static void put_shapes(struct pen *pen, const struct gemms_result *gemms) {
       snprintf(shapes[i].text, sizeof(shapes[i].text), "%s", one->shape);
     rows[i] = (struct shape_row){*one, shapes[i].text, one->mean_us / 1e3};
   }
-  table_print(pen, &table, rows, n, TEXT_INDENT);
+  table_print(pen, &TABLE(struct shape_row, columns), rows, n);
 }
 
 static void put_precisions(struct pen *pen, const struct gemms_result *gemms) {
@@ -52,48 +51,41 @@ static void put_precisions(struct pen *pen, const struct gemms_result *gemms) {
       {"of peak", COLUMN_SHARE, offsetof(struct precision_row, utilisation), 0, 0},
       {"HFU", COLUMN_SHARE, offsetof(struct precision_row, hfu), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct precision_row, columns)};
   pen_newline(pen);
-  table_print(pen, &table, gemms->precisions, gemms->n_precisions, TEXT_INDENT);
+  table_print(pen, &TABLE(struct precision_row, columns), gemms->precisions, gemms->n_precisions);
 }
 
 /* Where the times come from, and how good they are. */
 static void put_trust(struct pen *pen, const struct results *results) {
   const struct gemms_result *gemms = &results->gemms;
-  pen_to(pen, TEXT_INDENT);
+  pen_line(pen, TEXT_INDENT);
   if (gemms->sampled) {
-    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "SAMPLED: %s of %s timed by pairs of events",
-                    count_of(gemms->timed).text, plural(gemms->calls, "call").text);
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "one in %.0f", gemms->one_in);
+    pen_item(pen, STYLE_BOLD, "SAMPLED: %s of %s timed by pairs of events",
+             count_of(gemms->timed).text, plural(gemms->calls, "call").text);
+    pen_item(pen, STYLE_DIM, "one in %.0f", gemms->one_in);
     if (isnan(gemms->ms_error))
-      pen_item(pen, STYLE_DIM, TEXT_INDENT, "too few to estimate the error");
+      pen_item(pen, STYLE_DIM, "too few to estimate the error");
     else
-      pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "standard error %s",
-                      duration_ms(gemms->ms_error).text);
+      pen_item(pen, STYLE_DIM, "standard error %s", duration_ms(gemms->ms_error).text);
   } else {
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s of %s timed by %s",
-                    count_of(gemms->timed).text, plural(gemms->calls, "call").text, gemms->how);
+    pen_item(pen, STYLE_DIM, "%s of %s timed by %s", count_of(gemms->timed).text,
+             plural(gemms->calls, "call").text, gemms->how);
   }
   if (gemms->covered < 1 - 1e-9)
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "the time covers %s of their operations",
-                    percent(gemms->covered).text);
+    pen_item(pen, STYLE_DIM, "the time covers %s of their operations",
+             percent(gemms->covered).text);
   if (gemms->bounded > 0)
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT,
-                    "%s of it includes the launch, because the stream was idle",
-                    percent(gemms->bounded).text);
+    pen_item(pen, STYLE_DIM, "%s of it includes the launch, because the stream was idle",
+             percent(gemms->bounded).text);
 }
 
-void body_gemms(struct pen *pen, const struct results *results, const struct report_view *view) {
+void body_gemms(struct pen *pen, const struct results *results) {
   const struct gemms_result *gemms = &results->gemms;
-  (void)view;
   if (gemms->how) {
-    section_label(pen, "on the GPU");
-    pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s %s", duration_ms(gemms->ms).text,
-                    section_per(results));
-    if (!isnan(gemms->tflops))
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s while they run",
-                      flops(gemms->tflops * 1e12, "FLOP/s").text);
-    pen_item(pen, STYLE_DIM, VALUE_INDENT, "only GEMMs, not all compute");
+    section_value(pen, "on the GPU", STYLE_BOLD, "%s %s", duration_ms(gemms->ms).text,
+                  section_per(results));
+    item_if_known(pen, STYLE_PLAIN, "%s while they run", flops(gemms->tflops * 1e12, "FLOP/s"));
+    pen_item(pen, STYLE_DIM, "only GEMMs, not all compute");
     pen_newline(pen);
   }
   put_shapes(pen, gemms);
@@ -102,12 +94,11 @@ void body_gemms(struct pen *pen, const struct results *results, const struct rep
   if (gemms->how) {
     put_trust(pen, results);
   } else {
-    pen_to(pen, TEXT_INDENT);
-    pen_words(pen, STYLE_BOLD, TEXT_INDENT, gemms->reason);
+    section_line(pen, STYLE_BOLD, "%s", gemms->reason);
   }
   if (gemms->shapes > SHAPES_SHOWN) {
     if (!gemms->how)
       pen_newline(pen);
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all", plural(gemms->shapes, "shape").text);
+    pen_item(pen, STYLE_DIM, "%s in all", plural(gemms->shapes, "shape").text);
   }
 }

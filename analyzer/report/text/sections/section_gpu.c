@@ -33,92 +33,76 @@ static void put_idle(struct pen *pen, const struct gpu_timeline_result *gpu) {
   section_label(pen, "idle while");
   for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
     if (causes[i].ms > 0)
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s (%s)", causes[i].name,
-                      duration_ms(causes[i].ms).text, percent(causes[i].ms / gpu->idle_ms).text);
+      pen_item(pen, STYLE_PLAIN, "%s %s (%s)", causes[i].name, duration_ms(causes[i].ms).text,
+               percent(causes[i].ms / gpu->idle_ms).text);
 }
 
 static void put_launches(struct pen *pen, const struct results *results) {
   const struct launch_result *launch = &results->launch;
   if (!isnan(launch->delay_median_us)) {
-    section_label(pen, "launches");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "begin %s after their call (median)",
-                    duration_s(launch->delay_median_us / 1e6).text);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p95 %s",
-                    duration_s(launch->delay_p95_us / 1e6).text);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s queued at most",
-                    count_of(launch->queue_max).text);
+    section_value(pen, "launches", STYLE_PLAIN, "begin %s after their call (median)",
+                  duration_s(launch->delay_median_us / 1e6).text);
+    pen_item(pen, STYLE_PLAIN, "p95 %s", duration_s(launch->delay_p95_us / 1e6).text);
+    pen_item(pen, STYLE_PLAIN, "%s queued at most", count_of(launch->queue_max).text);
     if (launch->queue_full_ms > 0)
-      pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "queue full for %s",
-                      duration_ms(launch->queue_full_ms).text);
+      pen_item(pen, STYLE_WARNING, "queue full for %s", duration_ms(launch->queue_full_ms).text);
   }
-  if (launch->kernels > 0 && launch->short_kernels > 0) {
-    section_label(pen, "short");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of the kernels are under 10 %s, %s of them",
-                    percent(launch->short_kernels / launch->kernels).text, pen->utf8 ? "µs" : "us",
-                    duration_ms(launch->short_ms).text);
-  }
-  if (launch->syncs > 0) {
-    section_label(pen, "host waits");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s took %s",
-                    plural(launch->syncs, "synchronisation").text,
-                    duration_ms(launch->sync_ms).text);
-  }
+  if (launch->kernels > 0 && launch->short_kernels > 0)
+    section_value(pen, "short", STYLE_PLAIN, "%s of the kernels are under 10 %s, %s of them",
+                  percent(launch->short_kernels / launch->kernels).text, pen->utf8 ? "µs" : "us",
+                  duration_ms(launch->short_ms).text);
+  if (launch->syncs > 0)
+    section_value(pen, "host waits", STYLE_PLAIN, "%s took %s",
+                  plural(launch->syncs, "synchronisation").text, duration_ms(launch->sync_ms).text);
 }
 
 static void put_memcpys(struct pen *pen, const struct results *results) {
   for (u32 i = 0; i < results->launch.n_memcpys; i++) {
     const struct memcpy_result *copy = &results->launch.memcpys[i];
-    section_label(pen, i ? "" : "copies");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s: %s in %s", copy->direction,
-                    count_of(copy->count).text, duration_ms(copy->sum_ms).text);
+    section_value(pen, i ? "" : "copies", STYLE_PLAIN, "%s: %s in %s", copy->direction,
+                  count_of(copy->count).text, duration_ms(copy->sum_ms).text);
     if (!isnan(copy->bytes))
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s at %s", byte_size(copy->bytes).text,
-                      bandwidth(copy->gbps).text);
+      pen_item(pen, STYLE_PLAIN, "%s at %s", byte_size(copy->bytes).text,
+               bandwidth(copy->gbps).text);
   }
 }
 
 static void put_fills(struct pen *pen, const struct results *results) {
   const struct launch_result *launch = &results->launch;
-  if (!isnan(launch->recompute_ms)) {
-    section_label(pen, "recompute");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of GPU time in recomputed activations",
-                    duration_ms(launch->recompute_ms).text);
-  }
+  if (!isnan(launch->recompute_ms))
+    section_value(pen, "recompute", STYLE_PLAIN, "%s of GPU time in recomputed activations",
+                  duration_ms(launch->recompute_ms).text);
   if (!(launch->fill_ms > 0))
     return;
-  section_label(pen, "fills");
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s took %s of GPU time",
-                  plural(launch->fill_count, "fill").text, duration_ms(launch->fill_ms).text);
+  section_value(pen, "fills", STYLE_PLAIN, "%s took %s of GPU time",
+                plural(launch->fill_count, "fill").text, duration_ms(launch->fill_ms).text);
   for (u32 i = 0; i < results->launch.n_fills && i < FILLS_SHOWN; i++)
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s %s", results->launch.fills[i].name,
-                    duration_ms(results->launch.fills[i].sum_ms).text);
+    pen_item(pen, STYLE_DIM, "%s %s", results->launch.fills[i].name,
+             duration_ms(results->launch.fills[i].sum_ms).text);
 }
 
 /* Which ranks' time the figures are of, and how much of it. */
 static void put_basis(struct pen *pen, const struct results *results) {
   u32 ranks = results->model->n_ranks;
   if (results->gpu_timeline_ranks < ranks)
-    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT,
-                    "GPU time from the first work to the last, mean over the %s OF %u RANKS whose "
-                    "GPU work is known",
-                    count_of(results->gpu_timeline_ranks).text, ranks);
+    pen_item(pen, STYLE_BOLD,
+             "GPU time from the first work to the last, mean over the %s OF %u RANKS whose "
+             "GPU work is known",
+             count_of(results->gpu_timeline_ranks).text, ranks);
   else
-    pen_item(pen, STYLE_DIM, TEXT_INDENT,
-             "GPU time from the first work to the last, mean over ranks");
+    pen_item(pen, STYLE_DIM, "GPU time from the first work to the last, mean over ranks");
   if (results->gpu_timeline_seen < 0.99)
-    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "KNOWN FOR %s OF THE TIME ONLY",
-                    percent(results->gpu_timeline_seen).text);
-  pen_item(pen, STYLE_DIM, TEXT_INDENT, "counts and copies: sum over all ranks");
+    pen_item(pen, STYLE_BOLD, "KNOWN FOR %s OF THE TIME ONLY",
+             percent(results->gpu_timeline_seen).text);
+  pen_item(pen, STYLE_DIM, "counts and copies: sum over all ranks");
 }
 
-void body_gpu(struct pen *pen, const struct results *results, const struct report_view *view) {
-  (void)view;
+void body_gpu(struct pen *pen, const struct results *results) {
   put_parts(pen, results);
   put_idle(pen, &results->gpu_timeline);
   put_launches(pen, results);
   put_memcpys(pen, results);
   put_fills(pen, results);
-  pen_newline(pen);
-  pen_to(pen, TEXT_INDENT);
+  pen_line(pen, TEXT_INDENT);
   put_basis(pen, results);
 }

@@ -4,10 +4,8 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/checked_memory.h"
 #include "kernels/kernels.h"
 #include "report/text/distinct_names.h"
 #include "report/text/section.h"
@@ -15,8 +13,7 @@
 
 enum { KINDS_SHOWN = 8, KERNELS_SHOWN = 6, OPERATORS_SHOWN = 5 };
 
-static void put_categories(struct pen *pen, const struct results *results,
-                           const struct report_view *view) {
+static void put_categories(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"kind of work", COLUMN_TEXT, offsetof(struct kernel_category_result, category), 0, 0},
       {"count", COLUMN_COUNT, offsetof(struct kernel_category_result, count), 1, 0},
@@ -24,10 +21,9 @@ static void put_categories(struct pen *pen, const struct results *results,
       {"share", COLUMN_SHARE, offsetof(struct kernel_category_result, share), 0, 0},
       {"", COLUMN_BAR, offsetof(struct kernel_category_result, share), 2, 8},
   };
-  static const struct table table = {TABLE_OF(struct kernel_category_result, columns),
-                                     .bars = STYLE_COMPUTE};
-  table_print(pen, &table, results->kernel_categories,
-              section_rows(view, results->n_kernel_categories, KINDS_SHOWN), TEXT_INDENT);
+  table_print(pen, &TABLE(struct kernel_category_result, columns, .bars = STYLE_COMPUTE),
+              results->kernel_categories,
+              section_rows(pen, results->n_kernel_categories, KINDS_SHOWN));
 }
 
 /* Of the steps in which the GPU was recorded, for one rank. */
@@ -44,8 +40,7 @@ struct kernel_row {
   double step_ms;
 };
 
-static void put_kernels(struct pen *pen, const struct results *results,
-                        const struct report_view *view) {
+static void put_kernels(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"kernel", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 24},
       {"kind", COLUMN_TEXT, offsetof(struct kernel_row, of.category), 3, 8},
@@ -56,25 +51,20 @@ static void put_kernels(struct pen *pen, const struct results *results,
       {"time", COLUMN_MS, offsetof(struct kernel_row, of.sum_ms), 1, 0},
       {"share", COLUMN_SHARE, offsetof(struct kernel_row, of.share), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct kernel_row, columns)};
-  u32 n = section_rows(view, results->n_kernels, KERNELS_SHOWN);
-  struct kernel_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
-  struct row_name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
+  u32 n = section_rows(pen, results->n_kernels, KERNELS_SHOWN);
+  struct kernel_row *rows = arena_array(&pen->scratch, n, sizeof(*rows));
+  struct row_name *names = arena_array(&pen->scratch, n, sizeof(*names));
   double per_step = kernels_per_step(results);
   for (u32 i = 0; i < n; i++) {
     const struct kernel_result *one = &results->kernels[i];
-    names[i].shortened = one->shortened;
-    names[i].whole = one->name;
+    names[i] = (struct row_name){.shortened = one->shortened, .whole = one->name};
     rows[i] = (struct kernel_row){*one, names[i].text, one->sum_ms * per_step};
   }
   make_names_distinct(pen, names, n);
-  table_print(pen, &table, rows, n, TEXT_INDENT);
-  free(rows);
-  free(names);
+  table_print(pen, &TABLE(struct kernel_row, columns), rows, n);
 }
 
-static void put_operators(struct pen *pen, const struct results *results,
-                          const struct report_view *view) {
+static void put_operators(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"operator", COLUMN_TEXT, offsetof(struct operator_result, name), 0, 24},
       {"calls", COLUMN_COUNT, offsetof(struct operator_result, calls), 2, 0},
@@ -82,47 +72,40 @@ static void put_operators(struct pen *pen, const struct results *results,
       {"itself", COLUMN_MS, offsetof(struct operator_result, self_ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct operator_result, share), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct operator_result, columns)};
-  u32 n = section_rows(view, results->n_operators, OPERATORS_SHOWN);
-  struct operator_result *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
+  u32 n = section_rows(pen, results->n_operators, OPERATORS_SHOWN);
+  struct operator_result *rows = arena_array(&pen->scratch, n, sizeof(*rows));
   for (u32 i = 0; i < n; i++) {
     rows[i] = results->operators[i];
     rows[i].name = rows[i].name ? rows[i].name : "(none that is recorded)";
   }
-  if (n) {
+  if (n)
     pen_newline(pen);
-    table_print(pen, &table, rows, n, TEXT_INDENT);
-  }
-  free(rows);
+  table_print(pen, &TABLE(struct operator_result, columns), rows, n);
 }
 
-void body_kernels(struct pen *pen, const struct results *results, const struct report_view *view) {
-  put_categories(pen, results, view);
+void body_kernels(struct pen *pen, const struct results *results) {
+  put_categories(pen, results);
   pen_newline(pen);
-  put_kernels(pen, results, view);
-  put_operators(pen, results, view);
-  pen_to(pen, TEXT_INDENT);
+  put_kernels(pen, results);
+  put_operators(pen, results);
+  pen_line(pen, TEXT_INDENT);
   if (results->kernels_ranks < results->model->n_ranks && results->kernels_ranks > 0)
-    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "whole input, sum over %s OF %u RANKS",
-                    count_of(results->kernels_ranks).text, results->model->n_ranks);
+    pen_item(pen, STYLE_BOLD, "whole input, sum over %s OF %u RANKS",
+             count_of(results->kernels_ranks).text, results->model->n_ranks);
   else
-    pen_item(pen, STYLE_DIM, TEXT_INDENT, "whole input, sum over all ranks");
+    pen_item(pen, STYLE_DIM, "whole input, sum over all ranks");
   if (results->kernels_reason)
-    pen_words(pen, STYLE_BOLD, TEXT_INDENT, results->kernels_reason);
+    pen_words(pen, STYLE_BOLD, results->kernels_reason);
   if (results->kernels_note) {
-    pen_newline(pen);
-    pen_to(pen, TEXT_INDENT);
-    pen_words(pen, STYLE_BOLD, TEXT_INDENT, results->kernels_note);
-    pen_newline(pen);
-    pen_to(pen, TEXT_INDENT);
+    section_line(pen, STYLE_BOLD, "%s", results->kernels_note);
+    pen_line(pen, TEXT_INDENT);
   }
   if (!results->kernels_reason && results->kernels_seen < 0.99)
-    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "SEEN FOR %s OF THE TIME ONLY",
-                    percent(results->kernels_seen).text);
+    pen_item(pen, STYLE_BOLD, "SEEN FOR %s OF THE TIME ONLY", percent(results->kernels_seen).text);
   for (u32 i = 0; i < results->n_kernel_categories; i++)
     if (results->kernel_categories[i].kind == KERNEL_COMMUNICATION)
-      pen_item(pen, STYLE_DIM, TEXT_INDENT, "communication includes waiting for ranks");
-  if (results->kernel_names > section_rows(view, results->n_kernels, KERNELS_SHOWN))
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all: --top shows more",
-                    plural(results->kernel_names, "name").text);
+      pen_item(pen, STYLE_DIM, "communication includes waiting for ranks");
+  if (results->kernel_names > section_rows(pen, results->n_kernels, KERNELS_SHOWN))
+    pen_item(pen, STYLE_DIM, "%s in all: --top shows more",
+             plural(results->kernel_names, "name").text);
 }

@@ -21,7 +21,7 @@ static bool has_cost(const struct line_result *line, double step_ms) {
          (isnan(line->gpu_ms) && line->host_ms > least);
 }
 
-void body_lines(struct pen *pen, const struct results *results, const struct report_view *view) {
+void body_lines(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"line", COLUMN_TEXT, offsetof(struct line_result, place), 0, 24},
       {"in", COLUMN_TEXT, offsetof(struct line_result, function), 4, 12},
@@ -34,29 +34,24 @@ void body_lines(struct pen *pen, const struct results *results, const struct rep
       {"on the GPU", COLUMN_MS, offsetof(struct line_result, gpu_ms), 0, 0},
       {"of it backward", COLUMN_MS, offsetof(struct line_result, backward_gpu_ms), 7, 0},
   };
-  static const struct table table = {TABLE_OF(struct line_result, columns)};
   const struct lines_result *lines = &results->lines;
   struct line_result rows[LINES_SHOWN];
   u32 shown = 0;
   for (u32 i = 0; i < lines->n_at && shown < LINES_SHOWN; i++)
     if (has_cost(&lines->at[i], results->step_mean_ms))
       rows[shown++] = lines->at[i];
-  (void)view;
   if (shown == 0) {
-    pen_to(pen, TEXT_INDENT);
-    pen_item(pen, STYLE_DIM, TEXT_INDENT, "no call in the analysed steps came from Python code");
+    section_line(pen, STYLE_DIM, "no call in the analysed steps came from Python code");
     return;
   }
-  table_print(pen, &table, rows, shown, TEXT_INDENT);
-  pen_to(pen, TEXT_INDENT);
+  table_print(pen, &TABLE(struct line_result, columns), rows, shown);
+  pen_line(pen, TEXT_INDENT);
   if (lines->known > shown)
-    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s more",
-                    count_of(lines->known - shown).text);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s, mean over ranks; %s",
-                  results->whole_run ? "in all" : "per step",
-                  lines->of_functions == ANSWER_YES
-                      ? "the first line of the innermost function of your own code; PyTorch's "
-                        "profiler does not record the exact line"
-                      : "the innermost line of your own code; GPU time is estimated from samples "
-                        "of its launches");
+    pen_item(pen, STYLE_PLAIN, "and %s more", count_of(lines->known - shown).text);
+  pen_item(pen, STYLE_DIM, "%s, mean over ranks; %s", results->whole_run ? "in all" : "per step",
+           lines->of_functions == ANSWER_YES
+               ? "the first line of the innermost function of your own code; PyTorch's "
+                 "profiler does not record the exact line"
+               : "the innermost line of your own code; GPU time is estimated from samples "
+                 "of its launches");
 }

@@ -3,10 +3,8 @@
  * Device memory: how much, for what, and what prevents its use.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/checked_memory.h"
 #include "report/text/meter.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -23,7 +21,7 @@ static void put_share(struct pen *pen, const char *what, double bytes, double wh
   char share[64] = "";
   if (whole > 0)
     snprintf(share, sizeof(share), " (%s)", percent(bytes / whole).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s%s", what, memory_size(bytes).text, share);
+  pen_item(pen, STYLE_PLAIN, "%s %s%s", what, memory_size(bytes).text, share);
 }
 
 /* A job on GPUs has tensors on its hosts too; they are not compared with devices. */
@@ -36,48 +34,37 @@ static u32 count_devices_of_kind(const struct memory_result *memory) {
 
 static void put_device(struct pen *pen, const struct memory_result *memory) {
   u32 devices = count_devices_of_kind(memory);
-  section_label(pen, "from");
-  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, memory->origin);
+  section_value(pen, "from", STYLE_PLAIN, "%s", memory->origin);
   if (devices > 1)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the highest peak of %u devices", devices);
+    pen_item(pen, STYLE_PLAIN, "the highest peak of %u devices", devices);
   if (!isnan(memory->rank))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "rank %.0f", memory->rank);
+    pen_item(pen, STYLE_PLAIN, "rank %.0f", memory->rank);
   if (isnan(memory->device))
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "CPU");
+    pen_item(pen, STYLE_PLAIN, "CPU");
   else
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "GPU %.0f", memory->device);
-  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(memory->events, "event").text);
+    pen_item(pen, STYLE_PLAIN, "GPU %.0f", memory->device);
+  pen_item(pen, STYLE_PLAIN, "%s", plural(memory->events, "event").text);
   if (memory->lost > 0)
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s more are lost",
-                    count_of(memory->lost).text);
-  for (u32 i = 0; i < memory->n_notes; i++) {
-    section_label(pen, "");
-    pen_words(pen, STYLE_DIM, VALUE_INDENT, memory->notes[i]);
-  }
+    pen_item(pen, STYLE_WARNING, "%s more are lost", count_of(memory->lost).text);
+  for (u32 i = 0; i < memory->n_notes; i++)
+    section_value(pen, "", STYLE_DIM, "%s", memory->notes[i]);
 }
 
 static void put_peak(struct pen *pen, const struct memory_result *memory) {
-  section_label(pen, "peak");
-  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s allocated",
-                  memory_size(memory->peak_allocated_bytes).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s reserved",
-                  memory_size(memory->peak_reserved_bytes).text);
-  if (!isnan(memory->peak_time_s))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s into the recording",
-                    duration_s(memory->peak_time_s).text);
+  section_value(pen, "peak", STYLE_BOLD, "%s allocated",
+                memory_size(memory->peak_allocated_bytes).text);
+  pen_item(pen, STYLE_PLAIN, "%s reserved", memory_size(memory->peak_reserved_bytes).text);
+  item_if_known(pen, STYLE_PLAIN, "%s into the recording", duration_s(memory->peak_time_s));
   if (!isnan(memory->peak_step))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "in step %.0f", memory->peak_step);
-  section_label(pen, "at the end");
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "reserved %s",
-                  memory_size(memory->reserved_bytes).text);
+    pen_item(pen, STYLE_PLAIN, "in step %.0f", memory->peak_step);
+  section_value(pen, "at the end", STYLE_PLAIN, "reserved %s",
+                memory_size(memory->reserved_bytes).text);
   put_share(pen, "allocated", memory->allocated_bytes, memory->reserved_bytes);
   put_share(pen, "inactive", memory->inactive_bytes, memory->reserved_bytes);
   put_share(pen, "slack", memory->slack_bytes, memory->allocated_bytes);
-  if (memory->before_bytes > 0) {
-    section_label(pen, "before");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were allocated when recording began",
-                    memory_size(memory->before_bytes).text);
-  }
+  if (memory->before_bytes > 0)
+    section_value(pen, "before", STYLE_PLAIN, "%s were allocated when recording began",
+                  memory_size(memory->before_bytes).text);
 }
 
 static void put_headroom(struct pen *pen, const struct memory_result *memory) {
@@ -85,18 +72,15 @@ static void put_headroom(struct pen *pen, const struct memory_result *memory) {
     return;
   section_label(pen, "headroom");
   if (memory->out_of_memory > 0) {
-    pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "memory ran out %s",
-                    plural(memory->out_of_memory, "time").text);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were requested",
-                    memory_size(memory->oom_requested_bytes).text);
-    if (!isnan(memory->oom_free_bytes))
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were free on the device",
-                      memory_size(memory->oom_free_bytes).text);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s reserved but inactive",
-                    memory_size(memory->oom_inactive_bytes).text);
+    pen_item(pen, STYLE_CRITICAL, "memory ran out %s", plural(memory->out_of_memory, "time").text);
+    pen_item(pen, STYLE_PLAIN, "%s were requested", memory_size(memory->oom_requested_bytes).text);
+    item_if_known(pen, STYLE_PLAIN, "%s were free on the device",
+                  memory_size(memory->oom_free_bytes));
+    pen_item(pen, STYLE_PLAIN, "%s reserved but inactive",
+             memory_size(memory->oom_inactive_bytes).text);
   }
   if (isnan(memory->capacity_bytes)) {
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT,
+    pen_item(pen, STYLE_PLAIN,
              "unknown: the input does not say how much memory the device has; give --gpu-gb");
     return;
   }
@@ -116,38 +100,32 @@ static void put_headroom(struct pen *pen, const struct memory_result *memory) {
 static void put_growth(struct pen *pen, const struct memory_result *memory) {
   section_label(pen, "growth");
   if (isnan(memory->growth_bytes_per_step)) {
-    pen_put(pen, STYLE_PLAIN, "unknown: ");
-    pen_words(pen, STYLE_PLAIN, VALUE_INDENT,
-              memory->growth_reason ? memory->growth_reason : "no steps");
+    pen_item(pen, STYLE_PLAIN, "unknown: %s",
+             memory->growth_reason ? memory->growth_reason : "no steps");
     return;
   }
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s%s a step",
-                  memory->growth_bytes_per_step < 0 ? "-" : "",
-                  memory_size(fabs(memory->growth_bytes_per_step)).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "over %s",
-                  plural(memory->growth_steps, "step").text);
+  pen_item(pen, STYLE_PLAIN, "%s%s a step", memory->growth_bytes_per_step < 0 ? "-" : "",
+           memory_size(fabs(memory->growth_bytes_per_step)).text);
+  pen_item(pen, STYLE_PLAIN, "over %s", plural(memory->growth_steps, "step").text);
   if (memory->steps_method)
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "steps: %s", memory->steps_method);
+    pen_item(pen, STYLE_DIM, "steps: %s", memory->steps_method);
 }
 
 static void put_segments(struct pen *pen, const struct memory_result *memory) {
   const struct memory_segments *segments = &memory->segments;
   if (isnan(segments->count))
     return;
-  section_label(pen, "segments");
-  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(segments->count, "segment").text);
+  section_value(pen, "segments", STYLE_PLAIN, "%s", plural(segments->count, "segment").text);
   put_share(pen, "unused", segments->unused_bytes, memory->reserved_bytes);
   put_share(pen, "stranded between blocks", segments->stranded_bytes, memory->reserved_bytes);
   if (segments->gaps > 0)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "largest gap %s",
-                    memory_size(segments->largest_gap_bytes).text);
+    pen_item(pen, STYLE_PLAIN, "largest gap %s", memory_size(segments->largest_gap_bytes).text);
   if (segments->pinned_blocks > 0)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s keep gaps apart",
-                    plural(segments->pinned_blocks, "small block").text);
+    pen_item(pen, STYLE_PLAIN, "%s keep gaps apart",
+             plural(segments->pinned_blocks, "small block").text);
 }
 
-static void put_uses(struct pen *pen, const struct memory_result *memory,
-                     const struct report_view *view) {
+static void put_uses(struct pen *pen, const struct memory_result *memory) {
   static const struct column columns[] = {
       {"live at the peak", COLUMN_TEXT, offsetof(struct memory_use, category), 0, 0},
       {"size", COLUMN_MEMORY, offsetof(struct memory_use, bytes), 0, 0},
@@ -155,14 +133,13 @@ static void put_uses(struct pen *pen, const struct memory_result *memory,
       {"", COLUMN_BAR, offsetof(struct memory_use, share), 2, 8},
       {"from", COLUMN_TEXT, offsetof(struct memory_use, source), 1, 16},
   };
-  static const struct table table = {TABLE_OF(struct memory_use, columns), .bars = STYLE_COMPUTE};
-  u32 n = 0, most = section_rows(view, memory->n_live_at_peak, MOST_ROWS);
-  struct memory_use *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
+  u32 n = 0, most = section_rows(pen, memory->n_live_at_peak, MOST_ROWS);
+  struct memory_use *rows = arena_array(&pen->scratch, size_sum(most, 1), sizeof(*rows));
   double rest = 0;
   for (u32 i = 0; i < memory->n_live_at_peak; i++) {
     struct memory_use use = memory->live_at_peak[i];
     use.category = use.category ? use.category : "other";
-    if (n == most || (!view->top && use.share < LEAST_SHARE))
+    if (n == most || (!pen->view->top && use.share < LEAST_SHARE))
       rest += use.bytes;
     else
       rows[n++] = use;
@@ -170,23 +147,19 @@ static void put_uses(struct pen *pen, const struct memory_result *memory,
   if (rest > 0)
     rows[n++] = (struct memory_use){
         .category = "the rest", .bytes = rest, .share = rest / memory->peak_allocated_bytes};
-  if (n)
-    table_print(pen, &table, rows, n, TEXT_INDENT);
-  free(rows);
+  table_print(pen, &TABLE(struct memory_use, columns, .bars = STYLE_COMPUTE), rows, n);
 }
 
 /* The stacks of the user's own code with most live memory, callers above what they call. */
-static void put_stacks(struct pen *pen, const struct memory_result *memory,
-                       const struct report_view *view) {
+static void put_stacks(struct pen *pen, const struct memory_result *memory) {
   static const struct column columns[] = {
       {"by stack, with what it calls", COLUMN_TEXT, offsetof(struct memory_stack, frame), 0, 24},
       {"size", COLUMN_MEMORY, offsetof(struct memory_stack, bytes), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct memory_stack, share), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct memory_stack, columns)};
-  u32 n = 0, most = section_rows(view, memory->n_stacks_at_peak, MOST_ROWS);
-  struct memory_stack *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
-  char(*names)[STACK_BYTES] = memory_zeroed(size_sum(most, 1), sizeof(*names));
+  u32 n = 0, most = section_rows(pen, memory->n_stacks_at_peak, MOST_ROWS);
+  struct memory_stack *rows = arena_array(&pen->scratch, most, sizeof(*rows));
+  char(*names)[STACK_BYTES] = arena_array(&pen->scratch, most, sizeof(*names));
   u32 own[STACK_DEPTH], n_own = 0; /* rows that are open */
   for (u32 i = 0; i < memory->n_stacks_at_peak && n < most; i++) {
     const struct memory_stack *stack = &memory->stacks_at_peak[i];
@@ -202,14 +175,11 @@ static void put_stacks(struct pen *pen, const struct memory_result *memory,
   }
   if (n > 1) {
     pen_newline(pen);
-    table_print(pen, &table, rows, n, TEXT_INDENT);
+    table_print(pen, &TABLE(struct memory_stack, columns), rows, n);
   }
-  free(rows);
-  free(names);
 }
 
-static void put_churn(struct pen *pen, const struct memory_result *memory,
-                      const struct report_view *view) {
+static void put_churn(struct pen *pen, const struct memory_result *memory) {
   static const struct column columns[] = {
       {"allocated most", COLUMN_TEXT, offsetof(struct memory_churn, category), 0, 0},
       {"times", COLUMN_COUNT, offsetof(struct memory_churn, count), 0, 0},
@@ -217,21 +187,18 @@ static void put_churn(struct pen *pen, const struct memory_result *memory,
       {"in all", COLUMN_MEMORY, offsetof(struct memory_churn, bytes), 0, 0},
       {"from", COLUMN_TEXT, offsetof(struct memory_churn, source), 1, 16},
   };
-  static const struct table table = {TABLE_OF(struct memory_churn, columns)};
-  u32 n = 0, most = section_rows(view, memory->n_churn, MOST_ROWS);
-  struct memory_churn *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
+  u32 n = 0, most = section_rows(pen, memory->n_churn, MOST_ROWS);
+  struct memory_churn *rows = arena_array(&pen->scratch, most, sizeof(*rows));
   for (u32 i = 0; i < memory->n_churn && n < most; i++) {
     struct memory_churn churn = memory->churn[i];
     churn.category = churn.category ? churn.category : "other";
     if (churn.count > 1)
       rows[n++] = churn;
   }
-  if (n)
-    table_print(pen, &table, rows, n, TEXT_INDENT);
-  free(rows);
+  table_print(pen, &TABLE(struct memory_churn, columns), rows, n);
 }
 
-void body_memory(struct pen *pen, const struct results *results, const struct report_view *view) {
+void body_memory(struct pen *pen, const struct results *results) {
   const struct memory_result *memory = &results->memory;
   put_device(pen, memory);
   put_peak(pen, memory);
@@ -239,7 +206,7 @@ void body_memory(struct pen *pen, const struct results *results, const struct re
   put_growth(pen, memory);
   put_segments(pen, memory);
   pen_newline(pen);
-  put_uses(pen, memory, view);
-  put_stacks(pen, memory, view);
-  put_churn(pen, memory, view);
+  put_uses(pen, memory);
+  put_stacks(pen, memory);
+  put_churn(pen, memory);
 }

@@ -3,10 +3,8 @@
  * The model's modules, as a tree.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/checked_memory.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -20,21 +18,15 @@ struct row {
 };
 
 static void put_plain(struct pen *pen, const struct module_result *modules) {
-  section_label(pen, "model");
-  pen_item(pen, STYLE_BOLD, VALUE_INDENT, modules->root);
-  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(modules->count, "module").text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "parameters %s",
-                  memory_size(modules->parameter_bytes).text);
-  section_label(pen, "plain step");
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "peak %s",
-                  memory_size(modules->plain_peak_bytes).text);
+  section_value(pen, "model", STYLE_BOLD, "%s", modules->root);
+  pen_item(pen, STYLE_PLAIN, "%s", plural(modules->count, "module").text);
+  pen_item(pen, STYLE_PLAIN, "parameters %s", memory_size(modules->parameter_bytes).text);
+  section_value(pen, "plain step", STYLE_PLAIN, "peak %s",
+                memory_size(modules->plain_peak_bytes).text);
   if (modules->plain_peak_module)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "in the backward pass of %s",
-                    modules->plain_peak_module);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "compute %s",
-                  duration_ms(modules->plain_time_ms).text);
-  section_label(pen, "");
-  pen_put(pen, STYLE_DIM, "no sharding, no recomputation; optimizer state not included");
+    pen_item(pen, STYLE_PLAIN, "in the backward pass of %s", modules->plain_peak_module);
+  pen_item(pen, STYLE_PLAIN, "compute %s", duration_ms(modules->plain_time_ms).text);
+  section_value(pen, "", STYLE_DIM, "no sharding, no recomputation; optimizer state not included");
   pen_newline(pen);
 }
 
@@ -69,7 +61,7 @@ static u32 fill_rows(const struct module_result *modules, struct row *rows) {
   return n;
 }
 
-void body_modules(struct pen *pen, const struct results *results, const struct report_view *view) {
+void body_modules(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"module", COLUMN_TEXT, offsetof(struct row, name), 0, 16},
       {"parameters", COLUMN_MEMORY, offsetof(struct row, of.parameter_bytes), 0, 0},
@@ -79,18 +71,13 @@ void body_modules(struct pen *pen, const struct results *results, const struct r
       {"time", COLUMN_SHARE, offsetof(struct row, of.time_share), 0, 0},
       {"", COLUMN_BAR, offsetof(struct row, of.time_share), 2, 8},
   };
-  static const struct table table = {TABLE_OF(struct row, columns), .bars = STYLE_COMPUTE};
   const struct module_result *modules = &results->modules;
-  (void)view;
   put_plain(pen, modules);
-  struct row *rows = memory_zeroed(MOST_ROWS, sizeof(*rows));
+  struct row *rows = arena_array(&pen->scratch, MOST_ROWS, sizeof(*rows));
   u32 n = fill_rows(modules, rows);
   if (n)
-    table_print(pen, &table, rows, n, TEXT_INDENT);
-  if (n && n < modules->n_tree) {
-    pen_to(pen, TEXT_INDENT);
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s below these are in the JSON report",
-                    plural(modules->n_tree - n, "module").text);
-  }
-  free(rows);
+    table_print(pen, &TABLE(struct row, columns, .bars = STYLE_COMPUTE), rows, n);
+  if (n && n < modules->n_tree)
+    section_line(pen, STYLE_DIM, "%s below these are in the JSON report",
+                 plural(modules->n_tree - n, "module").text);
 }

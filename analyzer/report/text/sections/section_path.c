@@ -4,10 +4,8 @@
  * changed.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyses/path/path_graph.h"
-#include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "report/text/distinct_names.h"
 #include "report/text/section.h"
@@ -38,8 +36,7 @@ static void put_categories(struct pen *pen, const struct results *results) {
       {"share", COLUMN_SHARE, offsetof(struct path_row, share), 0, 0},
       {"", COLUMN_BAR, offsetof(struct path_row, share), 0, 10},
   };
-  static const struct table table = {TABLE_OF(struct path_row, columns), .bars = STYLE_NOTE};
-  struct path_row *rows = memory_zeroed(size_sum(results->n_path_by_category, 1), sizeof(*rows));
+  struct path_row *rows = arena_array(&pen->scratch, results->n_path_by_category, sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; i < results->n_path_by_category; i++) {
     const struct share *one = &results->path_by_category[i];
@@ -47,11 +44,8 @@ static void put_categories(struct pen *pen, const struct results *results) {
       rows[n++] =
           (struct path_row){category_words(results, i), one->ms, one->ms / results->path_length_ms};
   }
-  if (n) {
-    SORT(rows, n, longest_first);
-    table_print(pen, &table, rows, n, TEXT_INDENT);
-  }
-  free(rows);
+  SORT(rows, n, longest_first);
+  table_print(pen, &TABLE(struct path_row, columns, .bars = STYLE_NOTE), rows, n);
 }
 
 struct path_rank {
@@ -62,13 +56,11 @@ struct path_rank {
 ORDER_BY(most_first, struct path_rank, DOWN(ms) UP(rank))
 
 static void put_ranks(struct pen *pen, const struct results *results) {
-  struct path_rank *ranks = memory_array(size_sum(results->n_ranks, 1), sizeof(*ranks));
+  struct path_rank *ranks = arena_array(&pen->scratch, results->n_ranks, sizeof(*ranks));
   u32 n = 0;
   double rest = 0;
-  if (!results->path_by_rank || results->n_ranks < 2) {
-    free(ranks);
+  if (!results->path_by_rank || results->n_ranks < 2)
     return;
-  }
   for (u32 i = 0; i < results->n_ranks; i++)
     if (results->path_by_rank[i] > 0)
       ranks[n++] = (struct path_rank){results->ranks[i].rank, results->path_by_rank[i]};
@@ -76,15 +68,14 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   section_label(pen, "by rank");
   for (u32 i = 0; i < n; i++) {
     if (i < RANKS_SHOWN)
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "rank %u %s", ranks[i].rank,
-                      percent(ranks[i].ms / results->path_length_ms).text);
+      pen_item(pen, STYLE_PLAIN, "rank %u %s", ranks[i].rank,
+               percent(ranks[i].ms / results->path_length_ms).text);
     else
       rest += ranks[i].ms;
   }
   if (n > RANKS_SHOWN)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s more %s", count_of(n - RANKS_SHOWN).text,
-                    percent(rest / results->path_length_ms).text);
-  free(ranks);
+    pen_item(pen, STYLE_PLAIN, "%s more %s", count_of(n - RANKS_SHOWN).text,
+             percent(rest / results->path_length_ms).text);
 }
 
 struct name_row {
@@ -101,21 +92,16 @@ static void put_names(struct pen *pen, const struct results *results) {
       {"time", COLUMN_MS, offsetof(struct name_row, of.ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct name_row, share), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct name_row, columns)};
   struct name_row rows[NAMES_SHOWN];
   struct row_name names[NAMES_SHOWN];
   u32 n = results->n_path_by_name < NAMES_SHOWN ? results->n_path_by_name : NAMES_SHOWN;
   for (u32 i = 0; i < n; i++) {
     const struct path_name_result *one = &results->path_by_name[i];
-    names[i].shortened = one->shortened;
-    names[i].whole = one->name;
+    names[i] = (struct row_name){.shortened = one->shortened, .whole = one->name};
     rows[i] = (struct name_row){*one, names[i].text, one->ms / results->path_length_ms};
   }
   make_names_distinct(pen, names, n);
-  if (pen->column)
-    pen_newline(pen);
-  if (n)
-    table_print(pen, &table, rows, n, TEXT_INDENT);
+  table_print(pen, &TABLE(struct name_row, columns), rows, n);
 }
 
 static void put_what_ifs(struct pen *pen, const struct results *results) {
@@ -125,16 +111,13 @@ static void put_what_ifs(struct pen *pen, const struct results *results) {
       {"saves", COLUMN_SHARE, offsetof(struct what_if, saving_fraction), 0, 0},
       {"", COLUMN_BAR, offsetof(struct what_if, saving_fraction), 1, 8},
   };
-  static const struct table table = {TABLE_OF(struct what_if, columns), .bars = STYLE_GOOD};
-  if (pen->column)
-    pen_newline(pen);
-  if (results->n_what_if)
-    table_print(pen, &table, results->what_if, results->n_what_if, TEXT_INDENT);
+  table_print(pen, &TABLE(struct what_if, columns, .bars = STYLE_GOOD), results->what_if,
+              results->n_what_if);
   if (results->what_if_reason) {
-    pen_to(pen, TEXT_INDENT);
+    pen_line(pen, TEXT_INDENT);
     pen_put(pen, STYLE_WARNING,
             results->n_what_if ? "do not rely on these: " : "what if: unknown: ");
-    pen_words(pen, STYLE_PLAIN, TEXT_INDENT, results->what_if_reason);
+    pen_words(pen, STYLE_PLAIN, results->what_if_reason);
   }
 }
 
@@ -148,7 +131,6 @@ static void put_pays(struct pen *pen, const struct results *results) {
       {"none", COLUMN_SHARE, offsetof(struct paying, saves_at_0), 0, 0},
       {"", COLUMN_BAR, offsetof(struct paying, saves_at_0), 1, 8},
   };
-  static const struct table table = {TABLE_OF(struct paying, columns), .bars = STYLE_GOOD};
   struct paying rows[PAYS_SHOWN];
   struct row_name names[PAYS_SHOWN];
   u32 n = 0;
@@ -156,44 +138,32 @@ static void put_pays(struct pen *pen, const struct results *results) {
     const struct paying *one = &results->pays[i];
     if (one->saves_at_0 < PAYS_LEAST)
       continue;
-    names[n].shortened = one->shortened;
-    names[n].whole = one->name;
+    names[n] = (struct row_name){.shortened = one->shortened, .whole = one->name};
     rows[n] = *one;
     rows[n].name = names[n].text;
     n++;
   }
   make_names_distinct(pen, names, n);
-  if (n && pen->column)
-    pen_newline(pen);
-  if (n)
-    table_print(pen, &table, rows, n, TEXT_INDENT);
+  table_print(pen, &TABLE(struct paying, columns, .bars = STYLE_GOOD), rows, n);
   for (u32 i = 0; i < results->n_pays; i++) {
     const struct paying *one = &results->pays[i];
     if (!one->why)
       continue;
-    if (pen->column)
-      pen_newline(pen);
-    pen_to(pen, TEXT_INDENT);
-    pen_words(pen, STYLE_PLAIN, TEXT_INDENT, one->shortened);
+    section_line(pen, STYLE_PLAIN, "%s", one->shortened);
     pen_format(pen, STYLE_PLAIN, ": %s of GPU time, saves %s: ", percent(one->gpu_share).text,
                percent(one->saves_at_0).text);
-    pen_words(pen, STYLE_PLAIN, TEXT_INDENT, one->why);
+    pen_words(pen, STYLE_PLAIN, one->why);
   }
 }
 
-void body_path(struct pen *pen, const struct results *results, const struct report_view *view) {
-  (void)view;
+void body_path(struct pen *pen, const struct results *results) {
   put_categories(pen, results);
   put_ranks(pen, results);
   put_names(pen, results);
   put_what_ifs(pen, results);
   put_pays(pen, results);
-  if (pen->column)
-    pen_newline(pen);
-  pen_to(pen, TEXT_INDENT);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "analysed %s",
-                  plural(results->path_steps_used, "step").text);
+  section_line(pen, STYLE_DIM, "analysed %s", plural(results->path_steps_used, "step").text);
   if (!isnan(results->path_selfcheck))
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "a replay without changes differs by %s",
-                    percent(fabs(results->path_selfcheck)).text);
+    pen_item(pen, STYLE_DIM, "a replay without changes differs by %s",
+             percent(fabs(results->path_selfcheck)).text);
 }

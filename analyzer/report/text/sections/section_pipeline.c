@@ -2,9 +2,7 @@
  *
  * Pipeline parallelism: stages, micro-batches, and the bubble compared with the least possible.
  */
-#include <stdlib.h>
 
-#include "base/checked_memory.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -21,34 +19,28 @@ static void put_stages(struct pen *pen, const struct results *results) {
       {"share", COLUMN_SHARE, offsetof(struct stage_row, share), 0, 0},
       {"", COLUMN_BAR, offsetof(struct stage_row, share), 1, 8},
   };
-  static const struct table table = {TABLE_OF(struct stage_row, columns), .bars = STYLE_NOTE};
-  struct stage_row *rows = memory_zeroed(results->n_pipeline_stage, sizeof(*rows));
+  struct stage_row *rows = arena_array(&pen->scratch, results->n_pipeline_stage, sizeof(*rows));
   for (u32 i = 0; i < results->n_pipeline_stage; i++) {
     const struct pipeline_stage *stage = &results->pipeline_stage[i];
     rows[i] = (struct stage_row){i, stage->n_ranks, stage->work_ms, stage->bubble_ms,
                                  stage->bubble_ms / (stage->bubble_ms + stage->work_ms)};
   }
-  table_print(pen, &table, rows, results->n_pipeline_stage, TEXT_INDENT);
-  free(rows);
+  table_print(pen, &TABLE(struct stage_row, columns, .bars = STYLE_NOTE), rows,
+              results->n_pipeline_stage);
 }
 
-void body_pipeline(struct pen *pen, const struct results *results, const struct report_view *view) {
-  (void)view;
-  section_label(pen, "pipeline");
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s",
-                  plural(results->pipeline_stages, "stage").text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s micro-batches a step",
-                  count_of(results->pipeline_micro_batches).text);
+void body_pipeline(struct pen *pen, const struct results *results) {
+  section_value(pen, "pipeline", STYLE_PLAIN, "%s", plural(results->pipeline_stages, "stage").text);
+  pen_item(pen, STYLE_PLAIN, "%s micro-batches a step",
+           count_of(results->pipeline_micro_batches).text);
   if (results->pipeline_chunks > 1)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "interleaved, %s a stage",
-                    plural(results->pipeline_chunks, "chunk").text);
-  section_label(pen, "bubble");
-  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s of work and bubble",
-                  percent(results->pipeline_bubble).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s cannot be avoided",
-                  percent(results->pipeline_inherent).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the rest costs %s a step",
-                  duration_ms(results->pipeline_excess_ms).text);
+    pen_item(pen, STYLE_PLAIN, "interleaved, %s a stage",
+             plural(results->pipeline_chunks, "chunk").text);
+  section_value(pen, "bubble", STYLE_BOLD, "%s of work and bubble",
+                percent(results->pipeline_bubble).text);
+  pen_item(pen, STYLE_PLAIN, "%s cannot be avoided", percent(results->pipeline_inherent).text);
+  pen_item(pen, STYLE_PLAIN, "the rest costs %s a step",
+           duration_ms(results->pipeline_excess_ms).text);
   pen_newline(pen);
   put_stages(pen, results);
 }

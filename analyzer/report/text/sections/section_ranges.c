@@ -7,7 +7,7 @@
 
 enum { RANGES_SHOWN = 10 };
 
-void body_ranges(struct pen *pen, const struct results *results, const struct report_view *view) {
+void body_ranges(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"range", COLUMN_TEXT, offsetof(struct named_range_result, name), 0, 24},
       {"of", COLUMN_TEXT, offsetof(struct named_range_result, domain), 3, 10},
@@ -17,13 +17,11 @@ void body_ranges(struct pen *pen, const struct results *results, const struct re
       {"time", COLUMN_MS, offsetof(struct named_range_result, sum_ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct named_range_result, share), 0, 0},
   };
-  static const struct table table = {TABLE_OF(struct named_range_result, columns)};
   u32 n = results->n_named_ranges, shown = n < RANGES_SHOWN ? n : RANGES_SHOWN;
-  (void)view;
-  table_print(pen, &table, results->named_ranges, shown, TEXT_INDENT);
-  pen_to(pen, TEXT_INDENT);
+  table_print(pen, &TABLE(struct named_range_result, columns), results->named_ranges, shown);
+  pen_line(pen, TEXT_INDENT);
   if (n > shown)
-    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s more", count_of(n - shown).text);
-  pen_item(pen, STYLE_DIM, TEXT_INDENT,
+    pen_item(pen, STYLE_PLAIN, "and %s more", count_of(n - shown).text);
+  pen_item(pen, STYLE_DIM,
            "NVTX ranges on the host, sum over all ranks; nested ranges count in both");
 }

@@ -2,38 +2,27 @@
  *
  * Where ranks stall: which line each is at, and all their stacks as one tree.
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyses/stalls/stack_tree.h"
-#include "base/arena.h"
+#include "base/texts.h"
 #include "report/text/section.h"
 #include "report/text/stack_lines.h"
 
 enum { RANKS_SHOWN = 12, LINES_SHOWN = 40, PAST_SHOWN = 5 };
 
 static void put_rank(struct pen *pen, const struct stalled_rank *rank) {
-  pen_newline(pen);
-  pen_to(pen, TEXT_INDENT);
-  pen_format(pen, STYLE_BOLD, "rank %u", rank->rank);
-  if (rank->host)
-    pen_format(pen, STYLE_DIM, " on %s", rank->host);
-  pen_item(pen, STYLE_BOLD, TEXT_INDENT + 2, stall_doing_words[rank->what]);
-  if (!isnan(rank->for_s))
-    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT + 2, "for %s", duration_s(rank->for_s).text);
+  section_rank(pen, STYLE_BOLD, rank->rank, STYLE_DIM, rank->host);
+  pen_item(pen, STYLE_BOLD, "%s", stall_doing_words[rank->what]);
+  item_if_known(pen, STYLE_PLAIN, "for %s", duration_s(rank->for_s));
   if (!rank->words || !*rank->words)
     return;
-  pen_newline(pen);
-  pen_to(pen, TEXT_INDENT + 2);
-  pen_words(pen, STYLE_PLAIN, TEXT_INDENT + 2, rank->words);
+  pen_line(pen, TEXT_INDENT + 2);
+  pen_words(pen, STYLE_PLAIN, rank->words);
 }
 
 /* Ranks that do the same are shown once. */
 static bool does_the_same(const struct stalled_rank *a, const struct stalled_rank *b) {
-  bool nccl = !a->nccl || !b->nccl ? a->nccl == b->nccl : strcmp(a->nccl, b->nccl) == 0;
-  return nccl && a->what == b->what && a->place && b->place && strcmp(a->place, b->place) == 0 &&
-         (!a->call || !b->call ? a->call == b->call : strcmp(a->call, b->call) == 0);
+  return same_text(a->nccl, b->nccl) && a->what == b->what && a->place &&
+         same_text(a->place, b->place) && same_text(a->call, b->call);
 }
 
 static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
@@ -53,8 +42,7 @@ static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
     }
     put_rank(pen, rank);
     if (alike) {
-      pen_newline(pen);
-      pen_to(pen, TEXT_INDENT + 2);
+      pen_line(pen, TEXT_INDENT + 2);
       pen_format(pen, STYLE_DIM, "and %s more there", plural(alike, "rank").text);
     }
     shown++;
@@ -63,53 +51,40 @@ static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
 }
 
 static void put_tree(struct pen *pen, const struct stack_tree *tree) {
-  struct arena arena = {0};
   u32 n;
-  struct stack_line *lines = stack_tree_lines(&arena, tree, LINES_SHOWN, &n);
+  struct stack_line *lines = stack_tree_lines(&pen->scratch, tree, LINES_SHOWN, &n);
   for (u32 i = 0; i < n; i++) {
-    unsigned indent = VALUE_INDENT + 2 * lines[i].depth;
     section_label(pen, i ? "" : "stacks");
-    put_stack_line(pen, indent, &lines[i]);
+    put_stack_line(pen, VALUE_INDENT + 2 * lines[i].depth, &lines[i]);
   }
-  if (n == LINES_SHOWN) {
-    section_label(pen, "");
-    pen_put(pen, STYLE_DIM, "and more: --format json has them all");
-  }
-  arena_release(&arena);
+  if (n == LINES_SHOWN)
+    section_value(pen, "", STYLE_DIM, "and more: --format json has them all");
 }
 
 static void put_past(struct pen *pen, const struct stalls_result *stalls) {
   for (u32 i = 0; i < stalls->n_past && i < PAST_SHOWN; i++) {
     const struct past_stall *past = &stalls->past[i];
-    section_label(pen, i ? "" : "went on");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "rank %u at %.1f s", past->rank, past->since_s);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s for %s",
-                    past->what ? past->what : "stalled", duration_s(past->for_s).text);
+    section_value(pen, i ? "" : "went on", STYLE_PLAIN, "rank %u at %.1f s", past->rank,
+                  past->since_s);
+    pen_item(pen, STYLE_PLAIN, "%s for %s", past->what ? past->what : "stalled",
+             duration_s(past->for_s).text);
     if (past->place)
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s%s%s", past->place,
-                      past->function ? " in " : "", past->function ? past->function : "");
+      pen_item(pen, STYLE_PLAIN, "%s%s%s", past->place, past->function ? " in " : "",
+               past->function ? past->function : "");
   }
-  if (stalls->past_known > PAST_SHOWN) {
-    section_label(pen, "");
-    pen_format(pen, STYLE_DIM, "%.0f in all", stalls->past_known);
-  }
+  if (stalls->past_known > PAST_SHOWN)
+    section_value(pen, "", STYLE_DIM, "%.0f in all", stalls->past_known);
 }
 
-void body_stalls(struct pen *pen, const struct results *results, const struct report_view *view) {
-  (void)view;
+void body_stalls(struct pen *pen, const struct results *results) {
   const struct stalls_result *stalls = &results->stalls;
   if (stalls->n_ranks) {
-    section_label(pen, "standing");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s without progress for %s",
-                    plural(stalls->n_ranks, "rank").text, duration_s(stalls->limit_s).text);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "recorded %.1f s into the run",
-                    stalls->recorded_s);
+    section_value(pen, "standing", STYLE_PLAIN, "%s without progress for %s",
+                  plural(stalls->n_ranks, "rank").text, duration_s(stalls->limit_s).text);
+    pen_item(pen, STYLE_PLAIN, "recorded %.1f s into the run", stalls->recorded_s);
     u32 left = put_ranks(pen, stalls);
-    if (left) {
-      pen_newline(pen);
-      pen_to(pen, TEXT_INDENT);
-      pen_format(pen, STYLE_DIM, "and %u more elsewhere", left);
-    }
+    if (left)
+      section_line(pen, STYLE_DIM, "and %u more elsewhere", left);
   }
   const struct stack_tree tree = {stalls->tree, stalls->n_tree};
   if (tree.n)

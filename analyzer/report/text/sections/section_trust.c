@@ -31,31 +31,29 @@ static void put_inputs(struct pen *pen, const struct model *model) {
     return;
   section_label(pen, "read from");
   for (u32 i = 0; i < model->n_inputs; i++)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", count_of(model->inputs[i].files).text,
-                    model->inputs[i].what);
+    pen_item(pen, STYLE_PLAIN, "%s %s", count_of(model->inputs[i].files).text,
+             model->inputs[i].what);
 }
 
 static void put_ranks(struct pen *pen, const struct results *results) {
   const struct model *model = results->model;
   section_label(pen, "ranks");
   if (model->world_size && model->n_ranks < model->world_size)
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s of %s found",
-                    count_of(model->n_ranks).text, count_of(model->world_size).text);
+    pen_item(pen, STYLE_WARNING, "%s of %s found", count_of(model->n_ranks).text,
+             count_of(model->world_size).text);
   else if (model->world_size)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "all %s found", count_of(model->n_ranks).text);
+    pen_item(pen, STYLE_PLAIN, "all %s found", count_of(model->n_ranks).text);
   else
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%u found, the number of ranks is unknown",
-                    model->n_ranks);
+    pen_item(pen, STYLE_PLAIN, "%u found, the number of ranks is unknown", model->n_ranks);
   u32 hosts = count_hosts(model);
   if (hosts)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "on %s", plural(hosts, "host").text);
-  if (results->n_partial_ranks) {
-    char *list = rank_list(results->partial_ranks, results->n_partial_ranks, RANK_LIST_CHARACTERS);
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "partial or missing: %s", list);
-    free(list);
-  } else {
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "all complete");
-  }
+    pen_item(pen, STYLE_PLAIN, "on %s", plural(hosts, "host").text);
+  char *list = rank_list(results->partial_ranks, results->n_partial_ranks, RANK_LIST_CHARACTERS);
+  if (results->n_partial_ranks)
+    pen_item(pen, STYLE_WARNING, "partial or missing: %s", list);
+  else
+    pen_item(pen, STYLE_PLAIN, "all complete");
+  free(list);
 }
 
 /* The other starts of the job, and that its number of ranks changed. */
@@ -63,10 +61,9 @@ static void put_attempts(struct pen *pen, const struct results *results) {
   u32 own = results->model->attempt, n = results->n_attempts;
   if (!n)
     return;
-  section_label(pen, "attempts");
-  pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "this is %s%u of %u",
-                  own == n ? "the last, " : "", own, n);
-  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "--attempt shows another");
+  section_value(pen, "attempts", STYLE_WARNING, "this is %s%u of %u", own == n ? "the last, " : "",
+                own, n);
+  pen_item(pen, STYLE_PLAIN, "--attempt shows another");
   for (u32 i = n > ATTEMPTS_SHOWN ? n - ATTEMPTS_SHOWN : 0; i < n; i++) {
     const struct attempt_result *one = &results->attempts[i];
     const char *how = one->summary                     ? one->summary
@@ -74,12 +71,8 @@ static void put_attempts(struct pen *pen, const struct results *results) {
                                                        : "How it ended is not known.";
     if (one->attempt == own)
       continue;
-    section_label(pen, "");
-    char *text =
-        memory_printf("%.0f: %s on %s. %s", one->attempt, plural((u64)one->ranks, "rank").text,
-                      plural((u64)one->hosts, "host").text, how);
-    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, text);
-    free(text);
+    section_value(pen, "", STYLE_PLAIN, "%.0f: %s on %s. %s", one->attempt,
+                  plural((u64)one->ranks, "rank").text, plural((u64)one->hosts, "host").text, how);
   }
 }
 
@@ -92,35 +85,26 @@ static void put_damage(struct pen *pen, const struct model *model) {
     running += !rank->damage && rank->running;
     if (!rank->damage || damaged++ >= DAMAGES_SHOWN)
       continue;
-    section_label(pen, damaged == 1 ? "damage" : "");
-    char *text = memory_printf("rank %u: %s", rank->rank, rank->damage);
-    pen_words(pen, STYLE_WARNING, VALUE_INDENT, text);
-    free(text);
+    section_value(pen, damaged == 1 ? "damage" : "", STYLE_WARNING, "rank %u: %s", rank->rank,
+                  rank->damage);
   }
   if (damaged > DAMAGES_SHOWN)
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "and %u more ranks", damaged - DAMAGES_SHOWN);
-  if (running) {
-    section_label(pen, "runs still");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s: this is the run until now",
-                    plural(running, "rank").text);
-  }
-  if (unclosed) {
-    section_label(pen, damaged ? "" : "damage");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
-                    "%s did not end normally (killed, or still running)",
-                    plural(unclosed, "rank").text);
-  }
+    pen_item(pen, STYLE_WARNING, "and %u more ranks", damaged - DAMAGES_SHOWN);
+  if (running)
+    section_value(pen, "runs still", STYLE_PLAIN, "%s: this is the run until now",
+                  plural(running, "rank").text);
+  if (unclosed)
+    section_value(pen, damaged ? "" : "damage", STYLE_PLAIN,
+                  "%s did not end normally (killed, or still running)",
+                  plural(unclosed, "rank").text);
 }
 
 /* What else was found: files that are no traces, processes of another run. */
 static void put_notes(struct pen *pen, const struct model *model) {
-  for (u32 i = 0; i < model->n_notes && i < DAMAGES_SHOWN; i++) {
-    section_label(pen, i ? "" : "input");
-    pen_words(pen, STYLE_WARNING, VALUE_INDENT, model->notes[i]);
-  }
+  for (u32 i = 0; i < model->n_notes && i < DAMAGES_SHOWN; i++)
+    section_value(pen, i ? "" : "input", STYLE_WARNING, "%s", model->notes[i]);
   if (model->n_notes > DAMAGES_SHOWN)
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "and %u more",
-                    model->n_notes - DAMAGES_SHOWN);
+    pen_item(pen, STYLE_WARNING, "and %u more", model->n_notes - DAMAGES_SHOWN);
 }
 
 static void put_events(struct pen *pen, const struct results *results) {
@@ -128,23 +112,21 @@ static void put_events(struct pen *pen, const struct results *results) {
   bool behind = false;
   for (u32 i = 0; i < model->n_ranks; i++)
     behind |= model->ranks[i].last_moments_missing;
-  section_label(pen, "events");
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s recorded", count_of(results->events).text);
+  section_value(pen, "events", STYLE_PLAIN, "%s recorded", count_of(results->events).text);
   if (behind)
-    pen_item(pen, STYLE_WARNING, VALUE_INDENT, "the last moments may be missing");
+    pen_item(pen, STYLE_WARNING, "the last moments may be missing");
   if (results->lost == 0) {
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "none lost");
+    pen_item(pen, STYLE_PLAIN, "none lost");
     return;
   }
-  pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s lost (%s)", count_of(results->lost).text,
-                  percent(results->lost / (results->events + results->lost)).text);
+  pen_item(pen, STYLE_WARNING, "%s lost (%s)", count_of(results->lost).text,
+           percent(results->lost / (results->events + results->lost)).text);
   for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++) {
     double lost = 0;
     for (u32 i = 0; i < model->n_ranks; i++)
       lost += (double)model->ranks[i].lost[reason];
     if (lost > 0)
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s: %s", loss_word(reason),
-                      count_of(lost).text);
+      pen_item(pen, STYLE_PLAIN, "%s: %s", loss_word(reason), count_of(lost).text);
   }
 }
 
@@ -159,21 +141,19 @@ static void put_clocks(struct pen *pen, const struct model *model) {
   section_label(pen, "clocks");
   const char *method = model->clock_method ? model->clock_method : quantity_unknown;
   if (model->clock_aligned) {
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "aligned by %s", method);
+    pen_item(pen, STYLE_PLAIN, "aligned by %s", method);
     if (isnan(model->clock_between_us))
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "residual %s",
-                      duration_s(model->clock_residual_us * 1e-6).text);
+      pen_item(pen, STYLE_PLAIN, "residual %s", duration_s(model->clock_residual_us * 1e-6).text);
     else if (!hosts_are_known(model))
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
-                      "known to %s between ranks; hosts are not known",
-                      duration_s(model->clock_between_us * 1e-6).text);
+      pen_item(pen, STYLE_PLAIN, "known to %s between ranks; hosts are not known",
+               duration_s(model->clock_between_us * 1e-6).text);
     else
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "known to %s between hosts, %s within a host",
-                      duration_s(model->clock_between_us * 1e-6).text,
-                      duration_s(model->clock_residual_us * 1e-6).text);
+      pen_item(pen, STYLE_PLAIN, "known to %s between hosts, %s within a host",
+               duration_s(model->clock_between_us * 1e-6).text,
+               duration_s(model->clock_residual_us * 1e-6).text);
   } else {
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "not aligned, %s", method);
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "times of different ranks are not compared");
+    pen_item(pen, STYLE_WARNING, "not aligned, %s", method);
+    pen_item(pen, STYLE_PLAIN, "times of different ranks are not compared");
   }
 }
 
@@ -183,22 +163,21 @@ static void put_gap(struct pen *pen, const struct coverage *one) {
   pen_format(pen, STYLE_WARNING, "%s %s", one->name, percent(one->share).text);
   if (one->note) {
     pen_put(pen, STYLE_PLAIN, ": ");
-    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, one->note);
+    pen_words(pen, STYLE_PLAIN, one->note);
   }
 }
 
 static void put_coverage(struct pen *pen, const struct results *results) {
-  section_label(pen, "GPU time");
-  pen_words(pen, STYLE_PLAIN, VALUE_INDENT,
-            results->gpu_timing ? results->gpu_timing : quantity_unknown);
+  section_value(pen, "GPU time", STYLE_PLAIN, "%s",
+                results->gpu_timing ? results->gpu_timing : quantity_unknown);
   section_label(pen, "coverage");
   if (results->n_coverage == 0)
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, quantity_unknown);
+    pen_item(pen, STYLE_PLAIN, "%s", quantity_unknown);
   const char *lead = "all ";
   for (u32 i = 0; i < results->n_coverage; i++) {
     if (results->coverage[i].share < 1)
       continue;
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s%s", lead, results->coverage[i].name);
+    pen_item(pen, STYLE_PLAIN, "%s%s", lead, results->coverage[i].name);
     lead = "";
   }
   for (u32 i = 0; i < results->n_coverage; i++)
@@ -209,49 +188,39 @@ static void put_coverage(struct pen *pen, const struct results *results) {
 static void put_share_of_run(struct pen *pen, const struct results *results) {
   const double share = results->overhead_fraction, cupti = results->overhead_cupti_fraction;
   bool more = cupti >= COST_NOTABLE / 10;
-  pen_item_format(pen, fmax(share, more ? cupti : 0) < COST_NOTABLE ? STYLE_PLAIN : STYLE_WARNING,
-                  VALUE_INDENT,
-                  share < 0.0005 ? "%s of the run%s%s%s" : "about %s of the run%s%s%s",
-                  percent(share).text, more ? ", and up to " : "", more ? percent(cupti).text : "",
-                  more ? " in launches under CUPTI" : "");
+  pen_item(pen, fmax(share, more ? cupti : 0) < COST_NOTABLE ? STYLE_PLAIN : STYLE_WARNING,
+           share < 0.0005 ? "%s of the run%s%s%s" : "about %s of the run%s%s%s",
+           percent(share).text, more ? ", and up to " : "", more ? percent(cupti).text : "",
+           more ? " in launches under CUPTI" : "");
 }
 
 static void put_basis_of_cost(struct pen *pen, const struct results *results) {
-  char text[400];
-  snprintf(text, sizeof(text),
-           "estimated; 300 small operators take 20 \u00b5s more on a test machine%s",
-           results->overhead_cupti_fraction > 0
-               ? ", and each launch 2.0 \u00b5s in CUPTI, where the GPU waits for the host"
-               : "");
-  pen_newline(pen);
-  pen_to(pen, VALUE_INDENT);
-  pen_words(pen, STYLE_DIM, VALUE_INDENT, text);
+  section_value(pen, "", STYLE_DIM,
+                "estimated; 300 small operators take 20 \u00b5s more on a test machine%s",
+                results->overhead_cupti_fraction > 0
+                    ? ", and each launch 2.0 \u00b5s in CUPTI, where the GPU waits for the host"
+                    : "");
 }
 
 static void put_cost(struct pen *pen, const struct results *results) {
   section_label(pen, "own cost");
   if (isnan(results->overhead_fraction))
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: the trace does not say");
+    pen_item(pen, STYLE_PLAIN, "unknown: the trace does not say");
   else
     put_share_of_run(pen, results);
   if (!isnan(results->overhead_ns_per_event))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s to wake up, %s an event",
-                    duration_ms(results->overhead_startup_ms).text,
-                    duration_s(results->overhead_ns_per_event * 1e-9).text);
-  if (!isnan(results->overhead_helper_cpu_s))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of helper CPU",
-                    duration_s(results->overhead_helper_cpu_s).text);
-  if (!isnan(results->overhead_gpu_clock_ms))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s a rank in CUPTI, by its own account",
-                    duration_ms(results->overhead_gpu_clock_ms).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of traces",
-                  byte_size(results->trace_bytes).text);
+    pen_item(pen, STYLE_PLAIN, "%s to wake up, %s an event",
+             duration_ms(results->overhead_startup_ms).text,
+             duration_s(results->overhead_ns_per_event * 1e-9).text);
+  item_if_known(pen, STYLE_PLAIN, "%s of helper CPU", duration_s(results->overhead_helper_cpu_s));
+  item_if_known(pen, STYLE_PLAIN, "%s a rank in CUPTI, by its own account",
+                duration_ms(results->overhead_gpu_clock_ms));
+  pen_item(pen, STYLE_PLAIN, "%s of traces", byte_size(results->trace_bytes).text);
   if (!isnan(results->overhead_fraction))
     put_basis_of_cost(pen, results);
 }
 
-void body_trust(struct pen *pen, const struct results *results, const struct report_view *view) {
-  (void)view;
+void body_trust(struct pen *pen, const struct results *results) {
   put_inputs(pen, results->model);
   if (!results->model->n_ranks) {
     put_notes(pen, results->model);
