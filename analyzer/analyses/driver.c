@@ -146,7 +146,7 @@ static bool run_all(struct analysis *a, bool *damaged) {
     if (analyses[i].prepare)
       analyses[i].prepare(a);
   if (a->options->keeper)
-    a->keeps = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(struct carrier *));
+    a->keeps = arena_array(a->arena, a->model->n_ranks, sizeof(struct carrier *));
   parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);
   if (a->options->keeper)
     return true; /* what was found on a rank is all that is wanted */

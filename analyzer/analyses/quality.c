@@ -11,6 +11,7 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 
 #define MAX_COVERAGE 24
 
@@ -26,7 +27,7 @@ static void list_partial_ranks(struct analysis *a) {
   struct results *r = a->results;
   u32 next = 0;
   r->partial_ranks =
-      arena_array(a->arena, size_sum(size_sum(model->n_ranks, model->world_size), 1), sizeof(u32));
+      arena_array(a->arena, size_sum(model->n_ranks, model->world_size), sizeof(u32));
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
     for (; next < rank->rank && next < model->world_size; next++)
@@ -54,10 +55,10 @@ static void add_collective_coverage(struct analysis *a, double calls, double run
     if (a->model->ranks[i].collective_calls)
       why = gpu_timing_reason(&a->model->ranks[i]);
   if (runs == 0)
-    note = arena_printf(a->arena,
-                        "NO COLLECTIVE TIMES: communication ran, but when is NOT KNOWN; exposed "
-                        "communication, waits and stragglers are not known%s%s",
-                        why ? ": " : "", why ? why : "");
+    note = say(a,
+               "NO COLLECTIVE TIMES: communication ran, but when is NOT KNOWN; exposed "
+               "communication, waits and stragglers are not known%s%s",
+               why ? ": " : "", text_or_empty(why));
   add_coverage(a->results, "collective times", runs, calls, note);
 }
 
@@ -84,26 +85,23 @@ static void add_gpu_coverage(struct analysis *a) {
     known += (double)a->model->ranks[i].replayed_known;
     own_traces |= a->model->ranks[i].info[TSCOPE_INFO_TSCOPE] != NULL;
   }
-  add_coverage(
-      r, "collective calls", called, runs,
-      called ? "collectives without a recorded call: they cannot be matched across ranks"
-             : "NO COLLECTIVE CALLS: collectives ran but their calls were NOT SEEN; ranks cannot "
-               "be compared by them");
+  add_coverage(r, "collective calls", called, runs,
+               called ? "collectives without a recorded call: they cannot be matched across ranks"
+                      : "NO COLLECTIVE CALLS: collectives ran but their calls were NOT SEEN; ranks "
+                        "cannot be compared by them");
   add_coverage(r, "launch calls", (double)all.launched, (double)all.kernels,
-               all.launched
-                   ? "kernels without a recorded launch, such as those of libraries with their "
-                     "own CUDA runtime"
-                   : "NO LAUNCH CALLS: kernels ran but their launches were NOT SEEN");
-  add_coverage(r, "graph replays", replays_run, replays,
-               replays_run
-                   ? "replays of CUDA graphs without any recorded work on the GPU"
-                   : "NO GRAPH CONTENT: CUDA graphs were launched but what ran in them was NOT "
-                     "SEEN");
+               all.launched ? "kernels without a recorded launch, such as those of libraries with "
+                              "their own CUDA runtime"
+                            : "NO LAUNCH CALLS: kernels ran but their launches were NOT SEEN");
+  add_coverage(
+      r, "graph replays", replays_run, replays,
+      replays_run
+          ? "replays of CUDA graphs without any recorded work on the GPU"
+          : "NO GRAPH CONTENT: CUDA graphs were launched but what ran in them was NOT SEEN");
   if (fixed < replays)
-    add_coverage(
-        r, "replays without conditions", fixed, replays,
-        "CUDA graphs with conditional nodes: their content is known, but not how often it ran; "
-        "CUPTI reports only the first run");
+    add_coverage(r, "replays without conditions", fixed, replays,
+                 "CUDA graphs with conditional nodes: their content is known, but not how often it "
+                 "ran; CUPTI reports only the first run");
   if (known < in_graphs)
     add_coverage(
         r, "collectives in graphs found by their nodes", known, in_graphs,
@@ -156,14 +154,11 @@ static void add_look_up_coverage(struct analysis *a) {
       all++;
       seen += is_seen;
       if (!is_seen && !other)
-        other = arena_printf(a->arena, "%.*s of %.*s", (int)(what - line), line,
-                             (int)(end - what - 1), what + 1);
+        other = say(a, "%.*s of %.*s", (int)(what - line), line, (int)(end - what - 1), what + 1);
     }
   }
-  add_coverage(
-      a->results, "functions found by name", seen, all,
-      arena_printf(a->arena,
-                   "another copy of a library: calls of its functions are NOT SEEN, such as %s",
+  add_coverage(a->results, "functions found by name", seen, all,
+               say(a, "another copy of a library: calls of its functions are NOT SEEN, such as %s",
                    other ? other : "those of one rank"));
 }
 
@@ -181,10 +176,10 @@ static void add_look_coverage(struct analysis *a) {
     }
   }
   add_coverage(a->results, "looks at lines", all.wanted - all.missed, all.wanted,
-               arena_printf(a->arena,
-                            "the CPU time or the room in the trace that sampling may use was not "
-                            "enough for all; on rank %u it was down to one each %s",
-                            rank, duration_ms(all.slowest_us / 1e3).text));
+               say(a,
+                   "the CPU time or the room in the trace that sampling may use was not enough for "
+                   "all; on rank %u it was down to one each %s",
+                   rank, duration_ms(all.slowest_us / 1e3).text));
 }
 
 static void list_coverage(struct analysis *a) {

@@ -54,7 +54,7 @@ void *arena_alloc(struct arena *arena, size_t bytes) {
 }
 
 void *arena_array(struct arena *arena, size_t count, size_t element_bytes) {
-  return arena_alloc(arena, size_product(count, element_bytes));
+  return arena_alloc(arena, size_product(size_sum(count, 1), element_bytes));
 }
 
 void *arena_elements(struct arena *arena, const void *elements, size_t count,

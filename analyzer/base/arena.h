@@ -18,8 +18,8 @@ struct arena {
   char *cursor, *limit;
 };
 
-/* Zeroed memory aligned for any type, and the same for count elements. Never NULL: see
- * checked_memory.h. */
+/* Zeroed memory aligned for any type, and the same for count elements and one behind them, which an
+ * array may end with. Never NULL: see checked_memory.h. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 void *arena_array(struct arena *arena, size_t count, size_t element_bytes);
 
@@ -34,6 +34,9 @@ char *arena_copy(struct arena *arena, const char *text, size_t bytes);
 char *arena_text(struct arena *arena, const char *text);
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* A text in the arena that this struct points to. */
+#define say(of, ...) arena_printf((of)->arena, __VA_ARGS__)
 
 /* Frees everything the arena gave out; the arena is then empty and usable. */
 void arena_release(struct arena *arena);

@@ -18,6 +18,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/each.h"
 #include "base/hash_index.h"
 #include "base/vector.h"
 
@@ -64,6 +65,15 @@ void carry_text(struct carrier *c, const char **text); /* NULL is not "" */
       char *: carry_char,                                                                          \
       double *: carry_double,                                                                      \
       const char **: carry_text)(c, place)
+
+/* These members of a struct, in this order. */
+#define CARRY_EACH(c, of, ...)                                                                     \
+  do {                                                                                             \
+    struct carrier *carrier_ = (c);                                                                \
+    __typeof__(of) of_ = (of);                                                                     \
+    EACH(CARRY_MEMBER, __VA_ARGS__)                                                                \
+  } while (0)
+#define CARRY_MEMBER(member) CARRY(carrier_, &of_->member);
 
 /* How many elements follow, each of at least `least` bytes: 0 if there are not that many bytes. */
 u32 carry_count(struct carrier *c, u32 n, u32 least);

@@ -5,7 +5,17 @@
 #ifndef TSCOPE_RANK_LIST_H
 #define TSCOPE_RANK_LIST_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
+
+/* Whether a rank is among these. */
+static inline bool ranks_have(const u32 *ranks, u32 n, u32 rank) {
+  for (u32 i = 0; i < n; i++)
+    if (ranks[i] == rank)
+      return true;
+  return false;
+}
 
 /* Shortened to about `limit` characters. The caller frees. */
 char *rank_list(const u32 *ranks, u32 n, size_t limit);

@@ -80,10 +80,10 @@ static u32 find_outliers(struct change *changes, u32 n, double enough, double *s
 
 static char *describe_ranks_changed(struct diffing *d, const struct diff_cause *cause,
                                     double step_change) {
-  return arena_printf(d->arena, "%s %s became %s in %s %s", cause->n_ranks > 1 ? "ranks" : "rank",
-                      rank_list_in(d->arena, cause->ranks, cause->n_ranks),
-                      step_change > 0 ? "slower" : "faster", cause->n_ranks > 1 ? "their" : "its",
-                      step_part_words[cause->part]);
+  return say(d, "%s %s became %s in %s %s", cause->n_ranks > 1 ? "ranks" : "rank",
+             rank_list_in(d->arena, cause->ranks, cause->n_ranks),
+             step_change > 0 ? "slower" : "faster", cause->n_ranks > 1 ? "their" : "its",
+             step_part_words[cause->part]);
 }
 
 /* How long the other ranks waited, a step. */
@@ -92,9 +92,7 @@ static double peers_wait_ms(const struct diff_side *side, const struct diff_caus
   double sum = 0;
   u32 known = 0;
   for (u32 i = 0; i < r->n_ranks; i++) {
-    bool named = false;
-    for (u32 k = 0; k < cause->n_ranks; k++)
-      named |= cause->ranks[k] == r->ranks[i].rank;
+    bool named = ranks_have(cause->ranks, cause->n_ranks, r->ranks[i].rank);
     double wait =
         named ? NAN
               : mean_level(side, r->ranks[i].rank, offsetof(struct rank_result, exposed_wait_ms));
@@ -183,9 +181,9 @@ static void find_common_cause(struct diffing *d, double enough) {
     return;
   cause->before_ms = found->before;
   cause->after_ms = found->after;
-  cause->text = arena_printf(d->arena, "%s takes %s %s a step", step_part_words[cause->part],
-                             duration_ms(fabs(found->after - found->before)).text,
-                             enough > 0 ? "more" : "less");
+  cause->text =
+      say(d, "%s takes %s %s a step", step_part_words[cause->part],
+          duration_ms(fabs(found->after - found->before)).text, enough > 0 ? "more" : "less");
 }
 
 /* How much more of the part this rank has than the median of the others, in one run. */

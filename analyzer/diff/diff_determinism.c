@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/texts.h"
 #include "diff/diff.h"
 
 enum value { ANY_NUMBER, ONE, ZERO, WORKSPACE };
@@ -86,8 +87,8 @@ void diff_determinism(struct diffing *d) {
   char *list = NULL;
   for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
     if (all_request(d, &settings[i]))
-      list = arena_printf(d->arena, "%s%s%s", list ? list : "", list ? ", " : "", settings[i].name);
+      list = say(d, "%s%s%s", text_or_empty(list), list ? ", " : "", settings[i].name);
   if (all_request(d, NULL))
-    list = arena_printf(d->arena, "%s%sthe command line", list ? list : "", list ? ", " : "");
+    list = say(d, "%s%sthe command line", text_or_empty(list), list ? ", " : "");
   d->out->determinism = list;
 }

@@ -230,7 +230,7 @@ static void add_rows(struct comparison *c) {
   for (int side = AFTER; side >= BEFORE; side--)
     for (u32 i = 0; i < c->d->sides[side]->n; i++)
       c->room += c->runs[side][i].n;
-  out->rows = arena_array(c->d->arena, size_sum(c->room, 1), sizeof(*out->rows));
+  out->rows = arena_array(c->d->arena, c->room, sizeof(*out->rows));
   for (int side = AFTER; side >= BEFORE; side--)
     for (u32 i = 0; i < c->d->sides[side]->n; i++)
       for (u32 k = 0; k < c->runs[side][i].n; k++) {

@@ -13,6 +13,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/thresholds.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 #include "diff/diff.h"
 
 enum { ROOM = 8, FACTS_LISTED = 3 };
@@ -102,16 +103,15 @@ static char *describe_differences(struct diffing *d, bool of_results) {
       if (of_results && affects_results(&out->facts[i]) != (bool)bearing)
         continue;
       if (listed++ < FACTS_LISTED)
-        list = arena_printf(d->arena, "%s%s%s", list, listed > 1 ? ", " : "",
-                            fact_text(d->arena, &out->facts[i]));
+        list = say(d, "%s%s%s", list, listed > 1 ? ", " : "", fact_text(d->arena, &out->facts[i]));
     }
   if (!listed && !(out->facts_known > 0))
     return arena_text(d->arena, " The set-up of the runs was not recorded.");
   if (!listed)
     return arena_text(d->arena, " No recorded difference in the set-up of the runs.");
   if (listed > FACTS_LISTED)
-    list = arena_printf(d->arena, "%s and %u more", list, listed - FACTS_LISTED);
-  return arena_printf(d->arena, " Differences in the set-up of the runs: %s.", list);
+    list = say(d, "%s and %u more", list, listed - FACTS_LISTED);
+  return say(d, " Differences in the set-up of the runs: %s.", list);
 }
 
 /* --- time --- */
@@ -121,9 +121,8 @@ static char *describe_places(struct diffing *d) {
   const struct diff_result *out = d->out;
   char *list = arena_text(d->arena, "");
   for (u32 i = 0; i < out->n_explained_by; i++)
-    list =
-        arena_printf(d->arena, "%s%s%s", list, i ? ", " : " Changed most: ", out->explained_by[i]);
-  return out->n_explained_by ? arena_printf(d->arena, "%s.", list) : list;
+    list = say(d, "%s%s%s", list, i ? ", " : " Changed most: ", out->explained_by[i]);
+  return out->n_explained_by ? say(d, "%s.", list) : list;
 }
 
 /* " Rank 3: input 1 ms before, 35 ms after, ..." */
@@ -132,20 +131,17 @@ static char *describe_cause(struct diffing *d) {
   if (!cause->text)
     return arena_text(d->arena, " No part of the step explains half of that.");
   if (!cause->n_ranks)
-    return arena_printf(d->arena, " Most of it: %s, %s before, %s after.",
-                        step_part_words[cause->part], duration_ms(cause->before_ms).text,
-                        duration_ms(cause->after_ms).text);
+    return say(d, " Most of it: %s, %s before, %s after.", step_part_words[cause->part],
+               duration_ms(cause->before_ms).text, duration_ms(cause->after_ms).text);
   bool alone = fabs(cause->peers_ms) < DIFF_LEAST_CHANGE * d->out->step_before_ms;
   char *peers = alone ? arena_text(d->arena, "did not change")
-                      : arena_printf(d->arena, "changed by %s", duration_ms(cause->peers_ms).text);
-  char *text =
-      arena_printf(d->arena, " Most of it: %s of %s a step, %s before; on the other ranks %s.",
+                      : say(d, "changed by %s", duration_ms(cause->peers_ms).text);
+  char *text = say(d, " Most of it: %s of %s a step, %s before; on the other ranks %s.",
                    step_part_words[cause->part], duration_ms(cause->after_ms).text,
                    duration_ms(cause->before_ms).text, peers);
   if (!isnan(cause->wait_after_ms))
-    text = arena_printf(d->arena, "%s They wait %s a step, %s before.", text,
-                        duration_ms(cause->wait_after_ms).text,
-                        duration_ms(cause->wait_before_ms).text);
+    text = say(d, "%s They wait %s a step, %s before.", text,
+               duration_ms(cause->wait_after_ms).text, duration_ms(cause->wait_before_ms).text);
   return text;
 }
 
@@ -154,27 +150,24 @@ static char *suggest_action(struct diffing *d) {
   const char *look = "Look at the figures that grew most, then at the differences in the set-up of "
                      "the runs; undo one difference at a time.";
   if (cause->n_ranks && cause->part == PART_INPUT)
-    look =
-        "Look at that rank's input: its storage, its data loader's workers, its host. The others "
-        "only wait for it.";
+    look = "Look at that rank's input: its storage, its data loader's workers, its host. The "
+           "others only wait for it.";
   else if (cause->n_ranks)
-    look =
-        "Look at that rank's device and host: clocks, temperature, other processes, or more work "
-        "than its peers have. The others only wait for it.";
-  return arena_printf(d->arena, "%s%s", look, describe_repetition(d));
+    look = "Look at that rank's device and host: clocks, temperature, other processes, or more "
+           "work than its peers have. The others only wait for it.";
+  return say(d, "%s%s", look, describe_repetition(d));
 }
 
 static char *describe_noise(struct diffing *d) {
   const struct diff_result *out = d->out;
   char *p = arena_text(d->arena, probability(out->step_p_value).text);
   char *width = arena_text(d->arena, duration_ms(out->step_noise_ms).text);
-  return d->several
-             ? arena_printf(d->arena, "noise between the runs, %u and %u, explains ±%s (p = %s)",
-                            d->sides[BEFORE]->n, d->sides[AFTER]->n, width, p)
-             : arena_printf(d->arena,
-                            "noise within each run explains ±%s; how much runs of the same kind "
-                            "differ is not known",
-                            width);
+  return d->several ? say(d, "noise between the runs, %u and %u, explains ±%s (p = %s)",
+                          d->sides[BEFORE]->n, d->sides[AFTER]->n, width, p)
+                    : say(d,
+                          "noise within each run explains ±%s; how much runs of the same kind "
+                          "differ is not known",
+                          width);
 }
 
 static void diff_rule_slower(struct diffing *d) {
@@ -190,12 +183,10 @@ static void diff_rule_slower(struct diffing *d) {
        *facts = describe_differences(d, false);
   add_finding(
       d, FINDING_DIFF_SLOWER, severity, (out->step_after_ms - out->step_before_ms) * steps / 1e3,
-      arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
-                   d->several ? "The" : "The later run's", 100 * out->step_change,
-                   out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
-      arena_printf(d->arena, "Median step %s before, %s after; %s.%s%s%s",
-                   compared_ms(out->step_before_ms).text, compared_ms(out->step_after_ms).text,
-                   noise, cause, describe_places(d), facts),
+      say(d, "%s median step is %.1f %% longer%s%s", d->several ? "The" : "The later run's",
+          100 * out->step_change, out->cause.text ? ": " : "", text_or_empty(out->cause.text)),
+      say(d, "Median step %s before, %s after; %s.%s%s%s", compared_ms(out->step_before_ms).text,
+          compared_ms(out->step_after_ms).text, noise, cause, describe_places(d), facts),
       suggest_action(d));
   out->findings[out->n_findings - 1].ranks = out->cause.ranks;
   out->findings[out->n_findings - 1].n_ranks = out->cause.n_ranks;
@@ -209,14 +200,14 @@ static void diff_rule_rank(struct diffing *d) {
   char *noise = describe_noise(d), *cause_text = describe_cause(d),
        *facts = describe_differences(d, false);
   add_finding(d, FINDING_DIFF_RANK, SEVERITY_WARNING, NAN,
-              arena_printf(d->arena, "%c%s: %s more a step", cause->text[0] - 'a' + 'A',
-                           cause->text + 1, duration_ms(cause->after_ms - cause->before_ms).text),
-              arena_printf(d->arena,
-                           "More than the noise between runs (p = %s, over all ranks).%s The "
-                           "median step went from %s to %s; %s.%s",
-                           probability(cause->p_value).text, cause_text,
-                           compared_ms(out->step_before_ms).text,
-                           compared_ms(out->step_after_ms).text, noise, facts),
+              say(d, "%c%s: %s more a step", cause->text[0] - 'a' + 'A', cause->text + 1,
+                  duration_ms(cause->after_ms - cause->before_ms).text),
+              say(d,
+                  "More than the noise between runs (p = %s, over all ranks).%s The median step "
+                  "went from %s to %s; %s.%s",
+                  probability(cause->p_value).text, cause_text,
+                  compared_ms(out->step_before_ms).text, compared_ms(out->step_after_ms).text,
+                  noise, facts),
               suggest_action(d));
   out->findings[out->n_findings - 1].ranks = cause->ranks;
   out->findings[out->n_findings - 1].n_ranks = cause->n_ranks;
@@ -247,17 +238,17 @@ static void diff_rule_memory(struct diffing *d) {
                            : peak->change >= SAVING_ALARM ? SEVERITY_CRITICAL
                                                           : SEVERITY_WARNING;
   const struct diff_row *most = find_most_growth(d->out);
-  char *where = most ? arena_printf(d->arena, " Most of it: %s, from %s to %s.", most->name,
-                                    memory_size(most->before).text, memory_size(most->after).text)
+  char *where = most ? say(d, " Most of it: %s, from %s to %s.", most->name,
+                           memory_size(most->before).text, memory_size(most->after).text)
                      : arena_text(d->arena, "");
   add_finding(d, FINDING_DIFF_MEMORY, severity, NAN,
-              arena_printf(d->arena, "Peak memory is %.1f %% higher", 100 * peak->change),
-              arena_printf(d->arena, "%s allocated at the peak before, %s after.%s",
-                           memory_size(peak->before).text, memory_size(peak->after).text, where),
-              arena_printf(d->arena,
-                           "Look at the categories that grew: activations grow with the "
-                           "batch or the sequence, parameters and optimizer state do not.%s",
-                           describe_repetition(d)));
+              say(d, "Peak memory is %.1f %% higher", 100 * peak->change),
+              say(d, "%s allocated at the peak before, %s after.%s", memory_size(peak->before).text,
+                  memory_size(peak->after).text, where),
+              say(d,
+                  "Look at the categories that grew: activations grow with the batch or the "
+                  "sequence, parameters and optimizer state do not.%s",
+                  describe_repetition(d)));
 }
 
 /* --- values --- */
@@ -270,10 +261,8 @@ static char *describe_noise_of_sides(struct diffing *d) {
       double step =
           diff_bits(d->sides[side]->runs[0]->model, d->sides[side]->runs[i]->model, &name);
       if (!isnan(step))
-        return arena_printf(
-            d->arena,
-            " Runs of one side differ too: the first and the %u. %s, in %s from step "
-            "%.0f on.",
+        return say(
+            d, " Runs of one side differ too: the first and the %u. %s, in %s from step %.0f on.",
             i + 1, side == BEFORE ? "before" : "after", name, step);
     }
   return arena_text(d->arena, "");
@@ -299,31 +288,26 @@ static void diff_rule_bits(struct diffing *d) {
   if (!d->out->determinism || (!first && within && !*within))
     return;
   char *facts = describe_differences(d, true);
-  char *where = first ? arena_printf(d->arena, "%s differs from step %.0f on, of %.0f compared%s.",
-                                     first->name, first->first_step, first->steps,
-                                     isnan(first->parted_step) ? "; by less than a thousandth" : "")
+  char *where = first ? say(d, "%s differs from step %.0f on, of %.0f compared%s.", first->name,
+                            first->first_step, first->steps,
+                            isnan(first->parted_step) ? "; by less than a thousandth" : "")
                       : arena_text(d->arena, "The runs shown are the same to the last bit.");
   if (first && !isnan(first->parted_step))
-    where = arena_printf(d->arena,
-                         "%s By more than a thousandth from step %.0f on: %.6g before, "
-                         "%.6g after.",
-                         where, first->parted_step, first->before, first->after);
+    where = say(d, "%s By more than a thousandth from step %.0f on: %.6g before, %.6g after.",
+                where, first->parted_step, first->before, first->after);
   add_finding(
       d, FINDING_DIFF_BITS, SEVERITY_WARNING, NAN,
-      first ? arena_printf(d->arena,
-                           "%s differs from step %.0f on, though the job asked for "
-                           "determinism",
-                           first->name, first->first_step)
+      first ? say(d, "%s differs from step %.0f on, though the job asked for determinism",
+                  first->name, first->first_step)
             : arena_text(d->arena, "Runs of one side differ, though the job asked for determinism"),
-      arena_printf(d->arena,
-                   "Asked for by %s. %s%s%s Seeds and flags that the program sets with a call are "
-                   "not recorded.",
-                   d->out->determinism, where, within, facts),
-      arena_text(d->arena,
-                 "Undo what differs, one at a time. If nothing does: seed every generator and "
-                 "every data loader worker, turn cudnn.benchmark off, and let "
-                 "torch.use_deterministic_algorithms(True) name operations that have no "
-                 "deterministic form."));
+      say(d,
+          "Asked for by %s. %s%s%s Seeds and flags that the program sets with a call are not "
+          "recorded.",
+          d->out->determinism, where, within, facts),
+      arena_text(d->arena, "Undo what differs, one at a time. If nothing does: seed every "
+                           "generator and every data loader worker, turn cudnn.benchmark off, and "
+                           "let torch.use_deterministic_algorithms(True) name operations that have "
+                           "no deterministic form."));
 }
 
 /* With several runs on each side, their final levels are compared; with one run on each side, the
@@ -335,28 +319,26 @@ static void diff_rule_results(struct diffing *d) {
   const struct diff_row *level = level_of(d->out, first->name);
   bool apart = level && level->verdict && level->verdict != FIGURE_IS_SAME;
   char *facts = describe_differences(d, true);
-  char *ends = !level
-                   ? arena_text(d->arena, "")
-                   : arena_printf(d->arena,
-                                  " Over the last quarter of the steps its median is %.6g before "
-                                  "and %.6g after; noise between the runs %s.",
-                                  level->before, level->after,
-                                  apart ? "does not explain that" : "explains that");
+  char *ends =
+      !level ? arena_text(d->arena, "")
+             : say(d,
+                   " Over the last quarter of the steps its median is %.6g before and %.6g after; "
+                   "noise between the runs %s.",
+                   level->before, level->after, apart ? "does not explain that" : "explains that");
   add_finding(
       d, FINDING_DIFF_RESULTS, apart ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
-      apart ? arena_printf(d->arena, "%s ends at %.4g, at %.4g before", first->name, level->after,
-                           level->before)
-            : arena_printf(d->arena, "%s differs by more than a thousandth from step %.0f on",
-                           first->name, first->parted_step),
-      arena_printf(d->arena,
-                   "At step %.0f %.6g before, %.6g after; they differ at all from step %.0f on, of "
-                   "%.0f steps compared.%s%s",
-                   first->parted_step, first->before, first->after, first->first_step, first->steps,
-                   ends, facts),
-      arena_printf(d->arena,
-                   "Compare seeds and the order of input first, then code and library "
-                   "versions; deterministic algorithms tell noise from a change.%s",
-                   describe_repetition(d)));
+      apart ? say(d, "%s ends at %.4g, at %.4g before", first->name, level->after, level->before)
+            : say(d, "%s differs by more than a thousandth from step %.0f on", first->name,
+                  first->parted_step),
+      say(d,
+          "At step %.0f %.6g before, %.6g after; they differ at all from step %.0f on, of %.0f "
+          "steps compared.%s%s",
+          first->parted_step, first->before, first->after, first->first_step, first->steps, ends,
+          facts),
+      say(d,
+          "Compare seeds and the order of input first, then code and library versions; "
+          "deterministic algorithms tell noise from a change.%s",
+          describe_repetition(d)));
 }
 
 void diff_findings(struct diffing *d) {

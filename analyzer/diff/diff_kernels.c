@@ -76,7 +76,7 @@ void diff_kernels(struct diffing *d) {
     }
   if (!known[BEFORE] || !known[AFTER])
     return;
-  struct diff_kernel *rows = arena_array(d->arena, size_sum(most, 1), sizeof(*rows));
+  struct diff_kernel *rows = arena_array(d->arena, most, sizeof(*rows));
   bool per_step = out->kernels_per == KERNELS_PER_STEP;
   u32 n = 0;
   for (u32 side = BEFORE; side <= AFTER; side++)

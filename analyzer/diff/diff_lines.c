@@ -84,7 +84,7 @@ static struct diff_line row_of(struct diffing *d, const struct part *parts, u32 
       .p_value = d->several
                      ? diff_noise_between(values, n_before, values + n_before, n_after, &width)
                      : NAN};
-  row.place = whole && place ? arena_printf(d->arena, "%.*s", (int)strcspn(place, ":"), place)
+  row.place = whole && place ? say(d, "%.*s", (int)strcspn(place, ":"), place)
               : place        ? arena_text(d->arena, place)
                              : NULL;
   row.file = row.file ? arena_text(d->arena, row.file) : NULL;
@@ -128,7 +128,7 @@ void diff_lines(struct diffing *d) {
   bool known[2] = {false, false};
   u32 n = gather_parts(d, parts, known);
   if (known[BEFORE] && known[AFTER]) {
-    out->lines = arena_array(d->arena, size_sum(n, 1), sizeof(*out->lines));
+    out->lines = arena_array(d->arena, n, sizeof(*out->lines));
     SORT(parts, n, by_place);
     for (u32 i = 0, same; i < n; i += same) {
       same = count_same(parts + i, n - i, by_function);

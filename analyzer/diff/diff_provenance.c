@@ -137,7 +137,7 @@ static bool all_have(struct diffing *d, u32 side, u32 key, const char *name, con
 static void add_fact(struct diffing *d, const char *what, const char *name, const char *before,
                      const char *after) {
   struct diff_result *out = d->out;
-  struct diff_fact *grown = arena_array(d->arena, size_sum(out->n_facts, 1), sizeof(*grown));
+  struct diff_fact *grown = arena_array(d->arena, out->n_facts, sizeof(*grown));
   if (out->n_facts)
     memcpy(grown, out->facts, out->n_facts * sizeof(*grown));
   grown[out->n_facts++] =
@@ -162,7 +162,7 @@ static void compare_variables(struct diffing *d, const struct results *of,
   for (const char *line = lines; line && *line;) {
     size_t length = strcspn(line, "\n"), bytes = strcspn(line, "=");
     if (bytes < length) {
-      char *name = arena_printf(d->arena, "%.*s", (int)bytes, line);
+      char *name = say(d, "%.*s", (int)bytes, line);
       bool known = unless && value_of(d->arena, unless, TSCOPE_INFO_ENVIRONMENT, name) != NULL;
       if (!known && !is_volatile_variable(name))
         compare(d, TSCOPE_INFO_ENVIRONMENT, name);

@@ -125,7 +125,7 @@ static void compare_models(struct arena *arena, const struct model *before,
                            const struct model *after, struct diff_scalar **rows, u32 *n) {
   u32 n_before, n_after;
   struct point *was = points_of(before, &n_before), *is = points_of(after, &n_after);
-  *rows = arena_array(arena, size_sum(n_after, 1), sizeof(**rows));
+  *rows = arena_array(arena, n_after, sizeof(**rows));
   compare_points(was, n_before, is, n_after, *rows, n);
   free(was);
   free(is);

@@ -35,10 +35,10 @@ static void noise_within(struct diffing *d) {
   double *after = diff_step_times(d->after, &n_after);
   out->step_p_value = diff_noise(before, n_before, after, n_after, &out->step_noise_ms);
   if (isnan(out->step_p_value))
-    out->reason = arena_printf(d->arena,
-                               "%u and %u steps: with one run on each side, each needs at least %d "
-                               "steps to know even its own noise",
-                               n_before, n_after, (int)DIFF_LEAST_STEPS);
+    out->reason = say(d,
+                      "%u and %u steps: with one run on each side, each needs at least %d steps to "
+                      "know even its own noise",
+                      n_before, n_after, (int)DIFF_LEAST_STEPS);
   free(before);
   free(after);
 }
@@ -53,13 +53,13 @@ static bool is_doubtful(struct diffing *d) {
   u32 runs = d->sides[BEFORE]->n < d->sides[AFTER]->n ? d->sides[BEFORE]->n : d->sides[AFTER]->n;
   double times = out->step_noise_ms / fabs(out->step_after_ms - out->step_before_ms);
   double wanted = ceil(runs * times * times);
-  out->reason = arena_printf(
-      d->arena,
-      "noise alone makes a change of %.*f %% in %.0f of 100 such comparisons; %s %.0f runs on each "
-      "side would decide",
-      change<0.1, 100 * change, 100 * out->step_p_value, wanted> DIFF_MOST_ADVISED ? "more than"
-                                                                                   : "about",
-      fmin(wanted, DIFF_MOST_ADVISED));
+  out->reason =
+      say(d,
+          "noise alone makes a change of %.*f %% in %.0f of 100 such comparisons; %s %.0f runs on "
+          "each side would decide",
+          change<0.1, 100 * change, 100 * out->step_p_value, wanted> DIFF_MOST_ADVISED ? "more than"
+                                                                                       : "about",
+          fmin(wanted, DIFF_MOST_ADVISED));
   return true;
 }
 
@@ -70,9 +70,9 @@ static enum step_verdict judge_steps(struct diffing *d) {
   if (out->step_p_value >= DIFF_SIGNIFICANCE || fabs(out->step_change) < DIFF_LEAST_CHANGE)
     return is_doubtful(d) ? STEPS_UNDECIDED : STEPS_SAME;
   if (!d->several) {
-    out->reason = arena_printf(
-        d->arena, "%u and %u runs: %d on each side show how much runs of the same kind differ",
-        d->sides[BEFORE]->n, d->sides[AFTER]->n, (int)DIFF_LEAST_RUNS);
+    out->reason =
+        say(d, "%u and %u runs: %d on each side show how much runs of the same kind differ",
+            d->sides[BEFORE]->n, d->sides[AFTER]->n, (int)DIFF_LEAST_RUNS);
     return STEPS_UNJUDGED;
   }
   return out->step_change > 0 ? STEPS_SLOWER : STEPS_FASTER;
@@ -91,8 +91,8 @@ void diff_steps(struct diffing *d) {
   } else if (d->several) {
     out->step_p_value = diff_noise_between(before, n_before, after, n_after, &out->step_noise_ms);
     if (isnan(out->step_p_value))
-      out->reason = arena_printf(d->arena, "fewer than %d runs on one side have known step times",
-                                 (int)DIFF_LEAST_RUNS);
+      out->reason =
+          say(d, "fewer than %d runs on one side have known step times", (int)DIFF_LEAST_RUNS);
   } else {
     noise_within(d);
   }

@@ -33,7 +33,7 @@ static const char **list_told(struct diffing *d, const struct diff_side *side,
   u32 most = 0;
   for (u32 i = 0; i < side->n; i++)
     most += side->runs[i]->n_findings;
-  const char **list = arena_array(d->arena, size_sum(most, 1), sizeof(*list));
+  const char **list = arena_array(d->arena, most, sizeof(*list));
   *n = 0;
   for (u32 i = 0; i < side->n; i++)
     for (u32 k = 0; k < side->runs[i]->n_findings; k++) {
@@ -41,8 +41,7 @@ static const char **list_told(struct diffing *d, const struct diff_side *side,
       const struct diff_side before = {.runs = side->runs, .n = i};
       if (warning_of(side->runs[i], finding->id) == finding && is_told(side, other, finding->id) &&
           runs_with(&before, finding->id) == 0)
-        list[(*n)++] =
-            arena_printf(d->arena, "%s: %s", finding_id_words[finding->id], finding->title);
+        list[(*n)++] = say(d, "%s: %s", finding_id_words[finding->id], finding->title);
     }
   return list;
 }

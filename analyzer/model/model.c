@@ -198,6 +198,13 @@ double model_clock_error_ns(const struct model *model, u32 a, u32 b) {
   return 1e3 * (x->domain == y->domain ? reading : x->error_us + y->error_us);
 }
 
+u32 model_rank_index(const struct model *model, u32 rank) {
+  for (u32 i = 0; i < model->n_ranks; i++)
+    if (model->ranks[i].rank == rank)
+      return i;
+  return INDEX_NONE;
+}
+
 bool model_same_host(const struct model *model, u32 a, u32 b) {
   const struct rank *x = &model->ranks[a], *y = &model->ranks[b];
   const char *one = x->info[TSCOPE_INFO_CLOCK], *other = y->info[TSCOPE_INFO_CLOCK];

@@ -451,6 +451,9 @@ i32 model_step_at(const struct model *model, u32 rank, i64 time);
  * are not on one axis. */
 double model_clock_error_ns(const struct model *model, u32 a, u32 b);
 
+/* The index of the rank with this number; INDEX_NONE if it is not here. */
+u32 model_rank_index(const struct model *model, u32 rank);
+
 /* Whether two ranks (indices) ran on one host since one boot. Hosts can have equal names: then what
  * the traces say of their clocks tells them apart, as far as they say it. */
 bool model_same_host(const struct model *model, u32 a, u32 b);

@@ -84,7 +84,7 @@ static int list_from_headers(struct asking *a, bool *complete, char *why, size_t
   if (!run)
     return error ? error : -ENOENT;
   processes_list(&processes, run, a->arena);
-  a->targets = arena_array(a->arena, size_sum(processes.n, 1), sizeof(*a->targets));
+  a->targets = arena_array(a->arena, processes.n, sizeof(*a->targets));
   *complete = true;
   for (u32 i = 0; i < processes.n; i++) {
     const struct tscope_file_header *header = &processes.at[i].entry->header;
@@ -101,8 +101,7 @@ static int list_from_headers(struct asking *a, bool *complete, char *why, size_t
 static int list_from_model(struct asking *a, char *why, size_t why_bytes) {
   int error = load_model(a, why, why_bytes);
   a->n = 0;
-  a->targets =
-      error ? NULL : arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(*a->targets));
+  a->targets = error ? NULL : arena_array(a->arena, a->model->n_ranks, sizeof(*a->targets));
   if (error)
     return error;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
@@ -270,9 +269,9 @@ static bool use_record(struct asking *a, const struct target *target, struct pro
   if (!stall)
     return false;
   double age = age_of(a->model, stall->looked);
-  const char *when = age >= 0 ? arena_printf(a->arena, " of %s ago", duration_s(age).text) : "";
-  one->source = arena_printf(a->arena, "from its own record%s%s", when,
-                             stall->end == NS_UNKNOWN ? "" : ", but it went on");
+  const char *when = age >= 0 ? say(a, " of %s ago", duration_s(age).text) : "";
+  one->source =
+      say(a, "from its own record%s%s", when, stall->end == NS_UNKNOWN ? "" : ", but it went on");
   one->stacks = *stall;
   return true;
 }
@@ -314,8 +313,8 @@ static bool describe(struct asking *a, struct target *target, struct process_sta
 }
 
 static void collect(struct asking *a, struct run_stacks *run) {
-  run->at = arena_array(a->arena, size_sum(a->n, 1), sizeof(*run->at));
-  run->silent = arena_array(a->arena, size_sum(a->n, 1), sizeof(*run->silent));
+  run->at = arena_array(a->arena, a->n, sizeof(*run->at));
+  run->silent = arena_array(a->arena, a->n, sizeof(*run->silent));
   for (u32 i = 0; i < a->n; i++) {
     struct target *target = &a->targets[i];
     if (describe(a, target, &run->at[run->n]))

@@ -126,7 +126,7 @@ static const struct summary_entry *entry_of(const struct reducing *reducing, u32
 static void settle(struct reducing *reducing, const struct model *model) {
   struct settled_ranks *settled = &reducing->settled;
   u64 stamp = summary_stamp_begin(&reducing->options->model);
-  settled->at = arena_array(&reducing->arena, size_sum(model->n_ranks, 1), sizeof(*settled->at));
+  settled->at = arena_array(&reducing->arena, model->n_ranks, sizeof(*settled->at));
   for (u32 r = 0; r < model->n_ranks; r++) {
     u32 rank = model->ranks[r].rank;
     struct rank_stretch *last = settled->n ? &settled->at[settled->n - 1] : NULL;
@@ -146,8 +146,7 @@ static void settle(struct reducing *reducing, const struct model *model) {
 static void keep_facts(void *user, struct model *model) {
   struct reducing *reducing = user;
   reducing->n = model->n_ranks;
-  reducing->made =
-      arena_array(&reducing->arena, size_sum(model->n_ranks, 1), sizeof(*reducing->made));
+  reducing->made = arena_array(&reducing->arena, model->n_ranks, sizeof(*reducing->made));
   for (u32 r = 0; r < model->n_ranks; r++)
     write_facts(reducing, model, r);
   add_others(reducing, model);
@@ -260,7 +259,7 @@ static int reduce(struct reduce_options *options) {
 
 /* The better of each rank, as it is: nothing is read into a model. */
 static int copy_kept(struct reducing *reducing, const struct known_summary *all, u32 n) {
-  reducing->made = arena_array(&reducing->arena, size_sum(n, 1), sizeof(*reducing->made));
+  reducing->made = arena_array(&reducing->arena, n, sizeof(*reducing->made));
   for (u32 i = 0; i < n; i++) {
     struct summary_made *made = &reducing->made[reducing->n++];
     made->entry = all[i].entry;

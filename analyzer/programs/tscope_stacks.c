@@ -82,7 +82,7 @@ static void put_tree(struct page *page) {
   struct stack_tree tree;
   for (u32 i = 0; i < page->n; i++)
     threads += page->at[i].stacks.n_threads;
-  struct tree_stack *stacks = arena_array(&page->arena, size_sum(threads, 1), sizeof(*stacks));
+  struct tree_stack *stacks = arena_array(&page->arena, threads, sizeof(*stacks));
   for (u32 i = 0; i < page->n; i++)
     n += stall_stacks(&page->at[i].stacks, page->at[i].number, stacks + n);
   stack_tree_make(&page->arena, stacks, n, &tree);
@@ -180,7 +180,7 @@ static int print_run(struct page *page, const char *path) {
 
 static int print_processes(struct page *page, char **pids, int n) {
   page->unit = "process";
-  page->at = arena_array(&page->arena, size_sum(n, 1), sizeof(*page->at));
+  page->at = arena_array(&page->arena, n, sizeof(*page->at));
   for (int i = 0; i < n; i++) {
     struct process_stacks *one = &page->at[page->n];
     *one = (struct process_stacks){.number = (u32)strtoul(pids[i], NULL, 10), .source = "now"};

@@ -10,6 +10,7 @@
 
 #include "base/checked_memory.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 #include "report/selection.h"
 #include "report/text/pen.h"
 
@@ -70,7 +71,7 @@ static void put_call(struct listing *l, const struct flight_call *call, unsigned
            call->in    ? call->in
            : call->out ? call->out
                        : "",
-           both ? " -> " : "", both ? call->out : "", type ? " " : "", type ? type : "");
+           both ? " -> " : "", both ? call->out : "", type ? " " : "", text_or_empty(type));
   if (call->created != NS_UNKNOWN && l->first != NS_UNKNOWN)
     snprintf(since, sizeof(since), " +%.3f", (double)(call->created - l->first) / 1e6);
   snprintf(text, sizeof(text), "%s %s %lld %s%s%s %s%s%s", mark, group->name, (long long)call->seq,
@@ -116,7 +117,7 @@ static void put_block(struct listing *l, const u32 *ranks, u32 n, unsigned colum
     const struct flight_rank *rank = &l->flight->ranks[ranks[i]];
     char title[80];
     snprintf(title, sizeof(title), "rank %u%s%s%s", rank->rank, rank->host ? " on " : "",
-             rank->host ? rank->host : "", rank->seen ? "" : ": no record");
+             text_or_empty(rank->host), rank->seen ? "" : ": no record");
     pen_to(pen, i * (columns + GAP));
     pen_left(pen, STYLE_BOLD, title, columns);
     at[i] = next_call(l, rank, rank->first_call);
@@ -169,8 +170,8 @@ static int write_entries(const struct results *results, const struct report_view
   across = across < 1 ? 1 : across > n && n ? n : across;
   unsigned columns = (view->width + GAP) / across - GAP;
   pen_put(&l.pen, STYLE_DIM,
-          "+ completed  > started  . scheduled  ? not known; group, number, "
-          "operation, sizes (in -> out), type, ms since the first call");
+          "+ completed  > started  . scheduled  ? not known; group, number, operation, sizes (in "
+          "-> out), type, ms since the first call");
   pen_newline(&l.pen);
   put_groups(&l);
   pen_newline(&l.pen);

@@ -18,6 +18,7 @@
 
 #include "base/checked_memory.h"
 #include "base/now.h"
+#include "base/texts.h"
 
 #define PERFETTO "https://ui.perfetto.dev"
 #define PORT 9001
@@ -51,7 +52,7 @@ static bool run_program(const char *program, const char *argument) {
 /* BROWSER may list several, separated by colons; then the desktop's own. */
 static bool open_address(const char *address) {
   const char *browser = getenv("BROWSER");
-  char *list = memory_text(browser ? browser : ""), *rest = NULL;
+  char *list = memory_text(text_or_empty(browser)), *rest = NULL;
   bool opened = false;
   for (char *one = strtok_r(list, ":", &rest); one && !opened; one = strtok_r(NULL, ":", &rest))
     opened = run_program(one, address);

@@ -148,8 +148,8 @@ static struct convergence_series summarise_series(const struct series *series) {
 static void choose_points(struct arena *arena, const struct series *series,
                           struct convergence_series *row) {
   u32 each = series->n / CONVERGENCE_POINTS + 1;
-  row->at_step = arena_array(arena, size_sum(series->n / each, 1), sizeof(double));
-  row->value = arena_array(arena, size_sum(series->n / each, 1), sizeof(double));
+  row->at_step = arena_array(arena, series->n / each, sizeof(double));
+  row->value = arena_array(arena, series->n / each, sizeof(double));
   for (u32 from = 0; from < series->n; from += each) {
     u32 to = from + each < series->n ? from + each : series->n, chosen = from;
     double middle = median_of_part(series->values, from, to), farthest = -1;
@@ -232,11 +232,11 @@ static enum loss_trend trend_of(const struct convergence_result *result,
 
 static void mark_spikes(struct analysis *a, const double *steps, const double *values, u32 n,
                         double share, struct signal_spikes *out) {
-  bool *marks = arena_array(a->arena, size_sum(n, 1), sizeof(*marks));
-  double *typical = arena_array(a->arena, size_sum(n, 1), sizeof(*typical));
-  out->steps = arena_array(a->arena, size_sum(n, 1), sizeof(double));
-  out->values = arena_array(a->arena, size_sum(n, 1), sizeof(double));
-  out->typical = arena_array(a->arena, size_sum(n, 1), sizeof(double));
+  bool *marks = arena_array(a->arena, n, sizeof(*marks));
+  double *typical = arena_array(a->arena, n, sizeof(*typical));
+  out->steps = arena_array(a->arena, n, sizeof(double));
+  out->values = arena_array(a->arena, n, sizeof(double));
+  out->typical = arena_array(a->arena, n, sizeof(double));
   find_spikes(values, n, share, marks, typical);
   for (u32 i = 0; i < n; i++)
     if (marks[i]) {
@@ -278,7 +278,7 @@ static void mark_own_signals(struct analysis *a, double shift,
   const u32 counts[] = {r->n_step_ms, r->memory.n_step_peaks};
   const enum signal_kind which[] = {SIGNAL_STEP_TIME, SIGNAL_MEMORY};
   for (u32 s = 0; s < 2; s++) {
-    double *steps = arena_array(a->arena, size_sum(counts[s], 1), sizeof(*steps));
+    double *steps = arena_array(a->arena, counts[s], sizeof(*steps));
     for (u32 i = 0; i < counts[s]; i++)
       steps[i] = a->model->steps.first + i + (isnan(shift) ? 0 : shift);
     mark_spikes(a, steps, own[s], own[s] ? counts[s] : 0, SPIKE_SHARE, &signals[which[s]]);
@@ -288,8 +288,8 @@ static void mark_own_signals(struct analysis *a, double shift,
 /* Ranks that reported a loss or gradient norm that is not finite. */
 static void list_diverged_ranks(struct analysis *a, const struct point *points, u32 n) {
   struct convergence_result *result = &a->results->convergence;
-  bool *bad = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(*bad));
-  result->diverged_ranks = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(u32));
+  bool *bad = arena_array(a->arena, a->model->n_ranks, sizeof(*bad));
+  result->diverged_ranks = arena_array(a->arena, a->model->n_ranks, sizeof(u32));
   for (u32 i = 0; i < n; i++)
     if (points[i].role == SCALAR_ROLE_LOSS && !isfinite(points[i].scalar->value) &&
         points[i].scalar->rank < a->model->n_ranks)
@@ -321,7 +321,7 @@ static void analyse_series(struct analysis *a, const struct series *all, u32 n) 
   static const enum scalar_role roles[] = {SCALAR_ROLE_LOSS, SCALAR_ROLE_GRAD_NORM};
   static const double shares[] = {SPIKE_SHARE_LOSS, SPIKE_SHARE};
   const struct convergence_series **rows[] = {&result->loss, &result->grad_norm};
-  result->series = arena_array(a->arena, size_sum(n, 1), sizeof(*result->series));
+  result->series = arena_array(a->arena, n, sizeof(*result->series));
   /* One of each role: the one that comes first in the order of roles. */
   for (u32 role = SCALAR_ROLE_LOSS; role < SCALAR_ROLE_STEP; role++) {
     const struct series *series = choose_series(all, n, role);
@@ -363,7 +363,7 @@ void convergence_analyse(struct analysis *a) {
     if (role != SCALAR_ROLE_STEP)
       points[n++] = (struct point){scalar, role, i};
   }
-  struct series *all = arena_array(a->arena, size_sum(n, 1), sizeof(*all));
+  struct series *all = arena_array(a->arena, n, sizeof(*all));
   SORT(points, n, by_series);
   for (u32 i = 0, next; i < n; i = next) {
     for (next = i + 1; next < n && points[next].scalar->rank == points[i].scalar->rank &&

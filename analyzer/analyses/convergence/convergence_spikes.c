@@ -121,8 +121,8 @@ void find_instability(struct analysis *a, const struct signal_spikes signals[SIG
   u32 n = 0, clusters = 0;
   for (u32 s = 0; s < SIGNALS; s++)
     n += signals[s].n;
-  result->spikes = arena_array(a->arena, size_sum(n, 1), sizeof(*result->spikes));
-  result->clusters = arena_array(a->arena, size_sum(n, 1), sizeof(*result->clusters));
+  result->spikes = arena_array(a->arena, n, sizeof(*result->spikes));
+  result->clusters = arena_array(a->arena, n, sizeof(*result->clusters));
   for (u32 s = 0; s < SIGNALS; s++)
     for (u32 i = 0; i < signals[s].n; i++)
       result->spikes[result->n_spikes++] = (struct convergence_spike){

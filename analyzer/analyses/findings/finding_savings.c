@@ -12,7 +12,7 @@
 static void append_cure(struct analysis *a, const struct cure *first, const struct cure *second,
                         struct cure *both) {
   struct cure_change *changes =
-      arena_array(a->arena, size_sum(size_sum(first->n, second->n), 1), sizeof(*changes));
+      arena_array(a->arena, size_sum(first->n, second->n), sizeof(*changes));
   if (first->n)
     memcpy(changes, first->changes, first->n * sizeof(*changes));
   *both = (struct cure){changes, first->n};
@@ -60,9 +60,9 @@ void findings_put_causes_first(struct findings *f) {
  * a cure shares with all of them what is more than the run has left. */
 static void list_overlaps(struct findings *f, u32 index) {
   struct finding *at = f->r->findings, *finding = &at[index];
-  finding->overlaps = arena_array(f->a->arena, size_sum(index, 1), sizeof(*finding->overlaps));
-  struct cure *both = arena_array(f->a->arena, size_sum(index, 1), sizeof(*both));
-  struct saving *savings = arena_array(f->a->arena, size_sum(index, 1), sizeof(*savings));
+  finding->overlaps = arena_array(f->a->arena, index, sizeof(*finding->overlaps));
+  struct cure *both = arena_array(f->a->arena, index, sizeof(*both));
+  struct saving *savings = arena_array(f->a->arena, index, sizeof(*savings));
   for (u32 i = 0; i < index; i++)
     append_cure(f->a, &at[i].cure, &finding->cure, &both[i]);
   replay_savings(f->a, both, index, false, savings);
@@ -83,8 +83,8 @@ static void list_overlaps(struct findings *f, u32 index) {
 
 void findings_share_savings(struct findings *f) {
   struct results *r = f->r;
-  struct cure *joint = arena_array(f->a->arena, size_sum(r->n_findings, 1), sizeof(*joint));
-  struct saving *savings = arena_array(f->a->arena, size_sum(r->n_findings, 1), sizeof(*savings));
+  struct cure *joint = arena_array(f->a->arena, r->n_findings, sizeof(*joint));
+  struct saving *savings = arena_array(f->a->arena, r->n_findings, sizeof(*savings));
   for (u32 i = 0; i < r->n_findings; i++)
     append_cure(f->a, i ? &joint[i - 1] : &(struct cure){0}, &r->findings[i].cure, &joint[i]);
   replay_savings(f->a, joint, r->n_findings, false, savings);

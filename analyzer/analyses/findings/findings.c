@@ -10,6 +10,7 @@
 #include "analyses/findings/diff_findings.def"
 #include "analyses/path/path_replay.h"
 #include "base/plain_numbers.h"
+#include "base/rank_list.h"
 #include "base/sorting.h"
 
 static const struct {
@@ -56,33 +57,33 @@ static bool rank_may_be_missing(const struct findings *f) {
   return finding_traits(f->id) & NEEDS_ALL_RANKS && f->a->model->n_ranks < f->a->model->world_size;
 }
 
-static char *limit_evidence(struct findings *f, const char *evidence, enum severity severity) {
+static const char *limit_evidence(struct findings *f, const char *evidence,
+                                  enum severity severity) {
   const struct model *model = f->a->model;
   u32 missing = model->world_size - model->n_ranks;
-  return arena_printf(f->a->arena,
-                      "%s %u of %u ranks %s not found: a rank that the others wait for would look "
-                      "the same, so %sno saving is given.",
-                      evidence, missing, model->world_size, missing == 1 ? "was" : "were",
-                      severity == SEVERITY_CRITICAL ? "this is no more than a warning and " : "");
+  return say(f,
+             "%s %u of %u ranks %s not found: a rank that the others wait for would look the same, "
+             "so %sno saving is given.",
+             evidence, missing, model->world_size, missing == 1 ? "was" : "were",
+             severity == SEVERITY_CRITICAL ? "this is no more than a warning and " : "");
 }
 
 bool cure_pays(const struct findings *f) {
   return !f->cure.n || saving_pays(&f->saving, f->step_ms);
 }
 
-static char *what_holds_up(const struct findings *f) {
+static const char *what_holds_up(const struct findings *f) {
   const struct results *r = f->r;
   const struct share *most = r->path_by_category;
   for (u32 i = 1; i < r->n_path_by_category; i++)
     if (r->path_by_category[i].ms > most->ms)
       most = &r->path_by_category[i];
-  return arena_printf(f->a->arena,
-                      "First shorten what holds up the step: %.0f %% of the critical path is %s.",
-                      100 * most->ms / r->path_length_ms, most->name);
+  return say(f, "First shorten what holds up the step: %.0f %% of the critical path is %s.",
+             100 * most->ms / r->path_length_ms, most->name);
 }
 
-void finding_add(struct findings *f, enum severity severity, double saving_s, char *title,
-                 char *evidence, char *action, const u32 *ranks, u32 n_ranks) {
+void finding_add(struct findings *f, enum severity severity, double saving_s, const char *title,
+                 const char *evidence, const char *action, const u32 *ranks, u32 n_ranks) {
   struct results *r = f->r;
   if (evidence && rank_may_be_missing(f)) {
     evidence = limit_evidence(f, evidence, severity);
@@ -93,10 +94,10 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, ch
   }
   if (!cure_pays(f)) {
     severity = SEVERITY_INFO;
-    title = arena_printf(f->a->arena, "%s, but mending that saves next to nothing", title);
+    title = say(f, "%s, but mending that saves next to nothing", title);
     action = what_holds_up(f);
   }
-  u32 *copy = arena_array(f->a->arena, size_sum(n_ranks, 1), sizeof(u32));
+  u32 *copy = arena_array(f->a->arena, n_ranks, sizeof(u32));
   title = plain_numbers(f->a->arena, title);
   evidence = plain_numbers(f->a->arena, evidence);
   if (n_ranks)
@@ -157,17 +158,16 @@ double saving_of_change(struct findings *f, struct cure_change change, double me
 
 double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms) {
   const struct model *model = f->a->model;
-  bool *group = arena_array(f->a->arena, size_sum(model->n_ranks, 1), sizeof(bool));
+  bool *group = arena_array(f->a->arena, model->n_ranks, sizeof(bool));
   for (u32 i = 0; i < model->n_ranks; i++)
-    for (u32 k = 0; k < n && !group[i]; k++)
-      group[i] = model->ranks[i].rank == ranks[k];
+    group[i] = ranks_have(ranks, n, model->ranks[i].rank);
   return saving_of_change(f, (struct cure_change){.kind = CHANGE_RANKS, .ranks = group},
                           measured_ms);
 }
 
 double saving_beyond_stragglers(struct findings *f, const struct cure *cure, double measured_ms) {
   const struct results *r = f->r;
-  bool *late = arena_array(f->a->arena, size_sum(r->n_ranks, 1), sizeof(bool)), any = false;
+  bool *late = arena_array(f->a->arena, r->n_ranks, sizeof(bool)), any = false;
   double wait_ms = 0;
   for (u32 i = 0; i < r->n_ranks; i++) {
     any |= late[i] = r->ranks[i].straggler;
@@ -190,12 +190,22 @@ const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind
   return NULL;
 }
 
+const char *called_at(struct findings *f, const struct sampled_line *line) {
+  return line->path ? say(f, ", called at %s", line->path) : "";
+}
+
+const char *busy_with(struct findings *f, const struct sampled_line *line) {
+  return line->activity
+             ? say(f, ", %s for %.0f %% of it", line->activity, 100 * line->activity_share)
+             : "";
+}
+
 const char *words_of_line(struct findings *f, const struct sampled_line *line) {
   bool shared = line->path && line->peers_ms >= LINE_OF_ONE * line->ms;
   if (!line->function)
     return line->place;
-  return arena_printf(f->a->arena, "%s (%s%s%s)", line->place, line->function,
-                      shared ? ", called at " : "", shared ? line->path : "");
+  return say(f, "%s (%s%s%s)", line->place, line->function, shared ? ", called at " : "",
+             shared ? line->path : "");
 }
 
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part) {
@@ -246,15 +256,18 @@ static void describe_close_second(struct analysis *a) {
   for (u32 i = 0; i < second->n_overlaps; i++)
     if (second->overlaps[i] == finding_id_words[first->id])
       return; /* the same time, described in another way */
-  first->close_second = arena_printf(
-      a->arena, "not stable: %s is worth %.0f %% of that, and may come first in another run",
-      finding_id_words[second->id], 100 * second->saving_s / first->saving_s);
+  first->close_second =
+      say(a, "not stable: %s is worth %.0f %% of that, and may come first in another run",
+          finding_id_words[second->id], 100 * second->saving_s / first->saving_s);
 }
 
 void findings_analyse(struct analysis *a) {
   struct results *r = a->results;
-  struct findings f = {
-      .a = a, .r = r, .steps = a->whole_run ? 1 : a->n_training, .step_ms = r->step_mean_ms};
+  struct findings f = {.a = a,
+                       .r = r,
+                       .arena = a->arena,
+                       .steps = a->whole_run ? 1 : a->n_training,
+                       .step_ms = r->step_mean_ms};
   if (a->whole_run)
     f.step_ms = r->ov_step_ms;
   for (size_t i = 0; i < RULES; i++) {

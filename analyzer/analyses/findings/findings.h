@@ -28,6 +28,7 @@ void finding_set_sections(struct finding *finding);
 struct findings {
   struct analysis *a;
   struct results *r;
+  struct arena *arena; /* of texts: the results' */
   u32 room;
   enum finding_id id; /* of the rule that runs */
   double steps;       /* analysed; saving per step x steps = saving of the run */
@@ -41,9 +42,9 @@ struct findings {
  * if the record tells; "" on one host. */
 const char *describe_hosts_of(struct findings *f, const struct collective_result *row);
 
-/* Adds a finding of the running rule; its texts live in the analysis' arena. */
-void finding_add(struct findings *f, enum severity severity, double saving_s, char *title,
-                 char *evidence, char *action, const u32 *ranks, u32 n_ranks);
+/* Adds a finding of the running rule. Its texts live as long as the findings, or for ever. */
+void finding_add(struct findings *f, enum severity severity, double saving_s, const char *title,
+                 const char *evidence, const char *action, const u32 *ranks, u32 n_ranks);
 
 /* After sorting: a finding that only sums up lost time comes behind those that say by what. */
 void findings_put_causes_first(struct findings *f);
@@ -82,6 +83,10 @@ bool is_slow_stage(struct findings *f, const struct straggler_group *group);
 /* "data.py:12 (get)"; and the way there if peers are there too, by another way. */
 const char *words_of_line(struct findings *f, const struct sampled_line *line);
 
+/* ", called at train.py:9" and ", waiting for 80 % of it", where these are known; else "". */
+const char *called_at(struct findings *f, const struct sampled_line *line);
+const char *busy_with(struct findings *f, const struct sampled_line *line);
+
 /* A line of the budget; NULL if it has none. */
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part);
 
@@ -100,6 +105,16 @@ static inline bool serves(const struct findings *f) {
 /* Seconds of the run, from milliseconds per step. */
 static inline double run_seconds(const struct findings *f, double per_step_ms) {
   return per_step_ms * f->steps / 1e3;
+}
+
+/* The other way round. */
+static inline double per_step_of(const struct findings *f, double run_s) {
+  return run_s / f->steps * 1e3;
+}
+
+/* Whether milliseconds per step are worth mentioning. */
+static inline bool is_notable(const struct findings *f, double per_step_ms) {
+  return per_step_ms >= WORTH_MENTIONING * f->step_ms;
 }
 
 /* What shares refer to, and what figures are per: without steps, the whole run. */

@@ -11,6 +11,7 @@
 #include "analyses/analyses.h"
 #include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/queries.h"
+#include "base/each.h"
 #include "base/intervals.h"
 #include "base/sorting.h"
 #include "base/vector.h"
@@ -157,7 +158,7 @@ static void add_gemms(struct rank_flops *sum, u64 flops, enum precision precisio
 static void unite_phase(struct counting *c, u8 phase, struct intervals *out) {
   const struct timeline *t = c->timeline;
   u32 n = c->a->ranks[t->rank].spans[SPAN_PHASE];
-  *out = (struct intervals){.at = arena_array(&c->scratch, size_sum(n, 1), sizeof(*out->at))};
+  *out = (struct intervals){.at = arena_array(&c->scratch, n, sizeof(*out->at))};
   for (u32 i = 0; n && i < t->n_spans; i++)
     if (t->spans[i].kind == SPAN_PHASE && t->spans[i].category == phase)
       intervals_append(out, t->spans[i].start, t->spans[i].end);
@@ -302,23 +303,10 @@ struct rank_flops flops_all(const struct analysis *a, bool only_gemms) {
     const struct rank_flops *one = &a->ranks[i].flops;
     if (only_gemms && !one->gemms)
       continue;
-    all.flops += one->flops;
-    all.estimated += one->estimated;
-    all.forward += one->forward;
+    ADD_EACH(&all, one, flops, estimated, forward);
     all.forward_ranks += one->forward > 0;
-    all.wall_ns += one->wall_ns;
-    all.kernel_ns += one->kernel_ns;
-    all.known_ns += one->known_ns;
-    all.estimated_ns += one->estimated_ns;
-    all.gemm_ns += one->gemm_ns;
-    all.gemm_known_ns += one->gemm_known_ns;
-    all.kernels += one->kernels;
-    all.launched += one->launched;
-    all.gemms += one->gemms;
-    all.captured += one->captured;
-    all.unknown += one->unknown;
-    all.replays_unknown += one->replays_unknown;
-    all.replayed_flops += one->replayed_flops;
+    ADD_EACH(&all, one, wall_ns, kernel_ns, known_ns, estimated_ns, gemm_ns, gemm_known_ns, kernels,
+             launched, gemms, captured, unknown, replays_unknown, replayed_flops);
     all.steps = one->steps > all.steps ? one->steps : all.steps;
     for (u32 p = 0; p < PRECISIONS; p++) {
       all.by_precision[p] += one->by_precision[p];

@@ -20,6 +20,7 @@
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "format/dtypes.h"
 #include "kernels/kernels.h"
 
@@ -208,28 +209,17 @@ void gemms_rank(struct analysis *a, const struct timeline *timeline,
 }
 
 static void carry_sample(struct carrier *c, struct sample *sample) {
-  CARRY(c, &sample->n);
-  CARRY(c, &sample->sum);
-  CARRY(c, &sample->squares);
+  CARRY_EACH(c, sample, n, sum, squares);
 }
 
 static void carry_cell(struct carrier *c, struct cell *cell) {
-  struct gemm_shape *shape = &cell->shape;
-  u32 *const sizes[] = {&shape->m, &shape->n, &shape->k, &shape->batch};
-  u8 *const types[] = {&shape->a, &shape->b, &shape->c, &shape->precision};
-  double *const figures[] = {&cell->calls,          &cell->replayed,       &cell->flops,
-                             &cell->replayed_flops, &cell->estimated,      &cell->time,
-                             &cell->variance,       &cell->estimated_flops};
-  for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-    CARRY(c, sizes[i]);
-  for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
-    CARRY(c, types[i]);
-  for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++)
-    CARRY(c, figures[i]);
+  CARRY_EACH(c, &cell->shape, m, n, k, batch, a, b, c, precision);
+  CARRY_EACH(c, cell, calls, replayed, flops, replayed_flops, estimated, time, variance,
+             estimated_flops);
   carry_sample(c, &cell->sample);
   carry_sample(c, &cell->bounds);
   CARRY(c, &cell->bounded);
-  c->bad |= shape->precision >= PRECISIONS;
+  c->bad |= cell->shape.precision >= PRECISIONS;
 }
 
 void gemms_carry(struct analysis *a, u32 rank, struct carrier *c) {
@@ -244,11 +234,7 @@ void gemms_carry(struct analysis *a, u32 rank, struct carrier *c) {
   }
   if (c->bad)
     sums->n = 0;
-  CARRY(c, &sums->one_in);
-  CARRY(c, &sums->by_kernels);
-  CARRY(c, &sums->by_pairs);
-  CARRY(c, &sums->replays_known);
-  CARRY(c, &sums->replays_split);
+  CARRY_EACH(c, sums, one_in, by_kernels, by_pairs, replays_known, replays_split);
 }
 
 /* --- all ranks --- */
@@ -285,21 +271,18 @@ static const char *type_name(u8 dtype) {
   return name ? name : "unknown";
 }
 
-static bool name_row(struct analysis *a, const struct gemm_shape *shape, struct gemm_row *row) {
+static void name_row(struct analysis *a, const struct gemm_shape *shape, struct gemm_row *row) {
   bool varied =
       shape->m == TSCOPE_UNKNOWN || shape->n == TSCOPE_UNKNOWN || shape->k == TSCOPE_UNKNOWN;
-  row->shape =
-      varied ? "varied" : arena_printf(a->arena, "%u x %u x %u", shape->m, shape->n, shape->k);
-  row->type = shape->a == shape->b
-                  ? type_name(shape->a)
-                  : arena_printf(a->arena, "%s x %s", type_name(shape->a), type_name(shape->b));
+  row->shape = varied ? "varied" : say(a, "%u x %u x %u", shape->m, shape->n, shape->k);
+  row->type = shape->a == shape->b ? type_name(shape->a)
+                                   : say(a, "%s x %s", type_name(shape->a), type_name(shape->b));
   row->precision = precision_name((enum precision)shape->precision);
   row->batch = shape->batch == TSCOPE_UNKNOWN ? NAN : shape->batch;
-  return row->type;
 }
 
 /* The row of cells of one shape, one of each rank. */
-static bool make_row(struct analysis *a, struct cell *const *cells, u32 n, double ranks,
+static void make_row(struct analysis *a, struct cell *const *cells, u32 n, double ranks,
                      struct gemm_row *row) {
   double calls = 0, time = 0, variance = 0, flops = 0;
   *row = (struct gemm_row){.mean_us = NAN,
@@ -324,7 +307,7 @@ static bool make_row(struct analysis *a, struct cell *const *cells, u32 n, doubl
     row->tflops = flops > 0 ? flops / time / 1e3 : NAN;
     row->utilisation = row->tflops / mean_peak(a, (enum precision)cells[0]->shape.precision);
   }
-  return name_row(a, &cells[0]->shape, row);
+  name_row(a, &cells[0]->shape, row);
 }
 
 static int most_time_first(const void *left, const void *right) {
@@ -356,26 +339,22 @@ static struct cell **all_cells(const struct analysis *a, u32 *n) {
 
 static void list_rows(struct analysis *a, double ranks, double *total_ms) {
   struct gemms_result *out = &a->results->gemms;
-  u32 n;
+  u32 n, made = 0;
   struct cell **cells = all_cells(a, &n);
   struct gemm_row *rows = memory_array(size_sum(n, 1), sizeof(*rows));
-  u32 made = 0;
-  bool good = true;
-  for (u32 i = 0, same; good && i < n; i += same) {
+  for (u32 i = 0, same; i < n; i += same) {
     for (same = 1; i + same < n && by_shape(&cells[i], &cells[i + same]) == 0; same++)
       ;
-    good = make_row(a, &cells[i], same, ranks, &rows[made++]);
+    make_row(a, &cells[i], same, ranks, &rows[made++]);
   }
-  if (good && made)
-    SORT(rows, made, most_time_first);
+  SORT(rows, made, most_time_first);
   out->shapes = made;
   out->n_rows = made < GEMMS_LISTED ? made : GEMMS_LISTED;
-  out->rows = arena_array(a->arena, size_sum(out->n_rows, 1), sizeof(*out->rows));
-  good &= out->rows != NULL;
+  out->rows = arena_array(a->arena, out->n_rows, sizeof(*out->rows));
   *total_ms = 0;
-  for (u32 i = 0; good && i < made; i++)
+  for (u32 i = 0; i < made; i++)
     *total_ms += isnan(rows[i].ms) ? 0 : rows[i].ms;
-  for (u32 i = 0; good && i < out->n_rows; i++) {
+  for (u32 i = 0; i < out->n_rows; i++) {
     out->rows[i] = rows[i];
     out->rows[i].share = *total_ms > 0 ? rows[i].ms / *total_ms : NAN;
   }
@@ -518,7 +497,7 @@ static const char *why_no_times(struct analysis *a) {
   for (u32 i = 0; i < a->model->n_ranks && !why; i++)
     if (a->ranks[i].flops.gemms)
       why = a->model->ranks[i].gpu_clock_reason;
-  return arena_printf(a->arena, "WHEN GEMMS RAN IS NOT KNOWN%s%s", why ? ": " : "", why ? why : "");
+  return say(a, "WHEN GEMMS RAN IS NOT KNOWN%s%s", why ? ": " : "", text_or_empty(why));
 }
 
 /* Why no GEMM is listed: the list is made from calls, and kernels may be known without them. */
@@ -526,9 +505,8 @@ static const char *why_no_calls(struct analysis *a) {
   const struct results *r = a->results;
   for (u32 i = 0; i < r->n_kernel_categories; i++)
     if (r->kernel_categories[i].kind == KERNEL_GEMM && r->kernel_categories[i].count > 0)
-      return arena_printf(a->arena,
-                          "%.0f kernels of GEMMs were seen, but no calls with their shapes",
-                          r->kernel_categories[i].count);
+      return say(a, "%.0f kernels of GEMMs were seen, but no calls with their shapes",
+                 r->kernel_categories[i].count);
   return "no GEMM was seen";
 }
 

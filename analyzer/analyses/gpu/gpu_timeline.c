@@ -19,6 +19,7 @@
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
 #include "analyses/queries.h"
+#include "base/each.h"
 #include "base/intervals.h"
 
 /* A smaller share of the run is not representative. */
@@ -63,7 +64,7 @@ static void add_idle_causes(const struct timeline *t, const struct intervals *bu
 /* `n` are of that kind. */
 static void union_of_kind(struct arena *scratch, const struct timeline *t, u8 kind, u32 n,
                           struct intervals *out) {
-  *out = (struct intervals){arena_array(scratch, size_sum(n, 1), sizeof(*out->at)), 0};
+  *out = (struct intervals){arena_array(scratch, n, sizeof(*out->at)), 0};
   for (u32 i = 0; n && i < t->n_spans; i++)
     if (t->spans[i].kind == kind)
       intervals_append(out, t->spans[i].start, t->spans[i].end);
@@ -87,7 +88,7 @@ static void union_of_work(struct arena *scratch, const struct analysis *a, const
 
 static void sum_known(struct arena *scratch, const struct timeline *t, const struct work *work,
                       const struct intervals *known, struct gpu_timeline_result *out) {
-  struct intervals part = {arena_array(scratch, size_sum(work->busy.n, 1), sizeof(*part.at)), 0};
+  struct intervals part = {arena_array(scratch, work->busy.n, sizeof(*part.at)), 0};
   struct idle_causes causes = {0};
   i64 total = 0, own = 0, with_comm = 0, busy = 0;
   u32 at[4] = {0}, next = 0;
@@ -147,8 +148,7 @@ void gpu_timeline_carry(struct analysis *a, u32 rank, struct carrier *c) {
 void gpu_timeline_prepare(struct analysis *a) {
   struct results *r = a->results;
   r->n_gpu_timelines = a->model->n_ranks;
-  r->gpu_timelines =
-      arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(*r->gpu_timelines));
+  r->gpu_timelines = arena_array(a->arena, a->model->n_ranks, sizeof(*r->gpu_timelines));
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     nothing_known(&r->gpu_timelines[i]);
     r->gpu_timelines[i].rank = a->model->ranks[i].rank;
@@ -184,7 +184,7 @@ static const char *why_unknown(const struct analysis *a) {
     return "COLLECTIVES WERE CALLED, BUT NOT ONE WAS SEEN TO RUN";
   if (untimed)
     return "COLLECTIVES WERE CALLED, BUT WHEN MANY OF THEM RAN IS NOT KNOWN";
-  return why ? arena_printf(a->arena, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", why)
+  return why ? say(a, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", why)
              : "WHAT RAN ON THE GPU WAS NOT SEEN";
 }
 
@@ -198,14 +198,8 @@ void gpu_timeline_summarise(struct analysis *a) {
     if (isnan(one->total_ms))
       continue;
     n++;
-    mean->compute_ms += one->compute_ms;
-    mean->exposed_comm_ms += one->exposed_comm_ms;
-    mean->exposed_memcpy_ms += one->exposed_memcpy_ms;
-    mean->idle_ms += one->idle_ms;
-    mean->total_ms += one->total_ms;
-    mean->host_bound_ms += one->host_bound_ms;
-    mean->kernel_gap_ms += one->kernel_gap_ms;
-    mean->other_ms += one->other_ms;
+    ADD_EACH(mean, one, compute_ms, exposed_comm_ms, exposed_memcpy_ms, idle_ms, total_ms,
+             host_bound_ms, kernel_gap_ms, other_ms);
   }
   r->gpu_timeline_ranks = a->model->n_ranks ? n : NAN;
   r->gpu_timeline_seen = share_known(a);

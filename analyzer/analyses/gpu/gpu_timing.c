@@ -8,6 +8,7 @@
 
 #include "analyses/queries.h"
 #include "base/rank_list.h"
+#include "base/texts.h"
 #include "format/gpu_reasons.h"
 
 static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
@@ -93,20 +94,20 @@ static const char *describe_source(struct analysis *a, const struct rank *rank) 
   const char *name = gpu_clock_name(clock);
   const char *reason = window ? window->reason : rank->gpu_clock_reason;
   if (clock == TSCOPE_GPU_CLOCK_EVENTS)
-    return arena_printf(a->arena,
-                        "%s around collectives%s, no other kernels (%s); exact to %.0f us, but a "
-                        "start may be too early by the time of the launch call",
-                        name, a->results->gemms.sampled ? " and a sample of GEMMs" : "",
-                        reason ? reason : "", event_error_us(a->model));
+    return say(a,
+               "%s around collectives%s, no other kernels (%s); exact to %.0f us, but a start may "
+               "be too early by the time of the launch call",
+               name, a->results->gemms.sampled ? " and a sample of GEMMs" : "",
+               text_or_empty(reason), event_error_us(a->model));
   if (clock != TSCOPE_GPU_CLOCK_CUPTI && reason)
-    return arena_printf(a->arena, "%s (%s)", name, reason);
+    return say(a, "%s (%s)", name, reason);
   return name;
 }
 
 /* Each source with the ranks that used it, if ranks used different ones. */
 static const char *describe_sources(struct analysis *a, struct arena *scratch) {
   const struct model *model = a->model;
-  u32 *ranks = arena_array(scratch, size_sum(model->n_ranks, 1), sizeof(u32));
+  u32 *ranks = arena_array(scratch, model->n_ranks, sizeof(u32));
   const char *all = "";
   u32 listed = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
@@ -122,8 +123,7 @@ static const char *describe_sources(struct analysis *a, struct arena *scratch) {
     if (n == model->n_ranks || !source)
       return source;
     const char *of = rank_list_in(a->arena, ranks, n);
-    all = arena_printf(a->arena, "%s%srank%s %s: %s", all, *all ? "; " : "", n > 1 ? "s" : "", of,
-                       source);
+    all = say(a, "%s%srank%s %s: %s", all, *all ? "; " : "", n > 1 ? "s" : "", of, source);
   }
   return all;
 }
@@ -166,24 +166,23 @@ const char *gpu_timing_describe(struct analysis *a) {
   for (u32 i = 0; i < model->n_ranks; i++)
     on_gpu |= a->ranks[i].on_gpu || model->ranks[i].launches > 0;
   if (model->lengths_only)
-    return arena_printf(a->arena, "unknown: %s records none", model->recorder);
+    return say(a, "unknown: %s records none", model->recorder);
   if (!on_gpu)
     return "not needed: no GPU work was seen";
   double watched = share_watched(model);
   if (model->recorder) {
     const char *why = isnan(watched) ? NULL : gpu_timing_why_not_watched(a);
-    return why ? arena_printf(a->arena, "as %s recorded it, for %.1f %% of the time: else %s",
-                              model->recorder, 100 * watched, why)
-               : arena_printf(a->arena, "as %s recorded it", model->recorder);
+    return why ? say(a, "as %s recorded it, for %.1f %% of the time: else %s", model->recorder,
+                     100 * watched, why)
+               : say(a, "as %s recorded it", model->recorder);
   }
   if (!isnan(watched)) {
     const struct gpu_window *other = longest_unwatched(model);
     u32 n = count_changes(model);
-    const char *how_often = n ? arena_printf(a->arena, " (changed %u times)", n) : "";
-    return arena_printf(a->arena, "CUPTI activity for %.1f %% of the run%s, else %s (%s)",
-                        100 * watched, how_often,
-                        gpu_clock_name(other ? other->clock : TSCOPE_GPU_CLOCK_HOST),
-                        other && other->reason ? other->reason : "reason not recorded");
+    const char *how_often = n ? say(a, " (changed %u times)", n) : "";
+    return say(a, "CUPTI activity for %.1f %% of the run%s, else %s (%s)", 100 * watched, how_often,
+               gpu_clock_name(other ? other->clock : TSCOPE_GPU_CLOCK_HOST),
+               other && other->reason ? other->reason : "reason not recorded");
   }
   struct arena scratch = {0};
   const char *sources = describe_sources(a, &scratch);
@@ -199,8 +198,8 @@ const char *gpu_timing_why_not_watched(const struct analysis *a) {
 
 const char *gpu_timing_why_no_times(struct analysis *a) {
   const char *why = gpu_timing_why_not_watched(a);
-  return arena_printf(a->arena, "the others are left out of all figures of GPU time%s%s",
-                      why ? ": " : "", why ? why : "");
+  return say(a, "the others are left out of all figures of GPU time%s%s", why ? ": " : "",
+             text_or_empty(why));
 }
 
 const char *gpu_timing_reason(const struct rank *rank) {
@@ -230,8 +229,7 @@ const char *gpu_timing_remedy(const char *reason) {
            "client.";
   case TSCOPE_GPU_REASON_CUT_SHORT:
     return "See how the run ended. CUPTI delivers its records from time to time, and a process "
-           "that "
-           "is killed takes the last of them with it.";
+           "that is killed takes the last of them with it.";
   default:
     return "Let tscope read GPU times: CUPTI's library must be found (beside the CUDA runtime, or "
            "in LD_LIBRARY_PATH) and no other profiler may hold it; see the GPU time line for the "

@@ -16,6 +16,7 @@
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "base/vector.h"
 
 /* All that ran under one name. */
@@ -117,12 +118,7 @@ static void merge(struct analysis *a, const char *name, const struct sum *sum) {
 }
 
 static void carry_sum_members(struct carrier *c, struct sum *sum) {
-  CARRY(c, &sum->kind);
-  CARRY(c, &sum->ns);
-  CARRY(c, &sum->longest);
-  CARRY(c, &sum->count);
-  CARRY(c, &sum->no_operators_ns);
-  CARRY(c, &sum->no_operators_count);
+  CARRY_EACH(c, sum, kind, ns, longest, count, no_operators_ns, no_operators_count);
 }
 
 /* A name ends with its sum; no name ends the list. */
@@ -278,7 +274,7 @@ static const char *why_none(const struct analysis *a) {
   }
   if (!on_gpu)
     return "no GPU work was seen";
-  return why ? arena_printf(a->arena, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", why)
+  return why ? say(a, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", why)
              : "WHAT RAN ON THE GPU WAS NOT SEEN";
 }
 
@@ -314,8 +310,8 @@ static const char *why_only_collectives(const struct analysis *a) {
   const char *why = NULL;
   for (u32 i = 0; i < a->model->n_ranks && !why; i++)
     why = gpu_timing_reason(&a->model->ranks[i]);
-  return arena_printf(a->arena, "ONLY COLLECTIVES WERE TIMED, no other kernel%s%s", why ? ": " : "",
-                      why ? why : "");
+  return say(a, "ONLY COLLECTIVES WERE TIMED, no other kernel%s%s", why ? ": " : "",
+             text_or_empty(why));
 }
 
 void kernel_times_summarise(struct analysis *a) {

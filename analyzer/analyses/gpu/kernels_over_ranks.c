@@ -14,6 +14,7 @@
 #include "base/robust.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
+#include "base/texts.h"
 #include "base/vector.h"
 
 #define KEPT_OF_RANK 64u
@@ -134,11 +135,9 @@ void kernels_over_ranks_carry(struct analysis *a, u32 rank, struct carrier *c) {
     struct kernel_on_rank *one = &of->at[i];
     const char *name = c->reads ? NULL : one->kernel->raw;
     CARRY(c, &name);
-    CARRY(c, &one->ns);
-    CARRY(c, &one->mean_us);
-    CARRY(c, &one->p95_us);
+    CARRY_EACH(c, one, ns, mean_us, p95_us);
     if (c->reads)
-      one->kernel = kernel_lookup(a->kernel_names, name ? name : "");
+      one->kernel = kernel_lookup(a->kernel_names, text_or_empty(name));
   }
 }
 
@@ -216,8 +215,7 @@ void kernels_over_ranks_summarise(struct analysis *a) {
   u32 n = sum_over_ranks(a, &sums), n_ranks = 0;
   u32 *ranks = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*ranks));
   double *sorted = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*sorted));
-  r->over_ranks_of =
-      arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(*r->over_ranks_of));
+  r->over_ranks_of = arena_array(a->arena, a->model->n_ranks, sizeof(*r->over_ranks_of));
   r->kernels_over_ranks = arena_array(a->arena, LISTED, sizeof(*r->kernels_over_ranks));
   for (u32 i = 0; i < a->model->n_ranks && n; i++)
     if (a->kernels_of_ranks[i].n) {

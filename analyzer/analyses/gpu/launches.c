@@ -8,6 +8,7 @@
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
 #include "analyses/queries.h"
+#include "base/each.h"
 #include "base/sorting.h"
 
 #include <math.h>
@@ -300,10 +301,9 @@ static void carry_fills(struct launch_sums *sums, struct carrier *c) {
   for (u32 i = 0; i < n; i++) {
     const char *name = sums->fills[i].name;
     CARRY(c, &name);
-    CARRY(c, &sums->fills[i].count);
-    CARRY(c, &sums->fills[i].ns);
+    CARRY_EACH(c, &sums->fills[i], count, ns);
     if (c->reads)
-      sums->fills[i].name = memory_text(name ? name : "");
+      sums->fills[i].name = memory_text(text_or_empty(name));
   }
 }
 
@@ -312,27 +312,17 @@ void launches_carry(struct analysis *a, u32 rank, struct carrier *c) {
   CARRY(c, &sums->known);
   if (!sums->known)
     return;
-  u64 *const counts[] = {&sums->kernels, &sums->short_kernels,  &sums->launches,
-                         &sums->syncs,   &sums->recomputations, &sums->fill_count};
-  i64 *const times[] = {&sums->short_ns,      &sums->sync_ns, &sums->recompute_ns,  &sums->fill_ns,
-                        &sums->longest_delay, &sums->deepest, &sums->queue_span_ns, &sums->full_ns};
-  for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
-    CARRY(c, counts[i]);
-  for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
-    CARRY(c, times[i]);
-  CARRY(c, &sums->queued_ns);
+  CARRY_EACH(c, sums, kernels, short_kernels, launches, syncs, recomputations, fill_count, short_ns,
+             sync_ns, recompute_ns, fill_ns, longest_delay, deepest, queue_span_ns, full_ns,
+             queued_ns);
   for (u32 i = 0; i < DELAY_BUCKETS; i++) {
     u32 at = i - sums->first_delay, count = at < sums->n_delays ? sums->delays[at] : 0;
     CARRY(c, &count);
     if (c->reads && count)
       count_delays(sums, i, count);
   }
-  for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++) {
-    CARRY(c, &sums->memcpys[i].count);
-    CARRY(c, &sums->memcpys[i].unknown);
-    CARRY(c, &sums->memcpys[i].ns);
-    CARRY(c, &sums->memcpys[i].bytes);
-  }
+  for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++)
+    CARRY_EACH(c, &sums->memcpys[i], count, unknown, ns, bytes);
   carry_fills(sums, c);
 }
 
@@ -362,31 +352,16 @@ static double quantile_us(const struct launch_sums *sums, double share) {
 
 static void add_sums(struct launch_sums *all, const struct launch_sums *one) {
   all->known = true;
-  all->kernels += one->kernels;
-  all->short_kernels += one->short_kernels;
-  all->short_ns += one->short_ns;
-  all->launches += one->launches;
-  all->syncs += one->syncs;
-  all->sync_ns += one->sync_ns;
-  all->recomputations += one->recomputations;
-  all->recompute_ns += one->recompute_ns;
-  all->fill_count += one->fill_count;
-  all->fill_ns += one->fill_ns;
-  all->queued_ns += one->queued_ns;
-  all->queue_span_ns += one->queue_span_ns;
-  all->full_ns += one->full_ns;
+  ADD_EACH(all, one, kernels, short_kernels, short_ns, launches, syncs, sync_ns, recomputations,
+           recompute_ns, fill_count, fill_ns, queued_ns, queue_span_ns, full_ns);
   all->deepest = one->deepest > all->deepest ? one->deepest : all->deepest;
   all->longest_delay =
       one->longest_delay > all->longest_delay ? one->longest_delay : all->longest_delay;
   for (u32 i = 0; i < one->n_delays; i++)
     if (one->delays[i])
       count_delays(all, one->first_delay + i, one->delays[i]);
-  for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++) {
-    all->memcpys[i].count += one->memcpys[i].count;
-    all->memcpys[i].ns += one->memcpys[i].ns;
-    all->memcpys[i].bytes += one->memcpys[i].bytes;
-    all->memcpys[i].unknown += one->memcpys[i].unknown;
-  }
+  for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++)
+    ADD_EACH(&all->memcpys[i], &one->memcpys[i], count, ns, bytes, unknown);
 }
 
 static void list_memcpys(struct analysis *a, const struct launch_sums *all) {

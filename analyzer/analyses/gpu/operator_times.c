@@ -14,6 +14,7 @@
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/gpu/operator_sequences.h"
 #include "analyses/queries.h"
+#include "base/each.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/sorting.h"
@@ -209,10 +210,7 @@ static void find_operator(struct operator_sums *sums, const char *name, u32 *ind
 }
 
 static void add_operator(struct operator_sum *all, const struct operator_sum *one) {
-  all->self += one->self;
-  all->total += one->total;
-  all->calls += one->calls;
-  all->kernels += one->kernels;
+  ADD_EACH(all, one, self, total, calls, kernels);
 }
 
 static void add_pair(struct operator_sums *sums, u32 operator, const struct pair * one) {
@@ -255,35 +253,27 @@ static void carry_end(struct carrier *c) {
 /* The name is NULL of what no operator launched. */
 static void carry_operator(struct carrier *c, const char **name, struct operator_sum *sum) {
   CARRY(c, name);
-  CARRY(c, &sum->self);
-  CARRY(c, &sum->total);
-  CARRY(c, &sum->calls);
-  CARRY(c, &sum->kernels);
+  CARRY_EACH(c, sum, self, total, calls, kernels);
 }
 
 static void carry_kernel(struct analysis *a, struct carrier *c, const struct kernel **kernel) {
   const char *name = c->reads ? NULL : (*kernel)->raw;
   CARRY(c, &name);
   if (c->reads)
-    *kernel = kernel_lookup(a->kernel_names, name ? name : "");
+    *kernel = kernel_lookup(a->kernel_names, text_or_empty(name));
 }
 
 static void carry_pair(struct analysis *a, struct carrier *c, const char **name,
                        struct pair *pair) {
   CARRY(c, name);
   carry_kernel(a, c, &pair->kernel);
-  CARRY(c, &pair->kind);
-  CARRY(c, &pair->ns);
-  CARRY(c, &pair->count);
+  CARRY_EACH(c, pair, kind, ns, count);
 }
 
 static void carry_sequence(struct analysis *a, struct carrier *c, const char **name,
                            struct operator_sequence *sequence) {
   CARRY(c, name);
-  CARRY(c, &sequence->n);
-  CARRY(c, &sequence->hash);
-  CARRY(c, &sequence->count);
-  CARRY(c, &sequence->ns);
+  CARRY_EACH(c, sequence, n, hash, count, ns);
   for (u32 i = 0; i < sequence->n && i < SEQUENCE_KERNELS && !c->bad; i++)
     carry_kernel(a, c, &sequence->kernels[i]);
 }
@@ -418,7 +408,7 @@ static void list_operators(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
   i64 all = 0;
-  r->operators = arena_array(a->arena, size_sum(sums->operators.n, 1), sizeof(*r->operators));
+  r->operators = arena_array(a->arena, sums->operators.n, sizeof(*r->operators));
   for (u32 i = 0; i < sums->operators.n; i++)
     all += sums->operators.at[i].self;
   for (u32 i = 0; i < sums->operators.n; i++) {
@@ -440,8 +430,7 @@ static void list_operators(struct analysis *a) {
 static void list_pairs(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
-  r->operator_kernels =
-      arena_array(a->arena, size_sum(sums->pairs.list.n, 1), sizeof(*r->operator_kernels));
+  r->operator_kernels = arena_array(a->arena, sums->pairs.list.n, sizeof(*r->operator_kernels));
   for (u32 i = 0; i < sums->pairs.list.n; i++) {
     const struct pair *pair = &sums->pairs.list.at[i];
     const char *launcher = sums->operators.at[pair->operator].name;
@@ -500,7 +489,7 @@ static void list_sequences(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
   r->operator_sequences =
-      arena_array(a->arena, size_sum(sums->sequences.list.n, 1), sizeof(*r->operator_sequences));
+      arena_array(a->arena, sums->sequences.list.n, sizeof(*r->operator_sequences));
   for (u32 i = 0; i < sums->sequences.list.n; i++) {
     const struct operator_sequence *one = &sums->sequences.list.at[i];
     struct operator_sequence_result *out = &r->operator_sequences[r->n_operator_sequences++];

@@ -69,7 +69,7 @@ static double job_peak(struct analysis *a, enum precision precision, const char 
     if (!i || !same_text(name, model->ranks[i - 1].info[TSCOPE_INFO_GPU_NAME]))
       peak = rank_peak_tflops(a, i, precision);
     if (isnan(peak)) {
-      *why = name ? arena_printf(a->arena, "no peak is known for '%s': give --peak-tflops", name)
+      *why = name ? say(a, "no peak is known for '%s': give --peak-tflops", name)
                   : "the device is not known: give --peak-tflops";
       return NAN;
     }
@@ -111,8 +111,7 @@ static void choose_peak(struct analysis *a, const struct rank_flops *all) {
     return;
   r->peak_flops = peak;
   r->peak_precision = precision_name(only);
-  r->peak_note =
-      arena_printf(a->arena, "all GEMMs that were recorded are %s", precision_name(only));
+  r->peak_note = say(a, "all GEMMs that were recorded are %s", precision_name(only));
 }
 
 /* A training step does three times the arithmetic of its forward pass: backward has two GEMMs for
@@ -128,15 +127,14 @@ static double model_flops(struct analysis *a, const struct rank_flops *all) {
   double coverage =
       all->kernel_ns ? (double)(all->known_ns + all->estimated_ns) / (double)all->kernel_ns : NAN;
   bool bound = all->unknown || all->captured || all->replays_unknown || all->replayed_flops > 0;
-  r->mfu_note = arena_printf(
-      a->arena, "estimated: three times the GEMMs of the forward pass%s%s%s",
-      all->estimated > 0 ? " and its attention"
-                         : "; attention not called through cuBLAS is left out",
-      isnan(coverage)
-          ? ""
-          : arena_printf(a->arena, "; the arithmetic of %.0f %% of GPU compute time is known",
-                         100 * coverage),
-      bound ? "; a lower bound: not all GEMMs are known" : "");
+  r->mfu_note =
+      say(a, "estimated: three times the GEMMs of the forward pass%s%s%s",
+          all->estimated > 0 ? " and its attention"
+                             : "; attention not called through cuBLAS is left out",
+          isnan(coverage)
+              ? ""
+              : say(a, "; the arithmetic of %.0f %% of GPU compute time is known", 100 * coverage),
+          bound ? "; a lower bound: not all GEMMs are known" : "");
   return 3 * all->forward / all->steps * of / seen;
 }
 
@@ -176,20 +174,16 @@ static double share_without_peak(const struct analysis *a, const struct rank_flo
 static const char *describe_hfu_limits(struct analysis *a, const struct rank_flops *all) {
   double missing = share_without_peak(a, all);
   if (missing > 0)
-    return arena_printf(a->arena,
-                        "%.3g %% of the operations are not counted: no peak is known for their "
-                        "precision",
-                        100 * missing);
+    return say(a, "%.3g %% of the operations are not counted: no peak is known for their precision",
+               100 * missing);
   if (all->captured)
-    return arena_printf(a->arena, "%llu GEMMs went into CUDA graphs, whose replays are not counted",
-                        (unsigned long long)all->captured);
+    return say(a, "%llu GEMMs went into CUDA graphs, whose replays are not counted",
+               (unsigned long long)all->captured);
   if (all->replays_unknown)
-    return arena_printf(a->arena,
-                        "%llu replays of CUDA graphs whose capture was not seen are not counted",
-                        (unsigned long long)all->replays_unknown);
+    return say(a, "%llu replays of CUDA graphs whose capture was not seen are not counted",
+               (unsigned long long)all->replays_unknown);
   if (all->unknown)
-    return arena_printf(a->arena, "%llu GEMMs of unknown size are not counted",
-                        (unsigned long long)all->unknown);
+    return say(a, "%llu GEMMs of unknown size are not counted", (unsigned long long)all->unknown);
   return NULL;
 }
 
@@ -199,8 +193,7 @@ static const char *why_no_hfu(const struct analysis *a, const struct rank_flops 
   for (u32 i = 0; i < a->model->n_ranks; i++)
     on_gpu |= a->ranks[i].on_gpu;
   if (!all->gemms && a->model->recorder && on_gpu)
-    return arena_printf(a->arena, "%s does not record the arithmetic of kernels",
-                        a->model->recorder);
+    return say(a, "%s does not record the arithmetic of kernels", a->model->recorder);
   if (!all->gemms)
     return on_gpu
                ? "no GEMM was recorded: cuBLAS was not called, or not through its library's symbols"

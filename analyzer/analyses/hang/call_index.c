@@ -44,13 +44,13 @@ const struct call_entry *call_entries(const struct call_index *index, u32 group,
 static void list_members(struct call_index *index) {
   const struct flight_record *flight = index->flight;
   u32 n = 0;
-  index->first_place = arena_array(index->arena, size_sum(flight->n_groups, 1), sizeof(u32));
+  index->first_place = arena_array(index->arena, flight->n_groups, sizeof(u32));
   for (u32 g = 0; g < flight->n_groups; g++) {
     index->first_place[g] = n;
     n += flight->groups[g].n_members;
   }
   index->first_place[flight->n_groups] = n;
-  index->members = arena_array(index->arena, size_sum(n, 1), sizeof(*index->members));
+  index->members = arena_array(index->arena, n, sizeof(*index->members));
   for (u32 g = 0; g < flight->n_groups; g++) {
     struct member_progress *members = index->members + index->first_place[g];
     for (u32 m = 0; m < flight->groups[g].n_members; m++)
@@ -87,7 +87,7 @@ static void add_call(struct call_index *index, u32 number) {
  * calls, says nothing. */
 static void find_reliable_counters(const struct call_index *index, bool **reliable) {
   const struct flight_record *flight = index->flight;
-  *reliable = arena_array(index->arena, size_sum(flight->n_groups, 1), sizeof(bool));
+  *reliable = arena_array(index->arena, flight->n_groups, sizeof(bool));
   memset(*reliable, true, flight->n_groups);
   for (u32 i = 0; i < flight->n_calls; i++)
     if (flight->calls[i].message)
@@ -120,7 +120,7 @@ void call_index_make(struct call_index *index, const struct flight_record *fligh
                      struct arena *arena) {
   *index = (struct call_index){.flight = flight, .arena = arena};
   list_members(index);
-  index->entries = arena_array(arena, size_sum(flight->n_calls, 1), sizeof(*index->entries));
+  index->entries = arena_array(arena, flight->n_calls, sizeof(*index->entries));
   for (u32 i = 0; i < flight->n_calls; i++) {
     const struct flight_call *call = &flight->calls[i];
     if (!call->message && !call->coalesced && call->seq != SEQ_UNKNOWN)
@@ -173,15 +173,13 @@ char *verdict_call_name(const struct call_index *index, const struct flight_call
   if (call->seq != SEQ_UNKNOWN && !call->message)
     snprintf(seq, sizeof(seq), " %lld", (long long)call->seq);
   if (!group->desc || strcmp(group->desc, group->name) == 0)
-    return arena_printf(index->arena, "%s%s of group %s", call->op, seq, group->name);
-  return arena_printf(index->arena, "%s%s of %s (group %s)", call->op, seq, group->desc,
-                      group->name);
+    return say(index, "%s%s of group %s", call->op, seq, group->name);
+  return say(index, "%s%s of %s (group %s)", call->op, seq, group->desc, group->name);
 }
 
 char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n) {
-  u32 *numbers = arena_array(index->arena, size_sum(n, 1), sizeof(u32));
+  u32 *numbers = arena_array(index->arena, n, sizeof(u32));
   for (u32 i = 0; i < n; i++)
     numbers[i] = index->flight->ranks[ranks[i]].rank;
-  return arena_printf(index->arena, "%s %s", n == 1 ? "rank" : "ranks",
-                      rank_list_in(index->arena, numbers, n));
+  return say(index, "%s %s", n == 1 ? "rank" : "ranks", rank_list_in(index->arena, numbers, n));
 }

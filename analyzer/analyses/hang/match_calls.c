@@ -100,7 +100,7 @@ static char *describe_call(const struct call_index *index, const struct flight_c
     return arena_text(index->arena, call->op);
   if (!in || !out) /* sends, receives and calls in place have one of them */
     return arena_text(index->arena, in ? in : out ? out : "?");
-  return arena_printf(index->arena, "%s to %s", in, out);
+  return say(index, "%s to %s", in, out);
 }
 
 static bool all_agree(const struct instance *i, calls_agree *agree) {
@@ -129,10 +129,10 @@ static char *describe_versions(const struct instance *i, calls_agree *agree,
     const char *list = verdict_rank_list(index, ranks, n);
     const char *called = describe_call(index, call_of(i, c), state);
     left -= n;
-    text = arena_printf(index->arena, "%s%s%s: %s", text, kinds++ ? "; " : "", list, called);
+    text = say(index, "%s%s%s: %s", text, kinds++ ? "; " : "", list, called);
   }
   if (left)
-    text = arena_printf(index->arena, "%s; %u more call something else", text, left);
+    text = say(index, "%s; %u more call something else", text, left);
   return text;
 }
 
@@ -157,9 +157,8 @@ static bool check_agreement(const struct instance *i, calls_agree *agree, enum m
   char *most = describe_call(index, call_of(i, best), state),
        *one = describe_call(index, call_of(i, odd), state);
   char *list = verdict_rank_list(index, ranks, n);
-  char *detail =
-      decided ? arena_printf(index->arena, "%s: %s; the other %u: %s", list, one, votes, most)
-              : describe_versions(i, agree, state);
+  char *detail = decided ? say(index, "%s: %s; the other %u: %s", list, one, votes, most)
+                         : describe_versions(i, agree, state);
   add_mismatch(i, state, ranks, n, decided, detail);
   return true;
 }
@@ -195,9 +194,9 @@ static bool check_own_sizes(const struct instance *i) {
     if (!fits_group(call_of(i, c), members))
       ranks[n++] = i->entries[c].rank;
   char *list = verdict_rank_list(index, ranks, n);
-  add_mismatch(i, MATCH_SIZE, ranks, n, 2 * n < i->n,
-               arena_printf(index->arena, "%s: %s to %s do not fit a group of %u", list, odd->in,
-                            odd->out, members));
+  add_mismatch(
+      i, MATCH_SIZE, ranks, n, 2 * n < i->n,
+      say(index, "%s: %s to %s do not fit a group of %u", list, odd->in, odd->out, members));
   return true;
 }
 
@@ -261,12 +260,11 @@ static bool add_progress_mismatch(const struct instance *i, enum match_state sta
       ranks[found++] = index->members[member].rank;
   char *list = verdict_rank_list(index, ranks, found);
   bool one = others == 1;
-  char *detail = arena_printf(index->arena, "%s: %s; %u %s %s", list, finding, others,
-                              one ? "other" : "others",
-                              state == MATCH_STATE ? one ? "has finished it" : "have finished it"
-                              : state == MATCH_UNDECIDED ? "left no record of it"
-                              : one                      ? "is in it"
-                                                         : "are in it");
+  char *detail = say(index, "%s: %s; %u %s %s", list, finding, others, one ? "other" : "others",
+                     state == MATCH_STATE       ? one ? "has finished it" : "have finished it"
+                     : state == MATCH_UNDECIDED ? "left no record of it"
+                     : one                      ? "is in it"
+                                                : "are in it");
   add_mismatch(i, state, ranks, found, 2 * found < first[1] - first[0], detail);
   return true;
 }

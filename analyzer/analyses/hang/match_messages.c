@@ -63,10 +63,9 @@ static void add_missing(struct call_index *index, struct matching *matching,
   u32 *ranks = arena_array(index->arena, 1, sizeof(u32));
   u32 here = side->recv ? side->to : side->from, there = side->recv ? side->from : side->to;
   ranks[0] = there;
-  char *detail =
-      arena_printf(index->arena, "rank %u %s rank %u, which does not %s",
-                   index->flight->ranks[here].rank, side->recv ? "receives from" : "sends to",
-                   index->flight->ranks[there].rank, side->recv ? "send" : "receive");
+  char *detail = say(index, "rank %u %s rank %u, which does not %s",
+                     index->flight->ranks[here].rank, side->recv ? "receives from" : "sends to",
+                     index->flight->ranks[there].rank, side->recv ? "send" : "receive");
   add_message_mismatch(index, matching, MATCH_MISSING, side, ranks, 1, detail);
 }
 
@@ -86,9 +85,9 @@ static void check_pair(struct call_index *index, struct matching *matching, cons
   ranks[0] = send->from;
   ranks[1] = send->to;
 
-  char *detail = arena_printf(index->arena, "rank %u sends %s to rank %u, which receives %s",
-                              index->flight->ranks[send->from].rank, sizes ? out->in : out->in_type,
-                              index->flight->ranks[send->to].rank, sizes ? in->out : in->out_type);
+  char *detail = say(index, "rank %u sends %s to rank %u, which receives %s",
+                     index->flight->ranks[send->from].rank, sizes ? out->in : out->in_type,
+                     index->flight->ranks[send->to].rank, sizes ? in->out : in->out_type);
   add_message_mismatch(index, matching, sizes ? MATCH_SIZE : MATCH_DTYPE, send, ranks, 2, detail);
 }
 

@@ -26,13 +26,13 @@ static u32 error_kind(i32 result) {
 /* "NCCL reports on ranks 1, 3: unhandled system error.", for one error. */
 static char *describe_error(const struct call_index *index, i32 result) {
   const struct flight_record *flight = index->flight;
-  u32 *ranks = arena_array(index->arena, size_sum(flight->n_nccl, 1), sizeof(u32)), n = 0;
+  u32 *ranks = arena_array(index->arena, flight->n_nccl, sizeof(u32)), n = 0;
   for (u32 i = 0; i < flight->n_nccl; i++)
     if (flight->nccl[i].result && error_kind(flight->nccl[i].result) == error_kind(result) &&
         (!n || ranks[n - 1] != flight->nccl[i].rank))
       ranks[n++] = flight->nccl[i].rank;
   char *list = verdict_rank_list(index, ranks, n);
-  return arena_printf(index->arena, "NCCL reports on %s: %s.", list, nccl_error_text(result));
+  return say(index, "NCCL reports on %s: %s.", list, nccl_error_text(result));
 }
 
 static void describe_errors(const struct call_index *index, struct collective_check *check) {
@@ -46,12 +46,11 @@ static void describe_errors(const struct call_index *index, struct collective_ch
       continue;
     described |= kind;
     char *words = describe_error(index, result);
-    text = text ? arena_printf(index->arena, "%s %s", text, words) : words;
+    text = text ? say(index, "%s %s", text, words) : words;
   }
   if (!text)
-    text = arena_printf(index->arena,
-                        "NCCL reports no error on the %.0f rank%s of which that is known.",
-                        check->nccl_ranks, check->nccl_ranks > 1 ? "s" : "");
+    text = say(index, "NCCL reports no error on the %.0f rank%s of which that is known.",
+               check->nccl_ranks, check->nccl_ranks > 1 ? "s" : "");
   check->nccl = text;
 }
 

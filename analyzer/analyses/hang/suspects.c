@@ -38,7 +38,7 @@ static bool has_more_members(const struct suspect_search *j, u32 blocked, u32 th
  * waits. */
 static void find_waiting_calls(const struct suspect_search *j, u32 **out) {
   const struct graph *g = j->g;
-  u32 *waiting = arena_array(j->index->arena, size_sum(g->ranks, 1), sizeof(u32));
+  u32 *waiting = arena_array(j->index->arena, g->ranks, sizeof(u32));
   memset(waiting, 0xff, g->ranks * sizeof(u32));
   for (u32 e = 0; e < g->edges.n; e++) {
     u32 from = g->edges.at[e].from, to = g->edges.at[e].to;
@@ -82,7 +82,7 @@ static void find_absent_ranks(struct suspect_search *j) {
   struct graph *g = j->g;
   find_waiting_calls(j, &j->waiting);
   const u32 *waiting = j->waiting;
-  j->waits->unrecorded = arena_array(j->index->arena, size_sum(g->ranks, 1), sizeof(u32));
+  j->waits->unrecorded = arena_array(j->index->arena, g->ranks, sizeof(u32));
   for (u32 r = 0; r < g->ranks; r++) {
     if (waiting[r] == INDEX_NONE || g->first_edge[r] != g->first_edge[r + 1])
       continue;
@@ -290,7 +290,7 @@ void waits_find_suspects(struct call_index *index, const struct matching *matchi
   *waits = (struct waits){.since = NS_UNKNOWN};
   struct suspect_search j = {.g = &g, .index = index, .matching = matching, .waits = waits};
   graph_make(&g, index, channels);
-  j.named = arena_array(index->arena, size_sum(g.ranks, 1), sizeof(bool));
+  j.named = arena_array(index->arena, g.ranks, sizeof(bool));
   find_suspects(&j);
   waits_list(&g, j.waits);
   graph_release(&g);

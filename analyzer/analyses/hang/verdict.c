@@ -8,6 +8,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/hang/verdict.h"
+#include "base/texts.h"
 
 /* For one group: once it is out of step, everything that follows is. */
 #define MISMATCHES_KEPT 10u
@@ -32,7 +33,7 @@ static const char *group_label(const struct flight_group *group) {
 }
 
 static u32 *to_global_ranks(const struct flight_check *m, const u32 *ranks, u32 n) {
-  u32 *out = arena_array(arena_of(m), size_sum(n, 1), sizeof(u32));
+  u32 *out = arena_array(arena_of(m), n, sizeof(u32));
   for (u32 i = 0; i < n; i++)
     out[i] = m->index.flight->ranks[ranks[i]].rank;
   return out;
@@ -40,8 +41,7 @@ static u32 *to_global_ranks(const struct flight_check *m, const u32 *ranks, u32 
 
 static void put_groups(struct flight_check *m) {
   const struct flight_record *flight = m->index.flight;
-  struct check_group *groups =
-      arena_array(arena_of(m), size_sum(flight->n_groups, 1), sizeof(*groups));
+  struct check_group *groups = arena_array(arena_of(m), flight->n_groups, sizeof(*groups));
   for (u32 g = 0; g < flight->n_groups; g++) {
     const struct flight_group *from = &flight->groups[g];
     groups[g] = (struct check_group){.name = from->name,
@@ -66,9 +66,9 @@ static void put_mismatches(struct flight_check *m) {
   const struct flight_record *flight = m->index.flight;
   struct collective_check *check = m->check;
   u32 n = m->matching.mismatches.n;
-  check->every_mismatch = arena_array(arena_of(m), size_sum(n, 1), sizeof(*check->every_mismatch));
-  check->mismatches = arena_array(arena_of(m), size_sum(n, 1), sizeof(*check->mismatches));
-  u32 *kept_of = arena_array(arena_of(m), size_sum(flight->n_groups, 1), sizeof(u32));
+  check->every_mismatch = arena_array(arena_of(m), n, sizeof(*check->every_mismatch));
+  check->mismatches = arena_array(arena_of(m), n, sizeof(*check->mismatches));
+  u32 *kept_of = arena_array(arena_of(m), flight->n_groups, sizeof(u32));
   for (u32 i = 0; i < n; i++) {
     const struct mismatch *from = &m->matching.mismatches.at[i];
     const struct flight_group *group = &flight->groups[from->group];
@@ -106,7 +106,7 @@ static const char *stack_text(const struct flight_check *m, const struct flight_
   char *text = NULL;
   for (u32 i = 0; i < call->stack->n && i < FRAMES_SHOWN; i++) {
     const struct flight_frame *frame = &call->stack->frames[i];
-    text = arena_printf(arena_of(m), "%s%s%s:%lld %s", text ? text : "", text ? "\n" : "",
+    text = arena_printf(arena_of(m), "%s%s%s:%lld %s", text_or_empty(text), text ? "\n" : "",
                         frame->file ? frame->file : "?", (long long)frame->line,
                         frame->function ? frame->function : "?");
   }
@@ -129,8 +129,8 @@ static void put_suspect(struct flight_check *m, u32 rank, enum suspect_reason re
 static void find_desync(struct flight_check *m) {
   const struct flight_record *flight = m->index.flight;
   struct arena *arena = arena_of(m);
-  bool *seen = arena_array(arena, size_sum(flight->n_groups, 1), sizeof(bool));
-  m->desync = arena_array(arena, size_sum(flight->n_ranks, 1), sizeof(bool));
+  bool *seen = arena_array(arena, flight->n_groups, sizeof(bool));
+  m->desync = arena_array(arena, flight->n_ranks, sizeof(bool));
   for (u32 i = 0; i < m->matching.mismatches.n; i++) {
     const struct mismatch *mismatch = &m->matching.mismatches.at[i];
     if (mismatch->state > MATCH_DTYPE || seen[mismatch->group])
@@ -148,7 +148,7 @@ static void find_desync(struct flight_check *m) {
     const struct suspect *suspect = &m->waits.suspects.at[i];
     m->desync[suspect->rank] |= suspect->reason == SUSPECT_OTHER_ORDER;
   }
-  u32 n = 0, *ranks = arena_array(arena, size_sum(flight->n_ranks, 1), sizeof(u32));
+  u32 n = 0, *ranks = arena_array(arena, flight->n_ranks, sizeof(u32));
   for (u32 r = 0; r < flight->n_ranks; r++)
     if (m->desync[r])
       ranks[n++] = flight->ranks[r].rank;
@@ -160,9 +160,8 @@ static void put_suspects(struct flight_check *m) {
   const struct flight_record *flight = m->index.flight;
   struct collective_check *check = m->check;
   u32 n = m->waits.suspects.n;
-  check->suspects =
-      arena_array(arena_of(m), size_sum(flight->n_ranks, 1), sizeof(*check->suspects));
-  check->hang_ranks = arena_array(arena_of(m), size_sum(n, 1), sizeof(u32));
+  check->suspects = arena_array(arena_of(m), flight->n_ranks, sizeof(*check->suspects));
+  check->hang_ranks = arena_array(arena_of(m), n, sizeof(u32));
   for (u32 i = 0; i < n; i++) {
     const struct suspect *suspect = &m->waits.suspects.at[i];
     check->hang_ranks[check->n_hang_ranks++] = flight->ranks[suspect->rank].rank;
@@ -194,7 +193,7 @@ static void put_totals(struct flight_check *m) {
   check->waits = m->waits.list;
   check->n_waits = m->waits.n_list;
   check->calls_waiting = m->waits.n_blocked;
-  check->unrecorded = arena_array(arena_of(m), size_sum(flight->n_ranks, 1), sizeof(u32));
+  check->unrecorded = arena_array(arena_of(m), flight->n_ranks, sizeof(u32));
   for (u32 r = 0; r < flight->n_ranks; r++)
     if (!flight->ranks[r].seen)
       check->unrecorded[check->n_unrecorded++] = flight->ranks[r].rank;

@@ -21,7 +21,7 @@ static void fill_wait(const struct graph *g, u32 blocked, struct check_wait *wai
   const struct blocked_call *f = &g->blocked_calls.at[blocked];
   u32 node = g->ranks + blocked;
   u32 *members_in = graph_members_in(g, blocked, &wait->n_ranks);
-  wait->waits_for = arena_array(g->index->arena, size_sum(f->n_waits_for, 1), sizeof(u32));
+  wait->waits_for = arena_array(g->index->arena, f->n_waits_for, sizeof(u32));
   for (u32 e = g->first_edge[node]; e < g->first_edge[node + 1]; e++)
     wait->waits_for[wait->n_waits_for++] = g->edges.at[e].to;
   const struct flight_group *group = &flight->groups[f->group];
@@ -35,7 +35,7 @@ static void fill_wait(const struct graph *g, u32 blocked, struct check_wait *wai
 
 void waits_list(const struct graph *g, struct waits *waits) {
   u32 n = (u32)g->blocked_calls.n;
-  struct check_wait *list = arena_array(g->index->arena, size_sum(n, 1), sizeof(*list));
+  struct check_wait *list = arena_array(g->index->arena, n, sizeof(*list));
   for (u32 blocked = 0; blocked < n; blocked++)
     fill_wait(g, blocked, &list[blocked]);
   SORT(list, n, most_ranks_first);

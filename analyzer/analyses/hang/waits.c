@@ -132,7 +132,7 @@ static void connect(struct graph *g, const channel_list *channels) {
     connect_channel(g, &channels->at[i], i);
   SORT(g->edges.at, g->edges.n, by_from);
   g->nodes = g->ranks + g->blocked_calls.n;
-  g->first_edge = arena_array(g->index->arena, size_sum(g->nodes, 1), sizeof(u32));
+  g->first_edge = arena_array(g->index->arena, g->nodes, sizeof(u32));
   u32 e = 0;
   for (u32 node = 0; node <= g->nodes; node++) {
     while (e < g->edges.n && g->edges.at[e].from < node)
@@ -203,8 +203,8 @@ static void find_cycles(struct graph *g) {
   for (u32 node = 0; node < g->nodes; node++)
     if (!w.number[node])
       walk_from(g, &w, node);
-  g->ranks_in_cycle = arena_array(arena, size_sum(g->cycles, 1), sizeof(u32));
-  g->waits_outside = arena_array(arena, size_sum(g->cycles, 1), sizeof(bool));
+  g->ranks_in_cycle = arena_array(arena, g->cycles, sizeof(u32));
+  g->waits_outside = arena_array(arena, g->cycles, sizeof(bool));
   for (u32 node = 0; node < g->ranks; node++)
     g->ranks_in_cycle[g->cycle[node]]++;
   for (u32 e = 0; e < g->edges.n; e++) {
@@ -217,7 +217,7 @@ void graph_make(struct graph *g, struct call_index *index, const channel_list *c
   *g = (struct graph){.index = index, .ranks = index->flight->n_ranks};
   connect(g, channels);
   find_cycles(g);
-  g->n_waiting_calls = arena_array(index->arena, size_sum(g->ranks, 1), sizeof(u32));
+  g->n_waiting_calls = arena_array(index->arena, g->ranks, sizeof(u32));
   for (u32 e = 0; e < g->edges.n; e++)
     if (g->edges.at[e].to < g->ranks)
       g->n_waiting_calls[g->edges.at[e].to]++;
@@ -236,8 +236,7 @@ bool graph_waits_for_others(const struct graph *g, u32 rank) {
 }
 
 u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n) {
-  u32 *ranks = arena_array(g->index->arena, size_sum(g->blocked_calls.at[blocked].members_in, 1),
-                           sizeof(u32));
+  u32 *ranks = arena_array(g->index->arena, g->blocked_calls.at[blocked].members_in, sizeof(u32));
   *n = 0;
   for (u32 e = 0; e < g->edges.n; e++)
     if (g->edges.at[e].to == g->ranks + blocked)

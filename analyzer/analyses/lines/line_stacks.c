@@ -10,6 +10,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/carrier.h"
+#include "base/each.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/sorting.h"
@@ -113,11 +114,7 @@ static void add_stack(struct line_tree *tree, u32 rank, const struct call_sites 
       break;
     at = next;
     struct stack_cost *sum = &tree->frames.at[at].cost;
-    sum->host += cost->host;
-    sum->idle += cost->idle;
-    sum->exposed += cost->exposed;
-    sum->gpu += cost->gpu;
-    sum->sampled += cost->sampled;
+    ADD_EACH(sum, cost, host, idle, exposed, gpu, sampled);
     if (cost->sampled)
       add_sampled(tree, at, rank, cost->sampled);
   }
@@ -135,20 +132,11 @@ void line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *si
 /* --- of ranks that are reduced: frames, then stacks of them --- */
 
 static void carry_tree_frame(struct carrier *c, struct call_frame *frame) {
-  CARRY(c, &frame->file);
-  CARRY(c, &frame->function);
-  CARRY(c, &frame->line);
-  CARRY(c, &frame->others);
-  CARRY(c, &frame->library);
-  CARRY(c, &frame->native_own);
+  CARRY_EACH(c, frame, file, function, line, others, library, native_own);
 }
 
 static void carry_cost(struct carrier *c, struct stack_cost *cost) {
-  CARRY(c, &cost->host);
-  CARRY(c, &cost->idle);
-  CARRY(c, &cost->exposed);
-  CARRY(c, &cost->gpu);
-  CARRY(c, &cost->sampled);
+  CARRY_EACH(c, cost, host, idle, exposed, gpu, sampled);
 }
 
 void line_tree_write(const struct call_sites *sites, const struct stack_cost *costs,
@@ -303,7 +291,7 @@ void line_tree_list(struct line_tree *tree, struct analysis *a, const struct lin
   l.first = memory_zeroed(size_sum(n, 1), sizeof(*l.first));
   l.next = memory_zeroed(size_sum(n, 1), sizeof(*l.next));
   l.n_kept = n < LINE_STACKS_LISTED ? n : LINE_STACKS_LISTED;
-  lines->stacks = arena_array(a->arena, size_sum(l.n_kept, 1), sizeof(*lines->stacks));
+  lines->stacks = arena_array(a->arena, l.n_kept, sizeof(*lines->stacks));
   for (u32 i = 0; i < n; i++)
     l.kept[i] = &tree->frames.at[i];
   split_ranks(&l);

@@ -17,9 +17,11 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/hash.h"
 #include "base/intervals.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "model/span_call_sites.h"
 
 struct counting {
@@ -195,7 +197,7 @@ static void unite_busy(struct counting *c, struct arena *arena) {
 
 /* The lines that something came from. Their texts are copied, because the timeline is released. */
 static void copy_lines(struct counting *c, struct line_sums *out) {
-  out->at = arena_array(&out->arena, size_sum(c->sites->n_frames, 1), sizeof(*out->at));
+  out->at = arena_array(&out->arena, c->sites->n_frames, sizeof(*out->at));
   for (u32 i = 0; i < c->sites->n_frames; i++) {
     if (!c->sums[i].calls && !c->sums[i].host_ns && !c->sums[i].worker_ns)
       continue;
@@ -203,7 +205,7 @@ static void copy_lines(struct counting *c, struct line_sums *out) {
     struct line_sum *sum = &out->at[out->n++];
     *sum = c->sums[i];
     sum->file = arena_text(&out->arena, frame->file);
-    sum->function = arena_text(&out->arena, frame->function ? frame->function : "");
+    sum->function = arena_text(&out->arena, text_or_empty(frame->function));
     sum->line = frame->line;
   }
 }
@@ -218,9 +220,9 @@ void lines_rank(struct analysis *a, const struct timeline *timeline) {
     return;
   struct arena scratch = {0};
   struct counting c = {.a = a, .t = timeline, .sites = sites, .communicated_until = INT64_MIN};
-  c.sums = arena_array(&scratch, size_sum(sites->n_frames, 1), sizeof(*c.sums));
-  c.line_of_stack = arena_array(&scratch, size_sum(sites->n_stacks, 1), sizeof(*c.line_of_stack));
-  c.costs = arena_array(&scratch, size_sum(sites->n_stacks, 1), sizeof(*c.costs));
+  c.sums = arena_array(&scratch, sites->n_frames, sizeof(*c.sums));
+  c.line_of_stack = arena_array(&scratch, sites->n_stacks, sizeof(*c.line_of_stack));
+  c.costs = arena_array(&scratch, sites->n_stacks, sizeof(*c.costs));
   unite_busy(&c, &scratch);
   u32 cursor = 0;
   for (u32 i = 0; i < sites->n_stacks; i++)
@@ -288,21 +290,8 @@ static u32 merge_lines(struct line_sum *all, u32 n) {
       continue;
     }
     struct line_sum *sum = &all[lines - 1], *more = &all[i];
-    sum->waits += more->waits;
-    sum->collectives += more->collectives;
-    sum->samples += more->samples;
-    sum->calls += more->calls;
-    sum->of_backward += more->of_backward;
-    sum->wait_ns += more->wait_ns;
-    sum->idle_ns += more->idle_ns;
-    sum->input_ns += more->input_ns;
-    sum->comm_ns += more->comm_ns;
-    sum->exposed_ns += more->exposed_ns;
-    sum->launches += more->launches;
-    sum->gpu_ns += more->gpu_ns;
-    sum->backward_gpu_ns += more->backward_gpu_ns;
-    sum->host_ns += more->host_ns;
-    sum->worker_ns += more->worker_ns;
+    ADD_EACH(sum, more, waits, collectives, samples, calls, of_backward, wait_ns, idle_ns, input_ns,
+             comm_ns, exposed_ns, launches, gpu_ns, backward_gpu_ns, host_ns, worker_ns);
   }
   SORT(all, lines, by_cost);
   return lines;
@@ -333,8 +322,8 @@ char *line_place(struct analysis *a, const char *whole, u32 line, const char *fu
     for (file = slash; file > whole && file[-1] != '/';)
       file--;
   if (!line && function && *function)
-    return arena_printf(a->arena, "%s %s", file, function);
-  return arena_printf(a->arena, "%s:%u", file, line);
+    return say(a, "%s %s", file, function);
+  return say(a, "%s:%u", file, line);
 }
 
 static struct line_steps steps_of_figures(const struct analysis *a) {
@@ -363,7 +352,7 @@ static void list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
     sampled |= a->line_sums[r].samples > 0;
   }
   line_tree_list(a->line_tree, a, &per);
-  lines->at = arena_array(a->arena, size_sum(n, 1), sizeof(*lines->at));
+  lines->at = arena_array(a->arena, n, sizeof(*lines->at));
   for (u32 i = 0; i < n; i++) {
     const struct line_sum *sum = &all[i];
     struct line_result *out = &lines->at[i];
@@ -400,8 +389,7 @@ static const char *find_reason(struct analysis *a) {
     const char *text = a->model->ranks[r].info[TSCOPE_INFO_FEATURE];
     for (; text; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
       if (strncmp(text, key, sizeof(key) - 1) == 0)
-        return arena_printf(a->arena, "%.*s", (int)strcspn(text + sizeof(key) - 1, "\n"),
-                            text + sizeof(key) - 1);
+        return say(a, "%.*s", (int)strcspn(text + sizeof(key) - 1, "\n"), text + sizeof(key) - 1);
   }
   return NULL;
 }

@@ -9,21 +9,9 @@
 #include "model/rank_facts.h"
 
 static void carry_line(struct carrier *c, struct line_sum *sum) {
-  u64 *const counts[] = {&sum->waits, &sum->collectives, &sum->samples, &sum->calls,
-                         &sum->of_backward};
-  i64 *const times[] = {&sum->wait_ns,       &sum->idle_ns,         &sum->input_ns,
-                        &sum->comm_ns,       &sum->exposed_ns,      &sum->host_ns,
-                        &sum->host_input_ns, &sum->host_outside_ns, &sum->worker_ns};
-  CARRY(c, &sum->file);
-  CARRY(c, &sum->function);
-  CARRY(c, &sum->line);
-  for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
-    CARRY(c, counts[i]);
-  for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
-    CARRY(c, times[i]);
-  CARRY(c, &sum->launches);
-  CARRY(c, &sum->gpu_ns);
-  CARRY(c, &sum->backward_gpu_ns);
+  CARRY_EACH(c, sum, file, function, line, waits, collectives, samples, calls, of_backward, wait_ns,
+             idle_ns, input_ns, comm_ns, exposed_ns, host_ns, host_input_ns, host_outside_ns,
+             worker_ns, launches, gpu_ns, backward_gpu_ns);
   c->bad |= !sum->file || !sum->function;
 }
 
@@ -34,10 +22,7 @@ static void carry_last(struct carrier *c, struct line_sums *sums) {
     return;
   if (c->reads)
     sums->last = arena_alloc(&sums->arena, sizeof(*sums->last));
-  CARRY(c, &sums->last->file);
-  CARRY(c, &sums->last->function);
-  CARRY(c, &sums->last->line);
-  CARRY(c, &sums->last->first_line);
+  CARRY_EACH(c, sums->last, file, function, line, first_line);
   c->bad |= !sums->last->file;
 }
 
@@ -49,9 +34,7 @@ static void carry_part(struct carrier *c, struct sampled_part *part) {
   CARRY(c, &part->key);
   CARRY(c, &kind);
   part->kind = kind;
-  CARRY(c, &part->file);
-  CARRY(c, &part->function);
-  CARRY(c, &part->line);
+  CARRY_EACH(c, part, file, function, line);
   for (u32 i = 0; i < ACTIVITIES; i++)
     CARRY(c, &part->activity_ns[i]);
   CARRY(c, &part->gil_ns);
@@ -97,17 +80,8 @@ void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
   if (known)
     line_tree_read(a->line_tree, rank, c);
   struct arena *before = carrier_read_into(c, &sums->arena);
-  CARRY(c, &sums->sites);
-  CARRY(c, &sums->samples);
-  CARRY(c, &sums->of_functions);
-  CARRY(c, &sums->idle_unknown);
-  CARRY(c, &sums->input_ns);
-  CARRY(c, &sums->outside_ns);
-  CARRY(c, &sums->training_ns);
-  CARRY(c, &sums->worker_ns);
-  CARRY(c, &sums->fewer.wanted);
-  CARRY(c, &sums->fewer.missed);
-  CARRY(c, &sums->fewer.slowest_us);
+  CARRY_EACH(c, sums, sites, samples, of_functions, idle_unknown, input_ns, outside_ns, training_ns,
+             worker_ns, fewer.wanted, fewer.missed, fewer.slowest_us);
   carry_last(c, sums);
   carry_parts(c, &sums->parts);
   sums->n = carry_count(c, sums->n, 41);

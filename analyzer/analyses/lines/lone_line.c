@@ -28,7 +28,7 @@ struct stay {
 static struct stay stay_at(const struct sampled_part *part, struct arena *scratch) {
   struct stay stay = {0};
   if (scratch)
-    stay.slices = arena_array(scratch, size_sum(part->n_times, 1), sizeof(u32));
+    stay.slices = arena_array(scratch, part->n_times, sizeof(u32));
   for (u32 i = 0; i < part->n_times; i++) {
     const struct part_time *time = &part->times[i];
     if (time->slice >= TRAINING_SLICES || !time->steps)
@@ -73,7 +73,7 @@ static struct everywhere add_up(const struct analysis *a, struct arena *arena) {
     most += a->line_sums[r].parts.n;
     sums.ranks += a->line_sums[r].parts.n > 0;
   }
-  sums.at = arena_array(arena, size_sum(most, 1), sizeof(*sums.at));
+  sums.at = arena_array(arena, most, sizeof(*sums.at));
   for (u32 r = 0; r < a->model->n_ranks; r++)
     for (u32 i = 0; i < a->line_sums[r].parts.n; i++) {
       const struct sampled_part *part = &a->line_sums[r].parts.at[i];
@@ -134,12 +134,12 @@ static const char *find_steps(struct analysis *a, const struct sampled_part *par
   if (!ranks_are_alike(a) || !has_cores(part))
     return NULL;
   if (own->seen >= STRETCH_INSIDE * a->n_training)
-    return arena_printf(a->arena, "%u of %u steps", own->seen, a->n_training);
+    return say(a, "%u of %u steps", own->seen, a->n_training);
   *steps = last - first + 1;
   if (!single || *steps < STRETCH_MIN_STEPS || own->seen < STRETCH_INSIDE * *steps)
     return NULL;
   first_step = a->model->steps.first + a->first_step;
-  return arena_printf(a->arena, "steps %u to %u", first_step + first, first_step + last);
+  return say(a, "steps %u to %u", first_step + first, first_step + last);
 }
 
 static void find_of_rank(struct analysis *a, u32 rank, const struct everywhere *sums,

@@ -6,13 +6,14 @@
 
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
+#include "base/texts.h"
 
 static const char *path_of(struct analysis *a, const struct sampled_part *part) {
   const char *text = NULL;
   for (u32 i = part->n_path; i-- > 0;) {
     const struct call_frame *frame = &part->path[i];
     const char *place = line_place(a, frame->file, frame->line, frame->function);
-    text = arena_printf(a->arena, "%s%s%s", text ? text : "", text ? " > " : "", place);
+    text = say(a, "%s%s%s", text_or_empty(text), text ? " > " : "", place);
   }
   return text;
 }
@@ -64,8 +65,8 @@ struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part 
   line->place = line_place(a, part->file, part->line, part->function);
   line->function = arena_text(a->arena, part->function);
   line->path = path_of(a, part);
-  line->where = line->is_line ? arena_printf(a->arena, "at %s", line->place)
-                              : arena_printf(a->arena, "in %s() (%s)", part->function, line->place);
+  line->where = line->is_line ? say(a, "at %s", line->place)
+                              : say(a, "in %s() (%s)", part->function, line->place);
   set_activity(part, line);
   return line;
 }

@@ -22,7 +22,7 @@ static const double samples_least = 5;
  * no backward pass: that is what autograd runs. */
 static void phases_of(const struct timeline *t, bool data, struct arena *scratch,
                       struct intervals *phases) {
-  phases->at = arena_array(scratch, size_sum(t->n_spans, 1), sizeof(*phases->at));
+  phases->at = arena_array(scratch, t->n_spans, sizeof(*phases->at));
   for (u32 i = 0; i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
     bool marked = span->kind == SPAN_PHASE && span->category != TSCOPE_PHASE_USER,
@@ -42,7 +42,7 @@ static bool is_within(const struct intervals *set, u32 *cursor, i64 time) {
 /* The times for which the host waits, as far as they do not overlap: what it does then is nothing
  * of its own. */
 static void waits_of(const struct timeline *t, struct arena *scratch, struct intervals *waits) {
-  waits->at = arena_array(scratch, size_sum(t->n_spans, 1), sizeof(*waits->at));
+  waits->at = arena_array(scratch, t->n_spans, sizeof(*waits->at));
   for (u32 i = 0; i < t->n_spans; i++)
     if (t->spans[i].kind == SPAN_COMM_WAIT || t->spans[i].kind == SPAN_SYNC)
       intervals_append(waits, t->spans[i].start, t->spans[i].end);
@@ -176,7 +176,7 @@ static bool is_training(const struct call_frame *frame, bool forward_is_marked) 
 /* Whether each stack is inside such a function. */
 static const bool *stacks_in_training(const struct call_sites *sites, bool forward_is_marked,
                                       struct arena *scratch) {
-  bool *training = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*training));
+  bool *training = arena_array(scratch, sites->n_stacks, sizeof(*training));
   for (u32 s = 0; s < sites->n_stacks; s++)
     for (u32 i = 0; i < sites->stacks[s].n && !training[s]; i++)
       training[s] = is_training(&sites->frames[sites->stacks[s].frames[i]], forward_is_marked);
@@ -188,8 +188,8 @@ static const bool *stacks_in_training(const struct call_sites *sites, bool forwa
  * ended. Without the user's own code anywhere a library is the program. */
 static const bool *stacks_outside_program(const struct call_sites *sites, const u32 *line_of_stack,
                                           struct arena *scratch) {
-  bool *outside = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*outside));
-  bool *begins = arena_array(scratch, size_sum(sites->n_frames, 1), sizeof(*begins)), any = false;
+  bool *outside = arena_array(scratch, sites->n_stacks, sizeof(*outside));
+  bool *begins = arena_array(scratch, sites->n_frames, sizeof(*begins)), any = false;
   for (u32 pass = 0; pass < 2; pass++)
     for (u32 s = 0; s < sites->n_stacks; s++) {
       const struct call_stack *stack = &sites->stacks[s];

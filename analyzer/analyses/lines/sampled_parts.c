@@ -7,6 +7,7 @@
 
 #include "analyses/queries.h"
 #include "base/hash.h"
+#include "base/texts.h"
 #include "base/vector.h"
 
 /* A path is kept of parts with at least this share of the samples. */
@@ -60,8 +61,8 @@ void part_persistence(const struct rank_parts *parts, const struct sampled_part 
 struct part_collector *parts_collect_new(const struct call_sites *sites, struct arena *scratch) {
   struct part_collector *c = arena_alloc(scratch, sizeof(*c));
   *c = (struct part_collector){.sites = sites};
-  c->stack_ns = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*c->stack_ns));
-  c->line_part = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*c->line_part));
+  c->stack_ns = arena_array(scratch, sites->n_stacks, sizeof(*c->stack_ns));
+  c->line_part = arena_array(scratch, sites->n_stacks, sizeof(*c->line_part));
   return c;
 }
 
@@ -144,7 +145,7 @@ void parts_collect(struct part_collector *c, const struct analysis *a, struct pa
 
 static void copy_frame(struct arena *arena, struct call_frame *to, const struct call_frame *from) {
   *to = (struct call_frame){.file = arena_text(arena, from->file ? from->file : "?"),
-                            .function = arena_text(arena, from->function ? from->function : ""),
+                            .function = arena_text(arena, text_or_empty(from->function)),
                             .line = from->line};
 }
 
@@ -177,7 +178,7 @@ static void copy_part(const struct part_collector *c, const struct open_part *pa
                                .gil_ns = part->gil_ns,
                                .n_times = part->times.n};
   memcpy(out->activity_ns, part->activity_ns, sizeof(out->activity_ns));
-  out->times = arena_array(arena, size_sum(part->times.n, 1), sizeof(*out->times));
+  out->times = arena_array(arena, part->times.n, sizeof(*out->times));
   memcpy(out->times, part->times.at, part->times.n * sizeof(*out->times));
   if (part->most_ns && (double)part->ns >= path_least_share * (double)c->ns)
     copy_path(c, part, arena, out);
@@ -192,7 +193,7 @@ void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 r
       part->most_stack = i;
     }
   }
-  out->at = arena_array(arena, size_sum(c->parts.n, 1), sizeof(*out->at));
+  out->at = arena_array(arena, c->parts.n, sizeof(*out->at));
   out->sample_ns = c->samples ? (double)c->ns / (double)c->samples : NAN;
   for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
     out->steps[slice_of_step(a, s)] += analysis_has_step(a, rank, s);

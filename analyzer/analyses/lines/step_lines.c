@@ -185,7 +185,7 @@ static void set_lines_of_work(struct analysis *a) {
 
 static void set_lines_of_turns(struct analysis *a) {
   struct arena scratch = {0};
-  bool *holds = arena_array(&scratch, size_sum(a->model->steps.n, 1), sizeof(*holds));
+  bool *holds = arena_array(&scratch, a->model->steps.n, sizeof(*holds));
   for (u32 turn = 1; turn <= a->results->n_turns; turn++) {
     struct step_line found;
     for (u32 step = 0; step < a->model->steps.n; step++)

@@ -77,17 +77,11 @@ static void fill_out_of_memory(const struct memory_history *history, struct memo
   }
 }
 
-static const struct rank *rank_of(const struct model *model, u32 rank) {
-  for (u32 i = 0; i < model->n_ranks; i++)
-    if (model->ranks[i].rank == rank)
-      return &model->ranks[i];
-  return NULL;
-}
-
 static void find_capacity(const struct analysis *a, const struct memory_history *history,
                           struct memory_result *result) {
-  const struct rank *rank = rank_of(a->model, history->rank);
-  const char *known = rank ? rank->info[TSCOPE_INFO_GPU_MEMORY] : NULL;
+  u32 rank = model_rank_index(a->model, history->rank);
+  const char *known =
+      rank == INDEX_NONE ? NULL : a->model->ranks[rank].info[TSCOPE_INFO_GPU_MEMORY];
   double capacity = known ? strtod(known, NULL) : 0;
   if (history->device < 0) /* the CPU's is shared with whatever else runs there */
     return;
@@ -241,7 +235,7 @@ static void add_device(struct analysis *a, struct place place, const struct memo
 void memory_prepare(struct analysis *a) {
   struct memory_sums *sums = a->memory_sums = arena_alloc(a->arena, sizeof(*sums));
   pthread_mutex_init(&sums->lock, NULL);
-  sums->with_rank = arena_array(a->arena, size_sum(a->model->n_memories, 1), sizeof(bool));
+  sums->with_rank = arena_array(a->arena, a->model->n_memories, sizeof(bool));
 }
 
 static void carry_result(struct carrier *c, struct memory_result *result, struct arena *arena) {

@@ -30,15 +30,9 @@ void memory_carry_result(struct carrier *c, struct memory_result *result) {
   carry_memory_result(c, result);
   carry_uses(c, result->live_at_peak, result->n_live_at_peak);
   carry_by_category(c, result);
-  CARRY(c, &result->segments.expandable_known);
-  CARRY(c, &result->segments.expandable_would_help);
-  CARRY(c, &result->steps_are_certain);
+  CARRY_EACH(c, result, segments.expandable_known, segments.expandable_would_help,
+             steps_are_certain);
   carry_numbers(c, &result->step_peak_bytes, &result->n_step_peaks, &counted);
-  CARRY(c, &result->growth_steps);
-  CARRY(c, &result->growth_from_bytes);
-  CARRY(c, &result->growth_to_bytes);
-  CARRY(c, &result->growth_source_share);
-  CARRY(c, &result->oom_requested_bytes);
-  CARRY(c, &result->oom_free_bytes);
-  CARRY(c, &result->oom_inactive_bytes);
+  CARRY_EACH(c, result, growth_steps, growth_from_bytes, growth_to_bytes, growth_source_share,
+             oom_requested_bytes, oom_free_bytes, oom_inactive_bytes);
 }

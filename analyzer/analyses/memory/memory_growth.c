@@ -144,7 +144,7 @@ static void fit_growth(const struct memory_history *history, const double *floor
 /* Steps of a snapshot are its own; those of a trace are the report's. */
 static void keep_peaks(const struct memory_history *history, struct arena *arena,
                        struct memory_result *result) {
-  result->step_peak_bytes = arena_array(arena, size_sum(history->n_steps, 1), sizeof(double));
+  result->step_peak_bytes = arena_array(arena, history->n_steps, sizeof(double));
   result->n_step_peaks = history->n_steps;
   for (u32 s = 0; s < history->n_steps; s++)
     result->step_peak_bytes[s] = NAN;

@@ -8,6 +8,7 @@
 
 #include "analyses/memory/memory.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 
 static i64 find_peaks(const struct memory_history *history, struct memory_result *result,
                       u32 *after) {
@@ -42,8 +43,8 @@ static int by_bytes(const void *left, const void *right) {
   if (a->bytes != b->bytes)
     return a->bytes < b->bytes ? 1 : -1;
   const char *of_a = allocation_category_name(a->kind), *of_b = allocation_category_name(b->kind);
-  int order = strcmp(of_a ? of_a : "", of_b ? of_b : "");
-  return order ? order : strcmp(a->source ? a->source : "", b->source ? b->source : "");
+  int order = strcmp(text_or_empty(of_a), text_or_empty(of_b));
+  return order ? order : strcmp(text_or_empty(a->source), text_or_empty(b->source));
 }
 
 static struct memory_use use_of(const struct memory_history *history,
@@ -102,7 +103,7 @@ static void keep_rows(struct memory_use *rows, u32 n, double total, struct arena
     rows[most].blocks += rows[i].blocks;
   }
   *n_kept = n > most ? most + 1 : n;
-  *kept = arena_array(arena, size_sum(*n_kept, 1), sizeof(**kept));
+  *kept = arena_array(arena, *n_kept, sizeof(**kept));
   for (u32 i = 0; i < *n_kept; i++) {
     struct memory_use *row = &(*kept)[i];
     *row = rows[i];

@@ -83,7 +83,7 @@ static u32 mark_own_reasons(struct outcome *o) {
  */
 static u32 mark_outlived(struct outcome *o) {
   u32 n_ranks = o->a->model->n_ranks, marked = 0;
-  const struct ending **of = arena_array(o->a->arena, size_sum(n_ranks, 1), sizeof(*of));
+  const struct ending **of = arena_array(o->a->arena, n_ranks, sizeof(*of));
   for (u32 i = 0; i < o->n; i++)
     if (o->endings[i].rank != INDEX_NONE)
       of[o->endings[i].rank] = &o->endings[i];

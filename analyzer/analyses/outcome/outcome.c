@@ -118,8 +118,8 @@ static void fill_ending(const struct outcome *o, const struct ending *ending, bo
 
 static void fill_run_end(struct outcome *o, struct run_end *end) {
   struct arena *arena = o->a->arena;
-  end->ranks = arena_array(arena, size_sum(o->n, 1), sizeof(*end->ranks));
-  end->culprits = arena_array(arena, size_sum(o->n, 1), sizeof(*end->culprits));
+  end->ranks = arena_array(arena, o->n, sizeof(*end->ranks));
+  end->culprits = arena_array(arena, o->n, sizeof(*end->culprits));
   for (u32 i = 0; i < o->n; i++) {
     fill_ending(o, &o->endings[i], o->culprit[i], &end->ranks[end->n_ranks++]);
     if (o->culprit[i])

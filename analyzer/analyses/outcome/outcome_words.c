@@ -5,10 +5,11 @@
 #include "analyses/queries.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
+#include "base/texts.h"
 #include "model/flight_record.h"
 
 static char *list_names(const struct outcome *o, bool culprits, u32 *n) {
-  u32 *ranks = arena_array(o->a->arena, size_sum(o->n, 1), sizeof(*ranks));
+  u32 *ranks = arena_array(o->a->arena, o->n, sizeof(*ranks));
   *n = 0;
   for (u32 i = 0; i < o->n; i++)
     if (o->culprit[i] == culprits)
@@ -24,15 +25,14 @@ char *words_of_last_call(const struct analysis *a, const struct ending *ending) 
     return arena_text(a->arena, op);
   const struct collective *collective = &model->collectives[last->collective];
   const struct comm *comm = &model->comms[collective->comm];
-  return arena_printf(a->arena, "%s %u%s%s", op, collective->seq, comm->name ? " of " : "",
-                      comm->name ? comm->name : "");
+  return say(a, "%s %u%s%s", op, collective->seq, comm->name ? " of " : "",
+             text_or_empty(comm->name));
 }
 
 static char *describe_place(const struct analysis *a, const struct rank_ending *row) {
-  char *step = isnan(row->step) ? arena_text(a->arena, "")
-                                : arena_printf(a->arena, " in step %.0f", row->step);
-  return row->call ? arena_printf(a->arena, "%s, %s %s", step,
-                                  row->pending == ANSWER_YES ? "waiting in" : "after", row->call)
+  char *step = isnan(row->step) ? arena_text(a->arena, "") : say(a, " in step %.0f", row->step);
+  return row->call ? say(a, "%s, %s %s", step, row->pending == ANSWER_YES ? "waiting in" : "after",
+                         row->call)
                    : step;
 }
 
@@ -87,11 +87,12 @@ static char *words_of_absent(struct arena *arena, u32 rank, const struct suspect
 
 static char *words_of_order(struct arena *arena, u32 rank, const struct suspect_facts *f) {
   if (f->before)
-    return arena_printf(arena, "Rank %u calls %s before %s; %u of %u ranks do so.%s", rank, f->call,
-                        f->before, f->some, f->all,
-                        f->two_threads ? " Two threads make these calls, and nothing keeps their "
-                                         "order the same on all ranks."
-                                       : "");
+    return arena_printf(
+        arena, "Rank %u calls %s before %s; %u of %u ranks do so.%s", rank, f->call, f->before,
+        f->some, f->all,
+        f->two_threads
+            ? " Two threads make these calls, and nothing keeps their order the same on all ranks."
+            : "");
   if (f->call)
     return arena_printf(arena, "Rank %u waits in %s for %s, which in turn %s for it.", rank,
                         f->call, f->others, wait(f->n_others));

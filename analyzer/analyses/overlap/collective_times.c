@@ -90,7 +90,7 @@ static void fill_transfers(void *user, u32 index, unsigned worker) {
 
 void collectives_prepare(struct analysis *a) {
   u32 n = a->model->n_collectives;
-  a->transfer = arena_array(a->arena, size_sum(n, 1), sizeof(*a->transfer));
+  a->transfer = arena_array(a->arena, n, sizeof(*a->transfer));
   parallel_for((n + COLLECTIVES_A_TIME - 1) / COLLECTIVES_A_TIME, a->options->threads,
                fill_transfers, a);
 }
@@ -148,7 +148,7 @@ static struct kind *kind_of(struct kinds *kinds, const struct model *model,
 /* Counts sizes that differ from step to step as one kind. `kind_of_collective` follows. */
 static void join_sizes(struct kinds *kinds, u32 steps, u32 *kind_of_collective, u32 n,
                        struct arena *scratch) {
-  u32 n_kinds = kinds->n, *any = arena_array(scratch, size_sum(n_kinds, 1), sizeof(*any));
+  u32 n_kinds = kinds->n, *any = arena_array(scratch, n_kinds, sizeof(*any));
   for (u32 i = 0; i < n_kinds; i++) {
     struct kind wanted = kinds->at[i];
     bool seldom = 2 * wanted.n < steps;
@@ -221,14 +221,14 @@ enum { MOST_TAGS_TEXT = 40 };
 static void add_choice(struct analysis *a, const char *word, const char **words) {
   if (!word || is_among(word, *words))
     return;
-  *words = *words ? arena_printf(a->arena, "%s/%s", *words, word) : word;
+  *words = *words ? say(a, "%s/%s", *words, word) : word;
 }
 
 /* A tag may be another one for each call: after a few comes "...". */
 static const char *tag_text(struct analysis *a, u64 tag, const char *before) {
   if (before && strlen(before) > MOST_TAGS_TEXT)
     return "...";
-  return arena_printf(a->arena, "%llu", (unsigned long long)tag);
+  return say(a, "%llu", (unsigned long long)tag);
 }
 
 /* What NCCL chose for the collectives of a kind, and was asked for. */
@@ -315,7 +315,7 @@ static void summarise_kind(struct analysis *a, struct kind *kind, const u32 *ord
   out->from = kind->from == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->from].rank;
   out->to = kind->to == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->to].rank;
   if (out->from != INDEX_NONE)
-    out->comm = arena_printf(a->arena, "%s %u to %u", out->comm, out->from, out->to);
+    out->comm = say(a, "%s %u to %u", out->comm, out->from, out->to);
   out->op = op_name(kind->op);
   out->op_id = kind->op;
   out->count = kind->n;
@@ -358,7 +358,7 @@ static void summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_o
     struct kind *kind = &kinds->at[kind_of_collective[i]];
     order[kind->first + kind->n++] = i;
   }
-  r->collectives = arena_array(a->arena, size_sum(kinds->n, 1), sizeof(*r->collectives));
+  r->collectives = arena_array(a->arena, kinds->n, sizeof(*r->collectives));
   for (u32 i = 0; i < kinds->n; i++)
     if (kinds->at[i].n)
       summarise_kind(a, &kinds->at[i], order, &r->collectives[r->n_collectives++], scratch);

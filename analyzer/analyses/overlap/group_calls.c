@@ -37,7 +37,7 @@ static bool is_grouped(const struct arrival *arrival) {
 void group_calls_join(struct analysis *a) {
   const struct model *model = a->model;
   struct hash_index heads = {0};
-  a->next_call = arena_array(a->arena, size_sum(model->n_arrivals, 1), sizeof(u32));
+  a->next_call = arena_array(a->arena, model->n_arrivals, sizeof(u32));
   for (u32 i = 0; i < model->n_arrivals; i++) {
     a->next_call[i] = i;
     if (is_grouped(&model->arrivals[i]))

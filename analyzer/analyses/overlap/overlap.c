@@ -188,8 +188,8 @@ static void sweep_collectives(struct sweep *s) {
   if (s->n_collectives == 0)
     return;
   s->comm.at = arena_array(&s->scratch, s->n_collectives, sizeof(*s->comm.at));
-  s->waits.by_comm = arena_array(&s->scratch, size_sum(model->n_comms, 1), sizeof(i64));
-  s->waits.step_of_comm = arena_array(&s->scratch, size_sum(model->n_comms, 1), sizeof(u32));
+  s->waits.by_comm = arena_array(&s->scratch, model->n_comms, sizeof(i64));
+  s->waits.step_of_comm = arena_array(&s->scratch, model->n_comms, sizeof(u32));
   i64 covered = INT64_MIN;
   for (u32 i = 0; i < s->n_collectives; i++) {
     const struct span *span = &t->spans[s->collectives[i]];

@@ -11,6 +11,7 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 #include "kernels/communication.h"
 
 bool rank_overlap_known(const struct rank_summary *rank) {
@@ -31,7 +32,7 @@ static void summarise_ranks(struct analysis *a) {
   struct results *r = a->results;
   const struct model *model = a->model;
   r->n_ranks = model->n_ranks;
-  r->ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(*r->ranks));
+  r->ranks = arena_array(a->arena, model->n_ranks, sizeof(*r->ranks));
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
     struct rank_result *out = &r->ranks[i];
@@ -147,8 +148,7 @@ const char *overlap_why_no_steps(struct analysis *a) {
            "dropped";
   if (unseen > overwritten) {
     const char *why = gpu_timing_why_not_watched(a);
-    return arena_printf(a->arena, "NO STEP WAS WATCHED FROM BEGIN TO END%s%s", why ? ": " : "",
-                        why ? why : "");
+    return say(a, "NO STEP WAS WATCHED FROM BEGIN TO END%s%s", why ? ": " : "", text_or_empty(why));
   }
   return "the trace no longer has the events of any analysed step";
 }
@@ -158,10 +158,10 @@ static const char *why_unknown(struct analysis *a) {
   u64 calls = 0;
   const char *why = NULL;
   if (communication_unseen(a))
-    return arena_printf(a->arena,
-                        "NO COLLECTIVE WAS RECORDED in a job of %u ranks, neither call nor kernel: "
-                        "whether and when they communicate is NOT KNOWN",
-                        a->model->world_size);
+    return say(a,
+               "NO COLLECTIVE WAS RECORDED in a job of %u ranks, neither call nor kernel: whether "
+               "and when they communicate is NOT KNOWN",
+               a->model->world_size);
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
     if (rank->loaded && !rank->steps)
@@ -177,12 +177,12 @@ static const char *why_unknown(struct analysis *a) {
     }
   }
   if (no_spans)
-    return arena_printf(
-        a->arena, "%llu collective calls were recorded on %s, but not when they ran%s%s",
-        (unsigned long long)calls, plural(no_spans, "rank").text, why ? ": " : "", why ? why : "");
+    return say(a, "%llu collective calls were recorded on %s, but not when they ran%s%s",
+               (unsigned long long)calls, plural(no_spans, "rank").text, why ? ": " : "",
+               text_or_empty(why));
   if (no_compute)
-    return arena_printf(a->arena, "when compute ran is not known on %s%s%s",
-                        plural(no_compute, "rank").text, why ? ": " : "", why ? why : "");
+    return say(a, "when compute ran is not known on %s%s%s", plural(no_compute, "rank").text,
+               why ? ": " : "", text_or_empty(why));
   return no_steps ? overlap_why_no_steps(a) : "no rank could be read";
 }
 

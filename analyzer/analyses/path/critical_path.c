@@ -260,7 +260,7 @@ static void report_path(struct analysis *a) {
   const struct graph *graph = a->graph;
   i64 length = 0, by_category[PATH_CATEGORIES] = {0};
   r->path_by_category = arena_array(a->arena, PATH_CATEGORIES, sizeof(*r->path_by_category));
-  r->path_by_rank = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(double));
+  r->path_by_rank = arena_array(a->arena, a->model->n_ranks, sizeof(double));
   for (u32 i = 0; i < graph->n_samples; i++)
     r->path_steps_used += graph->outcomes[i].valid ? graph->samples[i].n : 0;
   if (r->path_steps_used == 0) {

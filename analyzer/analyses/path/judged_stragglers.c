@@ -13,6 +13,7 @@
 #include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/rank_list.h"
 
 enum {
   MOST_GROUPS = 8, /* the last one has all others */
@@ -37,10 +38,7 @@ bool replay_knows_waits(const struct analysis *a, u32 rank) {
 }
 
 static bool in_stage(const struct pipeline_stage *stage, u32 global) {
-  bool in = false;
-  for (u32 i = 0; i < stage->n_ranks; i++)
-    in |= stage->ranks[i] == global;
-  return in;
+  return ranks_have(stage->ranks, stage->n_ranks, global);
 }
 
 static bool same_stage(const struct results *r, u32 one, u32 other) {
@@ -72,8 +70,8 @@ static void fill_group(const struct analysis *a, u32 worst, const bool *listed,
   bool others = false;
   for (u32 i = 0; i < model->n_ranks; i++)
     others |= !model_same_host(model, worst, i);
-  *group = (struct straggler_group){
-      .ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(bool)), .worst = worst};
+  *group = (struct straggler_group){.ranks = arena_array(a->arena, model->n_ranks, sizeof(bool)),
+                                    .worst = worst};
   for (u32 i = 0; i < model->n_ranks; i++) {
     if (listed[i] || !ranks[i].straggler ||
         (i != worst && grouping != WITH_ALL &&
@@ -89,7 +87,7 @@ static void fill_group(const struct analysis *a, u32 worst, const bool *listed,
  * many for the other way. */
 static bool list_groups(struct analysis *a, bool alike) {
   struct results *r = a->results;
-  bool *listed = arena_array(a->arena, size_sum(r->n_ranks, 1), sizeof(bool));
+  bool *listed = arena_array(a->arena, r->n_ranks, sizeof(bool));
   u32 n = 0;
   for (u32 i = 0; i < r->n_ranks; i++)
     n += r->ranks[i].straggler;
@@ -131,7 +129,7 @@ static struct cure cure_of(const struct judge *j, const bool *ranks) {
  * without it. */
 static void add_trials(struct judge *j, const struct straggler_group *group, struct cure *trials) {
   u32 n_ranks = j->a->model->n_ranks;
-  bool *others = arena_array(j->a->arena, size_sum(n_ranks, 1), sizeof(bool)), any = false;
+  bool *others = arena_array(j->a->arena, n_ranks, sizeof(bool)), any = false;
   for (u32 rank = 0; rank < n_ranks; rank++)
     any |= others[rank] = j->all[rank] && !group->ranks[rank];
   trials[0] = cure_of(j, group->ranks);
@@ -195,7 +193,7 @@ static bool judge_groups(struct judge *j) {
   struct results *r = j->a->results;
   struct saving savings[MOST_GROUPS * TRIALS];
   u32 kept = 0, n = r->n_straggler_groups;
-  j->all = arena_array(j->a->arena, size_sum(r->n_ranks, 1), sizeof(bool));
+  j->all = arena_array(j->a->arena, r->n_ranks, sizeof(bool));
   for (u32 i = 0; i < n; i++)
     for (u32 rank = 0; rank < r->n_ranks; rank++)
       j->all[rank] |= r->straggler_groups[i].ranks[rank];

@@ -8,6 +8,7 @@
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
 #include "base/parallel.h"
+#include "base/texts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -38,21 +39,20 @@ static double share_kept(const struct model *model) {
 static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   const struct model *model = a->model;
   if (model->n_ranks > 1 && !model->clock_aligned)
-    return arena_printf(a->arena, "the ranks' clocks are not on one axis (%s)",
-                        model->clock_method ? model->clock_method : "method not known");
+    return say(a, "the ranks' clocks are not on one axis (%s)",
+               model->clock_method ? model->clock_method : "method not known");
   for (u32 i = 0; i < model->n_ranks; i++) {
     const char *why = gpu_timing_reason(&model->ranks[i]);
     if (model->ranks[i].launches && !model->ranks[i].gpu_kernels)
-      return arena_printf(a->arena, "when kernels ran on rank %u is not known%s%s",
-                          model->ranks[i].rank, why ? ": " : "", why ? why : "");
+      return say(a, "when kernels ran on rank %u is not known%s%s", model->ranks[i].rank,
+                 why ? ": " : "", text_or_empty(why));
   }
   if (nodes_per_step > NODES_LIMIT)
-    return arena_printf(a->arena,
-                        a->whole_run
-                            ? "no steps were found, and the whole run has %.0f million events, too "
+    return say(a,
+               a->whole_run ? "no steps were found, and the whole run has %.0f million events, too "
                               "many for the memory limit"
                             : "one step has %.0f million events, too many for the memory limit",
-                        nodes_per_step / 1e6);
+               nodes_per_step / 1e6);
   return NULL;
 }
 
@@ -131,13 +131,13 @@ void graph_plan(struct analysis *a) {
   path_labels_new(&graph->labels);
   graph->samples = arena_array(a->arena, MAX_STEPS, sizeof(*graph->samples));
   choose_samples(a, per_step);
-  graph->slices = arena_array(a->arena, size_sum(size_product(graph->n_samples, model->n_ranks), 1),
-                              sizeof(*graph->slices));
-  graph->outcomes = arena_array(a->arena, size_sum(graph->n_samples, 1), sizeof(*graph->outcomes));
-  graph->joined = arena_array(a->arena, size_sum(graph->n_samples, 1), sizeof(*graph->joined));
-  graph->replays = arena_array(a->arena, size_sum(graph->n_samples, 1), sizeof(*graph->replays));
+  graph->slices =
+      arena_array(a->arena, size_product(graph->n_samples, model->n_ranks), sizeof(*graph->slices));
+  graph->outcomes = arena_array(a->arena, graph->n_samples, sizeof(*graph->outcomes));
+  graph->joined = arena_array(a->arena, graph->n_samples, sizeof(*graph->joined));
+  graph->replays = arena_array(a->arena, graph->n_samples, sizeof(*graph->replays));
   for (u32 i = 0; i < graph->n_samples; i++)
-    graph->outcomes[i].by_rank = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(i64));
+    graph->outcomes[i].by_rank = arena_array(a->arena, model->n_ranks, sizeof(i64));
 }
 
 void graph_free(struct analysis *a) {

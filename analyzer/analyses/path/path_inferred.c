@@ -113,7 +113,7 @@ void slice_infer(struct slice_builder *c) {
   for (u32 lane = 0; lane < n_lanes; lane++)
     for (u32 n = c->lanes[lane].base; c->t->lanes[lane].device && n < c->lanes[lane].next; n++)
       check_node(in, lane, n);
-  c->inferred = arena_array(&c->scratch, size_sum(in->n_waits, 1), sizeof(*c->inferred));
+  c->inferred = arena_array(&c->scratch, in->n_waits, sizeof(*c->inferred));
   for (u32 i = 0; i < in->n_waits; i++) {
     if (!is_certain(in, &waits[i]))
       continue;

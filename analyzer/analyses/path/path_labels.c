@@ -126,8 +126,7 @@ void path_labels_take(struct analysis *a, bool (*is)(const char *name, const str
                       struct cure *cure) {
   const struct path_labels *labels = a->graph ? a->graph->labels : NULL;
   u32 n = labels ? labels->list.n : 0, taken = cure->n;
-  struct cure_change *changes =
-      arena_array(a->arena, size_sum(size_sum(taken, n), 1), sizeof(*changes));
+  struct cure_change *changes = arena_array(a->arena, size_sum(taken, n), sizeof(*changes));
   if (taken)
     memcpy(changes, cure->changes, taken * sizeof(*changes));
   for (u32 i = 0; i < n; i++) {

@@ -374,13 +374,13 @@ static void find_carries(struct slice_builder *c, const i64 *begins, struct carr
     for (u32 s = next; s < samples && begins[s] < span->end; s++)
       add_carry(list, n, &room, (struct carry){s, i});
   }
-  c->name_keys = arena_array(&c->scratch, size_sum(c->n_names, 1), sizeof(u32));
+  c->name_keys = arena_array(&c->scratch, c->n_names, sizeof(u32));
 }
 
 static void prepare(struct slice_builder *c, i64 **begins) {
   u32 samples = c->a->graph->n_samples;
   *begins = arena_array(&c->scratch, samples, sizeof(i64));
-  c->lanes = arena_array(&c->scratch, size_sum(c->t->n_lanes, 1), sizeof(*c->lanes));
+  c->lanes = arena_array(&c->scratch, c->t->n_lanes, sizeof(*c->lanes));
   i64 latest = INT64_MIN;
   for (u32 i = 0; i < samples; i++) {
     struct window window;
@@ -400,7 +400,7 @@ void slice_cut(struct analysis *a, const struct timeline *timeline) {
   prepare(&c, &begins);
   input_pauses(a, timeline, &c.scratch, &c.pauses, &c.n_pauses);
   find_carries(&c, begins, &carries, &n_carries);
-  c.carried = arena_array(&c.scratch, size_sum(n_carries, 1), sizeof(u32));
+  c.carried = arena_array(&c.scratch, n_carries, sizeof(u32));
   for (u32 sample = 0; sample < a->graph->n_samples; sample++) {
     c.n_carried = 0;
     for (u32 i = 0; i < n_carries; i++)

@@ -73,8 +73,7 @@ static void carry_step_ends(struct slice *slice, u32 n, struct carrier *c) {
   if (c->reads)
     slice->last_of_step = memory_zeroed(size_sum(n, 1), sizeof(*slice->last_of_step));
   for (u32 i = 0; i < n; i++) {
-    CARRY(c, &slice->last_of_step[i].node);
-    CARRY(c, &slice->last_of_step[i].rest);
+    CARRY_EACH(c, &slice->last_of_step[i], node, rest);
   }
 }
 
@@ -108,18 +107,10 @@ static void carry_slice(struct analysis *a, u32 sample, u32 rank, struct carrier
   struct graph *graph = a->graph;
   struct slice *slice = &graph->slices[(size_t)sample * a->model->n_ranks + rank];
   u32 n = graph->samples[sample].n;
-  CARRY(c, &slice->present);
-  CARRY(c, &slice->on_gpu);
-  CARRY(c, &slice->ends_on_gpu);
-  CARRY(c, &slice->begin);
-  CARRY(c, &slice->end);
-  CARRY(c, &slice->host_end);
-  CARRY(c, &slice->batch_ns);
-  CARRY(c, &slice->workers_busy);
+  CARRY_EACH(c, slice, present, on_gpu, ends_on_gpu, begin, end, host_end, batch_ns, workers_busy);
   if (!slice->present || c->bad)
     return;
-  CARRY(c, &slice->last_host);
-  CARRY(c, &slice->last_device);
+  CARRY_EACH(c, slice, last_host, last_device);
   carry_nodes(slice, c);
   carry_deps(slice, c);
   carry_step_ends(slice, n, c);

@@ -167,7 +167,7 @@ static void join_threads(struct slice_builder *c) {
     return;
   for (u32 i = 0; i < c->slice->n_nodes; i++)
     room += NODE_ON_DEVICE(c->slice->nodes[i].kind) ? 0 : 4;
-  c->thread_deps = arena_array(&c->scratch, size_sum(room, 1), sizeof(*c->thread_deps));
+  c->thread_deps = arena_array(&c->scratch, room, sizeof(*c->thread_deps));
   for (u32 lane = 0; lane < c->t->n_lanes; lane++)
     if (has_host_nodes(c, lane))
       find_caller(c, lane, host_lanes);

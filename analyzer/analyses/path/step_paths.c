@@ -20,13 +20,11 @@ void step_paths_new(const struct analysis *done, const struct sample *rows, u32 
   paths->analysis = *done;
   paths->analysis.arena = &paths->arena;
   paths->analysis.graph = &paths->graph;
-  paths->graph.samples =
-      arena_array(&paths->arena, size_sum(n_rows, 1), sizeof(*paths->graph.samples));
-  paths->graph.slices = arena_array(&paths->arena, size_sum(size_product(n_rows, n_ranks), 1),
-                                    sizeof(*paths->graph.slices));
-  paths->graph.outcomes =
-      arena_array(&paths->arena, size_sum(n_rows, 1), sizeof(*paths->graph.outcomes));
-  paths->by_rank = arena_array(&paths->arena, size_sum(n_ranks, 1), sizeof(i64));
+  paths->graph.samples = arena_array(&paths->arena, n_rows, sizeof(*paths->graph.samples));
+  paths->graph.slices =
+      arena_array(&paths->arena, size_product(n_rows, n_ranks), sizeof(*paths->graph.slices));
+  paths->graph.outcomes = arena_array(&paths->arena, n_rows, sizeof(*paths->graph.outcomes));
+  paths->by_rank = arena_array(&paths->arena, n_ranks, sizeof(i64));
   path_labels_new(&paths->graph.labels);
   for (u32 i = 0; i < n_rows; i++)
     paths->graph.samples[i] = rows[i];

@@ -60,7 +60,7 @@ static u32 costliest_rank(const struct results *r) {
 static const char *describe_group(struct analysis *a, const bool *group, u32 first, u32 n) {
   const struct model *model = a->model;
   bool one_host = model->ranks[first].host != NULL, others = false;
-  u32 *ranks = arena_array(a->arena, size_sum(n, 1), sizeof(u32)), at = 0;
+  u32 *ranks = arena_array(a->arena, n, sizeof(u32)), at = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
     one_host &= !group[i] || model_same_host(model, first, i);
     others |= !model_same_host(model, first, i);
@@ -68,12 +68,11 @@ static const char *describe_group(struct analysis *a, const bool *group, u32 fir
       ranks[at++] = model->ranks[i].rank;
   }
   if (n == 1)
-    return arena_printf(a->arena, "rank %u as fast as its peers", model->ranks[first].rank);
+    return say(a, "rank %u as fast as its peers", model->ranks[first].rank);
   if (one_host && others)
-    return arena_printf(a->arena, "%u ranks on %s as fast as their peers", n,
-                        model->ranks[first].host);
+    return say(a, "%u ranks on %s as fast as their peers", n, model->ranks[first].host);
   char *list = rank_list_in(a->arena, ranks, n);
-  return arena_printf(a->arena, "ranks %s as fast as their peers", list);
+  return say(a, "ranks %s as fast as their peers", list);
 }
 
 static void add_ranks(struct analysis *a, const bool *group, u32 first, u32 n) {
@@ -83,7 +82,7 @@ static void add_ranks(struct analysis *a, const bool *group, u32 first, u32 n) {
 }
 
 static void add_one_rank(struct analysis *a, u32 rank) {
-  bool *alone = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(bool));
+  bool *alone = arena_array(a->arena, a->model->n_ranks, sizeof(bool));
   alone[rank] = true;
   add_ranks(a, alone, rank, 1);
 }
@@ -108,7 +107,7 @@ static void add_late_ranks(struct analysis *a) {
 /* The stages of a pipeline that wait least: for one of them the others wait. */
 static void add_stages(struct analysis *a) {
   const struct results *r = a->results;
-  bool *tried = arena_array(a->arena, size_sum(r->n_pipeline_stage, 1), sizeof(bool));
+  bool *tried = arena_array(a->arena, r->n_pipeline_stage, sizeof(bool));
   for (u32 n = 0; n < STAGES_TRIED && n < r->n_pipeline_stage; n++) {
     const struct pipeline_stage *best = NULL;
     for (u32 i = 0; i < r->n_pipeline_stage; i++)
@@ -118,20 +117,19 @@ static void add_stages(struct analysis *a) {
     if (!best)
       return;
     tried[best->stage] = true;
-    bool *group = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(bool));
+    bool *group = arena_array(a->arena, a->model->n_ranks, sizeof(bool));
     for (u32 i = 0; i < a->model->n_ranks; i++)
-      for (u32 k = 0; k < best->n_ranks; k++)
-        group[i] |= best->ranks[k] == a->model->ranks[i].rank;
+      group[i] = ranks_have(best->ranks, best->n_ranks, a->model->ranks[i].rank);
     struct what_if *row = add_row(a, WHAT_IF_STAGE, CHANGE_RANKS, 0, group);
     row->rank = best->stage;
-    row->change = arena_printf(a->arena, "stage %u as fast as the others", best->stage);
+    row->change = say(a, "stage %u as fast as the others", best->stage);
   }
 }
 
 /* The lines at which the host waits longest for the GPU. */
 static void add_lines(struct analysis *a) {
   const struct lines_result *lines = &a->results->lines;
-  bool *tried = arena_array(a->arena, size_sum(lines->n_at, 1), sizeof(bool));
+  bool *tried = arena_array(a->arena, lines->n_at, sizeof(bool));
   for (u32 n = 0; n < LINES_TRIED; n++) {
     u32 best = INDEX_NONE;
     for (u32 i = 0; i < lines->n_at; i++)
@@ -146,7 +144,7 @@ static void add_lines(struct analysis *a) {
         a, WHAT_IF_LINE, CHANGE_LINE,
         line_key(line->file, isnan(line->line) ? 0 : (u32)line->line, line->function), NULL);
     row->rank = best;
-    row->change = arena_printf(a->arena, "no wait at %s", line->place);
+    row->change = say(a, "no wait at %s", line->place);
   }
 }
 
@@ -193,14 +191,13 @@ static const char *why_unreliable(struct analysis *a, double contradictions) {
   if (!(r->path_length_ms > 0))
     return "the critical path explains none of the steps";
   if (fabs(r->path_selfcheck) > REPLAY_TOLERANCE)
-    return arena_printf(
-        a->arena, "a replay of the steps without changes differs by %+.1f %% from the measurement",
-        100 * r->path_selfcheck);
+    return say(a, "a replay of the steps without changes differs by %+.1f %% from the measurement",
+               100 * r->path_selfcheck);
   if (contradictions > 0)
-    return arena_printf(a->arena, "%.0f dependencies contradict each other", contradictions);
+    return say(a, "%.0f dependencies contradict each other", contradictions);
   if (unknown_ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)
-    return arena_printf(a->arena, "%.0f %% of the critical path has no recorded reason",
-                        100 * unknown_ms / r->path_length_ms);
+    return say(a, "%.0f %% of the critical path has no recorded reason",
+               100 * unknown_ms / r->path_length_ms);
   return NULL;
 }
 
@@ -251,8 +248,8 @@ static int slower_first(const void *left, const void *right) {
  * nearly what it would save if all ranks were equal. One alone is in a row already. */
 static void find_equals(struct analysis *a, double all_ms) {
   u32 n_ranks = a->model->n_ranks, tried = n_ranks / 2 < EQUALS_TRIED ? n_ranks / 2 : EQUALS_TRIED;
-  struct slow_rank *slow = arena_array(a->arena, size_sum(n_ranks, 1), sizeof(*slow));
-  double *excess = arena_array(a->arena, size_sum(n_ranks, 1), sizeof(double));
+  struct slow_rank *slow = arena_array(a->arena, n_ranks, sizeof(*slow));
+  double *excess = arena_array(a->arena, n_ranks, sizeof(double));
   struct cure_change changes[EQUALS_TRIED];
   struct cure cures[EQUALS_TRIED];
   struct saving savings[EQUALS_TRIED];
@@ -261,7 +258,7 @@ static void find_equals(struct analysis *a, double all_ms) {
     slow[i] = (struct slow_rank){i, excess[i]};
   qsort(slow, n_ranks, sizeof(*slow), slower_first);
   for (u32 n = 0; n < tried; n++) {
-    bool *group = arena_array(a->arena, size_sum(n_ranks, 1), sizeof(bool));
+    bool *group = arena_array(a->arena, n_ranks, sizeof(bool));
     for (u32 i = 0; i <= n; i++)
       group[slow[i].rank] = true;
     changes[n] = (struct cure_change){.kind = CHANGE_RANKS, .ranks = group};

@@ -150,9 +150,9 @@ static const char *why_not(struct analysis *a, const struct paying *row) {
       longest = &r->path_by_name[i];
   if (!longest)
     return NULL;
-  return arena_printf(a->arena, "%.0f %% of it is on the critical path, which is %.0f %% %s (%s)",
-                      100 * fmin(1, row->path_ms / (row->gpu_share * r->ov_compute_ms)),
-                      100 * longest->ms / r->path_length_ms, longest->shortened, longest->category);
+  return say(a, "%.0f %% of it is on the critical path, which is %.0f %% %s (%s)",
+             100 * fmin(1, row->path_ms / (row->gpu_share * r->ov_compute_ms)),
+             100 * longest->ms / r->path_length_ms, longest->shortened, longest->category);
 }
 
 static double *saving(struct paying *row, u32 share) {
@@ -169,9 +169,9 @@ static int most_first(const void *left_row, const void *right_row) {
 static void replay_rows(struct analysis *a) {
   struct results *r = a->results;
   u32 n = r->n_pays * SHARES;
-  struct cure_change *changes = arena_array(a->arena, size_sum(n, 1), sizeof(*changes));
-  struct cure *cures = arena_array(a->arena, size_sum(n, 1), sizeof(*cures));
-  struct saving *savings = arena_array(a->arena, size_sum(n, 1), sizeof(*savings));
+  struct cure_change *changes = arena_array(a->arena, n, sizeof(*changes));
+  struct cure *cures = arena_array(a->arena, n, sizeof(*cures));
+  struct saving *savings = arena_array(a->arena, n, sizeof(*savings));
   double now_ms = a->whole_run ? r->path_length_ms : r->step_mean_ms;
   for (u32 i = 0; i < n; i++) {
     changes[i] = r->pays[i / SHARES].change;

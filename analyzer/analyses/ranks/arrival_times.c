@@ -104,8 +104,8 @@ bool clocks_tell_who_is_late(const struct analysis *a, u32 comm) {
 /* Collectives by communicator, each in order. */
 static u32 *order_by_comm(struct straggler_test *c) {
   const struct model *model = c->a->model;
-  u32 *order = arena_array(&c->scratch, size_sum(model->n_collectives, 1), sizeof(u32));
-  u32 *next = arena_array(&c->scratch, size_sum(model->n_comms, 1), sizeof(u32));
+  u32 *order = arena_array(&c->scratch, model->n_collectives, sizeof(u32));
+  u32 *next = arena_array(&c->scratch, model->n_comms, sizeof(u32));
   for (u32 i = 0; i < model->n_collectives; i++)
     next[model->collectives[i].comm + 1]++;
   for (u32 i = 0; i < model->n_comms; i++)
@@ -118,7 +118,7 @@ static u32 *order_by_comm(struct straggler_test *c) {
 static void measure_busy(struct straggler_test *c) {
   const struct model *model = c->a->model;
   u32 comm = INDEX_NONE;
-  i64 *left = arena_array(&c->scratch, size_sum(model->n_ranks, 1), sizeof(i64));
+  i64 *left = arena_array(&c->scratch, model->n_ranks, sizeof(i64));
   for (u32 k = 0; k < model->n_collectives; k++) {
     const struct collective *collective = &model->collectives[c->by_comm[k]];
     for (u32 r = 0; r < model->n_ranks && collective->comm != comm; r++)
@@ -164,9 +164,9 @@ double arrival_error(const struct straggler_test *c, const struct collective *co
 }
 
 void arrival_times_prepare(struct straggler_test *c) {
-  c->by_clock = arena_array(&c->scratch, size_sum(c->a->model->n_comms, 1), sizeof(bool));
-  c->unwaited = arena_array(&c->scratch, size_sum(c->a->model->n_collectives, 1), sizeof(bool));
-  c->busy_ns = arena_array(&c->scratch, size_sum(c->a->model->n_arrivals, 1), sizeof(double));
+  c->by_clock = arena_array(&c->scratch, c->a->model->n_comms, sizeof(bool));
+  c->unwaited = arena_array(&c->scratch, c->a->model->n_collectives, sizeof(bool));
+  c->busy_ns = arena_array(&c->scratch, c->a->model->n_arrivals, sizeof(double));
   c->by_comm = order_by_comm(c);
   for (u32 i = 0; i < c->a->model->n_comms; i++)
     c->by_clock[i] = clocks_tell_who_is_late(c->a, i);

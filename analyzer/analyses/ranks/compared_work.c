@@ -20,8 +20,8 @@ void work_compare(struct straggler_test *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;
   u32 n_ranks = a->model->n_ranks;
-  double *steps = arena_array(&c->scratch, size_sum(a->n_steps, 1), sizeof(double));
-  double *peers = arena_array(&c->scratch, size_sum(n_ranks, 1), sizeof(double));
+  double *steps = arena_array(&c->scratch, a->n_steps, sizeof(double));
+  double *peers = arena_array(&c->scratch, n_ranks, sizeof(double));
   for (u32 rank = 0; rank < n_ranks; rank++) {
     u32 n = 0;
     for (u32 step = 0; step < a->n_steps; step++) {
@@ -80,7 +80,7 @@ struct figure_of_all {
 };
 
 static void sort_figure(struct straggler_test *c, u32 figure, struct figure_of_all *all) {
-  all->sorted = arena_array(&c->scratch, size_sum(c->a->model->n_ranks, 1), sizeof(double));
+  all->sorted = arena_array(&c->scratch, c->a->model->n_ranks, sizeof(double));
   for (u32 i = 0; i < c->a->model->n_ranks; i++) {
     double of_rank = figures[figure](c->a, i);
     if (!isnan(of_rank))

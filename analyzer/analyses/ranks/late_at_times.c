@@ -44,7 +44,7 @@ static void list_events(struct late_events *events, u32 comm) {
   double least = WORTH_MENTIONING * c->a->results->step_median_ms * 1e6;
   u32 begin = c->first[comm], end = c->first[comm + 1];
   const struct rank *ranks = c->a->model->ranks;
-  events->at = arena_array(&c->scratch, size_sum(end - begin, 1), sizeof(*events->at));
+  events->at = arena_array(&c->scratch, end - begin, sizeof(*events->at));
   for (u32 i = begin; i < end; i++)
     if (c->last_of[i] != INDEX_NONE && c->late_of[i] >= least)
       events->at[events->n++] =
@@ -141,7 +141,7 @@ static double least_chance(const struct late_events *events, const struct late_u
 static struct verdict verdict_on(const struct late_events *events, const struct late_unit *unit,
                                  u32 comm, double least_ns) {
   struct straggler_test *c = events->c;
-  u32 n = 0, *steps = arena_array(&c->scratch, size_sum(events->n, 1), sizeof(u32));
+  u32 n = 0, *steps = arena_array(&c->scratch, events->n, sizeof(u32));
   double sum = 0;
   struct verdict v = {.rank = unit->rank, .members = events->members, .at_times = true};
   for (u32 i = 0; i < events->n && events->at[i].late_ns >= least_ns; i++) {
@@ -155,7 +155,7 @@ static struct verdict verdict_on(const struct late_events *events, const struct 
   v.p = chance_of(events, unit, v.times, v.tested);
   v.imposed_ns = sum / (c->first[comm + 1] - c->first[comm]);
   lateness_measure(c, n, &v);
-  v.late = arena_array(&c->scratch, size_sum(n, 1), sizeof(*v.late));
+  v.late = arena_array(&c->scratch, n, sizeof(*v.late));
   SORT(steps, n, by_u32);
   for (u32 i = 0; i < n; i++)
     if (v.n_late && v.late[v.n_late - 1].end == steps[i])

@@ -109,9 +109,8 @@ void late_group_name(struct straggler_test *c, u32 comm, double least, struct ve
                      const char *together) {
   const struct collective *roster = tested_collective(c, c->first[comm]);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
-  struct verdict *of = arena_array(&c->scratch, size_sum(roster->n_arrivals, 1), sizeof(*of));
-  double *outside =
-      arena_array(&c->scratch, size_sum(c->first[comm + 1] - c->first[comm], 1), sizeof(*outside));
+  struct verdict *of = arena_array(&c->scratch, roster->n_arrivals, sizeof(*of));
+  double *outside = arena_array(&c->scratch, c->first[comm + 1] - c->first[comm], sizeof(*outside));
   double latest;
   u32 n = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
@@ -212,7 +211,7 @@ ORDER_BY(by_host, struct host_member, UP(host) UP(member.rank))
  * of the host's. */
 static u32 order_hosts(struct straggler_test *c, const struct late_member *members, u32 n,
                        struct late_member *hosts) {
-  struct host_member *sorted = arena_array(&c->scratch, size_sum(n, 1), sizeof(*sorted));
+  struct host_member *sorted = arena_array(&c->scratch, n, sizeof(*sorted));
   u32 n_hosts = 0;
   for (u32 i = 0; i < n; i++)
     sorted[i] = (struct host_member){c->a->model->ranks[members[i].rank].clock.domain, members[i]};
@@ -235,8 +234,8 @@ static double groups_of(u32 n, u32 k) {
 void late_hosts_test(struct straggler_test *c, u32 comm) {
   const struct model *model = c->a->model;
   u32 room = tested_collective(c, c->first[comm])->n_arrivals, mine = 0;
-  struct late_member *members = arena_array(&c->scratch, size_sum(room, 1), sizeof(*members));
-  struct late_member *hosts = arena_array(&c->scratch, size_sum(room, 1), sizeof(*hosts));
+  struct late_member *members = arena_array(&c->scratch, room, sizeof(*members));
+  struct late_member *hosts = arena_array(&c->scratch, room, sizeof(*hosts));
   u32 n = order_members(c, comm, members), n_hosts = order_hosts(c, members, n, hosts);
   u32 late = latest_alike(hosts, n_hosts);
   if (!late || n_hosts == n)
@@ -253,8 +252,7 @@ void late_hosts_test(struct straggler_test *c, u32 comm) {
 
 void late_group_test(struct straggler_test *c, u32 comm) {
   const struct collective *roster = tested_collective(c, c->first[comm]);
-  struct late_member *members =
-      arena_array(&c->scratch, size_sum(roster->n_arrivals, 1), sizeof(*members));
+  struct late_member *members = arena_array(&c->scratch, roster->n_arrivals, sizeof(*members));
   u32 n = order_members(c, comm, members), mine = latest_alike(members, n);
   if (!mine)
     return;

@@ -74,7 +74,7 @@ static int by_pair(const void *left, const void *right) {
 
 static void collect_messages(struct search *s) {
   const struct model *model = s->a->model;
-  s->messages = arena_array(&s->scratch, size_sum(model->n_collectives, 1), sizeof(*s->messages));
+  s->messages = arena_array(&s->scratch, model->n_collectives, sizeof(*s->messages));
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *c = &model->collectives[i];
     if (c->op != TSCOPE_OP_SEND || c->n_arrivals != 2 || !analysis_includes(s->a, c))
@@ -125,10 +125,10 @@ static u32 pair_length(const struct search *s, u32 first) {
 static void list_links(struct search *s, bool *chained) {
   u32 n_ranks = s->a->model->n_ranks;
   *chained = s->n_messages > 0;
-  s->links = arena_array(&s->scratch, size_sum(n_ranks, 1), sizeof(*s->links));
-  s->links_of = arena_array(&s->scratch, size_sum(n_ranks, 1), sizeof(*s->links_of));
-  s->n_links_of = arena_array(&s->scratch, size_sum(n_ranks, 1), sizeof(u32));
-  s->in_pipeline = arena_array(&s->scratch, size_sum(n_ranks, 1), sizeof(bool));
+  s->links = arena_array(&s->scratch, n_ranks, sizeof(*s->links));
+  s->links_of = arena_array(&s->scratch, n_ranks, sizeof(*s->links_of));
+  s->n_links_of = arena_array(&s->scratch, n_ranks, sizeof(u32));
+  s->in_pipeline = arena_array(&s->scratch, n_ranks, sizeof(bool));
   for (u32 i = 0, n; i < s->n_messages && *chained; i += n) {
     n = pair_length(s, i);
     struct link link = count_link(&s->messages[i], n);
@@ -168,7 +168,7 @@ static bool sends_first(struct search *s, u32 rank) {
   struct first {
     bool seen, sends;
     i64 time;
-  } *firsts = arena_array(&s->scratch, size_sum(n, 1), sizeof(*firsts));
+  } *firsts = arena_array(&s->scratch, n, sizeof(*firsts));
   i64 votes = 0;
   for (u32 i = 0; i < model->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[i];
@@ -241,8 +241,8 @@ static bool matches_pipeline(const struct search *s, struct chain *chain, bool r
 /* The pipeline that `rank` is part of; false where it is in none. */
 static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
   u32 n_ranks = s->a->model->n_ranks;
-  u32 *ranks = arena_array(&s->scratch, size_sum(n_ranks, 1), sizeof(u32));
-  chain->ranks = arena_array(s->a->arena, size_sum(n_ranks, 1), sizeof(u32));
+  u32 *ranks = arena_array(&s->scratch, n_ranks, sizeof(u32));
+  chain->ranks = arena_array(s->a->arena, n_ranks, sizeof(u32));
   u32 n = follow_links(s, rank, s->links_of[rank][0], ranks);
   bool ring = n > 2 && s->n_links_of[ranks[n - 1]] == 2;
   if (!ring && s->n_links_of[rank] == 2) { /* the walk began in the middle: now from its end */

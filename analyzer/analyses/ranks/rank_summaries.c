@@ -7,9 +7,9 @@
 void rank_summaries_prepare(struct analysis *a) {
   const struct model *model = a->model;
   size_t cells = (size_t)model->n_ranks * a->n_steps;
-  a->ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(*a->ranks));
-  a->compute_ms = arena_array(a->arena, size_sum(cells, 1), sizeof(*a->compute_ms));
-  a->time_in_other_comms = arena_array(a->arena, size_sum(model->n_arrivals, 1), sizeof(i64));
+  a->ranks = arena_array(a->arena, model->n_ranks, sizeof(*a->ranks));
+  a->compute_ms = arena_array(a->arena, cells, sizeof(*a->compute_ms));
+  a->time_in_other_comms = arena_array(a->arena, model->n_arrivals, sizeof(i64));
   for (size_t i = 0; i < cells; i++)
     a->compute_ms[i] = NAN;
 }

@@ -227,8 +227,8 @@ static char *describe_collective(struct straggler_test *c, u32 comm, u32 rank) {
 static void set_late_steps(struct straggler_test *c, const struct verdict *v,
                            struct rank_result *out) {
   const struct model *model = c->a->model;
-  out->late_from = arena_array(c->a->arena, size_sum(v->n_late, 1), sizeof(double));
-  out->late_to = arena_array(c->a->arena, size_sum(v->n_late, 1), sizeof(double));
+  out->late_from = arena_array(c->a->arena, v->n_late, sizeof(double));
+  out->late_to = arena_array(c->a->arena, v->n_late, sizeof(double));
   for (u32 i = 0; i < v->n_late; i++) {
     u32 first = c->tested[v->late[i].begin], last = c->tested[v->late[i].end - 1];
     out->late_from[i] = model->steps.first + (u32)model->collectives[first].step;

@@ -242,7 +242,7 @@ static void choose(struct straggler_test *c, u32 comm) {
 
 void choose_tested_collectives(struct straggler_test *c) {
   const struct model *model = c->a->model;
-  c->tested = arena_array(&c->scratch, size_sum(model->n_collectives, 1), sizeof(*c->tested));
+  c->tested = arena_array(&c->scratch, model->n_collectives, sizeof(*c->tested));
   for (u32 comm = 0; comm < model->n_comms; comm++)
     choose(c, comm);
 }

@@ -23,15 +23,14 @@ struct comm_calls {
 static void list_members(const struct analysis *a, u32 c, struct comm_calls *calls) {
   const struct model *model = a->model;
   const struct comm *comm = &model->comms[c];
-  *calls =
-      (struct comm_calls){arena_array(a->arena, size_sum(comm->size, 1), sizeof(struct member)), 0};
+  *calls = (struct comm_calls){arena_array(a->arena, comm->size, sizeof(struct member)), 0};
   for (u32 i = 0; i < comm->size; i++) {
     if (comm->members[i] == INDEX_NONE)
       continue;
     struct member *member = &calls->members[calls->n++];
     member->rank = comm->members[i];
     u32 n = model_own_calls(model, member->rank, c, NULL, 0);
-    member->calls = arena_array(a->arena, size_sum(n, 1), sizeof(*member->calls));
+    member->calls = arena_array(a->arena, n, sizeof(*member->calls));
     member->n = model_own_calls(model, member->rank, c, member->calls, n);
   }
 }
@@ -222,18 +221,17 @@ static char *describe_difference(const struct analysis *a, const struct member *
   u32 rank = a->model->ranks[odd->rank].rank,
       steps = steps_before(a, difference->of->rank, what->start);
   if (difference->kind == OTHER_ORDER)
-    return arena_printf(
-        a->arena,
-        "rank %u made the calls of its peers in another order: %s of %llu bytes "
-        "before %s of %llu (call number %u, after %u steps)",
-        rank, op, (unsigned long long)what->bytes, op_name(most->calls[difference->at].op),
-        (unsigned long long)most->calls[difference->at].bytes, difference->at, steps);
-  return arena_printf(a->arena,
-                      "rank %u made %u calls where its peers made %u: it %s %s of %llu bytes (call "
-                      "number %u, after %u steps)",
-                      rank, odd->n, most->n,
-                      difference->kind == LEFT_OUT ? "left out" : "made one too many,", op,
-                      (unsigned long long)what->bytes, difference->at, steps);
+    return say(a,
+               "rank %u made the calls of its peers in another order: %s of %llu bytes before %s "
+               "of %llu (call number %u, after %u steps)",
+               rank, op, (unsigned long long)what->bytes, op_name(most->calls[difference->at].op),
+               (unsigned long long)most->calls[difference->at].bytes, difference->at, steps);
+  return say(a,
+             "rank %u made %u calls where its peers made %u: it %s %s of %llu bytes (call number "
+             "%u, after %u steps)",
+             rank, odd->n, most->n,
+             difference->kind == LEFT_OUT ? "left out" : "made one too many,", op,
+             (unsigned long long)what->bytes, difference->at, steps);
 }
 
 static bool contains(const u32 *list, u32 n, u32 value) {
@@ -245,8 +243,7 @@ static bool contains(const u32 *list, u32 n, u32 value) {
 
 void calls_compare(const struct analysis *a, struct call_counts *counts) {
   const struct model *model = a->model;
-  *counts =
-      (struct call_counts){.odd = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(u32))};
+  *counts = (struct call_counts){.odd = arena_array(a->arena, model->n_ranks, sizeof(u32))};
   for (u32 c = 0; c < model->n_comms; c++) {
     struct comm_calls calls;
     if (model->comms[c].size < 2)
@@ -261,8 +258,7 @@ void calls_compare(const struct analysis *a, struct call_counts *counts) {
         continue;
       char *words = describe_difference(a, odd, most, &difference);
       counts->odd[counts->n_odd++] = odd->rank;
-      counts->words =
-          counts->words ? arena_printf(a->arena, "%s; %s", counts->words, words) : words;
+      counts->words = counts->words ? say(a, "%s; %s", counts->words, words) : words;
     }
   }
 }

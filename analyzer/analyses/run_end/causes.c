@@ -6,6 +6,7 @@
 #include "analyses/run_end/exception_causes.def"
 #include "analyses/run_end/run_end.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 #include "format/exception_links.def"
 #include "model/stalls.h"
 
@@ -82,9 +83,8 @@ static bool is_termination_signal(u32 signal) {
 
 /* "CUDA error 700 in a kernel launch", where a call failed shortly before the end. */
 static char *describe_failed_call(const struct analysis *a, const struct rank_end *end) {
-  return arena_printf(a->arena, "%s error %d from %s",
-                      end->failed_whose == TSCOPE_FAILED_NCCL ? "NCCL" : "CUDA", end->failed_result,
-                      end->failed);
+  return say(a, "%s error %d from %s", end->failed_whose == TSCOPE_FAILED_NCCL ? "NCCL" : "CUDA",
+             end->failed_result, end->failed);
 }
 
 static i64 later(i64 one, i64 other) {
@@ -95,8 +95,8 @@ static i64 later(i64 one, i64 other) {
 static char *words_of_exception(struct analysis *a, const struct rank_end *end) {
   struct exception_chain chain = chain_of(end->exception);
   const char *place = exception_place(a, end);
-  return arena_printf(a->arena, "%.*s%s%s%s", chain.own_bytes, end->exception, place ? ", at " : "",
-                      place ? place : "", chain.rest);
+  return say(a, "%.*s%s%s%s", chain.own_bytes, end->exception, place ? ", at " : "",
+             text_or_empty(place), chain.rest);
 }
 
 /* Python's words for a SIGINT (Ctrl-C, or a launcher's): where it comes is where the program was,
@@ -108,8 +108,7 @@ static bool was_interrupted(const struct rank_end *end) {
 
 static char *words_of_interrupt(struct analysis *a, const struct rank_end *end) {
   const char *place = exception_place(a, end);
-  return arena_printf(a->arena, "interrupted (SIGINT)%s%s", place ? ", at " : "",
-                      place ? place : "");
+  return say(a, "interrupted (SIGINT)%s%s", place ? ", at " : "", text_or_empty(place));
 }
 
 /* A thread ended with an exception, or the program with threads that go on: soon the rank called
@@ -127,21 +126,20 @@ static void set_cause_by_signal(struct analysis *a, const struct rank_end *end,
   ending->cause = END_SIGNAL;
   if (end->signal == SIGKILL && end->out_of_memory_kills) {
     ending->cause = END_OUT_OF_MEMORY;
-    ending->why = arena_printf(a->arena,
-                               "killed by the kernel because its cgroup's memory was used up "
-                               "(SIGKILL; %u such kill%s since it began)",
-                               end->out_of_memory_kills, end->out_of_memory_kills > 1 ? "s" : "");
+    ending->why = say(a,
+                      "killed by the kernel because its cgroup's memory was used up (SIGKILL; %u "
+                      "such kill%s since it began)",
+                      end->out_of_memory_kills, end->out_of_memory_kills > 1 ? "s" : "");
   } else if (end->signal == SIGINT && was_interrupted(end)) {
     ending->why = words_of_interrupt(a, end);
   } else {
-    ending->why = arena_printf(a->arena, "ended by %s (signal %u)", name, end->signal);
+    ending->why = say(a, "ended by %s (signal %u)", name, end->signal);
   }
   if (!stood_still(end, ending))
     return;
   ending->cause = cause_of_exception(end->exception);
-  ending->why =
-      arena_printf(a->arena, "%s, %s before it was %s", words_of_exception(a, end),
-                   duration_s((double)(ending->at - end->exception_at) / 1e9).text, ending->why);
+  ending->why = say(a, "%s, %s before it was %s", words_of_exception(a, end),
+                    duration_s((double)(ending->at - end->exception_at) / 1e9).text, ending->why);
 }
 
 char *exception_place(struct analysis *a, const struct rank_end *end) {
@@ -149,7 +147,7 @@ char *exception_place(struct analysis *a, const struct rank_end *end) {
   char *place = end->exception_file
                     ? line_place(a, end->exception_file, end->exception_line, function)
                     : NULL;
-  return place && function ? arena_printf(a->arena, "%s in %s", place, function) : place;
+  return place && function ? say(a, "%s in %s", place, function) : place;
 }
 
 static void set_cause_by_exit(struct analysis *a, const struct rank_end *end,
@@ -159,16 +157,15 @@ static void set_cause_by_exit(struct analysis *a, const struct rank_end *end,
   if (end->status == 0) {
     ending->what = ENDING_IN_ORDER;
     ending->cause = END_EXIT;
-    ending->why = arena_printf(a->arena, "ended normally (%s status 0)", how);
+    ending->why = say(a, "ended normally (%s status 0)", how);
     return;
   }
   ending->what = ENDING_OWN;
   ending->cause = END_EXIT_STATUS;
-  ending->why = arena_printf(a->arena, "%s status %d", how, end->status);
+  ending->why = say(a, "%s status %d", how, end->status);
   bool last_words = end->last_line && ending->at - end->last_line_at < EXCEPTION_NS;
   if (!exception && last_words)
-    ending->why = arena_printf(a->arena, "%s, after it wrote to standard error: %s", ending->why,
-                               end->last_line);
+    ending->why = say(a, "%s, after it wrote to standard error: %s", ending->why, end->last_line);
   if (!exception)
     return;
   ending->from = end->exception_at;
@@ -179,8 +176,7 @@ static void set_cause_by_exit(struct analysis *a, const struct rank_end *end,
     return;
   }
   ending->cause = cause_of_exception(end->exception);
-  ending->why =
-      arena_printf(a->arena, "%s (%s status %d)", words_of_exception(a, end), how, end->status);
+  ending->why = say(a, "%s (%s status %d)", words_of_exception(a, end), how, end->status);
   if (ending->cause == END_LOST_PEER)
     ending->what = ENDING_LOST_PEER;
 }
@@ -206,7 +202,7 @@ static void set_cause_by_failed_call(const struct analysis *a, const struct rank
   if (end->failed_at < ending->from)
     ending->from = end->failed_at;
   if (ending->why)
-    ending->why = arena_printf(a->arena, "%s; %s", words, ending->why);
+    ending->why = say(a, "%s; %s", words, ending->why);
 }
 
 static void find_last_call(const struct analysis *a, struct ending *ending) {
@@ -236,10 +232,9 @@ static void set_cause_by_pause(const struct analysis *a, const struct rank_end *
   ending->cause = END_STOPPED;
   ending->from = pause->begin;
   ending->at = pause->begin + LIFE_NS;
-  ending->why = arena_printf(
-      a->arena, "its process did not run for its last %s: it was stopped or frozen%s%s",
-      duration_s((double)(pause->end - pause->begin) / 1e9).text, more ? "; then " : "",
-      more ? ending->why : "");
+  ending->why = say(a, "its process did not run for its last %s: it was stopped or frozen%s%s",
+                    duration_s((double)(pause->end - pause->begin) / 1e9).text,
+                    more ? "; then " : "", more ? ending->why : "");
 }
 
 /* No record tells how it ended; the kernel of this machine may know that it has not. */
@@ -247,11 +242,10 @@ static void set_cause_of_silence(const struct rank *rank, struct ending *ending)
   bool stopped = rank->running == 'T' || rank->running == 't';
   ending->what = ENDING_SILENT;
   ending->cause = stopped ? END_STOPPED : END_SILENT;
-  ending->why = stopped ? "its process is still there, but stopped (SIGSTOP, or a debugger)"
-                : rank->running
-                    ? "its process still runs"
-                    : "its trace stops, and no record says why: it was killed, its host "
-                      "was lost, or it is still running elsewhere";
+  ending->why = stopped         ? "its process is still there, but stopped (SIGSTOP, or a debugger)"
+                : rank->running ? "its process still runs"
+                                : "its trace stops, and no record says why: it was killed, its "
+                                  "host was lost, or it is still running elsewhere";
 }
 
 void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {

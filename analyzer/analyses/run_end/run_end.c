@@ -35,7 +35,7 @@ static void mark_older_files(struct analysis *a, struct endings *endings) {
 static void list_endings(struct analysis *a, struct endings *out) {
   const struct model *model = a->model;
   u32 world = model->world_size;
-  out->at = arena_array(a->arena, size_sum(size_sum(model->n_ranks, world), 1), sizeof(*out->at));
+  out->at = arena_array(a->arena, size_sum(model->n_ranks, world), sizeof(*out->at));
   u32 next = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
     for (; next < model->ranks[r].rank && next < world; next++)

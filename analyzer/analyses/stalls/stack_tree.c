@@ -67,9 +67,9 @@ static void number_frames(struct tree_builder *g, const struct tree_stack *stack
     all += stacks[i].n + 1u;
   if (all > UINT32_MAX / 4)
     memory_is_short(all, sizeof(u32));
-  u32 *numbers = arena_array(g->arena, size_sum(all, 1), sizeof(*numbers));
-  g->frames = arena_array(g->arena, size_sum(all, 1), sizeof(*g->frames));
-  g->paths = arena_array(g->arena, size_sum(n, 1), sizeof(*g->paths));
+  u32 *numbers = arena_array(g->arena, all, sizeof(*numbers));
+  g->frames = arena_array(g->arena, all, sizeof(*g->frames));
+  g->paths = arena_array(g->arena, n, sizeof(*g->paths));
   for (u32 i = 0; i < n; i++) {
     struct path *path = &g->paths[i];
     *path = (struct path){.rank = stacks[i].rank, .frames = numbers};
@@ -85,7 +85,7 @@ static void number_frames(struct tree_builder *g, const struct tree_stack *stack
 
 /* The ranks of a range, sorted, each once. */
 static u32 *ranks_of(struct tree_builder *g, u32 first, u32 n, u32 *n_ranks) {
-  u32 *ranks = arena_array(g->arena, size_sum(n, 1), sizeof(*ranks));
+  u32 *ranks = arena_array(g->arena, n, sizeof(*ranks));
   *n_ranks = 0;
   for (u32 i = 0; i < n; i++)
     ranks[i] = g->paths[first + i].rank;
@@ -111,7 +111,7 @@ static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32
 static void name_native(struct tree_builder *g, const struct call_frame *frame,
                         struct stack_node *node) {
   if (frame->line)
-    node->function = arena_printf(g->arena, "%s (%s)", frame->function, node->place);
+    node->function = say(g, "%s (%s)", frame->function, node->place);
   node->place = stack_place(g->arena, &(struct call_frame){.file = frame->library});
 }
 
@@ -171,7 +171,7 @@ void stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
   *tree = (struct stack_tree){0};
   number_frames(&g, stacks, n);
   add_subtree(&g, 0, n, 0, INDEX_NONE);
-  tree->nodes = arena_array(arena, size_sum(g.nodes.n, 1), sizeof(*tree->nodes));
+  tree->nodes = arena_array(arena, g.nodes.n, sizeof(*tree->nodes));
   tree->n = g.nodes.n;
   if (g.nodes.n)
     memcpy(tree->nodes, g.nodes.at, g.nodes.n * sizeof(*tree->nodes));
@@ -214,7 +214,7 @@ static char *describe_stretch(struct arena *arena, const struct stack_tree *tree
 
 struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree *tree, u32 most,
                                     u32 *n) {
-  struct stack_line *lines = arena_array(arena, size_sum(tree->n, 1), sizeof(*lines));
+  struct stack_line *lines = arena_array(arena, tree->n, sizeof(*lines));
   unsigned *forks = arena_array(arena, FRAMES_MOST + 2, sizeof(*forks)); /* above each depth */
   *n = 0;
   for (u32 i = 0; i < tree->n && *n < most; i++) {

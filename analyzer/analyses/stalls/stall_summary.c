@@ -13,6 +13,7 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/stalls/stall_words.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "model/flight_record.h"
 
 static double seconds(const struct analysis *a, i64 time) {
@@ -27,7 +28,7 @@ static i64 end_of(const struct rank *rank) {
 /* When each rank began the last collective that it completed: NS_UNKNOWN if it completed none. By
  * index of the model. */
 static i64 *last_calls(struct arena *arena, const struct model *model) {
-  i64 *last = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(*last));
+  i64 *last = arena_array(arena, model->n_ranks, sizeof(*last));
   for (u32 r = 0; r < model->n_ranks; r++)
     last[r] = NS_UNKNOWN;
   for (u32 i = 0; i < model->n_arrivals; i++) {
@@ -96,8 +97,7 @@ static const struct rank_stall *last_stall(const struct analysis *a, const struc
 /* The last stall of each rank, by index of the model. */
 static const struct rank_stall **last_stalls(struct analysis *a) {
   const struct model *model = a->model;
-  const struct rank_stall **last =
-      arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(*last));
+  const struct rank_stall **last = arena_array(a->arena, model->n_ranks, sizeof(*last));
   const i64 *calls = last_calls(a->arena, model);
   for (u32 r = 0; r < model->n_ranks; r++)
     last[r] = last_stall(a, &model->ranks[r], calls[r]);
@@ -157,14 +157,13 @@ static char *collective_of(const struct analysis *a, u32 global, const struct ra
       continue;
     const struct flight_call *call = call_in(check->flight, calls, n, wait);
     if (!call || !is_of_other_python(stall, call->thread))
-      return arena_printf(a->arena, "%s of %s", call ? call->op : wait->op, wait->group);
+      return say(a, "%s of %s", call ? call->op : wait->op, wait->group);
     others = true;
   }
   for (u32 k = 0; k < n && others; k++) {
     const struct flight_group *group = &check->flight->groups[calls[k].group];
     if (calls[k].state != FLIGHT_COMPLETED && !is_of_other_python(stall, calls[k].thread))
-      return arena_printf(a->arena, "%s of %s", calls[k].op,
-                          group->desc ? group->desc : group->name);
+      return say(a, "%s of %s", calls[k].op, group->desc ? group->desc : group->name);
   }
   return NULL;
 }
@@ -231,7 +230,7 @@ static char *describe_last_seen(struct analysis *a, const struct rank *rank,
   at->file = arena_text(a->arena, last->file);
   at->function = last->function ? arena_text(a->arena, last->function) : NULL;
   at->line = last->line ? last->line : (double)NAN;
-  return arena_printf(a->arena, "; its first thread was last seen at %s", stack_last_sampled(a, r));
+  return say(a, "; its first thread was last seen at %s", stack_last_sampled(a, r));
 }
 
 /* A rank that could not record itself what it is doing. */
@@ -253,11 +252,10 @@ static void add_seen_by_peer(struct analysis *a, const struct rank *rank,
                                .begins = "It is "};
   const char *words = describe_peer(peer, &row->what);
   char *last = describe_last_seen(a, rank, row);
-  row->words =
-      arena_printf(a->arena, "%s: rank %u on the same host saw this of process %u%s%s%s%s", words,
-                   by->rank, rank->pid, peer->call ? ", in " : "", peer->call ? peer->call : "",
-                   peer->file ? " of " : "", peer->file ? peer->file : "");
-  row->words = arena_printf(a->arena, "%s%s", row->words, last);
+  row->words = say(a, "%s: rank %u on the same host saw this of process %u%s%s%s%s", words,
+                   by->rank, rank->pid, peer->call ? ", in " : "", text_or_empty(peer->call),
+                   peer->file ? " of " : "", text_or_empty(peer->file));
+  row->words = say(a, "%s%s", row->words, last);
 }
 
 static void list_ranks(struct analysis *a, const struct rank_stall *const *last) {
@@ -266,7 +264,7 @@ static void list_ranks(struct analysis *a, const struct rank_stall *const *last)
   u64 threads = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     threads += last[r] ? last[r]->n_threads : 0;
-  out->ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(*out->ranks));
+  out->ranks = arena_array(a->arena, model->n_ranks, sizeof(*out->ranks));
   struct tree_stack *stacks = memory_zeroed(size_sum(threads, 1), sizeof(*stacks));
   struct stack_tree tree = {0};
   u32 n = 0;
@@ -310,7 +308,7 @@ static void list_past(struct analysis *a, const struct rank_stall *const *last) 
   u64 most = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     most += model->ranks[r].n_stalls;
-  out->past = arena_array(a->arena, size_sum(most, 1), sizeof(*out->past));
+  out->past = arena_array(a->arena, most, sizeof(*out->past));
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank *rank = &model->ranks[r];
     for (u32 i = 0; i < rank->n_stalls; i++) {

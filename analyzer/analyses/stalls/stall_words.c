@@ -7,6 +7,7 @@
 #include "analyses/analysis.h"
 #include "analyses/lines/line_sums.h"
 #include "base/arena.h"
+#include "base/texts.h"
 
 static bool is_one_of(const char *text, const char *const *words, size_t n) {
   for (size_t i = 0; text && i < n; i++)
@@ -117,10 +118,10 @@ static char *describe_system_call(struct arena *arena, const struct stalled_thre
   const char *state = describe_state(thread);
   if (!state && !thread->call)
     return NULL;
-  return arena_printf(arena, "%s%s%s%s%s%s%s", thread->call ? thread->call : "",
-                      thread->file ? " of " : "", thread->file ? thread->file : "",
-                      thread->call && state ? ", " : "", state ? state : "",
-                      state && thread->wait ? " in " : "", thread->wait ? thread->wait : "");
+  return arena_printf(arena, "%s%s%s%s%s%s%s", text_or_empty(thread->call),
+                      thread->file ? " of " : "", text_or_empty(thread->file),
+                      thread->call && state ? ", " : "", text_or_empty(state),
+                      state && thread->wait ? " in " : "", text_or_empty(thread->wait));
 }
 
 /* Functions that only pass on a call. */
@@ -162,7 +163,7 @@ static char *list_frames(struct arena *arena, const struct stalled_thread *threa
     const struct call_frame *frame = thread->frames[i];
     text = arena_printf(arena, "%s%s%s:%u %s", text, i ? "\n" : "",
                         frame->file ? frame->file : "unknown file", frame->line,
-                        frame->function ? frame->function : "");
+                        text_or_empty(frame->function));
   }
   return thread->n_frames ? text : NULL;
 }
@@ -177,8 +178,8 @@ static char *describe_gil_holder(struct arena *arena, const struct rank_stall *s
   set_place(arena, holder, &at);
   const char *system = describe_system_call(arena, holder);
   return arena_printf(arena, "; thread %u keeps the GIL%s%s%s%s%s%s", holder->tid,
-                      at.place ? ", at " : "", at.place ? at.place : "", at.function ? " in " : "",
-                      at.function ? at.function : "", system ? ": " : "", system ? system : "");
+                      at.place ? ", at " : "", text_or_empty(at.place), at.function ? " in " : "",
+                      text_or_empty(at.function), system ? ": " : "", text_or_empty(system));
 }
 
 /* "NCCL reports of dp: remote process exited or ...", for the first errors. NULL if there is no
@@ -191,7 +192,7 @@ static char *describe_nccl(struct arena *arena, const struct rank_stall *stall) 
     const struct stalled_comm *comm = &stall->comms[i];
     if (!comm->result || ++errors > MOST)
       continue;
-    text = arena_printf(arena, "%s%sNCCL reports of %s: %s", text ? text : "", text ? "; " : "",
+    text = arena_printf(arena, "%s%sNCCL reports of %s: %s", text_or_empty(text), text ? "; " : "",
                         comm->name, nccl_error_text(comm->result));
   }
   return errors > MOST && text
@@ -215,16 +216,16 @@ void stall_describe(struct arena *arena, const struct rank_stall *stall, const c
   char *holder = describe_gil_holder(arena, stall, main);
   char *where = arena_text(arena, "");
   if (out->place)
-    where = arena_printf(arena, "%s%s%s%s%s%s", out->call ? "in " : "at ",
-                         out->call ? out->call : "", out->call ? ", from " : "", out->place,
-                         out->function ? " in " : "", out->function ? out->function : "");
+    where = arena_printf(arena, "%s%s%s%s%s%s", out->call ? "in " : "at ", text_or_empty(out->call),
+                         out->call ? ", from " : "", out->place, out->function ? " in " : "",
+                         text_or_empty(out->function));
   bool known = in_collective || *where || out->system || *holder;
   out->begins = in_collective ? "It " : known ? "It is " : "";
-  out->words = arena_printf(arena, "%s%s%s%s%s%s%s%s%s", in_collective ? "waits in " : "",
-                            in_collective ? in_collective : "", in_collective && *where ? ", " : "",
-                            where, (in_collective || *where) && out->system ? ": " : "",
-                            out->system ? out->system : "", holder, out->nccl && known ? "; " : "",
-                            out->nccl ? out->nccl : "");
+  out->words =
+      arena_printf(arena, "%s%s%s%s%s%s%s%s%s", in_collective ? "waits in " : "",
+                   text_or_empty(in_collective), in_collective && *where ? ", " : "", where,
+                   (in_collective || *where) && out->system ? ": " : "", text_or_empty(out->system),
+                   holder, out->nccl && known ? "; " : "", text_or_empty(out->nccl));
 }
 
 u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *stacks) {
@@ -245,6 +246,6 @@ char *stack_last_sampled(const struct analysis *a, u32 rank) {
   const struct call_frame *last = a->line_sums ? a->line_sums[rank].last : NULL;
   if (!last)
     return NULL;
-  return arena_printf(a->arena, "%s%s%s", stack_place(a->arena, last), last->function ? " in " : "",
-                      last->function ? last->function : "");
+  return say(a, "%s%s%s", stack_place(a->arena, last), last->function ? " in " : "",
+             text_or_empty(last->function));
 }

@@ -45,10 +45,7 @@ static u32 rank_of(const struct model *model, const struct input *input, u32 fil
   u32 rank = strcasestr(input->name, "rank") ? rank_of_name(input->name) : INDEX_NONE;
   if (model->n_ranks == 0) /* then it only distinguishes files */
     return rank == INDEX_NONE ? file : rank;
-  for (u32 i = 0; i < model->n_ranks; i++)
-    if (model->ranks[i].rank == rank)
-      return i;
-  return INDEX_NONE;
+  return model_rank_index(model, rank);
 }
 
 static int load_one(struct import *import, const struct input *input, u32 rank,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/statistics.h"
+#include "base/texts.h"
 #include "diff/diff_result.h"
 #include "import/read_values.h"
 #include "report/json/json_fields.h"
@@ -206,8 +207,8 @@ static struct subject subject_of(struct gate *gate, const struct results *result
     subject.findings = diff->findings;
     subject.n_findings = diff->n_findings;
     if (!diff->verdict || diff->verdict == STEPS_UNDECIDED)
-      subject.undecided = arena_printf(&gate->arena, "how the step time changed: %s",
-                                       diff->reason ? diff->reason : "");
+      subject.undecided =
+          arena_printf(&gate->arena, "how the step time changed: %s", text_or_empty(diff->reason));
   }
   for (u32 i = 0; !diff && i < results->n_undecided; i++)
     subject.undecided =

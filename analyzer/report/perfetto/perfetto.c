@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "analyses/queries.h"
+#include "base/texts.h"
 #include "base/vector.h"
 #include "diff/diff_result.h"
 #include "report/perfetto/perfetto_trace.h"
@@ -72,7 +73,7 @@ static void make_run_tracks(struct run *run) {
 
 static u64 make_counter_track(const struct run *run, const char *name) {
   char text[PERFETTO_NAME_BYTES];
-  snprintf(text, sizeof(text), "%s%s4 %s", run->label ? run->label : "", run->label ? " · " : "",
+  snprintf(text, sizeof(text), "%s%s4 %s", text_or_empty(run->label), run->label ? " · " : "",
            name);
   struct perfetto_track track = {.name = text, .unit = "", .order = run->trace->next_order++};
   return perfetto_track(run->trace, run->sequence, &track);

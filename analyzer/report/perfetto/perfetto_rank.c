@@ -42,12 +42,12 @@ enum { COUNTERS_ORDER = SHOWN_GROUP + 2 };
 static void make_tracks(struct writing *w) {
   const struct shown_rank *rank = w->rank;
   u32 n = 0;
-  w->first_track = arena_array(&w->arena, size_sum(rank->n_lanes, 1), sizeof(u32));
+  w->first_track = arena_array(&w->arena, rank->n_lanes, sizeof(u32));
   for (u32 i = 0; i < rank->n_lanes; i++) {
     w->first_track[i] = n;
     n += rank->lanes[i].rows;
   }
-  w->tracks = arena_array(&w->arena, size_sum(n, 1), sizeof(*w->tracks));
+  w->tracks = arena_array(&w->arena, n, sizeof(*w->tracks));
   w->first_track[rank->n_lanes] = n;
   for (u32 i = 0; i < rank->n_lanes; i++) {
     char *name = arena_printf(&w->arena, "%u %s", rank->lanes[i].kind + 1u, rank->lanes[i].name);
@@ -63,13 +63,13 @@ static void make_tracks(struct writing *w) {
 static void list_work(struct writing *w) {
   const struct shown_rank *rank = w->rank;
   u32 n = 0;
-  w->work_of = arena_array(&w->arena, size_sum(rank->n_spans, 1), sizeof(u32));
+  w->work_of = arena_array(&w->arena, rank->n_spans, sizeof(u32));
   for (u32 i = 0; i < rank->n_spans; i++)
     if (rank->spans[i].launch != INDEX_NONE) {
       w->work_of[rank->spans[i].launch]++;
       n++;
     }
-  w->work = arena_array(&w->arena, size_sum(n, 1), sizeof(u32));
+  w->work = arena_array(&w->arena, n, sizeof(u32));
   for (u32 i = 1; i <= rank->n_spans; i++)
     w->work_of[i] += w->work_of[i - 1];
   for (u32 i = rank->n_spans; i-- > 0;)
@@ -354,7 +354,7 @@ int perfetto_rank(struct perfetto_trace *trace, const struct shown_scope *scope,
   struct perfetto_track process = {.name = process_name(&w, run),
                                    .pid = free_pid(trace, scope, rank),
                                    .order = trace->next_order++};
-  w.named = arena_array(&w.arena, size_sum(rank->n_names, 1), sizeof(bool));
+  w.named = arena_array(&w.arena, rank->n_names, sizeof(bool));
   w.sequence = perfetto_sequence(trace);
   w.process = perfetto_track(trace, w.sequence, &process);
   make_tracks(&w);

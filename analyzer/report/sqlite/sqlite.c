@@ -23,8 +23,8 @@ static double rows_of_facts(const struct model *model) {
 
 static void mark_shown(struct sqlite_run *run) {
   const struct model *model = run->scope.results->model;
-  run->shown_steps = arena_array(&run->scope.arena, size_sum(model->steps.n, 1), sizeof(bool));
-  run->shown_ranks = arena_array(&run->scope.arena, size_sum(model->n_ranks, 1), sizeof(bool));
+  run->shown_steps = arena_array(&run->scope.arena, model->steps.n, sizeof(bool));
+  run->shown_ranks = arena_array(&run->scope.arena, model->n_ranks, sizeof(bool));
   for (u32 i = 0; i < run->scope.n_steps; i++)
     run->shown_steps[run->scope.steps[i].step] = true;
   for (u32 i = 0; i < run->scope.n_ranks && run->scope.source == SHOWN_TIMELINES; i++)

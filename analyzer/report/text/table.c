@@ -7,6 +7,7 @@
 
 #include "base/checked_memory.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 #include "report/text/meter.h"
 
 enum { INDENT = 2, GAP = 2, BAR_MOST = 24, BAR_LEAST = 6 };
@@ -37,7 +38,7 @@ static const char *text(const struct table *table, const void *rows, unsigned ro
                         const struct column *column) {
   const char *value;
   memcpy(&value, member(table, rows, row, column), sizeof(value));
-  return value ? value : "";
+  return text_or_empty(value);
 }
 
 /* The largest of a column; NAN if none is known. */

@@ -87,7 +87,7 @@ static void choose_steps(struct choosing *c, bool all) {
   u32 n = c->model->steps.n;
   bool requested = scope->request.steps_requested;
   scope->n_steps = 0;
-  scope->steps = arena_array(&scope->arena, size_sum(n, 1), sizeof(*scope->steps));
+  scope->steps = arena_array(&scope->arena, n, sizeof(*scope->steps));
   if (requested || all)
     for (u32 i = 0; i < n; i++)
       scope->steps[scope->n_steps++] =
@@ -99,11 +99,11 @@ static void choose_steps(struct choosing *c, bool all) {
 /* --- ranks --- */
 
 static void add_wanted(struct choosing *c, u32 global) {
-  for (u32 i = 0; i < c->model->n_ranks; i++)
-    if (c->model->ranks[i].rank == global && !c->wanted[i]) {
-      c->wanted[i] = true;
-      c->n_wanted++;
-    }
+  u32 index = model_rank_index(c->model, global);
+  if (index == INDEX_NONE || c->wanted[index])
+    return;
+  c->wanted[index] = true;
+  c->n_wanted++;
 }
 
 /* Findings come with the most saving first; of very many ranks that are named alike not all. */
@@ -299,16 +299,16 @@ static void choose_paths(struct choosing *c) {
   if (scope->path_reason || scope->path_steps == n)
     return;
   leave_out(c,
-            "The critical path is drawn through the first %u of the %u steps shown: the "
-            "others do not fit into memory.",
+            "The critical path is drawn through the first %u of the %u steps shown: the others do "
+            "not fit into memory.",
             scope->path_steps, n);
 }
 
 static void choose_from_timelines(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->n_ranks;
-  scope->ranks = arena_array(&scope->arena, size_sum(n, 1), sizeof(u32));
-  c->wanted = arena_array(&scope->arena, size_sum(n, 1), sizeof(bool));
+  scope->ranks = arena_array(&scope->arena, n, sizeof(u32));
+  c->wanted = arena_array(&scope->arena, n, sizeof(bool));
   c->per_step = events_per_step(c->model);
   u32 most =
       scope->request.most_ranks && scope->request.most_ranks < n ? scope->request.most_ranks : n;
@@ -332,14 +332,14 @@ static void choose_from_timelines(struct choosing *c) {
 /* Recordings with a clock of their own cannot be shown beside timelines. */
 static void describe_other_clocks(struct choosing *c) {
   if (c->model->flight)
-    leave_out(c, "The flight recorder's calls use another clock than the timelines: give "
-                 "only the dumps to see them.");
+    leave_out(c, "The flight recorder's calls use another clock than the timelines: give only the "
+                 "dumps to see them.");
   bool snapshots = false;
   for (u32 i = 0; i < c->model->n_memories; i++)
     snapshots = snapshots || !c->model->memories[i].on_axis;
   if (snapshots)
-    leave_out(c, "Memory snapshots use another clock than the timelines: give only the "
-                 "snapshots to see memory over time.");
+    leave_out(c, "Memory snapshots use another clock than the timelines: give only the snapshots "
+                 "to see memory over time.");
 }
 
 static void choose_scope(struct choosing *c) {
@@ -373,7 +373,7 @@ void shown_choose(const struct results *results, const struct shown_request *req
   if (scope->source != SHOWN_TIMELINES)
     scope->path_reason = "the input has no timelines";
   scope->n_left_out = c.left_out.n;
-  scope->left_out = arena_array(&scope->arena, size_sum(c.left_out.n, 1), sizeof(*scope->left_out));
+  scope->left_out = arena_array(&scope->arena, c.left_out.n, sizeof(*scope->left_out));
   for (u32 i = 0; i < c.left_out.n; i++)
     scope->left_out[i] = c.left_out.at[i];
   free(c.left_out.at);

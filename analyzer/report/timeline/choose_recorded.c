@@ -13,7 +13,7 @@
 static void choose_from_calls(struct shown_scope *scope) {
   const struct flight_record *flight = scope->results->check.flight;
   struct report_view view = {.ranks = scope->request.ranks};
-  scope->ranks = arena_array(&scope->arena, size_sum(flight->n_ranks, 1), sizeof(u32));
+  scope->ranks = arena_array(&scope->arena, flight->n_ranks, sizeof(u32));
   for (u32 i = 0; i < flight->n_ranks; i++)
     if (flight->ranks[i].seen && selection_has_rank(&view, flight->ranks[i].rank))
       scope->ranks[scope->n_ranks++] = i;
@@ -48,7 +48,7 @@ static void extend_by_memory(struct shown_scope *scope, const struct memory_orig
 static void choose_from_memories(struct shown_scope *scope) {
   const struct model *model = scope->results->model;
   struct report_view view = {.ranks = scope->request.ranks};
-  scope->ranks = arena_array(&scope->arena, size_sum(model->n_memories, 1), sizeof(u32));
+  scope->ranks = arena_array(&scope->arena, model->n_memories, sizeof(u32));
   scope->begin = INT64_MAX;
   scope->end = INT64_MIN;
   for (u32 i = 0; i < model->n_memories; i++)

@@ -88,9 +88,9 @@ void rank_calls_build(struct rank_lanes *l, u32 index) {
   const struct flight_rank *rank = &r.flight->ranks[index];
   l->shown = (struct shown_rank){
       .rank = INDEX_NONE, .number = rank->rank, .host = rank->host, .why_empty = rank->why};
-  l->shown.lanes = arena_array(&l->arena, size_sum(r.flight->n_groups, 1), sizeof(*l->shown.lanes));
+  l->shown.lanes = arena_array(&l->arena, r.flight->n_groups, sizeof(*l->shown.lanes));
   l->shown.spans = memory_array(size_sum(rank->n_calls, 1), sizeof(*l->shown.spans));
-  r.lane_of = arena_array(&l->arena, size_sum(r.flight->n_groups, 1), sizeof(u32));
+  r.lane_of = arena_array(&l->arena, r.flight->n_groups, sizeof(u32));
   bool room = r.lane_of;
   for (u32 i = 0; room && i < rank->n_calls; i++)
     room = add_call(&r, rank->first_call + i);

@@ -29,7 +29,7 @@ static void list_windows(struct rank_lanes *l) {
   const struct shown_scope *scope = l->scope;
   const struct steps *steps = &l->analysis->model->steps;
   u32 rank = l->timeline->rank;
-  l->windows = arena_array(&l->arena, size_sum(scope->n_steps, 1), sizeof(*l->windows));
+  l->windows = arena_array(&l->arena, scope->n_steps, sizeof(*l->windows));
   if (scope->n_steps == 0)
     l->windows[l->n_windows++] =
         (struct rank_window){scope->begin, scope->end, scope->begin, scope->end, -1};
@@ -137,10 +137,10 @@ static void make_lanes(struct rank_lanes *l, const u32 *place) {
   const struct timeline *t = l->timeline;
   struct shown_rank *shown = &l->shown;
   u32 keys = 2u * t->n_lanes, *order;
-  shown->lanes = arena_array(&l->arena, size_sum(keys, 1), sizeof(*shown->lanes));
-  struct shown_lane *made = arena_array(&l->arena, size_sum(keys, 1), sizeof(*made));
-  l->lane_of = arena_array(&l->arena, size_sum(keys, 1), sizeof(u32));
-  order = arena_array(&l->arena, size_sum(keys, 1), sizeof(u32));
+  shown->lanes = arena_array(&l->arena, keys, sizeof(*shown->lanes));
+  struct shown_lane *made = arena_array(&l->arena, keys, sizeof(*made));
+  l->lane_of = arena_array(&l->arena, keys, sizeof(u32));
+  order = arena_array(&l->arena, keys, sizeof(u32));
   u32 n = 0;
   for (u32 i = 0; i < t->n_spans; i++) {
     u32 key = lane_key(&t->spans[i]);

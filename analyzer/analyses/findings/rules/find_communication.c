@@ -8,6 +8,7 @@
 
 #include "analyses/findings/findings.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 
 struct exposed {
   double transfer_ms, compute_ms, all_transfer_ms;
@@ -31,26 +32,26 @@ static bool find_exposed_transfers(const struct findings *f, struct exposed *e) 
   for (u32 i = 0; e->worst && i < r->n_collectives && !e->kind; i++)
     if (r->collectives[i].op_id == e->worst->op_id && r->collectives[i].transfer_ms > 0)
       e->kind = &r->collectives[i];
-  return e->worst && e->transfer_ms >= WORTH_MENTIONING * f->step_ms;
+  return e->worst && is_notable(f, e->transfer_ms);
 }
 
-static char *describe_kind(struct findings *f, const struct exposed *e) {
+static const char *describe_kind(struct findings *f, const struct exposed *e) {
   const struct collective_result *kind = e->kind;
-  char *most =
-      kind ? arena_printf(f->a->arena, "; most in %s of %s on %s (%s each, bus bandwidth %s)",
-                          kind->op, byte_size(kind->bytes).text, kind->comm,
-                          duration_ms(kind->transfer_ms).text, bandwidth(kind->busbw_gbps).text)
-           : arena_printf(f->a->arena, "; most in %s", e->worst->op);
-  return arena_printf(f->a->arena,
-                      "Transfers take %s %s, compute %s; %s of transfer (%.0f %% of %s) run while "
-                      "nothing computes%s.%s%s",
-                      duration_ms(e->all_transfer_ms).text, per_step(f),
-                      duration_ms(e->compute_ms).text, duration_ms(e->transfer_ms).text,
-                      100 * e->transfer_ms / f->step_ms, f->a->whole_run ? "the run" : "the step",
-                      most ? most : "", kind ? describe_hosts_of(f, kind) : "",
-                      f->a->model->n_ranks < f->a->model->world_size
-                          ? " This includes waiting for the ranks that were not found."
-                          : "");
+  const char *most =
+      kind ? say(f, "; most in %s of %s on %s (%s each, bus bandwidth %s)", kind->op,
+                 byte_size(kind->bytes).text, kind->comm, duration_ms(kind->transfer_ms).text,
+                 bandwidth(kind->busbw_gbps).text)
+           : say(f, "; most in %s", e->worst->op);
+  return say(f,
+             "Transfers take %s %s, compute %s; %s of transfer (%.0f %% of %s) run while nothing "
+             "computes%s.%s%s",
+             duration_ms(e->all_transfer_ms).text, per_step(f), duration_ms(e->compute_ms).text,
+             duration_ms(e->transfer_ms).text, 100 * e->transfer_ms / f->step_ms,
+             f->a->whole_run ? "the run" : "the step", text_or_empty(most),
+             kind ? describe_hosts_of(f, kind) : "",
+             f->a->model->n_ranks < f->a->model->world_size
+                 ? " This includes waiting for the ranks that were not found."
+                 : "");
 }
 
 void rule_comm_bound(struct findings *f) {
@@ -59,25 +60,22 @@ void rule_comm_bound(struct findings *f) {
     return;
   bool missing = f->a->model->n_ranks < f->a->model->world_size;
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
-  double gain = missing ? e.transfer_ms : saving / f->steps * 1e3;
-  if (!(gain >= WORTH_MENTIONING * f->step_ms))
+  double gain = missing ? e.transfer_ms : per_step_of(f, saving);
+  if (!is_notable(f, gain))
     return;
-  finding_add(
-      f, severity_of(f, gain), saving,
-      arena_printf(f->a->arena,
-                   missing ? "Communication, including waits for missing ranks, takes %.0f %% of %s"
-                           : "Communication is the bottleneck: %.0f %% of %s",
-                   100 * gain / f->step_ms, of_each_step(f)),
-      describe_kind(f, &e),
-      arena_text(f->a->arena,
-                 serves(f) ? "Send less, or over faster links: all-reduces over "
-                             "NVLink's multicast or fused with the norm, fewer ranks "
-                             "a model, activations of fewer bits. Compare the bus "
-                             "bandwidth with that of the links."
-                           : "Send less or less often: larger batch or gradient accumulation, "
-                             "bf16 or compressed gradients, sharding that keeps heavy traffic "
-                             "inside a node. Compare the bus bandwidth with that of the links."),
-      NULL, 0);
+  finding_add(f, severity_of(f, gain), saving,
+              say(f,
+                  missing ? "Communication, including waits for missing ranks, takes %.0f %% of %s"
+                          : "Communication is the bottleneck: %.0f %% of %s",
+                  100 * gain / f->step_ms, of_each_step(f)),
+              describe_kind(f, &e),
+              serves(f) ? "Send less, or over faster links: all-reduces over NVLink's multicast or "
+                          "fused with the norm, fewer ranks a model, activations of fewer bits. "
+                          "Compare the bus bandwidth with that of the links."
+                        : "Send less or less often: larger batch or gradient accumulation, bf16 or "
+                          "compressed gradients, sharding that keeps heavy traffic inside a node. "
+                          "Compare the bus bandwidth with that of the links.",
+              NULL, 0);
 }
 
 /* If waiting cannot be separated from transfer, as in the trace of a single rank, the finding says
@@ -90,27 +88,24 @@ static void add_whole_comm_finding(struct findings *f) {
   for (u32 i = 0; i < r->n_by_op; i++)
     if (!worst || r->by_op[i].exposed_ms > worst->exposed_ms)
       worst = &r->by_op[i];
-  if (!worst || !(exposed >= WORTH_MENTIONING * f->step_ms))
+  if (!worst || !is_notable(f, exposed))
     return;
-  const char *why =
-      model->world_size > model->n_ranks
-          ? arena_printf(f->a->arena, "%u of %u ranks are here", model->n_ranks, model->world_size)
-      : model->n_ranks == 1   ? "the traces of the other ranks are not here"
-      : !model->clock_aligned ? "the ranks are not on one time axis"
-                              : "the start of some transfers is not known";
+  const char *why = model->world_size > model->n_ranks
+                        ? say(f, "%u of %u ranks are here", model->n_ranks, model->world_size)
+                    : model->n_ranks == 1   ? "the traces of the other ranks are not here"
+                    : !model->clock_aligned ? "the ranks are not on one time axis"
+                                            : "the start of some transfers is not known";
   finding_add(
       f, severity_of(f, exposed), NAN,
-      arena_printf(f->a->arena, "%.0f %% of %s is exposed communication, waiting included",
-                   100 * exposed / f->step_ms, of_each_step(f)),
-      arena_printf(f->a->arena,
-                   "%s of %s of communication %s run while nothing computes, %s of that in %s; "
-                   "compute takes %s. How much of it is waiting for other ranks and how much is "
-                   "transfer is not known: %s.",
-                   duration_ms(exposed).text, duration_ms(r->ov_comm_ms).text, per_step(f),
-                   duration_ms(worst->exposed_ms).text, worst->op,
-                   duration_ms(r->ov_compute_ms).text, why),
-      arena_printf(
-          f->a->arena,
+      say(f, "%.0f %% of %s is exposed communication, waiting included", 100 * exposed / f->step_ms,
+          of_each_step(f)),
+      say(f,
+          "%s of %s of communication %s run while nothing computes, %s of that in %s; compute "
+          "takes %s. How much of it is waiting for other ranks and how much is transfer is not "
+          "known: %s.",
+          duration_ms(exposed).text, duration_ms(r->ov_comm_ms).text, per_step(f),
+          duration_ms(worst->exposed_ms).text, worst->op, duration_ms(r->ov_compute_ms).text, why),
+      say(f,
           "Give the report the traces of all ranks: they show whether a rank or the transfers are "
           "slow. In both cases start %s earlier, so that it runs during compute.",
           worst->op),
@@ -149,14 +144,14 @@ void rule_exposed_comm(struct findings *f) {
   double room = r->ov_compute_ms - r->ov_overlapped_ms;
   /* Ranks that wait for a slow rank anyway gain nothing by hiding their transfers. */
   double saving = saving_of(f, line ? &line->cure : NULL, fmin(e.transfer_ms, room));
-  double gain = saving / f->steps * 1e3;
-  if (!(gain >= WORTH_MENTIONING * f->step_ms))
+  double gain = per_step_of(f, saving);
+  if (!is_notable(f, gain))
     return;
   finding_add(f, severity_of(f, gain), saving,
-              arena_printf(f->a->arena, "%.0f %% of %s is communication that compute could hide",
-                           100 * gain / f->step_ms, of_each_step(f)),
+              say(f, "%.0f %% of %s is communication that compute could hide",
+                  100 * gain / f->step_ms, of_each_step(f)),
               describe_kind(f, &e),
-              arena_printf(f->a->arena, "Start %s earlier, so that it runs during compute: %s.",
-                           e.worst->op, ways_to_hide(e.worst->op_id)),
+              say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
+                  ways_to_hide(e.worst->op_id)),
               NULL, 0);
 }

@@ -16,55 +16,48 @@ void rule_convergence_diverged(struct findings *f) {
   if (!c->diverged_by || !loss)
     return;
   bool finite = c->diverged_by != DIVERGED_NOT_FINITE;
-  char norm[160] = "";
-  if (c->grad_norm && c->grad_norm->not_finite > 0)
-    snprintf(norm, sizeof(norm), " The gradient norm is not finite from %s %.0f on.",
-             series_count_words[c->grad_norm->counts], c->grad_norm->first_not_finite);
-  else if (c->grad_norm)
-    snprintf(norm, sizeof(norm), " The gradient norm went from %.4g to %.4g.", c->grad_norm->first,
-             c->grad_norm->last);
+  const struct convergence_series *grad = c->grad_norm;
+  const char *norm =
+      !grad ? ""
+      : grad->not_finite > 0
+          ? say(f, " The gradient norm is not finite from %s %.0f on.",
+                series_count_words[grad->counts], grad->first_not_finite)
+          : say(f, " The gradient norm went from %.4g to %.4g.", grad->first, grad->last);
   finding_add(
       f, SEVERITY_CRITICAL, NAN,
-      arena_printf(f->a->arena,
-                   finite ? "The loss diverged from %s %.0f on"
-                          : "The loss is not a number from %s %.0f on",
-                   series_count_words[loss->counts], c->diverged_step),
-      finite
-          ? arena_printf(f->a->arena,
-                         "\"%.60s\" began at %.5g, was %.5g at its best and ends at %.5g (medians "
-                         "of tenths of %.0f values). From %s %.0f on it does not come back.%s",
-                         loss->name, loss->first, loss->best, loss->last, loss->values,
-                         series_count_words[loss->counts], c->diverged_step, norm)
-          : arena_printf(f->a->arena,
-                         "\"%.60s\" is NaN or infinite in %.0f of %.0f values, first at %s %.0f; "
-                         "its best was %.5g.%s",
-                         loss->name, loss->not_finite, loss->values,
-                         series_count_words[loss->counts], c->diverged_step, loss->best, norm),
-      arena_text(f->a->arena,
-                 finite
-                     ? "Go back to a checkpoint before that; lower the learning rate or lengthen "
-                       "its warm-up, clip gradients, and look at the data of the steps before."
-                     : "Go back to a checkpoint before that. Look at the step before it: "
-                       "gradient norm, learning rate, data; in half precision check loss "
-                       "scaling, divisions and logarithms near 0 (torch.autograd."
-                       "set_detect_anomaly names the operation)."),
+      say(f,
+          finite ? "The loss diverged from %s %.0f on" : "The loss is not a number from %s %.0f on",
+          series_count_words[loss->counts], c->diverged_step),
+      finite ? say(f,
+                   "\"%.60s\" began at %.5g, was %.5g at its best and ends at %.5g (medians of "
+                   "tenths of %.0f values). From %s %.0f on it does not come back.%s",
+                   loss->name, loss->first, loss->best, loss->last, loss->values,
+                   series_count_words[loss->counts], c->diverged_step, norm)
+             : say(f,
+                   "\"%.60s\" is NaN or infinite in %.0f of %.0f values, first at %s %.0f; its "
+                   "best was %.5g.%s",
+                   loss->name, loss->not_finite, loss->values, series_count_words[loss->counts],
+                   c->diverged_step, loss->best, norm),
+      finite ? "Go back to a checkpoint before that; lower the learning rate or lengthen its "
+               "warm-up, clip gradients, and look at the data of the steps before."
+             : "Go back to a checkpoint before that. Look at the step before it: gradient norm, "
+               "learning rate, data; in half precision check loss scaling, divisions and "
+               "logarithms near 0 (torch.autograd.set_detect_anomaly names the operation).",
       c->diverged_ranks, c->n_diverged_ranks);
 }
 
 /* "120 (6.1 against 2.3), 300 (...)", the largest ones. */
-static char *list_spikes(const struct findings *f, enum signal_kind signal) {
+static const char *list_spikes(const struct findings *f, enum signal_kind signal) {
   const struct convergence_result *c = &f->r->convergence;
-  char text[400] = "";
+  const char *text = "";
   u32 named = 0;
   for (u32 i = 0; i < c->n_spikes && named < MOST_NAMED; i++) {
     const struct convergence_spike *spike = &c->spikes[i];
-    if (spike->signal != signal)
-      continue;
-    size_t used = strlen(text);
-    snprintf(text + used, sizeof(text) - used, "%s%.0f (%.4g against %.4g)", named++ ? ", " : "",
-             spike->step, spike->value, spike->typical);
+    if (spike->signal == signal)
+      text = say(f, "%s%s%.0f (%.4g against %.4g)", text, named++ ? ", " : "", spike->step,
+                 spike->value, spike->typical);
   }
-  return arena_text(f->a->arena, text);
+  return text;
 }
 
 void rule_convergence_spikes(struct findings *f) {
@@ -72,19 +65,16 @@ void rule_convergence_spikes(struct findings *f) {
   const struct convergence_series *loss = c->loss;
   if (!loss || loss->spikes < SPIKES_LEAST)
     return;
-  char *steps = list_spikes(f, SIGNAL_LOSS);
+  const char *steps = list_spikes(f, SIGNAL_LOSS);
   finding_add(
-      f, SEVERITY_WARNING, NAN, arena_printf(f->a->arena, "The loss has %.0f spikes", loss->spikes),
-      arena_printf(f->a->arena,
-                   "\"%.60s\" stands out from the %u values before it by more than %.0f standard "
-                   "deviations and %.0f %% in %.0f of %.0f values: at %ss %s%s.",
-                   loss->name, SPIKE_NEAR, SPIKE_SCATTER, 100 * SPIKE_SHARE_LOSS, loss->spikes,
-                   loss->values, series_count_words[loss->counts], steps,
-                   loss->spikes > MOST_NAMED ? ", ..." : ""),
-      arena_text(f->a->arena,
-                 "Clip gradients (or lower the limit), lower the learning rate or the optimizer's "
-                 "beta2, look at the batches of those steps; skip batches whose gradient norm is "
-                 "far off."),
+      f, SEVERITY_WARNING, NAN, say(f, "The loss has %.0f spikes", loss->spikes),
+      say(f,
+          "\"%.60s\" stands out from the %u values before it by more than %.0f standard deviations "
+          "and %.0f %% in %.0f of %.0f values: at %ss %s%s.",
+          loss->name, SPIKE_NEAR, SPIKE_SCATTER, 100 * SPIKE_SHARE_LOSS, loss->spikes, loss->values,
+          series_count_words[loss->counts], steps, loss->spikes > MOST_NAMED ? ", ..." : ""),
+      "Clip gradients (or lower the limit), lower the learning rate or the optimizer's beta2, look "
+      "at the batches of those steps; skip batches whose gradient norm is far off.",
       NULL, 0);
 }
 
@@ -93,19 +83,17 @@ void rule_convergence_plateau(struct findings *f) {
   const struct convergence_series *loss = c->loss;
   if (!loss || !c->plateau)
     return;
-  finding_add(
-      f, SEVERITY_INFO, NAN,
-      arena_printf(f->a->arena, "The loss has not fallen for %.0f %ss", c->plateau_steps,
-                   series_count_words[loss->counts]),
-      arena_printf(f->a->arena,
-                   "\"%.60s\" changed by %.2g %% over the last %.0f %ss (limit %.1f %%), around "
-                   "%.5g; it began at %.5g.",
-                   loss->name, -100 * c->plateau_change, c->plateau_steps,
-                   series_count_words[loss->counts], 100 * PLATEAU_SHARE, loss->last, loss->first),
-      arena_text(f->a->arena,
-                 "Lower the learning rate if it is still high, or stop here. If evaluation still "
-                 "improves, there is nothing to do."),
-      NULL, 0);
+  finding_add(f, SEVERITY_INFO, NAN,
+              say(f, "The loss has not fallen for %.0f %ss", c->plateau_steps,
+                  series_count_words[loss->counts]),
+              say(f,
+                  "\"%.60s\" changed by %.2g %% over the last %.0f %ss (limit %.1f %%), around "
+                  "%.5g; it began at %.5g.",
+                  loss->name, -100 * c->plateau_change, c->plateau_steps,
+                  series_count_words[loss->counts], 100 * PLATEAU_SHARE, loss->last, loss->first),
+              "Lower the learning rate if it is still high, or stop here. If evaluation still "
+              "improves, there is nothing to do.",
+              NULL, 0);
 }
 
 void rule_convergence_not_falling(struct findings *f) {
@@ -114,24 +102,21 @@ void rule_convergence_not_falling(struct findings *f) {
   if (!loss || !c->not_falling)
     return;
   bool rises = c->not_falling == LOSS_RISES;
-  finding_add(
-      f, SEVERITY_WARNING, NAN,
-      rises ? arena_printf(f->a->arena, "The loss rises: %+.0f %% over the run",
-                           100 * c->whole_change)
-            : arena_text(f->a->arena, "The loss has not moved since the start"),
-      arena_printf(
-          f->a->arena,
-          "\"%.60s\" began at %.5g and ends at %.5g (medians of tenths of %.0f values, %ss "
-          "%.0f to %.0f), %+.2g %%; its lowest value is %.5g.",
-          loss->name, loss->first, loss->last, loss->values, series_count_words[loss->counts],
-          loss->first_step, loss->last_step, 100 * c->whole_change, loss->best),
-      arena_text(f->a->arena,
-                 rises ? "Lower the learning rate; check the sign of the loss, that gradients are "
-                         "zeroed and scaled as they should be, and what the data of this run is."
-                       : "Check that the optimizer has the model's parameters, that they require "
-                         "gradients and get them (no detach, no_grad or frozen layers), that the "
-                         "learning rate is not 0, and that labels belong to their inputs."),
-      NULL, 0);
+  finding_add(f, SEVERITY_WARNING, NAN,
+              rises ? say(f, "The loss rises: %+.0f %% over the run", 100 * c->whole_change)
+                    : "The loss has not moved since the start",
+              say(f,
+                  "\"%.60s\" began at %.5g and ends at %.5g (medians of tenths of %.0f values, %ss "
+                  "%.0f to %.0f), %+.2g %%; its lowest value is %.5g.",
+                  loss->name, loss->first, loss->last, loss->values,
+                  series_count_words[loss->counts], loss->first_step, loss->last_step,
+                  100 * c->whole_change, loss->best),
+              rises ? "Lower the learning rate; check the sign of the loss, that gradients are "
+                      "zeroed and scaled as they should be, and what the data of this run is."
+                    : "Check that the optimizer has the model's parameters, that they require "
+                      "gradients and get them (no detach, no_grad or frozen layers), that the "
+                      "learning rate is not 0, and that labels belong to their inputs.",
+              NULL, 0);
 }
 
 void rule_correlated_instability(struct findings *f) {
@@ -143,22 +128,18 @@ void rule_correlated_instability(struct findings *f) {
   /* Three signals at once do not coincide by chance; for two, it depends on how often they do. */
   if (!most || (most->n_signals < 3 && !(c->instability_p < INSTABILITY_SIGNIFICANCE)))
     return;
-  char text[400] = "";
-  for (u32 i = 0; i < c->n_clusters && i < MOST_NAMED; i++) {
-    size_t used = strlen(text);
-    snprintf(text + used, sizeof(text) - used, "%s%.0f-%.0f (%s)", i ? "; " : "",
-             c->clusters[i].first_step, c->clusters[i].last_step, c->clusters[i].signals);
-  }
-  finding_add(
-      f, SEVERITY_WARNING, NAN, arena_printf(f->a->arena, "%s go wrong together", most->signals),
-      arena_printf(f->a->arena,
-                   "Spikes of several signals lie within %.0f steps of each other %u times, at "
-                   "steps %s%s; by chance with probability %.2g.",
-                   INSTABILITY_STEPS, c->n_clusters, text,
-                   c->n_clusters > MOST_NAMED ? "; ..." : "", c->instability_p),
-      arena_text(f->a->arena,
-                 "One cause is behind them: look at the batches of those steps first (very long, "
-                 "empty or damaged samples show in loss, gradient, time and memory alike), then at "
-                 "checkpoints or evaluation that run in them."),
-      NULL, 0);
+  const char *text = "";
+  for (u32 i = 0; i < c->n_clusters && i < MOST_NAMED; i++)
+    text = say(f, "%s%s%.0f-%.0f (%s)", text, i ? "; " : "", c->clusters[i].first_step,
+               c->clusters[i].last_step, c->clusters[i].signals);
+  finding_add(f, SEVERITY_WARNING, NAN, say(f, "%s go wrong together", most->signals),
+              say(f,
+                  "Spikes of several signals lie within %.0f steps of each other %u times, at "
+                  "steps %s%s; by chance with probability %.2g.",
+                  INSTABILITY_STEPS, c->n_clusters, text, c->n_clusters > MOST_NAMED ? "; ..." : "",
+                  c->instability_p),
+              "One cause is behind them: look at the batches of those steps first (very long, "
+              "empty or damaged samples show in loss, gradient, time and memory alike), then at "
+              "checkpoints or evaluation that run in them.",
+              NULL, 0);
 }

@@ -11,7 +11,9 @@
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
 #include "analyses/ranks/core_times.h"
+#include "base/each.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 #include "base/texts.h"
 
 /* Ranks of one host that may run on the same cores, or that share the limit of one control
@@ -74,10 +76,7 @@ static void add_rank(struct sharing *s, const struct rank *rank) {
   s->n++;
   s->threads += sum->threads;
   s->cores = s->quota ? sum->quota : fmax(s->cores, sum->cores);
-  s->seconds += sum->seconds;
-  s->cpu_s += sum->cpu_s;
-  s->wait_s += sum->wait_s;
-  s->training_wait_s += sum->training_wait_s;
+  ADD_EACH(s, sum, seconds, cpu_s, wait_s, training_wait_s);
   s->stolen_s = isnan(sum->stolen_s) ? s->stolen_s : fmax(s->stolen_s, sum->stolen_s);
 }
 
@@ -123,73 +122,66 @@ static u32 group_ranks(const struct model *model, struct sharing *groups) {
   return n;
 }
 
-static char *sharing_title(struct findings *f, const struct sharing *s) {
+static const char *sharing_title(struct findings *f, const struct sharing *s) {
   double share = 100 * waiting_share(s);
   if (short_by_themselves(s))
-    return arena_printf(
-        f->a->arena, "%u rank%s %s %.3g core%s: threads that could run waited %.0f %% of the time",
-        s->n, s->n == 1 ? "" : "s", s->n == 1 ? "has only" : "share", s->cores,
-        s->cores == 1 ? "" : "s", share);
-  return arena_printf(f->a->arena,
-                      "Threads on %s that could run had no core for %.0f %% of that time",
-                      s->host ? s->host : "the host", share);
+    return say(f, "%u rank%s %s %.3g core%s: threads that could run waited %.0f %% of the time",
+               s->n, s->n == 1 ? "" : "s", s->n == 1 ? "has only" : "share", s->cores,
+               s->cores == 1 ? "" : "s", share);
+  return say(f, "Threads on %s that could run had no core for %.0f %% of that time",
+             s->host ? s->host : "the host", share);
 }
 
 /* "4 cores (0-3)"; of a quota, the cores of the first rank. */
 static const char *describe_cores(struct findings *f, const struct sharing *s) {
   if (s->quota)
-    return arena_printf(f->a->arena, "cores %s", s->cores_list ? s->cores_list : "of any number");
-  return arena_printf(f->a->arena, "%.0f core%s (%s)", s->cores, s->cores == 1 ? "" : "s",
-                      s->cores_list ? s->cores_list : "any");
+    return say(f, "cores %s", s->cores_list ? s->cores_list : "of any number");
+  return say(f, "%.0f core%s (%s)", s->cores, s->cores == 1 ? "" : "s",
+             s->cores_list ? s->cores_list : "any");
 }
 
-static char *sharing_evidence(struct findings *f, const struct sharing *s, u32 groups) {
+static const char *sharing_evidence(struct findings *f, const struct sharing *s, u32 groups) {
   double wall = s->seconds / s->n;
-  char stolen[160] = "", others[96] = "", elsewhere[128] = "", limit[352] = "";
-  if (s->quota)
-    snprintf(limit, sizeof(limit),
-             ", but the control group%s allows %.3g (cpu.max or cpu.cfs_quota_us)",
-             strstr(s->quota, " of ") ? strstr(s->quota, " of ") + 3 : "", s->cores);
-  if (shared_with_others(s))
-    snprintf(elsewhere, sizeof(elsewhere),
-             "; something else used the rest, or threads that became runnable at the same moments "
-             "waited for "
-             "each other");
-  if (s->stolen_s > 0.01 * wall * s->cores)
-    snprintf(stolen, sizeof(stolen),
-             " Other virtual machines had %.2g of the host's cores (steal time).",
-             s->stolen_s / wall);
-  if (groups > 1)
-    snprintf(others, sizeof(others), " So do ranks on %u more sets of cores, but less.",
-             groups - 1);
-  return arena_printf(f->a->arena,
-                      "%u rank%s with %u threads on %s may run on %s%s. In %s they ran for %s, and "
-                      "for %s more they could run but had no core (the kernel's schedstat); %s of "
-                      "that is threads that train. Together they used %.2g cores%s.%s%s",
-                      s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host",
-                      describe_cores(f, s), limit, duration_s(wall).text, duration_s(s->cpu_s).text,
-                      duration_s(s->wait_s).text, duration_s(s->training_wait_s).text,
-                      s->cpu_s / wall, elsewhere, stolen, others);
+  const char *limit =
+      s->quota ? say(f, ", but the control group%s allows %.3g (cpu.max or cpu.cfs_quota_us)",
+                     strstr(s->quota, " of ") ? strstr(s->quota, " of ") + 3 : "", s->cores)
+               : "";
+  const char *elsewhere = shared_with_others(s)
+                              ? "; something else used the rest, or threads that became runnable "
+                                "at the same moments waited for each other"
+                              : "";
+  const char *stolen =
+      s->stolen_s > 0.01 * wall * s->cores
+          ? say(f, " Other virtual machines had %.2g of the host's cores (steal time).",
+                s->stolen_s / wall)
+          : "";
+  const char *others =
+      groups > 1 ? say(f, " So do ranks on %u more sets of cores, but less.", groups - 1) : "";
+  return say(f,
+             "%u rank%s with %u threads on %s may run on %s%s. In %s they ran for %s, and for %s "
+             "more they could run but had no core (the kernel's schedstat); %s of that is threads "
+             "that train. Together they used %.2g cores%s.%s%s",
+             s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host",
+             describe_cores(f, s), limit, duration_s(wall).text, duration_s(s->cpu_s).text,
+             duration_s(s->wait_s).text, duration_s(s->training_wait_s).text, s->cpu_s / wall,
+             elsewhere, stolen, others);
 }
 
-static char *sharing_action(struct findings *f, const struct sharing *s) {
-  return arena_text(
-      f->a->arena,
-      short_by_themselves(s)
-          ? "Give the job at least one core for each rank (affinity, cpuset, CPU limit of the "
-            "container or --cpus-per-task), start fewer ranks, or use fewer threads in each "
-            "(OMP_NUM_THREADS, torch.set_num_threads, data loader workers). Then measure again: "
-            "other findings of this run may be its consequences."
-          : "See what else runs on this host (top, pidstat -u), or what limits the container's CPU "
-            "time; pin each rank to its own cores. Then measure again: other findings of this run "
-            "may be its consequences.");
+static const char *sharing_action(const struct sharing *s) {
+  return short_by_themselves(s)
+             ? "Give the job at least one core for each rank (affinity, cpuset, CPU limit of the "
+               "container or --cpus-per-task), start fewer ranks, or use fewer threads in each "
+               "(OMP_NUM_THREADS, torch.set_num_threads, data loader workers). Then measure again: "
+               "other findings of this run may be its consequences."
+             : "See what else runs on this host (top, pidstat -u), or what limits the container's "
+               "CPU time; pin each rank to its own cores. Then measure again: other findings of "
+               "this run may be its consequences.";
 }
 
 static void add_sharing_finding(struct findings *f, const struct sharing *groups, u32 n) {
   const struct model *model = f->a->model;
   const struct sharing *worst = NULL;
-  u32 *ranks = arena_array(f->a->arena, size_sum(model->n_ranks, 1), sizeof(u32)), n_ranks = 0,
-      n_short = 0;
+  u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(u32)), n_ranks = 0, n_short = 0;
   for (u32 i = 0; i < n; i++) {
     n_short += is_short(&groups[i]);
     if (is_short(&groups[i]) && (!worst || waiting_share(&groups[i]) > waiting_share(worst)))
@@ -207,13 +199,12 @@ static void add_sharing_finding(struct findings *f, const struct sharing *groups
   bool much = short_by_themselves(worst) && waiting_share(worst) >= OVERSUBSCRIBED_ALARM &&
               worst->training_wait_s >= OVERSUBSCRIBED_ALARM * worst->seconds;
   finding_add(f, much ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN, sharing_title(f, worst),
-              sharing_evidence(f, worst, n_short), sharing_action(f, worst),
+              sharing_evidence(f, worst, n_short), sharing_action(worst),
               n_ranks == model->n_ranks ? NULL : ranks, n_ranks == model->n_ranks ? 0 : n_ranks);
 }
 
 void rule_oversubscribed(struct findings *f) {
-  struct sharing *groups =
-      arena_array(f->a->arena, size_sum(f->a->model->n_ranks, 1), sizeof(*groups));
+  struct sharing *groups = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(*groups));
   add_sharing_finding(f, groups, group_ranks(f->a->model, groups));
 }
 
@@ -227,10 +218,7 @@ static bool others_took_cores(const struct model *model, const struct sharing *g
 }
 
 static bool is_named(const struct finding *finding, u32 rank) {
-  bool named = false;
-  for (u32 i = 0; i < finding->n_ranks; i++)
-    named |= finding->ranks[i] == rank;
-  return named;
+  return ranks_have(finding->ranks, finding->n_ranks, rank);
 }
 
 /* Whether the time is that of work on a GPU, which runs without a core: a rank's own compute. */
@@ -314,31 +302,29 @@ static struct core_loss lost_to_others(const struct analysis *a, const struct fi
   return lost;
 }
 
-static char *explain_by_cores(struct analysis *a, const struct finding *finding,
-                              const struct core_loss *lost, bool explained) {
+static const char *explain_by_cores(struct analysis *a, const struct finding *finding,
+                                    const struct core_loss *lost, bool explained) {
   const char *cause = finding_id_words[FINDING_HOST_OVERSUBSCRIBED];
-  char peers[64] = "";
-  if (is_always_late(a, finding))
-    snprintf(peers, sizeof(peers), " (of its peers: %.3g s)", lost->peers_s);
+  const char *peers =
+      is_always_late(a, finding) ? say(a, " (of its peers: %.3g s)", lost->peers_s) : "";
   if (explained)
-    return arena_printf(a->arena,
-                        "%s Only a note: threads that could run had no core (%s). Those of a rank "
-                        "waited %s for one%s, which may explain it.",
-                        finding->evidence, cause, duration_s(lost->named_s).text, peers);
+    return say(a,
+               "%s Only a note: threads that could run had no core (%s). Those of a rank waited %s "
+               "for one%s, which may explain it.",
+               finding->evidence, cause, duration_s(lost->named_s).text, peers);
   if (is_of_gpu(a, finding))
-    return arena_printf(a->arena, "%s %s does not explain it: the time is that of work on the GPU.",
-                        finding->evidence, cause);
+    return say(a, "%s %s does not explain it: the time is that of work on the GPU.",
+               finding->evidence, cause);
   if (lost->named_s > 0)
-    return arena_printf(
-        a->arena, "%s %s does not explain all of it: threads of a rank waited %s for a core%s.",
-        finding->evidence, cause, duration_s(lost->named_s).text, peers);
-  return arena_printf(a->arena, "%s This may follow from %s: the ranks had too few cores.",
-                      finding->evidence, cause);
+    return say(a, "%s %s does not explain all of it: threads of a rank waited %s for a core%s.",
+               finding->evidence, cause, duration_s(lost->named_s).text, peers);
+  return say(a, "%s This may follow from %s: the ranks had too few cores.", finding->evidence,
+             cause);
 }
 
 void findings_note_core_shortage(struct analysis *a) {
   struct results *r = a->results;
-  struct sharing *groups = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(*groups));
+  struct sharing *groups = arena_array(a->arena, a->model->n_ranks, sizeof(*groups));
   u32 n = group_ranks(a->model, groups);
   bool found = false;
   for (u32 i = 0; i < r->n_findings; i++)

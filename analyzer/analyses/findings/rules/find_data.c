@@ -11,17 +11,18 @@
 #include "analyses/queries.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
+#include "base/texts.h"
 #include "base/trace_words.h"
 #include "format/gpu_reasons.h"
 
 /* "rank 2", "4 ranks", "2 of 8 ranks (1, 5)" */
-static char *describe_ranks_of_all(struct findings *f, const u32 *ranks, u32 n) {
+static const char *describe_ranks_of_all(struct findings *f, const u32 *ranks, u32 n) {
   struct arena *arena = f->a->arena;
   if (n == f->a->model->n_ranks)
-    return arena_printf(arena, "%u rank%s", n, n > 1 ? "s" : "");
-  char *list = rank_list_in(arena, ranks, n);
-  return n == 1 ? arena_printf(arena, "rank %s", list)
-                : arena_printf(arena, "%u of %u ranks (%s)", n, f->a->model->n_ranks, list);
+    return say(f, "%u rank%s", n, n > 1 ? "s" : "");
+  const char *list = rank_list_in(arena, ranks, n);
+  return n == 1 ? say(f, "rank %s", list)
+                : say(f, "%u of %u ranks (%s)", n, f->a->model->n_ranks, list);
 }
 
 static void missing_ranks(struct findings *f, u32 *ranks) {
@@ -35,20 +36,17 @@ static void missing_ranks(struct findings *f, u32 *ranks) {
   }
   if (n == 0)
     return;
-  finding_add(
-      f, SEVERITY_CRITICAL, NAN,
-      arena_printf(f->a->arena, "%u of %u ranks %s not found", n, model->world_size,
-                   n == 1 ? "was" : "were"),
-      arena_printf(f->a->arena,
-                   "No trace of rank %s. Their effect on the others was not seen: waits are lower "
-                   "bounds; transfers are upper bounds, because they include the waits for these "
-                   "ranks. Whether one of them keeps the others waiting is not known.",
-                   rank_list_in(f->a->arena, ranks, n)),
-      arena_text(f->a->arena, model->recorder
-                                  ? "Record on every rank, and give the files of all of them."
-                                  : "Gather the trace directories of all hosts into one, or point "
-                                    "TSCOPE_DIR at storage that all hosts share."),
-      ranks, n);
+  finding_add(f, SEVERITY_CRITICAL, NAN,
+              say(f, "%u of %u ranks %s not found", n, model->world_size, n == 1 ? "was" : "were"),
+              say(f,
+                  "No trace of rank %s. Their effect on the others was not seen: waits are lower "
+                  "bounds; transfers are upper bounds, because they include the waits for these "
+                  "ranks. Whether one of them keeps the others waiting is not known.",
+                  rank_list_in(f->a->arena, ranks, n)),
+              model->recorder ? "Record on every rank, and give the files of all of them."
+                              : "Gather the trace directories of all hosts into one, or point "
+                                "TSCOPE_DIR at storage that all hosts share.",
+              ranks, n);
 }
 
 /* Files that are incomplete: what is wrong with them shows what was lost. */
@@ -66,14 +64,12 @@ static void damaged_ranks(struct findings *f, u32 *ranks) {
   if (n == 0)
     return;
   finding_add(f, SEVERITY_WARNING, NAN,
-              arena_printf(f->a->arena, "The trace%s of %u rank%s %s damaged", n > 1 ? "s" : "", n,
-                           n > 1 ? "s" : "", n > 1 ? "are" : "is"),
-              arena_printf(f->a->arena, "Rank%s %s: %s. What is missing is unknown, not zero.",
-                           n > 1 ? "s" : "", rank_list_in(f->a->arena, ranks, n),
-                           damage ? damage : "it could not be decoded"),
-              arena_text(f->a->arena,
-                         "If the files were copied, copy them again after the job has ended; "
-                         "else look at the disk they were written to."),
+              say(f, "The trace%s of %u rank%s %s damaged", n > 1 ? "s" : "", n, n > 1 ? "s" : "",
+                  n > 1 ? "are" : "is"),
+              say(f, "Rank%s %s: %s. What is missing is unknown, not zero.", n > 1 ? "s" : "",
+                  rank_list_in(f->a->arena, ranks, n), damage ? damage : "it could not be decoded"),
+              "If the files were copied, copy them again after the job has ended; else look at the "
+              "disk they were written to.",
               ranks, n);
 }
 
@@ -95,31 +91,24 @@ static void cut_ranks(struct findings *f, u32 *ranks) {
   if (n == 0)
     return;
   if (running == n) {
-    finding_add(f, SEVERITY_INFO, NAN,
-                arena_text(f->a->arena, "The run still runs: this is what it did until now"),
-                arena_printf(f->a->arena, "%u rank%s had not ended when the trace%s read.", n,
-                             n > 1 ? "s" : "", n > 1 ? "s were" : " was"),
-                arena_text(f->a->arena,
-                           "tscope top shows what it does now; the report is complete when it "
-                           "has ended."),
+    finding_add(f, SEVERITY_INFO, NAN, "The run still runs: this is what it did until now",
+                say(f, "%u rank%s had not ended when the trace%s read.", n, n > 1 ? "s" : "",
+                    n > 1 ? "s were" : " was"),
+                "tscope top shows what it does now; the report is complete when it has ended.",
                 ranks, n);
     return;
   }
-  char *inside = pending
-                     ? arena_printf(f->a->arena, " %u collective calls never returned.", pending)
-                     : arena_text(f->a->arena, "");
-  finding_add(
-      f, SEVERITY_WARNING, NAN,
-      arena_printf(f->a->arena, "%u rank%s did not end normally", n, n > 1 ? "s" : ""),
-      arena_printf(f->a->arena,
-                   "Rank%s %s: the trace was never closed, so the process was killed or is still "
-                   "running.%s%s",
-                   n > 1 ? "s" : "", rank_list_in(f->a->arena, ranks, n), inside,
-                   behind ? " The last moments may be missing (up to 100 ms)." : ""),
-      arena_text(f->a->arena,
-                 "If the job was not stopped on purpose, read the last lines of those ranks' logs "
-                 "(out of memory, signals). This report shows what they recorded until then."),
-      ranks, n);
+  const char *inside = pending ? say(f, " %u collective calls never returned.", pending) : "";
+  finding_add(f, SEVERITY_WARNING, NAN,
+              say(f, "%u rank%s did not end normally", n, n > 1 ? "s" : ""),
+              say(f,
+                  "Rank%s %s: the trace was never closed, so the process was killed or is still "
+                  "running.%s%s",
+                  n > 1 ? "s" : "", rank_list_in(f->a->arena, ranks, n), inside,
+                  behind ? " The last moments may be missing (up to 100 ms)." : ""),
+              "If the job was not stopped on purpose, read the last lines of those ranks' logs "
+              "(out of memory, signals). This report shows what they recorded until then.",
+              ranks, n);
 }
 
 /* What can be done against the loss of records for this reason. */
@@ -127,8 +116,7 @@ static const char *remedy_of_loss(u32 reason) {
   switch (reason) {
   case TSCOPE_LOSS_RING:
     return "Raise the disk limit to keep more details of the run. Collectives, steps and phases "
-           "are "
-           "all kept in any case.";
+           "are all kept in any case.";
   case TSCOPE_LOSS_STREAMS:
     return "The job has more than 65,535 GPU streams at one time: destroy those that are no longer "
            "used. The work on the others is kept, but not on which stream it ran.";
@@ -167,15 +155,14 @@ static void lost_records(struct findings *f, u32 *ranks) {
    * complete. */
   bool only_ring = by_reason[TSCOPE_LOSS_RING] == sum;
   double share = (double)sum / ((double)sum + f->r->events);
-  finding_add(
-      f, only_ring ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
-      arena_printf(f->a->arena, "%.2g %% of the events were not kept", 100 * share),
-      arena_printf(f->a->arena,
-                   "%llu of %.0f events on %s; most: %s. Because of it, %.3g steps per rank, mean "
-                   "over these, are left out of overlap and budget.",
-                   (unsigned long long)sum, (double)sum + f->r->events, plural(n, "rank").text,
-                   loss_word(most), (double)overwritten / n),
-      arena_text(f->a->arena, remedy_of_loss(most)), ranks, n);
+  finding_add(f, only_ring ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
+              say(f, "%.2g %% of the events were not kept", 100 * share),
+              say(f,
+                  "%llu of %.0f events on %s; most: %s. Because of it, %.3g steps per rank, mean "
+                  "over these, are left out of overlap and budget.",
+                  (unsigned long long)sum, (double)sum + f->r->events, plural(n, "rank").text,
+                  loss_word(most), (double)overwritten / n),
+              remedy_of_loss(most), ranks, n);
 }
 
 static void unseen_collectives(struct findings *f, u32 *ranks) {
@@ -194,17 +181,15 @@ static void unseen_collectives(struct findings *f, u32 *ranks) {
   if (n == 0)
     return;
   const char *of = describe_ranks_of_all(f, ranks, n);
-  const char *on_some = n < model->n_ranks ? arena_printf(f->a->arena, " ON %s", of) : "";
-  finding_add(f, SEVERITY_CRITICAL, NAN,
-              arena_printf(f->a->arena, "COMMUNICATION TIMES ARE MISSING%s", on_some),
-              arena_printf(
-                  f->a->arena, "%llu collective calls on %s; none has the time when it ran%s%s. %s",
-                  (unsigned long long)calls, of, why ? ": " : "", why ? why : "",
+  const char *on_some = n < model->n_ranks ? say(f, " ON %s", of) : "";
+  finding_add(f, SEVERITY_CRITICAL, NAN, say(f, "COMMUNICATION TIMES ARE MISSING%s", on_some),
+              say(f, "%llu collective calls on %s; none has the time when it ran%s%s. %s",
+                  (unsigned long long)calls, of, why ? ": " : "", text_or_empty(why),
                   f->r->ov_ranks > 0 ? "Their communication is UNKNOWN, not zero: overlap, waits "
                                        "and exposed communication are means over the other ranks, "
                                        "and which rank arrives last is not known."
                                      : "Exposed communication is UNKNOWN, not zero."),
-              arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
+              gpu_timing_remedy(why), ranks, n);
 }
 
 static void unseen_kernels(struct findings *f, u32 *ranks) {
@@ -224,13 +209,13 @@ static void unseen_kernels(struct findings *f, u32 *ranks) {
   if (n == 0)
     return;
   const char *of = describe_ranks_of_all(f, ranks, n);
-  char *title = arena_printf(f->a->arena, "GPU times of %s are missing%s%s",
-                             runs ? "all work but collectives" : "kernels",
-                             n < model->n_ranks ? " on " : "", n < model->n_ranks ? of : "");
+  const char *title =
+      say(f, "GPU times of %s are missing%s%s", runs ? "all work but collectives" : "kernels",
+          n < model->n_ranks ? " on " : "", n < model->n_ranks ? of : "");
   finding_add(f, SEVERITY_WARNING, NAN, title,
-              arena_printf(f->a->arena, "%llu launches on %s; none has the time when it ran%s%s.",
-                           (unsigned long long)launches, of, why ? ": " : "", why ? why : ""),
-              arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
+              say(f, "%llu launches on %s; none has the time when it ran%s%s.",
+                  (unsigned long long)launches, of, why ? ": " : "", text_or_empty(why)),
+              gpu_timing_remedy(why), ranks, n);
 }
 
 /* Steps for which not all GPU work was seen. A process that was killed has its own finding. */
@@ -251,25 +236,23 @@ static void unseen_steps(struct findings *f) {
   if (a->whole_run || of_others == 0)
     return;
   double share = kept / (kept + unseen + untimed);
-  finding_add(
-      f, kept > 0 ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
-      kept > 0 ? arena_printf(a->arena, "GPU work is known for %.2g %% of the steps", 100 * share)
-               : arena_text(a->arena, "THE GPU WORK OF NO STEP IS KNOWN"),
-      arena_printf(a->arena,
-                   "Steps counted on each rank: %.0f of %.0f; %.0f were not recorded from begin to "
-                   "end%s%s; %.0f have collectives with unknown times. Communication, overlap and "
-                   "the critical path are those of the other steps.",
-                   kept, kept + unseen + untimed, unseen, unseen > 0 && why ? ": " : "",
-                   unseen > 0 && why ? why : "", untimed),
-      arena_text(
-          a->arena,
-          unseen >= untimed && kept > 0 && tscope_gpu_reason_of(why) == TSCOPE_GPU_REASON_STEPS
-              ? "This is because of TSCOPE_GPU_STEPS; unset it to record all steps."
-          : unseen >= untimed ? gpu_timing_remedy(why)
-          : replays ? "Let CUPTI report the kernels of CUDA graphs: leave TSCOPE_GPU_GRAPHS unset."
-                    : "Records of collectives are missing. First do what the other findings say "
-                      "about lost records and damaged traces."),
-      NULL, 0);
+  finding_add(f, kept > 0 ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
+              kept > 0 ? say(a, "GPU work is known for %.2g %% of the steps", 100 * share)
+                       : "THE GPU WORK OF NO STEP IS KNOWN",
+              say(a,
+                  "Steps counted on each rank: %.0f of %.0f; %.0f were not recorded from begin to "
+                  "end%s%s; %.0f have collectives with unknown times. Communication, overlap and "
+                  "the critical path are those of the other steps.",
+                  kept, kept + unseen + untimed, unseen, unseen > 0 && why ? ": " : "",
+                  unseen > 0 ? text_or_empty(why) : "", untimed),
+              unseen >= untimed && kept > 0 && tscope_gpu_reason_of(why) == TSCOPE_GPU_REASON_STEPS
+                  ? "This is because of TSCOPE_GPU_STEPS; unset it to record all steps."
+              : unseen >= untimed ? gpu_timing_remedy(why)
+              : replays
+                  ? "Let CUPTI report the kernels of CUDA graphs: leave TSCOPE_GPU_GRAPHS unset."
+                  : "Records of collectives are missing. First do what the other findings say "
+                    "about lost records and damaged traces.",
+              NULL, 0);
 }
 
 static void unaligned_clocks(struct findings *f) {
@@ -278,16 +261,13 @@ static void unaligned_clocks(struct findings *f) {
     return;
   if (model->lengths_only) /* such records join nothing: what is missing is undecided */
     return;
-  finding_add(
-      f, SEVERITY_WARNING, NAN, arena_text(f->a->arena, "The ranks' clocks could not be aligned"),
-      arena_printf(f->a->arena,
-                   "Clock alignment: %s. There is no critical path across the %u ranks. Waits are "
-                   "derived from the shortest member of each collective.",
-                   model->clock_method ? model->clock_method : "not known", model->n_ranks),
-      arena_text(
-          f->a->arena,
-          "Record a part of the run that has collectives over all ranks, and record all ranks."),
-      NULL, 0);
+  finding_add(f, SEVERITY_WARNING, NAN, "The ranks' clocks could not be aligned",
+              say(f,
+                  "Clock alignment: %s. There is no critical path across the %u ranks. Waits are "
+                  "derived from the shortest member of each collective.",
+                  model->clock_method ? model->clock_method : "not known", model->n_ranks),
+              "Record a part of the run that has collectives over all ranks, and record all ranks.",
+              NULL, 0);
 }
 
 /* A library that is newer than all whose functions were looked through. */
@@ -312,16 +292,14 @@ static void newer_libraries(struct findings *f) {
         newest = text;
     }
     if (newest)
-      finding_add(
-          f, SEVERITY_INFO, NAN,
-          arena_printf(f->a->arena, "%s is newer than the newest that tscope knows", known[k].name),
-          arena_printf(f->a->arena,
-                       "The job uses version %s; every function of %d.%d was looked through. Calls "
-                       "of functions that came later are not recorded.",
-                       newest, known[k].major, known[k].minor),
-          arena_text(f->a->arena, "Look for a newer tscope if communication or GPU work is missing "
-                                  "in this report."),
-          NULL, 0);
+      finding_add(f, SEVERITY_INFO, NAN,
+                  say(f, "%s is newer than the newest that tscope knows", known[k].name),
+                  say(f,
+                      "The job uses version %s; every function of %d.%d was looked through. Calls "
+                      "of functions that came later are not recorded.",
+                      newest, known[k].major, known[k].minor),
+                  "Look for a newer tscope if communication or GPU work is missing in this report.",
+                  NULL, 0);
   }
 }
 
@@ -338,23 +316,18 @@ static void unknown_functions(struct findings *f) {
   if (!equals || equals > end)
     return;
   finding_add(f, SEVERITY_INFO, NAN,
-              arena_printf(f->a->arena, "%.*s has functions that tscope does not know",
-                           (int)(equals - lines), lines),
-              arena_printf(
-                  f->a->arena,
+              say(f, "%.*s has functions that tscope does not know", (int)(equals - lines), lines),
+              say(f,
                   "By their names they start GPU work or communicate: %.*s. If the job calls them, "
                   "the calls are not recorded; of their work the GPU clock alone tells.",
                   (int)(end - equals - 1), equals + 1),
-              arena_text(f->a->arena,
-                         "Look for a newer tscope if communication or GPU work is missing "
-                         "in this report."),
+              "Look for a newer tscope if communication or GPU work is missing in this report.",
               NULL, 0);
 }
 
 void rule_partial_data(struct findings *f) {
   const struct model *model = f->a->model;
-  u32 *ranks = arena_array(f->a->arena, size_sum(size_sum(model->n_ranks, model->world_size), 1),
-                           sizeof(u32));
+  u32 *ranks = arena_array(f->a->arena, size_sum(model->n_ranks, model->world_size), sizeof(u32));
   missing_ranks(f, ranks);
   damaged_ranks(f, ranks);
   cut_ranks(f, ranks);

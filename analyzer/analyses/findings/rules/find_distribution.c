@@ -16,6 +16,7 @@
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/statistics.h"
+#include "base/texts.h"
 
 /* --- DIST.STRAGGLER --- */
 
@@ -44,78 +45,77 @@ static bool is_periodic(const struct rank_result *rank) {
   return rank->late_every >= OTHER_WORK_PERIOD;
 }
 
-static char *unseen_action(struct findings *f, const struct rank_result *rank, const char *host) {
+static const char *unseen_action(struct findings *f, const struct rank_result *rank,
+                                 const char *host) {
   if (rank->steps_to_tell > 0)
-    return arena_printf(f->a->arena,
-                        "Record about %.2g more steps: the samples are too few yet to tell which "
-                        "line of rank %u takes longer than on its peers.",
-                        rank->steps_to_tell, rank->rank);
-  return arena_printf(
-      f->a->arena,
+    return say(f,
+               "Record about %.2g more steps: the samples are too few yet to tell which line of "
+               "rank %u takes longer than on its peers.",
+               rank->steps_to_tell, rank->rank);
+  return say(
+      f,
       "Compare rank %u on %s with a peer: what it runs before the collective is not in the record.",
       rank->rank, host);
 }
 
-static char *slow_compute_action(struct findings *f, const struct rank_result *rank,
-                                 const char *host, const struct sampled_line *line,
-                                 const struct gpu_excess *gpu) {
+static const char *slow_compute_action(struct findings *f, const struct rank_result *rank,
+                                       const char *host, const struct sampled_line *line,
+                                       const struct gpu_excess *gpu) {
   u32 index = (u32)(rank - f->r->ranks);
   if (gpu->known && gpu->more_work)
-    return arena_printf(f->a->arena,
-                        "Compare what rank %u is given to compute%s%s with its peers: samples, "
-                        "their lengths, experts, layers, a branch that only it takes.",
-                        rank->rank, gpu->place ? " at " : "", gpu->place ? gpu->place : "");
+    return say(f,
+               "Compare what rank %u is given to compute%s%s with its peers: samples, their "
+               "lengths, experts, layers, a branch that only it takes.",
+               rank->rank, gpu->place ? " at " : "", text_or_empty(gpu->place));
   if (gpu->known)
-    return arena_printf(f->a->arena,
-                        "Compare clocks, temperature, power limits and other processes on %s with "
-                        "its peers: its GPU does the same work more slowly.",
-                        host);
+    return say(f,
+               "Compare clocks, temperature, power limits and other processes on %s with its "
+               "peers: its GPU does the same work more slowly.",
+               host);
   if (f->a->ranks[index].on_gpu)
-    return arena_printf(f->a->arena,
-                        "Compare clocks, temperature and other processes on %s with its peers; if "
-                        "they are alike, rank %u has more work than its peers.",
-                        host, rank->rank);
-  return arena_printf(f->a->arena,
-                      "Compare what rank %u is given to compute%s%s with its peers: samples, their "
-                      "lengths, experts, layers. If that is equal, compare clocks and other "
-                      "processes on %s.",
-                      rank->rank, line ? " at " : "", line ? line->place : "", host);
+    return say(f,
+               "Compare clocks, temperature and other processes on %s with its peers; if they are "
+               "alike, rank %u has more work than its peers.",
+               host, rank->rank);
+  return say(f,
+             "Compare what rank %u is given to compute%s%s with its peers: samples, their lengths, "
+             "experts, layers. If that is equal, compare clocks and other processes on %s.",
+             rank->rank, line ? " at " : "", line ? line->place : "", host);
 }
 
-static char *straggler_action(struct findings *f, const struct rank_result *rank,
-                              const struct gpu_excess *gpu) {
+static const char *straggler_action(struct findings *f, const struct rank_result *rank,
+                                    const struct gpu_excess *gpu) {
   const char *host = rank->host ? rank->host : "its host";
   const struct sampled_line *line = straggler_line(rank);
   if (line && line->beside)
-    return arena_printf(
-        f->a->arena, "Look at what another thread does at %s: rank %u waits for it at %s, %s %s.",
-        line->beside, rank->rank, line->place, duration_ms(line->ms).text, in_late_step(rank));
+    return say(f, "Look at what another thread does at %s: rank %u waits for it at %s, %s %s.",
+               line->beside, rank->rank, line->place, duration_ms(line->ms).text,
+               in_late_step(rank));
   if (line && line->function && rank->reason != STRAGGLER_SLOW_INPUT &&
       (rank->reason == STRAGGLER_OWN_CODE || line->peers_ms < LINE_OF_ONE * line->ms))
-    return arena_printf(
-        f->a->arena, "Look at %s first: rank %u spends %s %s there, its peers %s.%s",
-        words_of_line(f, line), rank->rank, duration_ms(line->ms).text, in_late_step(rank),
-        duration_ms(line->peers_ms).text,
-        is_periodic(rank) ? " Do it less often, in the background, or let every rank do its part."
-                          : "");
+    return say(f, "Look at %s first: rank %u spends %s %s there, its peers %s.%s",
+               words_of_line(f, line), rank->rank, duration_ms(line->ms).text, in_late_step(rank),
+               duration_ms(line->peers_ms).text,
+               is_periodic(rank)
+                   ? " Do it less often, in the background, or let every rank do its part."
+                   : "");
   if (rank->reason == STRAGGLER_SLOW_INPUT)
-    return arena_printf(f->a->arena,
-                        "Speed up the input of rank %u: its storage and data loader workers on %s; "
-                        "shard the input evenly.",
-                        rank->rank, host);
+    return say(f,
+               "Speed up the input of rank %u: its storage and data loader workers on %s; shard "
+               "the input evenly.",
+               rank->rank, host);
   if (rank->reason == STRAGGLER_NO_CORE)
-    return arena_printf(
-        f->a->arena,
-        "See what else runs on the cores of rank %u on %s (top, pidstat -u), and pin "
-        "each rank to cores of its own.",
-        rank->rank, host);
+    return say(f,
+               "See what else runs on the cores of rank %u on %s (top, pidstat -u), and pin each "
+               "rank to cores of its own.",
+               rank->rank, host);
   if (rank->reason == STRAGGLER_SLOW_COMPUTE)
     return slow_compute_action(f, rank, host, line, gpu);
   if (rank->reason == STRAGGLER_LATE_LAUNCH)
-    return arena_printf(f->a->arena,
-                        "The device of rank %u idles while its peers' do not: look for a busy or "
-                        "slow CPU on %s, CPU pinning, and host code that only this rank runs.",
-                        rank->rank, host);
+    return say(f,
+               "The device of rank %u idles while its peers' do not: look for a busy or slow CPU "
+               "on %s, CPU pinning, and host code that only this rank runs.",
+               rank->rank, host);
   return unseen_action(f, rank, host);
 }
 
@@ -124,58 +124,52 @@ static const char *describe_usual(struct findings *f, const struct rank_result *
                                   const struct sampled_line *line) {
   double errors = 2 * hypot(line->more_error_ms, rank->late_a_step_error_ms);
   return line->more_ms > rank->late_a_step_ms + errors
-             ? arena_printf(
-                   f->a->arena,
-                   " That is the mean over steps: in half of them the rank comes less than "
-                   "%s late.",
+             ? say(f,
+                   " That is the mean over steps: in half of them the rank comes less than %s "
+                   "late.",
                    duration_ms(rank->late_a_step_ms).text)
              : "";
 }
 
-static char *describe_straggler_line(struct findings *f, const struct rank_result *rank) {
+static const char *describe_straggler_line(struct findings *f, const struct rank_result *rank) {
   const struct sampled_line *line = straggler_line(rank);
   if (!line)
-    return arena_text(f->a->arena, "");
+    return "";
   if (!line->function)
-    return arena_printf(f->a->arena, " It takes %s %s longer than its peers %s.",
-                        duration_ms(line->more_ms).text, in_late_step(rank), line->where);
-  char *path = line->path ? arena_printf(f->a->arena, ", called at %s", line->path)
-                          : arena_text(f->a->arena, "");
-  char *activity = line->activity
-                       ? arena_printf(f->a->arena, " There it is %s for %.0f %% of the time%s%s.",
-                                      line->activity, 100 * line->activity_share,
-                                      line->beside ? ", while another thread is at " : "",
-                                      line->beside ? line->beside : "")
-                       : arena_text(f->a->arena, "");
-  char *next = line->next ? arena_printf(f->a->arena, " Another %s are %s (%s).",
-                                         duration_ms(line->next_ms).text, line->next->where,
-                                         line->next->function)
-                          : arena_text(f->a->arena, "");
-  return arena_printf(
-      f->a->arena,
-      " %s %s (error %s) %s longer than its peers %s (%s)%s: in samples %s, they %s, error "
-      "%s.%s%s%s",
-      line->in_workers ? "Its data loader workers take" : "It takes",
-      duration_ms(line->more_ms).text, duration_ms(line->more_error_ms).text, in_late_step(rank),
-      line->where, line->function, path, duration_ms(line->ms).text,
-      duration_ms(line->peers_ms).text, duration_ms(line->error_ms).text,
-      describe_usual(f, rank, line), activity, next);
+    return say(f, " It takes %s %s longer than its peers %s.", duration_ms(line->more_ms).text,
+               in_late_step(rank), line->where);
+  const char *activity = line->activity ? say(f, " There it is %s for %.0f %% of the time%s%s.",
+                                              line->activity, 100 * line->activity_share,
+                                              line->beside ? ", while another thread is at " : "",
+                                              text_or_empty(line->beside))
+                                        : "";
+  const char *next = line->next
+                         ? say(f, " Another %s are %s (%s).", duration_ms(line->next_ms).text,
+                               line->next->where, line->next->function)
+                         : "";
+  return say(f,
+             " %s %s (error %s) %s longer than its peers %s (%s)%s: in samples %s, they %s, error "
+             "%s.%s%s%s",
+             line->in_workers ? "Its data loader workers take" : "It takes",
+             duration_ms(line->more_ms).text, duration_ms(line->more_error_ms).text,
+             in_late_step(rank), line->where, line->function, called_at(f, line),
+             duration_ms(line->ms).text, duration_ms(line->peers_ms).text,
+             duration_ms(line->error_ms).text, describe_usual(f, rank, line), activity, next);
 }
 
 /* " in steps 1 to 20 and 41 to 60", " in every 4th step", " in 17 of 60 steps", or nothing. */
-static char *describe_late_steps(struct findings *f, const struct rank_result *rank) {
-  char *text = arena_text(f->a->arena, "");
+static const char *describe_late_steps(struct findings *f, const struct rank_result *rank) {
+  const char *text = "";
   if (!isnan(rank->late_every))
-    return arena_printf(f->a->arena, " in %s", describe_period(f->a->arena, (u32)rank->late_every));
+    return say(f, " in %s", describe_period(f->a->arena, (u32)rank->late_every));
   if (rank->late_at_times)
-    return arena_printf(f->a->arena, " in %.0f of %.0f steps", rank->slowest_count,
-                        f->r->dist_steps);
+    return say(f, " in %.0f of %.0f steps", rank->slowest_count, f->r->dist_steps);
   for (u32 i = 0; i < rank->n_late; i++)
-    text = arena_printf(f->a->arena, "%s%s %.0f to %.0f", text,
-                        i == 0                 ? " in steps"
-                        : i + 1 < rank->n_late ? ","
-                                               : " and",
-                        rank->late_from[i], rank->late_to[i]);
+    text = say(f, "%s%s %.0f to %.0f", text,
+               i == 0                 ? " in steps"
+               : i + 1 < rank->n_late ? ","
+                                      : " and",
+               rank->late_from[i], rank->late_to[i]);
   return text;
 }
 
@@ -185,78 +179,71 @@ static const char *describe_waits(struct findings *f, const struct rank_result *
   struct step_line at;
   if (!rank->late_at_times)
     return "";
-  bool *is_late = arena_array(a->arena, size_sum(a->model->steps.n, 1), sizeof(*is_late));
+  bool *is_late = arena_array(a->arena, a->model->steps.n, sizeof(*is_late));
   for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
     is_late[step] = straggler_is_late_in(rank, a->model->steps.first + step);
   step_line_of_long_steps(a, is_late, rank->late_a_step_ms, &at);
-  return at.waits ? arena_printf(a->arena, " Its peers then wait at %s (%s).", at.waits->place,
-                                 at.waits->function)
+  return at.waits ? say(a, " Its peers then wait at %s (%s).", at.waits->place, at.waits->function)
                   : "";
 }
 
 /* " 3000 ranks on 375 hosts are like that: node[002-376]." */
 static const char *describe_alike(struct findings *f, const struct straggler_group *group) {
   u32 n = 0, hosts;
-  const char **names = arena_array(f->a->arena, size_sum(group->n, 1), sizeof(*names));
+  const char **names = arena_array(f->a->arena, group->n, sizeof(*names));
   for (u32 i = 0; i < f->r->n_ranks; i++)
     if (group->ranks[i])
       names[n++] = f->r->ranks[i].host;
-  char *list = host_list_in(f->a->arena, names, n, &hosts);
-  return hosts > 1
-             ? arena_printf(f->a->arena, " %u ranks on %u hosts are like that: %s.", n, hosts, list)
-             : arena_printf(f->a->arena, " %u ranks are like that.", n);
+  const char *list = host_list_in(f->a->arena, names, n, &hosts);
+  return hosts > 1 ? say(f, " %u ranks on %u hosts are like that: %s.", n, hosts, list)
+                   : say(f, " %u ranks are like that.", n);
 }
 
 /* Of a rank that no collective shows. */
-static char *describe_path_of(struct findings *f, const struct rank_result *rank,
-                              const char *more) {
-  return arena_printf(
-      f->a->arena,
-      "%.0f %% of the critical path is on rank %u. If it were as fast as its peers, a step would "
-      "take "
-      "%s less (replay; by chance: p = %.0e). They wait for it in messages, or for a rank that "
-      "waits for it: no collective shows who comes last. Reason: %s.%s",
-      100 * share_of_path(f->r, (u32)(rank - f->r->ranks)), rank->rank,
-      duration_ms(rank->lateness_ms).text, fmax(rank->p_value, 1e-99),
-      straggler_reason_words[rank->reason], more);
+static const char *describe_path_of(struct findings *f, const struct rank_result *rank,
+                                    const char *more) {
+  return say(f,
+             "%.0f %% of the critical path is on rank %u. If it were as fast as its peers, a step "
+             "would take %s less (replay; by chance: p = %.0e). They wait for it in messages, or "
+             "for a rank that waits for it: no collective shows who comes last. Reason: %s.%s",
+             100 * share_of_path(f->r, (u32)(rank - f->r->ranks)), rank->rank,
+             duration_ms(rank->lateness_ms).text, fmax(rank->p_value, 1e-99),
+             straggler_reason_words[rank->reason], more);
 }
 
-static char *straggler_evidence(struct findings *f, const struct straggler_group *group,
-                                const struct gpu_excess *gpu) {
+static const char *straggler_evidence(struct findings *f, const struct straggler_group *group,
+                                      const struct gpu_excess *gpu) {
   const struct rank_result *rank = &f->r->ranks[group->worst];
-  char *more = arena_text(f->a->arena, "");
+  const char *more = "";
   if (!isnan(rank->rel_slowdown) && fabs(rank->rel_slowdown) >= 0.01)
-    more = arena_printf(f->a->arena, " Its compute takes %.0f %% %s than its peers' (%s a step).",
-                        100 * fabs(rank->rel_slowdown), rank->rel_slowdown > 0 ? "longer" : "less",
-                        duration_ms(rank->median_compute_ms).text);
+    more = say(f, " Its compute takes %.0f %% %s than its peers' (%s a step).",
+               100 * fabs(rank->rel_slowdown), rank->rel_slowdown > 0 ? "longer" : "less",
+               duration_ms(rank->median_compute_ms).text);
   if (group->n > 1)
-    more = arena_printf(f->a->arena, "%s%s", more, describe_alike(f, group));
-  char *at = describe_straggler_line(f, rank);
-  more = arena_printf(f->a->arena, "%s%s%s%s", at, describe_waits(f, rank), more,
-                      describe_gpu_excess(f, gpu));
+    more = say(f, "%s%s", more, describe_alike(f, group));
+  const char *at = describe_straggler_line(f, rank);
+  more = say(f, "%s%s%s%s", at, describe_waits(f, rank), more, describe_gpu_excess(f, gpu));
   if (rank->of_path)
     return describe_path_of(f, rank, more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
   const char *late = !rank->late_at_times ? describe_late_steps(f, rank)
                      : isnan(rank->late_every)
                          ? " in which anybody came so late"
-                         : arena_printf(f->a->arena, " in which anybody came so late, %s",
-                                        describe_period(f->a->arena, (u32)rank->late_every));
+                         : say(f, " in which anybody came so late, %s",
+                               describe_period(f->a->arena, (u32)rank->late_every));
   const char *below = rank->p_value < 1e-99 ? "<" : "=";
   if (rank->longer_compute_steps > 0)
-    late = arena_printf(f->a->arena,
-                        ", and in %.0f its device computed longer than its peers' by 5 %% of a "
-                        "step or more",
-                        rank->longer_compute_steps);
-  return arena_printf(
-      f->a->arena,
-      "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), "
-      "typically %s (error %s) behind the median of its peers, at %s. Reason: %s.%s",
-      rank->rank, rank->last_together ? " or " : "", rank->last_together ? rank->last_together : "",
-      rank->slowest_count, rank->slowest_count / rank->slowest_fraction, late, below,
-      fmax(rank->p_value, 1e-99), duration_ms(rank->lateness_ms).text,
-      duration_ms(rank->lateness_error_ms).text, rank->collective,
-      straggler_reason_words[rank->reason], more);
+    late =
+        say(f, ", and in %.0f its device computed longer than its peers' by 5 %% of a step or more",
+            rank->longer_compute_steps);
+  return say(f,
+             "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), typically %s "
+             "(error %s) behind the median of its peers, at %s. Reason: %s.%s",
+             rank->rank, rank->last_together ? " or " : "", text_or_empty(rank->last_together),
+             rank->slowest_count, rank->slowest_count / rank->slowest_fraction, late, below,
+             fmax(rank->p_value, 1e-99), duration_ms(rank->lateness_ms).text,
+             duration_ms(rank->lateness_error_ms).text, rank->collective,
+             straggler_reason_words[rank->reason], more);
 }
 
 /* By the replay that judged them, else the wait that was measured. */
@@ -268,11 +255,11 @@ static double saving_of_group(struct findings *f, const struct straggler_group *
   f->cure = group->cure;
   f->saving = group->saving;
   if (group->with_others) {
-    u32 n = 0, *all = arena_array(f->a->arena, size_sum(r->n_ranks, 1), sizeof(u32));
+    u32 n = 0, *all = arena_array(f->a->arena, r->n_ranks, sizeof(u32));
     for (u32 i = 0; i < r->n_ranks; i++)
       if (group->cure.changes->ranks[i])
         all[n++] = r->ranks[i].rank;
-    f->together = arena_printf(f->a->arena, "ranks %s", rank_list_in(f->a->arena, all, n));
+    f->together = say(f, "ranks %s", rank_list_in(f->a->arena, all, n));
   }
   return run_seconds(f, group->saving.ms);
 }
@@ -291,21 +278,20 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, worst);
   const struct gpu_excess gpu = find_gpu_excess(f, worst);
-  const char *where = line            ? arena_printf(f->a->arena, ", %s", line->where)
-                      : gpu.place     ? arena_printf(f->a->arena, ", more work at %s", gpu.place)
+  const char *where = line            ? say(f, ", %s", line->where)
+                      : gpu.place     ? say(f, ", more work at %s", gpu.place)
                       : gpu.more_work ? ", more work"
                                       : "";
-  char *title = n > 1 && one_host
-                    ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting%s", n,
-                                   rank->host, late)
-                : n > 1 ? arena_printf(f->a->arena, "Ranks %s keep their peers waiting%s",
-                                       rank_list_in(f->a->arena, ranks, n), late)
-                        : arena_printf(f->a->arena, "Rank %u%s%s %s%s: %s%s", rank->rank,
-                                       rank->host ? " on " : "", rank->host ? rank->host : "",
-                                       is_periodic(rank) ? "does something for which its peers wait"
-                                                         : "keeps its peers waiting",
-                                       late, straggler_reason_words[rank->reason], where);
-  finding_add(f, severity_of(f, saving / f->steps * 1e3), saving, title,
+  const char *title =
+      n > 1 && one_host ? say(f, "%u ranks on %s keep their peers waiting%s", n, rank->host, late)
+      : n > 1
+          ? say(f, "Ranks %s keep their peers waiting%s", rank_list_in(f->a->arena, ranks, n), late)
+          : say(f, "Rank %u%s%s %s%s: %s%s", rank->rank, rank->host ? " on " : "",
+                text_or_empty(rank->host),
+                is_periodic(rank) ? "does something for which its peers wait"
+                                  : "keeps its peers waiting",
+                late, straggler_reason_words[rank->reason], where);
+  finding_add(f, severity_of(f, per_step_of(f, saving)), saving, title,
               straggler_evidence(f, group, &gpu), straggler_action(f, worst, &gpu), ranks, n);
 }
 
@@ -377,28 +363,27 @@ static const struct what_if *rank_that_saves_most(const struct findings *f) {
 }
 
 /* "44.1 ms of it for rank 2 (DIST.STRAGGLER); no single rank explains the rest". */
-static char *describe_late_rank(struct findings *f, const struct rank_result *late,
-                                const struct late_ranks *named) {
+static const char *describe_late_rank(struct findings *f, const struct rank_result *late,
+                                      const struct late_ranks *named) {
   if (named->n)
-    return arena_printf(
-        f->a->arena, "%s of it for rank%s %s (%s); no single rank explains the rest",
-        duration_ms(named->wait_ms).text, named->n == 1 ? "" : "s",
-        rank_list_in(f->a->arena, named->rank, named->n), finding_id_words[FINDING_DIST_STRAGGLER]);
+    return say(f, "%s of it for rank%s %s (%s); no single rank explains the rest",
+               duration_ms(named->wait_ms).text, named->n == 1 ? "" : "s",
+               rank_list_in(f->a->arena, named->rank, named->n),
+               finding_id_words[FINDING_DIST_STRAGGLER]);
   const struct what_if *most = rank_that_saves_most(f);
   if (!late && most)
-    return arena_printf(f->a->arena,
-                        "with %s a step would take %s less (replay), but that it comes last more "
-                        "often than by chance is not shown",
-                        most->change, duration_ms(most->saving.ms).text);
+    return say(f,
+               "with %s a step would take %s less (replay), but that it comes last more often than "
+               "by chance is not shown",
+               most->change, duration_ms(most->saving.ms).text);
   if (!late)
-    return arena_text(f->a->arena, "no single rank explains it");
-  return arena_printf(f->a->arena,
-                      "rank %u came last in %.0f of %.0f steps and makes its peers wait %s a step, "
-                      "but with so few steps this may be chance (p = %.2g); about %.0f more such "
-                      "steps would tell",
-                      late->rank, late->slowest_count, f->r->dist_steps,
-                      duration_ms(late->imposed_wait_ms).text, late->p_value,
-                      steps_to_judge(late, f->r->n_ranks));
+    return "no single rank explains it";
+  return say(f,
+             "rank %u came last in %.0f of %.0f steps and makes its peers wait %s a step, but with "
+             "so few steps this may be chance (p = %.2g); about %.0f more such steps would tell",
+             late->rank, late->slowest_count, f->r->dist_steps,
+             duration_ms(late->imposed_wait_ms).text, late->p_value,
+             steps_to_judge(late, f->r->n_ranks));
 }
 
 /* "Last to arrive: rank 7 at 5 of 8 collectives, rank 5 at 2"; adds those whose waits are worth
@@ -412,25 +397,22 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
     for (u32 i = 0; i < r->n_ranks; i++) {
       bool seen =
           r->ranks[i].straggler || !(r->ranks[i].last_wait_ms >= WORTH_MENTIONING / 2 * f->step_ms);
-      for (u32 k = 0; k < n_named; k++)
-        seen |= named[k] == i;
-      if (!seen && (best == INDEX_NONE || r->ranks[i].last_wait_ms > r->ranks[best].last_wait_ms))
+      if (!seen && !ranks_have(named, n_named, i) &&
+          (best == INDEX_NONE || r->ranks[i].last_wait_ms > r->ranks[best].last_wait_ms))
         best = i;
     }
     if (best == INDEX_NONE)
       break;
     const struct rank_result *rank = &r->ranks[best];
-    text = arena_printf(f->a->arena, "%s%srank %u at %.0f of %.0f", text,
-                        n_named ? ", " : " Last to arrive: ", rank->rank, rank->last_collectives,
-                        rank->judged_collectives);
+    text = say(f, "%s%srank %u at %.0f of %.0f", text,
+               n_named ? ", " : " Last to arrive: ", rank->rank, rank->last_collectives,
+               rank->judged_collectives);
     bool listed = rank->refuted || rank->last_wait_ms < WORTH_MENTIONING * f->step_ms;
-    for (u32 k = 0; k < *n; k++)
-      listed |= ranks[k] == rank->rank;
-    if (!listed)
+    if (!listed && !ranks_have(ranks, *n, rank->rank))
       ranks[(*n)++] = rank->rank;
     named[n_named++] = best;
   }
-  return n_named ? arena_printf(f->a->arena, "%s collectives.", text) : "";
+  return n_named ? say(f, "%s collectives.", text) : "";
 }
 
 static void add_imbalance_finding(struct findings *f, double wait, const struct late_ranks *named,
@@ -442,42 +424,39 @@ static void add_imbalance_finding(struct findings *f, double wait, const struct 
   if (late)
     ranks[n_ranks++] = late->rank;
   const char *last = describe_last_arrivals(f, ranks, &n_ranks);
-  char *who = describe_late_rank(f, late, named);
-  char *apart = isnan(r->sync_skew_ms)
-                    ? arena_text(f->a->arena, "")
-                    : arena_printf(f->a->arena, " First and last arrive %s apart (median).",
-                                   duration_ms(r->sync_skew_ms).text);
-  char *cv = isnan(r->imbalance_cv)
-                 ? arena_text(f->a->arena, "")
-                 : arena_printf(f->a->arena,
-                                " Compute varies by %.0f %% between the ranks of a step; the "
-                                "slowest takes %.0f %% of the wall time more than the mean.",
-                                100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
-  finding_add(
-      f, severity_of(f, rest), saving,
-      arena_printf(f->a->arena, "Ranks wait %s%.0f %% of %s for one another",
-                   named->n ? "another " : "", 100 * rest / f->step_ms, of_each_step(f)),
-      arena_printf(
-          f->a->arena, "%s of %s %s%s, mean over ranks, is exposed wait in collectives; %s.%s%s%s",
-          duration_ms(wait).text, f->a->whole_run ? "the" : "a", duration_ms(f->step_ms).text,
-          f->a->whole_run ? "" : " step", who, apart, last, cv),
-      arena_text(f->a->arena, "Give every rank the same work in every step: bucket or pack samples "
-                              "by length, balance experts and pipeline stages. If the work is "
-                              "equal, look for CPUs or devices shared with something else."),
-      n_ranks ? ranks : NULL, n_ranks);
+  const char *who = describe_late_rank(f, late, named);
+  const char *apart = isnan(r->sync_skew_ms) ? ""
+                                             : say(f, " First and last arrive %s apart (median).",
+                                                   duration_ms(r->sync_skew_ms).text);
+  const char *cv = isnan(r->imbalance_cv)
+                       ? ""
+                       : say(f,
+                             " Compute varies by %.0f %% between the ranks of a step; the slowest "
+                             "takes %.0f %% of the wall time more than the mean.",
+                             100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
+  finding_add(f, severity_of(f, rest), saving,
+              say(f, "Ranks wait %s%.0f %% of %s for one another", named->n ? "another " : "",
+                  100 * rest / f->step_ms, of_each_step(f)),
+              say(f, "%s of %s %s%s, mean over ranks, is exposed wait in collectives; %s.%s%s%s",
+                  duration_ms(wait).text, f->a->whole_run ? "the" : "a",
+                  duration_ms(f->step_ms).text, f->a->whole_run ? "" : " step", who, apart, last,
+                  cv),
+              "Give every rank the same work in every step: bucket or pack samples by length, "
+              "balance experts and pipeline stages. If the work is equal, look for CPUs or devices "
+              "shared with something else.",
+              n_ranks ? ranks : NULL, n_ranks);
 }
 
 void rule_load_imbalance(struct findings *f) {
   const struct results *r = f->r;
-  struct late_ranks named = {.rank =
-                                 arena_array(f->a->arena, size_sum(r->n_ranks, 1), sizeof(u32))};
+  struct late_ranks named = {.rank = arena_array(f->a->arena, r->n_ranks, sizeof(u32))};
   double wait = collective_wait_ms(f);
   for (u32 i = 0; i < r->n_ranks; i++)
     if (r->ranks[i].straggler) {
       named.rank[named.n++] = r->ranks[i].rank;
       named.wait_ms += r->ranks[i].imposed_wait_ms;
     }
-  if (wait - named.wait_ms >= WORTH_MENTIONING * f->step_ms)
+  if (is_notable(f, wait - named.wait_ms))
     add_imbalance_finding(
         f, wait, &named,
         saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), wait));

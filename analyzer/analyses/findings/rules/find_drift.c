@@ -59,20 +59,18 @@ static void add_difference_finding(struct findings *f, u32 key, const char *name
     return;
   finding_add(
       f, SEVERITY_WARNING, NAN,
-      arena_printf(f->a->arena, "%u rank%s not run the same %s as the others", n,
-                   n == 1 ? " does" : "s do", name),
+      say(f, "%u rank%s not run the same %s as the others", n, n == 1 ? " does" : "s do", name),
       model->n_ranks == 2
-          ? arena_printf(f->a->arena, "%s is %.80s on rank %u, %.80s on the other.", name, other,
-                         ranks[0], most)
-          : arena_printf(f->a->arena, "%s is %.80s on rank %u, %.80s on most of the %u ranks.",
-                         name, other, ranks[0], most, model->n_ranks),
-      arena_text(f->a->arena, "Bring all hosts to one version: results of such a run cannot be "
-                              "reproduced, and the slowest version sets the pace."),
+          ? say(f, "%s is %.80s on rank %u, %.80s on the other.", name, other, ranks[0], most)
+          : say(f, "%s is %.80s on rank %u, %.80s on most of the %u ranks.", name, other, ranks[0],
+                most, model->n_ranks),
+      "Bring all hosts to one version: results of such a run cannot be reproduced, and the slowest "
+      "version sets the pace.",
       ranks, n);
 }
 
 void rule_drift(struct findings *f) {
-  u32 *ranks = arena_array(f->a->arena, size_sum(f->a->model->n_ranks, 1), sizeof(u32));
+  u32 *ranks = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(u32));
   for (size_t i = 0; i < sizeof(compared) / sizeof(compared[0]); i++) {
     const char *most = most_common_value(f->a->model, compared[i].key);
     if (most)

@@ -17,21 +17,19 @@ void rule_low_mfu(struct findings *f) {
   const struct budget_line *beyond = budget_line_of(r, BUDGET_COMPUTE_BEYOND);
   double left = beyond ? beyond->cure.changes->left : 1;
   double saving = left < 1 ? saving_of(f, &beyond->cure, (1 - left) * r->ov_compute_ms) : NAN;
-  finding_add(
-      f, SEVERITY_WARNING, saving,
-      arena_printf(f->a->arena, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
-      arena_printf(f->a->arena,
-                   "%.3g FLOPs a step (%s) in %s against a dense peak of %.4g TFLOP/s for the job; "
-                   "compute runs %.0f %% of the step. The saving is the time that compute would "
-                   "save at %.0f %% of the peak, which tuned jobs reach.",
-                   r->flops_per_step, r->mfu_note ? r->mfu_note : "as given",
-                   duration_ms(r->step_mean_ms).text, r->peak_flops / 1e12,
-                   100 * r->ov_compute_ms / r->ov_step_ms, 100 * MFU_TUNED),
-      arena_text(f->a->arena,
-                 "First remove the time in which nothing computes (budget). Then the kernels: bf16 "
-                 "or lower, larger or padded matrices, fused attention, torch.compile. Check that "
-                 "FLOPs per step and peak are those of this job."),
-      NULL, 0);
+  finding_add(f, SEVERITY_WARNING, saving,
+              say(f, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
+              say(f,
+                  "%.3g FLOPs a step (%s) in %s against a dense peak of %.4g TFLOP/s for the job; "
+                  "compute runs %.0f %% of the step. The saving is the time that compute would "
+                  "save at %.0f %% of the peak, which tuned jobs reach.",
+                  r->flops_per_step, r->mfu_note ? r->mfu_note : "as given",
+                  duration_ms(r->step_mean_ms).text, r->peak_flops / 1e12,
+                  100 * r->ov_compute_ms / r->ov_step_ms, 100 * MFU_TUNED),
+              "First remove the time in which nothing computes (budget). Then the kernels: bf16 or "
+              "lower, larger or padded matrices, fused attention, torch.compile. Check that FLOPs "
+              "per step and peak are those of this job.",
+              NULL, 0);
 }
 
 static const struct precision_row *precision_row_of(const struct results *r,
@@ -67,22 +65,21 @@ void rule_precision(struct findings *f) {
     return;
   double utilisation = row->tflops / fp32;
   double saved_ms = row->ms * utilisation * (1 - fp32 / tf32);
-  if (!(saved_ms >= WORTH_MENTIONING * f->step_ms))
+  if (!is_notable(f, saved_ms))
     return;
   double saving = saving_of_change(
       f, (struct cure_change){.kind = CHANGE_COMPUTE, .left = 1 - saved_ms / f->r->ov_compute_ms},
       saved_ms);
   finding_add(
       f, severity_of(f, saved_ms), saving,
-      arena_printf(f->a->arena, "%.0f %% of the matrix arithmetic runs in fp32", 100 * row->share),
-      arena_printf(
-          f->a->arena,
+      say(f, "%.0f %% of the matrix arithmetic runs in fp32", 100 * row->share),
+      say(f,
           "These GEMMs take %s a step on the GPU at %.3g TFLOP/s, %.0f %% of what the device can "
           "do in fp32; in TF32 it can do %.3g TFLOP/s. TF32 is allowed for none of them.",
           duration_ms(row->ms).text, row->tflops, 100 * utilisation, tf32),
-      arena_text(f->a->arena, "Allow TF32: torch.set_float32_matmul_precision(\"high\"), or "
-                              "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH). Or compute in bf16 "
-                              "(torch.autocast). Both change the numbers: check the loss."),
+      "Allow TF32: torch.set_float32_matmul_precision(\"high\"), or "
+      "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH). Or compute in bf16 (torch.autocast). Both "
+      "change the numbers: check the loss.",
       NULL, 0);
 }
 
@@ -98,27 +95,25 @@ static const struct what_if *line_that_costs(const struct results *r, double sav
   return most;
 }
 
-static char *recoverable_action(struct findings *f, enum budget_part part, double saving) {
+static const char *recoverable_action(struct findings *f, enum budget_part part, double saving) {
   if (part == BUDGET_MEMCPYS)
-    return arena_text(f->a->arena,
-                      "Copy from pinned memory with non_blocking=True on a separate stream, before "
-                      "the data is used; keep constant data on the device.");
+    return "Copy from pinned memory with non_blocking=True on a separate stream, before the data "
+           "is used; keep constant data on the device.";
   if (serves(f))
-    return arena_text(f->a->arena, "Keep the device busy: CUDA graphs for the batch sizes that "
-                                   "occur, more requests a batch, scheduling of the next batch "
-                                   "while this one runs; check that the host's CPU is not the "
-                                   "limit.");
+    return "Keep the device busy: CUDA graphs for the batch sizes that occur, more requests a "
+           "batch, scheduling of the next batch while this one runs; check that the host's CPU is "
+           "not the limit.";
   const struct what_if *line = line_that_costs(f->r, saving);
   if (line)
-    return arena_printf(f->a->arena,
-                        "Do not wait for the GPU in %s at %s (.item(), .cpu(), "
-                        "synchronize()): without that wait %s is %.1f %% shorter. Then keep the "
-                        "device busy: CUDA graphs or torch.compile, larger batch, fused optimizer.",
-                        of_each_step(f), f->r->lines.at[line->rank].place, a_step(f),
-                        100 * line->saving_fraction);
-  return arena_text(f->a->arena, "Keep the device busy: CUDA graphs or torch.compile, larger "
-                                 "batch, fused optimizer; remove .item(), .cpu() and synchronize() "
-                                 "from the step; check that the host's CPU is not the limit.");
+    return say(f,
+               "Do not wait for the GPU in %s at %s (.item(), .cpu(), synchronize()): without that "
+               "wait %s is %.1f %% shorter. Then keep the device busy: CUDA graphs or "
+               "torch.compile, larger batch, fused optimizer.",
+               of_each_step(f), f->r->lines.at[line->rank].place, a_step(f),
+               100 * line->saving_fraction);
+  return "Keep the device busy: CUDA graphs or torch.compile, larger batch, fused optimizer; "
+         "remove .item(), .cpu() and synchronize() from the step; check that the host's CPU is not "
+         "the limit.";
 }
 
 /* What could be saved beyond what the findings above already claim. */
@@ -142,20 +137,18 @@ void rule_recoverable(struct findings *f) {
   bool with_start_up = f->a->whole_run && !f->a->model->recorder;
   if (with_start_up)
     f->cure = (struct cure){0};
-  finding_add(
-      f,
-      with_start_up                     ? SEVERITY_INFO
-      : sum >= SAVING_ALARM * r->wall_s ? SEVERITY_CRITICAL
-                                        : SEVERITY_WARNING,
-      with_start_up ? NAN : saving,
-      arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
-                   100 * sum / r->wall_s),
-      arena_printf(f->a->arena,
-                   "%s of %s, mean over ranks; the largest part is '%s' with %s (%.0f %%).%s",
-                   duration_s(sum).text, duration_s(r->wall_s).text, budget_part_words[most->part],
-                   duration_s(most->seconds).text, 100 * most->fraction,
-                   with_start_up ? " No steps were found, so this includes start-up and end of the "
-                                   "run; how much of it is training is not known."
-                                 : ""),
-      recoverable_action(f, most->part, saving), NULL, 0);
+  finding_add(f,
+              with_start_up                     ? SEVERITY_INFO
+              : sum >= SAVING_ALARM * r->wall_s ? SEVERITY_CRITICAL
+                                                : SEVERITY_WARNING,
+              with_start_up ? NAN : saving,
+              say(f, "%.0f %% of the time the devices neither compute nor communicate",
+                  100 * sum / r->wall_s),
+              say(f, "%s of %s, mean over ranks; the largest part is '%s' with %s (%.0f %%).%s",
+                  duration_s(sum).text, duration_s(r->wall_s).text, budget_part_words[most->part],
+                  duration_s(most->seconds).text, 100 * most->fraction,
+                  with_start_up ? " No steps were found, so this includes start-up and end of the "
+                                  "run; how much of it is training is not known."
+                                : ""),
+              recoverable_action(f, most->part, saving), NULL, 0);
 }

@@ -8,8 +8,10 @@
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
+#include "base/texts.h"
 
 struct onset {
   u32 at; /* in the analysed steps */
@@ -39,7 +41,7 @@ static bool find_onset(const double *ms, u32 n, struct arena *arena, struct onse
 
 /* Stragglers that are late since about that step, by at least half of what the step grew. */
 static u32 late_since(const struct findings *f, const struct onset *onset, double step, u32 *ranks,
-                      char **evidence) {
+                      const char **evidence) {
   u32 n = 0;
   for (u32 i = 0; i < f->r->n_ranks; i++) {
     const struct rank_result *rank = &f->r->ranks[i];
@@ -48,15 +50,15 @@ static u32 late_since(const struct findings *f, const struct onset *onset, doubl
         rank->late_a_step_ms < REASON_SHARE * (onset->after_ms - onset->before_ms))
       continue;
     ranks[n++] = rank->rank;
-    *evidence = arena_printf(f->a->arena, " Since then rank %u keeps its peers waiting (%s).",
-                             rank->rank, finding_id_words[FINDING_DIST_STRAGGLER]);
+    *evidence = say(f, " Since then rank %u keeps its peers waiting (%s).", rank->rank,
+                    finding_id_words[FINDING_DIST_STRAGGLER]);
   }
   return n;
 }
 
 /* Ranks whose own compute grew by at least half of what the step did. */
 static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32 at,
-                        struct arena *arena, u32 *ranks, char **evidence) {
+                        struct arena *arena, u32 *ranks, const char **evidence) {
   const struct analysis *a = f->a;
   double *row = arena_array(arena, a->n_steps, sizeof(*row));
   double *scratch = arena_array(arena, a->n_steps, sizeof(*scratch)), most = 0;
@@ -74,17 +76,17 @@ static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32
     ranks[n++] = a->model->ranks[rank].rank;
     if (after - before > most) {
       most = after - before;
-      *evidence = arena_printf(
-          a->arena, " Rank %u's compute went from %s to %s a step at that time.",
-          a->model->ranks[rank].rank, duration_ms(before).text, duration_ms(after).text);
+      *evidence =
+          say(a, " Rank %u's compute went from %s to %s a step at that time.",
+              a->model->ranks[rank].rank, duration_ms(before).text, duration_ms(after).text);
     }
   }
   if (known == 0)
-    *evidence = arena_text(a->arena, " The compute time of each rank is not known.");
+    *evidence = " The compute time of each rank is not known.";
   else if (n == 0)
-    *evidence = arena_text(a->arena, " No rank's own compute explains it.");
+    *evidence = " No rank's own compute explains it.";
   else if (n == known && n > 1)
-    *evidence = arena_text(a->arena, " The compute of all ranks grew by about the same.");
+    *evidence = " The compute of all ranks grew by about the same.";
   return n;
 }
 
@@ -97,7 +99,7 @@ struct part {
 
 /* The part that grew by at least half of what the step did; NULL if none did. */
 static const struct part *part_that_grew(struct findings *f, const struct onset *onset, u32 step,
-                                         char **evidence) {
+                                         const char **evidence) {
   const struct series_result *series = &f->r->series;
   const struct part parts[] = {
       {"fetching input",
@@ -121,7 +123,7 @@ static const struct part *part_that_grew(struct findings *f, const struct onset 
        series->compute_ms},
   };
   struct arena scratch = {0};
-  double *values = arena_array(&scratch, size_sum(series->n_points, 1), sizeof(double));
+  double *values = arena_array(&scratch, series->n_points, sizeof(double));
   u32 at = FIRST_NOT(0, series->n_points, k, series->step[k] < step);
   const struct part *grew = NULL;
   for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !grew; i++) {
@@ -132,8 +134,8 @@ static const struct part *part_that_grew(struct findings *f, const struct onset 
     struct part *found = arena_alloc(f->a->arena, sizeof(*found));
     *found = parts[i];
     grew = found;
-    *evidence = arena_printf(f->a->arena, " What grew is %s: from %s to %s a step.", grew->name,
-                             duration_ms(before).text, duration_ms(now).text);
+    *evidence = say(f, " What grew is %s: from %s to %s a step.", grew->name,
+                    duration_ms(before).text, duration_ms(now).text);
   }
   arena_release(&scratch);
   return grew;
@@ -145,9 +147,7 @@ static bool lacked_cores(const struct analysis *a, const u32 *ranks, u32 n) {
   const struct model *model = a->model;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_scheduling *of = &model->ranks[r].scheduling;
-    bool named = n == 0;
-    for (u32 i = 0; i < n; i++)
-      named |= ranks[i] == model->ranks[r].rank;
+    bool named = n == 0 || ranks_have(ranks, n, model->ranks[r].rank);
     if (named && !(n && a->ranks[r].on_gpu) && of->seconds >= OVERSUBSCRIBED_LEAST_S &&
         of->training_wait_s >= OVERSUBSCRIBED_OF_WALL * of->seconds)
       return true;
@@ -155,33 +155,28 @@ static bool lacked_cores(const struct analysis *a, const u32 *ranks, u32 n) {
   return false;
 }
 
-static char *suggest_action(struct findings *f, const u32 *ranks, u32 n, bool late,
-                            const struct part *grew) {
+static const char *suggest_action(struct findings *f, const u32 *ranks, u32 n, bool late,
+                                  const struct part *grew) {
   if (late)
-    return arena_printf(f->a->arena, "Look at what rank %u does since that moment: see %s.",
-                        ranks[0], finding_id_words[FINDING_DIST_STRAGGLER]);
+    return say(f, "Look at what rank %u does since that moment: see %s.", ranks[0],
+               finding_id_words[FINDING_DIST_STRAGGLER]);
   if (lacked_cores(f->a, ranks, n))
-    return arena_text(f->a->arena,
-                      "Threads that could run had to wait for a core: see what else "
-                      "began on those hosts at that moment (top, pidstat -u), and pin "
-                      "each rank to its own cores. Suspect a device only if steps stay "
-                      "slow without that.");
+    return "Threads that could run had to wait for a core: see what else began on those hosts at "
+           "that moment (top, pidstat -u), and pin each rank to its own cores. Suspect a device "
+           "only if steps stay slow without that.";
   if (n == 0 && grew)
-    return arena_text(f->a->arena, grew->action);
+    return grew->action;
   if (n == 0)
-    return arena_text(f->a->arena, f->a->model->n_collectives
-                                       ? "Look at the network and the shared storage since that "
-                                         "moment: link errors, other jobs, a file system that "
-                                         "filled up."
-                                       : "Look at what else runs on that host and its devices "
-                                         "since that moment, and at what the job changed then.");
+    return f->a->model->n_collectives
+               ? "Look at the network and the shared storage since that moment: link errors, other "
+                 "jobs, a file system that filled up."
+               : "Look at what else runs on that host and its devices since that moment, and at "
+                 "what the job changed then.";
   if (n == f->a->model->n_ranks)
-    return arena_text(f->a->arena, "Look at what the job itself changed then (sequence length, "
-                                   "logging, evaluation, a growing cache) and at clocks or power "
-                                   "limits of all hosts.");
-  return arena_text(f->a->arena,
-                    "Look at the hosts of those ranks since that moment: clocks and temperature, "
-                    "ECC and PCIe errors, other processes; replace the device if it stays slow.");
+    return "Look at what the job itself changed then (sequence length, logging, evaluation, a "
+           "growing cache) and at clocks or power limits of all hosts.";
+  return "Look at the hosts of those ranks since that moment: clocks and temperature, ECC and PCIe "
+         "errors, other processes; replace the device if it stays slow.";
 }
 
 void rule_fail_slow(struct findings *f) {
@@ -189,8 +184,8 @@ void rule_fail_slow(struct findings *f) {
   u32 n_steps = 0, n = 0;
   struct arena scratch = {0};
   struct onset onset;
-  u32 *steps = arena_array(&scratch, size_sum(a->n_steps, 1), sizeof(*steps));
-  double *ms = arena_array(&scratch, size_sum(a->n_steps, 1), sizeof(*ms));
+  u32 *steps = arena_array(&scratch, a->n_steps, sizeof(*steps));
+  double *ms = arena_array(&scratch, a->n_steps, sizeof(*ms));
   for (u32 i = 0; !a->whole_run && i < a->n_steps; i++) {
     u32 step = a->first_step + i;
     if (!analysis_is_training(a, step))
@@ -203,8 +198,8 @@ void rule_fail_slow(struct findings *f) {
   if (n_steps < FAIL_SLOW_MIN_STEPS || !find_onset(ms, n_steps, &scratch, &onset))
     goto out;
   u32 step = f->r->changed_step = steps[onset.at], after = n_steps - onset.at;
-  u32 *ranks = arena_array(&scratch, size_sum(a->model->n_ranks, 1), sizeof(u32));
-  char *who = NULL;
+  u32 *ranks = arena_array(&scratch, a->model->n_ranks, sizeof(u32));
+  const char *who = NULL;
   bool late = false;
   n = slower_ranks(f, &onset, step - a->first_step, &scratch, ranks, &who);
   if (n == 0)
@@ -226,18 +221,18 @@ void rule_fail_slow(struct findings *f) {
   }
   const struct part *grew =
       n ? NULL : part_that_grew(f, &onset, a->model->steps.first + step, &who);
-  finding_add(
-      f,
-      onset.after_ms >= (1 + SAVING_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,
-      saving,
-      arena_printf(a->arena, "From step %u on the median step takes %.0f %% longer",
-                   a->model->steps.first + step, 100 * (onset.after_ms / onset.before_ms - 1)),
-      arena_printf(a->arena,
-                   "Median step %s before, %s in the %u steps since (%s into the run; by chance: p "
-                   "= %.2g).%s",
-                   duration_ms(onset.before_ms).text, duration_ms(onset.after_ms).text, after,
-                   duration_s(since).text, onset.p_value, who ? who : ""),
-      suggest_action(f, ranks, n, late, grew), ranks, n == a->model->n_ranks ? 0 : n);
+  finding_add(f,
+              onset.after_ms >= (1 + SAVING_ALARM) * onset.before_ms ? SEVERITY_CRITICAL
+                                                                     : SEVERITY_WARNING,
+              saving,
+              say(a, "From step %u on the median step takes %.0f %% longer",
+                  a->model->steps.first + step, 100 * (onset.after_ms / onset.before_ms - 1)),
+              say(a,
+                  "Median step %s before, %s in the %u steps since (%s into the run; by chance: p "
+                  "= %.2g).%s",
+                  duration_ms(onset.before_ms).text, duration_ms(onset.after_ms).text, after,
+                  duration_s(since).text, onset.p_value, text_or_empty(who)),
+              suggest_action(f, ranks, n, late, grew), ranks, n == a->model->n_ranks ? 0 : n);
 out:
   arena_release(&scratch);
 }

@@ -12,30 +12,27 @@
 void rule_late_start(struct findings *f) {
   const struct results *r = f->r;
   const struct cure *cure = what_if_cure(f, WHAT_IF_GPU_AWAY, -1);
-  double saving = cure ? saving_of(f, cure, NAN) : NAN, gain = saving / f->steps * 1e3;
-  if (!(gain >= WORTH_MENTIONING * f->step_ms))
+  double saving = cure ? saving_of(f, cure, NAN) : NAN, gain = per_step_of(f, saving);
+  if (!is_notable(f, gain))
     return;
   const struct gpu_timeline_result *gpu = &r->gpu_timeline;
   const char *whole =
       isnan(gpu->kernel_gap_ms)
           ? ""
-          : arena_printf(f->a->arena,
-                         " In all, work that was launched had not begun for %s of %s in which the "
-                         "GPU did nothing.",
-                         duration_ms(gpu->kernel_gap_ms).text, duration_ms(gpu->idle_ms).text);
-  finding_add(f, severity_of(f, gain), saving,
-              arena_printf(f->a->arena,
-                           "Launched work waits %s %s for a GPU that does nothing of this job",
-                           duration_ms(gain).text, per_step(f)),
-              arena_printf(f->a->arena,
-                           "The work was launched, all that it is known to wait for was over, and "
-                           "no other work of its rank ran on the GPU, but it began more than 0.1 "
-                           "ms later.%s",
-                           whole),
-              arena_text(f->a->arena,
-                         "Look for other processes on that GPU (nvidia-smi): a job that was not "
-                         "ended, a notebook, another rank of this job, a GPU that is shared in "
-                         "time slices. If there are none: functions of the host in the stream "
-                         "(cudaLaunchHostFunc), waits for other processes' events."),
-              NULL, 0);
+          : say(f,
+                " In all, work that was launched had not begun for %s of %s in which the GPU did "
+                "nothing.",
+                duration_ms(gpu->kernel_gap_ms).text, duration_ms(gpu->idle_ms).text);
+  finding_add(
+      f, severity_of(f, gain), saving,
+      say(f, "Launched work waits %s %s for a GPU that does nothing of this job",
+          duration_ms(gain).text, per_step(f)),
+      say(f,
+          "The work was launched, all that it is known to wait for was over, and no other work of "
+          "its rank ran on the GPU, but it began more than 0.1 ms later.%s",
+          whole),
+      "Look for other processes on that GPU (nvidia-smi): a job that was not ended, a notebook, "
+      "another rank of this job, a GPU that is shared in time slices. If there are none: functions "
+      "of the host in the stream (cudaLaunchHostFunc), waits for other processes' events.",
+      NULL, 0);
 }

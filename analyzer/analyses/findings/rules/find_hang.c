@@ -11,27 +11,25 @@
 #define ONES_NAMED 3u
 
 /* "rank 3", "ranks 0, 2 and 5", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more" */
-static char *describe_ranks_of_job(struct findings *f, const u32 *ranks, u32 n) {
+static const char *describe_ranks_of_job(struct findings *f, const u32 *ranks, u32 n) {
   enum { SHOWN = 8 };
-  char *text = arena_text(f->a->arena, n == 1 ? "rank " : "ranks ");
+  const char *text = n == 1 ? "rank " : "ranks ";
   for (u32 i = 0; i < n && i < SHOWN; i++)
-    text = arena_printf(f->a->arena, "%s%s%u", text,
-                        i == 0                     ? ""
-                        : i + 1 == n && n <= SHOWN ? " and "
-                                                   : ", ",
-                        ranks[i]);
-  return n > SHOWN ? arena_printf(f->a->arena, "%s and %u more", text, n - SHOWN) : text;
+    text = say(f, "%s%s%u", text,
+               i == 0                     ? ""
+               : i + 1 == n && n <= SHOWN ? " and "
+                                          : ", ",
+               ranks[i]);
+  return n > SHOWN ? say(f, "%s and %u more", text, n - SHOWN) : text;
 }
 
 static const char *host_of_rank(const struct model *model, u32 number) {
-  for (u32 i = 0; i < model->n_ranks; i++)
-    if (model->ranks[i].rank == number)
-      return model->ranks[i].host;
-  return NULL;
+  u32 index = model_rank_index(model, number);
+  return index == INDEX_NONE ? NULL : model->ranks[index].host;
 }
 
 /* ", on node1" if all these are there and the job has other hosts too; else nothing. */
-static char *describe_host(struct findings *f, const u32 *ranks, u32 n) {
+static const char *describe_host(struct findings *f, const u32 *ranks, u32 n) {
   const struct model *model = f->a->model;
   const char *host = host_of_rank(model, ranks[0]);
   bool others = false;
@@ -41,15 +39,15 @@ static char *describe_host(struct findings *f, const u32 *ranks, u32 n) {
     const char *next = host_of_rank(model, ranks[i]);
     others = others && next && strcmp(next, host) == 0;
   }
-  return others ? arena_printf(f->a->arena, ", on %s", host) : arena_text(f->a->arena, "");
+  return others ? say(f, ", on %s", host) : "";
 }
 
 /* What is known of the first few, one sentence each. */
-static char *describe_suspects(struct findings *f) {
+static const char *describe_suspects(struct findings *f) {
   const struct collective_check *check = &f->r->check;
-  char *text = arena_text(f->a->arena, "");
+  const char *text = "";
   for (u32 i = 0; i < check->n_suspects && i < ONES_NAMED; i++)
-    text = arena_printf(f->a->arena, "%s%s%s", text, i ? " " : "", check->suspects[i].evidence);
+    text = say(f, "%s%s%s", text, i ? " " : "", check->suspects[i].evidence);
   return text;
 }
 
@@ -73,17 +71,16 @@ const char *hang_action(const struct check_suspect *first) {
   case SUSPECT_ABSENT:
   case SUSPECT_SILENT:
     return first->silent ? action_for_ended_process
-                         : "Look at what that rank's Python does outside communication: a stack "
-                           "of the live process, its data loader, a lock, a checkpoint, an "
-                           "exception on one rank. The others are victims.";
+                         : "Look at what that rank's Python does outside communication: a stack of "
+                           "the live process, its data loader, a lock, a checkpoint, an exception "
+                           "on one rank. The others are victims.";
   case SUSPECT_ENDED:
     return "That rank ended while others still wait: an exception, an early exit, or fewer batches "
            "than its peers have.";
   case SUSPECT_OLDER_CALLS:
-    return first->silent
-               ? action_for_ended_process
-               : "Look at that rank's device and links first: the kernel log for Xid errors, its "
-                 "GPU's health, its NIC. The others are victims.";
+    return first->silent ? action_for_ended_process
+                         : "Look at that rank's device and links first: the kernel log for Xid "
+                           "errors, its GPU's health, its NIC. The others are victims.";
   case SUSPECT_IN_CIRCLE:
   case SUSPECT_OTHER_ORDER:
     if (first->facts.two_threads)
@@ -98,9 +95,9 @@ const char *hang_action(const struct check_suspect *first) {
 }
 
 /* ", at train.py:9 and train.py:12": the places of the suspects, each once; "" if none is known. */
-static char *describe_places(struct findings *f) {
+static const char *describe_places(struct findings *f) {
   const struct collective_check *check = &f->r->check;
-  char *text = arena_text(f->a->arena, "");
+  const char *text = "";
   u32 named = 0;
   for (u32 i = 0; i < check->n_suspects && named < ONES_NAMED; i++) {
     const char *place = check->suspects[i].place;
@@ -108,63 +105,58 @@ static char *describe_places(struct findings *f) {
     for (u32 k = 0; k < i && !known; k++)
       known = check->suspects[k].place && strcmp(check->suspects[k].place, place) == 0;
     if (!known)
-      text = arena_printf(f->a->arena, "%s%s%s", text, named++ ? " and " : ", at ", place);
+      text = say(f, "%s%s%s", text, named++ ? " and " : ", at ", place);
   }
   return text;
 }
 
 /* Ranks without a record that others wait for may hold up the job as well. */
-static char *describe_unrecorded(struct findings *f) {
+static const char *describe_unrecorded(struct findings *f) {
   const struct collective_check *check = &f->r->check;
   u32 n = check->n_awaited_unrecorded;
   if (n == 0 || check->suspects[0].reason == SUSPECT_NO_RECORD)
-    return arena_text(f->a->arena, "");
-  char *list = describe_ranks_of_job(f, check->awaited_unrecorded, n);
-  return arena_printf(f->a->arena,
-                      " Others also wait for %s, which left no record: whether %s only %s too is "
-                      "not known.",
-                      list, n == 1 ? "it" : "they", n == 1 ? "waits" : "wait");
+    return "";
+  const char *list = describe_ranks_of_job(f, check->awaited_unrecorded, n);
+  return say(f,
+             " Others also wait for %s, which left no record: whether %s only %s too is not known.",
+             list, n == 1 ? "it" : "they", n == 1 ? "waits" : "wait");
 }
 
 void rule_hang(struct findings *f) {
   const struct collective_check *check = &f->r->check;
-  struct arena *arena = f->a->arena;
   if (check->n_hang_ranks == 0)
     return;
-  char *who = describe_ranks_of_job(f, check->hang_ranks, check->n_hang_ranks),
-       *what = describe_suspects(f);
-  char *title =
-      arena_printf(arena, "The job is held up: look at %s first%s%s", who,
-                   describe_host(f, check->hang_ranks, check->n_hang_ranks), describe_places(f));
-  char *age = isnan(check->pending_s) ? arena_text(arena, "")
-                                      : arena_printf(arena, " The oldest has been waiting for %s.",
-                                                     duration_s(check->pending_s).text);
+  const char *who = describe_ranks_of_job(f, check->hang_ranks, check->n_hang_ranks),
+             *what = describe_suspects(f);
+  const char *title =
+      say(f, "The job is held up: look at %s first%s%s", who,
+          describe_host(f, check->hang_ranks, check->n_hang_ranks), describe_places(f));
+  const char *age = isnan(check->pending_s) ? ""
+                                            : say(f, " The oldest has been waiting for %s.",
+                                                  duration_s(check->pending_s).text);
   bool also = check->n_nccl_errors != 0;
-  char *evidence = arena_printf(arena,
-                                "%s %.0f ranks are in calls that have not finished; %.0f of "
-                                "them only wait for others.%s%s%s%s",
-                                what, check->pending_ranks, check->victims, age,
-                                describe_unrecorded(f), also ? " " : "", also ? check->nccl : "");
-  finding_add(f, SEVERITY_CRITICAL, (double)NAN, title, evidence,
-              arena_text(arena, hang_action(&check->suspects[0])), check->hang_ranks,
-              check->n_hang_ranks);
+  const char *evidence = say(f,
+                             "%s %.0f ranks are in calls that have not finished; %.0f of them only "
+                             "wait for others.%s%s%s%s",
+                             what, check->pending_ranks, check->victims, age,
+                             describe_unrecorded(f), also ? " " : "", also ? check->nccl : "");
+  finding_add(f, SEVERITY_CRITICAL, (double)NAN, title, evidence, hang_action(&check->suspects[0]),
+              check->hang_ranks, check->n_hang_ranks);
 }
 
 void rule_desync(struct findings *f) {
   const struct collective_check *check = &f->r->check;
-  struct arena *arena = f->a->arena;
   if (check->n_desync_ranks == 0)
     return;
-  char *who = describe_ranks_of_job(f, check->desync_ranks, check->n_desync_ranks);
+  const char *who = describe_ranks_of_job(f, check->desync_ranks, check->n_desync_ranks);
   finding_add(
       f, SEVERITY_CRITICAL, (double)NAN,
-      arena_printf(arena, "Ranks call different collectives: look at %s first", who),
-      arena_printf(arena, "%s. %.0f of %.0f calls in the record match on all members.",
-                   check->desync, check->matched, check->checked),
-      arena_text(arena, check->n_suspects && check->suspects[0].reason == SUSPECT_OTHER_ORDER
-                            ? hang_action(&check->suspects[0])
-                            : "Find the code that makes this rank make a different call: a branch "
-                              "on data or rank, a batch of another shape, a parameter without "
-                              "gradient, another version of the code."),
+      say(f, "Ranks call different collectives: look at %s first", who),
+      say(f, "%s. %.0f of %.0f calls in the record match on all members.", check->desync,
+          check->matched, check->checked),
+      check->n_suspects && check->suspects[0].reason == SUSPECT_OTHER_ORDER
+          ? hang_action(&check->suspects[0])
+          : "Find the code that makes this rank make a different call: a branch on data or rank, a "
+            "batch of another shape, a parameter without gradient, another version of the code.",
       check->desync_ranks, check->n_desync_ranks);
 }

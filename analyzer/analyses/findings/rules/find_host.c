@@ -15,33 +15,30 @@ void rule_host_sync(struct findings *f) {
   for (u32 i = 0; i < lines->n_at && found < LINES_NAMED; i++) {
     const struct line_result *line = &lines->at[i];
     double saving = saving_of(f, what_if_cure(f, WHAT_IF_LINE, i), line->idle_ms);
-    double gain = saving / f->steps * 1e3;
-    if (!(gain >= WORTH_MENTIONING * f->step_ms))
+    double gain = per_step_of(f, saving);
+    if (!is_notable(f, gain))
       continue;
     found++;
     bool replayed = !isnan(line->without_ms);
     struct quantity idle = duration_ms(line->idle_ms);
     finding_add(
         f, severity_of(f, gain), saving,
-        arena_printf(f->a->arena, "%s%s makes the host wait %s %s; %s",
-                     lines->of_functions == ANSWER_YES ? "The function at " : "", line->place,
-                     duration_ms(line->wait_ms).text, per_step(f),
-                     replayed ? arena_printf(f->a->arena, "without that, %s is %s shorter",
-                                             a_step(f), duration_ms(gain).text)
-                              : arena_printf(f->a->arena, "the GPU then idles %s", idle.text)),
-        arena_printf(
-            f->a->arena,
+        say(f, "%s%s makes the host wait %s %s; %s",
+            lines->of_functions == ANSWER_YES ? "The function at " : "", line->place,
+            duration_ms(line->wait_ms).text, per_step(f),
+            replayed ? say(f, "without that, %s is %s shorter", a_step(f), duration_ms(gain).text)
+                     : say(f, "the GPU then idles %s", idle.text)),
+        say(f,
             "In %s (%s, line %.0f) the host waited for the GPU %s %s, mean over ranks. The next "
             "work was launched only after that, when the GPU had nothing left to do for %s%s.",
             line->function, line->file, line->line,
-            line->waits == 1 ? "once" : arena_printf(f->a->arena, "%.3g times", line->waits),
-            per_step(f), idle.text,
+            line->waits == 1 ? "once" : say(f, "%.3g times", line->waits), per_step(f), idle.text,
             replayed ? ". The saving comes from a replay without the wait: the host then launches "
                        "ahead of the GPU"
                      : ""),
-        arena_text(f->a->arena, "Take .item(), .cpu(), .tolist(), prints and comparisons of "
-                                "tensors out of the step. Or do them only every N steps, on values "
-                                "that were copied some steps earlier with non_blocking=True."),
+        "Take .item(), .cpu(), .tolist(), prints and comparisons of tensors out of the step. Or do "
+        "them only every N steps, on values that were copied some steps earlier with "
+        "non_blocking=True.",
         NULL, 0);
   }
 }

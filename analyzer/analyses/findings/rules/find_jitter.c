@@ -33,38 +33,31 @@ static const char *other_work_action(const struct other_work *work) {
 static const char *describe_no_line(struct findings *f, double more_steps) {
   if (isnan(more_steps))
     return "";
-  return more_steps > 0
-             ? arena_printf(f->a->arena,
-                            " The samples are too few to show a line that only these steps run: "
-                            "about %.2g more steps would.",
-                            more_steps)
-             : " No one line explains half of that: samples would show it.";
+  return more_steps > 0 ? say(f,
+                              " The samples are too few to show a line that only these steps run: "
+                              "about %.2g more steps would.",
+                              more_steps)
+                        : " No one line explains half of that: samples would show it.";
 }
 
 /* " Rank 0 is then at save.py:12 (write), called at ...: 180 ms in samples, in other steps 0 ms
  * ..." */
 static const char *describe_step_line(struct findings *f, const struct step_line *at) {
-  struct arena *arena = f->a->arena;
   const struct sampled_line *line = at->line;
   if (!line)
     return describe_no_line(f, at->more_steps);
   const char *who = at->rank == INDEX_NONE
                         ? "Ranks are then"
-                        : arena_printf(arena, "Rank %u is then", f->a->model->ranks[at->rank].rank);
-  const char *path = line->path ? arena_printf(arena, ", called at %s", line->path) : "";
-  const char *activity = line->activity ? arena_printf(arena, ", %s for %.0f %% of it",
-                                                       line->activity, 100 * line->activity_share)
-                                        : "";
-  const char *waits = at->waits ? arena_printf(arena, "; the others wait at %s (%s)",
-                                               at->waits->place, at->waits->function)
-                                : "";
+                        : say(f, "Rank %u is then", f->a->model->ranks[at->rank].rank);
+  const char *waits =
+      at->waits ? say(f, "; the others wait at %s (%s)", at->waits->place, at->waits->function)
+                : "";
   bool in_some = at->at_line < at->steps;
-  const char *some =
-      in_some ? arena_printf(arena, "in %u of these %u steps, ", at->at_line, at->steps) : "";
+  const char *some = in_some ? say(f, "in %u of these %u steps, ", at->at_line, at->steps) : "";
   double ms = in_some ? line->ms * at->steps / at->at_line : line->ms;
-  return arena_printf(arena, " %s at %s (%s)%s: %s%s in samples, in other steps %s%s%s.", who,
-                      line->place, line->function, path, some, duration_ms(ms).text,
-                      duration_ms(line->peers_ms).text, activity, waits);
+  return say(f, " %s at %s (%s)%s: %s%s in samples, in other steps %s%s%s.", who, line->place,
+             line->function, called_at(f, line), some, duration_ms(ms).text,
+             duration_ms(line->peers_ms).text, busy_with(f, line), waits);
 }
 
 /* For a title: where, and on which rank if there are others; nothing where only some of the steps
@@ -73,34 +66,30 @@ static const char *name_step_line(struct findings *f, const struct step_line *at
   if (!at->line || at->at_line < STRETCH_INSIDE * at->steps)
     return "";
   bool of_one = at->rank != INDEX_NONE && f->a->model->n_ranks > 1;
-  return of_one ? arena_printf(f->a->arena, ", at %s of rank %u", at->line->place,
-                               f->a->model->ranks[at->rank].rank)
-                : arena_printf(f->a->arena, ", at %s", at->line->place);
+  return of_one ? say(f, ", at %s of rank %u", at->line->place, f->a->model->ranks[at->rank].rank)
+                : say(f, ", at %s", at->line->place);
 }
 
 static void add_other_work_finding(struct findings *f, u32 kind) {
   const struct other_work *work = &f->r->other_work[kind];
-  struct arena *arena = f->a->arena;
   struct step_line at;
   step_line_of_work(f->a, kind, &at);
   const char *where = describe_step_line(f, &at);
   const char *calls =
       work->collective
-          ? arena_printf(arena, " They contain a call of %s that hardly any other step has.",
-                         work->collective)
+          ? say(f, " They contain a call of %s that hardly any other step has.", work->collective)
           : "";
   double share = work->sum_s / f->r->analysed_s;
   finding_add(
       f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
-      arena_printf(arena, "%c%s%s", work->name[0] - 32, work->name + 1, name_step_line(f, &at)),
-      arena_printf(
-          arena,
+      say(f, "%c%s%s", work->name[0] - 32, work->name + 1, name_step_line(f, &at)),
+      say(f,
           "A step of training takes %s (median), these %s longer; together %s, %s of the time "
           "looked at.%s%s They do not count as training steps: medians, waits, stragglers and all "
           "other findings leave them out. The saving is their extra time.",
           duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
           duration_s(work->sum_s).text, percent(share).text, calls, where),
-      arena_text(arena, other_work_action(work)), work->host ? work->of_host : &work->rank,
+      other_work_action(work), work->host ? work->of_host : &work->rank,
       work->host ? work->n_of_host : work->rank != INDEX_NONE);
 }
 
@@ -118,7 +107,7 @@ struct deviations {
 static const char *describe_long_steps(struct findings *f, const struct long_steps *longer,
                                        u32 worst, struct arena *scratch) {
   struct arena *arena = f->a->arena;
-  double *step = arena_array(scratch, size_sum(longer->n, 1), sizeof(double));
+  double *step = arena_array(scratch, longer->n, sizeof(double));
   struct recurrence r;
   u32 first = f->a->model->steps.first;
   for (u32 i = 0; i < longer->n; i++)
@@ -127,21 +116,20 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
   const struct recurrence_wanted wanted = {OTHER_WORK_PERIOD, UINT32_MAX, 0,
                                            OTHER_WORK_SIGNIFICANCE};
   bool recur = other_find_recurrence(longer, &wanted, &r);
-  const char *period = recur
-                           ? arena_printf(arena,
-                                          " %u of them come every %u steps, from step %u on; "
-                                          "nothing recorded shows how they differ from the others.",
-                                          r.hits, r.period, first + r.first)
-                           : "";
-  return arena_printf(arena, "They are %s; the longest is step %u with %s.%s", list, first + worst,
-                      duration_ms(f->r->step_ms[worst]).text, period);
+  const char *period = recur ? say(f,
+                                   " %u of them come every %u steps, from step %u on; nothing "
+                                   "recorded shows how they differ from the others.",
+                                   r.hits, r.period, first + r.first)
+                             : "";
+  return say(f, "They are %s; the longest is step %u with %s.%s", list, first + worst,
+             duration_ms(f->r->step_ms[worst]).text, period);
 }
 
 /* What these steps run that the others do not. */
 static void line_of_long_steps(struct findings *f, const struct long_steps *longer,
                                struct arena *scratch, struct step_line *at) {
-  bool *is_long = arena_array(scratch, size_sum(f->a->model->steps.n, 1), sizeof(*is_long));
-  double *excess = arena_array(scratch, size_sum(longer->n, 1), sizeof(*excess));
+  bool *is_long = arena_array(scratch, f->a->model->steps.n, sizeof(*is_long));
+  double *excess = arena_array(scratch, longer->n, sizeof(*excess));
   for (u32 i = 0; i < longer->n; i++) {
     is_long[longer->at[i].step] = true;
     excess[i] = longer->at[i].excess_ms;
@@ -153,7 +141,6 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
                                    struct arena *scratch) {
   const struct long_steps *longer = &of->longer;
   const struct results *r = f->r;
-  struct arena *arena = f->a->arena;
   const char *which = describe_long_steps(f, longer, of->worst, scratch);
   struct step_line at;
   line_of_long_steps(f, longer, scratch, &at);
@@ -166,27 +153,26 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
   finding_add(
       f, of->lost_ms >= SAVING_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       of->lost_ms / 1e3,
-      arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one%s",
-                   longer->n, f->a->n_training, r->n_other_work ? " of training" : "",
-                   100 * JITTER_TAIL, name_step_line(f, &at)),
-      arena_printf(
-          arena, "Median %s, 95th percentile %s, coefficient of variation %.0f %%. %s%s%s%s",
+      say(f, "%u of %u steps%s take at least %.0f %% longer than the typical one%s", longer->n,
+          f->a->n_training, r->n_other_work ? " of training" : "", 100 * JITTER_TAIL,
+          name_step_line(f, &at)),
+      say(f, "Median %s, 95th percentile %s, coefficient of variation %.0f %%. %s%s%s%s",
           duration_ms(of->median_ms).text, duration_ms(of->p95_ms).text, 100 * of->variation,
           r->n_turns ? "What some steps hold in turn is taken away from them here. " : "",
           of->straggler ? "What some take longer for a rank that is late in them is not counted. "
                         : "",
           which, where),
-      arena_text(arena, "Look at what happens only in those steps: checkpoints, evaluation, "
-                        "logging, garbage collection (gc.freeze, or collect at fixed steps), input "
-                        "of very unequal length, other jobs on the machine or network."),
+      "Look at what happens only in those steps: checkpoints, evaluation, logging, garbage "
+      "collection (gc.freeze, or collect at fixed steps), input of very unequal length, other jobs "
+      "on the machine or network.",
       &rank, at.line && at.rank != INDEX_NONE);
 }
 
 /* The median of the training steps that hold the same in turn, for each of them. */
 static double *usual_lengths(const struct findings *f, struct arena *scratch) {
   const struct analysis *a = f->a;
-  double *usual = arena_array(scratch, size_sum(f->r->n_turns, 1), sizeof(*usual));
-  double *ms = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(*ms));
+  double *usual = arena_array(scratch, f->r->n_turns, sizeof(*usual));
+  double *ms = arena_array(scratch, a->n_steps, sizeof(*ms));
   for (u32 turn = 0; turn <= f->r->n_turns; turn++) {
     u32 n = 0;
     for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
@@ -202,7 +188,7 @@ static double *usual_lengths(const struct findings *f, struct arena *scratch) {
  * only. */
 static double *late_in_steps(const struct findings *f, struct arena *scratch, bool *any) {
   const struct analysis *a = f->a;
-  double *ms = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(*ms));
+  double *ms = arena_array(scratch, a->n_steps, sizeof(*ms));
   for (u32 r = 0; r < f->r->n_ranks; r++) {
     const struct rank_result *rank = &f->r->ranks[r];
     for (u32 s = 0; s < a->n_steps && rank->straggler && rank->late_at_times; s++)
@@ -220,13 +206,13 @@ static void find_deviations(const struct findings *f, struct arena *scratch,
   bool straggler = false;
   const double *late = late_in_steps(f, scratch, &straggler);
   const double *usual = usual_lengths(f, scratch);
-  double *ms = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(*ms)), most = 0;
+  double *ms = arena_array(scratch, a->n_steps, sizeof(*ms)), most = 0;
   u32 n = 0;
   *out = (struct deviations){
       .median_ms = usual[0],
       .longer = {.first = a->first_step,
                  .end = a->first_step + a->n_steps,
-                 .at = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(struct long_step))},
+                 .at = arena_array(scratch, a->n_steps, sizeof(struct long_step))},
       .worst = INDEX_NONE,
       .straggler = straggler};
   for (u32 step = out->longer.first; step < out->longer.end; step++) {

@@ -48,10 +48,10 @@ static void add_own_work(struct findings *f, double ms, double all_ms, const str
   enum { LEAST_SHARE_IN_STEPS = 25 }; /* percent: parallel streams count once in a step */
   double inside = share_in_steps(f->r, all_ms);
   if (evidence && inside < LEAST_SHARE_IN_STEPS / 1e2)
-    evidence = arena_printf(f->a->arena,
-                            "%s Only %.0f %% of all that work is in the analysed steps: its share "
-                            "of these steps is not known.",
-                            evidence, 100 * inside);
+    evidence = say(f,
+                   "%s Only %.0f %% of all that work is in the analysed steps: its share of these "
+                   "steps is not known.",
+                   evidence, 100 * inside);
   bool elsewhere = inside < LEAST_SHARE_IN_STEPS / 1e2;
   double saving = saving_of(f, cure, rank_seconds(f, ms) * 1e3 / f->steps);
   if (elsewhere)
@@ -80,21 +80,19 @@ void rule_launch_bound(struct findings *f) {
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_LAUNCHES, -1), a_step);
   finding_add(
       f, bound >= SAVING_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, saving,
-      arena_printf(f->a->arena, "The GPU waits %.0f %% of %s for the host to launch work",
-                   100 * bound, r->ov_steps > 0 ? "each step" : "the time"),
-      arena_printf(f->a->arena,
-                   "From the first work on the GPU to the last, nothing had been launched for %s "
-                   "of %s, mean over ranks. %.0f %% of %.0f kernels ran under 10 \u00b5s; half of "
-                   "them began within %.3g \u00b5s of their launch.",
-                   duration_ms(gpu->host_bound_ms).text, duration_ms(gpu->total_ms).text,
-                   100 * small, r->launch.kernels, r->launch.delay_median_us),
-      arena_text(
-          f->a->arena,
-          serves(f) ? "Launch less and sooner: CUDA graphs for the batch sizes that occur (no "
-                      "eager mode), torch.compile, fused operators; schedule the next batch "
-                      "while this one runs."
-                    : "Launch less and sooner: torch.compile or CUDA graphs, larger batches, fused "
-                      "operators and optimizers; take .item(), .cpu() and prints out of the step."),
+      say(f, "The GPU waits %.0f %% of %s for the host to launch work", 100 * bound,
+          r->ov_steps > 0 ? "each step" : "the time"),
+      say(f,
+          "From the first work on the GPU to the last, nothing had been launched for %s of %s, "
+          "mean over ranks. %.0f %% of %.0f kernels ran under 10 \u00b5s; half of them began "
+          "within %.3g \u00b5s of their launch.",
+          duration_ms(gpu->host_bound_ms).text, duration_ms(gpu->total_ms).text, 100 * small,
+          r->launch.kernels, r->launch.delay_median_us),
+      serves(f)
+          ? "Launch less and sooner: CUDA graphs for the batch sizes that occur (no eager mode), "
+            "torch.compile, fused operators; schedule the next batch while this one runs."
+          : "Launch less and sooner: torch.compile or CUDA graphs, larger batches, fused operators "
+            "and optimizers; take .item(), .cpu() and prints out of the step.",
       NULL, 0);
 }
 
@@ -135,21 +133,19 @@ void rule_fill(struct findings *f) {
   double count, ms = fill_ms(r, &count), all = own_work_ms(r);
   if (!(all > 0) || !(ms >= WORTH_MENTIONING * all))
     return;
-  char *which = r->launch.n_fills ? arena_printf(f->a->arena, " Most: %s, %.0f times in %s.",
-                                                 r->launch.fills[0].name, r->launch.fills[0].count,
-                                                 duration_ms(r->launch.fills[0].sum_ms).text)
-                                  : arena_text(f->a->arena, "");
+  const char *which =
+      r->launch.n_fills ? say(f, " Most: %s, %.0f times in %s.", r->launch.fills[0].name,
+                              r->launch.fills[0].count, duration_ms(r->launch.fills[0].sum_ms).text)
+                        : "";
   static const struct cure_change fills = {.kind = CHANGE_FILLS};
   struct cure cure = {&fills, 1};
   path_labels_take(f->a, is_fill, &cure);
-  add_own_work(
-      f, ms, all, &cure,
-      arena_printf(f->a->arena, "%.0f %% of the GPU's own work is filling memory", 100 * ms / all),
-      arena_printf(f->a->arena, "%.0f fills took %s of %s of work, all ranks together.%s", count,
+  add_own_work(f, ms, all, &cure,
+               say(f, "%.0f %% of the GPU's own work is filling memory", 100 * ms / all),
+               say(f, "%.0f fills took %s of %s of work, all ranks together.%s", count,
                    duration_ms(ms).text, duration_ms(all).text, which),
-      arena_text(f->a->arena,
-                 "zero_grad(set_to_none=True), torch.empty where every element is written anyway, "
-                 "and buffers that are allocated once and used again."));
+               "zero_grad(set_to_none=True), torch.empty where every element is written anyway, "
+               "and buffers that are allocated once and used again.");
 }
 
 /* Copies between memories, and kernels that copy element by element (contiguous(), clone(), cat).
@@ -171,28 +167,24 @@ void rule_copy(struct findings *f) {
       most = &r->launch.memcpys[i];
   if (!(all > 0) || !(ms + by_kernels >= WORTH_MENTIONING * all))
     return;
-  char fast[64] = "";
-  if (most && !isnan(most->gbps))
-    snprintf(fast, sizeof(fast), ", %s", bandwidth(most->gbps).text);
-  char *which = most ? arena_printf(f->a->arena, " Most of them %s: %.0f in %s%s.", most->direction,
-                                    most->count, duration_ms(most->sum_ms).text, fast)
-                     : arena_text(f->a->arena, "");
+  const char *fast = most && !isnan(most->gbps) ? say(f, ", %s", bandwidth(most->gbps).text) : "";
+  const char *which = most ? say(f, " Most of them %s: %.0f in %s%s.", most->direction, most->count,
+                                 duration_ms(most->sum_ms).text, fast)
+                           : "";
   static const struct cure_change copies = {.kind = CHANGE_COPIES};
   struct cure cure = {&copies, 1};
   path_labels_take(f->a, is_copy, &cure);
   add_own_work(
       f, ms + by_kernels, all, &cure,
-      arena_printf(f->a->arena, "%.0f %% of the GPU's own work is copying memory",
-                   100 * (ms + by_kernels) / all),
-      arena_printf(f->a->arena,
-                   "%.0f copies took %s, %.0f kernels that only copy %s, of %s of work, all ranks "
-                   "together.%s",
-                   memcpy_ ? memcpy_->count : 0, duration_ms(ms).text, kernels,
-                   duration_ms(by_kernels).text, duration_ms(all).text, which),
-      arena_text(f->a->arena,
-                 "Keep data on the device if it is used there again; copy once, from pinned "
-                 "memory, on a separate stream; avoid contiguous(), clone() and cat() of large "
-                 "tensors in the step, and write results in place (out=)."));
+      say(f, "%.0f %% of the GPU's own work is copying memory", 100 * (ms + by_kernels) / all),
+      say(f,
+          "%.0f copies took %s, %.0f kernels that only copy %s, of %s of work, all ranks "
+          "together.%s",
+          memcpy_ ? memcpy_->count : 0, duration_ms(ms).text, kernels, duration_ms(by_kernels).text,
+          duration_ms(all).text, which),
+      "Keep data on the device if it is used there again; copy once, from pinned memory, on a "
+      "separate stream; avoid contiguous(), clone() and cat() of large tensors in the step, and "
+      "write results in place (out=).");
 }
 
 void rule_dtype_conversion(struct findings *f) {
@@ -202,13 +194,12 @@ void rule_dtype_conversion(struct findings *f) {
     return;
   struct cure cure = {0};
   path_labels_take(f->a, is_conversion, &cure);
-  add_own_work(
-      f, conversion->sum_ms, all, &cure,
-      arena_printf(f->a->arena, "%.0f %% of the GPU's own work is converting number types",
+  add_own_work(f, conversion->sum_ms, all, &cure,
+               say(f, "%.0f %% of the GPU's own work is converting number types",
                    100 * conversion->sum_ms / all),
-      arena_printf(f->a->arena, "%.0f conversions took %s of %s of work, all ranks together.",
+               say(f, "%.0f conversions took %s of %s of work, all ranks together.",
                    conversion->count, duration_ms(conversion->sum_ms).text, duration_ms(all).text),
-      arena_text(f->a->arena, "Keep weights and activations in one type: a bfloat16 model instead "
-                              "of autocast per operator, cached casts, norms and losses that "
-                              "accept their input's type; let torch.compile fuse the rest."));
+               "Keep weights and activations in one type: a bfloat16 model instead of autocast per "
+               "operator, cached casts, norms and losses that accept their input's type; let "
+               "torch.compile fuse the rest.");
 }

@@ -78,13 +78,6 @@ static void number_hosts(struct routes *routes) {
   free(by_name.slots);
 }
 
-static u32 index_of_rank(const struct model *model, u32 rank) {
-  u32 r = 0;
-  while (r < model->n_ranks && model->ranks[r].rank != rank)
-    r++;
-  return r < model->n_ranks ? r : INDEX_NONE;
-}
-
 /* Ranks of which the record does not say where they ran are on no known host. */
 static void add_host(const struct routes *routes, struct route *route, u32 rank) {
   bool named = rank != INDEX_NONE && routes->f->a->model->ranks[rank].host;
@@ -102,8 +95,8 @@ static struct route route_of(const struct routes *routes, const struct collectiv
                         .at_most_ms = row->at_most_ms,
                         .hosts = arena_array(routes->f->a->arena, routes->n_hosts, sizeof(bool))};
   if (row->from != INDEX_NONE) {
-    add_host(routes, &route, index_of_rank(model, row->from));
-    add_host(routes, &route, index_of_rank(model, row->to));
+    add_host(routes, &route, model_rank_index(model, row->from));
+    add_host(routes, &route, model_rank_index(model, row->to));
   }
   for (u32 m = 0; m < comm->size && comm->members && row->from == INDEX_NONE; m++)
     add_host(routes, &route, comm->members[m]);
@@ -118,7 +111,7 @@ static bool opposite(const struct collective_result *a, const struct collective_
 static void list_routes(struct routes *routes) {
   const struct results *r = routes->f->r;
   u32 n = r->n_collectives < LINKS_COMPARED ? r->n_collectives : LINKS_COMPARED;
-  routes->at = arena_array(routes->f->a->arena, size_sum(n, 1), sizeof(*routes->at));
+  routes->at = arena_array(routes->f->a->arena, n, sizeof(*routes->at));
   for (u32 i = 0; i < n; i++) {
     const struct collective_result *row = &r->collectives[i];
     if (!(row->bytes > 0) || !(row->transfer_ms > 0))
@@ -141,9 +134,8 @@ static void list_routes(struct routes *routes) {
 static struct routes find_routes(struct findings *f) {
   u32 n_ranks = f->a->model->n_ranks;
   struct routes routes = {.f = f,
-                          .host_of = arena_array(f->a->arena, size_sum(n_ranks, 1), sizeof(u32)),
-                          .first_rank =
-                              arena_array(f->a->arena, size_sum(n_ranks, 1), sizeof(u32))};
+                          .host_of = arena_array(f->a->arena, n_ranks, sizeof(u32)),
+                          .first_rank = arena_array(f->a->arena, n_ranks, sizeof(u32))};
   number_hosts(&routes);
   list_routes(&routes);
   return routes;
@@ -228,7 +220,7 @@ static const char *host_name(const struct routes *routes, u32 host) {
   return name ? name : "a host without a name";
 }
 
-static char *describe_place(const struct routes *routes, const struct slow_place *place) {
+static const char *describe_place(const struct routes *routes, const struct slow_place *place) {
   struct arena *arena = routes->f->a->arena;
   const char *host = host_name(routes, place->host);
   if (place->other != INDEX_NONE)
@@ -252,26 +244,26 @@ static void add_place_finding(const struct routes *routes, const struct slow_pla
   struct findings *f = routes->f;
   const struct model *model = f->a->model;
   double extra = extra_ms(f, place->row, place->ms, place->others_ms);
-  if (!(extra >= WORTH_MENTIONING * f->step_ms))
+  if (!is_notable(f, extra))
     return;
-  u32 *ranks = arena_array(f->a->arena, size_sum(model->n_ranks, 1), sizeof(u32)), n = 0;
+  u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(u32)), n = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     if (routes->host_of[r] == place->host || routes->host_of[r] == place->other)
       ranks[n++] = model->ranks[r].rank;
   const char *where = describe_place(routes, place);
-  finding_add(
-      f, severity_of(f, extra), saving_of_link(f, place->row, place->others_ms / place->ms, extra),
-      arena_printf(f->a->arena, "Transfers %s take %.1f times as long as elsewhere", where,
-                   place->ms / place->others_ms),
-      arena_printf(f->a->arena, "%s of %s: %s %s, at most %s elsewhere; compared %u to %u %s.",
-                   place->row->op, byte_size(place->row->bytes).text, duration_ms(place->ms).text,
-                   where, duration_ms(place->others_ms).text, place->slow, place->fast,
-                   place->row->from == INDEX_NONE ? "communicators" : "pairs of ranks"),
-      arena_printf(f->a->arena,
-                   "Check the links %s: NIC and its speed, cable, switch port, PCIe width, NVLink "
-                   "state, what else uses them, and whether traffic takes the path you expect.",
-                   where),
-      ranks, n);
+  finding_add(f, severity_of(f, extra),
+              saving_of_link(f, place->row, place->others_ms / place->ms, extra),
+              say(f, "Transfers %s take %.1f times as long as elsewhere", where,
+                  place->ms / place->others_ms),
+              say(f, "%s of %s: %s %s, at most %s elsewhere; compared %u to %u %s.", place->row->op,
+                  byte_size(place->row->bytes).text, duration_ms(place->ms).text, where,
+                  duration_ms(place->others_ms).text, place->slow, place->fast,
+                  place->row->from == INDEX_NONE ? "communicators" : "pairs of ranks"),
+              say(f,
+                  "Check the links %s: NIC and its speed, cable, switch port, PCIe width, NVLink "
+                  "state, what else uses them, and whether traffic takes the path you expect.",
+                  where),
+              ranks, n);
 }
 
 /* Without a host that explains it: one communicator, or two ranks, against the median of others. */
@@ -299,10 +291,10 @@ static double transfer_of_row(const struct collective_result *row, bool at_least
 static bool has_link(const struct findings *f, const struct collective_result *row,
                      const u32 *ranks, u32 n) {
   const struct model *model = f->a->model;
-  u32 first = n ? index_of_rank(model, ranks[0]) : INDEX_NONE;
+  u32 first = n ? model_rank_index(model, ranks[0]) : INDEX_NONE;
   bool apart = first == INDEX_NONE || !model->ranks[first].host;
   for (u32 i = 1; i < n && !apart; i++)
-    apart = !model_same_host(model, first, index_of_rank(model, ranks[i]));
+    apart = !model_same_host(model, first, model_rank_index(model, ranks[i]));
   return apart || model->comms[row->comm_index].backend == TSCOPE_BACKEND_NCCL;
 }
 
@@ -326,17 +318,16 @@ static void check_link(struct findings *f, u32 index, double *values, u32 *ranks
   if (!has_link(f, c, ranks, n_ranks))
     return;
   finding_add(f, severity_of(f, extra), saving_of_link(f, c, others / ms, extra),
-              arena_printf(f->a->arena, "Transfers on %s take %.1f times as long as elsewhere",
-                           c->comm, ms / others),
-              arena_printf(f->a->arena,
-                           "%s of %.3g MB: %s on %s, median %s on %u others alike, once all had "
-                           "arrived; %.0f times.",
-                           c->op, c->bytes / 1e6, duration_ms(ms).text, c->comm,
-                           duration_ms(others).text, n, c->count),
-              arena_printf(f->a->arena,
-                           "Check the links between the ranks of %s: NIC, cable, PCIe width, "
-                           "NVLink state, and whether traffic takes the path you expect.",
-                           c->comm),
+              say(f, "Transfers on %s take %.1f times as long as elsewhere", c->comm, ms / others),
+              say(f,
+                  "%s of %.3g MB: %s on %s, median %s on %u others alike, once all had arrived; "
+                  "%.0f times.",
+                  c->op, c->bytes / 1e6, duration_ms(ms).text, c->comm, duration_ms(others).text, n,
+                  c->count),
+              say(f,
+                  "Check the links between the ranks of %s: NIC, cable, PCIe width, NVLink state, "
+                  "and whether traffic takes the path you expect.",
+                  c->comm),
               ranks, n_ranks);
 }
 
@@ -351,9 +342,9 @@ static bool looked_at(const struct findings *f, u32 row) {
 void rule_slow_link(struct findings *f) {
   struct routes routes = find_routes(f);
   u32 n = f->r->n_collectives;
-  double *values = arena_array(f->a->arena, size_sum(n, 1), sizeof(double));
+  double *values = arena_array(f->a->arena, n, sizeof(double));
   u32 *ranks = arena_array(f->a->arena, size_sum(f->a->model->n_ranks, 2), sizeof(u32));
-  bool *explained = arena_array(f->a->arena, size_sum(n, 1), sizeof(bool));
+  bool *explained = arena_array(f->a->arena, n, sizeof(bool));
   struct slow_place place;
   for (u32 i = 0; i < routes.n; i++) {
     const struct collective_result *row = routes.at[i].row;
@@ -380,8 +371,7 @@ const char *describe_hosts_of(struct findings *f, const struct collective_result
     if (!comparable(f, row, routes.at[i].row))
       continue;
     if (find_slow_place(&routes, &routes.at[i], &place))
-      return arena_printf(f->a->arena, " The slow ones are those %s.",
-                          describe_place(&routes, &place));
+      return say(f, " The slow ones are those %s.", describe_place(&routes, &place));
     others += memcmp(routes.at[i].hosts, route.hosts, routes.n_hosts * sizeof(bool)) != 0;
   }
   for (u32 host = 0; host < routes.n_hosts && n < 2; host++)
@@ -392,12 +382,11 @@ const char *describe_hosts_of(struct findings *f, const struct collective_result
   if (route.n_hosts < 2)
     return "";
   if (route.n_hosts == 2)
-    return arena_printf(f->a->arena, " They go between %s and %s.", host_name(&routes, at[0]),
-                        host_name(&routes, at[1]));
-  return arena_printf(f->a->arena,
-                      others ? " They go over %u hosts; those over other hosts take as long, so no "
-                               "link stands out."
-                             : " Each goes over all of %u hosts: the record cannot tell which "
-                               "link limits it.",
-                      route.n_hosts);
+    return say(f, " They go between %s and %s.", host_name(&routes, at[0]),
+               host_name(&routes, at[1]));
+  return say(
+      f,
+      others ? " They go over %u hosts; those over other hosts take as long, so no link stands out."
+             : " Each goes over all of %u hosts: the record cannot tell which link limits it.",
+      route.n_hosts);
 }

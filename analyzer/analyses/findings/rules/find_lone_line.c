@@ -24,25 +24,18 @@ static bool is_told(const struct findings *f, u32 rank, const struct sampled_lin
 
 static void add_lone_line_finding(struct findings *f, u32 index, const struct lone_line *lone) {
   const struct sampled_line *line = lone->line;
-  struct arena *arena = f->a->arena;
   u32 rank = f->a->model->ranks[index].rank;
-  const char *activity = line->activity ? arena_printf(arena, ", %s for %.0f %% of it",
-                                                       line->activity, 100 * line->activity_share)
-                                        : "";
-  const char *path = line->path ? arena_printf(arena, ", called at %s", line->path) : "";
   finding_add(
-      f, SEVERITY_INFO, NAN,
-      arena_printf(arena, "Rank %u alone is at %s in %s", rank, line->place, lone->when),
-      arena_printf(arena,
-                   "It was seen there in %u of %.0f steps, its peers in %u (by chance: p = "
-                   "%.0e)%s: %s in samples in such a step%s. A step takes %s (median). The times "
-                   "at which ranks arrive do not show whether its peers wait for that.",
-                   lone->seen, f->steps, lone->peers_seen, lone->chance, path,
-                   duration_ms(lone->ms).text, activity, duration_ms(f->r->step_median_ms).text),
-      arena_printf(arena,
-                   "Look at %s first. Do it less often, in the background, or let every rank do "
-                   "its part.",
-                   words_of_line(f, line)),
+      f, SEVERITY_INFO, NAN, say(f, "Rank %u alone is at %s in %s", rank, line->place, lone->when),
+      say(f,
+          "It was seen there in %u of %.0f steps, its peers in %u (by chance: p = %.0e)%s: %s in "
+          "samples in such a step%s. A step takes %s (median). The times at which ranks arrive do "
+          "not show whether its peers wait for that.",
+          lone->seen, f->steps, lone->peers_seen, lone->chance, called_at(f, line),
+          duration_ms(lone->ms).text, busy_with(f, line), duration_ms(f->r->step_median_ms).text),
+      say(f,
+          "Look at %s first. Do it less often, in the background, or let every rank do its part.",
+          words_of_line(f, line)),
       &rank, 1);
 }
 

@@ -28,19 +28,19 @@ void rule_memory_growth(struct findings *f) {
     return;
   double rise = memory->growth_to_bytes - memory->growth_from_bytes;
   double left = memory->headroom_bytes / slope; /* NAN where the capacity is not known */
-  char full[96] = "", source[320] = "", category[64] = "", samples[80] = "";
-  if (left > 0)
-    snprintf(full, sizeof(full), " The headroom of %s is gone after %.0f more.",
-             memory_size(memory->headroom_bytes).text, left);
-  if (memory->growth_category)
-    snprintf(category, sizeof(category), " (%.40s)", memory->growth_category);
-  if (memory->growth_samples > 0)
-    snprintf(samples, sizeof(samples), ", extrapolated from %.0f samples of small allocations",
-             memory->growth_samples);
-  if (memory->growth_source || memory->growth_category)
-    snprintf(source, sizeof(source), " %.0f %% of the growth comes from %.150s%s%s.",
-             100 * memory->growth_source_share, or_unknown(memory->growth_source), category,
-             samples);
+  const char *full = left > 0 ? say(f, " The headroom of %s is gone after %.0f more.",
+                                    memory_size(memory->headroom_bytes).text, left)
+                              : "";
+  const char *category = memory->growth_category ? say(f, " (%.40s)", memory->growth_category) : "";
+  const char *samples =
+      memory->growth_samples > 0
+          ? say(f, ", extrapolated from %.0f samples of small allocations", memory->growth_samples)
+          : "";
+  const char *source = memory->growth_source || memory->growth_category
+                           ? say(f, " %.0f %% of the growth comes from %.150s%s%s.",
+                                 100 * memory->growth_source_share,
+                                 or_unknown(memory->growth_source), category, samples)
+                           : "";
   enum severity severity = !memory->steps_are_certain         ? SEVERITY_INFO
                            : left < GROWTH_STEPS_TO_FULL / 10 ? SEVERITY_CRITICAL
                                                               : SEVERITY_WARNING;
@@ -48,25 +48,21 @@ void rule_memory_growth(struct findings *f) {
   finding_add(
       f, severity, NAN,
       memory->growth_source && memory->growth_source_share >= GROWTH_SOURCE_SHARE
-          ? arena_printf(f->a->arena, "Allocated memory grows by %s a step, from %s",
-                         memory_size(slope).text, memory->growth_source)
-          : arena_printf(f->a->arena, "Allocated memory grows by %s a step",
-                         memory_size(slope).text),
-      arena_printf(f->a->arena,
-                   "The smallest allocated size in a step rose by %s over %.0f steps, from %s to "
-                   "%s; the median over pairs of steps is %s a step.%s%s Steps: %s%s.",
-                   memory_size(rise).text, memory->growth_steps,
-                   memory_size(memory->growth_from_bytes).text,
-                   memory_size(memory->growth_to_bytes).text, memory_size(slope).text, full, source,
-                   or_unknown(memory->steps_method),
-                   memory->steps_are_certain
-                       ? ""
-                       : "; if these are layers of one forward pass, it is their activations"),
-      arena_text(
-          f->a->arena,
-          "Something is kept from step to step: losses or outputs summed with their graph (use "
-          ".item() or .detach()), lists of tensors that are never emptied, caches without a bound, "
-          "hooks registered again in each step. Look at the place of allocation in the evidence."),
+          ? say(f, "Allocated memory grows by %s a step, from %s", memory_size(slope).text,
+                memory->growth_source)
+          : say(f, "Allocated memory grows by %s a step", memory_size(slope).text),
+      say(f,
+          "The smallest allocated size in a step rose by %s over %.0f steps, from %s to %s; the "
+          "median over pairs of steps is %s a step.%s%s Steps: %s%s.",
+          memory_size(rise).text, memory->growth_steps, memory_size(memory->growth_from_bytes).text,
+          memory_size(memory->growth_to_bytes).text, memory_size(slope).text, full, source,
+          or_unknown(memory->steps_method),
+          memory->steps_are_certain
+              ? ""
+              : "; if these are layers of one forward pass, it is their activations"),
+      "Something is kept from step to step: losses or outputs summed with their graph (use .item() "
+      "or .detach()), lists of tensors that are never emptied, caches without a bound, hooks "
+      "registered again in each step. Look at the place of allocation in the evidence.",
       &rank, n_ranks);
 }
 
@@ -76,31 +72,32 @@ static bool failed_by_fragmentation(const struct memory_result *memory) {
          memory->oom_inactive_bytes >= memory->oom_requested_bytes;
 }
 
-static char *fragmentation_evidence(struct findings *f, const struct memory_result *memory) {
+static const char *fragmentation_evidence(struct findings *f, const struct memory_result *memory) {
   const struct memory_segments *segments = &memory->segments;
-  char oom[160] = "", frees[160] = "";
-  if (failed_by_fragmentation(memory))
-    snprintf(oom, sizeof(oom), "%s could not be allocated while %s was inactive. ",
-             memory_size(memory->oom_requested_bytes).text,
-             memory_size(memory->oom_inactive_bytes).text);
+  const char *oom = failed_by_fragmentation(memory)
+                        ? say(f, "%s could not be allocated while %s was inactive. ",
+                              memory_size(memory->oom_requested_bytes).text,
+                              memory_size(memory->oom_inactive_bytes).text)
+                        : "";
   if (isnan(segments->count))
-    return arena_text(f->a->arena, oom);
-  if (segments->expandable_frees_bytes > 0)
-    snprintf(frees, sizeof(frees), " Expandable segments can free %s of it at most.",
-             memory_size(segments->expandable_frees_bytes).text);
-  return arena_printf(
-      f->a->arena,
-      "%sAt the peak segments with blocks in use took %s, of %s reserved, and never were more than "
-      "%s allocated: %s between them.%s "
-      "At the end %s are gaps between blocks in use: %.0f gaps, the largest of %s; %.0f runs of "
-      "small blocks (%s) keep gaps of %s apart. %.0f of %.0f segments are expandable.",
-      oom, memory_size(memory->peak_allocated_bytes + memory->peak_unused_bytes).text,
-      memory_size(memory->peak_reserved_bytes).text, memory_size(memory->peak_allocated_bytes).text,
-      memory_size(memory->peak_unused_bytes).text, frees,
-      memory_size(segments->stranded_bytes).text, segments->gaps,
-      memory_size(segments->largest_gap_bytes).text, segments->pinned_blocks,
-      memory_size(segments->pinned_bytes).text, memory_size(segments->pinned_gap_bytes).text,
-      segments->expandable, segments->count);
+    return oom;
+  const char *frees = segments->expandable_frees_bytes > 0
+                          ? say(f, " Expandable segments can free %s of it at most.",
+                                memory_size(segments->expandable_frees_bytes).text)
+                          : "";
+  return say(f,
+             "%sAt the peak segments with blocks in use took %s, of %s reserved, and never were "
+             "more than %s allocated: %s between them.%s At the end %s are gaps between blocks in "
+             "use: %.0f gaps, the largest of %s; %.0f runs of small blocks (%s) keep gaps of %s "
+             "apart. %.0f of %.0f segments are expandable.",
+             oom, memory_size(memory->peak_allocated_bytes + memory->peak_unused_bytes).text,
+             memory_size(memory->peak_reserved_bytes).text,
+             memory_size(memory->peak_allocated_bytes).text,
+             memory_size(memory->peak_unused_bytes).text, frees,
+             memory_size(segments->stranded_bytes).text, segments->gaps,
+             memory_size(segments->largest_gap_bytes).text, segments->pinned_blocks,
+             memory_size(segments->pinned_bytes).text, memory_size(segments->pinned_gap_bytes).text,
+             segments->expandable, segments->count);
 }
 
 /* Judged at the peak: free memory at the end does not matter. */
@@ -115,22 +112,19 @@ void rule_memory_fragmentation(struct findings *f) {
     return;
   bool fixed = segments->expandable_known && segments->expandable < segments->count;
   u32 rank = 0, n_ranks = reported_rank(memory, &rank);
-  finding_add(
-      f, failed ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
-      failed ? arena_text(f->a->arena, "Memory ran out while enough of it was inactive")
-             : arena_printf(f->a->arena, "%.0f %% of reserved memory was not in use at the peak",
-                            100 * unused / reserved),
-      fragmentation_evidence(f, memory),
-      arena_text(
-          f->a->arena,
-          fixed || !known
-              ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF in newer "
-                "versions). Else allocate long-lived tensors (optimizer state, caches) before "
-                "short-lived ones, and keep tensor sizes similar from step to step."
-              : "Segments are expandable already: allocate long-lived tensors before short-lived "
-                "ones, keep tensor sizes similar from step to step (pad or bucket sequence "
-                "lengths), or limit large blocks with max_split_size_mb."),
-      &rank, n_ranks);
+  finding_add(f, failed ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
+              failed ? "Memory ran out while enough of it was inactive"
+                     : say(f, "%.0f %% of reserved memory was not in use at the peak",
+                           100 * unused / reserved),
+              fragmentation_evidence(f, memory),
+              fixed || !known
+                  ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF in "
+                    "newer versions). Else allocate long-lived tensors (optimizer state, caches) "
+                    "before short-lived ones, and keep tensor sizes similar from step to step."
+                  : "Segments are expandable already: allocate long-lived tensors before "
+                    "short-lived ones, keep tensor sizes similar from step to step (pad or bucket "
+                    "sequence lengths), or limit large blocks with max_split_size_mb.",
+              &rank, n_ranks);
 }
 
 void rule_memory_oom_risk(struct findings *f) {
@@ -139,40 +133,40 @@ void rule_memory_oom_risk(struct findings *f) {
   if (!happened && memory->oom_risk != OOM_HIGH)
     return;
   const struct memory_use *most = memory->n_by_category ? &memory->by_category[0] : NULL;
-  char largest[160] = "", room[160] = "", grows[96] = "", oom[128] = "";
-  if (most)
-    snprintf(largest, sizeof(largest), " Most of the peak is %.60s (%.0f %%).",
-             most->category ? most->category : "of no known category", 100 * most->share);
-  if (!isnan(memory->capacity_bytes))
-    snprintf(room, sizeof(room), " The device has %s (%s), which %s %s.",
-             memory_size(memory->capacity_bytes).text, memory->capacity_source,
-             memory->headroom_bytes < 0 ? "the peak exceeds by" : "leaves",
-             memory_size(fabs(memory->headroom_bytes)).text);
-  if (memory->growth_bytes_per_step > 0)
-    snprintf(grows, sizeof(grows), " It grows by %s a step.",
-             memory_size(memory->growth_bytes_per_step).text);
-  if (happened)
-    snprintf(oom, sizeof(oom), "Memory ran out %.0f time%s, the last time for %s. ",
-             memory->out_of_memory, memory->out_of_memory == 1 ? "" : "s",
-             memory_size(memory->oom_requested_bytes).text);
+  const char *largest =
+      most ? say(f, " Most of the peak is %.60s (%.0f %%).",
+                 most->category ? most->category : "of no known category", 100 * most->share)
+           : "";
+  const char *room = !isnan(memory->capacity_bytes)
+                         ? say(f, " The device has %s (%s), which %s %s.",
+                               memory_size(memory->capacity_bytes).text, memory->capacity_source,
+                               memory->headroom_bytes < 0 ? "the peak exceeds by" : "leaves",
+                               memory_size(fabs(memory->headroom_bytes)).text)
+                         : "";
+  const char *grows =
+      memory->growth_bytes_per_step > 0
+          ? say(f, " It grows by %s a step.", memory_size(memory->growth_bytes_per_step).text)
+          : "";
+  const char *oom = happened ? say(f, "Memory ran out %.0f time%s, the last time for %s. ",
+                                   memory->out_of_memory, memory->out_of_memory == 1 ? "" : "s",
+                                   memory_size(memory->oom_requested_bytes).text)
+                             : "";
   u32 rank = 0, n_ranks = reported_rank(memory, &rank);
   finding_add(
       f, happened ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
-      happened ? arena_printf(f->a->arena, "Memory ran out: %s could not be allocated",
-                              memory_size(memory->oom_requested_bytes).text)
+      happened ? say(f, "Memory ran out: %s could not be allocated",
+                     memory_size(memory->oom_requested_bytes).text)
       : memory->headroom_bytes < 0
-          ? arena_printf(f->a->arena, "The peak exceeds the device's memory by %s",
-                         memory_size(-memory->headroom_bytes).text)
-          : arena_printf(f->a->arena, "The device is %.0f %% full at the peak",
-                         100 * memory->peak_reserved_bytes / memory->capacity_bytes),
-      arena_printf(f->a->arena, "%sAt most %s were reserved, %s of them allocated.%s%s%s", oom,
-                   memory_size(memory->peak_reserved_bytes).text,
-                   memory_size(memory->peak_allocated_bytes).text, room, grows, largest),
-      arena_text(
-          f->a->arena,
-          "Lower the peak: a smaller micro-batch with gradient accumulation, activation "
-          "checkpointing, sharded optimizer state (FSDP, ZeRO), a fused loss that does not keep "
-          "all logits. Context, libraries and NCCL's buffers need memory in addition to this."),
+          ? say(f, "The peak exceeds the device's memory by %s",
+                memory_size(-memory->headroom_bytes).text)
+          : say(f, "The device is %.0f %% full at the peak",
+                100 * memory->peak_reserved_bytes / memory->capacity_bytes),
+      say(f, "%sAt most %s were reserved, %s of them allocated.%s%s%s", oom,
+          memory_size(memory->peak_reserved_bytes).text,
+          memory_size(memory->peak_allocated_bytes).text, room, grows, largest),
+      "Lower the peak: a smaller micro-batch with gradient accumulation, activation checkpointing, "
+      "sharded optimizer state (FSDP, ZeRO), a fused loss that does not keep all logits. Context, "
+      "libraries and NCCL's buffers need memory in addition to this.",
       &rank, n_ranks);
 }
 
@@ -211,8 +205,8 @@ static const char *describe_sampled_place(struct findings *f, const struct memor
     known += row->count;
     most = !most || row->count > most->count ? row : most;
   }
-  return most ? arena_printf(f->a->arena, "Of %.0f more whose place is known, %.0f are from %s. ",
-                             known, most->count, most->source)
+  return most ? say(f, "Of %.0f more whose place is known, %.0f are from %s. ", known, most->count,
+                    most->source)
               : "";
 }
 
@@ -224,36 +218,35 @@ void rule_memory_churn(struct findings *f) {
   if (!most && !refetched)
     return;
   u32 rank = 0, n_ranks = reported_rank(memory, &rank);
-  char again[448] = "", device[256] = "";
-  if (most)
-    snprintf(again, sizeof(again),
-             "%.0f of %.0f allocations are of %s from %.150s (%.40s), %s in total, each freed "
-             "after %s on average. ",
-             most->count, memory->churn_allocations, memory_size(most->size_bytes).text,
-             or_unknown(most->source), or_unknown(most->category), memory_size(most->bytes).text,
-             duration_ms(most->lifetime_ms).text);
-  if (refetched)
-    snprintf(device, sizeof(device),
-             "While recording, memory of the device was allocated %.0f times (%s) and freed %.0f "
-             "times (%s), in %.0f rounds. ",
-             segments->obtained, memory_size(segments->obtained_bytes).text, segments->returned,
-             memory_size(segments->returned_bytes).text, segments->rounds);
+  const char *again =
+      most ? say(f,
+                 "%.0f of %.0f allocations are of %s from %.150s (%.40s), %s in total, each freed "
+                 "after %s on average. ",
+                 most->count, memory->churn_allocations, memory_size(most->size_bytes).text,
+                 or_unknown(most->source), or_unknown(most->category),
+                 memory_size(most->bytes).text, duration_ms(most->lifetime_ms).text)
+           : "";
+  const char *device =
+      refetched
+          ? say(f,
+                "While recording, memory of the device was allocated %.0f times (%s) and freed "
+                "%.0f times (%s), in %.0f rounds. ",
+                segments->obtained, memory_size(segments->obtained_bytes).text, segments->returned,
+                memory_size(segments->returned_bytes).text, segments->rounds)
+          : "";
   finding_add(
       f, refetched ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
-      refetched ? arena_printf(f->a->arena,
-                               "Memory of the device is freed and allocated again: %.0f times",
-                               segments->refetched)
-                : arena_printf(f->a->arena, "%s %.0f %% of all allocations",
-                               most->source ? "One place makes" : "Memory of one size is",
-                               100 * most->count / memory->churn_allocations),
-      arena_printf(f->a->arena, "%s%s%s", device, again,
-                   most ? describe_sampled_place(f, most) : ""),
-      arena_text(f->a->arena,
-                 refetched ? "Each such call waits for the device. Remove torch.cuda.empty_cache() "
-                             "from the loop. If the allocator does it by itself, because memory is "
-                             "short, lower the peak or use expandable_segments:True."
-                           : "Allocate the buffer once and write into it (out=, in-place "
-                             "operations), fuse the operation that needs it, or do it for all "
-                             "tensors at once (foreach, fused optimizer)."),
+      refetched ? say(f, "Memory of the device is freed and allocated again: %.0f times",
+                      segments->refetched)
+                : say(f, "%s %.0f %% of all allocations",
+                      most->source ? "One place makes" : "Memory of one size is",
+                      100 * most->count / memory->churn_allocations),
+      say(f, "%s%s%s", device, again, most ? describe_sampled_place(f, most) : ""),
+      refetched
+          ? "Each such call waits for the device. Remove torch.cuda.empty_cache() from the loop. "
+            "If the allocator does it by itself, because memory is short, lower the peak or use "
+            "expandable_segments:True."
+          : "Allocate the buffer once and write into it (out=, in-place operations), fuse the "
+            "operation that needs it, or do it for all tensors at once (foreach, fused optimizer).",
       &rank, n_ranks);
 }

@@ -20,8 +20,8 @@ static const struct avoidable {
      "Softmax over attention scores needs no memory in a fused kernel: "
      "scaled_dot_product_attention, FlashAttention or FlexAttention keep no scores."},
     {ALLOCATION_ATTENTION,
-     "Let a fused kernel do it (scaled_dot_product_attention with its flash or "
-     "memory-efficient backend): scores of all pairs are then never written."},
+     "Let a fused kernel do it (scaled_dot_product_attention with its flash or memory-efficient "
+     "backend): scores of all pairs are then never written."},
     {ALLOCATION_LOSS,
      "Use a fused or chunked cross-entropy over the vocabulary: it does not keep all logits."},
     {ALLOCATION_MATRIX_MULTIPLY,
@@ -29,21 +29,19 @@ static const struct avoidable {
      "If it is einsum, operands in another order are copied first: order the dimensions so that it "
      "is one matmul, or compile it."},
     {ALLOCATION_COPIES_AND_CASTS,
-     "Cast and reorder once, or not at all: keep activations in one type and "
-     "layout; under torch.compile copies fuse with what follows."},
+     "Cast and reorder once, or not at all: keep activations in one type and layout; under "
+     "torch.compile copies fuse with what follows."},
     {ALLOCATION_NORM, "Recompute it, or use a fused norm that keeps only its input."},
     {ALLOCATION_POSITION, "Apply positions in place, or fused with the GEMM before."},
-    {ALLOCATION_ACTIVATION,
-     "Recompute it, or fuse it with its GEMM (torch.compile): its output is a second "
-     "copy of its input."},
+    {ALLOCATION_ACTIVATION, "Recompute it, or fuse it with its GEMM (torch.compile): its output is "
+                            "a second copy of its input."},
     {ALLOCATION_DROPOUT, "Use fused dropout, which keeps a seed and no mask; or recompute it."},
     {ALLOCATION_EMBEDDING, "Recompute it, or split the vocabulary among ranks."},
     {ALLOCATION_CONVOLUTION,
      "Recompute it (activation checkpointing), or use a smaller micro-batch."},
     {ALLOCATION_MIXTURE_OF_EXPERTS, "Lower the capacity of experts, or recompute them."},
-    {ALLOCATION_FORWARD,
-     "Recompute activations (torch.utils.checkpoint), or use a smaller micro-batch with "
-     "gradient accumulation."},
+    {ALLOCATION_FORWARD, "Recompute activations (torch.utils.checkpoint), or use a smaller "
+                         "micro-batch with gradient accumulation."},
     {ALLOCATION_QUANTISATION, "Free the unquantised copy before the next is made."},
     {ALLOCATION_GATHERED_PARAMETERS,
      "Free gathered parameters after use (reshard_after_forward), and wrap smaller units."},
@@ -67,18 +65,16 @@ static const struct memory_use *main_source_of(const struct memory_result *memor
   return NULL;
 }
 
-/* "softmax: 6.40 GiB (24 %), most from softmax (nn_utils.py:12); without it ... 6.2 GiB lower" */
-static u32 append_use(const struct memory_result *memory, const struct memory_use *use, char *text,
-                      u32 room) {
-  const struct memory_use *place = main_source_of(memory, use->kind);
-  char from[200] = "";
-  if (place)
-    snprintf(from, sizeof(from), ", %s%.150s", place->bytes < use->bytes ? "most from " : "from ",
-             place->source);
-  int n = snprintf(text, room, " %s holds %s of it (%.0f %%)%s: the peak is %s lower without.",
-                   use->category, memory_size(use->bytes).text, 100 * use->share, from,
-                   memory_size(use->lowers_peak_bytes).text);
-  return n < 0 ? 0 : (u32)n < room ? (u32)n : room - 1;
+/* " softmax holds 6.40 GiB of it (24 %), most from nn_utils.py:12: the peak is 6.2 GiB lower
+ * without." */
+static const char *describe_use(struct findings *f, const struct memory_use *use) {
+  const struct memory_use *place = main_source_of(&f->r->memory, use->kind);
+  const char *from = place ? say(f, ", %s%.150s",
+                                 place->bytes < use->bytes ? "most from " : "from ", place->source)
+                           : "";
+  return say(f, " %s holds %s of it (%.0f %%)%s: the peak is %s lower without.", use->category,
+             memory_size(use->bytes).text, 100 * use->share, from,
+             memory_size(use->lowers_peak_bytes).text);
 }
 
 /* The largest avoidable part of the peak, and up to two more. */
@@ -101,20 +97,18 @@ void rule_memory_peak(struct findings *f) {
   u32 n = isnan(memory->device) ? 0 : choose_avoidable(memory, chosen);
   if (!n)
     return;
-  char text[1500];
-  u32 at = 0;
+  const char *text = "";
   for (u32 i = 0; i < n; i++)
-    at += append_use(memory, chosen[i], text + at, (u32)sizeof(text) - at);
+    text = say(f, "%s%s", text, describe_use(f, chosen[i]));
   /* A job that fits may want a larger batch. A job that hardly fits, or might not fit, has a reason
    * to act. */
   bool tight = memory->oom_risk > OOM_LOW;
   u32 rank = isnan(memory->rank) ? 0 : (u32)memory->rank;
   finding_add(f, tight ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
-              arena_printf(f->a->arena, "%s makes %.0f %% of the memory peak: %s lower without it",
-                           chosen[0]->category, 100 * chosen[0]->share,
-                           memory_size(chosen[0]->lowers_peak_bytes).text),
-              arena_printf(f->a->arena, "At the peak %s were allocated.%s",
-                           memory_size(memory->peak_allocated_bytes).text, text),
-              arena_text(f->a->arena, find_avoidable(chosen[0])->action), &rank,
-              !isnan(memory->rank));
+              say(f, "%s makes %.0f %% of the memory peak: %s lower without it",
+                  chosen[0]->category, 100 * chosen[0]->share,
+                  memory_size(chosen[0]->lowers_peak_bytes).text),
+              say(f, "At the peak %s were allocated.%s",
+                  memory_size(memory->peak_allocated_bytes).text, text),
+              find_avoidable(chosen[0])->action, &rank, !isnan(memory->rank));
 }

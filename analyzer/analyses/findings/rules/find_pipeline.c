@@ -7,6 +7,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 
 /* The stage that works longest, if it is out of line with the mean; NULL if none is. */
 static const struct pipeline_stage *slowest_stage(const struct results *r, double *ratio) {
@@ -43,8 +44,7 @@ static u32 ranks_in_stage(const struct results *r, const struct straggler_group 
                           const struct pipeline_stage *stage) {
   u32 n = 0;
   for (u32 i = 0; i < r->n_ranks; i++)
-    for (u32 k = 0; k < stage->n_ranks && group->ranks[i]; k++)
-      n += stage->ranks[k] == r->ranks[i].rank;
+    n += group->ranks[i] && ranks_have(stage->ranks, stage->n_ranks, r->ranks[i].rank);
   return n;
 }
 
@@ -79,48 +79,43 @@ static bool is_told_of_ranks(struct findings *f, const struct pipeline_stage *st
 static const struct sampled_line *line_of_stage(const struct results *r,
                                                 const struct pipeline_stage *stage) {
   const struct sampled_line *best = NULL;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    for (u32 k = 0; k < stage->n_ranks; k++) {
-      const struct sampled_line *line = r->ranks[i].slow_line;
-      if (r->ranks[i].rank == stage->ranks[k] && line &&
-          (!best || line->ms - line->peers_ms > best->ms - best->peers_ms))
-        best = line;
-    }
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    const struct sampled_line *line = r->ranks[i].slow_line;
+    if (line && ranks_have(stage->ranks, stage->n_ranks, r->ranks[i].rank) &&
+        (!best || line->ms - line->peers_ms > best->ms - best->peers_ms))
+      best = line;
+  }
   return best;
 }
 
 static void add_slow_stage(struct findings *f, const struct pipeline_stage *stage,
                            double saving_s) {
-  struct arena *arena = f->a->arena;
   const struct sampled_line *line = line_of_stage(f->r, stage);
-  char *where =
-      line ? arena_printf(arena, " Its ranks spend %s a step at %s, the others %s, in samples.",
-                          duration_ms(line->ms).text, words_of_line(f, line),
-                          duration_ms(line->peers_ms).text)
-           : arena_text(arena, "");
-  char *bubble =
-      isnan(f->r->pipeline_bubble)
-          ? arena_text(arena, "")
-          : arena_printf(arena, " The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided.",
-                         100 * f->r->pipeline_bubble, 100 * f->r->pipeline_inherent);
-  finding_add(
-      f, severity_of(f, saving_s / f->steps * 1e3), saving_s,
-      arena_printf(arena, "Stage %u of the pipeline is slow: the others wait for it%s%s",
-                   stage->stage, line ? ", at " : "", line ? line->place : ""),
-      arena_printf(arena,
-                   "If stage %u did its work as fast as the other stages, a step of %s would take "
-                   "%s less (replay of the steps).%s%s",
-                   stage->stage, duration_ms(f->step_ms).text,
-                   duration_ms(saving_s / f->steps * 1e3).text, where, bubble),
-      line ? arena_printf(arena,
-                          "Look at %s first; if that is the stage's layers, move layers from stage "
-                          "%u to the others (the embedding and the loss also count).",
-                          words_of_line(f, line), stage->stage)
-           : arena_printf(arena,
-                          "Move layers from stage %u to the others (the embedding and the loss "
-                          "also count), if its devices are as fast as theirs.",
-                          stage->stage),
-      stage->ranks, stage->n_ranks);
+  const char *where = line ? say(f, " Its ranks spend %s a step at %s, the others %s, in samples.",
+                                 duration_ms(line->ms).text, words_of_line(f, line),
+                                 duration_ms(line->peers_ms).text)
+                           : "";
+  const char *bubble = isnan(f->r->pipeline_bubble)
+                           ? ""
+                           : say(f, " The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided.",
+                                 100 * f->r->pipeline_bubble, 100 * f->r->pipeline_inherent);
+  finding_add(f, severity_of(f, per_step_of(f, saving_s)), saving_s,
+              say(f, "Stage %u of the pipeline is slow: the others wait for it%s%s", stage->stage,
+                  line ? ", at " : "", line ? line->place : ""),
+              say(f,
+                  "If stage %u did its work as fast as the other stages, a step of %s would take "
+                  "%s less (replay of the steps).%s%s",
+                  stage->stage, duration_ms(f->step_ms).text,
+                  duration_ms(per_step_of(f, saving_s)).text, where, bubble),
+              line ? say(f,
+                         "Look at %s first; if that is the stage's layers, move layers from stage "
+                         "%u to the others (the embedding and the loss also count).",
+                         words_of_line(f, line), stage->stage)
+                   : say(f,
+                         "Move layers from stage %u to the others (the embedding and the loss also "
+                         "count), if its devices are as fast as theirs.",
+                         stage->stage),
+              stage->ranks, stage->n_ranks);
 }
 
 /* What a step saves if the excess goes: no more than if all ranks were equally fast and messages
@@ -134,7 +129,6 @@ static double saving_of_excess(struct findings *f) {
 
 void rule_pipeline_bubble(struct findings *f) {
   const struct results *r = f->r;
-  struct arena *arena = f->a->arena;
   double saving_s;
   const struct pipeline_stage *limit = limiting_stage(f, &saving_s);
   if (limit && is_told_of_ranks(f, limit, saving_s))
@@ -143,34 +137,32 @@ void rule_pipeline_bubble(struct findings *f) {
     add_slow_stage(f, limit, saving_s);
   if (limit)
     return;
-  if (!(r->pipeline_excess_ms >= WORTH_MENTIONING * f->step_ms))
+  if (!is_notable(f, r->pipeline_excess_ms))
     return;
   double ratio, saving = saving_of_excess(f);
   /* Where steps were replayed, no stage alone is worth it. */
   const struct pipeline_stage *heavy = f->cure.n ? NULL : slowest_stage(r, &ratio);
-  char *cause = heavy       ? arena_printf(arena,
-                                           " Stage %u works %.0f %% longer than the mean of the "
-                                                 "stages; all others wait for it.",
-                                           heavy->stage, 100 * ratio)
-                : f->cure.n ? arena_text(arena, " No stage alone holds up the others.")
-                            : arena_text(arena, " The stages work about equally long.");
+  const char *cause = heavy       ? say(f,
+                                        " Stage %u works %.0f %% longer than the mean of the stages; all "
+                                              "others wait for it.",
+                                        heavy->stage, 100 * ratio)
+                      : f->cure.n ? " No stage alone holds up the others."
+                                  : " The stages work about equally long.";
   finding_add(
-      f, severity_of(f, saving / f->steps * 1e3), saving,
-      arena_printf(arena, "The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided",
-                   100 * r->pipeline_bubble, 100 * r->pipeline_inherent),
-      arena_printf(
-          arena,
+      f, severity_of(f, per_step_of(f, saving)), saving,
+      say(f, "The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided",
+          100 * r->pipeline_bubble, 100 * r->pipeline_inherent),
+      say(f,
           "%.0f stages and %.0f micro-batches a step leave each stage idle %.0f %% of the time "
           "while the pipeline fills and drains. It is idle %.0f %%: %s more in a step of %s.%s",
           r->pipeline_stages, r->pipeline_micro_batches, 100 * r->pipeline_inherent,
           100 * r->pipeline_bubble, duration_ms(r->pipeline_excess_ms).text,
           duration_ms(f->step_ms).text, cause),
       heavy
-          ? arena_printf(
-                arena,
+          ? say(f,
                 "Move layers from stage %u to the others (the embedding and the loss also count).",
                 heavy->stage)
-          : arena_text(arena, "Look at the messages between stages: overlap them with compute, "
-                              "send less, or place neighbouring stages on faster links."),
+          : "Look at the messages between stages: overlap them with compute, send less, or place "
+            "neighbouring stages on faster links.",
       heavy ? heavy->ranks : NULL, heavy ? heavy->n_ranks : 0);
 }

@@ -8,15 +8,22 @@
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
 #include "base/rank_list.h"
+#include "base/texts.h"
+
+/* What is known of the first that ended it; nothing if that rank is not in the list. */
+static const struct rank_ending *first_culprit(const struct run_end *end) {
+  static const struct rank_ending nothing;
+  for (u32 i = 0; i < end->n_ranks; i++)
+    if (end->ranks[i].rank == end->culprits[0])
+      return &end->ranks[i];
+  return &nothing;
+}
 
 /* Whether it is a device's memory that ran out: PyTorch's words, of CUDA and HIP. */
 static bool of_device(const struct run_end *end) {
-  for (u32 i = 0; i < end->n_ranks; i++)
-    if (end->ranks[i].rank == end->culprits[0] && end->ranks[i].exception)
-      return strstr(end->ranks[i].exception, "CUDA out of memory") ||
-             strstr(end->ranks[i].exception, "HIP out of memory") ||
-             strstr(end->ranks[i].exception, "CUDACachingAllocator");
-  return false;
+  const char *exception = text_or_empty(first_culprit(end)->exception);
+  return strstr(exception, "CUDA out of memory") || strstr(exception, "HIP out of memory") ||
+         strstr(exception, "CUDACachingAllocator");
 }
 
 static const char *action_for(const struct results *r) {
@@ -27,9 +34,8 @@ static const char *action_for(const struct results *r) {
   } actions[] = {
       {END_OUT_OF_MEMORY, "Give the job more memory, or use less: fewer or smaller data loader "
                           "workers, smaller batches, no copies of the data set in each rank."},
-      {END_EXCEPTION,
-       "Read that rank's traceback in its log, and fix what it names; the other ranks' "
-       "errors are consequences."},
+      {END_EXCEPTION, "Read that rank's traceback in its log, and fix what it names; the other "
+                      "ranks' errors are consequences."},
       {END_EXIT_STATUS, "Find what makes that rank exit with that status: sys.exit(), a check in "
                         "its code, a library that ends the process."},
       {END_SIGNAL, "Look at that rank's last output, at its core dump if there is one, and at the "
@@ -46,19 +52,16 @@ static const char *action_for(const struct results *r) {
       {END_HELD_UP,
        "Look at what that rank did instead: a stack of the live process, its data loader, a lock, "
        "a checkpoint. The others waited for it until something stopped them."},
-      {END_STOPPED,
-       "Find who stopped that rank: the scheduler's events (preemption, suspension, a time limit), "
-       "a shutdown of its host, a debugger, an operator."},
+      {END_STOPPED, "Find who stopped that rank: the scheduler's events (preemption, suspension, a "
+                    "time limit), a shutdown of its host, a debugger, an operator."},
       {END_HOST_LOST,
-       "Look at that host: its kernel log, the scheduler's events, its power and its "
-       "network."},
+       "Look at that host: its kernel log, the scheduler's events, its power and its network."},
   };
   if (end->cause == END_OUT_OF_MEMORY && of_device(end))
     return r->model->n_memories
                ? "Use less of the GPU's memory: see what the findings about memory name, a leak by "
                  "its line first. Else a smaller micro-batch with gradient accumulation, "
-                 "activation "
-                 "checkpointing, sharded states."
+                 "activation checkpointing, sharded states."
                : "Use less of the GPU's memory: a smaller micro-batch with gradient accumulation, "
                  "activation checkpointing, sharded states; look for tensors that are kept from "
                  "step to step, and for other processes on that GPU.";
@@ -71,55 +74,45 @@ static const char *action_for(const struct results *r) {
 
 /* Why the first of them ended, if its own words say more than the kind of cause; where they are too
  * long for a title, their beginning and the place. */
-static const char *why_ended(struct arena *arena, const struct run_end *end) {
+static const char *why_ended(struct findings *f, const struct run_end *end) {
   enum { MOST = 160, BEGINNING = 80 }; /* characters */
+  const struct rank_ending *first = first_culprit(end);
+  const char *why = first->why, *place = first->exception_at;
   bool own_words = end->cause == END_SIGNAL || end->cause == END_STOPPED ||
                    end->cause == END_EXIT_STATUS || end->cause == END_EXCEPTION ||
                    end->cause == END_OUT_OF_MEMORY;
-  for (u32 i = 0; own_words && i < end->n_ranks; i++) {
-    const char *why = end->ranks[i].why, *place = end->ranks[i].exception_at;
-    if (end->ranks[i].rank != end->culprits[0] || !why)
-      continue;
-    if (strlen(why) <= MOST)
-      return why;
-    u32 whole = BEGINNING;
-    while (whole > BEGINNING / 2 && why[whole] != ' ')
-      whole--; /* no word is cut */
-    return arena_printf(arena, "%.*s...%s%s", whole, why, place ? ", at " : "", place ? place : "");
-  }
-  return end_cause_words[end->cause];
+  if (!own_words || !why)
+    return end_cause_words[end->cause];
+  if (strlen(why) <= MOST)
+    return why;
+  u32 whole = BEGINNING;
+  while (whole > BEGINNING / 2 && why[whole] != ' ')
+    whole--; /* no word is cut */
+  return say(f, "%.*s...%s%s", whole, why, place ? ", at " : "", text_or_empty(place));
 }
 
-static const char *last_seen(struct arena *arena, const struct run_end *end) {
-  for (u32 i = 0; i < end->n_ranks; i++)
-    if (end->ranks[i].rank == end->culprits[0] && end->ranks[i].last_seen)
-      return arena_printf(arena, ", last seen at %s", end->ranks[i].last_seen);
-  return "";
-}
-
-static const char *what_happened(struct arena *arena, const struct run_end *end) {
+static const char *what_happened(struct findings *f, const struct run_end *end) {
+  const char *seen = first_culprit(end)->last_seen;
   if (end->cause == END_SILENT)
     return "fell silent before all others";
   if (end->cause == END_HELD_UP)
-    return arena_printf(arena, "held up the run until it was stopped%s", last_seen(arena, end));
-  return arena_printf(arena, "%s the run: %s", end->held_up ? "held up" : "ended",
-                      why_ended(arena, end));
+    return say(f, "held up the run until it was stopped%s%s", seen ? ", last seen at " : "",
+               text_or_empty(seen));
+  return say(f, "%s the run: %s", end->held_up ? "held up" : "ended", why_ended(f, end));
 }
 
 void rule_run_ended_early(struct findings *f) {
   const struct run_end *end = &f->r->run_end;
-  struct arena *arena = f->a->arena;
   if (!end->n_culprits)
     return;
-  char *who = rank_list_in(arena, end->culprits, end->n_culprits);
+  const char *who = rank_list_in(f->a->arena, end->culprits, end->n_culprits);
   /* while ranks are in calls, these say more about the one that holds them up */
   const char *action = end->held_up && end->cause != END_STOPPED && f->r->check.n_hang_ranks
                            ? hang_action(&f->r->check.suspects[0])
                            : action_for(f->r);
-  char *evidence = end->calls ? arena_printf(arena, "%s Calls: %s.", end->summary, end->calls)
-                              : arena_text(arena, end->summary);
+  const char *evidence =
+      end->calls ? say(f, "%s Calls: %s.", end->summary, end->calls) : end->summary;
   finding_add(f, SEVERITY_CRITICAL, (double)NAN,
-              arena_printf(arena, "Rank%s %s %s", end->n_culprits > 1 ? "s" : "", who,
-                           what_happened(arena, end)),
-              evidence, arena_text(arena, action), end->culprits, end->n_culprits);
+              say(f, "Rank%s %s %s", end->n_culprits > 1 ? "s" : "", who, what_happened(f, end)),
+              evidence, action, end->culprits, end->n_culprits);
 }

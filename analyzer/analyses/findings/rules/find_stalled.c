@@ -37,11 +37,11 @@ static const struct stalled_rank *most_common_place(const struct stalls_result *
   return common;
 }
 
-static char *describe_place(struct arena *arena, const struct stalled_rank *rank) {
+static const char *describe_place(struct arena *arena, const struct stalled_rank *rank) {
   if (!rank->place)
-    return arena_text(arena, "a place that is not known");
+    return "a place that is not known";
   return rank->function ? arena_printf(arena, "%s in %s", rank->place, rank->function)
-                        : arena_text(arena, rank->place);
+                        : rank->place;
 }
 
 void rule_stalled(struct findings *f) {
@@ -59,21 +59,19 @@ void rule_stalled(struct findings *f) {
     if (same_text(rank->place, named->place) && same_text(rank->call, named->call))
       ranks[n++] = rank->rank;
   }
-  char *where = describe_place(arena, named);
-  char *others = odd ? arena_printf(arena, " %u of the others: %s.", count_ranks_at(stalls, common),
-                                    common->words ? common->words : "not known")
-                     : arena_text(arena, "");
-  char *who = n == 1 ? arena_printf(arena, "rank %u", ranks[0])
-                     : arena_printf(arena, "%u of %u ranks", n, stalls->n_ranks);
-  finding_add(
-      f, SEVERITY_CRITICAL, (double)NAN,
-      arena_printf(arena, "The job stalled: %s at %s", who, where),
-      arena_printf(arena, "The record shows no progress for %s. %s: %s.%s",
-                   isnan(longest) ? "a while" : duration_s(longest).text, who,
-                   named->words ? named->words : "what it did is not known", others),
-      arena_text(arena, odd ? "Look at that line and at what it waits for: a lock, a file, a "
-                              "process, the network. The other ranks probably wait for it."
-                            : "All ranks are at the same place: look at what they all wait for (a "
-                              "file system, a server, a rank that is not among them)."),
-      ranks, n);
+  const char *where = describe_place(arena, named);
+  const char *others = odd ? say(f, " %u of the others: %s.", count_ranks_at(stalls, common),
+                                 common->words ? common->words : "not known")
+                           : "";
+  const char *who =
+      n == 1 ? say(f, "rank %u", ranks[0]) : say(f, "%u of %u ranks", n, stalls->n_ranks);
+  finding_add(f, SEVERITY_CRITICAL, (double)NAN, say(f, "The job stalled: %s at %s", who, where),
+              say(f, "The record shows no progress for %s. %s: %s.%s",
+                  isnan(longest) ? "a while" : duration_s(longest).text, who,
+                  named->words ? named->words : "what it did is not known", others),
+              odd ? "Look at that line and at what it waits for: a lock, a file, a process, the "
+                    "network. The other ranks probably wait for it."
+                  : "All ranks are at the same place: look at what they all wait for (a file "
+                    "system, a server, a rank that is not among them).",
+              ranks, n);
 }

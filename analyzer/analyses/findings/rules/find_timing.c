@@ -22,20 +22,19 @@ static double input_stall_ms(const struct findings *f, u32 rank) {
 }
 
 /* Where the input of a rank spends most. */
-static char *describe_input_line(struct findings *f, const struct sampled_line *line) {
+static const char *describe_input_line(struct findings *f, const struct sampled_line *line) {
   if (!line)
-    return arena_text(f->a->arena, "");
-  return arena_printf(f->a->arena, " %s %s (%s) in %.0f %% of the samples%s.",
-                      line->in_workers ? "Its data loader workers are at" : "It is then at",
-                      line->place, line->function, 100 * line->share,
-                      line->in_workers ? " of them at work" : "");
+    return "";
+  return say(f, " %s %s (%s) in %.0f %% of the samples%s.",
+             line->in_workers ? "Its data loader workers are at" : "It is then at", line->place,
+             line->function, 100 * line->share, line->in_workers ? " of them at work" : "");
 }
 
 void rule_dataloader_bound(struct findings *f) {
   const struct results *r = f->r;
   double sum = 0, worst_ms = 0, limit = WORTH_MENTIONING * f->step_ms;
   u32 n = 0, stalled = 0, worst = 0;
-  u32 *ranks = arena_array(f->a->arena, size_sum(r->n_ranks, 1), sizeof(u32));
+  u32 *ranks = arena_array(f->a->arena, r->n_ranks, sizeof(u32));
   for (u32 i = 0; i < r->n_ranks; i++) {
     double ms = input_stall_ms(f, i);
     if (isnan(ms))
@@ -56,24 +55,21 @@ void rule_dataloader_bound(struct findings *f) {
     return;
   double mean = sum / n;
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_INPUT, -1), worst_ms);
-  double gain = cure_pays(f) ? saving / f->steps * 1e3 : worst_ms;
+  double gain = cure_pays(f) ? per_step_of(f, saving) : worst_ms;
   const struct sampled_line *line = r->ranks[worst].input_line;
-  char *at = describe_input_line(f, line);
-  finding_add(
-      f, severity_of(f, gain), saving,
-      arena_printf(f->a->arena, "Training waits for its input: %.0f %% of %s%s%s",
-                   100 * gain / f->step_ms, of_each_step(f), line ? ", at " : "",
-                   line ? line->place : ""),
-      arena_printf(f->a->arena,
-                   "Rank %u spends %s of a %s step in the data phase while nothing else runs; mean "
-                   "over ranks %s; %u of %u ranks above %.0f %%.%s",
-                   r->ranks[worst].rank, duration_ms(worst_ms).text, duration_ms(f->step_ms).text,
-                   duration_ms(mean).text, stalled, n, 100 * WORTH_MENTIONING, at),
-      arena_text(f->a->arena,
-                 "Prepare batches ahead: more DataLoader workers (num_workers), prefetch_factor, "
-                 "persistent_workers, pin_memory; move decoding out of the training process; keep "
-                 "the data on faster storage."),
-      ranks, stalled);
+  const char *at = describe_input_line(f, line);
+  finding_add(f, severity_of(f, gain), saving,
+              say(f, "Training waits for its input: %.0f %% of %s%s%s", 100 * gain / f->step_ms,
+                  of_each_step(f), line ? ", at " : "", line ? line->place : ""),
+              say(f,
+                  "Rank %u spends %s of a %s step in the data phase while nothing else runs; mean "
+                  "over ranks %s; %u of %u ranks above %.0f %%.%s",
+                  r->ranks[worst].rank, duration_ms(worst_ms).text, duration_ms(f->step_ms).text,
+                  duration_ms(mean).text, stalled, n, 100 * WORTH_MENTIONING, at),
+              "Prepare batches ahead: more DataLoader workers (num_workers), prefetch_factor, "
+              "persistent_workers, pin_memory; move decoding out of the training process; keep the "
+              "data on faster storage.",
+              ranks, stalled);
 }
 
 /* The time outside the phases that more than half of the ranks have: what only one of two does is
@@ -82,9 +78,9 @@ void rule_dataloader_bound(struct findings *f) {
 static u32 common_outside(const struct findings *f, double *ms) {
   const struct analysis *a = f->a;
   u32 n = 0, best = INDEX_NONE;
-  double *of_ranks = arena_array(a->arena, size_sum(f->r->n_ranks, 1), sizeof(double));
+  double *of_ranks = arena_array(a->arena, f->r->n_ranks, sizeof(double));
   struct arena scratch = {0};
-  double *steps = arena_array(&scratch, size_sum(a->n_steps, 1), sizeof(double));
+  double *steps = arena_array(&scratch, a->n_steps, sizeof(double));
   for (u32 rank = 0; a->model->phases && rank < f->r->n_ranks; rank++) {
     u32 known = 0;
     for (u32 i = 0; i < a->n_steps; i++) {
@@ -102,12 +98,11 @@ static u32 common_outside(const struct findings *f, double *ms) {
   arena_release(&scratch);
   SORT(of_ranks, n, by_double);
   *ms = n ? of_ranks[(n - 1) / 2] : 0;
-  return *ms >= WORTH_MENTIONING * f->step_ms ? best == INDEX_NONE ? 0 : best : INDEX_NONE;
+  return is_notable(f, *ms) ? best == INDEX_NONE ? 0 : best : INDEX_NONE;
 }
 
 void rule_outside_phases(struct findings *f) {
   const struct results *r = f->r;
-  struct arena *arena = f->a->arena;
   double ms, unmarked = lines_unmarked_training(f->a);
   u32 rank = f->a->whole_run ? INDEX_NONE : common_outside(f, &ms);
   if (rank == INDEX_NONE || !(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
@@ -115,43 +110,42 @@ void rule_outside_phases(struct findings *f) {
   ms *= 1 - unmarked;
   double saving = fmin(saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms),
                        run_seconds(f, ms));
-  double gain = saving / f->steps * 1e3;
-  if (!(gain >= WORTH_MENTIONING * f->step_ms))
+  double gain = per_step_of(f, saving);
+  if (!is_notable(f, gain))
     return;
   const struct sampled_line *line = r->ranks[rank].outside_line;
   if (!(r->forward_ms > 0) && !(unmarked > 0) && !line)
     return; /* forward passes may be all of it */
-  char *where =
-      line ? arena_printf(arena, " Rank %u is then at %s (%s) for %.0f %% of that time.",
-                          r->ranks[rank].rank, line->place, line->function, 100 * line->share)
-           : arena_text(arena, "");
+  const char *where = line
+                          ? say(f, " Rank %u is then at %s (%s) for %.0f %% of that time.",
+                                r->ranks[rank].rank, line->place, line->function, 100 * line->share)
+                          : "";
   const char *forward =
       unmarked > 0
-          ? arena_printf(arena,
-                         " %s%.0f %% of what is in no phase is training by samples (inside "
-                         "modules, or a framework's own backward pass or step), and not counted "
-                         "here.",
-                         r->forward_ms > 0 ? "" : "The job does not mark its forward passes: ",
-                         100 * unmarked)
+          ? say(f,
+                " %s%.0f %% of what is in no phase is training by samples (inside modules, or a "
+                "framework's own backward pass or step), and not counted here.",
+                r->forward_ms > 0 ? "" : "The job does not mark its forward passes: ",
+                100 * unmarked)
       : r->forward_ms > 0
           ? ""
           : " The job does not mark its forward passes, and no sample tells them: they are in it.";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
   finding_add(
       f, severity_of(f, gain), saving,
-      arena_printf(arena, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
-                   of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
-      arena_printf(arena,
-                   "The program is in no phase of training for %s of a %s step, or longer, on most "
-                   "ranks.%s%s",
-                   duration_ms(ms).text, duration_ms(f->step_ms).text, forward, where),
-      line ? arena_printf(arena,
-                          "Look at %s first. Do that work less often, or prepare it ahead in "
-                          "another thread or process.",
-                          line->place)
-           : arena_text(arena, "Look at what the training loop does between forward, backward and "
-                               "optimizer: logging, metrics, input, checkpoints. Do it less often, "
-                               "or in another thread or process."),
+      say(f, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
+          of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
+      say(f,
+          "The program is in no phase of training for %s of a %s step, or longer, on most "
+          "ranks.%s%s",
+          duration_ms(ms).text, duration_ms(f->step_ms).text, forward, where),
+      line
+          ? say(f,
+                "Look at %s first. Do that work less often, or prepare it ahead in another thread "
+                "or process.",
+                line->place)
+          : "Look at what the training loop does between forward, backward and optimizer: logging, "
+            "metrics, input, checkpoints. Do it less often, or in another thread or process.",
       NULL, 0);
 }
 
@@ -175,20 +169,16 @@ void rule_backward_heavy(struct findings *f) {
                                                         .which = TSCOPE_PHASE_BACKWARD,
                                                         .left = 1 - usual / own},
                                    usual);
-  finding_add(
-      f, SEVERITY_WARNING, saving,
-      arena_printf(f->a->arena, "Backward takes %.1f times as long as forward",
-                   own / r->forward_ms),
-      arena_printf(f->a->arena,
-                   "Backward %s without exposed communication, forward %s, step %s. Twice forward "
-                   "is usual, three times with recomputed activations.",
-                   duration_ms(own).text, duration_ms(r->forward_ms).text,
-                   duration_ms(f->step_ms).text),
-      arena_text(
-          f->a->arena,
-          "Profile the operators of one backward: custom autograd functions, anomaly "
-          "detection left on, find_unused_parameters, more recomputation than memory needs."),
-      NULL, 0);
+  finding_add(f, SEVERITY_WARNING, saving,
+              say(f, "Backward takes %.1f times as long as forward", own / r->forward_ms),
+              say(f,
+                  "Backward %s without exposed communication, forward %s, step %s. Twice forward "
+                  "is usual, three times with recomputed activations.",
+                  duration_ms(own).text, duration_ms(r->forward_ms).text,
+                  duration_ms(f->step_ms).text),
+              "Profile the operators of one backward: custom autograd functions, anomaly detection "
+              "left on, find_unused_parameters, more recomputation than memory needs.",
+              NULL, 0);
 }
 
 /* The optimizer's share of the step, and what the share is of; NAN if it is not known. */
@@ -213,13 +203,11 @@ void rule_optimizer_heavy(struct findings *f) {
   double saving = saving_of_change(
       f, (struct cure_change){.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_OPTIMIZER, .left = 0.5},
       ms / 2);
-  finding_add(
-      f, severity_of(f, 0), saving,
-      arena_printf(f->a->arena, "The optimizer takes %.0f %% of the work", 100 * share),
-      arena_printf(f->a->arena, "%.1f %% %s: %s a step. Its saving here is half of that.",
-                   100 * share, of, duration_ms(ms).text),
-      arena_text(f->a->arena,
-                 "Use a fused optimizer (fused=True, or foreach), shard its states over ranks, or "
-                 "accumulate gradients over more micro-batches so that it runs less often."),
-      NULL, 0);
+  finding_add(f, severity_of(f, 0), saving,
+              say(f, "The optimizer takes %.0f %% of the work", 100 * share),
+              say(f, "%.1f %% %s: %s a step. Its saving here is half of that.", 100 * share, of,
+                  duration_ms(ms).text),
+              "Use a fused optimizer (fused=True, or foreach), shard its states over ranks, or "
+              "accumulate gradients over more micro-batches so that it runs less often.",
+              NULL, 0);
 }

@@ -8,6 +8,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
+#include "base/texts.h"
 
 static void add_undecided(struct results *r, const char *what, const char *why) {
   r->undecided[r->n_undecided++] = (struct undecided){what, why};
@@ -25,29 +26,23 @@ static const char *describe_undecided_calls(struct analysis *a) {
       a->results->run_end.n_culprits)
     return NULL;
   if (check->cannot_tell)
-    return arena_printf(a->arena, "%.0f %s in calls that have not finished, and %s%s%s",
-                        check->pending_ranks, ranks_are(check->pending_ranks), check->cannot_tell,
-                        check->nccl ? ". " : "", check->nccl ? check->nccl : "");
+    return say(a, "%.0f %s in calls that have not finished, and %s%s%s", check->pending_ranks,
+               ranks_are(check->pending_ranks), check->cannot_tell, check->nccl ? ". " : "",
+               text_or_empty(check->nccl));
   if (check->pending_ranks > 0)
-    return arena_printf(a->arena,
-                        "%.0f %s in calls that have not finished, and nothing shows for which "
-                        "rank they wait",
-                        check->pending_ranks, ranks_are(check->pending_ranks));
+    return say(
+        a, "%.0f %s in calls that have not finished, and nothing shows for which rank they wait",
+        check->pending_ranks, ranks_are(check->pending_ranks));
   if (!a->model->flight) /* the ends of ranks that were killed need not match */
     return NULL;
   if (check->mismatches_found > 0)
-    return arena_printf(a->arena,
-                        "%.0f of %.0f calls do not match on all members, the first: %s "
-                        "%.0f of %s: %s",
-                        check->mismatches_found, check->checked, check->mismatches[0].op,
-                        check->mismatches[0].seq, check->mismatches[0].group,
-                        check->mismatches[0].detail);
+    return say(a, "%.0f of %.0f calls do not match on all members, the first: %s %.0f of %s: %s",
+               check->mismatches_found, check->checked, check->mismatches[0].op,
+               check->mismatches[0].seq, check->mismatches[0].group, check->mismatches[0].detail);
   if (check->checked == 0 || check->matched < check->checked)
-    return arena_printf(a->arena, "%.0f of %.0f calls in the record match on all members",
-                        check->matched, check->checked);
-  return check->n_unrecorded
-             ? arena_printf(a->arena, "%u of the ranks left no record", check->n_unrecorded)
-             : NULL;
+    return say(a, "%.0f of %.0f calls in the record match on all members", check->matched,
+               check->checked);
+  return check->n_unrecorded ? say(a, "%u of the ranks left no record", check->n_unrecorded) : NULL;
 }
 
 /* Whether calls hold up the job, and not only the judgement. */
@@ -87,29 +82,25 @@ void undecided_analyse(struct analysis *a) {
 
 /* Calls, and input without information: nothing else would warn about them. */
 void rule_undecided(struct findings *f) {
-  struct arena *arena = f->a->arena;
   const char *calls = describe_undecided_calls(f->a), *nothing = why_nothing_known(f->a);
   bool stuck = calls && calls_are_stuck(&f->r->check);
   if (calls)
     finding_add(
         f, stuck ? SEVERITY_CRITICAL : SEVERITY_WARNING, (double)NAN,
-        arena_text(arena, stuck ? "The job is stuck, and the rank that causes it is not known"
-                                : "Whether the ranks make the same calls is not known"),
-        arena_printf(arena, "%c%s.", calls[0] >= 'a' && calls[0] <= 'z' ? calls[0] - 32 : calls[0],
-                     calls + 1),
-        arena_text(arena, stuck
-                              ? "Gather the dumps of all ranks; take them again a minute later and "
-                                "see which calls have moved; look at stacks of the live processes."
-                              : "Gather the dumps of all ranks, taken at one time, with a longer "
-                                "record (TORCH_FR_BUFFER_SIZE)."),
+        stuck ? "The job is stuck, and the rank that causes it is not known"
+              : "Whether the ranks make the same calls is not known",
+        say(f, "%c%s.", calls[0] >= 'a' && calls[0] <= 'z' ? calls[0] - 32 : calls[0], calls + 1),
+        stuck ? "Gather the dumps of all ranks; take them again a minute later and see which calls "
+                "have moved; look at stacks of the live processes."
+              : "Gather the dumps of all ranks, taken at one time, with a longer record "
+                "(TORCH_FR_BUFFER_SIZE).",
         NULL, 0);
   if (nothing)
-    finding_add(f, SEVERITY_WARNING, (double)NAN,
-                arena_text(arena, "Nothing in the input can be judged"),
-                arena_printf(arena, "%c%s: 0 values from %u %s.", nothing[0] - 32, nothing + 1,
-                             f->a->model->n_inputs ? f->a->model->inputs[0].files : 0, "files"),
-                arena_text(arena, "Give the report what the job left: traces, dumps, or a "
-                                  "log in a form that docs/inputs.md names."),
+    finding_add(f, SEVERITY_WARNING, (double)NAN, "Nothing in the input can be judged",
+                say(f, "%c%s: 0 values from %u %s.", nothing[0] - 32, nothing + 1,
+                    f->a->model->n_inputs ? f->a->model->inputs[0].files : 0, "files"),
+                "Give the report what the job left: traces, dumps, or a log in a form that "
+                "docs/inputs.md names.",
                 NULL, 0);
 }
 

@@ -21,7 +21,7 @@ struct gpu_excess find_gpu_excess(struct findings *f, const struct rank_result *
   if (rank->reason != STRAGGLER_SLOW_COMPUTE || !a->ranks[index].on_gpu ||
       !kernels_that_take_longer(a, index, &found.kernels))
     return found;
-  double *peers = arena_array(a->arena, size_sum(f->r->n_ranks, 1), sizeof(double));
+  double *peers = arena_array(a->arena, f->r->n_ranks, sizeof(double));
   for (u32 i = 0; i < f->r->n_ranks; i++)
     if (i != index && a->ranks[i].on_gpu)
       peers[n++] = operations(&a->ranks[i]);
@@ -40,24 +40,22 @@ const char *describe_gpu_excess(struct findings *f, const struct gpu_excess *fou
   double all = kernels->oftener_ns + kernels->longer_ns;
   if (!found->known)
     return "";
-  const char *place =
-      found->place
-          ? arena_printf(f->a->arena, " %s a step more of its GPU's time is launched at %s.",
-                         duration_ms(found->place_ms).text, found->place)
-          : "";
+  const char *place = found->place ? say(f, " %s a step more of its GPU's time is launched at %s.",
+                                         duration_ms(found->place_ms).text, found->place)
+                                   : "";
   if (kernels->oftener_ns > kernels->longer_ns)
-    return arena_printf(f->a->arena,
-                        " It has more work: %.0f %% of what its kernels take longer is in kernels "
-                        "that it runs oftener, most in %s (%.0f times, its peers %.0f).%s",
-                        100 * kernels->oftener_ns / all, kernels->most, kernels->times,
-                        kernels->peers_times, place);
+    return say(f,
+               " It has more work: %.0f %% of what its kernels take longer is in kernels that it "
+               "runs oftener, most in %s (%.0f times, its peers %.0f).%s",
+               100 * kernels->oftener_ns / all, kernels->most, kernels->times, kernels->peers_times,
+               place);
   if (found->more_work)
-    return arena_printf(f->a->arena,
-                        " It has more work: its GEMMs and attention are %.3g times as many "
-                        "operations as its peers'.%s",
-                        found->arithmetic, place);
-  return arena_printf(f->a->arena,
-                      " It has the same work, and its kernels take longer: %.0f %% of that are "
-                      "kernels that it runs as often as its peers, most in %s.",
-                      100 * kernels->longer_ns / all, kernels->most);
+    return say(f,
+               " It has more work: its GEMMs and attention are %.3g times as many operations as "
+               "its peers'.%s",
+               found->arithmetic, place);
+  return say(f,
+             " It has the same work, and its kernels take longer: %.0f %% of that are kernels that "
+             "it runs as often as its peers, most in %s.",
+             100 * kernels->longer_ns / all, kernels->most);
 }

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/texts.h"
 #include "report/text/meter.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -77,8 +78,7 @@ void body_budget(struct pen *pen, const struct results *results) {
                   "give --flops-per-step, or --params and --tokens-per-step");
   if (!isnan(results->mfu)) {
     section_value(pen, "", STYLE_DIM, "%s a step", flops(results->flops_per_step, "FLOP").text);
-    pen_item(pen, STYLE_DIM, "%s%speak of all devices %s",
-             results->peak_precision ? results->peak_precision : "",
+    pen_item(pen, STYLE_DIM, "%s%speak of all devices %s", text_or_empty(results->peak_precision),
              results->peak_precision ? " " : "", flops(results->peak_flops, "FLOP/s").text);
     if (results->mfu_note)
       pen_item(pen, STYLE_DIM, "%s", results->mfu_note);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -122,7 +123,7 @@ static void put_words(struct pen *pen, const struct collective_result *one, cons
                       const char *first, const char *second) {
   if (first || second)
     pen_item(pen, STYLE_PLAIN, "%s of %s: %s %s%s%s", one->op, byte_size(one->bytes).text, what,
-             first ? first : "", first && second ? " " : "", second ? second : "");
+             text_or_empty(first), first && second ? " " : "", text_or_empty(second));
 }
 
 /* How many sizes are in a row, NCCL's algorithm and protocol, and what it was asked for. */

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "diff/diff_result.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -284,7 +285,7 @@ void body_diff_provenance(struct pen *pen, const struct results *results) {
   for (u32 i = 0; i < results->diff->n_facts; i++) {
     const struct diff_fact *fact = &results->diff->facts[i];
     section_line(pen, STYLE_BOLD, "%s%s%s", fact->what, fact->name ? " " : "",
-                 fact->name ? fact->name : "");
+                 text_or_empty(fact->name));
     put_fact(pen, "- ", fact->before);
     put_fact(pen, "+ ", fact->after);
   }

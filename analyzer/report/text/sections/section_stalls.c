@@ -70,7 +70,7 @@ static void put_past(struct pen *pen, const struct stalls_result *stalls) {
              duration_s(past->for_s).text);
     if (past->place)
       pen_item(pen, STYLE_PLAIN, "%s%s%s", past->place, past->function ? " in " : "",
-               past->function ? past->function : "");
+               text_or_empty(past->function));
   }
   if (stalls->past_known > PAST_SHOWN)
     section_value(pen, "", STYLE_DIM, "%.0f in all", stalls->past_known);

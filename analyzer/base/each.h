@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The same for each member of a struct, which is named once: EACH(DO, a, b, c) is DO(a) DO(b)
+ * DO(c), for up to a hundred of them.
+ */
+#ifndef TSCOPE_EACH_H
+#define TSCOPE_EACH_H
+
+#define EACH(DO, ...) EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_STEP(DO, __VA_ARGS__)))))
+
+/* A macro is not expanded within itself: each scan of the text makes a few steps. */
+#define EACH_STEP(DO, one, ...) DO(one) __VA_OPT__(EACH_AGAIN EACH_PARENTHESES(DO, __VA_ARGS__))
+#define EACH_AGAIN() EACH_STEP
+#define EACH_PARENTHESES ()
+#define EACH_SCANS(...) EACH_SOME(EACH_SOME(EACH_SOME(EACH_SOME(EACH_SOME(__VA_ARGS__)))))
+#define EACH_SOME(...) EACH_FEW(EACH_FEW(EACH_FEW(EACH_FEW(EACH_FEW(__VA_ARGS__)))))
+#define EACH_FEW(...) __VA_ARGS__
+
+/* Adds these members of one struct to those of another. */
+#define ADD_EACH(to, from, ...)                                                                    \
+  do {                                                                                             \
+    __typeof__(to) to_ = (to);                                                                     \
+    __typeof__(from) from_ = (from);                                                               \
+    EACH(ADD_MEMBER, __VA_ARGS__)                                                                  \
+  } while (0)
+#define ADD_MEMBER(member) to_->member += from_->member;
+
+#endif
