@@ -243,5 +243,5 @@ void diff_cause(struct diffing *d) {
   else if (!of_ranks && beyond)
     find_common_cause(d, CAUSE_SHARE * change_ms);
   if (!beyond && !(out->cause.p_value < DIFF_SIGNIFICANCE))
-    out->cause = diff_none.cause;
+    out->cause = unknown_diff_cause;
 }

@@ -22,15 +22,12 @@ const char *const scalar_role_words[] = {
         NULL};
 
 struct convergence_result convergence_result_unknown(void) {
-  return (struct convergence_result){
-      .reason = "no input has values of training: give a log (JSON lines, CSV, "
-                "trainer_state.json), call tscope_scalar(), or print lines such as "
-                "\"step 10 loss 2.31\" from Python without TSCOPE_SCALARS=off",
-      .diverged_step = NAN,
-      .plateau_steps = NAN,
-      .plateau_change = NAN,
-      .whole_change = NAN,
-      .instability_p = NAN};
+  struct convergence_result result = unknown_convergence_result;
+  result.reason = "no input has values of training: give a log (JSON lines, CSV, "
+                  "trainer_state.json), call tscope_scalar(), or print lines such as "
+                  "\"step 10 loss 2.31\" from Python without TSCOPE_SCALARS=off";
+  result.whole_change = NAN;
+  return result;
 }
 
 /* Values of one name on one rank, in the order in which the job reported them. */

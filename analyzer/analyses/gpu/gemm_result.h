@@ -17,7 +17,4 @@
 
 enum { GEMMS_LISTED = 50 };
 
-/* Nothing known. */
-struct gemms_result gemms_result_unknown(void);
-
 #endif

@@ -52,19 +52,6 @@ struct gemm_sums {
   bool replays_split; /* and of each precision's */
 };
 
-struct gemms_result gemms_result_unknown(void) {
-  return (struct gemms_result){.one_in = NAN,
-                               .calls = NAN,
-                               .timed = NAN,
-                               .ms = NAN,
-                               .ms_error = NAN,
-                               .covered = NAN,
-                               .bounded = NAN,
-                               .tflops = NAN,
-                               .tflops_error = NAN,
-                               .shapes = NAN};
-}
-
 void gemms_prepare(struct analysis *a) {
   a->gemm_sums = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->gemm_sums));
 }
@@ -285,12 +272,8 @@ static void name_row(struct analysis *a, const struct gemm_shape *shape, struct 
 static void make_row(struct analysis *a, struct cell *const *cells, u32 n, double ranks,
                      struct gemm_row *row) {
   double calls = 0, time = 0, variance = 0, flops = 0;
-  *row = (struct gemm_row){.mean_us = NAN,
-                           .mean_error_us = NAN,
-                           .ms = NAN,
-                           .share = NAN,
-                           .tflops = NAN,
-                           .utilisation = NAN};
+  *row = unknown_gemm_row;
+  row->calls = row->timed = 0;
   for (u32 i = 0; i < n; i++) {
     const struct cell *cell = cells[i];
     row->calls += (cell->calls + cell->replayed) / steps_of(a, cell->rank, ranks);
@@ -513,7 +496,7 @@ static const char *why_no_calls(struct analysis *a) {
 void gemms_summarise(struct analysis *a) {
   struct gemms_result *out = &a->results->gemms;
   double ranks = 0, total_ms;
-  *out = gemms_result_unknown();
+  *out = unknown_gemms_result;
   for (u32 i = 0; i < a->model->n_ranks; i++)
     ranks += a->ranks[i].flops.gemms > 0;
   if (ranks == 0) {

@@ -416,20 +416,7 @@ void launches_summarise(struct analysis *a) {
   for (u32 i = 0; i < a->model->n_ranks; i++)
     if (a->launch_sums[i].known)
       add_sums(all, &a->launch_sums[i]);
-  *out = (struct launch_result){.kernels = NAN,
-                                .short_kernels = NAN,
-                                .short_ms = NAN,
-                                .delay_median_us = NAN,
-                                .delay_p95_us = NAN,
-                                .delay_max_us = NAN,
-                                .queue_mean = NAN,
-                                .queue_max = NAN,
-                                .queue_full_ms = NAN,
-                                .syncs = NAN,
-                                .sync_ms = NAN,
-                                .fill_count = NAN,
-                                .fill_ms = NAN,
-                                .recompute_ms = NAN};
+  *out = unknown_launch_result;
   if (all->known) {
     out->kernels = (double)all->kernels;
     out->short_kernels = (double)all->short_kernels;

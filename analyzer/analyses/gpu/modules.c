@@ -17,14 +17,10 @@
 #include "model/module_tree.h"
 
 struct module_result module_result_unknown(void) {
-  return (struct module_result){
-      .reason = "no input has statistics of modules: scripts/export_modules.py writes such a file",
-      .count = NAN,
-      .parameter_bytes = NAN,
-      .plain_peak_bytes = NAN,
-      .forward_ms = NAN,
-      .backward_ms = NAN,
-      .plain_time_ms = NAN};
+  struct module_result result = unknown_module_result;
+  result.reason =
+      "no input has statistics of modules: scripts/export_modules.py writes such a file";
+  return result;
 }
 
 static struct module_row row_of(const struct module_tree *stats, u32 index) {

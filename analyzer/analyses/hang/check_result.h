@@ -31,7 +31,4 @@ struct suspect_facts {
 #define RESULT_TABLE "analyses/hang/check_result.def"
 #include "analyses/results/result_structs.h"
 
-/* Nothing to check. */
-struct collective_check collective_check_unknown(void);
-
 #endif

@@ -227,20 +227,9 @@ void verdict_of_flight_record(const struct flight_record *flight, struct arena *
   free(m.waits.suspects.at);
 }
 
-struct collective_check collective_check_unknown(void) {
-  return (struct collective_check){.matched = (double)NAN,
-                                   .checked = (double)NAN,
-                                   .mismatches_found = (double)NAN,
-                                   .pending_ranks = (double)NAN,
-                                   .victims = (double)NAN,
-                                   .pending_s = (double)NAN,
-                                   .calls_waiting = (double)NAN,
-                                   .nccl_ranks = (double)NAN};
-}
-
 void verdict_analyse(struct analysis *a) {
   struct collective_check *check = &a->results->check;
-  *check = collective_check_unknown();
+  *check = unknown_collective_check;
   const struct flight_record *flight = model_flight_record(a->model, a->arena);
   if (flight)
     verdict_of_flight_record(flight, a->arena, check);

@@ -21,26 +21,11 @@
 #define MOST_NOTES 8u /* that the parts add to the history's own */
 
 struct memory_result memory_result_unknown(void) {
-  struct memory_result result = {0};
-  result.rank = result.device = result.events = result.lost = NAN;
-  result.peak_allocated_bytes = result.peak_reserved_bytes = NAN;
-  result.peak_time_s = result.peak_step = result.peak_needed_bytes = NAN;
-  result.peak_unused_bytes = NAN;
-  result.allocated_bytes = result.reserved_bytes = result.inactive_bytes = NAN;
-  result.pending_bytes = result.slack_bytes = result.before_bytes = result.fragmentation = NAN;
-  result.growth_bytes_per_step = result.growth_steps = result.steps = NAN;
-  result.growth_samples = NAN;
-  result.growth_from_bytes = result.growth_to_bytes = result.growth_source_share = NAN;
-  result.capacity_bytes = result.headroom_bytes = result.out_of_memory = NAN;
+  struct memory_result result = unknown_memory_result;
+  result.segments = unknown_memory_segments;
+  result.growth_steps = result.growth_from_bytes = result.growth_to_bytes = NAN;
+  result.growth_source_share = NAN;
   result.oom_requested_bytes = result.oom_free_bytes = result.oom_inactive_bytes = NAN;
-  result.churn_allocations = result.churn_bytes = NAN;
-  struct memory_segments *segments = &result.segments;
-  segments->count = segments->large = segments->small = segments->expandable = NAN;
-  segments->private_pool = segments->unused_bytes = segments->stranded_bytes = NAN;
-  segments->gaps = segments->largest_gap_bytes = segments->pinned_blocks = NAN;
-  segments->pinned_bytes = segments->pinned_gap_bytes = segments->obtained = NAN;
-  segments->returned = segments->obtained_bytes = segments->returned_bytes = NAN;
-  segments->refetched = segments->rounds = segments->expandable_frees_bytes = NAN;
   return result;
 }
 

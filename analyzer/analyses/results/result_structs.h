@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Makes structs of a table of results: define RESULT_TABLE as its path, then include this. How
- * lines are written is described in results.def.
+ * lines are written is described in results.def. For each struct there is unknown_NAME, of which no
+ * number is known, and nothing else is there.
  */
+#include <math.h>
+
 #define STRUCT(name) struct name {
 #define END_STRUCT                                                                                 \
   }                                                                                                \
@@ -42,7 +45,6 @@
 
 #include RESULT_TABLE
 
-#undef RESULT_TABLE
 #undef STRUCT
 #undef END_STRUCT
 #undef NUMBER
@@ -71,3 +73,66 @@
 #undef END_GROUP
 #undef MADE
 #undef C_ONLY
+
+#define STRUCT(name) static const struct name unknown_##name __attribute__((unused)) = {
+#define END_STRUCT                                                                                 \
+  }                                                                                                \
+  ;
+#define NUMBER(member, ...) .member = (double)NAN,
+#define NUMBER_AS(member, ...) .member = (double)NAN,
+#define VALUE(member, ...) .member = (double)NAN,
+#define RANK(...)
+#define TEXT(...)
+#define TEXT_AS(...)
+#define WORD_OF(...)
+#define WORD_OF_AS(...)
+#define STRINGS(...)
+#define RANKS(...)
+#define NUMBERS(...)
+#define NUMBERS_AS(...)
+#define ELEMENT(...)
+#define LIST(...)
+#define LIST_AS(...)
+#define VIEW_LIST(...)
+#define MAP(...)
+#define MAP_AS(...)
+#define PART(...)
+#define PART_AS(...)
+#define PART_AT(...)
+#define FIELDS_OF(...)
+#define GROUP(...)
+#define MADE(...)
+#define C_ONLY(...)
+#define END_GROUP
+
+#include RESULT_TABLE
+
+#undef STRUCT
+#undef END_STRUCT
+#undef NUMBER
+#undef NUMBER_AS
+#undef VALUE
+#undef RANK
+#undef TEXT
+#undef TEXT_AS
+#undef WORD_OF
+#undef WORD_OF_AS
+#undef STRINGS
+#undef RANKS
+#undef NUMBERS
+#undef NUMBERS_AS
+#undef ELEMENT
+#undef LIST
+#undef LIST_AS
+#undef VIEW_LIST
+#undef MAP
+#undef MAP_AS
+#undef PART
+#undef PART_AS
+#undef PART_AT
+#undef FIELDS_OF
+#undef GROUP
+#undef END_GROUP
+#undef MADE
+#undef C_ONLY
+#undef RESULT_TABLE

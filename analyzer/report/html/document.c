@@ -11,7 +11,7 @@
 /* With this many objects or more it is worth writing the names of fields only once. */
 #define LEAST_ROWS 4u
 
-static int shorten_text(json_t *string) {
+static void shorten_text(json_t *string) {
   size_t bytes = json_string_length(string), kept = HTML_STRING_BYTES;
   const char *text = json_string_value(string);
   char *shorter = memory_array(HTML_STRING_BYTES + 64, 1);
@@ -19,9 +19,8 @@ static int shorten_text(json_t *string) {
     kept--; /* not in the middle of a character */
   memcpy(shorter, text, kept);
   snprintf(shorter + kept, 64, "… (cut: %zu bytes in all)", bytes);
-  int failed = json_string_set(string, shorter);
+  json_string_set(string, shorter);
   free(shorter);
-  return failed ? -EILSEQ : 0;
 }
 
 static bool have_the_same_fields(const json_t *list) {
@@ -37,63 +36,57 @@ static bool have_the_same_fields(const json_t *list) {
   return json_is_object(first);
 }
 
-/* {"_columns": ["rank", "host"], "_rows": [[0, "a"], [1, "b"]]}; NULL when there is no memory. */
+/* {"_columns": ["rank", "host"], "_rows": [[0, "a"], [1, "b"]]} */
 static json_t *with_names_once(json_t *list) {
   json_t *columns = json_array(), *rows = json_array(), *row, *value;
   size_t index;
   const char *key;
-  bool good = columns && rows;
-  json_object_foreach(json_array_get(list, 0), key, value) good =
-      good && json_array_append_new(columns, json_string(key)) == 0;
+  json_object_foreach(json_array_get(list, 0), key, value) {
+    json_array_append_new(columns, json_string(key));
+  }
   json_array_foreach(list, index, row) {
     json_t *values = json_array(), *column;
     size_t i;
-    json_array_foreach(columns, i, column) good =
-        good && json_array_append(values, json_object_get(row, json_string_value(column))) == 0;
-    good = good && json_array_append_new(rows, values) == 0;
+    json_array_foreach(columns, i, column) {
+      json_array_append(values, json_object_get(row, json_string_value(column)));
+    }
+    json_array_append_new(rows, values);
   }
-  if (good)
-    return json_pack("{s:o,s:o}", "_columns", columns, "_rows", rows);
-  json_decref(columns);
-  json_decref(rows);
-  return NULL;
+  return json_pack("{s:o,s:o}", "_columns", columns, "_rows", rows);
 }
 
-static int make_smaller(json_t *value);
+static void make_smaller(json_t *value);
 
-/* What replaces `value`, a new reference; NULL when there is no memory. */
+/* What replaces `value`, a new reference. */
 static json_t *smaller_copy(json_t *value) {
-  if (make_smaller(value) < 0)
-    return NULL;
+  make_smaller(value);
   if (json_is_array(value) && json_array_size(value) >= LEAST_ROWS && have_the_same_fields(value))
     return with_names_once(value);
   return json_incref(value);
 }
 
-static int make_smaller(json_t *value) {
+static void make_smaller(json_t *value) {
   size_t index;
   json_t *below;
   const char *key;
-  int error = 0;
   if (json_is_string(value) && json_string_length(value) > HTML_STRING_BYTES)
-    return shorten_text(value);
+    shorten_text(value);
   if (json_is_object(value)) {
     json_object_foreach(value, key, below) {
-      json_t *small = error ? NULL : smaller_copy(below);
+      json_t *small = smaller_copy(below);
       if (small != below)
-        error |= !small || json_object_set(value, key, small) != 0;
+        json_object_set(value, key, small);
       json_decref(small);
     }
   }
   json_array_foreach(value, index, below) {
     if (json_is_number(below))
       continue;
-    json_t *small = error ? NULL : smaller_copy(below);
+    json_t *small = smaller_copy(below);
     if (small != below)
-      error |= !small || json_array_set(value, index, small) != 0;
+      json_array_set(value, index, small);
     json_decref(small);
   }
-  return error ? -EILSEQ : 0;
 }
 
 /* Only strings hold a '<', and nothing ends a script without one. */
@@ -107,10 +100,10 @@ static int write_escaped(const char *text, size_t bytes, void *out) {
 }
 
 int html_write_document(json_t *document, FILE *out) {
-  int error = make_smaller(document);
-  if (!error && json_dump_callback(document, write_escaped, out,
-                                   JSON_COMPACT | JSON_ENSURE_ASCII |
-                                       JSON_REAL_PRECISION(JSON_REPORT_DIGITS)) != 0)
-    error = -EILSEQ;
-  return error;
+  make_smaller(document);
+  return json_dump_callback(document, write_escaped, out,
+                            JSON_COMPACT | JSON_ENSURE_ASCII |
+                                JSON_REAL_PRECISION(JSON_REPORT_DIGITS))
+             ? -EILSEQ
+             : 0;
 }

@@ -27,12 +27,10 @@ static json_t *describe_tool(void) {
 }
 
 static int write_html(const struct results *results, const struct report_view *view, FILE *out) {
-  json_t *timeline;
-  int error = html_timeline(results, view, &timeline);
-  return error ? error
-               : write_page(json_pack("{s:o,s:o,s:o}", "tool", describe_tool(), "report",
-                                      json_report_document(results), "timeline", timeline),
-                            out);
+  return write_page(json_pack("{s:o,s:o,s:o}", "tool", describe_tool(), "report",
+                              json_report_document(results), "timeline",
+                              html_timeline(results, view)),
+                    out);
 }
 
 static int write_html_diff(const struct results *results, const struct report_view *view,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/html/timeline.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +25,8 @@ struct picture {
   u32 cut; /* pieces left out because there was no room, the first ones of their ranks */
 };
 
-/* Small whole numbers, one JSON array each. */
-struct column {
-  json_t *list;
-  bool good;
-};
-
-static void column_add(struct column *column, i64 value) {
-  column->good = column->good && json_array_append_new(column->list, json_integer(value)) == 0;
+static void add_integer(json_t *list, i64 value) {
+  json_array_append_new(list, json_integer(value));
 }
 
 /* The position of a text in the list; 0 is "". */
@@ -100,11 +93,10 @@ static json_t *spans_of(struct picture *picture, const struct shown_rank *rank) 
   enum { STARTS, LENGTHS, LANES, ROWS, KINDS, NAMES, CATEGORIES, LAUNCHES, COLUMNS };
   static const char *const names[] = {"start", "length", "lane",     "row",
                                       "kind",  "name",   "category", "launch"};
-  struct column columns[COLUMNS];
+  json_t *columns[COLUMNS]; /* small whole numbers */
   json_t *members = json_array(), *sizes = json_array(), *spans = json_object();
-  bool good = members && sizes && spans;
   for (u32 c = 0; c < COLUMNS; c++)
-    columns[c] = (struct column){json_array(), true};
+    columns[c] = json_array();
   i64 before = picture->scope->begin;
   u32 room = (u32)(2 * MOST_PIECES / picture->scope->n_ranks);
   u32 first = rank->n_spans > room ? rank->n_spans - room : 0;
@@ -112,43 +104,37 @@ static json_t *spans_of(struct picture *picture, const struct shown_rank *rank) 
   for (u32 i = first; i < rank->n_spans; i++) {
     const struct shown_span *span = &rank->spans[i];
     bool launched = span->launch != INDEX_NONE && span->launch >= first;
-    column_add(&columns[STARTS], span->start - before);
-    column_add(&columns[LENGTHS], span->end - span->start);
-    column_add(&columns[LANES], span->lane);
-    column_add(&columns[ROWS], span->row);
-    column_add(&columns[KINDS], span->kind);
-    column_add(&columns[NAMES], index_of_text(&picture->texts, rank->names[span->name].text));
-    column_add(&columns[CATEGORIES], index_of_text(&picture->texts, span->category));
-    column_add(&columns[LAUNCHES], launched ? (i64)i - span->launch : 0);
+    add_integer(columns[STARTS], span->start - before);
+    add_integer(columns[LENGTHS], span->end - span->start);
+    add_integer(columns[LANES], span->lane);
+    add_integer(columns[ROWS], span->row);
+    add_integer(columns[KINDS], span->kind);
+    add_integer(columns[NAMES], index_of_text(&picture->texts, rank->names[span->name].text));
+    add_integer(columns[CATEGORIES], index_of_text(&picture->texts, span->category));
+    add_integer(columns[LAUNCHES], launched ? (i64)i - span->launch : 0);
     before = span->start;
     if (span->arrival != INDEX_NONE && span->kind == SPAN_COLLECTIVE)
-      good = good && json_array_append_new(members, member(picture, i - first, span)) == 0;
+      json_array_append_new(members, member(picture, i - first, span));
     if (span->bytes > 0)
-      good = good && json_array_append_new(sizes, json_pack("[I,I]", (json_int_t)(i - first),
-                                                            (json_int_t)span->bytes)) == 0;
+      json_array_append_new(sizes,
+                            json_pack("[I,I]", (json_int_t)(i - first), (json_int_t)span->bytes));
   }
-  for (u32 c = 0; c < COLUMNS; c++) {
-    good = good && columns[c].good;
-    good = json_object_set_new(spans, names[c], columns[c].list) == 0 && good;
-  }
-  good = json_object_set_new(spans, "members", members) == 0 && good;
-  good = json_object_set_new(spans, "bytes", sizes) == 0 && good;
-  if (good)
-    return spans;
-  json_decref(spans);
-  return NULL;
+  for (u32 c = 0; c < COLUMNS; c++)
+    json_object_set_new(spans, names[c], columns[c]);
+  json_object_set_new(spans, "members", members);
+  json_object_set_new(spans, "bytes", sizes);
+  return spans;
 }
 
 static int add_rank(void *user, const struct shown_rank *rank) {
   struct picture *picture = user;
-  json_t *spans = spans_of(picture, rank);
-  if (!spans)
-    return -EILSEQ;
+  json_t *spans = spans_of(picture, rank); /* its texts come first */
   json_t *row = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "rank", index_or_null(rank->number), "host",
                           json_text_or_null(rank->host), "device", json_text_or_null(rank->device),
                           "why_empty", json_text_or_null(rank->why_empty), "lanes",
                           lanes_of(picture, rank), "spans", spans);
-  return json_array_append_new(picture->ranks, row) == 0 ? 0 : -EILSEQ;
+  json_array_append_new(picture->ranks, row);
+  return 0;
 }
 
 static int add_path(void *user, const struct shown_path *path) {
@@ -165,7 +151,8 @@ static int add_path(void *user, const struct shown_path *path) {
                                     (json_int_t)index_of_text(&picture->texts, s->category),
                                     (json_int_t)index_of_text(&picture->texts, s->reached_by)));
   }
-  return json_array_append_new(picture->paths, stretches) == 0 ? 0 : -EILSEQ;
+  json_array_append_new(picture->paths, stretches);
+  return 0;
 }
 
 static json_t *steps_of(const struct shown_scope *scope) {
@@ -190,42 +177,32 @@ static json_t *left_out_of(const struct picture *picture) {
   return list;
 }
 
-static int make_timeline(const struct shown_scope *scope, json_t **timeline) {
+static json_t *make_timeline(const struct shown_scope *scope) {
   struct picture picture = {.scope = scope,
                             .ranks = json_array(),
                             .paths = json_array(),
                             .collectives = json_object(),
                             .texts = {json_pack("[s]", ""), json_object()}};
   const struct shown_visitor visitor = {add_rank, add_path, &picture};
-  int error = shown_walk(scope, &visitor);
+  shown_walk(scope, &visitor);
   json_decref(picture.texts.index_of);
-  *timeline =
-      json_pack("{s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o}", "steps", steps_of(scope), "left_out",
-                left_out_of(&picture), "path_reason", json_text_or_null(scope->path_reason),
-                "length", (json_int_t)(scope->end - scope->begin), "ranks", picture.ranks, "paths",
-                picture.paths, "collectives", picture.collectives, "texts", picture.texts.list);
-  return error ? error : *timeline ? 0 : -EILSEQ;
+  return json_pack("{s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o}", "steps", steps_of(scope), "left_out",
+                   left_out_of(&picture), "path_reason", json_text_or_null(scope->path_reason),
+                   "length", (json_int_t)(scope->end - scope->begin), "ranks", picture.ranks,
+                   "paths", picture.paths, "collectives", picture.collectives, "texts",
+                   picture.texts.list);
 }
 
-int html_timeline(const struct results *results, const struct report_view *view,
-                  json_t **timeline) {
+json_t *html_timeline(const struct results *results, const struct report_view *view) {
   struct shown_scope scope;
   const struct shown_request request = {.ranks = view->ranks,
                                         .steps_requested = view->steps_requested,
                                         .most_ranks = MOST_RANKS,
                                         .most_events = MOST_PIECES,
                                         .threads = view->threads};
-  *timeline = NULL;
   shown_choose(results, &request, &scope);
-  int error = 0;
-  if (scope.source == SHOWN_TIMELINES || scope.source == SHOWN_RECORDED_CALLS)
-    error = make_timeline(&scope, timeline);
+  bool drawn = scope.source == SHOWN_TIMELINES || scope.source == SHOWN_RECORDED_CALLS;
+  json_t *timeline = drawn ? make_timeline(&scope) : json_null();
   shown_release(&scope);
-  if (!error && !*timeline)
-    *timeline = json_null();
-  if (error) {
-    json_decref(*timeline);
-    *timeline = NULL;
-  }
-  return error;
+  return timeline;
 }

@@ -9,8 +9,8 @@
 
 #include "report/report.h"
 
-/* Sets *timeline to what script/timeline.js draws, or to null if there is nothing to show. Times
- * are ns; those of pieces are relative to the piece before. 0, or negative errno. */
-int html_timeline(const struct results *results, const struct report_view *view, json_t **timeline);
+/* What script/timeline.js draws, or null if there is nothing to show. Times are ns; those of pieces
+ * are relative to the piece before. */
+json_t *html_timeline(const struct results *results, const struct report_view *view);
 
 #endif

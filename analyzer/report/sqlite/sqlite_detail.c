@@ -113,13 +113,6 @@ static void write_counters(struct detail *d) {
   }
 }
 
-static void write_left_out(struct sqlite_run *run, const char *what) {
-  struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_left_out);
-  sqlite_int(&row, run->run);
-  sqlite_text(&row, what);
-  sqlite_end(&row);
-}
-
 static int write_rank(void *user, const struct shown_rank *rank) {
   struct sqlite_run *run = user;
   if ((double)run->writer->rows + rank->n_spans > run->limit) {
@@ -130,7 +123,7 @@ static int write_rank(void *user, const struct shown_rank *rank) {
     char text[512];
     snprintf(text, sizeof(text), "No calls and work of rank %u: %s.", rank->number,
              rank->why_empty);
-    write_left_out(run, text);
+    sqlite_put_left_out(run, text);
   }
   struct detail d = {.run = run,
                      .rank = rank,

@@ -119,17 +119,16 @@ static void add_named_ranks(struct choosing *c, u32 most) {
       add_wanted(c, r->findings[i].ranks[k]);
 }
 
-static int choose_requested_ranks(struct choosing *c) {
+static void choose_requested_ranks(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   struct report_view view = {.ranks = scope->request.ranks};
   for (u32 i = 0; i < c->model->n_ranks; i++)
     if (selection_has_rank(&view, c->model->ranks[i].rank))
       scope->ranks[scope->n_ranks++] = i;
-  return 0;
 }
 
 /* Those that findings name, and of the others as many as there is room for, evenly over the run. */
-static int choose_some_ranks(struct choosing *c, u32 most) {
+static void choose_some_ranks(struct choosing *c, u32 most) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->n_ranks;
   scope->n_ranks = 0;
@@ -148,7 +147,6 @@ static int choose_some_ranks(struct choosing *c, u32 most) {
     if (take)
       scope->ranks[scope->n_ranks++] = i;
   }
-  return 0;
 }
 
 /* --- room --- */
@@ -260,13 +258,11 @@ static void describe_left_out(struct choosing *c) {
                                      "findings; --ranks selects others.",
               n, scope->n_ranks);
   if (!scope->request.steps_requested && scope->n_steps && scope->n_steps < steps) {
-    char list[256] = "";
-    for (u32 i = 0; i < scope->n_steps; i++) {
-      size_t used = strlen(list);
-      snprintf(list + used, sizeof(list) - used, "%s%u (%s)", i ? ", " : "",
-               c->model->steps.first + scope->steps[i].step,
-               shown_reason_words[scope->steps[i].why]);
-    }
+    const char *list = "";
+    for (u32 i = 0; i < scope->n_steps; i++)
+      list = arena_printf(&scope->arena, "%s%s%u (%s)", list, i ? ", " : "",
+                          c->model->steps.first + scope->steps[i].step,
+                          shown_reason_words[scope->steps[i].why]);
     leave_out(c, "Of %u steps, %u %s shown: %s; --steps selects others.", steps, scope->n_steps,
               scope->n_steps == 1 ? "is" : "are", list);
   }
@@ -312,11 +308,10 @@ static void choose_from_timelines(struct choosing *c) {
   c->per_step = events_per_step(c->model);
   u32 most =
       scope->request.most_ranks && scope->request.most_ranks < n ? scope->request.most_ranks : n;
-  if (scope->request.ranks) {
+  if (scope->request.ranks)
     choose_requested_ranks(c);
-  } else {
+  else
     choose_some_ranks(c, most);
-  }
   bool all = estimate_events(c, c->model->steps.n, scope->n_ranks) <=
              fmin(scope->request.all_steps, scope->request.most_events);
   choose_steps(c, all);
@@ -342,15 +337,6 @@ static void describe_other_clocks(struct choosing *c) {
                  "to see memory over time.");
 }
 
-static void choose_scope(struct choosing *c) {
-  if (c->scope->source != SHOWN_TIMELINES) {
-    choose_recorded(c->scope);
-    return;
-  }
-  choose_from_timelines(c);
-  describe_other_clocks(c);
-}
-
 static enum shown_source source_of(const struct results *results) {
   const struct flight_record *flight = results->check.flight;
   if (!results->analysis)
@@ -369,9 +355,13 @@ void shown_choose(const struct results *results, const struct shown_request *req
   *scope =
       (struct shown_scope){.results = results, .request = *request, .source = source_of(results)};
   struct choosing c = {.scope = scope, .results = results, .model = results->model};
-  choose_scope(&c);
-  if (scope->source != SHOWN_TIMELINES)
+  if (scope->source == SHOWN_TIMELINES) {
+    choose_from_timelines(&c);
+    describe_other_clocks(&c);
+  } else {
+    choose_recorded(scope);
     scope->path_reason = "the input has no timelines";
+  }
   scope->n_left_out = c.left_out.n;
   scope->left_out = arena_array(&scope->arena, c.left_out.n, sizeof(*scope->left_out));
   for (u32 i = 0; i < c.left_out.n; i++)

@@ -9,6 +9,11 @@
 #include "model/memory_history.h"
 #include "report/selection.h"
 
+static void extend(struct shown_scope *scope, i64 from, i64 to) {
+  scope->begin = from < scope->begin ? from : scope->begin;
+  scope->end = to > scope->end ? to : scope->end;
+}
+
 /* From the first call to the end of the record. */
 static void choose_from_calls(struct shown_scope *scope) {
   const struct flight_record *flight = scope->results->check.flight;
@@ -17,17 +22,13 @@ static void choose_from_calls(struct shown_scope *scope) {
   for (u32 i = 0; i < flight->n_ranks; i++)
     if (flight->ranks[i].seen && selection_has_rank(&view, flight->ranks[i].rank))
       scope->ranks[scope->n_ranks++] = i;
-  scope->begin = INT64_MAX;
-  scope->end = flight->end == NS_UNKNOWN ? INT64_MIN : flight->end;
+  if (flight->end != NS_UNKNOWN)
+    scope->end = flight->end;
   for (u32 i = 0; i < flight->n_calls; i++) {
     i64 created = flight->calls[i].created;
-    if (created == NS_UNKNOWN)
-      continue;
-    scope->begin = created < scope->begin ? created : scope->begin;
-    scope->end = created > scope->end ? created : scope->end;
+    if (created != NS_UNKNOWN)
+      extend(scope, created, created);
   }
-  if (scope->begin > scope->end)
-    scope->source = SHOWN_NOTHING;
 }
 
 /* From the first event of an allocator to the last. The walk reports what cannot be read. */
@@ -37,10 +38,8 @@ static void extend_by_memory(struct shown_scope *scope, const struct memory_orig
   if (origin->read(scope->results->model, origin, &arena, &history) == 0)
     for (u32 i = 0; i < history.n_events; i++) {
       i64 time = history.events[i].time;
-      if (time == NS_UNKNOWN)
-        continue;
-      scope->begin = time < scope->begin ? time : scope->begin;
-      scope->end = time > scope->end ? time : scope->end;
+      if (time != NS_UNKNOWN)
+        extend(scope, time, time);
     }
   arena_release(&arena);
 }
@@ -49,47 +48,35 @@ static void choose_from_memories(struct shown_scope *scope) {
   const struct model *model = scope->results->model;
   struct report_view view = {.ranks = scope->request.ranks};
   scope->ranks = arena_array(&scope->arena, model->n_memories, sizeof(u32));
-  scope->begin = INT64_MAX;
-  scope->end = INT64_MIN;
   for (u32 i = 0; i < model->n_memories; i++)
     if (model->memories[i].rank == INDEX_NONE ||
         selection_has_rank(&view, model->memories[i].rank)) {
       scope->ranks[scope->n_ranks++] = i;
       extend_by_memory(scope, &model->memories[i]);
     }
-  if (scope->begin > scope->end)
-    scope->source = SHOWN_NOTHING;
 }
 
 /* From the first step with a reported value to the last. */
-static int choose_from_scalars(struct shown_scope *scope) {
+static void choose_from_scalars(struct shown_scope *scope) {
   const struct model *model = scope->results->model;
-  scope->begin = INT64_MAX;
-  scope->end = INT64_MIN;
   for (u32 i = 0; i < model->n_scalars; i++) {
-    if (model->scalars[i].step == INDEX_NONE)
-      continue;
     i64 time = (i64)model->scalars[i].step * SHOWN_STEP_NS;
-    scope->begin = time < scope->begin ? time : scope->begin;
-    scope->end = time + SHOWN_STEP_NS > scope->end ? time + SHOWN_STEP_NS : scope->end;
+    if (model->scalars[i].step != INDEX_NONE)
+      extend(scope, time, time + SHOWN_STEP_NS);
   }
-  if (scope->begin > scope->end)
-    scope->source = SHOWN_NOTHING;
-  return 0;
 }
 
 void choose_recorded(struct shown_scope *scope) {
-  switch (scope->source) {
-  case SHOWN_RECORDED_CALLS:
+  if (scope->source == SHOWN_NOTHING)
+    return;
+  scope->begin = INT64_MAX;
+  scope->end = INT64_MIN;
+  if (scope->source == SHOWN_RECORDED_CALLS)
     choose_from_calls(scope);
-    return;
-  case SHOWN_MEMORIES:
+  else if (scope->source == SHOWN_MEMORIES)
     choose_from_memories(scope);
-    return;
-  case SHOWN_SCALARS:
+  else
     choose_from_scalars(scope);
-    return;
-  default:
-    return;
-  }
+  if (scope->begin > scope->end)
+    scope->source = SHOWN_NOTHING;
 }

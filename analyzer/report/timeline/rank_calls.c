@@ -41,24 +41,21 @@ static void name_call(struct recording *r, const char *op, u32 *index) {
   VECTOR_PUSH(&r->names, (struct shown_name){.text = op, .whole = op});
 }
 
-static bool lane_of_group(struct recording *r, u32 group, u32 *lane) {
+static u32 lane_of_group(struct recording *r, u32 group) {
   struct shown_rank *shown = &r->l->shown;
   const struct flight_group *of = &r->flight->groups[group];
   if (!r->lane_of[group]) {
     const char *name = of->desc && strcmp(of->desc, of->name) != 0
                            ? arena_printf(&r->l->arena, "%s (%s)", of->desc, of->name)
                            : of->name;
-    if (!name)
-      return false;
     shown->lanes[shown->n_lanes++] =
         (struct shown_lane){.name = name, .id = group, .kind = SHOWN_GROUP, .rows = 1};
     r->lane_of[group] = shown->n_lanes;
   }
-  *lane = r->lane_of[group] - 1;
-  return true;
+  return r->lane_of[group] - 1;
 }
 
-static bool add_call(struct recording *r, u32 index) {
+static void add_call(struct recording *r, u32 index) {
   const struct flight_call *call = &r->flight->calls[index];
   struct shown_rank *shown = &r->l->shown;
   struct shown_span span = {.start = call->created,
@@ -72,15 +69,13 @@ static bool add_call(struct recording *r, u32 index) {
                             .step = -1,
                             .kind = SHOWN_CALL};
   if (call->created == NS_UNKNOWN)
-    return true;
+    return;
   name_call(r, call->op ? call->op : "unknown", &span.name);
-  if (!lane_of_group(r, call->group, &span.lane))
-    return false;
+  span.lane = lane_of_group(r, call->group);
   u32 at = shown->n_spans++; /* calls come in the order in which they were made, mostly of time */
   for (; at > 0 && shown->spans[at - 1].start > span.start; at--)
     shown->spans[at] = shown->spans[at - 1];
   shown->spans[at] = span;
-  return true;
 }
 
 void rank_calls_build(struct rank_lanes *l, u32 index) {
@@ -91,9 +86,8 @@ void rank_calls_build(struct rank_lanes *l, u32 index) {
   l->shown.lanes = arena_array(&l->arena, r.flight->n_groups, sizeof(*l->shown.lanes));
   l->shown.spans = memory_array(size_sum(rank->n_calls, 1), sizeof(*l->shown.spans));
   r.lane_of = arena_array(&l->arena, r.flight->n_groups, sizeof(u32));
-  bool room = r.lane_of;
-  for (u32 i = 0; room && i < rank->n_calls; i++)
-    room = add_call(&r, rank->first_call + i);
+  for (u32 i = 0; i < rank->n_calls; i++)
+    add_call(&r, rank->first_call + i);
   l->shown.names = r.names.at;
   l->shown.n_names = r.names.n;
   rank_lanes_assign_rows(&l->shown);

@@ -170,9 +170,8 @@ static int show_recorded(const struct shown_scope *scope, const struct shown_vis
   } else {
     const struct memory_origin *origin = &scope->results->model->memories[index];
     lanes.shown = (struct shown_rank){.rank = INDEX_NONE, .number = origin->rank};
-    int read = rank_counters_of_memory(&lanes, origin);
-    error = 0;
-    lanes.shown.why_empty = read ? "its recording could not be read" : NULL;
+    bool unread = rank_counters_of_memory(&lanes, origin) != 0;
+    lanes.shown.why_empty = unread ? "its recording could not be read" : NULL;
   }
   if (visitor->rank)
     error = visitor->rank(visitor->user, &lanes.shown);
