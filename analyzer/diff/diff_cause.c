@@ -12,6 +12,7 @@
 
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
+#include "base/choose.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/statistics.h"
@@ -30,10 +31,7 @@ static const struct own_part {
                  {PART_HOST, offsetof(struct rank_result, idle_ms)}};
 
 static const struct rank_result *rank_of(const struct results *r, u32 rank) {
-  for (u32 i = 0; i < r->n_ranks; i++)
-    if (r->ranks[i].rank == rank)
-      return &r->ranks[i];
-  return NULL;
+  return FIND(r->ranks, r->n_ranks, one, one->rank == rank);
 }
 
 /* Mean over the runs of a side that know it. */

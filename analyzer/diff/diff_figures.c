@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/choose.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 #include "diff/diff.h"
@@ -85,10 +86,7 @@ static bool is_list(enum diff_section section) {
 
 static const struct entry *entry_of(const struct entries *entries, enum diff_section section,
                                     const char *name) {
-  for (u32 i = 0; i < entries->n; i++)
-    if (entries->at[i].section == section && !strcmp(entries->at[i].name, name))
-      return &entries->at[i];
-  return NULL;
+  return FIND(entries->at, entries->n, one, one->section == section && !strcmp(one->name, name));
 }
 
 /* Entries with the same name (tensors of one place and several sizes) are one figure. */
@@ -175,10 +173,7 @@ struct comparison {
 };
 
 static bool has_list(const struct entries *entries, enum diff_section section) {
-  for (u32 i = 0; i < entries->n; i++)
-    if (entries->at[i].section == section)
-      return true;
-  return false;
+  return ANY(entries->at, entries->n, one, one->section == section);
 }
 
 /* False where one side knows nothing of it. */
@@ -219,10 +214,8 @@ static void add_row(struct comparison *c, const struct entry *of) {
 }
 
 static bool has_row(const struct diff_result *out, const struct entry *of) {
-  for (u32 i = 0; i < out->n_rows; i++)
-    if (out->rows[i].section == of->section && !strcmp(out->rows[i].name, of->name))
-      return true;
-  return false;
+  return ANY(out->rows, out->n_rows, one,
+             one->section == of->section && !strcmp(one->name, of->name));
 }
 
 static void add_rows(struct comparison *c) {

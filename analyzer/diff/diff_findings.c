@@ -12,6 +12,7 @@
 #include "analyses/findings/diff_findings.def"
 #include "analyses/findings/findings.h"
 #include "analyses/thresholds.h"
+#include "base/choose.h"
 #include "base/quantity.h"
 #include "base/texts.h"
 #include "diff/diff.h"
@@ -32,18 +33,13 @@ static void add_finding(struct diffing *d, enum finding_id id, enum severity sev
 }
 
 static const struct diff_row *figure_of(const struct diff_result *out, enum diff_figure figure) {
-  for (u32 i = 0; i < out->n_rows; i++)
-    if (out->rows[i].figure == figure)
-      return &out->rows[i];
-  return NULL;
+  return FIND(out->rows, out->n_rows, one, one->figure == figure);
 }
 
 /* The level at the end of the runs of a value that they report. */
 static const struct diff_row *level_of(const struct diff_result *out, const char *name) {
-  for (u32 i = 0; i < out->n_rows; i++)
-    if (out->rows[i].section == DIFF_OF_VALUES && !strcmp(out->rows[i].name, name))
-      return &out->rows[i];
-  return NULL;
+  return FIND(out->rows, out->n_rows, one,
+              one->section == DIFF_OF_VALUES && !strcmp(one->name, name));
 }
 
 /* What must be added if there is one run on each side; "" if there are several. */
@@ -217,15 +213,9 @@ static void diff_rule_rank(struct diffing *d) {
 
 /* The category of what lived at the peak that grew most; NULL if none did. */
 static const struct diff_row *find_most_growth(const struct diff_result *out) {
-  const struct diff_row *most = NULL;
-  for (u32 i = 0; i < out->n_rows; i++) {
-    const struct diff_row *row = &out->rows[i];
-    double grew = row->after - row->before;
-    if (row->section == DIFF_OF_LIVE_AT_PEAK && grew > 0 &&
-        (!most || grew > most->after - most->before))
-      most = row;
-  }
-  return most;
+  return LARGEST(out->rows, out->n_rows, one,
+                 one->section == DIFF_OF_LIVE_AT_PEAK && one->after > one->before,
+                 one->after - one->before);
 }
 
 static void diff_rule_memory(struct diffing *d) {
@@ -271,15 +261,9 @@ static char *describe_noise_of_sides(struct diffing *d) {
 /* What the finding is about: the result that differs first in any bit, or by a thousandth. */
 static const struct diff_scalar *find_first_difference(const struct diff_result *out,
                                                        bool in_bits) {
-  const struct diff_scalar *first = NULL;
-  for (u32 i = 0; i < out->n_scalars; i++) {
-    const struct diff_scalar *one = &out->scalars[i];
-    double step = in_bits ? one->first_step : one->parted_step;
-    if (!isnan(step) && diff_is_result(one->name) &&
-        (!first || step < (in_bits ? first->first_step : first->parted_step)))
-      first = one;
-  }
-  return first;
+  return LARGEST(out->scalars, out->n_scalars, one,
+                 !isnan(in_bits ? one->first_step : one->parted_step) && diff_is_result(one->name),
+                 in_bits ? -one->first_step : -one->parted_step);
 }
 
 static void diff_rule_bits(struct diffing *d) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/choose.h"
 #include "base/sorting.h"
 #include "diff/diff.h"
 
@@ -47,10 +48,7 @@ static void merge(struct diff_kernel *into, const struct diff_kernel *row) {
 
 /* A report lists only so many kernels: what is not listed is unknown if some were left out. */
 static bool lists_all(const struct diff_side *side) {
-  for (u32 i = 0; i < side->n; i++)
-    if (!(side->runs[i]->kernel_names <= side->runs[i]->n_kernels))
-      return false;
-  return true;
+  return !ANY(side->runs, side->n, one, !((*one)->kernel_names <= (*one)->n_kernels));
 }
 
 static void finish_row(struct diff_kernel *k, bool all_before, bool all_after) {

@@ -4,14 +4,13 @@
  * and what it broke.
  */
 #include "analyses/findings/findings.h"
+#include "base/choose.h"
 #include "diff/diff.h"
 
 /* A run's warning, or worse, of this kind; NULL. */
 static const struct finding *warning_of(const struct results *run, enum finding_id id) {
-  for (u32 i = 0; i < run->n_findings; i++)
-    if (run->findings[i].id == id && run->findings[i].severity >= SEVERITY_WARNING)
-      return &run->findings[i];
-  return NULL;
+  return FIND(run->findings, run->n_findings, one,
+              one->id == id && one->severity >= SEVERITY_WARNING);
 }
 
 static u32 runs_with(const struct diff_side *side, enum finding_id id) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "base/choose.h"
 #include "base/printable.h"
 #include "diff/diff.h"
 #include "import/import.h"
@@ -90,10 +91,7 @@ static int write_to(const struct options *options, const struct results *results
 }
 
 static bool has_fail_on(const struct gate *gate) {
-  for (u32 i = 0; i < gate->rules.n; i++)
-    if (gate->rules.at[i].kind == GATE_FAIL_ON)
-      return true;
-  return false;
+  return ANY(gate->rules.at, gate->rules.n, one, one->kind == GATE_FAIL_ON);
 }
 
 /* A gate that had too little data to decide was not passed. */
@@ -380,10 +378,9 @@ static const char *worst_finding(const struct options *options, const char *run,
   struct reading reading = {0};
   char why[512] = "";
   int error = read_one_run(options, run, &reading, why, sizeof(why));
-  const struct finding *worst = NULL;
-  for (u32 i = 0; !error && i < reading.results->n_findings; i++)
-    if (!worst || reading.results->findings[i].severity > worst->severity)
-      worst = &reading.results->findings[i];
+  const struct results *r = reading.results;
+  const struct finding *worst =
+      error ? NULL : LARGEST(r->findings, r->n_findings, one, true, one->severity);
   const char *text =
       error   ? arena_text(arena, why)
       : worst ? arena_printf(arena, "%s: %s", severity_words[worst->severity], worst->title)

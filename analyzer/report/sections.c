@@ -5,6 +5,7 @@
 
 #include "analyses/findings/diff_findings.def"
 #include "analyses/findings/findings.def"
+#include "base/choose.h"
 #include "diff/diff_result.h"
 
 /* With a smaller part of its tensors on the CPU, a job has none there that matter. */
@@ -104,10 +105,7 @@ static const char *collectives_unknown(const struct results *results) {
 
 /* Slow links are found by their transfer times. */
 static bool collectives_unjudged(const struct results *results) {
-  for (u32 i = 0; i < results->n_collectives; i++)
-    if (!isnan(results->collectives[i].transfer_ms))
-      return false;
-  return true;
+  return !ANY(results->collectives, results->n_collectives, one, !isnan(one->transfer_ms));
 }
 
 static bool has_gpus(const struct results *results) {
@@ -125,10 +123,7 @@ static const char *gpu_unknown(const struct results *results) {
 static bool has_kernels(const struct results *results) {
   if (results->n_kernel_categories)
     return true;
-  for (u32 i = 0; i < results->model->n_ranks; i++)
-    if (results->model->ranks[i].launches)
-      return true;
-  return false;
+  return ANY(results->model->ranks, results->model->n_ranks, one, one->launches);
 }
 
 static const char *kernels_unknown(const struct results *results) {
@@ -213,10 +208,7 @@ static bool diff_steps_unjudged(const struct results *results) {
 }
 
 static bool diff_has_unit(const struct results *results, enum diff_unit unit) {
-  for (u32 i = 0; i < results->diff->n_rows; i++)
-    if (results->diff->rows[i].unit == unit)
-      return true;
-  return false;
+  return ANY(results->diff->rows, results->diff->n_rows, one, one->unit == unit);
 }
 
 static bool diff_has_times(const struct results *results) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/selection.h"
+#include "base/choose.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -58,10 +59,7 @@ bool selection_has_group(const struct report_view *view, const struct flight_gro
 }
 
 static bool has_rank(const struct flight_record *flight, unsigned long rank) {
-  for (u32 i = 0; i < flight->n_ranks; i++)
-    if (flight->ranks[i].rank == rank)
-      return true;
-  return false;
+  return ANY(flight->ranks, flight->n_ranks, one, one->rank == rank);
 }
 
 static bool has_group(const struct flight_record *flight, const char *name, size_t n) {

@@ -9,6 +9,7 @@
 
 #include "analyses/findings/diff_findings.def"
 #include "analyses/path/path_replay.h"
+#include "base/choose.h"
 #include "base/plain_numbers.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
@@ -74,10 +75,8 @@ bool cure_pays(const struct findings *f) {
 
 static const char *what_holds_up(const struct findings *f) {
   const struct results *r = f->r;
-  const struct share *most = r->path_by_category;
-  for (u32 i = 1; i < r->n_path_by_category; i++)
-    if (r->path_by_category[i].ms > most->ms)
-      most = &r->path_by_category[i];
+  const struct share *most =
+      LARGEST(r->path_by_category, r->n_path_by_category, one, true, one->ms);
   return say(f, "First shorten what holds up the step: %.0f %% of the critical path is %s.",
              100 * most->ms / r->path_length_ms, most->name);
 }
@@ -209,10 +208,7 @@ const char *words_of_line(struct findings *f, const struct sampled_line *line) {
 }
 
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part) {
-  for (u32 i = 0; i < r->n_budget; i++)
-    if (r->budget[i].part == part)
-      return &r->budget[i];
-  return NULL;
+  return FIND(r->budget, r->n_budget, one, one->part == part);
 }
 
 /* A critical finding without a saving says that the report itself is not reliable, and comes before

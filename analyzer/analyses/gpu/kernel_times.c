@@ -15,6 +15,7 @@
 #include "analyses/carry_found.h"
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
+#include "base/choose.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "base/vector.h"
@@ -141,10 +142,7 @@ void kernel_times_carry(struct analysis *a, u32 rank, struct carrier *c) {
 }
 
 static bool any_kernels(const struct model *model) {
-  for (u32 i = 0; i < model->n_ranks; i++)
-    if (model->ranks[i].gpu_kernels)
-      return true;
-  return false;
+  return ANY(model->ranks, model->n_ranks, one, one->gpu_kernels);
 }
 
 void kernel_times_rank(struct analysis *a, const struct timeline *timeline) {

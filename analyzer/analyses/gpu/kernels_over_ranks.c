@@ -11,6 +11,7 @@
 #include "analyses/carry_found.h"
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
+#include "base/choose.h"
 #include "base/robust.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
@@ -153,10 +154,7 @@ ORDER_BY(most_time_first, struct all_ranks, DOWN(ns) BY_TEXT(kernel->raw))
 
 static const struct kernel_on_rank *find_kernel(const struct kernels_of_rank *rank,
                                                 const struct kernel *kernel) {
-  for (u32 i = 0; i < rank->n; i++)
-    if (rank->at[i].kernel == kernel)
-      return &rank->at[i];
-  return NULL;
+  return FIND(rank->at, rank->n, one, one->kernel == kernel);
 }
 
 static void list_kernel(struct analysis *a, const struct kernel *kernel, const u32 *ranks, u32 n,

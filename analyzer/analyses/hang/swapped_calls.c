@@ -6,6 +6,7 @@
  */
 #include "analyses/hang/suspects.h"
 #include "base/hash.h"
+#include "base/rank_list.h"
 #include "base/reordered.h"
 
 enum { MOST = 128 }; /* calls that are looked at */
@@ -54,10 +55,7 @@ static bool by_two_threads(const struct flight_call *a, const struct flight_call
 }
 
 static bool is_odd(const struct mismatch *mismatch, u32 rank) {
-  for (u32 i = 0; i < mismatch->n_ranks; i++)
-    if (mismatch->ranks[i] == rank)
-      return true;
-  return false;
+  return ranks_have(mismatch->ranks, mismatch->n_ranks, rank);
 }
 
 /* Those that call what the rank calls at this number. */

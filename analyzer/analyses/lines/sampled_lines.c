@@ -13,6 +13,7 @@
 #include "analyses/lines/training_functions.def"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/choose.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 
@@ -143,10 +144,8 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
 }
 
 static bool marks_forward(const struct timeline *t) {
-  for (u32 i = 0; i < t->n_spans; i++)
-    if (t->spans[i].kind == SPAN_PHASE && t->spans[i].category == TSCOPE_PHASE_FORWARD)
-      return true;
-  return false;
+  return ANY(t->spans, t->n_spans, one,
+             one->kind == SPAN_PHASE && one->category == TSCOPE_PHASE_FORWARD);
 }
 
 /* From Python 3.11 on a method's name begins with its class's. */
@@ -165,12 +164,9 @@ static bool is_training(const struct call_frame *frame, bool forward_is_marked) 
       TSCOPE_TRAINING_FUNCTIONS(X)
 #undef X
   };
-  for (u32 i = 0; i < sizeof(functions) / sizeof(*functions); i++)
-    if (!(functions[i].forward && forward_is_marked) &&
-        is_method(frame->function, functions[i].function) &&
-        text_ends_with(frame->file, functions[i].file))
-      return true;
-  return false;
+  return ANY(functions, sizeof(functions) / sizeof(*functions), one,
+             !(one->forward && forward_is_marked) && is_method(frame->function, one->function) &&
+                 text_ends_with(frame->file, one->file));
 }
 
 /* Whether each stack is inside such a function. */

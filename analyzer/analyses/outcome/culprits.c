@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "analyses/outcome/outcome.h"
+#include "base/choose.h"
+#include "base/rank_list.h"
 
 /* Ranks that end for their own reasons within this time of the first did so independently; later
  * ones count only if they raised the signal themselves. */
@@ -23,10 +25,7 @@ u32 count_endings(const struct outcome *o, enum ending_class what) {
 }
 
 bool is_odd(const struct outcome *o, u32 rank) {
-  for (u32 i = 0; i < o->counts.n_odd; i++)
-    if (o->counts.odd[i] == rank)
-      return true;
-  return false;
+  return ranks_have(o->counts.odd, o->counts.n_odd, rank);
 }
 
 /* Whether a rank made a collective that the other one never came to: there it waited for that one,
@@ -112,10 +111,7 @@ bool was_paused(const struct ending *ending) {
 /* A host that has no memory left lets no process run for long, until one of them is ended for it.
  */
 static bool any_told_reason(const struct outcome *o) {
-  for (u32 i = 0; i < o->n; i++)
-    if (o->endings[i].what == ENDING_OWN && o->endings[i].cause != END_SIGNAL)
-      return true;
-  return false;
+  return ANY(o->endings, o->n, one, one->what == ENDING_OWN && one->cause != END_SIGNAL);
 }
 
 /* The first of those that stopped without a word, if others lived on or reported that they lost a

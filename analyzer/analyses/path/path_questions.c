@@ -12,6 +12,7 @@
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/choose.h"
 #include "base/intervals.h"
 #include "base/parallel.h"
 #include "base/statistics.h"
@@ -136,10 +137,7 @@ static void ask_cures(void *user, u32 index, unsigned thread) {
 }
 
 static bool has_change(const struct cure *cure, enum change_kind kind) {
-  for (u32 i = 0; i < cure->n; i++)
-    if (cure->changes[i].kind == kind)
-      return true;
-  return false;
+  return ANY(cure->changes, cure->n, one, one->kind == kind);
 }
 
 /* If steps that are longer than the median of those with the same part in turn take as long as it:
@@ -233,10 +231,7 @@ static bool same_cure(const struct cure *x, const struct cure *y, u32 n_ranks) {
 }
 
 bool cure_has(const struct analysis *a, const struct cure *cure, const struct cure_change *change) {
-  for (u32 i = 0; i < cure->n; i++)
-    if (same_change(&cure->changes[i], change, a->model->n_ranks))
-      return true;
-  return false;
+  return ANY(cure->changes, cure->n, one, same_change(one, change, a->model->n_ranks));
 }
 
 static const struct asked *asked_before(const struct analysis *a, const struct cure *cure,
@@ -281,10 +276,7 @@ static double least_ms(const struct analysis *a, const struct cure *cure) {
 
 static bool is_among(const struct analysis *a, const struct cure *cures, u32 n,
                      const struct cure *cure) {
-  for (u32 i = 0; i < n; i++)
-    if (same_cure(&cures[i], cure, a->model->n_ranks))
-      return true;
-  return false;
+  return ANY(cures, n, one, same_cure(one, cure, a->model->n_ranks));
 }
 
 void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,

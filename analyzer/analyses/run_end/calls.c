@@ -6,6 +6,7 @@
 #include "analyses/run_end/run_end.h"
 #include "base/checked_memory.h"
 #include "base/hash.h"
+#include "base/rank_list.h"
 #include "base/reordered.h"
 
 /* One rank's collectives on one communicator, in the order in which it called them. */
@@ -235,10 +236,7 @@ static char *describe_difference(const struct analysis *a, const struct member *
 }
 
 static bool contains(const u32 *list, u32 n, u32 value) {
-  for (u32 i = 0; i < n; i++)
-    if (list[i] == value)
-      return true;
-  return false;
+  return ranks_have(list, n, value);
 }
 
 void calls_compare(const struct analysis *a, struct call_counts *counts) {

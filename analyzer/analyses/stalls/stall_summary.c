@@ -12,6 +12,8 @@
 #include "analyses/analysis.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/stalls/stall_words.h"
+#include "base/choose.h"
+#include "base/rank_list.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "model/flight_record.h"
@@ -106,11 +108,8 @@ static const struct rank_stall **last_stalls(struct analysis *a) {
 
 static bool is_of_other_python(const struct rank_stall *stall, u64 thread) {
   const struct stalled_thread *first = stall_main_thread(stall);
-  for (u32 i = 0; i < stall->n_threads; i++)
-    if (&stall->threads[i] != first && stall->threads[i].python &&
-        stall->threads[i].number == thread)
-      return true;
-  return false;
+  return ANY(stall->threads, stall->n_threads, one,
+             one != first && one->python && one->number == thread);
 }
 
 static int by_number(const void *key, const void *rank) {
@@ -127,20 +126,15 @@ static const struct flight_call *calls_of(const struct flight_record *flight, u3
 }
 
 static bool has_rank(const struct check_wait *wait, u32 global) {
-  for (u32 k = 0; k < wait->n_ranks; k++)
-    if (wait->ranks[k] == global)
-      return true;
-  return false;
+  return ranks_have(wait->ranks, wait->n_ranks, global);
 }
 
 static const struct flight_call *call_in(const struct flight_record *flight,
                                          const struct flight_call *calls, u32 n,
                                          const struct check_wait *wait) {
-  for (u32 k = 0; k < n; k++)
-    if (calls[k].seq == (i64)wait->seq &&
-        strcmp(flight->groups[calls[k].group].name, wait->group_name) == 0)
-      return &calls[k];
-  return NULL;
+  return FIND(calls, n, one,
+              one->seq == (i64)wait->seq &&
+                  strcmp(flight->groups[one->group].name, wait->group_name) == 0);
 }
 
 /* The unfinished call that the rank's first thread waits in, as far as the check of collectives

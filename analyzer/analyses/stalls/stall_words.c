@@ -7,6 +7,7 @@
 #include "analyses/analysis.h"
 #include "analyses/lines/line_sums.h"
 #include "base/arena.h"
+#include "base/choose.h"
 #include "base/texts.h"
 
 static bool is_one_of(const char *text, const char *const *words, size_t n) {
@@ -33,10 +34,7 @@ static bool is_asleep(const struct stalled_thread *thread) {
 
 /* A thread that sleeps and holds the GIL: no other thread can run Python meanwhile. */
 static const struct stalled_thread *gil_holder(const struct rank_stall *stall) {
-  for (u32 i = 0; i < stall->n_threads; i++)
-    if (stall->threads[i].holds_gil && is_asleep(&stall->threads[i]))
-      return &stall->threads[i];
-  return NULL;
+  return FIND(stall->threads, stall->n_threads, one, one->holds_gil && is_asleep(one));
 }
 
 /* Whether a system call is about a regular file: not a pipe, socket or device. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/choose.h"
 #include "base/statistics.h"
 #include "base/texts.h"
 #include "diff/diff_result.h"
@@ -81,10 +82,7 @@ int gate_read_file(struct gate *gate, const char *path, char *why, size_t why_by
 }
 
 bool gate_checks_something(const struct gate *gate) {
-  for (u32 i = 0; i < gate->rules.n; i++)
-    if (gate->rules.at[i].kind != GATE_IGNORE)
-      return true;
-  return false;
+  return ANY(gate->rules.at, gate->rules.n, one, one->kind != GATE_IGNORE);
 }
 
 const char *gate_rule_place(const struct gate_rule *rule) {
@@ -99,10 +97,8 @@ const char *gate_rule_place(const struct gate_rule *rule) {
 /* --- findings --- */
 
 static bool is_ignored(const struct gate *gate, const struct finding *finding) {
-  for (u32 i = 0; i < gate->rules.n; i++)
-    if (gate->rules.at[i].kind == GATE_IGNORE && gate_rule_selects(&gate->rules.at[i], finding))
-      return true;
-  return false;
+  return ANY(gate->rules.at, gate->rules.n, one,
+             one->kind == GATE_IGNORE && gate_rule_selects(one, finding));
 }
 
 static char *describe_finding(struct gate *gate, const struct finding *finding) {

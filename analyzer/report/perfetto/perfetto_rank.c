@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "analyses/analysis.h"
+#include "base/rank_list.h"
 #include "base/vector.h"
 #include "model/flight_record.h"
 #include "model/gemms.h"
@@ -331,10 +332,7 @@ static const char *process_name(struct writing *w, const char *run) {
 /* The process id, which the UI shows behind the name; on several hosts the same may be there twice,
  * and processes of one id would be taken for one. */
 static bool pid_is_taken(const struct perfetto_trace *trace, u32 pid) {
-  for (u32 i = 0; i < trace->pids.n; i++)
-    if (trace->pids.at[i] == pid)
-      return true;
-  return false;
+  return ranks_have(trace->pids.at, trace->pids.n, pid);
 }
 
 static u32 free_pid(struct perfetto_trace *trace, const struct shown_scope *scope,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/choose.h"
 #include "base/quantity.h"
 #include "base/texts.h"
 
@@ -26,9 +27,7 @@ static bool find_exposed_transfers(const struct findings *f, struct exposed *e) 
   e->transfer_ms = fmax(0, r->ov_exposed_transfer_ms - (isnan(late_ms) ? 0 : late_ms));
   e->compute_ms = r->ov_compute_ms;
   e->all_transfer_ms = r->ov_comm_ms - r->ov_exposed_wait_ms;
-  for (u32 i = 0; i < r->n_by_op; i++)
-    if (!e->worst || r->by_op[i].exposed_transfer_ms > e->worst->exposed_transfer_ms)
-      e->worst = &r->by_op[i];
+  e->worst = LARGEST(r->by_op, r->n_by_op, one, true, one->exposed_transfer_ms);
   for (u32 i = 0; e->worst && i < r->n_collectives && !e->kind; i++)
     if (r->collectives[i].op_id == e->worst->op_id && r->collectives[i].transfer_ms > 0)
       e->kind = &r->collectives[i];
@@ -83,11 +82,8 @@ void rule_comm_bound(struct findings *f) {
 static void add_whole_comm_finding(struct findings *f) {
   const struct results *r = f->r;
   const struct model *model = f->a->model;
-  const struct overlap_by_op *worst = NULL;
+  const struct overlap_by_op *worst = LARGEST(r->by_op, r->n_by_op, one, true, one->exposed_ms);
   double exposed = r->ov_exposed_ms;
-  for (u32 i = 0; i < r->n_by_op; i++)
-    if (!worst || r->by_op[i].exposed_ms > worst->exposed_ms)
-      worst = &r->by_op[i];
   if (!worst || !is_notable(f, exposed))
     return;
   const char *why = model->world_size > model->n_ranks

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/choose.h"
 
 #define MOST_NAMED 5u
 
@@ -121,10 +122,8 @@ void rule_convergence_not_falling(struct findings *f) {
 
 void rule_correlated_instability(struct findings *f) {
   const struct convergence_result *c = &f->r->convergence;
-  const struct convergence_cluster *most = NULL;
-  for (u32 i = 0; i < c->n_clusters; i++)
-    if (!most || c->clusters[i].n_signals > most->n_signals)
-      most = &c->clusters[i];
+  const struct convergence_cluster *most =
+      LARGEST(c->clusters, c->n_clusters, one, true, one->n_signals);
   /* Three signals at once do not coincide by chance; for two, it depends on how often they do. */
   if (!most || (most->n_signals < 3 && !(c->instability_p < INSTABILITY_SIGNIFICANCE)))
     return;

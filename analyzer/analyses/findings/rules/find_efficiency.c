@@ -7,6 +7,7 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
+#include "base/choose.h"
 #include "base/quantity.h"
 #include "base/texts.h"
 
@@ -34,10 +35,7 @@ void rule_low_mfu(struct findings *f) {
 
 static const struct precision_row *precision_row_of(const struct results *r,
                                                     enum precision precision) {
-  for (u32 i = 0; i < r->gemms.n_precisions; i++)
-    if (r->gemms.precisions[i].kind == precision)
-      return &r->gemms.precisions[i];
-  return NULL;
+  return FIND(r->gemms.precisions, r->gemms.n_precisions, one, one->kind == precision);
 }
 
 /* Peak of the device that is slowest in a precision, NAN if there is one whose peak is not known.
@@ -86,13 +84,10 @@ void rule_precision(struct findings *f) {
 /* The line without whose wait for the GPU at least half of this is saved; NULL if there is none, or
  * if it is a finding of its own (HOST.SYNC). */
 static const struct what_if *line_that_costs(const struct results *r, double saving) {
-  const struct what_if *most = NULL;
-  for (u32 i = 0; i < r->n_what_if && !r->what_if_reason; i++)
-    if (r->what_if[i].kind == WHAT_IF_LINE && r->what_if[i].saving_fraction < WORTH_MENTIONING &&
-        r->what_if[i].saving_fraction * r->analysed_s >= 0.5 * saving &&
-        (!most || r->what_if[i].saving_fraction > most->saving_fraction))
-      most = &r->what_if[i];
-  return most;
+  return LARGEST(r->what_if, r->what_if_reason ? 0 : r->n_what_if, one,
+                 one->kind == WHAT_IF_LINE && one->saving_fraction < WORTH_MENTIONING &&
+                     one->saving_fraction * r->analysed_s >= 0.5 * saving,
+                 one->saving_fraction);
 }
 
 static const char *recoverable_action(struct findings *f, enum budget_part part, double saving) {

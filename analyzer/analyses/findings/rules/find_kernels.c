@@ -7,6 +7,7 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/path/path_labels.h"
+#include "base/choose.h"
 #include "base/quantity.h"
 #include "kernels/kernels.h"
 
@@ -22,10 +23,7 @@ static double own_work_ms(const struct results *r) {
 
 static const struct kernel_category_result *find_category(const struct results *r,
                                                           enum kernel_category kind) {
-  for (u32 i = 0; i < r->n_kernel_categories; i++)
-    if (r->kernel_categories[i].kind == kind)
-      return &r->kernel_categories[i];
-  return NULL;
+  return FIND(r->kernel_categories, r->n_kernel_categories, one, one->kind == kind);
 }
 
 /* Seconds of the run from milliseconds of all ranks together over the whole input; as much again in
@@ -153,7 +151,8 @@ void rule_fill(struct findings *f) {
 void rule_copy(struct findings *f) {
   const struct results *r = f->r;
   const struct kernel_category_result *memcpy_ = find_category(r, KERNEL_MEMCPY);
-  const struct memcpy_result *most = NULL;
+  const struct memcpy_result *most =
+      LARGEST(r->launch.memcpys, r->launch.n_memcpys, one, true, one->sum_ms);
   double all = own_work_ms(r), ms = memcpy_ ? memcpy_->sum_ms : 0, by_kernels = 0, kernels = 0;
   for (u32 i = 0; i < r->n_kernels; i++)
     if (r->kernels[i].kind != KERNEL_CONVERSION &&
@@ -162,9 +161,6 @@ void rule_copy(struct findings *f) {
       by_kernels += r->kernels[i].sum_ms;
       kernels += r->kernels[i].count;
     }
-  for (u32 i = 0; i < r->launch.n_memcpys; i++)
-    if (!most || r->launch.memcpys[i].sum_ms > most->sum_ms)
-      most = &r->launch.memcpys[i];
   if (!(all > 0) || !(ms + by_kernels >= WORTH_MENTIONING * all))
     return;
   const char *fast = most && !isnan(most->gbps) ? say(f, ", %s", bandwidth(most->gbps).text) : "";

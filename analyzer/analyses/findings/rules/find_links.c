@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/choose.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/quantity.h"
@@ -333,10 +334,7 @@ static void check_link(struct findings *f, u32 index, double *values, u32 *ranks
 
 /* Whether transfers alike came before in the list. */
 static bool looked_at(const struct findings *f, u32 row) {
-  for (u32 i = 0; i < row; i++)
-    if (comparable(f, &f->r->collectives[row], &f->r->collectives[i]))
-      return true;
-  return false;
+  return ANY(f->r->collectives, row, one, comparable(f, &f->r->collectives[row], one));
 }
 
 void rule_slow_link(struct findings *f) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/choose.h"
 #include "base/quantity.h"
 
 /* The rank of the device that is reported in full. */
@@ -181,10 +182,8 @@ static bool segments_churn(const struct memory_result *memory) {
 /* The source and size that is allocated most often, and freed every time; NULL if it is too rare to
  * matter. */
 static const struct memory_churn *frequent_churn(const struct memory_result *memory) {
-  const struct memory_churn *most = NULL;
-  for (u32 i = 0; i < memory->n_churn; i++)
-    if (!isnan(memory->churn[i].lifetime_ms) && (!most || memory->churn[i].count > most->count))
-      most = &memory->churn[i];
+  const struct memory_churn *most =
+      LARGEST(memory->churn, memory->n_churn, one, !isnan(one->lifetime_ms), one->count);
   if (!most)
     return NULL;
   bool in_step = most->per_step >= CHURN_LEAST;

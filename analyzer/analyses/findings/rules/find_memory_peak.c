@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
+#include "base/choose.h"
 #include "base/quantity.h"
 
 #define MOST_NAMED 3u
@@ -48,10 +49,8 @@ static const struct avoidable {
 };
 
 static const struct avoidable *find_avoidable(const struct memory_use *use) {
-  for (u32 i = 0; i < sizeof(avoidables) / sizeof(*avoidables); i++)
-    if (use->kind == avoidables[i].category)
-      return &avoidables[i];
-  return NULL;
+  return FIND(avoidables, sizeof(avoidables) / sizeof(*avoidables), one,
+              use->kind == one->category);
 }
 
 /* The place from which most of a category comes; NULL if none is known. */

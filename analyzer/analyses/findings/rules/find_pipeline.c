@@ -6,18 +6,17 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
+#include "base/choose.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 
 /* The stage that works longest, if it is out of line with the mean; NULL if none is. */
 static const struct pipeline_stage *slowest_stage(const struct results *r, double *ratio) {
   double sum = 0;
-  const struct pipeline_stage *most = &r->pipeline_stage[0];
-  for (u32 i = 0; i < r->n_pipeline_stage; i++) {
+  const struct pipeline_stage *most =
+      LARGEST(r->pipeline_stage, r->n_pipeline_stage, one, true, one->work_ms);
+  for (u32 i = 0; i < r->n_pipeline_stage; i++)
     sum += r->pipeline_stage[i].work_ms;
-    if (r->pipeline_stage[i].work_ms > most->work_ms)
-      most = &r->pipeline_stage[i];
-  }
   *ratio = most->work_ms * r->n_pipeline_stage / sum - 1;
   return *ratio >= WORTH_MENTIONING ? most : NULL;
 }

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/choose.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "report/text/section.h"
@@ -98,10 +99,7 @@ void body_overlap(struct pen *pen, const struct results *results) {
 }
 
 static bool any_ran(const struct results *results) {
-  for (u32 i = 0; i < results->model->n_ranks; i++)
-    if (results->model->ranks[i].collective_runs)
-      return true;
-  return false;
+  return ANY(results->model->ranks, results->model->n_ranks, one, one->collective_runs);
 }
 
 static double weight(const struct collective_result *one) {

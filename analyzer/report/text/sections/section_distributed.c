@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "base/choose.h"
 #include "base/sorting.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -104,12 +105,8 @@ static void put_ranks(struct pen *pen, const struct results *results) {
 
 /* Why a rank that chance does not explain is not a straggler. */
 static void put_why_none(struct pen *pen, const struct results *results) {
-  const struct rank_result *odd = NULL;
-  for (u32 i = 0; i < results->n_ranks; i++) {
-    const struct rank_result *rank = &results->ranks[i];
-    if (rank->no_straggler && (!odd || rank->p_value < odd->p_value))
-      odd = rank;
-  }
+  const struct rank_result *odd =
+      LARGEST(results->ranks, results->n_ranks, one, one->no_straggler, -one->p_value);
   if (odd)
     section_value(pen, "", STYLE_PLAIN,
                   "rank %u is slower than its peers by more than chance, but %s", odd->rank,
@@ -154,10 +151,8 @@ static void put_imbalance(struct pen *pen, const struct results *results) {
 }
 
 static bool any_known(const struct results *results) {
-  for (u32 i = 0; i < results->n_ranks; i++)
-    if (!isnan(results->ranks[i].mean_compute_ms) || !isnan(results->ranks[i].imposed_wait_ms))
-      return true;
-  return false;
+  return ANY(results->ranks, results->n_ranks, one,
+             !isnan(one->mean_compute_ms) || !isnan(one->imposed_wait_ms));
 }
 
 void body_distributed(struct pen *pen, const struct results *results) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/choose.h"
 #include "base/rank_list.h"
 #include "base/trace_words.h"
 #include "report/text/section.h"
@@ -131,10 +132,7 @@ static void put_events(struct pen *pen, const struct results *results) {
 }
 
 static bool hosts_are_known(const struct model *model) {
-  for (u32 r = 0; r < model->n_ranks; r++)
-    if (!model->ranks[r].host)
-      return false;
-  return true;
+  return !ANY(model->ranks, model->n_ranks, one, !one->host);
 }
 
 static void put_clocks(struct pen *pen, const struct model *model) {
