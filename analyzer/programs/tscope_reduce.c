@@ -15,6 +15,7 @@
 #include "analyses/results/results.h"
 #include "base/hash.h"
 #include "base/printable.h"
+#include "base/sorting.h"
 #include "import/import.h"
 #include "import/summary/summary_source.h"
 #include "kernels/kernels.h"
@@ -86,21 +87,10 @@ static void write_facts(struct reducing *reducing, struct model *model, u32 r) {
   arena_release(&texts);
 }
 
-static int by_rank_made(const void *rank, const void *made) {
-  u32 a = *(const u32 *)rank, b = ((const struct summary_made *)made)->entry.rank;
-  return a < b ? -1 : a > b;
-}
-
-static int by_rank_known(const void *rank, const void *known) {
-  u32 a = *(const u32 *)rank, b = ((const struct known_summary *)known)->entry.rank;
-  return a < b ? -1 : a > b;
-}
-
 /* Of the node's own; NULL for others. */
 static struct summary_made *made_of(const struct reducing *reducing, u32 rank) {
-  return reducing->n
-             ? bsearch(&rank, reducing->made, reducing->n, sizeof(*reducing->made), by_rank_made)
-             : NULL;
+  return reducing->n ? bsearch(&rank, reducing->made, reducing->n, sizeof(*reducing->made), by_u32)
+                     : NULL;
 }
 
 /* --with: the ranks of other nodes, as their facts say. Own ranks are there already. */
@@ -118,7 +108,7 @@ static const struct summary_entry *entry_of(const struct reducing *reducing, u32
   const struct summary_made *made = made_of(reducing, rank);
   const struct known_summary *known = made ? NULL
                                            : bsearch(&rank, reducing->others, reducing->n_others,
-                                                     sizeof(*reducing->others), by_rank_known);
+                                                     sizeof(*reducing->others), by_u32);
   return made ? &made->entry : &known->entry;
 }
 

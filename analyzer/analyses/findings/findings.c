@@ -225,19 +225,10 @@ static int order_class(const struct finding *finding) {
 }
 
 /* First what ended a job, or why it hangs; then what it did before; last what another finding may
- * explain, whatever it is worth. Then by saving, then by
- * severity, then by alphabet. */
-static int by_saving(const void *left, const void *right) {
-  const struct finding *a = left, *b = right;
-  double x = sort_key(a), y = sort_key(b);
-  int first = order_class(b) - order_class(a);
-  if (first)
-    return first;
-  if (x != y)
-    return x < y ? 1 : -1;
-  return a->severity != b->severity ? (int)b->severity - (int)a->severity
-                                    : strcmp(finding_id_words[a->id], finding_id_words[b->id]);
-}
+ * explain, whatever it is worth. Then by saving, then by severity, then by alphabet. */
+ORDER_BY(by_saving, struct finding,
+         DOWN_OF(order_class) DOWN_OF(sort_key) DOWN(severity)
+             THEN(strcmp(finding_id_words[a->id], finding_id_words[b->id])))
 
 /* Whether the first two would be in this order in another run of the same job. */
 static void describe_close_second(struct analysis *a) {

@@ -242,16 +242,9 @@ static double mean_peak(const struct analysis *a, enum precision precision) {
   return n ? sum / n : NAN;
 }
 
-static int by_shape(const void *left, const void *right) {
-  const struct gemm_shape *a = &(*(struct cell *const *)left)->shape;
-  const struct gemm_shape *b = &(*(struct cell *const *)right)->shape;
-  const u32 of_a[] = {a->m, a->n, a->k, a->batch, a->a, a->b, a->c, a->precision};
-  const u32 of_b[] = {b->m, b->n, b->k, b->batch, b->a, b->b, b->c, b->precision};
-  for (size_t i = 0; i < sizeof(of_a) / sizeof(*of_a); i++)
-    if (of_a[i] != of_b[i])
-      return of_a[i] < of_b[i] ? -1 : 1;
-  return 0;
-}
+ORDER_POINTERS_BY(by_shape, struct cell,
+                  UP(shape.m) UP(shape.n) UP(shape.k) UP(shape.batch) UP(shape.a) UP(shape.b)
+                      UP(shape.c) UP(shape.precision))
 
 static const char *type_name(u8 dtype) {
   const char *name = tscope_dtype_name(dtype);
@@ -293,15 +286,11 @@ static void make_row(struct analysis *a, struct cell *const *cells, u32 n, doubl
   name_row(a, &cells[0]->shape, row);
 }
 
-static int most_time_first(const void *left, const void *right) {
-  const struct gemm_row *a = left, *b = right;
-  double one = isnan(a->ms) ? -1 : a->ms, other = isnan(b->ms) ? -1 : b->ms;
-  if (one != other)
-    return one > other ? -1 : 1;
-  if (a->calls != b->calls)
-    return a->calls > b->calls ? -1 : 1;
-  return strcmp(a->shape, b->shape);
+static double known_ms(const struct gemm_row *row) {
+  return isnan(row->ms) ? -1 : row->ms;
 }
+
+ORDER_BY(most_time_first, struct gemm_row, DOWN_OF(known_ms) DOWN(calls) BY_TEXT(shape))
 
 /* Pointers to all cells in which there is anything, sorted by shape. */
 static struct cell **all_cells(const struct analysis *a, u32 *n) {

@@ -196,24 +196,11 @@ void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c) {
 
 /* --- listing: in an order that does not depend on which rank came first --- */
 
-static int by_text(const struct tree_frame *a, const struct tree_frame *b) {
-  int order = strcmp(a->file, b->file);
-  if (!order)
-    order = a->line < b->line ? -1 : a->line > b->line;
-  return order ? order : strcmp(a->function, b->function);
-}
+ORDER_BY(by_text, struct tree_frame, BY_TEXT(file) UP(line) BY_TEXT(function))
 
 /* The frames that cost most; a caller comes before what it calls. */
-static int by_cost(const void *left, const void *right) {
-  const struct tree_frame *a = *(struct tree_frame *const *)left,
-                          *b = *(struct tree_frame *const *)right;
-  i64 of_a = sum_of(&a->cost), of_b = sum_of(&b->cost);
-  if (of_a != of_b)
-    return of_a < of_b ? 1 : -1;
-  if (a->depth != b->depth)
-    return a->depth < b->depth ? -1 : 1;
-  return by_text(a, b);
-}
+ORDER_POINTERS_BY(by_cost, struct tree_frame,
+                  LESS_FIRST(sum_of(&b->cost), sum_of(&a->cost)) UP(depth) THEN(by_text(a, b)))
 
 struct listing {
   struct analysis *a;

@@ -24,6 +24,7 @@
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/persistence.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 static const double errors_apart = 2;      /* below that two figures are the same */
@@ -71,12 +72,7 @@ struct comparison {
   struct persistence all_follow, follow; /* how a peer's time there follows from slice to slice */
 };
 
-static int by_part(const void *left, const void *right) {
-  const struct entry *a = left, *b = right;
-  if (a->part->key != b->part->key)
-    return a->part->key < b->part->key ? -1 : 1;
-  return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
+ORDER_BY(by_part, struct entry, UP(part->key) UP(rank))
 
 static const struct rank_parts *parts_of(const struct comparison *c, u32 rank) {
   return &c->a->line_sums[rank].parts;

@@ -38,14 +38,9 @@ static i64 find_peaks(const struct memory_history *history, struct memory_result
 
 ORDER_BY(by_source, struct live_block, UP(source) UP(before))
 
-static int by_bytes(const void *left, const void *right) {
-  const struct memory_use *a = left, *b = right;
-  if (a->bytes != b->bytes)
-    return a->bytes < b->bytes ? 1 : -1;
-  const char *of_a = allocation_category_name(a->kind), *of_b = allocation_category_name(b->kind);
-  int order = strcmp(text_or_empty(of_a), text_or_empty(of_b));
-  return order ? order : strcmp(text_or_empty(a->source), text_or_empty(b->source));
-}
+ORDER_BY(by_bytes, struct memory_use,
+         DOWN(bytes) THEN(compare_texts(allocation_category_name(a->kind),
+                                        allocation_category_name(b->kind))) BY_TEXT(source))
 
 static struct memory_use use_of(const struct memory_history *history,
                                 const struct live_block *block) {

@@ -8,6 +8,7 @@
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
 #include "base/parallel.h"
+#include "base/sorting.h"
 #include "base/texts.h"
 
 #include <math.h>
@@ -240,14 +241,7 @@ struct join_arrival {
   u32 collective, node;
 };
 
-static int by_collective_and_start(const void *left, const void *right) {
-  const struct join_arrival *a = left, *b = right;
-  if (a->collective != b->collective)
-    return a->collective < b->collective ? -1 : 1;
-  if (a->start != b->start)
-    return a->start < b->start ? -1 : 1;
-  return a->node < b->node ? -1 : 1;
-}
+ORDER_BY(by_collective_and_start, struct join_arrival, UP(collective) UP(start) UP(node))
 
 /* All calls of all collective nodes; counts them if `arrivals` is NULL. */
 static size_t list_arrivals(const struct analysis *a, const struct sample_graph *g,

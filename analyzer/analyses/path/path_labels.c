@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyses/queries.h"
+#include "base/sorting.h"
 #include "base/vector.h"
 #include "kernels/kernels.h"
 
@@ -141,12 +142,7 @@ void path_labels_take(struct analysis *a, bool (*is)(const char *name, const str
   *cure = (struct cure){changes, taken};
 }
 
-static int by_label(const void *left, const void *right) {
-  const struct path_segment *a = left, *b = right;
-  if (a->label != b->label)
-    return a->label < b->label ? -1 : 1;
-  return a->category < b->category ? -1 : a->category > b->category;
-}
+ORDER_BY(by_label, struct path_segment, UP(label) UP(category))
 
 /* The same label may name a kernel and a call. */
 static bool same_work(const struct path_segment *a, const struct path_segment *b) {
@@ -160,14 +156,7 @@ struct label_sum {
   u64 count;
 };
 
-static int longer_first(const void *left, const void *right) {
-  const struct label_sum *a = left, *b = right;
-  if (a->ns != b->ns)
-    return a->ns > b->ns ? -1 : 1;
-  if (a->label != b->label)
-    return a->label < b->label ? -1 : 1;
-  return a->category < b->category ? -1 : a->category > b->category;
-}
+ORDER_BY(longer_first, struct label_sum, DOWN(ns) UP(label) UP(category))
 
 static void list_sums(struct analysis *a, struct path_segment *all, u32 n, double steps) {
   struct results *r = a->results;

@@ -15,14 +15,10 @@
 #include "base/choose.h"
 #include "base/intervals.h"
 #include "base/parallel.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 /* --- how much communication is exposed --- */
-
-static int by_start(const void *left, const void *right) {
-  const struct interval *x = left, *y = right;
-  return (x->start > y->start) - (x->start < y->start);
-}
 
 static bool is_compute(const struct sample_graph *g, const struct node *node) {
   u8 phase = node->phase;
@@ -45,7 +41,7 @@ static void unite(const struct run *run, u32 rank, bool compute, struct interval
   for (u32 i = 1; i < n && sorted; i++)
     sorted = scratch[i - 1].start <= scratch[i].start;
   if (!sorted)
-    qsort(scratch, n, sizeof(*scratch), by_start);
+    qsort(scratch, n, sizeof(*scratch), by_i64);
   out->n = 0;
   for (u32 i = 0; i < n; i++)
     intervals_append(out, scratch[i].start, scratch[i].end);
@@ -333,12 +329,7 @@ void replay_many_savings(const struct analysis *a, const struct cure *cures, u32
     ask_samples(&q, savings);
 }
 
-static int by_name_and_kind(const void *left, const void *right) {
-  const struct work_of_name *x = left, *y = right;
-  if (x->label != y->label)
-    return x->label < y->label ? -1 : 1;
-  return (x->kind > y->kind) - (x->kind < y->kind);
-}
+ORDER_BY(by_name_and_kind, struct work_of_name, UP(label) UP(kind))
 
 void replay_names(const struct analysis *a, struct work_of_name **works, u32 *n) {
   VECTOR(struct work_of_name) all = {0};

@@ -14,6 +14,7 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/rank_list.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 enum {
@@ -237,12 +238,7 @@ struct slow_rank {
   double excess_ms;
 };
 
-static int slower_first(const void *left, const void *right) {
-  const struct slow_rank *x = left, *y = right;
-  if (x->excess_ms != y->excess_ms)
-    return x->excess_ms > y->excess_ms ? -1 : 1;
-  return x->rank < y->rank ? -1 : 1;
-}
+ORDER_BY(slower_first, struct slow_rank, DOWN(excess_ms) UP(rank))
 
 /* Ranks that have more work than their peers, most first: the fewest without which a step saves
  * nearly what it would save if all ranks were equal. One alone is in a row already. */

@@ -14,6 +14,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
+#include "base/sorting.h"
 
 enum {
   THINGS = 12, /* on the critical path */
@@ -159,12 +160,7 @@ static double *saving(struct paying *row, u32 share) {
   return share == 0 ? &row->saves_at_90 : share == 1 ? &row->saves_at_50 : &row->saves_at_0;
 }
 
-static int most_first(const void *left_row, const void *right_row) {
-  const struct paying *x = left_row, *y = right_row;
-  if (x->saves_at_0 != y->saves_at_0)
-    return x->saves_at_0 > y->saves_at_0 ? -1 : 1;
-  return strcmp(x->name, y->name);
-}
+ORDER_BY(most_first, struct paying, DOWN(saves_at_0) BY_TEXT(name))
 
 static void replay_rows(struct analysis *a) {
   struct results *r = a->results;

@@ -112,15 +112,10 @@ static bool is_of_other_python(const struct rank_stall *stall, u64 thread) {
              one != first && one->python && one->number == thread);
 }
 
-static int by_number(const void *key, const void *rank) {
-  u32 a = *(const u32 *)key, b = ((const struct flight_rank *)rank)->rank;
-  return (a > b) - (a < b);
-}
-
 /* A rank's calls, `n` of them; NULL if it has none. */
 static const struct flight_call *calls_of(const struct flight_record *flight, u32 global, u32 *n) {
   const struct flight_rank *rank =
-      flight ? bsearch(&global, flight->ranks, flight->n_ranks, sizeof(*rank), by_number) : NULL;
+      flight ? bsearch(&global, flight->ranks, flight->n_ranks, sizeof(*rank), by_u32) : NULL;
   *n = rank ? rank->n_calls : 0;
   return rank ? &flight->calls[rank->first_call] : NULL;
 }

@@ -48,17 +48,11 @@ static struct rank_row row_of(struct arena *arena, const struct rank_result *ran
 }
 
 /* Stragglers first, then by the wait they impose; unknown ones last; else by rank. */
-static int worst_first(const void *a, const void *b) {
-  const struct rank_result *x = *(const struct rank_result *const *)a;
-  const struct rank_result *y = *(const struct rank_result *const *)b;
-  if (x->straggler != y->straggler)
-    return x->straggler ? -1 : 1;
-  double dx = isnan(x->imposed_wait_ms) ? -1 : x->imposed_wait_ms;
-  double dy = isnan(y->imposed_wait_ms) ? -1 : y->imposed_wait_ms;
-  if (dx != dy)
-    return dx > dy ? -1 : 1;
-  return (x->rank > y->rank) - (x->rank < y->rank);
+static double known_wait(const struct rank_result *rank) {
+  return isnan(rank->imposed_wait_ms) ? -1 : rank->imposed_wait_ms;
 }
+
+ORDER_POINTERS_BY(worst_first, struct rank_result, DOWN(straggler) DOWN_OF(known_wait) UP(rank))
 
 /* What is left out of the table, in one line. */
 static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u32 n) {
