@@ -64,6 +64,18 @@ static inline bool find_match(const char *const *words, size_t n, const char *te
 #define MATCHES_ANY(text, words, matches)                                                          \
   find_match(words, sizeof(words) / sizeof(*(words)), text, matches)
 
+/* The value of `name` among lines of "name=value", up to the end of its line; NULL if it is not
+ * there. */
+static inline const char *value_among(const char *lines, const char *name, size_t *bytes) {
+  size_t of_name = strlen(name);
+  for (const char *at = lines; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
+    if (strncmp(at, name, of_name) == 0 && at[of_name] == '=') {
+      *bytes = strcspn(at + of_name + 1, "\n");
+      return at + of_name + 1;
+    }
+  return NULL;
+}
+
 /* Of a path. */
 static inline const char *last_part(const char *path) {
   const char *slash = strrchr(path, '/');

@@ -2,9 +2,7 @@
 #include "diff/diff.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/checked_memory.h"
 #include "base/statistics.h"
 
 const struct diff_result diff_none = {
@@ -57,8 +55,7 @@ static void list_runs(struct diffing *d, const u32 *shown) {
     const struct diff_side *side = d->sides[which];
     for (u32 i = 0; i < side->n; i++) {
       u32 n;
-      double *times = diff_step_times(side->runs[i], &n);
-      free(times);
+      diff_step_times(&d->scratch, side->runs[i], &n);
       out->runs[out->n_runs++] =
           (struct diff_run){.path = side->paths ? arena_text(d->arena, side->paths[i]) : NULL,
                             .name = name_of(d->arena, side->runs[i]),
@@ -95,6 +92,7 @@ void diff_sides(const struct diff_side *before, const struct diff_side *after,
   list_runs(&d, middle);
   for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
     parts[i](&d);
+  arena_release(&d.scratch);
   (*shown)->diff = out;
 }
 

@@ -39,9 +39,15 @@ struct diffing {
   const struct results *before, *after; /* the run shown, of each side */
   struct diff_result *out;
   struct arena *arena;      /* of `after` */
+  struct arena scratch;     /* until all parts are made */
   bool several;             /* enough runs on each side to know the noise between them */
   u32 level_from, level_to; /* steps by whose values the runs' levels are compared */
 };
+
+/* Every run of both sides: `side` and `i` are declared here. */
+#define EACH_RUN(d, side, i)                                                                       \
+  for (u32 side = BEFORE; side <= AFTER; side++)                                                   \
+    for (u32 i = 0; i < (d)->sides[side]->n; i++)
 
 /* The parts. */
 void diff_steps(struct diffing *d);
@@ -57,8 +63,8 @@ void diff_determinism(struct diffing *d);
 void diff_scalars(struct diffing *d);
 void diff_findings(struct diffing *d);
 
-/* The step times of a run without warm-up, in order. The caller frees. */
-double *diff_step_times(const struct results *r, u32 *n);
+/* The step times of a run without warm-up, in order. */
+double *diff_step_times(struct arena *arena, const struct results *r, u32 *n);
 
 /* The probability that the medians of two series differ so much if nothing changed, and half the
  * width of the 99 % interval of their difference; by means of batches, so that steps that resemble
@@ -89,8 +95,8 @@ struct diff_level {
   const char *name;
   double value;
 };
-void diff_levels(const struct diffing *d, const struct model *model, struct diff_level *levels,
-                 u32 room, u32 *n);
+void diff_levels(struct diffing *d, const struct model *model, struct diff_level *levels, u32 room,
+                 u32 *n);
 
 /* A loss or gradient norm, by its name; not a throughput. */
 bool diff_is_result(const char *name);

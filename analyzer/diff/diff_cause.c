@@ -7,11 +7,9 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyses/thresholds.h"
-#include "base/checked_memory.h"
 #include "base/choose.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
@@ -111,8 +109,8 @@ static void drop_small_wait(struct diff_cause *cause, double enough) {
 static bool find_rank_cause(struct diffing *d, double enough) {
   struct diff_cause *cause = &d->out->cause;
   u32 n_ranks = d->after->n_ranks, odd = 0;
-  struct change *changes = memory_zeroed(size_sum(n_ranks, 1), sizeof(*changes));
-  double *scratch = memory_array(size_sum(n_ranks, 1), sizeof(*scratch));
+  struct change *changes = arena_array(&d->scratch, n_ranks, sizeof(*changes));
+  double *scratch = arena_array(&d->scratch, n_ranks, sizeof(*scratch));
   for (size_t part = 0; !odd && part < sizeof(own_parts) / sizeof(own_parts[0]); part++) {
     u32 n = 0;
     for (u32 i = 0; i < n_ranks; i++) {
@@ -140,8 +138,6 @@ static bool find_rank_cause(struct diffing *d, double enough) {
   } else {
     cause->peers_ms = NAN;
   }
-  free(changes);
-  free(scratch);
   return odd > 0;
 }
 
@@ -209,9 +205,9 @@ static void noise_of_ranks(struct diffing *d) {
     for (u32 i = 0; i < n[side]; i++)
       if (d->sides[side]->runs[i]->n_ranks > most_ranks)
         most_ranks = d->sides[side]->runs[i]->n_ranks;
-  double *values = memory_array(size_sum(size_sum(size_sum(n[BEFORE], n[AFTER]), most_ranks), 1),
-                                sizeof(*values)),
-         width;
+  double width,
+      *values = arena_array(&d->scratch, size_sum(size_sum(n[BEFORE], n[AFTER]), most_ranks),
+                            sizeof(*values));
   cause->p_value = 0;
   for (u32 k = 0; k < cause->n_ranks; k++) {
     for (u32 side = BEFORE; side <= AFTER; side++)
@@ -223,7 +219,6 @@ static void noise_of_ranks(struct diffing *d) {
     p *= (double)most_ranks * (double)n_parts; /* any rank and part could have been it */
     cause->p_value = p > cause->p_value || isnan(p) ? fmin(p, 1) : cause->p_value;
   }
-  free(values);
 }
 
 /* A rank may have become slower beyond noise although the steps, which vary by more than it costs,

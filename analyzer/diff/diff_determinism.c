@@ -38,14 +38,9 @@ static bool is_value(const char *text, size_t n, enum value value) {
 }
 
 static bool requested_by_variable(const char *lines, const struct setting *setting) {
-  size_t bytes = strlen(setting->name);
-  for (const char *line = lines; line && *line;) {
-    size_t length = strcspn(line, "\n");
-    if (length > bytes && !strncmp(line, setting->name, bytes) && line[bytes] == '=')
-      return is_value(line + bytes + 1, length - bytes - 1, setting->value);
-    line += length + (line[length] == '\n');
-  }
-  return false;
+  size_t bytes;
+  const char *value = value_among(lines, setting->name, &bytes);
+  return value && is_value(value, bytes, setting->value);
 }
 
 /* --deterministic, --use_deterministic_algorithms=1, trainer.deterministic=true; not --no-..., and
@@ -73,13 +68,12 @@ static const char *const *info_of(const struct results *r) {
 }
 
 static bool all_request(const struct diffing *d, const struct setting *setting) {
-  for (u32 side = BEFORE; side <= AFTER; side++)
-    for (u32 i = 0; i < d->sides[side]->n; i++) {
-      const char *const *info = info_of(d->sides[side]->runs[i]);
-      if (!info || !(setting ? requested_by_variable(info[TSCOPE_INFO_ENVIRONMENT], setting)
-                             : requested_by_command(info[TSCOPE_INFO_COMMAND])))
-        return false;
-    }
+  EACH_RUN(d, side, i) {
+    const char *const *info = info_of(d->sides[side]->runs[i]);
+    if (!info || !(setting ? requested_by_variable(info[TSCOPE_INFO_ENVIRONMENT], setting)
+                           : requested_by_command(info[TSCOPE_INFO_COMMAND])))
+      return false;
+  }
   return true;
 }
 

@@ -4,7 +4,6 @@
  * kinds of collectives that changed most in the same direction.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/checked_memory.h"
 #include "base/quantity.h"
@@ -19,28 +18,27 @@ struct candidates {
   double change_ms; /* of the step */
 };
 
-/* Names it, if it changed enough in the step's direction. */
-static void add(struct candidates *c, const char *name, double before_ms, double after_ms) {
+/* Names it, if it changed enough in the step's direction; whether it did. */
+static bool add(struct candidates *c, const char *name, double before_ms, double after_ms) {
   struct diff_result *out = c->d->out;
   double by = after_ms - before_ms;
   if (!name || !(by * c->change_ms > 0) || fabs(by) < EXPLAIN_SHARE * fabs(c->change_ms))
-    return;
+    return false;
   out->explained_by[out->n_explained_by++] =
       arena_printf(c->d->arena, "%s %s%s", name, by > 0 ? "+" : "-", duration_ms(fabs(by)).text);
+  return true;
 }
 
 static void add_lines(struct candidates *c) {
   struct diff_result *out = c->d->out;
   for (u32 i = 0, named = 0; i < out->n_lines && named < MOST_NAMED; i++) {
     const struct diff_line *line = &out->lines[i];
-    u32 before = out->n_explained_by;
     if (line->p_value >= DIFF_SIGNIFICANCE)
       continue;
     char *place = isnan(line->line) ? arena_printf(c->d->arena, "%s %s()", line->place,
                                                    line->function ? line->function : "?")
                                     : NULL;
-    add(c, place ? place : line->place, line->before_ms, line->after_ms);
-    named += out->n_explained_by > before;
+    named += add(c, place ? place : line->place, line->before_ms, line->after_ms);
   }
 }
 
@@ -48,12 +46,10 @@ static void add_kernels(struct candidates *c) {
   struct diff_result *out = c->d->out;
   for (u32 i = 0, named = 0; i < out->n_kernels && named < MOST_NAMED; i++) {
     const struct diff_kernel *kernel = &out->kernels[i];
-    u32 before = out->n_explained_by;
     if (out->kernels_per == KERNELS_PER_STEP)
-      add(c, kernel->shortened ? kernel->shortened : kernel->name,
-          isnan(kernel->before_ms) ? 0 : kernel->before_ms,
-          isnan(kernel->after_ms) ? 0 : kernel->after_ms);
-    named += out->n_explained_by > before;
+      named += add(c, kernel->shortened ? kernel->shortened : kernel->name,
+                   isnan(kernel->before_ms) ? 0 : kernel->before_ms,
+                   isnan(kernel->after_ms) ? 0 : kernel->after_ms);
   }
 }
 
@@ -61,10 +57,9 @@ static void add_collectives(struct candidates *c) {
   struct diff_result *out = c->d->out;
   for (u32 i = 0, named = 0; i < out->n_collectives && named < MOST_NAMED; i++) {
     const struct diff_collective *one = &out->collectives[i];
-    u32 before = out->n_explained_by;
     char *name = arena_printf(c->d->arena, "%s of %s", one->op, memory_size(one->bytes).text);
-    add(c, name, one->before_per_step * one->before_ms, one->after_per_step * one->after_ms);
-    named += out->n_explained_by > before;
+    named +=
+        add(c, name, one->before_per_step * one->before_ms, one->after_per_step * one->after_ms);
   }
 }
 

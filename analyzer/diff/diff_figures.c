@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked_memory.h"
 #include "base/choose.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
@@ -133,7 +132,7 @@ static void add_lists(struct entries *entries, const struct results *r, bool per
 }
 
 /* What the job reports about itself, if several runs on each side show its noise. */
-static void add_levels(const struct diffing *d, struct entries *entries, const struct results *r) {
+static void add_levels(struct diffing *d, struct entries *entries, const struct results *r) {
   struct diff_level levels[MOST_NAMES];
   u32 n = 0;
   if (d->several)
@@ -148,7 +147,7 @@ static bool is_comparable(const struct figure *f, bool one_kind) {
   return one_kind || (f->section != DIFF_OF_STEP && f->section != DIFF_OF_OVERLAP);
 }
 
-static void add_figures(const struct diffing *d, struct arena *scratch, struct entries *entries,
+static void add_figures(struct diffing *d, struct arena *scratch, struct entries *entries,
                         const struct results *r, bool one_kind, bool per_step) {
   enum { FIGURES = sizeof(figures) / sizeof(figures[0]) };
   *entries = (struct entries){.room = FIGURES + 5 * MOST_NAMES};
@@ -166,7 +165,6 @@ static void add_figures(const struct diffing *d, struct arena *scratch, struct e
 
 struct comparison {
   struct diffing *d;
-  struct arena scratch;
   struct entries *runs[2]; /* [d->sides[].n] */
   double *values[2];       /* likewise, of the figure at hand */
   u32 room;                /* for rows */
@@ -235,10 +233,10 @@ static void add_rows(struct comparison *c) {
 
 /* --- noise within the two runs, where there is only one a side --- */
 
-/* A phase's time in each step, mean over ranks. The caller frees. */
-static double *phase_series(const struct results *r, size_t offset, u32 *n) {
+/* A phase's time in each step, mean over ranks. */
+static double *phase_series(struct diffing *d, const struct results *r, size_t offset, u32 *n) {
   const struct model *model = r->model;
-  double *values = memory_array(size_sum(model->steps.n, 1), sizeof(*values));
+  double *values = arena_array(&d->scratch, model->steps.n, sizeof(*values));
   u32 first = r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
   *n = 0;
   for (u32 step = first; model->phases && step < model->steps.n; step++) {
@@ -264,11 +262,9 @@ static void noise_within(struct diffing *d, struct diff_row *row) {
       continue;
     u32 n_before, n_after;
     double width;
-    double *before = phase_series(d->before, phases[i].offset, &n_before);
-    double *after = phase_series(d->after, phases[i].offset, &n_after);
+    double *before = phase_series(d, d->before, phases[i].offset, &n_before);
+    double *after = phase_series(d, d->after, phases[i].offset, &n_after);
     row->p_value = diff_noise(before, n_before, after, n_after, &width);
-    free(before);
-    free(after);
     return;
   }
 }
@@ -276,27 +272,25 @@ static void noise_within(struct diffing *d, struct diff_row *row) {
 /* --- verdicts --- */
 
 /* The largest p-value that still counts as found among so many. */
-static void threshold_among(const struct diff_result *out, double *threshold) {
-  double *p = memory_array(size_sum(out->n_rows, 1), sizeof(*p));
+static double threshold_among(struct diffing *d) {
+  const struct diff_result *out = d->out;
+  double threshold = -1, *p = arena_array(&d->scratch, out->n_rows, sizeof(*p));
   u32 n = 0;
   for (u32 i = 0; i < out->n_rows; i++)
     if (!isnan(out->rows[i].p_value))
       p[n++] = out->rows[i].p_value;
   SORT(p, n, by_double);
-  *threshold = -1;
   for (u32 i = 0; i < n; i++)
     if (p[i] <= FALSE_DISCOVERIES * (i + 1) / n)
-      *threshold = p[i];
-  free(p);
+      threshold = p[i];
+  return threshold;
 }
 
 /* One run a side can only excuse a figure: steps of one run that differ as much. */
 static void set_verdicts(struct diffing *d) {
-  double threshold = DIFF_SIGNIFICANCE;
+  double threshold = d->several ? threshold_among(d) : DIFF_SIGNIFICANCE;
   for (u32 i = 0; i < d->out->n_rows && !d->several; i++)
     noise_within(d, &d->out->rows[i]);
-  if (d->several)
-    threshold_among(d->out, &threshold);
   for (u32 i = 0; i < d->out->n_rows; i++) {
     struct diff_row *row = &d->out->rows[i];
     if (!isnan(row->p_value) && d->several && row->p_value <= threshold)
@@ -309,21 +303,19 @@ static void set_verdicts(struct diffing *d) {
 void diff_figures(struct diffing *d) {
   struct comparison c = {.d = d};
   bool stepped = true, whole = true;
-  for (u32 side = BEFORE; side <= AFTER; side++)
-    for (u32 i = 0; i < d->sides[side]->n; i++) {
-      stepped &= d->sides[side]->runs[i]->step_count > 0;
-      whole &= d->sides[side]->runs[i]->whole_run;
-    }
+  EACH_RUN(d, side, i) {
+    stepped &= d->sides[side]->runs[i]->step_count > 0;
+    whole &= d->sides[side]->runs[i]->whole_run;
+  }
   bool one_kind = stepped || whole;
   for (u32 side = BEFORE; side <= AFTER; side++) {
     u32 n = d->sides[side]->n;
-    c.runs[side] = arena_array(&c.scratch, n, sizeof(*c.runs[side]));
-    c.values[side] = arena_array(&c.scratch, n, sizeof(double));
+    c.runs[side] = arena_array(&d->scratch, n, sizeof(*c.runs[side]));
+    c.values[side] = arena_array(&d->scratch, n, sizeof(double));
     for (u32 i = 0; i < n; i++)
-      add_figures(d, &c.scratch, &c.runs[side][i], d->sides[side]->runs[i], one_kind, stepped);
+      add_figures(d, &d->scratch, &c.runs[side][i], d->sides[side]->runs[i], one_kind, stepped);
   }
   d->out->kernels_per = stepped ? KERNELS_PER_STEP : KERNELS_IN_ALL;
   add_rows(&c);
-  arena_release(&c.scratch);
   set_verdicts(d);
 }

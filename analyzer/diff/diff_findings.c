@@ -6,7 +6,6 @@
  */
 #include <fnmatch.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyses/findings/diff_findings.def"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked_memory.h"
 #include "base/choose.h"
 #include "base/sorting.h"
 #include "diff/diff.h"
@@ -67,22 +66,20 @@ void diff_kernels(struct diffing *d) {
   struct diff_result *out = d->out;
   size_t most = 0;
   bool known[2] = {false, false};
-  for (u32 side = BEFORE; side <= AFTER; side++)
-    for (u32 i = 0; i < d->sides[side]->n; i++) {
-      most += d->sides[side]->runs[i]->n_kernels;
-      known[side] |= d->sides[side]->runs[i]->n_kernels > 0;
-    }
+  EACH_RUN(d, side, i) {
+    most += d->sides[side]->runs[i]->n_kernels;
+    known[side] |= d->sides[side]->runs[i]->n_kernels > 0;
+  }
   if (!known[BEFORE] || !known[AFTER])
     return;
   struct diff_kernel *rows = arena_array(d->arena, most, sizeof(*rows));
   bool per_step = out->kernels_per == KERNELS_PER_STEP;
   u32 n = 0;
-  for (u32 side = BEFORE; side <= AFTER; side++)
-    for (u32 i = 0; i < d->sides[side]->n; i++) {
-      const struct results *r = d->sides[side]->runs[i];
-      for (u32 k = 0; k < r->n_kernels; k++)
-        rows[n++] = row_of(r, &r->kernels[k], side, per_step, d->sides[side]->n);
-    }
+  EACH_RUN(d, side, i) {
+    const struct results *r = d->sides[side]->runs[i];
+    for (u32 k = 0; k < r->n_kernels; k++)
+      rows[n++] = row_of(r, &r->kernels[k], side, per_step, d->sides[side]->n);
+  }
   SORT(rows, n, by_name);
   for (u32 i = 0; i < n; i++) {
     struct diff_kernel *last = out->n_kernels ? &rows[out->n_kernels - 1] : NULL;

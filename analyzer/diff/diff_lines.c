@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "diff/diff.h"
@@ -120,11 +119,10 @@ static u32 gather_parts(const struct diffing *d, struct part *parts, bool known[
 void diff_lines(struct diffing *d) {
   struct diff_result *out = d->out;
   size_t most = 0, runs = size_sum(d->sides[BEFORE]->n, d->sides[AFTER]->n);
-  for (u32 side = BEFORE; side <= AFTER; side++)
-    for (u32 i = 0; i < d->sides[side]->n; i++)
-      most += d->sides[side]->runs[i]->lines.n_at;
-  struct part *parts = memory_array(size_sum(most, 1), sizeof(*parts));
-  double *values = memory_array(size_sum(runs, 1), sizeof(*values));
+  EACH_RUN(d, side, i)
+    most += d->sides[side]->runs[i]->lines.n_at;
+  struct part *parts = arena_array(&d->scratch, most, sizeof(*parts));
+  double *values = arena_array(&d->scratch, runs, sizeof(*values));
   bool known[2] = {false, false};
   u32 n = gather_parts(d, parts, known);
   if (known[BEFORE] && known[AFTER]) {
@@ -141,6 +139,4 @@ void diff_lines(struct diffing *d) {
     SORT(out->lines, out->n_lines, by_difference);
     out->n_lines = out->n_lines < MOST_ROWS ? out->n_lines : MOST_ROWS;
   }
-  free(parts);
-  free(values);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked_memory.h"
+#include "base/texts.h"
 #include "diff/diff.h"
 #include "diff/volatile_facts.def"
 
@@ -107,14 +107,9 @@ static bool same_value(struct arena *arena, u32 key, const char *a, const char *
 
 /* The value of NAME in lines of NAME=value, copied; NULL if it is not there. */
 static char *value_in(struct arena *arena, const char *lines, const char *name) {
-  size_t bytes = strlen(name);
-  for (const char *line = lines; line && *line;) {
-    size_t length = strcspn(line, "\n");
-    if (length > bytes && !strncmp(line, name, bytes) && line[bytes] == '=')
-      return arena_printf(arena, "%.*s", (int)(length - bytes - 1), line + bytes + 1);
-    line += length + (line[length] == '\n');
-  }
-  return NULL;
+  size_t bytes;
+  const char *value = value_among(lines, name, &bytes);
+  return value ? arena_copy(arena, value, bytes) : NULL;
 }
 
 static const char *value_of(struct arena *arena, const struct results *r, u32 key,

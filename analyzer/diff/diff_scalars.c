@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 #include "diff/diff.h"
@@ -24,9 +23,9 @@ struct point {
 
 ORDER_BY(by_name_and_step, struct point, BY_TEXT(name) UP(step))
 
-/* The values of the lowest rank that reports any, by name and step. The caller frees. */
-static struct point *points_of(const struct model *model, u32 *n) {
-  struct point *points = memory_array(size_sum(model->n_scalars, 1), sizeof(*points));
+/* The values of the lowest rank that reports any, by name and step. */
+static struct point *points_of(struct arena *scratch, const struct model *model, u32 *n) {
+  struct point *points = arena_array(scratch, model->n_scalars, sizeof(*points));
   u32 rank = INDEX_NONE;
   *n = 0;
   for (u32 i = 0; i < model->n_scalars; i++)
@@ -67,27 +66,26 @@ static void compare_point(struct diff_scalar *row, const struct point *a, const 
 /* The last quarter of the steps for which all runs report values. */
 static void choose_level_steps(struct diffing *d) {
   u32 from = 0, to = INDEX_NONE;
-  for (u32 side = BEFORE; side <= AFTER; side++)
-    for (u32 i = 0; i < d->sides[side]->n; i++) {
-      const struct model *model = d->sides[side]->runs[i]->model;
-      u32 first = INDEX_NONE, last = 0;
-      for (u32 k = 0; k < model->n_scalars; k++) {
-        u32 step = model->scalars[k].step;
-        first = step < first ? step : first;
-        last = step != INDEX_NONE && step > last ? step : last;
-      }
-      from = first != INDEX_NONE && first > from ? first : from;
-      to = last < to ? last : to;
+  EACH_RUN(d, side, i) {
+    const struct model *model = d->sides[side]->runs[i]->model;
+    u32 first = INDEX_NONE, last = 0;
+    for (u32 k = 0; k < model->n_scalars; k++) {
+      u32 step = model->scalars[k].step;
+      first = step < first ? step : first;
+      last = step != INDEX_NONE && step > last ? step : last;
     }
+    from = first != INDEX_NONE && first > from ? first : from;
+    to = last < to ? last : to;
+  }
   d->level_to = to;
   d->level_from = to > from ? to - (to - from) / 4 : to;
 }
 
-void diff_levels(const struct diffing *d, const struct model *model, struct diff_level *levels,
-                 u32 room, u32 *n) {
+void diff_levels(struct diffing *d, const struct model *model, struct diff_level *levels, u32 room,
+                 u32 *n) {
   u32 n_points;
-  struct point *points = points_of(model, &n_points);
-  double *values = memory_array(size_sum(n_points, 1), sizeof(*values));
+  struct point *points = points_of(&d->scratch, model, &n_points);
+  double *values = arena_array(&d->scratch, n_points, sizeof(*values));
   *n = 0;
   for (u32 i = 0, end; i < n_points && *n < room; i = end) {
     u32 n_values = 0;
@@ -97,8 +95,6 @@ void diff_levels(const struct diffing *d, const struct model *model, struct diff
     if (n_values)
       levels[(*n)++] = (struct diff_level){points[i].name, median_of(values, n_values)};
   }
-  free(points);
-  free(values);
 }
 
 /* --- the runs shown, step by step --- */
@@ -121,14 +117,13 @@ static void compare_points(const struct point *before, u32 n_before, const struc
   }
 }
 
-static void compare_models(struct arena *arena, const struct model *before,
+static void compare_models(struct arena *arena, struct arena *scratch, const struct model *before,
                            const struct model *after, struct diff_scalar **rows, u32 *n) {
   u32 n_before, n_after;
-  struct point *was = points_of(before, &n_before), *is = points_of(after, &n_after);
+  struct point *was = points_of(scratch, before, &n_before);
+  struct point *is = points_of(scratch, after, &n_after);
   *rows = arena_array(arena, n_after, sizeof(**rows));
   compare_points(was, n_before, is, n_after, *rows, n);
-  free(was);
-  free(is);
 }
 
 bool diff_is_result(const char *name) {
@@ -141,7 +136,7 @@ double diff_bits(const struct model *before, const struct model *after, const ch
   struct diff_scalar *rows;
   u32 n = 0;
   double first = NAN;
-  compare_models(&scratch, before, after, &rows, &n);
+  compare_models(&scratch, &scratch, before, after, &rows, &n);
   for (u32 i = 0; i < n; i++)
     if (diff_is_result(rows[i].name) && !isnan(rows[i].first_step) &&
         !(rows[i].first_step >= first)) {
@@ -154,5 +149,6 @@ double diff_bits(const struct model *before, const struct model *after, const ch
 
 void diff_scalars(struct diffing *d) {
   choose_level_steps(d);
-  compare_models(d->arena, d->before->model, d->after->model, &d->out->scalars, &d->out->n_scalars);
+  compare_models(d->arena, &d->scratch, d->before->model, d->after->model, &d->out->scalars,
+                 &d->out->n_scalars);
 }

@@ -4,14 +4,12 @@
  * has several; else noise within the two runs, which can only explain a change and never prove one.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyses/thresholds.h"
-#include "base/checked_memory.h"
 #include "diff/diff.h"
 
-double *diff_step_times(const struct results *r, u32 *n) {
-  double *values = memory_array(size_sum(r->n_step_ms, 1), sizeof(*values));
+double *diff_step_times(struct arena *arena, const struct results *r, u32 *n) {
+  double *values = arena_array(arena, r->n_step_ms, sizeof(*values));
   u32 first = r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
   *n = 0;
   for (u32 i = first; i < r->n_step_ms; i++)
@@ -20,9 +18,9 @@ double *diff_step_times(const struct results *r, u32 *n) {
   return values;
 }
 
-/* The runs' medians. The caller frees. */
-static double *medians_of(const struct diff_side *side) {
-  double *medians = memory_array(size_sum(side->n, 1), sizeof(*medians));
+/* The runs' medians. */
+static double *medians_of(struct diffing *d, const struct diff_side *side) {
+  double *medians = arena_array(&d->scratch, side->n, sizeof(*medians));
   for (u32 i = 0; i < side->n; i++)
     medians[i] = side->runs[i]->step_median_ms;
   return medians;
@@ -31,16 +29,14 @@ static double *medians_of(const struct diff_side *side) {
 static void noise_within(struct diffing *d) {
   struct diff_result *out = d->out;
   u32 n_before, n_after;
-  double *before = diff_step_times(d->before, &n_before);
-  double *after = diff_step_times(d->after, &n_after);
+  double *before = diff_step_times(&d->scratch, d->before, &n_before);
+  double *after = diff_step_times(&d->scratch, d->after, &n_after);
   out->step_p_value = diff_noise(before, n_before, after, n_after, &out->step_noise_ms);
   if (isnan(out->step_p_value))
     out->reason = say(d,
                       "%u and %u steps: with one run on each side, each needs at least %d steps to "
                       "know even its own noise",
                       n_before, n_after, (int)DIFF_LEAST_STEPS);
-  free(before);
-  free(after);
 }
 
 /* Too much to be called the same, and too little to be shown: more runs would tell. */
@@ -53,13 +49,13 @@ static bool is_doubtful(struct diffing *d) {
   u32 runs = d->sides[BEFORE]->n < d->sides[AFTER]->n ? d->sides[BEFORE]->n : d->sides[AFTER]->n;
   double times = out->step_noise_ms / fabs(out->step_after_ms - out->step_before_ms);
   double wanted = ceil(runs * times * times);
+  int decimals = change < 0.1;
+  const char *about = wanted > DIFF_MOST_ADVISED ? "more than" : "about";
   out->reason =
       say(d,
           "noise alone makes a change of %.*f %% in %.0f of 100 such comparisons; %s %.0f runs on "
           "each side would decide",
-          change<0.1, 100 * change, 100 * out->step_p_value, wanted> DIFF_MOST_ADVISED ? "more than"
-                                                                                       : "about",
-          fmin(wanted, DIFF_MOST_ADVISED));
+          decimals, 100 * change, 100 * out->step_p_value, about, fmin(wanted, DIFF_MOST_ADVISED));
   return true;
 }
 
@@ -80,7 +76,7 @@ static enum step_verdict judge_steps(struct diffing *d) {
 
 void diff_steps(struct diffing *d) {
   struct diff_result *out = d->out;
-  double *before = medians_of(d->sides[BEFORE]), *after = medians_of(d->sides[AFTER]);
+  double *before = medians_of(d, d->sides[BEFORE]), *after = medians_of(d, d->sides[AFTER]);
   u32 n_before = d->sides[BEFORE]->n, n_after = d->sides[AFTER]->n;
   out->reason = NULL;
   out->step_before_ms = diff_mean(before, n_before);
@@ -101,6 +97,4 @@ void diff_steps(struct diffing *d) {
   if (d->several)
     out->step_detectable = out->step_noise_ms / out->step_before_ms;
   out->verdict = judge_steps(d);
-  free(before);
-  free(after);
 }

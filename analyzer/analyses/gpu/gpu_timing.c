@@ -22,16 +22,19 @@ static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
   return "not known";
 }
 
+/* How much of the rank's run it was. */
+static i64 time_of(const struct rank *rank, const struct gpu_window *window) {
+  i64 begin = window->start > rank->begin ? window->start : rank->begin;
+  i64 end = window->end < rank->end ? window->end : rank->end;
+  return end > begin ? end - begin : 0;
+}
+
 /* The source that a rank's GPU time came from for the longest time. */
 static const struct gpu_window *main_window(const struct rank *rank) {
   i64 sums[8] = {0}, most = -1;
   const struct gpu_window *main = NULL;
-  for (u32 i = 0; i < rank->n_gpu_windows; i++) {
-    const struct gpu_window *window = &rank->gpu_windows[i];
-    i64 begin = window->start > rank->begin ? window->start : rank->begin;
-    i64 end = window->end < rank->end ? window->end : rank->end;
-    sums[window->clock % 8] += end > begin ? end - begin : 0;
-  }
+  for (u32 i = 0; i < rank->n_gpu_windows; i++)
+    sums[rank->gpu_windows[i].clock % 8] += time_of(rank, &rank->gpu_windows[i]);
   for (u32 i = 0; i < rank->n_gpu_windows; i++)
     if (sums[rank->gpu_windows[i].clock % 8] > most) {
       most = sums[rank->gpu_windows[i].clock % 8];
@@ -57,13 +60,9 @@ double gpu_timing_since_cupti(const struct rank *rank) {
 /* Nanoseconds of the run in which CUPTI was open. */
 static double under_cupti(const struct rank *rank) {
   double seen = 0;
-  for (u32 w = 0; w < rank->n_gpu_windows; w++) {
-    const struct gpu_window *window = &rank->gpu_windows[w];
-    i64 begin = window->start > rank->begin ? window->start : rank->begin;
-    i64 end = window->end < rank->end ? window->end : rank->end;
-    if (window->clock == TSCOPE_GPU_CLOCK_CUPTI && end > begin)
-      seen += (double)(end - begin);
-  }
+  for (u32 w = 0; w < rank->n_gpu_windows; w++)
+    if (rank->gpu_windows[w].clock == TSCOPE_GPU_CLOCK_CUPTI)
+      seen += (double)time_of(rank, &rank->gpu_windows[w]);
   return seen;
 }
 
@@ -136,11 +135,10 @@ static const struct gpu_window *longest_unwatched(const struct model *model) {
     const struct rank *rank = &model->ranks[i];
     for (u32 w = 0; w < rank->n_gpu_windows; w++) {
       const struct gpu_window *window = &rank->gpu_windows[w];
-      i64 begin = window->start > rank->begin ? window->start : rank->begin;
-      i64 end = window->end < rank->end ? window->end : rank->end;
-      if (window->clock == TSCOPE_GPU_CLOCK_CUPTI || end - begin <= longest)
+      i64 time = time_of(rank, window);
+      if (window->clock == TSCOPE_GPU_CLOCK_CUPTI || time <= longest)
         continue;
-      longest = end - begin;
+      longest = time;
       most = window;
     }
   }

@@ -384,12 +384,11 @@ static void list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
 
 /* The trace's reason why lines are not known: "lines=..." among its features. */
 static const char *find_reason(struct analysis *a) {
-  static const char key[] = "lines=";
   for (u32 r = 0; r < a->model->n_ranks; r++) {
-    const char *text = a->model->ranks[r].info[TSCOPE_INFO_FEATURE];
-    for (; text; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
-      if (strncmp(text, key, sizeof(key) - 1) == 0)
-        return say(a, "%.*s", (int)strcspn(text + sizeof(key) - 1, "\n"), text + sizeof(key) - 1);
+    size_t bytes;
+    const char *reason = value_among(a->model->ranks[r].info[TSCOPE_INFO_FEATURE], "lines", &bytes);
+    if (reason)
+      return arena_copy(a->arena, reason, bytes);
   }
   return NULL;
 }

@@ -9,6 +9,7 @@
 
 #include "analyses/path/path_slice.h"
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 /* A GPU takes 1 to 3 us from the end of work to the begin of the work that waited for it. */
@@ -35,15 +36,7 @@ struct inferring {
 
 /* The first node of a lane that ends after `time`: the work of a stream ends in order. */
 static u32 first_ending_after(const struct slice_builder *c, u32 lane, i64 time) {
-  u32 low = c->lanes[lane].base, high = c->lanes[lane].next;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (c->slice->nodes[middle].end <= time)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_NOT(c->lanes[lane].base, c->lanes[lane].next, i, c->slice->nodes[i].end <= time);
 }
 
 /* The time from which a node could have begun, as far as records say. */

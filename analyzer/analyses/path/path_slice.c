@@ -12,6 +12,7 @@
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
 #include "base/hash.h"
+#include "base/sorting.h"
 
 static u32 label_of(struct slice_builder *c, const struct span *span) {
   u32 name = span->name;
@@ -91,14 +92,8 @@ static void close_phases(struct slice_builder *c, struct lane_state *lane, i64 n
 }
 
 static bool ends_input_pause(const struct slice_builder *c, const struct span *span) {
-  u32 index = (u32)(span - c->t->spans), low = 0, high = c->n_pauses;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (c->pauses[middle].span < index)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  u32 index = (u32)(span - c->t->spans);
+  u32 low = FIRST_NOT(0, c->n_pauses, i, c->pauses[i].span < index);
   return low < c->n_pauses && c->pauses[low].span == index;
 }
 
@@ -241,15 +236,7 @@ static void find_last(struct slice_builder *c) {
 /* The step in which a rank's node ends: the first of the sample that ends later, if that ends with
  * work of this kind. */
 static u32 step_of_end(const struct window *steps, u32 n, i64 end) {
-  u32 low = 0, high = n;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (steps[middle].end < end)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_NOT(0, n, i, steps[i].end < end);
 }
 
 static void find_step_ends(struct slice_builder *c, const struct sample *sample) {
@@ -301,15 +288,7 @@ static void cut_spans(struct slice_builder *c, const struct sample *sample) {
 }
 
 static u32 first_span_from(const struct timeline *t, i64 time) {
-  u32 low = 0, high = t->n_spans;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (t->spans[middle].start < time)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_NOT(0, t->n_spans, i, t->spans[i].start < time);
 }
 
 /* From the begin of the first step to the end of the last step of a sample that this rank has. */

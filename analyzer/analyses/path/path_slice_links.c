@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analyses/path/path_slice.h"
+#include "base/sorting.h"
 
 /* The chance that a thread is taken for one that another calls and waits for. */
 #define CALLED_BY_CHANCE 0.01
@@ -37,15 +38,7 @@ static void link_launches(struct slice_builder *c, u32 n_spans) {
 }
 
 static u32 first_edge_to(const struct timeline *t, u32 span) {
-  u32 low = 0, high = t->n_edges;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (t->edges[middle].to < span)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_NOT(0, t->n_edges, i, t->edges[i].to < span);
 }
 
 /* --- threads that wait for each other: nothing records it, but the backward pass on the GPU runs
@@ -57,15 +50,7 @@ static bool has_host_nodes(const struct slice_builder *c, u32 lane) {
 
 /* The first node of a lane that starts at `time` or later. */
 static u32 first_node_from(const struct slice_builder *c, u32 lane, i64 time) {
-  u32 low = c->lanes[lane].base, high = c->lanes[lane].next;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (c->slice->nodes[middle].start < time)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_NOT(c->lanes[lane].base, c->lanes[lane].next, i, c->slice->nodes[i].start < time);
 }
 
 /* If another thread made calls during the own time of a backward pass, the pass waited for it in

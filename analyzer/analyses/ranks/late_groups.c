@@ -110,11 +110,10 @@ void late_group_name(struct straggler_test *c, u32 comm, double least, struct ve
   const struct collective *roster = tested_collective(c, c->first[comm]);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
   struct verdict *of = arena_array(&c->scratch, roster->n_arrivals, sizeof(*of));
-  double *outside = arena_array(&c->scratch, c->first[comm + 1] - c->first[comm], sizeof(*outside));
-  double latest;
-  u32 n = 0;
-  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
-    outside[i - c->first[comm]] = median_outside(c, tested_collective(c, i), &latest);
+  u32 begin = c->first[comm], end = c->first[comm + 1], n = 0;
+  double latest, *outside = arena_array(&c->scratch, end - begin, sizeof(*outside));
+  for (u32 i = begin; i < end; i++)
+    outside[i - begin] = median_outside(c, tested_collective(c, i), &latest);
   for (u32 i = 0; i < roster->n_arrivals; i++) {
     v.rank = arrivals[i].rank;
     if (c->named[v.rank] || !c->in_group[v.rank])

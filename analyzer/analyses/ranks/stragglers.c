@@ -64,19 +64,24 @@ static double steps_between_meetings(struct straggler_test *c, u32 comm) {
   return c->meeting_steps;
 }
 
-/* What the first round says of a rank in the communicator in which chance explains it least. */
-static void keep_count(struct straggler_test *c, u32 comm, const struct verdict *v) {
+/* How often the rank was last, and what that says. */
+static void set_counts(struct straggler_test *c, u32 comm, const struct verdict *v) {
   struct rank_result *out = &c->a->results->ranks[v->rank];
   double expected = (double)v->tested / v->members;
-  if (!(v->p < c->best_p[v->rank]))
-    return;
-  c->best_p[v->rank] = v->p;
   c->best_comm[v->rank] = comm;
   out->slowest_count = v->times;
   out->slowest_fraction = (double)v->times / v->tested;
   out->z = (v->times - expected) / sqrt(expected * (1 - 1.0 / v->members));
   out->p_value = fmin(1, v->p * c->tests);
   out->imposed_wait_ms = v->imposed_ns / steps_between_meetings(c, comm) / 1e6;
+}
+
+/* What the first round says of a rank in the communicator in which chance explains it least. */
+static void keep_count(struct straggler_test *c, u32 comm, const struct verdict *v) {
+  if (!(v->p < c->best_p[v->rank]))
+    return;
+  c->best_p[v->rank] = v->p;
+  set_counts(c, comm, v);
 }
 
 /* The first member without a name that is never last; INDEX_NONE. */
@@ -127,14 +132,7 @@ static u32 list_lateness_when_last(struct straggler_test *c, u32 comm, u32 rank)
 }
 
 bool is_in_late_steps(const struct verdict *v, u32 i) {
-  u32 low = 0, high = v->n_late;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (v->late[middle].end <= i)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  u32 low = FIRST_NOT(0, v->n_late, k, v->late[k].end <= i);
   return v->n_late == 0 || (low < v->n_late && v->late[low].begin <= i);
 }
 
@@ -246,18 +244,12 @@ bool straggler_is_late_in(const struct rank_result *rank, double step) {
 
 void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) {
   struct rank_result *out = &c->a->results->ranks[v->rank];
-  double expected = (double)v->tested / v->members;
   out->collective = describe_collective(c, comm, v->rank);
   c->named[v->rank] = true;
   c->n_named++;
-  c->best_comm[v->rank] = comm;
+  set_counts(c, comm, v);
   out->straggler = true;
-  out->slowest_count = v->times;
-  out->slowest_fraction = (double)v->times / v->tested;
-  out->z = (v->times - expected) / sqrt(expected * (1 - 1.0 / v->members));
-  out->p_value = fmin(1, v->p * c->tests);
   double steps = steps_between_meetings(c, comm);
-  out->imposed_wait_ms = v->imposed_ns / steps / 1e6;
   out->lateness_ms = v->typical_ns / 1e6;
   out->lateness_error_ms = v->error_ns / 1e6;
   out->late_a_step_ms = v->typical_ns / steps / 1e6;

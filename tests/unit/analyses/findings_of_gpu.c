@@ -169,7 +169,7 @@ static bool fires_on(void (*rule)(struct findings *), struct results *given) {
   struct results *r = cluster_analyse(c, &s.given);
   u32 before = r->n_findings;
   struct analysis a = {.model = &c->model, .results = given, .arena = r->internal};
-  struct findings f = {.a = &a, .r = given, .steps = 1, .step_ms = 100};
+  struct findings f = {.a = &a, .arena = a.arena, .r = given, .steps = 1, .step_ms = 100};
   given->n_findings = 0;
   given->what_if_reason = "none";
   rule(&f);
@@ -201,7 +201,7 @@ static bool idle_names_line(double share) {
                           .n_what_if = 1,
                           .lines = {.at = at, .n_at = 1}};
   struct analysis a = {.model = &c->model, .results = &given, .arena = whole->internal};
-  struct findings f = {.a = &a, .r = &given, .steps = 10, .step_ms = 100};
+  struct findings f = {.a = &a, .arena = a.arena, .r = &given, .steps = 10, .step_ms = 100};
   rule_recoverable(&f);
   assert_int_equal(given.n_findings, 1);
   bool named = strstr(given.findings[0].action, "train.py:7") != NULL;
@@ -306,7 +306,7 @@ static void without_steps_the_run_is_shorter(void **state) {
     struct model model = {0};
     struct analysis a = {
         .model = &model, .results = &r, .arena = &arena, .whole_run = whole_run != 0};
-    struct findings f = {.a = &a, .r = &r, .steps = 1, .step_ms = 1000};
+    struct findings f = {.a = &a, .arena = a.arena, .r = &r, .steps = 1, .step_ms = 1000};
     rule_host_sync(&f);
     assert_int_equal(r.n_findings, 1);
     assert_int_equal(strstr(r.findings[0].title, "the run is 270 ms shorter") != NULL, whole_run);

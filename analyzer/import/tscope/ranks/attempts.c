@@ -12,6 +12,7 @@
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "import/tscope/ranks/processes.h"
 
 /* Wall clocks of hosts of one job, if nothing else is known. */
@@ -61,15 +62,8 @@ struct search {
 };
 
 const char *process_variable(const struct process *process, const char *name, size_t *length) {
-  const char *at = process->events.definitions->info[TSCOPE_INFO_ENVIRONMENT];
-  size_t n = strlen(name);
-  for (; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
-    if (strncmp(at, name, n) == 0 && at[n] == '=') {
-      *length = strcspn(at + n + 1, "\n");
-      return at + n + 1;
-    }
   *length = 0;
-  return NULL;
+  return value_among(process->events.definitions->info[TSCOPE_INFO_ENVIRONMENT], name, length);
 }
 
 static struct text variable(const struct process *process, const char *name) {
