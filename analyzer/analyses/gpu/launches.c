@@ -400,12 +400,9 @@ static void list_fills(struct analysis *a) {
   SORT(all, n, more_first);
   n = n < FILLS_LISTED ? n : FILLS_LISTED;
   r->launch.fills = arena_array(a->arena, n, sizeof(*r->launch.fills));
-  bool enough = r->launch.fills != NULL;
-  for (u32 i = 0; i < n && enough; i++) {
+  for (u32 i = 0; i < n; i++)
     r->launch.fills[r->launch.n_fills++] = (struct fill_result){
         arena_text(a->arena, all[i].name), (double)all[i].count, ns_to_ms(all[i].ns)};
-    enough = r->launch.fills[i].name != NULL;
-  }
   free(all);
 }
 

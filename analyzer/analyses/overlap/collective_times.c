@@ -59,8 +59,6 @@ static i64 transfer_of(const struct model *model, const struct collective *colle
   if (n < 2 || (!aligned && !op_is_barrier_like(collective->op)))
     return NS_UNKNOWN;
   double few[64], *values = n <= 64 ? few : memory_array(n, sizeof(*values));
-  if (!values)
-    return NS_UNKNOWN;
   i64 shortest = INT64_MAX;
   bool known = true;
   for (u32 i = 0; i < n; i++) {
