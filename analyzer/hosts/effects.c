@@ -105,27 +105,18 @@ static double part_of_position(const struct fit *fit, const struct observation *
   return one->position == INDEX_NONE ? 0 : fit->position[one->position];
 }
 
-static void fit_groups(struct fit *fit) {
-  for (u32 key = 0; key < fit->from->groups; key++) {
+/* The parts of groups or of positions: the median of what the others leave of a key's observations;
+ * 0 for a key that was seen less often than `least` times. */
+static void fit_keys(struct fit *fit, const struct sorting *sorted, u32 n_keys, u32 least,
+                     double *parts) {
+  for (u32 key = 0; key < n_keys; key++) {
     u32 n = 0;
-    for (u32 i = fit->by_group.begin[key]; i < fit->by_group.begin[key + 1]; i++) {
-      const struct observation *one = &fit->from->all.at[fit->by_group.items[i]];
-      fit->scratch[n++] =
-          one->value - part_of_position(fit, one) - part_of_unit(fit, one->unit, one->run);
+    for (u32 i = sorted->begin[key]; i < sorted->begin[key + 1]; i++) {
+      const struct observation *one = &fit->from->all.at[sorted->items[i]];
+      double other = parts == fit->group ? part_of_position(fit, one) : fit->group[one->group];
+      fit->scratch[n++] = one->value - other - part_of_unit(fit, one->unit, one->run);
     }
-    fit->group[key] = n ? median_of(fit->scratch, n) : 0;
-  }
-}
-
-static void fit_positions(struct fit *fit) {
-  for (u32 key = 0; key < fit->from->positions; key++) {
-    u32 n = 0;
-    for (u32 i = fit->by_position.begin[key]; i < fit->by_position.begin[key + 1]; i++) {
-      const struct observation *one = &fit->from->all.at[fit->by_position.items[i]];
-      fit->scratch[n++] =
-          one->value - fit->group[one->group] - part_of_unit(fit, one->unit, one->run);
-    }
-    fit->position[key] = n > 1 ? median_of(fit->scratch, n) : 0;
+    parts[key] = n >= least ? median_of(fit->scratch, n) : 0;
   }
 }
 
@@ -294,9 +285,9 @@ struct effects find_effects(const struct observations *from, u32 tests, double l
   fit.by_position = sort_by(&fit, offsetof(struct observation, position), from->positions);
   fit.by_unit = sort_by(&fit, offsetof(struct observation, unit), from->units);
   for (u32 round = 0; round < ROUNDS; round++) {
-    fit_groups(&fit);
-    fit_positions(&fit);
-    fit_groups(&fit);
+    fit_keys(&fit, &fit.by_group, from->groups, 1, fit.group);
+    fit_keys(&fit, &fit.by_position, from->positions, 2, fit.position);
+    fit_keys(&fit, &fit.by_group, from->groups, 1, fit.group);
     fit_unit_runs(&fit);
     fit.noise = noise_of(&fit);
     for (u32 unit = 0; unit < from->units; unit++)

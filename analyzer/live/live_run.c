@@ -29,7 +29,7 @@ static struct live_entry *find_or_add_entry(struct live_run *run, const char *pa
       return known;
   }
   struct live_entry *entry = memory_zeroed(1, sizeof(*entry));
-  entry->path = strcpy(memory_array(size_sum(strlen(path), 1), 1), path);
+  entry->path = memory_text(path);
   VECTOR_PUSH(&run->entries, entry);
   entry->alive_changed = NS_UNKNOWN;
   return entry;

@@ -285,7 +285,7 @@ int trace_follow_open(struct trace_follow *follow, const char *path, char *why, 
   *follow = (struct trace_follow){.keep_open = true};
   int error = trace_file_open(&follow->file, path, why, why_bytes);
   if (!error)
-    follow->path = strcpy(memory_array(size_sum(strlen(path), 1), 1), path);
+    follow->path = memory_text(path);
   return error;
 }
 
