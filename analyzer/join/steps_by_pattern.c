@@ -13,7 +13,7 @@
 #include "join/find_steps.h"
 
 #define ALIKE_FACTOR 2.0
-#define LEAST_CONFIDENCE 0.5
+#define LEAST_ALIKE 0.5 /* of forward passes */
 #define LEAST_MATCH 0.8 /* of launches: these do not depend on how busy the machine is */
 
 /* Share of a rank's steps that take about as long as its usual one: on a busy machine not all do.
@@ -35,7 +35,7 @@ static double share_alike(const struct rank_bounds *bounds) {
 /* Whether the bounds are believed, by how alike steps are and how many ranks have as many. Takes
  * back those that are not. */
 static bool settle(const struct model *model, struct rank_bounds *bounds, double alike,
-                   double *confidence) {
+                   double least, double *confidence) {
   u32 with = 0, most = 0, agreeing = 0, n = model->n_ranks;
   for (u32 r = 0; r < n; r++)
     most = bounds[r].at.n > most ? bounds[r].at.n : most;
@@ -44,7 +44,7 @@ static bool settle(const struct model *model, struct rank_bounds *bounds, double
     with += bounds[r].at.n > 1;
   }
   double sure = alike * agreeing / n;
-  if (2 * with >= n && most > LEAST_STEPS && sure >= LEAST_CONFIDENCE) {
+  if (2 * with >= n && most > LEAST_STEPS && sure >= least) {
     *confidence = sure;
     return true;
   }
@@ -107,7 +107,10 @@ bool bounds_by_passes(const struct model *model, u8 kind, struct rank_bounds *bo
     alike += bounds[r].at.n > 1 ? share_alike(&bounds[r]) : 0;
     with += bounds[r].at.n > 1;
   }
-  return settle(model, bounds, with ? alike / with : 0, confidence);
+  /* Who goes backward trains, however long that takes on a busy machine; who only goes forward may
+   * also answer, one token after the other. */
+  return settle(model, bounds, with ? alike / with : 0,
+                kind == TSCOPE_PHASE_BACKWARD ? 0 : LEAST_ALIKE, confidence);
 }
 
 bool bounds_by_launches(const struct model *model, struct rank_bounds *bounds, double *confidence) {
@@ -124,5 +127,5 @@ bool bounds_by_launches(const struct model *model, struct rank_bounds *bounds, d
     n += events->rounds.n;
   }
   match = n ? match / (double)n : 0;
-  return settle(model, bounds, match >= LEAST_MATCH ? match : 0, confidence);
+  return settle(model, bounds, match, LEAST_MATCH, confidence);
 }

@@ -59,6 +59,22 @@ static void test_accumulated_passes_are_one_step(void **state) {
   model_free(model);
 }
 
+/* Where a busy machine makes no two steps alike, the report says how little agrees. */
+static void test_backward_passes_of_any_length_are_steps(void **state) {
+  struct trace_writer *writer = new_rank(0, 1);
+  u64 at = 0;
+  for (u32 i = 0; i < 30; i++) {
+    write_phase(writer, at, 20000ull << i % 7, TSCOPE_PHASE_BACKWARD);
+    at += (20000ull << i % 7) + 1000;
+  }
+  save_rank(*state, writer);
+  struct model *model = load(((struct fixture *)*state)->directory, NULL);
+  assert_string_equal(model->steps.method, "backward passes");
+  assert_int_equal(model->steps.n, 30);
+  assert_true(model->steps.confidence < 0.7);
+  model_free(model);
+}
+
 static void test_forward_passes_alone_are_steps(void **state) {
   struct trace_writer *writer = new_rank(0, 1);
   for (u32 step = 0; step < 12; step++)
@@ -274,6 +290,7 @@ int main(void) {
       ON_DISK(test_a_backward_pass_without_an_optimizer_is_a_step),
       ON_DISK(test_an_update_by_hand_belongs_to_the_step_of_its_pass),
       ON_DISK(test_accumulated_passes_are_one_step),
+      ON_DISK(test_backward_passes_of_any_length_are_steps),
       ON_DISK(test_forward_passes_alone_are_steps),
       ON_DISK(test_passes_that_are_not_alike_are_no_steps),
       ON_DISK(test_inference_that_launches_the_same_again_and_again),
