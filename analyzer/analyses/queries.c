@@ -76,6 +76,13 @@ bool analysis_includes(const struct analysis *a, const struct collective *collec
           analysis_is_training(a, (u32)collective->step));
 }
 
+double analysis_length_ms(const struct analysis *a) {
+  const struct results *r = a->results;
+  if (!a->whole_run)
+    return r->step_mean_ms;
+  return isnan(r->ov_step_ms) ? r->path_length_ms : r->ov_step_ms;
+}
+
 const char *op_name(u8 op) {
   const char *name = comm_op_name(op);
   return name ? name : "unknown";

@@ -60,6 +60,10 @@ const char *gpu_timing_remedy(const char *reason);
 /* Whether a collective is in an analysed step of training. */
 bool analysis_includes(const struct analysis *a, const struct collective *collective);
 
+/* What savings and costs are shares of, in ms: a step, or without steps what a rank took for the
+ * run, mean over ranks (the path is longer where ranks begin at different times). */
+double analysis_length_ms(const struct analysis *a);
+
 /* arrival_times.c: whether the clocks of a communicator's ranks are known well enough to tell who
  * comes late. */
 bool clocks_tell_who_is_late(const struct analysis *a, u32 comm);

@@ -70,7 +70,10 @@ class Shares:
         self.report = report
         self.path = report["critical_path"]
         self.time = report["steps"]["analysed_s"] or report["budget"]["wall_s"]
-        self.step = report["distributed"]["mean_step_wall_ms"] or self.path["length_ms"]
+        # Without steps, shares are of what a rank took for the run; ranks that begin apart have a longer path.
+        whole = None if report["budget"]["wall_s"] is None else 1e3 * report["budget"]["wall_s"]
+        self.step = report["distributed"]["mean_step_wall_ms"] or whole or self.path["length_ms"]
+        self.share_of = self.path["length_ms"] if report["distributed"]["mean_step_wall_ms"] else self.step
         self.training = not report["steps"]["other"]  # else savings are of other steps too
         known = self.path["what_if_reason"] is None
         self.saved = {row["change"]: row["saving_fraction"] for row in self.path["what_if"] if known}
@@ -161,14 +164,14 @@ def of_path(pairs, shares):
     pairs.same("path", "by category", sum(by_category.values()) / length, 1)
     pairs.same("path", "by rank", sum(shares.path["by_rank"].values()) / length, 1)
     for change, categories in ON_PATH.items():
-        on_path = sum(by_category[one] for one in categories) / length
+        on_path = sum(by_category[one] for one in categories) / shares.share_of
         pairs.within("what-if and path", change, shares.saved.get(change), on_path)
     for row in shares.path["what_if"]:
         if row["saving_fraction"] is not None:
             pairs.within("what-if and nothing", row["change"], -row["saving_fraction"], -ALLOWED)
     for row in shares.path["pays"]:
         if row["path_ms"] is not None:
-            pairs.within("what pays and path", row["name"], row["saves_at_0"], row["path_ms"] / length)
+            pairs.within("what pays and path", row["name"], row["saves_at_0"], row["path_ms"] / shares.share_of)
         pairs.within("what pays, by share", row["name"], row["saves_at_90"], row["saves_at_50"])
         pairs.within("what pays, by share", row["name"], row["saves_at_50"], row["saves_at_0"])
         if row["kind"] == "collective":

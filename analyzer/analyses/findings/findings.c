@@ -9,6 +9,7 @@
 
 #include "analyses/findings/diff_findings.def"
 #include "analyses/path/path_replay.h"
+#include "analyses/queries.h"
 #include "base/choose.h"
 #include "base/plain_numbers.h"
 #include "base/rank_list.h"
@@ -254,9 +255,7 @@ void findings_analyse(struct analysis *a) {
                        .r = r,
                        .arena = a->arena,
                        .steps = a->whole_run ? 1 : a->n_training,
-                       .step_ms = r->step_mean_ms};
-  if (a->whole_run)
-    f.step_ms = r->ov_step_ms;
+                       .step_ms = analysis_length_ms(a)};
   for (size_t i = 0; i < RULES; i++) {
     f.id = rules[i].id;
     rules[i].rule(&f);

@@ -278,7 +278,7 @@ static bool is_among(const struct analysis *a, const struct cure *cures, u32 n,
 void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
                     struct saving *savings) {
   bool replays = a->graph && a->graph->replays && !a->results->what_if_reason;
-  double now_ms = a->whole_run ? a->results->path_length_ms : a->results->step_mean_ms;
+  double now_ms = analysis_length_ms(a);
   struct question q = {.a = a, .exposed = exposed};
   struct cure *unknown = memory_array(n, sizeof(*unknown));
   struct saving *found = memory_array(n, sizeof(*found));

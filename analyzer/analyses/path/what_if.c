@@ -219,7 +219,7 @@ static void fill_rows(struct analysis *a, u32 first) {
   struct results *r = a->results;
   struct cure cures[MOST_ROWS];
   struct saving savings[MOST_ROWS];
-  double now_ms = a->whole_run ? r->path_length_ms : r->step_mean_ms;
+  double now_ms = analysis_length_ms(a);
   for (u32 i = first; i < r->n_what_if; i++)
     cures[i] = r->what_if[i].cure;
   replay_savings(a, &cures[first], r->n_what_if - first, false, &savings[first]);

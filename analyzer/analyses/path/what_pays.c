@@ -14,6 +14,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
+#include "analyses/queries.h"
 #include "base/sorting.h"
 
 enum {
@@ -168,7 +169,7 @@ static void replay_rows(struct analysis *a) {
   struct cure_change *changes = arena_array(a->arena, n, sizeof(*changes));
   struct cure *cures = arena_array(a->arena, n, sizeof(*cures));
   struct saving *savings = arena_array(a->arena, n, sizeof(*savings));
-  double now_ms = a->whole_run ? r->path_length_ms : r->step_mean_ms;
+  double now_ms = analysis_length_ms(a);
   for (u32 i = 0; i < n; i++) {
     changes[i] = r->pays[i / SHARES].change;
     changes[i].left += (1 - changes[i].left) * left[i % SHARES];
