@@ -51,6 +51,29 @@ static void lines_sum_to_the_wall(void **state) {
   }
 }
 
+/* Without steps the path is longer than a rank's run where ranks end apart: shares are of one. */
+static void savings_of_a_whole_run_have_one_base(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  double saving_s = NAN, recoverable_s = NAN;
+  o.no_steps = true;
+  for (u32 rank = 0; rank < o.ranks; rank++)
+    o.late_launch[rank] = 150 * MS;
+  struct cluster *c = cluster_new(&o);
+  c->model.ranks[3].end += 8000 * MS;
+  struct results *r = cluster_analyse(c, NULL);
+  for (u32 i = 0; i < r->n_what_if; i++)
+    if (r->what_if[i].kind == WHAT_IF_LAUNCHES)
+      saving_s = r->what_if[i].saving_fraction * r->analysed_s;
+  for (u32 i = 0; i < r->n_budget; i++)
+    if (r->budget[i].part == BUDGET_LAUNCH_AND_IDLE)
+      recoverable_s = r->budget[i].recoverable;
+  assert_true(r->path_length_ms > 1.1e3 * r->wall_s);
+  assert_true(recoverable_s > 0.1 * r->wall_s);
+  assert_true(fabs(saving_s - recoverable_s) < 1e-6);
+  cluster_end(r, c);
+}
+
 static void mfu_is_never_guessed(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -170,9 +193,11 @@ static void steps_without_warm_up(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_sum_to_the_wall), cmocka_unit_test(mfu_is_never_guessed),
-      cmocka_unit_test(peaks_are_units_times_clock), cmocka_unit_test(devices_by_whole_words),
-      cmocka_unit_test(steps_without_warm_up)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(lines_sum_to_the_wall),
+                                     cmocka_unit_test(savings_of_a_whole_run_have_one_base),
+                                     cmocka_unit_test(mfu_is_never_guessed),
+                                     cmocka_unit_test(peaks_are_units_times_clock),
+                                     cmocka_unit_test(devices_by_whole_words),
+                                     cmocka_unit_test(steps_without_warm_up)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
