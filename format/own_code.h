@@ -41,15 +41,25 @@ static inline bool tscope_is_in_torch(const char *file) {
   return false;
 }
 
+/* The part of a file's path that begins with the name of an installed package; NULL for others. */
+static inline const char *tscope_installed_package(const char *file) {
+  static const char site[] = "/site-packages/", debian[] = "/dist-packages/";
+  const char *at = strstr(file, site);
+  if (at)
+    return at + sizeof(site) - 1;
+  at = strstr(file, debian);
+  return at ? at + sizeof(debian) - 1 : NULL;
+}
+
 static inline bool tscope_is_own_code(const char *file) {
-  static const char *const others[] = {"/site-packages/", "/dist-packages/", "/lib/python3",
-                                       "/lib64/python3", "/torchinductor_"};
+  static const char *const others[] = {"/lib/python3", "/lib64/python3", "/torchinductor_"};
   if (*file == '<') /* code typed in, or from a notebook; not <frozen ...> or <string> */
     return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input", 14) == 0;
   for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
     if (strstr(file, others[i]))
       return false;
-  return *file != '\0' && !tscope_is_generated(file) && !tscope_is_in_torch(file);
+  return *file != '\0' && !tscope_installed_package(file) && !tscope_is_generated(file) &&
+         !tscope_is_in_torch(file);
 }
 
 #endif

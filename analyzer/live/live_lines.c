@@ -56,8 +56,17 @@ static i64 begin_of(const struct live_rank *rank) {
   return rank->steps.last - (known_ns < WINDOW_NS ? known_ns : WINDOW_NS);
 }
 
+/* Looks again when there are a quarter more stacks. */
+static void find_library(struct followed_definitions *definitions) {
+  if (4 * (u64)definitions->now.n_stacks <= 5 * (u64)definitions->stacks_known)
+    return;
+  definitions->stacks_known = definitions->now.n_stacks;
+  definitions_find_library(&definitions->now);
+}
+
 static struct rank_lines lines_of(struct live_view *view, const struct live_rank *rank) {
-  const struct live_process *process = rank->process;
+  struct live_process *process = rank->process;
+  find_library(&process->definitions);
   const struct live_looks *looks = &process->looks;
   u32 kept = looks->n < LIVE_LOOKS ? (u32)looks->n : LIVE_LOOKS;
   struct rank_lines lines = {.at = arena_array(&view->arena, size_sum(kept, 1), sizeof(*lines.at))};

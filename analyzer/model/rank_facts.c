@@ -38,7 +38,7 @@ void carry_call_frame(struct carrier *c, struct call_frame *frame) {
 
 static void carry_thread_and_stack(struct carrier *c, struct stalled_thread *thread) {
   carry_thread(c, thread);
-  thread->n_frames = carry_count(c, thread->n_frames, 7);
+  thread->n_frames = carry_count(c, thread->n_frames, 8);
   CARRY_ARRAY(c, thread->frames, thread->n_frames);
   struct call_frame *frames =
       c->reads ? arena_array(c->arena, size_sum(thread->n_frames, 1), sizeof(*frames)) : NULL;

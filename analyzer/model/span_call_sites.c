@@ -9,7 +9,7 @@
 bool call_frame_is_user_code(const struct call_frame *frame) {
   if (frame->library)
     return frame->native_own;
-  return frame->file && !frame->others && tscope_is_own_code(frame->file);
+  return frame->file && !frame->others && (frame->runs_training || tscope_is_own_code(frame->file));
 }
 
 void call_frame_write_place(const struct call_frame *frame, char *text, size_t bytes) {

@@ -22,13 +22,17 @@ from repeated import main  # pylint: disable=import-error,wrong-import-position
 
 RANKS, CULPRIT, STEPS = 3, 1, 120
 JOB = os.path.join(HERE, "jobs", "slow_lines_job.py")
+LIBRARY = os.path.join(HERE, "jobs", "site-packages", "fitter", "loop.py")
 
-# `line` is a mark in slow_lines_job.py.
+# `line` is a mark in slow_lines_job.py, or in the file that is named.
 SCENARIOS = {
     "input": {"finding": "TIMING.DATALOADER_BOUND", "line": "the decoder"},
     "workers": {"finding": "TIMING.DATALOADER_BOUND", "line": "the decoder"},
     "straggling-input": {"finding": "DIST.STRAGGLER", "line": "the decoder", "rank": CULPRIT},
     "straggling-loop": {"finding": "DIST.STRAGGLER", "line": "the loop", "rank": CULPRIT},
+    # One line of the program calls a library that trains: a line of that library is slow.
+    "straggling-library": {"finding": "DIST.STRAGGLER", "line": "the library's loop", "rank": CULPRIT,
+                           "file": LIBRARY},
     # This line takes no time, so it cannot be seen while the job runs.
     "leak": {"finding": "MEMORY.GROWTH", "line": "the leak", "live": False},
     # Batches of workers come in shared memory, whose allocator says that nothing is allocated.
@@ -36,9 +40,12 @@ SCENARIOS = {
 }
 
 
-def line_of(mark):
-    with open(JOB, encoding="utf-8") as file:
-        return next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# " + mark))
+def place_of(scenario):
+    """The last two names of the file, as installed packages are shown, or the job's alone."""
+    path = scenario.get("file", JOB)
+    with open(path, encoding="utf-8") as file:
+        line = next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# " + scenario["line"]))
+    return f"{os.path.basename(JOB) if path == JOB else '/'.join(path.split('/')[-2:])}:{line}"
 
 
 def expect(condition, *what):
@@ -86,7 +93,7 @@ def run(name, build, folder, place):
         wanted = SCENARIOS[name].get("rank")
         while (not seen or (wanted is not None and not late)) and ranks[CULPRIT].poll() is None:
             time.sleep(0.2)
-            seen = seen or shown(build, traces, ranks, place)
+            seen = seen or shown(build, traces, ranks, place.split("/")[-1])
             late = late_at(build, traces) if wanted is not None else {}
         for rank in ranks:
             expect(rank.wait(timeout=200) == 0, "a rank failed")
@@ -99,7 +106,7 @@ def run(name, build, folder, place):
 
 def check(name, build, folder):
     expected = SCENARIOS[name]
-    place = f"slow_lines_job.py:{line_of(expected['line'])}"
+    place = place_of(expected)
     run(name, build, folder, place)
     program = os.path.join(build, "analyzer", "tscope-report")
     document = training.report_on(program, os.path.join(folder, "traces"))

@@ -132,7 +132,7 @@ void line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *si
 /* --- of ranks that are reduced: frames, then stacks of them --- */
 
 static void carry_tree_frame(struct carrier *c, struct call_frame *frame) {
-  CARRY_EACH(c, frame, file, function, line, others, library, native_own);
+  CARRY_EACH(c, frame, file, function, line, others, library, native_own, runs_training);
 }
 
 static void carry_cost(struct carrier *c, struct stack_cost *cost) {
@@ -153,7 +153,7 @@ void line_tree_write(const struct call_sites *sites, const struct stack_cost *co
       number_of[i] = frames++;
     else
       number_of[i] = INDEX_NONE;
-  carry_count(c, frames, 6);
+  carry_count(c, frames, 7);
   for (u32 i = 0; i < sites->n_frames; i++)
     if (number_of[i] != INDEX_NONE)
       carry_tree_frame(c, &sites->frames[i]);
@@ -171,7 +171,7 @@ void line_tree_write(const struct call_sites *sites, const struct stack_cost *co
 }
 
 void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c) {
-  struct call_sites sites = {.n_frames = carry_count(c, 0, 6)};
+  struct call_sites sites = {.n_frames = carry_count(c, 0, 7)};
   CARRY_ARRAY(c, sites.frames, sites.n_frames);
   for (u32 i = 0; i < sites.n_frames; i++)
     carry_tree_frame(c, &sites.frames[i]);

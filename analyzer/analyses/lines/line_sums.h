@@ -36,6 +36,7 @@ struct line_sums {
   struct rank_parts parts;
   struct fewer_looks fewer;
   struct call_frame *last; /* where the first thread was last seen; NULL */
+  struct call_frame *loop; /* the own line in which a library trains; NULL */
 };
 
 /* Whether a moment of the host is in an analysed step: what it does then belongs to that step, also

@@ -22,6 +22,7 @@
 #include "base/intervals.h"
 #include "base/sorting.h"
 #include "base/texts.h"
+#include "format/own_code.h"
 #include "model/span_call_sites.h"
 
 struct counting {
@@ -310,13 +311,14 @@ static bool has_lines(const struct line_sums *sums) {
   return sums->sites || sums->samples;
 }
 
-/* From the folder that the job was started in, else its last two names. Of C and C++ code without
- * debug information there is a function, and no line. */
+/* From the folder that the job was started in, else, as of an installed package, its last two
+ * names. Of C and C++ code without debug information there is a function, and no line. */
 char *line_place(struct analysis *a, const char *whole, u32 line, const char *function) {
   const char *folder = a->model->n_ranks ? a->model->ranks[0].info[TSCOPE_INFO_DIRECTORY] : NULL;
   const char *file = whole, *slash = strrchr(file, '/');
   size_t length = folder ? strlen(folder) : 0;
-  if (length && strncmp(file, folder, length) == 0 && file[length] == '/')
+  bool inside = length && strncmp(file, folder, length) == 0 && file[length] == '/';
+  if (inside && !tscope_installed_package(file))
     file += length + 1;
   else if (slash && slash > file)
     for (file = slash; file > whole && file[-1] != '/';)
@@ -409,6 +411,10 @@ void lines_summarise(struct analysis *a) {
     return;
   }
   lines->of_functions = functions ? ANSWER_YES : ANSWER_NO;
+  for (u32 r = 0; r < a->model->n_ranks && !lines->loop; r++) {
+    const struct call_frame *loop = a->line_sums[r].loop;
+    lines->loop = loop ? line_place(a, loop->file, loop->line, loop->function) : NULL;
+  }
   struct line_sum *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)

@@ -15,15 +15,15 @@ static void carry_line(struct carrier *c, struct line_sum *sum) {
   c->bad |= !sum->file || !sum->function;
 }
 
-static void carry_last(struct carrier *c, struct line_sums *sums) {
-  bool known = sums->last != NULL;
+static void carry_frame(struct carrier *c, struct line_sums *sums, struct call_frame **frame) {
+  bool known = *frame != NULL;
   CARRY(c, &known);
   if (!known)
     return;
   if (c->reads)
-    sums->last = arena_alloc(&sums->arena, sizeof(*sums->last));
-  CARRY_EACH(c, sums->last, file, function, line, first_line);
-  c->bad |= !sums->last->file;
+    *frame = arena_alloc(&sums->arena, sizeof(**frame));
+  CARRY_EACH(c, *frame, file, function, line, first_line);
+  c->bad |= !(*frame)->file;
 }
 
 static void carry_part(struct carrier *c, struct sampled_part *part) {
@@ -82,7 +82,8 @@ void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
   struct arena *before = carrier_read_into(c, &sums->arena);
   CARRY_EACH(c, sums, sites, samples, of_functions, idle_unknown, input_ns, outside_ns, training_ns,
              worker_ns, fewer.wanted, fewer.missed, fewer.slowest_us);
-  carry_last(c, sums);
+  carry_frame(c, sums, &sums->last);
+  carry_frame(c, sums, &sums->loop);
   carry_parts(c, &sums->parts);
   sums->n = carry_count(c, sums->n, 41);
   CARRY_ARRAY(c, sums->at, sums->n);

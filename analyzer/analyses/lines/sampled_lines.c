@@ -10,12 +10,12 @@
 #include "analyses/lines/line_stacks.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
-#include "analyses/lines/training_functions.def"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/choose.h"
 #include "base/sorting.h"
 #include "base/texts.h"
+#include "model/training_calls.h"
 
 static const double samples_least = 5;
 
@@ -49,6 +49,15 @@ static void waits_of(const struct timeline *t, struct arena *scratch, struct int
       intervals_append(waits, t->spans[i].start, t->spans[i].end);
 }
 
+static struct call_frame *copy_frame(const struct call_frame *from, struct arena *arena) {
+  struct call_frame *copy = arena_alloc(arena, sizeof(*copy));
+  *copy = (struct call_frame){.file = arena_text(arena, from->file),
+                              .function = from->function ? arena_text(arena, from->function) : NULL,
+                              .line = from->line,
+                              .first_line = from->first_line};
+  return copy;
+}
+
 static void keep_last(const struct call_sites *sites, const u32 *line_of_stack,
                       struct line_sums *out) {
   u32 i = sites->n_samples;
@@ -58,13 +67,7 @@ static void keep_last(const struct call_sites *sites, const u32 *line_of_stack,
   u32 frame = i ? line_of_stack[sites->samples[i - 1].stack] : INDEX_NONE;
   if (frame == INDEX_NONE || !sites->frames[frame].file)
     return;
-  const struct call_frame *from = &sites->frames[frame];
-  out->last = arena_alloc(&out->arena, sizeof(*out->last));
-  *out->last = (struct call_frame){
-      .file = arena_text(&out->arena, from->file),
-      .function = from->function ? arena_text(&out->arena, from->function) : NULL,
-      .line = from->line,
-      .first_line = from->first_line};
+  out->last = copy_frame(&sites->frames[frame], &out->arena);
 }
 
 static bool is_worker_start(const struct call_frame *frame) {
@@ -148,34 +151,18 @@ static bool marks_forward(const struct timeline *t) {
              one->kind == SPAN_PHASE && one->category == TSCOPE_PHASE_FORWARD);
 }
 
-/* From Python 3.11 on a method's name begins with its class's. */
-static bool is_method(const char *function, const char *name) {
-  size_t length = function ? strlen(function) : 0, of_name = strlen(name);
-  return text_ends_with(function, name) &&
-         (length == of_name || function[length - of_name - 1] == '.');
-}
-
-static bool is_training(const struct call_frame *frame, bool forward_is_marked) {
-  static const struct {
-    const char *function, *file;
-    bool forward;
-  } functions[] = {
-#define X(function, file, forward) {function, file, forward},
-      TSCOPE_TRAINING_FUNCTIONS(X)
-#undef X
-  };
-  return ANY(functions, sizeof(functions) / sizeof(*functions), one,
-             !(one->forward && forward_is_marked) && is_method(frame->function, one->function) &&
-                 text_ends_with(frame->file, one->file));
-}
-
-/* Whether each stack is inside such a function. */
+/* Whether each stack is inside a function that is training, though no phase may be marked there. */
 static const bool *stacks_in_training(const struct call_sites *sites, bool forward_is_marked,
                                       struct arena *scratch) {
   bool *training = arena_array(scratch, sites->n_stacks, sizeof(*training));
+  bool *trains = arena_array(scratch, sites->n_frames, sizeof(*trains));
+  for (u32 i = 0; i < sites->n_frames; i++) {
+    enum training_part part = frame_training_part(&sites->frames[i]);
+    trains[i] = part && !(part == TRAINING_FORWARD && forward_is_marked);
+  }
   for (u32 s = 0; s < sites->n_stacks; s++)
     for (u32 i = 0; i < sites->stacks[s].n && !training[s]; i++)
-      training[s] = is_training(&sites->frames[sites->stacks[s].frames[i]], forward_is_marked);
+      training[s] = trains[sites->stacks[s].frames[i]];
   return training;
 }
 
@@ -237,6 +224,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   }
   parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);
   keep_last(sites, line_of_stack, out);
+  out->loop = sites->loop ? copy_frame(sites->loop, &out->arena) : NULL;
 }
 
 enum { WORKERS, INPUT, OUTSIDE, KINDS };

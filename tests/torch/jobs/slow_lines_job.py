@@ -51,6 +51,12 @@ def main():
     slow = scenario in ("input", "workers") or (odd and scenario == "straggling-input")
     text = "the quick brown fox jumps over the lazy dog".split()
     kept = []
+    if scenario == "straggling-library":
+        sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "site-packages"))
+        from fitter.loop import Fitter  # pylint: disable=import-error
+        Fitter(model, optimizer, odd).fit(DataLoader(Samples(steps, False), batch_size=1))
+        dist.destroy_process_group()
+        return
     for batch in DataLoader(Samples(steps, slow), batch_size=1, num_workers=scenario.endswith("workers")):
         if odd and scenario == "straggling-loop":
             count_tokens(text)

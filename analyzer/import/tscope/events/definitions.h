@@ -45,6 +45,7 @@ struct frame_definition {
   u64 id;
   u32 file, function; /* string numbers */
   u32 line, first_line;
+  bool runs_training;    /* set by definitions_find_library() */
   bool native;           /* of C or C++; then: */
   u32 library, build_id; /* string numbers */
   u64 offset;

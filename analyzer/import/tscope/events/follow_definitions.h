@@ -16,6 +16,7 @@ struct followed_definitions {
   struct collector *collector;
   struct arena infos, ticks, stalls;
   bool new_infos, new_anchors, new_stalls, new_stacks;
+  u32 stacks_known; /* when a library that runs the training loop was last looked for */
 };
 
 /* Before the first chunk: what the header says. */

@@ -5,6 +5,7 @@
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "model/training_calls.h"
 #include "symbols/native_places.h"
 
 /* Index of a frame or stack by its hash; they are sorted by it. INDEX_NONE. */
@@ -48,7 +49,8 @@ static struct call_frame python_frame(const struct definitions *definitions,
   return (struct call_frame){.file = definition_string(definitions, frame->file),
                              .function = definition_string(definitions, frame->function),
                              .line = frame->line,
-                             .first_line = frame->first_line};
+                             .first_line = frame->first_line,
+                             .runs_training = frame->runs_training};
 }
 
 static void copy_frames(const struct definitions *definitions, struct arena *arena,
@@ -66,12 +68,11 @@ static void copy_frames(const struct definitions *definitions, struct arena *are
 }
 
 /* Frames that are not announced, as in a trace that was cut, are left out. */
-void stacks_copy(const struct definitions *definitions, struct arena *arena,
-                 struct call_sites *sites) {
+static void copy_stacks(const struct definitions *definitions, struct arena *arena,
+                        struct call_sites *sites) {
   u32 *frames = arena_array(arena, size_sum(definitions->n_stack_frames, 1), sizeof(*frames));
   sites->n_stacks = definitions->n_stacks;
   sites->stacks = arena_array(arena, size_sum(sites->n_stacks, 1), sizeof(*sites->stacks));
-  copy_frames(definitions, arena, sites);
   for (u32 i = 0; i < sites->n_stacks; i++) {
     const struct stack_definition *stack = &definitions->stacks[i];
     u32 n = 0;
@@ -85,6 +86,27 @@ void stacks_copy(const struct definitions *definitions, struct arena *arena,
     sites->stacks[i].n = n;
     frames += n;
   }
+}
+
+void stacks_copy(const struct definitions *definitions, struct arena *arena,
+                 struct call_sites *sites) {
+  copy_frames(definitions, arena, sites);
+  copy_stacks(definitions, arena, sites);
+  call_sites_find_library(sites);
+}
+
+void definitions_find_library(struct definitions *definitions) {
+  struct arena scratch = {0};
+  struct call_sites sites = {.n_frames = definitions->n_frames};
+  sites.frames = arena_array(&scratch, size_sum(sites.n_frames, 1), sizeof(*sites.frames));
+  for (u32 i = 0; i < sites.n_frames; i++)
+    if (!definitions->frames[i].native)
+      sites.frames[i] = python_frame(definitions, &definitions->frames[i]);
+  copy_stacks(definitions, &scratch, &sites);
+  call_sites_find_library(&sites);
+  for (u32 i = 0; i < sites.n_frames; i++)
+    definitions->frames[i].runs_training = sites.frames[i].runs_training;
+  arena_release(&scratch);
 }
 
 u32 stack_number(const struct definitions *definitions, u64 hash) {

@@ -13,6 +13,10 @@
 void stacks_copy(const struct definitions *definitions, struct arena *arena,
                  struct call_sites *sites);
 
+/* Which frames are of a library that runs the training loop (model/training_calls.h), for those who
+ * look at single stacks. */
+void definitions_find_library(struct definitions *definitions);
+
 /* Index of a stack by the hash that call sites carry; INDEX_NONE. */
 u32 stack_number(const struct definitions *definitions, u64 hash);
 

@@ -98,7 +98,9 @@ panel({
                       'own code: ' +
                       'PyTorch\u2019s profiler does not record the exact line.' :
                   'A call belongs to the innermost line of the program\u2019s own code; ' +
-                      'GPU time is estimated from samples of its launches.')),
+                      'GPU time is estimated from samples of its launches.') +
+             (l.loop ? ` The library called at ${l.loop} runs the training loop: its code counts ` +
+                      'as the program\u2019s own.' : '')),
       lateFlame(), lineFlame(),
       tableOf(
           [

@@ -54,4 +54,8 @@ void body_lines(struct pen *pen, const struct results *results) {
                  "profiler does not record the exact line"
                : "the innermost line of your own code; GPU time is estimated from samples "
                  "of its launches");
+  if (lines->loop)
+    pen_item(pen, STYLE_DIM,
+             "the library called at %s runs the training loop: its code counts as yours",
+             lines->loop);
 }
