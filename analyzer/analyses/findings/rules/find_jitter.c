@@ -33,11 +33,12 @@ static const char *other_work_action(const struct other_work *work) {
 static const char *describe_no_line(struct findings *f, double more_steps) {
   if (isnan(more_steps))
     return "";
-  return more_steps > 0 ? say(f,
-                              " The samples are too few to show a line that only these steps run: "
-                              "about %.2g more steps would.",
-                              more_steps)
-                        : " No one line explains half of that; there are enough samples to show one.";
+  return more_steps > 0
+             ? say(f,
+                   " The samples are too few to show a line that only these steps run: "
+                   "about %.2g more steps would.",
+                   more_steps)
+             : " No one line explains half of that; there are enough samples to show one.";
 }
 
 /* " Rank 0 is then at save.py:12 (write), called at ...: 180 ms in samples, in other steps 0 ms
