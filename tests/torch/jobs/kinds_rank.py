@@ -20,10 +20,10 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--accumulate", type=int, default=4)
     parser.add_argument("--validate-every", type=int, default=10)
-    parser.add_argument("--batches", type=int, default=12, help="of a validation")
+    parser.add_argument("--batches", type=int, default=32, help="of a validation")
     parser.add_argument("--save-every", type=int, default=25)
     parser.add_argument("--log-every", type=int, default=0)
-    parser.add_argument("--saves", type=int, default=4, help="as if the model were larger by this factor")
+    parser.add_argument("--saves", type=int, default=12, help="as if the model were larger by this factor")
     return parser.parse_args()
 
 
