@@ -22,6 +22,7 @@
 #define STANDS_OUT 4.0
 #define MOSTLY 0.75
 #define LEAST_ROUNDS 6u /* three of anything may be all that a program does */
+#define LONGEST 16u     /* rounds that work between two of them is at most as long as */
 
 struct pattern {
   const struct launched *launched;
@@ -154,12 +155,14 @@ static bool begins_at(const struct pattern *pattern, u32 at) {
   return true;
 }
 
-/* Where the round after this one begins; where this one ends if none does. */
+/* Where the round after this one begins; where this one ends if none does soon: a run that ends
+ * otherwise must not be searched to its end for each of its rounds. */
 static u32 next_round(const struct pattern *pattern, u32 at) {
   u32 usual = at + pattern->length;
   if (usual >= pattern->n || begins_at(pattern, usual))
     return usual;
-  for (u32 next = at + pattern->length / 2 + 1; next < pattern->n; next++)
+  u64 end = at + (u64)LONGEST * pattern->length;
+  for (u32 next = at + pattern->length / 2 + 1; next < pattern->n && next < end; next++)
     if (begins_at(pattern, next))
       return next;
   return usual;

@@ -58,7 +58,9 @@ struct rank_look {
 struct rank_stall;
 
 /* Where a rank's host and its GPU meet: data is copied between them, or the host waits. As far as
- * the ring goes back. */
+ * the ring goes back, and of so many ranks at most, evenly chosen: what all do, each of them shows.
+ */
+#define MEETING_RANKS 64u
 enum meeting { MEETING_COPY_IN = 1, MEETING_COPY_OUT = 2, MEETING_WAIT = 4 };
 
 struct rank_meeting {

@@ -8,8 +8,6 @@
 #include "analyses/steps/step_extras.h"
 #include "base/sorting.h"
 
-#define MOST_RANKS 64u /* looked at, evenly chosen: what all do, each of them shows */
-
 struct met {
   u64 bytes;
   u32 step;
@@ -99,9 +97,11 @@ static void look_at(struct rank_meetings *m, u32 rank) {
 
 void step_meetings_list(const struct analysis *a, struct arena *arena, struct step_extras *out) {
   struct rank_meetings m = {.a = a, .arena = arena, .out = out};
-  u32 n = a->model->n_ranks, each = n / MOST_RANKS + 1;
   m.counts = arena_array(arena, size_sum(a->n_steps, 1), sizeof(*m.counts));
   m.steps = arena_array(arena, size_sum(a->n_steps, 1), sizeof(*m.steps));
-  for (u32 rank = 0; rank < n; rank += each)
-    look_at(&m, rank);
+  for (u32 rank = 0, seen = 0; rank < a->model->n_ranks && seen < MEETING_RANKS; rank++)
+    if (a->model->ranks[rank].n_meetings) {
+      look_at(&m, rank);
+      seen++;
+    }
 }

@@ -103,7 +103,8 @@ void read_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
       read_kernel(reading, record, time);
     if (record->type == TSCOPE_REC_GPU_MEMCPY)
       read_copy(reading, record, time);
-    if (record->type == TSCOPE_REC_MEMCPY || record->type == TSCOPE_REC_SYNC)
+    if (reading->keeps_meetings &&
+        (record->type == TSCOPE_REC_MEMCPY || record->type == TSCOPE_REC_SYNC))
       read_meeting(reading, record, time);
     if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_MEMSET) {
       u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */

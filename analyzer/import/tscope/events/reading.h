@@ -27,6 +27,7 @@ struct reading {
   bool *communication_known; /* [n_strings] whether events.communications has it */
   i64 gpu_last;              /* when the last work seen on the GPU was over; NS_UNKNOWN */
   u32 replay;                /* correlation of the graph replay whose kernels were last seen */
+  bool keeps_meetings;       /* this is one of the MEETING_RANKS */
 };
 
 /* The rank's events reach to `time`; nothing if it is NS_UNKNOWN. */
