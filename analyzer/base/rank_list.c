@@ -13,7 +13,8 @@ char *rank_list(const u32 *ranks, u32 n, size_t limit) {
   char *text = NULL;
   size_t size = 0;
   FILE *out = memory_stream(&text, &size);
-  memcpy(sorted, ranks, n * sizeof(*sorted));
+  if (n) /* memcpy() takes no NULL, not even for nothing */
+    memcpy(sorted, ranks, n * sizeof(*sorted));
   SORT(sorted, n, by_u32);
   u32 i = 0;
   while (i < n) {

@@ -828,9 +828,7 @@ def address_sanitizer_in_the_program(scratch):
     """Its runtime ends a program in which another library comes first."""
     if not os.path.exists(program("hazard-asan")):
         raise Skip("this compiler has no AddressSanitizer")
-    # Its search for leaks stops the process as a debugger does, which an emulator cannot.
-    env = {"ASAN_OPTIONS": "detect_leaks=0"} if EMULATOR else {}
-    check_recorded(scratch, "plain", "10000", name="hazard-asan", launches=10000, lossless=False, env=env)
+    check_recorded(scratch, "plain", "10000", name="hazard-asan", launches=10000, lossless=False)
 
 
 def clock_that_stands_still(scratch):
