@@ -440,8 +440,7 @@ void rank_events_read(struct rank_events *events, const struct trace_file *file,
   *events = (struct rank_events){
       .begin = NS_UNKNOWN, .end = NS_UNKNOWN, .cut_short = file->header.closed_realtime_ns == 0};
   struct reading reading = {.events = events, .gpu_last = NS_UNKNOWN, .kernel_names = kernel_names};
-  reading.keeps_meetings =
-      file->header.rank % (file->header.world_size / MEETING_RANKS + 1) == 0;
+  reading.keeps_meetings = file->header.rank % (file->header.world_size / MEETING_RANKS + 1) == 0;
   read_definitions(events, file);
   const struct definitions *definitions = events->definitions;
   size_t strings = size_sum(definitions->n_strings, 1);
