@@ -138,7 +138,10 @@ static bool find_by_pauses(struct pattern *pattern) {
     if (worth > best) {
       best = worth;
       pattern->length = usual_distance(begins + i, same);
-      pattern->like = begins[i + same / 2].at;
+      u32 like = i + same / 2; /* of the last ones a whole round may not be there */
+      while (pattern->n - begins[like].at < pattern->length)
+        like--;
+      pattern->like = begins[like].at;
     }
   }
   free(begins);

@@ -143,14 +143,18 @@ static void copy(struct job *job, enum tscope_memcpy kind, u64 bytes) {
   job->at += 5000;
 }
 
-/* One pass of eight layers: 18 launches in 90 us. */
-static void run_model(struct job *job, u32 size) {
+static void run_layers(struct job *job, u32 size, u32 layers) {
   launch(job, 0, size);
-  for (u32 layer = 0; layer < 8; layer++) {
+  for (u32 layer = 0; layer < layers; layer++) {
     launch(job, 1, size);
     launch(job, 2, size);
   }
   launch(job, 3, size);
+}
+
+/* One pass of eight layers: 18 launches in 90 us. */
+static void run_model(struct job *job, u32 size) {
+  run_layers(job, size, 8);
 }
 
 /* A batch of inference: 300 us of the host's own, then 100 us of calls. */
@@ -252,6 +256,18 @@ static void test_barriers_at_both_ends_are_no_steps(void **state) {
   model_free(model);
 }
 
+/* A run whose last rounds are shorter than the usual one: no round lies beyond its end. */
+static void test_rounds_that_get_short_at_the_end(void **state) {
+  struct job job = new_job(0, 1);
+  for (u32 i = 0; i < 8; i++) {
+    job.at += 3000000;
+    run_layers(&job, 8, i < 4 ? 2000 : 20);
+  }
+  struct model *model = load_job(*state, &job);
+  assert_string_equal(model->steps.method, "none");
+  model_free(model);
+}
+
 /* Answers of any length: neither their tokens nor whole answers are steps. */
 static void test_answers_of_any_length_are_no_steps(void **state) {
   struct job job = new_job(0, 1);
@@ -298,6 +314,7 @@ int main(void) {
       ON_DISK(test_other_work_between_rounds),
       ON_DISK(test_what_every_fifth_batch_has_too),
       ON_DISK(test_layers_are_no_rounds),
+      ON_DISK(test_rounds_that_get_short_at_the_end),
       ON_DISK(test_barriers_at_both_ends_are_no_steps),
       ON_DISK(test_answers_of_any_length_are_no_steps),
       ON_DISK(test_one_kernel_after_the_other_is_no_step),
