@@ -27,8 +27,8 @@
 /* Whether there is one. */
 #define ANY(at, n, one, that) (FIND(at, n, one, that) != NULL)
 
-/* Of those of which it is true the one with the largest value, a double; of equal ones the first;
- * NULL if there is none. */
+/* Of those of which it is true the one with the largest value, a double; of equal ones the first.
+ * NAN, which is not known, is less than any. NULL if there is none. */
 #define LARGEST(at, n, one, that, value)                                                           \
   ({                                                                                               \
     __typeof__((at)[0]) *largest_ = NULL;                                                          \
@@ -38,7 +38,7 @@
       if (!(that))                                                                                 \
         continue;                                                                                  \
       double value_ = (value);                                                                     \
-      if (!largest_ || value_ > most_) {                                                           \
+      if (!largest_ || value_ > most_ || (most_ != most_ && value_ == value_)) {                   \
         largest_ = one;                                                                            \
         most_ = value_;                                                                            \
       }                                                                                            \

@@ -18,6 +18,7 @@
 #define LEAST_EXPLAINED 0.8
 #define LEAST_CONTRAST 2.0
 #define LEAST_APART 0.85
+#define CLEARLY_LONGER 1.5
 
 struct numbered {
   u32 token, at;
@@ -230,4 +231,14 @@ u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
   }
   free(logs);
   return found;
+}
+
+u32 find_longest_gap(double *logs, const u32 *counts, u32 length) {
+  u32 best = 0;
+  for (u32 place = 0; place < length; place++) {
+    logs[place] = counts[place] ? logs[place] / counts[place] : 0;
+    if (logs[place] > logs[best])
+      best = place;
+  }
+  return logs[best] - logs[0] < log(CLEARLY_LONGER) ? 0 : best;
 }

@@ -27,4 +27,9 @@ bool find_period(const u32 *tokens, u32 n, struct period *period);
  * *first the period with which a step begins; 1 and 0 if time shows nothing more. */
 u32 find_gap_period(const double *gaps, u32 n, u32 *first);
 
+/* Where in a period something begins: at the place before which the gaps are longest, if these are
+ * clearly longer than those at place 0, else there. logs[place] is the sum of the logarithms of
+ * counts[place] gaps, and becomes their mean. */
+u32 find_longest_gap(double *logs, const u32 *counts, u32 length);
+
 #endif

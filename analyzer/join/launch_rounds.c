@@ -17,8 +17,7 @@
 #define FEW_CALLS 100u  /* launches for each collective */
 #define SEARCHED 65536u /* launches at the end of the run in which a period is looked for */
 #define ALIKE 32u       /* launches by which the begin of a round is known */
-#define CLEARLY_LONGER 1.5
-#define BEGINNING 8u /* launches by which begins are compared with each other */
+#define BEGINNING 8u    /* launches by which begins are compared with each other */
 #define STANDS_OUT 4.0
 #define MOSTLY 0.75
 #define LEAST_ROUNDS 6u /* three of anything may be all that a program does */
@@ -49,20 +48,14 @@ static double pause_before(const struct launched *launched, u32 i) {
 }
 
 static u32 longest_pause(const struct launched *launched, const struct period *period) {
-  u32 best = 0, *counts = memory_zeroed(period->length, sizeof(*counts));
+  u32 *counts = memory_zeroed(period->length, sizeof(*counts));
   double *logs = memory_zeroed(period->length, sizeof(*logs));
   for (u32 i = period->first; i < period->last; i++) {
     u32 place = (i - period->first) % period->length;
     logs[place] += log(pause_before(launched, i));
     counts[place]++;
   }
-  for (u32 place = 0; place < period->length; place++) {
-    logs[place] /= counts[place];
-    if (logs[place] > logs[best])
-      best = place;
-  }
-  if (logs[best] - logs[0] < log(CLEARLY_LONGER))
-    best = 0;
+  u32 best = find_longest_gap(logs, counts, period->length);
   free(logs);
   free(counts);
   return period->first + best;

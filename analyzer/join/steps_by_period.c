@@ -11,8 +11,7 @@
 #include "base/robust.h"
 #include "join/find_steps.h"
 
-#define OTHER_CUT_FACTOR 1.5 /* how much longer another pause must be than the one at the start */
-#define GAP_RANKS 8u         /* ranks whose pauses are averaged */
+#define GAP_RANKS 8u /* ranks whose pauses are averaged */
 #define RESYNC_WINDOW 8u
 #define BOUNDS_COMPARED 32u
 #define MOST_SHIFT 2
@@ -110,10 +109,9 @@ static void add_pauses(const struct rank_events *events, const struct sequence *
 }
 
 /* Where in the period a step begins: after the longest pause, since the optimizer, the next batch
- * and the forward pass are there. But if the longest pause is not clearly longer than the pause at
- * the start of the periodic part, the step begins at that start. */
+ * and the forward pass are there. */
 static u32 choose_step_start(const struct sequences *sequences, u32 reference) {
-  u32 length = sequences->at[reference].period.length, best = 0, used = 0;
+  u32 length = sequences->at[reference].period.length, used = 0;
   double *logs = memory_zeroed(length, sizeof(*logs));
   u32 *counts = memory_zeroed(length, sizeof(*counts));
   for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS; r++)
@@ -121,13 +119,7 @@ static u32 choose_step_start(const struct sequences *sequences, u32 reference) {
       add_pauses(&internal_of(sequences->model)->events[r], &sequences->at[r], logs, counts);
       used++;
     }
-  for (u32 place = 0; place < length; place++) {
-    logs[place] = counts[place] ? logs[place] / counts[place] : 0;
-    if (logs[place] > logs[best])
-      best = place;
-  }
-  if (logs[best] - logs[0] < log(OTHER_CUT_FACTOR))
-    best = 0;
+  u32 best = find_longest_gap(logs, counts, length);
   free(logs);
   free(counts);
   return best;

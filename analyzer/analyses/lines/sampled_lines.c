@@ -49,7 +49,7 @@ static void waits_of(const struct timeline *t, struct arena *scratch, struct int
       intervals_append(waits, t->spans[i].start, t->spans[i].end);
 }
 
-static struct call_frame *copy_frame(const struct call_frame *from, struct arena *arena) {
+static struct call_frame *keep_frame(const struct call_frame *from, struct arena *arena) {
   struct call_frame *copy = arena_alloc(arena, sizeof(*copy));
   *copy = (struct call_frame){.file = arena_text(arena, from->file),
                               .function = from->function ? arena_text(arena, from->function) : NULL,
@@ -67,7 +67,7 @@ static void keep_last(const struct call_sites *sites, const u32 *line_of_stack,
   u32 frame = i ? line_of_stack[sites->samples[i - 1].stack] : INDEX_NONE;
   if (frame == INDEX_NONE || !sites->frames[frame].file)
     return;
-  out->last = copy_frame(&sites->frames[frame], &out->arena);
+  out->last = keep_frame(&sites->frames[frame], &out->arena);
 }
 
 static bool is_worker_start(const struct call_frame *frame) {
@@ -224,7 +224,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   }
   parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);
   keep_last(sites, line_of_stack, out);
-  out->loop = sites->loop ? copy_frame(sites->loop, &out->arena) : NULL;
+  out->loop = sites->loop ? keep_frame(sites->loop, &out->arena) : NULL;
 }
 
 enum { WORKERS, INPUT, OUTSIDE, KINDS };

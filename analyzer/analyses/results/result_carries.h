@@ -64,20 +64,5 @@ static inline void carry_numbers(struct carrier *c, double **numbers, u32 *n, bo
 
 #include RESULT_TABLE
 
+#include "analyses/results/result_lines_end.h"
 #undef RESULT_TABLE
-#undef STRUCT
-#undef END_STRUCT
-#undef NUMBER
-#undef NUMBER_AS
-#undef TEXT
-#undef WORD_OF
-#undef STRINGS
-#undef NUMBERS
-#undef NUMBERS_AS
-#undef LIST
-#undef VIEW_LIST
-#undef PART
-#undef GROUP
-#undef END_GROUP
-#undef MADE
-#undef C_ONLY
