@@ -147,8 +147,8 @@ static u32 set_clocks(struct aligner *aligner, bool *placed) {
 
 static const char *describe_unplaced(struct aligner *aligner, const bool *placed, u32 n_placed) {
   const struct model *model = aligner->model;
-  u32 *ranks = arena_array(aligner->arena, size_sum(model->n_ranks, 1), sizeof(*ranks));
-  const char **hosts = arena_array(aligner->arena, size_sum(model->n_ranks, 1), sizeof(*hosts));
+  u32 *ranks = arena_array(aligner->arena, model->n_ranks, sizeof(*ranks));
+  const char **hosts = arena_array(aligner->arena, model->n_ranks, sizeof(*hosts));
   u32 count = 0, root = 0, different;
   for (u32 r = 0; r < model->n_ranks; r++)
     if (!placed[r]) {

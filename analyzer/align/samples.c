@@ -36,8 +36,8 @@ static u32 known_ends(const struct model *model, const struct collective *collec
 static u32 *last_finished(const struct model *model, struct arena *arena) {
   struct last {
     u32 members, ends, looked;
-  } *of = arena_array(arena, size_sum(model->n_comms, 1), sizeof(*of));
-  u32 *last = arena_array(arena, size_sum(model->n_comms, 1), sizeof(u32));
+  } *of = arena_array(arena, model->n_comms, sizeof(*of));
+  u32 *last = arena_array(arena, model->n_comms, sizeof(u32));
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *one = &model->collectives[i];
     if (one->n_arrivals > of[one->comm].members)

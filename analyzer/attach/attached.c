@@ -93,7 +93,7 @@ static void read_stack(struct reading *l, const struct python_thread *from) {
   thread->holds_gil = from->holds_gil;
   thread->moved = n < 0 || read_frames(l, from->state, l->again, &cut) != n ||
                   !same_frames(l->frames, l->again, n);
-  thread->frames = arena_array(l->arena, size_sum(n > 0 ? (u32)n : 0, 1), sizeof(*thread->frames));
+  thread->frames = arena_array(l->arena, n > 0 ? (u32)n : 0, sizeof(*thread->frames));
   for (int i = 0; i < n; i++) {
     struct call_frame *frame = python_call_frame(l->arena, &l->python, l->pid, &l->frames[i]);
     thread->frames[thread->n_frames++] = frame;

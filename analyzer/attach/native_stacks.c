@@ -115,8 +115,8 @@ static void merge_thread(struct mixing *m, bool native_whole, struct native_outc
               : python_whole               ? calls <= steps
                                            : true;
   struct stalled_thread *thread = m->thread;
-  thread->frames = arena_array(m->arena, size_sum(size_sum(m->n_native, m->snapshot->n_steps), 1),
-                               sizeof(*thread->frames));
+  thread->frames =
+      arena_array(m->arena, size_sum(m->n_native, m->snapshot->n_steps), sizeof(*thread->frames));
   thread->n_frames = 0;
   outcome->unmatched += !fits;
   outcome->cut += !native_whole;
@@ -187,8 +187,7 @@ void native_stacks_add(struct arena *arena, pid_t pid, const struct python *pyth
                        const u64 *states, enum native_which which, struct rank_stall *look,
                        struct native_outcome *outcome) {
   struct snapshots snapshots = {0};
-  struct thread_snapshot *wanted =
-      arena_array(arena, size_sum(look->n_threads, 1), sizeof(*wanted));
+  struct thread_snapshot *wanted = arena_array(arena, look->n_threads, sizeof(*wanted));
   *outcome = (struct native_outcome){.why_none = native_frames_unavailable()};
   if (outcome->why_none)
     return;

@@ -80,7 +80,7 @@ u32 carry_count(struct carrier *c, u32 n, u32 least);
 
 /* Room for elements that are read; what is written stays where it is. */
 #define CARRY_ARRAY(c, at, n)                                                                      \
-  ((c)->reads ? (void)((at) = arena_array((c)->arena, size_sum(n, 1), sizeof(*(at)))) : (void)0)
+  ((c)->reads ? (void)((at) = arena_array((c)->arena, n, sizeof(*(at)))) : (void)0)
 
 /* A list: how many there are, and each by a function. `least` as for carry_count(). */
 #define CARRY_LIST(c, at, n, least, carry)                                                         \

@@ -58,7 +58,7 @@ static u32 sort_hosts(const char *const *names, u32 n, struct host_name *hosts) 
 }
 
 char *host_list_in(struct arena *arena, const char *const *names, u32 n, u32 *different) {
-  struct host_name *hosts = arena_array(arena, size_sum(n, 1), sizeof(*hosts));
+  struct host_name *hosts = arena_array(arena, n, sizeof(*hosts));
   char *text = arena_text(arena, "");
   u32 last;
   *different = sort_hosts(names, n, hosts);

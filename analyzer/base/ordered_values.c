@@ -14,9 +14,9 @@ struct ordered_value {
 ORDER_BY(first_index_last, struct ordered_value, UP(value) DOWN(index))
 
 void ordered_values_reserve(struct ordered_values *ordered, struct arena *arena, u32 size) {
-  ordered->at = arena_array(arena, size_sum(size, 1), sizeof(*ordered->at));
-  ordered->place = arena_array(arena, size_sum(size, 1), sizeof(u32));
-  ordered->counts = arena_array(arena, size_sum(size, 1), sizeof(u32));
+  ordered->at = arena_array(arena, size, sizeof(*ordered->at));
+  ordered->place = arena_array(arena, size, sizeof(u32));
+  ordered->counts = arena_array(arena, size, sizeof(u32));
 }
 
 void ordered_values_fill(struct ordered_values *ordered, const double *values, u32 size) {

@@ -166,8 +166,7 @@ void finish_collectives(struct model *model) {
     if (model->collectives[c].n_arrivals > most)
       most = model->collectives[c].n_arrivals;
   struct order *order = memory_array(size_sum(n, 1), sizeof(*order));
-  struct collective *sorted =
-      arena_array(&internal_of(model)->arena, size_sum(n, 1), sizeof(*sorted));
+  struct collective *sorted = arena_array(&internal_of(model)->arena, n, sizeof(*sorted));
   i64 *scratch = memory_array(most, sizeof(*scratch));
   for (u32 c = 0; c < n; c++)
     order[c] = measure(model, c, scratch);

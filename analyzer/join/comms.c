@@ -57,13 +57,13 @@ void unify_comms(struct model *model) {
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &internal->events[r];
     internal->comm_of[r] =
-        arena_array(&internal->arena, size_sum(events->n_comms, 1), sizeof(**internal->comm_of));
+        arena_array(&internal->arena, events->n_comms, sizeof(**internal->comm_of));
     for (u32 i = 0; i < events->n_comms; i++) {
       struct sighting sighting = {events->comms[i].identity, events->comms[i].backend, r, i};
       VECTOR_PUSH(&all, sighting);
     }
   }
-  model->comms = arena_array(&internal->arena, size_sum(all.n, 1), sizeof(*model->comms));
+  model->comms = arena_array(&internal->arena, all.n, sizeof(*model->comms));
   SORT(all.at, all.n, by_identity);
   u64 room = MOST_MISSING + (u64)MOST_MISSING_FOR_EACH * all.n;
   for (u32 i = 0, next; i < all.n; i = next) {

@@ -65,11 +65,11 @@ static void assemble(struct model *model, const struct rank_bounds *bounds) {
   struct steps *steps = &model->steps;
   i64 **const times[] = {&steps->begin, &steps->end, &steps->host_begin, &steps->host_end};
   for (size_t k = 0; k < sizeof(times) / sizeof(*times); k++) {
-    *times[k] = arena_array(arena, size_sum(cells, 1), sizeof(i64));
+    *times[k] = arena_array(arena, cells, sizeof(i64));
     for (size_t i = 0; i < cells; i++)
       (*times[k])[i] = NS_UNKNOWN;
   }
-  steps->ends_known = arena_array(arena, size_sum(cells, 1), sizeof(*steps->ends_known));
+  steps->ends_known = arena_array(arena, cells, sizeof(*steps->ends_known));
   for (u32 r = 0; r < model->n_ranks; r++)
     steps->open |= bounds[r].open;
   for (u32 r = 0; r < model->n_ranks; r++)

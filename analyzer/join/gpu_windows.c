@@ -28,7 +28,7 @@ static void list_windows_of_rank(struct model *model, u32 r) {
   u32 n = events->gpu_states.n;
   rank->gpu_overhead_ns = events->gpu_overhead_ns;
   rank->gpu_event_error_ns = events->gpu_event_error_ns;
-  rank->gpu_windows = arena_array(&internal->arena, size_sum(n, 1), sizeof(*rank->gpu_windows));
+  rank->gpu_windows = arena_array(&internal->arena, n, sizeof(*rank->gpu_windows));
   for (u32 i = 0; i < n; i++) {
     const struct rank_gpu_state *state = &events->gpu_states.at[i];
     i64 end = i + 1 < n ? state[1].time : INT64_MAX;
@@ -63,8 +63,7 @@ bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end) {
 void model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
                      struct intervals *known) {
   bool ever = false;
-  *known = (struct intervals){
-      arena_array(arena, size_sum(rank->n_gpu_windows, 1), sizeof(*known->at)), 0};
+  *known = (struct intervals){arena_array(arena, rank->n_gpu_windows, sizeof(*known->at)), 0};
   for (u32 i = 0; i < rank->n_gpu_windows; i++) {
     const struct gpu_window *window = &rank->gpu_windows[i];
     if (window->clock != TSCOPE_GPU_CLOCK_CUPTI)

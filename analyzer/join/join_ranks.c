@@ -44,7 +44,7 @@ static void list_scalars(struct model *model) {
   u64 total = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     total += internal->events[r].scalars.n;
-  model->scalars = arena_array(&internal->arena, size_sum(total, 1), sizeof(*model->scalars));
+  model->scalars = arena_array(&internal->arena, total, sizeof(*model->scalars));
   if (total > UINT32_MAX)
     memory_is_short(total, sizeof(*model->scalars));
   for (u32 r = 0; r < model->n_ranks; r++)

@@ -168,7 +168,7 @@ static const char *name_of_group(const struct grouping *g, u32 group, struct are
 static void define_comm(const struct grouping *g, const struct member *m) {
   struct rank_events *events = &internal_of(g->model)->events[m->rank];
   u32 old = events->n_comms, size = 0, place = 0;
-  struct comm_definition *comms = arena_array(&events->arena, size_sum(old, 1), sizeof(*comms));
+  struct comm_definition *comms = arena_array(&events->arena, old, sizeof(*comms));
   if (old)
     memcpy(comms, events->comms, old * sizeof(*comms));
   for (u32 i = 0; i < g->members.n; i++)

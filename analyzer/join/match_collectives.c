@@ -266,7 +266,7 @@ static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
   u64 total = 0, matched = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     total += model_events(model, r)->calls.n + model_events(model, r)->kernels.n;
-  model->arrivals = arena_array(model_arena(model), size_sum(total, 1), sizeof(*model->arrivals));
+  model->arrivals = arena_array(model_arena(model), total, sizeof(*model->arrivals));
   u32 *filled = memory_zeroed(size_sum(model->n_collectives, 1), sizeof(*filled));
   if (total >= INDEX_NONE)
     memory_is_short(total, sizeof(*model->arrivals));

@@ -71,8 +71,7 @@ static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct
 /* Removes from `outer` the intervals of `inner` that lie completely within one of outer's. */
 static void remove_nested(struct arena *arena, struct intervals *outer,
                           const struct intervals *inner) {
-  struct intervals nested = {.at = arena_array(arena, size_sum(inner->n, 1), sizeof(*nested.at))},
-                   rest;
+  struct intervals nested = {.at = arena_array(arena, inner->n, sizeof(*nested.at))}, rest;
   for (u32 i = 0, k = 0; i < inner->n; i++) {
     while (k < outer->n && outer->at[k].end < inner->at[i].end)
       k++;
@@ -151,8 +150,7 @@ void measure_phases(struct model *model, const struct model_options *options) {
   size_t cells = (size_t)model->steps.n * model->n_ranks;
   struct measuring measuring = {.model = model,
                                 .found = memory_zeroed(size_sum(model->n_ranks, 1), 1)};
-  model->phases =
-      arena_array(&internal_of(model)->arena, size_sum(cells, 1), sizeof(*model->phases));
+  model->phases = arena_array(&internal_of(model)->arena, cells, sizeof(*model->phases));
   u64 launches = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     launches += model->ranks[r].launches;

@@ -35,8 +35,7 @@ static struct membership *list_memberships(struct live_view *view, u32 *n) {
   u32 all = 0;
   for (u32 r = 0; r < view->n_ranks; r++)
     all += view->ranks[r].process->comms.n;
-  struct membership *memberships =
-      arena_array(&view->arena, size_sum(all, 1), sizeof(*memberships));
+  struct membership *memberships = arena_array(&view->arena, all, sizeof(*memberships));
   *n = 0;
   for (u32 r = 0; r < view->n_ranks; r++)
     for (u32 c = 0; c < view->ranks[r].process->comms.n; c++) {

@@ -69,7 +69,7 @@ static struct rank_lines lines_of(struct live_view *view, const struct live_rank
   find_library(&process->definitions);
   const struct live_looks *looks = &process->looks;
   u32 kept = looks->n < LIVE_LOOKS ? (u32)looks->n : LIVE_LOOKS;
-  struct rank_lines lines = {.at = arena_array(&view->arena, size_sum(kept, 1), sizeof(*lines.at))};
+  struct rank_lines lines = {.at = arena_array(&view->arena, kept, sizeof(*lines.at))};
   i64 from = begin_of(rank);
   for (u32 i = 0; i < kept; i++) {
     const struct live_look *look = &looks->at[i];

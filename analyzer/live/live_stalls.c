@@ -37,7 +37,7 @@ void live_merge_stalls(struct live_view *view) {
   }
   if (!view->n_stalled)
     return;
-  struct tree_stack *stacks = arena_array(&view->arena, size_sum(threads, 1), sizeof(*stacks));
+  struct tree_stack *stacks = arena_array(&view->arena, threads, sizeof(*stacks));
   for (u32 i = 0; i < view->n_ranks; i++)
     if (view->ranks[i].stall)
       n += stall_stacks(view->ranks[i].stall, view->ranks[i].rank, stacks + n);

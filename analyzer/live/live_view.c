@@ -158,8 +158,8 @@ static void fill_gpu(struct live_rank *rank) {
 ORDER_BY(by_rank, struct live_rank, UP(rank))
 
 static void list_ranks(struct live_view *view, struct live_run *run, i64 realtime, i64 monotonic) {
-  view->ranks = arena_array(&view->arena, size_sum(run->entries.n, 1), sizeof(*view->ranks));
-  view->hosts = arena_array(&view->arena, size_sum(run->entries.n, 1), sizeof(*view->hosts));
+  view->ranks = arena_array(&view->arena, run->entries.n, sizeof(*view->ranks));
+  view->hosts = arena_array(&view->arena, run->entries.n, sizeof(*view->hosts));
   for (u32 i = 0; i < run->entries.n; i++) {
     struct live_entry *entry = run->entries.at[i];
     view->unreadable += !entry->process;

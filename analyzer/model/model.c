@@ -61,10 +61,10 @@ void model_make_ranks(struct model *model, u32 n) {
   for (u32 r = 0; r < internal->n_events; r++) /* of an input that could not be read to its end */
     rank_events_release(&internal->events[r]);
   internal->n_events = 0;
-  model->ranks = arena_array(&internal->arena, size_sum(n, 1), sizeof(*model->ranks));
-  internal->events = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->events));
-  internal->comm_of = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->comm_of));
-  internal->clocks = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->clocks));
+  model->ranks = arena_array(&internal->arena, n, sizeof(*model->ranks));
+  internal->events = arena_array(&internal->arena, n, sizeof(*internal->events));
+  internal->comm_of = arena_array(&internal->arena, n, sizeof(*internal->comm_of));
+  internal->clocks = arena_array(&internal->arena, n, sizeof(*internal->clocks));
   model->n_ranks = internal->n_events = n;
 }
 

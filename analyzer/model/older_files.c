@@ -85,7 +85,7 @@ bool *model_find_older_files(const struct model *model, struct arena *arena) {
                      .order = memory_array(size_sum(model->n_collectives, 1), sizeof(u32)),
                      .last_call = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
                      .last_seq = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
-                     .older = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(bool))};
+                     .older = arena_array(arena, model->n_ranks, sizeof(bool))};
   order_by_comm(&s);
   for (u32 from = 0, to; from < model->n_collectives; from = to) {
     u32 comm = model->collectives[s.order[from]].comm;

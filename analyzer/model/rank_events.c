@@ -63,10 +63,9 @@ void rank_events_release(struct rank_events *events) {
 
 void unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
                   struct intervals *out) {
-  struct interval *found = arena_array(arena, size_sum(events->phases.n, 1), sizeof(*found));
+  struct interval *found = arena_array(arena, events->phases.n, sizeof(*found));
   u32 n = 0;
-  *out =
-      (struct intervals){.at = arena_array(arena, size_sum(events->phases.n, 1), sizeof(*out->at))};
+  *out = (struct intervals){.at = arena_array(arena, events->phases.n, sizeof(*out->at))};
   for (u32 i = 0; i < events->phases.n; i++) {
     const struct rank_phase *phase = &events->phases.at[i];
     if (phase->kind == kind && phase->end != NS_UNKNOWN)

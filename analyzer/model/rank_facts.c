@@ -41,7 +41,7 @@ static void carry_thread_and_stack(struct carrier *c, struct stalled_thread *thr
   thread->n_frames = carry_count(c, thread->n_frames, 8);
   CARRY_ARRAY(c, thread->frames, thread->n_frames);
   struct call_frame *frames =
-      c->reads ? arena_array(c->arena, size_sum(thread->n_frames, 1), sizeof(*frames)) : NULL;
+      c->reads ? arena_array(c->arena, thread->n_frames, sizeof(*frames)) : NULL;
   for (u32 i = 0; i < thread->n_frames; i++) {
     struct call_frame frame = c->reads ? (struct call_frame){0} : *thread->frames[i];
     carry_frame(c, &frame);

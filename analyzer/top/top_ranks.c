@@ -273,8 +273,8 @@ static double key_of(const struct live_view *view, const struct live_rank *rank,
 ORDER_BY(largest_first, struct ordered, DOWN(key) UP(index))
 
 u32 *top_order(struct live_view *view, enum top_sort sort) {
-  struct ordered *order = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*order));
-  u32 *indices = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*indices));
+  struct ordered *order = arena_array(&view->arena, view->n_ranks, sizeof(*order));
+  u32 *indices = arena_array(&view->arena, view->n_ranks, sizeof(*indices));
   for (u32 i = 0; i < view->n_ranks; i++)
     order[i] = (struct ordered){key_of(view, &view->ranks[i], sort), i};
   SORT(order, view->n_ranks, largest_first);

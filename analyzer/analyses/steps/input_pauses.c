@@ -39,8 +39,8 @@ void input_pauses(const struct analysis *a, const struct timeline *t, struct are
   u32 step = next_pause(a, t->rank, 0, &pause);
   if (step == steps)
     return;
-  *pauses = arena_array(arena, size_sum(steps, 1), sizeof(**pauses));
-  i64 *idle_since = arena_array(arena, size_sum(t->n_lanes, 1), sizeof(i64));
+  *pauses = arena_array(arena, steps, sizeof(**pauses));
+  i64 *idle_since = arena_array(arena, t->n_lanes, sizeof(i64));
   /* Steps and copies are both in order: each step's pause is before the first copy that fits it. */
   for (u32 i = 0; i < t->n_spans && step < steps; i++) {
     const struct span *span = &t->spans[i];

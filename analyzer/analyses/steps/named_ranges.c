@@ -65,7 +65,7 @@ static double time_of_ranks(const struct model *model) {
 static void list(struct analysis *a, const struct named_range *all, u32 n) {
   struct results *results = a->results;
   double whole = time_of_ranks(a->model);
-  results->named_ranges = arena_array(a->arena, size_sum(n, 1), sizeof(*results->named_ranges));
+  results->named_ranges = arena_array(a->arena, n, sizeof(*results->named_ranges));
   for (u32 i = 0; i < n; i++) {
     struct named_range_result *out = &results->named_ranges[i];
     *out = (struct named_range_result){.name = arena_text(a->arena, all[i].name),

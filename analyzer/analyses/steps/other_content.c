@@ -67,10 +67,10 @@ static double typical_length(const struct listing *l, const double *lengths, dou
 static void list_long_steps(struct listing *l) {
   struct analysis *a = l->a;
   struct long_steps *out = l->out;
-  double *lengths = arena_array(l->arena, size_sum(a->n_steps, 1), sizeof(double));
-  double *scratch = arena_array(l->arena, size_sum(a->n_steps, 1), sizeof(double));
-  l->long_at = arena_array(l->arena, size_sum(a->model->steps.n, 1), sizeof(u32));
-  out->at = arena_array(l->arena, size_sum(a->n_steps, 1), sizeof(*out->at));
+  double *lengths = arena_array(l->arena, a->n_steps, sizeof(double));
+  double *scratch = arena_array(l->arena, a->n_steps, sizeof(double));
+  l->long_at = arena_array(l->arena, a->model->steps.n, sizeof(u32));
+  out->at = arena_array(l->arena, a->n_steps, sizeof(*out->at));
   for (u32 i = 0; i < a->n_steps; i++)
     lengths[i] = length_ms(a, a->first_step + i);
   out->typical_ms = typical_length(l, lengths, scratch);
@@ -91,9 +91,8 @@ static void list_long_steps(struct listing *l) {
 
 static void find_typical_phases(struct listing *l) {
   const struct analysis *a = l->a;
-  double *values = arena_array(l->arena, size_sum(a->n_steps, 1), sizeof(double));
-  l->typical =
-      arena_array(l->arena, size_sum(size_product(a->model->n_ranks, PHASES), 1), sizeof(double));
+  double *values = arena_array(l->arena, a->n_steps, sizeof(double));
+  l->typical = arena_array(l->arena, size_product(a->model->n_ranks, PHASES), sizeof(double));
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
     for (u32 phase = 0; phase < PHASES; phase++) {
       u32 n = 0;
@@ -166,9 +165,9 @@ static void hold_against_usual(double *rows, u32 n_ranks, u32 n_long, u32 usual,
 static void find_waits(struct listing *l) {
   const struct model *model = l->a->model;
   u32 n = model->n_ranks, n_long = l->out->n;
-  u32 *row_of = arena_array(l->arena, size_sum(model->steps.n, 1), sizeof(*row_of));
+  u32 *row_of = arena_array(l->arena, model->steps.n, sizeof(*row_of));
   u32 usual = number_rows(l, row_of);
-  double *values = arena_array(l->arena, size_sum(usual, 1), sizeof(double));
+  double *values = arena_array(l->arena, usual, sizeof(double));
   size_t cells = size_sum(size_product(size_sum(n_long, usual), n), 1);
   l->waited = arena_array(l->arena, cells, sizeof(double));
   l->alone = arena_array(l->arena, cells, sizeof(double));

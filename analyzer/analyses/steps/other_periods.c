@@ -96,7 +96,7 @@ bool other_find_recurrence(const struct long_steps *steps, const struct recurren
 u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch) {
   double chance = STRAGGLER_SIGNIFICANCE, mean = (double)of / n;
   u32 best = 0, longest = (u32)(mean / STRETCH_INSIDE) + 1;
-  u32 *times = arena_array(scratch, size_sum(longest, 1), sizeof(u32));
+  u32 *times = arena_array(scratch, longest, sizeof(u32));
   for (u32 period = 2; period <= longest; period++) {
     u32 most = 0;
     for (u32 k = 0; k < period; k++)

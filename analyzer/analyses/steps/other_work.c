@@ -130,7 +130,7 @@ static void add_work(struct analysis *a, struct long_steps *steps, const struct 
                               .meets = kind->content == CONTENT_MEETINGS ? kind->meets : 0,
                               .copied_bytes = kind->meets ? (double)kind->copied : 0,
                               .rank = INDEX_NONE};
-  work->step = arena_array(a->arena, size_sum(kind->n, 1), sizeof(double));
+  work->step = arena_array(a->arena, kind->n, sizeof(double));
   for (u32 i = 0; i < kind->n; i++) {
     work->step[i] = a->model->steps.first + kind->steps[i];
     if (!a->other_work_of[kind->steps[i]])
@@ -229,7 +229,7 @@ static bool judge_next(struct judging *j) {
     return false;
   const struct step_extra *extra = &j->extras->at[best];
   struct kind *kind = &j->kinds[best];
-  u32 *own = arena_array(j->a->arena, size_sum(n, 1), sizeof(*own));
+  u32 *own = arena_array(j->a->arena, n, sizeof(*own));
   memcpy(own, j->own, n * sizeof(*own));
   for (u32 i = 0; i < n; i++)
     j->values[i] = excess_of(j, best, own[i]);
@@ -287,8 +287,8 @@ static void add_contained_work(struct analysis *a, struct arena *scratch, struct
                         .extras = extras,
                         .open = (extras->n == MOST_EXTRAS ? ~0ull : (1ull << extras->n) - 1) &
                                 ~extras->in_turn,
-                        .values = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(double)),
-                        .own = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32))};
+                        .values = arena_array(scratch, a->n_steps, sizeof(double)),
+                        .own = arena_array(scratch, a->n_steps, sizeof(u32))};
   while (judge_next(j))
     ;
   for (u32 i = 0; i < extras->n && a->results->n_other_work < MOST_KINDS; i++)
@@ -326,11 +326,11 @@ static void add_recurring_work(struct analysis *a, struct arena *scratch,
                                      1u << CONTENT_UNKNOWN | 1u << CONTENT_TRAINING,
                                      OTHER_WORK_SIGNIFICANCE};
   struct recurrence r;
-  u32 *own = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32));
-  double *excess = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(double));
+  u32 *own = arena_array(scratch, a->n_steps, sizeof(u32));
+  double *excess = arena_array(scratch, a->n_steps, sizeof(double));
   while (a->results->n_other_work < MOST_KINDS && other_find_recurrence(steps, &wanted, &r)) {
     struct kind kind = {.period = r.period, .own = own};
-    u32 *members = arena_array(a->arena, size_sum(a->n_steps, 1), sizeof(u32));
+    u32 *members = arena_array(a->arena, a->n_steps, sizeof(u32));
     for (u32 i = 0; i < steps->n; i++)
       if (recurrence_has(&r, steps->at[i].step) && steps->at[i].is_long && !steps->at[i].group &&
           !(wanted.leave_out >> steps->at[i].content & 1)) {
@@ -373,8 +373,7 @@ void other_work_prepare(struct analysis *a) {
     arena_release(&scratch);
     return;
   }
-  a->other_work_of =
-      arena_array(a->arena, size_sum(a->model->steps.n, 1), sizeof(*a->other_work_of));
+  a->other_work_of = arena_array(a->arena, a->model->steps.n, sizeof(*a->other_work_of));
   a->results->other_work = arena_array(a->arena, MOST_KINDS, sizeof(struct other_work));
   step_extras_list(a, &scratch, extras);
   other_content_list(a, extras, &scratch, &steps);

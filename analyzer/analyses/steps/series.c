@@ -380,7 +380,7 @@ static void fill_ranks(struct analysis *a) {
   struct series_result *out = &a->results->series;
   u32 n = a->model->n_ranks, n_own = n <= SERIES_ROWS ? n : SERIES_ROWS / 4;
   bool *own = memory_zeroed(size_sum(n, 1), sizeof(*own));
-  out->column_step = arena_array(a->arena, size_sum(g->n_columns, 1), sizeof(double));
+  out->column_step = arena_array(a->arena, g->n_columns, sizeof(double));
   out->steps_per_column = g->per_column;
   for (u32 column = 0; column < g->n_columns; column++)
     out->column_step[column] = a->model->steps.first + g->column_step[column];

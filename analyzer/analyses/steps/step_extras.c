@@ -129,7 +129,7 @@ void step_extras_add(const struct analysis *a, struct arena *arena, struct step_
   struct step_extra *added = &out->at[out->n];
   *added = *extra;
   added->period = step_extras_period(a, extra->steps, extra->n);
-  added->steps = arena_array(arena, size_sum(extra->n, 1), sizeof(*added->steps));
+  added->steps = arena_array(arena, extra->n, sizeof(*added->steps));
   memcpy(added->steps, extra->steps, bytes);
   for (u32 i = 0; i < extra->n; i++)
     out->of_step[extra->steps[i]] |= 1ull << out->n;
@@ -159,8 +159,8 @@ static void group_calls(struct counting *c, struct arena *arena, struct step_ext
       c->extras.at[kept++] = c->extras.at[i];
   c->extras.n = kept;
   SORT(c->extras.at, kept, by_kind);
-  u32 *steps = arena_array(arena, size_sum(c->a->n_steps, 1), sizeof(*steps));
-  u8 *seen = arena_array(arena, size_sum(c->a->model->steps.n, 1), sizeof(*seen));
+  u32 *steps = arena_array(arena, c->a->n_steps, sizeof(*steps));
+  u8 *seen = arena_array(arena, c->a->model->steps.n, sizeof(*seen));
   bool irregular = irregular_calls_say_something(c, steps, seen);
   for (u32 i = 0, n; i < kept; i += n) {
     for (n = 0; i + n < kept && c->extras.at[i + n].kind == c->extras.at[i].kind; n++)
@@ -215,8 +215,8 @@ static bool has_forward_only(const struct analysis *a, u32 rank, u32 step, const
 /* Steps with more forward passes than usual, and no more backward passes, on any rank. */
 static void list_forward_only(const struct analysis *a, struct arena *arena,
                               struct step_extras *out) {
-  u32 *steps = arena_array(arena, size_sum(a->n_steps, 1), sizeof(*steps)), n = 0;
-  u8 *has = arena_array(arena, size_sum(a->model->steps.n, 1), sizeof(*has));
+  u32 *steps = arena_array(arena, a->n_steps, sizeof(*steps)), n = 0;
+  u8 *has = arena_array(arena, a->model->steps.n, sizeof(*has));
   for (u32 rank = 0; a->model->phases && rank < a->model->n_ranks; rank++) {
     u32 usual[PASSES];
     for (enum pass pass = 0; pass < PASSES; pass++)
@@ -232,8 +232,8 @@ static void list_forward_only(const struct analysis *a, struct arena *arena,
 }
 
 void step_extras_list(const struct analysis *a, struct arena *arena, struct step_extras *out) {
-  *out = (struct step_extras){
-      .of_step = arena_array(arena, size_sum(a->model->steps.n, 1), sizeof(*out->of_step))};
+  *out =
+      (struct step_extras){.of_step = arena_array(arena, a->model->steps.n, sizeof(*out->of_step))};
   list_forward_only(a, arena, out);
   list_calls(a, arena, out);
   step_meetings_list(a, arena, out);

@@ -80,8 +80,7 @@ static void add_kind(const struct rank_meetings *m, const struct met *met, u32 n
 
 static void look_at(struct rank_meetings *m, u32 rank) {
   struct arena scratch = {0};
-  struct met *met =
-      arena_array(&scratch, size_sum(m->a->model->ranks[rank].n_meetings, 1), sizeof(*met));
+  struct met *met = arena_array(&scratch, m->a->model->ranks[rank].n_meetings, sizeof(*met));
   u32 n = list_met(m, rank, met);
   m->known = known_steps(m->a, rank, met, n);
   SORT(met, n, by_kind);
@@ -97,8 +96,8 @@ static void look_at(struct rank_meetings *m, u32 rank) {
 
 void step_meetings_list(const struct analysis *a, struct arena *arena, struct step_extras *out) {
   struct rank_meetings m = {.a = a, .arena = arena, .out = out};
-  m.counts = arena_array(arena, size_sum(a->n_steps, 1), sizeof(*m.counts));
-  m.steps = arena_array(arena, size_sum(a->n_steps, 1), sizeof(*m.steps));
+  m.counts = arena_array(arena, a->n_steps, sizeof(*m.counts));
+  m.steps = arena_array(arena, a->n_steps, sizeof(*m.steps));
   for (u32 rank = 0, seen = 0; rank < a->model->n_ranks && seen < MEETING_RANKS; rank++)
     if (a->model->ranks[rank].n_meetings) {
       look_at(&m, rank);

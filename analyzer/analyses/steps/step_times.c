@@ -182,7 +182,7 @@ void steps_analyse(struct analysis *a) {
   r->step_ms = arena_array(a->arena, steps->n, sizeof(double));
   double *looked_at = arena_array(a->arena, a->n_steps, sizeof(double));
   double *aheads = arena_array(a->arena, a->n_steps, sizeof(double));
-  u32 *ended = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(u32));
+  u32 *ended = arena_array(a->arena, a->model->n_ranks, sizeof(u32));
   r->n_step_ms = steps->n;
   for (u32 step = 0; step < steps->n; step++) {
     r->step_ms[step] = step_wall_ms(a, step);

@@ -70,10 +70,10 @@ static void end_open_step(struct step_bounds *b) {
 
 static void list_bounds(struct step_bounds *b) {
   u32 n = b->a->model->steps.n;
-  b->host = arena_array(&b->scratch, size_sum(size_product(2, n), 1), sizeof(i64));
-  b->gpu = arena_array(&b->scratch, size_sum(size_product(2, n), 1), sizeof(i64));
-  b->unseen = arena_array(&b->scratch, size_sum(size_product(2, n), 1), sizeof(u32));
-  b->streams = arena_array(&b->scratch, size_sum(b->t->n_lanes, 1), sizeof(*b->streams));
+  b->host = arena_array(&b->scratch, size_product(2, n), sizeof(i64));
+  b->gpu = arena_array(&b->scratch, size_product(2, n), sizeof(i64));
+  b->unseen = arena_array(&b->scratch, size_product(2, n), sizeof(u32));
+  b->streams = arena_array(&b->scratch, b->t->n_lanes, sizeof(*b->streams));
   for (u32 step = 0; step < n; step++) {
     struct interval host = host_step(b, step);
     if (host.start == NS_UNKNOWN)

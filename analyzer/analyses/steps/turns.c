@@ -58,7 +58,7 @@ static void take_turn_away(struct long_steps *steps, u32 step, double ms) {
 /* False where it does not take long enough to be told. */
 static bool add_turn(struct analysis *a, struct arena *scratch, struct long_steps *steps,
                      const struct turn *turn) {
-  double *excess = arena_array(scratch, size_sum(turn->n, 1), sizeof(double)), sum = 0;
+  double *excess = arena_array(scratch, turn->n, sizeof(double)), sum = 0;
   u32 n = 0;
   for (u32 i = 0; i < turn->n; i++) {
     double ms = steps->excess_ms[turn->steps[i] - steps->first];
@@ -132,7 +132,7 @@ static void find_short_periods(struct analysis *a, struct arena *scratch,
   const struct recurrence_wanted wanted = {2, OTHER_WORK_PERIOD - 1, 0, OTHER_WORK_SIGNIFICANCE};
   struct recurrence r;
   for (u32 found = 0; found < MOST_TURNS && other_find_recurrence(steps, &wanted, &r); found++) {
-    struct turn turn = {arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32)), 0, r.period,
+    struct turn turn = {arena_array(scratch, a->n_steps, sizeof(u32)), 0, r.period,
                         describe_content(content_of(steps, &r)), 0};
     for (u32 step = r.first; step < steps->end; step += r.period)
       turn.steps[turn.n++] = step;
@@ -142,7 +142,7 @@ static void find_short_periods(struct analysis *a, struct arena *scratch,
 
 void turns_find(struct analysis *a, struct step_extras *extras, struct arena *scratch,
                 struct long_steps *steps) {
-  a->turn_of = arena_array(a->arena, size_sum(a->model->steps.n, 1), sizeof(*a->turn_of));
+  a->turn_of = arena_array(a->arena, a->model->steps.n, sizeof(*a->turn_of));
   a->results->turns = arena_array(a->arena, MOST_TURNS, sizeof(struct step_turn));
   find_synchronisation(a, extras, scratch, steps);
   find_reads(a, extras, scratch, steps);

@@ -27,7 +27,7 @@ void untimed_prepare(struct analysis *a) {
   const struct model *model = a->model;
   size_t cells = (size_t)model->n_ranks * a->n_steps;
   struct known_bytes *bytes = memory_zeroed(size_sum(cells, 1), sizeof(*bytes));
-  a->untimed = arena_array(a->arena, size_sum(cells, 1), sizeof(bool));
+  a->untimed = arena_array(a->arena, cells, sizeof(bool));
   for (u32 i = 0; i < model->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[i];
     i64 step = a->whole_run ? 0 : (i64)arrival->step - a->first_step;

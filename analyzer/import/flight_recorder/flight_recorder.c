@@ -236,7 +236,7 @@ static void collect_members(struct flight_record *flight, u32 group, struct aren
 
 static void fill_groups(struct flight_record *flight, struct draft *draft) {
   flight->n_groups = draft->groups.n;
-  flight->groups = arena_array(draft->arena, size_sum(draft->groups.n, 1), sizeof(*flight->groups));
+  flight->groups = arena_array(draft->arena, draft->groups.n, sizeof(*flight->groups));
   for (u32 g = 0; g < flight->n_groups; g++) {
     const struct group_draft *from = &draft->groups.at[g];
     struct flight_group *to = &flight->groups[g];
@@ -253,7 +253,7 @@ static void fill_groups(struct flight_record *flight, struct draft *draft) {
 }
 
 static void fill_calls(struct flight_record *flight, struct draft *draft) {
-  flight->calls = arena_array(draft->arena, size_sum(draft->calls.n, 1), sizeof(*flight->calls));
+  flight->calls = arena_array(draft->arena, draft->calls.n, sizeof(*flight->calls));
   for (u32 r = 0; r < flight->n_ranks; r++) {
     struct flight_rank *rank = &flight->ranks[r];
     u32 from = rank->first_call;

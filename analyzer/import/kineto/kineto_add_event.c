@@ -60,7 +60,7 @@ static void list_members(struct kineto_trace *trace, struct kineto_group *group)
     n += *c == ',';
   if (n >= MOST_MEMBERS || !*p)
     return;
-  u32 *members = arena_array(&trace->arena, size_sum(n, 1), sizeof(*members));
+  u32 *members = arena_array(&trace->arena, n, sizeof(*members));
   n = 0;
   for (p += strspn(p, "[ "); *p && *p != ']'; p += strspn(p, ", ")) {
     char *end;

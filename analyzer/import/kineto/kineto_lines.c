@@ -163,7 +163,7 @@ static void count_lanes(struct finding_lines *f, u32 lane) {
 }
 
 static void list_forward_operators(struct finding_lines *f) {
-  bool *forward = arena_array(f->arena, size_sum(f->trace->lanes.n, 1), sizeof(*forward));
+  bool *forward = arena_array(f->arena, f->trace->lanes.n, sizeof(*forward));
   for (u32 i = 0; i < f->trace->items.n; i++) {
     const struct kineto_item *item = &f->trace->items.at[i];
     enter_range(f, item);
@@ -222,10 +222,9 @@ static void frame_of(struct arena *arena, const char *name, struct call_frame *f
 }
 
 static void put_frames(struct finding_lines *f, struct call_sites *sites) {
-  u32 *frame_of_name = arena_array(f->arena, size_sum(f->trace->names.list.n, 1), sizeof(u32));
-  sites->stacks = arena_array(f->arena, size_sum(f->places.n, 1), sizeof(*sites->stacks));
-  sites->frames =
-      arena_array(f->arena, size_sum(f->trace->names.list.n, 1), sizeof(*sites->frames));
+  u32 *frame_of_name = arena_array(f->arena, f->trace->names.list.n, sizeof(u32));
+  sites->stacks = arena_array(f->arena, f->places.n, sizeof(*sites->stacks));
+  sites->frames = arena_array(f->arena, f->trace->names.list.n, sizeof(*sites->frames));
   for (u32 i = 0; i < f->places.n; i++) {
     u32 name = f->places.at[i].name, n = 0;
     if (!frame_of_name[name]) {
@@ -270,7 +269,7 @@ static void put_sites(struct finding_lines *f, const struct timeline *t, const u
  * INDEX_NONE if there is none. */
 static u32 find_training_lane(struct finding_lines *f) {
   const struct kineto_trace *trace = f->trace;
-  bool *operators = arena_array(f->arena, size_sum(trace->lanes.n, 1), sizeof(*operators));
+  bool *operators = arena_array(f->arena, trace->lanes.n, sizeof(*operators));
   u32 best = INDEX_NONE;
   i64 longest = -1;
   for (u32 i = 0; i < trace->items.n; i++)
@@ -305,8 +304,8 @@ static void put_samples(struct finding_lines *f, const struct rank_clock *clock,
   if (trains == INDEX_NONE || length <= 0)
     return;
   sites->sample_ns = length / MOST_LOOKS > LOOK_NS ? length / MOST_LOOKS : LOOK_NS;
-  sites->samples = arena_array(f->arena, size_sum((size_t)(length / sites->sample_ns), 1),
-                               sizeof(*sites->samples));
+  sites->samples =
+      arena_array(f->arena, (size_t)(length / sites->sample_ns), sizeof(*sites->samples));
   f->lanes[trains].n = 0;
   for (u32 i = 0; i < trace->items.n; i++) {
     const struct kineto_item *item = &trace->items.at[i];
@@ -333,10 +332,10 @@ void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clo
     return;
   struct finding_lines f = {.trace = trace, .arena = arena};
   struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
-  f.lanes = arena_array(arena, size_sum(trace->lanes.n, 1), sizeof(*f.lanes));
+  f.lanes = arena_array(arena, trace->lanes.n, sizeof(*f.lanes));
   *sites = (struct call_sites){.of_functions = true};
-  sites->sites = arena_array(arena, size_sum(timeline->n_spans, 1), sizeof(*sites->sites));
-  sites->of_span = arena_array(arena, size_sum(timeline->n_spans, 1), sizeof(*sites->of_span));
+  sites->sites = arena_array(arena, timeline->n_spans, sizeof(*sites->sites));
+  sites->of_span = arena_array(arena, timeline->n_spans, sizeof(*sites->of_span));
   sites->samples = arena_array(arena, 1, sizeof(*sites->samples));
   list_forward_operators(&f);
   put_sites(&f, timeline, span_of, sites);

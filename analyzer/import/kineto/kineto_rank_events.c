@@ -258,7 +258,7 @@ static void add_step_mark(struct building *b, const struct kineto_item *item, i6
 static void define_comms(struct building *b, u32 rank) {
   const struct kineto_trace *trace = b->trace;
   u32 n = trace->groups.n + b->streams.n;
-  struct comm_definition *comms = arena_array(&b->events->arena, size_sum(n, 1), sizeof(*comms));
+  struct comm_definition *comms = arena_array(&b->events->arena, n, sizeof(*comms));
   b->events->comms = comms;
   b->events->n_comms = n;
   for (u32 i = 0; i < n; i++) {

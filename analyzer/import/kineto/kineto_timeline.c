@@ -301,7 +301,7 @@ static void collect_intervals(const struct making *m, u32 kinds, struct interval
   u32 n = 0;
   for (u32 i = 0; i < t->n_spans; i++)
     n += kinds >> t->spans[i].kind & 1;
-  out->at = arena_array(m->arena, size_sum(n, 1), sizeof(*out->at));
+  out->at = arena_array(m->arena, n, sizeof(*out->at));
   for (u32 i = 0; i < t->n_spans; i++)
     if (kinds >> t->spans[i].kind & 1)
       intervals_append(out, t->spans[i].start, t->spans[i].end);
@@ -333,7 +333,7 @@ static void collect_all_intervals(struct making *m) {
 
 static void make_lanes(const struct making *m) {
   struct timeline *t = m->timeline;
-  t->lanes = arena_array(m->arena, size_sum(m->trace->lanes.n, 1), sizeof(*t->lanes));
+  t->lanes = arena_array(m->arena, m->trace->lanes.n, sizeof(*t->lanes));
   t->n_lanes = m->trace->lanes.n;
   for (u32 i = 0; i < t->n_lanes; i++) {
     const struct kineto_lane *lane = &m->trace->lanes.at[i];

@@ -97,9 +97,8 @@ static void count_segments(struct reading *reading) {
     for (u32 b = 0; b < value_count(blocks); b++)
       stacks_add(&reading->stacks, frames_of(value_item(blocks, b)));
   }
-  history->segments =
-      arena_array(reading->arena, size_sum(n_segments, 1), sizeof(*history->segments));
-  history->blocks = arena_array(reading->arena, size_sum(n_blocks, 1), sizeof(*history->blocks));
+  history->segments = arena_array(reading->arena, n_segments, sizeof(*history->segments));
+  history->blocks = arena_array(reading->arena, n_blocks, sizeof(*history->blocks));
 }
 
 static void add_block(struct reading *reading, struct memory_block block) {
@@ -236,8 +235,7 @@ static bool read_event(const struct reading *reading, const struct value *value,
 static void read_events(struct reading *reading, const struct value *events) {
   struct memory_history *history = reading->history;
   bool requests = has_requested_frees(events);
-  history->events =
-      arena_array(reading->arena, size_sum(value_count(events), 1), sizeof(*history->events));
+  history->events = arena_array(reading->arena, value_count(events), sizeof(*history->events));
   for (u32 i = 0; i < value_count(events); i++) {
     struct memory_event *event = &history->events[history->n_events];
     if (read_event(reading, value_item(events, i), requests, event))

@@ -212,7 +212,7 @@ ORDER_BY(by_text, struct described,
 static void number_sources(struct stacks *stacks, struct described *described,
                            struct arena *arena) {
   u32 n = stacks->all.n;
-  stacks->sources = arena_array(arena, size_sum(n, 1), sizeof(*stacks->sources));
+  stacks->sources = arena_array(arena, n, sizeof(*stacks->sources));
   stacks->n_sources = 1;
   SORT(described, n, by_text);
   for (u32 i = 0; i < n; i++) {

@@ -65,7 +65,7 @@ static void order_by_forward_pass(const struct value *root, struct module_tree *
   const struct value *wanted = value_get(value_get(root, "mod_order"), "fw_pre_order");
   u32 n = stats->n, placed = 0;
   struct name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
-  struct module_stat *ordered = arena_array(arena, size_sum(n, 1), sizeof(*ordered));
+  struct module_stat *ordered = arena_array(arena, n, sizeof(*ordered));
   for (u32 i = 0; i < n; i++)
     names[i] = (struct name){stats->at[i].name, strlen(stats->at[i].name), i};
   SORT(names, n, by_name);
@@ -118,7 +118,7 @@ int modules_read(const struct value *root, struct arena *arena, struct module_tr
     snprintf(why, why_bytes, "it has no list of module statistics (mod_stats)");
     return -EINVAL;
   }
-  stats->at = arena_array(arena, size_sum(n, 1), sizeof(*stats->at));
+  stats->at = arena_array(arena, n, sizeof(*stats->at));
   for (u32 i = 0; i < n; i++) {
     if (!read_module(value_item(list, i), arena, &stats->at[stats->n]))
       continue;

@@ -182,7 +182,7 @@ static void fill_phases(struct model *model, u32 r, const struct pytscope_run *r
 static void add_phases(struct import *import, const struct pytscope_run *runs, u32 n) {
   struct model *model = import->model;
   size_t cells = (size_t)model->steps.n * model->n_ranks;
-  model->phases = arena_array(import->arena, size_sum(cells, 1), sizeof(*model->phases));
+  model->phases = arena_array(import->arena, cells, sizeof(*model->phases));
   for (size_t i = 0; i < cells; i++)
     model->phases[i] =
         (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};

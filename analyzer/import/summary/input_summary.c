@@ -229,11 +229,9 @@ static void settle(struct adding *adding, struct summary_source *source) {
   u64 stamp = stamp_of(adding);
   u32 next = 0;
   bool stale = false;
-  source->of_rank =
-      arena_array(model_arena(model), size_sum(model->n_ranks, 1), sizeof(*source->of_rank));
-  source->settled = arena_array(model_arena(model), size_sum(model->n_ranks, 1), sizeof(bool));
-  source->trace_of =
-      arena_array(model_arena(model), size_sum(model->n_ranks, 1), sizeof(*source->trace_of));
+  source->of_rank = arena_array(model_arena(model), model->n_ranks, sizeof(*source->of_rank));
+  source->settled = arena_array(model_arena(model), model->n_ranks, sizeof(bool));
+  source->trace_of = arena_array(model_arena(model), model->n_ranks, sizeof(*source->trace_of));
   source->n_ranks = model->n_ranks;
   source->kernel_names = adding->options->kernel_names;
   for (u32 r = 0; r < model->n_ranks && next < adding->n; r++) {

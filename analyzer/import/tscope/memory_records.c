@@ -243,9 +243,8 @@ static void sort_events(struct collecting *collecting) {
   struct memory_history *history = collecting->history;
   u32 n = collecting->events.n;
   SORT(collecting->events.at, n, by_time);
-  history->events = arena_array(collecting->arena, size_sum(n, 1), sizeof(*history->events));
-  collecting->stacks =
-      arena_array(&collecting->scratch, size_sum(n, 1), sizeof(*collecting->stacks));
+  history->events = arena_array(collecting->arena, n, sizeof(*history->events));
+  collecting->stacks = arena_array(&collecting->scratch, n, sizeof(*collecting->stacks));
   for (u32 i = 0; i < n; i++) {
     const struct memory_event *event = &collecting->events.at[i].event;
     bool detail = event->kind != MEMORY_MARK && event->kind != MEMORY_OUT_OF_MEMORY;
@@ -413,9 +412,8 @@ void list_memories(struct model *model) {
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     n += model_events(model, r)->memory_devices.n;
-  struct memory_origin *origins = arena_array(model_arena(model), size_sum(n, 1), sizeof(*origins));
-  struct recorded_device *devices =
-      arena_array(model_arena(model), size_sum(n, 1), sizeof(*devices));
+  struct memory_origin *origins = arena_array(model_arena(model), n, sizeof(*origins));
+  struct recorded_device *devices = arena_array(model_arena(model), n, sizeof(*devices));
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 d = 0; d < model_events(model, r)->memory_devices.n; d++) {
       u16 tag = model_events(model, r)->memory_devices.at[d], index = tag >> 8;

@@ -76,8 +76,8 @@ static u32 line_of(const struct memory_sources_of *of, u32 event) {
 static void add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds) {
   struct memory_history *history = of->history;
   u32 n_frames = of->sites->n_frames;
-  u32 *first = arena_array(of->scratch, size_sum(n_frames, 1), sizeof(*first));
-  u32 *made = arena_array(of->scratch, size_sum(size_product(n_frames, n_kinds), 1), sizeof(*made));
+  u32 *first = arena_array(of->scratch, n_frames, sizeof(*first));
+  u32 *made = arena_array(of->scratch, size_product(n_frames, n_kinds), sizeof(*made));
   find_first_frames(of->sites, first);
   for (u32 i = 0; i < history->n_events; i++) {
     struct memory_event *event = &history->events[i];
@@ -108,8 +108,8 @@ static void grow_tree(const struct memory_sources_of *of) {
   struct memory_history *history = of->history;
   const struct call_sites *sites = of->sites;
   struct memory_frames tree = {0};
-  const char **names = arena_array(of->scratch, size_sum(sites->n_frames, 1), sizeof(*names));
-  u32 *placed = arena_array(of->scratch, size_sum(sites->n_stacks, 1), sizeof(*placed));
+  const char **names = arena_array(of->scratch, sites->n_frames, sizeof(*names));
+  u32 *placed = arena_array(of->scratch, sites->n_stacks, sizeof(*placed));
   for (u32 i = 0; i < history->n_events; i++) {
     u32 index = of->stacks[i];
     if (history->events[i].kind != MEMORY_ALLOC || index == INDEX_NONE)

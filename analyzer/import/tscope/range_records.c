@@ -62,7 +62,7 @@ static const char *copy_string(const struct collecting *collecting, struct arena
 
 static void copy_ranges(const struct collecting *collecting, struct arena *arena,
                         struct named_range **ranges, u32 *n) {
-  *ranges = arena_array(arena, size_sum(collecting->found.n, 1), sizeof(**ranges));
+  *ranges = arena_array(arena, collecting->found.n, sizeof(**ranges));
   for (; *n < collecting->found.n; (*n)++) {
     const struct found_range *found = &collecting->found.at[*n];
     struct named_range *range = &(*ranges)[*n];

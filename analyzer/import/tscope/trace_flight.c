@@ -117,8 +117,8 @@ static void add_rank(struct making *m, u32 global) {
 static void make_ranks(struct making *m) {
   const struct model *model = m->model;
   u32 world = model->world_size, next = 0;
-  m->flight->ranks = arena_array(m->arena, size_sum(size_sum(model->n_ranks, world), 1),
-                                 sizeof(struct flight_rank));
+  m->flight->ranks =
+      arena_array(m->arena, size_sum(model->n_ranks, world), sizeof(struct flight_rank));
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank *rank = &model->ranks[r];
     for (; next < rank->rank && next < world; next++)
@@ -167,8 +167,7 @@ static u32 missing_member(const struct making *m, const struct comm *comm, u32 p
 
 static void make_groups(struct making *m) {
   const struct model *model = m->model;
-  m->flight->groups =
-      arena_array(m->arena, size_sum(model->n_comms, 1), sizeof(struct flight_group));
+  m->flight->groups = arena_array(m->arena, model->n_comms, sizeof(struct flight_group));
   m->flight->n_groups = model->n_comms;
   for (u32 c = 0; c < model->n_comms; c++) {
     const struct comm *comm = &model->comms[c];
@@ -176,7 +175,7 @@ static void make_groups(struct making *m) {
     group->name = comm->name
                       ? comm->name
                       : arena_printf(m->arena, "%016llx", (unsigned long long)comm->identity);
-    group->members = arena_array(m->arena, size_sum(comm->size, 1), sizeof(u32));
+    group->members = arena_array(m->arena, comm->size, sizeof(u32));
     group->members_known = comm->size != 0;
     for (u32 i = 0; i < comm->size; i++) {
       u32 rank = comm->members[i] == INDEX_NONE ? missing_member(m, comm, i)
@@ -325,7 +324,7 @@ static void make_calls(struct making *m) {
     u32 n = model_events(m->model, r)->calls.n;
     total += n < m->keep ? n : m->keep;
   }
-  m->flight->calls = arena_array(m->arena, size_sum(total, 1), sizeof(struct flight_call));
+  m->flight->calls = arena_array(m->arena, total, sizeof(struct flight_call));
   bool *waits = memory_array(size_product(2, m->keep), sizeof(*waits));
   i64 *newest = memory_array(size_sum(m->model->n_comms, 1), sizeof(*newest));
   if (total >= INDEX_NONE)
@@ -378,8 +377,8 @@ const struct flight_record *trace_flight_record(const struct model *model, struc
   struct making m = {.model = model,
                      .arena = arena,
                      .flight = flight,
-                     .rank_of = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(u32)),
-                     .alive = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(i64))};
+                     .rank_of = arena_array(arena, model->n_ranks, sizeof(u32)),
+                     .alive = arena_array(arena, model->n_ranks, sizeof(i64))};
   u32 share = MOST_KEPT_IN_ALL / model->n_ranks;
   m.keep = share > MOST_KEPT ? MOST_KEPT : share < LEAST_KEPT ? LEAST_KEPT : share;
   find_alive_times(&m);

@@ -30,7 +30,7 @@ void trace_flight_nccl(const struct model *model, const u32 *rank_of, struct are
     const struct rank_stall *stall = stall_of(model, r);
     most += stall ? stall->n_comms : 0;
   }
-  flight->nccl = arena_array(arena, size_sum(most, 1), sizeof(*flight->nccl));
+  flight->nccl = arena_array(arena, most, sizeof(*flight->nccl));
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_stall *stall = stall_of(model, r);
     for (u32 i = 0; stall && i < stall->n_comms; i++) {

@@ -77,7 +77,7 @@ static void fill_stack(struct making *m, const struct tscope_thread_stack_record
   if (!stack)
     return;
   thread->cut = stack->cut;
-  thread->frames = arena_array(m->arena, size_sum(stack->n, 1), sizeof(*thread->frames));
+  thread->frames = arena_array(m->arena, stack->n, sizeof(*thread->frames));
   for (u32 i = 0; i < stack->n; i++) {
     const struct call_frame *frame = frame_of(m, m->definitions->stack_frames[stack->first + i]);
     if (frame)
@@ -103,9 +103,8 @@ ORDER_BY(by_main, struct stalled_thread, DOWN(main) UP(tid))
 
 static void fill_threads(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
-  stall->threads =
-      arena_array(m->arena, size_sum(size_sum(records->states.n, records->stacks.n), 1),
-                  sizeof(*stall->threads));
+  stall->threads = arena_array(m->arena, size_sum(records->states.n, records->stacks.n),
+                               sizeof(*stall->threads));
   for (u32 i = 0; i < records->states.n; i++) {
     const struct tscope_thread_state_record *state = &records->states.at[i];
     if (state->stall == number)
@@ -136,7 +135,7 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
 
 static void fill_peers(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
-  stall->peers = arena_array(m->arena, size_sum(records->peers.n, 1), sizeof(*stall->peers));
+  stall->peers = arena_array(m->arena, records->peers.n, sizeof(*stall->peers));
   for (u32 i = 0; i < records->peers.n; i++) {
     const struct tscope_peer_state_record *peer = &records->peers.at[i];
     if (peer->stall == number)
@@ -163,7 +162,7 @@ static const char *comm_name(struct making *m, u32 number) {
 /* The last word on each. */
 static void fill_comms(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
-  stall->comms = arena_array(m->arena, size_sum(records->comms.n, 1), sizeof(*stall->comms));
+  stall->comms = arena_array(m->arena, records->comms.n, sizeof(*stall->comms));
   for (u32 i = 0; i < records->comms.n; i++) {
     const struct tscope_comm_state_record *state = &records->comms.at[i];
     u32 at = 0;
@@ -204,8 +203,8 @@ void stall_records_finish(const struct stall_records *records, u32 pid,
   if (!n)
     return;
   definitions->stalls = arena_array(arena, n, sizeof(*definitions->stalls));
-  m.frames = arena_array(arena, size_sum(definitions->n_frames, 1), sizeof(*m.frames));
-  m.kept = arena_array(arena, size_sum(definitions->n_frames, 1), sizeof(*m.kept));
+  m.frames = arena_array(arena, definitions->n_frames, sizeof(*m.frames));
+  m.kept = arena_array(arena, definitions->n_frames, sizeof(*m.kept));
   for (u32 i = 0; i < n; i++)
     definitions->stalls[i] = make_stall(&m, &records->stalls.at[i]);
   definitions->n_stalls = n;

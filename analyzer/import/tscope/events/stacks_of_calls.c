@@ -56,7 +56,7 @@ static struct call_frame python_frame(const struct definitions *definitions,
 static void copy_frames(const struct definitions *definitions, struct arena *arena,
                         struct call_sites *sites) {
   sites->n_frames = definitions->n_frames;
-  sites->frames = arena_array(arena, size_sum(sites->n_frames, 1), sizeof(*sites->frames));
+  sites->frames = arena_array(arena, sites->n_frames, sizeof(*sites->frames));
   for (u32 i = 0; i < sites->n_frames; i++) {
     const struct frame_definition *frame = &definitions->frames[i];
     if (frame->native) {
@@ -70,9 +70,9 @@ static void copy_frames(const struct definitions *definitions, struct arena *are
 /* Frames that are not announced, as in a trace that was cut, are left out. */
 static void copy_stacks(const struct definitions *definitions, struct arena *arena,
                         struct call_sites *sites) {
-  u32 *frames = arena_array(arena, size_sum(definitions->n_stack_frames, 1), sizeof(*frames));
+  u32 *frames = arena_array(arena, definitions->n_stack_frames, sizeof(*frames));
   sites->n_stacks = definitions->n_stacks;
-  sites->stacks = arena_array(arena, size_sum(sites->n_stacks, 1), sizeof(*sites->stacks));
+  sites->stacks = arena_array(arena, sites->n_stacks, sizeof(*sites->stacks));
   for (u32 i = 0; i < sites->n_stacks; i++) {
     const struct stack_definition *stack = &definitions->stacks[i];
     u32 n = 0;
@@ -98,7 +98,7 @@ void stacks_copy(const struct definitions *definitions, struct arena *arena,
 void definitions_find_library(struct definitions *definitions) {
   struct arena scratch = {0};
   struct call_sites sites = {.n_frames = definitions->n_frames};
-  sites.frames = arena_array(&scratch, size_sum(sites.n_frames, 1), sizeof(*sites.frames));
+  sites.frames = arena_array(&scratch, sites.n_frames, sizeof(*sites.frames));
   for (u32 i = 0; i < sites.n_frames; i++)
     if (!definitions->frames[i].native)
       sites.frames[i] = python_frame(definitions, &definitions->frames[i]);

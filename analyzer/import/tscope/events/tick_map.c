@@ -63,9 +63,9 @@ static u32 drop_inconsistent(struct tick_anchor *anchors, u32 n, double rate, u3
 void tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
                     const struct tick_anchor *anchors, u32 n, struct arena *arena) {
   *map = (struct tick_map){.shift = header->tick_shift};
-  struct tick_anchor *sorted = arena_array(arena, size_sum(n, 1), sizeof(*sorted));
-  map->stretches = arena_array(arena, size_sum(n, 1), sizeof(*map->stretches));
-  double *rates = arena_array(arena, size_sum(n, 1), sizeof(*rates));
+  struct tick_anchor *sorted = arena_array(arena, n, sizeof(*sorted));
+  map->stretches = arena_array(arena, n, sizeof(*map->stretches));
+  double *rates = arena_array(arena, n, sizeof(*rates));
   u64 start = header->start_monotonic_ns < SANEST_NS ? header->start_monotonic_ns : 0;
   map->earliest = (i64)start - BEFORE_START_NS;
   map->latest = (i64)start + LONGEST_RUN_NS;

@@ -17,7 +17,7 @@ static void read_comms(struct arena *arena, const struct tscope_record *record, 
                        u32 claimed, struct graph_comms *out) {
   u32 room = (u32)(8u * record->words - bytes) / (u32)sizeof(struct tscope_graph_comm);
   u32 n = claimed < room ? claimed : room;
-  struct tscope_graph_comm *comms = arena_array(arena, size_sum(n, 1), sizeof(*comms));
+  struct tscope_graph_comm *comms = arena_array(arena, n, sizeof(*comms));
   memcpy(comms, (const u8 *)record + bytes, n * sizeof(*comms));
   *out = (struct graph_comms){comms, n};
 }

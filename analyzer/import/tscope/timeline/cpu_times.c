@@ -60,8 +60,7 @@ void cpu_times_unite(const struct rank_events *events, const struct intervals *t
   if (n < 2)
     return;
   intervals_union(arena, named, blocked, &occupied);
-  busy->at =
-      arena_array(arena, size_sum(size_sum(occupied.n, size_product(2, n)), 1), sizeof(*busy->at));
+  busy->at = arena_array(arena, size_sum(occupied.n, size_product(2, n)), sizeof(*busy->at));
   struct cpu_reading r = {
       .training = training, .blocked = blocked, .occupied = &occupied, .busy = busy};
   u32 thread =

@@ -47,7 +47,7 @@ static u32 site_of(const struct call_sites *sites, const struct span *span) {
 static void copy_samples(const struct timeline_build *build, struct arena *arena,
                          struct call_sites *sites) {
   const struct rank_events *events = build->events;
-  sites->samples = arena_array(arena, size_sum(events->line_samples.n, 1), sizeof(*sites->samples));
+  sites->samples = arena_array(arena, events->line_samples.n, sizeof(*sites->samples));
   sites->sample_ns = events->line_sampling.interval_us ? events->line_sampling.interval_us * 1000ll
                                                        : OLD_SAMPLE_NS;
   sites->fewer = (struct fewer_looks){.wanted = events->line_sampling.looks,
@@ -129,7 +129,7 @@ void timeline_link_sites(struct timeline_build *build, struct arena *arena,
   struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
   *sites = (struct call_sites){.n_sites = build->sites.n};
   sites->sites = VECTOR_KEPT(&build->sites, arena);
-  sites->of_span = arena_array(arena, size_sum(build->spans.n, 1), sizeof(*sites->of_span));
+  sites->of_span = arena_array(arena, build->spans.n, sizeof(*sites->of_span));
   stacks_copy(&build->definitions, arena, sites);
   copy_samples(build, arena, sites);
   set_others_beside(build, sites);

@@ -99,11 +99,11 @@ static void add_content(struct timeline_build *build, u32 captured,
   u32 kernels = 0;
   for (u32 i = 0; i < n; i++)
     kernels += gemms[i]->n_kernels;
-  struct graph_content content = {
-      .captured = captured,
-      .gemms = arena_array(&build->arena, n, sizeof(*content.gemms)),
-      .kernels = arena_array(&build->arena, size_sum(kernels, 1), sizeof(*content.kernels)),
-      .named = true};
+  struct graph_content content = {.captured = captured,
+                                  .gemms = arena_array(&build->arena, n, sizeof(*content.gemms)),
+                                  .kernels =
+                                      arena_array(&build->arena, kernels, sizeof(*content.kernels)),
+                                  .named = true};
   for (u32 i = 0; i < n; i++)
     add_gemm(build, gemms[i], &content);
   content.n_gemms = merge_gemms(content.gemms, content.n_gemms);
@@ -256,7 +256,7 @@ void timeline_gemms_end(struct timeline_build *build) {
   struct gemms *gemms = arena_alloc(&build->arena, sizeof(*gemms));
   gemms->shapes = VECTOR_KEPT(&from->shapes, &build->arena);
   gemms->contents = VECTOR_KEPT(&from->contents, &build->arena);
-  gemms->times = arena_array(&build->arena, size_sum(from->calls.n, 1), sizeof(*gemms->times));
+  gemms->times = arena_array(&build->arena, from->calls.n, sizeof(*gemms->times));
   gemms->n_shapes = from->shapes.n;
   gemms->n_contents = from->contents.n;
   gemms->n_times = join_times(build, gemms->times);

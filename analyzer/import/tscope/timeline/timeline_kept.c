@@ -128,7 +128,7 @@ ORDER_BY(by_number, struct numbered_group, UP(group))
 static void decode_calls(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   u32 n = events->groups.n;
-  struct numbered_group *groups = arena_array(&build->arena, size_sum(n, 1), sizeof(*groups));
+  struct numbered_group *groups = arena_array(&build->arena, n, sizeof(*groups));
   for (u32 i = 0; i < n; i++) {
     const struct rank_group *group = &events->groups.at[i];
     groups[i] = (struct numbered_group){group->group, build->spans.n};

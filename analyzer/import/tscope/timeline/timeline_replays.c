@@ -49,7 +49,7 @@ void timeline_find_replayed_fills(struct timeline_build *build) {
 
 static void list_replays(struct timeline_build *build) {
   u32 n = 0;
-  build->replayed = arena_array(&build->arena, size_sum(build->spans.n, 1), sizeof(u32));
+  build->replayed = arena_array(&build->arena, build->spans.n, sizeof(u32));
   for (u32 i = 0; i < build->spans.n; i++)
     if (is_replayed(build, i))
       build->replayed[n++] = i;

@@ -48,7 +48,7 @@ static void intervals_of_spans(const struct timeline_build *build, u32 kinds, st
   u32 n = 0;
   for (u32 kind = 0; kind < SPAN_KINDS; kind++)
     n += kinds >> kind & 1 ? build->n_of_kind[kind] : 0;
-  out->at = arena_array(arena, size_sum(n, 1), sizeof(*out->at));
+  out->at = arena_array(arena, n, sizeof(*out->at));
   if (!n)
     return;
   for (u32 i = 0; i < build->spans.n; i++)
@@ -136,7 +136,7 @@ static void move_to_timeline(struct timeline_build *build, struct timeline *time
                           .gemms = build->gemms,
                           .ring_begin = build->ring_begin,
                           .internal = internal};
-  made.bytes = arena_array(&build->arena, size_sum(build->spans.n, 1), sizeof(*made.bytes));
+  made.bytes = arena_array(&build->arena, build->spans.n, sizeof(*made.bytes));
   for (u32 i = 0; i < build->spans.n; i++) {
     const struct span *span = &build->spans.at[i];
     const struct span_facts *facts = &build->facts.at[i];
@@ -168,7 +168,7 @@ static int load_in_budget(const struct model *model, u32 rank, struct timeline *
   build->events = model_events(model, rank);
   build->clock = model_clock(model, rank);
   build->ring_begin = model->ranks[rank].begin;
-  build->span_of_run = arena_array(&build->arena, size_sum(build->events->runs.n, 1), sizeof(u32));
+  build->span_of_run = arena_array(&build->arena, build->events->runs.n, sizeof(u32));
   int result = timeline_decode(build);
   if (result == 0) {
     timeline_sort(build);
