@@ -361,6 +361,29 @@ static void test_anchors_outvote_the_header(void **state) {
   arena_release(&arena);
 }
 
+/* Each may be millions, and they are looked at on a few ranks only. */
+static void test_meetings_are_kept_of_64_ranks(void **state) {
+  (void)state;
+  const u32 ranks = 10000;
+  u32 kept = 0;
+  for (u32 rank = 0; rank < ranks; rank++) {
+    struct trace_writer *writer = new_rank(rank, ranks);
+    struct tscope_memcpy_record *call =
+        trace_add(writer, in_ring, AT(0), TSCOPE_REC_MEMCPY, 0, sizeof(*call));
+    call->kind = TSCOPE_MEMCPY_D2H;
+    size_t bytes;
+    const u8 *data = trace_writer_data(writer, &bytes);
+    struct rank_events events;
+    char why[256];
+    assert_int_equal(read_bytes(data, bytes, &events, why), 0);
+    assert_true(rank > 0 || events.meetings.n == 1);
+    kept += events.meetings.n;
+    rank_events_release(&events);
+    trace_writer_free(writer);
+  }
+  assert_in_range(kept, MEETING_RANKS / 2, MEETING_RANKS);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_anchors_outvote_the_header),
@@ -384,6 +407,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_other_runs_of_the_same_kind_stay_apart, make_fixture,
                                       drop_fixture),
       cmocka_unit_test(test_ticks_follow_the_anchors),
+      cmocka_unit_test(test_meetings_are_kept_of_64_ranks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

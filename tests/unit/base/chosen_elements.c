@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One element of a list: the first of a kind, the one with the largest value.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include <math.h>
+
+#include "base/choose.h"
+
+static const double values[] = {NAN, 2, 7, 7, NAN, 3};
+enum { N = sizeof(values) / sizeof(*values) };
+
+static void the_largest_is_the_first_of_equal_ones(void **state) {
+  (void)state;
+  assert_ptr_equal(LARGEST(values, N, one, true, *one), &values[2]);
+  assert_ptr_equal(LARGEST(values, N, one, *one < 7, *one), &values[5]);
+}
+
+/* A value that is not known hides none that is, wherever it stands. */
+static void unknown_values_are_less_than_any(void **state) {
+  (void)state;
+  u32 none = 0;
+  assert_ptr_equal(LARGEST(values, 2, one, true, -*one), &values[1]);
+  assert_ptr_equal(LARGEST(values, 1, one, true, *one), &values[0]);
+  assert_null(LARGEST(values, none, one, true, *one));
+}
+
+static void the_first_of_a_kind(void **state) {
+  (void)state;
+  u32 none = 0;
+  assert_ptr_equal(FIND(values, N, one, *one > 2), &values[2]);
+  assert_null(FIND(values, N, one, *one > 7));
+  assert_true(ANY(values, N, one, isnan(*one)));
+  assert_false(ANY(values, none, one, true));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_largest_is_the_first_of_equal_ones),
+      cmocka_unit_test(unknown_values_are_less_than_any),
+      cmocka_unit_test(the_first_of_a_kind),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
