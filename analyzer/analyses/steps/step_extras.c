@@ -120,7 +120,9 @@ void step_extras_add(const struct analysis *a, struct arena *arena, struct step_
       same->bytes = extra->bytes > same->bytes ? extra->bytes : same->bytes;
       same->forward |= extra->forward;
       same->meets |= extra->meets;
-      same->copied += extra->copied;
+      same->added = extra->copied + (same->rank == extra->rank ? same->added : 0);
+      same->rank = extra->rank;
+      same->copied = same->added > same->copied ? same->added : same->copied;
       return;
     }
   }
@@ -128,6 +130,7 @@ void step_extras_add(const struct analysis *a, struct arena *arena, struct step_
     return;
   struct step_extra *added = &out->at[out->n];
   *added = *extra;
+  added->added = extra->copied;
   added->period = step_extras_period(a, extra->steps, extra->n);
   added->steps = arena_array(arena, extra->n, sizeof(*added->steps));
   memcpy(added->steps, extra->steps, bytes);

@@ -17,7 +17,9 @@ struct step_extra {
   u64 bytes;    /* the largest of these collectives */
   bool forward; /* forward passes without backward are among them */
   u8 meets;     /* of the host and its GPU, enum meeting or'ed: step_meetings.c */
-  u64 copied;   /* from the GPU, in one step */
+  u64 copied;   /* from the GPU, in one step, by the rank that copies most */
+  u64 added;    /* to that, by the rank that was added last */
+  u32 rank;     /* which that was */
 };
 
 struct step_extras {

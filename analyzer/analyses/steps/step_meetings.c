@@ -20,6 +20,7 @@ struct rank_meetings {
   const struct analysis *a;
   struct arena *arena;
   struct step_extras *out;
+  u32 rank;            /* looked at */
   u32 known;           /* analysed steps that the rank's ring still has */
   u32 *counts, *steps; /* [a->n_steps] */
 };
@@ -75,6 +76,7 @@ static void add_kind(const struct rank_meetings *m, const struct met *met, u32 n
       &(struct step_extra){.steps = m->steps,
                            .n = extra,
                            .meets = met->what,
+                           .rank = m->rank,
                            .copied = met->what == MEETING_COPY_OUT ? more * met->bytes : 0});
 }
 
@@ -82,6 +84,7 @@ static void look_at(struct rank_meetings *m, u32 rank) {
   struct arena scratch = {0};
   struct met *met = arena_array(&scratch, m->a->model->ranks[rank].n_meetings, sizeof(*met));
   u32 n = list_met(m, rank, met);
+  m->rank = rank;
   m->known = known_steps(m->a, rank, met, n);
   SORT(met, n, by_kind);
   for (u32 i = 0, kind; i < n; i += kind) {
