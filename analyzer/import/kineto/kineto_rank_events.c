@@ -367,7 +367,8 @@ static void add_items(struct building *b) {
 static void find_rounds(struct building *b) {
   const struct kineto_trace *trace = b->trace;
   VECTOR(struct launched) launches = {0};
-  for (u32 i = 0; i < trace->items.n && rank_needs_rounds(b->events); i++) {
+  u32 n = rank_needs_rounds(b->events) ? trace->items.n : 0;
+  for (u32 i = 0; i < n; i++) {
     const struct kineto_item *item = &trace->items.at[i];
     u32 call = is_device_item(item) ? kineto_call_of(&b->calls, item->correlation) : INDEX_NONE;
     if (call == INDEX_NONE)
