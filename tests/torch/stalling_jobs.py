@@ -22,10 +22,11 @@ from repeated import main  # pylint: disable=import-error,wrong-import-position
 
 RANKS, CULPRIT, STALL_S, PATIENCE_S = 4, 2, 3, 90
 JOB = os.path.join(HERE, "jobs", "stalling_rank.py")
+LIBRARY = os.path.join(HERE, "jobs", "site-packages", "fitter", "loop.py")
 WITHOUT_RIGHT = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
 
 # What rank CULPRIT does instead of the next collective, and what the report says about it. `line` is a mark in
-# stalling_rank.py.
+# stalling_rank.py, or in the library `file`, which the program calls.
 SCENARIOS = {
     "checkpoint": {"what": "waits for data", "line": "the write", "function": "save"},
     "python-lock": {"what": "waits for a lock or an event", "line": "the second lock", "function": "update"},
@@ -37,15 +38,23 @@ SCENARIOS = {
     "device": {"what": "input or output", "line": "the child", "function": "wait_for_child", "says": "(D)"},
     # It cannot write anything itself.
     "stopped": {"what": "stopped", "line": "the stop", "function": "stopped", "says": "SIGSTOP", "silent": True},
+    # As stragglers do, hangs name the library's line and where the program calls it.
+    "library": {"what": "sleeps", "line": "the library's nap", "function": "Fitter.fit", "file": LIBRARY,
+                "others": "the library's backward pass"},
     # Ctrl-C: the collective of the others fails when their peers end, so nothing is pending any more.
     "interrupted": {"job": "python-lock", "what": "waits for a lock or an event", "line": "the second lock",
                     "function": "update", "end": signal.SIGINT, "finding": "RUN.STALLED"},
 }
 
 
-def line_of(mark):
-    with open(JOB, encoding="utf-8") as file:
+def line_of(mark, path=JOB):
+    with open(path, encoding="utf-8") as file:
         return next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# " + mark))
+
+
+def place_of(expected):
+    path = expected.get("file", JOB)
+    return f"{os.path.basename(path)}:{line_of(expected['line'], path)}"
 
 
 def expect(condition, *what):
@@ -127,8 +136,7 @@ def judge(expected, document, text):
     # RUN.STALLED.
     wanted = [expected["finding"]] if "finding" in expected else ["DIST.HANG", "RUN.STALLED"]
     found = [f for f in document["findings"] if f["id"] in wanted]
-    line = line_of(expected["line"])
-    place = f"stalling_rank.py:{line}"
+    place = place_of(expected)
     expect(found and found[0]["ranks"] == [CULPRIT], "findings", found)
     expect(place in (found[0]["title"] + found[0]["evidence"]), found[0])
     ranks = {rank["rank"]: rank for rank in document["stalls"]["ranks"]}
@@ -138,8 +146,12 @@ def judge(expected, document, text):
            ranks[CULPRIT])
     expect(place in ranks[CULPRIT]["words"], place, ranks[CULPRIT]["words"])
     expect(expected.get("says", "") in ranks[CULPRIT]["words"], ranks[CULPRIT]["words"])
+    if "file" in expected:
+        call = f"stalling_rank.py:{line_of('the call of the library')} in train_in_library"
+        expect(all(said["loop"] == call and f", called from {call}" in said["words"] for said in ranks.values()), ranks)
+    others = line_of(expected.get("others", "the collective"), expected.get("file", JOB))
     for rank, said in ranks.items():
-        expect(rank == CULPRIT or said["line"] == line_of("the collective"), said)
+        expect(rank == CULPRIT or said["line"] == others, said)
         expect(rank == CULPRIT or found[0]["id"] != "DIST.HANG" or said["what"] == "in a collective", said)
     leaves = [node for node in document["stalls"]["tree"] if node["place"] == place]
     expect("silent" in expected or leaves, place, document["stalls"]["tree"])
@@ -164,11 +176,11 @@ def check(name, build, folder):
     traces = run(expected.get("job", name), build, folder, look, expected.get("end", signal.SIGKILL),
                  {CULPRIT} if "silent" in expected else frozenset())
     live = [line for line in said[0].splitlines() if line.startswith(f"rank {CULPRIT} ")]
-    expect(live and expected["what"] in live[0] and f"stalling_rank.py:{line_of(expected['line'])}" in live[0],
+    expect(live and expected["what"] in live[0] and (place_of(expected) in live[0] or "file" in expected),
            "tscope-stacks", said[0])
     if len(said) > 1 and "silent" not in expected:  # ranks tell themselves
         live = [line for line in said[1].splitlines() if line.startswith(f"rank {CULPRIT}  now  ")]
-        expect(live and expected["what"] in live[0] and f"stalling_rank.py:{line_of(expected['line'])}" in live[0],
+        expect(live and expected["what"] in live[0] and (place_of(expected) in live[0] or "file" in expected),
                "without the right", said[1])
     document = training.report_on(os.path.join(build, "analyzer", "tscope-report"), traces)
     judge(expected, document, report(build, traces))

@@ -129,6 +129,21 @@ static bool is_wrapper(const char *function) {
   return IS_ONE_OF(dot ? dot + 1 : function, passing);
 }
 
+/* "train.py:9 in main": where the program calls the library in whose training loop a frame is; NULL
+ * if it is in none. */
+static const char *caller_of_loop(struct arena *arena, const struct stalled_thread *thread,
+                                  u32 frame) {
+  if (!thread->frames[frame]->runs_training)
+    return NULL;
+  while (++frame < thread->n_frames) {
+    const struct call_frame *own = thread->frames[frame];
+    if (!own->runs_training && call_frame_is_user_code(own))
+      return arena_printf(arena, "%s%s%s", stack_place(arena, own), own->function ? " in " : "",
+                          text_or_empty(own->function));
+  }
+  return NULL;
+}
+
 static void set_place(struct arena *arena, const struct stalled_thread *thread,
                       struct stalled_rank *out) {
   const struct call_frame *own = NULL, *called = NULL;
@@ -136,10 +151,12 @@ static void set_place(struct arena *arena, const struct stalled_thread *thread,
     const struct call_frame *frame = thread->frames[i];
     if (frame->library)
       continue;
-    if (call_frame_is_user_code(frame))
+    if (call_frame_is_user_code(frame)) {
       own = frame;
-    else if (frame->function && (!called || !is_wrapper(frame->function)))
+      out->loop = caller_of_loop(arena, thread, i);
+    } else if (frame->function && (!called || !is_wrapper(frame->function))) {
       called = frame;
+    }
   }
   if (!own) { /* none is the user's */
     own = thread->n_frames ? thread->frames[0] : NULL;
@@ -214,9 +231,10 @@ void stall_describe(struct arena *arena, const struct rank_stall *stall, const c
   char *holder = describe_gil_holder(arena, stall, main);
   char *where = arena_text(arena, "");
   if (out->place)
-    where = arena_printf(arena, "%s%s%s%s%s%s", out->call ? "in " : "at ", text_or_empty(out->call),
-                         out->call ? ", from " : "", out->place, out->function ? " in " : "",
-                         text_or_empty(out->function));
+    where = arena_printf(arena, "%s%s%s%s%s%s%s%s", out->call ? "in " : "at ",
+                         text_or_empty(out->call), out->call ? ", from " : "", out->place,
+                         out->function ? " in " : "", text_or_empty(out->function),
+                         out->loop ? ", called from " : "", text_or_empty(out->loop));
   bool known = in_collective || *where || out->system || *holder;
   out->begins = in_collective ? "It " : known ? "It is " : "";
   out->words =

@@ -79,6 +79,16 @@ def other_branch():
     time.sleep(3600)  # the nap
 
 
+def train_in_library(rank, culprit):
+    """A library runs the loop, and stops in it."""
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "site-packages"))
+    from fitter.loop import Fitter  # pylint: disable=import-error,import-outside-toplevel
+    model = DistributedDataParallel(torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(4))))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    batches = (torch.randn(64, 512) for _ in range(10000))
+    Fitter(model, optimizer, False, 150 if rank == culprit else None).fit(batches)  # the call of the library
+
+
 def main():
     scenario, culprit, store = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     rank = int(os.environ["RANK"])
@@ -86,6 +96,8 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank,
                             world_size=int(os.environ["WORLD_SIZE"]))
+    if scenario == "library":
+        train_in_library(rank, culprit)
     model = DistributedDataParallel(torch.nn.Linear(32, 16))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     stand_still = {"checkpoint": lambda: save(model), "python-lock": deadlock, "gil": keep_the_gil, "busy": spin,

@@ -40,8 +40,9 @@ static const struct stalled_rank *most_common_place(const struct stalls_result *
 static const char *describe_place(struct arena *arena, const struct stalled_rank *rank) {
   if (!rank->place)
     return "a place that is not known";
-  return rank->function ? arena_printf(arena, "%s in %s", rank->place, rank->function)
-                        : rank->place;
+  return arena_printf(arena, "%s%s%s%s%s", rank->place, rank->function ? " in " : "",
+                      text_or_empty(rank->function), rank->loop ? ", called from " : "",
+                      text_or_empty(rank->loop));
 }
 
 void rule_stalled(struct findings *f) {

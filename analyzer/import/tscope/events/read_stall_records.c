@@ -5,6 +5,7 @@
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "import/tscope/events/stacks_of_calls.h"
 
 void stall_records_add(struct stall_records *records, const struct tscope_record *record) {
   switch (record->type) {
@@ -54,7 +55,8 @@ static const struct call_frame *frame_of(struct making *m, u64 id) {
     m->frames[first] = (struct call_frame){.file = copy_string(m, frame->file),
                                            .function = copy_string(m, frame->function),
                                            .line = frame->line,
-                                           .first_line = frame->first_line};
+                                           .first_line = frame->first_line,
+                                           .runs_training = frame->runs_training};
   }
   return &m->frames[first];
 }
@@ -202,6 +204,7 @@ void stall_records_finish(const struct stall_records *records, u32 pid,
   u32 n = records->stalls.n;
   if (!n)
     return;
+  definitions_find_library(definitions);
   definitions->stalls = arena_array(arena, n, sizeof(*definitions->stalls));
   m.frames = arena_array(arena, definitions->n_frames, sizeof(*m.frames));
   m.kept = arena_array(arena, definitions->n_frames, sizeof(*m.kept));

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where a rank stalls, in words.
+ */
+#include "analyses/stalls/stall_words.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SITE "/opt/env/lib/python3.12/site-packages/"
+
+static const struct call_frame program = {"/home/me/train.py", "main", 9, 1};
+static const struct call_frame caller = {"/home/me/run.py", "<module>", 3, 1};
+static const struct call_frame reduce = {SITE "torch/distributed/distributed_c10d.py", "all_reduce",
+                                         2000, 1};
+
+static struct stalled_rank describe(struct arena *arena, const struct call_frame *library) {
+  const struct call_frame *frames[] = {&reduce, library, &program, &caller};
+  struct stalled_thread thread = {
+      .tid = 1, .state = 'S', .main = true, .python = true, .frames = frames, .n_frames = 4};
+  struct rank_stall stall = rank_stall_empty();
+  struct stalled_rank out = {0};
+  stall.threads = &thread;
+  stall.n_threads = 1;
+  stall_describe(arena, &stall, "all_reduce of dp", &out);
+  return out;
+}
+
+static void a_loop_of_a_library_is_named_with_the_line_that_calls_it(void **state) {
+  (void)state;
+  struct arena arena = {0};
+  struct call_frame library = {SITE "trainer/loop.py", "Trainer.step", 30, 20};
+  library.runs_training = true;
+  struct stalled_rank out = describe(&arena, &library);
+  assert_string_equal(out.place, "loop.py:30");
+  assert_string_equal(out.function, "Trainer.step");
+  assert_string_equal(out.loop, "train.py:9 in main");
+  assert_string_equal(out.words, "waits in all_reduce of dp, in all_reduce, from loop.py:30 in "
+                                 "Trainer.step, called from train.py:9 in main: asleep");
+  arena_release(&arena);
+}
+
+static void a_library_that_runs_no_loop_is_called_by_the_program(void **state) {
+  (void)state;
+  struct arena arena = {0};
+  const struct call_frame library = {SITE "speed/wrap.py", "reduce", 30, 20};
+  struct stalled_rank out = describe(&arena, &library);
+  assert_string_equal(out.place, "train.py:9");
+  assert_null(out.loop);
+  assert_string_equal(out.words,
+                      "waits in all_reduce of dp, in reduce, from train.py:9 in main: asleep");
+  arena_release(&arena);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_loop_of_a_library_is_named_with_the_line_that_calls_it),
+      cmocka_unit_test(a_library_that_runs_no_loop_is_called_by_the_program),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
