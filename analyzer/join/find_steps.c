@@ -197,32 +197,23 @@ static void release_bounds(struct rank_bounds *bounds, u32 n) {
   free(bounds);
 }
 
-/* By what the program, or the framework, calls a step. */
-static bool find_named_steps(struct model *model, struct rank_bounds *bounds) {
-  struct steps *steps = &model->steps;
-  if (bounds_by_marks(model, bounds, &steps->confidence))
-    steps->method = internal_of(model)->marks_are ? internal_of(model)->marks_are : "step marks";
-  else if (bounds_by_ranges(model, bounds, &steps->confidence))
-    steps->method = "NVTX ranges";
-  else if (bounds_by_optimizer(model, bounds, &steps->confidence))
-    steps->method = "optimizer phases";
-  else
-    return false;
-  return true;
+static const char repeated_launches[] = "repeated launches";
+
+const char *bounds_by_names(const struct model *model, struct rank_bounds *bounds,
+                            double *confidence) {
+  const char *marks_are = internal_of(model)->marks_are;
+  return bounds_by_marks(model, bounds, confidence)       ? marks_are ? marks_are : "step marks"
+         : bounds_by_ranges(model, bounds, confidence)    ? "NVTX ranges"
+         : bounds_by_optimizer(model, bounds, confidence) ? "optimizer phases"
+                                                          : NULL;
 }
 
-/* By what comes again and again beside collectives. */
-static bool find_passing_steps(struct model *model, struct rank_bounds *bounds) {
-  struct steps *steps = &model->steps;
-  if (bounds_by_passes(model, TSCOPE_PHASE_BACKWARD, bounds, &steps->confidence))
-    steps->method = "backward passes";
-  else if (bounds_by_passes(model, TSCOPE_PHASE_FORWARD, bounds, &steps->confidence))
-    steps->method = "forward passes";
-  else if ((steps->by_pattern = bounds_by_launches(model, bounds, &steps->confidence)))
-    steps->method = "repeated launches";
-  else
-    return false;
-  return true;
+const char *bounds_by_repetition(const struct model *model, struct rank_bounds *bounds,
+                                 double *confidence) {
+  return bounds_by_passes(model, TSCOPE_PHASE_BACKWARD, bounds, confidence)  ? "backward passes"
+         : bounds_by_passes(model, TSCOPE_PHASE_FORWARD, bounds, confidence) ? "forward passes"
+         : bounds_by_launches(model, bounds, confidence)                     ? repeated_launches
+                                                                             : NULL;
 }
 
 static bool repeats_itself(const struct rank_bounds *bounds, u32 n) {
@@ -240,9 +231,11 @@ static void find_repeated_steps(struct model *model, struct rank_bounds **bounds
   bool period = bounds_by_period(model, *bounds, &steps->confidence, threads);
   if (!period || !repeats_itself(*bounds, model->n_ranks)) {
     struct rank_bounds *others = memory_zeroed(model->n_ranks, sizeof(*others));
-    bool found = find_passing_steps(model, others);
+    const char *found = bounds_by_repetition(model, others, &steps->confidence);
     release_bounds(found ? *bounds : others, model->n_ranks);
     *bounds = found ? others : *bounds;
+    steps->method = found ? found : steps->method;
+    steps->by_pattern = found == repeated_launches;
     period &= !found;
   }
   if (period) {
@@ -254,7 +247,10 @@ static void find_repeated_steps(struct model *model, struct rank_bounds **bounds
 void find_steps(struct model *model, const struct model_options *options) {
   struct rank_bounds *bounds = memory_zeroed(model->n_ranks, sizeof(*bounds));
   model->steps = (struct steps){.method = "none", .confidence = NAN};
-  if (!find_named_steps(model, bounds))
+  const char *named = bounds_by_names(model, bounds, &model->steps.confidence);
+  if (named)
+    model->steps.method = named;
+  else
     find_repeated_steps(model, &bounds, options->threads);
   for (u32 r = 0; r < model->n_ranks && !model->steps.by_collectives; r++)
     bounds_on_gpu(&internal_of(model)->events[r], &bounds[r]);

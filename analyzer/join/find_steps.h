@@ -49,6 +49,14 @@ bool bounds_by_passes(const struct model *model, u8 kind, struct rank_bounds *bo
 /* By what the host launches again and again: see launch_rounds.h. */
 bool bounds_by_launches(const struct model *model, struct rank_bounds *bounds, double *confidence);
 
+/* The parts of find_steps(), in order, with the period between them; they give the method, or NULL.
+ * By what the program, or the framework, calls a step. */
+const char *bounds_by_names(const struct model *model, struct rank_bounds *bounds,
+                            double *confidence);
+/* By what comes again and again beside collectives. */
+const char *bounds_by_repetition(const struct model *model, struct rank_bounds *bounds,
+                                 double *confidence);
+
 /* Bounds of a rank on its GPU, from those on its host: there a step is over when the collectives
  * that were launched before are over. */
 void bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds);

@@ -46,13 +46,25 @@ void live_update_open(struct live_opens *opens, const struct live_record *record
     opens_add(opens, open);
 }
 
-static void times_add(struct live_times *times, i64 at, u32 token) {
-  times->at[times->n % LIVE_STEP_ENDS] = at;
-  times->token[times->n % LIVE_STEP_ENDS] = token;
-  times->n++;
-}
-
 /* --- Steps and phases --- */
+
+/* Adds to a list of what tells steps. */
+#define SEE(process, list, ...)                                                                    \
+  do {                                                                                             \
+    if ((process)->seen.list.n == LIVE_PHASES)                                                     \
+      live_forget_steps(process);                                                                  \
+    VECTOR_PUSH(&(process)->seen.list, __VA_ARGS__);                                               \
+  } while (0)
+
+/* In order of their begin: phases inside one are over before it. */
+static void add_phase(struct live_process *process, struct rank_phase phase) {
+  SEE(process, phases, phase);
+  struct rank_phase *all = process->seen.phases.at;
+  u32 at = process->seen.phases.n - 1;
+  for (; at > 0 && all[at - 1].start > phase.start; at--)
+    all[at] = all[at - 1];
+  all[at] = phase;
+}
 
 static void read_phase(struct live_process *process, const struct live_record *record) {
   const struct tscope_phase_record *phase = (const void *)record->record;
@@ -63,15 +75,27 @@ static void read_phase(struct live_process *process, const struct live_record *r
   if (end == NS_UNKNOWN)
     return;
   process->phase = (u8)phase->header.tag;
-  if (phase->header.tag == TSCOPE_PHASE_OPTIMIZER)
-    times_add(&process->optimizers, end, phase->name);
+  if (phase->header.tag != TSCOPE_PHASE_USER)
+    add_phase(process, (struct rank_phase){.start = record->start,
+                                           .end = end,
+                                           .name = phase->name,
+                                           .name_hash = phase->name, /* equal where names are */
+                                           .thread = record->thread,
+                                           .kind = process->phase});
 }
 
 static void read_step_range(struct live_process *process, const struct live_record *record) {
   const struct tscope_step_range_record *range = (const void *)record->record;
-  if (record->again)
+  struct rank_events *seen = &process->seen;
+  i64 end = live_end_ns(record);
+  if (record->again) {
+    for (u32 i = seen->step_ranges.n; i-- > 0;)
+      if (seen->step_ranges.at[i].start == record->start)
+        seen->step_ranges.at[i].end = end;
     return;
-  times_add(&process->ranges, record->start, range->name);
+  }
+  SEE(process, step_ranges,
+      (struct rank_step_range){record->start, end, range->number, record->thread});
   process->range_number = range->number == TSCOPE_UNKNOWN ? INDEX_NONE : range->number;
 }
 
@@ -144,7 +168,7 @@ static void read_record(struct live_process *process, const struct live_record *
     break;
   case TSCOPE_REC_STEP:
     process->mark = ((const struct tscope_step_record *)(const void *)raw)->step;
-    times_add(&process->marks, record->start, 0);
+    SEE(process, marks, (struct rank_mark){record->start, process->mark});
     break;
   case TSCOPE_REC_MEMORY:
     read_memory(process, (const void *)raw);
@@ -214,6 +238,7 @@ void live_process_close(struct live_process *process) {
     free(process->comms.at[i].recent);
   free(process->comms.at);
   free(process->spans.at);
+  rank_events_release(&process->seen);
   free(process->unpaired.at);
   free(process->runs.at);
   definitions_follow_end(&process->definitions);

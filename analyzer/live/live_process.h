@@ -9,11 +9,13 @@
 #include "base/intervals.h"
 #include "import/tscope/events/follow_definitions.h"
 #include "import/tscope/files/follow.h"
+#include "model/rank_events.h"
 
 enum {
   LIVE_RECENT_CALLS = 32, /* of each communicator, at first; */
   LIVE_MOST_CALLS = 512,  /* and where the GPU's times come so late that more are needed */
   LIVE_STEP_ENDS = 128,
+  LIVE_PHASES = 4096, /* step ranges, or marks: with more, earlier steps are forgotten */
   LIVE_TOKENS = 1024,
   LIVE_OPEN = 16, /* spans of one kind that are open at once */
   LIVE_DEVICES = 16,
@@ -51,13 +53,6 @@ struct live_open {
 struct live_opens {
   struct live_open at[LIVE_OPEN];
   u32 n;
-};
-
-/* The last times at which something happened, oldest overwritten. */
-struct live_times {
-  i64 at[LIVE_STEP_ENDS];
-  u32 token[LIVE_STEP_ENDS];
-  u64 n; /* of all times */
 };
 
 /* The latest calls, for processes that do not mark their steps. */
@@ -120,7 +115,8 @@ struct live_process {
   u32 rank;    /* TSCOPE_UNKNOWN_RANK if not known */
   struct followed_definitions definitions;
   VECTOR(struct live_comm) comms;
-  struct live_times marks, ranges, optimizers;
+  struct rank_events seen; /* marks, step ranges and phases that are over, of the last steps */
+  u64 steps_before;        /* these */
   struct live_tokens tokens;
   u64 mark;         /* number of the last step mark */
   u32 range_number; /* of the last step range, INDEX_NONE if it has none */
@@ -159,25 +155,17 @@ static inline const char *live_string(const struct live_process *process, u32 nu
 /* A reading of the tick clock, unshifted; NS_UNKNOWN for 0. */
 i64 live_ticks_ns(const struct live_process *process, u64 ticks);
 
-/* live_steps.c: how the steps of the process are recognised. */
-enum live_step_method {
-  LIVE_STEPS_UNKNOWN,
-  LIVE_STEPS_MARKS,
-  LIVE_STEPS_RANGES,
-  LIVE_STEPS_OPTIMIZER,
-  LIVE_STEPS_PERIOD,
-};
 struct live_steps {
-  enum live_step_method method;
-  u64 count;                      /* steps seen, or the program's own number of the last one */
-  u32 n;                          /* lengths known */
-  i64 last;                       /* when the last one ended */
+  const char *method; /* as the report calls it; NULL: none are known */
+  bool counted;       /* else `count` is only of those that are known, by a period of calls */
+  u64 count;          /* steps seen, or the program's own number of the last one */
+  u32 n;              /* lengths known */
+  i64 last;           /* when the last one ended */
   double lengths[LIVE_STEP_ENDS]; /* seconds, oldest first */
 };
-/* Steps of late. `hint` is the period of other ranks' calls, 0 for none; what was found is left
- * there. */
-void live_steps_of(struct live_process *process, u32 *hint, struct live_steps *steps);
-const char *live_step_method_name(enum live_step_method method);
+
+/* live_steps.c: of what is kept to tell steps, only that of later ones from now on. */
+void live_forget_steps(struct live_process *process);
 
 /* live_gpu.c: share of time in which some kernel other than a collective's ran, over the newest
  * second or so of what was seen; NAN if not known. *until: how far it was seen. */

@@ -40,7 +40,7 @@ struct live_run {
   u64 same_processes; /* polls since one was added or went away */
   u64 read_bytes;     /* by the last poll */
   double poll_s;      /* duration of the last poll */
-  u32 hint;           /* calls per step of the rank read before, see live_steps_of() */
+  u32 hint;           /* calls per step of the rank read before, see live_find_steps() */
 };
 
 /* One poll of all files. 0, or negative errno with a line in `why` when nothing can be shown:

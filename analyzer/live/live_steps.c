@@ -1,51 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * The steps of a process, by the rules of the report (analyzer/join/find_steps.c) as far as one
- * rank allows: marks, else ranges, else the optimizer's phases, else the period of its calls. For
- * the last only the length is known, not where a step begins.
+ * The steps of all ranks, as the report finds them (analyzer/join/find_steps.c) in what is kept of
+ * the last ones. Only the period of calls is followed rank by rank: to look for it at each poll
+ * costs too much. Of such steps the length is known, not where one begins.
  */
 #include <math.h>
 
+#include "base/checked_memory.h"
 #include "base/period.h"
-#include "live/live_process.h"
+#include "base/sorting.h"
+#include "join/find_steps.h"
+#include "live/live_view.h"
 
 enum { LEAST_CALLS = 8, FEW_CALLS = 64 };
 
-const char *live_step_method_name(enum live_step_method method) {
-  static const char *const names[] = {[LIVE_STEPS_UNKNOWN] = "none",
-                                      [LIVE_STEPS_MARKS] = "step marks",
-                                      [LIVE_STEPS_RANGES] = "NVTX ranges",
-                                      [LIVE_STEPS_OPTIMIZER] = "optimizer phases",
-                                      [LIVE_STEPS_PERIOD] = "collective period"};
-  return names[method];
-}
-
-/* Lengths between every `each`-th of the times kept, counted from the very first. */
-static void add_lengths(struct live_steps *steps, const struct live_times *times, u32 each) {
-  u64 kept = times->n < LIVE_STEP_ENDS ? times->n : LIVE_STEP_ENDS, first = times->n - kept;
-  i64 before = NS_UNKNOWN;
-  for (u64 i = first; i < times->n; i++) {
-    if (i % each != each - 1)
-      continue;
-    i64 at = times->at[i % LIVE_STEP_ENDS];
-    if (before != NS_UNKNOWN && at > before)
-      steps->lengths[steps->n++] = (double)(at - before) / 1e9;
-    steps->last = before = at;
-  }
-}
-
-/* Several optimizers step in a fixed order. */
-static u32 find_optimizers_per_step(const struct live_times *times) {
-  u64 kept = times->n < LIVE_STEP_ENDS ? times->n : LIVE_STEP_ENDS, first = times->n - kept;
-  u32 tokens[LIVE_STEP_ENDS], n = 0;
-  bool several = false;
-  for (u64 i = first; i < times->n; i++) {
-    tokens[n] = times->token[i % LIVE_STEP_ENDS];
-    several |= tokens[n++] != tokens[0];
-  }
-  struct period period;
-  return several && find_period(tokens, n, &period) ? period.length : 1;
-}
+/* --- By the period of calls --- */
 
 static u32 in_order(const struct live_tokens *tokens, u32 *at, float *pauses) {
   u64 kept = tokens->n < LIVE_TOKENS ? tokens->n : LIVE_TOKENS;
@@ -113,26 +82,109 @@ static void add_period_lengths(struct live_steps *steps, const struct live_token
   }
 }
 
-void live_steps_of(struct live_process *process, u32 *hint, struct live_steps *steps) {
-  *steps = (struct live_steps){.last = NS_UNKNOWN};
-  if (process->marks.n) {
-    steps->method = LIVE_STEPS_MARKS;
-    steps->count = process->mark;
-    add_lengths(steps, &process->marks, 1);
-  } else if (process->ranges.n > 2) {
-    steps->method = LIVE_STEPS_RANGES;
-    steps->count = process->range_number == INDEX_NONE ? process->ranges.n : process->range_number;
-    add_lengths(steps, &process->ranges, 1);
-  } else if (process->optimizers.n) {
-    u32 each = find_optimizers_per_step(&process->optimizers);
-    steps->method = LIVE_STEPS_OPTIMIZER;
-    steps->count = process->optimizers.n / each;
-    add_lengths(steps, &process->optimizers, each);
-  } else {
-    find_calls_per_step(&process->tokens, hint);
-    if (process->tokens.period) {
-      steps->method = LIVE_STEPS_PERIOD;
-      add_period_lengths(steps, &process->tokens);
-    }
+static bool find_period_of_calls(struct live_rank *rank, u32 *hint) {
+  struct live_tokens *tokens = &rank->process->tokens;
+  find_calls_per_step(tokens, hint);
+  if (!tokens->period)
+    return false;
+  rank->steps.method = "collective period";
+  add_period_lengths(&rank->steps, tokens);
+  return rank->steps.n >= LEAST_STEPS;
+}
+
+/* --- By what the report finds --- */
+
+/* To be given back before the model is freed. */
+static struct model *lend_events(const struct live_view *view) {
+  struct model *model = model_new();
+  model_make_ranks(model, view->n_ranks);
+  for (u32 r = 0; r < view->n_ranks; r++)
+    *model_events(model, r) = view->ranks[r].process->seen;
+  return model;
+}
+
+static void take_back(const struct live_view *view, struct model *model) {
+  for (u32 r = 0; r < view->n_ranks; r++)
+    *model_events(model, r) = (struct rank_events){0};
+  model_free(model);
+}
+
+#define FORGET(list, until)                                                                        \
+  do {                                                                                             \
+    u32 gone_ = FIRST_NOT(0, (list)->n, i_, *(const i64 *)&(list)->at[i_] < (until));              \
+    if (gone_)                                                                                     \
+      memmove((list)->at, (list)->at + gone_, ((list)->n - gone_) * sizeof(*(list)->at));          \
+    (list)->n -= gone_;                                                                            \
+  } while (0)
+
+static void forget_before(struct live_process *process, i64 time) {
+  FORGET(&process->seen.marks, time);
+  FORGET(&process->seen.step_ranges, time);
+  FORGET(&process->seen.phases, time);
+}
+
+static void forget_steps(struct live_process *process, const struct rank_bounds *bounds, u32 n) {
+  process->steps_before += n;
+  if (n)
+    forget_before(process, bounds->at.at[n]);
+}
+
+void live_forget_steps(struct live_process *process) {
+  struct model *model = model_new();
+  struct rank_bounds bounds = {0};
+  struct rank_events *seen = &process->seen;
+  double confidence;
+  model_make_ranks(model, 1);
+  *model_events(model, 0) = *seen;
+  if (bounds_by_names(model, &bounds, &confidence) ||
+      bounds_by_repetition(model, &bounds, &confidence))
+    forget_steps(process, &bounds, bounds.at.n / 2);
+  else
+    forget_before(process, seen->phases.n ? seen->phases.at[seen->phases.n / 2].start : INT64_MAX);
+  *model_events(model, 0) = (struct rank_events){0};
+  model_free(model);
+  free(bounds.at.at);
+}
+
+/* The last bound of marks is a guess, that of ranges is where the last one ends, not its step. */
+static void use_bounds(struct live_rank *rank, const char *method, struct rank_bounds *bounds) {
+  struct live_process *process = rank->process;
+  struct live_steps *steps = &rank->steps;
+  bool marks = process->seen.marks.n, ranges = !marks && process->seen.step_ranges.n > 2;
+  u32 n = bounds->at.n - (bounds->at.n && (bounds->open || ranges));
+  if (n == 0)
+    return;
+  u32 first = n > LIVE_STEP_ENDS ? n - LIVE_STEP_ENDS : 0;
+  *steps = (struct live_steps){.method = method,
+                               .counted = true,
+                               .last = bounds->at.at[n - 1],
+                               .count = marks ? process->mark
+                                        : ranges && process->range_number != INDEX_NONE
+                                            ? process->range_number
+                                            : process->steps_before + n - !ranges};
+  for (u32 i = first + 1; i < n; i++)
+    if (bounds->at.at[i] > bounds->at.at[i - 1])
+      steps->lengths[steps->n++] = (double)(bounds->at.at[i] - bounds->at.at[i - 1]) / 1e9;
+  forget_steps(process, bounds, first);
+}
+
+void live_find_steps(struct live_view *view, u32 *hint) {
+  struct rank_bounds *bounds = memory_zeroed(size_sum(view->n_ranks, 1), sizeof(*bounds));
+  struct model *model = lend_events(view);
+  double confidence;
+  u32 periodic = 0;
+  const char *method = bounds_by_names(model, bounds, &confidence);
+  for (u32 r = 0; r < view->n_ranks; r++) {
+    view->ranks[r].steps = (struct live_steps){.last = NS_UNKNOWN};
+    periodic += !method && find_period_of_calls(&view->ranks[r], hint);
   }
+  if (!method && 2 * periodic < view->n_ranks)
+    method = bounds_by_repetition(model, bounds, &confidence);
+  for (u32 r = 0; r < view->n_ranks; r++) {
+    if (method)
+      use_bounds(&view->ranks[r], method, &bounds[r]);
+    free(bounds[r].at.at);
+  }
+  free(bounds);
+  take_back(view, model);
 }

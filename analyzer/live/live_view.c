@@ -83,8 +83,7 @@ static double median_of_last(const struct live_steps *steps) {
   return n ? median_of(last, n) : NAN;
 }
 
-static void fill_steps(struct live_rank *rank, u32 *hint) {
-  live_steps_of(rank->process, hint, &rank->steps);
+static void fill_steps(struct live_rank *rank) {
   rank->step_s = rank->steps.n ? rank->steps.lengths[rank->steps.n - 1] : NAN;
   rank->usual_s = median_of_last(&rank->steps);
   rank->since_step_s = live_seconds_between(rank->steps.last, rank->seen_ns);
@@ -202,7 +201,7 @@ static void choose_reference(struct live_view *view) {
       since = rank->since_step_s;
   }
   view->step_s = view->rate = view->since_step_s = NAN;
-  view->method = view->reference ? view->reference->steps.method : LIVE_STEPS_UNKNOWN;
+  view->step_method = view->reference ? view->reference->steps.method : NULL;
   if (!view->reference)
     return;
   view->step_s = view->reference->usual_s;
@@ -215,11 +214,12 @@ void live_view_make(struct live_view *view, struct live_run *run) {
   u64 start = UINT64_MAX, latest = 0;
   *view = (struct live_view){.run = run, .now_realtime_ns = (u64)realtime};
   list_ranks(view, run, realtime, monotonic);
+  live_find_steps(view, &run->hint);
   for (u32 i = 0; i < view->n_ranks; i++) {
     struct live_rank *rank = &view->ranks[i];
     const struct tscope_file_header *header = &rank->process->trace.file.header;
     live_find_state(view, rank, realtime, monotonic);
-    fill_steps(rank, &run->hint);
+    fill_steps(rank);
     fill_phase(rank);
     fill_last_call(view, rank);
     fill_memory(rank);

@@ -101,7 +101,7 @@ struct live_view {
   u32 n_hosts;
   double since_start_s;
   u64 now_realtime_ns;
-  enum live_step_method method;
+  const char *step_method; /* NULL: no steps are known */
   const struct live_rank
       *reference; /* the rank whose steps represent the job's; NULL if no rank has any */
   double step_s, rate, since_step_s;
@@ -132,6 +132,10 @@ void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtim
 
 /* Seconds from one instant to a later one of the same clock; NAN where either is not known. */
 double live_seconds_between(i64 from, i64 to);
+
+/* live_steps.c: the steps of all ranks. `hint`: the period of a rank's calls, 0 for none; what was
+ * found is left there. */
+void live_find_steps(struct live_view *view, u32 *hint);
 
 /* live_stalls.c: where the rank stalls, if it does. */
 void live_describe_stall(struct live_view *view, struct live_rank *rank);

@@ -124,8 +124,7 @@ static void put_steps(const struct live_view *view, struct pen *pen) {
     pen_newline(pen);
     return;
   }
-  bool counted = view->method != LIVE_STEPS_PERIOD;
-  if (counted)
+  if (rank->steps.counted)
     pen_format(pen, STYLE_BOLD, "step %llu  ", (unsigned long long)rank->steps.count);
   else
     pen_put(pen, STYLE_BOLD, "steps  ");
@@ -139,7 +138,7 @@ static void put_steps(const struct live_view *view, struct pen *pen) {
 static void put_reading(const struct live_view *view, struct pen *pen) {
   pen_line(pen, 2);
   if (view->reference) {
-    pen_item(pen, STYLE_DIM, "steps by %s", live_step_method_name(view->method));
+    pen_item(pen, STYLE_DIM, "steps by %s", view->step_method);
     pen_item(pen, STYLE_DIM, "last %s ago", duration_s(view->reference->since_step_s).text);
   }
   u64 lost = 0;

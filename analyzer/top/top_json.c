@@ -52,7 +52,7 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
       [LIVE_ARRIVAL_NONE] = NULL, [LIVE_ARRIVAL_RUN] = "run", [LIVE_ARRIVAL_CALL] = "call"};
   const struct live_process *process = rank->process;
   const struct live_last_call *last = &process->last;
-  bool steps = rank->steps.method != LIVE_STEPS_UNKNOWN;
+  bool steps = rank->steps.method != NULL;
   json_t *object = json_object();
 #define SET(name, value) json_object_set_new(object, name, value)
   SET("rank", known_u32(rank->rank, TSCOPE_UNKNOWN_RANK));
@@ -160,7 +160,7 @@ static json_t *document(const struct live_view *view) {
   SET("running", integer(view->n_running));
   SET("in_trouble", integer(view->n_trouble));
   SET("ended", integer(view->n_over));
-  SET("step_method", text(view->reference ? live_step_method_name(view->method) : NULL));
+  SET("step_method", text(view->step_method));
   SET("step_s", number(view->step_s));
   SET("steps_per_s", number(view->rate));
   SET("since_step_s", number(view->since_step_s));

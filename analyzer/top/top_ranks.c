@@ -129,12 +129,12 @@ struct top_cell top_find_cell(const struct live_view *view, const struct live_ra
     cell.text = top_describe_activity(rank, view->threshold_s, room, TOP_CELL_BYTES, &cell.style);
     break;
   case COLUMN_step:
-    if (rank->steps.method == LIVE_STEPS_UNKNOWN) {
+    if (!rank->steps.method) {
       cell.text = "-";
       break;
     }
     cell.value = (double)rank->steps.count;
-    snprintf(room, TOP_CELL_BYTES, "%s%llu", rank->steps.method == LIVE_STEPS_PERIOD ? "~" : "",
+    snprintf(room, TOP_CELL_BYTES, "%s%llu", rank->steps.counted ? "" : "~",
              (unsigned long long)rank->steps.count);
     break;
   case COLUMN_step_time:

@@ -55,11 +55,11 @@ static double true_step_s(const struct tracegen_options *options, const struct l
   return (double)(begin_of[(step + 1) * options->ranks] - begin_of[step * options->ranks]) / 1e9;
 }
 
-static void check_steps(struct tracegen_options options, enum live_step_method method) {
+static void check_steps(struct tracegen_options options, const char *method) {
   struct looking looking;
   begin(&looking, options);
   assert_int_equal(looking.view.n_ranks, options.ranks);
-  assert_int_equal(looking.view.method, method);
+  assert_string_equal(looking.view.step_method, method);
   double usual = true_step_s(&options, &looking, options.steps - 2);
   assert_true(fabs(looking.view.step_s - usual) < 0.03 * usual);
   end(&looking);
@@ -68,13 +68,13 @@ static void check_steps(struct tracegen_options options, enum live_step_method m
 static void steps_are_as_long_as_they_were(void **state) {
   (void)state;
   struct tracegen_options options = tracegen_defaults();
-  check_steps(options, LIVE_STEPS_PERIOD);
+  check_steps(options, "collective period");
   options.step_marks = true;
-  check_steps(options, LIVE_STEPS_MARKS);
+  check_steps(options, "step marks");
   options = tracegen_defaults();
   options.flavour = TRACEGEN_GLOO;
   options.phases = true;
-  check_steps(options, LIVE_STEPS_OPTIMIZER);
+  check_steps(options, "optimizer phases");
 }
 
 /* The time when a rank could start the collective of its first bucket, minus that of the median
@@ -278,6 +278,80 @@ static void the_start_before_is_counted(void **state) {
   live_run_close(&run);
 }
 
+/* Passes as PyTorch has them: each step loads for 2 ms, goes forward for 2 and backward for 3, and
+ * is 10 ms long. Two optimizers take turns. */
+static void save_passes(const char *path, u32 steps, bool backward, bool optimizers) {
+  const struct trace_place retained = {0, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS};
+  const u64 ms = 1000000, begin = 1000000 * ms;
+  const struct {
+    enum tscope_phase kind;
+    const char *name;
+    u64 from, to;
+    bool there;
+  } phases[] = {{TSCOPE_PHASE_DATA, "load", 0, 2, true},
+                {TSCOPE_PHASE_FORWARD, "forward", 2, 4, true},
+                {TSCOPE_PHASE_BACKWARD, "backward", 4, 7, backward},
+                {TSCOPE_PHASE_OPTIMIZER, "first", 7, 8, optimizers},
+                {TSCOPE_PHASE_OPTIMIZER, "second", 8, 9, optimizers}};
+  struct tscope_file_header facts = {.tick_source = TSCOPE_TICK_MONOTONIC,
+                                     .tick_hz = 1000000000,
+                                     .pid = 1000,
+                                     .world_size = 1,
+                                     .start_ticks = begin,
+                                     .start_monotonic_ns = begin,
+                                     .start_realtime_ns = 1800000000000 * ms,
+                                     .alive_ticks = begin + steps * 10 * ms,
+                                     .host = "node0",
+                                     .run = "run"};
+  struct trace_writer *writer = trace_writer_new(&facts);
+  for (u32 i = 0; i < steps; i++)
+    for (u32 k = 0; k < sizeof(phases) / sizeof(*phases); k++) {
+      if (!phases[k].there)
+        continue;
+      u32 name = trace_string(writer, phases[k].name);
+      struct tscope_phase_record *phase =
+          trace_add(writer, retained, begin + (i * 10 + phases[k].from) * ms, TSCOPE_REC_PHASE,
+                    (u16)phases[k].kind, sizeof(*phase));
+      phase->dur = (phases[k].to - phases[k].from) * ms;
+      phase->name = name;
+    }
+  assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
+  trace_writer_free(writer);
+}
+
+/* What was found stays so at the next look, which knows fewer of the steps. */
+static void check_passes(u32 steps, bool backward, bool optimizers, const char *method,
+                         u32 counted) {
+  static unsigned n;
+  char place[64], path[96], why[256];
+  snprintf(place, sizeof(place), "%s/passes%u", folder, n++);
+  snprintf(path, sizeof(path), "%s/0.tscope", place);
+  assert_int_equal(mkdir(place, 0700), 0);
+  save_passes(path, steps, backward, optimizers);
+  struct live_run run = {.directory = place};
+  for (u32 looks = 0; looks < 3; looks++) {
+    struct live_view view;
+    assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
+    live_view_make(&view, &run);
+    assert_non_null(view.step_method);
+    assert_string_equal(view.step_method, method);
+    assert_true(fabs(view.step_s - 0.01) < 1e-6);
+    assert_true(view.ranks[0].steps.counted);
+    assert_int_equal(view.ranks[0].steps.count, counted);
+    live_view_release(&view);
+  }
+  live_run_close(&run);
+}
+
+static void steps_are_found_as_in_the_report(void **state) {
+  (void)state;
+  check_passes(20, true, true, "optimizer phases", 20);
+  check_passes(1000, true, true, "optimizer phases", 1000);
+  check_passes(20, true, false, "backward passes", 20);
+  check_passes(1000, true, false, "backward passes", 1000);
+  check_passes(20, false, false, "forward passes", 20);
+}
+
 static int make_folder(void **state) {
   (void)state;
   return mkdtemp(folder) ? 0 : -1;
@@ -293,6 +367,7 @@ static int remove_folder(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(steps_are_as_long_as_they_were),
+      cmocka_unit_test(steps_are_found_as_in_the_report),
       cmocka_unit_test(the_slow_rank_is_late),
       cmocka_unit_test(hosts_come_onto_one_axis),
       cmocka_unit_test(what_cannot_be_aligned_is_not_late),
