@@ -27,7 +27,7 @@ typedef int64_t i64;
 
 #define TSCOPE_MAGIC "tscope\r\n"
 #define TSCOPE_VERSION_MAJOR 1 /* a reader refuses a newer major */
-#define TSCOPE_VERSION_MINOR 1 /* a reader skips what a newer minor added */
+#define TSCOPE_VERSION_MINOR 2 /* a reader skips what a newer minor added */
 #define TSCOPE_BYTE_ORDER_MARK 0x01020304u
 #define TSCOPE_HEADER_BYTES 4096u
 #define TSCOPE_CHUNK_BYTES 65536u
@@ -210,14 +210,17 @@ struct tscope_chunk_header {
   u64 base;     /* absolute time, the origin of the records' `time`, in chunk clock units */
   u64 committed;
   u64 generation; /* how often this chunk has been recycled */
-  /* While `given_up` records of a ring chunk are given up, `committed` is 0 and this says what the
-   * file header's lost[given_up_as] was before they were counted there. */
-  u32 given_up;
-  u32 given_up_as; /* enum tscope_loss */
-  u64 lost_before;
-  u64 reserved;
+  u32 reserved;
+  u32 given_up_as;              /* enum tscope_loss: why it gave up records the last time */
+  u64 given_up, given_up_empty; /* see tscope_given_up() */
 };
 _Static_assert(sizeof(struct tscope_chunk_header) == 64, "chunk header");
+
+/* Records that a ring chunk has given up in all its uses, since version 1.2. The store to
+ * `committed` that empties a chunk counts its records as well, wherever a kill comes. */
+static inline u64 tscope_given_up(const struct tscope_chunk_header *chunk) {
+  return chunk->committed ? chunk->given_up : chunk->given_up_empty;
+}
 
 /* First page of the file. Fixed facts are written before the file gets its final name; `chunks` and
  * the counters after it change during the run and are relaxed atomics. */
@@ -266,6 +269,9 @@ struct tscope_file_header {
   u64 last_line_ticks; /* with a status that is not 0: when Python wrote the last line to standard
                         */
   char last_line[256]; /* error that is no traceback, and that line */
+  /* Since 1.2: losses that are not of a whole chunk. With those that the chunks say, they are all
+   * losses; lost[], which says why, is counted after both. A kill may come in between. */
+  u64 lost_singly;
 };
 _Static_assert(sizeof(struct tscope_file_header) <= TSCOPE_HEADER_BYTES, "one page");
 _Static_assert(TSCOPE_LOSS_REASONS <= 16, "loss counters fit");

@@ -27,6 +27,7 @@ enum state { UNUSED, FILLING, FILLED, CARRYING, CARRIED };
 
 struct carried {
   u64 committed;  /* what the file has */
+  u64 given_up;   /* in all uses of the chunk before that */
   u32 generation; /* ... of which use of the chunk */
   u32 settled;    /* bytes of records that are in the file and do not change any more */
   u32 open;       /* spans behind those that had not ended when they were carried */
@@ -96,6 +97,7 @@ bool tscope_carry_take_back(u32 chunk) {
   struct tscope_chunk_header *header = tscope_trace_chunk(chunk);
   header->generation = table[chunk].generation;
   header->committed = table[chunk].committed;
+  header->given_up = table[chunk].given_up;
   return true;
 }
 
@@ -182,6 +184,7 @@ static bool put_empty(int fd, u32 number, const struct tscope_chunk_header *chun
     return false;
   struct carried *known = &table[number];
   known->generation = (u32)generation;
+  known->given_up = header.given_up;
   known->committed = 0;
   known->settled = known->open = 0;
   return true;

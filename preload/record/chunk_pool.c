@@ -87,19 +87,15 @@ static struct tscope_chunk_header *acquire_ready(u32 kept) {
   return chunk;
 }
 
-/* Empties a chunk; its records are lost, and counted as `loss`. A process may be killed between any
- * two of these stores: then a reader knows from the chunk whether its records were counted. */
+/* Empties a chunk; its records are lost. A process may be killed between any two of these stores,
+ * and other threads count losses meanwhile: the one that empties the chunk counts its records. */
 static void give_up_records(struct tscope_chunk_header *chunk, enum tscope_loss loss) {
-  u64 *lost = &tscope_trace.header->lost[loss];
-  u64 before = __atomic_load_n(lost, __ATOMIC_RELAXED), records = chunk->committed >> 32;
+  u64 records = chunk->committed >> 32, given_up = chunk->given_up + records;
   chunk->given_up_as = loss;
-  __atomic_store_n(&chunk->lost_before, before, __ATOMIC_RELAXED);
-  __atomic_store_n(&chunk->given_up, (u32)records, __ATOMIC_RELEASE);
+  __atomic_store_n(&chunk->given_up_empty, given_up, __ATOMIC_RELEASE);
   __atomic_store_n(&chunk->committed, 0, __ATOMIC_RELEASE);
-  while (!__atomic_compare_exchange_n(lost, &before, before + records, false, __ATOMIC_RELEASE,
-                                      __ATOMIC_RELAXED))
-    __atomic_store_n(&chunk->lost_before, before, __ATOMIC_RELEASE);
-  __atomic_store_n(&chunk->given_up, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&chunk->given_up, given_up, __ATOMIC_RELEASE);
+  __atomic_fetch_add(&tscope_trace.header->lost[loss], records, __ATOMIC_RELEASE);
   /* A reader may be reading the chunk in the file. So it must not see anything that is written into
    * the chunk from here on before it sees that the chunk is empty and has a new generation. */
   chunk->generation++;

@@ -6,7 +6,10 @@
 static u64 lost_before_wake[TSCOPE_LOSS_REASONS];
 
 void tscope_count_lost(enum tscope_loss reason, u64 records) {
-  u64 *lost = tscope_trace.header ? tscope_trace.header->lost : lost_before_wake;
+  struct tscope_file_header *header = tscope_trace.header;
+  u64 *lost = header ? header->lost : lost_before_wake;
+  if (header)
+    __atomic_fetch_add(&header->lost_singly, records, __ATOMIC_RELEASE);
   __atomic_fetch_add(&lost[reason], records, __ATOMIC_RELAXED);
 }
 

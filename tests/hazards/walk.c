@@ -16,9 +16,8 @@ static int walk(const char *path) {
   if (!trace_open(&trace, path))
     return 1;
   long records = trace_walk(&trace, count_launches, &launches);
-  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
-    if (i != TSCOPE_LOSS_SHAPES && i != TSCOPE_LOSS_STRINGS)
-      lost += trace_lost(&trace, i);
+  lost = trace_all_lost(&trace) - trace.header->lost[TSCOPE_LOSS_SHAPES] -
+         trace.header->lost[TSCOPE_LOSS_STRINGS];
   if (records < 0)
     fprintf(stderr, "%s: a chunk cannot be read\n", path);
   else

@@ -71,23 +71,11 @@ static inline const struct tscope_chunk_header *trace_chunk(const struct trace *
                         (size_t)number * trace->header->chunk_bytes);
 }
 
-/* Records counted as lost for a reason. A process that was killed while it gave up the records of a
- * chunk may not have counted them in the header yet. */
-static inline u64 trace_lost(const struct trace *trace, u32 reason) {
-  u64 lost = trace->header->lost[reason];
-  for (u32 i = 0; i < trace->chunks; i++) {
-    const struct tscope_chunk_header *chunk = trace_chunk(trace, i);
-    if (chunk->magic && !chunk->committed && chunk->given_up && chunk->given_up_as == reason &&
-        trace->header->lost[reason] < chunk->lost_before + chunk->given_up)
-      lost += chunk->given_up;
-  }
-  return lost;
-}
-
+/* Records that were lost, wherever the process was killed. */
 static inline u64 trace_all_lost(const struct trace *trace) {
-  u64 lost = 0;
-  for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++)
-    lost += trace_lost(trace, reason);
+  u64 lost = trace->header->lost_singly;
+  for (u32 i = 0; i < trace->chunks; i++)
+    lost += tscope_given_up(trace_chunk(trace, i));
   return lost;
 }
 

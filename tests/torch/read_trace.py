@@ -8,8 +8,8 @@ import re
 import struct
 
 FORMAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format")
-FILE_HEADER = struct.Struct("<8sHHIIIIIQIIIIQQQQ64s128sQQQ16Q")
-CHUNK_HEADER = struct.Struct("<IBBHIIQQQIIQ8x")
+FILE_HEADER = struct.Struct("<8sHHIIIIIQIIIIQQQQ64s128sQQQ16Q1608xQ")
+CHUNK_HEADER = struct.Struct("<IBBHIIQQQ4xIQQ")
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i", "i64": "q"}
 PENDING = (1 << 64) - 1
 UNKNOWN = (1 << 32) - 1
@@ -53,26 +53,29 @@ class Trace:
         self.pid, self.rank, self.world_size = header[9:12]
         self.chunks = header[19]
         self.closed = header[21] != 0
-        self.counted = header[22:]
-        self.lost = list(self.counted)
+        self.lost = list(header[22:38])
+        self.all_lost = header[38]  # those that are not of a whole chunk
+        self.given_up_as = 0
         self.path = path
         self.strings = {0: ""}
         self.stacks = {}  # {number: its frames, innermost first}
         self.records = collections.defaultdict(list)
         for chunk in range(self.chunks):
             self._read_chunk(self.header_bytes + chunk * self.chunk_bytes)
+        # The process may have been killed before it counted losses by their reasons.
+        self.lost[self.given_up_as] += self.all_lost - sum(self.lost)
         for records in self.records.values():
             records.sort(key=lambda record: record.time)
 
     def _read_chunk(self, offset):
         if offset + CHUNK_HEADER.size > len(self.data):
             return
-        magic, _home, _clock, header_bytes, thread, _sequence, base, committed, _generation, given_up, lost_as, before = (
+        magic, _home, _clock, header_bytes, thread, _sequence, base, committed, _generation, lost_as, given_up, emptied = (
             CHUNK_HEADER.unpack_from(self.data, offset))
         if magic != 0x4B4E4843:
             return
-        if not committed and given_up and self.counted[lost_as] < before + given_up:
-            self.lost[lost_as] += given_up  # the process was killed just before it counted them
+        self.all_lost += given_up if committed else emptied
+        self.given_up_as = lost_as if emptied else self.given_up_as
         at = offset + header_bytes
         end = at + (committed & 0xFFFFFFFF)
         while at < end:

@@ -278,8 +278,9 @@ static void test_fills_of_a_replay_are_no_launchs_work(void **state) {
 }
 
 /* The ring dropped the first chunk: the timeline says from when on it is complete. The header has
- * counted its records, unless the process was killed just before. */
-static void overwritten_ring_records_are_reported(struct fixture *fixture, bool counted) {
+ * counted its records, unless the process was killed just before; so many were lost beside them. */
+static void overwritten_ring_records_are_reported(struct fixture *fixture, bool counted,
+                                                  u64 singly) {
   struct trace_writer *writer = new_rank(0, 1);
   for (u32 i = 0; i < 10000; i++)
     trace_add(writer, in_ring, AT(1000 * i), TSCOPE_REC_LAUNCH, 0,
@@ -289,15 +290,15 @@ static void overwritten_ring_records_are_reported(struct fixture *fixture, bool 
   struct tscope_chunk_header *first = (void *)(data + TSCOPE_HEADER_BYTES);
   u64 lost = first->committed >> 32;
   first->committed = 0;
-  first->given_up = (u32)lost;
+  first->given_up_empty = lost;
   first->given_up_as = TSCOPE_LOSS_RING;
-  if (counted)
-    trace_writer_header(writer)->lost[TSCOPE_LOSS_RING] = lost;
+  trace_writer_header(writer)->lost_singly = singly;
+  trace_writer_header(writer)->lost[TSCOPE_LOSS_RING] = singly + (counted ? lost : 0);
   save_rank(fixture, writer);
   struct model *model = load(fixture->directory, NULL);
   struct timeline timeline;
   assert_int_equal(timeline_load(model, 0, &timeline), 0);
-  assert_int_equal(model->ranks[0].lost[TSCOPE_LOSS_RING], lost);
+  assert_int_equal(model->ranks[0].lost[TSCOPE_LOSS_RING], lost + singly);
   assert_int_equal(timeline.n_spans, 10000 - lost);
   assert_int_equal(timeline.ring_begin, timeline.spans[0].start);
   timeline_release(&timeline);
@@ -305,11 +306,12 @@ static void overwritten_ring_records_are_reported(struct fixture *fixture, bool 
 }
 
 static void test_overwritten_ring_records_are_reported(void **state) {
-  overwritten_ring_records_are_reported(*state, true);
+  overwritten_ring_records_are_reported(*state, true, 0);
 }
 
 static void test_records_given_up_at_the_kill_are_reported(void **state) {
-  overwritten_ring_records_are_reported(*state, false);
+  overwritten_ring_records_are_reported(*state, false, 0);
+  overwritten_ring_records_are_reported(*state, false, 5000);
 }
 
 static u32 loaded; /* ranks */

@@ -22,6 +22,7 @@ enum { ROUNDS = 8 };
 
 struct progress {
   u64 launches[WRITERS]; /* calls that returned, by thread */
+  u64 wanted;            /* calls that the second thread is to make */
 };
 
 static struct progress *progress;
@@ -103,10 +104,23 @@ static bool takes_next_chunk(void) {
   return full;
 }
 
+static void *launch_as_wanted(void *nothing) {
+  (void)nothing;
+  for (;;) {
+    while (progress->launches[1] < __atomic_load_n(&progress->wanted, __ATOMIC_ACQUIRE)) {
+      CHILD_CHECK(hooked_launch(1));
+      __atomic_fetch_add(&progress->launches[1], 1, __ATOMIC_RELEASE);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+  }
+}
+
 /* Stops before and after each launch that needs another chunk. */
 static void play_by_steps(void *nothing) {
   (void)nothing;
+  pthread_t other;
   setenv("TSCOPE_RING_MAX", "192K", 1);
+  CHILD_CHECK(pthread_create(&other, NULL, launch_as_wanted, NULL) == 0);
   if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
     _exit(CANNOT_STEP);
   for (u64 made = 0;; made++) {
@@ -120,10 +134,28 @@ static void play_by_steps(void *nothing) {
   }
 }
 
-/* Steps through one launch; whether all launches are there after each instruction. */
+static u32 empty_chunks(const struct trace *trace) {
+  u32 empty = 0;
+  for (u32 i = 0; i < trace->chunks; i++)
+    empty += trace_chunk(trace, i)->magic && !trace_chunk(trace, i)->committed;
+  return empty;
+}
+
+/* Lets the second thread launch more than a chunk holds, and waits until it has. */
+static void let_other_launch(void) {
+  u64 wanted = progress->wanted + 5000;
+  __atomic_store_n(&progress->wanted, wanted, __ATOMIC_RELEASE);
+  while (__atomic_load_n(&progress->launches[1], __ATOMIC_ACQUIRE) < wanted)
+    nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+/* Steps through one launch; whether all launches are there after each instruction. While a chunk is
+ * empty, another thread loses as many records as it held. */
 static u64 step_through_launch(struct scene *scene, pid_t child) {
   for (u64 steps = 0;; steps++) {
-    u64 there = 0, made = progress->launches[0];
+    if (empty_chunks(&scene->trace))
+      let_other_launch();
+    u64 there = 0, made = progress->launches[0] + progress->launches[1];
     assert_true(trace_walk(&scene->trace, count, &there) >= 0);
     there += trace_all_lost(&scene->trace);
     assert_in_range(there, made, made + 1);

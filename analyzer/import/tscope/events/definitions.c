@@ -95,6 +95,16 @@ static void read_stack(struct collector *into, const struct tscope_record *recor
 
 /* --- running totals --- */
 
+/* A process may be killed between a loss and its count by reason. */
+static u64 uncounted_losses(const struct tscope_file_header *header,
+                            const struct trace_visit *visit) {
+  u64 counted = 0;
+  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
+    counted += header->lost[i];
+  u64 lost = visit->given_up + (header->version_minor < 2 ? 0 : header->lost_singly);
+  return lost > counted ? lost - counted : 0;
+}
+
 static void read_loss(struct collector *into, const struct tscope_record *record) {
   u64 lost = ((const struct tscope_loss_record *)record)->records;
   if (record->tag < TSCOPE_LOSS_REASONS && lost > into->out->lost[record->tag])
@@ -208,8 +218,9 @@ static void collect(struct collector *into, const struct trace_file *file) {
   trace_visit(file, &visit);
   into->out->records = visit.records;
   into->damaged += visit.damaged;
+  u64 uncounted = uncounted_losses(&file->header, &visit);
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++) {
-    u64 lost = file->header.lost[i] + visit.given_up[i];
+    u64 lost = file->header.lost[i] + (i == visit.given_up_as ? uncounted : 0);
     if (lost > into->out->lost[i])
       into->out->lost[i] = lost;
   }

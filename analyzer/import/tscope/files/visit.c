@@ -49,11 +49,15 @@ static void load_and_show(struct walk *walk, u32 index, struct trace_chunk *chun
 }
 
 static void add_given_up(struct walk *walk, const struct tscope_chunk_header *chunk) {
-  if (chunk->magic != TSCOPE_CHUNK_MAGIC || chunk->given_up_as >= TSCOPE_LOSS_REASONS)
+  struct trace_visit *visit = walk->visit;
+  u64 given_up = chunk->magic == TSCOPE_CHUNK_MAGIC ? tscope_given_up(chunk) : 0;
+  if (walk->file->header.version_minor < 2 || !given_up ||
+      chunk->given_up_as >= TSCOPE_LOSS_REASONS)
     return;
-  u64 counted = walk->file->header.lost[chunk->given_up_as];
-  if (counted < chunk->lost_before || counted - chunk->lost_before < chunk->given_up)
-    walk->visit->given_up[chunk->given_up_as] += chunk->given_up;
+  visit->given_up =
+      given_up > UINT64_MAX - visit->given_up ? UINT64_MAX : visit->given_up + given_up;
+  if (!visit->given_up_as || !chunk->committed)
+    visit->given_up_as = chunk->given_up_as;
 }
 
 static void visit_chunk(struct walk *walk, u32 index) {
@@ -61,7 +65,7 @@ static void visit_chunk(struct walk *walk, u32 index) {
   struct trace_chunk chunk;
   enum trace_chunk_state state = trace_chunk_peek(walk->file, index, &chunk);
   visit->damaged += state == TRACE_CHUNK_DAMAGED;
-  if (state == TRACE_CHUNK_EMPTY)
+  if (state != TRACE_CHUNK_DAMAGED)
     add_given_up(walk, &chunk.header);
   if (state != TRACE_CHUNK_READ)
     return;

@@ -26,9 +26,9 @@ struct trace_visit {
   void *user;
   /* What is found in the headers of all chunks: */
   u64 records;
-  u64 given_up[TSCOPE_LOSS_REASONS]; /* records of which a killed process had emptied the chunk, and
-                                        not yet counted in the file's header */
-  u32 damaged;                       /* not a chunk */
+  u64 given_up;    /* records that gave way to newer ones */
+  u32 given_up_as; /* enum tscope_loss: of a chunk that was emptied last, as far as known */
+  u32 damaged;     /* not a chunk */
 };
 
 /* All chunks of a file, or those up to where its budget is exceeded, which budget_end() then says
