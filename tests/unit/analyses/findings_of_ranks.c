@@ -338,22 +338,33 @@ static void fail_slow_without_cores(void **state) {
   }
 }
 
-/* All ranks wait longer for their input since a step: what grew is named, and no network. */
-static void fail_slow_names_what_grew(void **state) {
+/* All ranks wait longer for their input since a step, together 1.6 s: what grew is named, and no
+ * network; and no cores, unless threads waited for them about as long. */
+static void fail_slow_names_what_grew_if(double waited_s, const char *action) {
   static i64 late[8 * 50];
-  (void)state;
   struct scenario s = healthy_scenario();
   for (u32 i = 30 * 8; i < 50 * 8; i++)
     late[i] = 80 * MS;
   s.options.late_input = late;
   struct cluster *c = cluster_new(&s.options);
+  for (u32 rank = 0; rank < 8; rank++)
+    c->model.ranks[rank].scheduling =
+        (struct rank_scheduling){.seconds = 10, .training_wait_s = waited_s};
   struct results *r = cluster_analyse(c, &s.given);
   const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
   assert_non_null(finding);
   assert_non_null(
       strstr(finding->evidence, "What grew is fetching input: from 1.00 ms to 81.0 ms"));
+  assert_non_null(strstr(finding->action, action));
   assert_null(strstr(finding->action, "network"));
   cluster_end(r, c);
+}
+
+static void fail_slow_names_what_grew(void **state) {
+  (void)state;
+  fail_slow_names_what_grew_if(0, "Look at the data loader");
+  fail_slow_names_what_grew_if(0.5, "Look at the data loader");
+  fail_slow_names_what_grew_if(1.5, "wait for a core");
 }
 
 /* What a rank does more since a step is not compute: it is named by how late it comes since then.

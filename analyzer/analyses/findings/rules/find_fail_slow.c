@@ -142,25 +142,26 @@ static const struct part *part_that_grew(struct findings *f, const struct onset 
 }
 
 /* Whether threads of these ranks, or of any rank if none is named, had no core while they could
- * run. Work on a GPU, which is what makes ranks slower, needs none. */
-static bool lacked_cores(const struct analysis *a, const u32 *ranks, u32 n) {
+ * run, for long enough to explain what the run takes longer. Work on a GPU, which is what makes
+ * ranks slower, needs none. */
+static bool lacked_cores(const struct analysis *a, const u32 *ranks, u32 n, double longer_s) {
   const struct model *model = a->model;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_scheduling *of = &model->ranks[r].scheduling;
     bool named = n == 0 || ranks_have(ranks, n, model->ranks[r].rank);
     if (named && !(n && a->ranks[r].on_gpu) && of->seconds >= OVERSUBSCRIBED_LEAST_S &&
-        of->training_wait_s >= OVERSUBSCRIBED_OF_WALL * of->seconds)
+        of->training_wait_s >= fmax(OVERSUBSCRIBED_OF_WALL * of->seconds, REASON_SHARE * longer_s))
       return true;
   }
   return false;
 }
 
 static const char *suggest_action(struct findings *f, const u32 *ranks, u32 n, bool late,
-                                  const struct part *grew) {
+                                  const struct part *grew, double longer_s) {
   if (late)
     return say(f, "Look at what rank %u does since that moment: see %s.", ranks[0],
                finding_id_words[FINDING_DIST_STRAGGLER]);
-  if (lacked_cores(f->a, ranks, n))
+  if (lacked_cores(f->a, ranks, n, longer_s))
     return "Threads that could run had to wait for a core: see what else began on those hosts at "
            "that moment (top, pidstat -u), and pin each rank to its own cores. Suspect a device "
            "only if steps stay slow without that.";
@@ -208,7 +209,7 @@ void rule_fail_slow(struct findings *f) {
   for (u32 rank = 0; rank < a->model->n_ranks && !analysis_window(a, rank, step, &first); rank++)
     ;
   double since = ns_to_ms(first.begin - a->model->begin) / 1e3;
-  double saving = (onset.after_ms - onset.before_ms) * after / 1e3;
+  double longer_s = (onset.after_ms - onset.before_ms) * after / 1e3, saving = longer_s;
   if (n && n < a->model->n_ranks) {
     double of_ranks = saving_of_ranks(f, ranks, n, saving * 1e3 / f->steps);
     if (cure_pays(f)) {
@@ -221,18 +222,18 @@ void rule_fail_slow(struct findings *f) {
   }
   const struct part *grew =
       n ? NULL : part_that_grew(f, &onset, a->model->steps.first + step, &who);
-  finding_add(f,
-              onset.after_ms >= (1 + SAVING_ALARM) * onset.before_ms ? SEVERITY_CRITICAL
-                                                                     : SEVERITY_WARNING,
-              saving,
-              say(a, "From step %u on the median step takes %.0f %% longer",
-                  a->model->steps.first + step, 100 * (onset.after_ms / onset.before_ms - 1)),
-              say(a,
-                  "Median step %s before, %s in the %u steps since (%s into the run; by chance: p "
-                  "= %.2g).%s",
-                  duration_ms(onset.before_ms).text, duration_ms(onset.after_ms).text, after,
-                  duration_s(since).text, onset.p_value, text_or_empty(who)),
-              suggest_action(f, ranks, n, late, grew), ranks, n == a->model->n_ranks ? 0 : n);
+  finding_add(
+      f,
+      onset.after_ms >= (1 + SAVING_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+      saving,
+      say(a, "From step %u on the median step takes %.0f %% longer", a->model->steps.first + step,
+          100 * (onset.after_ms / onset.before_ms - 1)),
+      say(a,
+          "Median step %s before, %s in the %u steps since (%s into the run; by chance: p "
+          "= %.2g).%s",
+          duration_ms(onset.before_ms).text, duration_ms(onset.after_ms).text, after,
+          duration_s(since).text, onset.p_value, text_or_empty(who)),
+      suggest_action(f, ranks, n, late, grew, longer_s), ranks, n == a->model->n_ranks ? 0 : n);
 out:
   arena_release(&scratch);
 }
