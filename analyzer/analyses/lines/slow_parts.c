@@ -57,6 +57,7 @@ struct best_parts {
   const struct sampled_part *next; /* the line with the next largest difference */
   struct difference of_next;
   bool lacks_cores;               /* of a straggler: that explains it, see lacks_cores() */
+  bool before;                    /* compared are the steps before those in which it is late */
   bool compared[TRAINING_SLICES]; /* slices with a step in which the rank is late */
   double late_share;              /* of the steps in these slices */
 };
@@ -68,6 +69,7 @@ struct comparison {
   double steps[SLICES]; /* of all ranks that count as peers */
   u32 peers;
   struct best_parts *best;               /* [n_ranks] */
+  bool before;                           /* of those that are late, the steps before are compared */
   struct sums own, others, all_peers;    /* of the part and the rank that are compared */
   struct persistence all_follow, follow; /* how a peer's time there follows from slice to slice */
 };
@@ -89,6 +91,11 @@ static bool is_late_in(const struct comparison *c, u32 rank, u32 step) {
   return straggler_is_late_in(&a->results->ranks[rank], a->model->steps.first + step);
 }
 
+/* Whether what the rank does in a step may be why it is late. */
+static bool is_compared(const struct comparison *c, u32 rank, u32 step) {
+  return is_late_in(c, rank, step + c->best[rank].before);
+}
+
 static void find_late_slices(struct comparison *c, u32 rank) {
   const struct analysis *a = c->a;
   struct best_parts *best = &c->best[rank];
@@ -97,7 +104,7 @@ static void find_late_slices(struct comparison *c, u32 rank) {
   for (u32 step = a->first_step; step < a->first_step + a->n_steps && !always; step++)
     if (analysis_is_training(a, step)) {
       all[slice_of_step(a, step)]++;
-      late[slice_of_step(a, step)] += is_late_in(c, rank, step);
+      late[slice_of_step(a, step)] += is_compared(c, rank, step);
     }
   for (u32 s = 0; s < TRAINING_SLICES; s++) {
     best->compared[s] = always || late[s] > 0;
@@ -237,7 +244,8 @@ static void compare_part(struct comparison *c, const struct entry *at, u32 n) {
       c->others.steps[s] = c->steps[s] - (peer ? steps[s] : 0);
     }
     struct difference d = difference_of(c, at[i].rank);
-    keep_if_best(c, &at[i], &d);
+    if (c->best[at[i].rank].before == c->before)
+      keep_if_best(c, &at[i], &d);
   }
 }
 
@@ -460,15 +468,42 @@ static void set_late_at(struct rank_result *rank) {
   rank->late_activity = line ? line->activity : NULL;
 }
 
-static void compare_ranks(struct comparison *c) {
+static void compare_parts(struct comparison *c) {
   for (u32 i = 0, end; i < c->n; i = end) {
     for (end = i; end < c->n && c->all[i].part->key == c->all[end].part->key; end++)
       ;
     if (end - i <= c->a->model->n_ranks)
       compare_part(c, c->all + i, end - i);
   }
+}
+
+/* What a rank does behind the last collective of a step makes it late at the first of the next. Of
+ * ranks that are late in some steps without a cause in these, the steps before are compared. */
+static bool look_before(struct comparison *c) {
   for (u32 r = 0; r < c->a->model->n_ranks; r++) {
+    const struct rank_result *rank = &c->a->results->ranks[r];
+    struct best_parts *best = &c->best[r];
+    if (!rank->straggler || !rank->late_at_times || rank->slow_line ||
+        rank->reason != STRAGGLER_NOT_SEEN)
+      continue;
+    c->before = best->before = true;
+    memset(best->part, 0, sizeof(best->part));
+    best->next = NULL;
+    find_late_slices(c, r);
+  }
+  return c->before;
+}
+
+static void compare_ranks(struct comparison *c) {
+  u32 n = c->a->model->n_ranks;
+  compare_parts(c);
+  for (u32 r = 0; r < n; r++)
     set_rank(c, r);
+  if (look_before(c))
+    compare_parts(c);
+  for (u32 r = 0; r < n; r++) {
+    if (c->best[r].before)
+      set_rank(c, r);
     set_late_at(&c->a->results->ranks[r]);
   }
 }

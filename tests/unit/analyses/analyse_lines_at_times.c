@@ -299,6 +299,38 @@ static void where_peers_wait_is_told(void **state) {
   }
 }
 
+/* So much of a rank's step, at its beginning, belongs to the step before. */
+static void move_to_step_before(struct cluster *c, u32 step, u32 rank, i64 ns) {
+  const struct steps *steps = &c->model.steps;
+  steps->begin[step * RANKS + rank] += ns;
+  steps->end[(step - 1) * RANKS + rank] += ns;
+}
+
+/* What a rank does behind the last collective of a step makes it late in the next one. */
+static void line_in_the_step_before_is_named(void **state) {
+  static i64 late[STEPS * RANKS], at_line[STEPS * RANKS];
+  (void)state;
+  for (u32 every = 2; every <= 5; every++) {
+    struct cluster_options o = healthy_cpu();
+    memset(late, 0, sizeof(late));
+    memset(at_line, 0, sizeof(at_line));
+    for (u32 s = every; s < STEPS; s += every)
+      late[s * RANKS + 2] = at_line[(s - 1) * RANKS + 2] = 100 * MS;
+    o.ranks = RANKS;
+    o.steps = STEPS;
+    o.late_input = late;
+    struct cluster *c = cluster_new(&o);
+    for (u32 s = every; s < STEPS; s += every)
+      move_to_step_before(c, s, 2, 100 * MS);
+    cluster_sample(c, at_line, 0, 10 * MS, every);
+    struct results *r = cluster_analyse(c, NULL);
+    assert_true(r->ranks[2].straggler && r->ranks[2].late_at_times);
+    assert_non_null(r->ranks[2].late_at);
+    assert_string_equal(r->ranks[2].late_at, "me/train.py:20");
+    cluster_end(r, c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(line_of_one_rank_is_named),
@@ -307,6 +339,7 @@ int main(void) {
       cmocka_unit_test(line_of_some_long_steps_is_counted),
       cmocka_unit_test(steps_that_would_tell),
       cmocka_unit_test(mean_and_median_are_told),
-      cmocka_unit_test(where_peers_wait_is_told)};
+      cmocka_unit_test(where_peers_wait_is_told),
+      cmocka_unit_test(line_in_the_step_before_is_named)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
