@@ -22,7 +22,7 @@ struct sampled_line {
   double share;                  /* of what was sampled of its kind */
   const char
       *activity; /* "sleeping": what the thread does there most of the time; NULL: not known */
-  double activity_share;
+  double activity_share, no_core_share; /* of that; of the time without a core; NAN: not known */
   const char *beside;              /* where another thread is while this one waits for it; NULL */
   const struct sampled_line *next; /* another line that takes longer by enough, or where this one
                                       does not explain the whole delay; NULL */

@@ -51,12 +51,15 @@ static void set_activity(const struct sampled_part *part, struct sampled_line *l
   line->activity = activity_words(most);
   line->waits = most_waits(part);
   line->activity_share = all ? (double)part->activity_ns[most] / (double)all : NAN;
+  line->no_core_share =
+      all ? (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] / (double)all : NAN;
 }
 
 struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part) {
   struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
   *line =
       (struct sampled_line){.in_workers = part->kind == WORKER_LINE,
+                            .no_core_share = NAN,
                             .is_line = part->kind != OWN_FUNCTION && part->kind != OWN_ACTIVITY};
   if (part->kind == OWN_ACTIVITY) {
     line->place = line->where = activity_words(part->line);

@@ -387,7 +387,8 @@ static void set_slow_phase(struct comparison *c, u32 index) {
                                   .peers_ms = NAN,
                                   .more_ms = more,
                                   .error_ms = NAN,
-                                  .more_error_ms = NAN};
+                                  .more_error_ms = NAN,
+                                  .no_core_share = NAN};
     rank->slow_line = line;
   }
   free(scratch);

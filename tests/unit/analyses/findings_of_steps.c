@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "model/span_call_sites.h"
+#include "sampled_cluster.h"
 #include "scenario.h"
 
 static void dataloader_bound(void **state) {
@@ -416,6 +417,33 @@ static void what_others_explain_is_a_note(void **state) {
   }
 }
 
+/* Where samples show a straggler at a line of its own, only what it is without a core there is
+ * explained by the lack of cores, however long its threads waited for them. */
+static void a_line_that_needs_no_core_is_no_note(void **state) {
+  static i64 at_line[50 * 8];
+  (void)state;
+  for (u32 without_core = 0; without_core < 2; without_core++) {
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    s.options.late_forward[3] = 80 * MS;
+    for (u32 step = 0; step < 50; step++)
+      at_line[step * 8 + 3] = 80 * MS;
+    struct cluster *c = cluster_new(&s.options);
+    cluster_sample(c, at_line, 0, 10 * MS, 1);
+    wait_for_others(c, 90, 2);
+    const struct call_sites *sites = c->timelines[3].call_sites;
+    for (u32 i = 0; i < sites->n_samples && without_core; i++)
+      sites->samples[i].activity = TSCOPE_ACTIVITY_NO_CORE;
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(straggler);
+    assert_int_equal(straggler->severity == SEVERITY_INFO, without_core);
+    assert_int_equal(strstr(straggler->evidence, "Only a note") != NULL, without_core);
+    assert_int_equal(strstr(straggler->evidence, "does not explain it") != NULL, !without_core);
+    cluster_end(r, c);
+  }
+}
+
 /* What it waited longer need not be all that it costs: both are known only roughly. */
 static void most_of_a_saving_is_explained(void **state) {
   (void)state;
@@ -497,6 +525,7 @@ int main(void) {
       cmocka_unit_test(other_findings_are_its_consequences),
       cmocka_unit_test(who_has_few_of_its_cores_is_not_to_blame),
       cmocka_unit_test(what_others_explain_is_a_note),
+      cmocka_unit_test(a_line_that_needs_no_core_is_no_note),
       cmocka_unit_test(most_of_a_saving_is_explained),
       cmocka_unit_test(only_waits_in_the_steps_explain_them),
       cmocka_unit_test(waits_of_peers_make_no_rank_slow),

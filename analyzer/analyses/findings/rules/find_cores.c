@@ -10,6 +10,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
+#include "analyses/lines/lines.h"
 #include "analyses/ranks/core_times.h"
 #include "base/each.h"
 #include "base/quantity.h"
@@ -241,10 +242,27 @@ static bool is_always_late(const struct analysis *a, const struct finding *findi
   return always;
 }
 
+/* A straggler that samples show at a line at which its peers hardly are: how much of its time there
+ * it is without a core, which is all that the lack of cores explains. NAN for others. */
+static double share_without_core(const struct analysis *a, const struct finding *finding) {
+  double share = NAN;
+  for (u32 r = 0; finding->id == FINDING_DIST_STRAGGLER && r < a->model->n_ranks; r++) {
+    const struct rank_result *rank = &a->results->ranks[r];
+    const struct sampled_line *line = rank->slow_line;
+    if (!is_named(finding, a->model->ranks[r].rank))
+      continue;
+    if (!line || !(line->more_ms >= REASON_SHARE * rank->late_a_step_ms) ||
+        !(line->peers_ms < LINE_OF_ONE * line->ms) || isnan(line->no_core_share))
+      return NAN;
+    share = share > line->no_core_share ? share : line->no_core_share;
+  }
+  return share;
+}
+
 /* Seconds that the lack of cores may have cost, where something else took them. */
 struct core_loss {
   double named_s, peers_s; /* a rank's threads waited, on average: those named, or all; the rest */
-  double explains_s;
+  double explains_s, at_line; /* at_line: share_without_core() */
 };
 
 /* The analysed steps of a rank, as far as their times are known; empty if none is. */
@@ -291,7 +309,8 @@ static struct core_loss lost_to_others(const struct analysis *a, const struct fi
     *(is_of_finding ? &n_named : &n_peers) += 1;
   }
   struct core_loss lost = {.named_s = named.wait_s / (n_named ? n_named : 1),
-                           .peers_s = peers.wait_s / (n_peers ? n_peers : 1)};
+                           .peers_s = peers.wait_s / (n_peers ? n_peers : 1),
+                           .at_line = share_without_core(a, finding)};
   double lack_s = core_times_lack_s(named, peers) / (n_named ? n_named : 1);
   if (is_of_gpu(a, finding))
     lost.explains_s = 0;
@@ -299,6 +318,8 @@ static struct core_loss lost_to_others(const struct analysis *a, const struct fi
     lost.explains_s = fmax(lack_s, CORES_UNEVEN * lost.named_s);
   else
     lost.explains_s = lost.named_s;
+  if (!isnan(lost.at_line))
+    lost.explains_s = fmin(lost.explains_s, lost.at_line * finding->saving_s);
   return lost;
 }
 
@@ -315,6 +336,11 @@ static const char *explain_by_cores(struct analysis *a, const struct finding *fi
   if (is_of_gpu(a, finding))
     return say(a, "%s %s does not explain it: the time is that of work on the GPU.",
                finding->evidence, cause);
+  if (!isnan(lost->at_line))
+    return say(a,
+               "%s %s does not explain it: at that line the rank has no core for only %.0f %% of "
+               "the time.",
+               finding->evidence, cause, 100 * lost->at_line);
   if (lost->named_s > 0)
     return say(a, "%s %s does not explain all of it: threads of a rank waited %s for a core%s.",
                finding->evidence, cause, duration_s(lost->named_s).text, peers);
