@@ -63,7 +63,7 @@ class Trace:
         for chunk in range(self.chunks):
             self._read_chunk(self.header_bytes + chunk * self.chunk_bytes)
         # The process may have been killed before it counted losses by their reasons.
-        self.lost[self.given_up_as] += self.all_lost - sum(self.lost)
+        self.lost[self.given_up_as] += max(0, self.all_lost - sum(self.lost))
         for records in self.records.values():
             records.sort(key=lambda record: record.time)
 

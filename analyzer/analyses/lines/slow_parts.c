@@ -162,10 +162,11 @@ static struct difference difference_of(const struct comparison *c, u32 rank) {
 
 /* --- the best of each kind on each rank --- */
 
-/* Whether chance explains the difference, of so many parts. */
+/* Whether chance does not explain the difference, of so many parts; the steps before are a second
+ * try. */
 static bool stands_out(const struct comparison *c, u32 rank, enum part_kind kind,
                        const struct difference *d) {
-  double n = fmax(c->best[rank].n[kind], parts_at_least);
+  double n = fmax(c->best[rank].n[kind], parts_at_least) * (1 + c->best[rank].before);
   return d->more_ms > 0 && d->chance * n < STRAGGLER_SIGNIFICANCE;
 }
 
@@ -229,6 +230,8 @@ static void compare_part(struct comparison *c, const struct entry *at, u32 n) {
       add_part(all, at[i].part, 1);
     }
   for (u32 i = 0; i < n; i++) {
+    if (c->best[at[i].rank].before != c->before)
+      continue;
     const u32 *steps = parts_of(c, at[i].rank)->steps;
     bool peer = is_peer(c, at[i].rank);
     c->others = *all;
@@ -244,8 +247,7 @@ static void compare_part(struct comparison *c, const struct entry *at, u32 n) {
       c->others.steps[s] = c->steps[s] - (peer ? steps[s] : 0);
     }
     struct difference d = difference_of(c, at[i].rank);
-    if (c->best[at[i].rank].before == c->before)
-      keep_if_best(c, &at[i], &d);
+    keep_if_best(c, &at[i], &d);
   }
 }
 
@@ -482,12 +484,13 @@ static void compare_parts(struct comparison *c) {
  * ranks that are late in some steps without a cause in these, the steps before are compared. */
 static bool look_before(struct comparison *c) {
   for (u32 r = 0; r < c->a->model->n_ranks; r++) {
-    const struct rank_result *rank = &c->a->results->ranks[r];
+    struct rank_result *rank = &c->a->results->ranks[r];
     struct best_parts *best = &c->best[r];
     if (!rank->straggler || !rank->late_at_times || rank->slow_line ||
         rank->reason != STRAGGLER_NOT_SEEN)
       continue;
     c->before = best->before = true;
+    rank->steps_to_tell = 0;
     memset(best->part, 0, sizeof(best->part));
     best->next = NULL;
     find_late_slices(c, r);

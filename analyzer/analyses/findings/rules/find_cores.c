@@ -336,11 +336,12 @@ static const char *explain_by_cores(struct analysis *a, const struct finding *fi
   if (is_of_gpu(a, finding))
     return say(a, "%s %s does not explain it: the time is that of work on the GPU.",
                finding->evidence, cause);
-  if (!isnan(lost->at_line))
-    return say(a,
-               "%s %s does not explain it: at that line the rank has no core for only %.0f %% of "
-               "the time.",
-               finding->evidence, cause, 100 * lost->at_line);
+  if (lost->at_line < CORES_EXPLAIN)
+    return say(
+        a,
+        "%s %s does not explain all of it: at that line the rank had a core, or needed none, "
+        "for %.0f %% of the time.",
+        finding->evidence, cause, 100 * (1 - lost->at_line));
   if (lost->named_s > 0)
     return say(a, "%s %s does not explain all of it: threads of a rank waited %s for a core%s.",
                finding->evidence, cause, duration_s(lost->named_s).text, peers);
