@@ -84,8 +84,11 @@ static void list_long_steps(struct listing *l) {
     if (isnan(excess) || (!is_long && !l->extras->of_step[step]))
       continue;
     l->long_at[step] = out->n;
-    out->at[out->n++] = (struct long_step){
-        .step = step, .rank = INDEX_NONE, .excess_ms = excess, .is_long = is_long};
+    out->at[out->n++] = (struct long_step){.step = step,
+                                           .rank = INDEX_NONE,
+                                           .last = INDEX_NONE,
+                                           .excess_ms = excess,
+                                           .is_long = is_long};
   }
 }
 
@@ -198,6 +201,34 @@ static u32 busiest_rank(const struct listing *l, u32 at) {
   return best;
 }
 
+/* Where ranks meet in some steps only, they wait there for one that was slow in those before. */
+static bool works_longer(const struct listing *l, u32 at, u32 rank) {
+  double more = l->alone[(size_t)at * l->a->model->n_ranks + rank];
+  return !(more < REASON_SHARE * l->out->at[at].excess_ms);
+}
+
+/* What the ranks wait for the one, more than usual, median. */
+static double wait_for_rank(const struct listing *l, u32 at, u32 rank, double *values) {
+  u32 n = 0;
+  for (u32 i = 0; i < l->a->model->n_ranks; i++)
+    if (i != rank)
+      values[n++] = l->waited[(size_t)at * l->a->model->n_ranks + i];
+  return median_of(values, n);
+}
+
+/* Names the last rank of each long step, where clocks tell who waits. */
+static void find_last(struct listing *l) {
+  double *values = arena_array(l->arena, l->a->model->n_ranks, sizeof(*values));
+  for (u32 i = 0; i < l->out->n && l->a->model->clock_aligned; i++) {
+    u32 rank = busiest_rank(l, i);
+    double ms = wait_for_rank(l, i, rank, values);
+    if (ms > 0 && works_longer(l, i, rank)) {
+      l->out->at[i].last = rank;
+      l->out->at[i].wait_ms = ms;
+    }
+  }
+}
+
 /* All but the rank, or the ranks of its host. */
 static bool all_others_wait(const struct listing *l, u32 at, u32 rank, bool of_host) {
   const struct model *model = l->a->model;
@@ -210,12 +241,6 @@ static bool all_others_wait(const struct listing *l, u32 at, u32 rank, bool of_h
     others++;
   }
   return others > 0;
-}
-
-/* Where ranks meet in some steps only, they wait there for one that was slow in those before. */
-static bool works_longer(const struct listing *l, u32 at, u32 rank) {
-  double more = l->alone[(size_t)at * l->a->model->n_ranks + rank];
-  return !(more < REASON_SHARE * l->out->at[at].excess_ms);
 }
 
 /* Who works alone, or CONTENT_OUTSIDE; sets the rank. */
@@ -265,4 +290,5 @@ void other_content_list(struct analysis *a, const struct step_extras *extras, st
   find_waits(&l);
   for (u32 i = 0; i < out->n; i++)
     classify(&l, i);
+  find_last(&l);
 }

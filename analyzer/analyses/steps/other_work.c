@@ -119,6 +119,19 @@ static void add_host(struct analysis *a, u32 rank, struct other_work *work) {
       work->of_host[work->n_of_host++] = model->ranks[i].rank;
 }
 
+/* All ranks do it: one may take longer than the others. */
+static void add_slowest(struct analysis *a, const struct long_steps *steps, const struct kind *kind,
+                        struct other_work *work) {
+  struct slowest_in_work slowest;
+  find_slowest_in_work(a->model, steps, kind->own, kind->n_own, &slowest);
+  if (slowest.rank == INDEX_NONE)
+    return;
+  work->slowest = a->model->ranks[slowest.rank].rank;
+  work->slowest_ms = slowest.ms;
+  work->slowest_steps = slowest.steps;
+  work->slowest_of = slowest.of;
+}
+
 static void add_work(struct analysis *a, struct long_steps *steps, const struct kind *kind) {
   struct results *r = a->results;
   struct other_work *work = &r->other_work[r->n_other_work++];
@@ -129,7 +142,9 @@ static void add_work(struct analysis *a, struct long_steps *steps, const struct 
                               .forward_only = kind->content == CONTENT_FORWARD,
                               .meets = kind->content == CONTENT_MEETINGS ? kind->meets : 0,
                               .copied_bytes = kind->meets ? (double)kind->copied : 0,
-                              .rank = INDEX_NONE};
+                              .rank = INDEX_NONE,
+                              .slowest = INDEX_NONE,
+                              .slowest_ms = NAN};
   work->step = arena_array(a->arena, kind->n, sizeof(double));
   for (u32 i = 0; i < kind->n; i++) {
     work->step[i] = a->model->steps.first + kind->steps[i];
@@ -146,6 +161,8 @@ static void add_work(struct analysis *a, struct long_steps *steps, const struct 
     add_host(a, kind->rank, work);
   else if (kind->rank != INDEX_NONE)
     work->rank = a->model->ranks[kind->rank].rank;
+  else
+    add_slowest(a, steps, kind, work);
   work->collective = kind->op ? op_name(kind->op) : NULL;
   work->what = describe_work(a->arena, work, kind->content);
   work->steps = describe_steps(a->arena, work->step, kind->n);

@@ -3,7 +3,8 @@
  * Steps that contain something other than training: what they contain, and how often they come.
  * step_extras.c finds what the records of some steps hold more of; other_content.c lists the steps
  * that are long or hold more, and where their time went; other_periods.c finds which of the long
- * ones come at a fixed distance; other_work.c combines all of it.
+ * ones come at a fixed distance; slowest_in_work.c finds who takes longest with what all do;
+ * other_work.c combines all of it.
  */
 #ifndef TSCOPE_OTHER_WORK_H
 #define TSCOPE_OTHER_WORK_H
@@ -28,8 +29,10 @@ enum content {
 #define CHECKPOINT_BYTES 65536
 
 struct long_step {
-  u32 step; /* index into model.steps */
-  u32 rank; /* that the others wait for, or one of the host; INDEX_NONE */
+  u32 step;       /* index into model.steps */
+  u32 rank;       /* that the others wait for, or one of the host; INDEX_NONE */
+  u32 last;       /* the rank for which the others wait longer than usual; INDEX_NONE: not known */
+  double wait_ms; /* that they do, median over them */
   double excess_ms;
   u8 content; /* enum content */
   bool is_long;
@@ -75,6 +78,17 @@ bool other_find_recurrence(const struct long_steps *steps, const struct recurren
  * distance, whether most of them are so far apart, and most of the steps so far apart are among
  * them. 0: at none. */
 u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch);
+
+/* The rank that is slowest at work of all ranks. */
+struct slowest_in_work {
+  u32 rank;      /* index; INDEX_NONE: none is slower than chance would have it */
+  u32 steps, of; /* in so many of the steps whose last rank is known it is last */
+  double ms;     /* that the others wait for it then, median */
+};
+
+/* Of the steps that `own` names, indices into steps->at. */
+void find_slowest_in_work(const struct model *model, const struct long_steps *steps, const u32 *own,
+                          u32 n, struct slowest_in_work *out);
 
 /* Finds the parts of training that only every n-th step holds, takes their time away from these
  * steps, and tells of the rest whether it is still long. */

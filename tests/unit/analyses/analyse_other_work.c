@@ -36,10 +36,13 @@ static void leave_collectives(struct model *model, u32 meet_every) {
       model->collectives[i].step = -1;
 }
 
-/* `late`: how much later than its peers rank 1 is in each step. */
-static struct run run_with_late(enum place place, u32 every, u32 meet_every, i64 late) {
+/* `late`: how much later than its peers rank 1 is in each step. `late_in`: [step * ranks + rank],
+ * the same for each step and rank; NULL for none. */
+static struct run run_with_lates(enum place place, u32 every, u32 meet_every, i64 late,
+                                 i64 *late_in) {
   struct cluster_options o = healthy_cpu();
   o.waits[1] = late;
+  o.late_input = late_in;
   o.slow_step = LONGER;
   o.slow_every = every;
   struct run run = {cluster_new(&o), NULL};
@@ -60,6 +63,10 @@ static struct run run_with_late(enum place place, u32 every, u32 meet_every, i64
   model->phases = NULL;
   free(phases);
   return run;
+}
+
+static struct run run_with_late(enum place place, u32 every, u32 meet_every, i64 late) {
+  return run_with_lates(place, every, meet_every, late, NULL);
 }
 
 static struct run run_with_every(enum place place, u32 every, u32 meet_every) {
@@ -124,7 +131,30 @@ static void work_of_all_is_not_that_of_the_late_rank(void **state) {
   assert_int_equal(r->n_other_work, 1);
   assert_string_equal(r->other_work[0].what, "outside forward, backward and optimizer");
   assert_true(r->other_work[0].rank == INDEX_NONE && fabs(r->other_work[0].ms - 400) < 1);
+  assert_true(r->other_work[0].slowest == INDEX_NONE); /* it takes no longer with this work */
   end_run(&run);
+}
+
+/* All ranks do it in every tenth step, and one of them takes 100 ms longer: the others wait. Where
+ * it is another rank each time, nobody is named. */
+static void who_is_slowest_at_the_work_of_all_is_named(void **state) {
+  enum { RANKS = 4, STEPS = 50 };
+  (void)state;
+  for (u32 turn = 0; turn < 2; turn++) {
+    i64 late[STEPS * RANKS] = {0};
+    for (u32 step = 9, k = 0; step < STEPS; step += 10, k++)
+      late[step * RANKS + (turn ? k % RANKS : 2)] = 100 * MS;
+    struct run run = run_with_lates(IN_OTHER, 10, 1, 0, late);
+    const struct results *r = run.results;
+    assert_int_equal(r->n_other_work, 1);
+    const struct other_work *work = &r->other_work[0];
+    assert_string_equal(work->what, "outside forward, backward and optimizer");
+    assert_true(turn ? work->slowest == INDEX_NONE && isnan(work->slowest_ms)
+                     : work->slowest == 2 && fabs(work->slowest_ms - 100) < 1);
+    const char *title = finding_of(r, "TIMING.JITTER")->title;
+    assert_true(!turn == (strstr(title, "100 ms of it for rank 2, the slowest") != NULL));
+    end_run(&run);
+  }
 }
 
 /* Without phases, too, what one rank does in every tenth step while the others wait, such as a
@@ -251,6 +281,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(recurring_work_is_left_out),
       cmocka_unit_test(work_of_all_is_not_that_of_the_late_rank),
+      cmocka_unit_test(who_is_slowest_at_the_work_of_all_is_named),
       cmocka_unit_test(work_of_one_rank_needs_no_phases),
       cmocka_unit_test(training_stays_training),
       cmocka_unit_test(short_periods_are_part_of_training),

@@ -9,6 +9,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "analyses/steps/other_work.h"
+#include "analyses/thresholds.h"
 #include "base/quantity.h"
 #include "base/statistics.h"
 
@@ -71,6 +72,25 @@ static const char *name_step_line(struct findings *f, const struct step_line *at
                 : say(f, ", at %s", at->line->place);
 }
 
+/* Who takes longer than the others with what all do in these steps. */
+static const char *describe_slowest(struct findings *f, const struct other_work *work) {
+  if (work->slowest == INDEX_NONE)
+    return "";
+  return say(f,
+             " Rank %u takes longest: in %u of %u of these steps it comes last, and the others "
+             "wait %s for it (median).",
+             work->slowest, work->slowest_steps, work->slowest_of,
+             duration_ms(work->slowest_ms).text);
+}
+
+/* The same for a title, where it is a part of the work that is worth a look. */
+static const char *name_slowest(struct findings *f, const struct other_work *work) {
+  if (work->slowest == INDEX_NONE || work->slowest_ms < OTHER_WORK_OF_CONTENT * work->ms)
+    return "";
+  return say(f, "; %s of it for rank %u, the slowest", duration_ms(work->slowest_ms).text,
+             work->slowest);
+}
+
 static void add_other_work_finding(struct findings *f, u32 kind) {
   const struct other_work *work = &f->r->other_work[kind];
   struct step_line at;
@@ -83,13 +103,16 @@ static void add_other_work_finding(struct findings *f, u32 kind) {
   double share = work->sum_s / f->r->analysed_s;
   finding_add(
       f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
-      say(f, "%c%s%s", work->name[0] - 32, work->name + 1, name_step_line(f, &at)),
+      say(f, "%c%s%s%s", work->name[0] - 32, work->name + 1, name_step_line(f, &at),
+          name_slowest(f, work)),
       say(f,
           "A step of training takes %s (median), these %s longer; together %s, %s of the time "
-          "looked at.%s%s They do not count as training steps: medians, waits, stragglers and all "
+          "looked at.%s%s%s They do not count as training steps: medians, waits, stragglers and "
+          "all "
           "other findings leave them out. The saving is their extra time.",
           duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
-          duration_s(work->sum_s).text, percent(share).text, calls, where),
+          duration_s(work->sum_s).text, percent(share).text, calls, where,
+          describe_slowest(f, work)),
       other_work_action(work), work->host ? work->of_host : &work->rank,
       work->host ? work->n_of_host : work->rank != INDEX_NONE);
 }

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who takes longest with work that all ranks do in some steps, such as a validation or the
+ * collection of data: the rank for which the others wait in more of these steps than chance would
+ * have it.
+ */
+#include <math.h>
+
+#include "analyses/steps/other_work.h"
+#include "analyses/thresholds.h"
+#include "base/statistics.h"
+
+/* The rank that is last in most of the steps. */
+static u32 most_often_last(const struct long_steps *steps, const u32 *own, u32 n, u32 *times) {
+  u32 best = INDEX_NONE;
+  for (u32 i = 0; i < n; i++) {
+    u32 last = steps->at[own[i]].last;
+    if (last != INDEX_NONE && (++times[last], best == INDEX_NONE || times[last] > times[best]))
+      best = last;
+  }
+  return best;
+}
+
+/* What the others wait for it, median over the steps in which it is last. */
+static double wait_for(const struct long_steps *steps, const u32 *own, u32 n, u32 rank,
+                       double *values) {
+  u32 used = 0;
+  for (u32 i = 0; i < n; i++)
+    if (steps->at[own[i]].last == rank)
+      values[used++] = steps->at[own[i]].wait_ms;
+  return median_of(values, used);
+}
+
+void find_slowest_in_work(const struct model *model, const struct long_steps *steps, const u32 *own,
+                          u32 n, struct slowest_in_work *out) {
+  struct arena scratch = {0};
+  u32 *times = arena_array(&scratch, model->n_ranks, sizeof(*times)), known = 0;
+  double *values = arena_array(&scratch, n, sizeof(*values));
+  *out = (struct slowest_in_work){.rank = INDEX_NONE, .ms = NAN};
+  for (u32 i = 0; i < n; i++)
+    known += steps->at[own[i]].last != INDEX_NONE;
+  u32 rank = most_often_last(steps, own, n, times);
+  if (rank != INDEX_NONE) {
+    double ms = wait_for(steps, own, n, rank, values);
+    double chance = binomial_tail(times[rank], known, 1.0 / model->n_ranks) * model->n_ranks;
+    double rare = ms < STRAGGLER_SMALL * steps->typical_ms ? STRAGGLER_SMALL_SIGNIFICANCE
+                                                           : STRAGGLER_SIGNIFICANCE;
+    if (ms > 0 && chance < rare)
+      *out = (struct slowest_in_work){.rank = rank, .steps = times[rank], .of = known, .ms = ms};
+  }
+  arena_release(&scratch);
+}
