@@ -7,6 +7,8 @@
 #ifndef TSCOPE_QUERIES_H
 #define TSCOPE_QUERIES_H
 
+#include <stddef.h>
+
 #include "analyses/analysis.h"
 #include "kernels/communication.h"
 
@@ -31,6 +33,11 @@ i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later)
 
 /* Whether at the end of a step the GPU was still busy when the host had finished. */
 bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step);
+
+/* phase_shares.c: the time a step in one phase (the offset of a member of struct phase_times) of
+ * the rank in the middle, or below it, of all ranks: what only one of two does is not in it. NAN
+ * where no rank has the phase. */
+double phase_of_middle_rank_ms(const struct analysis *a, size_t member);
 
 /* untimed.c: whether so many of a rank's collectives called in a step have no times that their sum
  * would be too small. */

@@ -9,13 +9,15 @@
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
+#include "base/sorting.h"
 
-static double mean_phase_ms(const struct analysis *a, size_t member) {
+/* Of the ranks [from, end); NAN where none has it. */
+static double mean_phase_ms(const struct analysis *a, size_t member, u32 from, u32 end) {
   const struct model *model = a->model;
   double sum = 0;
   u32 n = 0;
   for (u32 step = a->first_step; step < model->steps.n; step++)
-    for (u32 rank = 0; rank < model->n_ranks && analysis_is_training(a, step); rank++) {
+    for (u32 rank = from; rank < end && analysis_is_training(a, step); rank++) {
       const struct phase_times *times = &model->phases[(size_t)step * model->n_ranks + rank];
       i64 time = *(const i64 *)((const char *)times + member);
       if (time == NS_UNKNOWN)
@@ -26,15 +28,31 @@ static double mean_phase_ms(const struct analysis *a, size_t member) {
   return n ? sum / n : NAN;
 }
 
+double phase_of_middle_rank_ms(const struct analysis *a, size_t member) {
+  struct arena scratch = {0};
+  double *of_ranks = arena_array(&scratch, a->model->n_ranks, sizeof(double)), middle = NAN;
+  u32 n = 0;
+  for (u32 rank = 0; a->model->phases && rank < a->model->n_ranks; rank++) {
+    double ms = mean_phase_ms(a, member, rank, rank + 1);
+    if (!isnan(ms))
+      of_ranks[n++] = ms;
+  }
+  SORT(of_ranks, n, by_double);
+  middle = n ? of_ranks[(n - 1) / 2] : NAN;
+  arena_release(&scratch);
+  return middle;
+}
+
 void phases_analyse(struct analysis *a) {
   struct results *r = a->results;
+  u32 n = a->model->n_ranks;
   r->data_ms = r->forward_ms = r->backward_ms = r->optimizer_ms = r->other_ms = NAN;
   r->comm_ms = r->ov_exposed_ms;
   if (!a->model->phases || a->whole_run)
     return;
-  r->data_ms = mean_phase_ms(a, offsetof(struct phase_times, data));
-  r->forward_ms = mean_phase_ms(a, offsetof(struct phase_times, forward));
-  r->backward_ms = mean_phase_ms(a, offsetof(struct phase_times, backward));
-  r->optimizer_ms = mean_phase_ms(a, offsetof(struct phase_times, optimizer));
-  r->other_ms = mean_phase_ms(a, offsetof(struct phase_times, other));
+  r->data_ms = mean_phase_ms(a, offsetof(struct phase_times, data), 0, n);
+  r->forward_ms = mean_phase_ms(a, offsetof(struct phase_times, forward), 0, n);
+  r->backward_ms = mean_phase_ms(a, offsetof(struct phase_times, backward), 0, n);
+  r->optimizer_ms = mean_phase_ms(a, offsetof(struct phase_times, optimizer), 0, n);
+  r->other_ms = mean_phase_ms(a, offsetof(struct phase_times, other), 0, n);
 }

@@ -368,25 +368,30 @@ static void fail_slow_names_what_grew(void **state) {
 }
 
 /* What a rank does more since a step is not compute: it is named by how late it comes since then.
- */
+ * Also where that is so early that it is late over the whole run, as when what its loader had
+ * prepared is used up. */
 static void fail_slow_of_a_late_rank(void **state) {
-  static i64 late[8 * 50];
   (void)state;
-  struct scenario s = healthy_scenario();
-  for (u32 i = 30; i < 50; i++)
-    late[i * 8 + 6] = 80 * MS;
-  s.options.late_input = late;
-  struct cluster *c = cluster_new(&s.options);
-  for (u32 rank = 0; rank < 8; rank++)
-    c->model.ranks[rank].scheduling = (struct rank_scheduling){.seconds = 10, .training_wait_s = 2};
-  struct results *r = cluster_analyse(c, &s.given);
-  const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
-  assert_non_null(finding);
-  assert_int_equal(finding->n_ranks, 1);
-  assert_int_equal(finding->ranks[0], 6);
-  assert_non_null(strstr(finding->action, "what rank 6 does"));
-  results_free(r);
-  cluster_free(c);
+  for (u32 from = 8; from <= 30; from += 22) {
+    i64 late[8 * 50] = {0};
+    struct scenario s = healthy_scenario();
+    for (u32 i = from; i < 50; i++)
+      late[i * 8 + 6] = 80 * MS;
+    s.options.late_input = late;
+    struct cluster *c = cluster_new(&s.options);
+    for (u32 rank = 0; rank < 8; rank++)
+      c->model.ranks[rank].scheduling =
+          (struct rank_scheduling){.seconds = 10, .training_wait_s = 2};
+    struct results *r = cluster_analyse(c, &s.given);
+    assert_int_equal(r->ranks[6].n_late, from == 30);
+    const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
+    assert_non_null(finding);
+    assert_int_equal(finding->n_ranks, 1);
+    assert_int_equal(finding->ranks[0], 6);
+    assert_non_null(strstr(finding->action, "what rank 6 does"));
+    results_free(r);
+    cluster_free(c);
+  }
 }
 
 /* All ranks become slow, or no rank by its compute: the change is reported, and no rank is named.

@@ -34,7 +34,7 @@ static void dataloader_bound(void **state) {
 }
 
 /* Phases as from PyTorch's ranges. */
-static double forward_ms, backward_ms, optimizer_ms;
+static double forward_ms, backward_ms, optimizer_ms, optimizer_of_rank_1_ms;
 static void name_phases(struct cluster *c) {
   static struct phase_times phases[100 * CLUSTER_RANKS];
   u32 n = c->model.steps.n * c->model.n_ranks;
@@ -43,6 +43,8 @@ static void name_phases(struct cluster *c) {
     phases[i] = (struct phase_times){.forward = (i64)(forward_ms * (double)MS),
                                      .backward = (i64)(backward_ms * (double)MS),
                                      .optimizer = (i64)(optimizer_ms * (double)MS)};
+  for (u32 i = 1; i < n; i += c->model.n_ranks)
+    phases[i].optimizer += (i64)(optimizer_of_rank_1_ms * (double)MS);
   c->model.phases = phases;
 }
 
@@ -67,6 +69,9 @@ static void optimizer_heavy(void **state) {
   assert_true(fires(&s, "TIMING.OPTIMIZER_HEAVY"));
   optimizer_ms = 55;
   assert_false(fires(&s, "TIMING.OPTIMIZER_HEAVY"));
+  optimizer_of_rank_1_ms = 100; /* of one rank alone: it waits there */
+  assert_false(fires(&s, "TIMING.OPTIMIZER_HEAVY"));
+  optimizer_of_rank_1_ms = 0;
 }
 
 /* A job that does not mark its forward passes: 100 ms of a step of 310 are in no phase. Samples of

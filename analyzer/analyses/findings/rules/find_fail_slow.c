@@ -39,15 +39,55 @@ static bool find_onset(const double *ms, u32 n, struct arena *arena, struct onse
   return onset->after_ms >= (1 + FAIL_SLOW_RATIO) * onset->before_ms;
 }
 
+/* How much later a rank starts its collectives than the mean of the others, by step: of those of
+ * the step the one at which it is latest. NAN where that is not known. */
+static void list_lateness(const struct analysis *a, u32 rank, double *late_ms) {
+  const struct model *model = a->model;
+  for (u32 i = 0; i < a->n_steps; i++)
+    late_ms[i] = NAN;
+  for (u32 i = 0; model->clock_aligned && i < model->n_collectives; i++) {
+    const struct collective *c = &model->collectives[i];
+    double others = 0, own = NAN;
+    if (!analysis_includes(a, c) || c->last_start == NS_UNKNOWN || c->n_arrivals < 2)
+      continue;
+    for (u32 k = 0; k < c->n_arrivals; k++) {
+      const struct arrival *arrival = &model->arrivals[c->first_arrival + k];
+      double before = ns_to_ms(c->last_start - arrival->start);
+      if (arrival->rank == rank)
+        own = before;
+      else
+        others += before;
+    }
+    u32 at = (u32)c->step - a->first_step;
+    late_ms[at] = fmax(late_ms[at], others / (c->n_arrivals - 1) - own);
+  }
+}
+
+/* Whether what a straggler of the whole run is late grew at that step by at least half of what the
+ * step did: where few steps lie before, they make no stretch. */
+static bool later_since(const struct findings *f, const struct rank_result *rank,
+                        const struct onset *onset, u32 at) {
+  struct arena scratch = {0};
+  u32 n = f->a->n_steps;
+  double *late_ms = arena_array(&scratch, n, sizeof(*late_ms));
+  double *values = arena_array(&scratch, n, sizeof(*values));
+  list_lateness(f->a, (u32)(rank - f->r->ranks), late_ms);
+  double more = median_between(late_ms, at, n, values) - median_between(late_ms, 0, at, values);
+  arena_release(&scratch);
+  return more >= REASON_SHARE * (onset->after_ms - onset->before_ms);
+}
+
 /* Stragglers that are late since about that step, by at least half of what the step grew. */
-static u32 late_since(const struct findings *f, const struct onset *onset, double step, u32 *ranks,
+static u32 late_since(const struct findings *f, const struct onset *onset, u32 at, u32 *ranks,
                       const char **evidence) {
+  double step = f->a->model->steps.first + f->a->first_step + at;
   u32 n = 0;
   for (u32 i = 0; i < f->r->n_ranks; i++) {
     const struct rank_result *rank = &f->r->ranks[i];
-    if (!rank->straggler || rank->n_late != 1 || rank->late_at_times ||
-        fabs(rank->late_from[0] - step) > FAIL_SLOW_SIDE ||
-        rank->late_a_step_ms < REASON_SHARE * (onset->after_ms - onset->before_ms))
+    bool from_there = rank->n_late == 1 && fabs(rank->late_from[0] - step) <= FAIL_SLOW_SIDE;
+    if (!rank->straggler || rank->late_at_times ||
+        rank->late_a_step_ms < REASON_SHARE * (onset->after_ms - onset->before_ms) ||
+        !(from_there || (rank->n_late == 0 && later_since(f, rank, onset, at))))
       continue;
     ranks[n++] = rank->rank;
     *evidence = say(f, " Since then rank %u keeps its peers waiting (%s).", rank->rank,
@@ -204,7 +244,7 @@ void rule_fail_slow(struct findings *f) {
   bool late = false;
   n = slower_ranks(f, &onset, step - a->first_step, &scratch, ranks, &who);
   if (n == 0)
-    late = (n = late_since(f, &onset, a->model->steps.first + step, ranks, &who)) > 0;
+    late = (n = late_since(f, &onset, step - a->first_step, ranks, &who)) > 0;
   struct window first = {0};
   for (u32 rank = 0; rank < a->model->n_ranks && !analysis_window(a, rank, step, &first); rank++)
     ;

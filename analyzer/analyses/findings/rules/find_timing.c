@@ -3,14 +3,13 @@
  * Training that waits for its input, and phases that take more than their share.
  */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
-#include "base/sorting.h"
-#include "base/statistics.h"
 #include "kernels/kernels.h"
 
 /* Time per step in which a rank did nothing but wait for its input; NAN if not known. */
@@ -76,28 +75,14 @@ void rule_dataloader_bound(struct findings *f) {
  * that rank's finding. The rank, of those that are no stragglers, whose line there takes longest;
  * INDEX_NONE if the time is not worth mentioning. */
 static u32 common_outside(const struct findings *f, double *ms) {
-  const struct analysis *a = f->a;
-  u32 n = 0, best = INDEX_NONE;
-  double *of_ranks = arena_array(a->arena, f->r->n_ranks, sizeof(double));
-  struct arena scratch = {0};
-  double *steps = arena_array(&scratch, a->n_steps, sizeof(double));
-  for (u32 rank = 0; a->model->phases && rank < f->r->n_ranks; rank++) {
-    u32 known = 0;
-    for (u32 i = 0; i < a->n_steps; i++) {
-      i64 other = a->model->phases[(size_t)(a->first_step + i) * f->r->n_ranks + rank].other;
-      if (other != NS_UNKNOWN && analysis_is_training(a, a->first_step + i))
-        steps[known++] = ns_to_ms(other);
-    }
-    if (known)
-      of_ranks[n++] = mean_of(steps, known);
+  u32 best = INDEX_NONE;
+  for (u32 rank = 0; f->a->model->phases && rank < f->r->n_ranks; rank++) {
     const struct sampled_line *line = f->r->ranks[rank].outside_line;
     if (line && !f->r->ranks[rank].straggler &&
         (best == INDEX_NONE || line->ms > f->r->ranks[best].outside_line->ms))
       best = rank;
   }
-  arena_release(&scratch);
-  SORT(of_ranks, n, by_double);
-  *ms = n ? of_ranks[(n - 1) / 2] : 0;
+  *ms = phase_of_middle_rank_ms(f->a, offsetof(struct phase_times, other));
   return is_notable(f, *ms) ? best == INDEX_NONE ? 0 : best : INDEX_NONE;
 }
 
@@ -116,10 +101,11 @@ void rule_outside_phases(struct findings *f) {
   const struct sampled_line *line = r->ranks[rank].outside_line;
   if (!(r->forward_ms > 0) && !(unmarked > 0) && !line)
     return; /* forward passes may be all of it */
-  const char *where = line
-                          ? say(f, " Rank %u is then at %s (%s) for %.0f %% of that time.",
-                                r->ranks[rank].rank, line->place, line->function, 100 * line->share)
-                          : "";
+  const char *where =
+      line
+          ? say(f, " Rank %u is then at %s (%s) for %.0f %% of the time in which it does not wait.",
+                r->ranks[rank].rank, line->place, line->function, 100 * line->share)
+          : "";
   const char *forward =
       unmarked > 0
           ? say(f,
@@ -130,6 +116,13 @@ void rule_outside_phases(struct findings *f) {
       : r->forward_ms > 0
           ? ""
           : " The job does not mark its forward passes, and no sample tells them: they are in it.";
+  const char *waits =
+      gain < 0.9 * ms
+          ? say(f,
+                " Part of that is waiting for communication or for other ranks: without "
+                "the rest the step is %s shorter.",
+                duration_ms(gain).text)
+          : "";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
   finding_add(
       f, severity_of(f, gain), saving,
@@ -137,8 +130,8 @@ void rule_outside_phases(struct findings *f) {
           of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
       say(f,
           "The program is in no phase of training for %s of a %s step, or longer, on most "
-          "ranks.%s%s",
-          duration_ms(ms).text, duration_ms(f->step_ms).text, forward, where),
+          "ranks.%s%s%s",
+          duration_ms(ms).text, duration_ms(f->step_ms).text, waits, forward, where),
       line
           ? say(f,
                 "Look at %s first. Do that work less often, or prepare it ahead in another thread "
@@ -181,12 +174,13 @@ void rule_backward_heavy(struct findings *f) {
               NULL, 0);
 }
 
-/* The optimizer's share of the step, and what the share is of; NAN if it is not known. */
+/* The optimizer's share of the step, and what the share is of; NAN if it is not known. Where one
+ * rank waits in its optimizer, such as for the GIL, that is no work of the optimizer. */
 static double optimizer_share(const struct findings *f, const char **of) {
   const struct results *r = f->r;
   *of = "of the step is in the optimizer's phase";
   if (host_computes(f))
-    return r->optimizer_ms / f->step_ms;
+    return phase_of_middle_rank_ms(f->a, offsetof(struct phase_times, optimizer)) / f->step_ms;
   *of = "of the time of all kernels is in the optimizer's";
   for (u32 i = 0; i < r->n_kernel_categories; i++)
     if (r->kernel_categories[i].kind == KERNEL_OPTIMIZER)
