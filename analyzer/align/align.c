@@ -228,11 +228,10 @@ static void report_errors(struct aligner *aligner) {
     model->clock_between_us = largest + second;
   for (u32 r = 0; r < model->n_ranks; r++) {
     struct clock_fit *fit = &model->ranks[r].clock;
-    fit->aligned &= model->clock_aligned;
     fit->reading_us = (double)aligner->facts[r].anchor_error_ns / 1e3;
     if (!fit->aligned)
       fit->error_us = NAN;
-    else if (model->n_ranks > 1)
+    else if (model->clock_aligned && model->n_ranks > 1)
       model->clock_residual_us = fmax(model->clock_residual_us, fit->reading_us);
   }
 }

@@ -1,193 +1,96 @@
 /* SPDX-License-Identifier: MIT
  *
- * What only ranks together can show. Hosts are brought onto one axis by the ends of collectives
- * that they share: a collective ends at about the same time for all its members. How far that may
- * be wrong is certain: nobody ends one before all have started it.
+ * What only ranks together can show: whose clocks are on one axis, and who is late there.
  */
 #include <math.h>
 
 #include "base/checked_memory.h"
 #include "base/robust.h"
-#include "base/sorting.h"
 #include "base/statistics.h"
 #include "kernels/communication.h"
 #include "live/live_view.h"
 
-enum { LATE_CALLS = LIVE_RECENT_CALLS, LEAST_ENDS = 3, MOST_ENDS = 256 };
+enum { LATE_CALLS = LIVE_RECENT_CALLS };
 #define END_SPREAD_NS 2e6 /* members that end further apart than this were matched wrongly */
 #define END_SPREAD_SHARE 0.25
 
-/* A communicator as one member sees it. */
-struct membership {
-  u64 identity;
-  u32 rank; /* index into view.ranks */
-  struct live_comm *comm;
-};
-
-struct group {
-  const struct membership *at;
-  u32 n;
-};
-
-ORDER_BY(by_identity, struct membership, UP(identity) UP(rank))
-
-static struct membership *list_memberships(struct live_view *view, u32 *n) {
-  u32 all = 0;
-  for (u32 r = 0; r < view->n_ranks; r++)
-    all += view->ranks[r].process->comms.n;
-  struct membership *memberships = arena_array(&view->arena, all, sizeof(*memberships));
-  *n = 0;
-  for (u32 r = 0; r < view->n_ranks; r++)
-    for (u32 c = 0; c < view->ranks[r].process->comms.n; c++) {
-      struct live_comm *comm = &view->ranks[r].process->comms.at[c];
-      memberships[(*n)++] = (struct membership){comm->identity, r, comm};
-    }
-  SORT(memberships, *n, by_identity);
-  return memberships;
-}
-
-/* --- One axis --- */
-
-static i64 end_of(const struct live_call *call) {
-  return call && call->seq != INDEX_NONE ? call->run_end : NS_UNKNOWN;
-}
-
-/* How much further one host's clock is than another's. */
-struct difference {
-  i64 ends[MOST_ENDS]; /* of collectives that ended on both */
-  u32 n;
-  i64 least, most;
-};
-
-static void compare_calls(const struct membership *a, const struct membership *b,
-                          struct difference *difference) {
-  for (u32 i = 0; i < a->comm->n_recent && difference->n < MOST_ENDS; i++) {
-    const struct live_call *mine = &a->comm->recent[i];
-    const struct live_call *theirs =
-        end_of(mine) != NS_UNKNOWN ? live_call_at(b->comm, mine->seq) : NULL;
-    if (end_of(theirs) == NS_UNKNOWN)
-      continue;
-    difference->ends[difference->n++] = theirs->run_end - mine->run_end;
-    if (!op_is_barrier_like(mine->op) || mine->run_start == NS_UNKNOWN ||
-        theirs->run_start == NS_UNKNOWN)
-      continue;
-    i64 least = theirs->run_start - mine->run_end, most = theirs->run_end - mine->run_start;
-    difference->least = least > difference->least ? least : difference->least;
-    difference->most = most < difference->most ? most : difference->most;
+/* A host's clock is known as well as that of the rank that ties it best. */
+static void describe_clocks(struct live_view *view) {
+  for (u32 r = 0; r < view->n_ranks; r++) {
+    struct live_host *host = &view->hosts[view->ranks[r].host];
+    const struct clock_fit *fit = &view->model->ranks[r].clock;
+    host->error_s = fmin(host->error_s, fit->error_us / 1e6);
+    host->ends = fit->collectives > host->ends ? fit->collectives : host->ends;
   }
 }
-
-/* Relative to the first host, through whichever communicators have members on both. */
-static bool align_host(struct live_view *view, const struct membership *memberships, u32 n,
-                       u32 host) {
-  struct difference found = {.least = INT64_MIN, .most = INT64_MAX};
-  for (u32 i = 0; i < n && found.n < MOST_ENDS; i++) {
-    u32 next = i;
-    const struct membership *first = NULL, *other = NULL;
-    for (; next < n && memberships[next].identity == memberships[i].identity; next++) {
-      u32 its = view->ranks[memberships[next].rank].host;
-      first = !first && its == 0 ? &memberships[next] : first;
-      other = !other && its == host ? &memberships[next] : other;
-    }
-    if (first && other)
-      compare_calls(first, other, &found);
-    i = next - 1;
-  }
-  if (found.n < LEAST_ENDS || found.least == INT64_MIN || found.most == INT64_MAX)
-    return false;
-  struct live_host *aligned = &view->hosts[host];
-  i64 middle = median_i64(found.ends, found.n);
-  middle = middle < found.least ? found.least : middle;
-  middle = middle > found.most ? found.most : middle;
-  aligned->offset_ns = middle;
-  aligned->error_s = (double)(found.most - middle > middle - found.least ? found.most - middle
-                                                                         : middle - found.least) /
-                     1e9;
-  aligned->ends = found.n;
-  return true;
-}
-
-static void align_hosts(struct live_view *view, const struct membership *memberships, u32 n) {
-  i64 booted = view->n_hosts ? view->hosts[0].offset_ns : 0;
-  for (u32 h = 0; h < view->n_hosts; h++) {
-    struct live_host *host = &view->hosts[h];
-    if (h == 0) {
-      host->offset_ns = 0;
-      host->error_s = 0;
-    } else if (!align_host(view, memberships, n, h)) {
-      host->offset_ns = booted - host->offset_ns; /* by the clocks of day */
-    }
-  }
-}
-
-/* A rank's time on the first host's axis; NS_UNKNOWN if its host is not aligned. */
-static i64 on_axis(const struct live_view *view, u32 rank, i64 time) {
-  const struct live_host *host = &view->hosts[view->ranks[rank].host];
-  return time == NS_UNKNOWN || isnan(host->error_s) ? NS_UNKNOWN : time - host->offset_ns;
-}
-
-/* --- Lateness --- */
 
 struct lateness {
-  double *behind;         /* [members x LATE_CALLS] seconds */
-  u32 n;                  /* calls measured, the newest first */
-  i64 middle[LATE_CALLS]; /* when the median member came to each */
+  u32 members;                    /* of the communicator, with a trace */
+  const struct arrival *arrivals; /* theirs at one of the calls */
+  double *behind;                 /* [members x LATE_CALLS] seconds */
+  u32 n;                          /* calls measured, the newest first */
+  i64 middle[LATE_CALLS];         /* when the median member came to each */
   i64 *times, *sorted, *ends;
 };
 
-static i64 arrival_of(const struct live_call *call, bool by_run) {
-  return by_run ? call->run_start : call->start;
-}
-
-/* When each member arrived, if all members have the call. False if one is missing. */
-static bool measure_call(const struct live_view *view, const struct group *group, u32 seq,
-                         bool by_run, struct lateness *late) {
-  for (u32 m = 0; m < group->n; m++) {
-    const struct live_call *call = live_call_at(group->at[m].comm, seq);
-    u32 rank = group->at[m].rank;
-    late->times[m] = call ? on_axis(view, rank, arrival_of(call, by_run)) : NS_UNKNOWN;
-    late->ends[m] = call && by_run ? on_axis(view, rank, call->run_end) : 0;
-    if (late->times[m] == NS_UNKNOWN || late->ends[m] == NS_UNKNOWN)
-      return false;
+/* When each member arrived, if all members have the call. */
+static void measure_call(const struct model *model, const struct collective *call, bool by_run,
+                         struct lateness *late) {
+  const struct arrival *arrivals = &model->arrivals[call->first_arrival];
+  if (call->n_arrivals != late->members || op_is_message(call->op))
+    return;
+  for (u32 m = 0; m < late->members; m++) {
+    late->times[m] = by_run ? arrivals[m].start : arrivals[m].call_start;
+    late->ends[m] = by_run ? arrivals[m].end : 0;
+    if (late->times[m] == NS_UNKNOWN || late->ends[m] == NS_UNKNOWN ||
+        !model->ranks[arrivals[m].rank].clock.aligned)
+      return;
   }
-  memcpy(late->sorted, late->times, group->n * sizeof(*late->sorted));
-  i64 middle = median_i64(late->sorted, group->n), first = INT64_MAX, last = INT64_MIN;
-  for (u32 m = 0; m < group->n; m++) {
+  memcpy(late->sorted, late->times, late->members * sizeof(*late->sorted));
+  i64 middle = median_i64(late->sorted, late->members), first = INT64_MAX, last = INT64_MIN;
+  for (u32 m = 0; m < late->members; m++) {
     first = late->times[m] < first ? late->times[m] : first;
     last = late->times[m] > last ? late->times[m] : last;
   }
   if (by_run) {
-    i64 end = median_i64(late->ends, group->n);
-    for (u32 m = 0; m < group->n; m++)
+    i64 end = median_i64(late->ends, late->members);
+    for (u32 m = 0; m < late->members; m++)
       late->ends[m] = llabs(late->ends[m] - end);
-    if ((double)median_i64(late->ends, group->n) >
+    if ((double)median_i64(late->ends, late->members) >
         fmax(END_SPREAD_NS, END_SPREAD_SHARE * (double)(last - first)))
-      return false;
+      return;
   }
-  for (u32 m = 0; m < group->n; m++)
+  for (u32 m = 0; m < late->members; m++)
     late->behind[m * LATE_CALLS + late->n] = (double)(late->times[m] - middle) / 1e9;
-  late->middle[late->n] = middle;
-  late->n++;
-  return true;
+  late->middle[late->n++] = middle;
+  late->arrivals = arrivals;
 }
 
-static void measure_group(struct live_view *view, const struct group *group, bool by_run,
-                          struct lateness *late) {
-  u32 newest = group->at[0].comm->newest;
-  late->n = 0;
-  for (u32 m = 1; m < group->n; m++)
-    if (group->at[m].comm->newest == INDEX_NONE || group->at[m].comm->newest < newest)
-      newest = group->at[m].comm->newest;
-  if (newest == INDEX_NONE)
-    return;
-  u32 kept = group->at[0].comm->n_recent;
-  for (u32 back = 0; back < kept && back <= newest && late->n < LATE_CALLS; back++)
-    measure_call(view, group, newest - back, by_run, late);
+/* The last calls of each communicator. */
+struct last_calls {
+  u32 *newest; /* [n_comms] index into model.collectives, INDEX_NONE */
+  u32 *before; /* [n_collectives] */
+};
+
+static struct last_calls list_calls(const struct model *model, struct arena *arena) {
+  struct last_calls calls = {.newest = arena_array(arena, model->n_comms, sizeof(u32)),
+                             .before = arena_array(arena, model->n_collectives, sizeof(u32))};
+  memset(calls.newest, 0xff, model->n_comms * sizeof(u32));
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    calls.before[i] = calls.newest[model->collectives[i].comm];
+    calls.newest[model->collectives[i].comm] = i;
+  }
+  return calls;
 }
 
-static bool every_run_is_recorded(const struct live_process *process) {
-  return process->definitions.now.gpu_clock == TSCOPE_GPU_CLOCK_CUPTI ||
-         process->definitions.now.gpu_clock == TSCOPE_GPU_CLOCK_EVENTS;
+static void measure_calls(const struct model *model, const struct last_calls *calls, u32 comm,
+                          bool by_run, struct lateness *late) {
+  for (u32 i = calls->newest[comm]; i != INDEX_NONE && late->n < LATE_CALLS; i = calls->before[i])
+    measure_call(model, &model->collectives[i], by_run, late);
+}
+
+static bool every_run_is_recorded(const struct rank *rank) {
+  return rank->gpu_clock == TSCOPE_GPU_CLOCK_CUPTI || rank->gpu_clock == TSCOPE_GPU_CLOCK_EVENTS;
 }
 
 /* How late a member is in a step: at the call where it is latest. The result is the median over the
@@ -210,23 +113,32 @@ static double median_lateness(const struct live_view *view, const struct latenes
 }
 
 /* The lateness of a rank is that in the group where it is latest. */
-static void measure_lateness(struct live_view *view, const struct group *group) {
+static void measure_lateness(struct live_view *view, const struct last_calls *calls, u32 c) {
+  const struct model *model = view->model;
+  const struct comm *comm = &model->comms[c];
   struct arena *arena = &view->arena;
-  struct lateness late = {
-      .behind = arena_array(arena, size_product(group->n, LATE_CALLS), sizeof(double)),
-      .times = arena_array(arena, group->n, sizeof(i64)),
-      .sorted = arena_array(arena, group->n, sizeof(i64)),
-      .ends = arena_array(arena, group->n, sizeof(i64))};
-  /* A call on the host takes part when it is made; NCCL's only queues work for the GPU. */
-  bool on_host = group->at[0].comm->backend != TSCOPE_BACKEND_NCCL;
-  enum live_arrival by = on_host ? LIVE_ARRIVAL_CALL : LIVE_ARRIVAL_RUN;
-  measure_group(view, group, !on_host, &late);
-  if (!on_host && late.n == 0 && !every_run_is_recorded(view->ranks[group->at[0].rank].process)) {
-    by = LIVE_ARRIVAL_CALL;
-    measure_group(view, group, false, &late);
+  struct lateness late = {0};
+  u32 one = INDEX_NONE;
+  for (u32 i = 0; i < comm->size; i++) {
+    late.members += comm->members[i] != INDEX_NONE;
+    one = comm->members[i] != INDEX_NONE ? comm->members[i] : one;
   }
-  for (u32 m = 0; m < group->n && late.n; m++) {
-    struct live_rank *rank = &view->ranks[group->at[m].rank];
+  if (late.members < 2)
+    return;
+  late.behind = arena_array(arena, size_product(late.members, LATE_CALLS), sizeof(double));
+  late.times = arena_array(arena, late.members, sizeof(i64));
+  late.sorted = arena_array(arena, late.members, sizeof(i64));
+  late.ends = arena_array(arena, late.members, sizeof(i64));
+  /* A call on the host takes part when it is made; NCCL's only queues work for the GPU. */
+  bool on_host = comm->backend != TSCOPE_BACKEND_NCCL;
+  enum live_arrival by = on_host ? LIVE_ARRIVAL_CALL : LIVE_ARRIVAL_RUN;
+  measure_calls(model, calls, c, !on_host, &late);
+  if (!on_host && late.n == 0 && !every_run_is_recorded(&model->ranks[one])) {
+    by = LIVE_ARRIVAL_CALL;
+    measure_calls(model, calls, c, false, &late);
+  }
+  for (u32 m = 0; m < late.members && late.n; m++) {
+    struct live_rank *rank = &view->ranks[late.arrivals[m].rank];
     double behind = median_lateness(view, &late, &late.behind[m * LATE_CALLS]);
     if (isnan(rank->late_s) || behind > rank->late_s) {
       rank->late_s = behind;
@@ -236,14 +148,8 @@ static void measure_lateness(struct live_view *view, const struct group *group) 
 }
 
 void live_join(struct live_view *view) {
-  u32 n;
-  struct membership *memberships = list_memberships(view, &n);
-  align_hosts(view, memberships, n);
-  for (u32 i = 0, next; i < n; i = next) {
-    for (next = i; next < n && memberships[next].identity == memberships[i].identity; next++)
-      ;
-    struct group group = {&memberships[i], next - i};
-    if (group.n >= 2)
-      measure_lateness(view, &group);
-  }
+  describe_clocks(view);
+  struct last_calls calls = list_calls(view->model, &view->arena);
+  for (u32 c = 0; c < view->model->n_comms; c++)
+    measure_lateness(view, &calls, c);
 }

@@ -54,25 +54,26 @@ static void put_run(struct rank_events *events, u32 index, const struct live_cal
                                                .op = call->op});
 }
 
-/* The calls of a communicator that are kept, from the newest on back; `over`: how many of those
- * that are over. */
-static void put_calls_of(struct live_comm *comm, u32 c, u32 over, struct rank_events *events) {
-  for (u32 back = 0; back < comm->n_recent && back <= comm->newest && over > 0; back++) {
+/* The last calls of a communicator that are over, and as many that are not as `open` says. */
+static void put_calls_of(struct live_comm *comm, u32 c, u32 open, struct rank_events *events) {
+  u32 over = LIVE_RECENT_CALLS;
+  for (u32 back = 0; back < comm->n_recent && back <= comm->newest && over; back++) {
     const struct live_call *call = live_call_at(comm, comm->newest - back);
-    if (!call || call->start == NS_UNKNOWN)
+    u32 *left = call && call->run_end != NS_UNKNOWN ? &over : &open;
+    if (!call || call->start == NS_UNKNOWN || !*left)
       continue;
-    over -= call->run_end != NS_UNKNOWN;
+    --*left;
     put_call(events, c, call);
   }
 }
 
 /* Whether earlier calls are left out. */
-static bool put_calls(const struct live_process *process, u32 over, struct rank_events *events) {
+static bool put_calls(const struct live_process *process, u32 open, struct rank_events *events) {
   u64 made = 0;
   for (u32 c = 0; c < process->comms.n; c++)
     if (process->comms.at[c].newest != INDEX_NONE) {
       made += process->comms.at[c].newest + 1ull;
-      put_calls_of(&process->comms.at[c], c, over, events);
+      put_calls_of(&process->comms.at[c], c, open, events);
     }
   SORT(events->calls.at, events->calls.n, by_start);
   for (u32 i = 0; i < events->calls.n; i++) {
@@ -111,19 +112,20 @@ static void put_phases(const struct live_process *process, struct rank_events *e
                                                      .kind = process->phases.at[i].kind});
 }
 
-static void put_rank(struct model *model, u32 r, const struct live_rank *from, u32 over) {
+static void put_rank(struct model *model, u32 r, const struct live_rank *from, u32 open) {
   const struct live_process *process = from->process;
   const struct tscope_file_header *header = &process->trace.file.header;
   struct rank_events *events = model_events(model, r);
   struct rank *rank = &model->ranks[r];
   *events = (struct rank_events){.realtime_minus_monotonic =
                                      process->definitions.now.realtime_minus_monotonic,
+                                 .anchor_error_ns = process->definitions.now.anchor_error_ns,
                                  .last_anchor = process->definitions.now.last_anchor,
                                  .definitions = &from->process->definitions.now,
                                  .begin = (i64)header->start_monotonic_ns,
                                  .end = process->newest};
   put_comms(process, model_arena(model), events);
-  bool dropped = put_calls(process, over, events);
+  bool dropped = put_calls(process, open, events);
   put_waits(process, events);
   put_phases(process, events);
   *rank = (struct rank){.rank = from->rank,
@@ -141,12 +143,13 @@ static void put_rank(struct model *model, u32 r, const struct live_rank *from, u
   rank_end_read(&rank->ending, header, events, model_arena(model));
 }
 
-struct model *live_model_make(const struct live_view *view, u32 over) {
+struct model *live_model_make(const struct live_view *view, bool pending) {
   struct model *model = model_new();
+  u32 open = pending ? LIVE_MOST_CALLS : LIVE_RECENT_CALLS;
   model_make_ranks(model, view->n_ranks);
   model->world_size = view->world;
   for (u32 r = 0; r < view->n_ranks; r++)
-    put_rank(model, r, &view->ranks[r], over);
+    put_rank(model, r, &view->ranks[r], open);
   join_collectives(model, &(struct model_options){.threads = 1});
   return model;
 }

@@ -58,17 +58,16 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
   const char *name = process->trace.file.header.host;
   for (u32 i = view->n_hosts; i-- > 0;)
     if (strcmp(view->hosts[i].name, name) == 0 &&
-        llabs(view->hosts[i].offset_ns - process->definitions.now.realtime_minus_monotonic) <
+        llabs(view->hosts[i].booted_ns - process->definitions.now.realtime_minus_monotonic) <
             SAME_BOOT_NS) {
       view->hosts[i].ranks++;
       return i;
     }
-  /* Until hosts are aligned, the offset at the host's boot is used. */
   view->hosts[view->n_hosts] =
       (struct live_host){.name = name,
                          .ranks = 1,
                          .here = is_on_this_host(process, realtime, monotonic),
-                         .offset_ns = process->definitions.now.realtime_minus_monotonic,
+                         .booted_ns = process->definitions.now.realtime_minus_monotonic,
                          .error_s = NAN,
                          .behind_s = NAN};
   return view->n_hosts++;
@@ -236,6 +235,7 @@ void live_view_make(struct live_view *view, struct live_run *run) {
   view->since_start_s = latest > start ? (double)(latest - start) / 1e9 : NAN;
   view->threshold_s = isnan(view->step_s) ? THRESHOLD_UNKNOWN_S
                                           : fmax(LEAST_THRESHOLD_S, THRESHOLD_STEPS * view->step_s);
+  view->model = live_model_make(view, live_waits_matter(view));
   live_join(view);
   live_find_late_lines(view);
   live_find_waits(view);
@@ -245,6 +245,7 @@ void live_view_make(struct live_view *view, struct live_run *run) {
 }
 
 void live_view_release(struct live_view *view) {
+  model_free(view->model);
   arena_release(&view->arena);
   *view = (struct live_view){0};
 }

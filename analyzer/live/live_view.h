@@ -84,9 +84,9 @@ struct live_host {
   const char *name;
   u32 ranks;
   bool here;       /* this machine, since its last boot */
-  i64 offset_ns;   /* its clock less that of the first host */
-  double error_s;  /* at most, of that difference; NAN if it is only by the clocks of day */
-  u32 ends;        /* that it was aligned by */
+  i64 booted_ns;   /* its clock of day less the time since its boot */
+  double error_s;  /* of its clock on the axis of all, at most; NAN if it is not on that */
+  u32 ends;        /* that tie it to that axis */
   double behind_s; /* how far what can be read here is behind; NAN if not known */
 };
 
@@ -94,6 +94,7 @@ struct live_view {
   struct arena arena;
   const struct live_run *run;
   struct live_rank *ranks;          /* by rank */
+  struct model *model;              /* their last calls, see live_model_make() */
   u32 n_ranks, world;               /* world: 0 if not known */
   u32 n_running, n_trouble, n_over; /* ranks by state: fine, not, and ended normally */
   u32 left_out, unreadable;
@@ -142,7 +143,7 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank);
 /* The stacks of all that do, as one tree. */
 void live_merge_stalls(struct live_view *view);
 
-/* live_join.c: hosts onto one axis; lateness. */
+/* live_join.c: what is known of the clocks of hosts; lateness. */
 void live_join(struct live_view *view);
 
 /* live_lines.c: the lines that make ranks late. */
@@ -150,11 +151,12 @@ void live_find_late_lines(struct live_view *view);
 
 /* live_model.c: the last calls of all ranks as the report's model, for questions that the report's
  * own functions answer: one rank of it for each of view.ranks, in the same order, joined up to
- * collectives on one axis. Of the calls of each communicator that are over it has at most the last
- * `over`. What it refers to is good until the next poll; model_free(). */
-struct model *live_model_make(const struct live_view *view, u32 over);
+ * collectives on one axis. `pending`: all that are pending are wanted, not only the last. What it
+ * refers to is good until the next poll; model_free(). */
+struct model *live_model_make(const struct live_view *view, bool pending);
 
-/* live_waits.c: who waits for whom, and calls that differ. */
+/* live_waits.c: who waits for whom, and calls that differ; whether it is worth asking. */
+bool live_waits_matter(const struct live_view *view);
 void live_find_waits(struct live_view *view);
 
 #endif

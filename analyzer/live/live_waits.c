@@ -13,10 +13,10 @@
 
 /* The report's answer costs as much as all else on a page. Of many ranks it is asked for only when
  * one of them is in trouble, or has called nothing for nearly as long as a call must be pending. */
-enum { RANKS_ALWAYS = 64, FEW = 2 };
+enum { RANKS_ALWAYS = 64 };
 #define QUIET_S 1.5
 
-static bool is_worth_asking(const struct live_view *view) {
+bool live_waits_matter(const struct live_view *view) {
   bool worth = view->n_ranks <= RANKS_ALWAYS || view->n_trouble > 0;
   for (u32 i = 0; i < view->n_ranks && !worth; i++)
     worth = view->ranks[i].called_s >= QUIET_S;
@@ -89,8 +89,7 @@ static void put_waits(struct live_view *view, const struct flight_record *flight
   for (u32 i = 0; i < check->n_waits; i++) {
     const struct check_wait *from = &check->waits[i];
     struct live_wait *wait = &view->waits[view->n_waits++];
-    *wait = (struct live_wait){
-        .group = arena_text(&view->arena, from->group), .op = from->op, .seq = (u32)from->seq};
+    *wait = (struct live_wait){.group = from->group, .op = from->op, .seq = (u32)from->seq};
     wait->absent = places_of(view, from->waits_for, from->n_waits_for, &wait->n_absent);
     wait->no_trace = from->n_waits_for - wait->n_absent;
     wait->waiting = places_of(view, from->ranks, from->n_ranks, &wait->n_waiting);
@@ -107,11 +106,10 @@ static void put_mismatches(struct live_view *view, const struct collective_check
     const struct check_mismatch *from = &check->mismatches[i];
     const struct live_mismatch *last =
         view->n_mismatches ? &view->mismatches[view->n_mismatches - 1] : NULL;
-    const char *group = arena_text(&view->arena, from->group);
-    if (from->state > MATCH_DTYPE || (last && strcmp(last->group, group) == 0))
+    if (from->state > MATCH_DTYPE || (last && strcmp(last->group, from->group) == 0))
       continue;
     view->mismatches[view->n_mismatches++] =
-        (struct live_mismatch){.group = group,
+        (struct live_mismatch){.group = from->group,
                                .op = from->op,
                                .state = match_state_words[from->state],
                                .detail = from->detail,
@@ -121,15 +119,12 @@ static void put_mismatches(struct live_view *view, const struct collective_check
 
 void live_find_waits(struct live_view *view) {
   struct collective_check check;
-  if (view->n_ranks < 2 || !is_worth_asking(view))
+  if (view->n_ranks < 2 || !live_waits_matter(view))
     return;
-  struct model *model =
-      live_model_make(view, view->n_ranks <= RANKS_ALWAYS ? LIVE_MOST_CALLS : FEW);
-  const struct flight_record *flight = trace_flight_record(model, &view->arena);
+  const struct flight_record *flight = trace_flight_record(view->model, &view->arena);
   if (flight) {
     verdict_of_flight_record(flight, &view->arena, &check);
     put_waits(view, flight, &check);
     put_mismatches(view, &check);
   }
-  model_free(model);
 }

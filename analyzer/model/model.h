@@ -19,8 +19,8 @@
 
 /* How one rank's clock was put on the common axis: aligned = local + offset + drift x time. */
 struct clock_fit {
-  bool aligned;
-  u32 domain; /* ranks with the same number share one clock: that of their host since its boot */
+  bool aligned; /* with those of other ranks, if not with all: see model.clock_aligned */
+  u32 domain;   /* ranks with the same number share one clock: that of their host since its boot */
   i64 at_ns, offset_ns; /* the axis less its clock, when that says so much */
   double drift_ppm, drift_error_ppm;
   double error_us;   /* its clock is on the axis within this, from the first to the last collective
