@@ -111,8 +111,9 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
   i32 step = m->a->whole_run ? 0 : model_step_at(m->a->model, m->t->rank, time);
   if (!m->a->whole_run && step < (i32)m->a->first_step)
     return;
-  bool own = !sample->child && !sample->beside;
-  bool waiting = own && is_within(&m->waits, &m->wait, time);
+  bool waiting = !sample->child && is_within(&m->waits, &m->wait, time);
+  if (sample->beside && waiting)
+    return; /* others let it go on, no thread of this process */
   struct part_sample part = {.stack = sample->stack,
                              .step = (u32)step,
                              .line = frame,

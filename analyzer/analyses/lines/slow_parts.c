@@ -163,10 +163,11 @@ static struct difference difference_of(const struct comparison *c, u32 rank) {
 /* --- the best of each kind on each rank --- */
 
 /* Whether chance does not explain the difference, of so many parts; the steps before are a second
- * try. */
+ * try. Of lines of other threads all are seen where one waits for them. */
 static bool stands_out(const struct comparison *c, u32 rank, enum part_kind kind,
                        const struct difference *d) {
-  double n = fmax(c->best[rank].n[kind], parts_at_least) * (1 + c->best[rank].before);
+  double least = kind == BESIDE_LINE ? 1 : parts_at_least;
+  double n = fmax(c->best[rank].n[kind], least) * (1 + c->best[rank].before);
   return d->more_ms > 0 && d->chance * n < STRAGGLER_SIGNIFICANCE;
 }
 

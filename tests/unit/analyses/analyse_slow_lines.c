@@ -115,6 +115,38 @@ static void two_lines_share_the_delay(void **state) {
   assert_true(found >= 10);
 }
 
+/* Rank 2 waits at its slow line for another thread, which is at line 40. On the peers that thread
+ * is there too, while they wait in collectives: no thread of theirs makes them wait. */
+static void the_other_thread_is_named(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.slow[2] = 0.4;
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, o.steps, 0);
+  for (u32 r = 0; r < o.ranks; r++) {
+    const struct call_sites *sites = c->timelines[r].call_sites;
+    u32 where = r == 2 ? 1 : 2, since = 0; /* its slow line, or where the others wait */
+    for (u32 i = 0; i < sites->n_samples; i++) {
+      struct line_sample *sample = &sites->samples[i];
+      if (r == 2 && sample->stack == where)
+        sample->activity = TSCOPE_ACTIVITY_LOCK;
+      since = sample->stack == where ? since + 1 : 0;
+      if (since == 5)
+        *sample = (struct line_sample){.time = sample->time,
+                                       .represented_ns = 100 * MS,
+                                       .activity = TSCOPE_ACTIVITY_SLEEP,
+                                       .stack = 3,
+                                       .beside = true};
+    }
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  const struct sampled_line *line = r->ranks[2].slow_line;
+  assert_true(r->ranks[2].straggler && line && line->beside);
+  assert_non_null(strstr(line->beside, "train.py:40"));
+  assert_non_null(strstr(finding_of(r, "DIST.STRAGGLER")->action, "what another thread does"));
+  cluster_end(r, c);
+}
+
 /* All that any rank does is at one line, without a core in each look. Of each second of CPU time
  * rank 2's threads waited `own`, its peers' one second. */
 static void compute_without_cores(struct cluster *c, double own) {
@@ -276,6 +308,7 @@ static void no_line_of_healthy_ranks(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_looks_are_said),
                                      cmocka_unit_test(line_is_named),
+                                     cmocka_unit_test(the_other_thread_is_named),
                                      cmocka_unit_test(second_line_is_told),
                                      cmocka_unit_test(two_lines_share_the_delay),
                                      cmocka_unit_test(more_work_is_no_lack_of_cores),
