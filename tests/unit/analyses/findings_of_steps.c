@@ -197,6 +197,30 @@ static void jitter(void **state) {
   assert_false(fires(&s, "TIMING.JITTER"));
 }
 
+/* Where a scaler leaves the optimizer out, a step of the optimizer holds two backward passes: the
+ * report says so, and nothing of checkpoints. */
+static void a_step_of_two_passes_is_told(void **state) {
+  (void)state;
+  for (u32 twice = 0; twice < 2; twice++) {
+    struct scenario s = healthy_scenario();
+    s.options.slow_step = 300 * MS;
+    struct cluster *c = cluster_new(&s.options);
+    u32 n = c->model.n_ranks;
+    c->model.phases = arena_array(&c->arena, c->model.steps.n * n, sizeof(*c->model.phases));
+    for (u32 i = 0; i < c->model.steps.n * n; i++)
+      c->model.phases[i] = (struct phase_times){
+          .forward = MS, .backward = MS, .backwards = twice && i / n % 10 == 9 ? 4 : 2};
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *jitter = finding_of(r, "TIMING.JITTER");
+    assert_non_null(jitter);
+    assert_int_equal(twice, strstr(jitter->evidence, "5 of them hold the backward passes") != NULL);
+    assert_int_equal(twice, strstr(jitter->action, "gradient scaler") != NULL);
+    assert_int_equal(!twice, strstr(jitter->action, "checkpoints") != NULL);
+    c->model.phases = NULL;
+    cluster_end(r, c);
+  }
+}
+
 /* Eight ranks on one host. Of ten seconds their threads ran for `ran` and waited for a core for
  * `waited`. */
 static void share_cores(struct cluster *c, u32 cores, double ran, double waited) {
@@ -525,6 +549,7 @@ int main(void) {
       cmocka_unit_test(unmarked_training_is_not_outside),
       cmocka_unit_test(a_gpu_idles_outside_the_phases_only_if_they_are_known),
       cmocka_unit_test(jitter),
+      cmocka_unit_test(a_step_of_two_passes_is_told),
       cmocka_unit_test(oversubscribed),
       cmocka_unit_test(a_quota_counts_as_cores),
       cmocka_unit_test(hosts_of_one_name_share_no_cores),

@@ -127,9 +127,32 @@ struct deviations {
   bool straggler; /* took some */
 };
 
-/* The steps that stand out, their period if they have one, and the longest. */
+/* The backward passes of a step, of the first rank that has any. */
+static u32 backwards_in(const struct analysis *a, u32 step) {
+  u32 n = 0;
+  for (u32 rank = 0; a->model->phases && rank < a->model->n_ranks && !n; rank++)
+    n = a->model->phases[(size_t)step * a->model->n_ranks + rank].backwards;
+  return n;
+}
+
+/* How many of the long steps hold the backward passes of two steps or more, as when the optimizer
+ * did not run between these; 0 if most hold no more than others. */
+static u32 count_skipped(const struct analysis *a, const struct long_steps *longer,
+                         struct arena *scratch) {
+  double *all = arena_array(scratch, a->n_steps, sizeof(*all));
+  u32 skipped = 0;
+  for (u32 i = 0; i < a->n_steps; i++)
+    all[i] = backwards_in(a, a->first_step + i);
+  u32 usual = (u32)median_of(all, a->n_steps);
+  for (u32 i = 0; i < longer->n && usual; i++)
+    skipped += backwards_in(a, longer->at[i].step) >= 2 * usual;
+  return skipped >= REASON_SHARE * longer->n ? skipped : 0;
+}
+
+/* The steps that stand out, their period if they have one, the longest, and what `skipped` of them
+ * are. */
 static const char *describe_long_steps(struct findings *f, const struct long_steps *longer,
-                                       u32 worst, struct arena *scratch) {
+                                       u32 worst, u32 skipped, struct arena *scratch) {
   struct arena *arena = f->a->arena;
   double *step = arena_array(scratch, longer->n, sizeof(double));
   struct recurrence r;
@@ -140,13 +163,17 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
   const struct recurrence_wanted wanted = {OTHER_WORK_PERIOD, UINT32_MAX, 0,
                                            OTHER_WORK_SIGNIFICANCE};
   bool recur = other_find_recurrence(longer, &wanted, &r);
-  const char *period = recur ? say(f,
-                                   " %u of them come every %u steps, from step %u on; nothing "
-                                   "recorded shows how they differ from the others.",
-                                   r.hits, r.period, first + r.first)
-                             : "";
+  const char *how = skipped ? say(f,
+                                  " %u of them hold the backward passes of several steps: the "
+                                  "optimizer did not run between these.",
+                                  skipped)
+                    : recur ? say(f,
+                                  " %u of them come every %u steps, from step %u on; nothing "
+                                  "recorded shows how they differ from the others.",
+                                  r.hits, r.period, first + r.first)
+                            : "";
   return say(f, "They are %s; the longest is step %u with %s.%s", list, first + worst,
-             duration_ms(f->r->step_ms[worst]).text, period);
+             duration_ms(f->r->step_ms[worst]).text, how);
 }
 
 /* What these steps run that the others do not. */
@@ -165,10 +192,11 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
                                    struct arena *scratch) {
   const struct long_steps *longer = &of->longer;
   const struct results *r = f->r;
-  const char *which = describe_long_steps(f, longer, of->worst, scratch);
+  u32 skipped = count_skipped(f->a, longer, scratch);
+  const char *which = describe_long_steps(f, longer, of->worst, skipped, scratch);
   struct step_line at;
   line_of_long_steps(f, longer, scratch, &at);
-  const char *where = describe_step_line(f, &at);
+  const char *where = skipped ? "" : describe_step_line(f, &at);
   u32 rank = at.rank != INDEX_NONE ? f->a->model->ranks[at.rank].rank : INDEX_NONE;
   /* The replay has some of the steps; what they lost is known of all. */
   static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
@@ -179,16 +207,20 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
       of->lost_ms / 1e3,
       say(f, "%u of %u steps%s take at least %.0f %% longer than the typical one%s", longer->n,
           f->a->n_training, r->n_other_work ? " of training" : "", 100 * JITTER_TAIL,
-          name_step_line(f, &at)),
+          skipped ? ": in most the optimizer was left out" : name_step_line(f, &at)),
       say(f, "Median %s, 95th percentile %s, coefficient of variation %.0f %%. %s%s%s%s",
           duration_ms(of->median_ms).text, duration_ms(of->p95_ms).text, 100 * of->variation,
           r->n_turns ? "What some steps hold in turn is taken away from them here. " : "",
           of->straggler ? "What some take longer for a rank that is late in them is not counted. "
                         : "",
           which, where),
-      "Look at what happens only in those steps: checkpoints, evaluation, logging, garbage "
-      "collection (gc.freeze, or collect at fixed steps), input of very unequal length, other jobs "
-      "on the machine or network.",
+      skipped
+          ? "A gradient scaler leaves the optimizer out where gradients overflow: if that is why, "
+            "print its scale, and train in bf16 or with a smaller scale. If the program adds up "
+            "gradients of more batches there, such steps are as they should be."
+          : "Look at what happens only in those steps: checkpoints, evaluation, logging, garbage "
+            "collection (gc.freeze, or collect at fixed steps), input of very unequal length, "
+            "other jobs on the machine or network.",
       &rank, at.line && at.rank != INDEX_NONE);
 }
 
