@@ -6,39 +6,6 @@
 #include "join/join_ranks.h"
 #include "model/building.h"
 
-/* A communicator's place in events.comms is that in process.comms. */
-static void put_comms(const struct live_process *process, struct arena *arena,
-                      struct rank_events *events) {
-  struct comm_definition *comms = arena_array(arena, process->comms.n, sizeof(*comms));
-  for (u32 c = 0; c < process->comms.n; c++) {
-    const struct live_comm *comm = &process->comms.at[c];
-    comms[c] = (struct comm_definition){.identity = comm->identity,
-                                        .comm = comm->number,
-                                        .rank = comm->rank,
-                                        .size = comm->size,
-                                        .name = live_string(process, comm->name),
-                                        .backend = comm->backend};
-  }
-  events->comms = comms;
-  events->n_comms = process->comms.n;
-}
-
-static void put_call(struct rank_events *events, u32 comm, const struct live_call *call) {
-  VECTOR_PUSH(&events->calls, (struct rank_call){.start = call->start,
-                                                 .end = call->end,
-                                                 .launched = call->start,
-                                                 .count = call->count,
-                                                 .comm = comm,
-                                                 .seq = call->seq,
-                                                 .peer = -1,
-                                                 .run = INDEX_NONE,
-                                                 .collective = INDEX_NONE,
-                                                 .arrival = INDEX_NONE,
-                                                 .stream = TSCOPE_NO_STREAM,
-                                                 .op = call->op,
-                                                 .dtype = call->dtype});
-}
-
 ORDER_BY(by_start, struct rank_call, UP(start))
 
 static void put_run(struct rank_events *events, u32 index, const struct live_call *call) {
@@ -50,20 +17,20 @@ static void put_run(struct rank_events *events, u32 index, const struct live_cal
                                                .comm = TSCOPE_UNKNOWN,
                                                .seq = TSCOPE_UNKNOWN,
                                                .first_call = index,
-                                               .stream = TSCOPE_NO_STREAM,
-                                               .op = call->op});
+                                               .stream = call->call.stream,
+                                               .op = call->call.op});
 }
 
 /* The last calls of a communicator that are over, and as many that are not as `open` says. */
-static void put_calls_of(struct live_comm *comm, u32 c, u32 open, struct rank_events *events) {
+static void put_calls_of(struct live_comm *comm, u32 open, struct rank_events *events) {
   u32 over = LIVE_RECENT_CALLS;
   for (u32 back = 0; back < comm->n_recent && back <= comm->newest && over; back++) {
     const struct live_call *call = live_call_at(comm, comm->newest - back);
     u32 *left = call && call->run_end != NS_UNKNOWN ? &over : &open;
-    if (!call || call->start == NS_UNKNOWN || !*left)
+    if (!call || call->call.start == NS_UNKNOWN || !*left)
       continue;
     --*left;
-    put_call(events, c, call);
+    VECTOR_PUSH(&events->calls, call->call);
   }
 }
 
@@ -73,7 +40,7 @@ static bool put_calls(const struct live_process *process, u32 open, struct rank_
   for (u32 c = 0; c < process->comms.n; c++)
     if (process->comms.at[c].newest != INDEX_NONE) {
       made += process->comms.at[c].newest + 1ull;
-      put_calls_of(&process->comms.at[c], c, open, events);
+      put_calls_of(&process->comms.at[c], open, events);
     }
   SORT(events->calls.at, events->calls.n, by_start);
   for (u32 i = 0; i < events->calls.n; i++) {
@@ -122,9 +89,10 @@ static void put_rank(struct model *model, u32 r, const struct live_rank *from, u
                                  .anchor_error_ns = process->definitions.now.anchor_error_ns,
                                  .last_anchor = process->definitions.now.last_anchor,
                                  .definitions = &from->process->definitions.now,
+                                 .comms = process->seen.comms,
+                                 .n_comms = process->seen.n_comms,
                                  .begin = (i64)header->start_monotonic_ns,
                                  .end = process->newest};
-  put_comms(process, model_arena(model), events);
   bool dropped = put_calls(process, open, events);
   put_waits(process, events);
   put_phases(process, events);

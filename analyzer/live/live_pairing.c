@@ -15,15 +15,15 @@ static bool can_run_op(u8 kernel, u8 op) {
 }
 
 /* A call that is paired, in place: those behind it stay where they are. */
-static bool is_paired(const struct live_unpaired *call) {
+static bool is_paired(const struct rank_call *call) {
   return call->seq == INDEX_NONE;
 }
 
 /* A group's calls on one communicator and stream are one kernel. */
-static void pair(struct live_process *process, u32 at, const struct live_unpaired_run *run) {
-  struct live_unpaired first = process->unpaired.at[at];
+static void pair(struct live_process *process, u32 at, const struct rank_run *run) {
+  struct rank_call first = process->unpaired.at[at];
   for (u32 i = at; i < process->unpaired.n; i++) {
-    struct live_unpaired *call = &process->unpaired.at[i];
+    struct rank_call *call = &process->unpaired.at[i];
     bool same = !is_paired(call) && call->group == first.group && call->comm == first.comm &&
                 call->stream == first.stream;
     if (i > at && !same && first.group && call->group != first.group)
@@ -61,7 +61,7 @@ void live_pair_runs(struct live_process *process) {
   u32 head = 0, known = 0;
   u8 op = 0;
   for (u32 r = 0; r < process->runs.n; r++) {
-    const struct live_unpaired_run *run = &process->runs.at[r];
+    const struct rank_run *run = &process->runs.at[r];
     if (run->name != known) { /* mostly it is one and the same kernel */
       const char *name = live_string(process, run->name);
       op = name ? op_of_name(name) : 0;
@@ -72,7 +72,7 @@ void live_pair_runs(struct live_process *process) {
     while (head < process->unpaired.n && is_paired(&process->unpaired.at[head]))
       head++;
     for (u32 i = head; i < process->unpaired.n && i < head + UNPAIRED_KEPT; i++) {
-      const struct live_unpaired *call = &process->unpaired.at[i];
+      const struct rank_call *call = &process->unpaired.at[i];
       if (is_paired(call) || call->stream != run->stream || !can_run_op(op, call->op) ||
           call->start > run->end)
         continue;

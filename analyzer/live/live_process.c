@@ -138,12 +138,9 @@ static void read_look(struct live_process *process,
 static void read_record(struct live_process *process, const struct live_record *record) {
   const struct tscope_record *raw = record->record;
   switch (raw->type) {
-  case TSCOPE_REC_COMM:
-    live_read_comm(process, (const void *)raw);
-    break;
   case TSCOPE_REC_COMM_END: {
-    u32 index =
-        live_comm_index(process, ((const struct tscope_comm_end_record *)(const void *)raw)->comm);
+    u32 number = ((const struct tscope_comm_end_record *)(const void *)raw)->comm;
+    u32 index = rank_comm_index(&process->seen, number);
     if (index != INDEX_NONE)
       process->comms.at[index].ended = true;
     break;
@@ -183,6 +180,7 @@ static void read_record(struct live_process *process, const struct live_record *
   case TSCOPE_REC_GPU_KERNEL:
     read_kernel(process, record);
     break;
+  case TSCOPE_REC_COMM:
   case TSCOPE_REC_GROUP:
   case TSCOPE_REC_SCALAR:
     break;
@@ -200,8 +198,10 @@ static void read_record(struct live_process *process, const struct live_record *
 static void read_chunk(void *user, const struct trace_chunk *chunk) {
   struct live_process *process = user;
   struct trace_cursor cursor = trace_records(chunk);
-  if (chunk->header.retention == TSCOPE_RETAINED && !chunk->again)
+  if (chunk->header.retention == TSCOPE_RETAINED && !chunk->again) {
     definitions_follow_chunk(&process->definitions, &process->trace.file, chunk);
+    live_add_comms(process);
+  }
   struct chunk_clock clock = chunk_clock(&process->definitions.now.ticks, &chunk->header);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     u64 time = trace_time(&cursor, record);

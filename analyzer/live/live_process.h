@@ -23,20 +23,14 @@ enum {
   LIVE_LOOKS = 1024,
 };
 
-/* A collective, by its number on its communicator. */
+/* A collective, and where it really ran. */
 struct live_call {
-  i64 start, end;         /* of the call, on the host */
-  i64 run_start, run_end; /* where it really ran */
-  u64 count;              /* elements */
-  u32 seq;                /* INDEX_NONE: no call here yet */
-  u8 op;                  /* enum tscope_op; 0: it is part of a CUDA graph */
-  u8 dtype;               /* enum tscope_dtype */
+  struct rank_call call; /* seq INDEX_NONE: none here yet; op 0: it is part of a CUDA graph */
+  i64 run_start, run_end;
 };
 
+/* What was called on a communicator, that of the same index in definitions.now.comms. */
 struct live_comm {
-  u64 identity;
-  u32 number, rank, size, name;
-  u8 backend;
   bool ended;
   u32 newest; /* seq, INDEX_NONE before the first */
   u32 n_recent;
@@ -47,7 +41,7 @@ struct live_comm {
 struct live_open {
   u64 place;
   i64 start;
-  u32 thread, name, comm, seq; /* comm is an index into comms */
+  u32 thread, name, comm, seq; /* comm is an index into definitions.now.comms */
   u8 kind;                     /* phase or op */
 };
 struct live_opens {
@@ -77,23 +71,10 @@ struct live_window {
   i64 busy;
 };
 
-/* Calls on one stream that wait for the run that belongs to them. */
-struct live_unpaired {
-  i64 start;
-  u32 comm, seq, group;
-  u16 stream;
-  u8 op;
-};
-struct live_unpaired_run {
-  i64 start, end;
-  u32 name;
-  u16 stream;
-};
-
 struct live_last_call {
   i64 start;
   u64 place;
-  u32 comm, seq; /* comm is an index into comms, INDEX_NONE if not known */
+  u32 comm, seq; /* comm is an index into definitions.now.comms, INDEX_NONE if not known */
   u8 op;         /* 0: none yet, or of a graph */
   bool any, open;
 };
@@ -115,12 +96,13 @@ struct live_process {
   u32 rank;    /* TSCOPE_UNKNOWN_RANK if not known */
   struct followed_definitions definitions;
   VECTOR(struct live_comm) comms;
-  struct rank_events seen; /* marks, step ranges and phases that are over, of the last steps */
+  struct rank_events seen; /* communicators; of the last steps: marks, step ranges and phases that
+                              are over */
   u64 steps_before;        /* these */
   struct live_tokens tokens;
   u64 mark;         /* number of the last step mark */
   u32 range_number; /* of the last step range, INDEX_NONE if it has none */
-  struct live_opens phases, waits, calls;
+  struct live_opens phases, waits;
   i64 last_call_end;
   i64 longest_ns; /* that a call, its run, or a wait for one took which is over */
   struct live_last_call last;
@@ -131,9 +113,9 @@ struct live_process {
   VECTOR(struct interval) spans; /* of this poll */
   i64 spans_to;                  /* how far the GPU's kernels were seen; NS_UNKNOWN after a gap */
   struct live_window windows[LIVE_WINDOWS];
-  u32 n_windows; /* of all times */
-  VECTOR(struct live_unpaired) unpaired;
-  VECTOR(struct live_unpaired_run) runs;
+  u32 n_windows;                     /* of all times */
+  VECTOR(struct rank_call) unpaired; /* calls that wait for the run that belongs to them */
+  VECTOR(struct rank_run) runs;      /* of this poll, that do not say which call they belong to */
   struct live_looks looks;
   i64 newest;      /* of any record */
   u32 failed_call; /* string */

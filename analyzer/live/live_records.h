@@ -25,11 +25,8 @@ i64 live_end_ns(const struct live_record *record);
 void live_update_open(struct live_opens *opens, const struct live_record *record,
                       struct live_open open);
 
-/* Index of the communicator of that number, INDEX_NONE if it is not known. */
-u32 live_comm_index(const struct live_process *process, u32 number);
-
 /* live_calls.c */
-void live_read_comm(struct live_process *process, const struct tscope_comm_record *comm);
+void live_add_comms(struct live_process *process); /* that are new in definitions.now */
 void live_read_call(struct live_process *process, const struct live_record *record);
 void live_read_graph_replay(struct live_process *process, const struct live_record *record);
 void live_read_run(struct live_process *process, const struct live_record *record);

@@ -34,10 +34,9 @@ const char *live_op_name(u8 op) {
 }
 
 /* As in the report (import/tscope/trace_flight.c). */
-const char *live_group_name(struct live_view *view, const struct live_process *process,
-                            const struct live_comm *comm) {
-  const char *name = live_string(process, comm->name);
-  return name ? name : arena_printf(&view->arena, "%016llx", (unsigned long long)comm->identity);
+const char *live_group_name(struct live_view *view, const struct comm_definition *comm) {
+  return comm->name ? comm->name
+                    : arena_printf(&view->arena, "%016llx", (unsigned long long)comm->identity);
 }
 
 /* --- Hosts --- */
@@ -118,7 +117,7 @@ static void fill_last_call(struct live_view *view, struct live_rank *rank) {
   rank->op = live_op_name(last->op);
   rank->called_s = live_seconds_between(last->start, rank->seen_ns);
   if (last->comm != INDEX_NONE)
-    rank->group = live_group_name(view, process, &process->comms.at[last->comm]);
+    rank->group = live_group_name(view, &process->seen.comms[last->comm]);
 }
 
 static void fill_memory(struct live_rank *rank) {

@@ -124,8 +124,7 @@ void live_view_release(struct live_view *view);
 const char *live_state_name(enum live_state state);
 const char *live_op_name(u8 op);
 /* A communicator's name for people; in the view's arena. */
-const char *live_group_name(struct live_view *view, const struct live_process *process,
-                            const struct live_comm *comm);
+const char *live_group_name(struct live_view *view, const struct comm_definition *comm);
 
 /* live_state.c: the rank's state, its silence, and up to when its trace was written; now is on our
  * clocks. */

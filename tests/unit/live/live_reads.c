@@ -555,7 +555,7 @@ static void a_run_may_come_before_its_call(void **state) {
   const struct live_call *seen = live_call_at(known, 41);
   assert_non_null(seen);
   assert_int_equal(seen->run_end - seen->run_start, 500);
-  assert_int_equal(seen->run_start - seen->start, 1000);
+  assert_int_equal(seen->run_start - seen->call.start, 1000);
   live_process_close(&process);
   trace_writer_free(writer);
 }

@@ -91,6 +91,8 @@ void definitions_follow_chunk(struct followed_definitions *definitions,
     map_ticks(definitions, file);
   definitions->now.strings = into->strings.at;
   definitions->now.n_strings = into->strings.n;
+  definitions->now.comms = into->comms.at;
+  definitions->now.n_comms = into->comms.n;
 }
 
 /* Names may be announced after what is called so. */

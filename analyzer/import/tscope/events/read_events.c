@@ -69,26 +69,32 @@ static bool is_failure(struct interval span, i32 result) {
   return span.end != NS_UNKNOWN && result != 0 && result != TSCOPE_RESULT_IN_PROGRESS;
 }
 
+struct rank_call collective_call(const struct tscope_collective_record *record,
+                                 struct interval span, u32 comm, u32 thread) {
+  return (struct rank_call){.start = span.start,
+                            .end = span.end,
+                            .launched = span.start,
+                            .count = record->count,
+                            .bytes = record->bytes,
+                            .comm = comm,
+                            .seq = record->seq,
+                            .group = record->group,
+                            .peer = record->peer,
+                            .thread = thread,
+                            .run = INDEX_NONE,
+                            .stream = record->stream,
+                            .op = (u8)record->header.tag,
+                            .dtype = record->dtype,
+                            .redop = record->redop,
+                            .failed = is_failure(span, record->result)};
+}
+
 static void read_call(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_collective_record *call = (const void *)record;
   struct rank_events *events = reading->events;
-  struct interval span = span_of(reading, record);
-  VECTOR_PUSH(&events->calls, (struct rank_call){.start = span.start,
-                                                 .end = span.end,
-                                                 .launched = span.start,
-                                                 .count = call->count,
-                                                 .bytes = call->bytes,
-                                                 .comm = rank_comm_index(events, call->comm),
-                                                 .seq = call->seq,
-                                                 .group = call->group,
-                                                 .peer = call->peer,
-                                                 .thread = reading->thread,
-                                                 .run = INDEX_NONE,
-                                                 .stream = call->stream,
-                                                 .op = (u8)record->tag,
-                                                 .dtype = call->dtype,
-                                                 .redop = call->redop,
-                                                 .failed = is_failure(span, call->result)});
+  VECTOR_PUSH(&events->calls,
+              collective_call(call, span_of(reading, record), rank_comm_index(events, call->comm),
+                              reading->thread));
 }
 
 void update_last_gpu_work(struct reading *reading, i64 end) {

@@ -21,6 +21,10 @@ void rank_events_read(struct rank_events *events, const struct trace_file *file,
 int rank_events_read_in_budget(struct rank_events *events, const struct trace_file *file,
                                struct kernel_names *kernel_names, char *why, size_t why_bytes);
 
+/* A call as its record has it. `comm`: index into events.comms. */
+struct rank_call collective_call(const struct tscope_collective_record *record,
+                                 struct interval span, u32 comm, u32 thread);
+
 /* If nothing else shows when collectives ran, uses NCCL's own records: adds runs on the host's
  * clock. Sets events.inside_error_ns. */
 void runs_from_inside(struct rank_events *events);
