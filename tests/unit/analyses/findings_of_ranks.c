@@ -339,8 +339,9 @@ static void fail_slow_without_cores(void **state) {
 }
 
 /* All ranks wait longer for their input since a step, together 1.6 s: what grew is named, and no
- * network; and no cores, unless threads waited for them about as long. */
-static void fail_slow_names_what_grew_if(double waited_s, const char *action) {
+ * network; and no cores, unless threads waited for them about as long, and, where looks tell, not
+ * as long before. */
+static void fail_slow_names_what_grew_if(double waited_s, bool evenly, const char *action) {
   static i64 late[8 * 50];
   struct scenario s = healthy_scenario();
   for (u32 i = 30 * 8; i < 50 * 8; i++)
@@ -350,6 +351,14 @@ static void fail_slow_names_what_grew_if(double waited_s, const char *action) {
   for (u32 rank = 0; rank < 8; rank++)
     c->model.ranks[rank].scheduling =
         (struct rank_scheduling){.seconds = 10, .training_wait_s = waited_s};
+  for (u32 rank = 0; rank < 8 && evenly; rank++) {
+    struct rank_look *looks = arena_array(&c->arena, 2, sizeof(*looks));
+    looks[0].time = c->model.steps.begin[rank];
+    looks[1].time = c->model.steps.end[(c->model.steps.n - 1) * 8 + rank];
+    looks[1].wait_ns = looks[1].training_wait_ns = (u64)(waited_s * 1e9);
+    c->model.ranks[rank].looks = looks;
+    c->model.ranks[rank].n_looks = 2;
+  }
   struct results *r = cluster_analyse(c, &s.given);
   const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
   assert_non_null(finding);
@@ -362,9 +371,10 @@ static void fail_slow_names_what_grew_if(double waited_s, const char *action) {
 
 static void fail_slow_names_what_grew(void **state) {
   (void)state;
-  fail_slow_names_what_grew_if(0, "Look at the data loader");
-  fail_slow_names_what_grew_if(0.5, "Look at the data loader");
-  fail_slow_names_what_grew_if(1.5, "wait for a core");
+  fail_slow_names_what_grew_if(0, false, "Look at the data loader");
+  fail_slow_names_what_grew_if(0.5, false, "Look at the data loader");
+  fail_slow_names_what_grew_if(1.5, false, "wait for a core");
+  fail_slow_names_what_grew_if(1.5, true, "Look at the data loader");
 }
 
 /* What a rank does more since a step is not compute: it is named by how late it comes since then.

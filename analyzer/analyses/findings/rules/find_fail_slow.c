@@ -7,6 +7,7 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
+#include "analyses/ranks/core_times.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
@@ -181,27 +182,46 @@ static const struct part *part_that_grew(struct findings *f, const struct onset 
   return grew;
 }
 
+/* By how much longer a rank waited for a core in each step since, in ms; NAN where the record does
+ * not tell. */
+static double longer_waits_ms(const struct analysis *a, u32 rank, u32 step) {
+  struct window first, changed, last;
+  struct core_times before = {0}, since = {0};
+  u32 end = a->first_step + a->n_steps;
+  if (step == a->first_step || !analysis_window(a, rank, a->first_step, &first) ||
+      !analysis_window(a, rank, step, &changed) || !analysis_window(a, rank, end - 1, &last) ||
+      !core_times_add(&before, &a->model->ranks[rank],
+                      (struct interval){first.begin, changed.begin}) ||
+      !core_times_add(&since, &a->model->ranks[rank], (struct interval){changed.begin, last.end}))
+    return NAN;
+  return 1e3 *
+         (since.training_wait_s / (end - step) - before.training_wait_s / (step - a->first_step));
+}
+
 /* Whether threads of these ranks, or of any rank if none is named, had no core while they could
- * run, for long enough to explain what the run takes longer. Work on a GPU, which is what makes
- * ranks slower, needs none. */
-static bool lacked_cores(const struct analysis *a, const u32 *ranks, u32 n, double longer_s) {
+ * run, for long enough to explain what the run takes longer, and longer than before. Work on a GPU,
+ * which is what makes ranks slower, needs none. */
+static bool lacked_cores(const struct analysis *a, const u32 *ranks, u32 n, u32 step,
+                         double longer_ms, double longer_s) {
   const struct model *model = a->model;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_scheduling *of = &model->ranks[r].scheduling;
     bool named = n == 0 || ranks_have(ranks, n, model->ranks[r].rank);
     if (named && !(n && a->ranks[r].on_gpu) && of->seconds >= OVERSUBSCRIBED_LEAST_S &&
-        of->training_wait_s >= fmax(OVERSUBSCRIBED_OF_WALL * of->seconds, REASON_SHARE * longer_s))
+        of->training_wait_s >=
+            fmax(OVERSUBSCRIBED_OF_WALL * of->seconds, REASON_SHARE * longer_s) &&
+        !(longer_waits_ms(a, r, step) < REASON_SHARE * longer_ms))
       return true;
   }
   return false;
 }
 
 static const char *suggest_action(struct findings *f, const u32 *ranks, u32 n, bool late,
-                                  const struct part *grew, double longer_s) {
+                                  const struct part *grew, bool cores) {
   if (late)
     return say(f, "Look at what rank %u does since that moment: see %s.", ranks[0],
                finding_id_words[FINDING_DIST_STRAGGLER]);
-  if (lacked_cores(f->a, ranks, n, longer_s))
+  if (cores)
     return "Threads that could run had to wait for a core: see what else began on those hosts at "
            "that moment (top, pidstat -u), and pin each rank to its own cores. Suspect a device "
            "only if steps stay slow without that.";
@@ -262,6 +282,7 @@ void rule_fail_slow(struct findings *f) {
   }
   const struct part *grew =
       n ? NULL : part_that_grew(f, &onset, a->model->steps.first + step, &who);
+  bool cores = !late && lacked_cores(a, ranks, n, step, onset.after_ms - onset.before_ms, longer_s);
   finding_add(
       f,
       onset.after_ms >= (1 + SAVING_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,
@@ -273,7 +294,7 @@ void rule_fail_slow(struct findings *f) {
           "= %.2g).%s",
           duration_ms(onset.before_ms).text, duration_ms(onset.after_ms).text, after,
           duration_s(since).text, onset.p_value, text_or_empty(who)),
-      suggest_action(f, ranks, n, late, grew, longer_s), ranks, n == a->model->n_ranks ? 0 : n);
+      suggest_action(f, ranks, n, late, grew, cores), ranks, n == a->model->n_ranks ? 0 : n);
 out:
   arena_release(&scratch);
 }

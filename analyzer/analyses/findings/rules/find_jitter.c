@@ -13,7 +13,7 @@
 #include "base/quantity.h"
 #include "base/statistics.h"
 
-static const char *other_work_action(const struct other_work *work) {
+static const char *what_work_may_be(const struct other_work *work) {
   bool checkpoint = work->meets & MEETING_COPY_OUT && !(work->meets & MEETING_COPY_IN) &&
                     work->copied_bytes >= CHECKPOINT_BYTES;
   if (work->rank != INDEX_NONE || work->host || checkpoint)
@@ -28,6 +28,12 @@ static const char *other_work_action(const struct other_work *work) {
            "reads checkpoints.";
   return "Look at what the program does only in these steps: checkpoints, evaluation, logging, "
          "garbage collection. Do it less often, or in parallel with training.";
+}
+
+static const char *other_work_action(struct findings *f, const struct other_work *work,
+                                     const struct step_line *at) {
+  const char *may_be = what_work_may_be(work);
+  return at->line ? say(f, "Look at %s first. %s", at->line->place, may_be) : may_be;
 }
 
 /* Why no line is named. */
@@ -113,7 +119,7 @@ static void add_other_work_finding(struct findings *f, u32 kind) {
           duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
           duration_s(work->sum_s).text, percent(share).text, calls, where,
           describe_slowest(f, work)),
-      other_work_action(work), work->host ? work->of_host : &work->rank,
+      other_work_action(f, work, &at), work->host ? work->of_host : &work->rank,
       work->host ? work->n_of_host : work->rank != INDEX_NONE);
 }
 
@@ -218,9 +224,11 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
           ? "A gradient scaler leaves the optimizer out where gradients overflow: if that is why, "
             "print its scale, and train in bf16 or with a smaller scale. If the program adds up "
             "gradients of more batches there, such steps are as they should be."
-          : "Look at what happens only in those steps: checkpoints, evaluation, logging, garbage "
-            "collection (gc.freeze, or collect at fixed steps), input of very unequal length, "
-            "other jobs on the machine or network.",
+          : say(f,
+                "Look at %s%swhat happens only in those steps: checkpoints, evaluation, logging, "
+                "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
+                "length, other jobs on the machine or network.",
+                at.line ? at.line->place : "", at.line ? " first, and at " : ""),
       &rank, at.line && at.rank != INDEX_NONE);
 }
 
