@@ -8,74 +8,82 @@
 #include "kernels/communication.h"
 #include "live/live_records.h"
 
-static struct live_call *allocate_calls(u32 n) {
-  struct live_call *calls = memory_array(n, sizeof(*calls));
-  for (u32 i = 0; i < n; i++)
-    calls[i].call.seq = INDEX_NONE;
-  return calls;
-}
-
-void live_grow_recent(struct live_comm *comm) {
-  u32 n = 2 * comm->n_recent;
-  if (n > LIVE_MOST_CALLS)
-    return;
-  struct live_call *more = allocate_calls(n);
-  for (u32 i = 0; i < comm->n_recent; i++) {
-    const struct live_call *call = &comm->recent[i];
-    if (call->call.seq != INDEX_NONE)
-      more[call->call.seq % n] = *call;
-  }
-  free(comm->recent);
-  comm->recent = more;
-  comm->n_recent = n;
-}
-
 void live_add_comms(struct live_process *process) {
   const struct definitions *now = &process->definitions.now;
   while (process->comms.n < now->n_comms)
-    VECTOR_PUSH(&process->comms, (struct live_comm){.newest = INDEX_NONE,
-                                                    .recent = allocate_calls(LIVE_RECENT_CALLS),
-                                                    .n_recent = LIVE_RECENT_CALLS});
-  process->seen.comms = now->comms;
-  process->seen.n_comms = now->n_comms;
+    VECTOR_PUSH(&process->comms, (struct live_comm){.newest = INDEX_NONE});
+  process->called.comms = now->comms;
+  process->called.n_comms = now->n_comms;
 }
 
-struct live_call *live_call_at(struct live_comm *comm, u32 seq) {
-  struct live_call *call = &comm->recent[seq % comm->n_recent];
-  return call->call.seq == seq ? call : NULL;
+/* --- The last calls --- */
+
+static bool is_over(const struct rank_events *called, const struct rank_call *call) {
+  return call->run != INDEX_NONE && called->runs.at[call->run].end != NS_UNKNOWN;
 }
 
-/* The slot of a call: the one it has, or a new one, unless newer calls took it. A call that still
- * waits for its run, `expected`, keeps its slot as long as there can be more slots. */
-static struct live_call *claim_call_slot(struct live_process *process, u32 index, u32 seq,
-                                         bool expected) {
-  struct live_comm *comm = &process->comms.at[index];
-  struct live_call *call = &comm->recent[seq % comm->n_recent];
-  if (expected && call->call.seq != INDEX_NONE && call->call.seq < seq &&
-      call->run_end == NS_UNKNOWN) {
-    live_grow_recent(comm);
-    call = &comm->recent[seq % comm->n_recent];
+void live_copy_calls(const struct rank_events *called, u32 open, struct rank_events *to) {
+  struct {
+    u32 over, open;
+  } *n = memory_zeroed(size_sum(called->n_comms, 1), sizeof(*n));
+  bool *kept = memory_zeroed(size_sum(called->calls.n, 1), sizeof(*kept));
+  for (u32 i = called->calls.n; i-- > 0;) {
+    const struct rank_call *call = &called->calls.at[i];
+    bool over = is_over(called, call);
+    kept[i] = n[call->comm].over < LIVE_RECENT_CALLS && (over || n[call->comm].open < open);
+    n[call->comm].over += over;
+    n[call->comm].open += !over;
   }
-  u32 other = call->call.seq;
-  if (other != INDEX_NONE && other > seq && other - seq < INT32_MAX)
-    return NULL;
-  if (other != seq)
-    *call = (struct live_call){.call = {.start = NS_UNKNOWN,
-                                        .end = NS_UNKNOWN,
-                                        .comm = index,
-                                        .seq = seq,
-                                        .peer = -1,
-                                        .run = INDEX_NONE,
-                                        .stream = TSCOPE_NO_STREAM},
-                               .run_start = NS_UNKNOWN,
-                               .run_end = NS_UNKNOWN};
-  return call;
+  for (u32 i = 0; i < called->calls.n; i++) {
+    struct rank_call call = called->calls.at[i];
+    if (!kept[i])
+      continue;
+    if (call.run != INDEX_NONE) {
+      VECTOR_PUSH(&to->runs, called->runs.at[call.run]);
+      call.run = to->runs.n - 1;
+    }
+    VECTOR_PUSH(&to->calls, call);
+  }
+  free(n);
+  free(kept);
 }
 
-static void note_newest(struct live_comm *comm, u32 seq) {
-  if (comm->newest == INDEX_NONE || seq > comm->newest)
-    comm->newest = seq;
+void live_forget_calls(struct live_process *process) {
+  struct rank_events *called = &process->called, last = {0};
+  if (called->calls.n < 2 * process->calls_kept + LIVE_RECENT_CALLS)
+    return;
+  live_copy_calls(called, LIVE_MOST_CALLS, &last);
+  last.comms = called->comms;
+  last.n_comms = called->n_comms;
+  rank_events_release(called);
+  *called = last;
+  process->calls_kept = last.calls.n;
 }
+
+struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq) {
+  for (u32 i = process->called.calls.n; i-- > 0;) {
+    struct rank_call *call = &process->called.calls.at[i];
+    if (call->comm == comm && call->seq == seq)
+      return call;
+  }
+  return NULL;
+}
+
+/* Adds a call, or what is new of one that came before. */
+static void keep_call(struct live_process *process, struct rank_call call, bool again) {
+  struct live_comm *comm = &process->comms.at[call.comm];
+  struct rank_call *known = again ? live_find_call(process, call.comm, call.seq) : NULL;
+  if (comm->newest == INDEX_NONE || call.seq > comm->newest)
+    comm->newest = call.seq;
+  if (known) {
+    call.run = known->run;
+    *known = call;
+  } else if (!again) {
+    VECTOR_PUSH(&process->called.calls, call);
+  }
+}
+
+/* --- Records --- */
 
 static void update_longest(struct live_process *process, i64 start, i64 end) {
   if (end != NS_UNKNOWN && end - start > process->longest_ns)
@@ -100,7 +108,7 @@ void live_read_call(struct live_process *process, const struct live_record *reco
   const struct tscope_collective_record *from = (const void *)record->record;
   struct rank_call call =
       collective_call(from, (struct interval){record->start, live_end_ns(record)},
-                      rank_comm_index(&process->seen, from->comm), record->thread);
+                      rank_comm_index(&process->called, from->comm), record->thread);
   if (!record->again) {
     u32 token = hash_number(hash_number(hash_number(1, call.comm), call.op),
                             (u64)call.dtype << 32 | (u32)call.peer);
@@ -118,15 +126,10 @@ void live_read_call(struct live_process *process, const struct live_record *reco
   process->last_call_end = call.end == NS_UNKNOWN ? call.start : call.end;
   if (call.comm == INDEX_NONE || op_is_message(call.op))
     return;
-  bool expected = expects_run(process, call.stream);
-  struct live_call *place = claim_call_slot(process, call.comm, call.seq, expected);
-  if (!place)
-    return;
-  note_newest(&process->comms.at[call.comm], call.seq);
-  place->call = call;
+  if (!expects_run(process, call.stream))
+    call.stream = TSCOPE_NO_STREAM;
+  keep_call(process, call, record->again);
   update_longest(process, call.start, call.end);
-  if (!record->again && expected)
-    VECTOR_PUSH(&process->unpaired, call);
 }
 
 /* The collectives of a graph are called when it is launched. */
@@ -135,23 +138,23 @@ void live_read_graph_replay(struct live_process *process, const struct live_reco
   u32 room =
       (u32)((8u * replay->header.words - sizeof(*replay)) / sizeof(struct tscope_graph_comm));
   const struct tscope_graph_comm *comms = (const void *)(replay + 1);
-  i64 start = record->start;
   for (u32 i = 0; i < replay->comms && i < room; i++) {
-    u32 index = rank_comm_index(&process->seen, comms[i].comm);
-    struct live_call *call =
-        index == INDEX_NONE ? NULL
-                            : claim_call_slot(process, index, comms[i].first_collective, false);
-    if (!call)
+    struct rank_call call = {.start = record->start,
+                             .end = live_end_ns(record),
+                             .comm = rank_comm_index(&process->called, comms[i].comm),
+                             .seq = comms[i].first_collective,
+                             .peer = -1,
+                             .run = INDEX_NONE,
+                             .stream = TSCOPE_NO_STREAM};
+    if (call.comm == INDEX_NONE)
       continue;
-    note_newest(&process->comms.at[index], comms[i].first_collective);
-    call->call.start = start;
-    call->call.end = live_end_ns(record);
+    keep_call(process, call, record->again);
     if (!record->again) {
-      add_token(process, start, hash_number(hash_number(2, index), replay->graph));
-      process->last = (struct live_last_call){.start = start,
+      add_token(process, call.start, hash_number(hash_number(2, call.comm), replay->graph));
+      process->last = (struct live_last_call){.start = call.start,
                                               .place = record->place,
-                                              .comm = index,
-                                              .seq = comms[i].first_collective,
+                                              .comm = call.comm,
+                                              .seq = call.seq,
                                               .any = true};
     }
   }
@@ -163,23 +166,16 @@ void live_read_run(struct live_process *process, const struct live_record *recor
   const struct tscope_collective_run_record *run = (const void *)record->record;
   i64 start = record->start, end = live_end_ns(record);
   update_longest(process, start, end);
-  u32 index = run->comm == TSCOPE_UNKNOWN ? INDEX_NONE : rank_comm_index(&process->seen, run->comm);
-  if (index != INDEX_NONE && run->seq != TSCOPE_UNKNOWN) {
-    struct live_call *call = claim_call_slot(process, index, run->seq, true);
-    if (call) {
-      call->run_start = start;
-      call->run_end = end;
-    } else {
-      live_grow_recent(&process->comms.at[index]);
-    }
-    return;
-  }
+  bool named = run->comm != TSCOPE_UNKNOWN && run->seq != TSCOPE_UNKNOWN;
   bool of_graph = 8u * run->header.words >= sizeof(*run) + sizeof(struct tscope_graph_node);
-  if (of_graph || end == NS_UNKNOWN)
+  if (!named && (of_graph || end == NS_UNKNOWN))
     return;
-  VECTOR_PUSH(
-      &process->runs,
-      (struct rank_run){.start = start, .end = end, .name = run->name, .stream = run->header.tag});
+  VECTOR_PUSH(&process->runs, (struct rank_run){.start = start,
+                                                .end = end,
+                                                .comm = run->comm,
+                                                .seq = run->seq,
+                                                .name = run->name,
+                                                .stream = run->header.tag});
 }
 
 void live_read_comm_wait(struct live_process *process, const struct live_record *record) {
@@ -187,6 +183,6 @@ void live_read_comm_wait(struct live_process *process, const struct live_record 
   update_longest(process, record->start, live_end_ns(record));
   live_update_open(&process->waits, record,
                    (struct live_open){.start = record->start,
-                                      .comm = rank_comm_index(&process->seen, wait->comm),
+                                      .comm = rank_comm_index(&process->called, wait->comm),
                                       .seq = wait->seq});
 }

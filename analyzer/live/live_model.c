@@ -8,45 +8,16 @@
 
 ORDER_BY(by_start, struct rank_call, UP(start))
 
-static void put_run(struct rank_events *events, u32 index, const struct live_call *call) {
-  if (!call || call->run_start == NS_UNKNOWN)
-    return;
-  events->calls.at[index].run = events->runs.n;
-  VECTOR_PUSH(&events->runs, (struct rank_run){.start = call->run_start,
-                                               .end = call->run_end,
-                                               .comm = TSCOPE_UNKNOWN,
-                                               .seq = TSCOPE_UNKNOWN,
-                                               .first_call = index,
-                                               .stream = call->call.stream,
-                                               .op = call->call.op});
-}
-
-/* The last calls of a communicator that are over, and as many that are not as `open` says. */
-static void put_calls_of(struct live_comm *comm, u32 open, struct rank_events *events) {
-  u32 over = LIVE_RECENT_CALLS;
-  for (u32 back = 0; back < comm->n_recent && back <= comm->newest && over; back++) {
-    const struct live_call *call = live_call_at(comm, comm->newest - back);
-    u32 *left = call && call->run_end != NS_UNKNOWN ? &over : &open;
-    if (!call || call->call.start == NS_UNKNOWN || !*left)
-      continue;
-    --*left;
-    VECTOR_PUSH(&events->calls, call->call);
-  }
-}
-
 /* Whether earlier calls are left out. */
 static bool put_calls(const struct live_process *process, u32 open, struct rank_events *events) {
   u64 made = 0;
   for (u32 c = 0; c < process->comms.n; c++)
-    if (process->comms.at[c].newest != INDEX_NONE) {
-      made += process->comms.at[c].newest + 1ull;
-      put_calls_of(&process->comms.at[c], open, events);
-    }
+    made += process->comms.at[c].newest == INDEX_NONE ? 0 : process->comms.at[c].newest + 1ull;
+  live_copy_calls(&process->called, open, events);
   SORT(events->calls.at, events->calls.n, by_start);
-  for (u32 i = 0; i < events->calls.n; i++) {
-    const struct rank_call *call = &events->calls.at[i];
-    put_run(events, i, live_call_at(&process->comms.at[call->comm], call->seq));
-  }
+  for (u32 i = events->calls.n; i-- > 0;)
+    if (events->calls.at[i].run != INDEX_NONE)
+      events->runs.at[events->calls.at[i].run].first_call = i;
   return made > events->calls.n;
 }
 
@@ -89,8 +60,8 @@ static void put_rank(struct model *model, u32 r, const struct live_rank *from, u
                                  .anchor_error_ns = process->definitions.now.anchor_error_ns,
                                  .last_anchor = process->definitions.now.last_anchor,
                                  .definitions = &from->process->definitions.now,
-                                 .comms = process->seen.comms,
-                                 .n_comms = process->seen.n_comms,
+                                 .comms = process->called.comms,
+                                 .n_comms = process->called.n_comms,
                                  .begin = (i64)header->start_monotonic_ns,
                                  .end = process->newest};
   bool dropped = put_calls(process, open, events);

@@ -8,78 +8,75 @@
 #include "kernels/communication.h"
 #include "live/live_process.h"
 
-enum { UNPAIRED_KEPT = LIVE_MOST_CALLS };
+enum { RUNS_KEPT = LIVE_MOST_CALLS };
 
-static bool can_run_op(u8 kernel, u8 op) {
-  return kernel == 0 || kernel == kernel_op(op);
+static bool can_run(const struct rank_run *run, u8 op, const struct rank_call *call) {
+  return call->run == INDEX_NONE && call->stream == run->stream &&
+         (op == 0 || op == kernel_op(call->op)) && call->start <= run->end;
 }
 
-/* A call that is paired, in place: those behind it stay where they are. */
-static bool is_paired(const struct rank_call *call) {
-  return call->seq == INDEX_NONE;
+static u32 add_run(struct live_process *process, const struct rank_run *run) {
+  VECTOR_PUSH(&process->called.runs, *run);
+  return process->called.runs.n - 1;
 }
 
 /* A group's calls on one communicator and stream are one kernel. */
-static void pair(struct live_process *process, u32 at, const struct rank_run *run) {
-  struct rank_call first = process->unpaired.at[at];
-  for (u32 i = at; i < process->unpaired.n; i++) {
-    struct rank_call *call = &process->unpaired.at[i];
-    bool same = !is_paired(call) && call->group == first.group && call->comm == first.comm &&
+static void pair(struct rank_events *called, u32 at, u32 run) {
+  const struct rank_call first = called->calls.at[at];
+  for (u32 i = at; i < called->calls.n; i++) {
+    struct rank_call *call = &called->calls.at[i];
+    bool same = call->run == INDEX_NONE && call->group == first.group && call->comm == first.comm &&
                 call->stream == first.stream;
     if (i > at && !same && first.group && call->group != first.group)
       return;
-    if (!same)
-      continue;
-    struct live_call *place = live_call_at(&process->comms.at[call->comm], call->seq);
-    if (place) {
-      place->run_start = run->start;
-      place->run_end = run->end;
-    } else {
-      live_grow_recent(&process->comms.at[call->comm]);
-    }
-    call->seq = INDEX_NONE;
+    if (same)
+      call->run = run;
     if (!first.group)
       return;
   }
 }
 
-/* Keeps the calls that a run may still come for. */
-static void remove_paired(struct live_process *process) {
-  u32 kept = 0;
-  for (u32 i = 0; i < process->unpaired.n; i++)
-    if (!is_paired(&process->unpaired.at[i]))
-      process->unpaired.at[kept++] = process->unpaired.at[i];
-  process->unpaired.n = kept;
-  if (kept <= UNPAIRED_KEPT)
-    return;
-  memmove(process->unpaired.at, process->unpaired.at + kept - UNPAIRED_KEPT,
-          UNPAIRED_KEPT * sizeof(*process->unpaired.at));
-  process->unpaired.n = UNPAIRED_KEPT;
+/* By what the run says. It may come again, once it is over. */
+static bool pair_named(struct live_process *process, const struct rank_run *run) {
+  struct rank_call *call =
+      live_find_call(process, rank_comm_index(&process->called, run->comm), run->seq);
+  if (call && call->run == INDEX_NONE)
+    call->run = add_run(process, run);
+  else if (call)
+    process->called.runs.at[call->run] = *run;
+  return call;
+}
+
+static void pair_in_turn(struct live_process *process, const struct rank_run *run, u8 op,
+                         u32 head) {
+  struct rank_events *called = &process->called;
+  for (u32 i = head; i < called->calls.n; i++)
+    if (can_run(run, op, &called->calls.at[i])) {
+      pair(called, i, add_run(process, run));
+      return;
+    }
 }
 
 void live_pair_runs(struct live_process *process) {
-  u32 head = 0, known = 0;
+  const struct rank_events *called = &process->called;
+  u32 head = 0, known = 0, kept = 0, n = process->runs.n;
   u8 op = 0;
-  for (u32 r = 0; r < process->runs.n; r++) {
-    const struct rank_run *run = &process->runs.at[r];
-    if (run->name != known) { /* mostly it is one and the same kernel */
-      const char *name = live_string(process, run->name);
-      op = name ? op_of_name(name) : 0;
-      known = run->name;
-    }
-    if (op_is_message(op)) /* messages, as a rule */
+  for (u32 r = 0; r < n; r++) {
+    const struct rank_run run = process->runs.at[r];
+    if (run.comm != TSCOPE_UNKNOWN && run.seq != TSCOPE_UNKNOWN) {
+      if (!pair_named(process, &run) && n - r <= RUNS_KEPT)
+        process->runs.at[kept++] = run;
       continue;
-    while (head < process->unpaired.n && is_paired(&process->unpaired.at[head]))
-      head++;
-    for (u32 i = head; i < process->unpaired.n && i < head + UNPAIRED_KEPT; i++) {
-      const struct rank_call *call = &process->unpaired.at[i];
-      if (is_paired(call) || call->stream != run->stream || !can_run_op(op, call->op) ||
-          call->start > run->end)
-        continue;
-      pair(process, i, run);
-      break;
     }
+    if (run.name != known) { /* mostly it is one and the same kernel */
+      const char *name = live_string(process, run.name);
+      op = name ? op_of_name(name) : 0;
+      known = run.name;
+    }
+    while (head < called->calls.n && called->calls.at[head].run != INDEX_NONE)
+      head++;
+    if (!op_is_message(op)) /* messages, as a rule */
+      pair_in_turn(process, &run, op, head);
   }
-  process->runs.n = 0;
-  remove_paired(process);
+  process->runs.n = kept;
 }

@@ -140,7 +140,7 @@ static void read_record(struct live_process *process, const struct live_record *
   switch (raw->type) {
   case TSCOPE_REC_COMM_END: {
     u32 number = ((const struct tscope_comm_end_record *)(const void *)raw)->comm;
-    u32 index = rank_comm_index(&process->seen, number);
+    u32 index = rank_comm_index(&process->called, number);
     if (index != INDEX_NONE)
       process->comms.at[index].ended = true;
     break;
@@ -234,12 +234,10 @@ int live_process_open(struct live_process *process, const char *path, char *why,
 }
 
 void live_process_close(struct live_process *process) {
-  for (u32 i = 0; i < process->comms.n; i++)
-    free(process->comms.at[i].recent);
   free(process->comms.at);
   free(process->spans.at);
+  rank_events_release(&process->called);
   rank_events_release(&process->seen);
-  free(process->unpaired.at);
   free(process->runs.at);
   definitions_follow_end(&process->definitions);
   trace_follow_close(&process->trace);
@@ -254,6 +252,7 @@ int live_process_poll(struct live_process *process, struct ring_share ring) {
   if (process->rank == TSCOPE_UNKNOWN_RANK)
     process->rank = rank_from_comms(&process->definitions.now);
   live_pair_runs(process);
+  live_forget_calls(process);
   live_gpu_window(process);
   return error;
 }

@@ -12,8 +12,8 @@
 #include "model/rank_events.h"
 
 enum {
-  LIVE_RECENT_CALLS = 32, /* of each communicator, at first; */
-  LIVE_MOST_CALLS = 512,  /* and where the GPU's times come so late that more are needed */
+  LIVE_RECENT_CALLS = 32, /* of each communicator that are over; */
+  LIVE_MOST_CALLS = 512,  /* and that are not, as the GPU's times may come late */
   LIVE_STEP_ENDS = 128,
   LIVE_PHASES = 4096, /* step ranges, or marks: with more, earlier steps are forgotten */
   LIVE_TOKENS = 1024,
@@ -23,18 +23,10 @@ enum {
   LIVE_LOOKS = 1024,
 };
 
-/* A collective, and where it really ran. */
-struct live_call {
-  struct rank_call call; /* seq INDEX_NONE: none here yet; op 0: it is part of a CUDA graph */
-  i64 run_start, run_end;
-};
-
 /* What was called on a communicator, that of the same index in definitions.now.comms. */
 struct live_comm {
   bool ended;
   u32 newest; /* seq, INDEX_NONE before the first */
-  u32 n_recent;
-  struct live_call *recent; /* by seq % n_recent; owned */
 };
 
 /* A span that has not ended. */
@@ -96,9 +88,12 @@ struct live_process {
   u32 rank;    /* TSCOPE_UNKNOWN_RANK if not known */
   struct followed_definitions definitions;
   VECTOR(struct live_comm) comms;
-  struct rank_events seen; /* communicators; of the last steps: marks, step ranges and phases that
-                              are over */
-  u64 steps_before;        /* these */
+  struct rank_events called;    /* communicators, their last collectives, and where these ran; in a
+                                   CUDA graph the first of a replay, with op 0 */
+  u32 calls_kept;               /* when earlier ones were last forgotten */
+  VECTOR(struct rank_run) runs; /* whose calls are not known yet */
+  struct rank_events seen;      /* marks, step ranges and phases that are over, of the last steps */
+  u64 steps_before;             /* these */
   struct live_tokens tokens;
   u64 mark;         /* number of the last step mark */
   u32 range_number; /* of the last step range, INDEX_NONE if it has none */
@@ -113,9 +108,7 @@ struct live_process {
   VECTOR(struct interval) spans; /* of this poll */
   i64 spans_to;                  /* how far the GPU's kernels were seen; NS_UNKNOWN after a gap */
   struct live_window windows[LIVE_WINDOWS];
-  u32 n_windows;                     /* of all times */
-  VECTOR(struct rank_call) unpaired; /* calls that wait for the run that belongs to them */
-  VECTOR(struct rank_run) runs;      /* of this poll, that do not say which call they belong to */
+  u32 n_windows; /* of all times */
   struct live_looks looks;
   i64 newest;      /* of any record */
   u32 failed_call; /* string */
@@ -157,8 +150,12 @@ double live_gpu_share(const struct live_process *process, i64 *until);
 /* live_pairing.c: which call a collective kernel belongs to. */
 void live_pair_runs(struct live_process *process);
 
-struct live_call *live_call_at(struct live_comm *comm, u32 seq);
-/* Twice as many from now on, where a call was overwritten before its run was known. */
-void live_grow_recent(struct live_comm *comm);
+/* live_calls.c: adds to `to` the last calls of each communicator that are over, as many of those
+ * since then that are not as `open` says, and their runs. */
+void live_copy_calls(const struct rank_events *called, u32 open, struct rank_events *to);
+void live_forget_calls(struct live_process *process);
+
+/* The collective of that number; NULL. */
+struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq);
 
 #endif

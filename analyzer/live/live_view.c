@@ -117,7 +117,7 @@ static void fill_last_call(struct live_view *view, struct live_rank *rank) {
   rank->op = live_op_name(last->op);
   rank->called_s = live_seconds_between(last->start, rank->seen_ns);
   if (last->comm != INDEX_NONE)
-    rank->group = live_group_name(view, &process->seen.comms[last->comm]);
+    rank->group = live_group_name(view, &process->called.comms[last->comm]);
 }
 
 static void fill_memory(struct live_rank *rank) {

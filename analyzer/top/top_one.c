@@ -30,7 +30,7 @@ static void put_known(struct pen *pen, const char *name, double value,
 static void put_comms(struct live_view *view, const struct live_rank *rank, struct pen *pen) {
   for (u32 c = 0; c < rank->process->comms.n; c++) {
     const struct live_comm *comm = &rank->process->comms.at[c];
-    const char *name = live_group_name(view, &rank->process->seen.comms[c]);
+    const char *name = live_group_name(view, &rank->process->called.comms[c]);
     char text[160];
     if (comm->newest == INDEX_NONE)
       snprintf(text, sizeof(text), "%.80s: nothing called yet", name);

@@ -552,10 +552,12 @@ static void a_run_may_come_before_its_call(void **state) {
   assert_int_equal(live_process_poll(&process, everything), 0);
   struct live_comm *known = &process.comms.at[0];
   assert_int_equal(known->newest, 41);
-  const struct live_call *seen = live_call_at(known, 41);
+  const struct rank_call *seen = live_find_call(&process, 0, 41);
   assert_non_null(seen);
-  assert_int_equal(seen->run_end - seen->run_start, 500);
-  assert_int_equal(seen->run_start - seen->call.start, 1000);
+  assert_int_not_equal(seen->run, INDEX_NONE);
+  const struct rank_run *ran = &process.called.runs.at[seen->run];
+  assert_int_equal(ran->end - ran->start, 500);
+  assert_int_equal(ran->start - seen->start, 1000);
   live_process_close(&process);
   trace_writer_free(writer);
 }
