@@ -147,8 +147,9 @@ static bool cross_node(struct walk *w, bool at_end) {
     add_piece(w, start, PATH_COMMUNICATION, node->rank, node->label);
     if (g->nodes[last].rank != node->rank)
       record_edge(w, PATH_EDGE_COLLECTIVE);
+    bool by_call = comes_by_call(g, w->node, last);
     w->node = last;
-    return true;
+    return !by_call;
   }
   add_piece(w, node->start, node_category(g, node), node->rank, node->label);
   return true;

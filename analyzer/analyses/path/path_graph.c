@@ -181,6 +181,7 @@ static void append_slice(void *user, u32 rank, unsigned worker) {
   for (u32 i = 0; i < slice->n_nodes; i++) {
     struct node node = slice->nodes[i];
     node.launch = node.launch == INDEX_NONE ? INDEX_NONE : node.launch + base;
+    node.call = node.call == INDEX_NONE ? INDEX_NONE : node.call + base;
     node.first_dep += first_dep;
     g->nodes[base + i] = node;
   }
@@ -235,11 +236,21 @@ static bool append_all(struct sample_graph *g, unsigned threads) {
   return true;
 }
 
-/* The node of a rank at its collective. */
+/* The node of a rank at its collective, and the one that shows when the rank came. */
 struct join_arrival {
-  i64 start;
-  u32 collective, node;
+  i64 start; /* of the latter */
+  u32 collective, node, came;
 };
+
+/* A message on the host is under way from when both sides have called it. A rank waits for it, and
+ * so has its node, only when it needs it. */
+static u32 node_of_coming(const struct model *model, const struct sample_graph *g, u32 n,
+                          const struct collective *collective) {
+  const struct node *node = &g->nodes[n];
+  bool on_host = op_is_message(collective->op) &&
+                 model->comms[collective->comm].backend != TSCOPE_BACKEND_NCCL;
+  return on_host && node->call != INDEX_NONE ? node->call : n;
+}
 
 ORDER_BY(by_collective_and_start, struct join_arrival, UP(collective) UP(start) UP(node))
 
@@ -256,8 +267,9 @@ static size_t list_arrivals(const struct analysis *a, const struct sample_graph 
     do {
       u32 collective = model->arrivals[call].collective;
       if (collective != INDEX_NONE) {
+        u32 came = node_of_coming(model, g, i, &model->collectives[collective]);
         if (arrivals)
-          arrivals[n] = (struct join_arrival){node->start, collective, i};
+          arrivals[n] = (struct join_arrival){g->nodes[came].start, collective, i, came};
         n++;
       }
       call = a->next_call[call];
@@ -273,7 +285,7 @@ static void number_joins(const struct model *model, struct sample_graph *g,
     if (i == 0 || collective != arrivals[i - 1].collective)
       g->joins[g->n_joins++] = (struct collective_join){
           (u32)i, 0, op_is_barrier_like(model->collectives[collective].op)};
-    g->members[i] = arrivals[i].node;
+    g->members[i] = arrivals[i].came;
     g->joins[g->n_joins - 1].n++;
     g->first_joined[arrivals[i].node]++;
   }
@@ -281,7 +293,7 @@ static void number_joins(const struct model *model, struct sample_graph *g,
     sum = g->first_joined[i] += sum;
   for (u32 m = g->n_joins; m-- > 0;)
     for (u32 k = g->joins[m].n; k-- > 0;)
-      g->joined[--g->first_joined[g->members[g->joins[m].first + k]]] = m;
+      g->joined[--g->first_joined[arrivals[g->joins[m].first + k].node]] = m;
 }
 
 /* Brings together the nodes of one collective. */
@@ -378,8 +390,13 @@ void sample_graph_free(struct sample_graph *g) {
   free_joins(g);
 }
 
+bool comes_by_call(const struct sample_graph *g, u32 node, u32 member) {
+  return g->nodes[member].kind == NODE_LAUNCH && g->nodes[member].end <= g->nodes[node].end;
+}
+
 i64 join_start(const struct sample_graph *g, u32 node, u32 *last) {
-  i64 end = g->nodes[node].end, latest = INT64_MIN;
+  i64 end = g->nodes[node].end, latest = g->nodes[node].start;
+  *last = node;
   for (u32 i = g->first_joined[node]; i < g->first_joined[node + 1]; i++) {
     const struct collective_join *join = &g->joins[g->joined[i]];
     const u32 *members = &g->members[join->first];
@@ -387,8 +404,10 @@ i64 join_start(const struct sample_graph *g, u32 node, u32 *last) {
     /* A root that need not wait can end before other members start. */
     while (!join->barrier && k > 0 && g->nodes[members[k]].start > end)
       k--;
-    if (g->nodes[members[k]].start > latest) {
-      latest = g->nodes[members[k]].start;
+    const struct node *member = &g->nodes[members[k]];
+    i64 came = comes_by_call(g, node, members[k]) ? member->end : member->start;
+    if (came > latest || (came == latest && *last == node)) {
+      latest = came;
       *last = members[k];
     }
   }

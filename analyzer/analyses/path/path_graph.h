@@ -50,6 +50,7 @@ struct node {
   u32 launch;     /* node that launched it, INDEX_NONE; of a batch, see BATCH_AWAITED */
   u32 line;       /* NODE_BLOCKED: line_key() of where the program waits; 0 if not known */
   u32 arrival;   /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
+  u32 call;      /* NODE_COLLECTIVE: node that called it, also where it began with a wait for it */
   u32 rank;      /* index into model.ranks */
   u32 first_dep; /* its dependencies end where the next node begins */
   u8 kind;
@@ -83,7 +84,7 @@ struct slice {
   double workers_busy; /* share of their time in which workers prepare batches; NAN: not known */
 };
 
-/* Members in order of start. */
+/* Members in order of start: the collective's nodes; of messages on the host, the calls. */
 struct collective_join {
   u32 first, n; /* in members */
   bool barrier; /* no member can end before all have started */
@@ -201,8 +202,12 @@ static inline bool joins_others(const struct sample_graph *graph, u32 node) {
   return graph->first_joined[node] < graph->first_joined[node + 1];
 }
 
-/* The start of a collective's transfer, as this node saw it: the latest start among the members
- * that it had to wait for, and which member that was. */
+/* Whether a member of a collective's join is a call, which has been made when the node could end.
+ * It then came with the call's end, else with its start. */
+bool comes_by_call(const struct sample_graph *graph, u32 node, u32 member);
+
+/* The start of a collective's transfer, as this node saw it: when the last member came that it had
+ * to wait for, and which member that was. */
 i64 join_start(const struct sample_graph *graph, u32 node, u32 *last);
 
 /* Whether a thread's node comes after one of another thread that it waited for: autograd's between

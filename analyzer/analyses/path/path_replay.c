@@ -371,7 +371,8 @@ static i64 collective_end(const struct run *run, u32 n) {
     for (u32 k = 0; !join->barrier && k < join->n; k++) {
       u32 member = g->members[join->first + k];
       if (g->nodes[member].start <= node->end)
-        now = later(now, run_start(run, member));
+        now =
+            later(now, comes_by_call(g, n, member) ? run_end(run, member) : run_start(run, member));
     }
   }
   return now + scaled(node->end - was, left_of(run, node));

@@ -173,6 +173,7 @@ static u32 add_device_span(struct slice_builder *c, struct lane_state *lane,
                                 .key = key_of(c, span),
                                 .label = label_of(c, span),
                                 .launch = INDEX_NONE,
+                                .call = INDEX_NONE,
                                 .arrival = met ? span->link : INDEX_NONE});
 }
 

@@ -44,14 +44,14 @@ static void read_labels(struct path_labels *labels, struct carrier *c) {
 
 static void carry_nodes(struct slice *slice, struct carrier *c) {
   static const struct column columns[] = {
-      COLUMN(struct node, start),   COLUMN_NEAR(struct node, end, start),
-      COLUMN(struct node, key),     COLUMN(struct node, label),
-      COLUMN(struct node, launch),  COLUMN(struct node, line),
-      COLUMN(struct node, arrival), COLUMN(struct node, first_dep),
-      COLUMN(struct node, kind),    COLUMN(struct node, phase),
-      COLUMN(struct node, batch),   COLUMN(struct node, first),
-      COLUMN(struct node, cut),     COLUMN(struct node, queued),
-      COLUMN(struct node, inferred)};
+      COLUMN(struct node, start),    COLUMN_NEAR(struct node, end, start),
+      COLUMN(struct node, key),      COLUMN(struct node, label),
+      COLUMN(struct node, launch),   COLUMN(struct node, line),
+      COLUMN(struct node, arrival),  COLUMN(struct node, first_dep),
+      COLUMN(struct node, kind),     COLUMN(struct node, phase),
+      COLUMN(struct node, batch),    COLUMN(struct node, first),
+      COLUMN(struct node, cut),      COLUMN(struct node, queued),
+      COLUMN(struct node, inferred), COLUMN(struct node, call)};
   /* The last node only closes first_dep. */
   u32 n = carry_count(c, slice->n_nodes + 1, sizeof(columns) / sizeof(*columns));
   if (c->reads) {
@@ -88,9 +88,9 @@ static void check_slice(const struct analysis *a, struct slice *slice, u32 n, u3
   for (u32 i = 0; i < slice->n_nodes && good; i++) {
     struct node *node = &slice->nodes[i];
     node->rank = rank;
-    good = is_node(slice, node->launch) && node->first_dep >= before &&
-           node->first_dep <= slice->n_deps && node->phase < HOST_KEYS &&
-           node->batch <= BATCH_AWAITED &&
+    good = is_node(slice, node->launch) && is_node(slice, node->call) &&
+           node->first_dep >= before && node->first_dep <= slice->n_deps &&
+           node->phase < HOST_KEYS && node->batch <= BATCH_AWAITED &&
            (node->arrival < a->model->n_arrivals || node->arrival == INDEX_NONE);
     before = node->first_dep;
   }

@@ -31,7 +31,7 @@ static void link_launches(struct slice_builder *c, u32 n_spans) {
     if (!SPAN_ON_DEVICE(span->kind) || span->start < c->slice->begin)
       continue;
     struct node *node = &c->slice->nodes[c->node_of[i]];
-    node->launch = node_of_span(c, span->launch);
+    node->launch = node->call = node_of_span(c, span->launch);
     node->queued = span->launch == INDEX_NONE ? lane_was_queued(&c->t->lanes[span->lane], span)
                                               : c->t->spans[span->launch].start < c->slice->begin;
   }

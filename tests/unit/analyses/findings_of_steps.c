@@ -475,6 +475,32 @@ static void a_line_that_needs_no_core_is_no_note(void **state) {
   }
 }
 
+/* The same of a rank since which the run is slower. */
+static void a_later_line_that_needs_no_core_is_no_note(void **state) {
+  static i64 late[50 * 8];
+  (void)state;
+  for (u32 without_core = 0; without_core < 2; without_core++) {
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    for (u32 step = 20; step < 50; step++)
+      late[step * s.options.ranks + 3] = 80 * MS;
+    s.options.late_backward = late;
+    struct cluster *c = cluster_new(&s.options);
+    cluster_sample(c, late, 0, 10 * MS, 1);
+    wait_for_others(c, 90, 2);
+    const struct call_sites *sites = c->timelines[3].call_sites;
+    for (u32 i = 0; i < sites->n_samples && without_core; i++)
+      sites->samples[i].activity = TSCOPE_ACTIVITY_NO_CORE;
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *slower = finding_of(r, "DIST.FAIL_SLOW");
+    assert_non_null(slower);
+    assert_int_equal(slower->n_ranks, 1);
+    assert_int_equal(slower->severity == SEVERITY_INFO, without_core);
+    assert_int_equal(strstr(slower->evidence, "needed none, for 100 %") != NULL, !without_core);
+    cluster_end(r, c);
+  }
+}
+
 /* What it waited longer need not be all that it costs: both are known only roughly. */
 static void most_of_a_saving_is_explained(void **state) {
   (void)state;
@@ -558,6 +584,7 @@ int main(void) {
       cmocka_unit_test(who_has_few_of_its_cores_is_not_to_blame),
       cmocka_unit_test(what_others_explain_is_a_note),
       cmocka_unit_test(a_line_that_needs_no_core_is_no_note),
+      cmocka_unit_test(a_later_line_that_needs_no_core_is_no_note),
       cmocka_unit_test(most_of_a_saving_is_explained),
       cmocka_unit_test(only_waits_in_the_steps_explain_them),
       cmocka_unit_test(waits_of_peers_make_no_rank_slow),

@@ -34,30 +34,42 @@ static bool find_exposed_transfers(const struct findings *f, struct exposed *e) 
   return e->worst && is_notable(f, e->transfer_ms);
 }
 
-static const char *describe_kind(struct findings *f, const struct exposed *e) {
+static bool ranks_are_missing(const struct findings *f) {
+  return f->a->model->n_ranks < f->a->model->world_size;
+}
+
+/* What the mean rank has exposed is not what a step would be shorter by: the transfers of several
+ * ranks can follow each other, and those of one can run while all wait for another. Where the steps
+ * were replayed, that alone is told as a share of the step. */
+static const char *describe_gain(struct findings *f, const char *without, double gain_ms) {
+  if (!f->cure.n || ranks_are_missing(f))
+    return NULL;
+  return say(f, "If %s, %s of %s would take %s less (replay of the steps).", without, a_step(f),
+             duration_ms(f->step_ms).text, duration_ms(gain_ms).text);
+}
+
+static const char *describe_kind(struct findings *f, const struct exposed *e, const char *gain) {
   const struct collective_result *kind = e->kind;
   const char *most =
       kind ? say(f, "; most in %s of %s on %s (%s each, bus bandwidth %s)", kind->op,
                  byte_size(kind->bytes).text, kind->comm, duration_ms(kind->transfer_ms).text,
                  bandwidth(kind->busbw_gbps).text)
            : say(f, "; most in %s", e->worst->op);
-  return say(f,
-             "Transfers take %s %s, compute %s; %s of transfer (%.0f %% of %s) run while nothing "
-             "computes%s.%s%s",
-             duration_ms(e->all_transfer_ms).text, per_step(f), duration_ms(e->compute_ms).text,
-             duration_ms(e->transfer_ms).text, 100 * e->transfer_ms / f->step_ms,
-             f->a->whole_run ? "the run" : "the step", text_or_empty(most),
-             kind ? describe_hosts_of(f, kind) : "",
-             f->a->model->n_ranks < f->a->model->world_size
-                 ? " This includes waiting for the ranks that were not found."
-                 : "");
+  const char *share = say(f, " (%.0f %% of %s)", 100 * e->transfer_ms / f->step_ms,
+                          f->a->whole_run ? "the run" : "the step");
+  return say(
+      f, "%s%sransfers take %s %s, compute %s; %s of transfer%s run while nothing computes%s.%s%s",
+      text_or_empty(gain), gain ? " On the mean rank t" : "T", duration_ms(e->all_transfer_ms).text,
+      per_step(f), duration_ms(e->compute_ms).text, duration_ms(e->transfer_ms).text,
+      gain ? "" : share, most, kind ? describe_hosts_of(f, kind) : "",
+      ranks_are_missing(f) ? " This includes waiting for the ranks that were not found." : "");
 }
 
 void rule_comm_bound(struct findings *f) {
   struct exposed e;
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
     return;
-  bool missing = f->a->model->n_ranks < f->a->model->world_size;
+  bool missing = ranks_are_missing(f);
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
   double gain = missing ? e.transfer_ms : per_step_of(f, saving);
   if (!is_notable(f, gain))
@@ -67,7 +79,7 @@ void rule_comm_bound(struct findings *f) {
                   missing ? "Communication, including waits for missing ranks, takes %.0f %% of %s"
                           : "Communication is the bottleneck: %.0f %% of %s",
                   100 * gain / f->step_ms, of_each_step(f)),
-              describe_kind(f, &e),
+              describe_kind(f, &e, describe_gain(f, "transfers took no time", gain)),
               serves(f) ? "Send less, or over faster links: all-reduces over NVLink's multicast or "
                           "fused with the norm, fewer ranks a model, activations of fewer bits. "
                           "Compare the bus bandwidth with that of the links."
@@ -146,7 +158,7 @@ void rule_exposed_comm(struct findings *f) {
   finding_add(f, severity_of(f, gain), saving,
               say(f, "%.0f %% of %s is communication that compute could hide",
                   100 * gain / f->step_ms, of_each_step(f)),
-              describe_kind(f, &e),
+              describe_kind(f, &e, describe_gain(f, "compute hid these transfers", gain)),
               say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
                   ways_to_hide(e.worst->op_id)),
               NULL, 0);

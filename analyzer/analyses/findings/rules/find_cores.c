@@ -242,16 +242,26 @@ static bool is_always_late(const struct analysis *a, const struct finding *findi
   return always;
 }
 
-/* A straggler that samples show at a line at which its peers hardly are: how much of its time there
- * it is without a core, which is all that the lack of cores explains. NAN for others. */
+/* What a named rank costs a step: what a straggler, also one since which the run is slower, is
+ * late; of a stage of a pipeline, what the step takes less without it. NAN for others. */
+static double cost_of_rank(const struct analysis *a, const struct finding *finding, u32 r) {
+  const struct rank_result *rank = &a->results->ranks[r];
+  u32 steps = a->whole_run ? 1 : a->n_training;
+  if (finding->id == FINDING_DIST_PIPELINE_BUBBLE)
+    return finding->saving_s * 1e3 / steps;
+  bool late = finding->id == FINDING_DIST_STRAGGLER || finding->id == FINDING_DIST_FAIL_SLOW;
+  return late && rank->straggler ? rank->late_a_step_ms : NAN;
+}
+
+/* Ranks that samples show at a line at which their peers hardly are: how much of its time there
+ * such a rank is without a core, which is all that the lack of cores explains. NAN for others. */
 static double share_without_core(const struct analysis *a, const struct finding *finding) {
   double share = NAN;
-  for (u32 r = 0; finding->id == FINDING_DIST_STRAGGLER && r < a->model->n_ranks; r++) {
-    const struct rank_result *rank = &a->results->ranks[r];
-    const struct sampled_line *line = rank->slow_line;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    const struct sampled_line *line = a->results->ranks[r].slow_line;
     if (!is_named(finding, a->model->ranks[r].rank))
       continue;
-    if (!line || !(line->more_ms >= REASON_SHARE * rank->late_a_step_ms) ||
+    if (!line || !(line->more_ms >= REASON_SHARE * cost_of_rank(a, finding, r)) ||
         !(line->peers_ms < LINE_OF_ONE * line->ms) || isnan(line->no_core_share))
       return NAN;
     share = share > line->no_core_share ? share : line->no_core_share;

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Messages on the host, as gloo has them: a sender waits until the receiver has called its receive,
+ * which may be long before the receiver needs it. Two ranks built by hand, which end each step
+ * together, with closed forms.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse_cluster.h"
+#include "base/intervals.h"
+
+enum { RANKS = 2, STEPS = 30, MEETINGS = 2 * STEPS, SPANS = 16 };
+enum { LANE_HOST, LANE_GLOO };
+#define CALL (10 * US)
+#define TRANSFER (100 * US)
+
+struct job {
+  struct model model;
+  struct rank ranks[RANKS];
+  struct comm comm;
+  u32 members[RANKS];
+  struct collective collectives[MEETINGS];
+  struct arrival arrivals[MEETINGS * RANKS];
+  struct span spans[RANKS][STEPS * SPANS];
+  struct edge edges[RANKS][MEETINGS];
+  u32 n_spans[RANKS];
+  struct interval busy[RANKS][MEETINGS];
+  struct intervals comms[RANKS];
+  i64 begin[STEPS * RANKS], end[STEPS * RANKS];
+};
+
+static u32 add_span(struct job *job, u32 rank, u8 kind, u16 lane, i64 start, i64 end) {
+  u32 index = job->n_spans[rank]++;
+  job->spans[rank][index] = (struct span){.start = start,
+                                          .end = end,
+                                          .link = INDEX_NONE,
+                                          .launch = INDEX_NONE,
+                                          .kind = kind,
+                                          .lane = lane};
+  return index;
+}
+
+static void work(struct job *job, u32 rank, i64 from, i64 until) {
+  if (until > from)
+    job->spans[rank][add_span(job, rank, SPAN_PHASE, LANE_HOST, from, until)].category =
+        TSCOPE_PHASE_FORWARD;
+}
+
+/* One rank's side of a meeting: called at one time, waited for at another. */
+static void add_side(struct job *job, u32 meeting, u32 rank, i64 call, i64 start, i64 end) {
+  u32 arrival = meeting * RANKS + rank;
+  u8 op = job->collectives[meeting].op;
+  job->arrivals[arrival] =
+      (struct arrival){.call_start = call,
+                       .call_end = call + CALL,
+                       .start = start,
+                       .end = end,
+                       .rank = rank,
+                       .collective = meeting,
+                       .step = (i32)meeting / 2,
+                       .op = op == TSCOPE_OP_SEND && rank ? TSCOPE_OP_RECV : op};
+  u32 called = add_span(job, rank, SPAN_COLL_CALL, LANE_HOST, call, call + CALL);
+  work(job, rank, call + CALL, start);
+  u32 wait = add_span(job, rank, SPAN_COMM_WAIT, LANE_HOST, start, end);
+  u32 run = add_span(job, rank, SPAN_COLLECTIVE, LANE_GLOO, start, end);
+  job->spans[rank][run].link = arrival;
+  job->spans[rank][run].launch = called;
+  job->edges[rank][meeting] = (struct edge){.from = run, .to = wait, .kind = EDGE_SYNC};
+  intervals_append(&job->comms[rank], start, end);
+}
+
+static void add_meeting(struct job *job, u32 meeting, u8 op, i64 last_start) {
+  job->collectives[meeting] = (struct collective){.bytes = 1000,
+                                                  .count = 1000,
+                                                  .first_arrival = meeting * RANKS,
+                                                  .n_arrivals = RANKS,
+                                                  .last_start = last_start,
+                                                  .step = (i32)meeting / 2,
+                                                  .op = op,
+                                                  .complete = true};
+}
+
+/* Rank 0 works for 10 ms and sends. Rank 1 works for 30 ms, calls its receive, and needs it 20 ms
+ * later. Rank 0 has sent when rank 1 has called; then it works for 40 ms, and they meet. */
+static void play_step(struct job *job, u32 step) {
+  i64 begin = step ? job->end[step * RANKS - 1] : 0;
+  i64 sent = begin + 10 * MS, called = begin + 30 * MS, needed = called + CALL + 20 * MS;
+  i64 taken = called + CALL + TRANSFER, received = needed + TRANSFER / 2;
+  i64 meet = taken + 40 * MS, end = meet + CALL + TRANSFER;
+  add_meeting(job, 2 * step, TSCOPE_OP_SEND, needed);
+  work(job, 0, begin, sent);
+  add_side(job, 2 * step, 0, sent, sent + CALL, taken);
+  work(job, 0, taken, meet);
+  work(job, 1, begin, called);
+  add_side(job, 2 * step, 1, called, needed, received);
+  add_meeting(job, 2 * step + 1, TSCOPE_OP_ALLREDUCE, meet + CALL);
+  add_side(job, 2 * step + 1, 0, meet, meet + CALL, end);
+  add_side(job, 2 * step + 1, 1, received, received + CALL, end);
+  for (u32 rank = 0; rank < RANKS; rank++) {
+    job->begin[step * RANKS + rank] = begin;
+    job->end[step * RANKS + rank] = end;
+  }
+}
+
+static int load(const struct model *model, u32 rank, struct timeline *timeline) {
+  struct job *job = (struct job *)model->internal;
+  static struct lane lanes[] = {{false, 0, "main"}, {true, 0, "gloo"}};
+  *timeline = (struct timeline){.rank = rank,
+                                .spans = job->spans[rank],
+                                .n_spans = job->n_spans[rank],
+                                .edges = job->edges[rank],
+                                .n_edges = MEETINGS,
+                                .lanes = lanes,
+                                .n_lanes = 2,
+                                .comm = job->comms[rank],
+                                .has_compute = true,
+                                .has_comm = true,
+                                .has_memcpy = true,
+                                .ring_begin = NS_UNKNOWN};
+  return 0;
+}
+
+static void release(struct timeline *timeline) {
+  (void)timeline;
+}
+
+static struct results *analyse_job(struct job *job) {
+  struct model *m = &job->model;
+  m->run = "synthetic";
+  m->internal = (void *)job;
+  m->world_size = m->n_ranks = RANKS;
+  m->ranks = job->ranks;
+  m->comms = &job->comm;
+  m->n_comms = 1;
+  m->collectives = job->collectives;
+  m->n_collectives = MEETINGS;
+  m->arrivals = job->arrivals;
+  m->n_arrivals = MEETINGS * RANKS;
+  m->clock_aligned = true;
+  m->clock_residual_us = 0.001;
+  m->steps = (struct steps){
+      .n = STEPS, .method = "step marks", .confidence = 1, .begin = job->begin, .end = job->end};
+  job->comm = (struct comm){.size = RANKS, .members = job->members, .backend = TSCOPE_BACKEND_GLOO};
+  for (u32 i = 0; i < RANKS; i++) {
+    job->members[i] = i;
+    job->comms[i].at = job->busy[i];
+    job->ranks[i] =
+        (struct rank){.rank = i, .host = "node", .clock = {.aligned = true}, .closed = true};
+  }
+  for (u32 step = 0; step < STEPS; step++)
+    play_step(job, step);
+  m->end = job->end[STEPS * RANKS - 1];
+  struct analyse_options options = no_options();
+  const struct timeline_source source = {load, release};
+  return analyse_with(m, &options, &source);
+}
+
+static double path_ms(const struct results *r, const char *category) {
+  for (u32 i = 0; i < r->n_path_by_category; i++)
+    if (!strcmp(r->path_by_category[i].name, category))
+      return r->path_by_category[i].ms;
+  return NAN;
+}
+
+static double saved_by(const struct results *r, enum what_if_kind kind) {
+  for (u32 i = 0; i < r->n_what_if; i++)
+    if (r->what_if[i].kind == kind)
+      return r->what_if[i].saving.ms;
+  return NAN;
+}
+
+/* What the sender waits is the receiver's work until it calls, and no transfer, though the receiver
+ * waits for the message only when the sender has long gone on. */
+static void a_sender_waits_until_the_receiver_calls(void **state) {
+  (void)state;
+  struct job *job = calloc(1, sizeof(*job));
+  struct results *r = analyse_job(job);
+  assert_float_equal(r->step_mean_ms, 70.22, 1e-6);
+  assert_float_equal(r->path_selfcheck, 0, 1e-9);
+  assert_float_equal(path_ms(r, "communication"), 0.2, 1e-6);
+  assert_float_equal(path_ms(r, "compute"), 70, 1e-6);
+  assert_float_equal(saved_by(r, WHAT_IF_COMMUNICATION), 0.2, 1e-6);
+  assert_null(finding_of(r, "DIST.COMM_BOUND"));
+  results_free(r);
+  free(job);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_sender_waits_until_the_receiver_calls)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
