@@ -122,18 +122,29 @@ static void follow_realtime(struct aligner *aligner, u32 rank) {
                                               .offset = apart == NS_UNKNOWN ? 0 : apart};
 }
 
-/* Sets every rank's clock. Returns how many ranks are on the axis. */
-static u32 set_clocks(struct aligner *aligner, bool *placed) {
+/* Why a rank is not on the axis. */
+enum why_unaligned { IS_ALIGNED, NOT_LINKED, TOO_ROUGH };
+
+/* Sets every rank's clock, and why it is not on the axis. Returns how many ranks are. A clock is of
+ * no use whose error is comparable to the times that it would be used to measure. */
+static u32 set_clocks(struct aligner *aligner, u8 *why) {
   struct model *model = aligner->model;
+  double transfer_us, waiting_us;
   u32 n = 0;
+  samples_mean_times(&aligner->samples, &transfer_us, &waiting_us);
+  double most_us =
+      fmax(SANE_ERROR_US, fmax(MOST_OF_TRANSFER * transfer_us, MOST_OF_WAITING * waiting_us));
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct domain_clock *fit = &aligner->fits[aligner->domains.of[r]];
-    n += placed[r] = is_placed(aligner, r);
-    if (placed[r])
+    struct domain_clock *fit = &aligner->fits[aligner->domains.of[r]];
+    why[r] = !is_placed(aligner, r)          ? NOT_LINKED
+             : fit->error_ns / 1e3 > most_us ? TOO_ROUGH
+                                             : IS_ALIGNED;
+    n += why[r] == IS_ALIGNED;
+    if (why[r] == IS_ALIGNED)
       aligner->clocks[r] = fit->clock;
     else
       follow_realtime(aligner, r);
-    model->ranks[r].clock = (struct clock_fit){.aligned = placed[r],
+    model->ranks[r].clock = (struct clock_fit){.aligned = why[r] == IS_ALIGNED,
                                                .domain = aligner->domains.of[r],
                                                .at_ns = aligner->clocks[r].pivot,
                                                .offset_ns = aligner->clocks[r].offset,
@@ -145,42 +156,45 @@ static u32 set_clocks(struct aligner *aligner, bool *placed) {
   return n;
 }
 
-static const char *describe_unplaced(struct aligner *aligner, const bool *placed, u32 n_placed) {
+/* "rank 3 (1 of 8, on node1)", of those that have the reason. */
+static const char *list_ranks(struct aligner *aligner, const u8 *why, u8 reason, u32 *count) {
   const struct model *model = aligner->model;
-  u32 *ranks = arena_array(aligner->arena, model->n_ranks, sizeof(*ranks));
+  u32 *ranks = arena_array(aligner->arena, model->n_ranks, sizeof(*ranks)), different;
   const char **hosts = arena_array(aligner->arena, model->n_ranks, sizeof(*hosts));
-  u32 count = 0, root = 0, different;
+  *count = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
-    if (!placed[r]) {
-      hosts[count] = model->ranks[r].host;
-      ranks[count++] = model->ranks[r].rank;
+    if (why[r] == reason) {
+      hosts[*count] = model->ranks[r].host;
+      ranks[(*count)++] = model->ranks[r].rank;
     }
-  char *list = host_list_in(aligner->arena, hosts, count, &different);
-  while (n_placed && !placed[root])
-    root++;
-  return arena_printf(aligner->arena,
-                      "refused: rank%s %s (%u of %u%s%s) %s not linked to rank %u by at least %u "
-                      "collectives, or messages in both directions, with known ends",
-                      count > 1 ? "s" : "", rank_list_in(aligner->arena, ranks, count), count,
-                      model->n_ranks, different ? ", on " : "", list, count > 1 ? "are" : "is",
-                      model->ranks[root].rank, CLOCK_FIT_LEAST);
+  char *list = host_list_in(aligner->arena, hosts, *count, &different);
+  return arena_printf(aligner->arena, "rank%s %s (%u of %u%s%s)", *count > 1 ? "s" : "",
+                      rank_list_in(aligner->arena, ranks, *count), *count, model->n_ranks,
+                      different ? ", on " : "", list);
 }
 
-/* Whether the error of a clock is comparable to the times that it would be used to measure. */
-static const char *describe_bad_error(struct aligner *aligner) {
+/* Why ranks are not on the axis: each reason with its ranks; NULL if all are. */
+static const char *describe_unaligned(struct aligner *aligner, const u8 *why) {
   const struct model *model = aligner->model;
-  double transfer_us, waiting_us;
-  samples_mean_times(&aligner->samples, &transfer_us, &waiting_us);
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    double error_us = model->ranks[r].clock.error_us;
-    if (error_us > SANE_ERROR_US && error_us > MOST_OF_TRANSFER * transfer_us &&
-        error_us > MOST_OF_WAITING * waiting_us)
-      return arena_printf(aligner->arena,
-                          "refused: collective ends of rank %u vary so much that its clock is "
-                          "known to %.0f us, more than %.0f transfer times (of %.0f us)",
-                          model->ranks[r].rank, error_us, MOST_OF_TRANSFER, transfer_us);
-  }
-  return NULL;
+  u32 unlinked, rough, root = 0;
+  const char *no_links = list_ranks(aligner, why, NOT_LINKED, &unlinked);
+  const char *bad = list_ranks(aligner, why, TOO_ROUGH, &rough);
+  while (root + 1 < model->n_ranks && aligner->domains.of[root] != aligner->root)
+    root++;
+  const char *text = NULL;
+  if (unlinked)
+    text = arena_printf(aligner->arena,
+                        "%s %s not linked to rank %u by at least %u collectives, or messages in "
+                        "both directions, with known ends",
+                        no_links, unlinked > 1 ? "are" : "is", model->ranks[root].rank,
+                        CLOCK_FIT_LEAST);
+  if (rough)
+    text = arena_printf(aligner->arena,
+                        "%s%scollective ends of %s vary so much that %s not known to %.0f transfer "
+                        "times",
+                        text ? text : "", text ? "; " : "", bad,
+                        rough > 1 ? "their clocks are" : "its clock is", MOST_OF_TRANSFER);
+  return text;
 }
 
 static const char *describe_method(const struct aligner *aligner) {
@@ -207,9 +221,8 @@ static const char *describe_no_ends(struct aligner *aligner) {
   bool linked = true;
   for (u32 r = 1; r < aligner->model->n_ranks; r++)
     linked &= set_of(aligner->set, r) == set_of(aligner->set, 0);
-  return linked ? "refused: no collective has a known end (no GPU times), and each host has its "
-                  "own clock"
-                : "refused: no collectives link the ranks";
+  return linked ? "no collective has a known end (no GPU times), and each host has its own clock"
+                : "no collectives link the ranks";
 }
 
 /* The error within a host is that of reading its clock. Between hosts it is that of two clocks
@@ -219,8 +232,13 @@ static void report_errors(struct aligner *aligner) {
   double largest = 0, second = 0;
   model->clock_residual_us = model->clock_aligned ? 0 : NAN;
   model->clock_between_us = NAN;
+  for (u32 r = 0; r < model->n_ranks; r++) /* of a domain that is not on the axis: NAN */
+    if (!model->ranks[r].clock.aligned)
+      aligner->fits[aligner->domains.of[r]].error_ns = NAN;
   for (u32 d = 0; d < aligner->domains.n; d++) {
     double error_us = aligner->fits[d].error_ns / 1e3;
+    if (isnan(error_us))
+      continue;
     second = fmax(second, fmin(error_us, largest));
     largest = fmax(largest, error_us);
   }
@@ -236,23 +254,27 @@ static void report_errors(struct aligner *aligner) {
   }
 }
 
+/* Ranks that nothing ties to the others take the axis from nobody: where most are tied, only these
+ * are compared with no others. */
 static void align(struct aligner *aligner) {
   struct model *model = aligner->model;
-  bool *placed = arena_array(&aligner->scratch, model->n_ranks, sizeof(*placed));
+  u8 *why = arena_array(&aligner->scratch, model->n_ranks, sizeof(*why));
   choose_root(aligner);
   clock_fit_domains(model, aligner->facts, &aligner->samples, &aligner->domains, aligner->root,
                     aligner->fits, aligner->threads);
-  u32 n_placed = set_clocks(aligner, placed);
-  const char *problem = NULL;
-  if (n_placed < model->n_ranks)
-    problem = aligner->samples.n ? describe_unplaced(aligner, placed, n_placed)
-                                 : describe_no_ends(aligner);
-  else if (aligner->domains.n > 1)
-    problem = describe_bad_error(aligner);
-  model->clock_aligned = problem == NULL;
-  model->clock_method = problem               ? problem
-                        : model->n_ranks == 1 ? "one rank"
-                                              : describe_method(aligner);
+  u32 n_aligned = set_clocks(aligner, why);
+  const char *problem = aligner->samples.n || n_aligned == model->n_ranks
+                            ? describe_unaligned(aligner, why)
+                            : describe_no_ends(aligner);
+  model->clock_aligned =
+      n_aligned == model->n_ranks || (n_aligned > 1 && 2 * n_aligned > model->n_ranks);
+  if (!model->clock_aligned)
+    model->clock_method = arena_printf(aligner->arena, "refused: %s", problem);
+  else if (problem)
+    model->clock_method =
+        arena_printf(aligner->arena, "%s; but %s", describe_method(aligner), problem);
+  else
+    model->clock_method = model->n_ranks == 1 ? "one rank" : describe_method(aligner);
 }
 
 void align_clocks(struct model *model, const struct clock_facts *facts, struct rank_clock *clocks,

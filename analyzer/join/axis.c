@@ -117,17 +117,19 @@ void place_on_axis(struct model *model, unsigned threads) {
   parallel_for(model->n_ranks, threads, place_events, model);
 }
 
-/* wait and transfer: with clocks on one axis, transfer is the time after the last arrival, the
- * median over the members. Without, transfer is the shortest time of a member in the collective. */
+/* wait and transfer: with the members' clocks on one axis, transfer is the time after the last
+ * arrival, the median over the members. Without, transfer is the shortest time of a member in the
+ * collective. */
 static i64 transfer_time(const struct model *model, const struct collective *collective,
                          i64 *scratch) {
+  bool compared = model->clock_aligned && collective->last_start != NS_UNKNOWN;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
     if (arrival->start == NS_UNKNOWN || arrival->end == NS_UNKNOWN)
       return NS_UNKNOWN;
-    scratch[i] = arrival->end - (model->clock_aligned ? collective->last_start : arrival->start);
+    scratch[i] = arrival->end - (compared ? collective->last_start : arrival->start);
   }
-  if (!model->clock_aligned) {
+  if (!compared) {
     i64 shortest = scratch[0];
     for (u32 i = 1; i < collective->n_arrivals; i++)
       shortest = scratch[i] < shortest ? scratch[i] : shortest;
@@ -147,14 +149,15 @@ ORDER_BY(by_last_start, struct order, UP(last_start) UP(last_call) UP(collective
 static struct order measure(const struct model *model, u32 c, i64 *scratch) {
   struct collective *collective = &model->collectives[c];
   i64 last = INT64_MIN, last_call = INT64_MIN;
-  bool known = collective->n_arrivals > 0;
+  bool known = collective->n_arrivals > 0, compared = true;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
     known &= arrival->start != NS_UNKNOWN;
+    compared &= !model->clock_aligned || model->ranks[arrival->rank].clock.aligned;
     last = arrival->start > last ? arrival->start : last;
     last_call = arrival->call_start > last_call ? arrival->call_start : last_call;
   }
-  collective->last_start = known ? last : NS_UNKNOWN;
+  collective->last_start = known && compared ? last : NS_UNKNOWN;
   collective->transfer_ns = known ? transfer_time(model, collective, scratch) : NS_UNKNOWN;
   return (struct order){known ? last : INT64_MAX, last_call, c};
 }

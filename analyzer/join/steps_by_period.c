@@ -323,8 +323,9 @@ static void cut_rank(void *user, u32 r, unsigned worker) {
   } else {
     follow_reference(model, r, sequence, reference, &cutting->bounds[r]);
   }
-  cutting->shifts[r] =
-      model->clock_aligned ? best_shift(reference, &cutting->bounds[r], &apart) : 0;
+  cutting->shifts[r] = model->clock_aligned && model->ranks[r].clock.aligned
+                           ? best_shift(reference, &cutting->bounds[r], &apart)
+                           : 0;
 }
 
 /* Cuts all ranks into steps and numbers the steps in the same way. */

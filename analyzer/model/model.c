@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/choose.h"
 #include "base/sorting.h"
 #include "model/flight_record.h"
 #include "model/internal.h"
@@ -190,9 +191,13 @@ const struct flight_record *model_flight_record(const struct model *model, struc
   return model->timelines->flight(model, arena);
 }
 
+bool model_all_aligned(const struct model *model) {
+  return model->clock_aligned && !ANY(model->ranks, model->n_ranks, one, !one->clock.aligned);
+}
+
 double model_clock_error_ns(const struct model *model, u32 a, u32 b) {
   const struct clock_fit *x = &model->ranks[a].clock, *y = &model->ranks[b].clock;
-  if (!model->clock_aligned)
+  if (!model->clock_aligned || !x->aligned || !y->aligned)
     return INFINITY;
   double reading = fmax(x->reading_us, y->reading_us);
   return 1e3 * (x->domain == y->domain ? reading : x->error_us + y->error_us);

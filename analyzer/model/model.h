@@ -19,7 +19,7 @@
 
 /* How one rank's clock was put on the common axis: aligned = local + offset + drift x time. */
 struct clock_fit {
-  bool aligned; /* with those of other ranks, if not with all: see model.clock_aligned */
+  bool aligned; /* with those of other ranks: see model.clock_aligned */
   u32 domain;   /* ranks with the same number share one clock: that of their host since its boot */
   i64 at_ns, offset_ns; /* the axis less its clock, when that says so much */
   double drift_ppm, drift_error_ppm;
@@ -142,10 +142,11 @@ struct collective {
   u32 seq;
   u64 count;
   u64 bytes; /* S of the bus bandwidth formulas: the full array for all_gather/reduce_scatter */
-  u32 first_arrival, n_arrivals;    /* in model.arrivals */
-  i64 last_start;                   /* max over arrivals of start, NS_UNKNOWN if any is unknown */
-  i64 transfer_ns;                  /* see analyse/; NS_UNKNOWN */
-  i32 step;                         /* step of its first arrival, -1 outside */
+  u32 first_arrival, n_arrivals; /* in model.arrivals */
+  i64 last_start;                /* max over arrivals of start; NS_UNKNOWN if any is unknown, or is
+                                    of a rank whose clock is not aligned with those of others */
+  i64 transfer_ns;               /* see analyse/; NS_UNKNOWN */
+  i32 step;                      /* step of its first arrival, -1 outside */
   const char *algorithm, *protocol; /* in NCCL's words; NULL if not known */
   const char *asked;                /* what the program asked for; NULL */
   u64 user_tag;                     /* that it gave the call; 0 */
@@ -248,7 +249,8 @@ struct model {
   struct steps steps;
   struct phase_times *phases; /* [steps.n * n_ranks]; NULL if no rank has phases */
   const char *phase_method;   /* "PyTorch ranges", "inferred from ...", NULL if none */
-  bool clock_aligned; /* all ranks are on one axis; times of different ranks can be compared */
+  bool clock_aligned; /* most ranks are on one axis: times of those whose clock.aligned is set can
+                         be compared with each other */
   const char *clock_method; /* "same host clock", "collective ends", "refused: ..." */
   double clock_residual_us; /* error between ranks that share a clock; NAN if not aligned */
   double clock_between_us;  /* largest error between two clocks; NAN: not aligned, or one clock */
@@ -448,6 +450,9 @@ const char *model_phase_at(const struct model *model, u32 rank, i64 time);
 
 /* Index into steps, or -1, of an instant on a rank's host. */
 i32 model_step_at(const struct model *model, u32 rank, i64 time);
+
+/* Whether the times of all ranks can be compared. */
+bool model_all_aligned(const struct model *model);
 
 /* How far apart, at most, the times of one instant on two ranks can be; infinite where the ranks
  * are not on one axis. */

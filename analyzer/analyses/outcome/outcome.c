@@ -231,7 +231,7 @@ void outcome_resolve(struct analysis *a) {
                         .n = a->endings->n,
                         .counts = a->endings->counts,
                         .culprit = arena_array(a->arena, a->endings->n, sizeof(bool)),
-                        .ordered = a->model->clock_aligned};
+                        .ordered = model_all_aligned(a->model)};
     resolve_end(&o);
     if (a->results->run_end.n_culprits && !names_only_culprits(&o))
       withdraw_suspects(check);

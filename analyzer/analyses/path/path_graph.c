@@ -44,7 +44,7 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
                model->clock_method ? model->clock_method : "method not known");
   for (u32 i = 0; i < model->n_ranks; i++) {
     const char *why = gpu_timing_reason(&model->ranks[i]);
-    if (model->ranks[i].launches && !model->ranks[i].gpu_kernels)
+    if (model->ranks[i].launches && !model->ranks[i].gpu_kernels && path_has_rank(model, i))
       return say(a, "when kernels ran on rank %u is not known%s%s", model->ranks[i].rank,
                  why ? ": " : "", text_or_empty(why));
   }
@@ -65,7 +65,7 @@ static bool seen_by_all(const struct analysis *a, u32 step) {
     return true; /* begins with its own work: steps/steps_on_gpu.c */
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
     struct window window;
-    if (analysis_window(a, rank, step, &window) &&
+    if (path_has_rank(a->model, rank) && analysis_window(a, rank, step, &window) &&
         (!analysis_gpu_seen(a, rank, &window) || analysis_untimed(a, rank, step)))
       return false;
   }

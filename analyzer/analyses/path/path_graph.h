@@ -241,4 +241,9 @@ void critical_path_walk(const struct sample_graph *graph, struct sample_outcome 
 /* what_if.c: why the replay promises nothing; NULL if it can be relied on. */
 const char *what_if_unreliable(struct analysis *a);
 
+/* Nothing tells when what a rank did was for the others if its clock is not aligned with theirs. */
+static inline bool path_has_rank(const struct model *model, u32 rank) {
+  return model->n_ranks == 1 || model->ranks[rank].clock.aligned;
+}
+
 #endif

@@ -296,6 +296,8 @@ static u32 first_span_from(const struct timeline *t, i64 time) {
 static bool sample_window(const struct analysis *a, u32 rank, const struct sample *sample,
                           struct window *all) {
   bool found = false;
+  if (!path_has_rank(a->model, rank))
+    return false;
   for (u32 i = 0; i < sample->n; i++) {
     struct window window;
     if (!analysis_window(a, rank, sample->first + i, &window))

@@ -80,6 +80,8 @@ static double widest_error(const struct model *model, const struct comm *comm) {
     if (rank == INDEX_NONE)
       continue;
     const struct clock_fit *fit = &model->ranks[rank].clock;
+    if (!fit->aligned)
+      return INFINITY;
     first = first == INDEX_NONE ? fit->domain : first;
     several |= fit->domain != first;
     reading = fmax(reading, fit->reading_us);

@@ -52,7 +52,7 @@ void last_arrivals_analyse(struct analysis *a) {
   for (u32 i = 0; model->clock_aligned && i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
     if (analysis_includes(a, collective) && op_is_barrier_like(collective->op) &&
-        collective->complete && collective->n_arrivals > 1)
+        collective->complete && collective->n_arrivals > 1 && collective->last_start != NS_UNKNOWN)
       count_last(&s, collective);
   }
   for (u32 r = 0; r < a->results->n_ranks; r++) {

@@ -59,10 +59,12 @@ static struct member_order order_of(const struct model *model, const struct coll
   struct member_order order = {INT64_MAX, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, INDEX_NONE};
   i64 before_last = NS_UNKNOWN;
   u32 last_rank = INDEX_NONE;
+  bool compared = model->clock_aligned;
   for (u32 i = 0; i < of->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[of->first_arrival + i];
     if (arrival->start == NS_UNKNOWN)
       continue;
+    compared &= model->ranks[arrival->rank].clock.aligned;
     order.end = arrival->end > order.end ? arrival->end : order.end;
     order.first = arrival->start < order.first ? arrival->start : order.first;
     if (arrival->start >= order.last) {
@@ -75,7 +77,7 @@ static struct member_order order_of(const struct model *model, const struct coll
   }
   if (order.last == NS_UNKNOWN)
     order.first = NS_UNKNOWN;
-  if (model->clock_aligned && before_last != NS_UNKNOWN) {
+  if (compared && before_last != NS_UNKNOWN) {
     order.last_rank = last_rank;
     order.last_by = order.last - before_last;
   }

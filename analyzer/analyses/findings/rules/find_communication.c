@@ -100,9 +100,9 @@ static void add_whole_comm_finding(struct findings *f) {
     return;
   const char *why = model->world_size > model->n_ranks
                         ? say(f, "%u of %u ranks are here", model->n_ranks, model->world_size)
-                    : model->n_ranks == 1   ? "the traces of the other ranks are not here"
-                    : !model->clock_aligned ? "the ranks are not on one time axis"
-                                            : "the start of some transfers is not known";
+                    : model->n_ranks == 1       ? "the traces of the other ranks are not here"
+                    : !model_all_aligned(model) ? "the ranks are not on one time axis"
+                                                : "the start of some transfers is not known";
   finding_add(
       f, severity_of(f, exposed), NAN,
       say(f, "%.0f %% of %s is exposed communication, waiting included", 100 * exposed / f->step_ms,

@@ -255,12 +255,35 @@ static void unseen_steps(struct findings *f) {
               NULL, 0);
 }
 
+static void clocks_of_some_ranks(struct findings *f) {
+  const struct model *model = f->a->model;
+  u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(*ranks)), n = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    if (!model->ranks[r].clock.aligned)
+      ranks[n++] = model->ranks[r].rank;
+  finding_add(f, SEVERITY_WARNING, NAN,
+              say(f, "The clock%s of rank%s %s could not be aligned with the others'",
+                  n > 1 ? "s" : "", n > 1 ? "s" : "", rank_list_in(f->a->arena, ranks, n)),
+              say(f,
+                  "Clock alignment: %s. When %s came to collectives is compared with nobody, the "
+                  "critical path is that of the other %u ranks, and waits in collectives with %s "
+                  "are derived from the shortest member.",
+                  model->clock_method, n > 1 ? "these ranks" : "this rank", model->n_ranks - n,
+                  n > 1 ? "them" : "it"),
+              "Record a part of the run that has collectives over all ranks, and record all ranks.",
+              ranks, n);
+}
+
 static void unaligned_clocks(struct findings *f) {
   const struct model *model = f->a->model;
-  if (model->clock_aligned || model->n_ranks < 2)
+  if (model_all_aligned(model) || model->n_ranks < 2)
     return;
   if (model->lengths_only) /* such records join nothing: what is missing is undecided */
     return;
+  if (model->clock_aligned) {
+    clocks_of_some_ranks(f);
+    return;
+  }
   finding_add(f, SEVERITY_WARNING, NAN, "The ranks' clocks could not be aligned",
               say(f,
                   "Clock alignment: %s. There is no critical path across the %u ranks. Waits are "

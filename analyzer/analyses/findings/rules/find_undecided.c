@@ -69,7 +69,7 @@ void undecided_analyse(struct analysis *a) {
       {"memory", model->n_memories ? r->memory.reason : NULL},
       {"step times", ranks && a->whole_run ? "no steps were found in the trace" : NULL},
       {"waits between ranks",
-       model->clock_aligned || model->n_ranks < 2 ? NULL : model->clock_method},
+       model_all_aligned(model) || model->n_ranks < 2 ? NULL : model->clock_method},
       {"exposed communication", ranks ? r->overlap_reason : NULL},
       {"critical path", ranks ? r->path_reason : NULL},
   };

@@ -139,7 +139,7 @@ static void put_clocks(struct pen *pen, const struct model *model) {
   section_label(pen, "clocks");
   const char *method = model->clock_method ? model->clock_method : quantity_unknown;
   if (model->clock_aligned) {
-    pen_item(pen, STYLE_PLAIN, "aligned by %s", method);
+    pen_item(pen, model_all_aligned(model) ? STYLE_PLAIN : STYLE_WARNING, "aligned by %s", method);
     if (isnan(model->clock_between_us))
       pen_item(pen, STYLE_PLAIN, "residual %s", duration_s(model->clock_residual_us * 1e-6).text);
     else if (!hosts_are_known(model))
