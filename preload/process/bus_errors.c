@@ -6,8 +6,10 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+#include "process/workers.h"
 #include "record/hook.h"
 #include "record/process_trace.h"
 #include "resolve/next_function.h"
@@ -60,10 +62,28 @@ static bool put_memory(void) {
   return true;
 }
 
+/* A signal that was sent to the process came to a thread of tscope's. It is for one of the job's,
+ * or has to wait until the job takes it. From here on, this thread lets no other one come. */
+static void send_on(int number, siginfo_t *info, ucontext_t *context) {
+  sigset_t blocked;
+  int saved = errno;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, number);
+  sigprocmask(SIG_BLOCK, &blocked, NULL);
+  sigaddset(&context->uc_sigmask, number);
+  if (syscall(SYS_rt_sigqueueinfo, getpid(), number, info) != 0)
+    kill(getpid(), number); /* only the first thread may say itself that it was kill() */
+  errno = saved;
+}
+
 static void handle(int number, siginfo_t *info, void *context) {
   uintptr_t at = (uintptr_t)info->si_addr - (uintptr_t)tscope_trace.header;
   if (info->si_code > 0 && at < tscope_trace.bytes && put_memory())
     return;
+  if (info->si_code <= 0 && tscope_is_worker((u32)syscall(SYS_gettid))) {
+    send_on(number, info, context);
+    return;
+  }
   const struct sigaction job = *job_action();
   if (job.sa_handler == SIG_IGN)
     return;
@@ -102,8 +122,10 @@ static bool is_guarded(void) {
 static int set_action(const struct sigaction *action, struct sigaction *old) {
   const struct sigaction before = *job_action();
   if (action) {
-    const struct sigaction ours = action_for(action);
-    set_job_action(action);
+    /* What a function that is not hooked has returned, such as sysv_signal(), is the job's. */
+    const struct sigaction wanted = action->sa_sigaction == handle ? before : *action;
+    const struct sigaction ours = action_for(&wanted);
+    set_job_action(&wanted);
     if (next_sigaction(SIGBUS, &ours, NULL) != 0)
       return -1;
   }

@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #include "process/process.h"
 #include "process/process_end.h"
 #include "process/scheduling.h"
+#include "process/threads_left.h"
 #include "record/carry.h"
 #include "record/chunk_pool.h"
 #include "record/families.h"
@@ -142,12 +144,22 @@ static bool sleep_until_look(struct worker *worker, const struct work *work, u64
   return now >= worker->next_ns;
 }
 
+/* A worker begins with all signals blocked. That of a store that fails may come only when it is
+ * known that this is no thread of the job's. */
+static void begin(struct worker *worker, const char *name) {
+  prctl(PR_SET_NAME, name);
+  store(&worker->tid, (u32)syscall(SYS_gettid));
+  sigset_t open;
+  sigemptyset(&open);
+  sigaddset(&open, SIGBUS);
+  sigprocmask(SIG_UNBLOCK, &open, NULL);
+}
+
 /* Until it must stop. After a pause it goes on where it was. */
 static void run_worker(struct worker *worker, const struct work *work) {
   if (!worker->next_ns)
     worker->next_ns = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS;
   u64 look_ns = work->look ? 0 : UINT64_MAX;
-  store(&worker->tid, (u32)syscall(SYS_gettid));
   while (must_run(worker) || !may_leave(worker)) {
     u32 wakeups = load(&worker->wakeups);
     work->between();
@@ -209,7 +221,7 @@ static bool wake_process(void) {
 /* The helper has its own table of descriptors, if the kernel allows it: opening the trace file must
  * not use a number that the job expects to get next. */
 static void begin_helper(void) {
-  prctl(PR_SET_NAME, "tscope");
+  begin(&helper, "tscope");
   own_descriptors = syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
   tscope_thread_busy();
 }
@@ -260,6 +272,8 @@ static void *run_helper_again(void *nothing) {
   return NULL;
 }
 
+static bool job_has_ended;
+
 /* The exit handler is registered again after the libraries that the job loads at its start have
  * registered theirs. It must run before them, while everything still works that the families need
  * for their end. */
@@ -272,6 +286,9 @@ static void tick_families(u64 tick, void *thread) {
   tscope_carry_tell();
   if (tick == 2 || tick == 2 * TICKS_PER_SECOND || tick == 20 * TICKS_PER_SECOND)
     tscope_register_end();
+  job_has_ended = tscope_job_has_ended();
+  if (job_has_ended)
+    store(&poller.stopping, MUST_STOP);
 }
 
 static struct tscope_thread *ticking; /* the poller's state; its own */
@@ -284,11 +301,19 @@ static void wake_poller(void) {
   wake_worker(&poller);
 }
 
+static sigset_t job_mask; /* of the thread that started the workers last */
+
+/* As the last thread of the job would do it, for example after pthread_exit() in main. */
+static void end_for_job(void) {
+  sigprocmask(SIG_SETMASK, &job_mask, NULL);
+  exit(EXIT_SUCCESS);
+}
+
 /* After a pause the next thread takes over the state of the last one. */
 static void *run_poller(void *nothing) {
   static struct tscope_thread *thread;
   (void)nothing;
-  prctl(PR_SET_NAME, "tscope-poller");
+  begin(&poller, "tscope-poller");
   if (thread)
     tscope_thread_take_over(thread);
   else
@@ -301,6 +326,8 @@ static void *run_poller(void *nothing) {
   leave(&poller);
   if (thread)
     tscope_thread_hand_over();
+  if (job_has_ended)
+    end_for_job();
   return NULL;
 }
 
@@ -313,15 +340,13 @@ static int add_thread_local_bytes(struct dl_phdr_info *info, size_t bytes, void 
   return 0;
 }
 
-/* Starts a thread of our own, with all signals blocked but the one of a store that fails. 0 or a
- * negative errno. */
+/* Starts a thread of our own, with all signals blocked. 0 or a negative errno. */
 static int start(void *(*run)(void *), size_t stack_bytes) {
   if (!pthread_create || !pthread_attr_setstacksize)
     return -ENOSYS;
-  sigset_t all, before;
+  sigset_t all;
   sigfillset(&all);
-  sigdelset(&all, SIGBUS);
-  sigprocmask(SIG_SETMASK, &all, &before);
+  sigprocmask(SIG_SETMASK, &all, &job_mask);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -330,7 +355,7 @@ static int start(void *(*run)(void *), size_t stack_bytes) {
   pthread_t thread;
   int error = pthread_create(&thread, &attributes, run, NULL);
   pthread_attr_destroy(&attributes);
-  sigprocmask(SIG_SETMASK, &before, NULL);
+  sigprocmask(SIG_SETMASK, &job_mask, NULL);
   return -error;
 }
 
@@ -393,13 +418,6 @@ bool tscope_workers_start(const char **why) {
   return false;
 }
 
-/* The kernel links a folder in /proc/self/task for each thread. */
-static u32 threads_of_process(void) {
-  struct statx task;
-  bool known = statx(AT_FDCWD, "/proc/self/task", 0, STATX_NLINK, &task) == 0 && task.stx_nlink > 2;
-  return known ? task.stx_nlink - 2 : 0;
-}
-
 /* Waits until the kernel does not know the thread any more, which takes some microseconds. */
 static bool wait_until_gone(const struct worker *worker) {
   for (int i = 0; i < 10000; i++) {
@@ -436,7 +454,8 @@ void tscope_workers_resume(void) {
 bool tscope_workers_pause(void) {
   static bool in_vain; /* once, and then not tried again */
   int saved = errno;
-  bool gone = !in_vain && must_run(&helper) && must_run(&poller) && threads_of_process() == 3;
+  bool gone = !in_vain && must_run(&helper) && must_run(&poller) &&
+              tscope_threads_left() == 1 + TSCOPE_OWN_THREADS;
   if (gone) {
     gone = stop(&poller) && stop(&helper) && wait_until_gone(&poller) && wait_until_gone(&helper);
     in_vain = !gone;

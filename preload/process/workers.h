@@ -3,7 +3,8 @@
  * tscope's two threads in an awake process. The helper keeps chunks ready and writes totals. The
  * poller runs the families' ticks, which may take long (flushing the GPU's records) and must not
  * delay the helper. The poller uses the job's descriptors, the helper its own. Both have all
- * signals blocked but SIGBUS (bus_errors.h).
+ * signals blocked but SIGBUS (bus_errors.h). If all threads of the job end, the poller ends the
+ * process, which the C library does only when no thread is left.
  */
 #ifndef TSCOPE_WORKERS_H
 #define TSCOPE_WORKERS_H

@@ -294,6 +294,30 @@ static void cancelled(char **arguments) {
   puts(result == PTHREAD_CANCELED ? "cancelled" : "ended");
 }
 
+static void *launch_on(void *unused) {
+  (void)unused;
+  launch(1000);
+  usleep(300 * 1000);
+  launch(1000);
+  report();
+  return NULL;
+}
+
+static void say_bye(void) {
+  puts("bye");
+}
+
+/* The process ends with its last thread, and that is not the first. */
+static void first_thread_ends(char **arguments) {
+  (void)arguments;
+  pthread_t thread;
+  atexit(say_bye);
+  launch(1000);
+  if (pthread_create(&thread, NULL, launch_on, NULL) || pthread_detach(thread))
+    fail("pthread_create");
+  pthread_exit(NULL);
+}
+
 /* --- control flow --- */
 
 static sigjmp_buf back;
@@ -383,6 +407,50 @@ static void signal_pending(char **arguments) {
   launch(50000);
   usleep(150 * 1000);
   puts(delivered ? "signal was taken by another thread" : "signal stayed pending");
+}
+
+static void *take_signal(void *number) {
+  sigset_t all;
+  sigfillset(&all);
+  if (sigwait(&all, number) != 0)
+    fail("sigwait");
+  return NULL;
+}
+
+static pthread_t of_signals;
+static void note_thread(int number) {
+  (void)number;
+  delivered = 1 + pthread_equal(pthread_self(), of_signals);
+}
+
+static void *open_for_signal(void *unused) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_UNBLOCK, &all, NULL);
+  for (int i = 0; i < 100 && !delivered; i++)
+    usleep(20 * 1000);
+  return unused;
+}
+
+/* A job whose threads block all signals, but for one thread that waits for them; then for one in
+ * which they are handled. */
+static void bus_error_sent(char **arguments) {
+  (void)arguments;
+  int number = 0;
+  sigset_t all;
+  launch(1000);
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, NULL);
+  pthread_create(&of_signals, NULL, take_signal, &number);
+  kill(getpid(), SIGBUS);
+  pthread_join(of_signals, NULL);
+  printf("signal %d was taken\n", number);
+  launch(1000);
+  signal(SIGBUS, note_thread);
+  kill(getpid(), SIGBUS);
+  pthread_create(&of_signals, NULL, open_for_signal, NULL);
+  pthread_join(of_signals, NULL);
+  puts(delivered == 2 ? "and handled where it should be" : "and handled elsewhere");
 }
 
 /* The standard streams are closed: the next files that the job opens must get 0, 1 and 2. */
@@ -532,6 +600,7 @@ static const struct hazard {
     {"thread-exit", thread_exit},
     {"small-stack", small_stack},
     {"cancelled", cancelled},
+    {"first-thread-ends", first_thread_ends},
     {"little-memory", little_memory},
     {"full-stderr", full_stderr},
     {"shapes", shapes},
@@ -539,6 +608,7 @@ static const struct hazard {
     {"handler", handler_inside},
     {"signals-kept", signals_kept},
     {"signal-pending", signal_pending},
+    {"bus-error-sent", bus_error_sent},
     {"closed-streams", closed_streams},
     {"descriptors-taken", descriptors_taken},
     {"no-descriptors", no_descriptors},

@@ -46,6 +46,7 @@ NOT_EMULATED = {
     "setuid-program": "a setuid program has to be started without the emulator",
     "signal-handlers-and-mask-kept": "the emulator uses signals itself",
     "own-bus-errors": "the emulator uses signals itself",
+    "bus-error-sent-to-the-process": "the emulator uses signals itself",
     "trace-cut-by-another-program": "the emulator uses signals itself",
     "directory-read-only": "the emulated machine's libraries may be closed to other users",
 }
@@ -391,6 +392,12 @@ def thread_about_to_be_cancelled(_):
     check_refused("/proc/nonexistent/traces", arguments=("cancelled",))
 
 
+def first_thread_ends_first(scratch):
+    """The C library ends a process with its last thread: tscope's own must not hold that up."""
+    walked = check_recorded(scratch, "first-thread-ends", launches=3000)
+    assert walked.closed == 1, walked
+
+
 # --- control flow ---
 
 def longjmp_over_a_hook(scratch):
@@ -510,6 +517,14 @@ def trace_cut_by_another_program(scratch):
     assert (bare.returncode, bare.stdout) == (shimmed.returncode, shimmed.stdout), (bare, shimmed)
     lines = shimmed.stderr.decode().splitlines()  # none if the program ended before a look at the file
     assert len(lines) <= 1 and all("off: the trace was cut" in line for line in lines), lines
+
+
+def bus_error_sent_to_the_process(scratch):
+    """On a file system where the trace is mapped, tscope's threads do not block the signal."""
+    del scratch
+    directory = tempfile.mkdtemp(prefix="tscope-sent-", dir="/dev/shm")
+    undos.append(lambda: shutil.rmtree(directory, ignore_errors=True))
+    check_recorded(directory, "bus-error-sent", launches=2000)
 
 
 def pending_signal_stays_pending(scratch):

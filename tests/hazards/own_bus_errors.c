@@ -94,6 +94,15 @@ static void own_handlers(void) {
          signal(SIGBUS, SIG_ERR) == SIG_ERR && errno == EINVAL);
 }
 
+typedef void (*handler)(int);
+extern handler sysv_signal(int number, handler action);
+
+/* What is put back was got by a function that tscope does not hook. */
+static void put_back(void) {
+  signal(SIGBUS, sysv_signal(SIGBUS, count));
+  *page = 1;
+}
+
 /* How a child ends that does `what`. */
 static void print_end(const char *which, void (*what)(void)) {
   int status;
@@ -178,6 +187,7 @@ int main(int n, char **arguments) {
   own_handlers();
   print_end("a store", store);
   print_end("a signal", raise_it);
+  print_end("putting back", put_back);
   print_end("ignoring", ignore_it);
   print_end("a child", handle_in_child);
   leave_to_vfork();

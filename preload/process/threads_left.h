@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The threads of the process, as the kernel counts them.
+ */
+#ifndef TSCOPE_THREADS_LEFT_H
+#define TSCOPE_THREADS_LEFT_H
+
+#include <stdbool.h>
+
+#include "format/tscope_format.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { TSCOPE_OWN_THREADS = 2 };
+
+/* How many there are, tscope's own included; 0 if that is not known. Uses no descriptor. */
+u32 tscope_threads_left(void);
+
+/* Whether all threads of the job have ended, and only tscope's own are left. Then the C library
+ * does not end the process, as it would without them. Uses no descriptor. */
+bool tscope_job_has_ended(void);
+
+#pragma GCC visibility pop
+
+#endif
