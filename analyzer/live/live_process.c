@@ -5,11 +5,6 @@
 
 enum { SPANS_KEPT = 1 << 20 };
 
-i64 live_ticks_ns(const struct live_process *process, u64 ticks) {
-  const struct tick_map *map = &process->definitions.now.ticks;
-  return ticks ? tick_map_ns(map, ticks >> map->shift) : NS_UNKNOWN;
-}
-
 static u64 dur_of(const struct live_record *record) {
   u64 dur;
   memcpy(&dur, record->record + 1, sizeof(dur));
@@ -130,7 +125,7 @@ static void read_look(struct live_process *process,
   if (!(sample->header.tag & TSCOPE_SAMPLE_OF_THREAD) || sample->header.tag & elsewhere)
     return;
   process->looks.at[process->looks.n++ % LIVE_LOOKS] =
-      (struct live_look){.at = live_ticks_ns(process, sample->at),
+      (struct live_look){.at = definition_ns(&process->definitions.now, sample->at),
                          .ns = (i64)sample->stands_us * 1000,
                          .stack = sample->stack};
 }

@@ -127,9 +127,6 @@ static inline const char *live_string(const struct live_process *process, u32 nu
   return definition_string(&process->definitions.now, number);
 }
 
-/* A reading of the tick clock, unshifted; NS_UNKNOWN for 0. */
-i64 live_ticks_ns(const struct live_process *process, u64 ticks);
-
 struct live_steps {
   const char *method; /* as the report calls it; NULL: none are known */
   bool counted;       /* else `count` is only of those that are known, by a period of calls */

@@ -75,7 +75,7 @@ static void describe_silent(struct live_rank *rank, const struct live_host *host
 static double silent_for(const struct live_rank *rank, const struct live_host *host, i64 realtime,
                          i64 monotonic) {
   const struct live_process *process = rank->process;
-  i64 alive = live_ticks_ns(process, process->trace.file.header.alive_ticks);
+  i64 alive = definition_ns(&process->definitions.now, process->trace.file.header.alive_ticks);
   if (alive == NS_UNKNOWN)
     return NAN;
   if (host->here)
@@ -96,7 +96,7 @@ static double silence_limit(const struct live_rank *rank, const struct live_host
 void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtime, i64 monotonic) {
   const struct tscope_file_header *header = &rank->process->trace.file.header;
   struct live_host *host = &view->hosts[rank->host];
-  i64 alive = live_ticks_ns(rank->process, header->alive_ticks);
+  i64 alive = definition_ns(&rank->process->definitions.now, header->alive_ticks);
   i64 now =
       host->here ? monotonic : realtime - rank->process->definitions.now.realtime_minus_monotonic;
   rank->silent_s = silent_for(rank, host, realtime, monotonic);

@@ -226,12 +226,6 @@ static void collect(struct collector *into, const struct trace_file *file) {
   }
 }
 
-/* A copy that outlives the text; NULL stays NULL. */
-static const char *copy_string(struct collector *into, u32 string) {
-  const char *text = definition_string(into->out, string);
-  return text ? arena_text(into->arena, text) : NULL;
-}
-
 static bool is_listed(u32 key) {
   return key == TSCOPE_INFO_ENVIRONMENT || key == TSCOPE_INFO_FEATURE ||
          key == TSCOPE_INFO_LOOKED_UP || key == TSCOPE_INFO_UNKNOWN_FUNCTIONS;
@@ -316,9 +310,9 @@ static void finish_lists(struct collector *into) {
   KEPT_LISTS(L)
 #undef L
   for (u32 i = 0; i < out->n_comms; i++)
-    out->comms[i].name = copy_string(into, into->comm_names.at[i]);
+    out->comms[i].name = definition_string_kept(out, into->comm_names.at[i], into->arena);
   for (u32 i = 0; i < out->n_threads; i++)
-    out->threads[i].name = copy_string(into, into->thread_names.at[i]);
+    out->threads[i].name = definition_string_kept(out, into->thread_names.at[i], into->arena);
   SORT(out->graph_children, out->n_graph_children, by_parent);
   SORT(out->captured_gemms, out->n_captured_gemms, by_capture);
   definitions_sort_stacks(out);
@@ -327,7 +321,7 @@ static void finish_lists(struct collector *into) {
 static void finish(struct collector *into, const struct trace_file *file) {
   struct definitions *out = into->out;
   finish_lists(into);
-  out->gpu_clock_reason = copy_string(into, into->gpu_clock_reason);
+  out->gpu_clock_reason = definition_string_kept(out, into->gpu_clock_reason, into->arena);
   if (into->anchors.n == 0)
     out->realtime_minus_monotonic =
         (i64)(file->header.start_realtime_ns - file->header.start_monotonic_ns);

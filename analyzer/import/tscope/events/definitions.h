@@ -106,6 +106,18 @@ static inline const char *definition_string(const struct definitions *definition
   return number < definitions->n_strings ? definitions->strings[number] : NULL;
 }
 
+/* The same, kept in the arena. */
+static inline const char *definition_string_kept(const struct definitions *definitions, u32 number,
+                                                 struct arena *arena) {
+  const char *text = definition_string(definitions, number);
+  return text ? arena_text(arena, text) : NULL;
+}
+
+/* A reading of the process's tick clock, unshifted; NS_UNKNOWN for 0. */
+static inline i64 definition_ns(const struct definitions *definitions, u64 ticks) {
+  return ticks ? tick_map_ns(&definitions->ticks, ticks) : NS_UNKNOWN;
+}
+
 /* Turns one chunk's times into local CLOCK_MONOTONIC. Remembers between which anchors the last time
  * was, because times in a chunk mostly increase. */
 struct chunk_clock {

@@ -35,8 +35,7 @@ static struct interval span_of(struct reading *reading, const struct tscope_reco
 
 static void read_line_sample(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_line_sample_record *sample = (const void *)record;
-  const struct tick_map *map = &reading->events->definitions->ticks;
-  i64 time = tick_map_ns(map, sample->at >> map->shift);
+  i64 time = tick_map_ns(&reading->events->definitions->ticks, sample->at);
   VECTOR_PUSH(&reading->events->line_samples,
               (struct rank_line_sample){time, time, sample->stack, sample->stands_us, sample->tid,
                                         sample->header.tag});
@@ -45,8 +44,7 @@ static void read_line_sample(struct reading *reading, const struct tscope_record
 static void read_line_sampling(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_line_sampling_record *totals = (const void *)record;
   struct rank_line_sampling *sampling = &reading->events->line_sampling;
-  const struct tick_map *map = &reading->events->definitions->ticks;
-  i64 at = tick_map_ns(map, totals->at >> map->shift);
+  i64 at = tick_map_ns(&reading->events->definitions->ticks, totals->at);
   if (sampling->interval_us) {
     double looks = ((double)at - (double)sampling->at) / 1e3 / sampling->first_us;
     sampling->looks += looks;
@@ -201,12 +199,11 @@ static void read_phase(struct reading *reading, const struct tscope_record *reco
 static void read_scalar(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_scalar_record *scalar = (const void *)record;
   struct rank_events *events = reading->events;
-  struct rank_scalar item = {.time = reading->start,
-                             .step = scalar->step,
-                             .name = definition_string(events->definitions, scalar->name)};
+  struct rank_scalar item = {
+      .time = reading->start,
+      .step = scalar->step,
+      .name = definition_string_kept(events->definitions, scalar->name, &events->arena)};
   memcpy(&item.value, &scalar->bits, sizeof(item.value));
-  if (item.name)
-    item.name = arena_text(&events->arena, item.name);
   VECTOR_PUSH(&events->scalars, item);
 }
 
@@ -405,10 +402,8 @@ static void number_gpu_sessions(struct rank_events *events) {
       continue;
     sessions += state->clock == TSCOPE_GPU_CLOCK_CUPTI;
     state->sessions = sessions;
-    state->reason = definition_string(events->definitions, state->reason_string);
-    if (state->reason) {
-      state->reason = arena_text(&events->arena, state->reason);
-    }
+    state->reason =
+        definition_string_kept(events->definitions, state->reason_string, &events->arena);
     events->gpu_states.at[kept++] = *state;
   }
   events->gpu_states.n = kept;

@@ -7,11 +7,6 @@
 #include "import/tscope/events/definitions.h"
 #include "model/building.h"
 
-static i64 tick_ns(const struct rank_events *events, u64 ticks) {
-  const struct tick_map *map = &events->definitions->ticks;
-  return ticks ? tick_map_ns(map, ticks >> map->shift) : NS_UNKNOWN;
-}
-
 static const char *read_text(const char *field, size_t bytes, struct arena *arena) {
   return arena_printf(arena, "%.*s", (int)bytes, field);
 }
@@ -31,19 +26,20 @@ static void read_place(struct rank_end *end, const struct tscope_file_header *he
 
 void rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
                    const struct rank_events *events, struct arena *arena) {
-  *end = (struct rank_end){.known = header->alive_ticks || header->end_ticks,
-                           .kind = (u8)header->end_kind,
-                           .status = header->end_status,
-                           .signal = header->reaped_signal,
-                           .end = tick_ns(events, header->end_ticks),
-                           .alive = tick_ns(events, header->alive_ticks),
-                           .reaped = NS_UNKNOWN,
-                           .exception_at = tick_ns(events, header->exception_ticks),
-                           .last_line_at = tick_ns(events, header->last_line_ticks),
-                           .failed = events->failed.what,
-                           .failed_result = events->failed.result,
-                           .failed_whose = events->failed.whose,
-                           .failed_at = events->failed.what ? events->failed.time : NS_UNKNOWN};
+  *end =
+      (struct rank_end){.known = header->alive_ticks || header->end_ticks,
+                        .kind = (u8)header->end_kind,
+                        .status = header->end_status,
+                        .signal = header->reaped_signal,
+                        .end = definition_ns(events->definitions, header->end_ticks),
+                        .alive = definition_ns(events->definitions, header->alive_ticks),
+                        .reaped = NS_UNKNOWN,
+                        .exception_at = definition_ns(events->definitions, header->exception_ticks),
+                        .last_line_at = definition_ns(events->definitions, header->last_line_ticks),
+                        .failed = events->failed.what,
+                        .failed_result = events->failed.result,
+                        .failed_whose = events->failed.whose,
+                        .failed_at = events->failed.what ? events->failed.time : NS_UNKNOWN};
   /* A damaged file's clocks may be further apart than a time can express. */
   if (header->reaped_realtime_ns &&
       __builtin_sub_overflow((i64)header->reaped_realtime_ns, events->realtime_minus_monotonic,

@@ -35,13 +35,11 @@ struct making {
 };
 
 static const char *copy_string(struct making *m, u32 string) {
-  const char *text = definition_string(m->definitions, string);
-  return text ? arena_text(m->arena, text) : NULL;
+  return definition_string_kept(m->definitions, string, m->arena);
 }
 
 static i64 to_ns(const struct making *m, u64 ticks) {
-  const struct tick_map *map = &m->definitions->ticks;
-  return tick_map_ns(map, ticks >> map->shift);
+  return tick_map_ns(&m->definitions->ticks, ticks);
 }
 
 static const struct call_frame *frame_of(struct making *m, u64 id) {

@@ -101,6 +101,7 @@ const struct tick_stretch *tick_map_find(const struct tick_map *map, u64 units) 
   return &map->stretches[low];
 }
 
-i64 tick_map_ns(const struct tick_map *map, u64 units) {
+i64 tick_map_ns(const struct tick_map *map, u64 ticks) {
+  u64 units = ticks >> map->shift;
   return tick_map_in(map, tick_map_find(map, units), units);
 }

@@ -53,6 +53,7 @@ static inline i64 tick_map_in(const struct tick_map *map, const struct tick_stre
   return tick_map_sane(map, stretch->monotonic_ns + (i64)ns);
 }
 
-i64 tick_map_ns(const struct tick_map *map, u64 units);
+/* `ticks` is unshifted. */
+i64 tick_map_ns(const struct tick_map *map, u64 ticks);
 
 #endif

@@ -100,8 +100,7 @@ static struct life life_of(struct process *process) {
                       .wall_start = (i64)header->start_realtime_ns};
   for (size_t i = 0; i < COMMON; i++)
     life.common[i] = variable(process, common_variables[i]);
-  life.end =
-      ticks ? tick_map_ns(&definitions->ticks, ticks >> definitions->ticks.shift) : NS_UNKNOWN;
+  life.end = definition_ns(definitions, ticks);
   if (life.end != NS_UNKNOWN && life.end < life.start)
     life.end = life.start;
   life.wall_end = life.wall_start + (life.end == NS_UNKNOWN ? 0 : life.end - life.start);
