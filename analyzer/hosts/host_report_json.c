@@ -5,27 +5,19 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/json_values.h"
 #include "hosts/host_report.h"
-
-static json_t *number_or_null(double value) {
-  return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *text(const char *words) {
-  json_t *valid = json_string(words);
-  return valid ? valid : json_string("not UTF-8");
-}
 
 static json_t *run_of(const struct host_report *report, u32 run) {
   const struct run_record *record = &report->records->runs.at[run];
-  return json_pack("{s:o, s:o}", "run", text(record->name), "began_s",
+  return json_pack("{s:o, s:o}", "run", text_or_null(record->name), "began_s",
                    number_or_null(record->began_s));
 }
 
 static json_t *effect_of(const struct host_report *report, enum host_measure measure,
                          const struct effect *effect) {
   return json_pack("{s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:b, s:b, s:o}", "name",
-                   text(host_effect_unit(report, measure, effect->unit)), "effect",
+                   text_or_null(host_effect_unit(report, measure, effect->unit)), "effect",
                    number_or_null(host_effect_share(measure, effect->size)), "low",
                    number_or_null(host_effect_share(measure, effect->low)), "high",
                    number_or_null(host_effect_share(measure, effect->high)), "runs",
@@ -50,10 +42,11 @@ static json_t *lost_of(const struct host_report *report) {
   json_t *list = json_array();
   for (u32 i = 0; i < report->lost.n; i++) {
     const struct lost_host *lost = &report->lost.at[i];
-    json_array_append_new(list, json_pack("{s:o, s:i, s:i, s:f, s:f}", "name",
-                                          text(report->records->hosts.names.at[lost->host]), "lost",
-                                          (int)lost->lost, "of_runs", (int)lost->runs, "expected",
-                                          lost->expected, "p_value", lost->probability));
+    json_array_append_new(list,
+                          json_pack("{s:o, s:i, s:i, s:f, s:f}", "name",
+                                    text_or_null(report->records->hosts.names.at[lost->host]),
+                                    "lost", (int)lost->lost, "of_runs", (int)lost->runs, "expected",
+                                    lost->expected, "p_value", lost->probability));
   }
   return list;
 }
@@ -71,8 +64,8 @@ static json_t *trends_of(const struct host_report *report) {
                                       "step_ms", one->step_ms));
     }
     json_array_append_new(list, json_pack("{s:o, s:i, s:o}", "job",
-                                          text(report->records->jobs.names.at[trend->job]), "runs",
-                                          (int)trend->runs, "stretches", stretches));
+                                          text_or_null(report->records->jobs.names.at[trend->job]),
+                                          "runs", (int)trend->runs, "stretches", stretches));
   }
   return list;
 }

@@ -2,21 +2,12 @@
 #include "top/top_json.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 
-#include "base/utf8.h"
-
-/* Unknown is null. */
-static json_t *number(double value) {
-  return isfinite(value) ? json_real(value) : json_null();
-}
+#include "base/json_values.h"
 
 static json_t *text(const char *value) {
-  char *valid = value && *value ? utf8_valid_copy(value) : NULL;
-  json_t *string = valid ? json_string(valid) : json_null();
-  free(valid);
-  return string;
+  return text_or_null(value && *value ? value : NULL);
 }
 
 static json_t *integer(u64 value) {
@@ -60,36 +51,36 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
   SET("pid", integer(process->trace.file.header.pid));
   SET("state", text(rank->state == LIVE_UNCERTAIN ? NULL : live_state_name(rank->state)));
   SET("state_text", text(rank->what));
-  SET("silent_s", number(rank->silent_s));
-  SET("quiet_s", number(rank->quiet_s));
+  SET("silent_s", number_or_null(rank->silent_s));
+  SET("quiet_s", number_or_null(rank->quiet_s));
   SET("step", steps ? integer(rank->steps.count) : json_null());
-  SET("step_s", number(rank->step_s));
-  SET("usual_step_s", number(rank->usual_s));
-  SET("since_step_s", number(rank->since_step_s));
+  SET("step_s", number_or_null(rank->step_s));
+  SET("usual_step_s", number_or_null(rank->usual_s));
+  SET("since_step_s", number_or_null(rank->since_step_s));
   SET("phase", text(rank->phase));
-  SET("phase_s", number(rank->phase_s));
+  SET("phase_s", number_or_null(rank->phase_s));
   SET("collectives", integer(process->tokens.n));
   SET("last_op", text(rank->op));
   SET("last_seq", last->any ? integer(last->seq) : json_null());
   SET("last_group", text(rank->group));
-  SET("called_s", number(rank->called_s));
+  SET("called_s", number_or_null(rank->called_s));
   SET("in_call", last->any ? json_boolean(rank->in_call) : json_null());
-  SET("in_wait_s", number(rank->in_wait_s));
+  SET("in_wait_s", number_or_null(rank->in_wait_s));
   SET("stalled_in", text(rank->stalled_in));
-  SET("stalled_s", number(rank->stalled_s));
+  SET("stalled_s", number_or_null(rank->stalled_s));
   SET("nccl_error", text(rank->nccl_error));
-  SET("late_s", number(rank->late_s));
+  SET("late_s", number_or_null(rank->late_s));
   SET("late_by", text(arrivals[rank->late_by]));
   SET("late_at", text(rank->late_at));
   SET("late_why", text(rank->late_why));
-  SET("late_more_s", number(rank->late_more_s));
+  SET("late_more_s", number_or_null(rank->late_more_s));
   SET("waits_for", integer(rank->n_waits_for));
-  SET("waits_s", number(rank->waits_s));
-  SET("gpu_share", number(rank->gpu));
-  SET("memory_bytes", number(rank->memory));
-  SET("memory_peak_bytes", number(rank->peak));
-  SET("memory_reserved_bytes", number(rank->reserved));
-  SET("gpu_memory_bytes", number(rank->gpu_memory));
+  SET("waits_s", number_or_null(rank->waits_s));
+  SET("gpu_share", number_or_null(rank->gpu));
+  SET("memory_bytes", number_or_null(rank->memory));
+  SET("memory_peak_bytes", number_or_null(rank->peak));
+  SET("memory_reserved_bytes", number_or_null(rank->reserved));
+  SET("gpu_memory_bytes", number_or_null(rank->gpu_memory));
   SET("records", integer(process->records));
   SET("lost", losses(process->trace.file.header.lost));
   SET("failed_call", text(live_string(process, process->failed_call)));
@@ -103,8 +94,8 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
 static json_t *host_object(const struct live_host *host) {
   return json_pack("{so sI sb so sI so}", "host", text(host->name), "ranks",
                    (json_int_t)host->ranks, "here", host->here, "clock_within_s",
-                   number(host->error_s), "clock_by_ends", (json_int_t)host->ends, "behind_s",
-                   number(host->behind_s));
+                   number_or_null(host->error_s), "clock_by_ends", (json_int_t)host->ends,
+                   "behind_s", number_or_null(host->behind_s));
 }
 
 static json_t *wait_object(const struct live_view *view, const struct live_wait *wait) {
@@ -112,7 +103,7 @@ static json_t *wait_object(const struct live_view *view, const struct live_wait 
                    "seq", (json_int_t)wait->seq, "absent",
                    rank_numbers(view, wait->absent, wait->n_absent), "waiting",
                    rank_numbers(view, wait->waiting, wait->n_waiting), "since_s",
-                   number(wait->since_s), "without_trace", (json_int_t)wait->no_trace);
+                   number_or_null(wait->since_s), "without_trace", (json_int_t)wait->no_trace);
 }
 
 static json_t *mismatch_object(const struct live_mismatch *mismatch) {
@@ -132,7 +123,7 @@ static json_t *node_object(const struct stack_node *node) {
 static json_t *lengths(const struct live_view *view) {
   json_t *list = json_array();
   for (u32 i = 0; view->reference && i < view->reference->steps.n; i++)
-    json_array_append_new(list, number(view->reference->steps.lengths[i]));
+    json_array_append_new(list, number_or_null(view->reference->steps.lengths[i]));
   return list;
 }
 
@@ -152,8 +143,8 @@ static json_t *document(const struct live_view *view) {
 #define SET(name, value) json_object_set_new(object, name, value)
   SET("tscope", text(TSCOPE_VERSION));
   SET("run", text(view->run->name));
-  SET("time_s", number((double)view->now_realtime_ns / 1e9));
-  SET("since_start_s", number(view->since_start_s));
+  SET("time_s", number_or_null((double)view->now_realtime_ns / 1e9));
+  SET("since_start_s", number_or_null(view->since_start_s));
   SET("world_size", view->world ? integer(view->world) : json_null());
   SET("attempt", view->run->attempt ? integer(view->run->attempt) : json_null());
   SET("ranks_before", view->run->attempt > 1 ? integer(view->run->ranks_before) : json_null());
@@ -161,14 +152,14 @@ static json_t *document(const struct live_view *view) {
   SET("in_trouble", integer(view->n_trouble));
   SET("ended", integer(view->n_over));
   SET("step_method", text(view->step_method));
-  SET("step_s", number(view->step_s));
-  SET("steps_per_s", number(view->rate));
-  SET("since_step_s", number(view->since_step_s));
+  SET("step_s", number_or_null(view->step_s));
+  SET("steps_per_s", number_or_null(view->rate));
+  SET("since_step_s", number_or_null(view->since_step_s));
   SET("step_lengths_s", lengths(view));
   SET("lost", losses(view->lost));
   SET("damaged_chunks", integer(view->damaged));
   SET("unreadable_files", integer(view->unreadable));
-  SET("update_s", number(view->run->poll_s));
+  SET("update_s", number_or_null(view->run->poll_s));
   SET("update_bytes", integer(view->run->read_bytes));
   SET("hosts", hosts);
   SET("waits", waits);

@@ -33,7 +33,7 @@ static void add_integer(json_t *list, i64 value) {
 static i64 index_of_text(struct texts *texts, const char *text) {
   if (!text || !*text)
     return 0;
-  json_t *value = json_text_or_null(text);
+  json_t *value = text_or_null(text);
   const char *valid = json_string_value(value);
   json_t *known = valid ? json_object_get(texts->index_of, valid) : NULL;
   i64 place = known ? json_integer_value(known) : (i64)json_array_size(texts->list);
@@ -47,10 +47,6 @@ static i64 index_of_text(struct texts *texts, const char *text) {
 
 static json_t *ns_or_null(i64 ns) {
   return ns == NS_UNKNOWN ? json_null() : json_integer(ns);
-}
-
-static json_t *number_or_null(double value) {
-  return isfinite(value) ? json_real(value) : json_null();
 }
 
 static json_t *index_or_null(u32 index) {
@@ -129,10 +125,10 @@ static json_t *spans_of(struct picture *picture, const struct shown_rank *rank) 
 static int add_rank(void *user, const struct shown_rank *rank) {
   struct picture *picture = user;
   json_t *spans = spans_of(picture, rank); /* its texts come first */
-  json_t *row = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "rank", index_or_null(rank->number), "host",
-                          json_text_or_null(rank->host), "device", json_text_or_null(rank->device),
-                          "why_empty", json_text_or_null(rank->why_empty), "lanes",
-                          lanes_of(picture, rank), "spans", spans);
+  json_t *row =
+      json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "rank", index_or_null(rank->number), "host",
+                text_or_null(rank->host), "device", text_or_null(rank->device), "why_empty",
+                text_or_null(rank->why_empty), "lanes", lanes_of(picture, rank), "spans", spans);
   json_array_append_new(picture->ranks, row);
   return 0;
 }
@@ -169,7 +165,7 @@ static json_t *left_out_of(const struct picture *picture) {
   const struct shown_scope *scope = picture->scope;
   json_t *list = json_array();
   for (u32 i = 0; i < scope->n_left_out; i++)
-    json_array_append_new(list, json_text_or_null(scope->left_out[i]));
+    json_array_append_new(list, text_or_null(scope->left_out[i]));
   if (picture->cut)
     json_array_append_new(
         list, json_sprintf("%u pieces, the first of their ranks, are left out for lack of space.",
@@ -187,10 +183,9 @@ static json_t *make_timeline(const struct shown_scope *scope) {
   shown_walk(scope, &visitor);
   json_decref(picture.texts.index_of);
   return json_pack("{s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o}", "steps", steps_of(scope), "left_out",
-                   left_out_of(&picture), "path_reason", json_text_or_null(scope->path_reason),
-                   "length", (json_int_t)(scope->end - scope->begin), "ranks", picture.ranks,
-                   "paths", picture.paths, "collectives", picture.collectives, "texts",
-                   picture.texts.list);
+                   left_out_of(&picture), "path_reason", text_or_null(scope->path_reason), "length",
+                   (json_int_t)(scope->end - scope->begin), "ranks", picture.ranks, "paths",
+                   picture.paths, "collectives", picture.collectives, "texts", picture.texts.list);
 }
 
 json_t *html_timeline(const struct results *results, const struct report_view *view) {

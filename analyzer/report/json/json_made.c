@@ -5,17 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/utf8.h"
 #include "report/sections.h"
-
-json_t *json_text_or_null(const char *text) {
-  if (!text)
-    return json_null();
-  char *valid = utf8_valid_copy(text);
-  json_t *string = json_string(valid);
-  free(valid);
-  return string;
-}
 
 json_t *make_schema(const struct results *results) {
   (void)results;
@@ -23,11 +13,11 @@ json_t *make_schema(const struct results *results) {
 }
 
 json_t *make_run(const struct results *results) {
-  return json_text_or_null(results->model->run);
+  return text_or_null(results->model->run);
 }
 
 json_t *make_command(const struct results *results) {
-  return json_text_or_null(results->model->command);
+  return text_or_null(results->model->command);
 }
 
 json_t *make_world_size(const struct results *results) {
@@ -45,7 +35,7 @@ json_t *make_ranks_found(const struct results *results) {
 json_t *make_hosts(const struct results *results) {
   json_t *list = json_array(), *seen = json_object();
   for (u32 i = 0; i < results->model->n_ranks; i++) {
-    json_t *host = json_text_or_null(results->model->ranks[i].host);
+    json_t *host = text_or_null(results->model->ranks[i].host);
     const char *name = json_string_value(host);
     if (name && !json_object_get(seen, name)) {
       json_object_set_new(seen, name, json_true());
@@ -78,11 +68,7 @@ json_t *make_aligned(const struct results *results) {
 }
 
 json_t *make_clock_method(const struct results *results) {
-  return json_text_or_null(results->model->clock_method);
-}
-
-static json_t *number_or_null(double value) {
-  return isnan(value) ? json_null() : json_real(value);
+  return text_or_null(results->model->clock_method);
 }
 
 json_t *make_residual(const struct results *results) {
@@ -95,7 +81,7 @@ json_t *make_between_hosts(const struct results *results) {
 
 static json_t *make_clock(const struct rank *rank) {
   const struct clock_fit *fit = &rank->clock;
-  return json_pack("{s:o,s:[],s:o,s:o,s:o,s:o,s:o}", "host", json_text_or_null(rank->host), "ranks",
+  return json_pack("{s:o,s:[],s:o,s:o,s:o,s:o,s:o}", "host", text_or_null(rank->host), "ranks",
                    "at_ns", fit->aligned ? json_integer(fit->at_ns) : json_null(), "offset_ns",
                    fit->aligned ? json_integer(fit->offset_ns) : json_null(), "drift_ppm",
                    number_or_null(fit->aligned ? fit->drift_ppm : NAN), "drift_error_ppm",
@@ -118,7 +104,7 @@ json_t *make_clocks(const struct results *results) {
 }
 
 json_t *make_steps_method(const struct results *results) {
-  return json_text_or_null(results->model->steps.method);
+  return text_or_null(results->model->steps.method);
 }
 
 json_t *make_changed_step(const struct results *results) {
@@ -138,7 +124,7 @@ json_t *make_inputs(const struct results *results) {
 json_t *make_notes(const struct results *results) {
   json_t *list = json_array();
   for (u32 i = 0; i < results->model->n_notes; i++)
-    json_array_append_new(list, json_text_or_null(results->model->notes[i]));
+    json_array_append_new(list, text_or_null(results->model->notes[i]));
   return list;
 }
 
@@ -195,7 +181,7 @@ json_t *make_sections(const struct results *results) {
     if (one.shown)
       json_array_append_new(list, json_pack("{s:s,s:s,s:s?,s:o}", "name", one.name, "title",
                                             one.title, "mark", mark_words[one.mark], "unknown",
-                                            json_text_or_null(one.unknown)));
+                                            text_or_null(one.unknown)));
   }
   return list;
 }

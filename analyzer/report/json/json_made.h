@@ -7,12 +7,8 @@
 #ifndef TSCOPE_JSON_MADE_H
 #define TSCOPE_JSON_MADE_H
 
-#include <jansson.h>
-
 #include "analyses/results/results.h"
-
-/* NULL becomes null; bytes that are not UTF-8 are replaced. */
-json_t *json_text_or_null(const char *text);
+#include "base/json_values.h"
 
 json_t *make_schema(const struct results *results);
 json_t *make_run(const struct results *results);

@@ -70,7 +70,7 @@ static json_t *strings(const char *const *texts, u32 n) {
   json_t *list = json_array();
   bool good = true;
   for (u32 i = 0; good && i < n; i++)
-    good = json_array_append_new(list, json_text_or_null(texts[i])) == 0;
+    good = json_array_append_new(list, text_or_null(texts[i])) == 0;
   return whole(list, good);
 }
 
@@ -132,9 +132,9 @@ static json_t *value_of(const struct results *results, const struct json_field *
   case JSON_FIELD_RANK:
     return *(const u32 *)member == INDEX_NONE ? json_null() : json_integer(*(const u32 *)member);
   case JSON_FIELD_TEXT:
-    return json_text_or_null(*(const char *const *)member);
+    return text_or_null(*(const char *const *)member);
   case JSON_FIELD_WORD:
-    return json_text_or_null(field->words[*(const unsigned *)member]);
+    return text_or_null(field->words[*(const unsigned *)member]);
   case JSON_FIELD_STRINGS:
     return strings(*(const char *const *const *)member, row_count(field, row));
   case JSON_FIELD_RANKS:
