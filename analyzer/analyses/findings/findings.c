@@ -120,6 +120,7 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, co
                                                   .n_ranks = n_ranks,
                                                   .cure = f->cure,
                                                   .together = f->together,
+                                                  .spent_at = f->spent_at,
                                                   .saving_low_s = NAN,
                                                   .saving_high_s = NAN};
   struct finding *added = &r->findings[r->n_findings - 1];
@@ -132,6 +133,7 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, co
   finding_set_sections(added);
   f->cure = (struct cure){0};
   f->together = NULL;
+  f->spent_at = NULL;
 }
 
 enum severity severity_of(const struct findings *f, double per_step_ms) {

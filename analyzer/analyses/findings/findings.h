@@ -36,6 +36,7 @@ struct findings {
   struct cure cure;   /* of the next finding, and what it saves: set by saving_of() */
   struct saving saving;
   const char *together; /* of the next finding: with whom it saves that; NULL: alone */
+  const struct sampled_line *spent_at; /* of the next finding: where its time goes; NULL */
 };
 
 /* A sentence about the hosts between which these transfers go, and which of their links are slow,

@@ -475,6 +475,31 @@ static void a_line_that_needs_no_core_is_no_note(void **state) {
   }
 }
 
+/* The same of what a rank does alone in every tenth step. */
+static void work_that_needs_no_core_is_no_note(void **state) {
+  static i64 late[50 * 8];
+  (void)state;
+  for (u32 without_core = 0; without_core < 2; without_core++) {
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    for (u32 step = 9; step < 50; step += 10)
+      late[step * s.options.ranks + 3] = 400 * MS;
+    s.options.late_input = late;
+    struct cluster *c = cluster_new(&s.options);
+    cluster_sample(c, late, 0, 10 * MS, 1);
+    wait_for_others(c, 90, 2);
+    const struct call_sites *sites = c->timelines[3].call_sites;
+    for (u32 i = 0; i < sites->n_samples && without_core; i++)
+      sites->samples[i].activity = TSCOPE_ACTIVITY_NO_CORE;
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *work = finding_of(r, "TIMING.JITTER");
+    assert_non_null(work);
+    assert_non_null(strstr(work->title, "train.py:20 of rank 3"));
+    assert_int_equal(work->severity == SEVERITY_INFO, without_core);
+    cluster_end(r, c);
+  }
+}
+
 /* The same of a rank since which the run is slower. */
 static void a_later_line_that_needs_no_core_is_no_note(void **state) {
   static i64 late[50 * 8];
@@ -584,6 +609,7 @@ int main(void) {
       cmocka_unit_test(who_has_few_of_its_cores_is_not_to_blame),
       cmocka_unit_test(what_others_explain_is_a_note),
       cmocka_unit_test(a_line_that_needs_no_core_is_no_note),
+      cmocka_unit_test(work_that_needs_no_core_is_no_note),
       cmocka_unit_test(a_later_line_that_needs_no_core_is_no_note),
       cmocka_unit_test(most_of_a_saving_is_explained),
       cmocka_unit_test(only_waits_in_the_steps_explain_them),

@@ -253,10 +253,13 @@ static double cost_of_rank(const struct analysis *a, const struct finding *findi
   return late && rank->straggler ? rank->late_a_step_ms : NAN;
 }
 
-/* Ranks that samples show at a line at which their peers hardly are: how much of its time there
- * such a rank is without a core, which is all that the lack of cores explains. NAN for others. */
+/* What samples show at a line at which other ranks, or the same in other steps, hardly are: how
+ * much of its time there a rank is without a core, which is all that the lack of cores explains.
+ * NAN for others. */
 static double share_without_core(const struct analysis *a, const struct finding *finding) {
   double share = NAN;
+  if (finding->spent_at)
+    return finding->spent_at->no_core_share;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     const struct sampled_line *line = a->results->ranks[r].slow_line;
     if (!is_named(finding, a->model->ranks[r].rank))
@@ -347,11 +350,10 @@ static const char *explain_by_cores(struct analysis *a, const struct finding *fi
     return say(a, "%s %s does not explain it: the time is that of work on the GPU.",
                finding->evidence, cause);
   if (lost->at_line < CORES_EXPLAIN)
-    return say(
-        a,
-        "%s %s does not explain all of it: at that line the rank had a core, or needed none, "
-        "for %.0f %% of the time.",
-        finding->evidence, cause, 100 * (1 - lost->at_line));
+    return say(a,
+               "%s %s does not explain all of it: at that line a rank had a core, or needed none, "
+               "for %.0f %% of the time.",
+               finding->evidence, cause, 100 * (1 - lost->at_line));
   if (lost->named_s > 0)
     return say(a, "%s %s does not explain all of it: threads of a rank waited %s for a core%s.",
                finding->evidence, cause, duration_s(lost->named_s).text, peers);

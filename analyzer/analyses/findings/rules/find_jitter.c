@@ -13,6 +13,7 @@
 #include "base/quantity.h"
 #include "base/statistics.h"
 
+/* NULL: nothing tells. */
 static const char *what_work_may_be(const struct other_work *work) {
   bool checkpoint = work->meets & MEETING_COPY_OUT && !(work->meets & MEETING_COPY_IN) &&
                     work->copied_bytes >= CHECKPOINT_BYTES;
@@ -26,14 +27,18 @@ static const char *what_work_may_be(const struct other_work *work) {
   if (work->forward_only || work->meets)
     return "If this is validation: do it less often, on fewer batches, or in a separate job that "
            "reads checkpoints.";
-  return "Look at what the program does only in these steps: checkpoints, evaluation, logging, "
-         "garbage collection. Do it less often, or in parallel with training.";
+  return NULL;
 }
 
 static const char *other_work_action(struct findings *f, const struct other_work *work,
                                      const struct step_line *at) {
   const char *may_be = what_work_may_be(work);
-  return at->line ? say(f, "Look at %s first. %s", at->line->place, may_be) : may_be;
+  if (at->line)
+    return say(f, "Look at %s first. %s", at->line->place,
+               may_be ? may_be : "Do that less often, or in parallel with training.");
+  return may_be ? may_be
+                : "Look at what the program does only in these steps: checkpoints, evaluation, "
+                  "logging, garbage collection. Do it less often, or in parallel with training.";
 }
 
 /* Why no line is named. */
@@ -107,6 +112,7 @@ static void add_other_work_finding(struct findings *f, u32 kind) {
           ? say(f, " They contain a call of %s that hardly any other step has.", work->collective)
           : "";
   double share = work->sum_s / f->r->analysed_s;
+  f->spent_at = at.line && at.at_line >= STRETCH_INSIDE * at.steps ? at.line : NULL;
   finding_add(
       f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
       say(f, "%c%s%s%s", work->name[0] - 32, work->name + 1, name_step_line(f, &at),
