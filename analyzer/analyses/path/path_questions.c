@@ -261,6 +261,7 @@ static double least_ms(const struct analysis *a, const struct cure *cure) {
       const struct cure_change *change = &cure->changes[k];
       bool only_waits = change->kind == CHANGE_COMMUNICATION || change->kind == CHANGE_TRANSFERS ||
                         change->kind == CHANGE_INPUT || change->kind == CHANGE_LINE ||
+                        (change->kind == CHANGE_NAME && change->of == NODE_COLLECTIVE) ||
                         (change->kind == CHANGE_LAUNCHES && rank->on_gpu);
       changed |= change->kind == CHANGE_RANKS ? change->ranks[i] : !only_waits;
     }
