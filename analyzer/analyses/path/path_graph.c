@@ -404,12 +404,15 @@ i64 join_start(const struct sample_graph *g, u32 node, u32 *last) {
     /* A root that need not wait can end before other members start. */
     while (!join->barrier && k > 0 && g->nodes[members[k]].start > end)
       k--;
-    const struct node *member = &g->nodes[members[k]];
-    i64 came = comes_by_call(g, node, members[k]) ? member->end : member->start;
-    if (came > latest || (came == latest && *last == node)) {
-      latest = came;
-      *last = members[k];
-    }
+    /* A call that starts before another can end after it. */
+    do {
+      const struct node *member = &g->nodes[members[k]];
+      i64 came = comes_by_call(g, node, members[k]) ? member->end : member->start;
+      if (came > latest || (came == latest && *last == node)) {
+        latest = came;
+        *last = members[k];
+      }
+    } while (g->nodes[members[k]].kind == NODE_LAUNCH && k-- > 0);
   }
   return latest < end ? latest : end;
 }

@@ -35,6 +35,9 @@ struct job {
   struct interval busy[RANKS][MEETINGS];
   struct intervals comms[RANKS];
   i64 begin[STEPS * RANKS], end[STEPS * RANKS];
+  /* In a step: when the sender calls and for how long, and how long after its call the receiver
+   * needs the message, and how long each works then. */
+  i64 sends_at, send_call, needed_after, works_then[RANKS];
 };
 
 static u32 add_span(struct job *job, u32 rank, u8 kind, u16 lane, i64 start, i64 end) {
@@ -55,20 +58,21 @@ static void work(struct job *job, u32 rank, i64 from, i64 until) {
 }
 
 /* One rank's side of a meeting: called at one time, waited for at another. */
-static void add_side(struct job *job, u32 meeting, u32 rank, i64 call, i64 start, i64 end) {
+static void add_side(struct job *job, u32 meeting, u32 rank, struct interval call, i64 start,
+                     i64 end) {
   u32 arrival = meeting * RANKS + rank;
   u8 op = job->collectives[meeting].op;
   job->arrivals[arrival] =
-      (struct arrival){.call_start = call,
-                       .call_end = call + CALL,
+      (struct arrival){.call_start = call.start,
+                       .call_end = call.end,
                        .start = start,
                        .end = end,
                        .rank = rank,
                        .collective = meeting,
                        .step = (i32)meeting / 2,
                        .op = op == TSCOPE_OP_SEND && rank ? TSCOPE_OP_RECV : op};
-  u32 called = add_span(job, rank, SPAN_COLL_CALL, LANE_HOST, call, call + CALL);
-  work(job, rank, call + CALL, start);
+  u32 called = add_span(job, rank, SPAN_COLL_CALL, LANE_HOST, call.start, call.end);
+  work(job, rank, call.end, start);
   u32 wait = add_span(job, rank, SPAN_COMM_WAIT, LANE_HOST, start, end);
   u32 run = add_span(job, rank, SPAN_COLLECTIVE, LANE_GLOO, start, end);
   job->spans[rank][run].link = arrival;
@@ -88,22 +92,29 @@ static void add_meeting(struct job *job, u32 meeting, u8 op, i64 last_start) {
                                                   .complete = true};
 }
 
-/* Rank 0 works for 10 ms and sends. Rank 1 works for 30 ms, calls its receive, and needs it 20 ms
- * later. Rank 0 has sent when rank 1 has called; then it works for 40 ms, and they meet. */
+/* Rank 0 works and sends. Rank 1 works for 30 ms, calls its receive, and needs it later. The
+ * message goes when both have called. Then each works, and they meet. */
 static void play_step(struct job *job, u32 step) {
   i64 begin = step ? job->end[step * RANKS - 1] : 0;
-  i64 sent = begin + 10 * MS, called = begin + 30 * MS, needed = called + CALL + 20 * MS;
-  i64 taken = called + CALL + TRANSFER, received = needed + TRANSFER / 2;
-  i64 meet = taken + 40 * MS, end = meet + CALL + TRANSFER;
-  add_meeting(job, 2 * step, TSCOPE_OP_SEND, needed);
-  work(job, 0, begin, sent);
-  add_side(job, 2 * step, 0, sent, sent + CALL, taken);
-  work(job, 0, taken, meet);
-  work(job, 1, begin, called);
-  add_side(job, 2 * step, 1, called, needed, received);
+  struct interval send = {begin + job->sends_at, begin + job->sends_at + job->send_call};
+  struct interval receive = {begin + 30 * MS, begin + 30 * MS + CALL};
+  i64 both = send.end > receive.end ? send.end : receive.end, taken = both + TRANSFER;
+  i64 needed = receive.end + job->needed_after;
+  i64 received = needed + TRANSFER / 2 > taken ? needed + TRANSFER / 2 : taken;
+  i64 done[RANKS] = {taken + job->works_then[0], received + job->works_then[1]};
+  i64 meet = done[0] > done[1] ? done[0] : done[1], end = meet + CALL + TRANSFER;
+  add_meeting(job, 2 * step, TSCOPE_OP_SEND, needed > send.end ? needed : send.end);
+  work(job, 0, begin, send.start);
+  add_side(job, 2 * step, 0, send, send.end, taken);
+  work(job, 0, taken, done[0]);
+  work(job, 1, begin, receive.start);
+  add_side(job, 2 * step, 1, receive, needed, received);
+  work(job, 1, received, done[1]);
   add_meeting(job, 2 * step + 1, TSCOPE_OP_ALLREDUCE, meet + CALL);
-  add_side(job, 2 * step + 1, 0, meet, meet + CALL, end);
-  add_side(job, 2 * step + 1, 1, received, received + CALL, end);
+  for (u32 rank = 0; rank < RANKS; rank++) {
+    struct interval call = {done[rank], done[rank] + CALL};
+    add_side(job, 2 * step + 1, rank, call, call.end, end);
+  }
   for (u32 rank = 0; rank < RANKS; rank++) {
     job->begin[step * RANKS + rank] = begin;
     job->end[step * RANKS + rank] = end;
@@ -182,6 +193,10 @@ static double saved_by(const struct results *r, enum what_if_kind kind) {
 static void a_sender_waits_until_the_receiver_calls(void **state) {
   (void)state;
   struct job *job = calloc(1, sizeof(*job));
+  job->sends_at = 10 * MS;
+  job->send_call = CALL;
+  job->needed_after = 20 * MS;
+  job->works_then[0] = 40 * MS;
   struct results *r = analyse_job(job);
   assert_float_equal(r->step_mean_ms, 70.22, 1e-6);
   assert_float_equal(r->path_selfcheck, 0, 1e-9);
@@ -193,7 +208,26 @@ static void a_sender_waits_until_the_receiver_calls(void **state) {
   free(job);
 }
 
+/* The sender calls first, but has no core, so that its call ends last: the message goes then. */
+static void a_receiver_waits_until_the_sender_has_called(void **state) {
+  (void)state;
+  struct job *job = calloc(1, sizeof(*job));
+  job->sends_at = 29 * MS;
+  job->send_call = 6 * MS;
+  job->works_then[1] = 40 * MS;
+  struct results *r = analyse_job(job);
+  assert_float_equal(r->step_mean_ms, 29 + 6 + 40 + 0.21, 1e-6);
+  assert_float_equal(r->path_selfcheck, 0, 1e-9);
+  assert_null(r->what_if_reason);
+  assert_float_equal(path_ms(r, "communication"), 0.2, 1e-6);
+  assert_float_equal(saved_by(r, WHAT_IF_COMMUNICATION), 0.2, 1e-6);
+  results_free(r);
+  free(job);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_sender_waits_until_the_receiver_calls)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_sender_waits_until_the_receiver_calls),
+      cmocka_unit_test(a_receiver_waits_until_the_sender_has_called)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
