@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Messages on stderr. A line is written only if that can neither block nor raise a signal.
+ * Messages on stderr. A line is written only if that can neither block nor raise a signal, and only
+ * to standard error: a job that has closed it gets its number for the next file that it opens.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "record/hook.h"
@@ -16,9 +20,55 @@
  * of a terminal. The job must not end, or stop, because of us. */
 static const int answers[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
 
+static struct {
+  bool known;
+  u64 device, inode; /* both 0 if it was closed */
+} at_waking;
+
+/* Connections over a network are the job's own, such as those of NCCL. */
+static bool is_local(int file) {
+  int domain = AF_UNSPEC;
+  socklen_t bytes = sizeof(domain);
+  return getsockopt(file, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain == AF_UNIX;
+}
+
+static bool can_be_standard_error(const struct statx *file) {
+  bool kept_by_programs = fcntl(STDERR_FILENO, F_GETFD) == 0; /* those that are started next */
+  return kept_by_programs &&
+         (S_ISREG(file->stx_mode) || S_ISCHR(file->stx_mode) || S_ISFIFO(file->stx_mode) ||
+          (S_ISSOCK(file->stx_mode) && is_local(STDERR_FILENO)));
+}
+
+static u64 device_of(const struct statx *file) {
+  return (u64)file->stx_dev_major << 32 | file->stx_dev_minor;
+}
+
+/* Looks at descriptor 2. False if it is none that can be standard error. */
+static bool look(struct statx *now) {
+  return statx(STDERR_FILENO, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO, now) == 0 &&
+         can_be_standard_error(now);
+}
+
+static bool is_standard_error(void) {
+  struct statx now;
+  return look(&now) && (!at_waking.known ||
+                        (device_of(&now) == at_waking.device && now.stx_ino == at_waking.inode));
+}
+
+void tscope_log_begin(void) {
+  struct statx now;
+  int saved = errno;
+  if (look(&now)) {
+    at_waking.device = device_of(&now);
+    at_waking.inode = now.stx_ino;
+  }
+  at_waking.known = true;
+  errno = saved;
+}
+
 static void write_quietly(const char *line, size_t bytes) {
   struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
-  if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT))
+  if (!is_standard_error() || poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT))
     return;
   sigset_t blocked, before, pending;
   sigemptyset(&blocked);

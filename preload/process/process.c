@@ -135,6 +135,7 @@ static bool wake(void) {
     __atomic_store_n(&tscope_live->waking, 0, __ATOMIC_RELEASE);
     return false;
   }
+  tscope_log_begin();
   tscope_register_end(); /* first: another thread may exit as soon as the process is awake */
   __atomic_store_n(&tscope_live->on, 1, __ATOMIC_RELEASE);
   tscope_log(1, "trace in %s", tscope_trace.path);

@@ -379,6 +379,9 @@ extern u64 (*tscope_gpu_clock_now)(void);
 /* Turns tscope off in this process until it ends, with one line on stderr that says why. */
 void tscope_turn_off(const char *why);
 
+/* From here on lines go only to the file that is standard error now. */
+void tscope_log_begin(void);
+
 /* One line on stderr if TSCOPE_VERBOSE allows it; level 0 always prints. */
 void tscope_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

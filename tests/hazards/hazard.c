@@ -465,6 +465,23 @@ static void closed_streams(char **arguments) {
   fclose(out);
 }
 
+/* A file of the job's gets the number of standard error, which was closed: "first" before the first
+ * launch, or after it. Then a command makes that tscope has something to say. */
+static void data_at_2(char **arguments) {
+  bool first = strcmp(arguments[1], "first") == 0;
+  if (!first)
+    launch(1000);
+  close(STDERR_FILENO);
+  int flags = O_RDWR | O_CREAT | O_TRUNC | (first ? O_CLOEXEC : 0);
+  if (open(arguments[0], flags, 0600) != STDERR_FILENO)
+    exit(98);
+  launch(1000);
+  if (system(arguments[2]) != 0)
+    exit(97);
+  usleep(500 * 1000);
+  printf("%ld bytes of data\n", (long)lseek(STDERR_FILENO, 0, SEEK_END));
+}
+
 /* Closes every descriptor, as daemons do, and then uses the same numbers itself. */
 static void descriptors_taken(char **arguments) {
   launch(1000);
@@ -610,6 +627,7 @@ static const struct hazard {
     {"signal-pending", signal_pending},
     {"bus-error-sent", bus_error_sent},
     {"closed-streams", closed_streams},
+    {"data-at-2", data_at_2},
     {"descriptors-taken", descriptors_taken},
     {"no-descriptors", no_descriptors},
     {"no-memory", no_memory},

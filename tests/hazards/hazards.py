@@ -42,6 +42,7 @@ NOT_EMULATED = {
     "nvtx-in-a-program-that-does-not-train": "the program is this machine's own",
     "vfork-spawn-system": STARTS_OTHERS,
     "exec-of-another-program": STARTS_OTHERS,
+    "data-file-in-place-of-standard-error": STARTS_OTHERS,
     "nvtx-injection-free": STARTS_OTHERS, "nvtx-injection-taken": STARTS_OTHERS, "nvtx-off": STARTS_OTHERS,
     "setuid-program": "a setuid program has to be started without the emulator",
     "signal-handlers-and-mask-kept": "the emulator uses signals itself",
@@ -539,6 +540,13 @@ def standard_streams_closed(scratch):
         with open(printed, encoding="utf-8") as file:
             texts.append(file.read())
     assert texts[0] == texts[1] == "0 1 2, 50000 launches\n", texts
+
+
+def data_file_in_place_of_standard_error(scratch):
+    """A line of tscope's must not be written into it: that the trace cannot be made, or was removed."""
+    data, directory = os.path.join(scratch, "data"), os.path.join(scratch, "traces")
+    run_both("/proc/nonexistent/traces", "data-at-2", data, "first", "true")
+    run_both(directory, "data-at-2", data, "later", f"rm -rf {directory}")
 
 
 def descriptors_closed_and_reused(scratch):
