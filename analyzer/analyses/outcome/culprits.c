@@ -114,28 +114,58 @@ static bool any_told_reason(const struct outcome *o) {
   return ANY(o->endings, o->n, one, one->what == ENDING_OWN && one->cause != END_SIGNAL);
 }
 
+/* Whether its last call is one that another rank made in another way: that may end any of them. */
+static bool met_odd_call(const struct outcome *o, const struct ending *ending) {
+  const struct arrival *last = ending->last;
+  return o->counts.n_odd && !is_odd(o, ending->rank) && last && last->collective != INDEX_NONE &&
+         o->a->model->collectives[last->collective].mismatched;
+}
+
+/* One whose trace stops is a victim if it wrote that it lost another, met the call of an odd one,
+ * or waited for one that had ended normally; or if a peer had lost another while this one still
+ * lived.
+ */
+static bool is_victim(const struct outcome *o, const struct ending *ending) {
+  if (ending->said_lost || met_odd_call(o, ending))
+    return true;
+  for (u32 i = 0; i < o->n; i++) {
+    const struct ending *other = &o->endings[i];
+    if ((other->what == ENDING_IN_ORDER && waited_for(o->a->model, ending, other)) ||
+        (other->what == ENDING_LOST_PEER && ending->from - other->from > SIMULTANEOUS_NS))
+      return true;
+  }
+  return false;
+}
+
+static bool any_lost(const struct outcome *o, const struct ending *to) {
+  return count_endings(o, ENDING_LOST_PEER) > 0 ||
+         ANY(o->endings, o->n, one, one->said_lost && waited_for(o->a->model, one, to));
+}
+
 /* The first of those that stopped without a word, if others lived on or reported that they lost a
  * peer. */
 static u32 mark_silent(struct outcome *o, i64 before) {
-  i64 first = INT64_MAX, last = INT64_MIN;
-  u32 marked = 0, silent = 0;
+  const struct ending *first = NULL;
+  i64 last = INT64_MIN;
+  u32 marked = 0;
   bool told = any_told_reason(o);
   for (u32 i = 0; i < o->n; i++) {
     const struct ending *ending = &o->endings[i];
     last = ending->at > last && ending->what != ENDING_NONE && ending->what != ENDING_OLDER
                ? ending->at
                : last;
-    if (ending->what != ENDING_SILENT || (was_paused(ending) && told))
+    if (ending->what != ENDING_SILENT || (was_paused(ending) && told) || is_victim(o, ending))
       continue;
-    silent++;
-    first = ending->at < first ? ending->at : first;
+    if (!first ||
+        (ending->at - first->at <= SIMULTANEOUS_NS && waited_for(o->a->model, first, ending)))
+      first = ending;
   }
-  bool lost = count_endings(o, ENDING_LOST_PEER) > 0;
-  if (!silent || first >= before || (!lost && last - first < SIMULTANEOUS_NS))
+  if (!first || first->at >= before || (last - first->at < SIMULTANEOUS_NS && !any_lost(o, first)))
     return 0;
   for (u32 i = 0; i < o->n; i++) {
     const struct ending *ending = &o->endings[i];
-    if (ending->what != ENDING_SILENT || ending->at - first > SIMULTANEOUS_NS)
+    if (ending->what != ENDING_SILENT || ending->at - first->at > SIMULTANEOUS_NS ||
+        is_victim(o, ending) || waited_for(o->a->model, ending, first))
       continue;
     o->culprit[i] = true;
     marked++;
@@ -263,10 +293,30 @@ static u32 mark_early_leavers(struct outcome *o) {
   return marked;
 }
 
-/* Whether it was stopped long after an exception of its own, and had called nothing since
- * (causes.c). */
+/* Those that ended normally before a call in which all whose traces stop still waited for them. */
+static u32 mark_missed(struct outcome *o) {
+  u32 marked = 0;
+  for (u32 i = 0; i < o->n; i++) {
+    const struct ending *leaver = &o->endings[i];
+    bool missed = leaver->what == ENDING_IN_ORDER, others = false;
+    for (u32 k = 0; k < o->n && missed; k++) {
+      const struct ending *other = &o->endings[k];
+      if (other->what == ENDING_IN_ORDER)
+        continue;
+      others = true;
+      missed = other->what == ENDING_SILENT && waited_for(o->a->model, other, leaver);
+    }
+    o->culprit[i] = missed && others;
+    marked += o->culprit[i];
+  }
+  return marked;
+}
+
+/* Whether it was stopped, or its trace stops, long after an exception of its own, and it had called
+ * nothing since (causes.c). */
 static bool stopped_long_after_exception(const struct outcome *o, const struct ending *ending) {
-  return ending->what == ENDING_STOPPED && ending->cause == END_EXCEPTION && ending->last &&
+  return (ending->what == ENDING_STOPPED || ending->what == ENDING_SILENT) &&
+         ending->cause == END_EXCEPTION && ending->last &&
          ending->at - o->a->model->ranks[ending->rank].ending.exception_at >= AWAITED_NS;
 }
 
@@ -276,7 +326,7 @@ static u32 mark_stood_still(struct outcome *o) {
   for (u32 i = 0; i < o->n; i++) {
     const struct ending *ending = &o->endings[i];
     marked += o->culprit[i] = stopped_long_after_exception(o, ending);
-    if (o->culprit[i] || ending->pending || ending->what == ENDING_LOST_PEER)
+    if (o->culprit[i] || ending->pending || ending->said_lost || ending->what == ENDING_LOST_PEER)
       continue;
     memset(o->culprit, 0, o->n);
     return 0;
@@ -320,8 +370,8 @@ u32 mark_culprits(struct outcome *o) {
       marked = mark_awaited(o);
     if (!marked && count_endings(o, ENDING_LOST_PEER))
       marked = mark_early_leavers(o);
-    if (!marked)
-      marked = mark_stood_still(o);
   }
-  return marked;
+  if (!marked)
+    marked = mark_missed(o);
+  return marked ? marked : mark_stood_still(o);
 }

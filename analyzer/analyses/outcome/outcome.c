@@ -13,7 +13,7 @@ const char *find_lost_host(const struct outcome *o) {
     const struct ending *ending = &o->endings[i];
     if (!o->culprit[i])
       continue;
-    if (ending->what != ENDING_SILENT ||
+    if (ending->what != ENDING_SILENT || ending->cause == END_EXCEPTION ||
         (host != INDEX_NONE && !model_same_host(model, ending->rank, host)))
       return NULL;
     host = ending->rank;

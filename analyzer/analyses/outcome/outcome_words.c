@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <string.h>
 
 #include "analyses/outcome/outcome.h"
 #include "analyses/queries.h"
@@ -99,6 +100,11 @@ static char *words_of_order(struct arena *arena, u32 rank, const struct suspect_
   return arena_printf(arena, "Rank %u is in a circle of ranks that wait for each other.", rank);
 }
 
+static char *as_sentence(struct arena *arena, const char *words) {
+  size_t n = strlen(words);
+  return arena_printf(arena, "%s%s", words, n && words[n - 1] == '.' ? "" : ".");
+}
+
 static char *words_of_reason(struct arena *arena, const struct check_suspect *suspect) {
   const struct suspect_facts *f = &suspect->facts;
   u32 rank = suspect->rank;
@@ -128,7 +134,7 @@ static char *words_of_reason(struct arena *arena, const struct check_suspect *su
                         f->some, f->all, rank);
   default:
     return f->call ? arena_printf(arena, "%s: %s.", f->call, f->detail)
-                   : arena_text(arena, f->detail);
+                   : as_sentence(arena, f->detail);
   }
 }
 

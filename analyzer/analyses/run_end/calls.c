@@ -59,7 +59,7 @@ static bool same_calls(const struct member *a, const struct member *b) {
 }
 
 /* A member whose calls are those of most members, as far as both lists go, and that made as many as
- * most of these; NULL if there is no majority. */
+ * most of these: the shortest list agrees with any. NULL if there is no majority. */
 static const struct member *typical_member(const struct comm_calls *calls) {
   const struct member *best = NULL;
   u32 most = 0;
@@ -70,12 +70,28 @@ static const struct member *typical_member(const struct comm_calls *calls) {
       same += one;
       as_many += one && calls->members[i].n == calls->members[j].n;
     }
-    if (2 * same > calls->n && same * calls->n + as_many > most) {
-      most = same * calls->n + as_many;
+    if (2 * same > calls->n && as_many * calls->n + same > most) {
+      most = as_many * calls->n + same;
       best = &calls->members[i];
     }
   }
   return best;
+}
+
+/* Whether most of those that came to where two lists differ made the call of `most` there. */
+static bool is_usual_call(const struct comm_calls *calls, const struct member *odd,
+                          const struct member *most) {
+  u32 at = count_equal_calls(odd, most), came = 0, alike = 0;
+  if (at >= odd->n || at >= most->n)
+    return true;
+  for (u32 i = 0; i < calls->n; i++) {
+    const struct member *member = &calls->members[i];
+    if (at >= member->n)
+      continue;
+    came++;
+    alike += same_call(&member->calls[at], &most->calls[at]);
+  }
+  return 2 * alike > came;
 }
 
 /* Where two lists of calls differ first, if `longer` has so many more; the end of the shorter one
@@ -169,7 +185,7 @@ static bool is_repeated(const struct analysis *a, const struct member *member, u
 }
 
 /* How a member's calls differ from most members'. */
-enum difference_kind { LEFT_OUT, ONE_TOO_MANY, OTHER_ORDER };
+enum difference_kind { LEFT_OUT, ONE_TOO_MANY, OTHER_ORDER, OTHER_CALL };
 
 struct difference {
   const struct member *of; /* whose call it is */
@@ -208,9 +224,11 @@ static bool find_difference(const struct analysis *a, const struct member *odd,
     *difference = (struct difference){most, at, LEFT_OUT};
     return true;
   }
+  bool without = equal + 1 < most->n && same_call(&odd->calls[equal], &most->calls[equal + 1]);
   difference->kind = is_other_order(odd, most, equal)      ? OTHER_ORDER
                      : is_repeated(a, odd, difference->at) ? ONE_TOO_MANY
-                                                           : LEFT_OUT;
+                     : without                             ? LEFT_OUT
+                                                           : OTHER_CALL;
   difference->of = difference->kind == LEFT_OUT ? most : odd;
   return true;
 }
@@ -221,6 +239,12 @@ static char *describe_difference(const struct analysis *a, const struct member *
   const char *op = op_name(what->op);
   u32 rank = a->model->ranks[odd->rank].rank,
       steps = steps_before(a, difference->of->rank, what->start);
+  if (difference->kind == OTHER_CALL)
+    return say(a,
+               "rank %u called %s of %llu bytes where its peers called %s of %llu (call number %u, "
+               "after %u steps)",
+               rank, op, (unsigned long long)what->bytes, op_name(most->calls[difference->at].op),
+               (unsigned long long)most->calls[difference->at].bytes, difference->at, steps);
   if (difference->kind == OTHER_ORDER)
     return say(a,
                "rank %u made the calls of its peers in another order: %s of %llu bytes before %s "
@@ -251,7 +275,7 @@ void calls_compare(const struct analysis *a, struct call_counts *counts) {
     for (u32 i = 0; most && i < calls.n; i++) {
       const struct member *odd = &calls.members[i];
       struct difference difference;
-      if (contains(counts->odd, counts->n_odd, odd->rank) ||
+      if (contains(counts->odd, counts->n_odd, odd->rank) || !is_usual_call(&calls, odd, most) ||
           !find_difference(a, odd, most, &difference))
         continue;
       char *words = describe_difference(a, odd, most, &difference);

@@ -237,8 +237,26 @@ static void set_cause_by_pause(const struct analysis *a, const struct rank_end *
                     more ? "; then " : "", more ? ending->why : "");
 }
 
+/* An exception was the last that it wrote, and then it called nothing more: its own end had begun,
+ * or it stood still, when its trace stops. */
+static void add_last_exception(struct analysis *a, const struct rank_end *end,
+                               struct ending *ending) {
+  i64 stops = later(ending->from, end->exception_at), before = stops - end->exception_at;
+  if (!end->exception || was_interrupted(end) || before > EXCEPTION_NS || !ending->last ||
+      ending->pending || ending->last->call_start > end->exception_at)
+    return;
+  enum end_cause cause = cause_of_exception(end->exception);
+  ending->from = stops;
+  ending->at = stops + LIFE_NS;
+  ending->said_lost = cause == END_LOST_PEER;
+  ending->cause = ending->said_lost ? END_SILENT : cause;
+  ending->why = say(a, "its trace stops %s after it wrote %s",
+                    duration_s((double)before / 1e9).text, words_of_exception(a, end));
+}
+
 /* No record tells how it ended; the kernel of this machine may know that it has not. */
-static void set_cause_of_silence(const struct rank *rank, struct ending *ending) {
+static void set_cause_of_silence(struct analysis *a, const struct rank *rank,
+                                 struct ending *ending) {
   bool stopped = rank->running == 'T' || rank->running == 't';
   ending->what = ENDING_SILENT;
   ending->cause = stopped ? END_STOPPED : END_SILENT;
@@ -246,6 +264,8 @@ static void set_cause_of_silence(const struct rank *rank, struct ending *ending)
                 : rank->running ? "its process still runs"
                                 : "its trace stops, and no record says why: it was killed, its "
                                   "host was lost, or it is still running elsewhere";
+  if (!rank->running)
+    add_last_exception(a, &rank->ending, ending);
 }
 
 void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
@@ -262,7 +282,7 @@ void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
     ending->from = ending->at = end->end;
     set_cause_by_exit(a, end, ending);
   } else {
-    set_cause_of_silence(rank, ending);
+    set_cause_of_silence(a, rank, ending);
   }
   set_cause_by_failed_call(a, end, ending);
   set_cause_by_pause(a, end, rank_last_pause(rank, alive), ending);

@@ -34,6 +34,7 @@ struct ending {
   const char *why;            /* in words; NULL */
   const struct arrival *last; /* collective; NULL */
   bool pending;               /* that had not returned */
+  bool said_lost;             /* its trace stops after it wrote that it lost another rank */
 };
 
 /* Fills in everything for a rank that left a record. */

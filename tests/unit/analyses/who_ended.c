@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who ended a run whose launcher tells nothing: traces stop, and only some ranks had time to say
+ * why. Written by hand: each rank calls all-reduces of one group, a millisecond after the other.
+ */
+#include "model_support.h"
+
+#include "analyse_cluster.h"
+#include "format/dtypes.h"
+
+enum { MOST = 4, CALLS = 10, SMALL = 16, LARGE = 4096 };
+
+struct job {
+  struct fixture *fixture;
+  struct trace_writer *writers[MOST];
+  u32 ranks, calls[MOST];
+};
+
+static const char reset[] = "RuntimeError: Connection closed by peer [127.0.0.1]:6060";
+
+static struct tscope_collective_record *call(struct job *job, u32 rank, u64 bytes) {
+  u32 seq = job->calls[rank]++;
+  struct tscope_collective_record *call =
+      write_call(job->writers[rank], (seq + 1) * MS, TSCOPE_OP_ALLREDUCE, 1, seq);
+  call->bytes = bytes;
+  call->count = bytes / 4;
+  call->stream = TSCOPE_NO_STREAM;
+  return call;
+}
+
+/* All ranks make these calls; then each shows that it lives until `alive`. */
+static struct job new_job(void **state, u32 ranks, i64 alive) {
+  struct job job = {.fixture = *state, .ranks = ranks};
+  for (u32 r = 0; r < ranks; r++) {
+    job.writers[r] = new_rank(r, ranks);
+    struct tscope_file_header *header = trace_writer_header(job.writers[r]);
+    header->closed_realtime_ns = 0;
+    header->alive_ticks = AT(alive);
+    write_comm(job.writers[r], 1, 42, r, ranks, TSCOPE_BACKEND_GLOO);
+    for (u32 i = 0; i < CALLS; i++)
+      call(&job, r, SMALL);
+  }
+  return job;
+}
+
+static void lived_until(struct job *job, u32 rank, i64 alive) {
+  trace_writer_header(job->writers[rank])->alive_ticks = AT(alive);
+}
+
+static void wrote(struct job *job, u32 rank, const char *exception, i64 at) {
+  struct tscope_file_header *header = trace_writer_header(job->writers[rank]);
+  header->exception_ticks = AT(at);
+  snprintf(header->exception, sizeof(header->exception), "%s", exception);
+}
+
+static void exited(struct job *job, u32 rank, i32 status, i64 at) {
+  struct tscope_file_header *header = trace_writer_header(job->writers[rank]);
+  header->alive_ticks = header->end_ticks = AT(at);
+  header->end_kind = TSCOPE_END_EXIT;
+  header->end_status = status;
+}
+
+struct expected {
+  u32 culprit;       /* or the number of ranks: nobody is named */
+  const char *says;  /* in the summary */
+  const char *calls; /* what is said of its calls; NULL: nothing */
+};
+
+static void expect(struct job *job, const struct expected *expected) {
+  for (u32 r = 0; r < job->ranks; r++)
+    save_rank(job->fixture, job->writers[r]);
+  struct model *model = load(job->fixture->directory, NULL);
+  struct analyse_options options = no_options();
+  struct results *results = analyse(model, &options);
+  const struct run_end *end = &results->run_end;
+  assert_int_equal(end->n_culprits, expected->culprit < job->ranks);
+  if (end->n_culprits) {
+    assert_int_equal(end->culprits[0], expected->culprit);
+    if (!strstr(end->summary, expected->says))
+      fail_msg("%s", end->summary);
+  }
+  assert_int_equal(end->cause == END_CALLS_DIFFER, expected->calls != NULL);
+  if (expected->calls && !(end->calls && strstr(end->calls, expected->calls)))
+    fail_msg("%s", end->calls ? end->calls : "nothing");
+  results_free(results);
+  model_free(model);
+}
+
+/* Rank 1 leaves; rank 2 loses it and exits, and then the launcher kills rank 0, which was about to.
+ */
+static void who_is_killed_after_it_lost_a_peer_is_no_culprit(void **state) {
+  struct job job = new_job(state, 3, 20 * MS);
+  call(&job, 0, SMALL);
+  call(&job, 2, SMALL);
+  exited(&job, 1, 0, 300 * MS);
+  wrote(&job, 2, reset, 22 * MS);
+  exited(&job, 2, 1, 600 * MS);
+  wrote(&job, 0, reset, 22 * MS);
+  lived_until(&job, 0, 900 * MS);
+  expect(&job, &(struct expected){.culprit = 1, .says = "ended normally"});
+}
+
+/* The same, if rank 0 never said anything: it lived when rank 2 had lost its peer. */
+static void who_outlives_the_loss_is_no_culprit(void **state) {
+  struct job job = new_job(state, 3, 20 * MS);
+  call(&job, 2, SMALL);
+  exited(&job, 1, 0, 300 * MS);
+  wrote(&job, 2, reset, 22 * MS);
+  exited(&job, 2, 1, 600 * MS);
+  lived_until(&job, 0, 900 * MS);
+  expect(&job, &(struct expected){.culprit = 1, .says = "ended normally"});
+}
+
+/* Rank 1 leaves while the others are in a call, which ends only when they are killed. */
+static void who_leaves_its_peers_waiting_is_named(void **state) {
+  struct job job = new_job(state, 3, 5000 * MS);
+  call(&job, 0, SMALL);
+  call(&job, 2, SMALL);
+  exited(&job, 1, 0, 300 * MS);
+  expect(&job, &(struct expected){.culprit = 1, .says = "ended normally"});
+}
+
+/* Rank 0 waits in no call, so nothing says that rank 1 was needed. */
+static void who_leaves_before_the_others_end_is_not_named(void **state) {
+  struct job job = new_job(state, 3, 5000 * MS);
+  call(&job, 2, SMALL);
+  exited(&job, 1, 0, 300 * MS);
+  expect(&job, &(struct expected){.culprit = job.ranks, .says = NULL});
+}
+
+/* All are killed within a tenth of a second, but rank 2 had time to write that it lost one. */
+static void who_dies_first_is_named_by_the_last_words_of_its_peer(void **state) {
+  for (u32 written = 0; written <= 1; written++) {
+    struct job job = new_job(state, 3, 120 * MS);
+    call(&job, 0, SMALL);
+    call(&job, 2, SMALL);
+    lived_until(&job, 1, 80 * MS);
+    if (written)
+      wrote(&job, 2, reset, 130 * MS);
+    expect(&job, &(struct expected){.culprit = written ? 1 : job.ranks, .says = "ended first"});
+  }
+}
+
+/* It wrote this between its calls, and went on: it was caught. */
+static void an_exception_before_the_last_call_says_nothing(void **state) {
+  struct job job = new_job(state, 3, 120 * MS);
+  call(&job, 2, SMALL);
+  wrote(&job, 2, reset, 5 * MS);
+  lived_until(&job, 1, 80 * MS);
+  expect(&job, &(struct expected){.culprit = job.ranks, .says = NULL});
+}
+
+/* Rank 1 raised something, and hung in its end until all were killed. */
+static void who_hangs_after_an_exception_is_named(void **state) {
+  struct job job = new_job(state, 3, 9000 * MS);
+  call(&job, 0, SMALL)->dur = ~0ull;
+  call(&job, 2, SMALL)->dur = ~0ull;
+  wrote(&job, 1, "ValueError: no label", 15 * MS);
+  expect(&job, &(struct expected){.culprit = 1, .says = "after it wrote ValueError: no label"});
+}
+
+static const char larger[] = "rank 1 called all_reduce of 4096 bytes where its peers called "
+                             "all_reduce of 16 (call number 10";
+
+/* Rank 1 reduces more than the others, and gloo aborts rank 0 for that. */
+static void who_makes_another_call_is_named_before_the_one_that_it_aborts(void **state) {
+  struct job job = new_job(state, 3, 20 * MS);
+  for (u32 r = 0; r < 3; r++)
+    call(&job, r, r == 1 ? LARGE : SMALL);
+  for (u32 r = 1; r < 3; r++) {
+    wrote(&job, r, reset, 100 * MS);
+    exited(&job, r, 1, 900 * MS);
+  }
+  expect(&job, &(struct expected){1, "Connection closed", larger});
+}
+
+/* The same among four, of which rank 0 never came so far: its list agrees with all others. */
+static void a_short_list_is_not_the_usual_one(void **state) {
+  struct job job = new_job(state, 4, 20 * MS);
+  for (u32 r = 1; r < 4; r++)
+    call(&job, r, r == 1 ? LARGE : SMALL);
+  for (u32 r = 0; r < 4; r++) {
+    wrote(&job, r, reset, 100 * MS);
+    exited(&job, r, 1, 900 * MS);
+  }
+  expect(&job, &(struct expected){1, "Connection closed", larger});
+}
+
+int main(void) {
+#define ON_DISK(name) cmocka_unit_test_setup_teardown(name, make_fixture, drop_fixture)
+  const struct CMUnitTest tests[] = {
+      ON_DISK(who_is_killed_after_it_lost_a_peer_is_no_culprit),
+      ON_DISK(who_outlives_the_loss_is_no_culprit),
+      ON_DISK(who_leaves_its_peers_waiting_is_named),
+      ON_DISK(who_leaves_before_the_others_end_is_not_named),
+      ON_DISK(who_dies_first_is_named_by_the_last_words_of_its_peer),
+      ON_DISK(an_exception_before_the_last_call_says_nothing),
+      ON_DISK(who_hangs_after_an_exception_is_named),
+      ON_DISK(who_makes_another_call_is_named_before_the_one_that_it_aborts),
+      ON_DISK(a_short_list_is_not_the_usual_one),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
