@@ -57,6 +57,9 @@ const char *bounds_by_names(const struct model *model, struct rank_bounds *bound
 const char *bounds_by_repetition(const struct model *model, struct rank_bounds *bounds,
                                  double *confidence);
 
+/* Gives ranks that have no steps those of the ranks that they meet, if they meet in order. */
+void bounds_of_peers(const struct model *model, struct rank_bounds *bounds);
+
 /* Bounds of a rank on its GPU, from those on its host: there a step is over when the collectives
  * that were launched before are over. */
 void bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds);

@@ -78,5 +78,6 @@ bool name_straggler_of_path(struct analysis *a) {
   rank->imposed_wait_ms = rank->lateness_ms = rank->late_a_step_ms = saving.ms;
   rank->lateness_error_ms = rank->late_a_step_error_ms = saving.error_ms;
   rank->collective = "no one collective";
+  rank->reason = STRAGGLER_NOT_SEEN; /* until its samples are looked at */
   return true;
 }

@@ -349,6 +349,77 @@ static void test_optimizer_in_backward(void **state) {
   model_free(model);
 }
 
+enum { WORKER_STEPS = 12, WORKER_STEP_NS = 1000000 };
+
+static void write_message(struct trace_writer *writer, u64 at, bool sends, u32 peer, u32 *seq) {
+  struct tscope_collective_record *call =
+      write_call(writer, at, sends ? TSCOPE_OP_SEND : TSCOPE_OP_RECV, 1, (*seq)++);
+  call->peer = (i32)peer;
+  call->stream = TSCOPE_NO_STREAM;
+}
+
+/* Two workers, and a server that has no optimizer. In every `every`-th step they send it something
+ * and it answers: the second worker 700 us after the step began. */
+static struct model *model_of_workers(struct fixture *fixture, u32 every) {
+  for (u32 r = 0; r < 3; r++) {
+    struct trace_writer *writer = new_rank(r, 3);
+    u32 seq = 0;
+    write_comm(writer, 1, 42, r, 3, TSCOPE_BACKEND_GLOO);
+    for (u32 step = 0; step < WORKER_STEPS; step++) {
+      u64 begin = (u64)step * WORKER_STEP_NS;
+      for (u32 worker = 1; worker < 3 && step % every == 0; worker++)
+        if (r == 0 || r == worker)
+          write_message(writer, begin + worker * 100000, r != 0, r ? 0 : worker, &seq);
+      for (u32 worker = 1; worker < 3 && step % every == 0; worker++)
+        if (r == 0 || r == worker)
+          write_message(writer, begin + 500000 + worker * 100000, r == 0, r ? 0 : worker, &seq);
+      if (r == 0)
+        continue;
+      struct tscope_phase_record *phase = trace_add(writer, retained, AT(begin), TSCOPE_REC_PHASE,
+                                                    TSCOPE_PHASE_BACKWARD, sizeof(*phase));
+      phase->dur = 50000;
+      phase = trace_add(writer, retained, AT(begin + 900000), TSCOPE_REC_PHASE,
+                        TSCOPE_PHASE_OPTIMIZER, sizeof(*phase));
+      phase->dur = 100000;
+    }
+    save_rank(fixture, writer);
+  }
+  return load(fixture->directory, NULL);
+}
+
+/* Its step ends with the last message of that step: 1 us is what a call takes. */
+static void test_a_server_has_the_steps_of_its_workers(void **state) {
+  struct model *model = model_of_workers(*state, 1);
+  const struct steps *steps = &model->steps;
+  assert_int_equal(steps->n, WORKER_STEPS);
+  assert_int_equal(steps->begin[0] - steps->begin[1], 100000);
+  for (u32 s = 0; s < WORKER_STEPS; s++)
+    assert_int_equal(steps->end[s * 3] - steps->begin[1], s * WORKER_STEP_NS + 701000);
+  for (u32 s = 1; s < WORKER_STEPS; s++)
+    assert_int_equal(steps->begin[s * 3], steps->end[(s - 1) * 3]);
+  for (u32 i = 0; i < model->n_arrivals; i++)
+    if (model->arrivals[i].rank == 0)
+      assert_int_equal(model->arrivals[i].step,
+                       model->collectives[model->arrivals[i].collective].step);
+  model_free(model);
+}
+
+/* What lies between two messages is divided evenly. Who meets the others only seldom has no steps.
+ */
+static void test_a_rank_that_meets_others_in_some_steps(void **state) {
+  struct model *model = model_of_workers(*state, 2);
+  const struct steps *steps = &model->steps;
+  for (u32 s = 0; s + 1 < WORKER_STEPS; s++)
+    assert_int_equal(steps->end[s * 3] - steps->begin[1], s * WORKER_STEP_NS + 701000);
+  assert_true(steps->end[(WORKER_STEPS - 1) * 3] == NS_UNKNOWN);
+  model_free(model);
+  model = model_of_workers(*state, 3);
+  assert_int_equal(model->steps.n, WORKER_STEPS);
+  for (u32 s = 0; s < WORKER_STEPS; s++)
+    assert_true(model->steps.begin[s * 3] == NS_UNKNOWN);
+  model_free(model);
+}
+
 static void test_input_pause_of_a_gpu_job_is_inferred(void **state) {
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
@@ -403,6 +474,8 @@ int main(void) {
       ON_DISK(test_recomputed_forward_is_backward),
       ON_DISK(test_closure_of_the_optimizer),
       ON_DISK(test_optimizer_in_backward),
+      ON_DISK(test_a_server_has_the_steps_of_its_workers),
+      ON_DISK(test_a_rank_that_meets_others_in_some_steps),
       ON_DISK(test_input_pause_of_a_gpu_job_is_inferred),
       ON_DISK(test_no_evidence_is_no_steps),
   };

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ranks without steps of their own, such as a server of parameters, or a teacher: they work for
+ * those of the ranks that they meet in collectives and messages. A step of theirs ends when the
+ * last meeting of that step does.
+ */
+#include "base/checked_memory.h"
+#include "base/sorting.h"
+#include "join/find_steps.h"
+
+/* In a step, on the host. */
+struct met {
+  i64 first, last; /* NS_UNKNOWN: it met nobody */
+};
+
+static bool has_steps(const struct rank_bounds *bounds) {
+  return bounds->at.n > 1;
+}
+
+static u32 end_of_steps(const struct rank_bounds *bounds) {
+  return has_steps(bounds) ? bounds->first + (u32)bounds->at.n - 1 : 0;
+}
+
+static i32 step_at(const struct rank_bounds *bounds, i64 time) {
+  u32 after = FIRST_NOT(0, (u32)bounds->at.n, i, bounds->at.at[i] <= time);
+  return after == 0 || after == bounds->at.n ? -1 : (i32)(bounds->first + after - 1);
+}
+
+/* The step of each collective for those of its members that have steps; -1 for none. */
+static i32 *list_steps(const struct model *model, const struct rank_bounds *bounds) {
+  i32 *steps = memory_array(size_sum(model->n_collectives, 1), sizeof(*steps));
+  for (u32 c = 0; c < model->n_collectives; c++) {
+    const struct collective *collective = &model->collectives[c];
+    steps[c] = -1;
+    for (u32 i = 0; i < collective->n_arrivals && steps[c] < 0; i++) {
+      const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
+      if (has_steps(&bounds[arrival->rank]))
+        steps[c] = step_at(&bounds[arrival->rank], arrival->call_start);
+    }
+  }
+  return steps;
+}
+
+/* What a host has called may run on its GPU later. */
+static i64 end_on_host(const struct arrival *arrival) {
+  i64 end = arrival->stream == TSCOPE_NO_STREAM ? arrival->end : NS_UNKNOWN;
+  return end == NS_UNKNOWN ? arrival->call_end : end;
+}
+
+static void list_meetings(const struct model *model, const struct rank_events *events,
+                          const i32 *steps, struct met *met, u32 n) {
+  for (u32 s = 0; s < n; s++)
+    met[s] = (struct met){NS_UNKNOWN, NS_UNKNOWN};
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
+    if (call->arrival == INDEX_NONE || call->collective == INDEX_NONE)
+      continue;
+    const struct arrival *arrival = &model->arrivals[call->arrival];
+    i32 step = arrival->collective == INDEX_NONE ? -1 : steps[arrival->collective];
+    if (step < 0 || end_on_host(arrival) == NS_UNKNOWN)
+      continue;
+    if (met[step].first == NS_UNKNOWN || arrival->call_start < met[step].first)
+      met[step].first = arrival->call_start;
+    if (end_on_host(arrival) > met[step].last)
+      met[step].last = end_on_host(arrival);
+  }
+}
+
+/* Steps without a meeting divide the time between those with one evenly. False if the rank meets
+ * its peers in less than half of the steps, or in another order than that of the steps. */
+static bool bound_by_meetings(struct rank_bounds *bounds, const struct met *met, u32 n) {
+  u32 first = n, before = 0, known = 0;
+  for (u32 s = 0; s < n; s++) {
+    if (met[s].last == NS_UNKNOWN)
+      continue;
+    if (!known++) {
+      first = s;
+      VECTOR_PUSH(&bounds->at, met[s].first);
+    } else {
+      i64 from = bounds->at.at[bounds->at.n - 1];
+      for (u32 k = before + 1; k < s; k++)
+        VECTOR_PUSH(&bounds->at, from + (met[s].last - from) / (s - before) * (k - before));
+    }
+    if (met[s].last <= bounds->at.at[bounds->at.n - 1])
+      return false;
+    VECTOR_PUSH(&bounds->at, met[s].last);
+    before = s;
+  }
+  bounds->first = first;
+  return known && 2 * known >= n;
+}
+
+void bounds_of_peers(const struct model *model, struct rank_bounds *bounds) {
+  u32 n = 0, without = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    u32 end = end_of_steps(&bounds[r]);
+    n = end > n ? end : n;
+    without += !has_steps(&bounds[r]);
+  }
+  if (!n || !without)
+    return;
+  i32 *steps = list_steps(model, bounds);
+  struct met *met = memory_array(n, sizeof(*met));
+  struct rank_bounds *found = memory_zeroed(model->n_ranks, sizeof(*found));
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    if (has_steps(&bounds[r]))
+      continue;
+    list_meetings(model, &internal_of(model)->events[r], steps, met, n);
+    if (!bound_by_meetings(&found[r], met, n))
+      found[r].at.n = 0;
+  }
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    if (has_steps(&bounds[r]))
+      continue;
+    free(bounds[r].at.at);
+    bounds[r] = found[r];
+  }
+  free(found);
+  free(met);
+  free(steps);
+}
