@@ -18,8 +18,10 @@ void live_add_comms(struct live_process *process) {
 
 /* --- The last calls --- */
 
+/* Or will not be seen to end. */
 static bool is_over(const struct rank_events *called, const struct rank_call *call) {
-  return call->run != INDEX_NONE && called->runs.at[call->run].end != NS_UNKNOWN;
+  return call->stream == TSCOPE_NO_STREAM ||
+         (call->run != INDEX_NONE && called->runs.at[call->run].end != NS_UNKNOWN);
 }
 
 void live_copy_calls(const struct rank_events *called, u32 open, struct rank_events *to) {

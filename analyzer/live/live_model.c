@@ -2,11 +2,8 @@
 #include "live/live_view.h"
 
 #include "base/checked_memory.h"
-#include "base/sorting.h"
 #include "join/join_ranks.h"
 #include "model/building.h"
-
-ORDER_BY(by_start, struct rank_call, UP(start))
 
 /* Whether earlier calls are left out. */
 static bool put_calls(const struct live_process *process, u32 open, struct rank_events *events) {
@@ -14,7 +11,6 @@ static bool put_calls(const struct live_process *process, u32 open, struct rank_
   for (u32 c = 0; c < process->comms.n; c++)
     made += process->comms.at[c].newest == INDEX_NONE ? 0 : process->comms.at[c].newest + 1ull;
   live_copy_calls(&process->called, open, events);
-  SORT(events->calls.at, events->calls.n, by_start);
   for (u32 i = events->calls.n; i-- > 0;)
     if (events->calls.at[i].run != INDEX_NONE)
       events->runs.at[events->calls.at[i].run].first_call = i;
@@ -84,7 +80,7 @@ static void put_rank(struct model *model, u32 r, const struct live_rank *from, u
 
 struct model *live_model_make(const struct live_view *view, bool pending) {
   struct model *model = model_new();
-  u32 open = pending ? LIVE_MOST_CALLS : LIVE_RECENT_CALLS;
+  u32 open = pending ? LIVE_MOST_CALLS : 0;
   model_make_ranks(model, view->n_ranks);
   model->world_size = view->world;
   for (u32 r = 0; r < view->n_ranks; r++)

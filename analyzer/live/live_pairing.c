@@ -5,14 +5,26 @@
  * recorded, all later ones would be off by one; so callers check that the ends on different ranks
  * agree.
  */
+#include "base/sorting.h"
 #include "kernels/communication.h"
 #include "live/live_process.h"
 
 enum { RUNS_KEPT = LIVE_MOST_CALLS };
 
+ORDER_BY(by_start, struct rank_call, UP(start))
+
+/* A look reads the calls of one thread after those of another. */
+static void sort_calls(struct rank_events *called) {
+  for (u32 i = 1; i < called->calls.n; i++)
+    if (called->calls.at[i - 1].start > called->calls.at[i].start) {
+      SORT(called->calls.at, called->calls.n, by_start);
+      return;
+    }
+}
+
 static bool can_run(const struct rank_run *run, u8 op, const struct rank_call *call) {
   return call->run == INDEX_NONE && call->stream == run->stream &&
-         (op == 0 || op == kernel_op(call->op)) && call->start <= run->end;
+         (op == 0 || op == kernel_op(call->op));
 }
 
 static u32 add_run(struct live_process *process, const struct rank_run *run) {
@@ -50,7 +62,7 @@ static bool pair_named(struct live_process *process, const struct rank_run *run)
 static void pair_in_turn(struct live_process *process, const struct rank_run *run, u8 op,
                          u32 head) {
   struct rank_events *called = &process->called;
-  for (u32 i = head; i < called->calls.n; i++)
+  for (u32 i = head; i < called->calls.n && called->calls.at[i].start <= run->end; i++)
     if (can_run(run, op, &called->calls.at[i])) {
       pair(called, i, add_run(process, run));
       return;
@@ -61,6 +73,7 @@ void live_pair_runs(struct live_process *process) {
   const struct rank_events *called = &process->called;
   u32 head = 0, known = 0, kept = 0, n = process->runs.n;
   u8 op = 0;
+  sort_calls(&process->called);
   for (u32 r = 0; r < n; r++) {
     const struct rank_run run = process->runs.at[r];
     if (run.comm != TSCOPE_UNKNOWN && run.seq != TSCOPE_UNKNOWN) {

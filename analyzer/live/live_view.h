@@ -150,8 +150,8 @@ void live_find_late_lines(struct live_view *view);
 
 /* live_model.c: the last calls of all ranks as the report's model, for questions that the report's
  * own functions answer: one rank of it for each of view.ranks, in the same order, joined up to
- * collectives on one axis. `pending`: all that are pending are wanted, not only the last. What it
- * refers to is good until the next poll; model_free(). */
+ * collectives on one axis. `pending`: those that are pending are wanted too. What it refers to is
+ * good until the next poll; model_free(). */
 struct model *live_model_make(const struct live_view *view, bool pending);
 
 /* live_waits.c: who waits for whom, and calls that differ; whether it is worth asking. */
