@@ -295,8 +295,8 @@ static u32 mark_early_leavers(struct outcome *o) {
 
 /* Those that ended normally before a call in which all whose traces stop still waited for them. */
 static u32 mark_missed(struct outcome *o) {
-  u32 marked = 0;
-  for (u32 i = 0; i < o->n; i++) {
+  u32 marked = 0, silent = count_endings(o, ENDING_SILENT);
+  for (u32 i = 0; i < o->n && silent; i++) {
     const struct ending *leaver = &o->endings[i];
     bool missed = leaver->what == ENDING_IN_ORDER, others = false;
     for (u32 k = 0; k < o->n && missed; k++) {
