@@ -92,16 +92,36 @@ bool join_again(const struct model *model, u32 rank, struct rank_events *events)
   return same;
 }
 
+/* Where no clock is aligned, all follow their wall clocks. */
+static bool is_on_axis(const struct model *model, u32 rank) {
+  return !model->clock_aligned || model->ranks[rank].clock.aligned;
+}
+
+/* A rank that is compared with nobody follows its wall clock. Where that is so wrong that it would
+ * begin before or after the others' run, it begins with it: else the run would be as long as the
+ * clock is wrong. */
+static void put_into_run(struct rank_clock *clock, i64 begin, i64 run_begin, i64 run_end) {
+  i64 at = clock_to_axis(clock, begin);
+  if (at != NS_UNKNOWN && (at < run_begin || at > run_end))
+    clock->offset += run_begin - at;
+}
+
 void place_on_axis(struct model *model, unsigned threads) {
   struct model_internal *internal = internal_of(model);
   i64 origin = INT64_MAX, last = INT64_MIN;
   for (u32 r = 0; r < model->n_ranks; r++) {
     i64 begin = clock_to_axis(&internal->clocks[r], internal->events[r].begin);
-    if (begin != NS_UNKNOWN && begin < origin)
+    i64 end = clock_to_axis(&internal->clocks[r], internal->events[r].end);
+    if (begin != NS_UNKNOWN && begin < origin && is_on_axis(model, r))
       origin = begin;
+    last = end > last && is_on_axis(model, r) ? end : last;
   }
   if (origin == INT64_MAX)
     origin = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    if (!is_on_axis(model, r))
+      put_into_run(&internal->clocks[r], internal->events[r].begin, origin, last);
+  last = INT64_MIN;
   for (u32 r = 0; r < model->n_ranks; r++) {
     struct rank_clock *clock = &internal->clocks[r];
     clock->offset -= origin;

@@ -17,15 +17,26 @@ RANKS = int(sys.argv[3]) if len(sys.argv) > 3 else 48
 CLOCK_BASE_NS = 1_000_000_000_000  # of tracegen: what all clocks show before the start, but for their offsets
 
 
-def clock_of(*options):
-    """What the report says, and what is true."""
+def report_of(*options):
+    """The report, and what is true of each rank."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([TRACEGEN, "--ranks", str(RANKS), "--steps", "30", "--buckets", "2", "--kernels", "1", "--data-ns",
                         "200000000", "--chunk-bytes", "8192", "--skew-hosts", *options, folder], check=True,
                        stdout=subprocess.DEVNULL)
         report = subprocess.run([REPORT, "--format", "json", folder], check=True, stdout=subprocess.PIPE).stdout
         with open(glob.glob(os.path.join(folder, "*.truth.json"))[0], encoding="utf-8") as truth:
-            return json.loads(report)["quality"]["clock"], json.load(truth)["per_rank"]
+            return json.loads(report), json.load(truth)["per_rank"]
+
+
+def clock_of(*options):
+    report, truth = report_of(*options)
+    return report["quality"]["clock"], truth
+
+
+def check_wrong_wall_clock():
+    """The host that is compared with nobody has a wall clock that is minutes ahead: that makes the run no longer."""
+    whole, wrong = (report_of("--lone-hosts", "1", "--wall-ahead-ns", str(ns))[0] for ns in (0, 20_000_000_000))
+    assert whole["run"]["duration_s"] == wrong["run"]["duration_s"] < 60, (whole["run"], wrong["run"])
 
 
 def check_clock(one, own, first):
@@ -69,6 +80,7 @@ def main():
     check_untied(0, 2)
     check_untied(1, 1)
     check_untied(3, 0)
+    check_wrong_wall_clock()
 
 
 main()

@@ -62,13 +62,18 @@ static void *add(struct rank_file *file, struct trace_place place, u64 at, u8 ty
   return trace_add(file->writer, place, time, type, tag, bytes);
 }
 
+/* What the wall clock of the rank's host shows at an instant of the schedule. */
+static u64 wall_ns(const struct tracegen_options *options, u32 rank, u64 at) {
+  return options->start_realtime_ns + rank / options->ranks_per_host * options->wall_ahead_ns + at;
+}
+
 static void anchor(struct rank_file *file, u64 at) {
   u64 monotonic = local_ns(file, at);
   struct tscope_anchor_record *record =
       add(file, host_retained, at, TSCOPE_REC_ANCHOR, 0, sizeof(*record));
   record->ticks = tick_of(monotonic);
   record->monotonic_ns = monotonic;
-  record->realtime_ns = file->options->start_realtime_ns + at;
+  record->realtime_ns = wall_ns(file->options, file->rank, at);
   if (at >= TRACEGEN_START_NS + 1000000000)
     record->realtime_ns += file->rank / file->options->ranks_per_host * file->options->wall_step_ns;
   record->error_ticks = 100;
@@ -339,7 +344,7 @@ struct rank_file *rank_file_new(const struct tracegen_options *options, struct t
                                      .start_ticks = tick_of(start),
                                      .start_monotonic_ns = start,
                                      .start_realtime_ns =
-                                         options->start_realtime_ns + TRACEGEN_START_NS};
+                                         wall_ns(options, rank, TRACEGEN_START_NS)};
   snprintf(facts.host, sizeof(facts.host), "node%03u", rank / options->ranks_per_host);
   if (options->words.n)
     snprintf(facts.host, sizeof(facts.host), "%s",
@@ -407,7 +412,7 @@ int rank_file_save(struct rank_file *file, const char *folder, u64 end) {
   cost->hook_ns_per_record = 30;
   file->truth->events = trace_writer_records(file->writer);
   struct tscope_file_header *header = trace_writer_header(file->writer);
-  header->closed_realtime_ns = hangs ? 0 : options->start_realtime_ns + end;
+  header->closed_realtime_ns = hangs ? 0 : wall_ns(options, file->rank, end);
   char path[4096];
   snprintf(path, sizeof(path), "%s/%s-%u-%llu" TSCOPE_FILE_SUFFIX, folder,
            options->words.n ? "host" : header->host, header->pid,

@@ -32,6 +32,7 @@ struct tracegen_options {
   bool skew;            /* ranks' clocks have offsets of up to 3 s and drifts of up to 50 ppm */
   bool skew_hosts;      /* so have the clocks of hosts, which their ranks share and say so */
   u32 drift_ppm;        /* instead of 50 */
+  u64 wall_ahead_ns;    /* the wall clock of host N is ahead by N times this */
   u64 wall_step_ns;     /* NTP sets the wall clock of host N forward by N times this */
   u32 unmarked_rank;    /* gloo: does something outside of phases; TSCOPE_UNKNOWN_RANK for none */
   u64 unmarked_ns;      /* its time in each step */

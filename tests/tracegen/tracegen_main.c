@@ -36,6 +36,8 @@ static const struct {
     {"slow-factor", REAL, FIELD(slow_factor), "by this factor (1.3)"},
     {"skew", YES, FIELD(skew), "clocks are seconds apart and drift by up to 50 ppm"},
     {"skew-hosts", YES, FIELD(skew_hosts), "so are the clocks of hosts, which their ranks share"},
+    {"wall-ahead-ns", U64, FIELD(wall_ahead_ns),
+     "the wall clock of host N is ahead by N times this (0)"},
     {"wall-step-ns", U64, FIELD(wall_step_ns),
      "a second after the start, NTP sets the wall clock of host N forward by N times this (0)"},
     {"drift-ppm", U32, FIELD(drift_ppm), "largest drift of these clocks (50)"},
