@@ -58,11 +58,12 @@ static struct call_frame *keep_frame(const struct call_frame *from, struct arena
   return copy;
 }
 
-static void keep_last(const struct call_sites *sites, const u32 *line_of_stack,
+/* Where the program was last: not Python's finalizers behind it. */
+static void keep_last(const struct call_sites *sites, const u32 *line_of_stack, const bool *outside,
                       struct line_sums *out) {
   u32 i = sites->n_samples;
   while (i > 0 && (sites->samples[i - 1].child || sites->samples[i - 1].beside ||
-                   sites->samples[i - 1].after_call))
+                   sites->samples[i - 1].after_call || outside[sites->samples[i - 1].stack]))
     i--;
   u32 frame = i ? line_of_stack[sites->samples[i - 1].stack] : INDEX_NONE;
   if (frame == INDEX_NONE || !sites->frames[frame].file)
@@ -224,7 +225,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
       add_looks(&m, sample, frame, sites->sample_ns);
   }
   parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);
-  keep_last(sites, line_of_stack, out);
+  keep_last(sites, line_of_stack, outside, out);
   out->loop = sites->loop ? keep_frame(sites->loop, &out->arena) : NULL;
 }
 

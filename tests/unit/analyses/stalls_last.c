@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
+#include "model/span_call_sites.h"
 #include "model/stalls.h"
+#include "sampled_cluster.h"
 
 enum { STOPPED = 2, STOPPED_PID = 1002 };
 
@@ -87,6 +89,35 @@ static void who_does_not_run_until_all_are_killed_held_them_up(void **state) {
   assert_int_equal(end->cause, END_STOPPED);
   assert_true(end->held_up);
   assert_non_null(strstr(end->summary, "its process did not run for its last 10.0 s"));
+  results_free(r);
+  cluster_free(c);
+}
+
+/* The last look at it found Python's own finalizers: the program was elsewhere before. */
+static void where_it_was_last_is_in_the_program(void **state) {
+  static struct call_frame frames[] = {
+      {.file = "/home/me/train.py", .function = "train", .line = 10},
+      {.file = "/usr/lib/python3.12/weakref.py", .function = "_exitfunc", .line = 666}};
+  static const u32 numbers[] = {0, 1};
+  static struct call_stack stacks[] = {{numbers, 1, 0}, {numbers + 1, 1, 0}};
+  (void)state;
+  struct cluster_options options = healthy_cpu();
+  struct cluster *c = cluster_new(&options);
+  struct rank_stall pause;
+  struct results *r;
+  i64 *slow = arena_array(&c->arena, c->model.steps.n * c->model.n_ranks, sizeof(*slow));
+  cluster_sample(c, slow, 0, 100 * MS, 0);
+  for (u32 i = 0; i < c->model.n_ranks; i++) {
+    struct call_sites *sites = (struct call_sites *)c->timelines[i].call_sites;
+    sites->frames = frames;
+    sites->n_frames = sites->n_stacks = 2;
+    sites->stacks = stacks;
+    for (u32 k = 0; k < sites->n_samples; k++)
+      sites->samples[k].stack = k + 1 == sites->n_samples;
+  }
+  const struct run_end *end = end_after_pause(&pause, 10 * MS, c, &r);
+  assert_non_null(strstr(end->summary, "train.py:10"));
+  assert_null(strstr(end->summary, "weakref"));
   results_free(r);
   cluster_free(c);
 }
@@ -183,6 +214,7 @@ int main(void) {
       cmocka_unit_test(a_stall_whose_end_was_noticed_late_is_over),
       cmocka_unit_test(a_stall_after_all_calls_goes_on),
       cmocka_unit_test(who_does_not_run_until_all_are_killed_held_them_up),
+      cmocka_unit_test(where_it_was_last_is_in_the_program),
       cmocka_unit_test(who_went_on_before_all_were_killed_held_nobody_up),
       cmocka_unit_test(a_stall_while_ending_does_not_hide_the_one_before),
       cmocka_unit_test(three_stalls_while_ending_do_not_hide_the_one_before),
