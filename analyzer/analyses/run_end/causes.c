@@ -241,9 +241,11 @@ static void set_cause_by_pause(const struct analysis *a, const struct rank_end *
  * or it stood still, when its trace stops. */
 static void add_last_exception(struct analysis *a, const struct rank_end *end,
                                struct ending *ending) {
-  i64 stops = later(ending->from, end->exception_at), before = stops - end->exception_at;
-  if (!end->exception || was_interrupted(end) || before > EXCEPTION_NS || !ending->last ||
+  if (!end->exception || end->exception_at == NS_UNKNOWN || was_interrupted(end) || !ending->last ||
       ending->pending || ending->last->call_start > end->exception_at)
+    return;
+  i64 stops = later(ending->from, end->exception_at), before = stops - end->exception_at;
+  if (before > EXCEPTION_NS)
     return;
   enum end_cause cause = cause_of_exception(end->exception);
   ending->from = stops;
