@@ -46,6 +46,7 @@ NOT_EMULATED = {
     "nvtx-injection-free": STARTS_OTHERS, "nvtx-injection-taken": STARTS_OTHERS, "nvtx-off": STARTS_OTHERS,
     "setuid-program": "a setuid program has to be started without the emulator",
     "signal-handlers-and-mask-kept": "the emulator uses signals itself",
+    "first-thread-ends-first": "the emulator has threads itself, which the kernel counts with the program's",
     "own-bus-errors": "the emulator uses signals itself",
     "bus-error-sent-to-the-process": "the emulator uses signals itself",
     "trace-cut-by-another-program": "the emulator uses signals itself",
