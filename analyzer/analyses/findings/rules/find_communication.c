@@ -57,12 +57,13 @@ static const char *describe_kind(struct findings *f, const struct exposed *e, co
            : say(f, "; most in %s", e->worst->op);
   const char *share = say(f, " (%.0f %% of %s)", 100 * e->transfer_ms / f->step_ms,
                           f->a->whole_run ? "the run" : "the step");
-  return say(
-      f, "%s%sransfers take %s %s, compute %s; %s of transfer%s run while nothing computes%s.%s%s",
-      text_or_empty(gain), gain ? " On the mean rank t" : "T", duration_ms(e->all_transfer_ms).text,
-      per_step(f), duration_ms(e->compute_ms).text, duration_ms(e->transfer_ms).text,
-      gain ? "" : share, most, kind ? describe_hosts_of(f, kind) : "",
-      ranks_are_missing(f) ? " This includes waiting for the ranks that were not found." : "");
+  const char *who = gain ? say(f, "%s On the mean rank transfers", gain) : "Transfers";
+  return say(f, "%s take %s %s, compute %s; %s of transfer%s run while nothing computes%s.%s%s",
+             who, duration_ms(e->all_transfer_ms).text, per_step(f),
+             duration_ms(e->compute_ms).text, duration_ms(e->transfer_ms).text, gain ? "" : share,
+             most, kind ? describe_hosts_of(f, kind) : "",
+             ranks_are_missing(f) ? " This includes waiting for the ranks that were not found."
+                                  : "");
 }
 
 void rule_comm_bound(struct findings *f) {

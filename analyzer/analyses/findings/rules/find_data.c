@@ -255,30 +255,32 @@ static void unseen_steps(struct findings *f) {
               NULL, 0);
 }
 
+static const char record_all[] =
+    "Record a part of the run that has collectives over all ranks, and record all ranks.";
+
 static void clocks_of_some_ranks(struct findings *f) {
   const struct model *model = f->a->model;
   u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(*ranks)), n = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     if (!model->ranks[r].clock.aligned)
       ranks[n++] = model->ranks[r].rank;
+  const char *s = n > 1 ? "s" : "";
   finding_add(f, SEVERITY_WARNING, NAN,
-              say(f, "The clock%s of rank%s %s could not be aligned with the others'",
-                  n > 1 ? "s" : "", n > 1 ? "s" : "", rank_list_in(f->a->arena, ranks, n)),
+              say(f, "The clock%s of rank%s %s could not be aligned with the others'", s, s,
+                  rank_list_in(f->a->arena, ranks, n)),
               say(f,
                   "Clock alignment: %s. When %s came to collectives is compared with nobody, the "
                   "critical path is that of the other %u ranks, and waits in collectives with %s "
                   "are derived from the shortest member.",
                   model->clock_method, n > 1 ? "these ranks" : "this rank", model->n_ranks - n,
                   n > 1 ? "them" : "it"),
-              "Record a part of the run that has collectives over all ranks, and record all ranks.",
-              ranks, n);
+              record_all, ranks, n);
 }
 
 static void unaligned_clocks(struct findings *f) {
   const struct model *model = f->a->model;
-  if (model_all_aligned(model) || model->n_ranks < 2)
-    return;
-  if (model->lengths_only) /* such records join nothing: what is missing is undecided */
+  /* Records that have lengths only join nothing: what is missing is undecided. */
+  if (model_all_aligned(model) || model->n_ranks < 2 || model->lengths_only)
     return;
   if (model->clock_aligned) {
     clocks_of_some_ranks(f);
@@ -289,8 +291,7 @@ static void unaligned_clocks(struct findings *f) {
                   "Clock alignment: %s. There is no critical path across the %u ranks. Waits are "
                   "derived from the shortest member of each collective.",
                   model->clock_method ? model->clock_method : "not known", model->n_ranks),
-              "Record a part of the run that has collectives over all ranks, and record all ranks.",
-              NULL, 0);
+              record_all, NULL, 0);
 }
 
 /* A library that is newer than all whose functions were looked through. */

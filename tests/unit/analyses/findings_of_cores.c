@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Findings about cores that a host's threads lack, and what that explains of other findings. For
+ * each: a run in which it is so, and one in which it is nearly so.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <string.h>
+
+#include "model/span_call_sites.h"
+#include "sampled_cluster.h"
+#include "scenario.h"
+
+/* Eight ranks on one host. Of ten seconds their threads ran for `ran` and waited for a core for
+ * `waited`. */
+static void share_cores(struct cluster *c, u32 cores, double ran, double waited) {
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    c->model.ranks[r].host = "node0";
+    c->model.ranks[r].info[TSCOPE_INFO_CORES] = "0-3";
+    c->model.ranks[r].scheduling = (struct rank_scheduling){.seconds = 10,
+                                                            .cpu_s = ran,
+                                                            .wait_s = waited,
+                                                            .training_wait_s = waited / 2,
+                                                            .stolen_s = NAN,
+                                                            .threads = 9,
+                                                            .cores = cores,
+                                                            .quota = NAN};
+  }
+}
+static void too_few_cores(struct cluster *c) {
+  share_cores(c, 4, 5, 5);
+}
+static void enough_cores(struct cluster *c) {
+  share_cores(c, 64, 5, 0.5); /* waited 9 % */
+}
+static void mostly_asleep(struct cluster *c) {
+  share_cores(c, 4, 0.5, 0.4); /* 4 % of the wall */
+}
+static void pinned_apart(struct cluster *c) {
+  static const char *const lists[] = {"0-7",   "8-15",  "16-23", "24-31",
+                                      "32-39", "40-47", "48-55", "x"};
+  share_cores(c, 8, 5, 0.1);
+  for (u32 r = 0; r < 8; r++)
+    c->model.ranks[r].info[TSCOPE_INFO_CORES] = lists[r];
+  c->model.ranks[5].scheduling.wait_s = 5;
+}
+
+/* Each rank has two cores of its own, and all are in one control group that allows three cores. */
+static void in_one_group(struct cluster *c) {
+  static const char *const lists[] = {"0-1", "2-3", "4-5", "6-7", "8-9", "10-11", "12-13", "14-15"};
+  share_cores(c, 2, 3.5, 3);
+  for (u32 r = 0; r < 8; r++) {
+    c->model.ranks[r].info[TSCOPE_INFO_CORES] = lists[r];
+    c->model.ranks[r].info[TSCOPE_INFO_CPU_QUOTA] = "3000 of /slice/job";
+    c->model.ranks[r].scheduling.quota = 3;
+  }
+}
+/* The same, but each rank has its own group, which allows more than its cores: the cores are the
+ * limit. */
+static void in_wide_groups(struct cluster *c) {
+  in_one_group(c);
+  for (u32 r = 0; r < 8; r++)
+    c->model.ranks[r].scheduling.quota = 16;
+}
+
+/* Two hosts of one name, four ranks on each: each has the cores for its own. */
+static void hosts_of_one_name_share_no_cores(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  struct cluster *c = cluster_new(&s.options);
+  too_few_cores(c);
+  for (u32 r = 0; r < c->model.n_ranks; r++)
+    c->model.ranks[r].info[TSCOPE_INFO_CLOCK] = r < 4 ? "boot a" : "boot b";
+  struct results *r = cluster_analyse(c, &s.given);
+  assert_non_null(
+      strstr(finding_of(r, "HOST.OVERSUBSCRIBED")->evidence, "4 ranks with 36 threads"));
+  results_free(r);
+  cluster_free(c);
+}
+
+/* The quota of a control group counts like a number of cores that all its processes share. */
+static void a_quota_counts_as_cores(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  struct cluster *c = cluster_new(&s.options);
+  in_one_group(c);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
+  assert_non_null(finding);
+  assert_non_null(strstr(finding->title, "8 ranks share 3 cores"));
+  assert_non_null(strstr(finding->evidence, "control group /slice/job allows 3"));
+  results_free(r);
+  cluster_free(c);
+  c = cluster_new(&s.options);
+  in_wide_groups(c);
+  r = cluster_analyse(c, &s.given);
+  finding = finding_of(r, "HOST.OVERSUBSCRIBED");
+  assert_non_null(finding);
+  assert_non_null(strstr(finding->title, "that could run had no core"));
+  results_free(r);
+  cluster_free(c);
+}
+
+/* If other threads than those of the training wait, the step may not be slower. */
+static void only_other_threads_wait(struct cluster *c) {
+  too_few_cores(c);
+  for (u32 r = 0; r < c->model.n_ranks; r++)
+    c->model.ranks[r].scheduling.training_wait_s = 1;
+}
+static void waiting_of_other_threads_is_not_critical(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  for (u32 beside = 0; beside < 2; beside++) {
+    struct cluster *c = cluster_new(&s.options);
+    if (beside)
+      only_other_threads_wait(c);
+    else
+      too_few_cores(c);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
+    assert_non_null(finding);
+    assert_int_equal(finding->severity, beside ? SEVERITY_WARNING : SEVERITY_CRITICAL);
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
+static void oversubscribed(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  s.spoil = too_few_cores;
+  assert_true(fires(&s, "HOST.OVERSUBSCRIBED"));
+  s.spoil = enough_cores;
+  assert_false(fires(&s, "HOST.OVERSUBSCRIBED"));
+  s.spoil = mostly_asleep;
+  assert_false(fires(&s, "HOST.OVERSUBSCRIBED"));
+}
+
+/* The other findings say that they may be its consequences, except those that are not about time.
+ */
+static void other_findings_are_its_consequences(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  s.options.slow[3] = 0.2;
+  for (u32 shared = 0; shared < 2; shared++) {
+    struct cluster *c = cluster_new(&s.options);
+    if (shared)
+      too_few_cores(c);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(straggler);
+    assert_int_equal(strstr(straggler->evidence, "HOST.OVERSUBSCRIBED") != NULL, shared);
+    if (shared) {
+      assert_int_equal(r->findings[0].id, FINDING_HOST_OVERSUBSCRIBED);
+      assert_non_null(strstr(r->findings[0].title, "8 ranks share 4 cores"));
+      assert_int_equal(r->findings[0].n_ranks, 0); /* all */
+      assert_null(strstr(r->findings[0].evidence, "This may follow from"));
+    }
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
+/* Threads that would soon sleep again are runnable for long where others have the cores. */
+static void starved(struct cluster *c) {
+  share_cores(c, 4, 0.5, 30);
+}
+static void who_has_few_of_its_cores_is_not_to_blame(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  struct cluster *c = cluster_new(&s.options);
+  starved(c);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
+  assert_non_null(finding);
+  assert_non_null(strstr(finding->title, "that could run had no core"));
+  assert_int_equal(finding->severity, SEVERITY_WARNING);
+  results_free(r);
+  cluster_free(c);
+}
+
+/* One rank of eight has its own cores and does not fill them: another process does. */
+static void another_process_has_the_cores(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  struct cluster *c = cluster_new(&s.options);
+  pinned_apart(c);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
+  assert_non_null(finding);
+  assert_non_null(strstr(finding->title, "that could run had no core"));
+  assert_int_equal(finding->n_ranks, 1);
+  assert_int_equal(finding->ranks[0], 5);
+  results_free(r);
+  cluster_free(c);
+}
+
+/* Another process has the cores of all ranks; rank 3 waits for so much of the time, its peers for
+ * so much. */
+static void wait_for_others(struct cluster *c, double own, double peers) {
+  share_cores(c, 64, 1, 5);
+  for (u32 r = 0; r < c->model.n_ranks; r++)
+    c->model.ranks[r].scheduling.wait_s = c->model.ranks[r].scheduling.training_wait_s =
+        r == 3 ? own : peers;
+}
+
+/* A rank that is late throughout: what its threads waited longer than its peers' is explained by
+ * that, and then a note. What all waited alike does not make one late, nor does it keep a GPU from
+ * computing. */
+static void what_others_explain_is_a_note(void **state) {
+  (void)state;
+  static const struct {
+    bool on_gpu;
+    double own, peers;
+    bool explained;
+  } cases[] = {
+      {false, 90, 2, true}, {false, 3, 2.9, false}, {false, 2, 90, false}, {true, 90, 2, false}};
+  for (u32 i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    struct scenario s = healthy_scenario();
+    s.options = cases[i].on_gpu ? healthy_gpu() : healthy_cpu();
+    s.options.slow[3] = 0.2;
+    struct cluster *c = cluster_new(&s.options);
+    wait_for_others(c, cases[i].own, cases[i].peers);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+    assert_int_equal(finding_of(r, "HOST.OVERSUBSCRIBED")->severity, SEVERITY_WARNING);
+    assert_non_null(straggler);
+    assert_true(straggler->saving_s > 0.3 && straggler->saving_s < 80);
+    assert_int_equal(straggler->severity == SEVERITY_INFO, cases[i].explained);
+    assert_int_equal(strstr(straggler->evidence, "Only a note") != NULL, cases[i].explained);
+    /* what explains it comes first, though its saving is not known */
+    assert_int_equal(straggler > finding_of(r, "HOST.OVERSUBSCRIBED"), cases[i].explained);
+    assert_int_equal(strstr(straggler->evidence, "work on the GPU") != NULL, cases[i].on_gpu);
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
+/* A run in which rank 3 is longer in these steps at a line of its own, where samples show it with a
+ * core or without one, and its threads waited for cores for so long. */
+static struct cluster *at_a_line(struct cluster_options *o, const i64 *longer, bool without_core,
+                                 double own, double peers) {
+  struct cluster *c = cluster_new(o);
+  cluster_sample(c, longer, 0, 10 * MS, 1);
+  wait_for_others(c, own, peers);
+  const struct call_sites *sites = c->timelines[3].call_sites;
+  for (u32 i = 0; i < sites->n_samples && without_core; i++)
+    sites->samples[i].activity = TSCOPE_ACTIVITY_NO_CORE;
+  return c;
+}
+
+/* Where samples show a straggler at a line of its own, only what it is without a core there is
+ * explained by the lack of cores, however long its threads waited for them. Nothing is said of that
+ * where it is without a core but its threads waited for less than it costs. */
+static void a_line_that_needs_no_core_is_no_note(void **state) {
+  (void)state;
+  for (u32 run = 0; run < 3; run++) {
+    bool without_core = run > 0, note = run == 1;
+    i64 late[50 * CLUSTER_RANKS] = {0};
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    s.options.late_forward[3] = 80 * MS;
+    for (u32 step = 0; step < 50; step++)
+      late[step * s.options.ranks + 3] = 80 * MS;
+    struct cluster *c =
+        at_a_line(&s.options, late, without_core, run == 2 ? 3 : 90, run == 2 ? 2.9 : 2);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(straggler);
+    assert_int_equal(straggler->severity == SEVERITY_INFO, note);
+    assert_int_equal(strstr(straggler->evidence, "Only a note") != NULL, note);
+    assert_int_equal(strstr(straggler->evidence, "needed none, for 100 %") != NULL, !without_core);
+    cluster_end(r, c);
+  }
+}
+
+/* The same of what a rank does alone in every tenth step. */
+static void work_that_needs_no_core_is_no_note(void **state) {
+  (void)state;
+  for (u32 without_core = 0; without_core < 2; without_core++) {
+    i64 late[50 * CLUSTER_RANKS] = {0};
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    for (u32 step = 9; step < 50; step += 10)
+      late[step * s.options.ranks + 3] = 400 * MS;
+    s.options.late_input = late;
+    struct cluster *c = at_a_line(&s.options, late, without_core, 90, 2);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *work = finding_of(r, "TIMING.JITTER");
+    assert_non_null(work);
+    assert_non_null(strstr(work->title, "train.py:20 of rank 3"));
+    assert_int_equal(work->severity == SEVERITY_INFO, without_core);
+    cluster_end(r, c);
+  }
+}
+
+/* The same of a rank since which the run is slower. */
+static void a_later_line_that_needs_no_core_is_no_note(void **state) {
+  (void)state;
+  for (u32 without_core = 0; without_core < 2; without_core++) {
+    i64 late[50 * CLUSTER_RANKS] = {0};
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    for (u32 step = 20; step < 50; step++)
+      late[step * s.options.ranks + 3] = 80 * MS;
+    s.options.late_backward = late;
+    struct cluster *c = at_a_line(&s.options, late, without_core, 90, 2);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *slower = finding_of(r, "DIST.FAIL_SLOW");
+    assert_non_null(slower);
+    assert_int_equal(slower->n_ranks, 1);
+    assert_int_equal(slower->severity == SEVERITY_INFO, without_core);
+    assert_int_equal(strstr(slower->evidence, "needed none, for 100 %") != NULL, !without_core);
+    cluster_end(r, c);
+  }
+}
+
+/* What it waited longer need not be all that it costs: both are known only roughly. */
+static void most_of_a_saving_is_explained(void **state) {
+  (void)state;
+  double saving = 0;
+  for (u32 i = 0; i < 3; i++) {
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    s.options.slow[3] = 0.2;
+    struct cluster *c = cluster_new(&s.options);
+    wait_for_others(c, 4 + (i == 1 ? 0.85 : 0.65) * saving, 4);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(straggler);
+    assert_int_equal(straggler->severity == SEVERITY_INFO, i == 1);
+    saving = straggler->saving_s;
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
+/* A rank waited for cores while the program was loaded, or in the steps that are analysed. */
+static void only_waits_in_the_steps_explain_them(void **state) {
+  (void)state;
+  for (u32 in_steps = 0; in_steps < 2; in_steps++) {
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    s.options.slow[3] = 0.2;
+    struct cluster *c = cluster_new(&s.options);
+    wait_for_others(c, 90, 2);
+    const struct steps *steps = &c->model.steps;
+    const u64 before = in_steps ? 0 : 90000000000u;
+    const struct rank_look looks[] = {
+        {steps->begin[0] - 1000000000, 0, 0},
+        {steps->begin[0], before, before},
+        {steps->end[(size_t)steps->n * c->model.n_ranks - 1], 90000000000u, 90000000000u}};
+    c->model.ranks[3].looks = looks;
+    c->model.ranks[3].n_looks = 3;
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(straggler);
+    assert_int_equal(straggler->severity == SEVERITY_INFO, in_steps);
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
+/* A rank that becomes slow: its own waits may explain it, those of its peers do not. */
+static void waits_of_peers_make_no_rank_slow(void **state) {
+  (void)state;
+  for (u32 own = 0; own < 2; own++) {
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    s.options.slow[3] = 0.5;
+    s.options.slow_from = s.options.steps / 2;
+    struct cluster *c = cluster_new(&s.options);
+    wait_for_others(c, own ? 90 : 0, own ? 1 : 90);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *slower = finding_of(r, "DIST.FAIL_SLOW");
+    assert_non_null(slower);
+    assert_int_equal(slower->n_ranks, 1);
+    assert_int_equal(slower->severity == SEVERITY_INFO, own);
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(oversubscribed),
+                                     cmocka_unit_test(a_quota_counts_as_cores),
+                                     cmocka_unit_test(hosts_of_one_name_share_no_cores),
+                                     cmocka_unit_test(waiting_of_other_threads_is_not_critical),
+                                     cmocka_unit_test(other_findings_are_its_consequences),
+                                     cmocka_unit_test(who_has_few_of_its_cores_is_not_to_blame),
+                                     cmocka_unit_test(what_others_explain_is_a_note),
+                                     cmocka_unit_test(a_line_that_needs_no_core_is_no_note),
+                                     cmocka_unit_test(work_that_needs_no_core_is_no_note),
+                                     cmocka_unit_test(a_later_line_that_needs_no_core_is_no_note),
+                                     cmocka_unit_test(most_of_a_saving_is_explained),
+                                     cmocka_unit_test(only_waits_in_the_steps_explain_them),
+                                     cmocka_unit_test(waits_of_peers_make_no_rank_slow),
+                                     cmocka_unit_test(another_process_has_the_cores)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
