@@ -518,101 +518,6 @@ static void another_file_in_its_place_is_another_process(void **state) {
   trace_writer_free(second);
 }
 
-/* A look reads the chunk of the thread that calls before that of the thread that runs: in between,
- * a call was made and has run. */
-static void a_run_may_come_before_its_call(void **state) {
-  (void)state;
-  const struct trace_place calls = {0, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS},
-                           runs = {1, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS};
-  struct trace_writer *writer = new_file(7, 1000);
-  struct tscope_comm_record *comm =
-      trace_add(writer, calls, 2000, TSCOPE_REC_COMM, 0, sizeof(*comm));
-  *comm = (struct tscope_comm_record){.header = comm->header, .comm = 3, .size = 2};
-  struct tscope_collective_run_record *run =
-      trace_add(writer, runs, 7000, TSCOPE_REC_COLLECTIVE_RUN, (u16)TSCOPE_NO_STREAM, sizeof(*run));
-  run->dur = 500;
-  run->comm = 3;
-  run->seq = 41;
-  size_t bytes;
-  char why[256];
-  struct live_process process;
-  const u8 *data = trace_writer_data(writer, &bytes);
-  put(data, bytes);
-  assert_int_equal(live_process_open(&process, path, why, sizeof(why)), 0);
-  assert_int_equal(live_process_poll(&process, everything), 0);
-  assert_int_equal(process.comms.at[0].newest, INDEX_NONE); /* nothing is said of it yet */
-  struct tscope_collective_record *call =
-      trace_add(writer, calls, 6000, TSCOPE_REC_COLLECTIVE, TSCOPE_OP_ALLREDUCE, sizeof(*call));
-  call->dur = 100;
-  call->comm = 3;
-  call->seq = 41;
-  call->stream = TSCOPE_NO_STREAM;
-  data = trace_writer_data(writer, &bytes);
-  put(data, bytes);
-  assert_int_equal(live_process_poll(&process, everything), 0);
-  struct live_comm *known = &process.comms.at[0];
-  assert_int_equal(known->newest, 41);
-  const struct rank_call *seen = live_find_call(&process, 0, 41);
-  assert_non_null(seen);
-  assert_int_not_equal(seen->run, INDEX_NONE);
-  const struct rank_run *ran = &process.called.runs.at[seen->run];
-  assert_int_equal(ran->end - ran->start, 500);
-  assert_int_equal(ran->start - seen->start, 1000);
-  live_process_close(&process);
-  trace_writer_free(writer);
-}
-
-static void add_call(struct trace_writer *writer, u32 thread, u64 time, u32 seq) {
-  const struct trace_place place = {thread, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS};
-  struct tscope_collective_record *call =
-      trace_add(writer, place, time, TSCOPE_REC_COLLECTIVE, TSCOPE_OP_ALLREDUCE, sizeof(*call));
-  call->dur = 10;
-  call->comm = 3;
-  call->seq = seq;
-  call->stream = 5;
-}
-
-static void add_run(struct trace_writer *writer, u64 time) {
-  const struct trace_place place = {3, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS};
-  struct tscope_collective_run_record *run =
-      trace_add(writer, place, time, TSCOPE_REC_COLLECTIVE_RUN, 5, sizeof(*run));
-  run->dur = 100;
-  run->comm = run->seq = TSCOPE_UNKNOWN;
-}
-
-/* PyTorch calls collectives of one stream from the main thread and from that of the backward pass.
- * A look reads first what one of them called, then what the other called in between. */
-static void a_stream_runs_the_calls_of_two_threads_in_order(void **state) {
-  (void)state;
-  const struct trace_place first = {0, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS};
-  struct trace_writer *writer = new_file(7, 1000);
-  struct tscope_comm_record *comm =
-      trace_add(writer, first, 2000, TSCOPE_REC_COMM, 0, sizeof(*comm));
-  *comm = (struct tscope_comm_record){.header = comm->header, .comm = 3, .size = 2};
-  trace_add(writer, first, 2100, TSCOPE_REC_GPU_CLOCK, TSCOPE_GPU_CLOCK_CUPTI,
-            sizeof(struct tscope_gpu_clock_record));
-  add_call(writer, 1, 3000, 0);
-  add_call(writer, 1, 3200, 2);
-  add_call(writer, 2, 3100, 1);
-  for (u32 i = 0; i < 3; i++)
-    add_run(writer, 5000 + 1000 * i);
-  size_t bytes;
-  char why[256];
-  struct live_process process;
-  const u8 *data = trace_writer_data(writer, &bytes);
-  put(data, bytes);
-  assert_int_equal(live_process_open(&process, path, why, sizeof(why)), 0);
-  assert_int_equal(live_process_poll(&process, everything), 0);
-  for (u32 seq = 0; seq < 3; seq++) {
-    const struct rank_call *call = live_find_call(&process, 0, seq);
-    assert_non_null(call);
-    assert_int_not_equal(call->run, INDEX_NONE);
-    assert_int_equal(process.called.runs.at[call->run].start - call->start, 2000 + 900 * seq);
-  }
-  live_process_close(&process);
-  trace_writer_free(writer);
-}
-
 static int make_folder(void **state) {
   (void)state;
   if (!mkdtemp(folder))
@@ -635,8 +540,6 @@ int main(void) {
       cmocka_unit_test(never_shows_a_torn_record),
       cmocka_unit_test(follows_a_ring_that_wraps),
       cmocka_unit_test(a_cut_file_is_not_the_end),
-      cmocka_unit_test(a_run_may_come_before_its_call),
-      cmocka_unit_test(a_stream_runs_the_calls_of_two_threads_in_order),
       cmocka_unit_test(garbage_is_counted_but_not_delivered),
       cmocka_unit_test(another_file_in_its_place_is_another_process),
   };
