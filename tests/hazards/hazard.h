@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the program hazard share.
+ */
+#ifndef TSCOPE_HAZARD_H
+#define TSCOPE_HAZARD_H
+
+/* Ends the program with what went wrong. */
+void fail(const char *what);
+
+/* Launches so many kernels. */
+void launch(unsigned long count);
+
+/* hazard_signals.c */
+void signals_kept(char **arguments);
+void signal_pending(char **arguments);
+void bus_error_sent(char **arguments);
+
+#endif
