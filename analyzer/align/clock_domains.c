@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "align/clock_domains.h"
+#include "base/checked_memory.h"
 #include "base/sorting.h"
 
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static bool claim_same_clock(const struct claim *a, const struct claim *b) {
 
 static void group_claims(struct clock_domains *domains, const struct model *model,
                          const struct clock_facts *facts) {
-  struct claim *claims = memory_array(model->n_ranks, sizeof(*claims));
+  SCOPED struct claim *claims = memory_array(model->n_ranks, sizeof(*claims));
   for (u32 r = 0; r < model->n_ranks; r++)
     claims[r] =
         (struct claim){model->ranks[r].info[TSCOPE_INFO_CLOCK], model->ranks[r].host, &facts[r], r};
@@ -54,7 +55,6 @@ static void group_claims(struct clock_domains *domains, const struct model *mode
     domains->of[claims[i].rank] = domains->n - 1;
     domains->certain &= !same || claims[i].clock;
   }
-  free(claims);
 }
 
 /* What one collective shows of one domain. */
@@ -109,8 +109,8 @@ static void look_at_collective(struct trial *trial, const struct clock_domains *
 /* Numbers the domains again: in the order of their first ranks, those that `split` one per rank. */
 static void renumber(struct clock_domains *domains, const struct model *model, const bool *split,
                      const bool *confirmed) {
-  u32 *members = memory_zeroed(domains->n, sizeof(*members));
-  u32 *number = memory_zeroed(domains->n, sizeof(*number));
+  SCOPED u32 *members = memory_zeroed(domains->n, sizeof(*members));
+  SCOPED u32 *number = memory_zeroed(domains->n, sizeof(*number));
   u32 n = 0;
   domains->confirmed = true;
   for (u32 r = 0; r < model->n_ranks; r++)
@@ -125,8 +125,6 @@ static void renumber(struct clock_domains *domains, const struct model *model, c
     domains->confirmed &= !shares || confirmed[r];
   }
   domains->n = n;
-  free(members);
-  free(number);
 }
 
 void clock_domains_find(struct clock_domains *domains, const struct model *model,

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "align/clock_bounds.h"
+#include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/parallel.h"
 #include "base/robust.h"
 #include "base/sorting.h"
@@ -275,7 +277,7 @@ static u32 shortest_transfers(const struct fitter *fitter, const struct ties *ti
 /* How far ends are from being at the same time: as far as they differ between ranks of one host,
  * and between this sample and longer transfers. NAN if nothing shows it. */
 static double measure_pattern(const struct ties *ties, u32 chosen, const struct line *line) {
-  double *values = memory_array(ties->ends.n, sizeof(double));
+  SCOPED double *values = memory_array(ties->ends.n, sizeof(double));
   for (u32 i = 0; i < ties->ends.n; i++)
     values[i] = ties->ends.at[i].scatter;
   double scatter = median_double(values, ties->ends.n);
@@ -287,7 +289,6 @@ static double measure_pattern(const struct ties *ties, u32 chosen, const struct 
     if (ties->ends.at[i].sample != ties->ends.at[chosen].sample)
       pattern = fmax(pattern, fabs(median_double(values, points)));
   }
-  free(values);
   return pattern;
 }
 
@@ -458,11 +459,7 @@ void clock_fit_domains(const struct model *model, const struct clock_facts *fact
   while (left && ((placed = place_next(&fitter, false)) || (placed = place_next(&fitter, true))))
     left -= placed;
   for (u32 d = 0; d < domains->n; d++) {
-    free(fitter.ties[d].bounds.least.at);
-    free(fitter.ties[d].bounds.most.at);
-    free(fitter.ties[d].ends.at);
+    FREE_EACH(&fitter.ties[d], bounds.least.at, bounds.most.at, ends.at);
   }
-  free(fitter.ties);
-  free(fitter.parts);
-  free(fitter.is_new);
+  FREE_EACH(&fitter, ties, parts, is_new);
 }

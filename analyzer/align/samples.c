@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/robust.h"
 #include "base/sorting.h"
 #include "kernels/communication.h"
@@ -171,7 +172,7 @@ static void add_messages(struct samples *samples, const struct model *model, str
   u32 n = list_messages(model, NULL);
   if (n == 0)
     return;
-  struct message *messages = memory_array(n, sizeof(*messages));
+  SCOPED struct message *messages = memory_array(n, sizeof(*messages));
   struct sample *all = arena_array(arena, size_sum(samples->n, n), sizeof(*all));
   list_messages(model, messages);
   SORT(messages, n, by_pair);
@@ -187,7 +188,6 @@ static void add_messages(struct samples *samples, const struct model *model, str
     if (upwards > 0 && upwards < next - i)
       all[samples->n++] = choose_messages(&messages[i], next - i, upwards, on_host, arena);
   }
-  free(messages);
 }
 
 struct member_times member_times_of(const struct model *model,

@@ -192,11 +192,10 @@ static struct results *try_to_analyse(const struct model *model,
 
 struct results *analyse_with(const struct model *model, const struct analyse_options *options,
                              const struct timeline_source *source) {
-  bool *damaged = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(*damaged));
+  SCOPED bool *damaged = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(*damaged));
   struct results *results;
   while (!(results = try_to_analyse(model, options, source, damaged)))
     ;
-  free(damaged);
   return results;
 }
 

@@ -292,10 +292,8 @@ enum answer question_read(const struct question *question, const char *trace, bo
                           struct arena *arena, struct rank_stall *stacks) {
   char name[300];
   snprintf(name, sizeof(name), TSCOPE_ANSWER_FILE, trace);
-  char *text = question->number ? read_file(question, name) : NULL;
-  enum answer answer = text ? parse(question, text, part, arena, stacks) : ANSWER_NONE;
-  free(text);
-  return answer;
+  SCOPED char *text = question->number ? read_file(question, name) : NULL;
+  return text ? parse(question, text, part, arena, stacks) : ANSWER_NONE;
 }
 
 void question_withdraw(struct question *question) {

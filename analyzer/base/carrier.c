@@ -16,9 +16,7 @@ struct carrier carrier_to_read(const void *bytes, size_t n, struct arena *arena)
 }
 
 void carrier_free(struct carrier *c) {
-  free(c->written.at);
-  free(c->texts.at);
-  free(c->text_index.slots);
+  FREE_EACH(c, written.at, texts.at, text_index.slots);
   *c = (struct carrier){0};
 }
 

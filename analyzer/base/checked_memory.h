@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/tscope_format.h"
 
@@ -39,6 +40,14 @@ char *memory_text(const char *text) MEMORY_FUNCTION;
 char *memory_printf(const char *format, ...) MEMORY_FUNCTION __attribute__((format(printf, 1, 2)));
 char *memory_vprintf(const char *format, va_list arguments) MEMORY_FUNCTION
     __attribute__((format(printf, 1, 0)));
+/* Before the declaration of a pointer, VECTOR or hash index that has a value: what it then points
+ * to is freed at the end of the block, however that is left. */
+#define SCOPED __attribute__((cleanup(memory_free_scoped)))
+static inline void memory_free_scoped(void *place) {
+  void *memory;
+  memcpy(&memory, place, sizeof(memory)); /* a VECTOR begins with its memory */
+  free(memory);
+}
 /* As open_memstream() and the fclose() of it, after which the text is whole. */
 FILE *memory_stream(char **text, size_t *bytes) MEMORY_FUNCTION;
 void memory_stream_close(FILE *stream);

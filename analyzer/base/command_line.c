@@ -120,7 +120,7 @@ static const struct command_option *find_row(const struct command_line *line, co
 
 int command_line_parse(const struct command_line *line, int argc, char **argv, void *options,
                        char *why, size_t why_bytes) {
-  struct option *table = getopt_table(line);
+  SCOPED struct option *table = getopt_table(line);
   int code, at = 0;
   opterr = 0;
   optind = 0; /* GNU: start over, for callers that parse more than once */
@@ -139,7 +139,6 @@ int command_line_parse(const struct command_line *line, int argc, char **argv, v
       at = -1;
     }
   }
-  free(table);
   return at < 0 ? at : optind;
 }
 

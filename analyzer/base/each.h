@@ -6,6 +6,8 @@
 #ifndef TSCOPE_EACH_H
 #define TSCOPE_EACH_H
 
+#include <stdlib.h>
+
 #define EACH(DO, ...) EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_STEP(DO, __VA_ARGS__)))))
 
 /* A macro is not expanded within itself: each scan of the text makes a few steps. */
@@ -24,5 +26,13 @@
     EACH(ADD_MEMBER, __VA_ARGS__)                                                                  \
   } while (0)
 #define ADD_MEMBER(member) to_->member += from_->member;
+
+/* Frees the memory that these members of a struct point to. */
+#define FREE_EACH(of, ...)                                                                         \
+  do {                                                                                             \
+    __typeof__(&*(of)) of_ = (of);                                                                 \
+    EACH(FREE_MEMBER, __VA_ARGS__)                                                                 \
+  } while (0)
+#define FREE_MEMBER(member) free(of_->member);
 
 #endif

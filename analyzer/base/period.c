@@ -28,7 +28,7 @@ ORDER_BY(by_token, struct numbered, UP(token))
 
 /* Renumbers tokens from 0 in `dense`; how many different ones there are. */
 static u32 renumber(const u32 *tokens, u32 n, u32 *dense) {
-  struct numbered *sorted = memory_array(n, sizeof(*sorted));
+  SCOPED struct numbered *sorted = memory_array(n, sizeof(*sorted));
   for (u32 i = 0; i < n; i++)
     sorted[i] = (struct numbered){tokens[i], i};
   SORT(sorted, n, by_token);
@@ -37,7 +37,6 @@ static u32 renumber(const u32 *tokens, u32 n, u32 *dense) {
     kinds += i == 0 || sorted[i].token != sorted[i - 1].token;
     dense[sorted[i].at] = kinds - 1;
   }
-  free(sorted);
   return kinds;
 }
 
@@ -138,8 +137,8 @@ bool find_period(const u32 *tokens, u32 n, struct period *period) {
   n = without_ending(tokens, n);
   if (n < 2)
     return false;
-  u32 *dense = memory_array(n, sizeof(*dense));
-  u32 *candidates = memory_array(ANCHORS * MOST_CANDIDATES, sizeof(*candidates));
+  SCOPED u32 *dense = memory_array(n, sizeof(*dense));
+  SCOPED u32 *candidates = memory_array(ANCHORS * MOST_CANDIDATES, sizeof(*candidates));
   struct search search = {.tokens = dense, .n = n, .tail = n >= 12 ? n / 4 : 0};
   search.kinds = renumber(tokens, n, dense);
   search.times = memory_zeroed(size_sum(search.kinds, 1), sizeof(*search.times));
@@ -159,8 +158,6 @@ bool find_period(const u32 *tokens, u32 n, struct period *period) {
   }
   free(search.times);
   free(search.misses);
-  free(candidates);
-  free(dense);
   return period->length > 0;
 }
 
@@ -209,7 +206,7 @@ static bool are_apart(const double *logs, u32 n, u32 length, const double *means
 
 u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
   double means[MOST_GAP_PERIOD];
-  double *logs = memory_array(size_sum(n, 1), sizeof(*logs));
+  SCOPED double *logs = memory_array(size_sum(n, 1), sizeof(*logs));
   u32 found = 1;
   *first = 0;
   double smallest = 1;
@@ -229,7 +226,6 @@ u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
       break;
     }
   }
-  free(logs);
   return found;
 }
 

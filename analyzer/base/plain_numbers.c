@@ -43,7 +43,7 @@ static void print_with_commas(FILE *out, double value) {
 }
 
 char *plain_numbers(struct arena *arena, const char *sentence) {
-  char *text = NULL;
+  SCOPED char *text = NULL;
   size_t size = 0;
   FILE *out = memory_stream(&text, &size);
   for (const char *at = sentence; *at;) {
@@ -59,7 +59,5 @@ char *plain_numbers(struct arena *arena, const char *sentence) {
     at += unknown + number + (unknown || number ? 0 : 1);
   }
   memory_stream_close(out);
-  char *plain = arena_text(arena, text);
-  free(text);
-  return plain;
+  return arena_text(arena, text);
 }

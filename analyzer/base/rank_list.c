@@ -9,7 +9,7 @@
 #include "base/sorting.h"
 
 char *rank_list(const u32 *ranks, u32 n, size_t limit) {
-  u32 *sorted = memory_array(size_sum(n, 1), sizeof(*sorted));
+  SCOPED u32 *sorted = memory_array(size_sum(n, 1), sizeof(*sorted));
   char *text = NULL;
   size_t size = 0;
   FILE *out = memory_stream(&text, &size);
@@ -34,15 +34,12 @@ char *rank_list(const u32 *ranks, u32 n, size_t limit) {
       fprintf(out, "%s%u", separator, sorted[i++]);
     }
   }
-  free(sorted);
   memory_stream_close(out);
   return text;
 }
 
 char *rank_list_in(struct arena *arena, const u32 *ranks, u32 n) {
   enum { READS_WELL = 60 };
-  char *list = rank_list(ranks, n, READS_WELL);
-  char *text = arena_text(arena, list);
-  free(list);
-  return text;
+  SCOPED char *list = rank_list(ranks, n, READS_WELL);
+  return arena_text(arena, list);
 }

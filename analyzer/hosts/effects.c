@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/each.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -256,13 +257,7 @@ static void fit_free(struct fit *fit) {
   sorting_free(&fit->by_group);
   sorting_free(&fit->by_position);
   sorting_free(&fit->by_unit);
-  free(fit->used);
-  free(fit->group);
-  free(fit->position);
-  free(fit->parts);
-  free(fit->unit_runs);
-  free(fit->unit_begin);
-  free(fit->scratch);
+  FREE_EACH(fit, used, group, position, parts, unit_runs, unit_begin, scratch);
 }
 
 struct effects find_effects(const struct observations *from, u32 tests, double least) {

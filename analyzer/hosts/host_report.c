@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -211,9 +212,9 @@ static void divide(struct host_report *report, struct job_trend *trend, const u3
 
 static void find_trends(struct host_report *report) {
   const struct run_records *records = report->records;
-  u32 *runs = memory_array(records->runs.n, sizeof(u32));
-  double *values = memory_array(records->runs.n, sizeof(double));
-  struct ranked_value *scratch = memory_array(records->runs.n, sizeof(*scratch));
+  SCOPED u32 *runs = memory_array(records->runs.n, sizeof(u32));
+  SCOPED double *values = memory_array(records->runs.n, sizeof(double));
+  SCOPED struct ranked_value *scratch = memory_array(records->runs.n, sizeof(*scratch));
   for (u32 job = 0; job < records->jobs.names.n; job++) {
     struct job_trend trend = {.job = job};
     for (u32 run = 0; run < records->runs.n; run++)
@@ -224,9 +225,6 @@ static void find_trends(struct host_report *report) {
     divide(report, &trend, runs, trend.runs, values, scratch);
     VECTOR_PUSH(&report->trends, trend);
   }
-  free(runs);
-  free(values);
-  free(scratch);
 }
 
 void host_report_make(struct run_records *records, struct host_report *report) {

@@ -188,9 +188,9 @@ void finish_collectives(struct model *model) {
   for (u32 c = 0; c < n; c++)
     if (model->collectives[c].n_arrivals > most)
       most = model->collectives[c].n_arrivals;
-  struct order *order = memory_array(size_sum(n, 1), sizeof(*order));
+  SCOPED struct order *order = memory_array(size_sum(n, 1), sizeof(*order));
   struct collective *sorted = arena_array(&internal_of(model)->arena, n, sizeof(*sorted));
-  i64 *scratch = memory_array(most, sizeof(*scratch));
+  SCOPED i64 *scratch = memory_array(most, sizeof(*scratch));
   for (u32 c = 0; c < n; c++)
     order[c] = measure(model, c, scratch);
   SORT(order, n, by_last_start);
@@ -200,6 +200,4 @@ void finish_collectives(struct model *model) {
       model->arrivals[sorted[c].first_arrival + i].collective = c;
   }
   model->collectives = sorted;
-  free(order);
-  free(scratch);
 }

@@ -53,7 +53,7 @@ static void make_comm(struct model *model, const struct sighting *sightings, u32
 
 void unify_comms(struct model *model) {
   struct model_internal *internal = internal_of(model);
-  VECTOR(struct sighting) all = {0};
+  SCOPED VECTOR(struct sighting) all = {0};
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &internal->events[r];
     internal->comm_of[r] =
@@ -73,5 +73,4 @@ void unify_comms(struct model *model) {
       internal->comm_of[all.at[next].rank][all.at[next].definition] = model->n_comms;
     make_comm(model, &all.at[i], next - i, &room, &model->comms[model->n_comms++]);
   }
-  free(all.at);
 }

@@ -3,6 +3,7 @@
 #include "join/exchanges.h"
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
 #include "kernels/communication.h"
@@ -153,10 +154,9 @@ static void list_bundles(struct finding *f) {
   u32 most = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     most = model_events(model, r)->n_comms > most ? model_events(model, r)->n_comms : most;
-  struct called *called = memory_array(size_sum(most, 1), sizeof(*called));
+  SCOPED struct called *called = memory_array(size_sum(most, 1), sizeof(*called));
   for (u32 r = 0; r < model->n_ranks; r++)
     list_bundles_of(f, r, called);
-  free(called);
 }
 
 /* --- Which belong together --- */
@@ -313,7 +313,5 @@ void find_exchanges(struct exchanges *all, unsigned threads) {
     if (all->list.at[all->bundles.at[i].exchange].refused)
       all->bundles.at[i].exchange = INDEX_NONE;
   put_in_order(all);
-  free(f.candidate);
-  free(f.sides.at);
-  free(f.absent.at);
+  FREE_EACH(&f, candidate, sides.at, absent.at);
 }

@@ -96,7 +96,7 @@ u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts) {
   u32 half = n / 2, known = 0, warmup = 1;
   if (n < 2)
     return 0;
-  double *later = memory_array(n, sizeof(*later));
+  SCOPED double *later = memory_array(n, sizeof(*later));
   for (u32 s = half; s < n; s++)
     if (!isnan(lengths[s]))
       later[known++] = lengths[s];
@@ -104,7 +104,6 @@ u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts) {
   while (warmup < n / 4 && (lengths[warmup] > WARMUP_FACTOR * usual ||
                             (of_hosts && lengths[warmup] < usual / WARMUP_FACTOR)))
     warmup++;
-  free(later);
   return warmup;
 }
 
@@ -122,14 +121,13 @@ static bool lasts_as_on_host(const struct model *model, u32 step) {
 
 static void count_warmup(struct model *model) {
   bool of_hosts = false;
-  double *lengths = memory_array(size_sum(model->steps.n, 1), sizeof(*lengths));
+  SCOPED double *lengths = memory_array(size_sum(model->steps.n, 1), sizeof(*lengths));
   for (u32 s = 0; s < model->steps.n; s++)
     lengths[s] = mean_length(model, s);
   for (u32 s = 1; s < model->steps.n / 4; s++)
     of_hosts |= lasts_as_on_host(model, s);
   model->steps.warmup = model_count_warmup(lengths, model->steps.n, of_hosts);
   model->steps.warmup_rule = "the first, and following ones over 1.5 x the median";
-  free(lengths);
 }
 
 /* "a:b", each may be left out: the steps from a to b, without b. */

@@ -13,7 +13,7 @@ static void report_progress(const struct model_options *options, const char *wha
 
 static void align(struct model *model, unsigned threads) {
   struct model_internal *internal = internal_of(model);
-  struct clock_facts *facts = memory_array(model->n_ranks, sizeof(*facts));
+  SCOPED struct clock_facts *facts = memory_array(model->n_ranks, sizeof(*facts));
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &internal->events[r];
     facts[r] = (struct clock_facts){.realtime_minus_monotonic = events->realtime_minus_monotonic,
@@ -21,7 +21,6 @@ static void align(struct model *model, unsigned threads) {
                                     .begin = events->begin == NS_UNKNOWN ? 0 : events->begin};
   }
   align_clocks(model, facts, internal->clocks, &internal->arena, threads);
-  free(facts);
 }
 
 void settle_world_size(struct model *model) {

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/robust.h"
 #include "join/joining.h"
 #include "kernels/communication.h"
@@ -283,8 +284,5 @@ void group_kernels(struct model *model) {
   for (g.library = 1; g.library < COMM_LIBRARIES && most; g.library++)
     group_library(&g);
   forget_members(&g);
-  free(g.members.at);
-  free(g.when);
-  free(g.apart);
-  free(g.scratch);
+  FREE_EACH(&g, members.at, when, apart, scratch);
 }

@@ -48,16 +48,14 @@ static double pause_before(const struct launched *launched, u32 i) {
 }
 
 static u32 longest_pause(const struct launched *launched, const struct period *period) {
-  u32 *counts = memory_zeroed(period->length, sizeof(*counts));
-  double *logs = memory_zeroed(period->length, sizeof(*logs));
+  SCOPED u32 *counts = memory_zeroed(period->length, sizeof(*counts));
+  SCOPED double *logs = memory_zeroed(period->length, sizeof(*logs));
   for (u32 i = period->first; i < period->last; i++) {
     u32 place = (i - period->first) % period->length;
     logs[place] += log(pause_before(launched, i));
     counts[place]++;
   }
   u32 best = find_longest_gap(logs, counts, period->length);
-  free(logs);
-  free(counts);
   return period->first + best;
 }
 
@@ -83,12 +81,10 @@ struct begin {
 ORDER_BY(by_next, struct begin, UP(next) UP(at))
 
 static double usual_pause(const struct launched *launched, u32 n) {
-  double *pauses = memory_array(n, sizeof(*pauses));
+  SCOPED double *pauses = memory_array(n, sizeof(*pauses));
   for (u32 i = 0; i < n; i++)
     pauses[i] = pause_before(launched, i);
-  double usual = median_double(pauses, n);
-  free(pauses);
-  return usual;
+  return median_double(pauses, n);
 }
 
 /* How well the pauses before these launches make them begins: 0 if most of them have none. */
@@ -106,12 +102,10 @@ static double worth_as_begins(const struct launched *launched, const struct begi
 }
 
 static u32 usual_distance(const struct begin *begins, u32 n) {
-  double *distances = memory_array(n, sizeof(*distances));
+  SCOPED double *distances = memory_array(n, sizeof(*distances));
   for (u32 i = 1; i < n; i++)
     distances[i - 1] = begins[i].at - begins[i - 1].at;
-  u32 usual = (u32)median_double(distances, n - 1);
-  free(distances);
-  return usual;
+  return (u32)median_double(distances, n - 1);
 }
 
 /* By what the host launches after it has paused: each time the same. That holds also where some
@@ -119,7 +113,7 @@ static u32 usual_distance(const struct begin *begins, u32 n) {
 static bool find_by_pauses(struct pattern *pattern) {
   const u32 *tokens = pattern->tokens;
   u32 n = pattern->n > BEGINNING ? pattern->n - BEGINNING : 0;
-  struct begin *begins = memory_array(size_sum(n, 1), sizeof(*begins));
+  SCOPED struct begin *begins = memory_array(size_sum(n, 1), sizeof(*begins));
   double best = 0, usual = n ? usual_pause(pattern->launched, pattern->n) : 0;
   for (u32 i = 0; i < n; i++)
     begins[i] = (struct begin){(u32)hash_bytes(HASH_SEED, tokens + i, BEGINNING * sizeof(u32)), i};
@@ -137,7 +131,6 @@ static bool find_by_pauses(struct pattern *pattern) {
       pattern->like = begins[like].at;
     }
   }
-  free(begins);
   return best > 0;
 }
 
@@ -228,7 +221,7 @@ static bool find_pattern(struct pattern *pattern) {
 void find_launch_rounds(struct rank_events *events, struct launched *launched, u32 n) {
   if (n == 0)
     return;
-  u32 *tokens = memory_array(n, sizeof(*tokens));
+  SCOPED u32 *tokens = memory_array(n, sizeof(*tokens));
   launched = of_busiest_thread(launched, &n);
   struct pattern pattern = {.launched = launched, .tokens = tokens, .n = n};
   for (u32 i = 0; i < n; i++)
@@ -237,12 +230,10 @@ void find_launch_rounds(struct rank_events *events, struct launched *launched, u
   for (u32 i = 0; i < n && !found; i++) /* sizes that vary from step to step hide it */
     tokens[i] = launched[i].name;
   if (found || find_pattern(&pattern)) {
-    double *pauses = memory_array(n, sizeof(*pauses));
+    SCOPED double *pauses = memory_array(n, sizeof(*pauses));
     add_rounds(events, &pattern, pauses);
     /* Any launch alone is like the one before. That each is a step would only be a guess. */
     if (merge_by_pauses(events, pauses) * pattern.length == 1 || events->rounds.n < LEAST_ROUNDS)
       events->rounds.n = 0;
-    free(pauses);
   }
-  free(tokens);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/parallel.h"
 #include "base/robust.h"
 #include "base/sorting.h"
@@ -267,7 +268,7 @@ static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
   for (u32 r = 0; r < model->n_ranks; r++)
     total += model_events(model, r)->calls.n + model_events(model, r)->kernels.n;
   model->arrivals = arena_array(model_arena(model), total, sizeof(*model->arrivals));
-  u32 *filled = memory_zeroed(size_sum(model->n_collectives, 1), sizeof(*filled));
+  SCOPED u32 *filled = memory_zeroed(size_sum(model->n_collectives, 1), sizeof(*filled));
   if (total >= INDEX_NONE)
     memory_is_short(total, sizeof(*model->arrivals));
   for (u32 c = 0; c < model->n_collectives; c++) {
@@ -297,7 +298,6 @@ static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
   }
   parallel_for(model->n_ranks, threads, fill_arrivals, model);
   model->n_arrivals = (u32)total;
-  free(filled);
 }
 
 /* All members run a collective in the same way: one member's answer is enough. */
@@ -352,7 +352,5 @@ void match_collectives(struct model *model, unsigned threads) {
     u32 expected = expected_arrivals(model, &model->collectives[c]);
     model->collectives[c].complete = expected > 0 && model->collectives[c].n_arrivals >= expected;
   }
-  free(matcher.collectives.at);
-  free(matcher.slots);
-  free(matcher.ranges);
+  FREE_EACH(&matcher, collectives.at, slots, ranges);
 }

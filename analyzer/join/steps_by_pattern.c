@@ -20,7 +20,7 @@
  */
 static double share_alike(const struct rank_bounds *bounds) {
   u32 n = bounds->at.n - 1, alike = 0;
-  i64 *lengths = memory_array(n, sizeof(*lengths));
+  SCOPED i64 *lengths = memory_array(n, sizeof(*lengths));
   for (u32 i = 0; i < n; i++)
     lengths[i] = bounds->at.at[i + 1] - bounds->at.at[i];
   double usual = (double)median_i64(lengths, n);
@@ -28,7 +28,6 @@ static double share_alike(const struct rank_bounds *bounds) {
     double length = (double)(bounds->at.at[i + 1] - bounds->at.at[i]);
     alike += length <= ALIKE_FACTOR * usual && usual <= ALIKE_FACTOR * length;
   }
-  free(lengths);
   return (double)alike / n;
 }
 
@@ -72,13 +71,12 @@ static i64 end_of_pass(const struct rank_events *events, u32 pass, u32 next) {
 /* Gradients that are accumulated: the pauses between steps are longer than those in them. */
 static u32 passes_per_step(const struct rank_events *events, const u32 *passes, u32 n, u32 *first) {
   u32 each = phases_per_step(events, passes, n), groups = n / each, place = 0;
-  double *pauses = memory_array(size_sum(groups, 1), sizeof(*pauses));
+  SCOPED double *pauses = memory_array(size_sum(groups, 1), sizeof(*pauses));
   for (u32 k = 1; k < groups; k++)
     pauses[k - 1] = (double)(events->phases.at[passes[k * each]].start -
                              events->phases.at[passes[k * each - 1]].end);
   u32 merged = groups > 1 ? find_gap_period(pauses, groups - 1, &place) : 1;
   *first = merged > 1 ? (place + 1) % merged * each : 0;
-  free(pauses);
   return each * merged;
 }
 

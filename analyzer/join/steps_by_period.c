@@ -112,17 +112,14 @@ static void add_pauses(const struct rank_events *events, const struct sequence *
  * and the forward pass are there. */
 static u32 choose_step_start(const struct sequences *sequences, u32 reference) {
   u32 length = sequences->at[reference].period.length, used = 0;
-  double *logs = memory_zeroed(length, sizeof(*logs));
-  u32 *counts = memory_zeroed(length, sizeof(*counts));
+  SCOPED double *logs = memory_zeroed(length, sizeof(*logs));
+  SCOPED u32 *counts = memory_zeroed(length, sizeof(*counts));
   for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS; r++)
     if (sequences->at[r].kind == sequences->at[reference].kind) {
       add_pauses(&internal_of(sequences->model)->events[r], &sequences->at[r], logs, counts);
       used++;
     }
-  u32 best = find_longest_gap(logs, counts, length);
-  free(logs);
-  free(counts);
-  return best;
+  return find_longest_gap(logs, counts, length);
 }
 
 /* Steps that consist of several equal periods, recognised by the pauses between them. */
@@ -131,7 +128,7 @@ static void merge_periods_by_pauses(const struct sequences *sequences, u32 refer
   const struct sequence *first = &sequences->at[reference];
   u32 from = first->period.first + *cut, n = (first->period.last - from) / first->period.length;
   u32 used = 0, place = 0;
-  double *pauses = memory_zeroed(size_sum(n, 1), sizeof(*pauses));
+  SCOPED double *pauses = memory_zeroed(size_sum(n, 1), sizeof(*pauses));
   for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS; r++) {
     const struct sequence *sequence = &sequences->at[r];
     if (sequence->kind != first->kind || sequence->period.first != first->period.first)
@@ -149,7 +146,6 @@ static void merge_periods_by_pauses(const struct sequences *sequences, u32 refer
     *periods = find_gap_period(pauses, n, &place);
   if (*periods > 1)
     *cut += ((from == 0 ? place + 1 : place) % *periods) * first->period.length;
-  free(pauses);
 }
 
 static bool matches_at(const struct sequence *sequence, u32 template, u32 at) {
@@ -335,7 +331,7 @@ static bool cut_all(const struct sequences *sequences, u32 reference, struct ran
   double match = 0;
   u32 agreeing = 0;
   i32 lowest = 0;
-  i32 *shifts = memory_zeroed(model->n_ranks, sizeof(*shifts));
+  SCOPED i32 *shifts = memory_zeroed(model->n_ranks, sizeof(*shifts));
   cut_steps(model, reference, &sequences->at[reference], &bounds[reference]);
   parallel_for(model->n_ranks, threads, cut_rank,
                &(struct cutting){sequences, reference, bounds, shifts});
@@ -349,7 +345,6 @@ static bool cut_all(const struct sequences *sequences, u32 reference, struct ran
   }
   for (u32 r = 0; r < model->n_ranks; r++)
     bounds[r].first = (u32)(shifts[r] - lowest);
-  free(shifts);
   *confidence = match / model->n_ranks * agreeing / model->n_ranks;
   return bounds[reference].at.n > 1;
 }

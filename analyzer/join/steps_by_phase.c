@@ -68,7 +68,7 @@ u32 list_phases(const struct rank_events *events, u8 kind, u32 *phases) {
 }
 
 u32 phases_per_step(const struct rank_events *events, const u32 *phases, u32 n) {
-  u32 *tokens = memory_array(size_sum(n, 1), sizeof(*tokens));
+  SCOPED u32 *tokens = memory_array(size_sum(n, 1), sizeof(*tokens));
   struct period period = {.length = 1};
   bool several = false;
   for (u32 i = 0; i < n; i++) {
@@ -77,7 +77,6 @@ u32 phases_per_step(const struct rank_events *events, const u32 *phases, u32 n) 
   }
   if (several && !find_period(tokens, n, &period))
     period.length = 1;
-  free(tokens);
   return period.length;
 }
 
@@ -96,14 +95,13 @@ bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
   u32 with = 0, most = 0, agreeing = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &all[r];
-    u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
+    SCOPED u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
     u32 n = list_phases(events, TSCOPE_PHASE_OPTIMIZER, phases);
     u32 per_step = n ? phases_per_step(events, phases, n) : 1;
     if (n >= per_step && n > 0)
       push(&bounds[r], begin_of_phases(events, phases[0]));
     for (u32 i = per_step; i <= n; i += per_step)
       push(&bounds[r], events->phases.at[phases[i - 1]].end);
-    free(phases);
     with += bounds[r].at.n > 1;
     most = bounds[r].at.n > most ? bounds[r].at.n : most;
   }

@@ -49,9 +49,8 @@ static void find_outer(const struct rank_events *events, struct outer_ranges *ou
 /* False where the rank's optimizer ran at least once for every one and a half ranges or not at all.
  */
 static bool are_micro_batches(const struct rank_events *events, u32 ranges) {
-  u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
+  SCOPED u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
   u32 optimizer = list_phases(events, TSCOPE_PHASE_OPTIMIZER, phases);
-  free(phases);
   return optimizer > 0 && 2 * (u64)ranges > 3 * (u64)optimizer + 2;
 }
 
@@ -88,7 +87,7 @@ static void number_ranks(struct rank_bounds *bounds, const u32 *numbers, u32 n_r
 
 bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, double *confidence) {
   const struct rank_events *events = internal_of(model)->events;
-  u32 *numbers = memory_array(size_sum(model->n_ranks, 1), sizeof(*numbers));
+  SCOPED u32 *numbers = memory_array(size_sum(model->n_ranks, 1), sizeof(*numbers));
   u32 with = 0, most = 0, agreeing = 0;
   bool believed = true;
   for (u32 r = 0; r < model->n_ranks && believed; r++) {
@@ -112,6 +111,5 @@ bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, dou
   }
   if (believed)
     *confidence = (double)agreeing / model->n_ranks;
-  free(numbers);
   return believed;
 }

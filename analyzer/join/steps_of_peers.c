@@ -99,9 +99,9 @@ void bounds_of_peers(const struct model *model, struct rank_bounds *bounds) {
   }
   if (!n || !without)
     return;
-  i32 *steps = list_steps(model, bounds);
-  struct met *met = memory_array(n, sizeof(*met));
-  struct rank_bounds *found = memory_zeroed(model->n_ranks, sizeof(*found));
+  SCOPED i32 *steps = list_steps(model, bounds);
+  SCOPED struct met *met = memory_array(n, sizeof(*met));
+  SCOPED struct rank_bounds *found = memory_zeroed(model->n_ranks, sizeof(*found));
   for (u32 r = 0; r < model->n_ranks; r++) {
     if (has_steps(&bounds[r]))
       continue;
@@ -115,7 +115,4 @@ void bounds_of_peers(const struct model *model, struct rank_bounds *bounds) {
     free(bounds[r].at.at);
     bounds[r] = found[r];
   }
-  free(found);
-  free(met);
-  free(steps);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "kernels/kernel_text.h"
 
 /* A kind of kernel of FlashAttention 2, which says its shape. */
@@ -100,8 +101,6 @@ double kernel_attention_flops(const char *name, const u32 grid[3], u32 heads) {
   bool third = name && strstr(name, "FlashAttnBwd") && !strstr(name, "FlashAttnBwdP");
   if (!third && (!name || !strstr(name, "flash_")))
     return NAN;
-  char *demangled = kernel_demangle(name);
-  double flops = third ? backward_of_3(demangled, grid, heads) : by_name(demangled, grid);
-  free(demangled);
-  return flops;
+  SCOPED char *demangled = kernel_demangle(name);
+  return third ? backward_of_3(demangled, grid, heads) : by_name(demangled, grid);
 }

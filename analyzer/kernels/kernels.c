@@ -46,8 +46,8 @@ void kernel_names_free(struct kernel_names *names) {
 static struct kernel *add_kernel(struct kernel_names *names, const char *name, u64 hash) {
   char shortened[KERNEL_SHORT + 1];
   struct kernel *kernel = arena_alloc(&names->arena, sizeof(*kernel));
-  char *demangled = kernel_demangle(name);
-  char *stripped = kernel_strip(demangled);
+  SCOPED char *demangled = kernel_demangle(name);
+  SCOPED char *stripped = kernel_strip(demangled);
   kernel_shorten(stripped, shortened);
   kernel->raw = arena_text(&names->arena, name);
   kernel->hash = hash;
@@ -59,8 +59,6 @@ static struct kernel *add_kernel(struct kernel_names *names, const char *name, u
       kernel_patterns_match(names->patterns, demangled, stripped, &kernel->communication);
   hash_index_add(&names->index, hash, names->list.n);
   VECTOR_PUSH(&names->list, kernel);
-  free(stripped);
-  free(demangled);
   return kernel;
 }
 

@@ -174,10 +174,8 @@ static unsigned first_match(const struct kernel_patterns *p, u32 first, u32 end,
 /* The name with its namespaces, without template arguments. */
 static char *own_name(const char *stripped) {
   struct kernel_parts parts;
-  char *text = kernel_split(stripped, &parts);
-  char *name = memory_printf("%s%s%s", parts.scope, *parts.scope ? "::" : "", parts.function);
-  free(text);
-  return name;
+  SCOPED char *text = kernel_split(stripped, &parts);
+  return memory_printf("%s%s%s", parts.scope, *parts.scope ? "::" : "", parts.function);
 }
 
 static bool is_fused(const struct communication *communication) {
@@ -211,11 +209,10 @@ unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *dema
   }
   if (communication->library)
     return is_fused(communication) ? KERNEL_COMPUTING_COMMUNICATION : KERNEL_COMMUNICATION;
-  char *name = own_name(stripped);
+  SCOPED char *name = own_name(stripped);
   category = first_match(p, p->n_of_file, n, name, stripped);
   if (category == NO_CATEGORY)
     category = first_match(p, p->n_of_file, n, stripped, stripped);
-  free(name);
   return category == NO_CATEGORY ? KERNEL_OTHER : category;
 }
 

@@ -28,7 +28,7 @@ void live_copy_calls(const struct rank_events *called, u32 open, struct rank_eve
   struct {
     u32 over, open;
   } *n = memory_zeroed(size_sum(called->n_comms, 1), sizeof(*n));
-  bool *kept = memory_zeroed(size_sum(called->calls.n, 1), sizeof(*kept));
+  SCOPED bool *kept = memory_zeroed(size_sum(called->calls.n, 1), sizeof(*kept));
   for (u32 i = called->calls.n; i-- > 0;) {
     const struct rank_call *call = &called->calls.at[i];
     bool over = is_over(called, call);
@@ -47,7 +47,6 @@ void live_copy_calls(const struct rank_events *called, u32 open, struct rank_eve
     VECTOR_PUSH(&to->calls, call);
   }
   free(n);
-  free(kept);
 }
 
 void live_forget_calls(struct live_process *process) {

@@ -133,7 +133,7 @@ ORDER_POINTERS_BY(by_rank, struct live_entry,
 
 /* Sets entry->attempt as the report has it, from what the files define so far. */
 static void find_attempts(struct live_entry **entries, u32 n) {
-  struct trace_entry *facts = memory_zeroed(n, sizeof(*facts));
+  SCOPED struct trace_entry *facts = memory_zeroed(n, sizeof(*facts));
   struct processes processes = {.at = memory_zeroed(n, sizeof(*processes.at)), .n = n};
   for (u32 i = 0; i < n; i++) {
     struct live_process *process = entries[i]->process;
@@ -145,13 +145,12 @@ static void find_attempts(struct live_entry **entries, u32 n) {
   for (u32 i = 0; i < n; i++)
     entries[i]->attempt = processes.at[i].attempt;
   free(processes.at);
-  free(facts);
 }
 
 /* As the report does it: the last start of the job counts, in it the last process with a rank, and
  * one without a rank where no other has ranks. */
 static void leave_out_others(struct live_run *run) {
-  struct live_entry **order = memory_array(size_sum(run->entries.n, 1), sizeof(*order));
+  SCOPED struct live_entry **order = memory_array(size_sum(run->entries.n, 1), sizeof(*order));
   u32 n = 0;
   for (u32 i = 0; i < run->entries.n; i++)
     if (run->entries.at[i]->of_run)
@@ -168,7 +167,6 @@ static void leave_out_others(struct live_run *run) {
     order[i]->left_out = order[i]->attempt != run->attempt || extra;
     run->ranks_before += order[i]->attempt + 1 == run->attempt && !extra;
   }
-  free(order);
 }
 
 /* --- Looking --- */

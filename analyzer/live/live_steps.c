@@ -169,7 +169,7 @@ static void use_bounds(struct live_rank *rank, const char *method, struct rank_b
 }
 
 void live_find_steps(struct live_view *view, u32 *hint) {
-  struct rank_bounds *bounds = memory_zeroed(size_sum(view->n_ranks, 1), sizeof(*bounds));
+  SCOPED struct rank_bounds *bounds = memory_zeroed(size_sum(view->n_ranks, 1), sizeof(*bounds));
   struct model *model = lend_events(view);
   double confidence;
   u32 periodic = 0;
@@ -185,6 +185,5 @@ void live_find_steps(struct live_view *view, u32 *hint) {
       use_bounds(&view->ranks[r], method, &bounds[r]);
     free(bounds[r].at.at);
   }
-  free(bounds);
   take_back(view, model);
 }

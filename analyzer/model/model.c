@@ -91,7 +91,7 @@ ORDER_BY(by_rank, struct numbered, UP(rank) UP(index))
 void model_sort_ranks(struct model *model) {
   struct model_internal *internal = internal_of(model);
   u32 n = model->n_ranks;
-  struct numbered *order = memory_array(size_sum(n, 1), sizeof(*order));
+  SCOPED struct numbered *order = memory_array(size_sum(n, 1), sizeof(*order));
   const struct rank *ranks = model->ranks;
   const struct rank_events *events = internal->events;
   for (u32 i = 0; i < n; i++)
@@ -103,7 +103,6 @@ void model_sort_ranks(struct model *model) {
     model->ranks[i] = ranks[order[i].index];
     internal->events[i] = events[order[i].index];
   }
-  free(order);
 }
 
 struct rank_events *model_events(const struct model *model, u32 rank) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "kernels/communication.h"
 #include "model/building.h"
 
@@ -19,14 +20,13 @@ struct search {
 
 static void order_by_comm(struct search *s) {
   const struct model *model = s->model;
-  u32 *next = memory_zeroed(size_sum(model->n_comms, 1), sizeof(u32));
+  SCOPED u32 *next = memory_zeroed(size_sum(model->n_comms, 1), sizeof(u32));
   for (u32 i = 0; i < model->n_collectives; i++)
     next[model->collectives[i].comm + 1]++;
   for (u32 i = 0; i < model->n_comms; i++)
     next[i + 1] += next[i];
   for (u32 i = 0; i < model->n_collectives; i++)
     s->order[next[model->collectives[i].comm]++] = i;
-  free(next);
 }
 
 /* What each rank did last on a communicator. */
@@ -95,8 +95,6 @@ bool *model_find_older_files(const struct model *model, struct arena *arena) {
   }
   for (u32 r = 0; r < model->n_ranks; r++)
     s.older[r] &= !model->ranks[r].closed && !lost_records(&model->ranks[r]);
-  free(s.order);
-  free(s.last_call);
-  free(s.last_seq);
+  FREE_EACH(&s, order, last_call, last_seq);
   return s.older;
 }

@@ -132,13 +132,12 @@ void call_sites_find_library(struct call_sites *sites) {
     any |= f.kinds[i].package != NULL;
   }
   if (any) {
-    const char **packages = memory_array(sites->n_frames, sizeof(*packages));
+    SCOPED const char **packages = memory_array(sites->n_frames, sizeof(*packages));
     note_parts(&f);
     u32 n = list_packages(&f, packages);
     for (u32 i = 0; i < sites->n_frames; i++)
       for (u32 k = 0; k < n && f.kinds[i].package; k++)
         sites->frames[i].runs_training |= same_package(packages[k], f.kinds[i].package);
-    free(packages);
   }
   free(f.kinds);
 }

@@ -54,9 +54,8 @@ static void read_reports(struct reading_runs *reading, const char *path, u32 dep
                                              item->d_type == DT_UNKNOWN);
     if (!wanted)
       continue;
-    char *below = memory_printf("%s/%s", path, item->d_name);
+    SCOPED char *below = memory_printf("%s/%s", path, item->d_name);
     read_reports(reading, below, depth + 1);
-    free(below);
   }
   if (folder)
     closedir(folder);

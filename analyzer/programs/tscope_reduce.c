@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "analyses/results/results.h"
+#include "base/checked_memory.h"
 #include "base/hash.h"
 #include "base/printable.h"
 #include "base/sorting.h"
@@ -264,7 +265,7 @@ static int copy_kept(struct reducing *reducing, const struct known_summary *all,
 static int merge(struct reduce_options *options) {
   struct reducing reducing = {.options = options};
   struct model *notes = model_new();
-  struct known_summary *all = NULL;
+  SCOPED struct known_summary *all = NULL;
   const char **paths;
   u32 n_all = 0, n = summary_files_in(options->paths, options->n_paths, &reducing.arena, &paths);
   int error = n ? summaries_merge(paths, n, options->run, notes, &all, &n_all, reducing.why,
@@ -278,7 +279,6 @@ static int merge(struct reduce_options *options) {
   for (u32 i = 0; i < notes->n_notes; i++)
     fprintf(stderr, "tscope-reduce: %s\n", notes->notes[i]);
   free_made(&reducing);
-  free(all);
   model_free(notes);
   arena_release(&reducing.arena);
   return status;

@@ -153,7 +153,7 @@ static int write_report(const struct options *options, struct gate *gate,
     return fail("%s is not in the input: use ranks and groups that the report without --ranks and "
                 "--groups lists",
                 missing);
-  char *place = options->open && !options->output ? create_temporary_file() : NULL;
+  SCOPED char *place = options->open && !options->output ? create_temporary_file() : NULL;
   const char *path = place ? place : options->output;
   if (options->open && !path)
     return STATUS_BAD;
@@ -164,7 +164,6 @@ static int write_report(const struct options *options, struct gate *gate,
     status = open_report(options, path);
   if (place && (status != STATUS_OK || options->backend->opens == OPENS_PERFETTO))
     unlink(place); /* a page is read for as long as it is looked at */
-  free(place);
   return status == STATUS_OK ? judge_by_gate(options, gate, results) : status;
 }
 

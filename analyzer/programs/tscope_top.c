@@ -143,7 +143,7 @@ static int print_until_stopped(const struct top_options *options, struct watchin
 
 static void draw(const struct top_options *options, struct top_page *page,
                  struct watching *watching) {
-  char *text = NULL;
+  SCOPED char *text = NULL;
   size_t bytes = 0;
   unsigned columns, lines;
   FILE *out = memory_stream(&text, &bytes);
@@ -155,7 +155,6 @@ static void draw(const struct top_options *options, struct top_page *page,
   top_page_write(page, watching->seen ? &watching->view : NULL, out);
   memory_stream_close(out);
   top_screen_draw(text, bytes, lines);
-  free(text);
 }
 
 /* Marks the rank so many places further in the order that is shown. */

@@ -26,12 +26,11 @@ struct writer {
 /* --- Cells --- */
 
 static void put_json_text(FILE *out, const char *text) {
-  char *valid = utf8_valid_copy(text);
+  SCOPED char *valid = utf8_valid_copy(text);
   json_t *string = json_string(valid);
   if (string)
     json_dumpf(string, out, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
   json_decref(string);
-  free(valid);
 }
 
 /* Quoted where it has to be; a text that a spreadsheet would run as a formula is shown as text. */
@@ -171,7 +170,7 @@ static void put_collective(struct writer *w, const struct results *results,
 static void put_collectives(struct writer *w, const struct results *results,
                             const struct report_view *view) {
   const struct flight_record *flight = results->check.flight;
-  struct part *parts = memory_array(size_sum(flight->n_calls, 1), sizeof(*parts));
+  SCOPED struct part *parts = memory_array(size_sum(flight->n_calls, 1), sizeof(*parts));
   u32 n = 0, mismatch = 0;
   for (u32 i = 0; i < flight->n_calls; i++)
     if (!flight->calls[i].message && !flight->calls[i].coalesced &&
@@ -184,7 +183,6 @@ static void put_collectives(struct writer *w, const struct results *results,
       next++;
     put_collective(w, results, parts + i, next - i, &mismatch);
   }
-  free(parts);
 }
 
 static void put_calls(struct writer *w, const struct results *results,

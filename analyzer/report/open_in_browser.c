@@ -70,12 +70,11 @@ static void put_escaped(char *out, size_t bytes, const char *text) {
 }
 
 bool open_page(const char *path, char *why, size_t why_bytes) {
-  char *whole = realpath(path, NULL);
+  SCOPED char *whole = realpath(path, NULL);
   char address[4 * PATH_MAX] = "file://";
   if (whole)
     put_escaped(address, sizeof(address), whole);
   bool opened = whole && open_address(address);
-  free(whole);
   if (!opened)
     snprintf(why, why_bytes, "no browser could be started here; open %s in one, on any machine",
              path);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "kernels/kernel_text.h"
 
 /* "c10d::Work<...>::wait" as "c10d::Work::wait", "f(int)::{lambda(int)#1}" as "f::{lambda#1}": what
@@ -25,14 +26,12 @@ static void drop_brackets(char *name) {
 }
 
 const char *function_name(struct arena *arena, const char *symbol) {
-  char *demangled = kernel_demangle(symbol);
+  SCOPED char *demangled = kernel_demangle(symbol);
   bool cpp = strcmp(demangled, symbol) != 0;
-  char *name = cpp ? kernel_strip(demangled) : NULL;
+  SCOPED char *name = cpp ? kernel_strip(demangled) : NULL;
   if (name)
     drop_brackets(name);
   const char *whole = name && *name ? name : symbol;
   const char *text = arena_copy(arena, whole, strcspn(whole, "@")); /* without "@@GLIBC_2.3.2" */
-  free(name);
-  free(demangled);
   return text;
 }

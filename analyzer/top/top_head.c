@@ -178,12 +178,10 @@ void top_head(const struct top_page *page, struct live_view *view, struct pen *p
 /* --- What is wrong --- */
 
 static char *ranks_text(const struct live_view *view, const u32 *indices, u32 n) {
-  u32 *ranks = memory_array(size_sum(n, 1), sizeof(*ranks));
+  SCOPED u32 *ranks = memory_array(size_sum(n, 1), sizeof(*ranks));
   for (u32 i = 0; i < n; i++)
     ranks[i] = view->ranks[indices[i]].rank;
-  char *text = rank_list(ranks, n, 40);
-  free(ranks);
-  return text;
+  return rank_list(ranks, n, 40);
 }
 
 /* What the first of the missing ranks does instead. */
@@ -232,7 +230,7 @@ static const char *on_host(const struct live_view *view, const u32 *ranks, u32 n
 /* "ranks 1, 3 have not come to", "rank 1 on node1 has not ended", "3 ranks wait in" */
 static void describe_waited_for(const struct live_view *view, const struct live_wait *wait,
                                 char *room, size_t bytes) {
-  char *absent = ranks_text(view, wait->absent, wait->n_absent);
+  SCOPED char *absent = ranks_text(view, wait->absent, wait->n_absent);
   char host[96];
   bool one = wait->n_absent == 1;
   if (!wait->n_absent)
@@ -242,7 +240,6 @@ static void describe_waited_for(const struct live_view *view, const struct live_
     snprintf(room, bytes, "rank%s %s%s %s not %s", one ? "" : "s", absent,
              on_host(view, wait->absent, wait->n_absent, host), one ? "has" : "have",
              wait->called ? "ended" : "come to");
-  free(absent);
 }
 
 static void put_wait(const struct live_view *view, const struct live_wait *wait, struct pen *pen) {
@@ -274,14 +271,13 @@ static bool same_trouble(const struct live_rank *a, const struct live_rank *b) {
 static void put_state(const struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {
   char words[96] = "", host[96];
   double longest = NAN;
-  char *ranks = ranks_text(view, alike, n);
+  SCOPED char *ranks = ranks_text(view, alike, n);
   for (u32 i = 0; i < n; i++)
     longest = fmax(view->ranks[alike[i]].silent_s, longest);
   if (!isnan(longest))
     snprintf(words, sizeof(words), "; silent for %s", duration_s(longest).text);
   put_alert(pen, words, "rank%s %s%s: %s", n == 1 ? "" : "s", ranks, on_host(view, alike, n, host),
             view->ranks[alike[0]].what);
-  free(ranks);
 }
 
 static bool is_stalled(const struct live_view *view) {

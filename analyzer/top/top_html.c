@@ -51,7 +51,7 @@ static void put_steps(const struct live_view *view, FILE *out) {
 }
 
 static void put_alerts(struct live_view *view, FILE *out) {
-  char *text = NULL;
+  SCOPED char *text = NULL;
   size_t bytes = 0;
   FILE *lines = memory_stream(&text, &bytes);
   struct pen pen = begin_text(lines);
@@ -59,7 +59,6 @@ static void put_alerts(struct live_view *view, FILE *out) {
   memory_stream_close(lines);
   if (bytes)
     fprintf(out, "<section><h2>What is wrong</h2>\n<pre>%s</pre></section>\n", text);
-  free(text);
 }
 
 static void put_cell(const struct live_view *view, const struct live_rank *rank, unsigned column,

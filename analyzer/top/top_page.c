@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
+
 enum { MOST_ALERTS = 6 };
 
 void top_help(struct pen *pen) {
@@ -37,7 +39,7 @@ static unsigned alerts_at_most(const struct top_page *page) {
 
 /* What is above the table, and how many lines that takes: long texts are broken. */
 static unsigned write_head(const struct top_page *page, struct live_view *view, FILE *out) {
-  char *text = NULL;
+  SCOPED char *text = NULL;
   size_t bytes = 0;
   FILE *head = memory_stream(&text, &bytes);
   struct pen pen = pen_begin(&page->display, head);
@@ -48,7 +50,6 @@ static unsigned write_head(const struct top_page *page, struct live_view *view, 
   for (size_t i = 0; i < bytes; i++)
     lines += text[i] == '\n';
   fwrite(text, 1, bytes, out);
-  free(text);
   return lines;
 }
 

@@ -133,7 +133,7 @@ void top_screen_size(unsigned *columns, unsigned *lines) {
  * be that to wipe. */
 void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
   static const char home[] = "\033[H", wipe[] = "\033[0m\033[K", below[] = "\033[0m\r\n\033[J";
-  char *out = memory_array(
+  SCOPED char *out = memory_array(
       size_sum(size_sum(bytes, size_product(size_sum(lines, 1), sizeof(wipe) + 2)), 32), 1);
   size_t n = 0;
   unsigned line = 0;
@@ -157,7 +157,6 @@ void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
     n += sizeof(below) - 1;
   }
   write_all(out, n);
-  free(out);
 }
 
 /* Ctrl-Z: the shell gets its screen back; we get ours back when the shell continues us. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "report/text/stack_lines.h"
 #include "top/top_page.h"
 
@@ -54,7 +55,7 @@ static unsigned write_window(const char *text, unsigned lines, unsigned *first, 
 }
 
 void top_stacks(struct top_page *page, struct live_view *view, struct pen *pen, unsigned lines) {
-  char *text = NULL;
+  SCOPED char *text = NULL;
   size_t bytes = 0;
   FILE *out = memory_stream(&text, &bytes);
   struct pen own = pen_begin(&page->display, out);
@@ -68,5 +69,4 @@ void top_stacks(struct top_page *page, struct live_view *view, struct pen *pen, 
                n ? page->first_line + 1 : 0, n);
     pen_newline(pen);
   }
-  free(text);
 }

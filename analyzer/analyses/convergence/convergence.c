@@ -352,7 +352,7 @@ void convergence_analyse(struct analysis *a) {
   const struct model *model = a->model;
   struct convergence_result *result = &a->results->convergence;
   *result = convergence_result_unknown();
-  struct point *points = memory_array(size_sum(model->n_scalars, 1), sizeof(*points));
+  SCOPED struct point *points = memory_array(size_sum(model->n_scalars, 1), sizeof(*points));
   u32 n = 0, n_series = 0;
   for (u32 i = 0; i < model->n_scalars; i++) {
     const struct scalar *scalar = &model->scalars[i];
@@ -371,7 +371,6 @@ void convergence_analyse(struct analysis *a) {
   }
   if (n)
     list_diverged_ranks(a, points, n);
-  free(points);
   if (!n)
     return;
   result->reason = NULL;

@@ -92,13 +92,13 @@ static void fill_instability_p(struct convergence_result *result,
       pairs++;
       double from = fmax(signals[a].from, signals[b].from);
       double steps = fmin(signals[a].to, signals[b].to) - from + 1;
-      double *left = memory_array(size_sum(size_sum(signals[a].n, signals[b].n), 2), sizeof(*left));
+      SCOPED double *left =
+          memory_array(size_sum(size_sum(signals[a].n, signals[b].n), 2), sizeof(*left));
       double *right = left + signals[a].n + 1;
       u32 n = list_onsets(&signals[a], left), m = list_onsets(&signals[b], right);
       if (steps > 0 && n && m)
         least = fmin(least, n < m ? chance_of_coincidence(left, n, right, m, steps)
                                   : chance_of_coincidence(right, m, left, n, steps));
-      free(left);
     }
   result->instability_p = pairs ? fmin(1, least * pairs) : NAN;
 }

@@ -266,13 +266,7 @@ static void release(struct counting *c) {
   u32 contents = c->timeline->gemms ? c->timeline->gemms->n_contents : 0;
   for (u32 i = 0; c->replayed && i < contents; i++)
     free(c->replayed[i]);
-  free(c->first_start);
-  free(c->kernel_ns);
-  free(c->analysed);
-  free(c->replays);
-  free(c->replays_run);
-  free(c->replayed);
-  free(c->is_gemm.at);
+  FREE_EACH(c, first_start, kernel_ns, analysed, replays, replays_run, replayed, is_gemm.at);
 }
 
 void flops_rank(struct analysis *a, const struct timeline *timeline) {

@@ -312,8 +312,8 @@ static struct cell **all_cells(const struct analysis *a, u32 *n) {
 static void list_rows(struct analysis *a, double ranks, double *total_ms) {
   struct gemms_result *out = &a->results->gemms;
   u32 n, made = 0;
-  struct cell **cells = all_cells(a, &n);
-  struct gemm_row *rows = memory_array(size_sum(n, 1), sizeof(*rows));
+  SCOPED struct cell **cells = all_cells(a, &n);
+  SCOPED struct gemm_row *rows = memory_array(size_sum(n, 1), sizeof(*rows));
   for (u32 i = 0, same; i < n; i += same) {
     for (same = 1; i + same < n && by_shape(&cells[i], &cells[i + same]) == 0; same++)
       ;
@@ -330,8 +330,6 @@ static void list_rows(struct analysis *a, double ranks, double *total_ms) {
     out->rows[i] = rows[i];
     out->rows[i].share = *total_ms > 0 ? rows[i].ms / *total_ms : NAN;
   }
-  free(cells);
-  free(rows);
 }
 
 ORDER_BY(most_operations_first, struct precision_row, DOWN(flops))

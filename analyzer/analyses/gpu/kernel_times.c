@@ -146,7 +146,7 @@ static bool any_kernels(const struct model *model) {
 }
 
 void kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
-  VECTOR(struct sum) by_name = {0};
+  SCOPED VECTOR(struct sum) by_name = {0};
   bool counts = timeline->has_compute || !any_kernels(a->model);
   i64 begin = timeline->on_gpu && timeline->has_compute ? timeline->ring_begin : NS_UNKNOWN;
   bool no_operators =
@@ -182,7 +182,6 @@ void kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
       carry_sum_members(keeps, sum);
     }
   }
-  free(by_name.at);
 }
 
 void kernel_times_without_operators(struct analysis *a, void (*add)(struct operator_sums *sums,
@@ -221,8 +220,8 @@ static void list_categories(struct analysis *a, const struct sum *sums, u32 n, d
   struct results *r = a->results;
   unsigned categories = kernel_category_count(a->kernel_names);
   r->kernel_categories = arena_array(a->arena, categories, sizeof(*r->kernel_categories));
-  i64 *ns = memory_zeroed(categories, sizeof(*ns));
-  u64 *count = memory_zeroed(categories, sizeof(*count));
+  SCOPED i64 *ns = memory_zeroed(categories, sizeof(*ns));
+  SCOPED u64 *count = memory_zeroed(categories, sizeof(*count));
   for (u32 i = 0; i < n; i++) {
     ns[category_of(&sums[i])] += sums[i].ns;
     count[category_of(&sums[i])] += sums[i].count;
@@ -235,8 +234,6 @@ static void list_categories(struct analysis *a, const struct sum *sums, u32 n, d
     r->kernel_categories[r->n_kernel_categories++] = (struct kernel_category_result){
         name, (double)count[i], ms, total_ms > 0 ? ms / total_ms : NAN, i};
   }
-  free(ns);
-  free(count);
   SORT(r->kernel_categories, r->n_kernel_categories, more_first);
 }
 

@@ -86,23 +86,21 @@ static void keep_kernel(struct analysis *a, const struct timeline *t, const stru
 static void measure_kernels(struct analysis *a, const struct timeline *t, const struct times *names,
                             u32 n, u32 most) {
   u32 first[KEPT_OF_RANK + 1] = {0}, next[KEPT_OF_RANK];
-  u32 *place_of = memory_zeroed(size_sum(most, 1), sizeof(*place_of));
+  SCOPED u32 *place_of = memory_zeroed(size_sum(most, 1), sizeof(*place_of));
   for (u32 i = 0; i < n; i++) {
     next[i] = first[i];
     first[i + 1] = first[i] + names[i].count;
     place_of[names[i].name] = i + 1;
   }
-  i64 *took = memory_array(size_sum(first[n], 1), sizeof(*took));
+  SCOPED i64 *took = memory_array(size_sum(first[n], 1), sizeof(*took));
   list_runs(t, place_of, next, took);
   a->kernels_of_ranks[t->rank].at = memory_array(n, sizeof(struct kernel_on_rank));
   for (u32 i = 0; i < n; i++)
     keep_kernel(a, t, &names[i], took + first[i]);
-  free(place_of);
-  free(took);
 }
 
 void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
-  VECTOR(struct times) by_name = {0};
+  SCOPED VECTOR(struct times) by_name = {0};
   u32 n = 0;
   if (a->model->n_ranks < 2 || !t->on_gpu || !t->has_compute)
     return;
@@ -122,7 +120,6 @@ void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
       by_name.at[n++] = by_name.at[i];
   SORT(by_name.at, n, longer_first);
   measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
-  free(by_name.at);
 }
 
 void kernels_over_ranks_carry(struct analysis *a, u32 rank, struct carrier *c) {
@@ -209,10 +206,10 @@ static u32 sum_over_ranks(const struct analysis *a, struct all_ranks **sums) {
 
 void kernels_over_ranks_summarise(struct analysis *a) {
   struct results *r = a->results;
-  struct all_ranks *sums = NULL;
+  SCOPED struct all_ranks *sums = NULL;
   u32 n = sum_over_ranks(a, &sums), n_ranks = 0;
-  u32 *ranks = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*ranks));
-  double *sorted = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*sorted));
+  SCOPED u32 *ranks = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*ranks));
+  SCOPED double *sorted = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*sorted));
   r->over_ranks_of = arena_array(a->arena, a->model->n_ranks, sizeof(*r->over_ranks_of));
   r->kernels_over_ranks = arena_array(a->arena, LISTED, sizeof(*r->kernels_over_ranks));
   for (u32 i = 0; i < a->model->n_ranks && n; i++)
@@ -224,9 +221,6 @@ void kernels_over_ranks_summarise(struct analysis *a) {
   most = most < LEAST_LISTED ? LEAST_LISTED : most > LISTED ? LISTED : most;
   for (u32 i = 0; i < n && i < most; i++)
     list_kernel(a, sums[i].kernel, ranks, n_ranks, sorted);
-  free(sums);
-  free(ranks);
-  free(sorted);
 }
 
 static double times_of(const struct kernel_on_rank *one) {

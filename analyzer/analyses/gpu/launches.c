@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/texts.h"
 #include "base/trace_words.h"
 
@@ -284,12 +285,7 @@ void launches_rank(struct analysis *a, const struct timeline *t) {
   add_spans(&c);
   keep_fills(&c);
   c.sums->known = !0;
-  free(c.classes.at);
-  free(c.fills.at);
-  free(c.threads);
-  free(c.streams);
-  free(c.fill_of);
-  free(c.recomputed);
+  FREE_EACH(&c, classes.at, fills.at, threads, streams, fill_of, recomputed);
 }
 
 static void carry_fills(struct launch_sums *sums, struct carrier *c) {
@@ -384,7 +380,7 @@ static void list_memcpys(struct analysis *a, const struct launch_sums *all) {
 static void list_fills(struct analysis *a) {
   struct results *r = a->results;
   u32 room = a->model->n_ranks * FILLS_LISTED;
-  struct fill_sum *all = memory_zeroed(size_sum(room, 1), sizeof(*all));
+  SCOPED struct fill_sum *all = memory_zeroed(size_sum(room, 1), sizeof(*all));
   u32 n = 0;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
     for (u32 i = 0; i < a->launch_sums[rank].n_fills; i++) {
@@ -403,13 +399,12 @@ static void list_fills(struct analysis *a) {
   for (u32 i = 0; i < n; i++)
     r->launch.fills[r->launch.n_fills++] = (struct fill_result){
         arena_text(a->arena, all[i].name), (double)all[i].count, ns_to_ms(all[i].ns)};
-  free(all);
 }
 
 void launches_summarise(struct analysis *a) {
   struct results *r = a->results;
   struct launch_result *out = &r->launch;
-  struct launch_sums *all = memory_zeroed(1, sizeof(*all));
+  SCOPED struct launch_sums *all = memory_zeroed(1, sizeof(*all));
   for (u32 i = 0; i < a->model->n_ranks; i++)
     if (a->launch_sums[i].known)
       add_sums(all, &a->launch_sums[i]);
@@ -438,5 +433,4 @@ void launches_summarise(struct analysis *a) {
     list_fills(a);
   }
   free(all->delays);
-  free(all);
 }

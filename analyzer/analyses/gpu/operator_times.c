@@ -336,7 +336,7 @@ static void merge(struct rank_operators *r) {
   struct analysis *a = r->a;
   struct operator_sums *sums = a->operator_sums;
   struct carrier *keeps = analysis_keeps(a, r->t->rank);
-  u32 *index = memory_zeroed(size_sum(r->by_name.n, 1), sizeof(*index));
+  SCOPED u32 *index = memory_zeroed(size_sum(r->by_name.n, 1), sizeof(*index));
   for (u32 i = 0; i < r->by_name.n; i++) {
     const struct operator_sum *one = &r->by_name.at[i];
     if (!one->calls && !one->kernels)
@@ -359,7 +359,6 @@ static void merge(struct rank_operators *r) {
   if (keeps)
     carry_end(keeps);
   merge_sequences(r, index);
-  free(index);
 }
 
 /* What ran on a rank without operators is already summed by kernel_times. */
@@ -386,13 +385,9 @@ void operators_rank(struct analysis *a, const struct timeline *t) {
   pthread_mutex_lock(&a->operator_sums->lock);
   merge(&r);
   pthread_mutex_unlock(&a->operator_sums->lock);
-  free(r.inside);
-  free(r.number);
-  free(r.calls.at);
+  FREE_EACH(&r, inside, number, calls.at);
   operator_sequences_free(&r.sequences);
-  free(r.innermost);
-  free(r.by_name.at);
-  free(r.seen.at);
+  FREE_EACH(&r, innermost, by_name.at, seen.at);
   pairs_free(&r.pairs);
 }
 

@@ -8,6 +8,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/hang/verdict.h"
+#include "base/each.h"
 #include "base/texts.h"
 
 /* For one group: once it is out of step, everything that follows is. */
@@ -222,9 +223,7 @@ void verdict_of_flight_record(const struct flight_record *flight, struct arena *
   *check = (struct collective_check){
       .flight = flight, .source = flight->source, .pending_s = (double)NAN, .nccl_ranks = NAN};
   check_flight_record(&m, flight, arena);
-  free(m.matching.mismatches.at);
-  free(m.channels.at);
-  free(m.waits.suspects.at);
+  FREE_EACH(&m, matching.mismatches.at, channels.at, waits.suspects.at);
 }
 
 void verdict_analyse(struct analysis *a) {

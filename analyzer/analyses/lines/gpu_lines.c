@@ -22,7 +22,7 @@ const char *line_of_longer_gpu_work(struct analysis *a, u32 rank, double least_m
                                     double *more_ms) {
   const struct line_sums *sums = &a->line_sums[rank];
   const struct line_sum *best = NULL;
-  double *peers = memory_array(size_sum(a->model->n_ranks, 1), sizeof(*peers));
+  SCOPED double *peers = memory_array(size_sum(a->model->n_ranks, 1), sizeof(*peers));
   *more_ms = least_ms;
   for (u32 i = 0; i < sums->n; i++) {
     double own = gpu_ms(a, rank, &sums->at[i]);
@@ -37,6 +37,5 @@ const char *line_of_longer_gpu_work(struct analysis *a, u32 rank, double least_m
     best = &sums->at[i];
     *more_ms = own - median_of(peers, n);
   }
-  free(peers);
   return best ? line_place(a, best->file, best->line, best->function) : NULL;
 }

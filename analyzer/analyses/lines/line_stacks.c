@@ -55,9 +55,7 @@ void line_tree_free(struct line_tree *tree) {
     return;
   pthread_mutex_destroy(&tree->lock);
   arena_release(&tree->arena);
-  free(tree->frames.at);
-  free(tree->of_ranks.at);
-  free(tree->index.slots);
+  FREE_EACH(tree, frames.at, of_ranks.at, index.slots);
   free(tree);
 }
 
@@ -141,7 +139,7 @@ static void carry_cost(struct carrier *c, struct stack_cost *cost) {
 
 void line_tree_write(const struct call_sites *sites, const struct stack_cost *costs,
                      struct carrier *c) {
-  u32 *number_of = memory_zeroed(size_sum(sites->n_frames, 1), sizeof(*number_of));
+  SCOPED u32 *number_of = memory_zeroed(size_sum(sites->n_frames, 1), sizeof(*number_of));
   u32 frames = 0, stacks = 0;
   for (u32 i = 0; i < sites->n_stacks; i++) {
     stacks += sum_of(&costs[i]) > 0;
@@ -167,7 +165,6 @@ void line_tree_write(const struct call_sites *sites, const struct stack_cost *co
     for (u32 k = 0; k < sites->stacks[i].n; k++)
       CARRY(c, &number_of[sites->stacks[i].frames[k]]);
   }
-  free(number_of);
 }
 
 void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c) {
@@ -290,9 +287,5 @@ void line_tree_list(struct line_tree *tree, struct analysis *a, const struct lin
     *list = index + 1;
   }
   list_frames(&l, outermost);
-  free(l.kept);
-  free(l.first);
-  free(l.next);
-  free(l.late_ns);
-  free(l.peers_ns);
+  FREE_EACH(&l, kept, first, next, late_ns, peers_ns);
 }

@@ -415,7 +415,7 @@ void lines_summarise(struct analysis *a) {
     const struct call_frame *loop = a->line_sums[r].loop;
     lines->loop = loop ? line_place(a, loop->file, loop->line, loop->function) : NULL;
   }
-  struct line_sum *all = memory_array(size_sum(n, 1), sizeof(*all));
+  SCOPED struct line_sum *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     for (u32 i = 0; i < a->line_sums[r].n; i++)
@@ -423,7 +423,6 @@ void lines_summarise(struct analysis *a) {
   u32 known = merge_lines(all, n);
   lines->known = known;
   list_lines(a, all, known < LINES_LISTED ? known : LINES_LISTED);
-  free(all);
   sampled_lines_summarise(a);
 }
 

@@ -12,6 +12,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/choose.h"
 #include "base/sorting.h"
 #include "base/texts.h"
@@ -321,8 +322,7 @@ void sampled_lines_summarise(struct analysis *a) {
     return;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     n += a->line_sums[r].n;
-  struct line_on_rank *all = memory_array(size_sum(n, 1), sizeof(*all));
+  SCOPED struct line_on_rank *all = memory_array(size_sum(n, 1), sizeof(*all));
   compare_lines(a, all);
-  free(all);
   slow_parts_summarise(a);
 }

@@ -377,7 +377,7 @@ static void set_slow_phase(struct comparison *c, u32 index) {
       {offsetof(struct phase_times, other), "other", "outside forward, backward and optimizer"}};
   struct analysis *a = c->a;
   struct rank_result *rank = &a->results->ranks[index];
-  double *scratch = memory_array(size_sum(a->n_steps, 1), sizeof(*scratch));
+  SCOPED double *scratch = memory_array(size_sum(a->n_steps, 1), sizeof(*scratch));
   for (size_t i = 0; a->model->phases && i < sizeof(phases) / sizeof(*phases); i++) {
     double more = phase_more_ms(c, index, phases[i].at, scratch);
     if (!(more >= REASON_SHARE * rank->late_a_step_ms) ||
@@ -394,7 +394,6 @@ static void set_slow_phase(struct comparison *c, u32 index) {
                                   .no_core_share = NAN};
     rank->slow_line = line;
   }
-  free(scratch);
 }
 
 /* How many more steps it takes until a line that explains why the rank is late would stand out, if
@@ -571,7 +570,7 @@ static void look_at_rank(struct comparison *c, u32 rank) {
 
 void slow_parts_summarise(struct analysis *a) {
   u32 n = 0;
-  struct comparison *c = memory_zeroed(1, sizeof(*c));
+  SCOPED struct comparison *c = memory_zeroed(1, sizeof(*c));
   c->a = a;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     n += a->line_sums[r].parts.n;
@@ -585,5 +584,4 @@ void slow_parts_summarise(struct analysis *a) {
   compare_ranks(c);
   free(c->all);
   free(c->best);
-  free(c);
 }

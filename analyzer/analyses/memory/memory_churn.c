@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analyses/memory/memory.h"
+#include "base/checked_memory.h"
 #include "base/sorting.h"
 
 struct allocation {
@@ -93,11 +94,9 @@ void memory_find_churn(const struct memory_history *history, struct arena *arena
   u32 n = 0;
   for (u32 i = 0; i < history->n_events; i++)
     n += history->events[i].kind == MEMORY_ALLOC;
-  struct allocation *list = memory_array(size_sum(n, 1), sizeof(*list));
-  struct row *rows = memory_array(size_sum(n, 1), sizeof(*rows));
+  SCOPED struct allocation *list = memory_array(size_sum(n, 1), sizeof(*list));
+  SCOPED struct row *rows = memory_array(size_sum(n, 1), sizeof(*rows));
   result->churn_bytes = 0;
   list_allocations(history, list, &n);
   list_churn(history, list, n, rows, arena, result);
-  free(list);
-  free(rows);
 }

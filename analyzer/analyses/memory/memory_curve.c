@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/memory/memory.h"
+#include "base/checked_memory.h"
 #include "base/sorting.h"
 
 static double seconds_since(i64 begin, i64 time) {
@@ -57,7 +58,7 @@ void memory_draw_segments(const struct memory_history *history, struct arena *ar
   u32 n = history->segments ? history->n_segments : 0;
   if (n == 0)
     return;
-  const struct memory_segment **order = memory_array(n, sizeof(*order));
+  SCOPED const struct memory_segment **order = memory_array(n, sizeof(*order));
   u32 kept = n < MEMORY_SEGMENTS_DRAWN ? n : MEMORY_SEGMENTS_DRAWN;
   struct memory_segments *out = &result->segments;
   out->largest = arena_array(arena, kept, sizeof(*out->largest));
@@ -75,5 +76,4 @@ void memory_draw_segments(const struct memory_history *history, struct arena *ar
                                            : "large";
     fill_pieces(history, order[i], picture->pieces);
   }
-  free(order);
 }

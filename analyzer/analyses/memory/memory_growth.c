@@ -74,7 +74,7 @@ static void extrapolate(const struct memory_history *history, struct added *adde
 /* The source with most of what was added between two moments. */
 static void find_growth_source(const struct memory_history *history, u32 from, u32 to,
                                struct arena *arena, struct memory_result *result) {
-  struct added *added = memory_zeroed(size_sum(history->n_sources, 1), sizeof(*added));
+  SCOPED struct added *added = memory_zeroed(size_sum(history->n_sources, 1), sizeof(*added));
   struct memory_replay replay;
   memory_replay_begin(&replay, history);
   memory_replay_to(&replay, from);
@@ -99,7 +99,6 @@ static void find_growth_source(const struct memory_history *history, u32 from, u
       result->growth_samples = added[most].small_blocks;
   }
   memory_replay_free(&replay);
-  free(added);
 }
 
 /* A single jump has a slope too. Real growth is in each third. */
@@ -165,12 +164,11 @@ void memory_find_growth(const struct memory_history *history, struct arena *aren
     return;
   }
   keep_peaks(history, arena, result);
-  double *floors = memory_array(size_product(4, size_sum(history->n_steps, 1)), sizeof(*floors));
-  u32 *at = memory_array(size_sum(history->n_steps, 1), sizeof(*at));
+  SCOPED double *floors =
+      memory_array(size_product(4, size_sum(history->n_steps, 1)), sizeof(*floors));
+  SCOPED u32 *at = memory_array(size_sum(history->n_steps, 1), sizeof(*at));
   if (find_lowest(history, floors, at) < GROWTH_LEAST_STEPS + GROWTH_WARMUP_STEPS)
     result->growth_reason = "too few steps to distinguish growth from chance";
   else
     fit_growth(history, floors, at, floors + history->n_steps, arena, result);
-  free(floors);
-  free(at);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/memory/memory.h"
+#include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 
@@ -113,7 +114,7 @@ static void keep_rows(struct memory_use *rows, u32 n, double total, struct arena
 static void describe_peak(struct memory_replay *replay, i64 peak, struct arena *arena,
                           struct memory_result *result) {
   u32 n = replay->live.n, at = 0;
-  struct live_block *blocks = memory_array(size_sum(n, 1), sizeof(*blocks));
+  SCOPED struct live_block *blocks = memory_array(size_sum(n, 1), sizeof(*blocks));
   struct memory_use *rows = memory_array(size_product(2, size_sum(n, 2)), sizeof(*rows)),
                     *categories = rows + n + 2u;
   for (u32 i = 0; i < replay->live.room; i++)
@@ -126,7 +127,6 @@ static void describe_peak(struct memory_replay *replay, i64 peak, struct arena *
   keep_rows(categories, n_categories, (double)peak, arena, &result->by_category,
             &result->n_by_category);
 
-  free(blocks);
   free(rows);
   memory_stacks_at_peak(replay->history, &replay->live, (double)peak, arena, result);
 }

@@ -12,6 +12,7 @@
 
 #include "analyses/memory/memory.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 
 #define SMALL_BLOCK                                                                                \
   (1ll << 20)         /* what PyTorch's allocator takes from segments for small blocks             \
@@ -151,7 +152,7 @@ void memory_analyse_segments(const struct memory_history *history, struct arena 
     out->expandable_frees_bytes = NAN;
     return;
   }
-  struct tally *tally = memory_zeroed(1, sizeof(*tally));
+  SCOPED struct tally *tally = memory_zeroed(1, sizeof(*tally));
   tally->out = out;
   double elsewhere = 0; /* stranded where expandable segments change nothing */
   for (u32 i = 0; i < history->n_segments; i++) {
@@ -171,5 +172,4 @@ void memory_analyse_segments(const struct memory_history *history, struct arena 
       out->expandable_frees_bytes >= FRAGMENTATION_SHARE * result->peak_reserved_bytes &&
       out->expandable_frees_bytes >= FRAGMENTATION_LEAST_BYTES;
   keep_classes(tally, arena);
-  free(tally);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyses/memory/memory.h"
+#include "base/each.h"
 
 struct cost {
   double bytes;
@@ -134,7 +135,5 @@ void memory_stacks_at_peak(const struct memory_history *history, const struct li
     list_tree(&s, peak, arena, result);
     list_unknown(&s, peak, result);
   }
-  free(s.frames);
-  free(s.by_category);
-  free(s.kept);
+  FREE_EACH(&s, frames, by_category, kept);
 }

@@ -5,6 +5,7 @@
  */
 
 #include "analyses/analyses.h"
+#include "base/checked_memory.h"
 #include "base/hash_index.h"
 
 static u32 comm_of(const struct analysis *a, const struct arrival *arrival) {
@@ -36,12 +37,11 @@ static bool is_grouped(const struct arrival *arrival) {
 
 void group_calls_join(struct analysis *a) {
   const struct model *model = a->model;
-  struct hash_index heads = {0};
+  SCOPED struct hash_index heads = {0};
   a->next_call = arena_array(a->arena, model->n_arrivals, sizeof(u32));
   for (u32 i = 0; i < model->n_arrivals; i++) {
     a->next_call[i] = i;
     if (is_grouped(&model->arrivals[i]))
       join_if_grouped(a, &heads, i);
   }
-  free(heads.slots);
 }

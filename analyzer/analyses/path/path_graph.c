@@ -7,6 +7,8 @@
 #include "analyses/path/path_labels.h"
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
+#include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
 #include "base/texts.h"
@@ -299,7 +301,7 @@ static void number_joins(const struct model *model, struct sample_graph *g,
 /* Brings together the nodes of one collective. */
 static void join_collectives(const struct analysis *a, struct sample_graph *g) {
   size_t n = list_arrivals(a, g, NULL);
-  struct join_arrival *arrivals = memory_array(size_sum(n, 1), sizeof(*arrivals));
+  SCOPED struct join_arrival *arrivals = memory_array(size_sum(n, 1), sizeof(*arrivals));
   g->members = memory_array(size_sum(n, 1), sizeof(u32));
   g->joined = memory_array(size_sum(n, 1), sizeof(u32));
   g->joins = memory_array(size_sum(n, 1), sizeof(*g->joins));
@@ -307,7 +309,6 @@ static void join_collectives(const struct analysis *a, struct sample_graph *g) {
   list_arrivals(a, g, arrivals);
   qsort(arrivals, n, sizeof(*arrivals), by_collective_and_start);
   number_joins(a->model, g, arrivals, n);
-  free(arrivals);
 }
 
 /* Makes the nodes' keys dense: phases first, then by open addressing in order of appearance. */
@@ -360,10 +361,7 @@ static void find_keys(struct sample_graph *g) {
 }
 
 static void free_joins(struct sample_graph *g) {
-  free(g->joins);
-  free(g->members);
-  free(g->joined);
-  free(g->first_joined);
+  FREE_EACH(g, joins, members, joined, first_joined);
   g->n_joins = 0;
 }
 
@@ -383,10 +381,7 @@ bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph
 }
 
 void sample_graph_free(struct sample_graph *g) {
-  free(g->nodes);
-  free(g->deps);
-  free(g->base);
-  free(g->node_of_key);
+  FREE_EACH(g, nodes, deps, base, node_of_key);
   free_joins(g);
 }
 

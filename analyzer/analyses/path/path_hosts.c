@@ -12,6 +12,7 @@
 #include "analyses/path/path_graph.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/sorting.h"
 
 enum { MOST_ROUNDS = 8 };
@@ -137,10 +138,6 @@ bool path_settle_hosts(const struct analysis *a, struct sample_graph *g) {
     if (g->slices[rank].present)
       move_rank(g, rank, (i64)s.move[a->model->ranks[rank].clock.domain]);
   sample_graph_find_limits(g);
-  free(s.move);
-  free(s.sum);
-  free(s.count);
-  free(s.hosts);
-  free(s.of);
+  FREE_EACH(&s, move, sum, count, hosts, of);
   return true;
 }

@@ -98,10 +98,10 @@ void slice_infer(struct slice_builder *c) {
   c->n_inferred = 0;
   if (!c->t->on_gpu || n_lanes > MOST_LANES)
     return;
-  struct inferring *in = memory_zeroed(1, sizeof(*in));
+  SCOPED struct inferring *in = memory_zeroed(1, sizeof(*in));
   for (u32 lane = 0; lane < n_lanes; lane++)
     room += c->t->lanes[lane].device ? c->lanes[lane].next - c->lanes[lane].base : 0;
-  struct wait *waits = memory_array(size_sum(room, 1), sizeof(*waits));
+  SCOPED struct wait *waits = memory_array(size_sum(room, 1), sizeof(*waits));
   *in = (struct inferring){.c = c, .waits = waits};
   for (u32 lane = 0; lane < n_lanes; lane++)
     for (u32 n = c->lanes[lane].base; c->t->lanes[lane].device && n < c->lanes[lane].next; n++)
@@ -113,6 +113,4 @@ void slice_infer(struct slice_builder *c) {
     c->slice->nodes[waits[i].node].inferred = true;
     c->inferred[c->n_inferred++] = (struct dep){waits[i].node, waits[i].from};
   }
-  free(waits);
-  free(in);
 }

@@ -160,7 +160,7 @@ ORDER_BY(longer_first, struct label_sum, DOWN(ns) UP(label) UP(category))
 
 static void list_sums(struct analysis *a, struct path_segment *all, u32 n, double steps) {
   struct results *r = a->results;
-  struct label_sum *sums = memory_array(size_sum(n, 1), sizeof(*sums));
+  SCOPED struct label_sum *sums = memory_array(size_sum(n, 1), sizeof(*sums));
   u32 n_sums = 0;
   if (n)
     qsort(all, n, sizeof(*all), by_label);
@@ -185,7 +185,6 @@ static void list_sums(struct analysis *a, struct path_segment *all, u32 n, doubl
                                   .ms = ns_to_ms(sums[i].ns) / steps,
                                   .count = (double)sums[i].count / steps};
   }
-  free(sums);
 }
 
 /* The path of the first sample from its beginning; the walk went backwards from its end. */
@@ -210,7 +209,7 @@ static void list_segments(struct analysis *a, const struct sample_outcome *out) 
 void path_labels_report(struct analysis *a, double steps) {
   const struct graph *graph = a->graph;
   struct results *r = a->results;
-  VECTOR(struct path_segment) all = {0};
+  SCOPED VECTOR(struct path_segment) all = {0};
   u64 crossed[PATH_EDGES] = {0};
   bool listed = false;
   for (u32 i = 0; i < graph->n_samples; i++) {
@@ -226,7 +225,6 @@ void path_labels_report(struct analysis *a, double steps) {
       crossed[k] += out->crossed[k];
   }
   list_sums(a, all.at, all.n, steps);
-  free(all.at);
   r->path_edges = arena_array(a->arena, PATH_EDGES, sizeof(*r->path_edges));
   for (u32 k = 1; k < PATH_EDGES; k++)
     r->path_edges[r->n_path_edges++] =

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -192,7 +194,7 @@ float *peers_compare_group(const struct peers *p, const struct sample_graph *g, 
 
 void peers_compare(struct peers *p, const struct sample_graph *g, const struct results *r,
                    u32 steps) {
-  double *scratch = memory_array(size_product(2, g->n_ranks), sizeof(double));
+  SCOPED double *scratch = memory_array(size_product(2, g->n_ranks), sizeof(double));
   p->work = memory_zeroed(size_product(g->n_keys, g->n_ranks), sizeof(double));
   p->late = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(double));
   for (u32 rank = 0; rank < r->n_ranks; rank++)
@@ -201,12 +203,8 @@ void peers_compare(struct peers *p, const struct sample_graph *g, const struct r
   p->alike = do_the_same(p, g, scratch);
   p->as_peers = compare((struct comparison){.p = p, .g = g});
   p->as_median = compare((struct comparison){.p = p, .g = g, .of_all = true});
-  free(scratch);
 }
 
 void peers_free(struct peers *p) {
-  free(p->work);
-  free(p->late);
-  free(p->as_peers);
-  free(p->as_median);
+  FREE_EACH(p, work, late, as_peers, as_median);
 }

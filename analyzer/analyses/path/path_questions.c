@@ -12,6 +12,7 @@
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/choose.h"
 #include "base/intervals.h"
 #include "base/parallel.h"
@@ -52,7 +53,7 @@ static i64 exposed_time(const struct run *run) {
   u32 most = 0;
   for (u32 rank = 0; rank < g->n_ranks; rank++)
     most = g->base[rank + 1] - g->base[rank] > most ? g->base[rank + 1] - g->base[rank] : most;
-  struct interval *scratch = memory_array(size_sum(most, 1), sizeof(*scratch));
+  SCOPED struct interval *scratch = memory_array(size_sum(most, 1), sizeof(*scratch));
   struct intervals compute = {memory_array(size_sum(most, 1), sizeof(*compute.at)), 0};
   struct intervals comm = {memory_array(size_sum(most, 1), sizeof(*comm.at)), 0};
   i64 exposed = 0;
@@ -64,7 +65,6 @@ static i64 exposed_time(const struct run *run) {
       exposed += comm.at[i].end - comm.at[i].start -
                  intervals_covered(&compute, &cursor, comm.at[i].start, comm.at[i].end);
   }
-  free(scratch);
   free(compute.at);
   free(comm.at);
   return exposed;
@@ -198,7 +198,7 @@ static void ask_samples(struct question *q, struct saving *savings) {
   q->hidden = memory_zeroed(samples, sizeof(i64 *));
   for (u32 i = 0; i < samples; i++)
     steps += graph->samples[i].n;
-  double *scratch = memory_array(size_product(4, steps), sizeof(double));
+  SCOPED double *scratch = memory_array(size_product(4, steps), sizeof(double));
   parallel_for(samples, threads, begin_sample, q);
   parallel_for(samples * q->batches, threads, ask_cures, q);
   for (u32 i = 0; i < q->n; i++)
@@ -209,7 +209,6 @@ static void ask_samples(struct question *q, struct saving *savings) {
   }
   free(q->saved);
   free(q->hidden);
-  free(scratch);
 }
 
 static bool same_change(const struct cure_change *x, const struct cure_change *y, u32 n_ranks) {
@@ -282,7 +281,7 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
   double now_ms = analysis_length_ms(a);
   struct question q = {.a = a, .exposed = exposed};
   struct cure *unknown = memory_array(n, sizeof(*unknown));
-  struct saving *found = memory_array(n, sizeof(*found));
+  SCOPED struct saving *found = memory_array(n, sizeof(*found));
   for (u32 i = 0; i < n && replays; i++)
     if (cures[i].n && !asked_before(a, &cures[i], exposed) && !is_among(a, unknown, q.n, &cures[i]))
       unknown[q.n++] = cures[i];
@@ -304,7 +303,6 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
                        : (struct saving){nothing, nothing, nothing, 0, exposed ? nothing : NAN};
   }
   free(unknown);
-  free(found);
 }
 
 bool saving_pays(const struct saving *saving, double step_ms) {

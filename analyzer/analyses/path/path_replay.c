@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "analyses/path/path_run.h"
+#include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -114,7 +116,7 @@ static void put_in_order(struct replay *r, frame_stack *stack, u8 *state, u32 ro
 static void order_events(struct replay *r) {
   frame_stack stack = {0};
   size_t events = size_sum(2 * (size_t)r->g->n, r->g->n_joins);
-  u8 *state = memory_zeroed(size_sum(events, 1), 1);
+  SCOPED u8 *state = memory_zeroed(size_sum(events, 1), 1);
   r->order = memory_array(size_sum(events, 1), sizeof(u32));
   for (u32 n = 0; n < r->g->n; n++) {
     put_in_order(r, &stack, state, n);
@@ -122,7 +124,6 @@ static void order_events(struct replay *r) {
       put_in_order(r, &stack, state, r->g->n + n);
   }
   free(stack.at);
-  free(state);
 }
 
 /* --- the replay --- */
@@ -542,10 +543,7 @@ void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cu
 }
 
 void runs_free(struct runs *runs) {
-  free(runs->at->times);
-  free(runs->at->arrived);
-  free(runs->at->batch_ready);
-  free(runs->at->device_done);
+  FREE_EACH(runs->at, times, arrived, batch_ready, device_done);
 }
 
 /* The workers of the faster half of the ranks are busy for this share of a step: as long as they

@@ -376,7 +376,7 @@ void slice_cut(struct analysis *a, const struct timeline *timeline) {
   if (!a->graph || a->graph->n_samples == 0 || timeline->n_spans == 0)
     return;
   struct slice_builder c = {.a = a, .t = timeline};
-  struct carry *carries = NULL;
+  SCOPED struct carry *carries = NULL;
   u32 n_carries = 0;
   i64 *begins;
   prepare(&c, &begins);
@@ -390,7 +390,6 @@ void slice_cut(struct analysis *a, const struct timeline *timeline) {
         c.carried[c.n_carried++] = carries[i].span;
     cut_sample(&c, sample);
   }
-  free(carries);
   arena_release(&c.scratch);
 }
 

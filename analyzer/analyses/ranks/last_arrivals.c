@@ -8,6 +8,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
+#include "base/each.h"
 
 struct arrivals {
   const struct analysis *a;
@@ -63,7 +64,5 @@ void last_arrivals_analyse(struct analysis *a) {
     out->judged_collectives = known ? (double)s.judged[r] : NAN;
     out->last_wait_ms = known && steps ? ns_to_ms(s.waited[r]) / steps : NAN;
   }
-  free(s.last);
-  free(s.judged);
-  free(s.waited);
+  FREE_EACH(&s, last, judged, waited);
 }

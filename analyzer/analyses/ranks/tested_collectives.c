@@ -17,6 +17,7 @@
 #include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
@@ -233,11 +234,7 @@ static void choose(struct straggler_test *c, u32 comm) {
                            .late = memory_array(room, sizeof(*all.late))};
   make_candidates(&all, begin, end);
   choose_of_comm(&all, comm);
-  free(all.at);
-  free(all.by_place);
-  free(all.late);
-  free(all.values);
-  free(all.lates);
+  FREE_EACH(&all, at, by_place, late, values, lates);
 }
 
 void choose_tested_collectives(struct straggler_test *c) {

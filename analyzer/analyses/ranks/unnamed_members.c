@@ -25,7 +25,7 @@ static void order_ready(void *user, u32 i, unsigned worker) {
   struct straggler_test *c = ordering->c;
   const struct model *model = c->a->model;
   const struct collective *collective = tested_collective(c, ordering->begin + i);
-  double *own = memory_array(size_sum(collective->n_arrivals, 1), sizeof(*own));
+  SCOPED double *own = memory_array(size_sum(collective->n_arrivals, 1), sizeof(*own));
   double reading = 0, error = 0;
   for (u32 k = 0; k < collective->n_arrivals; k++) {
     u32 rank = model->arrivals[collective->first_arrival + k].rank;
@@ -36,7 +36,6 @@ static void order_ready(void *user, u32 i, unsigned worker) {
   ordered_values_fill(&c->unnamed.ready[i], own, collective->n_arrivals);
   c->unnamed.clocks_ns[i] = 1e3 * fmax(reading, 2 * error);
   c->unnamed.from_ns[i] = own_work_begin(c, collective);
-  free(own);
 }
 
 void unnamed_members_order(struct straggler_test *c, u32 comm) {
@@ -140,13 +139,12 @@ static void order_computed(void *user, u32 step, unsigned worker) {
   const struct ordering *ordering = user;
   struct straggler_test *c = ordering->c;
   const struct collective *roster = tested_collective(c, ordering->begin);
-  double *ms = memory_array(size_sum(roster->n_arrivals, 1), sizeof(*ms));
+  SCOPED double *ms = memory_array(size_sum(roster->n_arrivals, 1), sizeof(*ms));
   for (u32 k = 0; k < roster->n_arrivals; k++) {
     u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
     ms[k] = c->named[rank] ? NAN : c->a->compute_ms[(size_t)rank * c->a->n_steps + step];
   }
   ordered_values_fill(&c->unnamed.computed[step], ms, roster->n_arrivals);
-  free(ms);
 }
 
 static void order_all_computed(struct straggler_test *c) {

@@ -196,14 +196,12 @@ struct difference {
 /* Whether both lists go on with the same few calls, in another order, and then agree. */
 static bool is_other_order(const struct member *a, const struct member *b, u32 at) {
   u32 n = (a->n < b->n ? a->n : b->n) - at;
-  u64 *keys = memory_array(size_product(2, size_sum(n, 1)), sizeof(*keys));
+  SCOPED u64 *keys = memory_array(size_product(2, size_sum(n, 1)), sizeof(*keys));
   for (u32 i = 0; i < n; i++) {
     keys[i] = call_key(&a->calls[at + i]);
     keys[n + i] = call_key(&b->calls[at + i]);
   }
-  bool other = reordered_until(keys, keys + n, n) != 0;
-  free(keys);
-  return other;
+  return reordered_until(keys, keys + n, n) != 0;
 }
 
 /* False if the odd member only made fewer steps, or more. */

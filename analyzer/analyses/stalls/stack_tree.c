@@ -145,7 +145,7 @@ static void add_node(struct tree_builder *g, const struct fork *fork, u32 depth,
 
 /* What is below a node whose range is [first, first + n). Recursion is as deep as the stacks. */
 static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32 above) {
-  VECTOR(struct fork) forks = {0};
+  SCOPED VECTOR(struct fork) forks = {0};
   u32 end = first + n;
   while (first < end && g->paths[first].n <= depth) /* these end here */
     first++;
@@ -162,7 +162,6 @@ static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32
   SORT(forks.at, forks.n, by_size);
   for (u32 i = 0; i < forks.n; i++)
     add_node(g, &forks.at[i], depth, above);
-  free(forks.at);
 }
 
 void stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,

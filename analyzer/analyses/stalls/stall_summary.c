@@ -12,6 +12,7 @@
 #include "analyses/analysis.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/stalls/stall_words.h"
+#include "base/checked_memory.h"
 #include "base/choose.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
@@ -254,7 +255,7 @@ static void list_ranks(struct analysis *a, const struct rank_stall *const *last)
   for (u32 r = 0; r < model->n_ranks; r++)
     threads += last[r] ? last[r]->n_threads : 0;
   out->ranks = arena_array(a->arena, model->n_ranks, sizeof(*out->ranks));
-  struct tree_stack *stacks = memory_zeroed(size_sum(threads, 1), sizeof(*stacks));
+  SCOPED struct tree_stack *stacks = memory_zeroed(size_sum(threads, 1), sizeof(*stacks));
   struct stack_tree tree = {0};
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
@@ -266,7 +267,6 @@ static void list_ranks(struct analysis *a, const struct rank_stall *const *last)
     n += stall_stacks(last[r], model->ranks[r].rank, stacks + n);
   }
   stack_tree_make(a->arena, stacks, n, &tree);
-  free(stacks);
   out->tree = tree.nodes;
   out->n_tree = tree.n;
 }

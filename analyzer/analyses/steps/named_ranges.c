@@ -86,7 +86,7 @@ void named_ranges_analyse(struct analysis *a) {
   parallel_for(n_ranks, a->options->threads, collect_rank, &collecting);
   for (u32 r = 0; r < n_ranks; r++)
     n += collecting.ranks[r].n;
-  struct named_range *all = memory_array(size_sum(n, 1), sizeof(*all));
+  SCOPED struct named_range *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
   for (u32 r = 0; r < n_ranks; r++)
     for (u32 i = 0; i < collecting.ranks[r].n; i++)
@@ -95,7 +95,6 @@ void named_ranges_analyse(struct analysis *a) {
     u32 names = add_up(all, n);
     list(a, all, names < NAMED_RANGES_LISTED ? names : NAMED_RANGES_LISTED);
   }
-  free(all);
   for (u32 r = 0; r < n_ranks; r++)
     arena_release(&collecting.ranks[r].arena);
   free(collecting.ranks);

@@ -72,7 +72,7 @@ void series_prepare(struct analysis *a) {
   if (a->whole_run || !n)
     return;
   struct series_sums *g = arena_alloc(a->arena, sizeof(*g));
-  i64 *length = memory_array(n, sizeof(*length));
+  SCOPED i64 *length = memory_array(n, sizeof(*length));
   u32 rows = ranks < SERIES_ROWS ? at_least_one(ranks) : SERIES_ROWS;
   u32 columns = SERIES_CELLS / rows < SERIES_STEPS ? SERIES_CELLS / rows : SERIES_STEPS;
   g->per_point = (n + SERIES_STEPS - 1) / SERIES_STEPS;
@@ -95,7 +95,6 @@ void series_prepare(struct analysis *a) {
     g->cells[i] = NAN;
   pthread_mutex_init(&g->lock, NULL);
   a->series = g;
-  free(length);
 }
 
 void series_free(struct analysis *a) {
@@ -304,7 +303,7 @@ static void choose_worst(struct analysis *a, bool *own, u32 wanted) {
   static const u8 measures[] = {SERIES_WALL,  SERIES_COMPUTE, SERIES_WAIT,
                                 SERIES_INPUT, SERIES_LATE,    SERIES_MEMORY};
   u32 n = a->model->n_ranks;
-  double *scores = memory_zeroed(size_product(n, 4), sizeof(double));
+  SCOPED double *scores = memory_zeroed(size_product(n, 4), sizeof(double));
   double *mean = scores + n, *most = mean + n, *scratch = most + n;
   for (size_t m = 0; m < sizeof(measures); m++) {
     for (u32 rank = 0; rank < n; rank++) {
@@ -326,7 +325,6 @@ static void choose_worst(struct analysis *a, bool *own, u32 wanted) {
     own[worst] = true;
     scores[worst] = -1;
   }
-  free(scores);
 }
 
 /* Mean over the ranks from `first` to `last`. */
@@ -379,7 +377,7 @@ static void fill_ranks(struct analysis *a) {
   const struct series_sums *g = a->series;
   struct series_result *out = &a->results->series;
   u32 n = a->model->n_ranks, n_own = n <= SERIES_ROWS ? n : SERIES_ROWS / 4;
-  bool *own = memory_zeroed(size_sum(n, 1), sizeof(*own));
+  SCOPED bool *own = memory_zeroed(size_sum(n, 1), sizeof(*own));
   out->column_step = arena_array(a->arena, g->n_columns, sizeof(double));
   out->steps_per_column = g->per_column;
   for (u32 column = 0; column < g->n_columns; column++)
@@ -394,7 +392,6 @@ static void fill_ranks(struct analysis *a) {
   else
     memset(own, 1, n);
   fill_rows(a, own, n_own);
-  free(own);
 }
 
 void series_summarise(struct analysis *a) {

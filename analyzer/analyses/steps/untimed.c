@@ -10,6 +10,7 @@
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 
 /* Of the steps: the last of a job that was killed or hangs never ran. */
 #define MOST_UNTIMED 0.1
@@ -26,7 +27,7 @@ static bool is_expected_to_run(const struct model *model, const struct collectiv
 void untimed_prepare(struct analysis *a) {
   const struct model *model = a->model;
   size_t cells = (size_t)model->n_ranks * a->n_steps;
-  struct known_bytes *bytes = memory_zeroed(size_sum(cells, 1), sizeof(*bytes));
+  SCOPED struct known_bytes *bytes = memory_zeroed(size_sum(cells, 1), sizeof(*bytes));
   a->untimed = arena_array(a->arena, cells, sizeof(bool));
   for (u32 i = 0; i < model->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[i];
@@ -44,7 +45,6 @@ void untimed_prepare(struct analysis *a) {
   }
   for (size_t i = 0; i < cells; i++)
     a->untimed[i] = bytes[i].timed < COVERAGE_ENOUGH * (double)bytes[i].all;
-  free(bytes);
 }
 
 bool analysis_untimed(const struct analysis *a, u32 rank, u32 step) {

@@ -221,7 +221,7 @@ ORDER_BY(by_order, struct flight_call, UP(order))
 /* Calls before a closing entry with the same group and number are inside it and have its state:
  * the recorder does not follow them one by one. */
 static void mark_coalesced(struct flight_call *calls, u32 n, u32 n_groups) {
-  u32 *closing = memory_array(size_sum(n_groups, 1), sizeof(*closing));
+  SCOPED u32 *closing = memory_array(size_sum(n_groups, 1), sizeof(*closing));
   memset(closing, 0xff, n_groups * sizeof(*closing));
   for (u32 i = n; i-- > 0;) {
     u32 *open = &closing[calls[i].group];
@@ -235,7 +235,6 @@ static void mark_coalesced(struct flight_call *calls, u32 n, u32 n_groups) {
       *open = INDEX_NONE;
     }
   }
-  free(closing);
 }
 
 void dump_entries_read(struct draft *draft, const struct value *root, u32 rank,

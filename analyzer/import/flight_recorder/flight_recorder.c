@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/sorting.h"
 #include "import/file_budget.h"
 #include "import/import.h"
@@ -224,14 +225,13 @@ static u32 rank_index(const struct flight_record *flight, u32 rank) {
 /* Members that no pg_config lists: all that made a call in the group. */
 static void collect_members(struct flight_record *flight, u32 group, struct arena *arena) {
   struct flight_group *g = &flight->groups[group];
-  VECTOR(u32) seen = {0};
+  SCOPED VECTOR(u32) seen = {0};
   for (u32 i = 0; i < flight->n_calls; i++)
     if (flight->calls[i].group == group &&
         (!seen.n || seen.at[seen.n - 1] != flight->calls[i].rank))
       VECTOR_PUSH(&seen, flight->calls[i].rank);
   g->n_members = seen.n;
   g->members = VECTOR_KEPT(&seen, arena);
-  free(seen.at);
 }
 
 static void fill_groups(struct flight_record *flight, struct draft *draft) {
@@ -312,13 +312,8 @@ int load_flight(struct import *import, const struct input *inputs, u32 n) {
     assemble(flight, &draft);
   if (!error)
     import->model->flight = flight;
-  free(draft.groups.at);
-  free(draft.stacks.at);
-  free(draft.calls.at);
-  free(draft.progress.at);
-  free(draft.ranks.at);
-  free(draft.group_index.slots);
-  free(draft.stack_index.slots);
+  FREE_EACH(&draft, groups.at, stacks.at, calls.at, progress.at, ranks.at, group_index.slots,
+            stack_index.slots);
   value_builder_release(&draft.texts);
   return error;
 }

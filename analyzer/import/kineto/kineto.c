@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/parallel.h"
 #include "import/file_budget.h"
 
@@ -123,9 +124,7 @@ static int read_all(struct import *import, const struct input *inputs, u32 n,
     reading.errors[i] = -ECANCELED;
   parallel_for(n, import->options->threads, read_one, &reading);
   int error = keep_readable(&reading, traces);
-  free(reading.traces);
-  free(reading.why);
-  free(reading.errors);
+  FREE_EACH(&reading, traces, why, errors);
   return error;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/texts.h"
@@ -342,8 +343,5 @@ void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clo
   put_samples(&f, clock, sites);
   put_frames(&f, sites);
   timeline->call_sites = sites;
-  free(f.places.at);
-  free(f.place_index.slots);
-  free(f.forward.at);
-  free(f.forward_index.slots);
+  FREE_EACH(&f, places.at, place_index.slots, forward.at, forward_index.slots);
 }

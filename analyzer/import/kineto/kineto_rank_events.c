@@ -8,6 +8,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/hash.h"
 #include "base/sorting.h"
 #include "format/dtypes.h"
@@ -366,7 +367,7 @@ static void add_items(struct building *b) {
 /* What the host put on the device: what ran, at the time of its call. */
 static void find_rounds(struct building *b) {
   const struct kineto_trace *trace = b->trace;
-  VECTOR(struct launched) launches = {0};
+  SCOPED VECTOR(struct launched) launches = {0};
   u32 n = rank_needs_rounds(b->events) ? trace->items.n : 0;
   for (u32 i = 0; i < n; i++) {
     const struct kineto_item *item = &trace->items.at[i];
@@ -377,7 +378,6 @@ static void find_rounds(struct building *b) {
     VECTOR_PUSH(&launches, (struct launched){by->start, by->end, item->name, item->name, by->lane});
   }
   find_launch_rounds(b->events, launches.at, launches.n);
-  free(launches.at);
 }
 
 static void count_pairs(struct rank_events *events) {
@@ -401,8 +401,5 @@ void kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
   peers_in_groups(&b);
   count_pairs(events);
   find_rounds(&b);
-  free(b.calls.at);
-  free(b.ranges.at);
-  free(b.explained);
-  free(b.streams.at);
+  FREE_EACH(&b, calls.at, ranges.at, explained, streams.at);
 }

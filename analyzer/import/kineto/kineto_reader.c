@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/sorting.h"
 #include "import/byte_source.h"
 #include "import/file_budget.h"
@@ -368,12 +369,7 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
 
 void kineto_trace_free(struct kineto_trace *trace) {
   kineto_names_free(&trace->names);
-  free(trace->items.at);
-  free(trace->comms.at);
-  free(trace->groups.at);
-  free(trace->syncs.at);
-  free(trace->lanes.at);
-  free(trace->lane_index.slots);
+  FREE_EACH(trace, items.at, comms.at, groups.at, syncs.at, lanes.at, lane_index.slots);
   arena_release(&trace->arena);
   *trace = (struct kineto_trace){0};
 }

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "import/kineto/kineto.h"
 #include "model/host_spin.h"
 
@@ -39,7 +40,7 @@ static bool notifies(const struct kineto_trace *trace, const struct kineto_item 
 void kineto_find_spins(struct kineto_trace *trace) {
   static const char text[] = "waiting for what a kernel writes";
   const struct json_text words = {.at = text, .n = sizeof(text) - 1};
-  kineto_calls calls = kineto_calls_index(trace);
+  SCOPED kineto_calls calls = kineto_calls_index(trace);
   u32 n = trace->items.n;
   for (u32 i = 0; i < n; i++) {
     if (!notifies(trace, &trace->items.at[i]))
@@ -59,5 +60,4 @@ void kineto_find_spins(struct kineto_trace *trace) {
                                                      .lane = trace->items.at[call].lane,
                                                      .kind = KINETO_ITEM_SPIN}));
   }
-  free(calls.at);
 }

@@ -5,6 +5,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/intervals.h"
 #include "base/sorting.h"
 #include "import/kineto/kineto.h"
@@ -280,7 +281,7 @@ static void link_spin(struct making *m, const kineto_calls *calls, u32 item) {
 }
 
 static void link_waits(struct making *m, const kineto_calls *calls) {
-  bool *known = memory_zeroed(size_sum(m->timeline->n_spans, 1), 1);
+  SCOPED bool *known = memory_zeroed(size_sum(m->timeline->n_spans, 1), 1);
   for (u32 i = 0; i < m->trace->items.n; i++)
     if (m->trace->items.at[i].kind == KINETO_ITEM_SYNC)
       link_sync(m, calls, &m->trace->items.at[i]);
@@ -293,7 +294,6 @@ static void link_waits(struct making *m, const kineto_calls *calls) {
     if (m->timeline->spans[i].kind == SPAN_SYNC && !known[i])
       add_edge(m, find_releasing_span(m, i), i, EDGE_SYNC);
   SORT(m->edges.at, m->edges.n, by_target);
-  free(known);
 }
 
 static void collect_intervals(const struct making *m, u32 kinds, struct intervals *out) {
@@ -344,9 +344,7 @@ static void make_lanes(const struct making *m) {
 
 static void kineto_release(struct timeline *timeline) {
   struct timeline_internal *internal = timeline->internal;
-  free(timeline->spans);
-  free(timeline->bytes);
-  free(timeline->edges);
+  FREE_EACH(timeline, spans, bytes, edges);
   if (internal) {
     struct arena arena = internal->arena;
     arena_release(&arena);
@@ -366,7 +364,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
                      .arena = &internal->arena,
                      .timeline = timeline,
                      .span_of = memory_array(size_sum(trace->items.n, 1), sizeof(u32))};
-  kineto_calls calls = kineto_calls_index(trace);
+  SCOPED kineto_calls calls = kineto_calls_index(trace);
   internal->arena = arena;
   *timeline =
       (struct timeline){.rank = rank,
@@ -387,11 +385,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
 
   collect_all_intervals(&m);
   kineto_lines(trace, m.clock, timeline, m.span_of, m.arena);
-  free(calls.at);
-  free(m.span_of);
-  free(m.on_stream);
-  free(m.stream_begin);
-  free(m.endings.at);
+  FREE_EACH(&m, span_of, on_stream, stream_begin, endings.at);
   return 0;
 }
 

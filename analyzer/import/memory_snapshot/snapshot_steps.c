@@ -123,8 +123,8 @@ static bool is_allocation_of_step(const struct memory_event *event) {
 /* Whether most of what repeats allocates at one line of a model's forward(): these are its layers,
  * whatever they leave allocated. A step also allocates elsewhere, for the input or for the loss. */
 static bool repeats_inside_forward(const struct memory_history *history) {
-  u32 *counts = memory_zeroed(size_sum(history->n_frames, 1), sizeof(*counts));
-  bool *elsewhere = memory_zeroed(history->n_steps, sizeof(*elsewhere));
+  SCOPED u32 *counts = memory_zeroed(size_sum(history->n_frames, 1), sizeof(*counts));
+  SCOPED bool *elsewhere = memory_zeroed(history->n_steps, sizeof(*elsewhere));
   u32 main = 0, within = 0;
   for (u32 i = 0; i < history->n_events; i++)
     if (is_allocation_of_step(&history->events[i])) {
@@ -136,8 +136,6 @@ static bool repeats_inside_forward(const struct memory_history *history) {
       elsewhere[history->events[i].step] |= outermost_forward(history, &history->events[i]) != main;
   for (u32 i = 0; i < history->n_steps; i++)
     within += !elsewhere[i];
-  free(counts);
-  free(elsewhere);
   return main && within >= history->n_steps / 2;
 }
 

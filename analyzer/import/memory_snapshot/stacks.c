@@ -254,14 +254,13 @@ void stacks_resolve(struct stacks *stacks, struct arena *arena) {
       stacks->all.at[kept++] = stacks->all.at[i];
   stacks->all.n = kept;
   struct frames frames = {0};
-  struct described *described = memory_zeroed(size_sum(kept, 1), sizeof(*described));
+  SCOPED struct described *described = memory_zeroed(size_sum(kept, 1), sizeof(*described));
   list_frames(stacks, &frames, arena);
   for (u32 i = 0; i < kept; i++)
     described[i] = (struct described){describe(stacks->all.at[i].frames, &frames), i};
   number_sources(stacks, described, arena);
   for (u32 i = 0; i < kept; i++)
     grow_tree(stacks, &stacks->all.at[i], &frames, arena);
-  free(described);
   free(frames.all.at);
   live_free(&frames.index);
 }

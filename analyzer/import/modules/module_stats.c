@@ -64,7 +64,7 @@ static void order_by_forward_pass(const struct value *root, struct module_tree *
                                   struct arena *arena) {
   const struct value *wanted = value_get(value_get(root, "mod_order"), "fw_pre_order");
   u32 n = stats->n, placed = 0;
-  struct name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
+  SCOPED struct name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
   struct module_stat *ordered = arena_array(arena, n, sizeof(*ordered));
   for (u32 i = 0; i < n; i++)
     names[i] = (struct name){stats->at[i].name, strlen(stats->at[i].name), i};
@@ -81,14 +81,13 @@ static void order_by_forward_pass(const struct value *root, struct module_tree *
     if (stats->at[i].name)
       ordered[placed++] = stats->at[i];
   stats->at = ordered;
-  free(names);
 }
 
 /* The nearest module above: the longest beginning of the name, up to a dot, that is the name of a
  * module. */
 static void find_parents(struct module_tree *stats) {
   u32 n = stats->n;
-  struct name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
+  SCOPED struct name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
   for (u32 i = 0; i < n; i++) {
     names[i] = (struct name){stats->at[i].name, strlen(stats->at[i].name), i};
     stats->at[i].leaf = true;
@@ -107,7 +106,6 @@ static void find_parents(struct module_tree *stats) {
       stat->depth++;
     }
   }
-  free(names);
 }
 
 int modules_read(const struct value *root, struct arena *arena, struct module_tree *stats,

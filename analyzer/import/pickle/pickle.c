@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/each.h"
 #include "base/vector.h"
 #include "import/file_budget.h"
 #include "import/pickle/pickle_ops.h"
@@ -560,9 +561,7 @@ int pickle_read(const void *bytes, size_t n, struct arena *arena, struct value *
                       .why = why,
                       .why_bytes = why_bytes};
   int error = run(&m, root);
-  free(m.stack.at);
-  free(m.marks.at);
-  free(m.memo.at);
+  FREE_EACH(&m, stack.at, marks.at, memo.at);
   value_builder_release(&m.builder);
   return error;
 }

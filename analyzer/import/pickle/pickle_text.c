@@ -131,7 +131,7 @@ static size_t escape(const char *at, size_t left, char *out) {
 int pickle_quoted(struct value_builder *b, const char *line, size_t n, struct value *out) {
   if (n < 2 || line[0] != line[n - 1] || (line[0] != '\'' && line[0] != '"') || n > UINT32_MAX)
     return -EBADMSG;
-  char *text = memory_array(n, 1);
+  SCOPED char *text = memory_array(n, 1);
   u32 bytes = 0;
   for (size_t i = 1; i < n - 1; i++) {
     size_t used = line[i] == '\\' ? escape(line + i + 1, n - 2 - i, &text[bytes]) : 0;
@@ -141,7 +141,6 @@ int pickle_quoted(struct value_builder *b, const char *line, size_t n, struct va
     i += used;
   }
   value_make_text(b, VALUE_STR, text, bytes, out);
-  free(text);
   return 0;
 }
 
@@ -160,7 +159,7 @@ static u32 put_utf8(char *at, u32 code) {
 int pickle_raw_unicode(struct value_builder *b, const char *line, size_t n, struct value *out) {
   if (n > UINT32_MAX / 2)
     return -EBADMSG;
-  char *text = memory_array(size_sum(size_product(2, n), 1), 1);
+  SCOPED char *text = memory_array(size_sum(size_product(2, n), 1), 1);
   u32 bytes = 0;
   int error = 0;
   for (size_t i = 0; i < n && !error; i++) {
@@ -180,6 +179,5 @@ int pickle_raw_unicode(struct value_builder *b, const char *line, size_t n, stru
   }
   if (!error)
     value_make_text(b, VALUE_STR, text, bytes, out);
-  free(text);
   return error;
 }

@@ -95,7 +95,7 @@ static struct rank describe(const struct pytscope_run *run) {
 static int add_values(struct import *import, const struct pytscope_run *run,
                       struct rank_events *events) {
   struct scalar_log log = {.arena = import->arena};
-  u8 *bytes = NULL;
+  SCOPED u8 *bytes = NULL;
   size_t n = 0;
   char why[256];
   struct stat status;
@@ -114,7 +114,6 @@ static int add_values(struct import *import, const struct pytscope_run *run,
     model_note(import->model, "%s: its values: %s", run->path, why);
     error = 0;
   }
-  free(bytes);
   free(log.values.at);
   free(log.names.at);
   return error;
@@ -235,7 +234,7 @@ int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
     model_note(model, "pytscope's records are left out: there are timelines of the job");
     return 0;
   }
-  struct pytscope_run *runs = memory_zeroed(n, sizeof(*runs));
+  SCOPED struct pytscope_run *runs = memory_zeroed(n, sizeof(*runs));
   u32 read = 0, next = 0;
   int error = read_all(import, inputs, n, runs, &read);
   for (u32 i = 0; i < read; i++)
@@ -246,6 +245,5 @@ int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
     error = build_model(import, runs, kept);
   for (u32 i = 0; i < kept; i++)
     free(runs[i].steps.at);
-  free(runs);
   return error;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "import/import.h"
 #include "import/read_values.h"
 #include "import/scalars/scalar_log.h"
@@ -126,7 +127,7 @@ static void read_description(struct pytscope_run *run, struct arena *arena) {
   struct arena values = {0};
   struct value root;
   char why[160];
-  u8 *bytes = NULL;
+  SCOPED u8 *bytes = NULL;
   size_t n = 0;
   rank_from_folder(run, folder);
   int error = whole_file_read(path, &bytes, &n);
@@ -135,11 +136,10 @@ static void read_description(struct pytscope_run *run, struct arena *arena) {
   if (!error && root.kind == VALUE_DICT)
     describe(run, &root, arena);
   arena_release(&values);
-  free(bytes);
 }
 
 int pytscope_run_read(struct pytscope_run *run, const char *path, struct arena *arena) {
-  u8 *bytes = NULL;
+  SCOPED u8 *bytes = NULL;
   size_t n = 0;
   *run = (struct pytscope_run){.path = path};
   int error = whole_file_read(path, &bytes, &n);
@@ -147,6 +147,5 @@ int pytscope_run_read(struct pytscope_run *run, const char *path, struct arena *
     read_steps(run, (char *)bytes, n);
   if (!error)
     read_description(run, arena);
-  free(bytes);
   return error;
 }

@@ -269,7 +269,7 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
     snprintf(why, why_bytes, "it is empty");
     return -EINVAL;
   }
-  struct column *columns = memory_zeroed(MOST_COLUMNS, sizeof(*columns));
+  SCOPED struct column *columns = memory_zeroed(MOST_COLUMNS, sizeof(*columns));
   char separator = separator_of(line, length), *heads = line;
   while (n_columns < MOST_COLUMNS && (cell = next_cell(&heads, line + length, separator)))
     columns[n_columns++] = (struct column){cell, scalar_role_of(cell)};
@@ -278,7 +278,6 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
     if (length)
       read_row(log, line, length, separator, columns, n_columns);
   }
-  free(columns);
   return 0;
 }
 

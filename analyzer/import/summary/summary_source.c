@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/file_budget.h"
 #include "import/tscope/trace_again.h"
 #include "import/tscope/trace_source.h"
@@ -132,10 +133,8 @@ static struct model *with_trace(const struct model *model, u32 rank) {
 }
 
 static int load_trace_of(const struct model *model, u32 rank, struct timeline *timeline) {
-  struct model *with = with_trace(model, rank);
-  int error = with ? trace_timelines.load(with, rank, timeline) : -ENODATA;
-  free(with);
-  return error;
+  SCOPED struct model *with = with_trace(model, rank);
+  return with ? trace_timelines.load(with, rank, timeline) : -ENODATA;
 }
 
 static int named_ranges(const struct model *model, u32 rank, struct arena *arena,
@@ -160,10 +159,8 @@ static int named_ranges(const struct model *model, u32 rank, struct arena *arena
   if (good)
     return 0;
   *n = 0;
-  struct model *with = with_trace(model, rank);
-  int error = with ? trace_timelines.named_ranges(with, rank, arena, ranges, n) : 0;
-  free(with);
-  return error;
+  SCOPED struct model *with = with_trace(model, rank);
+  return with ? trace_timelines.named_ranges(with, rank, arena, ranges, n) : 0;
 }
 
 static void forget_input(const struct model *model, u32 rank) {
@@ -188,10 +185,9 @@ static bool infer_input(const struct model *model, u32 rank) {
     carrier_free(&c);
   }
   if (!good) { /* what was found is damaged: load() reads the trace, too */
-    struct model *with = with_trace(model, rank);
+    SCOPED struct model *with = with_trace(model, rank);
     forget_input(model, rank);
     found = with && trace_infer_input(with, rank);
-    free(with);
   }
   arena_release(&scratch);
   return found;

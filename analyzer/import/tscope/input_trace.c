@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/texts.h"
 #include "import/import.h"
 #include "import/tscope/load_traces.h"
@@ -16,12 +17,11 @@ bool probe_trace(const struct input *input) {
 }
 
 int load_trace(struct import *import, const struct input *inputs, u32 n) {
-  const char **paths = memory_zeroed(n, sizeof(*paths));
+  SCOPED const char **paths = memory_zeroed(n, sizeof(*paths));
   for (u32 i = 0; i < n; i++)
     paths[i] = inputs[i].path;
   int result =
       model_read_runs(import->model, paths, n, import->options, import->why, import->why_bytes);
   import->used = import->model->n_ranks; /* files of other runs and attempts are beside them */
-  free(paths);
   return result;
 }

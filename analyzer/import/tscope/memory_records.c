@@ -7,6 +7,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/sorting.h"
 #include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/files/visit.h"
@@ -394,9 +395,7 @@ static int read_records(const struct model *model, const struct memory_origin *o
   finish_history(&collecting);
   definitions_free_text(&collecting.definitions);
   arena_release(&collecting.scratch);
-  free(collecting.events.at);
-  free(collecting.totals.at);
-  free(collecting.totals_times.at);
+  FREE_EACH(&collecting, events.at, totals.at, totals_times.at);
   return 0;
 }
 

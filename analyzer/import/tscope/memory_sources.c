@@ -50,7 +50,7 @@ static const char *describe_line(struct arena *arena, const struct call_frame *f
 /* One line of the program may be several frames: one for each place in its code object. Sets
  * first[frame] to the first frame of the same file, function and line. */
 static void find_first_frames(const struct call_sites *sites, u32 *first) {
-  struct hash_index index = {0};
+  SCOPED struct hash_index index = {0};
   for (u32 i = 0; i < sites->n_frames; i++) {
     const struct call_frame *frame = &sites->frames[i];
     u64 hash = hash_text(HASH_SEED ^ frame->line, frame->file);
@@ -64,7 +64,6 @@ static void find_first_frames(const struct call_sites *sites, u32 *first) {
     if (first[i] == i)
       hash_index_add(&index, hash, i);
   }
-  free(index.slots);
 }
 
 static u32 line_of(const struct memory_sources_of *of, u32 event) {

@@ -325,14 +325,12 @@ static void make_calls(struct making *m) {
     total += n < m->keep ? n : m->keep;
   }
   m->flight->calls = arena_array(m->arena, total, sizeof(struct flight_call));
-  bool *waits = memory_array(size_product(2, m->keep), sizeof(*waits));
-  i64 *newest = memory_array(size_sum(m->model->n_comms, 1), sizeof(*newest));
+  SCOPED bool *waits = memory_array(size_product(2, m->keep), sizeof(*waits));
+  SCOPED i64 *newest = memory_array(size_sum(m->model->n_comms, 1), sizeof(*newest));
   if (total >= INDEX_NONE)
     memory_is_short(total, sizeof(struct flight_call));
   for (u32 r = 0; r < m->model->n_ranks; r++)
     add_calls_of_rank(m, r, waits, waits + m->keep, newest);
-  free(waits);
-  free(newest);
 }
 
 /* What a rank was in when its file was copied says nothing, if others' files are newer. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/choose.h"
+#include "base/each.h"
 #include "base/statistics.h"
 #include "base/texts.h"
 #include "diff/diff_result.h"
@@ -239,8 +240,6 @@ int gate_judge(struct gate *gate, const struct results *results, char *why, size
 }
 
 void gate_free(struct gate *gate) {
-  free(gate->rules.at);
-  free(gate->checks.at);
-  free(gate->ignored.at);
+  FREE_EACH(gate, rules.at, checks.at, ignored.at);
   arena_release(&gate->arena);
 }

@@ -14,13 +14,12 @@
 static void shorten_text(json_t *string) {
   size_t bytes = json_string_length(string), kept = HTML_STRING_BYTES;
   const char *text = json_string_value(string);
-  char *shorter = memory_array(HTML_STRING_BYTES + 64, 1);
+  SCOPED char *shorter = memory_array(HTML_STRING_BYTES + 64, 1);
   while (kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80)
     kept--; /* not in the middle of a character */
   memcpy(shorter, text, kept);
   snprintf(shorter + kept, 64, "… (cut: %zu bytes in all)", bytes);
   json_string_set(string, shorter);
-  free(shorter);
 }
 
 static bool have_the_same_fields(const json_t *list) {

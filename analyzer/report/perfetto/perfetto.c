@@ -38,9 +38,8 @@ struct run {
 static void begin_slice(const struct run *run, i64 time, u64 track, const char *name,
                         struct perfetto_event *event) {
   *event = perfetto_event_begin(run->trace, run->sequence, time, TYPE_BEGIN, track);
-  char *text = perfetto_text(name, PERFETTO_NAME_BYTES);
+  SCOPED char *text = perfetto_text(name, PERFETTO_NAME_BYTES);
   protobuf_bytes(&run->trace->buffer, EVENT_NAME_TEXT, text, strlen(text));
-  free(text);
 }
 
 static i64 first_instant(const struct run *run) {

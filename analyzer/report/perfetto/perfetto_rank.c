@@ -104,13 +104,11 @@ static u32 category_iid(struct writing *w, const char *category, bool *is_new) {
 }
 
 static void write_interned(struct protobuf *p, u32 kind, u32 iid, const char *text, size_t most) {
-  char *valid = perfetto_text(text, most);
+  SCOPED char *valid = perfetto_text(text, most);
   size_t entry = protobuf_open(p, kind);
   protobuf_uint(p, INTERN_IID, iid);
   protobuf_bytes(p, INTERN_TEXT, valid, strlen(valid));
   protobuf_close(p, entry);
-
-  free(valid);
 }
 
 static bool is_shortened(const struct shown_name *name) {

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/utf8.h"
 
 enum { BUFFER_BYTES = 1 << 20, COMPRESSED_BYTES = 1 << 18 };
@@ -86,9 +87,7 @@ int perfetto_trace_end(struct perfetto_trace *trace) {
     perfetto_trace_flush(trace, true);
   if (trace->gzip)
     deflateEnd(&trace->gzip->stream);
-  free(trace->gzip);
-  free(trace->buffer.bytes);
-  free(trace->pids.at);
+  FREE_EACH(trace, gzip, buffer.bytes, pids.at);
   return trace->error;
 }
 
@@ -107,9 +106,8 @@ char *perfetto_text(const char *text, size_t most) {
 }
 
 static void put_text(struct protobuf *p, u32 field, const char *text, size_t most) {
-  char *valid = perfetto_text(text, most);
+  SCOPED char *valid = perfetto_text(text, most);
   protobuf_bytes(p, field, valid, strlen(valid));
-  free(valid);
 }
 
 u64 perfetto_track(struct perfetto_trace *trace, u32 sequence, const struct perfetto_track *track) {

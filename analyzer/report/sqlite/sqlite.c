@@ -86,13 +86,11 @@ static int write_one(const struct results *results, const struct report_view *vi
 static int write_all(const struct results *results, const struct report_view *view, FILE *out) {
   const struct diff_result *diff = results->diff;
   u32 n_before = (u32)diff->runs_before, n = n_before + (u32)diff->runs_after;
-  const struct results **all = memory_zeroed(n, sizeof(*all));
+  SCOPED const struct results **all = memory_zeroed(n, sizeof(*all));
   (void)out;
   for (u32 i = 0; i < n; i++)
     all[i] = i < n_before ? diff->earlier_all[i] : diff->later_all[i - n_before];
-  int error = write_runs(all, n, view);
-  free(all);
-  return error;
+  return write_runs(all, n, view);
 }
 
 const struct report_backend report_sqlite = {

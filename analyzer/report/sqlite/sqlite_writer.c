@@ -175,11 +175,10 @@ void sqlite_rounded(struct sqlite_row *row, double value) {
 }
 
 static const char *valid_text(struct sqlite_writer *w, struct arena *arena, const char *text) {
-  char *valid = text ? utf8_valid_copy(text) : NULL;
+  SCOPED char *valid = text ? utf8_valid_copy(text) : NULL;
   const char *kept = valid ? arena_text(arena, valid) : NULL;
   if (text && !kept)
     w->error = SQLITE_NOMEM;
-  free(valid);
   return kept;
 }
 

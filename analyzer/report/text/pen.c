@@ -180,10 +180,9 @@ void pen_put(struct pen *pen, enum style style, const char *text) {
 void pen_format(struct pen *pen, enum style style, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  char *text = memory_vprintf(format, arguments);
+  SCOPED char *text = memory_vprintf(format, arguments);
   va_end(arguments);
   pen_put(pen, style, text);
-  free(text);
 }
 
 static void put_cut(struct pen *pen, enum style style, const char *text, unsigned columns) {
@@ -250,11 +249,10 @@ void pen_right(struct pen *pen, enum style style, const char *text, unsigned col
 
 void pen_repeat(struct pen *pen, enum style style, const char *glyph, unsigned times) {
   size_t bytes = strlen(glyph);
-  char *text = memory_array(size_sum(size_product(bytes, times), 1), 1);
+  SCOPED char *text = memory_array(size_sum(size_product(bytes, times), 1), 1);
   for (unsigned i = 0; i < times; i++)
     memcpy(text + i * bytes, glyph, bytes);
   put_text(pen, style, text, bytes * times, pen->width);
-  free(text);
 }
 
 void pen_blank(struct pen *pen, unsigned columns) {
@@ -331,7 +329,7 @@ void pen_words(struct pen *pen, enum style style, const char *text) {
 void pen_item(struct pen *pen, enum style style, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  char *text = memory_vprintf(format, arguments);
+  SCOPED char *text = memory_vprintf(format, arguments);
   va_end(arguments);
   if (pen->column > pen->indent) {
     if (pen->column + pen_measure(pen, SEPARATOR) + pen_measure(pen, text) > pen->width)
@@ -341,5 +339,4 @@ void pen_item(struct pen *pen, enum style style, const char *format, ...) {
   }
   pen_to(pen, pen->indent);
   pen_words(pen, style, text);
-  free(text);
 }

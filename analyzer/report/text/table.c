@@ -239,7 +239,7 @@ void table_print(struct pen *pen, const struct table *table, const void *rows, u
   if (pen->column)
     pen_newline(pen);
   pen_hang(pen, INDENT);
-  struct ready *columns = memory_zeroed(table->n_columns, sizeof(*columns));
+  SCOPED struct ready *columns = memory_zeroed(table->n_columns, sizeof(*columns));
   struct time_unit unit = pick_unit(table, rows, n_rows);
   for (unsigned i = 0; i < table->n_columns; i++) {
     columns[i].column = &table->columns[i];
@@ -257,5 +257,4 @@ void table_print(struct pen *pen, const struct table *table, const void *rows, u
     free(columns[i].cells);
     free(columns[i].title);
   }
-  free(columns);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "base/rank_list.h"
 #include "diff/diff_result.h"
 #include "report/text/section.h"
@@ -61,9 +62,8 @@ void section_rank(struct pen *pen, enum style of_rank, u32 rank, enum style of_h
 }
 
 void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, size_t limit) {
-  char *list = rank_list(ranks, n, limit);
+  SCOPED char *list = rank_list(ranks, n, limit);
   pen_item(pen, style, "%s %s", n == 1 ? "rank" : "ranks", list);
-  free(list);
 }
 
 const char *section_per(const struct results *results) {

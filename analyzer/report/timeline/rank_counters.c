@@ -190,9 +190,10 @@ static void count_queues(struct rank_lanes *l, u32 *room) {
   const struct timeline *t = l->timeline;
   if (!t->on_gpu)
     return;
-  struct queue *queues = memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*queues));
-  i64 *times = memory_array(size_sum(size_product(2, t->n_spans), 1), sizeof(*times));
-  struct change *changes = memory_array(size_sum(size_product(2, t->n_spans), 1), sizeof(*changes));
+  SCOPED struct queue *queues = memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*queues));
+  SCOPED i64 *times = memory_array(size_sum(size_product(2, t->n_spans), 1), sizeof(*times));
+  SCOPED struct change *changes =
+      memory_array(size_sum(size_product(2, t->n_spans), 1), sizeof(*changes));
   fill_queues(l, queues, times);
   for (u32 lane = 0; lane < t->n_lanes; lane++) {
     u32 shown = l->lane_of[2 * lane] ? l->lane_of[2 * lane] : l->lane_of[2 * lane + 1];
@@ -205,9 +206,6 @@ static void count_queues(struct rank_lanes *l, u32 *room) {
                                     .lane = shown ? shown - 1 : INDEX_NONE};
     count_changes(l, changes, merge_queue(&queues[lane], changes), counter, room);
   }
-  free(changes);
-  free(times);
-  free(queues);
 }
 
 /* --- waiting for the other ranks of a collective --- */
@@ -261,7 +259,7 @@ static void count_bandwidth(struct rank_lanes *l, const char *direction, struct 
 
 static void count_memcpys(struct rank_lanes *l, u32 *room) {
   const struct shown_rank *shown = &l->shown;
-  VECTOR(const char *) directions = {NULL};
+  SCOPED VECTOR(const char *) directions = {NULL};
   u32 copies = 0;
   for (u32 i = 0; i < shown->n_spans; i++) {
     const struct shown_span *span = &shown->spans[i];
@@ -274,11 +272,10 @@ static void count_memcpys(struct rank_lanes *l, u32 *room) {
       VECTOR_PUSH(&directions, span->category);
     copies++;
   }
-  struct change *changes = memory_array(size_sum(size_product(2, copies), 1), sizeof(*changes));
+  SCOPED struct change *changes =
+      memory_array(size_sum(size_product(2, copies), 1), sizeof(*changes));
   for (u32 i = 0; i < directions.n; i++)
     count_bandwidth(l, directions.at[i], changes, room);
-  free(directions.at);
-  free(changes);
 }
 
 /* --- memory --- */

@@ -9,6 +9,7 @@
 
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/trace_words.h"
 #include "kernels/kernels.h"
 #include "model/span_call_sites.h"
@@ -415,9 +416,7 @@ static void add_spans(struct rank_lanes *l, const u32 *place, u32 n) {
   }
   l->shown.names = naming.names.at;
   l->shown.n_names = naming.names.n;
-  free(naming.plain.at);
-  free(naming.kernels.at);
-  free(naming.collectives.at);
+  FREE_EACH(&naming, plain.at, kernels.at, collectives.at);
   rank_lanes_assign_rows(&l->shown);
 }
 
@@ -429,12 +428,11 @@ void rank_lanes_build(struct rank_lanes *l) {
                                  .host = rank->host,
                                  .device = rank->info[TSCOPE_INFO_GPU_NAME],
                                  .timeline = t};
-  u32 *place = memory_array(size_sum(t->n_spans, 1), sizeof(u32));
+  SCOPED u32 *place = memory_array(size_sum(t->n_spans, 1), sizeof(u32));
   list_windows(l);
   u32 n = choose_spans(l, place);
   make_lanes(l, place);
   add_spans(l, place, n);
-  free(place);
 }
 
 void rank_lanes_release(struct rank_lanes *l) {

@@ -106,7 +106,7 @@ static void plan_paths(struct walk *w) {
   u32 n = scope->path_steps;
   if (scope->path_reason || !w->visitor->path)
     return;
-  struct sample *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
+  SCOPED struct sample *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   w->drawn = memory_zeroed(size_sum(n, 1), sizeof(*w->drawn));
   for (u32 i = 0; i < n; i++) {
     u32 step = scope->n_steps ? scope->steps[i].step : 0;
@@ -116,7 +116,6 @@ static void plan_paths(struct walk *w) {
   }
   if (w->n_rows)
     step_paths_new(&w->analysis, rows, w->n_rows, &w->paths);
-  free(rows);
 }
 
 /* When a step ends on the rank that ends it last, and when the one before did: the time between
@@ -138,7 +137,7 @@ static int show_path(struct walk *w, u32 row) {
   u32 n, kept = 0;
   step_paths_walk(w->paths, row, &segments, &n);
   struct interval bounds = step_bounds(w, w->drawn[row]);
-  struct shown_stretch *stretches = memory_zeroed(size_sum(n, 1), sizeof(*stretches));
+  SCOPED struct shown_stretch *stretches = memory_zeroed(size_sum(n, 1), sizeof(*stretches));
   for (u32 i = n; i-- > 0;) {
     const struct path_segment *from = &segments[i];
     if (from->end <= bounds.start || from->start >= bounds.end)
@@ -155,7 +154,6 @@ static int show_path(struct walk *w, u32 row) {
   struct shown_path path = {
       .step = w->scope->n_steps ? (i32)w->drawn[row] : -1, .stretches = stretches, .n = kept};
   int error = kept ? w->visitor->path(w->visitor->user, &path) : 0;
-  free(stretches);
   free(segments);
   return error;
 }

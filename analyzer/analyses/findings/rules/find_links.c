@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/checked_memory.h"
 #include "base/choose.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
@@ -60,7 +61,7 @@ static bool comparable(const struct findings *f, const struct collective_result 
 
 static void number_hosts(struct routes *routes) {
   const struct model *model = routes->f->a->model;
-  struct hash_index by_name = {0};
+  SCOPED struct hash_index by_name = {0};
   for (u32 r = 0; r < model->n_ranks; r++) {
     const char *name = model->ranks[r].host;
     u64 hash = hash_text(HASH_SEED, name);
@@ -76,7 +77,6 @@ static void number_hosts(struct routes *routes) {
     }
     routes->host_of[r] = host;
   }
-  free(by_name.slots);
 }
 
 /* Ranks of which the record does not say where they ran are on no known host. */

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/each.h"
 #include "base/sorting.h"
 #include "import/tscope/files/visit.h"
 
@@ -339,10 +340,7 @@ void collector_release(struct collector *into) {
   TEXT_LISTS(L)
   KEPT_LISTS(L)
 #undef L
-  free(into->comm_names.at);
-  free(into->thread_names.at);
-  free(into->anchors.at);
-  free(into->infos.at);
+  FREE_EACH(into, comm_names.at, thread_names.at, anchors.at, infos.at);
   stall_records_release(&into->stalls);
 }
 

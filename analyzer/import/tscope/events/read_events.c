@@ -9,6 +9,7 @@
 #include "kernels/kernels.h"
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "import/tscope/files/visit.h"
 
 #define MOST_MEMORY_DEVICES 64u
@@ -468,9 +469,7 @@ void rank_events_read(struct rank_events *events, const struct trace_file *file,
   rank_events_complete(events);
   definitions_free_text(events->definitions);
   graph_replays_release(&reading.graphs);
-  free(reading.op_of_string);
-  free(reading.words);
-  free(reading.communication_known);
+  FREE_EACH(&reading, op_of_string, words, communication_known);
 }
 
 int rank_events_read_in_budget(struct rank_events *events, const struct trace_file *file,

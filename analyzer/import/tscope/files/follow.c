@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/each.h"
 #include "import/tscope/files/chunk_read.h"
 
 /* Unused chunks in a row after which no later one is expected to be in use: threads claim
@@ -291,11 +292,7 @@ int trace_follow_open(struct trace_follow *follow, const char *path, char *why, 
 
 void trace_follow_close(struct trace_follow *follow) {
   trace_file_close(&follow->file);
-  free(follow->path);
-  free(follow->chunks.at);
-  free(follow->writers.at);
-  free(follow->open.at);
-  free(follow->pending.at);
+  FREE_EACH(follow, path, chunks.at, writers.at, open.at, pending.at);
   *follow = (struct trace_follow){.file.fd = -1};
 }
 

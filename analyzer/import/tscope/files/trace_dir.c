@@ -25,13 +25,12 @@ static int search(const char *path, unsigned depth, trace_on_path *on_path, void
   for (struct dirent *item; (item = readdir(directory));) {
     if (item->d_name[0] == '.')
       continue;
-    char *inner = memory_printf("%s/%s", path, item->d_name);
+    SCOPED char *inner = memory_printf("%s/%s", path, item->d_name);
     struct stat status;
     if (is_trace_name(item->d_name))
       on_path(user, inner);
     else if (depth > 0 && lstat(inner, &status) == 0 && S_ISDIR(status.st_mode))
       search(inner, depth - 1, on_path, user); /* a folder we may not read hides only itself */
-    free(inner);
   }
   closedir(directory);
   return 0;
@@ -85,9 +84,8 @@ static void read_headers(struct found *found, unsigned threads) {
   parallel_for(found->entries.n, threads, read_header, found);
   for (u32 i = 0; i < found->entries.n; i++) {
     struct trace_entry *entry = &found->entries.at[i];
-    char *problem = (char *)(uintptr_t)entry->problem;
+    SCOPED char *problem = (char *)(uintptr_t)entry->problem;
     entry->problem = problem ? arena_text(found->arena, problem) : NULL;
-    free(problem);
     entry->run = entry->header.run[0] ? arena_text(found->arena, entry->header.run)
                                       : folder_of(found->arena, entry->path);
   }
@@ -106,7 +104,7 @@ ORDER_BY(by_name, struct named_entry, BY_TEXT(run) BY_TEXT(name) DOWN(is_in_own_
 /* Names of files are of one process each. A second one of the same run and name is a copy that
  * somebody made of the run's folder: a run of its own, called as its folder. */
 static void part_copies(struct arena *arena, struct trace_entry *entries, u32 n) {
-  struct named_entry *named = memory_array(size_sum(n, 1), sizeof(*named));
+  SCOPED struct named_entry *named = memory_array(size_sum(n, 1), sizeof(*named));
   for (u32 i = 0; i < n; i++)
     named[i] = (struct named_entry){entries[i].run, last_part(entries[i].path),
                                     strcmp(folder_of(arena, entries[i].path), entries[i].run) == 0,
@@ -116,7 +114,6 @@ static void part_copies(struct arena *arena, struct trace_entry *entries, u32 n)
     if (strcmp(named[i].run, named[i - 1].run) == 0 &&
         strcmp(named[i].name, named[i - 1].name) == 0)
       named[i].entry->run = folder_of(arena, named[i].entry->path);
-  free(named);
 }
 
 ORDER_BY(newest_first, struct trace_run, DOWN(start_realtime_ns) BY_TEXT(id))

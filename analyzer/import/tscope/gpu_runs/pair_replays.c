@@ -2,6 +2,7 @@
 #include "import/tscope/gpu_runs/pair_runs.h"
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/sorting.h"
 #include "import/tscope/gpu_runs/pairing.h"
 
@@ -310,9 +311,5 @@ void pair_replays(struct rank_events *events, bool *run_taken) {
     SORT(r.launched.at, r.launched.n, by_start);
     pair_sides(&r);
   }
-  free(r.calls);
-  free(r.runs);
-  free(r.units.at);
-  free(r.launched.at);
-  free(r.ran.at);
+  FREE_EACH(&r, calls, runs, units.at, launched.at, ran.at);
 }

@@ -129,7 +129,7 @@ static void find_launches(struct rank_events *events) {
   u32 n = events->groups.n;
   if (n == 0)
     return;
-  struct rank_group *groups = memory_array(n, sizeof(*groups));
+  SCOPED struct rank_group *groups = memory_array(n, sizeof(*groups));
   memcpy(groups, events->groups.at, n * sizeof(*groups));
   SORT(groups, n, by_group);
   for (u32 i = 0; i < events->calls.n; i++) {
@@ -142,7 +142,6 @@ static void find_launches(struct rank_events *events) {
     if (group && group->failed)
       call->failed = true;
   }
-  free(groups);
 }
 
 bool launches_kernel(const struct rank_events *events, const struct rank_call *call) {
@@ -238,7 +237,7 @@ static void pair_streams(struct rank_events *events, const struct units *units, 
   for (u32 i = 0; i < n; i++)
     if (units->list.at[i].stream >= streams)
       streams = units->list.at[i].stream + 1u;
-  bool *done = memory_zeroed(streams, 1);
+  SCOPED bool *done = memory_zeroed(streams, 1);
   for (u32 i = 0; i < m; i++)
     p.sessions[i] = rank_cupti_session(events, events->runs.at[i].start, true);
   for (u32 i = 0; i < n; i++) {
@@ -249,7 +248,6 @@ static void pair_streams(struct rank_events *events, const struct units *units, 
   }
   pairable_free(&p.of_stream);
   free(p.sessions);
-  free(done);
 }
 
 /* The run of a send or receive on gloo, which no worker runs. A receive runs while the program
@@ -281,7 +279,7 @@ static bool is_transfer_on_host(const struct rank_call *call) {
 
 /* A transfer that the program still waits for has not ended: it has no run. */
 static void add_transfer_runs(struct rank_events *events) {
-  bool *pending = memory_zeroed(size_sum(events->calls.n, 1), 1);
+  SCOPED bool *pending = memory_zeroed(size_sum(events->calls.n, 1), 1);
   for (u32 i = 0; i < events->waits.n; i++) {
     const struct rank_wait *wait = &events->waits.at[i];
     if (wait->call == INDEX_NONE || !is_transfer_on_host(&events->calls.at[wait->call]))
@@ -295,14 +293,13 @@ static void add_transfer_runs(struct rank_events *events) {
     if (events->calls.at[i].op == TSCOPE_OP_SEND && !pending[i] &&
         is_transfer_on_host(&events->calls.at[i]))
       add_transfer_run(events, i, NULL);
-  free(pending);
 }
 
 void pair_runs(struct rank_events *events) {
   runs_from_copies(events);
   u32 n_recorded = events->runs.n;
   struct units units = {0};
-  bool *run_taken = memory_zeroed(size_sum(events->runs.n, 1), 1);
+  SCOPED bool *run_taken = memory_zeroed(size_sum(events->runs.n, 1), 1);
   find_launches(events);
   pair_named(events, run_taken);
   pair_replays(events, run_taken);
@@ -323,5 +320,4 @@ void pair_runs(struct rank_events *events) {
   for (u32 i = 0; i < n_recorded; i++)
     events->unpaired_runs += !run_taken[i];
   free(units.list.at);
-  free(run_taken);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/gpu_runs/pairing.h"
 
+#include "base/checked_memory.h"
 #include "base/sorting.h"
 
 #define LOOK_AHEAD 16u
@@ -119,7 +120,7 @@ void pair_sessions(struct pairable *all, bool end_is_lost,
   group_by_session(all->effects.at, all->effects.n);
   const struct ordered *cause = all->causes.at, *effect = all->effects.at;
   u32 left = all->causes.n, left_effects = all->effects.n, n, n_effects;
-  u32 *effect_of = memory_array(left, sizeof(*effect_of));
+  SCOPED u32 *effect_of = memory_array(left, sizeof(*effect_of));
   for (; left && cause->session != INDEX_NONE; cause += n, left -= n) {
     for (; left_effects && effect->session < cause->session; left_effects--)
       effect++;
@@ -130,7 +131,6 @@ void pair_sessions(struct pairable *all, bool end_is_lost,
       if (effect_of[i] != INDEX_NONE)
         pair(user, cause[i].of, effect[effect_of[i]].of);
   }
-  free(effect_of);
 }
 
 void pairable_free(struct pairable *all) {

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "import/tscope/ranks/processes.h"
@@ -285,7 +286,7 @@ static bool is_before(const struct search *s, u32 a, u32 b) {
 
 /* Numbers them from 1, each time the one before which no other is. */
 static void number_attempts(struct search *s) {
-  u32 *number = memory_zeroed(s->n_attempts, sizeof(*number));
+  SCOPED u32 *number = memory_zeroed(s->n_attempts, sizeof(*number));
   for (u32 next = 1; next <= s->n_attempts; next++) {
     u32 first = INDEX_NONE;
     for (u32 a = 0; a < s->n_attempts; a++)
@@ -295,14 +296,13 @@ static void number_attempts(struct search *s) {
   }
   for (u32 i = 0; i < s->n; i++)
     s->lives[i].process->attempt = number[s->groups[s->lives[i].group].attempt];
-  free(number);
 }
 
 ORDER_POINTERS_BY(by_rank, struct life, UP(process->rank))
 
 /* Numbers the ranks that there are without gaps. */
 static void place_ranks(struct search *s) {
-  struct life **sorted = memory_array(size_sum(s->n, 1), sizeof(struct life *));
+  SCOPED struct life **sorted = memory_array(size_sum(s->n, 1), sizeof(struct life *));
   for (u32 i = 0; i < s->n; i++)
     sorted[i] = &s->lives[i];
   SORT(sorted, s->n, by_rank);
@@ -310,7 +310,6 @@ static void place_ranks(struct search *s) {
     place += i && sorted[i]->process->rank != sorted[i - 1]->process->rank;
     sorted[i]->place_of_rank = has_rank(sorted[i]) ? place : INDEX_NONE;
   }
-  free(sorted);
 }
 
 u32 processes_find_attempts(struct processes *processes) {
@@ -326,9 +325,6 @@ u32 processes_find_attempts(struct processes *processes) {
   make_groups(&s);
   make_attempts(&s);
   number_attempts(&s);
-  free(s.lives);
-  free(s.groups);
-  free(s.attempts);
-  free(s.taken);
+  FREE_EACH(&s, lives, groups, attempts, taken);
   return s.n_attempts;
 }

@@ -85,7 +85,7 @@ static bool *lanes_that_train(const struct timeline_build *build) {
 /* Kernel numbers of the threads that train; returns how many. */
 static u32 list_training(const struct timeline_build *build, u32 *tids) {
   const struct definitions *definitions = &build->definitions;
-  bool *train = lanes_that_train(build);
+  SCOPED bool *train = lanes_that_train(build);
   u32 n = 0;
   for (u32 lane = 0; lane < build->lanes.n; lane++)
     for (u32 i = 0; train[lane] && !build->lanes.at[lane].device && i < definitions->n_threads; i++)
@@ -93,7 +93,6 @@ static u32 list_training(const struct timeline_build *build, u32 *tids) {
         tids[n++] = definitions->threads[i].tid;
         break;
       }
-  free(train);
   return n;
 }
 
@@ -107,7 +106,7 @@ static bool is_among(const u32 *tids, u32 n, u32 tid) {
 /* The shim samples every thread whose calls have lines, also one that only makes tensors, as those
  * that prepare batches do. Beside a sampled thread that trains it does not. */
 static void set_others_beside(const struct timeline_build *build, struct call_sites *sites) {
-  u32 *tids = memory_array(size_sum(build->lanes.n, 1), sizeof(*tids));
+  SCOPED u32 *tids = memory_array(size_sum(build->lanes.n, 1), sizeof(*tids));
   u32 n = list_training(build, tids);
   bool any = false;
   for (u32 pass = 0; pass < 2; pass++)
@@ -118,7 +117,6 @@ static void set_others_beside(const struct timeline_build *build, struct call_si
       if (pass && any && !trains)
         sample->beside = true;
     }
-  free(tids);
 }
 
 void timeline_link_sites(struct timeline_build *build, struct arena *arena,

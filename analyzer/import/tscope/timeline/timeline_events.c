@@ -5,6 +5,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/sorting.h"
 #include "import/tscope/timeline/timeline_build.h"
 
@@ -260,11 +261,6 @@ void timeline_link_events(struct timeline_build *build) {
     visit_span(&walk, i);
   }
   sort_edges(build);
-  free(walk.last);
-  free(walk.first_pending);
-  free(walk.branch);
-  free(walk.launched);
-  free(walk.captured.at);
-  free(walk.captured_index.slots);
-  free(walk.pending.at);
+  FREE_EACH(&walk, last, first_pending, branch, launched, captured.at, captured_index.slots,
+            pending.at);
 }

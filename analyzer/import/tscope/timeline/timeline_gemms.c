@@ -2,6 +2,7 @@
 #include "import/tscope/timeline/timeline_gemms.h"
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/hash.h"
 #include "base/sorting.h"
 #include "import/tscope/timeline/timeline_build.h"
@@ -264,9 +265,5 @@ void timeline_gemms_end(struct timeline_build *build) {
 }
 
 void gemms_build_release(struct gemms_build *build) {
-  free(build->shapes.at);
-  free(build->index.slots);
-  free(build->calls.at);
-  free(build->works.at);
-  free(build->contents.at);
+  FREE_EACH(build, shapes.at, index.slots, calls.at, works.at, contents.at);
 }

@@ -161,7 +161,7 @@ ORDER_BY(by_launch, struct graph_launch, UP(start))
 /* To the last launch that had begun by then. */
 void timeline_join_replays(struct timeline_build *build) {
   const struct rank_events *events = build->events;
-  VECTOR(struct graph_launch) launches = {0};
+  SCOPED VECTOR(struct graph_launch) launches = {0};
   for (u32 i = 0; i < build->spans.n; i++)
     if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
       VECTOR_PUSH(&launches, ((struct graph_launch){build->spans.at[i].start, i}));
@@ -176,7 +176,6 @@ void timeline_join_replays(struct timeline_build *build) {
     if (next)
       join(build, call, launches.at[next - 1].span);
   }
-  free(launches.at);
 }
 
 static void decode_waits_and_phases(struct timeline_build *build) {

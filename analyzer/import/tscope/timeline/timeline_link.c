@@ -90,18 +90,15 @@ static u32 describe_all(const struct timeline_build *build, u32 *spans, u32 n,
 }
 
 static void link_by_names(struct timeline_build *build, struct slice *slice) {
-  struct ordered *causes = memory_array(slice->causes.n, sizeof(*causes));
-  struct ordered *effects = memory_array(slice->effects.n, sizeof(*effects));
-  u32 *effect_of = memory_array(slice->causes.n, sizeof(u32));
+  SCOPED struct ordered *causes = memory_array(slice->causes.n, sizeof(*causes));
+  SCOPED struct ordered *effects = memory_array(slice->effects.n, sizeof(*effects));
+  SCOPED u32 *effect_of = memory_array(slice->causes.n, sizeof(u32));
   u32 n_causes = describe_all(build, slice->causes.at, slice->causes.n, causes);
   u32 n_effects = describe_all(build, slice->effects.at, slice->effects.n, effects);
   pair_in_order(causes, n_causes, effects, n_effects, timeline_end_is_lost(build), effect_of);
   for (u32 i = 0; i < n_causes; i++)
     if (effect_of[i] != INDEX_NONE)
       link(build, slice->causes.at[i], slice->effects.at[effect_of[i]]);
-  free(causes);
-  free(effects);
-  free(effect_of);
 }
 
 /* Equal counts of equal kinds of work: order is enough. Otherwise some launches (static CUDA

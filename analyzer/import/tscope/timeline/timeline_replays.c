@@ -33,7 +33,7 @@ void timeline_find_replayed_fills(struct timeline_build *build) {
   u32 n = 0;
   if (!build->saw_replays)
     return;
-  u32 *calls = memory_array(size_sum(build->spans.n, 1), sizeof(*calls));
+  SCOPED u32 *calls = memory_array(size_sum(build->spans.n, 1), sizeof(*calls));
   for (u32 i = 0; i < build->spans.n; i++)
     if (is_replayed(build, i) && (!n || calls[n - 1] != build->facts.at[i].graph))
       calls[n++] = build->facts.at[i].graph;
@@ -44,7 +44,6 @@ void timeline_find_replayed_fills(struct timeline_build *build) {
         bsearch(&facts->correlation, calls, n, sizeof(*calls), by_u32))
       facts->graph = facts->correlation;
   }
-  free(calls);
 }
 
 static void list_replays(struct timeline_build *build) {
@@ -144,10 +143,9 @@ static void link_all_inside(struct timeline_build *build) {
   u32 most = 0;
   for (u32 i = 0; i < build->replays.n; i++)
     most = build->replays.at[i].n > most ? build->replays.at[i].n : most;
-  u32 *ended = memory_array(size_sum(most, 1), sizeof(*ended));
+  SCOPED u32 *ended = memory_array(size_sum(most, 1), sizeof(*ended));
   for (u32 i = 0; i < build->replays.n; i++)
     link_inside(build, &build->replays.at[i], ended);
-  free(ended);
 }
 
 void timeline_link_replays(struct timeline_build *build) {

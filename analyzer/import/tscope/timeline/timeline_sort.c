@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 struct sort_key {
@@ -77,7 +78,7 @@ static void apply_order(struct timeline_build *build, const struct sort_key *key
   u32 n = build->spans.n;
   struct span *spans = memory_array(size_sum(n, 1), sizeof(*spans));
   struct span_facts *facts = memory_array(size_sum(n, 1), sizeof(*facts));
-  u32 *place = memory_array(size_sum(n, 1), sizeof(*place));
+  SCOPED u32 *place = memory_array(size_sum(n, 1), sizeof(*place));
   for (u32 i = 0; i < n; i++) {
     spans[i] = build->spans.at[keys[i].span];
     facts[i] = build->facts.at[keys[i].span];
@@ -94,7 +95,6 @@ static void apply_order(struct timeline_build *build, const struct sort_key *key
   }
   free(build->spans.at);
   free(build->facts.at);
-  free(place);
   build->spans.at = spans;
   build->facts.at = facts;
   build->spans.room = build->facts.room = n + 1;
@@ -111,7 +111,5 @@ void timeline_sort(struct timeline_build *build) {
   merge_runs(&sorting);
   apply_order(build, sorting.keys);
 
-  free(sorting.keys);
-  free(sorting.other);
-  free(sorting.runs);
+  FREE_EACH(&sorting, keys, other, runs);
 }

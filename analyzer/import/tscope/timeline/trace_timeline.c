@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 #include "base/intervals.h"
 #include "import/file_budget.h"
 #include "import/tscope/timeline/timeline_build.h"
@@ -105,16 +106,8 @@ static void collect_intervals(const struct timeline_build *build, struct arena *
 }
 
 static void free_build(struct timeline_build *build) {
-  free(build->spans.at);
-  free(build->copied_runs.at);
-  free(build->facts.at);
-  free(build->event_uses.at);
-  free(build->replays.at);
-  free(build->lane_of_stream.at);
-  free(build->edges.at);
-  free(build->lanes.at);
-  free(build->sites.at);
-  free(build->arithmetic.at);
+  FREE_EACH(build, spans.at, copied_runs.at, facts.at, event_uses.at, replays.at, lane_of_stream.at,
+            edges.at, lanes.at, sites.at, arithmetic.at);
   gemms_build_release(&build->gemms_build);
   definitions_free_text(&build->definitions);
   arena_release(&build->arena);
@@ -185,10 +178,7 @@ static int load_in_budget(const struct model *model, u32 rank, struct timeline *
 
 static void trace_release(struct timeline *timeline) {
   struct timeline_internal *internal = timeline->internal;
-  free(timeline->spans);
-  free(timeline->edges);
-  free(timeline->lanes);
-  free(timeline->arithmetic);
+  FREE_EACH(timeline, spans, edges, lanes, arithmetic);
   if (internal) {
     struct arena arena = internal->arena;
     definitions_free_text(&internal->definitions);

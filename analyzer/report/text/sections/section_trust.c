@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/choose.h"
 #include "base/rank_list.h"
 #include "base/trace_words.h"
@@ -49,12 +50,12 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   u32 hosts = count_hosts(model);
   if (hosts)
     pen_item(pen, STYLE_PLAIN, "on %s", plural(hosts, "host").text);
-  char *list = rank_list(results->partial_ranks, results->n_partial_ranks, RANK_LIST_CHARACTERS);
+  SCOPED char *list =
+      rank_list(results->partial_ranks, results->n_partial_ranks, RANK_LIST_CHARACTERS);
   if (results->n_partial_ranks)
     pen_item(pen, STYLE_WARNING, "partial or missing: %s", list);
   else
     pen_item(pen, STYLE_PLAIN, "all complete");
-  free(list);
 }
 
 /* The other starts of the job, and that its number of ranks changed. */
