@@ -411,6 +411,17 @@ def compare_gemms_of_events(check, report, gemm_ns):
     check.equal("gpu_timing", "and a sample of GEMMs" in report["quality"]["gpu_timing"], True)
 
 
+def compare_clocks(check, clocks, env):
+    """The traces' clocks are those that were changed: they are apart by what they were set to."""
+    offsets = [int(offset) for offset in env["SKEW_OFFSET_NS"].split(",")]
+    axis = next(one["ranks"][0] for one in clocks if one["error_us"] == 0)
+    for one in clocks:
+        rank = one["ranks"][0]
+        truth, allowed = (offsets[axis] - offsets[rank]) / 1e6, 5  # ms; they also drift, from each process's start on
+        check.line(f"clock of rank {rank}, ms", one["offset_ns"] / 1e6, truth, allowed,
+                   abs(one["offset_ns"] / 1e6 - truth) < allowed)
+
+
 def compare(report, truth, scenario):
     count, warmup = report["steps"]["count"], report["steps"]["warmup_excluded"]
     if not count or warmup is None or not warmup < count <= truth.n_steps:
@@ -452,6 +463,7 @@ def compare(report, truth, scenario):
         check.equal("clock.aligned", clock["aligned"], True)
         residual = clock["residual_us"]
         check.line("clock.residual_us", residual, 0, 100, residual is not None and residual < 100)
+        compare_clocks(check, clock["clocks"], scenario["env"])
     return check.wrong
 
 
