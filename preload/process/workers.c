@@ -447,7 +447,7 @@ void tscope_workers_resume(void) {
   bool both = start_again(&helper, run_helper_again, HELPER_STACK_BYTES);
   both &= start_again(&poller, run_poller, POLLER_STACK_BYTES);
   if (!both)
-    tscope_turn_off("cannot start a thread again after a fork");
+    tscope_turn_off("cannot start its threads again");
   errno = saved;
 }
 

@@ -16,4 +16,9 @@ void signals_kept(char **arguments);
 void signal_pending(char **arguments);
 void bus_error_sent(char **arguments);
 
+/* hazard_namespaces.c */
+void unshare_user(char **arguments);
+void unshare_processes(char **arguments);
+void join_namespaces(char **arguments);
+
 #endif

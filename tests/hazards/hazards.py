@@ -46,6 +46,7 @@ NOT_EMULATED = {
     "nvtx-injection-free": STARTS_OTHERS, "nvtx-injection-taken": STARTS_OTHERS, "nvtx-off": STARTS_OTHERS,
     "setuid-program": "a setuid program has to be started without the emulator",
     "signal-handlers-and-mask-kept": "the emulator uses signals itself",
+    "namespaces-of-its-own": "the emulator has threads itself, which the kernel counts with the program's",
     "first-thread-ends-first": "the emulator has threads itself, which the kernel counts with the program's",
     "own-bus-errors": "the emulator uses signals itself",
     "bus-error-sent-to-the-process": "the emulator uses signals itself",
@@ -398,6 +399,16 @@ def first_thread_ends_first(scratch):
     """The C library ends a process with its last thread: tscope's own must not hold that up."""
     walked = check_recorded(scratch, "first-thread-ends", launches=3000)
     assert walked.closed == 1, walked
+
+
+def namespaces_of_its_own(scratch):
+    """The kernel lets only a process of one thread go into some of them: tscope's threads must not be counted.
+    Where the kernel then lets the process start no thread any more, tscope says that it stops."""
+    check_recorded(os.path.join(scratch, "unshare"), "unshare-user", launches=3000)
+    check_recorded(os.path.join(scratch, "join"), "join-namespaces", launches=3000)
+    bare = run_both(os.path.join(scratch, "processes"), "unshare-processes",
+                    stderr="off" if b": 0" in run([program("hazard"), "unshare-processes"]).stdout else "")
+    print(bare.stdout.decode())
 
 
 # --- control flow ---
