@@ -105,6 +105,21 @@ static bool is_wanted(const struct live_run *run, const char *name) {
   return !run->wanted || strncmp(name, run->wanted, strlen(run->wanted)) == 0;
 }
 
+/* Whether that run is known to be the same job as the one that is read. */
+static bool is_with(const struct live_run *run, const char *name) {
+  for (u32 i = 0; i < run->with.n; i++)
+    if (strcmp(run->with.at[i], name) == 0)
+      return true;
+  return false;
+}
+
+static void forget_others(struct live_run *run) {
+  for (u32 i = 0; i < run->with.n; i++)
+    free(run->with.at[i]);
+  run->with.n = 0;
+  run->same_processes = 0;
+}
+
 static void choose_run(struct live_run *run) {
   const struct live_entry *newest = NULL;
   run->runs = 0;
@@ -121,30 +136,103 @@ static void choose_run(struct live_run *run) {
                         newest->process->trace.file.header.start_realtime_ns))
       newest = entry;
   }
-  snprintf(run->name, sizeof(run->name), "%s", newest ? run_of(newest) : "");
+  const char *name = newest ? run_of(newest) : "";
+  if (strcmp(run->name, name) != 0 && !is_with(run, name))
+    forget_others(run);
+  snprintf(run->name, sizeof(run->name), "%s", name);
   for (u32 i = 0; i < run->entries.n; i++)
-    run->entries.at[i]->of_run =
-        newest && run->entries.at[i]->process && strcmp(run_of(run->entries.at[i]), run->name) == 0;
+    run->entries.at[i]->of_run = newest && run->entries.at[i]->process &&
+                                 (strcmp(run_of(run->entries.at[i]), run->name) == 0 ||
+                                  is_with(run, run_of(run->entries.at[i])));
 }
 
 ORDER_POINTERS_BY(by_rank, struct live_entry,
                   DOWN(attempt) UP(process->rank)
                       DOWN(process->trace.file.header.start_realtime_ns))
 
-/* Sets entry->attempt as the report has it, from what the files define so far. */
-static void find_attempts(struct live_entry **entries, u32 n) {
-  SCOPED struct trace_entry *facts = memory_zeroed(n, sizeof(*facts));
-  struct processes processes = {.at = memory_zeroed(n, sizeof(*processes.at)), .n = n};
+/* What the files define so far, as the report reads it. */
+static struct process process_of(struct live_entry *entry, struct trace_entry *facts) {
+  struct live_process *process = entry->process;
+  *facts = (struct trace_entry){.path = entry->path, .header = process->trace.file.header};
+  return (struct process){
+      .entry = facts, .events.definitions = &process->definitions.now, .rank = process->rank};
+}
+
+struct known_processes {
+  struct processes all; /* of the run that is read */
+  struct live_entry **entries;
+  struct trace_entry *facts;
+  u32 attempts;
+};
+
+static void list_known(struct known_processes *known, const struct live_run *run) {
+  u32 n = run->entries.n, k = 0;
+  *known = (struct known_processes){.all.at = memory_zeroed(size_sum(n, 1), sizeof(struct process)),
+                                    .entries = memory_zeroed(size_sum(n, 1), sizeof(void *)),
+                                    .facts = memory_zeroed(size_sum(n, 1), sizeof(*known->facts))};
   for (u32 i = 0; i < n; i++) {
-    struct live_process *process = entries[i]->process;
-    facts[i] = (struct trace_entry){.path = entries[i]->path, .header = process->trace.file.header};
-    processes.at[i] = (struct process){
-        .entry = &facts[i], .events.definitions = &process->definitions.now, .rank = process->rank};
+    if (!run->entries.at[i]->of_run)
+      continue;
+    known->entries[k] = run->entries.at[i];
+    known->all.at[k] = process_of(run->entries.at[i], &known->facts[k]);
+    known->all.n = ++k;
   }
-  processes_find_attempts(&processes);
-  for (u32 i = 0; i < n; i++)
-    entries[i]->attempt = processes.at[i].attempt;
-  free(processes.at);
+  known->attempts = processes_find_attempts(&known->all);
+}
+
+static void release_known(struct known_processes *known) {
+  free(known->all.at);
+  free(known->entries);
+  free(known->facts);
+}
+
+/* Whether a process of another run is a rank that this one lacks. What it defines is read first. */
+static bool is_lacked(const struct known_processes *known, struct live_entry *entry) {
+  struct trace_entry facts;
+  if (entry->of_run || !entry->process ||
+      !processes_may_lack(&known->all, &entry->process->trace.file.header))
+    return false;
+  bool read = live_process_poll(entry->process, (struct ring_share){0}) == 0;
+  struct process process = process_of(entry, &facts);
+  return read && processes_lack(&known->all, &process);
+}
+
+static void add_other_run(struct live_run *run, const char *name) {
+  VECTOR_PUSH(&run->with, memory_text(name));
+  for (u32 i = 0; i < run->entries.n; i++) {
+    struct live_entry *entry = run->entries.at[i];
+    if (!entry->process || strcmp(run_of(entry), name) != 0)
+      continue;
+    entry->of_run = true;
+    live_process_poll(entry->process, (struct ring_share){0});
+  }
+}
+
+/* Finds the runs that are the same job, and sets entry->attempt, both as the report has it. */
+static void find_attempts(struct live_run *run) {
+  struct known_processes known;
+  list_known(&known, run);
+  for (u32 i = 0; i < run->entries.n && processes_lack_any(&known.all, known.attempts); i++) {
+    if (!is_lacked(&known, run->entries.at[i]))
+      continue;
+    add_other_run(run, run_of(run->entries.at[i]));
+    release_known(&known);
+    list_known(&known, run);
+    i = UINT32_MAX; /* what this one lacks may be in one that was looked at before */
+  }
+  for (u32 i = 0; i < known.all.n; i++)
+    known.entries[i]->attempt = known.all.at[i].attempt;
+  release_known(&known);
+}
+
+/* A communicator can be made long after a process's trace began. */
+static bool has_new_comms(struct live_run *run) {
+  u32 before = run->comms;
+  run->comms = 0;
+  for (u32 i = 0; i < run->entries.n; i++)
+    if (run->entries.at[i]->of_run)
+      run->comms += run->entries.at[i]->process->definitions.now.n_comms;
+  return run->comms != before;
 }
 
 /* As the report does it: the last start of the job counts, in it the last process with a rank, and
@@ -152,11 +240,13 @@ static void find_attempts(struct live_entry **entries, u32 n) {
 static void leave_out_others(struct live_run *run) {
   SCOPED struct live_entry **order = memory_array(size_sum(run->entries.n, 1), sizeof(*order));
   u32 n = 0;
+  if (has_new_comms(run))
+    run->same_processes = 0;
+  if (run->same_processes++ < POLLS_UNTIL_KNOWN)
+    find_attempts(run);
   for (u32 i = 0; i < run->entries.n; i++)
     if (run->entries.at[i]->of_run)
       order[n++] = run->entries.at[i];
-  if (run->same_processes++ < POLLS_UNTIL_KNOWN)
-    find_attempts(order, n);
   SORT(order, n, by_rank);
   run->attempt = n ? order[0]->attempt : 0;
   run->ranks_before = 0;
@@ -263,5 +353,7 @@ void live_run_close(struct live_run *run) {
     free(run->entries.at[i]);
   }
   free(run->entries.at);
+  forget_others(run);
+  free(run->with.at);
   *run = (struct live_run){0};
 }

@@ -30,12 +30,14 @@ struct live_run {
   const char *directory; /* a directory of runs, a run's, or one file; the caller's */
   const char *wanted;    /* requested run, or the beginning of its name; NULL: the newest */
   VECTOR(struct live_entry *) entries;
-  char name[128];   /* of the run that is read; "" while there is none */
-  u32 runs;         /* that there are */
-  u32 attempt;      /* start of the job that is shown, from 1 on; 0: none yet */
-  u32 ranks_before; /* that the start before it had; 0: there was none */
-  u32 listed;       /* where in `entries` the next file of a listing is looked for */
-  u32 next_gpu;     /* whose ring is read next, where not all can be at each poll */
+  char name[128];      /* of the run that is read; "" while there is none */
+  VECTOR(char *) with; /* names of other runs that are the same job */
+  u32 comms;           /* that its ranks have told of */
+  u32 runs;            /* that there are */
+  u32 attempt;         /* start of the job that is shown, from 1 on; 0: none yet */
+  u32 ranks_before;    /* that the start before it had; 0: there was none */
+  u32 listed;          /* where in `entries` the next file of a listing is looked for */
+  u32 next_gpu;        /* whose ring is read next, where not all can be at each poll */
   u64 polls;
   u64 same_processes; /* polls since one was added or went away */
   u64 read_bytes;     /* by the last poll */

@@ -82,9 +82,10 @@ static struct trace_run attempt_of_run(const struct trace_run *run, const u32 *a
 }
 
 /* The last start of the job, and how many there were. */
-static void print_run(const struct trace_run *all, FILE *out, struct arena *arena) {
-  u32 *attempt_of, attempts = trace_run_attempts(all, arena, &attempt_of);
-  struct trace_run last = attempt_of ? attempt_of_run(all, attempt_of, attempts, arena) : *all;
+static void print_job(const struct trace_job *job, FILE *out, struct arena *arena) {
+  const struct trace_run *all = &job->files;
+  struct trace_run last =
+      job->attempt_of ? attempt_of_run(all, job->attempt_of, job->attempts, arena) : *all;
   const struct trace_run *run = &last;
   struct run_state one = state_of(run), *state = &one;
   time_t start = (time_t)(run->start_realtime_ns / 1000000000);
@@ -98,14 +99,33 @@ static void print_run(const struct trace_run *all, FILE *out, struct arena *aren
   fprintf(out, "%-32s  %s  %u%s rank%s on %u host%s  %.1f MB  %s", arena_printable(arena, run->id),
           when, run->n_readable, of, run->n_readable == 1 && !*of ? "" : "s", hosts,
           hosts == 1 ? "" : "s", (double)state_of(all).bytes / 1e6, describe_end(state));
-  u32 before =
-      attempt_of ? attempt_of_run(all, attempt_of, attempts - 1, arena).n_entries : run->n_readable;
-  if (attempt_of)
-    fprintf(out, "  %u attempts", attempts);
+  u32 before = job->attempts > 1
+                   ? attempt_of_run(all, job->attempt_of, job->attempts - 1, arena).n_entries
+                   : run->n_readable;
+  if (job->attempts > 1)
+    fprintf(out, "  %u attempts", job->attempts);
   if (before != run->n_readable)
     fprintf(out, ", the one before of %u", before);
   if (all->n_readable && all->n_readable < all->n_entries)
     fprintf(out, "  %u unreadable", all->n_entries - all->n_readable);
+}
+
+/* The run alone: others of the same job are kept or removed by themselves. */
+static void print_run(struct trace_run *run, FILE *out, struct arena *arena) {
+  struct trace_job job;
+  trace_job_find(&job, &(struct trace_runs){run, 1}, 0, arena);
+  print_job(&job, out, arena);
+}
+
+/* The names that the same job has beside the first. */
+static void print_others(const struct trace_job *job, const struct trace_runs *runs,
+                         struct arena *arena) {
+  bool any = false;
+  for (u32 i = 0; i < runs->n_runs; i++)
+    if (job->with[i]) {
+      printf("%s%s", any ? ", " : "  with ", arena_printable(arena, runs->runs[i].id));
+      any = true;
+    }
 }
 
 int list_runs(const struct options *options, run_finding *worst, char *why, size_t why_bytes) {
@@ -113,9 +133,17 @@ int list_runs(const struct options *options, run_finding *worst, char *why, size
   struct trace_runs runs;
   u32 judged = options->top ? options->top : JUDGED;
   int error = trace_runs_find(options->paths, options->n_paths, 0, &arena, &runs, why, why_bytes);
+  bool *listed = arena_array(&arena, runs.n_runs, sizeof(*listed));
   for (u32 i = 0; i < runs.n_runs && error == 0; i++) {
     const struct trace_run *run = &runs.runs[i];
-    print_run(run, stdout, &arena);
+    struct trace_job job;
+    if (listed[i])
+      continue;
+    trace_job_find(&job, &runs, i, &arena);
+    for (u32 k = 0; k < runs.n_runs; k++)
+      listed[k] |= job.with[k];
+    print_job(&job, stdout, &arena);
+    print_others(&job, &runs, &arena);
     const char *finding = i < judged && run->n_readable ? worst(options, run->id, &arena) : NULL;
     if (finding)
       printf("  %s", arena_printable(&arena, finding));
@@ -193,7 +221,7 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
   bool full = false;
   double kept_bytes = 0, gone_bytes = 0;
   for (u32 i = 0; i < runs.n_runs && error == 0; i++) {
-    const struct trace_run *run = &runs.runs[i];
+    struct trace_run *run = &runs.runs[i];
     struct run_state state = state_of(run);
     const char *reason =
         state.running ? NULL : reason_to_go(options, run, &state, kept, kept_bytes, full);

@@ -290,17 +290,21 @@ def one_name(folder):
     assert len(report["quality"]["clock"]["clocks"]) == 3
 
 
-def agents(hosts, folder, nodes, name=CASE, **more):
-    """torchrun on each host, which starts ranks again after a failure. Without a name each host's run has its own."""
+def agent(hosts, host, folder, nodes, name, **more):
+    """torchrun on a host, which starts ranks again after a failure. Without a name its run has one of its own."""
     # A store for each start: the shared one needs equal counts of restarts, which torchrun does not ensure.
     environment = clean_environment(OMP_NUM_THREADS="1", TRUTH=folder, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1", **more)
-    return [hosts.start(host, [
+    return hosts.start(host, [
         RUN, "--dir", folder, *(["--run", name] if name else []), "--lib", LIBRARY, "--",
         sys.executable, "-m", "torch.distributed.run",
         "--nnodes", nodes, "--nproc-per-node", str(A_HOST), "--rdzv-backend", "c10d", "--rdzv-id", "job",
         "--rdzv-endpoint", f"{hosts.address(0)}:29400", "--rdzv-conf", "last_call_timeout=3,join_timeout=300",
         "--local-addr", hosts.address(host), "--max-restarts", "3", "--monitor-interval", "0.2",
-        os.path.join(HERE, "hosts_rank.py")], environment) for host in range(len(hosts.processes))]
+        os.path.join(HERE, "hosts_rank.py")], environment)
+
+
+def agents(hosts, folder, nodes, name=CASE, **more):
+    return [agent(hosts, host, folder, nodes, name, **more) for host in range(len(hosts.processes))]
 
 
 def check_attempts(folder, ranks, earlier_ranks):
@@ -331,20 +335,46 @@ def elastic_rank(folder):
     assert "Rank 3" in report["run"]["attempts"][0]["summary"], report["run"]["attempts"]
 
 
-def elastic_own_names(folder):
-    """The same where each host names its run itself: the report puts them together, the start before, too."""
-    if not AGAIN:
-        with Hosts(2) as hosts:
-            finish(agents(hosts, folder, "2", name=None, DIE="3:20", STEPS="40"))
-    for name in Traces(REPORT, folder).runs():
+def check_one_job(folder, names, culprits):
+    """Two starts of four ranks on two hosts, of which each run has some: report, list and top put them together."""
+    for name in names:
         report = json.loads(run(REPORT, "--format", "json", "--run", name, folder).stdout)
         attempts = report["run"]["attempts"]
         print(f"{CASE}: {name}: {[(one['ranks'], one['hosts'], one['summary']) for one in attempts]}")
         check_ranks(report, 4)
         assert [(one["ranks"], one["hosts"]) for one in attempts] == [(4, 2), (4, 2)], attempts
-        assert "Rank 3" in attempts[0]["summary"] and "SIGKILL" in attempts[0]["summary"], attempts
+        assert all(word in attempts[0]["summary"] for word in culprits), attempts
+        page = run(TOP, "--once", "--run", name, "--width", "100", folder).stdout
+        assert "start 2, the one before had 4 ranks" in page and "4 ranks · 2 hosts" in page, page
+    listed = run(REPORT, "--list", folder).stdout.splitlines()
+    assert len(listed) == 1 and "4 ranks on 2 hosts" in listed[0] and "2 attempts" in listed[0], listed
+    assert all(name in listed[0] for name in names), listed
     stacks = run(os.path.join(os.path.dirname(REPORT), "tscope-stacks"), folder, check=False).stdout
     assert "on node0 has ended: rank 0 1\n" in stacks and "on node1 has ended: rank 2 3\n" in stacks, stacks
+
+
+def elastic_own_names(folder):
+    """The same where each host names its run itself."""
+    if not AGAIN:
+        with Hosts(2) as hosts:
+            finish(agents(hosts, folder, "2", name=None, DIE="3:20", STEPS="40"))
+    names = Traces(REPORT, folder).runs()
+    assert len(names) == 2, names
+    check_one_job(folder, names, ("Rank 3", "SIGKILL"))
+
+
+def elastic_agent(folder):
+    """All of the job on one host is lost, and started again there by hand: its run has another name then."""
+    if not AGAIN:
+        with Hosts(2) as hosts:
+            first, lost = agents(hosts, folder, "2", name=None, STEPS="60", AT_STEP="20")
+            wait_for_job("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")))
+            from_host(hosts, 1, "sh", "-c", "kill -9 -1")
+            lost.communicate()
+            finish([first, agent(hosts, 1, folder, "2", None, STEPS="60")])
+    names = Traces(REPORT, folder).runs()
+    assert len(names) == 3, names
+    check_one_job(folder, names, ("node1",))
 
 
 def elastic_host(folder):
@@ -424,7 +454,7 @@ def copies(folder):
 CASES = {function.__name__.replace("_", "-"): function
          for function in (quiet, two_hosts, slow_host, slow_host_of_two, two_slow_hosts, slow_each_fourth, slow_each_tenth,
                           slow_at_times, quota_slow_link, quota, slow_link, slow_link_groups, slow_link_messages, both,
-                          one_name, drift, drift_slow_host, wall_clocks, elastic_rank, elastic_own_names, elastic_host, hang,
+                          one_name, drift, drift_slow_host, wall_clocks, elastic_rank, elastic_own_names, elastic_agent, elastic_host, hang,
                           copies)}
 SEEN_LIVE = ("hang", "copies")  # what these judge is not in the folder afterwards
 

@@ -154,11 +154,13 @@ static struct attempt describe_attempt(const struct processes *processes, u32 nu
 }
 
 /* Keeps the wanted attempt; without a wish, the last. */
-static int choose_attempt(struct loading *loading, char *why, size_t why_bytes) {
+static int choose_attempt(struct loading *loading, const struct trace_runs *runs,
+                          const struct trace_run *run, char *why, size_t why_bytes) {
   struct model *model = loading->model;
   struct processes *processes = &loading->processes;
+  bool *added = arena_array(model_arena(model), runs->n_runs, sizeof(*added));
   processes_find_ranks(processes);
-  model->n_attempts = processes_find_attempts(processes);
+  model->n_attempts = processes_add_other_runs(processes, runs, run, added);
   model->attempt = loading->options->attempt ? loading->options->attempt : model->n_attempts;
   if (model->attempt > model->n_attempts) {
     snprintf(why, why_bytes, "there is no attempt %u: run %s was started %u time%s", model->attempt,
@@ -192,11 +194,10 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
   loading->processes.kernel_names = options->kernel_names;
   parallel_for(loading->processes.n, options->threads, read_process, loading);
   processes_drop_unread(&loading->processes);
-  int result = choose_attempt(loading, why, why_bytes);
+  int result = choose_attempt(loading, runs, run, why, why_bytes);
   model->began_realtime_ns = find_begin(&loading->processes);
   model->timelines = &trace_timelines;
   if (result == 0) {
-    processes_add_from_other_runs(&loading->processes, runs, run);
     processes_number(&loading->processes);
     add_ranks_to_model(loading);
     join_ranks(model, options);
@@ -271,27 +272,67 @@ int model_load(const char *path, const struct model_options *options, struct mod
   return result;
 }
 
-/* Only ranks that are there twice make it worth reading the files. */
-u32 trace_run_attempts(const struct trace_run *run, struct arena *arena, u32 **attempt_of) {
-  struct processes processes;
-  u32 repeated = 0, n = 1;
-  *attempt_of = NULL;
+static bool has_repeated_rank(const struct trace_run *run) {
   for (u32 i = 0; i < run->n_entries; i++)
-    for (u32 k = 0; k < i && !repeated; k++)
-      repeated += !run->entries[i].problem && !run->entries[k].problem &&
-                  run->entries[i].header.rank != TSCOPE_UNKNOWN_RANK &&
-                  run->entries[i].header.rank == run->entries[k].header.rank;
-  if (!repeated)
-    return n;
+    for (u32 k = 0; k < i; k++)
+      if (!run->entries[i].problem && !run->entries[k].problem &&
+          run->entries[i].header.rank != TSCOPE_UNKNOWN_RANK &&
+          run->entries[i].header.rank == run->entries[k].header.rank)
+        return true;
+  return false;
+}
+
+/* Whether some of its ranks may be in another run, as far as headers tell. */
+static bool may_lack_ranks(const struct trace_runs *runs, u32 number,
+                           const struct processes *processes) {
+  const struct trace_run *run = &runs->runs[number];
+  u32 world = 0;
+  for (u32 i = 0; i < processes->n; i++)
+    if (processes->at[i].entry->header.world_size > world)
+      world = processes->at[i].entry->header.world_size;
+  if (world && world <= run->n_readable)
+    return false;
+  for (u32 r = 0; r < runs->n_runs; r++)
+    for (u32 i = 0; i < runs->runs[r].n_entries && r != number; i++)
+      if (!runs->runs[r].entries[i].problem &&
+          processes_may_lack(processes, &runs->runs[r].entries[i].header))
+        return true;
+  return false;
+}
+
+static void list_job(struct trace_job *job, const struct processes *processes,
+                     const struct trace_run *run, struct arena *arena) {
+  job->files = *run;
+  job->files.n_entries = 0;
+  job->files.entries =
+      arena_array(arena, size_sum(run->n_entries, processes->n), sizeof(*job->files.entries));
+  job->attempt_of =
+      arena_array(arena, size_sum(run->n_entries, processes->n), sizeof(*job->attempt_of));
+  for (u32 i = 0; i < processes->n; i++) {
+    job->attempt_of[job->files.n_entries] = processes->at[i].attempt;
+    job->files.entries[job->files.n_entries++] = *processes->at[i].entry;
+  }
+  job->files.n_readable = processes->n;
+  for (u32 i = 0; i < run->n_entries; i++)
+    if (run->entries[i].problem)
+      job->files.entries[job->files.n_entries++] = run->entries[i];
+}
+
+/* Reading the files is only worth it for ranks that are there twice, or not at all. */
+void trace_job_find(struct trace_job *job, const struct trace_runs *runs, u32 number,
+                    struct arena *arena) {
+  const struct trace_run *run = &runs->runs[number];
+  struct processes processes;
+  *job = (struct trace_job){
+      .files = *run, .attempts = 1, .with = arena_array(arena, runs->n_runs, sizeof(*job->with))};
   processes_list(&processes, run, arena);
-  for (u32 i = 0; i < processes.n; i++)
-    process_read(&processes.at[i], NULL);
-  processes_drop_unread(&processes);
-  processes_find_ranks(&processes);
-  n = processes_find_attempts(&processes);
-  *attempt_of = n > 1 ? arena_array(arena, run->n_entries, sizeof(u32)) : NULL;
-  for (u32 i = 0; i < processes.n && n > 1; i++)
-    (*attempt_of)[processes.at[i].entry - run->entries] = processes.at[i].attempt;
+  if (has_repeated_rank(run) || may_lack_ranks(runs, number, &processes)) {
+    for (u32 i = 0; i < processes.n; i++)
+      process_read(&processes.at[i], NULL);
+    processes_drop_unread(&processes);
+    processes_find_ranks(&processes);
+    job->attempts = processes_add_other_runs(&processes, runs, run, job->with);
+    list_job(job, &processes, run, arena);
+  }
   processes_release(&processes);
-  return n;
 }

@@ -18,8 +18,17 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
 int model_load(const char *path, const struct model_options *options, struct model **model,
                char *why, size_t why_bytes);
 
-/* How often a run was started. `attempt_of` [n_entries], in the arena: which of these starts a file
- * belongs to, from 1 on, the oldest first; 0 if it cannot be read. NULL if there was one. */
-u32 trace_run_attempts(const struct trace_run *run, struct arena *arena, u32 **attempt_of);
+/* A run with the other runs that are the same job (processes_add_other_runs()). */
+struct trace_job {
+  struct trace_run files; /* of all these */
+  u32 attempts;           /* how often it was started */
+  u32 *attempt_of; /* [files.n_entries] which of these starts a file belongs to, from 1 on, the
+                      oldest first; 0 if it cannot be read. NULL if all are of one */
+  bool *with;      /* [runs->n_runs] the other runs */
+};
+
+/* The job of runs->runs[number]; what it points to is in the arena. */
+void trace_job_find(struct trace_job *job, const struct trace_runs *runs, u32 number,
+                    struct arena *arena);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * Starts of one job under one name, on hosts whose clocks count from different origins.
  */
+#include "live/live_run.h"
 #include "model_support.h"
 
 #define SECOND 1000000000ll
@@ -12,6 +13,7 @@ struct one {
   u32 host, rank, world_size;
   double start, end;
   const char *port, *restarts; /* NULL: its environment does not say */
+  const char *run;             /* NULL: one name for all */
 };
 
 struct host {
@@ -32,6 +34,8 @@ static void write_process(struct fixture *fixture, const struct one *one, const 
   snprintf(header->host, sizeof(header->host), "node%u", one->host);
   snprintf(clock, sizeof(clock), "boot-%u 0 0", one->host);
   trace_info(writer, TSCOPE_INFO_CLOCK, clock, NULL);
+  if (one->run)
+    snprintf(header->run, sizeof(header->run), "%s", one->run);
   if (one->port)
     trace_info(writer, TSCOPE_INFO_ENVIRONMENT, one->port, "MASTER_PORT");
   if (one->restarts)
@@ -41,15 +45,21 @@ static void write_process(struct fixture *fixture, const struct one *one, const 
   save_rank(fixture, writer);
 }
 
-/* Every process is in its own attempt, and their number and order are right. */
-static void check(void **state, const struct one *all, u32 n, const struct host *hosts) {
+static u32 write_processes(void **state, const struct one *all, u32 n, const struct host *hosts) {
   u32 attempts = 0;
   for (u32 i = 0; i < n; i++) {
     write_process(*state, &all[i], &hosts[all[i].host]);
     attempts = all[i].attempt > attempts ? all[i].attempt : attempts;
   }
+  return attempts;
+}
+
+/* In the report of that run every process is in its own attempt, and their number and order are
+ * right. */
+static void check_report(void **state, const struct one *all, u32 n, u32 attempts,
+                         const char *run) {
   for (u32 wanted = 1; wanted <= attempts; wanted++) {
-    struct model_options options = {.attempt = wanted == attempts ? 0 : wanted};
+    struct model_options options = {.run = run, .attempt = wanted == attempts ? 0 : wanted};
     struct model *model = load(((struct fixture *)*state)->directory, &options);
     u32 ranks = 0;
     for (u32 i = 0; i < n; i++)
@@ -61,6 +71,64 @@ static void check(void **state, const struct one *all, u32 n, const struct host 
       assert_int_equal(model->ranks[r].pid / 100, wanted);
     model_free(model);
   }
+}
+
+static void check(void **state, const struct one *all, u32 n, const struct host *hosts) {
+  check_report(state, all, n, write_processes(state, all, n, hosts), NULL);
+}
+
+/* The list of runs has one job of all, whichever run it is asked about. */
+static void check_list(void **state, u32 n, u32 attempts, u32 n_runs) {
+  const char *path = ((struct fixture *)*state)->directory;
+  char why[256];
+  struct arena arena = {0};
+  struct trace_runs runs;
+  assert_int_equal(trace_runs_find(&path, 1, 1, &arena, &runs, why, sizeof(why)), 0);
+  assert_int_equal(runs.n_runs, n_runs);
+  for (u32 i = 0; i < n_runs; i++) {
+    struct trace_job job;
+    trace_job_find(&job, &runs, i, &arena);
+    assert_int_equal(job.attempts, attempts);
+    assert_int_equal(job.files.n_entries, n);
+    for (u32 k = 0; k < n; k++)
+      assert_int_equal(job.attempt_of[k], job.files.entries[k].header.pid / 100);
+    for (u32 k = 0; k < n_runs; k++)
+      assert_int_equal(job.with[k], k != i);
+  }
+  arena_release(&arena);
+}
+
+/* And what top shows of that run is the last attempt. */
+static void check_top(void **state, const struct one *all, u32 n, u32 attempts, const char *run) {
+  struct live_run live = {.directory = ((struct fixture *)*state)->directory, .wanted = run};
+  char why[256];
+  u32 ranks = 0, before = 0;
+  for (u32 i = 0; i < 2; i++)
+    assert_int_equal(live_run_poll(&live, why, sizeof(why)), 0);
+  for (u32 i = 0; i < n; i++) {
+    ranks += all[i].attempt == attempts;
+    before += all[i].attempt + 1 == attempts;
+  }
+  assert_int_equal(live.attempt, attempts);
+  assert_int_equal(live.ranks_before, before);
+  for (u32 i = 0; i < live.entries.n; i++) {
+    const struct live_entry *entry = live.entries.at[i];
+    assert_true(entry->of_run);
+    assert_int_equal(entry->attempt, entry->process->trace.file.header.pid / 100);
+    ranks -= !entry->left_out;
+  }
+  assert_int_equal(ranks, 0);
+  live_run_close(&live);
+}
+
+static void check_runs(void **state, const struct one *all, u32 n, const char *const *runs,
+                       u32 n_runs) {
+  u32 attempts = write_processes(state, all, n, (struct host[]){{0, 0}, {7200, 0}});
+  for (u32 i = 0; i < n_runs; i++) {
+    check_report(state, all, n, attempts, runs[i]);
+    check_top(state, all, n, attempts, runs[i]);
+  }
+  check_list(state, n, attempts, n_runs);
 }
 
 static const struct host together[] = {{0, 0}, {7200, 0}, {-3, 0}};
@@ -137,6 +205,53 @@ static void test_started_again_by_hand(void **state) {
   check(state, all, COUNT(all), together);
 }
 
+/* Hosts whose launchers know nothing of each other: report, list and top put their runs together.
+ */
+static void test_each_host_names_its_run(void **state) {
+  static const struct one all[] = {
+      {1, 0, 0, 4, 5, 18, "29400", "0", "a"},  {1, 0, 1, 4, 5, 18, "29400", "0", "a"},
+      {1, 1, 2, 4, 6, 18, "29400", "0", "b"},  {1, 1, 3, 4, 5, 17, "29400", "0", "b"},
+      {2, 0, 0, 4, 30, 40, "29400", "0", "a"}, {2, 0, 1, 4, 30, 40, "29400", "0", "a"},
+      {2, 1, 2, 4, 31, 40, "29400", "1", "b"}, {2, 1, 3, 4, 31, 40, "29400", "1", "b"}};
+  check_runs(state, all, COUNT(all), (const char *[]){"a", "b"}, 2);
+}
+
+/* The launcher of one host alone is started again: its second run is the job's second start, too.
+ */
+static void test_one_host_is_started_again(void **state) {
+  static const struct one all[] = {
+      {1, 0, 0, 4, 5, 18, "29400", "0", "a"},  {1, 0, 1, 4, 5, 18, "29400", "0", "a"},
+      {1, 1, 2, 4, 6, 18, "29400", "0", "b"},  {1, 1, 3, 4, 5, 17, "29400", "0", "b"},
+      {2, 0, 0, 4, 30, 40, "29400", "1", "a"}, {2, 0, 1, 4, 30, 40, "29400", "1", "a"},
+      {2, 1, 2, 4, 31, 40, "29400", "0", "c"}, {2, 1, 3, 4, 31, 40, "29400", "0", "c"}};
+  check_runs(state, all, COUNT(all), (const char *[]){"a", "b", "c"}, 3);
+}
+
+/* Communicators of gloo are called alike in every job. */
+static void test_two_jobs_on_two_ports(void **state) {
+  static const struct one a[] = {{1, 0, 0, 4, 5, 18, "29400", "0", "a"},
+                                 {1, 0, 1, 4, 5, 18, "29400", "0", "a"}},
+                          b[] = {{2, 1, 2, 4, 6, 18, "29500", "0", "b"},
+                                 {2, 1, 3, 4, 5, 17, "29500", "0", "b"}};
+  write_processes(state, a, COUNT(a), together);
+  write_processes(state, b, COUNT(b), together);
+  for (u32 i = 0; i < 2; i++) {
+    const char *path = ((struct fixture *)*state)->directory;
+    struct model_options options = {.run = i ? "b" : "a"};
+    struct live_run live = {.directory = path, .wanted = options.run};
+    struct model *model = load(path, &options);
+    char why[256];
+    assert_int_equal(live_run_poll(&live, why, sizeof(why)), 0);
+    assert_int_equal(model->n_ranks, 2);
+    assert_int_equal(model->n_attempts, 1);
+    for (u32 k = 0; k < live.entries.n; k++)
+      assert_int_equal(live.entries.at[k]->of_run,
+                       live.entries.at[k]->process->trace.file.header.pid / 100 == i + 1);
+    model_free(model);
+    live_run_close(&live);
+  }
+}
+
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
 int main(void) {
@@ -148,6 +263,9 @@ int main(void) {
       ON_DISK(test_traces_of_some_ranks),
       ON_DISK(test_one_start_whose_ranks_do_not_live_together),
       ON_DISK(test_started_again_by_hand),
+      ON_DISK(test_each_host_names_its_run),
+      ON_DISK(test_one_host_is_started_again),
+      ON_DISK(test_two_jobs_on_two_ports),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

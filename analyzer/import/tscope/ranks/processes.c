@@ -28,6 +28,10 @@ void processes_list(struct processes *processes, const struct trace_run *run, st
     else
       processes->at[processes->n++] = (struct process){.entry = entry, .rank = entry->header.rank};
   }
+  processes_sort(processes);
+}
+
+void processes_sort(struct processes *processes) {
   SORT(processes->at, processes->n, by_start);
 }
 
@@ -109,7 +113,6 @@ void processes_keep_attempt(struct processes *processes, u32 attempt) {
 void processes_number(struct processes *processes) {
   struct hash_index known = {0}, later = {0};
   u32 next = 0;
-  processes_find_ranks(processes); /* of those that were added */
   for (u32 i = 0; i < processes->n; i++)
     if (processes->at[i].rank != TSCOPE_UNKNOWN_RANK)
       hash_index_add(&known, processes->at[i].rank, i);

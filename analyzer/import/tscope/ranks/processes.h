@@ -29,6 +29,9 @@ struct processes {
 /* Lists the readable files of a run. */
 void processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena);
 
+/* Puts them in order of start. */
+void processes_sort(struct processes *processes);
+
 /* Reads the events of a process, within the budget of its file. Else process->why has the reason.
  */
 bool process_read(struct process *process, struct kernel_names *kernel_names);
@@ -48,17 +51,26 @@ void processes_find_ranks(struct processes *processes);
  * there were; sets process->attempt. */
 u32 processes_find_attempts(struct processes *processes);
 
+/* After that: whether one of these starts lacks ranks of its widest communicator. */
+bool processes_lack_any(const struct processes *processes, u32 attempts);
+
+/* Whether the candidate, a process of another run whose definitions are read, is one of these. */
+bool processes_lack(const struct processes *processes, const struct process *candidate);
+
+/* Whether the process of another run can be one, by its header. */
+bool processes_may_lack(const struct processes *processes, const struct tscope_file_header *header);
+
+/* Finds the starts of the job, as processes_find_attempts(), with other runs that belong to this
+ * one, which it adds: sets added[runs->n_runs] for these, and a note says so. */
+u32 processes_add_other_runs(struct processes *processes, const struct trace_runs *runs,
+                             const struct trace_run *run, bool *added);
+
 /* Keeps the processes of one attempt only. */
 void processes_keep_attempt(struct processes *processes, u32 attempt);
 
 /* The value of a recorded variable of its environment, which ends after *length characters; NULL if
  * it is not known. */
 const char *process_variable(const struct process *process, const char *name, size_t *length);
-
-/* Then: adds processes of other runs that are ranks of this one, and says so
- * in a note. */
-void processes_add_from_other_runs(struct processes *processes, const struct trace_runs *runs,
-                                   const struct trace_run *run);
 
 /* Then: numbers what has no rank, and leaves out those whose rank another process has. */
 void processes_number(struct processes *processes);

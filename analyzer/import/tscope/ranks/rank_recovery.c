@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks of a run to which their launchers gave another run name: Lightning's first rank starts the
- * others itself; torchrun started by hand on each host knows nothing of the other hosts. A process
- * of another run belongs to this one if this run lacks ranks of its widest communicator, the
- * process was a member of that communicator under a missing rank, both ran at the same time, and
- * they used the same port as far as is known. Communicators of gloo have the same names in every
- * job, hence the other conditions.
+ * Runs that are one job, whose launchers gave its ranks different run names: Lightning's first rank
+ * starts the others itself; torchrun started by hand on each host knows nothing of the other hosts,
+ * and has another name once it is started again. Another run belongs to this one if a process of it
+ * was a member of the widest communicator of one of ours, both ran at the same time, they used the
+ * same port as far as is known, and nobody of ours had its rank then. Communicators of gloo have
+ * the same names in every job, hence the other conditions.
  */
 
 #include "base/checked_memory.h"
@@ -20,7 +20,7 @@ static const struct comm_definition *membership(const struct process *process,
                                                 const struct comm_definition *like) {
   const struct definitions *definitions = process->events.definitions;
   const struct comm_definition *widest = NULL;
-  for (u32 i = 0; i < definitions->n_comms; i++) {
+  for (u32 i = 0; definitions && i < definitions->n_comms; i++) {
     const struct comm_definition *comm = &definitions->comms[i];
     bool fits = comm->parent == 0 && comm->rank < comm->size && comm->size > 1;
     if (fits && like && comm->identity == like->identity && comm->size == like->size)
@@ -31,16 +31,16 @@ static const struct comm_definition *membership(const struct process *process,
   return widest;
 }
 
-static struct world find_world(const struct processes *processes) {
+static struct world find_world(const struct processes *processes, u32 attempt) {
   struct world world = {NULL, 0};
   for (u32 i = 0; i < processes->n; i++) {
     const struct comm_definition *comm =
-        processes->at[i].rank_events_read ? membership(&processes->at[i], NULL) : NULL;
+        processes->at[i].attempt == attempt ? membership(&processes->at[i], NULL) : NULL;
     if (comm && (!world.comm || comm->size > world.comm->size))
       world.comm = comm;
   }
   for (u32 i = 0; i < processes->n && world.comm; i++)
-    world.found += processes->at[i].rank_events_read && membership(&processes->at[i], world.comm);
+    world.found += processes->at[i].attempt == attempt && membership(&processes->at[i], world.comm);
   return world;
 }
 
@@ -76,58 +76,101 @@ static bool same_master_port(const struct process *a, const struct process *b) {
   return !port_a || !port_b || (length_a == length_b && !memcmp(port_a, port_b, length_a));
 }
 
-static bool belongs_to_world(const struct processes *processes, const struct world *world,
-                             const struct process *candidate) {
-  const struct comm_definition *own = membership(candidate, world->comm);
-  bool seen = false;
-  for (u32 i = 0; i < processes->n && own; i++) {
-    const struct process *process = &processes->at[i];
-    const struct comm_definition *other =
-        process->rank_events_read ? membership(process, world->comm) : NULL;
-    if (!other)
-      continue;
-    if (other->rank == own->rank || !same_master_port(process, candidate))
+static bool are_members_together(const struct process *a, const struct process *b) {
+  return same_master_port(a, b) && seen_together(a, b);
+}
+
+/* Whether the candidate took part beside that process, and no known one did under its rank. */
+static bool is_missing_beside(const struct processes *processes, const struct process *process,
+                              const struct process *candidate) {
+  const struct comm_definition *world = membership(process, NULL);
+  const struct comm_definition *own = world ? membership(candidate, world) : NULL;
+  if (!own || own->rank == world->rank || !are_members_together(process, candidate))
+    return false;
+  for (u32 i = 0; i < processes->n; i++) {
+    const struct comm_definition *other = membership(&processes->at[i], world);
+    if (other && other->rank == own->rank && are_members_together(process, &processes->at[i]))
       return false;
-    seen |= seen_together(process, candidate);
   }
-  return seen;
+  return true;
 }
 
-static bool may_belong(const struct processes *processes, const struct trace_entry *entry) {
-  bool any = false;
-  for (u32 i = 0; i < processes->n && !entry->problem; i++)
-    any |= overlap_in_time(&processes->at[i].entry->header, &entry->header);
-  return any;
+bool processes_may_lack(const struct processes *processes,
+                        const struct tscope_file_header *header) {
+  for (u32 i = 0; i < processes->n; i++)
+    if (overlap_in_time(&processes->at[i].entry->header, header))
+      return true;
+  return false;
 }
 
-static void recover_rank(struct processes *processes, const struct process *candidate) {
-  const char *note = arena_printf(
-      processes->arena,
-      "process %u on %s was recorded as run %s; it is a rank of this run, because "
-      "they share a communicator",
-      candidate->entry->header.pid, candidate->entry->header.host, candidate->entry->run);
-  VECTOR_PUSH(&processes->notes, note);
+bool processes_lack_any(const struct processes *processes, u32 attempts) {
+  for (u32 attempt = 1; attempt <= attempts; attempt++) {
+    struct world world = find_world(processes, attempt);
+    if (world.comm && world.found < world.comm->size)
+      return true;
+  }
+  return false;
+}
+
+bool processes_lack(const struct processes *processes, const struct process *candidate) {
+  for (u32 i = 0; i < processes->n; i++)
+    if (is_missing_beside(processes, &processes->at[i], candidate))
+      return true;
+  return false;
+}
+
+/* --- Files --- */
+
+static void add_process(struct processes *processes, const struct process *process) {
   processes->at = memory_resized(processes->at, size_sum(processes->n, 1), sizeof(*processes->at));
-  processes->at[processes->n++] = *candidate;
+  processes->at[processes->n++] = *process;
 }
 
-void processes_add_from_other_runs(struct processes *processes, const struct trace_runs *runs,
-                                   const struct trace_run *run) {
-  struct world world = find_world(processes);
-  for (u32 r = 0; r < runs->n_runs && world.comm && world.found < world.comm->size; r++) {
-    const struct trace_run *other = &runs->runs[r];
-    for (u32 i = 0; i < other->n_entries && other != run && world.found < world.comm->size; i++) {
-      struct process candidate = {.entry = &other->entries[i],
-                                  .rank = other->entries[i].header.rank};
-      if (!may_belong(processes, candidate.entry) ||
-          !process_read(&candidate, processes->kernel_names))
-        continue;
-      if (!belongs_to_world(processes, &world, &candidate)) {
-        rank_events_release(&candidate.events);
-        continue;
-      }
-      recover_rank(processes, &candidate);
-      world = find_world(processes);
-    }
+/* All of the run: other starts of the job are in it, too. */
+static void add_run(struct processes *processes, const struct trace_run *run) {
+  struct processes added;
+  processes_list(&added, run, processes->arena);
+  for (u32 i = 0; i < added.n; i++)
+    process_read(&added.at[i], processes->kernel_names);
+  processes_drop_unread(&added);
+  for (u32 i = 0; i < added.n; i++)
+    add_process(processes, &added.at[i]);
+  for (u32 i = 0; i < added.notes.n; i++)
+    VECTOR_PUSH(&processes->notes, added.notes.at[i]);
+  const char *note = arena_printf(processes->arena,
+                                  "run %s is part of this one: they are on the same "
+                                  "communicator, and each has ranks that the other lacks",
+                                  run->id);
+  VECTOR_PUSH(&processes->notes, note);
+  free(added.at);
+  free(added.notes.at);
+}
+
+static bool run_is_lacked(const struct processes *processes, const struct trace_run *run) {
+  bool lacked = false;
+  for (u32 i = 0; i < run->n_entries && !lacked; i++) {
+    struct process candidate = {.entry = &run->entries[i], .rank = run->entries[i].header.rank};
+    if (candidate.entry->problem || !processes_may_lack(processes, &candidate.entry->header) ||
+        !process_read(&candidate, processes->kernel_names))
+      continue;
+    lacked = processes_lack(processes, &candidate);
+    rank_events_release(&candidate.events);
   }
+  return lacked;
+}
+
+u32 processes_add_other_runs(struct processes *processes, const struct trace_runs *runs,
+                             const struct trace_run *run, bool *added) {
+  u32 attempts = processes_find_attempts(processes);
+  for (u32 r = 0; r < runs->n_runs && processes_lack_any(processes, attempts); r++) {
+    if (&runs->runs[r] == run || added[r] || !run_is_lacked(processes, &runs->runs[r]))
+      continue;
+    add_run(processes, &runs->runs[r]);
+    added[r] = true;
+    processes_sort(processes);
+    processes_find_ranks(processes);
+    attempts = processes_find_attempts(processes);
+    r = UINT32_MAX; /* what this one lacks may be in one that was looked at before */
+  }
+  return attempts;
 }
