@@ -32,6 +32,7 @@ struct line_sums {
   i64 outside_ns;                  /* of no phase in samples, but not waiting */
   i64 training_ns;                 /* likewise, but inside a function that is training */
   i64 worker_ns;                   /* likewise of workers while they were at a line of the user's */
+  i64 worker_ready_ns;             /* of it with a core or in need of one */
   i64 workers_ns, workers_busy_ns; /* of workers in samples; of it at a line of the user's */
   struct rank_parts parts;
   struct fewer_looks fewer;

@@ -61,6 +61,10 @@ void step_line_of_work(struct analysis *a, u32 kind, struct step_line *found);
 void step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
                              struct step_line *found);
 
+/* Of the time that samples see data loader workers of a rank (by index) at work, in how much they
+ * have a core or need one; 0 if they are hardly seen. */
+double workers_ready_share(const struct analysis *a, u32 rank);
+
 /* A line at which one rank alone is, in some steps of training or in all. */
 struct lone_line {
   const struct sampled_line *line;

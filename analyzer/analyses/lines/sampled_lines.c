@@ -108,6 +108,11 @@ struct moments {
   struct part_collector *parts;
 };
 
+static bool is_ready(u32 activity) {
+  return activity == TSCOPE_ACTIVITY_RUNNING || activity == TSCOPE_ACTIVITY_NO_CORE ||
+         activity == TSCOPE_ACTIVITY_PAGES;
+}
+
 static void add_look(struct moments *m, const struct line_sample *sample, u32 frame, i64 time,
                      i64 ns) {
   i32 step = m->a->whole_run ? 0 : model_step_at(m->a->model, m->t->rank, time);
@@ -134,6 +139,7 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
   if (sample->child) {
     sum->worker_ns += ns;
     m->out->worker_ns += ns;
+    m->out->worker_ready_ns += is_ready(sample->activity) ? ns : 0;
     return;
   }
   bool input = is_within(&m->data, &m->at, time);
@@ -248,12 +254,22 @@ static struct sampled_line *sampled_line_new(struct analysis *a, const struct li
   return line;
 }
 
+static bool workers_are_sampled(const struct line_sums *sums) {
+  return (double)sums->worker_ns >= samples_least * sums->parts.sample_ns;
+}
+
+double workers_ready_share(const struct analysis *a, u32 rank) {
+  const struct line_sums *sums = a->line_sums ? &a->line_sums[rank] : NULL;
+  return sums && workers_are_sampled(sums) ? (double)sums->worker_ready_ns / (double)sums->worker_ns
+                                           : 0;
+}
+
 /* The line at which the input takes most time: of the workers, if there are any. */
 static void set_input_line(struct analysis *a, const struct line_on_rank *line) {
   const struct line_sums *sums = &a->line_sums[line->rank];
   struct rank_result *rank = &a->results->ranks[line->rank];
   double least_ns = samples_least * sums->parts.sample_ns;
-  bool workers = (double)sums->worker_ns >= least_ns;
+  bool workers = workers_are_sampled(sums);
   double ns = (double)line->ns[workers ? WORKERS : INPUT];
   double share = ns / (double)(workers ? sums->worker_ns : sums->input_ns);
   if (!(ns >= least_ns) || (rank->input_line && rank->input_line->share >= share))

@@ -320,6 +320,58 @@ static void a_later_line_that_needs_no_core_is_no_note(void **state) {
   }
 }
 
+/* Every second look at a rank is one at a data loader worker, which is at work at a line of its
+ * own. */
+static void sample_workers(struct cluster *c, u8 activity) {
+  static const i64 none[50 * CLUSTER_RANKS] = {0};
+  static const struct call_frame worker[] = {
+      {.file = "/home/me/data.py", .function = "load", .line = 7},
+      {.file = "/usr/lib/python3/worker.py", .function = "_worker_loop", .line = 300}};
+  static const u32 numbers[] = {4, 5};
+  static struct call_frame frames[6];
+  static struct call_stack stacks[5];
+  cluster_sample(c, none, 0, 20 * MS, 1);
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    *sites = *c->timelines[r].call_sites;
+    memcpy(frames, sites->frames, 4 * sizeof(*frames));
+    memcpy(frames + 4, worker, sizeof(worker));
+    memcpy(stacks, sites->stacks, 4 * sizeof(*stacks));
+    stacks[4] = (struct call_stack){numbers, 2, 0};
+    sites->frames = frames;
+    sites->n_frames = 6;
+    sites->stacks = stacks;
+    sites->n_stacks = 5;
+    for (u32 i = 0; i < sites->n_samples; i += 2) {
+      sites->samples[i].child = true;
+      sites->samples[i].stack = 4;
+      sites->samples[i].activity = activity;
+    }
+    c->timelines[r].call_sites = sites;
+  }
+}
+
+/* Input that workers compute takes longer where they lack cores as the threads that train do,
+ * though those wait for less than the input costs. Workers that sleep need no core. */
+static void workers_lack_cores_too(void **state) {
+  (void)state;
+  for (u32 sleep = 0; sleep < 2; sleep++) {
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    s.options.input = 300 * MS;
+    struct cluster *c = cluster_new(&s.options);
+    sample_workers(c, sleep ? TSCOPE_ACTIVITY_SLEEP : TSCOPE_ACTIVITY_RUNNING);
+    wait_for_others(c, 5, 5);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *input = finding_of(r, "TIMING.DATALOADER_BOUND");
+    assert_non_null(input);
+    assert_true(input->saving_s > 10);
+    assert_int_equal(input->severity == SEVERITY_INFO, !sleep);
+    assert_int_equal(strstr(input->evidence, "its data loader workers") != NULL, !sleep);
+    cluster_end(r, c);
+  }
+}
+
 /* What it waited longer need not be all that it costs: both are known only roughly. */
 static void most_of_a_saving_is_explained(void **state) {
   (void)state;
@@ -397,6 +449,7 @@ int main(void) {
                                      cmocka_unit_test(a_line_that_needs_no_core_is_no_note),
                                      cmocka_unit_test(work_that_needs_no_core_is_no_note),
                                      cmocka_unit_test(a_later_line_that_needs_no_core_is_no_note),
+                                     cmocka_unit_test(workers_lack_cores_too),
                                      cmocka_unit_test(most_of_a_saving_is_explained),
                                      cmocka_unit_test(only_waits_in_the_steps_explain_them),
                                      cmocka_unit_test(waits_of_peers_make_no_rank_slow),

@@ -275,7 +275,8 @@ static double share_without_core(const struct analysis *a, const struct finding 
 /* Seconds that the lack of cores may have cost, where something else took them. */
 struct core_loss {
   double named_s, peers_s; /* a rank's threads waited, on average: those named, or all; the rest */
-  double explains_s, at_line; /* at_line: share_without_core() */
+  double workers_s, workers_share; /* likewise of data loader workers: see lost_by_workers() */
+  double explains_s, at_line;      /* at_line: share_without_core() */
 };
 
 /* The analysed steps of a rank, as far as their times are known; empty if none is. */
@@ -309,9 +310,24 @@ static double waited_s(struct core_times times, enum finding_id id) {
   return of_host ? times.training_wait_s : times.wait_s;
 }
 
+/* Where training waits for its input, a step takes as long as the workers need for a batch. They
+ * share the cores of the rank, so that they wait as often as its threads while they are ready: with
+ * a core at all times they would need so much less. */
+static void lost_by_workers(const struct analysis *a, const struct finding *finding, u32 r,
+                            struct core_times times, struct core_loss *lost) {
+  struct interval steps = analysed_steps(a, r);
+  double ready = times.wait_s + times.cpu_s;
+  if (finding->id != FINDING_TIMING_DATALOADER_BOUND || !(ready > 0))
+    return;
+  double share = workers_ready_share(a, r) * times.wait_s / ready;
+  lost->workers_share += share;
+  lost->workers_s += share * (double)(steps.end - steps.start) / 1e9;
+}
+
 static struct core_loss lost_to_others(const struct analysis *a, const struct finding *finding,
                                        const struct sharing *groups, u32 n) {
   struct core_times named = {0}, peers = {0};
+  struct core_loss lost = {.at_line = share_without_core(a, finding)};
   u32 n_named = 0, n_peers = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     bool is_of_finding = finding->n_ranks == 0 || is_named(finding, a->model->ranks[r].rank);
@@ -319,18 +335,22 @@ static struct core_loss lost_to_others(const struct analysis *a, const struct fi
     bool short_of_cores = others_took_cores(a->model, groups, n, r);
     to->cpu_s += isnan(times.cpu_s) ? 0 : times.cpu_s;
     to->wait_s += short_of_cores ? waited_s(times, finding->id) : 0;
+    if (short_of_cores && is_of_finding)
+      lost_by_workers(a, finding, r, times, &lost);
     *(is_of_finding ? &n_named : &n_peers) += 1;
   }
-  struct core_loss lost = {.named_s = named.wait_s / (n_named ? n_named : 1),
-                           .peers_s = peers.wait_s / (n_peers ? n_peers : 1),
-                           .at_line = share_without_core(a, finding)};
-  double lack_s = core_times_lack_s(named, peers) / (n_named ? n_named : 1);
+  double ranks = n_named ? n_named : 1;
+  lost.named_s = named.wait_s / ranks;
+  lost.peers_s = peers.wait_s / (n_peers ? n_peers : 1);
+  lost.workers_s /= ranks;
+  lost.workers_share /= ranks;
+  double lack_s = core_times_lack_s(named, peers) / ranks;
   if (is_of_gpu(a, finding))
     lost.explains_s = 0;
   else if (n_peers && is_always_late(a, finding))
     lost.explains_s = fmax(lack_s, CORES_UNEVEN * lost.named_s);
   else
-    lost.explains_s = lost.named_s;
+    lost.explains_s = fmax(lost.named_s, lost.workers_s);
   if (!isnan(lost.at_line))
     lost.explains_s = fmin(lost.explains_s, lost.at_line * finding->saving_s);
   return lost;
@@ -341,11 +361,16 @@ static const char *explain_by_cores(struct analysis *a, const struct finding *fi
   const char *cause = finding_id_words[FINDING_HOST_OVERSUBSCRIBED];
   const char *peers =
       is_always_late(a, finding) ? say(a, " (of its peers: %.3g s)", lost->peers_s) : "";
+  const char *workers =
+      lost->workers_share > 0
+          ? say(a, ", its data loader workers probably for %.0f %% of their time at work",
+                100 * lost->workers_share)
+          : "";
   if (explained)
     return say(a,
                "%s Only a note: threads that could run had no core (%s). Those of a rank waited %s "
-               "for one%s, which may explain it.",
-               finding->evidence, cause, duration_s(lost->named_s).text, peers);
+               "for one%s%s, which may explain it.",
+               finding->evidence, cause, duration_s(lost->named_s).text, peers, workers);
   if (is_of_gpu(a, finding))
     return say(a, "%s %s does not explain it: the time is that of work on the GPU.",
                finding->evidence, cause);
@@ -355,8 +380,8 @@ static const char *explain_by_cores(struct analysis *a, const struct finding *fi
                "for %.0f %% of the time.",
                finding->evidence, cause, 100 * (1 - lost->at_line));
   if (lost->named_s > 0)
-    return say(a, "%s %s does not explain all of it: threads of a rank waited %s for a core%s.",
-               finding->evidence, cause, duration_s(lost->named_s).text, peers);
+    return say(a, "%s %s does not explain all of it: threads of a rank waited %s for a core%s%s.",
+               finding->evidence, cause, duration_s(lost->named_s).text, peers, workers);
   return say(a, "%s This may follow from %s: the ranks had too few cores.", finding->evidence,
              cause);
 }
