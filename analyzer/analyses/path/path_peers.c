@@ -12,10 +12,6 @@
 
 #define COMMON_WORK 0.9 /* of a rank's, for ranks that do the same */
 
-/* Work is compared by its key, but a rank is only as much slower as it is in all work of a class
- * together: on a busy machine each rank is slower in some of it. */
-enum work_class { CLASS_HOST, CLASS_KERNELS, CLASS_COPIES, CLASS_OPEN, CLASSES };
-
 struct comparison {
   const struct peers *p;
   const struct sample_graph *g;
@@ -79,7 +75,7 @@ static bool is_open(const struct sample_graph *g, u32 key) {
           !g->slices[g->nodes[n].rank].on_gpu);
 }
 
-static enum work_class class_of(const struct sample_graph *g, u32 key) {
+enum work_class work_class_of(const struct sample_graph *g, u32 key) {
   u32 n = g->node_of_key[key];
   if (is_open(g, key))
     return CLASS_OPEN;
@@ -122,7 +118,7 @@ static double usual_work(const struct comparison *c, u32 key, u32 rank, enum wor
 
 static void compare_key(struct comparison *c, u32 key, float *left) {
   u32 n_ranks = c->g->n_ranks;
-  enum work_class class = class_of(c->g, key);
+  enum work_class class = work_class_of(c->g, key);
   list_peers(c, key);
   for (u32 rank = 0; rank < n_ranks; rank++) {
     size_t at = (size_t)key * n_ranks + rank, of_class = (size_t) class * n_ranks + rank;
@@ -158,7 +154,7 @@ static void find_share_that_goes(struct comparison *c, u32 rank) {
 
 static void keep_the_rest(const struct comparison *c, u32 key, float *left) {
   u32 n_ranks = c->g->n_ranks;
-  const double *share = &c->more[(size_t)class_of(c->g, key) * n_ranks];
+  const double *share = &c->more[(size_t)work_class_of(c->g, key) * n_ranks];
   for (u32 rank = 0; rank < n_ranks; rank++) {
     float *of_key = &left[(size_t)key * n_ranks + rank];
     *of_key = 1 - (1 - *of_key) * (float)share[rank];
@@ -176,7 +172,7 @@ static float *compare(struct comparison c) {
   c.sorted = sums + 3 * of_classes;
   for (u32 key = 0; key < c.g->n_keys; key++)
     for (u32 rank = 0; rank < n_ranks; rank++)
-      c.total[(size_t)class_of(c.g, key) * n_ranks + rank] +=
+      c.total[(size_t)work_class_of(c.g, key) * n_ranks + rank] +=
           c.p->work[(size_t)key * n_ranks + rank];
   for (u32 key = 0; key < c.g->n_keys; key++)
     compare_key(&c, key, left);
@@ -203,8 +199,10 @@ void peers_compare(struct peers *p, const struct sample_graph *g, const struct r
   p->alike = do_the_same(p, g, scratch);
   p->as_peers = compare((struct comparison){.p = p, .g = g});
   p->as_median = compare((struct comparison){.p = p, .g = g, .of_all = true});
+  even_steps_new(&p->even, g, steps);
 }
 
 void peers_free(struct peers *p) {
   FREE_EACH(p, work, late, as_peers, as_median);
+  even_steps_free(&p->even);
 }

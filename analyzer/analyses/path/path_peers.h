@@ -7,18 +7,48 @@
 
 #include "analyses/path/path_graph.h"
 
+/* Work is compared by its key, but a rank is only as much slower as it is in all work of a class
+ * together: on a busy machine each rank is slower in some of it. */
+enum work_class { CLASS_HOST, CLASS_KERNELS, CLASS_COPIES, CLASS_OPEN, CLASSES };
+
+enum work_class work_class_of(const struct sample_graph *g, u32 key);
+
+/* Work that is summed in one step: a phase of the host, or all else of one class. */
+#define WORK_GROUPS (HOST_KEYS + CLASSES)
+
+/* path_even_steps.c: what is left of a rank's work in a step if it is as much of what that rank
+ * usually does as it is on all ranks in that step. */
+struct even_steps {
+  u8 *step_of_node; /* [g->n] of the sample; NULL: it has one step, and nothing changes */
+  u8 *group_of_key; /* [g->n_keys] */
+  bool may_be_waiting[WORK_GROUPS]; /* that no record shows */
+  float *left;                      /* [(step * WORK_GROUPS + group) * n_ranks + rank] */
+};
+
 struct peers {
   double *work;    /* [key * n_ranks + rank] its time, ns */
   double *late;    /* [n_ranks] by how much its peers wait for it at the deciding collectives, ns */
   float *as_peers; /* likewise: the share that is left if the rank is as fast as its peers */
-  float *as_median; /* and if every rank is as fast as the median of all */
-  bool alike;       /* the ranks do the same, but for a little */
+  float *as_median;       /* and if every rank is as fast as the median of all */
+  struct even_steps even; /* and what is left of it in one step, if all have an equal share */
+  bool alike;             /* the ranks do the same, but for a little */
 };
 
 /* `steps`: in the sample. */
 void peers_compare(struct peers *p, const struct sample_graph *g, const struct results *r,
                    u32 steps);
 void peers_free(struct peers *p);
+
+void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 steps);
+void even_steps_free(struct even_steps *e);
+
+static inline float even_steps_left(const struct even_steps *e, const struct sample_graph *g, u32 n,
+                                    u32 key) {
+  if (!e->left)
+    return 1;
+  size_t row = (size_t)e->step_of_node[n] * WORK_GROUPS + e->group_of_key[key];
+  return e->left[row * g->n_ranks + g->nodes[n].rank];
+}
 
 /* What is left if several ranks are together as fast as the median of all others; to be freed by
  * the caller. */

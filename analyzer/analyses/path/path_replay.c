@@ -132,11 +132,15 @@ static i64 scaled(i64 ns, double factor) {
   return factor == 1 ? ns : (i64)((double)ns * factor);
 }
 
-/* How much of its time work on a rank keeps because the rank works as fast as others. */
-static double rank_factor(const struct run *run, u32 key, u32 rank) {
+/* How much of its time work of a node, or before it, keeps because its rank works as fast as
+ * others, and in each step has no more of it. */
+static double rank_factor(const struct run *run, u32 key, u32 n) {
+  const struct sample_graph *g = run->r->g;
+  u32 rank = g->nodes[n].rank;
   if (!run->factor || (run->ranks && !run->ranks[rank]))
     return 1;
-  return run->factor[(size_t)key * run->r->g->n_ranks + rank];
+  double as_others = run->factor[(size_t)key * g->n_ranks + rank];
+  return run->even ? as_others * even_steps_left(&run->r->peers.even, g, n, key) : as_others;
 }
 
 /* Whether a change is about the host's own time in a phase, 0 for none. */
@@ -239,7 +243,7 @@ static double left_of(const struct run *run, const struct node *node) {
       left = fmin(left, run->cure->changes[i].left);
   if (node->kind == NODE_BLOCKED || node->kind == NODE_COLLECTIVE)
     return left;
-  return left * rank_factor(run, node->key, node->rank);
+  return left * rank_factor(run, node->key, (u32)(node - run->r->g->nodes));
 }
 
 /* Host time before a node: its phase's. */
@@ -247,7 +251,7 @@ static i64 edited_gap(const struct run *run, u32 n) {
   const struct node *node = &run->r->g->nodes[n];
   u8 phase = phase_of_gap(node);
   return scaled(gap_ns(run->r->g, n),
-                host_left(run, node->rank, phase) * rank_factor(run, phase, node->rank));
+                host_left(run, node->rank, phase) * rank_factor(run, phase, n));
 }
 
 /* The latest of the nodes that must end before this one starts, before and after the changes;
@@ -314,7 +318,7 @@ static i64 batch_end(struct run *run, u32 n) {
       end = run_start(run, n) + waits;
   i64 between = node->launch == INDEX_NONE ? 0 : node->end - g->nodes[node->launch].end;
   i64 changed = between - waited + waits, of_peers = run->r->batch_of_peers;
-  if (changed < between && rank_factor(run, node->key, node->rank) < 1)
+  if (changed < between && rank_factor(run, node->key, n) < 1)
     changed = later(changed, between < of_peers ? between : of_peers);
   *ready = node->launch == INDEX_NONE ? end : *ready + changed;
   if (node->launch == INDEX_NONE || waits == 0)
@@ -460,6 +464,7 @@ static void prepare_ranks(struct run *run) {
     if (change->kind == CHANGE_EVERY_RANK) {
       free(together);
       run->factor = r->peers.as_median;
+      run->even = true;
       return;
     }
     if (change->kind != CHANGE_RANKS)
@@ -503,6 +508,7 @@ static void prepare_run(struct run *run, const struct replay *r, const struct cu
   run->r = r;
   run->cure = cure;
   run->factor = NULL;
+  run->even = false;
   run->ranks = NULL;
   run->own_factor = NULL;
   run->by_name = NULL;

@@ -60,8 +60,7 @@ bool replay_knows_waits(const struct analysis *a, u32 rank);
 /* What part of the critical path is on a rank (index). */
 double share_of_path(const struct results *r, u32 rank);
 
-/* The rank on which half of the critical path lies or more, if that is twice its share; INDEX_NONE.
- */
+/* The rank on which most of the critical path lies, if that is more than its part; INDEX_NONE. */
 u32 rank_of_path(const struct results *r);
 
 /* Names that rank a straggler if steps would be shorter with it as fast as its peers, by more than

@@ -31,6 +31,7 @@ struct run {
   const struct replay *r;
   const struct cure *cure;
   const float *factor; /* of the ranks that work as fast as others; NULL: none */
+  bool even;           /* and an equal share of the work of each step */
   const bool *ranks;   /* which these are; NULL: all */
   float *own_factor;   /* if it was made for this cure */
   float *by_name;      /* [key] what work with such names keeps; NULL: no name is changed */

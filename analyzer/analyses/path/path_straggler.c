@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A straggler that no collective shows: the others wait for it in messages, or a root that collects
- * from all waits for it and they for the root. The dependency graph knows: most of the critical
- * path lies on that rank, and in most steps a replay with it as fast as its peers is shorter.
+ * from all waits for it and they for the root. The dependency graph knows: more of the critical
+ * path than on any other lies on that rank, and in most steps a replay with it as fast as its peers
+ * is shorter.
  */
 #include <math.h>
 
@@ -12,6 +13,9 @@
 
 /* Of neighbouring steps. How far the savings of steps follow each other is not looked at. */
 static const double assumed_correlation = 0.5;
+
+/* More of the path than an equal part of it: then a replay is asked whether it counts. */
+#define PATH_BEYOND_ITS_PART 0.1
 
 double share_of_path(const struct results *r, u32 rank) {
   double sum = 0;
@@ -25,7 +29,7 @@ u32 rank_of_path(const struct results *r) {
   for (u32 i = 0; i < r->n_ranks; i++)
     most = r->path_by_rank[i] > r->path_by_rank[most] ? i : most;
   double share = share_of_path(r, most);
-  return share >= 0.5 && share * r->n_ranks >= 2 ? most : INDEX_NONE;
+  return share >= 1.0 / r->n_ranks + PATH_BEYOND_ITS_PART ? most : INDEX_NONE;
 }
 
 /* If all ranks were alike, each would be the one that delays a step in 1/n of the steps. */

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 /* clang-format on */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyse_cluster.h"
@@ -174,12 +175,43 @@ static void who_delays_a_root_is_named(void **state) {
   }
 }
 
+/* Rank 2 is slow only after the first of two collectives, and before it the path is on any: less
+ * than half of it is on rank 2. */
+static void less_than_half_of_the_path_names_too(void **state) {
+  (void)state;
+  u32 below_half = 0;
+  for (u32 seed = 0; seed < 20; seed++) {
+    struct cluster_options o = healthy_cpu();
+    bool slow = seed % 2;
+    o.ranks = 4;
+    o.forward = 300 * MS;
+    o.noise = 0.05;
+    o.seed = seed;
+    o.waits_for_first = true;
+    i64 *late = calloc((size_t)o.steps * o.ranks, sizeof(*late));
+    for (u32 step = 0; step < o.steps && slow; step++)
+      late[step * o.ranks + 2] = 60 * MS;
+    o.late_backward = late;
+    struct cluster *c = cluster_new(&o);
+    set_operation(c, TSCOPE_OP_GATHER);
+    struct results *r = cluster_analyse(c, NULL);
+    double share = r->path_by_rank[2] / r->path_length_ms;
+    below_half += slow && share < 0.5;
+    assert_int_equal(stragglers_in(r), slow);
+    assert_int_equal(r->ranks[2].of_path, slow);
+    cluster_end(r, c);
+    free(late);
+  }
+  assert_true(below_half > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
                                      cmocka_unit_test(many_are_named),
                                      cmocka_unit_test(two_are_late_at_places_of_their_own),
                                      cmocka_unit_test(who_sends_late_is_named),
                                      cmocka_unit_test(a_busy_worker_is_not_late),
-                                     cmocka_unit_test(who_delays_a_root_is_named)};
+                                     cmocka_unit_test(who_delays_a_root_is_named),
+                                     cmocka_unit_test(less_than_half_of_the_path_names_too)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
