@@ -131,6 +131,12 @@ u32 arithmetic_around(const struct timeline *timeline, const struct span *launch
 /* Summed over the ranks; if `only_gemms`, only those that were seen to call a GEMM. */
 struct rank_flops flops_all(const struct analysis *a, bool only_gemms);
 
+/* ranks/last_arrivals.c: which rank came last in each analysed step, of collectives in which every
+ * member waits for every other: the one for which its peers waited longest in all; and how long the
+ * mean peer did at one of them, at most: it may come late to several at once. [n_steps], INDEX_NONE
+ * and NAN where that is not known. */
+void last_ranks_of_steps(const struct analysis *a, u32 *last, double *waited_ms);
+
 /* Why the kernels of a rank take longer than its peers': kernels that it runs oftener than the
  * median of them, and the same kernels that each take longer there. */
 struct longer_kernels {

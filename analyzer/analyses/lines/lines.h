@@ -4,6 +4,7 @@
  * line_stacks.c  and each stack of lines
  * step_lines.c   what some steps run that the others do not
  * lone_line.c    what one rank alone runs
+ * last_ranks_line.c  what the rank runs that comes last in a step, now one and now another
  */
 #ifndef TSCOPE_LINES_H
 #define TSCOPE_LINES_H
@@ -78,6 +79,12 @@ struct lone_line {
  * Where the run has so many steps that several are sampled as one, only lines of all steps are
  * found. */
 void lone_lines_find(struct analysis *a, struct lone_line *found);
+
+/* The line at which the rank that comes last in a step is longer than the others, in the same
+ * steps, by at least half of what these wait for it; NULL if there is none that chance does not
+ * explain. `ms` and `peers_ms`: in such a step. Nothing is found where the run has so many steps
+ * that several are sampled as one. In the results' arena. */
+const struct sampled_line *last_ranks_line_find(struct analysis *a);
 
 /* The line whose launches take most more time on the GPU of a rank (by index) than on the median of
  * its peers, and how much a step; NULL if that is less than `least_ms`. In the results' arena. */

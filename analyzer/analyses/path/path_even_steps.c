@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "analyses/path/path_peers.h"
+#include "base/each.h"
 #include "base/sorting.h"
 
 struct spread {
@@ -33,7 +34,7 @@ static void list_step_ends(const struct sample_graph *g, u32 rank, u32 steps, i6
 }
 
 static void find_steps_of_nodes(struct spread *s) {
-  i64 *ends = memory_array(size_sum(s->steps, 1), sizeof(*ends));
+  SCOPED i64 *ends = memory_array(size_sum(s->steps, 1), sizeof(*ends));
   for (u32 rank = 0; rank < s->g->n_ranks; rank++) {
     if (!s->g->slices[rank].present)
       continue;
@@ -41,7 +42,6 @@ static void find_steps_of_nodes(struct spread *s) {
     for (u32 n = s->g->base[rank]; n < s->g->base[rank + 1]; n++)
       s->e->step_of_node[n] = (u8)FIRST_NOT(0, s->steps - 1, i, ends[i] < s->g->nodes[n].end);
   }
-  free(ends);
 }
 
 static double *work_at(const struct spread *s, u32 n, u32 key) {
@@ -136,13 +136,9 @@ void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 step
     for (u32 rank = 0; rank < g->n_ranks; rank++)
       even_rank(&s, &s.work[step * of_step], rank, &e->left[step * of_step]);
   }
-  free(s.work);
-  free(s.usual);
-  free(s.factor);
+  FREE_EACH(&s, work, usual, factor);
 }
 
 void even_steps_free(struct even_steps *e) {
-  free(e->step_of_node);
-  free(e->group_of_key);
-  free(e->left);
+  FREE_EACH(e, step_of_node, group_of_key, left);
 }

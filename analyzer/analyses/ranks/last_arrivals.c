@@ -10,23 +10,17 @@
 #include "analyses/queries.h"
 #include "base/each.h"
 
-struct arrivals {
-  const struct analysis *a;
-  u64 *last, *judged; /* [n_ranks] */
-  i64 *waited;        /* [n_ranks] by the mean peer, for this rank */
-};
-
 /* The order of two ranks is not known if they arrive closer together than the error between their
- * clocks. A collective in which it is not known who came last says nothing. */
-static void count_last(struct arrivals *s, const struct collective *collective) {
-  const struct model *model = s->a->model;
+ * clocks. Of a collective in which it is not known who came last, INDEX_NONE; else for how long the
+ * mean peer waited. */
+static u32 last_of(const struct model *model, const struct collective *collective, i64 *waited) {
   const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
   i64 last = INT64_MIN, sum = 0;
   u32 who = INDEX_NONE;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     i64 start = arrivals[i].start;
     if (start == NS_UNKNOWN)
-      return;
+      return INDEX_NONE;
     sum += start - arrivals[0].start;
     if (start > last) {
       last = start;
@@ -36,26 +30,43 @@ static void count_last(struct arrivals *s, const struct collective *collective) 
   for (u32 i = 0; i < collective->n_arrivals; i++)
     if (arrivals[i].rank != who &&
         (double)(last - arrivals[i].start) <= model_clock_error_ns(model, who, arrivals[i].rank))
-      return;
+      return INDEX_NONE;
+  i64 behind_first = last - arrivals[0].start;
+  *waited = behind_first - (sum - behind_first) / (collective->n_arrivals - 1);
+  return who;
+}
+
+static bool is_judged(const struct analysis *a, const struct collective *collective) {
+  return a->model->clock_aligned && analysis_includes(a, collective) &&
+         op_is_barrier_like(collective->op) && collective->complete && collective->n_arrivals > 1 &&
+         collective->last_start != NS_UNKNOWN;
+}
+
+struct arrivals {
+  u64 *last, *judged; /* [n_ranks] */
+  i64 *waited;        /* [n_ranks] by the mean peer, for this rank */
+};
+
+static void count_last(struct arrivals *s, const struct model *model,
+                       const struct collective *collective) {
+  i64 waited;
+  u32 who = last_of(model, collective, &waited);
+  if (who == INDEX_NONE)
+    return;
   for (u32 i = 0; i < collective->n_arrivals; i++)
-    s->judged[arrivals[i].rank]++;
+    s->judged[model->arrivals[collective->first_arrival + i].rank]++;
   s->last[who]++;
-  s->waited[who] +=
-      last - arrivals[0].start - (sum - (last - arrivals[0].start)) / (collective->n_arrivals - 1);
+  s->waited[who] += waited;
 }
 
 void last_arrivals_analyse(struct analysis *a) {
   const struct model *model = a->model;
-  struct arrivals s = {.a = a,
-                       .last = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(u64)),
+  struct arrivals s = {.last = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(u64)),
                        .judged = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(u64)),
                        .waited = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(i64))};
-  for (u32 i = 0; model->clock_aligned && i < model->n_collectives; i++) {
-    const struct collective *collective = &model->collectives[i];
-    if (analysis_includes(a, collective) && op_is_barrier_like(collective->op) &&
-        collective->complete && collective->n_arrivals > 1 && collective->last_start != NS_UNKNOWN)
-      count_last(&s, collective);
-  }
+  for (u32 i = 0; i < model->n_collectives; i++)
+    if (is_judged(a, &model->collectives[i]))
+      count_last(&s, model, &model->collectives[i]);
   for (u32 r = 0; r < a->results->n_ranks; r++) {
     struct rank_result *out = &a->results->ranks[r];
     bool known = s.judged[r] > 0;
@@ -65,4 +76,33 @@ void last_arrivals_analyse(struct analysis *a) {
     out->last_wait_ms = known && steps ? ns_to_ms(s.waited[r]) / steps : NAN;
   }
   FREE_EACH(&s, last, judged, waited);
+}
+
+struct waits {
+  i64 sum, longest;
+};
+
+void last_ranks_of_steps(const struct analysis *a, u32 *last, double *waited_ms) {
+  const struct model *model = a->model;
+  size_t n = model->n_ranks;
+  SCOPED struct waits *waits =
+      memory_zeroed(size_sum(size_product(a->n_steps, n), 1), sizeof(*waits));
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    const struct collective *collective = &model->collectives[i];
+    i64 waited;
+    u32 who = is_judged(a, collective) ? last_of(model, collective, &waited) : INDEX_NONE;
+    if (who == INDEX_NONE)
+      continue;
+    struct waits *of = &waits[((u32)collective->step - a->first_step) * n + who];
+    of->sum += waited;
+    of->longest = waited > of->longest ? waited : of->longest;
+  }
+  for (u32 step = 0; step < a->n_steps; step++) {
+    const struct waits *of = &waits[step * n];
+    u32 who = 0;
+    for (u32 rank = 1; rank < n; rank++)
+      who = of[rank].sum > of[who].sum ? rank : who;
+    last[step] = of[who].sum > 0 ? who : INDEX_NONE;
+    waited_ms[step] = of[who].sum > 0 ? ns_to_ms(of[who].longest) : NAN;
+  }
 }

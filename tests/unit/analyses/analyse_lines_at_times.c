@@ -10,6 +10,7 @@
 /* clang-format on */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyse_cluster.h"
@@ -331,6 +332,43 @@ static void line_in_the_step_before_is_named(void **state) {
   }
 }
 
+/* In each step one rank, drawn at random, has 60 ms more to do, and one is at line 20 for as long:
+ * the same one, or another that is drawn by itself. */
+static void at_random(u32 seed, i64 *more) {
+  memset(more, 0, STEPS * RANKS * sizeof(*more));
+  for (u32 s = 0; s < STEPS; s++)
+    more[s * RANKS + (u32)(uniform_share(&seed) * RANKS)] = 60 * MS;
+}
+
+/* No rank is slower than its peers; the line of those that are last by turns is named. */
+static void what_the_last_of_each_step_runs_is_named(void **state) {
+  (void)state;
+  static i64 late[STEPS * RANKS], seen[STEPS * RANKS];
+  for (u32 seed = 1; seed <= 40; seed++) {
+    bool same = seed % 2;
+    struct cluster_options o = healthy_cpu();
+    at_random(seed, late);
+    at_random(same ? seed : seed + 100, seen);
+    o.ranks = RANKS;
+    o.steps = STEPS;
+    o.noise = 0.02;
+    o.seed = seed;
+    o.late_input = late;
+    struct cluster *c = cluster_new(&o);
+    cluster_sample(c, seen, 0, 10 * MS, seed);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *found = finding_of(r, "DIST.LOAD_IMBALANCE");
+    assert_non_null(found);
+    assert_int_equal(strstr(found->title, "train.py:20") != NULL, same);
+    if (same) {
+      const char *at = strstr(found->evidence, "train.py:20 (log) for ");
+      assert_non_null(at);
+      assert_true(fabs(atof(at + strlen("train.py:20 (log) for ")) - 60) < 3);
+    }
+    cluster_end(r, c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(line_of_one_rank_is_named),
@@ -340,6 +378,7 @@ int main(void) {
       cmocka_unit_test(steps_that_would_tell),
       cmocka_unit_test(mean_and_median_are_told),
       cmocka_unit_test(where_peers_wait_is_told),
-      cmocka_unit_test(line_in_the_step_before_is_named)};
+      cmocka_unit_test(line_in_the_step_before_is_named),
+      cmocka_unit_test(what_the_last_of_each_step_runs_is_named)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

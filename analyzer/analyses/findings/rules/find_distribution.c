@@ -415,6 +415,26 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
   return n_named ? say(f, "%s collectives.", text) : "";
 }
 
+/* " Compute varies by 12 % between the ranks of a step; ...". */
+static const char *describe_uneven_compute(struct findings *f) {
+  if (isnan(f->r->imbalance_cv))
+    return "";
+  return say(f,
+             " Compute varies by %.0f %% between the ranks of a step; the slowest takes %.0f %% of "
+             "the wall time more than the mean.",
+             100 * f->r->imbalance_cv, 100 * f->r->wall_frac_lost_to_imbalance);
+}
+
+/* What the last rank of each step does; "" if `line` is NULL. */
+static const char *describe_last_ranks_line(struct findings *f, const struct sampled_line *line) {
+  if (!line)
+    return "";
+  return say(f,
+             " The rank that comes last in a step, whichever it is, is at %s for %s, the others in "
+             "that step for %s, in samples.",
+             words_of_line(f, line), duration_ms(line->ms).text, duration_ms(line->peers_ms).text);
+}
+
 static void add_imbalance_finding(struct findings *f, double wait, const struct late_ranks *named,
                                   double saving) {
   const struct results *r = f->r;
@@ -428,23 +448,23 @@ static void add_imbalance_finding(struct findings *f, double wait, const struct 
   const char *apart = isnan(r->sync_skew_ms) ? ""
                                              : say(f, " First and last arrive %s apart (median).",
                                                    duration_ms(r->sync_skew_ms).text);
-  const char *cv = isnan(r->imbalance_cv)
-                       ? ""
-                       : say(f,
-                             " Compute varies by %.0f %% between the ranks of a step; the slowest "
-                             "takes %.0f %% of the wall time more than the mean.",
-                             100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
-  finding_add(f, severity_of(f, rest), saving,
-              say(f, "Ranks wait %s%.0f %% of %s for one another", named->n ? "another " : "",
-                  100 * rest / f->step_ms, of_each_step(f)),
-              say(f, "%s of %s %s%s, mean over ranks, is exposed wait in collectives; %s.%s%s%s",
-                  duration_ms(wait).text, f->a->whole_run ? "the" : "a",
-                  duration_ms(f->step_ms).text, f->a->whole_run ? "" : " step", who, apart, last,
-                  cv),
-              "Give every rank the same work in every step: bucket or pack samples by length, "
-              "balance experts and pipeline stages. If the work is equal, look for CPUs or devices "
-              "shared with something else.",
-              n_ranks ? ranks : NULL, n_ranks);
+  const struct sampled_line *line = named->n || late ? NULL : last_ranks_line_find(f->a);
+  f->spent_at = line && line->peers_ms < LINE_OF_ONE * line->ms ? line : NULL;
+  finding_add(
+      f, severity_of(f, rest), saving,
+      say(f, "Ranks wait %s%.0f %% of %s for one another%s%s", named->n ? "another " : "",
+          100 * rest / f->step_ms, of_each_step(f), line ? ": the last of each step is at " : "",
+          line ? line->place : ""),
+      say(f, "%s of %s %s%s, mean over ranks, is exposed wait in collectives; %s.%s%s%s%s",
+          duration_ms(wait).text, f->a->whole_run ? "the" : "a", duration_ms(f->step_ms).text,
+          f->a->whole_run ? "" : " step", who, describe_last_ranks_line(f, line), apart, last,
+          describe_uneven_compute(f)),
+      say(f,
+          "%s%s%sive every rank the same work in every step: bucket or pack samples by "
+          "length, balance experts and pipeline stages. If the work is equal, look for CPUs "
+          "or devices shared with something else.",
+          line ? "Look at " : "", line ? words_of_line(f, line) : "", line ? " first. G" : "G"),
+      n_ranks ? ranks : NULL, n_ranks);
 }
 
 void rule_load_imbalance(struct findings *f) {
