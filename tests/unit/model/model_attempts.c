@@ -14,11 +14,23 @@ struct one {
   double start, end;
   const char *port, *restarts; /* NULL: its environment does not say */
   const char *run;             /* NULL: one name for all */
+  u32 calls;                   /* collectives that it took part in, until it ended */
 };
 
 struct host {
   i64 monotonic_s, wall_s;
 };
+
+/* In each attempt they follow one another at other distances. They end within a
+ * millisecond on all ranks. `started` is by the clock of its host. */
+static void write_calls(struct trace_writer *writer, const struct one *one, u64 started) {
+  double time = one->end - 0.5; /* the last is half a second before the end of all */
+  for (u32 seq = one->calls; seq > 0; seq--) {
+    u64 at = started + (u64)((time - one->start) * SECOND) + one->rank * 100000;
+    write_call(writer, at, TSCOPE_OP_ALLREDUCE, 1, seq);
+    time -= 0.3 + (one->attempt - 1) * (seq % 3) * 0.1;
+  }
+}
 
 static void write_process(struct fixture *fixture, const struct one *one, const struct host *host) {
   struct trace_writer *writer = new_rank(one->rank, one->world_size);
@@ -41,7 +53,9 @@ static void write_process(struct fixture *fixture, const struct one *one, const 
   if (one->restarts)
     trace_info(writer, TSCOPE_INFO_ENVIRONMENT, one->restarts, "TORCHELASTIC_RESTART_COUNT");
   write_comm(writer, 1, 5, one->rank, one->world_size, TSCOPE_BACKEND_GLOO);
-  write_call(writer, 10, TSCOPE_OP_ALLREDUCE, 1, 0);
+  if (one->calls == 0)
+    write_call(writer, 10, TSCOPE_OP_ALLREDUCE, 1, 0);
+  write_calls(writer, one, started - (u64)AT(0));
   save_rank(fixture, writer);
 }
 
@@ -205,6 +219,45 @@ static void test_started_again_by_hand(void **state) {
   check(state, all, COUNT(all), together);
 }
 
+/* Nothing from a launcher, and no clock that could tell: these are the ranks that the others lack.
+ */
+static void test_wall_clocks_an_hour_apart_and_no_port(void **state) {
+  static const struct one all[] = {{1, 0, 0, 4, 5, 20, NULL, NULL},
+                                   {1, 0, 1, 4, 5, 20, NULL, NULL},
+                                   {1, 1, 2, 4, 5, 20, NULL, NULL},
+                                   {1, 1, 3, 4, 5, 20, NULL, NULL}};
+  check(state, all, COUNT(all), an_hour);
+}
+
+/* Of the second start one host left no trace. Its ranks of the first did not end the collectives of
+ * the second: they are not in that, though wall clocks allow it. */
+static void test_half_of_a_start(void **state) {
+  static const struct one all[] = {
+      {1, 0, 0, 4, 5, 20, "29400", NULL, NULL, 20},  {1, 0, 1, 4, 5, 20, "29400", NULL, NULL, 20},
+      {1, 1, 2, 4, 5, 20, "29400", NULL, NULL, 20},  {1, 1, 3, 4, 5, 20, "29400", NULL, NULL, 20},
+      {2, 0, 0, 4, 30, 50, "29400", NULL, NULL, 30}, {2, 0, 1, 4, 30, 50, "29400", NULL, NULL, 30}};
+  check(state, all, COUNT(all), together);
+}
+
+/* Halves of two starts are not a whole one. */
+static void test_halves_of_two_starts(void **state) {
+  static const struct one all[] = {{1, 0, 0, 4, 5, 20, NULL, NULL, NULL, 20},
+                                   {1, 0, 1, 4, 5, 20, NULL, NULL, NULL, 20},
+                                   {2, 1, 2, 4, 30, 45, NULL, NULL, NULL, 20},
+                                   {2, 1, 3, 4, 30, 45, NULL, NULL, NULL, 20}};
+  check(state, all, COUNT(all), together);
+}
+
+/* The first start left nothing on a host whose clock is half a minute ahead: by wall clocks, that
+ * of its second is as close to the first of the others. */
+static void test_collectives_tell_which_start(void **state) {
+  static const struct one all[] = {
+      {1, 0, 0, 4, 5, 20, NULL, NULL, NULL, 20},  {1, 0, 1, 4, 5, 20, NULL, NULL, NULL, 20},
+      {1, 1, 2, 4, 5, 20, NULL, NULL, NULL, 19},  {1, 1, 3, 4, 5, 20, NULL, NULL, NULL, 20},
+      {2, 0, 0, 4, 36, 50, NULL, NULL, NULL, 20}, {2, 0, 1, 4, 36, 50, NULL, NULL, NULL, 20}};
+  check(state, all, COUNT(all), half_a_minute);
+}
+
 /* Hosts whose launchers know nothing of each other: report, list and top put their runs together.
  */
 static void test_each_host_names_its_run(void **state) {
@@ -263,6 +316,10 @@ int main(void) {
       ON_DISK(test_traces_of_some_ranks),
       ON_DISK(test_one_start_whose_ranks_do_not_live_together),
       ON_DISK(test_started_again_by_hand),
+      ON_DISK(test_wall_clocks_an_hour_apart_and_no_port),
+      ON_DISK(test_half_of_a_start),
+      ON_DISK(test_halves_of_two_starts),
+      ON_DISK(test_collectives_tell_which_start),
       ON_DISK(test_each_host_names_its_run),
       ON_DISK(test_one_host_is_started_again),
       ON_DISK(test_two_jobs_on_two_ports),

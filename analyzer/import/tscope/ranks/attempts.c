@@ -5,8 +5,9 @@
  *
  * On one host this is certain: its clock puts starts and ends in order, and ranks of one start live
  * together. Such groups of several hosts are put together by what they say of themselves:
- * communicators of NCCL, port, numbers of ranks, the launcher's counts. Wall clocks of hosts can be
- * minutes apart, so they only choose between groups that all else allows.
+ * communicators of NCCL, port, numbers of ranks, the launcher's counts; and by when they ended the
+ * collectives of one communicator (common_calls.h). Wall clocks of hosts can be minutes apart, so
+ * they only choose between groups that all else allows.
  */
 #include <errno.h>
 
@@ -14,6 +15,7 @@
 #include "base/each.h"
 #include "base/sorting.h"
 #include "base/texts.h"
+#include "import/tscope/ranks/common_calls.h"
 #include "import/tscope/ranks/processes.h"
 
 /* Wall clocks of hosts of one job, if nothing else is known. */
@@ -197,10 +199,18 @@ static i64 walls_apart(const struct group *a, const struct group *b) {
                                        : 0;
 }
 
+/* Where neither port nor collectives tell, wall clocks must, unless it is known how many ranks
+ * there are: then these may be those that the others lack. */
+static bool may_be_one_start(const struct life *a, const struct life *b, i64 apart) {
+  bool sized = a->process->entry->header.world_size && b->process->entry->header.world_size;
+  return same_port(a, b) || sized || apart <= MOST_APART_NS;
+}
+
 /* How well a group fits an attempt, of which `all` is the time: the less, the better; INT64_MAX if
  * it cannot belong to it. The launchers' counts need not agree: torchrun counts a restart only
  * where a rank failed. */
 static i64 misfit(const struct search *s, u32 attempt, const struct group *all, u32 number) {
+  const i64 not_known = 1ll << 60; /* more than wall clocks can be apart, in us */
   const struct life *one = &s->lives[all->first], *first = &s->lives[s->groups[number].first];
   i64 apart = walls_apart(all, &s->groups[number]);
   if (differ(one, first))
@@ -211,7 +221,12 @@ static i64 misfit(const struct search *s, u32 attempt, const struct group *all, 
       return INT64_MAX;
   if (same_world(one, first))
     return -1;
-  return same_port(one, first) || apart <= MOST_APART_NS ? apart : INT64_MAX;
+  enum common_calls calls = common_calls_of(&one->process->events, &first->process->events);
+  if (calls == CALLS_ARE_OTHERS)
+    return INT64_MAX;
+  if (calls == CALLS_ARE_COMMON)
+    return apart / 1000;
+  return may_be_one_start(one, first, apart) ? not_known + apart / 1000 : INT64_MAX;
 }
 
 static void add_group(struct search *s, u32 attempt, struct group *all, u32 number) {

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/ranks/common_calls.h"
+
+#include <stdlib.h>
+
+#include "base/checked_memory.h"
+#include "base/robust.h"
+#include "import/tscope/events/read_events.h"
+#include "kernels/communication.h"
+
+#define LEAST_CALLS 10u
+#define ENOUGH_CALLS 1000u
+#define MOST_DRIFT 1e-3     /* of two working clocks */
+#define NOTICED_NS 50000000 /* threads without a core notice an end so much later */
+#define UNFINISHED 64u      /* calls by which a rank may be behind when it is ended */
+
+/* The widest communicator that both were members of, by its number in each. */
+static bool find_common(const struct definitions *a, const struct definitions *b, u32 *in_a,
+                        u32 *in_b) {
+  u32 widest = 1;
+  for (u32 i = 0; i < a->n_comms; i++)
+    for (u32 k = 0; k < b->n_comms; k++) {
+      const struct comm_definition *x = &a->comms[i], *y = &b->comms[k];
+      if (x->size <= widest || x->identity != y->identity || x->size != y->size)
+        continue;
+      widest = x->size;
+      *in_a = i;
+      *in_b = k;
+    }
+  return widest > 1;
+}
+
+/* The next call from *at on that works as a barrier and ended; NULL. */
+static const struct rank_call *next_call(const struct rank_events *events, u32 comm, u32 *at) {
+  while (*at < events->calls.n) {
+    const struct rank_call *call = &events->calls.at[(*at)++];
+    if (call->comm == comm && call->end != NS_UNKNOWN && op_is_barrier_like(call->op))
+      return call;
+  }
+  return NULL;
+}
+
+struct pairs {
+  VECTOR(i64) apart; /* the end on b less that on a, less that of the first pair */
+  VECTOR(i64) time;  /* that the call took, on the rank that waited less */
+  i64 base;          /* the first's */
+  i64 first, last;   /* ends on a */
+  u32 more;          /* calls of one after the other's last */
+};
+
+static void add_pair(struct pairs *pairs, const struct rank_call *a, const struct rank_call *b) {
+  i64 apart, times[2] = {a->end - a->start, b->end - b->start};
+  if (__builtin_sub_overflow(b->end, a->end, &apart))
+    return;
+  if (pairs->apart.n == 0) {
+    pairs->base = apart;
+    pairs->first = a->end;
+  }
+  if (__builtin_sub_overflow(apart, pairs->base, &apart))
+    return;
+  VECTOR_PUSH(&pairs->apart, apart);
+  VECTOR_PUSH(&pairs->time, times[times[1] < times[0]]);
+  pairs->last = a->end;
+}
+
+static void pair_calls(struct pairs *pairs, const struct rank_events *a,
+                       const struct rank_events *b, u32 in_a, u32 in_b) {
+  u32 i = 0, k = 0;
+  const struct rank_call *x = next_call(a, in_a, &i), *y = next_call(b, in_b, &k);
+  while (x && y && pairs->apart.n < ENOUGH_CALLS) {
+    if (x->seq < y->seq)
+      x = next_call(a, in_a, &i);
+    else if (y->seq < x->seq)
+      y = next_call(b, in_b, &k);
+    else {
+      add_pair(pairs, x, y);
+      x = next_call(a, in_a, &i);
+      y = next_call(b, in_b, &k);
+    }
+  }
+  for (; x && !y; x = next_call(a, in_a, &i))
+    pairs->more++;
+  for (; y && !x; y = next_call(b, in_b, &k))
+    pairs->more++;
+}
+
+enum common_calls common_calls_of(const struct rank_events *a, const struct rank_events *b) {
+  u32 in_a = 0, in_b = 0;
+  if (!a->calls.n || !b->calls.n || !find_common(a->definitions, b->definitions, &in_a, &in_b))
+    return CALLS_NOT_KNOWN;
+  struct pairs pairs = {0};
+  pair_calls(&pairs, a, b, in_a, in_b);
+  SCOPED i64 *apart = pairs.apart.at, *time = pairs.time.at;
+  u32 n = pairs.apart.n;
+  if (n < LEAST_CALLS)
+    return CALLS_NOT_KNOWN;
+  i64 usual = median_i64(apart, n);
+  for (u32 i = 0; i < n; i++)
+    apart[i] = llabs(apart[i] - usual);
+  i64 allowed =
+      NOTICED_NS + median_i64(time, n) + (i64)(MOST_DRIFT * (double)(pairs.last - pairs.first));
+  if (median_i64(apart, n) > allowed)
+    return CALLS_ARE_OTHERS;
+  return pairs.more <= UNFINISHED ? CALLS_ARE_COMMON : CALLS_NOT_KNOWN;
+}
