@@ -220,7 +220,8 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
   u32 kept = 0, gone = 0;
   bool full = false;
   double kept_bytes = 0, gone_bytes = 0;
-  for (u32 i = 0; i < runs.n_runs && error == 0; i++) {
+  u32 n = error ? 0 : runs.n_runs;
+  for (u32 i = 0; i < n; i++) {
     struct trace_run *run = &runs.runs[i];
     struct run_state state = state_of(run);
     const char *reason =
@@ -231,15 +232,18 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
       kept_bytes += (double)state.bytes;
       continue;
     }
-    error = options->yes ? remove_run(&arena, run) : 0;
-    if (error)
-      snprintf(why, why_bytes, "run %s could not be removed: %s", run->id, strerror(-error));
-    gone++;
-    gone_bytes += (double)state.bytes;
+    int failed = options->yes ? remove_run(&arena, run) : 0;
     print_run(run, stdout, &arena);
-    printf("  %s: %s\n", options->yes ? "removed" : "would go", reason);
+    if (failed) { /* the others go all the same */
+      error = failed;
+      snprintf(why, why_bytes, "run %s could not be removed: %s", run->id, strerror(-failed));
+      printf("  stays: %s\n", strerror(-failed));
+    } else
+      printf("  %s: %s\n", options->yes ? "removed" : "would go", reason);
+    *(failed ? &kept : &gone) += 1;
+    *(failed ? &kept_bytes : &gone_bytes) += (double)state.bytes;
   }
-  if (!error)
+  if (n || !error)
     printf("%u run%s %s, %.1f MB; %u stay%s, %.1f MB%s\n", gone, gone == 1 ? "" : "s",
            options->yes ? "removed" : "would be removed", gone_bytes / 1e6, kept,
            kept == 1 ? "s" : "", kept_bytes / 1e6,

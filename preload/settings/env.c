@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "record/hook.h"
+#include "settings/flag_words.h"
 #include "settings/process_environment.h"
 
 struct tscope_env tscope_env;
@@ -23,15 +23,7 @@ static bool is_one_of(const char *value, const char *words) {
 
 static bool parse_flag(bool *target, const char *value, const char *values) {
   (void)values;
-  static const char *const no[] = {"off", "0", "no", "false"};
-  static const char *const yes[] = {"on", "1", "yes", "true"};
-  for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
-    if (strcasecmp(value, no[i]) == 0 || strcasecmp(value, yes[i]) == 0) {
-      *target = strcasecmp(value, yes[i]) == 0;
-      return true;
-    }
-  }
-  return false;
+  return tscope_read_flag(value, target);
 }
 
 static bool parse_text(char *target, const char *value, const char *values) {

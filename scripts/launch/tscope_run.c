@@ -31,6 +31,7 @@
 #include "process/reaped.h"
 #include "scripts/launch/installed_files.h"
 #include "scripts/launch/run_options.def"
+#include "settings/flag_words.h"
 
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
@@ -463,6 +464,20 @@ static bool cannot_write(const char *directory, char *why, size_t bytes) {
   return true;
 }
 
+static bool is_switched_off(void) {
+  const char *value = getenv("TSCOPE");
+  bool on = true;
+  return value && tscope_read_flag(value, &on) && !on;
+}
+
+/* Why nothing is recorded, in `why`; false if nothing speaks against it. */
+static bool is_off(const char *directory, char *why, size_t bytes) {
+  if (!is_switched_off())
+    return cannot_write(directory, why, bytes);
+  snprintf(why, bytes, "the environment has TSCOPE=%s", getenv("TSCOPE"));
+  return true;
+}
+
 /* Removes the oldest runs by `tscope-report --prune`; what that says goes to standard error. */
 static void hold_bound(const char *directory, const char *max_size) {
   char program[PATH_MAX];
@@ -493,8 +508,9 @@ static void closing_line(const char *command, const char *directory, char *off, 
   if (ranks)
     print_message("%zu rank%s recorded%s; see the report with: %s", ranks, ranks == 1 ? "" : "s",
                   again, report ? report : "tscope-report");
-  else if (*off || cannot_write(directory, off, off_bytes))
-    print_message("tscope was off: %s; give --dir another directory", off);
+  else if (*off || is_off(directory, off, off_bytes))
+    print_message("tscope was off: %s%s", off,
+                  is_switched_off() ? "" : "; give --dir another directory");
   else
     print_message(
         "no trace here yet: %s made no NCCL, CUDA or gloo call on this host, or ran what does "
@@ -547,7 +563,7 @@ int main(int argc, char **argv) {
   }
   hold_bound(directory, options.max_size ? options.max_size : getenv("TSCOPE_DIR_MAX"));
   char off[PATH_MAX + 64] = "";
-  if (found && cannot_write(directory, off, sizeof(off)) && !options.quiet && prints_closing_line())
+  if (found && is_off(directory, off, sizeof(off)) && !options.quiet && prints_closing_line())
     print_message("%s, so the command runs without tscope", off);
   int status = supervise(command);
   if (found && !options.quiet && prints_closing_line())

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Runs of a directory: what `tscope list` says of them, while they run and after, what `tscope prune` removes, and what
 `tscope run` says where it cannot write, or cannot any more: keep_house.py BUILD-FOLDER."""
+import contextlib
 import ctypes
 import json
 import os
@@ -19,12 +20,14 @@ TSCOPE = os.path.join(BUILD, "scripts", "tscope")
 TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
 TRAIN = os.path.join(BUILD, "tests", "standins", "train")
 DAY_NS = 86400 * 10**9
+NEW_MOUNTS, RECURSIVE_PRIVATE = 0x20000, 0x4000 | 1 << 18
+READ_ONLY, REMOUNT, BIND = 1, 32, 4096
 ENV = {key: value for key, value in os.environ.items() if not key.startswith(("TSCOPE", "STANDIN", "RANK", "SLURM"))}
 ENV["LD_LIBRARY_PATH"] = os.path.join(BUILD, "tests", "standins", "lib")
 
 
 def tscope(*arguments, **env):
-    return subprocess.run([TSCOPE, *arguments], capture_output=True, text=True, env={**ENV, **env}, timeout=60)
+    return subprocess.run([TSCOPE, *arguments], capture_output=True, text=True, env={**ENV, **env}, timeout=300)
 
 
 class House(unittest.TestCase):
@@ -101,6 +104,31 @@ class House(unittest.TestCase):
         self.assertEqual(self.pruned("--max-size", "8M", "--yes")[0], ["odd"])
         self.assertEqual(os.listdir(self.folder), ["new"])
 
+    def test_a_run_that_cannot_be_removed_stays_and_the_others_go(self):
+        for day in (1, 2, 3):
+            self.write(f"d{day}", day)
+        stays, held = os.path.join(self.folder, "d2"), contextlib.ExitStack()
+        self.addCleanup(held.close)
+        if os.geteuid() == 0:  # root may remove all files but those of a folder that is busy or read-only
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.unshare(NEW_MOUNTS):
+                self.skipTest("a folder that root cannot change needs a mount")
+            libc.mount(None, b"/", None, RECURSIVE_PRIVATE, None)
+            for flags in (BIND, BIND | REMOUNT | READ_ONLY):
+                if libc.mount(stays.encode(), stays.encode(), None, flags, None):
+                    self.skipTest("mounting was refused: " + os.strerror(ctypes.get_errno()))
+            held.callback(libc.umount2, stays.encode(), 2)
+        else:
+            os.chmod(stays, 0o500)
+            held.callback(os.chmod, stays, 0o700)
+        done = tscope("prune", "--older-than", "0.5", "--yes", self.folder)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(os.listdir(self.folder), ["d2"])
+        self.assertEqual(re.findall(r"(?m)^(\w+) .*  (removed|stays): ", done.stdout),
+                         [("d1", "removed"), ("d2", "stays"), ("d3", "removed")])
+        self.assertRegex(done.stdout, r"\n2 runs removed, .*; 1 stays, ")
+        self.assertIn("run d2 could not be removed: ", done.stderr)
+
     def test_new_runs_hold_a_bound(self):
         for day in (1, 2):
             self.write(f"d{day}", day)
@@ -155,13 +183,20 @@ class House(unittest.TestCase):
             done = tscope("run", "--dir", self.folder, "--", "true")
             self.assertIn("cannot be written to", done.stderr)
 
+    def test_that_it_is_switched_off_is_said_before_and_after(self):
+        done = tscope("run", "--dir", self.folder, "--", "echo", "hello", TSCOPE="off")
+        self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
+        first, last = done.stderr.splitlines()
+        self.assertIn("the environment has TSCOPE=off, so the command runs without tscope", first)
+        self.assertEqual(last, "tscope: tscope was off: the environment has TSCOPE=off")
+        self.assertNotIn("off", tscope("run", "--dir", self.folder, "--", "true", TSCOPE="on").stderr)
+
     def small_disk(self, megabytes):
         """A file system of that size in a mount namespace of this process."""
         libc = ctypes.CDLL(None, use_errno=True)
-        new_mounts, recursive_private = 0x20000, 0x4000 | 1 << 18
-        if os.geteuid() or libc.unshare(new_mounts):
+        if os.geteuid() or libc.unshare(NEW_MOUNTS):
             self.skipTest("mounting a small file system needs root")
-        libc.mount(None, b"/", None, recursive_private, None)
+        libc.mount(None, b"/", None, RECURSIVE_PRIVATE, None)
         place = os.path.join(self.folder, "small")
         os.mkdir(place)
         if libc.mount(b"tmpfs", place.encode(), b"tmpfs", 0, f"size={megabytes}m,mode=700".encode()):
