@@ -150,12 +150,14 @@ ORDER_POINTERS_BY(by_rank, struct live_entry,
                   DOWN(attempt) UP(process->rank)
                       DOWN(process->trace.file.header.start_realtime_ns))
 
-/* What the files define so far, as the report reads it. */
+/* What the file defines so far, and the last collectives of its process, as the report reads them.
+ */
 static struct process process_of(struct live_entry *entry, struct trace_entry *facts) {
-  struct live_process *process = entry->process;
-  *facts = (struct trace_entry){.path = entry->path, .header = process->trace.file.header};
-  return (struct process){
-      .entry = facts, .events.definitions = &process->definitions.now, .rank = process->rank};
+  struct live_process *live = entry->process;
+  *facts = (struct trace_entry){.path = entry->path, .header = live->trace.file.header};
+  struct process process = {.entry = facts, .events = live->called, .rank = live->rank};
+  process.events.definitions = &live->definitions.now;
+  return process;
 }
 
 struct known_processes {

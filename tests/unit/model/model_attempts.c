@@ -237,6 +237,7 @@ static void test_half_of_a_start(void **state) {
       {1, 1, 2, 4, 5, 20, "29400", NULL, NULL, 20},  {1, 1, 3, 4, 5, 20, "29400", NULL, NULL, 20},
       {2, 0, 0, 4, 30, 50, "29400", NULL, NULL, 30}, {2, 0, 1, 4, 30, 50, "29400", NULL, NULL, 30}};
   check(state, all, COUNT(all), together);
+  check_top(state, all, COUNT(all), 2, NULL);
 }
 
 /* Halves of two starts are not a whole one. */
@@ -246,6 +247,7 @@ static void test_halves_of_two_starts(void **state) {
                                    {2, 1, 2, 4, 30, 45, NULL, NULL, NULL, 20},
                                    {2, 1, 3, 4, 30, 45, NULL, NULL, NULL, 20}};
   check(state, all, COUNT(all), together);
+  check_top(state, all, COUNT(all), 2, NULL);
 }
 
 /* The first start left nothing on a host whose clock is half a minute ahead: by wall clocks, that
@@ -256,6 +258,7 @@ static void test_collectives_tell_which_start(void **state) {
       {1, 1, 2, 4, 5, 20, NULL, NULL, NULL, 19},  {1, 1, 3, 4, 5, 20, NULL, NULL, NULL, 20},
       {2, 0, 0, 4, 36, 50, NULL, NULL, NULL, 20}, {2, 0, 1, 4, 36, 50, NULL, NULL, NULL, 20}};
   check(state, all, COUNT(all), half_a_minute);
+  check_top(state, all, COUNT(all), 2, NULL);
 }
 
 /* Hosts whose launchers know nothing of each other: report, list and top put their runs together.
@@ -280,16 +283,11 @@ static void test_one_host_is_started_again(void **state) {
   check_runs(state, all, COUNT(all), (const char *[]){"a", "b", "c"}, 3);
 }
 
-/* Communicators of gloo are called alike in every job. */
-static void test_two_jobs_on_two_ports(void **state) {
-  static const struct one a[] = {{1, 0, 0, 4, 5, 18, "29400", "0", "a"},
-                                 {1, 0, 1, 4, 5, 18, "29400", "0", "a"}},
-                          b[] = {{2, 1, 2, 4, 6, 18, "29500", "0", "b"},
-                                 {2, 1, 3, 4, 5, 17, "29500", "0", "b"}};
-  write_processes(state, a, COUNT(a), together);
-  write_processes(state, b, COUNT(b), together);
+/* Neither the report of each run nor top takes ranks of the other. */
+static void check_two_jobs(void **state, const struct one *all, u32 n) {
+  const char *path = ((struct fixture *)*state)->directory;
+  write_processes(state, all, n, together);
   for (u32 i = 0; i < 2; i++) {
-    const char *path = ((struct fixture *)*state)->directory;
     struct model_options options = {.run = i ? "b" : "a"};
     struct live_run live = {.directory = path, .wanted = options.run};
     struct model *model = load(path, &options);
@@ -303,6 +301,24 @@ static void test_two_jobs_on_two_ports(void **state) {
     model_free(model);
     live_run_close(&live);
   }
+}
+
+/* Communicators of gloo are called alike in every job. */
+static void test_two_jobs_on_two_ports(void **state) {
+  static const struct one all[] = {{1, 0, 0, 4, 5, 18, "29400", "0", "a"},
+                                   {1, 0, 1, 4, 5, 18, "29400", "0", "a"},
+                                   {2, 1, 2, 4, 6, 18, "29500", "0", "b"},
+                                   {2, 1, 3, 4, 5, 17, "29500", "0", "b"}};
+  check_two_jobs(state, all, COUNT(all));
+}
+
+/* Ports can be, too, on other hosts. */
+static void test_two_jobs_on_one_port(void **state) {
+  static const struct one all[] = {{1, 0, 0, 4, 5, 18, "29500", "0", "a", 20},
+                                   {1, 0, 1, 4, 5, 18, "29500", "0", "a", 20},
+                                   {2, 1, 2, 4, 5, 18, "29500", "0", "b", 20},
+                                   {2, 1, 3, 4, 5, 18, "29500", "0", "b", 20}};
+  check_two_jobs(state, all, COUNT(all));
 }
 
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
@@ -323,6 +339,7 @@ int main(void) {
       ON_DISK(test_each_host_names_its_run),
       ON_DISK(test_one_host_is_started_again),
       ON_DISK(test_two_jobs_on_two_ports),
+      ON_DISK(test_two_jobs_on_one_port),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

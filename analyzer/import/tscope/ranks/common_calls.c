@@ -5,7 +5,6 @@
 
 #include "base/checked_memory.h"
 #include "base/robust.h"
-#include "import/tscope/events/read_events.h"
 #include "kernels/communication.h"
 
 #define LEAST_CALLS 10u
@@ -15,7 +14,7 @@
 #define UNFINISHED 64u      /* calls by which a rank may be behind when it is ended */
 
 /* The widest communicator that both were members of, by its number in each. */
-static bool find_common(const struct definitions *a, const struct definitions *b, u32 *in_a,
+static bool find_common(const struct rank_events *a, const struct rank_events *b, u32 *in_a,
                         u32 *in_b) {
   u32 widest = 1;
   for (u32 i = 0; i < a->n_comms; i++)
@@ -86,7 +85,7 @@ static void pair_calls(struct pairs *pairs, const struct rank_events *a,
 
 enum common_calls common_calls_of(const struct rank_events *a, const struct rank_events *b) {
   u32 in_a = 0, in_b = 0;
-  if (!a->calls.n || !b->calls.n || !find_common(a->definitions, b->definitions, &in_a, &in_b))
+  if (!a->calls.n || !b->calls.n || !find_common(a, b, &in_a, &in_b))
     return CALLS_NOT_KNOWN;
   struct pairs pairs = {0};
   pair_calls(&pairs, a, b, in_a, in_b);

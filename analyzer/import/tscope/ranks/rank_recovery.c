@@ -4,11 +4,12 @@
  * starts the others itself; torchrun started by hand on each host knows nothing of the other hosts,
  * and has another name once it is started again. Another run belongs to this one if a process of it
  * was a member of the widest communicator of one of ours, both ran at the same time, they used the
- * same port as far as is known, and nobody of ours had its rank then. Communicators of gloo have
- * the same names in every job, hence the other conditions.
+ * same port and ended the same collectives as far as is known, and nobody of ours had its rank
+ * then. Communicators of gloo have the same names in every job, hence the other conditions.
  */
 
 #include "base/checked_memory.h"
+#include "import/tscope/ranks/common_calls.h"
 #include "import/tscope/ranks/processes.h"
 
 struct world {
@@ -77,7 +78,8 @@ static bool same_master_port(const struct process *a, const struct process *b) {
 }
 
 static bool are_members_together(const struct process *a, const struct process *b) {
-  return same_master_port(a, b) && seen_together(a, b);
+  return same_master_port(a, b) && seen_together(a, b) &&
+         common_calls_of(&a->events, &b->events) != CALLS_ARE_OTHERS;
 }
 
 /* Whether the candidate took part beside that process, and no known one did under its rank. */
