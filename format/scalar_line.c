@@ -212,6 +212,10 @@ static int is_bar(const char *begin, const char *at, char after) {
   return at > begin && at[-1] == '|' && after == '/';
 }
 
+static int is_finite(double value) {
+  return value - value == 0;
+}
+
 static void add_value(struct scalar_line *out, const char *name, size_t length,
                       enum scalar_role role, double value) {
   if (out->n == SCALAR_LINE_VALUES)
@@ -233,14 +237,15 @@ static void take_value(struct scalar_line *out, const struct word *word, double 
   for (u32 i = 0; i < out->n; i++) {
     if (out->values[i].role == word->role && scalar_name_is_usual(out->values[i].name))
       return; /* the first value of a role is the main one of the line */
-    if (out->values[i].role != word->role) /* else it is a part of this one, such as loss_bbox */
+    /* else it is a part of this one, such as loss_bbox: kept where it is not a number */
+    if (out->values[i].role != word->role || !is_finite(out->values[i].value))
       out->values[kept++] = out->values[i];
   }
   out->n = kept;
   add_value(out, word->text, word->length, (enum scalar_role)word->role, value);
 }
 
-/* A loss with a name of its own: recorded if the line has no main one. */
+/* A loss with a name of its own: recorded if the line has no main one, or if it is not a number. */
 static void take_other_loss(struct scalar_line *out, const char *begin, const char *end,
                             double value) {
   const char *name;
@@ -249,7 +254,7 @@ static void take_other_loss(struct scalar_line *out, const char *begin, const ch
     return;
   for (u32 i = 0; i < out->n; i++)
     if (out->values[i].role == role &&
-        (scalar_name_is_usual(out->values[i].name) ||
+        ((scalar_name_is_usual(out->values[i].name) && is_finite(value)) ||
          same_word(name, end, out->values[i].name, (u32)strlen(out->values[i].name))))
       return;
   add_value(out, name, (size_t)(end - name), role, value);

@@ -11,6 +11,7 @@
 #include "analyses/analyses.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
+#include "base/choose.h"
 #include "base/robust.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
@@ -310,6 +311,36 @@ static void add_own_numbers(struct analysis *a, const struct series *all, u32 n)
   }
 }
 
+/* Whether its values become NaN or infinite and stay so. One that is so from the beginning holds
+ * the place of a value that does not exist yet, unless the main loss is older. */
+static bool becomes_not_finite(const struct series *series, const struct convergence_series *loss) {
+  u32 from = series->n;
+  while (from > 0 && !isfinite(series->values[from - 1]))
+    from--;
+  bool later = loss && series->has_steps && loss->counts == COUNTS_STEPS &&
+               series->steps[0] > loss->first_step;
+  return from < series->n && (from > 0 || later);
+}
+
+/* A loss beside the main one that broke: of a validation, or a part of the main one. */
+static void find_broken_loss(struct analysis *a, const struct series *all, u32 n) {
+  struct convergence_result *result = &a->results->convergence;
+  for (u32 i = 0; i < n && !result->broken_loss; i++) {
+    bool is_loss = all[i].role == SCALAR_ROLE_LOSS || all[i].role == SCALAR_ROLE_EVAL_LOSS;
+    bool is_main = result->loss && strcmp(all[i].name, result->loss->name) == 0;
+    if (!is_loss || is_main || !becomes_not_finite(&all[i], result->loss))
+      continue;
+    struct convergence_series *row =
+        FIND(result->series, result->n_series, one, strcmp(one->name, all[i].name) == 0);
+    if (!row) {
+      row = &result->series[result->n_series++];
+      *row = summarise_series(&all[i]);
+      choose_points(a->arena, &all[i], row);
+    }
+    result->broken_loss = row;
+  }
+}
+
 static void analyse_series(struct analysis *a, const struct series *all, u32 n) {
   struct convergence_result *result = &a->results->convergence;
   struct signal_spikes signals[SIGNALS] = {0};
@@ -342,6 +373,7 @@ static void analyse_series(struct analysis *a, const struct series *all, u32 n) 
       result->verdict = trend_of(result, row);
     }
   }
+  find_broken_loss(a, all, n);
   add_own_numbers(a, all, n);
   if (!only_counts)
     mark_own_signals(a, shift, signals);

@@ -29,6 +29,7 @@ struct line_sums {
   bool of_functions;
   bool idle_unknown;               /* the GPU was not watched after any of its waits */
   i64 input_ns;                    /* of the data phase in samples, at any line */
+  i64 input_waits_ns;              /* of it waiting for another thread or process */
   i64 outside_ns;                  /* of no phase in samples, but not waiting */
   i64 training_ns;                 /* likewise, but inside a function that is training */
   i64 worker_ns;                   /* likewise of workers while they were at a line of the user's */

@@ -63,7 +63,8 @@ void step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
                              struct step_line *found);
 
 /* Of the time that samples see data loader workers of a rank (by index) at work, in how much they
- * have a core or need one; 0 if they are hardly seen. */
+ * have a core or need one. Where looks see no workers, in how much of its input the rank waits for
+ * another thread or process: what that does is not known. */
 double workers_ready_share(const struct analysis *a, u32 rank);
 
 /* A line at which one rank alone is, in some steps of training or in all. */

@@ -113,6 +113,11 @@ static bool is_ready(u32 activity) {
          activity == TSCOPE_ACTIVITY_PAGES;
 }
 
+static bool waits_for_another(u32 activity) {
+  return activity == TSCOPE_ACTIVITY_LOCK || activity == TSCOPE_ACTIVITY_PIPE ||
+         activity == TSCOPE_ACTIVITY_EVENTS;
+}
+
 static void add_look(struct moments *m, const struct line_sample *sample, u32 frame, i64 time,
                      i64 ns) {
   i32 step = m->a->whole_run ? 0 : model_step_at(m->a->model, m->t->rank, time);
@@ -153,6 +158,7 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
   m->costs[sample->stack].sampled += waiting ? 0 : ns;
   sum->host_input_ns += input ? ns : 0;
   m->out->input_ns += input ? ns : 0;
+  m->out->input_waits_ns += input && waits_for_another(sample->activity) ? ns : 0;
 }
 
 static bool marks_forward(const struct timeline *t) {
@@ -260,8 +266,11 @@ static bool workers_are_sampled(const struct line_sums *sums) {
 
 double workers_ready_share(const struct analysis *a, u32 rank) {
   const struct line_sums *sums = a->line_sums ? &a->line_sums[rank] : NULL;
-  return sums && workers_are_sampled(sums) ? (double)sums->worker_ready_ns / (double)sums->worker_ns
-                                           : 0;
+  if (sums && workers_are_sampled(sums))
+    return (double)sums->worker_ready_ns / (double)sums->worker_ns;
+  return sums && (double)sums->input_ns >= samples_least * sums->parts.sample_ns
+             ? (double)sums->input_waits_ns / (double)sums->input_ns
+             : 0;
 }
 
 /* The line at which the input takes most time: of the workers, if there are any. */

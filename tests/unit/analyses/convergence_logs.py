@@ -55,6 +55,25 @@ class Logs(unittest.TestCase):
     def of(self, **columns):
         return self.report(self.write(self.lines(**columns), "metrics.jsonl"))
 
+    def test_a_loss_beside_the_main_one_that_breaks_is_a_warning(self):
+        even, nan = falling(60), float("nan")
+        broken = even[:30] + [nan] * 30
+        printed = "".join(f"step {i} loss {value:.4f} box_loss {part}\n" for i, (value, part) in enumerate(zip(even, broken)))
+        parted = printed.replace("box_loss", "loss_box").replace(" loss ", " total loss ")
+        for text, name, beside in ((self.lines(loss=even, val_loss=broken), "m.jsonl", "val_loss"), (printed, "a.log", "box_loss"),
+                                   (parted, "b.log", "loss_box")):
+            document = self.report(self.write(text, name))
+            found = [f for f in document["findings"] if f["id"] == "CONVERGENCE.DIVERGED"]
+            self.assertEqual([f["severity"] for f in found], ["warning"], text[-60:])
+            self.assertIn(f'"{beside}" is not a number from step 30 on', found[0]["title"])
+            self.assertEqual(document["convergence"]["verdict"], "falling")
+
+    def test_a_place_for_a_loss_that_is_not_known_yet_is_no_finding(self):
+        even, nan = falling(60), float("nan")
+        rare = [value if i % 10 == 9 else nan for i, value in enumerate(even)]
+        for values in ([nan] * 60, [nan] * 20 + even[20:], rare):
+            self.assertNotIn("CONVERGENCE.DIVERGED", self.ids(self.of(loss=even, val_loss=values)))
+
     def ids(self, document):
         return [f["id"] for f in document["findings"]]
 
@@ -258,7 +277,7 @@ class Logs(unittest.TestCase):
         self.assertIn("10 values, without a step", text)
 
     def test_names_with_loss_in_them_that_are_no_loss(self):
-        for name in ("loss_weight", "loss_fn", "num_loss", "aux_loss_1", "glossary", "lossless", "best_loss_so_far"):
+        for name in ("loss_weight", "loss_fn", "num_loss", "box_loss_1", "glossary", "lossless", "best_loss_so_far"):
             lines = "".join(f"step {step} {name}: nan loss: 2\n" for step in range(30))
             row, = self.report(self.write(lines, "a.log"))["convergence"]["series"]
             self.assertEqual((row["name"], row["last"]), ("loss", 2), name)

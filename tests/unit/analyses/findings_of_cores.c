@@ -372,6 +372,31 @@ static void workers_lack_cores_too(void **state) {
   }
 }
 
+/* Nothing is known of what workers do that no look saw: while training waits for another process,
+ * that may be without a core. Training that sleeps in its own loader waits for none. */
+static void workers_that_no_look_saw_may_lack_cores(void **state) {
+  (void)state;
+  for (u32 sleep = 0; sleep < 2; sleep++) {
+    static const i64 none[50 * CLUSTER_RANKS] = {0};
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    s.options.input = 300 * MS;
+    struct cluster *c = cluster_new(&s.options);
+    cluster_sample(c, none, 0, 20 * MS, 1);
+    for (u32 r = 0; r < c->model.n_ranks; r++) {
+      const struct call_sites *sites = c->timelines[r].call_sites;
+      for (u32 i = 0; i < sites->n_samples; i++)
+        sites->samples[i].activity = sleep ? TSCOPE_ACTIVITY_SLEEP : TSCOPE_ACTIVITY_EVENTS;
+    }
+    wait_for_others(c, 5, 5);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *input = finding_of(r, "TIMING.DATALOADER_BOUND");
+    assert_non_null(input);
+    assert_int_equal(input->severity == SEVERITY_INFO, !sleep);
+    cluster_end(r, c);
+  }
+}
+
 /* What it waited longer need not be all that it costs: both are known only roughly. */
 static void most_of_a_saving_is_explained(void **state) {
   (void)state;
@@ -450,6 +475,7 @@ int main(void) {
                                      cmocka_unit_test(work_that_needs_no_core_is_no_note),
                                      cmocka_unit_test(a_later_line_that_needs_no_core_is_no_note),
                                      cmocka_unit_test(workers_lack_cores_too),
+                                     cmocka_unit_test(workers_that_no_look_saw_may_lack_cores),
                                      cmocka_unit_test(most_of_a_saving_is_explained),
                                      cmocka_unit_test(only_waits_in_the_steps_explain_them),
                                      cmocka_unit_test(waits_of_peers_make_no_rank_slow),

@@ -11,9 +11,28 @@
 
 #define MOST_NAMED 5u
 
+/* The main loss may not show it: of a validation, or one that is weighted with 0. */
+static void add_broken_loss(struct findings *f, const struct convergence_series *broken) {
+  const char *count = series_count_words[broken->counts];
+  finding_add(f, SEVERITY_WARNING, NAN,
+              say(f, "\"%.60s\" is not a number from %s %.0f on", broken->name, count,
+                  broken->first_not_finite),
+              say(f,
+                  "\"%.60s\" is NaN or infinite in %.0f of the %.0f values that were kept, first "
+                  "at %s %.0f, and stays so. The main loss is a number.",
+                  broken->name, broken->not_finite, broken->values, count,
+                  broken->first_not_finite),
+              "Look at what this loss is computed from at that step: its data, divisions and "
+              "logarithms near 0. If it is a part of what is trained, go back to a checkpoint "
+              "before that.",
+              NULL, 0);
+}
+
 void rule_convergence_diverged(struct findings *f) {
   const struct convergence_result *c = &f->r->convergence;
   const struct convergence_series *loss = c->loss;
+  if (c->broken_loss && c->diverged_by != DIVERGED_NOT_FINITE)
+    add_broken_loss(f, c->broken_loss);
   if (!c->diverged_by || !loss)
     return;
   bool finite = c->diverged_by != DIVERGED_NOT_FINITE;
