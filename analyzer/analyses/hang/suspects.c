@@ -231,6 +231,42 @@ static void find_mismatched_ranks(struct suspect_search *j, bool decided) {
   }
 }
 
+/* --- A message whose two ends are there --- */
+
+static void name_end_of_message(struct suspect_search *j, u32 blocked, u32 rank, u32 other) {
+  const struct flight_call *call = call_of(j, blocked);
+  const struct flight_group *group = &j->index->flight->groups[call->group];
+  bool sends = (call->rank == rank) == call->sends;
+  struct suspect_facts facts = {
+      .detail =
+          arena_printf(j->index->arena, "waits to %s rank %u in group %s, which waits to %s it",
+                       sends ? "send to" : "receive from", global(j, other),
+                       group->desc ? group->desc : group->name, sends ? "receive from" : "send to"),
+      .last_called = SEQ_UNKNOWN,
+      .where = j->index->flight->ranks[rank].where};
+  name_suspect(j, rank, SUSPECT_UNMET, facts);
+}
+
+/* Both wait, and for nobody else: it is not the message that the other waits for, or what carries
+ * it does not move. A rank without a record may be what they really wait for. */
+static void find_unmet_messages(struct suspect_search *j) {
+  const struct graph *g = j->g;
+  for (u32 r = 0; r < g->ranks; r++)
+    if (!j->index->flight->ranks[r].seen)
+      return;
+  for (u32 f = 0; f < g->blocked_calls.n; f++) {
+    const struct blocked_call *blocked = &g->blocked_calls.at[f];
+    if (blocked->channel == INDEX_NONE || blocked->members_in < 2)
+      continue;
+    u32 n;
+    const u32 *ends = graph_members_in(g, f, &n);
+    if (graph_waits_for_others(g, ends[0]) || graph_waits_for_others(g, ends[1]))
+      continue;
+    for (u32 i = 0; i < 2; i++)
+      name_end_of_message(j, f, ends[i], ends[!i]);
+  }
+}
+
 /* --- All of it --- */
 
 static void count_waits(struct suspect_search *j) {
@@ -267,6 +303,8 @@ static void find_suspects(struct suspect_search *j) {
   find_mismatched_ranks(j, true);
   if (w->suspects.n == 0)
     find_mismatched_ranks(j, false);
+  if (w->suspects.n == 0)
+    find_unmet_messages(j);
   if (w->suspects.n == 0)
     find_order_suspects(j);
   if (w->suspects.n == 0)

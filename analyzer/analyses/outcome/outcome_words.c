@@ -127,6 +127,11 @@ static char *words_of_reason(struct arena *arena, const struct check_suspect *su
   case SUSPECT_IN_CIRCLE:
   case SUSPECT_OTHER_ORDER:
     return words_of_order(arena, rank, f);
+  case SUSPECT_UNMET:
+    return arena_printf(arena,
+                        "Rank %u %s: they wait for different messages, as with another tag, or "
+                        "what carries it does not move.",
+                        rank, f->detail);
   case SUSPECT_NCCL_ERROR:
     return arena_printf(arena, "All %u members are in %s.", f->all, f->call);
   case SUSPECT_NOT_BEGUN:

@@ -89,6 +89,10 @@ const char *hang_action(const struct check_suspect *first) {
              "one thread.";
     return "Make every rank call collectives in the same order, and order sends and receives so "
            "that they do not wait for each other.";
+  case SUSPECT_UNMET:
+    return "Compare the tags of the send and the receive, and how many messages each rank has "
+           "made. "
+           "If they agree, look at the link between the two ranks. The others are victims.";
   default:
     return "Compare that rank's call with its peers': the branch it took, the sizes it was given.";
   }

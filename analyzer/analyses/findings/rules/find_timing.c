@@ -86,6 +86,57 @@ static u32 common_outside(const struct findings *f, double *ms) {
   return is_notable(f, *ms) ? best == INDEX_NONE ? 0 : best : INDEX_NONE;
 }
 
+/* The longest stay of a rank outside the phases at another line than `line`, at least half as long;
+ * INDEX_NONE. */
+static u32 elsewhere_outside(const struct results *r, const struct sampled_line *line) {
+  u32 best = INDEX_NONE;
+  for (u32 rank = 0; rank < r->n_ranks; rank++) {
+    const struct sampled_line *at = r->ranks[rank].outside_line;
+    if (at && !r->ranks[rank].straggler && strcmp(at->place, line->place) != 0 &&
+        at->ms >= REASON_SHARE * line->ms &&
+        (best == INDEX_NONE || at->ms > r->ranks[best].outside_line->ms))
+      best = rank;
+  }
+  return best;
+}
+
+/* " Rank 2 is then at wait.py:14 (load) for 73 % of the time in which it does not wait; rank 0 at
+ * make.py:12 (batch) for 97 %." */
+static const char *describe_outside_line(struct findings *f, u32 rank, u32 elsewhere) {
+  const struct rank_result *one = &f->r->ranks[rank];
+  const struct sampled_line *line = one->outside_line;
+  if (!line)
+    return "";
+  const char *text = say(f,
+                         " Rank %u is then at %s (%s) for %.0f %% of the time in which it does "
+                         "not wait",
+                         one->rank, line->place, line->function, 100 * line->share);
+  if (elsewhere == INDEX_NONE)
+    return say(f, "%s.", text);
+  const struct rank_result *other = &f->r->ranks[elsewhere];
+  return say(f, "%s; rank %u at %s (%s) for %.0f %%.", text, other->rank,
+             other->outside_line->place, other->outside_line->function,
+             100 * other->outside_line->share);
+}
+
+static const char *outside_action(struct findings *f, u32 rank, u32 elsewhere) {
+  const struct sampled_line *line = f->r->ranks[rank].outside_line;
+  if (!line)
+    return "Look at what the training loop does between forward, backward and optimizer: logging, "
+           "metrics, input, checkpoints. Do it less often, or in another thread or process.";
+  const char *others =
+      elsewhere == INDEX_NONE
+          ? ""
+          : say(f,
+                " If ranks wait there for another rank, for a file, a store or a server, look at "
+                "what that one does: rank %u is at %s.",
+                f->r->ranks[elsewhere].rank, f->r->ranks[elsewhere].outside_line->place);
+  return say(f,
+             "Look at %s first. Do that work less often, or prepare it ahead in another thread or "
+             "process.%s",
+             line->place, others);
+}
+
 void rule_outside_phases(struct findings *f) {
   const struct results *r = f->r;
   double ms, unmarked = lines_unmarked_training(f->a);
@@ -101,11 +152,7 @@ void rule_outside_phases(struct findings *f) {
   const struct sampled_line *line = r->ranks[rank].outside_line;
   if (!(r->forward_ms > 0) && !(unmarked > 0) && !line)
     return; /* forward passes may be all of it */
-  const char *where =
-      line
-          ? say(f, " Rank %u is then at %s (%s) for %.0f %% of the time in which it does not wait.",
-                r->ranks[rank].rank, line->place, line->function, 100 * line->share)
-          : "";
+  u32 elsewhere = line ? elsewhere_outside(r, line) : INDEX_NONE;
   const char *forward =
       unmarked > 0
           ? say(f,
@@ -124,22 +171,15 @@ void rule_outside_phases(struct findings *f) {
                 duration_ms(gain).text)
           : "";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
-  finding_add(
-      f, severity_of(f, gain), saving,
-      say(f, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
-          of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
-      say(f,
-          "The program is in no phase of training for %s of a %s step, or longer, on most "
-          "ranks.%s%s%s",
-          duration_ms(ms).text, duration_ms(f->step_ms).text, waits, forward, where),
-      line
-          ? say(f,
-                "Look at %s first. Do that work less often, or prepare it ahead in another thread "
-                "or process.",
-                line->place)
-          : "Look at what the training loop does between forward, backward and optimizer: logging, "
-            "metrics, input, checkpoints. Do it less often, or in another thread or process.",
-      NULL, 0);
+  finding_add(f, severity_of(f, gain), saving,
+              say(f, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
+                  of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
+              say(f,
+                  "The program is in no phase of training for %s of a %s step, or longer, on most "
+                  "ranks.%s%s%s",
+                  duration_ms(ms).text, duration_ms(f->step_ms).text, waits, forward,
+                  describe_outside_line(f, rank, elsewhere)),
+              outside_action(f, rank, elsewhere), NULL, 0);
 }
 
 /* Whether the times of phases, which are the host's, are also the times of the work itself. */
