@@ -3,14 +3,15 @@
 
 #include <sys/mman.h>
 
+#include "record/reserve.h"
+
 enum { SLOTS = 1 << 15 };
 
 /* `check` is the key xor the stack: if two threads write at once, it does not match. */
 static struct forward_stack { u64 check, stack; } * slots;
 
 bool forward_stacks_init(void) {
-  void *made = mmap(NULL, SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *made = tscope_reserve_map(-1, SLOTS * sizeof(*slots));
   if (made == MAP_FAILED)
     return false;
   __atomic_store_n(&slots, made, __ATOMIC_RELEASE);

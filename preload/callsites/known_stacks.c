@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "record/lock.h"
+#include "record/reserve.h"
 #include "record/trace_definitions.h"
 
 enum { KNOWN_FULL = KNOWN_SLOTS / 4 * 3 };
@@ -11,8 +12,7 @@ enum { KNOWN_FULL = KNOWN_SLOTS / 4 * 3 };
 struct known_stacks known_stacks;
 
 static u64 *map_slots(void) {
-  void *slots = mmap(NULL, KNOWN_SLOTS * sizeof(u64), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *slots = tscope_reserve_map(-1, KNOWN_SLOTS * sizeof(u64));
   return slots == MAP_FAILED ? NULL : slots;
 }
 

@@ -93,6 +93,38 @@ static bool is_commit(const char *text) {
   return (digits == 40 || digits == 64) && (text[digits] == '\0' || text[digits] == '\n');
 }
 
+/* "COMMIT REFERENCE", a line of packed-refs. */
+static bool is_reference(const char *line, const char *reference, char *commit, size_t bytes) {
+  const char *blank = strchr(line, ' ');
+  if (!blank || strcmp(blank + 1, reference) != 0)
+    return false;
+  snprintf(commit, bytes, "%.*s", (int)(blank - line < 64 ? blank - line : 64), line);
+  return is_commit(commit);
+}
+
+/* Without fgets(), which allocates: for a thread that never allocates, the C library reserves 64
+ * MiB of addresses then, and the job may be inside malloc() while it waits for this thread. */
+static bool find_packed(const char *path, const char *reference, char *commit, size_t bytes) {
+  char text[1024];
+  size_t n = 0;
+  ssize_t more;
+  bool found = false;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  while (fd >= 0 && !found && (more = read(fd, text + n, sizeof(text) - 1 - n)) > 0) {
+    char *line = text, *end;
+    text[n += (size_t)more] = '\0';
+    for (; !found && (end = strchr(line, '\n')); line = end + 1) {
+      *end = '\0';
+      found = is_reference(line, reference, commit, bytes);
+    }
+    n = strlen(line) < sizeof(text) / 2 ? strlen(line) : 0;
+    memmove(text, line, n);
+  }
+  if (fd >= 0)
+    close(fd);
+  return found;
+}
+
 /* The commit to which `reference` ("refs/heads/...") points, from its own file or from
  * packed-refs. */
 static bool find_reference(const char *git, const char *reference, char *commit, size_t bytes) {
@@ -100,23 +132,8 @@ static bool find_reference(const char *git, const char *reference, char *commit,
   if ((size_t)snprintf(path, sizeof(path), "%s/%s", git, reference) < sizeof(path) &&
       read_text(path, commit, bytes) && is_commit(commit))
     return true;
-  if ((size_t)snprintf(path, sizeof(path), "%s/packed-refs", git) >= sizeof(path))
-    return false;
-  FILE *packed = fopen(path, "re");
-  char line[512];
-  bool found = false;
-  while (packed && !found && fgets(line, sizeof(line), packed)) {
-    line[strcspn(line, "\n")] = '\0';
-    char *blank = strchr(line, ' ');
-    if (!blank || strcmp(blank + 1, reference) != 0)
-      continue;
-    *blank = '\0';
-    snprintf(commit, bytes, "%.64s", line);
-    found = is_commit(commit);
-  }
-  if (packed)
-    fclose(packed);
-  return found;
+  return (size_t)snprintf(path, sizeof(path), "%s/packed-refs", git) < sizeof(path) &&
+         find_packed(path, reference, commit, bytes);
 }
 
 /* Sets `git` to the folder that holds HEAD: <folder>/.git, or the folder to which a file of that

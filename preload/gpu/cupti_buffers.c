@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "record/reserve.h"
+
 /* CUPTI holds a buffer back while any work in it runs, so small buffers come sooner. This size
  * holds one or two thousand kernels. */
 enum { BUFFER_BYTES = 512 << 10, BUFFERS = 64, DISCARD_BYTES = 64 << 10, DISCARDS = 256 };
@@ -16,8 +18,7 @@ static uint8_t *discards[DISCARDS]; /* the spare buffers in use, each with its o
 int cupti_buffers_map(void) {
   if (memory)
     return 0;
-  void *map = mmap(NULL, (size_t)BUFFERS * BUFFER_BYTES, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *map = tscope_reserve_map(-1, (size_t)BUFFERS * BUFFER_BYTES);
   if (map == MAP_FAILED)
     return -errno;
   memory = map;

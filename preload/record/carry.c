@@ -13,6 +13,7 @@
 #include "record/cancellation.h"
 #include "record/lock.h"
 #include "record/process_trace.h"
+#include "record/reserve.h"
 
 #ifndef F_ADD_SEALS
 #define F_ADD_SEALS 1033
@@ -47,8 +48,7 @@ enum outcome { DONE, RETRY, CUT, REMOVED, BROKEN };
 
 void *tscope_carry_map(size_t bytes, u32 chunks_max) {
   const unsigned close_on_exec = 1, may_be_sealed = 2;
-  table = mmap(NULL, chunks_max * sizeof(*table), PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  table = tscope_reserve_map(-1, chunks_max * sizeof(*table));
   if (table == MAP_FAILED)
     return MAP_FAILED;
   int fd = (int)syscall(SYS_memfd_create, "tscope", close_on_exec | may_be_sealed);
@@ -57,7 +57,7 @@ void *tscope_carry_map(size_t bytes, u32 chunks_max) {
                 0);
   void *map = MAP_FAILED;
   if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
-    map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    map = tscope_reserve_map(fd, bytes);
   int error = errno;
   close(fd);
   errno = error;

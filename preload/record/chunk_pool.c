@@ -254,6 +254,18 @@ void tscope_chunk_pool_touch(void) {
     touch_filled();
 }
 
+bool tscope_chunk_pool_leave_reserve(void) {
+  if (!tscope_lock_within(&grow_lock, GROW_TIMEOUT_NS))
+    return false;
+  tscope_trace_leave_reserve();
+  return true;
+}
+
+void tscope_chunk_pool_take_reserve(void) {
+  tscope_trace_take_reserve();
+  tscope_unlock(&grow_lock);
+}
+
 /* Nobody uses a chunk that is popped from the queue here; a chunk that a thread got just before
  * stays in the file. So the file is cut back as far as the chunks popped here reach without a
  * gap. */

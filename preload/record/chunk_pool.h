@@ -50,6 +50,11 @@ void tscope_chunk_pool_refill(void);
  * store into it would fault. Every tick, on the helper. */
 void tscope_chunk_pool_touch(void);
 
+/* tscope_trace_leave_reserve(), and the other one, while no thread makes chunks. False: another
+ * thread does; then the second must not be called. */
+bool tscope_chunk_pool_leave_reserve(void);
+void tscope_chunk_pool_take_reserve(void);
+
 /* Gives out no more chunks, and cuts unused chunks off the file's end. */
 void tscope_chunk_pool_close(void);
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "record/carry.h"
+#include "record/reserve.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -173,6 +174,31 @@ void tscope_trace_cut(u32 chunks) {
   tscope_trace.chunks_max = tscope_trace.chunks;
 }
 
+static size_t reserve; /* bytes behind the last chunk that are not mapped for now */
+
+void tscope_trace_leave_reserve(void) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = tscope_trace.bytes;
+  size_t used = (tscope_trace_offset(tscope_trace.chunks) + page - 1) & ~(page - 1);
+  if (used >= whole)
+    return;
+  tscope_trace.bytes = used; /* first: what is not mapped may soon be another's */
+  if (mremap(tscope_trace.header, whole, used, 0) == MAP_FAILED)
+    tscope_trace.bytes = whole;
+  reserve = whole - tscope_trace.bytes;
+}
+
+/* Another thread may have mapped something there meanwhile: then the trace stays as large as it is.
+ */
+void tscope_trace_take_reserve(void) {
+  size_t used = tscope_trace.bytes;
+  munlock(tscope_trace.header, used);
+  if (reserve && mremap(tscope_trace.header, used, used + reserve, 0) != MAP_FAILED)
+    tscope_trace.bytes = used + reserve;
+  else if (reserve)
+    tscope_trace.chunks_max = tscope_trace.chunks;
+  reserve = 0;
+}
+
 int tscope_trace_create(int directory_fd, const char *directory, const char *name,
                         const struct tscope_file_header *header, u32 chunks_max) {
   char unfinished[256];
@@ -200,9 +226,7 @@ int tscope_trace_create(int directory_fd, const char *directory, const char *nam
   error = leaves_margin(fd, TSCOPE_HEADER_BYTES) ? allocate(fd, 0, TSCOPE_HEADER_BYTES) : -ENOSPC;
   if (error)
     goto out;
-  map = store->carried
-            ? tscope_carry_map(bytes, chunks_max)
-            : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  map = store->carried ? tscope_carry_map(bytes, chunks_max) : tscope_reserve_map(fd, bytes);
   if (map == MAP_FAILED) {
     error = -errno;
     goto out;

@@ -67,6 +67,12 @@ u64 tscope_trace_offset(u32 chunk);
 /* Removes the chunks from number `chunks` on from the end of the file. No thread may use them. */
 void tscope_trace_cut(u32 chunks);
 
+/* While a call of the job's is about all that is mapped, only the chunks that there are stay
+ * mapped. Nobody may make chunks in between. The second function also unlocks what the call has
+ * locked. */
+void tscope_trace_leave_reserve(void);
+void tscope_trace_take_reserve(void);
+
 static inline struct tscope_chunk_header *tscope_trace_chunk(u32 number) {
   return (struct tscope_chunk_header *)(void *)((u8 *)tscope_trace.header + TSCOPE_HEADER_BYTES +
                                                 (size_t)number * TSCOPE_CHUNK_BYTES);

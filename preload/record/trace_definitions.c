@@ -8,6 +8,7 @@
 
 #include "record/fnv.h"
 #include "record/lock.h"
+#include "record/reserve.h"
 #include "record/tick_clock.h"
 
 /* A string is identified by the hash and length of its text. With this many strings, two texts
@@ -25,8 +26,7 @@ static struct tscope_thread definitions;
 static struct tscope_lock lock = {.for_records = true};
 
 int tscope_definitions_init(void) {
-  strings = mmap(NULL, STRINGS_SLOTS * sizeof(*strings), PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  strings = tscope_reserve_map(-1, STRINGS_SLOTS * sizeof(*strings));
   if (strings == MAP_FAILED)
     return -errno;
   tscope_writer_init(&definitions.retained, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS);

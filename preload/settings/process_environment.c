@@ -15,6 +15,7 @@
 
 #include "inspect/memory_read.h"
 #include "record/hook.h"
+#include "record/reserve.h"
 
 enum { COPY_BYTES = 1 << 20, PIECE = 1024 };
 
@@ -67,8 +68,7 @@ static void copy_entry(const char *from) {
 void tscope_environment_copy(void) {
   int saved = errno;
   if (!copy) {
-    void *memory = mmap(NULL, COPY_BYTES, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = tscope_reserve_map(-1, COPY_BYTES);
     copy = memory == MAP_FAILED ? NULL : memory;
   }
   by_kernel = kernel_reads();

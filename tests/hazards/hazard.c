@@ -543,6 +543,8 @@ static const struct hazard {
     {"signals-kept", signals_kept},
     {"signal-pending", signal_pending},
     {"bus-error-sent", bus_error_sent},
+    {"lock-memory", lock_memory},
+    {"core-dump", core_dump},
     {"unshare-user", unshare_user},
     {"unshare-processes", unshare_processes},
     {"join-namespaces", join_namespaces},

@@ -16,6 +16,10 @@ void signals_kept(char **arguments);
 void signal_pending(char **arguments);
 void bus_error_sent(char **arguments);
 
+/* hazard_memory.c */
+void lock_memory(char **arguments);
+void core_dump(char **arguments);
+
 /* hazard_namespaces.c */
 void unshare_user(char **arguments);
 void unshare_processes(char **arguments);

@@ -13,6 +13,7 @@ import os
 import pwd
 import random
 import shutil
+import signal
 import stat
 import statistics
 import subprocess
@@ -620,6 +621,51 @@ def mounted_tmpfs(scratch, megabytes):
         raise Skip(f"mount was refused: {os.strerror(ctypes.get_errno())}")
     undos.append(lambda: libc.umount2(where.encode(), 2))
     return where
+
+
+def mounted_overlay(scratch):
+    """A file system on which a trace is memory that is carried to the file."""
+    where = mounted_tmpfs(scratch, 64)
+    folders = {name: os.path.join(where, name) for name in ("lower", "upper", "work", "merged")}
+    for folder in folders.values():
+        os.mkdir(folder)
+    options = "lowerdir={lower},upperdir={upper},workdir={work}".format(**folders)
+    if ctypes.CDLL(None, use_errno=True).mount(b"overlay", folders["merged"].encode(), b"overlay", 0, options.encode()):
+        raise Skip(f"an overlay was refused: {os.strerror(ctypes.get_errno())}")
+    undos.append(lambda: ctypes.CDLL(None).umount2(folders["merged"].encode(), 2))
+    return folders["merged"]
+
+
+def check_locked(directory):
+    for when in ("before", "after"):
+        check_recorded(os.path.join(directory, when), "lock-memory", when, launches=52000, env=ONLY_LAUNCHES,
+                       lossless=False)
+
+
+def all_memory_locked(scratch):
+    """What is reserved for the trace and not used is not locked, nor filled, and does not count for the limit."""
+    if run([program("hazard"), "lock-memory", "before"]).returncode == 99:
+        raise Skip("the limit of locked memory is too low")
+    check_locked(os.path.join(scratch, "mapped"))
+    check_locked(mounted_overlay(scratch))
+
+
+def core_dump_without_the_reserve(scratch):
+    with open("/proc/sys/kernel/core_pattern", encoding="ascii") as file:
+        pattern = file.read().strip()
+    if pattern != "core":
+        raise Skip(f"core dumps go to {pattern}")
+    megabytes = {}
+    for name, directory in (("bare", None), ("carried", mounted_overlay(scratch))):
+        folder = os.path.join(scratch, name)
+        os.mkdir(folder)
+        assert run([program("hazard"), "core-dump", folder], directory).returncode == -signal.SIGABRT
+        cores = [os.path.join(folder, core) for core in os.listdir(folder)]
+        if not cores:
+            raise Skip("this machine leaves no core dumps")
+        megabytes[name] = sum(os.stat(core).st_blocks for core in cores) * 512 / 1e6
+    print(megabytes)
+    assert megabytes["carried"] < megabytes["bare"] + 50, megabytes
 
 
 def disk_full(scratch):

@@ -78,6 +78,21 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t
                          flags | MAP_FIXED, fd, offset);
 }
 
+EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...);
+void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
+  if (!is_page(old) || flags & MREMAP_FIXED) { /* nobody here asks for a fixed place */
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  if (!(flags & MREMAP_MAYMOVE))
+    return (void *)syscall(SYS_mremap, old, round_up(old_bytes), round_up(bytes), flags);
+  void *place = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED)
+    return place;
+  return (void *)syscall(SYS_mremap, old, round_up(old_bytes), round_up(bytes),
+                         flags | MREMAP_FIXED, place);
+}
+
 /* A page that lies partly in a file can be populated. Of this kernel's pages, those behind the end
  * of the file cannot. */
 EXPORT int madvise(void *address, size_t bytes, int advice);

@@ -299,6 +299,16 @@ static void write_file(const char *folder, const char *name, const char *text) {
 
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
 
+/* More than is read at once, with a line that is longer than a reference may be. */
+static void write_many_references(const struct scene *scene) {
+  char text[16384], *at = text, *end = text + sizeof(text);
+  at += snprintf(at, (size_t)(end - at), "# pack-refs with: peeled\n# %2000s\n", "");
+  for (int i = 0; i < 100; i++)
+    at += snprintf(at, (size_t)(end - at), "f%.39s refs/heads/main%d\n^%.40s\n", COMMIT, i, COMMIT);
+  snprintf(at, (size_t)(end - at), COMMIT " refs/heads/main\n");
+  write_file(scene->directory, ".git/packed-refs", text);
+}
+
 static void commit_of_the_working_folder(void **state) {
   (void)state;
   struct scene scene;
@@ -311,8 +321,7 @@ static void commit_of_the_working_folder(void **state) {
   snprintf(folder, sizeof(folder), "%s/src/deep", scene.directory);
   write_file(scene.directory, ".git/HEAD", "ref: refs/heads/main\n");
   assert_false(tscope_git_commit(folder, commit, sizeof(commit)));
-  write_file(scene.directory, ".git/packed-refs",
-             "# pack-refs with: peeled\n" COMMIT " refs/heads/main\n");
+  write_many_references(&scene);
   assert_true(tscope_git_commit(folder, commit, sizeof(commit)));
   assert_string_equal(commit, COMMIT);
   write_file(scene.directory, ".git/refs/heads/main", "f" COMMIT "\n");

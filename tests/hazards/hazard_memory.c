@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A job that locks all of its memory, or leaves a core dump: what tscope has reserved and not used
+ * must be in neither.
+ */
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "hazard.h"
+
+static const size_t mib = 1 << 20;
+
+/* A limit counts only without the right to lock as much as one likes. Where the limit is lower and
+ * may not be raised, that right is kept. */
+static void limit_locked_memory(size_t bytes) {
+  struct rlimit limit = {bytes, bytes};
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct caps[2] = {{0, 0, 0}, {0, 0, 0}};
+  bool limited = setrlimit(RLIMIT_MEMLOCK, &limit) == 0;
+  if (syscall(SYS_capget, &header, caps) != 0)
+    fail("capget");
+  if (!limited && !(caps[0].effective & 1u << CAP_IPC_LOCK))
+    fail("limit of locked memory");
+  if (limited)
+    caps[0].effective &= ~(1u << CAP_IPC_LOCK);
+  if (syscall(SYS_capset, &header, caps) != 0)
+    fail("capset");
+}
+
+/* In kB, of this process. */
+static unsigned long status(const char *what) {
+  char line[256];
+  unsigned long value = 0;
+  FILE *file = fopen("/proc/self/status", "re");
+  while (file && fgets(line, sizeof(line), file))
+    if (strncmp(line, what, strlen(what)) == 0)
+      value = strtoul(line + strlen(what) + 1, NULL, 10);
+  if (file)
+    fclose(file);
+  return value;
+}
+
+static void say_memory(void) {
+  printf("%s memory, %s of it locked\n", status("VmRSS") < 200000 ? "little" : "much",
+         status("VmLck") < 200000 ? "little" : "much");
+}
+
+static void lock_all(void) {
+  errno = 0;
+  int result = mlockall(MCL_CURRENT | MCL_FUTURE);
+  printf("mlockall: %d, %s\n", result, strerror(errno));
+}
+
+/* "before" the first launch, or after it. */
+void lock_memory(char **arguments) {
+  limit_locked_memory(400 * mib);
+  if (strcmp(arguments[0], "before") == 0)
+    lock_all();
+  launch(1000);
+  usleep(150 * 1000);
+  if (strcmp(arguments[0], "before") != 0)
+    lock_all();
+  launch(1000);
+  say_memory();
+  void *more = mmap(NULL, 100 * mib, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  puts(more == MAP_FAILED ? "no room for more" : "room for more");
+  launch(50000); /* the trace grows */
+}
+
+void core_dump(char **arguments) {
+  struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+  launch(1000);
+  if (chdir(arguments[0]) != 0 || setrlimit(RLIMIT_CORE, &limit) != 0)
+    fail(arguments[0]);
+  abort();
+}
