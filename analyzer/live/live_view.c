@@ -11,8 +11,8 @@
 #include "base/sorting.h"
 #include "base/statistics.h"
 #include "base/trace_words.h"
+#include "import/tscope/files/process_state.h"
 
-#define SAME_BOOT_NS 2000000000 /* clocks of day may be set while a job runs */
 #define USUAL_STEPS 32u
 #define GPU_OLD_S 3.0 /* what was seen of a GPU longer ago than this says nothing about now */
 #define LEAST_THRESHOLD_S 1.0
@@ -50,8 +50,6 @@ static bool is_on_this_host(const struct live_process *process, i64 realtime, i6
          llabs(difference) < SAME_BOOT_NS;
 }
 
-/* If two machines have the same name, or one was booted again, their boots were at different times.
- */
 static u32 host_of(struct live_view *view, const struct live_process *process, i64 realtime,
                    i64 monotonic) {
   const char *name = process->trace.file.header.host;

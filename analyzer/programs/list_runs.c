@@ -25,7 +25,7 @@ static u32 count_hosts(const struct trace_run *run) {
     bool seen = run->entries[i].problem != NULL;
     for (u32 j = 0; j < i && !seen; j++)
       seen = !run->entries[j].problem &&
-             strcmp(run->entries[i].header.host, run->entries[j].header.host) == 0;
+             processes_share_host(&run->entries[i].header, &run->entries[j].header);
     hosts += !seen;
   }
   return hosts;

@@ -287,6 +287,8 @@ def one_name(folder):
     report = train(folder, 3, names=["node"] * 3, slow={"SLEEP_MS": str(SLEEP_MS)})
     text = run(REPORT, "--width", "100", "--run", CASE, folder).stdout
     assert "on 3 hosts" in text, text
+    listed = run(REPORT, "--list", folder).stdout
+    assert "on 3 hosts" in listed, listed
     assert len(report["quality"]["clock"]["clocks"]) == 3
 
 

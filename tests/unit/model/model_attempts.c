@@ -2,6 +2,7 @@
  *
  * Starts of one job under one name, on hosts whose clocks count from different origins.
  */
+#include "import/tscope/files/process_state.h"
 #include "live/live_run.h"
 #include "model_support.h"
 
@@ -321,6 +322,22 @@ static void test_two_jobs_on_one_port(void **state) {
   check_two_jobs(state, all, COUNT(all));
 }
 
+/* Of two hosts called alike each was booted at its own time; a clock that is set by a second is
+ * none. */
+static void test_hosts_of_one_name(void **state) {
+  (void)state;
+  struct tscope_file_header a = {.host = "node",
+                                 .start_monotonic_ns = 5 * SECOND,
+                                 .start_realtime_ns = 1700000000ull * SECOND},
+                            b = a, c = a, d = a;
+  b.start_monotonic_ns += 7200 * SECOND;
+  c.start_realtime_ns += SECOND;
+  d.host[0] = 'm';
+  assert_false(processes_share_host(&a, &b));
+  assert_true(processes_share_host(&a, &c));
+  assert_false(processes_share_host(&a, &d));
+}
+
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
 int main(void) {
@@ -340,6 +357,7 @@ int main(void) {
       ON_DISK(test_one_host_is_started_again),
       ON_DISK(test_two_jobs_on_two_ports),
       ON_DISK(test_two_jobs_on_one_port),
+      cmocka_unit_test(test_hosts_of_one_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,3 +43,9 @@ char process_runs(const struct tscope_file_header *header) {
   char state = (i64)header->start_realtime_ns < booted ? 0 : process_state_of(header);
   return state == 'Z' || state == 'X' || state == '?' ? 0 : state;
 }
+
+bool processes_share_host(const struct tscope_file_header *a, const struct tscope_file_header *b) {
+  i64 apart = (i64)(a->start_realtime_ns - a->start_monotonic_ns -
+                    (b->start_realtime_ns - b->start_monotonic_ns));
+  return strcmp(a->host, b->host) == 0 && apart > -SAME_BOOT_NS && apart < SAME_BOOT_NS;
+}

@@ -5,6 +5,8 @@
 #ifndef TSCOPE_PROCESS_STATE_H
 #define TSCOPE_PROCESS_STATE_H
 
+#include <stdbool.h>
+
 #include "format/tscope_format.h"
 
 /* R, S, D, T, Z of /proc; 0 if there is no such process, '?' if it is not known. The trace must be
@@ -14,5 +16,12 @@ char process_state_of(const struct tscope_file_header *header);
 /* Its state, as above, if the process runs: its trace has no end, it was written on this host since
  * that was started, and the process is there. Else 0, also for a process of another host. */
 char process_runs(const struct tscope_file_header *header);
+
+/* Two machines of one name, and one that was booted again, were booted at different times: when,
+ * differs by more than this. Clocks of day may be set while a job runs. */
+#define SAME_BOOT_NS 2000000000
+
+/* Whether two processes ran on the same host since it was booted. */
+bool processes_share_host(const struct tscope_file_header *a, const struct tscope_file_header *b);
 
 #endif
