@@ -256,7 +256,8 @@ ORDER_BY(by_line, struct line_on_rank, THEN(line_sums_by_line(a->sum, b->sum)) U
 static struct sampled_line *sampled_line_new(struct analysis *a, const struct line_sum *sum) {
   struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
   *line = (struct sampled_line){.place = line_place(a, sum->file, sum->line, sum->function),
-                                .function = arena_text(a->arena, sum->function)};
+                                .function = arena_text(a->arena, sum->function),
+                                .no_core_share = NAN};
   return line;
 }
 
@@ -298,6 +299,18 @@ double lines_unmarked_training(const struct analysis *a) {
   return training > 0 ? training / (training + outside) : 0;
 }
 
+/* The part of a line; NULL if the rank has none. */
+static const struct sampled_part *part_of_line(const struct rank_parts *parts,
+                                               const struct line_sum *sum) {
+  for (u32 i = 0; i < parts->n; i++) {
+    const struct sampled_part *part = &parts->at[i];
+    if (part->kind == OWN_LINE && part->line == sum->line && same_text(part->file, sum->file) &&
+        same_text(part->function, sum->function))
+      return part;
+  }
+  return NULL;
+}
+
 /* The line at which most of the time outside the phases goes. */
 static void set_outside_line(struct analysis *a, const struct line_on_rank *line) {
   struct rank_result *rank = &a->results->ranks[line->rank];
@@ -306,7 +319,8 @@ static void set_outside_line(struct analysis *a, const struct line_on_rank *line
   if (!(ns >= samples_least * sums->parts.sample_ns) ||
       (rank->outside_line && rank->outside_line->share >= share))
     return;
-  struct sampled_line *best = sampled_line_new(a, line->sum);
+  const struct sampled_part *part = part_of_line(&sums->parts, line->sum);
+  struct sampled_line *best = part ? line_of_part(a, part) : sampled_line_new(a, line->sum);
   best->share = share;
   best->ms = ns_to_ms((i64)ns) / line_steps_of(a, line->rank);
   rank->outside_line = best;

@@ -463,6 +463,43 @@ static void waits_of_peers_make_no_rank_slow(void **state) {
   }
 }
 
+/* Forward passes of 100 ms become time in no phase; 110 ms are backward. */
+static void leave_forward(struct cluster *c) {
+  u32 n = c->model.steps.n * c->model.n_ranks;
+  c->model.phases = arena_array(&c->arena, n, sizeof(*c->model.phases));
+  for (u32 i = 0; i < n; i++)
+    c->model.phases[i] =
+        (struct phase_times){.other = 100 * MS, .forward = MS, .backward = 210 * MS};
+  for (u32 r = 0; r < c->model.n_ranks; r++)
+    for (u32 i = 0; i < c->timelines[r].n_spans; i++) {
+      struct span *span = &c->timelines[r].spans[i];
+      if (span->kind == SPAN_PHASE && span->category == TSCOPE_PHASE_FORWARD)
+        span->category = TSCOPE_PHASE_USER;
+    }
+}
+
+/* All ranks are asleep outside the phases, or without a core, which is a note. */
+static void sleep_outside_the_phases_is_no_note(void **state) {
+  static i64 no_longer[100 * CLUSTER_RANKS];
+  (void)state;
+  for (u32 without_core = 0; without_core < 2; without_core++) {
+    struct cluster_options o = healthy_cpu();
+    struct cluster *c = cluster_new(&o);
+    cluster_sample(c, no_longer, 0, 10 * MS, 1);
+    wait_for_others(c, 90, 90);
+    leave_forward(c);
+    for (u32 r = 0; r < c->model.n_ranks && without_core; r++)
+      for (u32 i = 0; i < c->timelines[r].call_sites->n_samples; i++)
+        c->timelines[r].call_sites->samples[i].activity = TSCOPE_ACTIVITY_NO_CORE;
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
+    assert_non_null(outside);
+    assert_non_null(strstr(outside->title, "train.py:10"));
+    assert_int_equal(outside->severity == SEVERITY_INFO, without_core);
+    cluster_end(r, c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(oversubscribed),
                                      cmocka_unit_test(a_quota_counts_as_cores),
@@ -474,6 +511,7 @@ int main(void) {
                                      cmocka_unit_test(a_line_that_needs_no_core_is_no_note),
                                      cmocka_unit_test(work_that_needs_no_core_is_no_note),
                                      cmocka_unit_test(a_later_line_that_needs_no_core_is_no_note),
+                                     cmocka_unit_test(sleep_outside_the_phases_is_no_note),
                                      cmocka_unit_test(workers_lack_cores_too),
                                      cmocka_unit_test(workers_that_no_look_saw_may_lack_cores),
                                      cmocka_unit_test(most_of_a_saving_is_explained),

@@ -171,6 +171,7 @@ void rule_outside_phases(struct findings *f) {
                 duration_ms(gain).text)
           : "";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
+  f->spent_at = line && line->share >= REASON_SHARE ? line : NULL;
   finding_add(f, severity_of(f, gain), saving,
               say(f, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
                   of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
