@@ -22,13 +22,23 @@ struct host {
   i64 monotonic_s, wall_s;
 };
 
+/* A call returns at once; when it ran, another thread records. */
+static void write_gloo_run(struct trace_writer *writer, u64 at, u32 seq) {
+  struct tscope_collective_run_record *record =
+      trace_add(writer, retained, AT(at), TSCOPE_REC_COLLECTIVE_RUN, 1, sizeof(*record));
+  record->dur = 1000000;
+  record->comm = 1;
+  record->seq = seq;
+}
+
 /* In each attempt they follow one another at other distances. They end within a
  * millisecond on all ranks. `started` is by the clock of its host. */
 static void write_calls(struct trace_writer *writer, const struct one *one, u64 started) {
   double time = one->end - 0.5; /* the last is half a second before the end of all */
   for (u32 seq = one->calls; seq > 0; seq--) {
     u64 at = started + (u64)((time - one->start) * SECOND) + one->rank * 100000;
-    write_call(writer, at, TSCOPE_OP_ALLREDUCE, 1, seq);
+    write_call(writer, at - one->host * (seq % 3) * 100000000, TSCOPE_OP_ALLREDUCE, 1, seq);
+    write_gloo_run(writer, at + 2000, seq);
     time -= 0.3 + (one->attempt - 1) * (seq % 3) * 0.1;
   }
 }

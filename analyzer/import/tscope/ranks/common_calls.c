@@ -9,9 +9,10 @@
 
 #define LEAST_CALLS 10u
 #define ENOUGH_CALLS 1000u
-#define MOST_DRIFT 1e-3     /* of two working clocks */
-#define NOTICED_NS 50000000 /* threads without a core notice an end so much later */
-#define UNFINISHED 64u      /* calls by which a rank may be behind when it is ended */
+#define MOST_DRIFT 1e-3 /* of two working clocks */
+#define READING_ERROR_NS 1000000
+#define WRONG_TIMES 10u /* one of so many times may be damaged */
+#define UNFINISHED 64u  /* calls by which a rank may be behind when it is ended */
 
 /* The widest communicator that both were members of, by its number in each. */
 static bool find_common(const struct rank_events *a, const struct rank_events *b, u32 *in_a,
@@ -29,36 +30,41 @@ static bool find_common(const struct rank_events *a, const struct rank_events *b
   return widest > 1;
 }
 
-/* The next call from *at on that works as a barrier and ended; NULL. */
+/* The next call from *at on that works as a barrier and is known to have ended; NULL. What a call
+ * does not wait for may run long after it returned. */
 static const struct rank_call *next_call(const struct rank_events *events, u32 comm, u32 *at) {
   while (*at < events->calls.n) {
     const struct rank_call *call = &events->calls.at[(*at)++];
-    if (call->comm == comm && call->end != NS_UNKNOWN && op_is_barrier_like(call->op))
+    if (call->comm == comm && call->run != INDEX_NONE && op_is_barrier_like(call->op) &&
+        events->runs.at[call->run].end != NS_UNKNOWN)
       return call;
   }
   return NULL;
 }
 
+/* Nobody ends such a call before all have started it: so each bounds by how much b's clock is
+ * ahead, however late threads notice an end. */
 struct pairs {
-  VECTOR(i64) apart; /* the end on b less that on a, less that of the first pair */
-  VECTOR(i64) time;  /* that the call took, on the rank that waited less */
-  i64 base;          /* the first's */
-  i64 first, last;   /* ends on a */
-  u32 more;          /* calls of one after the other's last */
+  VECTOR(i64) least, most; /* less the first end on b less that on a */
+  i64 base;                /* that */
+  i64 first, last;         /* ends on a */
+  u32 more;                /* calls of one after the other's last */
 };
 
-static void add_pair(struct pairs *pairs, const struct rank_call *a, const struct rank_call *b) {
-  i64 apart, times[2] = {a->end - a->start, b->end - b->start};
+static void add_pair(struct pairs *pairs, const struct rank_run *a, const struct rank_run *b) {
+  i64 apart, least, most;
   if (__builtin_sub_overflow(b->end, a->end, &apart))
     return;
-  if (pairs->apart.n == 0) {
+  if (pairs->least.n == 0) {
     pairs->base = apart;
     pairs->first = a->end;
   }
-  if (__builtin_sub_overflow(apart, pairs->base, &apart))
+  if (__builtin_sub_overflow(apart, pairs->base, &apart) ||
+      __builtin_sub_overflow(apart, b->end - b->start, &least) ||
+      __builtin_add_overflow(apart, a->end - a->start, &most))
     return;
-  VECTOR_PUSH(&pairs->apart, apart);
-  VECTOR_PUSH(&pairs->time, times[times[1] < times[0]]);
+  VECTOR_PUSH(&pairs->least, least);
+  VECTOR_PUSH(&pairs->most, most);
   pairs->last = a->end;
 }
 
@@ -66,13 +72,13 @@ static void pair_calls(struct pairs *pairs, const struct rank_events *a,
                        const struct rank_events *b, u32 in_a, u32 in_b) {
   u32 i = 0, k = 0;
   const struct rank_call *x = next_call(a, in_a, &i), *y = next_call(b, in_b, &k);
-  while (x && y && pairs->apart.n < ENOUGH_CALLS) {
+  while (x && y && pairs->least.n < ENOUGH_CALLS) {
     if (x->seq < y->seq)
       x = next_call(a, in_a, &i);
     else if (y->seq < x->seq)
       y = next_call(b, in_b, &k);
     else {
-      add_pair(pairs, x, y);
+      add_pair(pairs, &a->runs.at[x->run], &b->runs.at[y->run]);
       x = next_call(a, in_a, &i);
       y = next_call(b, in_b, &k);
     }
@@ -89,16 +95,13 @@ enum common_calls common_calls_of(const struct rank_events *a, const struct rank
     return CALLS_NOT_KNOWN;
   struct pairs pairs = {0};
   pair_calls(&pairs, a, b, in_a, in_b);
-  SCOPED i64 *apart = pairs.apart.at, *time = pairs.time.at;
-  u32 n = pairs.apart.n;
+  SCOPED i64 *least = pairs.least.at, *most = pairs.most.at;
+  u32 n = pairs.least.n;
   if (n < LEAST_CALLS)
     return CALLS_NOT_KNOWN;
-  i64 usual = median_i64(apart, n);
-  for (u32 i = 0; i < n; i++)
-    apart[i] = llabs(apart[i] - usual);
-  i64 allowed =
-      NOTICED_NS + median_i64(time, n) + (i64)(MOST_DRIFT * (double)(pairs.last - pairs.first));
-  if (median_i64(apart, n) > allowed)
+  i64 drifted = (i64)(MOST_DRIFT * (double)(pairs.last - pairs.first));
+  if (ranked_i64(least, n, n - 1 - n / WRONG_TIMES) >
+      ranked_i64(most, n, n / WRONG_TIMES) + READING_ERROR_NS + drifted)
     return CALLS_ARE_OTHERS;
   return pairs.more <= UNFINISHED ? CALLS_ARE_COMMON : CALLS_NOT_KNOWN;
 }
