@@ -78,10 +78,15 @@ static void read_head(const char *path, u8 *head, struct input *input) {
 
 /* Adds a file to those of its kind. What a run has most of, traces, is recognised by its name. One
  * that cannot be opened has no first bytes; its name may still show what it is. */
-static void add_file(struct sorting *sorting, const char *path, u64 bytes, bool given) {
+static void add_file(struct sorting *sorting, const char *path, const struct stat *status,
+                     bool given) {
   u8 head[INPUT_HEAD_BYTES + 1];
-  struct input input = {
-      .path = arena_text(sorting->arena, path), .bytes = bytes, .given = given, .head = head};
+  struct input input = {.path = arena_text(sorting->arena, path),
+                        .bytes = (u64)status->st_size,
+                        .device = status->st_dev,
+                        .number = status->st_ino,
+                        .given = given,
+                        .head = head};
   size_t k = 0;
   head[0] = 0;
   input.name = last_part(input.path);
@@ -114,13 +119,25 @@ static int add_folder(struct sorting *sorting, const char *path, unsigned depth)
       if (depth > 0)
         add_folder(sorting, inner, depth - 1);
     } else if ((!S_ISLNK(status.st_mode) || stat(inner, &status) == 0) && S_ISREG(status.st_mode))
-      add_file(sorting, inner, (u64)status.st_size, false);
+      add_file(sorting, inner, &status, false);
   }
   closedir(folder);
   return 0;
 }
 
 ORDER_BY(by_path, struct input, BY_TEXT(path))
+ORDER_BY(by_file, struct input, UP(device) UP(number) BY_TEXT(path))
+
+/* A file that was named, and is in a folder that was named too, counts once. */
+static void drop_repeated(inputs *files) {
+  u32 kept = 0;
+  SORT(files->at, files->n, by_file);
+  for (u32 i = 0; i < files->n; i++)
+    if (!kept || files->at[kept - 1].device != files->at[i].device ||
+        files->at[kept - 1].number != files->at[i].number)
+      files->at[kept++] = files->at[i];
+  files->n = kept;
+}
 
 static int add_paths(struct sorting *sorting, const char *const *paths, u32 n, char *why,
                      size_t why_bytes) {
@@ -130,15 +147,18 @@ static int add_paths(struct sorting *sorting, const char *const *paths, u32 n, c
     if (result == 0 && S_ISDIR(status.st_mode))
       result = add_folder(sorting, paths[i], FOLDERS_DEEP);
     else if (result == 0)
-      add_file(sorting, paths[i], (u64)status.st_size, true);
+      add_file(sorting, paths[i], &status, true);
     if (result < 0) {
       snprintf(why, why_bytes, "%s: %s. Give the directory the job wrote to (TSCOPE_DIR).",
                paths[i], strerror(-result));
       return result;
     }
   }
-  for (size_t k = 0; k < KINDS; k++)
+  for (size_t k = 0; k < KINDS; k++) {
+    if (n > 1)
+      drop_repeated(&sorting->of_kind[k]);
     SORT(sorting->of_kind[k].at, sorting->of_kind[k].n, by_path);
+  }
   return 0;
 }
 

@@ -16,10 +16,11 @@
 /* One file. Strings live in the model's arena. */
 struct input {
   const char *path;
-  const char *name; /* last part of the path */
-  u64 bytes;        /* on disk */
-  bool gzip;        /* the file is compressed; `head` is not */
-  bool given;       /* named on the command line, not found in a folder that was */
+  const char *name;   /* last part of the path */
+  u64 bytes;          /* on disk */
+  u64 device, number; /* of the file: two paths may lead to one */
+  bool gzip;          /* the file is compressed; `head` is not */
+  bool given;         /* named on the command line, not found in a folder that was */
   /* The first bytes and a zero behind them; only while the file is being probed. */
   const u8 *head;
   u32 head_bytes;

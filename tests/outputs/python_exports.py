@@ -107,14 +107,18 @@ class Exports(WithTwoRuns):
                        "def test_exit(tscope):\n"
                        "    tscope.run(['sh', '-c', 'exit 3'])\n"
                        "def test_kill(tscope):\n"
-                       "    tscope.run(['sh', '-c', 'kill -9 $$'])\n")
+                       "    tscope.run(['sh', '-c', 'kill -9 $$'])\n"
+                       "def test_no_training(tscope):\n"
+                       "    tscope.run(['echo', 'hello'])\n")
         env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(BUILD, "tests", "standins", "lib")}
         done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", project], env=env,
                               capture_output=True, text=True, timeout=120)
-        self.assertIn("3 failed, 1 passed", done.stdout, done.stdout + done.stderr)
+        self.assertIn("4 failed, 1 passed", done.stdout, done.stdout + done.stderr)
         self.assertIn("sh -c 'exit 3' ended with status 3", done.stdout)
         self.assertIn("sh -c 'kill -9 $$' ended with signal 9 (SIGKILL)", done.stdout)
-        self.assertNotIn("subprocess.py", done.stdout)
+        self.assertRegex(done.stdout, "echo hello left no report: .*no traces")
+        for file in ("subprocess.py", "libtscope/__init__.py"):
+            self.assertNotIn(file, done.stdout)
         self.assertRegex(done.stdout, "gate: FAILED  .*DIST.STRAGGLER: Rank 1")
 
 

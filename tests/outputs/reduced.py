@@ -204,11 +204,30 @@ def check_damage(scratch):
     expect_same(report(traces), report(here), "a damaged summary")
 
 
+def check_diff(scratch):
+    """A baseline of summaries is compared as the traces that they were made of are."""
+    def folder(name):
+        return os.path.join(scratch, name)
+    sides = {"before": 1, "after": 1.5}
+    for side, factor in sides.items():
+        for number in "123":
+            generate(folder(side + number), f"--ranks 2 --steps 30 --phases --run {side}{number} --kernel-ns 6{number}000 "
+                                            f"--slow-rank 1 --slow-factor {factor}")
+    for number in "123":
+        reduce(folder("before" + number), folder("baseline" + number))
+    later = [folder("after" + number) for number in "123"]
+    found = [json.loads(run(REPORT, "diff", *[folder(kind + number) for number in "123"], "--", *later, "--format", "json").stdout)
+             for kind in ("before", "baseline")]
+    assert found[0]["diff"]["verdict"] == "slower", found[0]["diff"]["verdict"]
+    steps = [{**document["diff"], "runs": None} for document in found]
+    expect_same(*steps, "a baseline of summaries")
+
+
 def main():
     for name, options in RUNS.items():
         with tempfile.TemporaryDirectory() as scratch:
             check(name, options, scratch)
-    for test in (check_merging, check_failures, check_traces_on_demand, check_damage):
+    for test in (check_merging, check_failures, check_traces_on_demand, check_damage, check_diff):
         with tempfile.TemporaryDirectory() as scratch:
             os.makedirs(os.path.join(scratch, "of three"))
             test(scratch)

@@ -68,6 +68,10 @@ class Logs(unittest.TestCase):
             self.assertIn(f'"{beside}" is not a number from step 30 on', found[0]["title"])
             self.assertEqual(document["convergence"]["verdict"], "falling")
 
+    def test_a_log_that_is_named_and_in_a_folder_that_is_named_counts_once(self):
+        path = self.write(self.lines(loss=falling(60)), "metrics.jsonl")
+        self.assertEqual([entry["files"] for entry in self.report(self.folder.name, path)["run"]["inputs"]], [1])
+
     def test_a_place_for_a_loss_that_is_not_known_yet_is_no_finding(self):
         even, nan = falling(60), float("nan")
         rare = [value if i % 10 == 9 else nan for i, value in enumerate(even)]

@@ -33,7 +33,11 @@ class Profiled:
         __tracebackhide__ = True  # what failed is the command, at the line of the test
         if done.returncode:
             raise AssertionError(f"{shlex.join(command)} ended with {_ending(done.returncode)}")
-        return libtscope.report(self.traces)
+        try:
+            return libtscope.report(self.traces)
+        except libtscope.TscopeError as error:
+            why = str(error)
+        raise AssertionError(f"{shlex.join(command)} left no report: {why}")
 
     def check(self, *rules: str) -> None:
         """Fails unless the newest run follows each rule of docs/gate.md, such as "fail-on critical:DIST"."""
