@@ -64,6 +64,29 @@ def work(rank, port, fault):
 if __name__ == "__main__":
     mp.spawn(work, (sys.argv[1], sys.argv[2]), 2)
 """
+LOADER = """
+import libtscope, torch
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 10000
+    def __getitem__(self, i):
+        x = torch.randn(128)
+        return x, (x.sum() > 0).long()
+def train():
+    torch.set_num_threads(1)
+    model = torch.nn.Sequential(torch.nn.Linear(128, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 2))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.001)
+    loader = torch.utils.data.DataLoader(Data(), batch_size=16, num_workers=2, multiprocessing_context="spawn")
+    for step, (x, y) in zip(range(200), loader):
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        libtscope.scalar("loss", loss.item())
+if __name__ == "__main__":
+    train()
+"""
+ON_TORCH = {"gloo": GLOO, "spawned loader workers": LOADER}
 GLOO_FAULTS = {"the loss becomes NaN": "nan"}
 
 
@@ -97,10 +120,10 @@ def standin(build, folder, name, options, seconds=60):
     return launch([os.path.join(build, "tests", "standins", "train"), *SHORT, *options], env, seconds)
 
 
-def gloo(build, python, folder, name, fault, number):
+def on_torch(build, python, folder, name, program, fault, number):
     script = os.path.join(folder, "job.py")
     with open(script, "w", encoding="utf-8") as file:
-        file.write(GLOO)
+        file.write(program)
     env = environment(build, folder, name)
     package = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "packaging", "python")
     env["PYTHONPATH"] = os.environ.get("TSCOPE_PACKAGE", package)
@@ -110,7 +133,7 @@ def gloo(build, python, folder, name, fault, number):
 def judge(build, folder, name, rules):
     report = subprocess.run([os.path.join(build, "analyzer", "tscope-report"), "--expectations", rules, "--run", name,
                              folder], capture_output=True, text=True, timeout=120)
-    reasons = re.findall(r"gate: FAILED  (.*?)  \(", report.stderr)
+    reasons = list(dict.fromkeys(re.findall(r"gate: FAILED  (.*?)  \(", report.stderr)))
     busy = "that could run had no core" in report.stdout
     return report.returncode, reasons or report.stderr.splitlines()[-1:], busy
 
@@ -130,12 +153,12 @@ def main():
         rules = os.path.join(scratch, "expectations")
         with open(rules, "w", encoding="utf-8") as file:
             file.write(EXPECTATIONS)
-        kinds = list(HEALTHY) + (["gloo"] if args.python else [])
+        kinds = [*HEALTHY, *(ON_TORCH if args.python else ())]
         for number in range(args.runs):
             kind = kinds[number % len(kinds)]
             name = f"healthy{number}"
-            if kind == "gloo":
-                failed = gloo(build, args.python, folder, name, "none", number)
+            if kind in ON_TORCH:
+                failed = on_torch(build, args.python, folder, name, ON_TORCH[kind], "none", number)
             else:
                 failed = standin(build, folder, name, [*HEALTHY[kind], "--seed", str(number + 1)])
             if failed:  # nothing is known about the gate then
@@ -157,7 +180,7 @@ def main():
             name = f"fault{number}"
             failed = ""
             if fault in GLOO_FAULTS:
-                failed = gloo(build, args.python, folder, name, GLOO_FAULTS[fault], 250 + number)
+                failed = on_torch(build, args.python, folder, name, GLOO, GLOO_FAULTS[fault], 250 + number)
             else:
                 standin(build, folder, name, [*FAULT_STEPS, *FAULTS[fault]], 40)
             status, reasons, _ = judge(build, folder, name, rules)
