@@ -102,10 +102,12 @@ static i64 add_wait(struct counting *c, const struct span *span, u32 weight) {
   return idle != NS_UNKNOWN ? idle * weight : 0;
 }
 
+/* Operators have their line only for who looks at single calls: what they do is launches and waits,
+ * or is sampled. */
 static void add_host_span(struct counting *c, u32 i) {
   const struct span *span = &c->t->spans[i];
   const struct call_site *site;
-  struct line_sum *sum = line_sum_of(c, i, &site);
+  struct line_sum *sum = span->kind == SPAN_OP ? NULL : line_sum_of(c, i, &site);
   if (!sum)
     return;
   struct stack_cost *cost = &c->costs[site->stack];

@@ -244,7 +244,7 @@ static void put_frames(struct finding_lines *f, struct call_sites *sites) {
 
 static bool is_called(const struct span *span) {
   return span->kind == SPAN_LAUNCH || span->kind == SPAN_SYNC || span->kind == SPAN_COLL_CALL ||
-         (span->kind == SPAN_PHASE && span->category == TSCOPE_PHASE_DATA);
+         span->kind == SPAN_OP || (span->kind == SPAN_PHASE && span->category == TSCOPE_PHASE_DATA);
 }
 
 static void put_sites(struct finding_lines *f, const struct timeline *t, const u32 *span_of,

@@ -3,8 +3,10 @@
 """One process on a CPU, as PyTorch's profiler records it with stacks: cpu_recording.py TSCOPE-REPORT. It makes no call
 that waits, launches or communicates, and marks neither its forward nor its backward passes. The truth is the schedule
 that is written here."""
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -51,12 +53,21 @@ class CpuRecording(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(recording(), file)
             made = subprocess.run([REPORT, "--format", "json", path], check=True, capture_output=True)
+            database = os.path.join(folder, "run.db")
+            subprocess.run([REPORT, "--format", "sqlite", "--output", database, path], check=True)
+            with contextlib.closing(sqlite3.connect(database)) as tables:
+                self.operators = tables.execute("SELECT DISTINCT name, source_line FROM calls WHERE kind = 'operator'").fetchall()
         self.report = json.loads(made.stdout)
 
     def test_lines_by_samples_alone(self):
         lines = {(line["place"], line["function"]): line["host_ms"] for line in self.report["lines"]["lines"]}
         self.assertAlmostEqual(lines["train.py:5", "load"], LOAD, delta=0.2)
         self.assertAlmostEqual(lines["train.py:9", "step"], STEP - LOAD, delta=0.2)
+
+    def test_each_operator_has_the_line_of_its_function(self):
+        lines = dict(self.operators)
+        self.assertEqual(lines["aten::addmm"], "train.py:9")
+        self.assertEqual(set(lines.values()), {"train.py:9"}, lines)
 
     def test_forward_and_backward_are_not_outside_the_phases(self):
         found, = [f for f in self.report["findings"] if f["id"] == "TIMING.OUTSIDE_PHASES"]
