@@ -18,22 +18,24 @@ static const u64 second_ns = 1000000000;
 static struct event_clock clocks[CLOCKS];
 static u32 n_clocks;
 
+static bool make_clock(struct event_clock *clock) {
+  bool made = !cuda_events.cuCtxGetDevice(&clock->device) &&
+              !cuda_events.cuStreamCreate(&clock->stream, STREAM_NON_BLOCKING);
+  for (int i = 0; i < EVENT_ANCHORS && made; i++)
+    made = !cuda_events.cuEventCreate(&clock->anchors[i].event, 0);
+  return made;
+}
+
 struct event_clock *event_clock_of(void *context) {
   for (u32 i = 0; i < n_clocks; i++)
     if (clocks[i].context == context)
-      return &clocks[i];
+      return clocks[i].refused ? NULL : &clocks[i];
   if (n_clocks == CLOCKS)
     return NULL;
-  struct event_clock *clock = &clocks[n_clocks];
+  struct event_clock *clock = &clocks[n_clocks++];
   *clock = (struct event_clock){.context = context, .rate = 1, .rate_error = 1e-4};
-  if (cuda_events.cuCtxGetDevice(&clock->device) ||
-      cuda_events.cuStreamCreate(&clock->stream, STREAM_NON_BLOCKING))
-    return NULL;
-  for (int i = 0; i < EVENT_ANCHORS; i++)
-    if (cuda_events.cuEventCreate(&clock->anchors[i].event, 0))
-      return NULL;
-  n_clocks++;
-  return clock;
+  clock->refused = !make_clock(clock);
+  return clock->refused ? NULL : clock;
 }
 
 void event_clock_remove(void *context) {

@@ -21,6 +21,7 @@ struct event_clock {
   void *context;
   void *stream;
   int device;
+  bool refused;  /* the driver made no stream or event: it is not asked at each tick */
   u32 n_anchors; /* measured so far; the newest is anchors[(n_anchors - 1) % EVENT_ANCHORS] */
   struct event_anchor anchors[EVENT_ANCHORS];
   double rate;           /* host nanoseconds in a nanosecond between events */

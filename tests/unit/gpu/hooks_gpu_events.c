@@ -15,6 +15,7 @@
 #include <nccl.h>
 
 #include "gpu/cuda_events.h"
+#include "gpu/event_clock.h"
 #include "gpu/event_pairs.h"
 #include "hooks_gpu.h"
 #include "nccl/nccl_record.h"
@@ -501,6 +502,33 @@ static void what_is_in_progress_when_the_next_call_comes_has_no_time(void **stat
   assert_int_equal(tscope_trace.header->lost[TSCOPE_LOSS_GPU], lost + 1);
 }
 
+static u32 n_streams_made;
+static int (*make_stream)(void **made, unsigned flags);
+static int count_streams(void **made, unsigned flags) {
+  n_streams_made++;
+  return make_stream(made, flags);
+}
+
+static int refuse_event(void **event, unsigned flags) {
+  (void)event, (void)flags;
+  return 2; /* CUDA_ERROR_OUT_OF_MEMORY */
+}
+
+/* Asked at every tick, it would take more of the device's memory each time. */
+static void a_driver_that_makes_no_events_is_asked_once(void **state) {
+  (void)state;
+  static char context;
+  int (*make_event)(void **, unsigned) = cuda_events.cuEventCreate;
+  make_stream = cuda_events.cuStreamCreate;
+  cuda_events.cuStreamCreate = count_streams;
+  cuda_events.cuEventCreate = refuse_event;
+  for (int tick = 0; tick < 5; tick++)
+    assert_null(event_clock_of(&context));
+  assert_int_equal(n_streams_made, 1);
+  cuda_events.cuStreamCreate = make_stream;
+  cuda_events.cuEventCreate = make_event;
+}
+
 /* Last: the stand-in ends the program when an event is used after its context. */
 static void events_end_with_their_device(void **state) {
   (void)state;
@@ -540,6 +568,7 @@ int main(void) {
       cmocka_unit_test(what_is_in_progress_ends_when_the_job_knows_that_it_is_launched),
       cmocka_unit_test(what_is_in_progress_when_the_next_call_comes_has_no_time),
       cmocka_unit_test(a_call_that_takes_long_keeps_its_pair),
+      cmocka_unit_test(a_driver_that_makes_no_events_is_asked_once),
       cmocka_unit_test(events_end_with_their_device),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
