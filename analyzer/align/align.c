@@ -2,8 +2,6 @@
 #include "align/align.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "align/clock_bounds.h"
 #include "align/clock_domains.h"
@@ -11,7 +9,6 @@
 #include "align/samples.h"
 #include "base/host_list.h"
 #include "base/rank_list.h"
-#include "base/robust.h"
 
 #define SANE_ERROR_US 20.0   /* an error below this never counts against the alignment */
 #define MOST_OF_TRANSFER 2.0 /* one above so many transfer times does, if it is also */

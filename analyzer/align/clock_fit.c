@@ -3,11 +3,9 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "align/clock_bounds.h"
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/parallel.h"
 #include "base/robust.h"
 #include "base/sorting.h"

@@ -39,11 +39,9 @@ static u32 *last_finished(const struct model *model, struct arena *arena) {
     u32 members, ends, looked;
   } *of = arena_array(arena, model->n_comms, sizeof(*of));
   u32 *last = arena_array(arena, model->n_comms, sizeof(u32));
-  for (u32 i = 0; i < model->n_collectives; i++) {
-    const struct collective *one = &model->collectives[i];
+  FOR_EACH(model->collectives, model->n_collectives, one)
     if (one->n_arrivals > of[one->comm].members)
       of[one->comm].members = one->n_arrivals;
-  }
   for (u32 i = model->n_collectives; i-- > 0;) {
     const struct collective *one = &model->collectives[i];
     struct last *comm = &of[one->comm];

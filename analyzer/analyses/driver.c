@@ -74,7 +74,7 @@ static void find_in_timeline(struct analysis *a, const struct timeline *timeline
 /* What was found when the rank was reduced. The rank's own sums come first: others look at them. If
  * it turns out to be damaged, part of it is in sums of all ranks already. */
 static bool read_found(struct analysis *a, u32 rank, bool *damaged) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   struct carrier found;
   const u8 *after, *end;
   bool there = !*damaged && model_found(a->model, rank, true, &arena, &found);
@@ -91,7 +91,6 @@ static bool read_found(struct analysis *a, u32 rank, bool *damaged) {
     *damaged = found.bad;
     carrier_free(&found);
   }
-  arena_release(&arena);
   return there;
 }
 
@@ -99,7 +98,7 @@ static bool read_found(struct analysis *a, u32 rank, bool *damaged) {
 static void find_and_keep(struct analysis *a, const struct timeline *timeline) {
   const struct rank_keeper *keeper = a->options->keeper;
   u32 rank = timeline->rank;
-  struct arena texts = {0};
+  SCOPED_ARENA struct arena texts = {0};
   struct carrier all = carrier_to_write(&texts), parts = carrier_to_write(&texts);
   if (keeper->begin(keeper->keeping, a->model, rank, &all)) {
     a->keeps[rank] = &parts;
@@ -113,7 +112,6 @@ static void find_and_keep(struct analysis *a, const struct timeline *timeline) {
   }
   carrier_free(&all);
   carrier_free(&parts);
-  arena_release(&texts);
 }
 
 static void analyse_rank(void *user, u32 rank, unsigned worker) {

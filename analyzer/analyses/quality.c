@@ -2,14 +2,12 @@
  *
  * How far the report can be trusted: what was seen, lost and known, and what looking cost.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/queries.h"
-#include "analyses/thresholds.h"
 #include "base/quantity.h"
 #include "base/texts.h"
 
@@ -253,8 +251,7 @@ static void fill_own_cost(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
   double startup = 0, calls = 0, duration = 0, helper = 0, gpu_clock = 0, since_cupti = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct rank *rank = &model->ranks[i];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
     startup += (double)rank->cost_startup_ns;
     calls +=
         (double)rank->cost_ns_per_record * (double)rank->records + (double)rank->cost_slow_path_ns;

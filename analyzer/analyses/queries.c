@@ -2,7 +2,6 @@
 #include "analyses/queries.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "kernels/communication.h"
 

@@ -2,7 +2,6 @@
 #include "attach/attached.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "attach/python_image.h"
 #include "base/checked_memory.h"

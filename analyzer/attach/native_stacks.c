@@ -93,8 +93,7 @@ static bool is_known(const struct mixing *m, const struct native_frame *frame) {
 static void put_mixed(struct mixing *m, bool fits) {
   bool inside = false; /* of no Python frame any more */
   bool any_calls = count_calls(m) > 0;
-  for (u32 i = 0; i < m->n_native; i++) {
-    const struct native_frame *frame = &m->native[i];
+  FOR_EACH(m->native, m->n_native, frame) {
     bool call = runs_python(frame) && m->step < m->snapshot->n_steps;
     if (!fits && (call || (!any_calls && is_in_python(frame))))
       break;
@@ -125,8 +124,7 @@ static void merge_thread(struct mixing *m, bool native_whole, struct native_outc
 }
 
 static void count(const struct snapshots *snapshots, struct native_outcome *outcome) {
-  for (u32 i = 0; i < snapshots->n; i++) {
-    const struct thread_snapshot *snapshot = &snapshots->threads[i];
+  FOR_EACH(snapshots->threads, snapshots->n, snapshot) {
     outcome->taken += snapshot->got == SNAPSHOT_TAKEN;
     outcome->stuck += snapshot->got == SNAPSHOT_STUCK;
     outcome->refused += snapshot->got == SNAPSHOT_REFUSED;

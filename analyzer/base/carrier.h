@@ -18,7 +18,6 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/each.h"
 #include "base/hash_index.h"
 #include "base/vector.h"
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/each.h"
 #include "format/tscope_format.h"
 
 /* Sums and products of sizes, at most SIZE_MAX: more than there is. tests/project/sizes.py wants

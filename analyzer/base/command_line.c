@@ -146,8 +146,7 @@ int command_line_parse(const struct command_line *line, int argc, char **argv, v
 bool command_line_takes_next(const struct command_line *line, const char *given) {
   size_t n = strlen(given + 2), found = 0;
   bool takes = false;
-  for (size_t i = 0; i < line->n_rows; i++) {
-    const struct command_option *row = &line->rows[i];
+  FOR_EACH(line->rows, line->n_rows, row) {
     if (!row->name || strncmp(row->name, given + 2, n) != 0)
       continue;
     found++;

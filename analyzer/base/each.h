@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * The same for each member of a struct, which is named once: EACH(DO, a, b, c) is DO(a) DO(b)
- * DO(c), for up to a hundred of them.
+ * The same for each element of a list, and for each member of a struct.
  */
 #ifndef TSCOPE_EACH_H
 #define TSCOPE_EACH_H
 
 #include <stdlib.h>
 
+/* A loop over a list, which stays as it is meanwhile; `one` points to an element, which changes
+ * only with FOR_EACH_CHANGED():
+ *
+ *   FOR_EACH(model->ranks, model->n_ranks, rank)
+ *     launches += rank->launches;
+ */
+#define FOR_EACH(at, n, one)                                                                       \
+  for (const __typeof__((at)[0]) *one = (at), *one##_end = one + (one ? (n) : 0); one < one##_end; \
+       one++)
+#define FOR_EACH_CHANGED(at, n, one)                                                               \
+  for (__typeof__((at)[0]) *one = (at), *one##_end = one + (one ? (n) : 0); one < one##_end; one++)
+
+/* Members, named once: EACH(DO, a, b, c) is DO(a) DO(b) DO(c), for up to a hundred of them. */
 #define EACH(DO, ...) EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_STEP(DO, __VA_ARGS__)))))
 
 /* A macro is not expanded within itself: each scan of the text makes a few steps. */

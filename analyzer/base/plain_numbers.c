@@ -2,7 +2,6 @@
 #include "base/plain_numbers.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

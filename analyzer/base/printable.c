@@ -26,14 +26,13 @@ int print_problem(const char *program, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(line, sizeof(line), format, arguments);
   va_end(arguments);
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   fprintf(stderr, "%s: %s\n", program, arena_printable(&arena, line));
-  arena_release(&arena);
   return 2;
 }
 
 void print_label(const char *name, const char *value, FILE *out) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   fprintf(out, "%s=\"", name);
   for (const char *c = arena_printable(&arena, value); *c; c++) {
     if (*c == '"' || *c == '\\')
@@ -41,5 +40,4 @@ void print_label(const char *name, const char *value, FILE *out) {
     fputc(*c, out);
   }
   fputc('"', out);
-  arena_release(&arena);
 }

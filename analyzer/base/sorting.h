@@ -44,6 +44,22 @@
 /* Sorts a list, also one that is NULL because nothing is in it. */
 #define SORT(at, n, order) ((n) ? qsort(at, n, sizeof(*(at)), order) : (void)0)
 
+/* Sorts a list and joins what is equal in that order: `join` adds `other` to `kept`, the first of
+ * its equals. How many are left. */
+#define SORT_AND_JOIN(at, n, order, kept, other, join)                                             \
+  ({                                                                                               \
+    u32 left_ = 0;                                                                                 \
+    SORT(at, n, order);                                                                            \
+    for (u32 i_ = 0; i_ < (n); i_++) {                                                             \
+      __typeof__(&(at)[0]) other = &(at)[i_], kept = left_ ? &(at)[left_ - 1] : NULL;              \
+      if (!kept || order(kept, other) != 0)                                                        \
+        (at)[left_++] = *other;                                                                    \
+      else                                                                                         \
+        join;                                                                                      \
+    }                                                                                              \
+    left_;                                                                                         \
+  })
+
 /* Of [from, to), in which all that are `before` come first: the first that is not, else `to`.
  *
  *   u32 first = FIRST_NOT(0, n, i, spans[i].start < time);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/utf8.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked_memory.h"

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "base/statistics.h"
-
 const struct diff_result diff_none = {
     .runs_before = NAN,
     .runs_after = NAN,

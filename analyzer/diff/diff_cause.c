@@ -5,7 +5,6 @@
  * that rank and what it spends its time on. Else it is the part of all ranks' steps that changed
  * most, with waiting considered last.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -161,8 +160,7 @@ static void find_common_cause(struct diffing *d, double enough) {
   struct diff_cause *cause = &d->out->cause;
   const struct diff_row *found = NULL;
   for (size_t i = 0; !found && i < sizeof(all_parts) / sizeof(all_parts[0]); i++)
-    for (u32 k = 0; k < d->out->n_rows; k++) {
-      const struct diff_row *row = &d->out->rows[k];
+    FOR_EACH(d->out->rows, d->out->n_rows, row) {
       double changed = row->after - row->before;
       if (row->figure != all_parts[i].figure)
         continue;

@@ -18,12 +18,10 @@ static double steps_of(const struct results *r) {
 
 static struct diff_collective *row_for(struct diff_result *out, const char *op, double ranks,
                                        double bytes) {
-  for (u32 i = 0; i < out->n_collectives; i++) {
-    struct diff_collective *row = &out->collectives[i];
+  FOR_EACH_CHANGED(out->collectives, out->n_collectives, row)
     if (!strcmp(row->op, op) && row->ranks == ranks &&
         (row->bytes == bytes || (isnan(row->bytes) && isnan(bytes))))
       return row;
-  }
   struct diff_collective *row = &out->collectives[out->n_collectives++];
   *row = (struct diff_collective){op, ranks, bytes, 0, 0, NAN, NAN, NAN};
   return row;
@@ -32,8 +30,7 @@ static struct diff_collective *row_for(struct diff_result *out, const char *op, 
 /* Several communicators may have the same collectives: instances are added, times are weighted
  * means over instances. */
 static void add_run(struct diff_result *out, const struct results *r, bool later) {
-  for (u32 i = 0; i < r->n_collectives; i++) {
-    const struct collective_result *c = &r->collectives[i];
+  FOR_EACH(r->collectives, r->n_collectives, c) {
     struct diff_collective *row =
         row_for(out, c->op, ranks_of(r, c), c->sizes > 1 ? (double)NAN : c->bytes);
     double *per_step = later ? &row->after_per_step : &row->before_per_step;

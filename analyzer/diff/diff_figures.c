@@ -10,7 +10,6 @@
 
 #include "base/choose.h"
 #include "base/sorting.h"
-#include "base/statistics.h"
 #include "diff/diff.h"
 
 /* Of the figures reported as changed, at most this share is expected to be chance [Benjamini and
@@ -291,8 +290,7 @@ static void set_verdicts(struct diffing *d) {
   double threshold = d->several ? threshold_among(d) : DIFF_SIGNIFICANCE;
   for (u32 i = 0; i < d->out->n_rows && !d->several; i++)
     noise_within(d, &d->out->rows[i]);
-  for (u32 i = 0; i < d->out->n_rows; i++) {
-    struct diff_row *row = &d->out->rows[i];
+  FOR_EACH_CHANGED(d->out->rows, d->out->n_rows, row) {
     if (!isnan(row->p_value) && d->several && row->p_value <= threshold)
       row->verdict = row->after > row->before ? FIGURE_IS_MORE : FIGURE_IS_LESS;
     else if (!isnan(row->p_value) && (d->several || row->p_value >= threshold))

@@ -31,11 +31,9 @@ static struct point *points_of(struct arena *scratch, const struct model *model,
   for (u32 i = 0; i < model->n_scalars; i++)
     if (model->scalars[i].step != INDEX_NONE && model->scalars[i].rank < rank)
       rank = model->scalars[i].rank;
-  for (u32 i = 0; i < model->n_scalars; i++) {
-    const struct scalar *scalar = &model->scalars[i];
+  FOR_EACH(model->scalars, model->n_scalars, scalar)
     if (scalar->name && scalar->step != INDEX_NONE && scalar->rank == rank)
       points[(*n)++] = (struct point){scalar->name, scalar->step, scalar->value};
-  }
   SORT(points, *n, by_name_and_step);
   return points;
 }
@@ -132,7 +130,7 @@ bool diff_is_result(const char *name) {
 }
 
 double diff_bits(const struct model *before, const struct model *after, const char **name) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct diff_scalar *rows;
   u32 n = 0;
   double first = NAN;
@@ -143,7 +141,6 @@ double diff_bits(const struct model *before, const struct model *after, const ch
       first = rows[i].first_step;
       *name = rows[i].name;
     }
-  arena_release(&scratch);
   return first;
 }
 

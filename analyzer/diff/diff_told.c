@@ -35,8 +35,7 @@ static const char **list_told(struct diffing *d, const struct diff_side *side,
   const char **list = arena_array(d->arena, most, sizeof(*list));
   *n = 0;
   for (u32 i = 0; i < side->n; i++)
-    for (u32 k = 0; k < side->runs[i]->n_findings; k++) {
-      const struct finding *finding = &side->runs[i]->findings[k];
+    FOR_EACH(side->runs[i]->findings, side->runs[i]->n_findings, finding) {
       const struct diff_side before = {.runs = side->runs, .n = i};
       if (warning_of(side->runs[i], finding->id) == finding && is_told(side, other, finding->id) &&
           runs_with(&before, finding->id) == 0)

@@ -56,8 +56,7 @@ const char *host_effect_unit(const struct host_report *report, enum host_measure
 static void observe_ranks(const struct run_records *records, enum host_measure measure,
                           struct observations *all) {
   for (u32 run = 0; run < records->runs.n; run++)
-    for (u32 i = 0; i < records->runs.at[run].ranks.n; i++) {
-      const struct rank_record *rank = &records->runs.at[run].ranks.at[i];
+    FOR_EACH(records->runs.at[run].ranks.at, records->runs.at[run].ranks.n, rank) {
       double value = measure == HOST_LATE_HOST ? rank->late
                      : rank->own_ms > 0        ? log(rank->own_ms)
                                                : NAN;
@@ -90,8 +89,7 @@ static void observe_messages(const struct run_records *records, enum host_measur
                              struct observations *all) {
   for (u32 run = 0; run < records->runs.n; run++) {
     u32 first = all->all.n;
-    for (u32 i = 0; i < records->runs.at[run].links.n; i++) {
-      const struct link_record *link = &records->runs.at[run].links.at[i];
+    FOR_EACH(records->runs.at[run].links.at, records->runs.at[run].links.n, link) {
       observe_message(link, run, measure == HOST_SLOW_LINK ? link->link : link->from, all);
       if (measure == HOST_SLOW_LINKS)
         observe_message(link, run, link->to, all);
@@ -164,8 +162,7 @@ static void find_lost_hosts(struct host_report *report) {
   u32 *runs = memory_zeroed(hosts, sizeof(u32)), *lost = memory_zeroed(hosts, sizeof(u32));
   u32 *seen = memory_zeroed(hosts, sizeof(u32)), *lost_in = memory_zeroed(hosts, sizeof(u32));
   for (u32 run = 0; run < records->runs.n; run++)
-    for (u32 i = 0; i < records->runs.at[run].ranks.n; i++) {
-      const struct rank_record *rank = &records->runs.at[run].ranks.at[i];
+    FOR_EACH(records->runs.at[run].ranks.at, records->runs.at[run].ranks.n, rank) {
       bool first = seen[rank->host] != run + 1;
       bool first_lost = rank->lost && lost_in[rank->host] != run + 1;
       runs[rank->host] += first;

@@ -3,7 +3,6 @@
  * The report on hosts as JSON, schema tscope.hosts/1; docs/outputs/hosts.md lists the keys.
  */
 #include <errno.h>
-#include <math.h>
 
 #include "base/json_values.h"
 #include "hosts/host_report.h"
@@ -40,14 +39,12 @@ static json_t *measure_of(const struct host_report *report, enum host_measure me
 
 static json_t *lost_of(const struct host_report *report) {
   json_t *list = json_array();
-  for (u32 i = 0; i < report->lost.n; i++) {
-    const struct lost_host *lost = &report->lost.at[i];
+  FOR_EACH(report->lost.at, report->lost.n, lost)
     json_array_append_new(list,
                           json_pack("{s:o, s:i, s:i, s:f, s:f}", "name",
                                     text_or_null(report->records->hosts.names.at[lost->host]),
                                     "lost", (int)lost->lost, "of_runs", (int)lost->runs, "expected",
                                     lost->expected, "p_value", lost->probability));
-  }
   return list;
 }
 
@@ -56,13 +53,11 @@ static json_t *trends_of(const struct host_report *report) {
   for (u32 i = 0; i < report->trends.n && report->records->in_order; i++) {
     const struct job_trend *trend = &report->trends.at[i];
     json_t *stretches = json_array();
-    for (u32 k = 0; k < trend->stretches.n; k++) {
-      const struct trend_stretch *one = &trend->stretches.at[k];
+    FOR_EACH(trend->stretches.at, trend->stretches.n, one)
       json_array_append_new(stretches,
                             json_pack("{s:o, s:o, s:i, s:f}", "first", run_of(report, one->first),
                                       "last", run_of(report, one->last), "runs", (int)one->runs,
                                       "step_ms", one->step_ms));
-    }
     json_array_append_new(list, json_pack("{s:o, s:i, s:o}", "job",
                                           text_or_null(report->records->jobs.names.at[trend->job]),
                                           "runs", (int)trend->runs, "stretches", stretches));

@@ -27,16 +27,14 @@ static struct when day_of(const struct host_report *report, u32 run) {
 }
 
 static void print_run(const struct host_report *report, u32 run, FILE *out) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   fprintf(out, "run %s%s", arena_printable(&arena, report->records->runs.at[run].name),
           day_of(report, run).text);
-  arena_release(&arena);
 }
 
 static void print_name(const char *name, FILE *out) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   fprintf(out, "%s", arena_printable(&arena, name));
-  arena_release(&arena);
 }
 
 static void print_effect(const struct host_report *report, enum host_measure measure,
@@ -59,8 +57,7 @@ static void print_effect(const struct host_report *report, enum host_measure mea
 }
 
 static void print_lost(const struct host_report *report, FILE *out) {
-  for (u32 i = 0; i < report->lost.n; i++) {
-    const struct lost_host *lost = &report->lost.at[i];
+  FOR_EACH(report->lost.at, report->lost.n, lost) {
     fprintf(out, "%-11s  ", "lost host");
     print_name(report->records->hosts.names.at[lost->host], out);
     fprintf(out,
@@ -139,8 +136,7 @@ void host_report_metrics(const struct host_report *report, FILE *out) {
   fprintf(out, "# HELP tscope_hosts_effect how much worse a host, device or link is than the "
                "others over many runs, as a share\n# TYPE tscope_hosts_effect gauge\n");
   for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
-    for (u32 i = 0; i < report->measures[measure].found.n; i++) {
-      const struct effect *effect = &report->measures[measure].found.at[i];
+    FOR_EACH(report->measures[measure].found.at, report->measures[measure].found.n, effect) {
       if (effect->ends)
         continue; /* it is over */
       fprintf(out, "tscope_hosts_effect{kind=\"%s\",", host_measure_words[measure]);

@@ -3,7 +3,6 @@
 #include "join/exchanges.h"
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
 #include "kernels/communication.h"
@@ -49,8 +48,7 @@ static void look_for_candidates(void *user, u32 rank, unsigned worker) {
   const struct rank_events *events = model_events(model, rank);
   u32 group = 0, sends = 0;
   (void)worker;
-  for (u32 i = 0; i < events->calls.n; i++) {
-    const struct rank_call *call = &events->calls.at[i];
+  FOR_EACH(events->calls.at, events->calls.n, call) {
     if (!op_is_message(call->op) || call->group == 0)
       continue;
     u32 comm = model_comm_of(model, rank, call->comm);
@@ -280,8 +278,7 @@ static void put_in_order(struct exchanges *all) {
   bool changed = true;
   for (u32 round = 0; changed && round < ROUNDS; round++) {
     changed = false;
-    for (u32 i = 0; i < all->bundles.n; i++) {
-      struct bundle *bundle = &all->bundles.at[i];
+    FOR_EACH_CHANGED(all->bundles.at, all->bundles.n, bundle) {
       struct exchange *exchange =
           bundle->exchange == INDEX_NONE ? NULL : &all->list.at[bundle->exchange];
       u64 place = (u64)bundle->before << 32;

@@ -156,8 +156,7 @@ static void choose_steps(struct model *model, const char *wanted) {
 
 static void step_of_arrivals(struct model *model, const struct rank_bounds *bounds) {
   i32 n = (i32)model->steps.n, dropped = (i32)model->steps.first;
-  for (u32 i = 0; i < model->n_arrivals; i++) {
-    struct arrival *arrival = &model->arrivals[i];
+  FOR_EACH_CHANGED(model->arrivals, model->n_arrivals, arrival) {
     if (!model->steps.by_collectives) {
       arrival->step = n ? model_step_at(model, arrival->rank, arrival->call_start) : -1;
     } else if (arrival->step >= 0) {
@@ -166,11 +165,9 @@ static void step_of_arrivals(struct model *model, const struct rank_bounds *boun
         arrival->step = -1;
     }
   }
-  for (u32 c = 0; c < model->n_collectives; c++) {
-    struct collective *collective = &model->collectives[c];
+  FOR_EACH_CHANGED(model->collectives, model->n_collectives, collective)
     collective->step =
         collective->n_arrivals ? model->arrivals[collective->first_arrival].step : -1;
-  }
 }
 
 /* What the iterations of an inference engine hold, by the marks of a rank that has them all. */

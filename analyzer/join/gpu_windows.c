@@ -49,8 +49,7 @@ void list_gpu_windows(struct model *model) {
 
 bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end) {
   bool ever = false;
-  for (u32 i = 0; i < rank->n_gpu_windows; i++) {
-    const struct gpu_window *window = &rank->gpu_windows[i];
+  FOR_EACH(rank->gpu_windows, rank->n_gpu_windows, window) {
     if (window->clock != TSCOPE_GPU_CLOCK_CUPTI)
       continue;
     ever = true;
@@ -64,8 +63,7 @@ void model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
                      struct intervals *known) {
   bool ever = false;
   *known = (struct intervals){arena_array(arena, rank->n_gpu_windows, sizeof(*known->at)), 0};
-  for (u32 i = 0; i < rank->n_gpu_windows; i++) {
-    const struct gpu_window *window = &rank->gpu_windows[i];
+  FOR_EACH(rank->gpu_windows, rank->n_gpu_windows, window) {
     if (window->clock != TSCOPE_GPU_CLOCK_CUPTI)
       continue;
     ever = true;

@@ -47,15 +47,13 @@ static void list_scalars(struct model *model) {
   if (total > UINT32_MAX)
     memory_is_short(total, sizeof(*model->scalars));
   for (u32 r = 0; r < model->n_ranks; r++)
-    for (u32 i = 0; i < internal->events[r].scalars.n; i++) {
-      const struct rank_scalar *scalar = &internal->events[r].scalars.at[i];
+    FOR_EACH(internal->events[r].scalars.at, internal->events[r].scalars.n, scalar)
       model->scalars[model->n_scalars++] =
           (struct scalar){.rank = r,
                           .step = scalar->step < INDEX_NONE ? (u32)scalar->step : INDEX_NONE,
                           .name = scalar->name,
                           .time = scalar->time,
                           .value = scalar->value};
-    }
 }
 
 void join_collectives(struct model *model, const struct model_options *options) {

@@ -10,7 +10,6 @@
 #include <math.h>
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/robust.h"
 #include "join/joining.h"
 #include "kernels/communication.h"

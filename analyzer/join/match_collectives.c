@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/parallel.h"
-#include "base/robust.h"
 #include "base/sorting.h"
 #include "format/dtypes.h"
 #include "join/joining.h"
@@ -71,22 +69,18 @@ static void plan_slots(struct matcher *matcher) {
   matcher->ranges = memory_zeroed(size_sum(model->n_comms, 1), sizeof(*matcher->ranges));
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = model_events(matcher->model, r);
-    for (u32 i = 0; i < events->calls.n; i++) {
-      const struct rank_call *call = &events->calls.at[i];
+    FOR_EACH(events->calls.at, events->calls.n, call) {
       u32 comm = model_comm_of(matcher->model, r, call->comm);
       if (comm == INDEX_NONE || op_is_message(call->op))
         continue;
       extend_range(&matcher->ranges[comm], call->seq);
     }
-    for (u32 i = 0; i < events->kernels.n; i++) {
-      const struct rank_kernel *kernel = &events->kernels.at[i];
+    FOR_EACH(events->kernels.at, events->kernels.n, kernel)
       if (comm_op_like(kernel->op))
         extend_range(&matcher->ranges[model_comm_of(matcher->model, r, kernel->comm)], kernel->seq);
-    }
   }
   u64 slots = 0;
-  for (u32 c = 0; c < model->n_comms; c++) {
-    struct seq_range *range = &matcher->ranges[c];
+  FOR_EACH_CHANGED(matcher->ranges, model->n_comms, range) {
     u64 wanted = (u64)range->last - range->first + 1, most = 4ull * range->calls + 1024;
     range->slots = range->calls == 0 ? 0 : (u32)(wanted < most ? wanted : most);
     range->at = slots;
@@ -277,8 +271,7 @@ static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
   }
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = model_events(matcher->model, r);
-    for (u32 i = 0; i < events->calls.n; i++) {
-      struct rank_call *call = &events->calls.at[i];
+    FOR_EACH_CHANGED(events->calls.at, events->calls.n, call) {
       u32 c = call->collective;
       if (c == INDEX_NONE) {
         call->arrival = (u32)matched++;
@@ -289,8 +282,7 @@ static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
         call->arrival = collective->first_arrival + place;
       }
     }
-    for (u32 i = 0; i < events->kernels.n; i++) {
-      struct rank_kernel *kernel = &events->kernels.at[i];
+    FOR_EACH_CHANGED(events->kernels.at, events->kernels.n, kernel) {
       u32 c = kernel->collective;
       kernel->arrival =
           c == INDEX_NONE ? (u32)matched++ : model->collectives[c].first_arrival + filled[c]++;
@@ -304,8 +296,7 @@ static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
 static void read_choices(struct matcher *matcher) {
   for (u32 r = 0; r < matcher->model->n_ranks; r++) {
     const struct rank_events *events = model_events(matcher->model, r);
-    for (u32 i = 0; i < events->insides.n; i++) {
-      const struct rank_inside *inside = &events->insides.at[i];
+    FOR_EACH(events->insides.at, events->insides.n, inside) {
       u32 c = inside->call == INDEX_NONE ? INDEX_NONE : events->calls.at[inside->call].collective;
       if (c == INDEX_NONE)
         continue;

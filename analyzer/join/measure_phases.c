@@ -104,7 +104,7 @@ static void measure_rank(void *user, u32 r, unsigned worker) {
   struct measuring *measuring = user;
   const struct model *model = measuring->model;
   const struct rank_events *events = &internal_of(model)->events[r];
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   struct intervals covered = {0}, all, own, rest;
   (void)worker;
   for (u32 s = 0; s < model->steps.n; s++)
@@ -125,7 +125,6 @@ static void measure_rank(void *user, u32 r, unsigned worker) {
     if (order[i] != TSCOPE_PHASE_OPTIMIZER)
       count_passes(model, r, order[i], &rest);
   }
-  arena_release(&arena);
   if (measuring->found[r])
     add_other(model, r);
 }

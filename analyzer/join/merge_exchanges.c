@@ -51,8 +51,7 @@ static void renumber_calls(const struct exchanges *all, const struct numbering *
   struct model *model = all->model;
   for (u32 r = 0; r < model->n_ranks; r++) {
     struct rank_events *events = &internal_of(model)->events[r];
-    for (u32 i = 0; i < events->calls.n; i++) {
-      struct rank_call *call = &events->calls.at[i];
+    FOR_EACH_CHANGED(events->calls.at, events->calls.n, call) {
       u32 comm = model_comm_of(model, r, call->comm);
       if (comm == INDEX_NONE || op_is_message(call->op) || call->seq == TSCOPE_UNKNOWN)
         continue;

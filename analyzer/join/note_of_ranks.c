@@ -60,8 +60,7 @@ static void note_unread_samples(struct model *model) {
   const double notable = 0.05;
   const struct rank *worst = NULL;
   double most = notable;
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct rank *rank = &model->ranks[r];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
     double unread = (double)rank->unread_samples;
     double share = unread > 0 ? unread / (unread + (double)rank->samples) : 0;
     worst = share > most ? rank : worst;

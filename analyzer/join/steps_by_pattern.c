@@ -5,7 +5,6 @@
  * again and again. Such steps must be alike, or there are none: passes may also be those of layers,
  * of a validation, or of tokens of an answer.
  */
-#include <math.h>
 
 #include "base/checked_memory.h"
 #include "base/period.h"

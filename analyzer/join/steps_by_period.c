@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/period.h"
-#include "base/robust.h"
 #include "join/find_steps.h"
 
 #define GAP_RANKS 8u /* ranks whose pauses are averaged */

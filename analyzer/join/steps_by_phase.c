@@ -3,7 +3,6 @@
  * Steps from what the program itself marks: marks made by its author, or PyTorch's optimizer
  * ranges.
  */
-#include <math.h>
 
 #include "base/checked_memory.h"
 #include "base/period.h"
@@ -24,8 +23,7 @@ static i64 last_activity(const struct rank_events *events, i64 after) {
   LATEST(phases)
   LATEST(waits)
 #undef LATEST
-  for (u32 i = 0; i < events->runs.n; i++) {
-    const struct rank_run *run = &events->runs.at[i];
+  FOR_EACH(events->runs.at, events->runs.n, run) {
     i64 *last = run->stream == TSCOPE_NO_STREAM ? &host : &gpu;
     *last = run->end > *last ? run->end : *last;
   }

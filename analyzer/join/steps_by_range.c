@@ -36,8 +36,7 @@ static u32 busiest_thread(const struct rank_events *events) {
 static void find_outer(const struct rank_events *events, struct outer_ranges *outer) {
   u32 thread = busiest_thread(events);
   i64 covered = INT64_MIN;
-  for (u32 i = 0; i < events->step_ranges.n; i++) {
-    const struct rank_step_range *range = &events->step_ranges.at[i];
+  FOR_EACH(events->step_ranges.at, events->step_ranges.n, range) {
     if (range->thread != thread || range->start < covered)
       continue;
     if (range->end != NS_UNKNOWN)

@@ -51,8 +51,7 @@ static void list_meetings(const struct model *model, const struct rank_events *e
                           const i32 *steps, struct met *met, u32 n) {
   for (u32 s = 0; s < n; s++)
     met[s] = (struct met){NS_UNKNOWN, NS_UNKNOWN};
-  for (u32 i = 0; i < events->calls.n; i++) {
-    const struct rank_call *call = &events->calls.at[i];
+  FOR_EACH(events->calls.at, events->calls.n, call) {
     if (call->arrival == INDEX_NONE || call->collective == INDEX_NONE)
       continue;
     const struct arrival *arrival = &model->arrivals[call->arrival];

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <regex.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/checked_memory.h"
 #include "base/texts.h"

@@ -2,7 +2,6 @@
 #include "kernels/kernels.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
  * time of all lines is compared, waits and work alike.
  */
 #include <math.h>
-#include <stdio.h>
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
@@ -34,17 +33,7 @@ struct rank_lines {
 ORDER_BY(by_place, struct line_time, UP(frame.line) BY_TEXT(frame.file))
 
 static u32 merge_lines(struct line_time *all, u32 n) {
-  u32 kept = 0;
-  SORT(all, n, by_place);
-  for (u32 i = 0; i < n; i++) {
-    if (!kept || by_place(&all[kept - 1], &all[i]) != 0) {
-      all[kept++] = all[i];
-      continue;
-    }
-    all[kept - 1].ns += all[i].ns;
-    all[kept - 1].looks += all[i].looks;
-  }
-  return kept;
+  return SORT_AND_JOIN(all, n, by_place, sum, more, ADD_EACH(sum, more, ns, looks));
 }
 
 /* Since when its steps are known, at most for a while: what it did before them is no matter. */
@@ -71,8 +60,7 @@ static struct rank_lines lines_of(struct live_view *view, const struct live_rank
   u32 kept = looks->n < LIVE_LOOKS ? (u32)looks->n : LIVE_LOOKS;
   struct rank_lines lines = {.at = arena_array(&view->arena, kept, sizeof(*lines.at))};
   i64 from = begin_of(rank);
-  for (u32 i = 0; i < kept; i++) {
-    const struct live_look *look = &looks->at[i];
+  FOR_EACH(looks->at, kept, look) {
     if (!rank->steps.n || look->at < from)
       continue;
     lines.ns += (double)look->ns;
@@ -122,8 +110,7 @@ static void find_line(struct live_view *view, struct live_rank *rank,
     say_too_few(view, rank, own.looks, "this rank");
     return;
   }
-  for (u32 i = 0; i < own.n; i++) {
-    const struct line_time *line = &own.at[i];
+  FOR_EACH(own.at, own.n, line) {
     double share = line->ns / own.ns, theirs = 0;
     for (u32 p = 0; p < n; p++)
       theirs += share_at(&peers[p], line) / n;

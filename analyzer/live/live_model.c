@@ -25,8 +25,7 @@ static void put_waits(const struct live_process *process, struct rank_events *ev
                                                  .comm = TSCOPE_UNKNOWN,
                                                  .seq = TSCOPE_UNKNOWN,
                                                  .call = INDEX_NONE});
-  for (u32 w = 0; w < process->waits.n; w++) {
-    const struct live_open *open = &process->waits.at[w];
+  FOR_EACH(process->waits.at, process->waits.n, open) {
     for (u32 i = 0; i < events->calls.n; i++) {
       const struct rank_call *call = &events->calls.at[i];
       if (call->comm == open->comm && call->seq == open->seq)

@@ -2,7 +2,6 @@
 #include "live/live_view.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,8 +89,7 @@ static void fill_phase(struct live_rank *rank) {
   const struct live_opens *phases = &rank->process->phases;
   rank->phase = NULL;
   rank->phase_s = NAN;
-  for (u32 i = 0; i < phases->n; i++) {
-    const struct live_open *open = &phases->at[i];
+  FOR_EACH(phases->at, phases->n, open) {
     const char *name = open->kind == TSCOPE_PHASE_USER ? live_string(rank->process, open->name)
                                                        : phase_word(open->kind);
     if (!name || (rank->phase && open->kind == TSCOPE_PHASE_USER))

@@ -45,8 +45,7 @@ static u32 *places_of(struct live_view *view, const u32 *ranks, u32 n, u32 *foun
 static void read_call(const struct live_view *view, const struct flight_record *flight,
                       const struct check_wait *check, struct live_wait *wait) {
   i64 first = NS_UNKNOWN;
-  for (u32 i = 0; i < flight->n_calls; i++) {
-    const struct flight_call *call = &flight->calls[i];
+  FOR_EACH(flight->calls, flight->n_calls, call) {
     bool pending = call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
     if (call->seq != (i64)check->seq ||
         strcmp(flight->groups[call->group].name, check->group_name) != 0)
@@ -86,8 +85,7 @@ static int by_importance(const void *left, const void *right) {
 static void put_waits(struct live_view *view, const struct flight_record *flight,
                       const struct collective_check *check) {
   view->waits = arena_array(&view->arena, check->n_waits, sizeof(*view->waits));
-  for (u32 i = 0; i < check->n_waits; i++) {
-    const struct check_wait *from = &check->waits[i];
+  FOR_EACH(check->waits, check->n_waits, from) {
     struct live_wait *wait = &view->waits[view->n_waits++];
     *wait = (struct live_wait){.group = from->group, .op = from->op, .seq = (u32)from->seq};
     wait->absent = places_of(view, from->waits_for, from->n_waits_for, &wait->n_absent);
@@ -102,8 +100,7 @@ static void put_waits(struct live_view *view, const struct flight_record *flight
 /* The first of each communicator: all that follows there differs because of it. */
 static void put_mismatches(struct live_view *view, const struct collective_check *check) {
   view->mismatches = arena_array(&view->arena, check->n_mismatches, sizeof(*view->mismatches));
-  for (u32 i = 0; i < check->n_mismatches; i++) {
-    const struct check_mismatch *from = &check->mismatches[i];
+  FOR_EACH(check->mismatches, check->n_mismatches, from) {
     const struct live_mismatch *last =
         view->n_mismatches ? &view->mismatches[view->n_mismatches - 1] : NULL;
     if (from->state > MATCH_DTYPE || (last && strcmp(last->group, from->group) == 0))

@@ -2,7 +2,6 @@
 #include "model/memory_live.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/checked_memory.h"
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "kernels/communication.h"
 #include "model/building.h"
 

@@ -28,8 +28,7 @@ u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_ca
   if (!model->timelines) /* made by hand */
     return 0;
   const struct rank_events *events = model_events(model, rank);
-  for (u32 i = 0; i < events->calls.n; i++) {
-    const struct rank_call *call = &events->calls.at[i];
+  FOR_EACH(events->calls.at, events->calls.n, call) {
     if (call->failed || call->op >= TSCOPE_OP_SEND ||
         model_comm_of(model, rank, call->comm) != comm)
       continue;

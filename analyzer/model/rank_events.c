@@ -66,11 +66,9 @@ void unite_phases(const struct rank_events *events, u8 kind, struct arena *arena
   struct interval *found = arena_array(arena, events->phases.n, sizeof(*found));
   u32 n = 0;
   *out = (struct intervals){.at = arena_array(arena, events->phases.n, sizeof(*out->at))};
-  for (u32 i = 0; i < events->phases.n; i++) {
-    const struct rank_phase *phase = &events->phases.at[i];
+  FOR_EACH(events->phases.at, events->phases.n, phase)
     if (phase->kind == kind && phase->end != NS_UNKNOWN)
       found[n++] = (struct interval){phase->start, phase->end};
-  }
   SORT(found, n, by_i64);
   for (u32 i = 0; i < n; i++)
     intervals_append(out, found[i].start, found[i].end);

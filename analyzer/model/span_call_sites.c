@@ -4,7 +4,6 @@
 #include "format/own_code.h"
 
 #include <stdio.h>
-#include <string.h>
 
 bool call_frame_is_user_code(const struct call_frame *frame) {
   if (frame->library)

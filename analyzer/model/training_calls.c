@@ -74,8 +74,7 @@ static u32 own_frame_of(const struct finding_library *f, const struct call_stack
 }
 
 static void note_parts(struct finding_library *f) {
-  for (u32 i = 0; i < f->sites->n_stacks; i++) {
-    const struct call_stack *stack = &f->sites->stacks[i];
+  FOR_EACH(f->sites->stacks, f->sites->n_stacks, stack) {
     u32 own = own_frame_of(f, stack);
     u8 part = (u8)(1u << part_inside(f, stack, own) & ~1u);
     f->any_own |= own < stack->n;
@@ -99,8 +98,7 @@ static bool is_in_loop(const struct finding_library *f, const struct call_stack 
 /* Packages of which a frame calls a part of training in the loop. */
 static u32 list_packages(struct finding_library *f, const char **packages) {
   u32 n = 0;
-  for (u32 i = 0; i < f->sites->n_stacks; i++) {
-    const struct call_stack *stack = &f->sites->stacks[i];
+  FOR_EACH(f->sites->stacks, f->sites->n_stacks, stack) {
     u32 own = own_frame_of(f, stack), inside = 0;
     while (inside < own && !f->kinds[stack->frames[inside]].part)
       inside++;

@@ -64,7 +64,7 @@ static void read_reports(struct reading_runs *reading, const char *path, u32 dep
 /* Runs whose traces are there and that have no report yet. */
 static void report_on_runs(struct reading_runs *reading, const struct options *options,
                            run_document *document_of) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   struct trace_runs runs = {0};
   char why[512];
   if (trace_runs_find(options->paths, options->n_paths, 0, &arena, &runs, why, sizeof(why)) < 0)
@@ -81,7 +81,6 @@ static void report_on_runs(struct reading_runs *reading, const struct options *o
     add_report(reading, report, run);
     json_decref(report);
   }
-  arena_release(&arena);
 }
 
 static int write_metrics(const char *path, const struct host_report *report) {

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -129,7 +128,7 @@ static void print_others(const struct trace_job *job, const struct trace_runs *r
 }
 
 int list_runs(const struct options *options, run_finding *worst, char *why, size_t why_bytes) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   struct trace_runs runs;
   u32 judged = options->top ? options->top : JUDGED;
   int error = trace_runs_find(options->paths, options->n_paths, 0, &arena, &runs, why, why_bytes);
@@ -149,7 +148,6 @@ int list_runs(const struct options *options, run_finding *worst, char *why, size
       printf("  %s", arena_printable(&arena, finding));
     putchar('\n');
   }
-  arena_release(&arena);
   return error;
 }
 
@@ -210,11 +208,10 @@ static const char *reason_to_go(const struct options *options, const struct trac
 }
 
 int prune_runs(const struct options *options, char *why, size_t why_bytes) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   struct trace_runs runs;
   int error = trace_runs_find(options->paths, options->n_paths, 0, &arena, &runs, why, why_bytes);
   if (error == -ENOENT) { /* nothing there is nothing to remove */
-    arena_release(&arena);
     return 0;
   }
   u32 kept = 0, gone = 0;
@@ -248,6 +245,5 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
            options->yes ? "removed" : "would be removed", gone_bytes / 1e6, kept,
            kept == 1 ? "s" : "", kept_bytes / 1e6,
            options->yes || !gone ? "" : "; --yes removes them");
-  arena_release(&arena);
   return error;
 }

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -138,8 +137,7 @@ static bool has_ended(const struct target *target) {
 }
 
 static void ask_all(struct asking *a) {
-  for (u32 i = 0; i < a->n; i++) {
-    struct target *target = &a->targets[i];
+  FOR_EACH_CHANGED(a->targets, a->n, target) {
     const char *folder = has_ended(target) ? NULL : folder_of(a->arena, target);
     target->question = folder ? question_for(a, folder) : NULL;
     target->hopeless = !target->question || !target->question->number;
@@ -162,8 +160,7 @@ static void check_here(struct target *target) {
 /* What the processes that answered say of those that did not. */
 static void hear_neighbours(struct asking *a, const struct target *from) {
   for (u32 p = 0; p < from->stacks.n_peers; p++)
-    for (u32 i = 0; i < a->n; i++) {
-      struct target *target = &a->targets[i];
+    FOR_EACH_CHANGED(a->targets, a->n, target) {
       const struct stalled_peer *peer = &from->stacks.peers[p];
       if (target->header.pid != peer->pid || target->answer == ANSWER_WHOLE ||
           strncmp(target->header.host, from->header.host, sizeof(from->header.host)) != 0)
@@ -315,8 +312,7 @@ static bool describe(struct asking *a, struct target *target, struct process_sta
 static void collect(struct asking *a, struct run_stacks *run) {
   run->at = arena_array(a->arena, a->n, sizeof(*run->at));
   run->silent = arena_array(a->arena, a->n, sizeof(*run->silent));
-  for (u32 i = 0; i < a->n; i++) {
-    struct target *target = &a->targets[i];
+  FOR_EACH_CHANGED(a->targets, a->n, target) {
     if (describe(a, target, &run->at[run->n]))
       run->n++;
     else

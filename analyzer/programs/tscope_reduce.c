@@ -68,7 +68,7 @@ static struct run_facts run_of(const struct model *model, bool first) {
 
 static void write_facts(struct reducing *reducing, struct model *model, u32 r) {
   struct summary_made *made = &reducing->made[r];
-  struct arena texts = {0};
+  SCOPED_ARENA struct arena texts = {0};
   struct carrier c = carrier_to_write(&texts);
   struct run_facts run = run_of(model, r == 0);
   struct rank rank = model->ranks[r];
@@ -85,7 +85,6 @@ static void write_facts(struct reducing *reducing, struct model *model, u32 r) {
                                        .passes = reducing->options->with ? 2 : 1};
   made->facts = summary_deflate(&c, &made->entry.facts);
   carrier_free(&c);
-  arena_release(&texts);
 }
 
 /* Of the node's own; NULL for others. */

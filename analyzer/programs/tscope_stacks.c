@@ -102,8 +102,7 @@ static void put_frames(struct page *page) {
       fprintf(stderr, "tscope-stacks: %s %u: no native frames: %s\n", page->unit,
               page->at[i].number, page->at[i].native.why_none);
   for (u32 i = 0; i < page->n; i++)
-    for (u32 t = 0; t < page->at[i].stacks.n_threads; t++) {
-      const struct stalled_thread *thread = &page->at[i].stacks.threads[t];
+    FOR_EACH(page->at[i].stacks.threads, page->at[i].stacks.n_threads, thread) {
       for (u32 f = 0; f < thread->n_frames; f++) {
         const struct call_frame *frame = thread->frames[f];
         printf("%u\t%u\t%s\t%u\t%s", page->at[i].number, thread->tid, shown(page, frame->file),

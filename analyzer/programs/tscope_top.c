@@ -7,7 +7,6 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked_memory.h"

@@ -101,8 +101,7 @@ static bool same_line(const struct flight_call *a, const struct flight_call *b) 
 
 /* What the groups are for, if the record says so. */
 static void put_groups(struct listing *l) {
-  for (u32 g = 0; g < l->flight->n_groups; g++) {
-    const struct flight_group *group = &l->flight->groups[g];
+  FOR_EACH(l->flight->groups, l->flight->n_groups, group) {
     if (!group->desc || !selection_has_group(l->view, group))
       continue;
     pen_format(&l->pen, STYLE_DIM, "group %s: %s", group->name, group->desc);
@@ -142,8 +141,7 @@ static void put_stacks(struct listing *l) {
   for (u32 i = 0; i < l->n_stacks; i++) {
     pen_format(&l->pen, STYLE_BOLD, "@%u", i);
     pen_newline(&l->pen);
-    for (u32 f = 0; f < l->stacks[i]->n; f++) {
-      const struct flight_frame *frame = &l->stacks[i]->frames[f];
+    FOR_EACH(l->stacks[i]->frames, l->stacks[i]->n, frame) {
       pen_to(&l->pen, 2);
       pen_format(&l->pen, STYLE_PLAIN, "%s:%lld %s", frame->file ? frame->file : "?",
                  (long long)frame->line, frame->function ? frame->function : "?");

@@ -189,8 +189,7 @@ static void put_calls(struct writer *w, const struct results *results,
                       const struct report_view *view) {
   static const char *const states[] = {"called", "scheduled", "started", "completed"};
   const struct flight_record *flight = results->check.flight;
-  for (u32 i = 0; i < flight->n_calls; i++) {
-    const struct flight_call *call = &flight->calls[i];
+  FOR_EACH(flight->calls, flight->n_calls, call) {
     const struct flight_rank *rank = &flight->ranks[call->rank];
     if (!selection_has_rank(view, rank->rank) ||
         !selection_has_group(view, &flight->groups[call->group]))

@@ -2,7 +2,6 @@
 #include "report/progress.h"
 #include "base/now.h"
 
-#include <time.h>
 #include <unistd.h>
 
 enum { QUIET_S = 1, PLAIN_PERIOD_S = 10 };

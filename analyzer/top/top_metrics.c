@@ -91,8 +91,7 @@ void top_metrics_write(const struct live_view *view, FILE *out) {
   }
   for (unsigned m = 0; view && m < RANK_METRICS; m++) {
     put_head(rank_metrics[m].name, rank_metrics[m].help, rank_metrics[m].type, out);
-    for (u32 r = 0; r < view->n_ranks; r++) {
-      const struct live_rank *rank = &view->ranks[r];
+    FOR_EACH(view->ranks, view->n_ranks, rank) {
       double value = rank_value(rank, m);
       if (!isfinite(value) || rank->rank == TSCOPE_UNKNOWN_RANK)
         continue;

@@ -2,7 +2,6 @@
  *
  * One rank, with all that is known of it.
  */
-#include <math.h>
 #include <stdio.h>
 
 #include "top/top_page.h"

@@ -4,14 +4,11 @@
  * graph at each of its replays, attention by an estimate from its grid. Also the share of GPU
  * compute time that this covers: the arithmetic of other work is unknown, and never counts as 0.
  */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/queries.h"
-#include "base/each.h"
 #include "base/intervals.h"
 #include "base/sorting.h"
 #include "base/vector.h"

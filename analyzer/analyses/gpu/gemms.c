@@ -12,7 +12,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
@@ -25,6 +24,8 @@
 #include "kernels/kernels.h"
 
 /* Times of calls, in nanoseconds. */
+enum { LISTED = 50 };
+
 struct sample {
   double n, sum, squares;
 };
@@ -99,8 +100,7 @@ static void add_calls(struct gemm_sums *sums, const struct timeline *t,
  * the launch was over; else the GEMM may have waited for the launch. */
 static void add_pairs(struct gemm_sums *sums, const struct timeline *t,
                       const struct arithmetic_calls *calls, i64 clock_error) {
-  for (u32 i = 0; i < t->gemms->n_times; i++) {
-    const struct gemm_time *time = &t->gemms->times[i];
+  FOR_EACH(t->gemms->times, t->gemms->n_times, time) {
     const struct arithmetic *call = &t->arithmetic[time->call];
     if (!calls->analysed[time->call] || calls->first_start[time->call] != NS_UNKNOWN ||
         time->end < time->start)
@@ -116,8 +116,7 @@ static void add_pairs(struct gemm_sums *sums, const struct timeline *t,
 static void add_replays(struct gemm_sums *sums, const struct gemms *gemms,
                         const struct arithmetic_calls *calls) {
   for (u32 i = 0; i < gemms->n_contents; i++)
-    for (u32 k = 0; k < gemms->contents[i].n_gemms; k++) {
-      const struct graph_gemm *gemm = &gemms->contents[i].gemms[k];
+    FOR_EACH(gemms->contents[i].gemms, gemms->contents[i].n_gemms, gemm) {
       double made = (double)calls->replays[i] * gemm->calls;
       sums->cells[gemm->shape].replayed += made;
       add_flops(&sums->cells[gemm->shape].replayed_flops, gemm->flops, made);
@@ -300,11 +299,9 @@ static struct cell **all_cells(const struct analysis *a, u32 *n) {
   struct cell **cells = memory_array(size_sum(room, 1), sizeof(*cells));
   *n = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)
-    for (u32 k = 0; k < a->gemm_sums[i].n; k++) {
-      struct cell *cell = &a->gemm_sums[i].cells[k];
+    FOR_EACH_CHANGED(a->gemm_sums[i].cells, a->gemm_sums[i].n, cell)
       if (cell->calls + cell->replayed > 0)
         cells[(*n)++] = cell;
-    }
   SORT(cells, *n, by_shape);
   return cells;
 }
@@ -321,7 +318,7 @@ static void list_rows(struct analysis *a, double ranks, double *total_ms) {
   }
   SORT(rows, made, most_time_first);
   out->shapes = made;
-  out->n_rows = made < GEMMS_LISTED ? made : GEMMS_LISTED;
+  out->n_rows = made < LISTED ? made : LISTED;
   out->rows = arena_array(a->arena, out->n_rows, sizeof(*out->rows));
   *total_ms = 0;
   for (u32 i = 0; i < made; i++)
@@ -346,8 +343,7 @@ static struct timed time_in_precision(const struct analysis *a, u32 rank,
                                       enum precision precision) {
   const struct gemm_sums *sums = &a->gemm_sums[rank];
   struct timed timed = {0};
-  for (u32 k = 0; k < sums->n; k++) {
-    const struct cell *cell = &sums->cells[k];
+  FOR_EACH(sums->cells, sums->n, cell) {
     if (cell->shape.precision != precision)
       continue;
     timed.ns += cell->time;
@@ -413,8 +409,7 @@ static void fill_totals(struct analysis *a, double ranks, double all_flops) {
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct gemm_sums *sums = &a->gemm_sums[i];
     double steps = steps_of(a, i, ranks), of_rank = 0, of_rank_variance = 0;
-    for (u32 k = 0; k < sums->n; k++) {
-      const struct cell *cell = &sums->cells[k];
+    FOR_EACH(sums->cells, sums->n, cell) {
       of_rank += cell->time;
       of_rank_variance += cell->variance;
       bounded += cell->bounded ? cell->time : 0;
@@ -442,8 +437,7 @@ static void describe_method(struct analysis *a) {
   bool by_kernels = false, by_pairs = false;
   u32 one_in = 0;
   out->calls = out->timed = 0;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const struct gemm_sums *sums = &a->gemm_sums[i];
+  FOR_EACH(a->gemm_sums, a->model->n_ranks, sums) {
     by_kernels |= sums->by_kernels || sums->replays_known;
     by_pairs |= sums->by_pairs;
     one_in = sums->one_in > one_in ? sums->one_in : one_in;

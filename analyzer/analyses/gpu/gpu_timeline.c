@@ -126,14 +126,13 @@ void gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   bool comm_known = t->has_comm || rank->collective_calls == 0;
   if (!t->on_gpu || !t->has_compute || !comm_known || rank_lacks_times(&a->ranks[t->rank]))
     return;
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct work work;
   struct intervals known;
   union_of_work(&scratch, a, t, &work);
   model_gpu_known(rank, t->ring_begin, &scratch, &known);
   sum_known(&scratch, t, &work, &known, &a->results->gpu_timelines[t->rank]);
   a->ranks[t->rank].gpu_known = covered_ns(&known, rank->begin, rank->end);
-  arena_release(&scratch);
 }
 
 void gpu_timeline_carry(struct analysis *a, u32 rank, struct carrier *c) {
@@ -193,8 +192,7 @@ void gpu_timeline_summarise(struct analysis *a) {
   struct gpu_timeline_result *mean = &r->gpu_timeline;
   u32 n = 0;
   *mean = (struct gpu_timeline_result){.rank = INDEX_NONE};
-  for (u32 i = 0; i < r->n_gpu_timelines; i++) {
-    const struct gpu_timeline_result *one = &r->gpu_timelines[i];
+  FOR_EACH(r->gpu_timelines, r->n_gpu_timelines, one) {
     if (isnan(one->total_ms))
       continue;
     n++;

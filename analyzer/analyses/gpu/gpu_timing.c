@@ -4,7 +4,6 @@
  * rest.
  */
 #include <math.h>
-#include <string.h>
 
 #include "analyses/queries.h"
 #include "base/rank_list.h"
@@ -70,8 +69,7 @@ static double under_cupti(const struct rank *rank) {
 static double share_watched(const struct model *model) {
   double seen = 0, all = 0;
   bool changed = false;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct rank *rank = &model->ranks[i];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
     changed |= rank->n_gpu_windows > 1;
     all += (double)(rank->end - rank->begin);
     seen += under_cupti(rank);
@@ -133,8 +131,7 @@ static const struct gpu_window *longest_unwatched(const struct model *model) {
   i64 longest = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
-    for (u32 w = 0; w < rank->n_gpu_windows; w++) {
-      const struct gpu_window *window = &rank->gpu_windows[w];
+    FOR_EACH(rank->gpu_windows, rank->n_gpu_windows, window) {
       i64 time = time_of(rank, window);
       if (window->clock == TSCOPE_GPU_CLOCK_CUPTI || time <= longest)
         continue;
@@ -147,8 +144,7 @@ static const struct gpu_window *longest_unwatched(const struct model *model) {
 
 static u32 count_changes(const struct model *model) {
   u32 sum = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct rank *rank = &model->ranks[i];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
     sum += rank->n_gpu_windows > 1 ? rank->n_gpu_windows - 1 : 0;
     /* if the process did not end normally, its last window is the end and not a change of source */
     sum -= rank->n_gpu_windows > 1 && !rank->closed;
@@ -182,10 +178,8 @@ const char *gpu_timing_describe(struct analysis *a) {
                gpu_clock_name(other ? other->clock : TSCOPE_GPU_CLOCK_HOST),
                other && other->reason ? other->reason : "reason not recorded");
   }
-  struct arena scratch = {0};
-  const char *sources = describe_sources(a, &scratch);
-  arena_release(&scratch);
-  return sources;
+  SCOPED_ARENA struct arena scratch = {0};
+  return describe_sources(a, &scratch);
 }
 
 /* Why the GPU was not watched for a while: the reason for most of that time. */

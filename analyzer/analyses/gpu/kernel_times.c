@@ -9,7 +9,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
@@ -153,8 +152,7 @@ void kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
       timeline->on_gpu && timeline->has_compute && !has_operators(a, timeline->rank);
   struct carrier *keeps = analysis_keeps(a, timeline->rank);
   a->ranks[timeline->rank].ring_begin = begin;
-  for (u32 i = 0; i < timeline->n_spans; i++) {
-    const struct span *span = &timeline->spans[i];
+  FOR_EACH(timeline->spans, timeline->n_spans, span) {
     if (!is_gpu_work(a, timeline, span))
       continue;
     if (span->kind == SPAN_COLLECTIVE) {
@@ -187,11 +185,9 @@ void kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
 void kernel_times_without_operators(struct analysis *a, void (*add)(struct operator_sums *sums,
                                                                     const struct kernel *kernel,
                                                                     u8 kind, i64 ns, u64 count)) {
-  for (u32 i = 0; i < a->kernel_sums->by_kernel.n; i++) {
-    const struct sum *sum = &a->kernel_sums->by_kernel.at[i];
+  FOR_EACH(a->kernel_sums->by_kernel.at, a->kernel_sums->by_kernel.n, sum)
     if (sum->no_operators_count)
       add(a->operator_sums, sum->kernel, sum->kind, sum->no_operators_ns, sum->no_operators_count);
-  }
 }
 
 unsigned category_of_work(const struct kernel *kernel, u8 span_kind) {
@@ -242,8 +238,7 @@ static void list_kernels(struct analysis *a, const struct sum *sums, u32 n, doub
   u32 most = a->options->top > KERNELS_LISTED ? a->options->top : KERNELS_LISTED;
   n = n < most ? n : most;
   r->kernels = arena_array(a->arena, n, sizeof(*r->kernels));
-  for (u32 i = 0; i < n; i++) {
-    const struct sum *sum = &sums[i];
+  FOR_EACH(sums, n, sum) {
     double ms = ns_to_ms(sum->ns);
     struct kernel_result *one = &r->kernels[r->n_kernels++];
     *one = (struct kernel_result){
@@ -287,8 +282,7 @@ static double share_seen(const struct analysis *a, u32 *ranks) {
       continue;
     ++*ranks;
     i64 from = sum->ring_begin > rank->begin ? sum->ring_begin : rank->begin;
-    for (u32 k = 0; k < rank->n_gpu_windows; k++) {
-      const struct gpu_window *window = &rank->gpu_windows[k];
+    FOR_EACH(rank->gpu_windows, rank->n_gpu_windows, window) {
       i64 begin = window->start > from ? window->start : from;
       i64 end = window->end < rank->end ? window->end : rank->end;
       ever |= window->clock == TSCOPE_GPU_CLOCK_CUPTI;

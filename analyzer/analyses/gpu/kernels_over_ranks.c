@@ -5,7 +5,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
@@ -60,11 +59,9 @@ static bool is_counted(const struct timeline *t, const struct span *span) {
 
 /* How long each run took, those of a name from its `next` on. */
 static void list_runs(const struct timeline *t, const u32 *place_of, u32 *next, i64 *took) {
-  for (u32 i = 0; i < t->n_spans; i++) {
-    const struct span *span = &t->spans[i];
+  FOR_EACH(t->spans, t->n_spans, span)
     if (is_counted(t, span) && place_of[span->name])
       took[next[place_of[span->name] - 1]++] = span->end - span->start;
-  }
 }
 
 static void keep_kernel(struct analysis *a, const struct timeline *t, const struct times *times,
@@ -104,8 +101,7 @@ void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
   u32 n = 0;
   if (a->model->n_ranks < 2 || !t->on_gpu || !t->has_compute)
     return;
-  for (u32 i = 0; i < t->n_spans; i++) {
-    const struct span *span = &t->spans[i];
+  FOR_EACH(t->spans, t->n_spans, span) {
     if (!is_counted(t, span))
       continue;
     VECTOR_REACH(&by_name, span->name);
@@ -129,8 +125,7 @@ void kernels_over_ranks_carry(struct analysis *a, u32 rank, struct carrier *c) {
   of->n = c->bad ? 0 : of->n;
   if (c->reads)
     of->at = memory_zeroed(of->n, sizeof(*of->at));
-  for (u32 i = 0; i < of->n; i++) {
-    struct kernel_on_rank *one = &of->at[i];
+  FOR_EACH_CHANGED(of->at, of->n, one) {
     const char *name = c->reads ? NULL : one->kernel->raw;
     CARRY(c, &name);
     CARRY_EACH(c, one, ns, mean_us, p95_us);
@@ -188,8 +183,7 @@ static u32 sum_over_ranks(const struct analysis *a, struct all_ranks **sums) {
   VECTOR(struct all_ranks) by_kernel = {0};
   u32 n = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)
-    for (u32 k = 0; k < a->kernels_of_ranks[i].n; k++) {
-      const struct kernel_on_rank *one = &a->kernels_of_ranks[i].at[k];
+    FOR_EACH(a->kernels_of_ranks[i].at, a->kernels_of_ranks[i].n, one) {
       VECTOR_REACH(&by_kernel, one->kernel->number);
       struct all_ranks *all = &by_kernel.at[one->kernel->number];
       all->kernel = one->kernel;

@@ -8,7 +8,6 @@
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
 #include "analyses/queries.h"
-#include "base/each.h"
 #include "base/sorting.h"
 
 #include <math.h>
@@ -233,8 +232,7 @@ static void add_spans(struct counting *c) {
     else
       add_host_span(c, i);
   }
-  for (u32 lane = 0; lane < t->n_lanes; lane++) {
-    struct stream *stream = &c->streams[lane];
+  FOR_EACH_CHANGED(c->streams, t->n_lanes, stream) {
     if (stream->begun.n)
       measure_queue(c->sums, stream->called.at, stream->begun.at, stream->begun.n);
     free(stream->called.at);
@@ -383,8 +381,7 @@ static void list_fills(struct analysis *a) {
   SCOPED struct fill_sum *all = memory_zeroed(size_sum(room, 1), sizeof(*all));
   u32 n = 0;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
-    for (u32 i = 0; i < a->launch_sums[rank].n_fills; i++) {
-      const struct fill_sum *one = &a->launch_sums[rank].fills[i];
+    FOR_EACH(a->launch_sums[rank].fills, a->launch_sums[rank].n_fills, one) {
       u32 k = 0;
       while (k < n && strcmp(all[k].name, one->name) != 0)
         k++;

@@ -14,7 +14,6 @@
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/gpu/operator_sequences.h"
 #include "analyses/queries.h"
-#include "base/each.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/sorting.h"
@@ -322,8 +321,7 @@ void operators_carry(struct analysis *a, u32 rank, struct carrier *c) {
 static void merge_sequences(struct rank_operators *r, const u32 *index) {
   struct analysis *a = r->a;
   struct carrier *keeps = analysis_keeps(a, r->t->rank);
-  for (u32 i = 0; i < r->sequences.list.n; i++) {
-    struct operator_sequence *one = &r->sequences.list.at[i];
+  FOR_EACH_CHANGED(r->sequences.list.at, r->sequences.list.n, one) {
     u32 at = index[one->operator];
     add_sequence(a->operator_sums, at, one);
     KEEP(keeps, carry_sequence(a, keeps, &a->operator_sums->operators.at[at].name, one));
@@ -350,8 +348,7 @@ static void merge(struct rank_operators *r) {
   }
   if (keeps)
     carry_end(keeps);
-  for (u32 i = 0; i < r->pairs.list.n; i++) {
-    struct pair *one = &r->pairs.list.at[i];
+  FOR_EACH_CHANGED(r->pairs.list.at, r->pairs.list.n, one) {
     u32 at = index[one->operator];
     add_pair(sums, at, one);
     KEEP(keeps, carry_pair(a, keeps, &sums->operators.at[at].name, one));
@@ -406,8 +403,7 @@ static void list_operators(struct analysis *a) {
   r->operators = arena_array(a->arena, sums->operators.n, sizeof(*r->operators));
   for (u32 i = 0; i < sums->operators.n; i++)
     all += sums->operators.at[i].self;
-  for (u32 i = 0; i < sums->operators.n; i++) {
-    const struct operator_sum *sum = &sums->operators.at[i];
+  FOR_EACH(sums->operators.at, sums->operators.n, sum) {
     if (sum->total <= 0)
       continue;
     struct operator_result *out = &r->operators[r->n_operators++];
@@ -426,8 +422,7 @@ static void list_pairs(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
   r->operator_kernels = arena_array(a->arena, sums->pairs.list.n, sizeof(*r->operator_kernels));
-  for (u32 i = 0; i < sums->pairs.list.n; i++) {
-    const struct pair *pair = &sums->pairs.list.at[i];
+  FOR_EACH(sums->pairs.list.at, sums->pairs.list.n, pair) {
     const char *launcher = sums->operators.at[pair->operator].name;
     unsigned category = category_of_work(pair->kernel, pair->kind);
     r->operator_kernels[r->n_operator_kernels++] = (struct operator_kernel_result){
@@ -485,8 +480,7 @@ static void list_sequences(struct analysis *a) {
   struct results *r = a->results;
   r->operator_sequences =
       arena_array(a->arena, sums->sequences.list.n, sizeof(*r->operator_sequences));
-  for (u32 i = 0; i < sums->sequences.list.n; i++) {
-    const struct operator_sequence *one = &sums->sequences.list.at[i];
+  FOR_EACH(sums->sequences.list.at, sums->sequences.list.n, one) {
     struct operator_sequence_result *out = &r->operator_sequences[r->n_operator_sequences++];
     *out = (struct operator_sequence_result){
         .launcher = arena_text(a->arena, sums->operators.at[one->operator].name),

@@ -249,8 +249,7 @@ static void hardware_utilisation(struct analysis *a, const struct rank_flops *al
 /* Each precision's part of HFU; its operations and times are gemms.c's. */
 static void utilisation_by_precision(struct analysis *a, const struct rank_flops *all) {
   struct gemms_result *gemms = &a->results->gemms;
-  for (u32 i = 0; i < gemms->n_precisions; i++) {
-    struct precision_row *row = &gemms->precisions[i];
+  FOR_EACH_CHANGED(gemms->precisions, gemms->n_precisions, row) {
     double used_s = 0;
     for (u32 p = 0; p < PRECISIONS; p++)
       for (u32 rank = 0;

@@ -92,8 +92,7 @@ static void find_reliable_counters(const struct call_index *index, bool **reliab
   for (u32 i = 0; i < flight->n_calls; i++)
     if (flight->calls[i].message)
       (*reliable)[flight->calls[i].group] = false;
-  for (u32 i = 0; i < flight->n_progress; i++) {
-    const struct flight_progress *progress = &flight->progress[i];
+  FOR_EACH(flight->progress, flight->n_progress, progress) {
     const struct member_progress *member =
         member_progress_of(index, progress->group, progress->rank);
     if (!member || (member->called != SEQ_UNKNOWN && progress->called != member->called))
@@ -104,8 +103,7 @@ static void find_reliable_counters(const struct call_index *index, bool **reliab
 static void add_progress_counters(struct call_index *index) {
   bool *reliable;
   find_reliable_counters(index, &reliable);
-  for (u32 i = 0; i < index->flight->n_progress; i++) {
-    const struct flight_progress *progress = &index->flight->progress[i];
+  FOR_EACH(index->flight->progress, index->flight->n_progress, progress) {
     struct member_progress *member = member_progress_of(index, progress->group, progress->rank);
     if (!member || !reliable[progress->group])
       continue;

@@ -4,7 +4,6 @@
  * that most members called counts, and the others are the odd ones out; without a majority all are
  * named.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyses/hang/verdict.h"

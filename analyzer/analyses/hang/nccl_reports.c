@@ -3,7 +3,6 @@
  * What NCCL itself reports of communicators while their ranks stall: if it reports an error,
  * this is why a call does not finish that all members have made.
  */
-#include <math.h>
 
 #include "analyses/hang/verdict.h"
 #include "base/sorting.h"

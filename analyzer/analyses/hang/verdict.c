@@ -3,8 +3,6 @@
  * From a flight record of calls to results.check.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/hang/verdict.h"
@@ -55,10 +53,8 @@ static void put_groups(struct flight_check *m) {
       groups[g].pending += m->index.members[p].oldest_pending != SEQ_UNKNOWN;
     }
   }
-  for (u32 c = 0; c < m->channels.n; c++) {
-    const struct channel *channel = &m->channels.at[c];
+  FOR_EACH(m->channels.at, m->channels.n, channel)
     groups[channel->group].pending += (channel->send != INDEX_NONE) + (channel->recv != INDEX_NONE);
-  }
   m->check->groups = groups;
   m->check->n_groups = flight->n_groups;
 }
@@ -132,8 +128,7 @@ static void find_desync(struct flight_check *m) {
   struct arena *arena = arena_of(m);
   bool *seen = arena_array(arena, flight->n_groups, sizeof(bool));
   m->desync = arena_array(arena, flight->n_ranks, sizeof(bool));
-  for (u32 i = 0; i < m->matching.mismatches.n; i++) {
-    const struct mismatch *mismatch = &m->matching.mismatches.at[i];
+  FOR_EACH(m->matching.mismatches.at, m->matching.mismatches.n, mismatch) {
     if (mismatch->state > MATCH_DTYPE || seen[mismatch->group])
       continue;
     seen[mismatch->group] = true;
@@ -145,10 +140,8 @@ static void find_desync(struct flight_check *m) {
                        group_label(&flight->groups[mismatch->group]),
                        match_state_words[mismatch->state], mismatch->detail);
   }
-  for (u32 i = 0; i < m->waits.suspects.n; i++) {
-    const struct suspect *suspect = &m->waits.suspects.at[i];
+  FOR_EACH(m->waits.suspects.at, m->waits.suspects.n, suspect)
     m->desync[suspect->rank] |= suspect->reason == SUSPECT_OTHER_ORDER;
-  }
   u32 n = 0, *ranks = arena_array(arena, flight->n_ranks, sizeof(u32));
   for (u32 r = 0; r < flight->n_ranks; r++)
     if (m->desync[r])

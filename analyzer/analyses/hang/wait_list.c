@@ -3,7 +3,6 @@
  * Who waits for whom, as a list: each call that blocks ranks, and the ranks that it waits for.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/hang/waits.h"
 #include "base/sorting.h"

@@ -19,7 +19,6 @@
 #include "base/sorting.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* --- Calls that block ranks --- */
 
@@ -33,8 +32,7 @@ static void add_edge(struct graph *g, u32 from, u32 to) {
 static void find_blocked_calls(struct graph *g) {
   struct call_index *index = g->index;
   u32 n = index->first_place[index->flight->n_groups];
-  for (u32 p = 0; p < n; p++) {
-    const struct member_progress *member = &index->members[p];
+  FOR_EACH(index->members, n, member) {
     struct blocked_call blocked = {.group = member->group,
                                    .seq = member->oldest_pending,
                                    .call = member->oldest_pending_call,

@@ -10,13 +10,13 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/carrier.h"
-#include "base/each.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "base/vector.h"
 
+enum { LISTED = 400 };
 #define MOST_FRAMES 200000u /* kept in memory; what is deeper counts for its caller */
 
 /* A frame below another one, for all stacks that are the same up to here. */
@@ -228,8 +228,7 @@ static void split_ranks(struct listing *l) {
       l->late_steps = line_steps_of(a, rank);
     else if (!r->ranks[rank].straggler && a->line_sums[rank].samples)
       l->peers_steps += line_steps_of(a, rank);
-  for (u32 i = 0; i < l->tree->of_ranks.n; i++) {
-    const struct sampled_on_rank *of = &l->tree->of_ranks.at[i];
+  FOR_EACH(l->tree->of_ranks.at, l->tree->of_ranks.n, of) {
     if (of->rank == worst)
       l->late_ns[of->frame] += of->ns;
     else if (!r->ranks[of->rank].straggler)
@@ -274,7 +273,7 @@ void line_tree_list(struct line_tree *tree, struct analysis *a, const struct lin
   l.kept = memory_array(size_sum(n, 1), sizeof(struct tree_frame *));
   l.first = memory_zeroed(size_sum(n, 1), sizeof(*l.first));
   l.next = memory_zeroed(size_sum(n, 1), sizeof(*l.next));
-  l.n_kept = n < LINE_STACKS_LISTED ? n : LINE_STACKS_LISTED;
+  l.n_kept = n < LISTED ? n : LISTED;
   lines->stacks = arena_array(a->arena, l.n_kept, sizeof(*lines->stacks));
   for (u32 i = 0; i < n; i++)
     l.kept[i] = &tree->frames.at[i];

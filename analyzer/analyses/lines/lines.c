@@ -17,13 +17,14 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/hash.h"
 #include "base/intervals.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "format/own_code.h"
 #include "model/span_call_sites.h"
+
+enum { LISTED = 100 };
 
 struct counting {
   struct analysis *a;
@@ -221,7 +222,7 @@ void lines_rank(struct analysis *a, const struct timeline *timeline) {
     CARRY(keeps, &known);
   if (!sites)
     return;
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct counting c = {.a = a, .t = timeline, .sites = sites, .communicated_until = INT64_MIN};
   c.sums = arena_array(&scratch, sites->n_frames, sizeof(*c.sums));
   c.line_of_stack = arena_array(&scratch, sites->n_stacks, sizeof(*c.line_of_stack));
@@ -245,7 +246,6 @@ void lines_rank(struct analysis *a, const struct timeline *timeline) {
   line_tree_add(a->line_tree, timeline->rank, sites, c.costs);
   if (keeps)
     line_tree_write(sites, c.costs, keeps);
-  arena_release(&scratch);
 }
 
 u32 line_key(const char *file, u32 line, const char *function) {
@@ -285,17 +285,10 @@ static double cost_of(const struct line_sum *sum) {
 ORDER_BY(by_cost, struct line_sum, DOWN_OF(cost_of) THEN(line_sums_by_line(a, b)))
 
 static u32 merge_lines(struct line_sum *all, u32 n) {
-  u32 lines = 0;
-  SORT(all, n, line_sums_by_line);
-  for (u32 i = 0; i < n; i++) {
-    if (lines == 0 || line_sums_by_line(&all[lines - 1], &all[i]) != 0) {
-      all[lines++] = all[i];
-      continue;
-    }
-    struct line_sum *sum = &all[lines - 1], *more = &all[i];
-    ADD_EACH(sum, more, waits, collectives, samples, calls, of_backward, wait_ns, idle_ns, input_ns,
-             comm_ns, exposed_ns, launches, gpu_ns, backward_gpu_ns, host_ns, worker_ns);
-  }
+  u32 lines = SORT_AND_JOIN(all, n, line_sums_by_line, sum, more,
+                            ADD_EACH(sum, more, waits, collectives, samples, calls, of_backward,
+                                     wait_ns, idle_ns, input_ns, comm_ns, exposed_ns, launches,
+                                     gpu_ns, backward_gpu_ns, host_ns, worker_ns));
   SORT(all, lines, by_cost);
   return lines;
 }
@@ -424,7 +417,7 @@ void lines_summarise(struct analysis *a) {
       all[n++] = a->line_sums[r].at[i];
   u32 known = merge_lines(all, n);
   lines->known = known;
-  list_lines(a, all, known < LINES_LISTED ? known : LINES_LISTED);
+  list_lines(a, all, known < LISTED ? known : LISTED);
   sampled_lines_summarise(a);
 }
 

@@ -29,8 +29,7 @@ static struct stay stay_at(const struct sampled_part *part, struct arena *scratc
   struct stay stay = {0};
   if (scratch)
     stay.slices = arena_array(scratch, part->n_times, sizeof(u32));
-  for (u32 i = 0; i < part->n_times; i++) {
-    const struct part_time *time = &part->times[i];
+  FOR_EACH(part->times, part->n_times, time) {
     if (time->slice >= TRAINING_SLICES || !time->steps)
       continue;
     stay.ns += (double)time->ns;
@@ -75,8 +74,7 @@ static struct everywhere add_up(const struct analysis *a, struct arena *arena) {
   }
   sums.at = arena_array(arena, most, sizeof(*sums.at));
   for (u32 r = 0; r < a->model->n_ranks; r++)
-    for (u32 i = 0; i < a->line_sums[r].parts.n; i++) {
-      const struct sampled_part *part = &a->line_sums[r].parts.at[i];
+    FOR_EACH(a->line_sums[r].parts.at, a->line_sums[r].parts.n, part) {
       struct stay stay = part->kind == OWN_LINE ? stay_at(part, NULL) : (struct stay){0};
       if (stay.seen)
         sums.at[sums.tests++] = (struct everyone){
@@ -146,10 +144,9 @@ static void find_of_rank(struct analysis *a, u32 rank, const struct everywhere *
                          struct lone_line *found) {
   const struct rank_parts *parts = &a->line_sums[rank].parts;
   const struct sampled_part *best = NULL;
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   double most = 0, step_ns = a->results->step_median_ms * 1e6;
-  for (u32 i = 0; i < parts->n; i++) {
-    const struct sampled_part *part = &parts->at[i];
+  FOR_EACH(parts->at, parts->n, part) {
     struct lone_line now = {0};
     struct stay own = part->kind == OWN_LINE ? stay_at(part, &scratch) : (struct stay){0};
     if (!own.n || own.ns <= most || own.ns < STRETCH_OF_RUN * step_ns * a->n_training ||
@@ -167,15 +164,13 @@ static void find_of_rank(struct analysis *a, u32 rank, const struct everywhere *
   }
   if (best)
     found->line = line_of_part(a, best);
-  arena_release(&scratch);
 }
 
 void lone_lines_find(struct analysis *a, struct lone_line *found) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   if (!a->whole_run) {
     struct everywhere sums = add_up(a, &scratch);
     for (u32 i = 0; i < a->model->n_ranks; i++)
       find_of_rank(a, i, &sums, &found[i]);
   }
-  arena_release(&scratch);
 }

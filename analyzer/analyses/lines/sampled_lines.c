@@ -3,7 +3,6 @@
  * Where the threads that train and the data loader workers of each rank were, from samples, also
  * where no call is hooked.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,6 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
-#include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/choose.h"
 #include "base/sorting.h"
@@ -25,8 +23,7 @@ static const double samples_least = 5;
 static void phases_of(const struct timeline *t, bool data, struct arena *scratch,
                       struct intervals *phases) {
   phases->at = arena_array(scratch, t->n_spans, sizeof(*phases->at));
-  for (u32 i = 0; i < t->n_spans; i++) {
-    const struct span *span = &t->spans[i];
+  FOR_EACH(t->spans, t->n_spans, span) {
     bool marked = span->kind == SPAN_PHASE && span->category != TSCOPE_PHASE_USER,
          backward = span->kind == SPAN_OP && span->category == TSCOPE_PHASE_BACKWARD;
     if ((marked || backward) && (!data || span->category == TSCOPE_PHASE_DATA))
@@ -224,8 +221,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   phases_of(t, true, scratch, &m.data);
   phases_of(t, false, scratch, &m.all);
   waits_of(t, scratch, &m.waits);
-  for (u32 i = 0; i < sites->n_samples; i++) {
-    const struct line_sample *sample = &sites->samples[i];
+  FOR_EACH(sites->samples, sites->n_samples, sample) {
     bool worker = false;
     u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack], &worker)
                               : line_of_stack[sample->stack];
@@ -326,28 +322,22 @@ static void set_outside_line(struct analysis *a, const struct line_on_rank *line
   rank->outside_line = best;
 }
 
+static void add_times(struct line_on_rank *sum, const struct line_on_rank *more) {
+  for (u32 kind = 0; kind < KINDS; kind++)
+    sum->ns[kind] += more->ns[kind];
+}
+
 /* Adds up the entries of the same line and rank; returns how many are left. */
 static u32 merge_entries(struct line_on_rank *all, u32 n) {
-  u32 kept = 0;
-  SORT(all, n, by_line);
-  for (u32 i = 0; i < n; i++) {
-    if (!kept || by_line(&all[kept - 1], &all[i]) != 0)
-      all[kept++] = all[i];
-    else
-      for (u32 kind = 0; kind < KINDS; kind++)
-        all[kept - 1].ns[kind] += all[i].ns[kind];
-  }
-  return kept;
+  return SORT_AND_JOIN(all, n, by_line, sum, more, add_times(sum, more));
 }
 
 static void compare_lines(struct analysis *a, struct line_on_rank *all) {
   u32 n = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)
-    for (u32 i = 0; i < a->line_sums[r].n; i++) {
-      const struct line_sum *sum = &a->line_sums[r].at[i];
+    FOR_EACH(a->line_sums[r].at, a->line_sums[r].n, sum)
       all[n++] =
           (struct line_on_rank){sum, r, {sum->worker_ns, sum->host_input_ns, sum->host_outside_ns}};
-    }
   n = merge_entries(all, n);
   for (u32 i = 0; i < n; i++) {
     set_input_line(a, &all[i]);

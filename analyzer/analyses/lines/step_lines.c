@@ -6,8 +6,6 @@
  * longer is known already.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/lines/line_sums.h"
@@ -30,8 +28,7 @@ static struct times times_of(const struct rank_parts *parts, const struct sample
     steps += slices[s] ? parts->steps[s] : 0;
     base_steps += !slices[s] && s < TRAINING_SLICES ? parts->steps[s] : 0;
   }
-  for (u32 i = 0; i < part->n_times; i++) {
-    const struct part_time *time = &part->times[i];
+  FOR_EACH(part->times, part->n_times, time) {
     own += slices[time->slice] ? (double)time->ns : 0;
     seen += slices[time->slice] ? time->steps : 0;
     base += !slices[time->slice] && time->slice < TRAINING_SLICES ? (double)time->ns : 0;
@@ -63,8 +60,7 @@ struct search {
 /* The line of a kind with most more in these steps, of the rank. */
 static void search_rank(struct search *s, u32 rank, enum part_kind kind) {
   const struct rank_parts *parts = &s->a->line_sums[rank].parts;
-  for (u32 i = 0; i < parts->n; i++) {
-    const struct sampled_part *part = &parts->at[i];
+  FOR_EACH(parts->at, parts->n, part) {
     if (part->kind != kind)
       continue;
     struct times t = times_of(parts, part, s->slices);
@@ -184,7 +180,7 @@ static void set_lines_of_work(struct analysis *a) {
 }
 
 static void set_lines_of_turns(struct analysis *a) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   bool *holds = arena_array(&scratch, a->model->steps.n, sizeof(*holds));
   for (u32 turn = 1; turn <= a->results->n_turns; turn++) {
     struct step_line found;
@@ -193,7 +189,6 @@ static void set_lines_of_turns(struct analysis *a) {
     step_line_of_long_steps(a, holds, a->results->turns[turn - 1].ms, &found);
     a->results->turns[turn - 1].at = found.line ? found.line->place : NULL;
   }
-  arena_release(&scratch);
 }
 
 void step_lines_analyse(struct analysis *a) {

@@ -51,8 +51,7 @@ static void fill_totals(const struct memory_history *history, struct memory_resu
 /* The last time that memory ran out shows what was missing. */
 static void fill_out_of_memory(const struct memory_history *history, struct memory_result *result) {
   result->out_of_memory = 0;
-  for (u32 i = 0; i < history->n_events; i++) {
-    const struct memory_event *event = &history->events[i];
+  FOR_EACH(history->events, history->n_events, event) {
     if (event->kind != MEMORY_OUT_OF_MEMORY)
       continue;
     result->out_of_memory++;
@@ -137,13 +136,12 @@ static void analyse_history(const struct analysis *a, const struct memory_histor
  * read: it is left out. */
 static bool analyse_origin(struct analysis *a, const struct memory_origin *origin,
                            struct arena *arena, struct memory_result *result) {
-  struct arena reading = {0};
+  SCOPED_ARENA struct arena reading = {0};
   struct memory_history history;
   memset(&history, 0, sizeof(history));
   bool good = origin->read(a->model, origin, &reading, &history) == 0;
   if (good)
     analyse_history(a, &history, arena, result);
-  arena_release(&reading);
   return good;
 }
 

@@ -22,8 +22,7 @@ static void list_allocations(const struct memory_history *history, struct alloca
                              u32 *n) {
   struct live_set live = {0};
   *n = 0;
-  for (u32 i = 0; i < history->n_events; i++) {
-    const struct memory_event *event = &history->events[i];
+  FOR_EACH(history->events, history->n_events, event) {
     struct live_block block;
     if (event->kind == MEMORY_ALLOC) {
       list[*n] = (struct allocation){event->bytes, -1, event->source};

@@ -38,8 +38,7 @@ struct added {
 };
 
 static void live_by_source(const struct memory_replay *replay, struct added *added, double sign) {
-  for (u32 i = 0; i < replay->live.room; i++) {
-    const struct live_block *block = &replay->live.slots[i];
+  FOR_EACH(replay->live.slots, replay->live.room, block) {
     if (!block->used || block->bytes <= 0)
       continue;
     struct added *of = &added[block->source];
@@ -147,12 +146,10 @@ static void keep_peaks(const struct memory_history *history, struct arena *arena
   result->n_step_peaks = history->n_steps;
   for (u32 s = 0; s < history->n_steps; s++)
     result->step_peak_bytes[s] = NAN;
-  for (u32 i = 0; i < history->n_events; i++) {
-    const struct memory_event *event = &history->events[i];
+  FOR_EACH(history->events, history->n_events, event)
     if (event->step >= 0 && (u32)event->step < history->n_steps && event->allocated >= 0)
       result->step_peak_bytes[event->step] =
           fmax(result->step_peak_bytes[event->step], (double)event->allocated);
-  }
 }
 
 void memory_find_growth(const struct memory_history *history, struct arena *arena,

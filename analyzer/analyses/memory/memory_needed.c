@@ -4,7 +4,6 @@
  * segments without such a block before it fails, so this, and not all that was reserved, is what
  * the program's blocks needed where they lay.
  */
-#include <math.h>
 #include <stdlib.h>
 
 #include "analyses/memory/memory.h"
@@ -98,8 +97,7 @@ void memory_find_needed(const struct memory_history *history, struct memory_resu
     if (history->segments[i].expandable)
       return; /* events tell of parts of it, and blocks lie across them */
   list_segments(&needed, history);
-  for (u32 i = 0; i < history->n_segments; i++) {
-    const struct memory_segment *segment = &history->segments[i];
+  FOR_EACH(history->segments, history->n_segments, segment) {
     reserve(&needed, segment->address, segment->bytes, true);
     for (u32 b = 0; b < segment->n_blocks; b++)
       if (history->blocks[segment->first_block + b].state != MEMORY_BLOCK_FREE)

@@ -13,8 +13,7 @@ static void put_block(struct live_set *set, struct live_block block) {
  * what was allocated in the recording. */
 static void add_freed_later(struct memory_replay *replay, struct live_set *during) {
   const struct memory_history *history = replay->history;
-  for (u32 i = 0; i < history->n_events; i++) {
-    const struct memory_event *event = &history->events[i];
+  FOR_EACH(history->events, history->n_events, event) {
     if (event->kind == MEMORY_ALLOC)
       put_block(during, (struct live_block){.address = event->address, .bytes = event->bytes});
     else if (event->kind == MEMORY_FREE && !live_remove(during, event->address, NULL)) {
@@ -30,8 +29,7 @@ static void add_freed_later(struct memory_replay *replay, struct live_set *durin
 /* What is there at the end without having been allocated was there before, too. */
 static void add_kept(struct memory_replay *replay, struct live_set *during) {
   const struct memory_history *history = replay->history;
-  for (u32 i = 0; i < history->n_blocks; i++) {
-    const struct memory_block *block = &history->blocks[i];
+  FOR_EACH(history->blocks, history->n_blocks, block) {
     if (block->state != MEMORY_BLOCK_ALLOCATED || live_remove(during, block->address, NULL))
       continue;
     if (live_find(&replay->live, block->address)) {

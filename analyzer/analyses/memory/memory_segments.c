@@ -127,8 +127,7 @@ static void count_refetch(struct refetches *r, const struct memory_event *event,
 
 static void count_calls(const struct memory_history *history, struct memory_segments *out) {
   struct refetches refetches = {0};
-  for (u32 i = 0; i < history->n_events; i++) {
-    const struct memory_event *event = &history->events[i];
+  FOR_EACH(history->events, history->n_events, event) {
     double bytes = event->bytes > 0 ? (double)event->bytes : 0;
     if (event->kind != MEMORY_SEGMENT_ALLOC && event->kind != MEMORY_SEGMENT_FREE)
       continue;
@@ -155,8 +154,7 @@ void memory_analyse_segments(const struct memory_history *history, struct arena 
   SCOPED struct tally *tally = memory_zeroed(1, sizeof(*tally));
   tally->out = out;
   double elsewhere = 0; /* stranded where expandable segments change nothing */
-  for (u32 i = 0; i < history->n_segments; i++) {
-    const struct memory_segment *segment = &history->segments[i];
+  FOR_EACH(history->segments, history->n_segments, segment) {
     double stranded = out->stranded_bytes;
     count_segment(out, segment);
     count_blocks(tally, history->blocks + segment->first_block, segment->n_blocks);

@@ -54,8 +54,7 @@ static bool was_consequence(const struct outcome *o, const struct ending *ending
 /* Of those that ended together for their own reasons, the first that did not wait for another. */
 static const struct ending *find_first_own(const struct outcome *o) {
   const struct ending *first = NULL;
-  for (u32 i = 0; i < o->n; i++) {
-    const struct ending *ending = &o->endings[i];
+  FOR_EACH(o->endings, o->n, ending) {
     if (ending->what != ENDING_OWN)
       continue;
     if (!first || ((ending->from - first->from <= TOGETHER_NS || !o->ordered) &&
@@ -128,12 +127,10 @@ static bool met_odd_call(const struct outcome *o, const struct ending *ending) {
 static bool is_victim(const struct outcome *o, const struct ending *ending) {
   if (ending->said_lost || met_odd_call(o, ending))
     return true;
-  for (u32 i = 0; i < o->n; i++) {
-    const struct ending *other = &o->endings[i];
+  FOR_EACH(o->endings, o->n, other)
     if ((other->what == ENDING_IN_ORDER && waited_for(o->a->model, ending, other)) ||
         (other->what == ENDING_LOST_PEER && ending->from - other->from > SIMULTANEOUS_NS))
       return true;
-  }
   return false;
 }
 
@@ -149,8 +146,7 @@ static u32 mark_silent(struct outcome *o, i64 before) {
   i64 last = INT64_MIN;
   u32 marked = 0;
   bool told = any_told_reason(o);
-  for (u32 i = 0; i < o->n; i++) {
-    const struct ending *ending = &o->endings[i];
+  FOR_EACH(o->endings, o->n, ending) {
     last = ending->at > last && ending->what != ENDING_NONE && ending->what != ENDING_OLDER
                ? ending->at
                : last;

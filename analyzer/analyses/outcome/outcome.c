@@ -214,8 +214,7 @@ static void place_suspect(struct analysis *a, struct check_suspect *suspect) {
 }
 
 static void say_suspects(struct analysis *a, struct collective_check *check) {
-  for (u32 i = 0; i < check->n_suspects; i++) {
-    struct check_suspect *suspect = &check->suspects[i];
+  FOR_EACH_CHANGED(check->suspects, check->n_suspects, suspect) {
     suspect->evidence = words_of_suspect(a->arena, suspect);
     if (!check->desync && suspect->reason == SUSPECT_OTHER_ORDER)
       check->desync = suspect->evidence;

@@ -367,7 +367,7 @@ void collectives_analyse(struct analysis *a) {
   u32 n = a->model->n_collectives;
   if (n == 0)
     return;
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct kinds kinds = {.at = arena_array(&scratch, size_product(n, 2), sizeof(*kinds.at))};
   u32 *kind_of_collective = arena_array(&scratch, n, sizeof(u32));
   u32 *order = arena_array(&scratch, n, sizeof(u32));
@@ -385,5 +385,4 @@ void collectives_analyse(struct analysis *a) {
   summarise_kinds(a, &kinds, kind_of_collective, order, values);
 
   free(kinds.index.slots);
-  arena_release(&scratch);
 }

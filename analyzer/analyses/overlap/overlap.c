@@ -9,9 +9,7 @@
  * the parts add up to the union. Each part is split where its collective's transfer began: before
  * that the rank waited for others.
  */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
@@ -217,8 +215,7 @@ static void sweep_collectives(struct sweep *s) {
     add_piece(s, op, comm, start, transfer, span->end);
     covered = span->end;
   }
-  for (u32 i = 0; i < s->sum->by_op.n; i++) {
-    const struct op_times *of_op = &s->sum->by_op.at[i];
+  FOR_EACH(s->sum->by_op.at, s->sum->by_op.n, of_op) {
     s->sum->all.comm += of_op->comm;
     s->sum->all.exposed += of_op->exposed;
     s->sum->all.wait += of_op->wait;

@@ -3,7 +3,6 @@
  * The ranks' overlap sums as means: per step on each rank, then over the ranks whose overlap is
  * known.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

@@ -6,15 +6,12 @@
  * to the sample exactly, so each nanosecond has one category and one rank.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
-#include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 
@@ -269,8 +266,7 @@ static void report_path(struct analysis *a) {
     return;
   }
   double n = r->path_steps_used;
-  for (u32 i = 0; i < graph->n_samples; i++) {
-    const struct sample_outcome *out = &graph->outcomes[i];
+  FOR_EACH(graph->outcomes, graph->n_samples, out) {
     if (!out->valid)
       continue;
     length += out->length;

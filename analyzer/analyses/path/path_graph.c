@@ -8,14 +8,12 @@
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The number of nodes kept for all samples together: about 100 bytes each while they are used. One
  * step may be larger than this, up to the limit. */

@@ -7,12 +7,10 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/path/path_graph.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/sorting.h"
 
 enum { MOST_ROUNDS = 8 };

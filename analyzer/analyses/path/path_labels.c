@@ -6,7 +6,6 @@
  */
 #include "analyses/path/path_labels.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,16 +161,14 @@ static void list_sums(struct analysis *a, struct path_segment *all, u32 n, doubl
   struct results *r = a->results;
   SCOPED struct label_sum *sums = memory_array(size_sum(n, 1), sizeof(*sums));
   u32 n_sums = 0;
-  if (n)
-    qsort(all, n, sizeof(*all), by_label);
+  SORT(all, n, by_label);
   for (u32 i = 0; i < n; i++) {
     if (i == 0 || !same_work(&all[i - 1], &all[i]))
       sums[n_sums++] = (struct label_sum){all[i].label, all[i].category, 0, 0};
     sums[n_sums - 1].ns += all[i].end - all[i].start;
     sums[n_sums - 1].count++;
   }
-  if (n_sums)
-    qsort(sums, n_sums, sizeof(*sums), longer_first);
+  SORT(sums, n_sums, longer_first);
   n_sums = n_sums < LABELS_LISTED ? n_sums : LABELS_LISTED;
   r->path_by_name = arena_array(a->arena, n_sums, sizeof(*r->path_by_name));
   for (u32 i = 0; i < n_sums; i++) {
@@ -212,8 +209,7 @@ void path_labels_report(struct analysis *a, double steps) {
   SCOPED VECTOR(struct path_segment) all = {0};
   u64 crossed[PATH_EDGES] = {0};
   bool listed = false;
-  for (u32 i = 0; i < graph->n_samples; i++) {
-    const struct sample_outcome *out = &graph->outcomes[i];
+  FOR_EACH(graph->outcomes, graph->n_samples, out) {
     if (!out->valid)
       continue;
     if (!listed)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 

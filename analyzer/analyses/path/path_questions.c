@@ -256,8 +256,7 @@ static double least_ms(const struct analysis *a, const struct cure *cure) {
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
     bool changed = !rank->steps || !rank->has_compute;
-    for (u32 k = 0; k < cure->n; k++) {
-      const struct cure_change *change = &cure->changes[k];
+    FOR_EACH(cure->changes, cure->n, change) {
       bool only_waits = change->kind == CHANGE_COMMUNICATION || change->kind == CHANGE_TRANSFERS ||
                         change->kind == CHANGE_INPUT || change->kind == CHANGE_LINE ||
                         (change->kind == CHANGE_NAME && change->of == NODE_COLLECTIVE) ||
@@ -345,17 +344,8 @@ void replay_names(const struct analysis *a, struct work_of_name **works, u32 *n)
         VECTOR_PUSH(&all, work);
     }
   }
-  if (all.n)
-    qsort(all.at, all.n, sizeof(*all.at), by_name_and_kind);
-  u32 kept = 0;
-  for (u32 i = 0; i < all.n; i++) {
-    if (!kept || by_name_and_kind(&all.at[kept - 1], &all.at[i]) != 0)
-      all.at[kept++] = all.at[i];
-    else
-      all.at[kept - 1].ns += all.at[i].ns;
-  }
+  *n = SORT_AND_JOIN(all.at, all.n, by_name_and_kind, sum, more, sum->ns += more->ns);
   *works = all.at;
-  *n = kept;
 }
 
 void replay_excess(const struct analysis *a, double *excess_ms) {

@@ -11,13 +11,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/path/path_run.h"
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/sorting.h"
-#include "base/statistics.h"
 
 static bool ends_apart(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
@@ -214,8 +211,7 @@ static void prepare_shares(struct run *run) {
     run->kind_left[kind] = 1;
   for (u32 phase = 0; phase < HOST_KEYS; phase++)
     run->host_left[0][phase] = run->host_left[1][phase] = 1;
-  for (u32 i = 0; i < run->cure->n; i++) {
-    const struct cure_change *change = &run->cure->changes[i];
+  FOR_EACH(run->cure->changes, run->cure->n, change) {
     run->special |= change->kind == CHANGE_LINE || change->kind == CHANGE_TRANSFERS ||
                     change->kind == CHANGE_PHASE;
     for (u8 kind = 0; kind <= NODE_COLLECTIVE; kind++)
@@ -455,8 +451,7 @@ static void prepare_ranks(struct run *run) {
   const struct replay *r = run->r;
   u32 n_ranks = r->g->n_ranks, n = 0;
   bool *together = NULL;
-  for (u32 i = 0; i < run->cure->n; i++) {
-    const struct cure_change *change = &run->cure->changes[i];
+  FOR_EACH(run->cure->changes, run->cure->n, change) {
     if (change->kind == CHANGE_LAUNCHES)
       run->launches_left = fmin(run->launches_left, change->left);
     if (change->kind == CHANGE_GPU_AWAY)
@@ -486,8 +481,7 @@ static void prepare_ranks(struct run *run) {
 /* Work of one key has one name. */
 static void prepare_names(struct run *run) {
   const struct replay *r = run->r;
-  for (u32 i = 0; i < run->cure->n; i++) {
-    const struct cure_change *change = &run->cure->changes[i];
+  FOR_EACH(run->cure->changes, run->cure->n, change) {
     if (change->kind != CHANGE_NAME)
       continue;
     bool first = !run->by_name;

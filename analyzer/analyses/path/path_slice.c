@@ -198,8 +198,7 @@ static u32 lay_out_lanes(struct slice_builder *c, u32 n_spans) {
 /* Closes the gaps of unused room between lanes; node_of[] and lanes are moved too. */
 static void close_gaps(struct slice_builder *c, u32 n_spans) {
   u32 total = 0;
-  for (u32 i = 0; i < c->t->n_lanes; i++) {
-    struct lane_state *lane = &c->lanes[i];
+  FOR_EACH_CHANGED(c->lanes, c->t->n_lanes, lane) {
     u32 n = lane->next - lane->base;
     lane->shift = lane->base - total;
     memmove(&c->slice->nodes[total], &c->slice->nodes[lane->base], n * sizeof(struct node));

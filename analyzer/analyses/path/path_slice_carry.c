@@ -2,7 +2,6 @@
  *
  * The slices of one rank, written or read.
  */
-#include <stdlib.h>
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"

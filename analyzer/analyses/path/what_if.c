@@ -5,7 +5,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/lines/lines.h"
@@ -15,7 +14,6 @@
 #include "analyses/thresholds.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
-#include "base/statistics.h"
 
 enum {
   MOST_ROWS = 24, /* more than are ever added */

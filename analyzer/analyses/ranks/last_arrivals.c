@@ -4,7 +4,6 @@
  * single step shows. stragglers.c asks whether it happens regularly.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"

@@ -17,7 +17,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
@@ -75,8 +74,7 @@ static int by_pair(const void *left, const void *right) {
 static void collect_messages(struct search *s) {
   const struct model *model = s->a->model;
   s->messages = arena_array(&s->scratch, model->n_collectives, sizeof(*s->messages));
-  for (u32 i = 0; i < model->n_collectives; i++) {
-    const struct collective *c = &model->collectives[i];
+  FOR_EACH(model->collectives, model->n_collectives, c) {
     if (c->op != TSCOPE_OP_SEND || c->n_arrivals != 2 || !analysis_includes(s->a, c))
       continue;
     const struct arrival *pair = &model->arrivals[c->first_arrival];
@@ -170,8 +168,7 @@ static bool sends_first(struct search *s, u32 rank) {
     i64 time;
   } *firsts = arena_array(&s->scratch, n, sizeof(*firsts));
   i64 votes = 0;
-  for (u32 i = 0; i < model->n_arrivals; i++) {
-    const struct arrival *arrival = &model->arrivals[i];
+  FOR_EACH(model->arrivals, model->n_arrivals, arrival) {
     u32 step = one ? 0 : (u32)arrival->step;
     bool message = op_is_message(arrival->op);
     if (arrival->rank == rank && message && step < n &&
@@ -325,8 +322,7 @@ static void add_pipeline(struct analysis *a, const struct chain *chain, struct s
 static void fill_totals(struct analysis *a, const struct sums *sums) {
   struct results *r = a->results;
   u32 ranks = 0;
-  for (u32 i = 0; i < r->n_pipeline_stage; i++) {
-    struct pipeline_stage *stage = &r->pipeline_stage[i];
+  FOR_EACH_CHANGED(r->pipeline_stage, r->n_pipeline_stage, stage) {
     ranks += stage->n_ranks;
     stage->work_ms = stage->n_ranks ? stage->work_ms / stage->n_ranks : NAN;
     stage->bubble_ms = stage->n_ranks ? stage->bubble_ms / stage->n_ranks : NAN;

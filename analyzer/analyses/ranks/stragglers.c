@@ -13,7 +13,6 @@
  * are late in fewer steps are found by late_at_times.c.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyses/analyses.h"

@@ -17,7 +17,6 @@
 #include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
 #include "base/statistics.h"

@@ -8,17 +8,24 @@
 #define TSCOPE_RESULTS_H
 
 #include "analyses/convergence/convergence_result.h"
-#include "analyses/gpu/gemm_result.h"
 #include "analyses/gpu/module_result.h"
 #include "analyses/hang/check_result.h"
-#include "analyses/lines/line_result.h"
 #include "analyses/memory/memory_result.h"
 #include "analyses/path/cure.h"
 #include "analyses/results/words.h"
-#include "analyses/run_end/run_end_result.h"
 #include "analyses/stalls/stall_result.h"
 #include "analyses/steps/series_result.h"
+#include "kernels/precision.h"
 #include "model/model.h"
+
+#define RESULT_TABLE "analyses/run_end/run_end_result.def"
+#include "analyses/results/result_structs.h"
+
+#define RESULT_TABLE "analyses/lines/line_result.def"
+#include "analyses/results/result_structs.h"
+
+#define RESULT_TABLE "analyses/gpu/gemm_result.def"
+#include "analyses/results/result_structs.h"
 
 #define RESULT_TABLE "analyses/findings/finding_result.def"
 #include "analyses/results/result_structs.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/queries.h"
 #include "analyses/run_end/run_end.h"

@@ -207,8 +207,7 @@ static void set_cause_by_failed_call(const struct analysis *a, const struct rank
 
 static void find_last_call(const struct analysis *a, struct ending *ending) {
   const struct model *model = a->model;
-  for (u32 i = 0; i < model->n_arrivals; i++) {
-    const struct arrival *arrival = &model->arrivals[i];
+  FOR_EACH(model->arrivals, model->n_arrivals, arrival) {
     if (arrival->rank != ending->rank)
       continue;
     bool pending = arrival->call_end == NS_UNKNOWN;

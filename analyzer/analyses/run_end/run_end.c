@@ -22,8 +22,7 @@ static bool traces_record_ends(const struct model *model) {
 /* A file that is older than those of other ranks does not show how its rank ended. */
 static void mark_older_files(struct analysis *a, struct endings *endings) {
   const bool *older = model_find_older_files(a->model, a->arena);
-  for (u32 i = 0; i < endings->n; i++) {
-    struct ending *ending = &endings->at[i];
+  FOR_EACH_CHANGED(endings->at, endings->n, ending) {
     if (ending->what != ENDING_SILENT || !older[ending->rank])
       continue;
     ending->what = ENDING_OLDER;

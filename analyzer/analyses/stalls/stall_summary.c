@@ -34,8 +34,7 @@ static i64 *last_calls(struct arena *arena, const struct model *model) {
   i64 *last = arena_array(arena, model->n_ranks, sizeof(*last));
   for (u32 r = 0; r < model->n_ranks; r++)
     last[r] = NS_UNKNOWN;
-  for (u32 i = 0; i < model->n_arrivals; i++) {
-    const struct arrival *arrival = &model->arrivals[i];
+  FOR_EACH(model->arrivals, model->n_arrivals, arrival) {
     i64 *own = &last[arrival->rank];
     if (arrival->call_start != NS_UNKNOWN && arrival->call_end != NS_UNKNOWN &&
         (*own == NS_UNKNOWN || arrival->call_start > *own))
@@ -141,8 +140,7 @@ static char *collective_of(const struct analysis *a, u32 global, const struct ra
   u32 n;
   const struct flight_call *calls = calls_of(check->flight, global, &n);
   bool others = false;
-  for (u32 i = 0; i < check->n_waits; i++) {
-    const struct check_wait *wait = &check->waits[i];
+  FOR_EACH(check->waits, check->n_waits, wait) {
     if (!has_rank(wait, global))
       continue;
     const struct flight_call *call = call_in(check->flight, calls, n, wait);
@@ -300,8 +298,7 @@ static void list_past(struct analysis *a, const struct rank_stall *const *last) 
   out->past = arena_array(a->arena, most, sizeof(*out->past));
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank *rank = &model->ranks[r];
-    for (u32 i = 0; i < rank->n_stalls; i++) {
-      const struct rank_stall *stall = &rank->stalls[i];
+    FOR_EACH(rank->stalls, rank->n_stalls, stall) {
       bool ended = stall != last[r] && stall->end != NS_UNKNOWN && stall->begin != NS_UNKNOWN;
       if (ended)
         add_past(a, rank, stall);

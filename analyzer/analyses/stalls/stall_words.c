@@ -203,8 +203,7 @@ static char *describe_nccl(struct arena *arena, const struct rank_stall *stall) 
   enum { MOST = 2 };
   char *text = NULL;
   u32 errors = 0;
-  for (u32 i = 0; i < stall->n_comms; i++) {
-    const struct stalled_comm *comm = &stall->comms[i];
+  FOR_EACH(stall->comms, stall->n_comms, comm) {
     if (!comm->result || ++errors > MOST)
       continue;
     text = arena_printf(arena, "%s%sNCCL reports of %s: %s", text_or_empty(text), text ? "; " : "",
@@ -247,14 +246,12 @@ void stall_describe(struct arena *arena, const struct rank_stall *stall, const c
 u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *stacks) {
   const struct stalled_thread *main = stall_main_thread(stall);
   u32 n = 0;
-  for (u32 i = 0; i < stall->n_threads; i++) {
-    const struct stalled_thread *thread = &stall->threads[i];
+  FOR_EACH(stall->threads, stall->n_threads, thread)
     if (thread->n_frames)
       stacks[n++] = (struct tree_stack){.rank = rank,
                                         .thread = thread == main ? NULL : "other threads",
                                         .frames = thread->frames,
                                         .n = thread->n_frames};
-  }
   return n;
 }
 

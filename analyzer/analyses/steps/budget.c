@@ -110,11 +110,9 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
 static struct cure cure_of_idle_devices(struct analysis *a) {
   struct cure_change *changes = arena_array(a->arena, MAX_LINES, sizeof(*changes));
   struct cure cure = {changes, 0};
-  for (u32 i = 0; i < a->results->n_budget; i++) {
-    const struct budget_line *line = &a->results->budget[i];
+  FOR_EACH(a->results->budget, a->results->n_budget, line)
     if (line->cure.n && (line->part == BUDGET_MEMCPYS || line->part == BUDGET_LAUNCH_AND_IDLE))
       changes[cure.n++] = line->cure.changes[0];
-  }
   return cure;
 }
 

@@ -6,7 +6,6 @@
 #include "base/checked_memory.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
@@ -36,21 +35,16 @@ ORDER_BY(by_name, struct named_range, BY_TEXT(name) BY_TEXT(domain))
 
 ORDER_BY(by_time, struct named_range, DOWN(sum) THEN(by_name(a, b)))
 
+static void add_to(struct named_range *one, const struct named_range *more) {
+  one->count += more->count;
+  if (__builtin_add_overflow(one->sum, more->sum, &one->sum))
+    one->sum = INT64_MAX;
+  one->longest = more->longest > one->longest ? more->longest : one->longest;
+}
+
 /* Adds up the ranges with the same name; returns how many names there are. */
 static u32 add_up(struct named_range *all, u32 n) {
-  u32 names = 0;
-  SORT(all, n, by_name);
-  for (u32 i = 0; i < n; i++) {
-    if (names == 0 || by_name(&all[names - 1], &all[i]) != 0) {
-      all[names++] = all[i];
-      continue;
-    }
-    struct named_range *one = &all[names - 1];
-    one->count += all[i].count;
-    if (__builtin_add_overflow(one->sum, all[i].sum, &one->sum))
-      one->sum = INT64_MAX;
-    one->longest = all[i].longest > one->longest ? all[i].longest : one->longest;
-  }
+  u32 names = SORT_AND_JOIN(all, n, by_name, one, more, add_to(one, more));
   SORT(all, names, by_time);
   return names;
 }

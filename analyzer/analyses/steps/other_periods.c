@@ -58,8 +58,7 @@ static bool check_period(const struct long_steps *steps, const struct recurrence
   r->hits = 0;
   for (u32 step = r->first; step < steps->end; step += r->period)
     members++;
-  for (u32 i = 0; i < steps->n; i++) {
-    const struct long_step *step = &steps->at[i];
+  FOR_EACH(steps->at, steps->n, step) {
     if (!recurrence_has(r, step->step) || !may_recur(step, wanted->leave_out))
       continue;
     shared += step->group != 0;

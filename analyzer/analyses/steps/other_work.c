@@ -282,8 +282,7 @@ static double sum_of(const struct judging *j, u32 extra) {
 /* What remains of steps when their known kinds are taken away may be of another kind. */
 static void take_away(const struct judging *j) {
   struct long_steps *steps = j->steps;
-  for (u32 i = 0; i < steps->n; i++) {
-    struct long_step *step = &steps->at[i];
+  FOR_EACH_CHANGED(steps->at, steps->n, step) {
     u64 has = j->extras->of_step[step->step] & j->accepted;
     double known = 0;
     for (u32 k = 0; k < j->extras->n; k++)
@@ -382,12 +381,11 @@ static void remove_if_usual(struct analysis *a) {
 }
 
 void other_work_prepare(struct analysis *a) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct step_extras *extras = arena_alloc(&scratch, sizeof(*extras));
   struct long_steps steps;
   a->n_training = a->n_steps;
   if (a->whole_run) {
-    arena_release(&scratch);
     return;
   }
   a->other_work_of = arena_array(a->arena, a->model->steps.n, sizeof(*a->other_work_of));
@@ -398,5 +396,4 @@ void other_work_prepare(struct analysis *a) {
   add_contained_work(a, &scratch, &steps, extras);
   add_recurring_work(a, &scratch, &steps);
   remove_if_usual(a);
-  arena_release(&scratch);
 }

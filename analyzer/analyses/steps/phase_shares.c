@@ -29,7 +29,7 @@ static double mean_phase_ms(const struct analysis *a, size_t member, u32 from, u
 }
 
 double phase_of_middle_rank_ms(const struct analysis *a, size_t member) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   double *of_ranks = arena_array(&scratch, a->model->n_ranks, sizeof(double)), middle = NAN;
   u32 n = 0;
   for (u32 rank = 0; a->model->phases && rank < a->model->n_ranks; rank++) {
@@ -39,7 +39,6 @@ double phase_of_middle_rank_ms(const struct analysis *a, size_t member) {
   }
   SORT(of_ranks, n, by_double);
   middle = n ? of_ranks[(n - 1) / 2] : NAN;
-  arena_release(&scratch);
   return middle;
 }
 

@@ -33,7 +33,7 @@ static double wait_for(const struct long_steps *steps, const u32 *own, u32 n, u3
 
 void find_slowest_in_work(const struct model *model, const struct long_steps *steps, const u32 *own,
                           u32 n, struct slowest_in_work *out) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   u32 *times = arena_array(&scratch, model->n_ranks, sizeof(*times)), known = 0;
   double *values = arena_array(&scratch, n, sizeof(*values));
   *out = (struct slowest_in_work){.rank = INDEX_NONE, .ms = NAN};
@@ -48,5 +48,4 @@ void find_slowest_in_work(const struct model *model, const struct long_steps *st
     if (ms > 0 && chance < rare)
       *out = (struct slowest_in_work){.rank = rank, .steps = times[rank], .of = known, .ms = ms};
   }
-  arena_release(&scratch);
 }

@@ -72,8 +72,7 @@ static void count_calls(struct counting *c, bool voting) {
   const struct model *model = c->a->model;
   for (u64 i = 0; i < c->slots; i++)
     c->kinds[i].count = 0;
-  for (u32 i = 0; i < model->n_collectives; i++) {
-    const struct collective *collective = &model->collectives[i];
+  FOR_EACH(model->collectives, model->n_collectives, collective) {
     if (collective->step < (i32)c->a->first_step)
       continue;
     struct call_kind *kind = kind_of(c, collective);
@@ -113,8 +112,7 @@ u32 step_extras_period(const struct analysis *a, const u32 *steps, u32 n) {
 void step_extras_add(const struct analysis *a, struct arena *arena, struct step_extras *out,
                      const struct step_extra *extra) {
   size_t bytes = extra->n * sizeof(*extra->steps);
-  for (u32 i = 0; i < out->n; i++) {
-    struct step_extra *same = &out->at[i];
+  FOR_EACH_CHANGED(out->at, out->n, same) {
     if (same->n == extra->n && memcmp(same->steps, extra->steps, bytes) == 0) {
       same->op = same->op ? same->op : extra->op;
       same->bytes = extra->bytes > same->bytes ? extra->bytes : same->bytes;

@@ -81,7 +81,7 @@ static void add_kind(const struct rank_meetings *m, const struct met *met, u32 n
 }
 
 static void look_at(struct rank_meetings *m, u32 rank) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct met *met = arena_array(&scratch, m->a->model->ranks[rank].n_meetings, sizeof(*met));
   u32 n = list_met(m, rank, met);
   m->rank = rank;
@@ -94,7 +94,6 @@ static void look_at(struct rank_meetings *m, u32 rank) {
       ;
     add_kind(m, met + i, kind);
   }
-  arena_release(&scratch);
 }
 
 void step_meetings_list(const struct analysis *a, struct arena *arena, struct step_extras *out) {

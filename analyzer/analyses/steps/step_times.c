@@ -79,7 +79,7 @@ static void count_by_lengths(struct analysis *a, double *lengths) {
 
 /* If the first rank was reduced: also beside other ranks, its own steps took as long. */
 static bool found_steps_of_rank0(struct analysis *a) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   struct carrier found;
   const u8 *after, *end;
   bool good = model_found(a->model, 0, false, &arena, &found);
@@ -92,7 +92,6 @@ static bool found_steps_of_rank0(struct analysis *a) {
     good = !found.bad;
     carrier_free(&found);
   }
-  arena_release(&arena);
   return good;
 }
 

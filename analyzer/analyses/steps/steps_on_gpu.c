@@ -149,8 +149,7 @@ static void place_unplaced(struct step_bounds *b) {
 
 static void add_spans(struct step_bounds *b) {
   u32 unseen = 0, next = 0;
-  for (u32 i = 0; i < b->t->n_spans; i++) {
-    const struct span *span = &b->t->spans[i];
+  FOR_EACH(b->t->spans, b->t->n_spans, span) {
     if (SPAN_ON_DEVICE(span->kind)) {
       add_work(b, span);
     } else if (span->kind == SPAN_LAUNCH) {
@@ -198,11 +197,9 @@ static void set_gpu_bounds(struct step_bounds *b, u32 computing) {
     if (tail->lane == computing || outlasts_next_step(b, tail))
       tail->bound = INDEX_NONE;
   }
-  for (u32 i = 0; i < b->tails.n; i++) {
-    const struct tail *tail = &b->tails.at[i];
+  FOR_EACH(b->tails.at, b->tails.n, tail)
     if (tail->bound != INDEX_NONE && tail->end > b->gpu[tail->bound])
       b->gpu[tail->bound] = tail->end;
-  }
   make_ascending(b);
 }
 

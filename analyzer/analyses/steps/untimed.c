@@ -4,7 +4,6 @@
  * that are recorded as a whole, records that were dropped. The sum over the others is then too
  * small.
  */
-#include <math.h>
 #include <stdlib.h>
 
 #include "analyses/analyses.h"
@@ -29,8 +28,7 @@ void untimed_prepare(struct analysis *a) {
   size_t cells = (size_t)model->n_ranks * a->n_steps;
   SCOPED struct known_bytes *bytes = memory_zeroed(size_sum(cells, 1), sizeof(*bytes));
   a->untimed = arena_array(a->arena, cells, sizeof(bool));
-  for (u32 i = 0; i < model->n_arrivals; i++) {
-    const struct arrival *arrival = &model->arrivals[i];
+  FOR_EACH(model->arrivals, model->n_arrivals, arrival) {
     i64 step = a->whole_run ? 0 : (i64)arrival->step - a->first_step;
     if (arrival->collective == INDEX_NONE || step < 0 || step >= a->n_steps)
       continue;

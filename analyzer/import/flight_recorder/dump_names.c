@@ -4,7 +4,6 @@
  * prefix may contain a host name with digits and dots.
  */
 #include <ctype.h>
-#include <stdio.h>
 #include <strings.h>
 
 #include "import/flight_recorder/flight_recorder.h"

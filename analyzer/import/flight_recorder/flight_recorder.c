@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/sorting.h"
 #include "import/file_budget.h"
 #include "import/import.h"
@@ -169,7 +168,7 @@ static int add_dump(struct import *import, struct draft *draft, const struct inp
 
 /* A dump that cannot be used becomes a note and is left out. */
 static void read_dump(struct import *import, struct draft *draft, const struct input *input) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   struct value root = {0};
   dump_groups groups = {0};
   char why[300] = "";
@@ -177,7 +176,6 @@ static void read_dump(struct import *import, struct draft *draft, const struct i
   if (!error)
     error = add_dump(import, draft, input, &root, &groups, why, sizeof(why));
   free(groups.at);
-  arena_release(&arena);
   if (error == 0)
     return;
   snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
@@ -268,8 +266,7 @@ static void fill_calls(struct flight_record *flight, struct draft *draft) {
 
 /* Peers are ranks of the group until the group's members are known. */
 static void find_peers(struct flight_record *flight) {
-  for (u32 i = 0; i < flight->n_calls; i++) {
-    struct flight_call *call = &flight->calls[i];
+  FOR_EACH_CHANGED(flight->calls, flight->n_calls, call) {
     const struct flight_group *group = &flight->groups[call->group];
     bool known = group->members_known && call->peer < group->n_members;
     call->peer = known ? group->members[call->peer] : INDEX_NONE;

@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/parallel.h"
 #include "import/file_budget.h"
 

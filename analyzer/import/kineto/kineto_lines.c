@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/texts.h"
@@ -275,8 +274,7 @@ static u32 find_training_lane(struct finding_lines *f) {
   i64 longest = -1;
   for (u32 i = 0; i < trace->items.n; i++)
     operators[trace->items.at[i].lane] |= trace->items.at[i].kind == KINETO_ITEM_OP;
-  for (u32 i = 0; i < trace->items.n; i++) {
-    const struct kineto_item *item = &trace->items.at[i];
+  FOR_EACH(trace->items.at, trace->items.n, item) {
     if (item->kind != KINETO_ITEM_PYTHON || !operators[item->lane] ||
         item->end - item->start <= longest)
       continue;
@@ -308,8 +306,7 @@ static void put_samples(struct finding_lines *f, const struct rank_clock *clock,
   sites->samples =
       arena_array(f->arena, (size_t)(length / sites->sample_ns), sizeof(*sites->samples));
   f->lanes[trains].n = 0;
-  for (u32 i = 0; i < trace->items.n; i++) {
-    const struct kineto_item *item = &trace->items.at[i];
+  FOR_EACH(trace->items.at, trace->items.n, item) {
     if (item->lane != trains || item->kind != KINETO_ITEM_PYTHON)
       continue;
     for (; at < item->start && at < trace->end; at += sites->sample_ns)

@@ -3,8 +3,6 @@
 #include "base/texts.h"
 #include "model/model.h"
 
-#include <ctype.h>
-
 #include "base/checked_memory.h"
 #include "base/hash.h"
 

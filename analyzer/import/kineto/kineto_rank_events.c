@@ -8,7 +8,6 @@
  */
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/hash.h"
 #include "base/sorting.h"
 #include "format/dtypes.h"
@@ -289,8 +288,7 @@ static void define_comms(struct building *b, u32 rank) {
 
 /* In messages the group rank of the other end is a number within the group, not within the job. */
 static void peers_in_groups(struct building *b) {
-  for (u32 i = 0; i < b->events->calls.n; i++) {
-    struct rank_call *call = &b->events->calls.at[i];
+  FOR_EACH_CHANGED(b->events->calls.at, b->events->calls.n, call) {
     if (call->peer < 0 || call->comm >= b->trace->groups.n)
       continue;
     const struct kineto_group *group = &b->trace->groups.at[call->comm];
@@ -369,8 +367,7 @@ static void find_rounds(struct building *b) {
   const struct kineto_trace *trace = b->trace;
   SCOPED VECTOR(struct launched) launches = {0};
   u32 n = rank_needs_rounds(b->events) ? trace->items.n : 0;
-  for (u32 i = 0; i < n; i++) {
-    const struct kineto_item *item = &trace->items.at[i];
+  FOR_EACH(trace->items.at, n, item) {
     u32 call = is_device_item(item) ? kineto_call_of(&b->calls, item->correlation) : INDEX_NONE;
     if (call == INDEX_NONE)
       continue;

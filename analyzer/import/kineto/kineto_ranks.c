@@ -68,16 +68,12 @@ static void drop_earlier(struct import *import, struct kineto_traces *traces) {
 }
 
 void kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
-  for (u32 i = 0; i < traces->n; i++) {
-    struct kineto_trace *trace = &traces->at[i];
+  FOR_EACH_CHANGED(traces->at, traces->n, trace)
     if (trace->rank == INDEX_NONE)
       trace->rank = rank_in_groups(trace);
-  }
-  for (u32 i = 0; i < traces->n; i++) {
-    struct kineto_trace *trace = &traces->at[i];
+  FOR_EACH_CHANGED(traces->at, traces->n, trace)
     if (trace->rank == INDEX_NONE)
       trace->rank = rank_in_name(trace->path);
-  }
   for (u32 i = 0, next = 0; i < traces->n; i++) {
     struct kineto_trace *trace = &traces->at[i];
     if (trace->rank != INDEX_NONE)

@@ -6,7 +6,6 @@
 #include <errno.h>
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/sorting.h"
 #include "import/byte_source.h"
 #include "import/file_budget.h"

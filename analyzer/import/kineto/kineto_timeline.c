@@ -5,7 +5,6 @@
  */
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/intervals.h"
 #include "base/sorting.h"
 #include "import/kineto/kineto.h"

@@ -120,10 +120,8 @@ void kineto_find_worker_waits(struct kineto_trace *trace) {
   static const char text[] = "waiting for a collective";
   struct worker_search s = {.trace = trace};
   u32 n = trace->items.n, number = 0;
-  for (u32 i = 0; i < n; i++) {
-    const struct kineto_item *item = &trace->items.at[i];
+  FOR_EACH(trace->items.at, n, item)
     number = item->correlation > number ? item->correlation : number;
-  }
   for (u32 i = 0; i < n; i++) {
     if (trace->items.at[i].kind != KINETO_ITEM_RANGE || !name_of(&s, i)->comm_worker)
       continue;

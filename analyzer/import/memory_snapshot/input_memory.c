@@ -68,7 +68,7 @@ static void add_devices(struct import *import, const struct input *input, const 
 
 static int load_one(struct import *import, const struct input *input, bool numbered,
                     origin_list *origins) {
-  struct arena values = {0};
+  SCOPED_ARENA struct arena values = {0};
   struct value root;
   char why[256] = "";
   struct budget budget;
@@ -81,7 +81,6 @@ static int load_one(struct import *import, const struct input *input, bool numbe
   if (!error)
     add_devices(import, input, &root, numbered, origins);
   error = budget_end(&budget, error, why, sizeof(why));
-  arena_release(&values);
   if (error) {
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
     model_note(import->model, "%s was left out: %s", input->path, why);

@@ -6,8 +6,6 @@
  */
 #include "import/memory_snapshot/memory_snapshot.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/checked_memory.h"
 #include "model/memory_live.h"
@@ -39,8 +37,7 @@ static void add_sources(struct memory_history *history, struct arena *arena) {
 }
 
 static void keep_all(struct search *s) {
-  for (u32 i = 0; i < s->backward.room; i++) {
-    const struct live_block *block = &s->backward.slots[i];
+  FOR_EACH(s->backward.slots, s->backward.room, block) {
     struct memory_event *event = block->used ? &s->history->events[block->source] : NULL;
     if (!event)
       continue;
@@ -75,8 +72,7 @@ void snapshot_find_gradients(struct memory_history *history, struct arena *arena
     add_sources(history, arena);
   for (u32 i = 0; i < history->n_events; i++)
     look_at_event(&s, i);
-  for (u32 i = 0; i < history->n_blocks; i++) {
-    struct memory_block *block = &history->blocks[i];
+  FOR_EACH_CHANGED(history->blocks, history->n_blocks, block) {
     const struct live_block *kept = live_find(&s.kept, block->address);
     if (kept && block->state != MEMORY_BLOCK_FREE)
       block->source = history->events[kept->source].source;

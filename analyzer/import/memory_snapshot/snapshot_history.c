@@ -3,7 +3,6 @@
  * One device of a snapshot: its segments, its events, and its totals, computed backwards from the
  * end.
  */
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/texts.h"

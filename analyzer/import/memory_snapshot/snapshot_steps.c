@@ -39,8 +39,7 @@ static u32 count_passed(const instants *list, i64 time) {
 
 /* Steps that begin or end at the instants. */
 static void number_by_time(struct memory_history *history, const instants *list, bool begins) {
-  for (u32 i = 0; i < history->n_events; i++) {
-    struct memory_event *event = &history->events[i];
+  FOR_EACH_CHANGED(history->events, history->n_events, event) {
     if (event->time == NS_UNKNOWN)
       continue;
     i32 step = (i32)count_passed(list, event->time) - (begins ? 1 : 0);
@@ -55,8 +54,7 @@ static void number_by_time(struct memory_history *history, const instants *list,
 static double kept_share(const struct memory_history *history) {
   double allocated = 0;
   i64 from = MEMORY_UNKNOWN, to = 0;
-  for (u32 i = 0; i < history->n_events; i++) {
-    const struct memory_event *event = &history->events[i];
+  FOR_EACH(history->events, history->n_events, event) {
     if (event->step < 0)
       continue;
     from = from == MEMORY_UNKNOWN ? event->allocated : from;
@@ -159,8 +157,7 @@ static void number_by_period(struct memory_history *history) {
     return;
   u32 allocations = 0;
   history->n_steps = (period.last - period.first) / period.length;
-  for (u32 i = 0; i < history->n_events; i++) {
-    struct memory_event *event = &history->events[i];
+  FOR_EACH_CHANGED(history->events, history->n_events, event) {
     u32 at = allocations;
     allocations += event->kind == MEMORY_ALLOC;
     u32 step = at < period.first ? INDEX_NONE : (at - period.first) / period.length;

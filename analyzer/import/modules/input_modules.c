@@ -17,7 +17,7 @@ bool probe_modules(const struct input *input) {
 }
 
 static int load_one(struct import *import, const struct input *input, struct module_tree *stats) {
-  struct arena values = {0};
+  SCOPED_ARENA struct arena values = {0};
   struct value root;
   char why[256] = "";
   struct budget budget;
@@ -26,7 +26,6 @@ static int load_one(struct import *import, const struct input *input, struct mod
   if (!error)
     error = modules_read(&root, import->arena, stats, why, sizeof(why));
   error = budget_end(&budget, error, why, sizeof(why));
-  arena_release(&values);
   if (error)
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
   return error;

@@ -93,8 +93,7 @@ static void find_parents(struct module_tree *stats) {
     stats->at[i].leaf = true;
   }
   SORT(names, n, by_name);
-  for (u32 i = 0; i < n; i++) {
-    struct module_stat *stat = &stats->at[i];
+  FOR_EACH_CHANGED(stats->at, n, stat) {
     for (size_t length = strlen(stat->name); length-- > 0;) {
       const struct name *above =
           stat->name[length] == '.' ? find_name(names, n, stat->name, length) : NULL;

@@ -8,10 +8,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/each.h"
 #include "base/vector.h"
 #include "import/file_budget.h"
 #include "import/pickle/pickle_ops.h"

@@ -104,8 +104,7 @@ static int add_values(struct import *import, const struct pytscope_run *run,
   int error = whole_file_read(run->path, &bytes, &n);
   if (!error)
     error = scalar_log_read(&log, SCALAR_LOG_LINES, (char *)bytes, n, why, sizeof(why));
-  for (u32 i = 0; i < log.values.n; i++) {
-    const struct scalar *value = &log.values.at[i];
+  FOR_EACH(log.values.at, log.values.n, value) {
     struct rank_scalar scalar = {NS_UNKNOWN, value->value, value->step, value->name};
     VECTOR_PUSH(&events->scalars, scalar);
   }

@@ -68,7 +68,7 @@ static void read_record(struct pytscope_run *run, const struct value *record) {
 }
 
 static void read_steps(struct pytscope_run *run, char *text, size_t n) {
-  struct arena values = {0};
+  SCOPED_ARENA struct arena values = {0};
   for (char *at = text, *end = text + n; at < end;) {
     char *stop = memchr(at, '\n', (size_t)(end - at));
     struct value record;
@@ -81,10 +81,8 @@ static void read_steps(struct pytscope_run *run, char *text, size_t n) {
       read_record(run, &record);
     else
       run->unreadable_lines += stop > at;
-    arena_release(&values);
     at = stop + 1;
   }
-  arena_release(&values);
 }
 
 static const char *copy_text(struct arena *arena, const struct value *text) {
@@ -124,7 +122,7 @@ static void read_description(struct pytscope_run *run, struct arena *arena) {
   char *folder = slash ? arena_printf(arena, "%.*s", (int)(slash - run->path), run->path)
                        : arena_text(arena, ".");
   char *path = arena_printf(arena, "%s/run.json", folder);
-  struct arena values = {0};
+  SCOPED_ARENA struct arena values = {0};
   struct value root;
   char why[160];
   SCOPED u8 *bytes = NULL;
@@ -135,7 +133,6 @@ static void read_description(struct pytscope_run *run, struct arena *arena) {
     error = scalar_json_read((char *)bytes, n, &values, &root, why, sizeof(why));
   if (!error && root.kind == VALUE_DICT)
     describe(run, &root, arena);
-  arena_release(&values);
 }
 
 int pytscope_run_read(struct pytscope_run *run, const char *path, struct arena *arena) {

@@ -161,7 +161,7 @@ static void add_values_of_object(struct scalar_log *log, const struct value *obj
 }
 
 static int read_state(struct scalar_log *log, char *text, size_t n, char *why, size_t why_bytes) {
-  struct arena values = {0};
+  SCOPED_ARENA struct arena values = {0};
   struct value root;
   int error = scalar_json_read(text, n, &values, &root, why, why_bytes);
   const struct value *history = error ? NULL : value_get(&root, "log_history");
@@ -171,7 +171,6 @@ static int read_state(struct scalar_log *log, char *text, size_t n, char *why, s
   }
   for (u32 i = 0; i < value_count(history) && !error; i++)
     add_values_of_object(log, value_item(history, i), "", SCALAR_STEP_UNKNOWN);
-  arena_release(&values);
   return error;
 }
 
@@ -185,14 +184,13 @@ static void read_text_line(struct scalar_log *log, char *line, size_t n) {
 }
 
 static void read_json_line(struct scalar_log *log, char *line, size_t n) {
-  struct arena values = {0};
+  SCOPED_ARENA struct arena values = {0};
   struct value root;
   char why[160];
   if (scalar_json_read(line, n, &values, &root, why, sizeof(why)) == 0 && root.kind == VALUE_DICT)
     add_values_of_object(log, &root, "", SCALAR_STEP_UNKNOWN);
   else
     log->unreadable_lines++;
-  arena_release(&values);
 }
 
 static void read_lines(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n) {

@@ -41,7 +41,7 @@ static struct settled_ranks find_settled(const struct known_summary *all, u32 n,
   for (u32 i = 0; i < n; i++)
     if (all[i].entry.passes == 2 && (!best || summary_better(&all[i], best) == &all[i]))
       best = &all[i];
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   const u8 *bytes = best ? summary_read(best->path, &best->entry.found, &scratch) : NULL;
   if (bytes) {
     struct carrier c = carrier_to_read(bytes, best->entry.found.whole, arena);
@@ -52,7 +52,6 @@ static struct settled_ranks find_settled(const struct known_summary *all, u32 n,
       settled.n = 0;
     carrier_free(&c);
   }
-  arena_release(&scratch);
   return settled;
 }
 
@@ -82,7 +81,7 @@ static void choose_ranks(struct adding *adding, const struct known_summary *all,
 static void read_rank(void *user, u32 index, unsigned worker) {
   struct read_rank *to = &((struct adding *)user)->ranks[index];
   const struct summary_part *part = &to->summary->entry.facts;
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct budget budget;
   char why[256];
   (void)worker;
@@ -98,7 +97,6 @@ static void read_rank(void *user, u32 index, unsigned worker) {
     carrier_free(&c);
   }
   to->good &= budget_end(&budget, 0, why, sizeof(why)) == 0;
-  arena_release(&scratch);
 }
 
 static void note_bad(const struct adding *adding, bool whole, const char *what) {

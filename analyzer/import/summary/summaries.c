@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/sorting.h"

@@ -73,7 +73,7 @@ static void write_to(FILE *out, struct summary_made *made, u32 n) {
 }
 
 int summary_write(const char *path, struct summary_made *made, u32 n) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   const char *part = arena_printf(&scratch, "%s.%ld.part", path, (long)getpid());
   FILE *out = fopen(part, "wb");
   int error = out ? 0 : -errno;
@@ -88,7 +88,6 @@ int summary_write(const char *path, struct summary_made *made, u32 n) {
     if (error)
       unlink(part);
   }
-  arena_release(&scratch);
   return error;
 }
 

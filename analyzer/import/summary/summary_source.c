@@ -48,7 +48,7 @@ enum importer_part { PART_SETTLED, PART_INPUT, PART_RANGES };
 
 void summary_keep_rank(const struct model *model, u32 rank, struct settled_ranks *settled,
                        struct carrier *found) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct named_range *ranges = NULL;
   u32 n = 0;
   bool any;
@@ -63,7 +63,6 @@ void summary_keep_rank(const struct model *model, u32 rank, struct settled_ranks
     n = 0;
   carry_ranges(found, &ranges, &n);
   carrier_end_part(found, part);
-  arena_release(&scratch);
 }
 
 /* --- and what is read --- */
@@ -170,7 +169,7 @@ static void forget_input(const struct model *model, u32 rank) {
 
 static bool infer_input(const struct model *model, u32 rank) {
   const struct timeline_source *inner = source_of(model)->inner;
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct carrier c;
   bool found = false;
   if (!summary_of(model, rank))
@@ -189,7 +188,6 @@ static bool infer_input(const struct model *model, u32 rank) {
     forget_input(model, rank);
     found = with && trace_infer_input(with, rank);
   }
-  arena_release(&scratch);
   return found;
 }
 

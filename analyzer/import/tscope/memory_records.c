@@ -7,7 +7,6 @@
  */
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/sorting.h"
 #include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/files/visit.h"
@@ -261,8 +260,7 @@ static void sort_events(struct collecting *collecting) {
 static void fill_totals(struct memory_history *history, bool counted) {
   struct live_set live = {0}, segments = {0};
   i64 allocated = counted ? 0 : history->allocated_before, reserved = history->reserved_before;
-  for (u32 i = 0; i < history->n_events; i++) {
-    struct memory_event *event = &history->events[i];
+  FOR_EACH_CHANGED(history->events, history->n_events, event) {
     struct live_block block = {.address = event->address, .bytes = event->bytes};
     if (event->kind == MEMORY_ALLOC) {
       live_put(&live, block);
@@ -296,8 +294,7 @@ static void fill_totals(struct memory_history *history, bool counted) {
 
 static void find_totals_before(struct memory_history *history) {
   history->allocated_before = history->reserved_before = MEMORY_UNKNOWN;
-  for (u32 i = 0; i < history->n_events; i++) {
-    const struct memory_event *event = &history->events[i];
+  FOR_EACH(history->events, history->n_events, event) {
     if (event->allocated == MEMORY_UNKNOWN)
       continue;
     i64 change = event->bytes < 0              ? 0

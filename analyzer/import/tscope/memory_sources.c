@@ -17,8 +17,7 @@ static void find_phases(const struct memory_sources_of *of, u32 n_kinds) {
   const struct rank_events *events = model_events(of->model, of->rank);
   const struct rank_phase *open[MOST_OPEN_PHASES];
   u32 n_open = 0, next = 0;
-  for (u32 i = 0; i < history->n_events; i++) {
-    struct memory_event *event = &history->events[i];
+  FOR_EACH_CHANGED(history->events, history->n_events, event) {
     while (next < events->phases.n && events->phases.at[next].start <= event->time) {
       if (n_open == MOST_OPEN_PHASES)
         n_open--;

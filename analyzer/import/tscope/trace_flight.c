@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/trace_source.h"
 
-#include <math.h>
-
 #include "base/checked_memory.h"
 #include "base/quantity.h"
 #include "base/sorting.h"
@@ -63,8 +61,7 @@ static i64 alive_interval(i64 since_begin) {
 static const char *phase_of(struct making *m, u32 rank) {
   const struct rank_events *events = model_events(m->model, rank);
   const struct rank_phase *open = NULL, *last = NULL;
-  for (u32 i = 0; i < events->phases.n; i++) {
-    const struct rank_phase *phase = &events->phases.at[i];
+  FOR_EACH(events->phases.at, events->phases.n, phase) {
     if (!phase_word(phase->kind))
       continue;
     if (phase->end == NS_UNKNOWN)
@@ -300,8 +297,7 @@ static void add_calls_of_rank(struct making *m, u32 rank, bool *waited_for, bool
   to->kept_all &= first == 0;
   memset(waited_for, 0, m->keep * sizeof(*waited_for));
   memset(wait_over, 0, m->keep * sizeof(*wait_over));
-  for (u32 i = 0; i < events->waits.n; i++) {
-    const struct rank_wait *wait = &events->waits.at[i];
+  FOR_EACH(events->waits.at, events->waits.n, wait) {
     update_longest(m, wait->start, wait->end);
     if (wait->call == INDEX_NONE || wait->call < first || wait->call >= events->calls.n)
       continue;
@@ -353,8 +349,7 @@ static void ignore_calls_of_older_files(struct making *m) {
 static void ignore_recent_calls(struct making *m) {
   struct flight_record *flight = m->flight;
   i64 oldest = m->end;
-  for (u32 i = 0; i < flight->n_calls; i++) {
-    const struct flight_call *call = &flight->calls[i];
+  FOR_EACH(flight->calls, flight->n_calls, call) {
     bool pending = call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
     /* for a rank that died, calls are as old as its last sign of life */
     if (pending && call->created < oldest)

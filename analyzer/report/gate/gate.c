@@ -118,8 +118,7 @@ static void add_ignored(struct gate *gate, char *line) {
 static struct gate_check check_findings(struct gate *gate, const struct gate_rule *rule,
                                         const struct subject *subject) {
   char *found = NULL;
-  for (u32 i = 0; i < subject->n_findings; i++) {
-    const struct finding *finding = &subject->findings[i];
+  FOR_EACH(subject->findings, subject->n_findings, finding) {
     if (!gate_rule_selects(rule, finding))
       continue;
     char *line = describe_finding(gate, finding);

@@ -132,7 +132,7 @@ static void put_figures(FILE *out, json_t *document) {
 
 int gate_write_expectations(const struct results *results, const char *path) {
   struct report_file file;
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   int error = report_file_open(&file, path);
   if (error)
     return error;
@@ -153,6 +153,5 @@ int gate_write_expectations(const struct results *results, const char *path) {
   json_t *document = json_report_document(results);
   put_figures(file.out, document);
   json_decref(document);
-  arena_release(&arena);
   return report_file_close(&file, 0);
 }

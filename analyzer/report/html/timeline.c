@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/html/timeline.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "report/json/json_made.h"
 #include "report/timeline/shown.h"
 
@@ -64,7 +60,7 @@ static json_t *lanes_of(struct picture *picture, const struct shown_rank *rank) 
 
 /* What all members of a collective share, once; its position among the facts of members. */
 static json_t *member(struct picture *picture, u32 index, const struct shown_span *span) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct shown_collective c = shown_collective(picture->scope, span->arrival, &scratch);
   char key[24];
   snprintf(key, sizeof(key), "%u", c.collective);
@@ -79,7 +75,6 @@ static json_t *member(struct picture *picture, u32 index, const struct shown_spa
                                   (json_int_t)index_of_text(&picture->texts, c.algorithm)));
   json_t *facts =
       json_pack("[I,o,o]", (json_int_t)index, index_or_null(c.collective), ns_or_null(c.wait));
-  arena_release(&scratch);
   return facts;
 }
 
@@ -137,8 +132,7 @@ static int add_path(void *user, const struct shown_path *path) {
   struct picture *picture = user;
   json_t *stretches = json_array();
   const struct model *model = picture->scope->results->model;
-  for (u32 i = 0; i < path->n; i++) {
-    const struct shown_stretch *s = &path->stretches[i];
+  FOR_EACH(path->stretches, path->n, s)
     json_array_append_new(stretches,
                           json_pack("[I,I,I,I,I,I]", (json_int_t)(s->start - picture->scope->begin),
                                     (json_int_t)(s->end - s->start),
@@ -146,7 +140,6 @@ static int add_path(void *user, const struct shown_path *path) {
                                     (json_int_t)index_of_text(&picture->texts, s->name),
                                     (json_int_t)index_of_text(&picture->texts, s->category),
                                     (json_int_t)index_of_text(&picture->texts, s->reached_by)));
-  }
   json_array_append_new(picture->paths, stretches);
   return 0;
 }

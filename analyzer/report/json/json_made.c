@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "report/sections.h"
 
@@ -93,8 +92,7 @@ static json_t *make_clock(const struct rank *rank) {
 json_t *make_clocks(const struct results *results) {
   const struct model *model = results->model;
   json_t *list = json_array();
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct rank *rank = &model->ranks[r];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
     if (rank->clock.domain == json_array_size(list))
       json_array_append_new(list, make_clock(rank));
     json_t *clock = json_array_get(list, rank->clock.domain);

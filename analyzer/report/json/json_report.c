@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/utf8.h"
 #include "report/json/json_fields.h"
 #include "report/json/json_made.h"
 #include "report/json/json_squeeze.h"

@@ -82,8 +82,7 @@ static u64 make_counter_track(const struct run *run, const char *name) {
 static void write_findings(const struct run *run) {
   const struct results *r = run->scope.results;
   struct perfetto_event event;
-  for (u32 i = 0; i < r->n_findings; i++) {
-    const struct finding *finding = &r->findings[i];
+  FOR_EACH(r->findings, r->n_findings, finding) {
     begin_slice(run, first_instant(run), run->findings, finding->title, &event);
     perfetto_annotate_text(run->trace, ANNOTATES_SEVERITY, severity_words[finding->severity]);
     perfetto_annotate_double(run->trace, ANNOTATES_SAVING, finding->saving_s);
@@ -196,8 +195,7 @@ static int write_rank(void *user, const struct shown_rank *rank) {
 static int write_path(void *user, const struct shown_path *path) {
   struct run *run = user;
   const struct model *model = run->scope.results->model;
-  for (u32 i = 0; i < path->n; i++) {
-    const struct shown_stretch *stretch = &path->stretches[i];
+  FOR_EACH(path->stretches, path->n, stretch) {
     struct perfetto_event event;
     char name[PERFETTO_NAME_BYTES];
     snprintf(name, sizeof(name), "rank %u · %s", model->ranks[stretch->rank].rank, stretch->name);

@@ -6,7 +6,6 @@
 #include <zlib.h>
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/utf8.h"
 
 enum { BUFFER_BYTES = 1 << 20, COMPRESSED_BYTES = 1 << 18 };

@@ -40,12 +40,11 @@ static void write_comms(struct sqlite_run *run) {
   };
   const struct model *model = run->scope.results->model;
   for (u32 i = 0; i < model->n_comms; i++) {
-    struct arena scratch = {0};
+    SCOPED_ARENA struct arena scratch = {0};
     u32 backend = model->comms[i].backend;
     sqlite_put_communicators(run, i, comm_label(model, i, &scratch),
                              backend < sizeof(backends) / sizeof(backends[0]) ? backends[backend]
                                                                               : NULL);
-    arena_release(&scratch);
   }
 }
 
@@ -87,11 +86,10 @@ static struct member_order order_of(const struct model *model, const struct coll
 static void write_collective(struct sqlite_run *run, u32 index) {
   const struct model *model = run->scope.results->model;
   const struct collective *of = &model->collectives[index];
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct member_order order = order_of(model, of);
   struct shown_collective is = shown_collective(&run->scope, of->first_arrival, &scratch);
   sqlite_put_collectives(run, index, &order, &is);
-  arena_release(&scratch);
 }
 
 static void write_collectives(struct sqlite_run *run) {
@@ -99,8 +97,7 @@ static void write_collectives(struct sqlite_run *run) {
   for (u32 i = 0; i < model->n_collectives; i++)
     if (is_included(run, model->collectives[i].step))
       write_collective(run, i);
-  for (u32 i = 0; i < model->n_arrivals; i++) {
-    const struct arrival *arrival = &model->arrivals[i];
+  FOR_EACH(model->arrivals, model->n_arrivals, arrival) {
     bool matched = arrival->collective != INDEX_NONE;
     if (is_included(run, matched ? model->collectives[arrival->collective].step : arrival->step))
       sqlite_put_members(run, arrival,
@@ -110,7 +107,7 @@ static void write_collectives(struct sqlite_run *run) {
 
 static void write_recorded_calls(struct sqlite_run *run) {
   const struct flight_record *flight = run->scope.results->check.flight;
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   for (u32 i = 0; flight && i < flight->n_calls; i++) {
     const struct flight_call *call = &flight->calls[i];
     const struct flight_frame *frame =
@@ -120,7 +117,6 @@ static void write_recorded_calls(struct sqlite_run *run) {
                                                                   (long long)frame->line)
                                                    : NULL);
   }
-  arena_release(&scratch);
 }
 
 /* --- results --- */

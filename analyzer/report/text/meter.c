@@ -2,7 +2,6 @@
 #include "report/text/meter.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 void meter_bar(struct pen *pen, enum style style, double fraction, unsigned columns) {
   static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};

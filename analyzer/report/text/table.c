@@ -215,8 +215,7 @@ static void print_row(struct pen *pen, const struct table *table, const struct r
   enum style own = row < 0 ? STYLE_DIM : row_style(table, rows, (unsigned)row);
   enum style bar = table->bars ? table->bars : own;
   enum style style = row >= 0 && table->plain_text ? STYLE_PLAIN : own;
-  for (unsigned i = 0; i < table->n_columns; i++) {
-    const struct ready *one = &columns[i];
+  FOR_EACH(columns, table->n_columns, one) {
     if (!one->shown)
       continue;
     if (pen->column > INDENT)

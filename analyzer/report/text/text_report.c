@@ -137,11 +137,9 @@ static void put_runs(struct pen *pen, const struct results *shown, enum diff_sid
   pen_put(pen, STYLE_DIM, diff_side_name_words[side]);
   pen_to(pen, VALUE_INDENT);
   pen_hang(pen, VALUE_INDENT);
-  for (u32 i = 0; i < diff->n_runs; i++) {
-    const struct diff_run *run = &diff->runs[i];
+  FOR_EACH(diff->runs, diff->n_runs, run)
     if (run->side == side)
       pen_item(pen, STYLE_PLAIN, "%s", run->path ? run->path : run->name);
-  }
   if (model->n_ranks)
     pen_item(pen, STYLE_PLAIN, "%s", plural(model->n_ranks, "rank").text);
   pen_newline(pen);

@@ -33,7 +33,7 @@ static void choose_from_calls(struct shown_scope *scope) {
 
 /* From the first event of an allocator to the last. The walk reports what cannot be read. */
 static void extend_by_memory(struct shown_scope *scope, const struct memory_origin *origin) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   struct memory_history history = {0};
   if (origin->read(scope->results->model, origin, &arena, &history) == 0)
     for (u32 i = 0; i < history.n_events; i++) {
@@ -41,7 +41,6 @@ static void extend_by_memory(struct shown_scope *scope, const struct memory_orig
       if (time != NS_UNKNOWN)
         extend(scope, time, time);
     }
-  arena_release(&arena);
 }
 
 static void choose_from_memories(struct shown_scope *scope) {

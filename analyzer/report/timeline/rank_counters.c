@@ -241,8 +241,7 @@ static void count_bandwidth(struct rank_lanes *l, const char *direction, struct 
                             u32 *room) {
   const struct shown_rank *shown = &l->shown;
   u32 n = 0;
-  for (u32 i = 0; i < shown->n_spans; i++) {
-    const struct shown_span *span = &shown->spans[i];
+  FOR_EACH(shown->spans, shown->n_spans, span) {
     if (span->kind != SPAN_MEMCPY || span->bytes <= 0 || span->end <= span->start ||
         strcmp(span->category, direction) != 0)
       continue;
@@ -261,8 +260,7 @@ static void count_memcpys(struct rank_lanes *l, u32 *room) {
   const struct shown_rank *shown = &l->shown;
   SCOPED VECTOR(const char *) directions = {NULL};
   u32 copies = 0;
-  for (u32 i = 0; i < shown->n_spans; i++) {
-    const struct shown_span *span = &shown->spans[i];
+  FOR_EACH(shown->spans, shown->n_spans, span) {
     if (span->kind != SPAN_MEMCPY || span->bytes <= 0)
       continue;
     u32 at = 0;
@@ -282,8 +280,7 @@ static void count_memcpys(struct rank_lanes *l, u32 *room) {
 
 static void count_history(struct rank_lanes *l, const struct memory_history *history, u32 *room) {
   struct counting allocated = counting(l), reserved = counting(l);
-  for (u32 i = 0; i < history->n_events; i++) {
-    const struct memory_event *event = &history->events[i];
+  FOR_EACH(history->events, history->n_events, event) {
     if (event->time == NS_UNKNOWN)
       continue;
     if (event->allocated >= 0)
@@ -306,14 +303,12 @@ static void count_history(struct rank_lanes *l, const struct memory_history *his
  * What cannot be read is left out here, as in the analysis. */
 static void count_memory(struct rank_lanes *l, u32 *room) {
   const struct model *model = l->analysis->model;
-  for (u32 i = 0; i < model->n_memories; i++) {
-    const struct memory_origin *origin = &model->memories[i];
-    struct arena arena = {0};
+  FOR_EACH(model->memories, model->n_memories, origin) {
+    SCOPED_ARENA struct arena arena = {0};
     struct memory_history history = {0};
     if (origin->on_axis && origin->rank == l->shown.number &&
         origin->read(model, origin, &arena, &history) == 0)
       count_history(l, &history, room);
-    arena_release(&arena);
   }
 }
 
@@ -326,7 +321,7 @@ void rank_counters_build(struct rank_lanes *l) {
 }
 
 int rank_counters_of_memory(struct rank_lanes *l, const struct memory_origin *origin) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   struct memory_history history = {0};
   u32 room = 0;
   int error = origin->read(l->analysis->model, origin, &arena, &history);
@@ -336,6 +331,5 @@ int rank_counters_of_memory(struct rank_lanes *l, const struct memory_origin *or
     l->windows[l->n_windows++] = whole;
     count_history(l, &history, &room);
   }
-  arena_release(&arena);
   return error;
 }

@@ -9,7 +9,6 @@
 
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/trace_words.h"
 #include "kernels/kernels.h"
 #include "model/span_call_sites.h"
@@ -314,8 +313,7 @@ static u32 arithmetic_of(const struct timeline *t, const struct span *span) {
 
 static void add_steps(struct rank_lanes *l, struct naming *naming) {
   u32 first = l->analysis->model->steps.first;
-  for (u32 i = 0; i < l->n_windows; i++) {
-    const struct rank_window *window = &l->windows[i];
+  FOR_EACH(l->windows, l->n_windows, window) {
     const char *name =
         window->step < 0 ? "run" : arena_printf(&l->arena, "step %u", first + (u32)window->step);
     u32 index;
@@ -378,8 +376,7 @@ static bool fits_into_row(end_stack *open, const struct shown_span *span, bool n
 
 void rank_lanes_assign_rows(struct shown_rank *shown) {
   VECTOR(end_stack) *lanes = memory_zeroed(size_sum(shown->n_lanes, 1), sizeof(*lanes));
-  for (u32 i = 0; i < shown->n_spans; i++) {
-    struct shown_span *span = &shown->spans[i];
+  FOR_EACH_CHANGED(shown->spans, shown->n_spans, span) {
     struct shown_lane *lane = &shown->lanes[span->lane];
     bool nests = lane->kind == SHOWN_CALLS || lane->kind == SHOWN_PHASES;
     u32 row = 0;

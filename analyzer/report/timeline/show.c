@@ -4,7 +4,6 @@
  * order; then the critical path through the chosen steps, for which all ranks are needed, also
  * those that are not shown.
  */
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

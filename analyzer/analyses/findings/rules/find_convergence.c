@@ -4,7 +4,6 @@
  * the whole run.
  */
 #include <math.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "base/choose.h"

@@ -5,7 +5,6 @@
  * findings say that they depend on this one.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyses/analyses.h"
@@ -106,8 +105,7 @@ static bool short_by_themselves(const struct sharing *s) {
 
 static u32 group_ranks(const struct model *model, struct sharing *groups) {
   u32 n = 0;
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct rank *rank = &model->ranks[r];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
     u32 at = 0;
     if (!is_known(rank))
       continue;

@@ -170,8 +170,7 @@ static void unseen_collectives(struct findings *f, u32 *ranks) {
   u64 calls = 0;
   u32 n = 0;
   const char *why = NULL;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct rank *rank = &model->ranks[i];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
     if (rank->collective_calls == 0 || rank->collective_runs > 0)
       continue;
     calls += rank->collective_calls;
@@ -197,8 +196,7 @@ static void unseen_kernels(struct findings *f, u32 *ranks) {
   u64 launches = 0, runs = 0;
   u32 n = 0;
   const char *why = NULL;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct rank *rank = &model->ranks[i];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
     if (rank->launches == 0 || rank->gpu_kernels > 0)
       continue;
     launches += rank->launches;

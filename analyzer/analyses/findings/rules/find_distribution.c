@@ -3,8 +3,6 @@
  * Ranks that keep others waiting.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "analyses/findings/rules/gpu_excess.h"
@@ -325,12 +323,10 @@ struct late_ranks {
 /* A rank that was last in most of the steps and explains most of the wait, if there are too few
  * steps to call it a straggler; NULL if there is none. */
 static const struct rank_result *likely_straggler(const struct findings *f, double wait) {
-  for (u32 i = 0; i < f->r->n_ranks; i++) {
-    const struct rank_result *rank = &f->r->ranks[i];
+  FOR_EACH(f->r->ranks, f->r->n_ranks, rank)
     if (!rank->straggler && !rank->refuted && rank->slowest_fraction > STRAGGLER_MAJORITY &&
         rank->imposed_wait_ms >= REASON_SHARE * wait)
       return rank;
-  }
   return NULL;
 }
 
@@ -349,8 +345,7 @@ static double steps_to_judge(const struct rank_result *rank, u32 members) {
 /* The rank that would save most of what all ranks as fast as the median would; NULL if none. */
 static const struct what_if *rank_that_saves_most(const struct findings *f) {
   const struct what_if *best = NULL, *all = NULL;
-  for (u32 i = 0; i < f->r->n_what_if; i++) {
-    const struct what_if *row = &f->r->what_if[i];
+  FOR_EACH(f->r->what_if, f->r->n_what_if, row) {
     if (row->kind == WHAT_IF_EVERY_RANK)
       all = row;
     else if (row->kind == WHAT_IF_RANK && (!best || row->saving.ms > best->saving.ms))

@@ -3,7 +3,6 @@
  * Arithmetic that the devices could do but do not, and time that no other finding claims.
  */
 #include <math.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"

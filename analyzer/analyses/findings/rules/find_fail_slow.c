@@ -68,13 +68,12 @@ static void list_lateness(const struct analysis *a, u32 rank, double *late_ms) {
  * step did: where few steps lie before, they make no stretch. */
 static bool later_since(const struct findings *f, const struct rank_result *rank,
                         const struct onset *onset, u32 at) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   u32 n = f->a->n_steps;
   double *late_ms = arena_array(&scratch, n, sizeof(*late_ms));
   double *values = arena_array(&scratch, n, sizeof(*values));
   list_lateness(f->a, (u32)(rank - f->r->ranks), late_ms);
   double more = median_between(late_ms, at, n, values) - median_between(late_ms, 0, at, values);
-  arena_release(&scratch);
   return more >= REASON_SHARE * (onset->after_ms - onset->before_ms);
 }
 
@@ -83,8 +82,7 @@ static u32 late_since(const struct findings *f, const struct onset *onset, u32 a
                       const char **evidence) {
   double step = f->a->model->steps.first + f->a->first_step + at;
   u32 n = 0;
-  for (u32 i = 0; i < f->r->n_ranks; i++) {
-    const struct rank_result *rank = &f->r->ranks[i];
+  FOR_EACH(f->r->ranks, f->r->n_ranks, rank) {
     bool from_there = rank->n_late == 1 && fabs(rank->late_from[0] - step) <= FAIL_SLOW_SIDE;
     if (!rank->straggler || rank->late_at_times ||
         rank->late_a_step_ms < REASON_SHARE * (onset->after_ms - onset->before_ms) ||
@@ -163,7 +161,7 @@ static const struct part *part_that_grew(struct findings *f, const struct onset 
        "temperature and power limits.",
        series->compute_ms},
   };
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   double *values = arena_array(&scratch, series->n_points, sizeof(double));
   u32 at = FIRST_NOT(0, series->n_points, k, series->step[k] < step);
   const struct part *grew = NULL;
@@ -178,7 +176,6 @@ static const struct part *part_that_grew(struct findings *f, const struct onset 
     *evidence = say(f, " What grew is %s: from %s to %s a step.", grew->name,
                     duration_ms(before).text, duration_ms(now).text);
   }
-  arena_release(&scratch);
   return grew;
 }
 

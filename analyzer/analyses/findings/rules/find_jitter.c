@@ -304,14 +304,13 @@ static void find_deviations(const struct findings *f, struct arena *scratch,
 }
 
 static void find_long_steps(struct findings *f) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct deviations of;
   if (f->a->n_training < JITTER_MIN_STEPS)
     return;
   find_deviations(f, &scratch, &of);
   if (of.variation >= JITTER_VARIATION && of.p95_ms / of.median_ms - 1 >= JITTER_TAIL)
     add_long_steps_finding(f, &of, &scratch);
-  arena_release(&scratch);
 }
 
 void rule_jitter(struct findings *f) {

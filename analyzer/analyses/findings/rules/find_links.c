@@ -153,8 +153,7 @@ static bool is_slow(const struct routes *routes, const struct route *like, u32 h
                     struct slow_place *place) {
   double least = INFINITY, most = 0;
   *place = (struct slow_place){.host = host, .other = other, .inside = true};
-  for (u32 i = 0; i < routes->n; i++) {
-    const struct route *route = &routes->at[i];
+  FOR_EACH(routes->at, routes->n, route) {
     if (!comparable(routes->f, like->row, route->row))
       continue;
     if (!goes_over(route, host, other)) {
@@ -199,8 +198,7 @@ static bool find_slow_place(const struct routes *routes, const struct route *lik
       place->other = host < other ? other : host;
       return true;
     }
-  for (u32 i = 0; i < routes->n; i++) {
-    const struct route *route = &routes->at[i];
+  FOR_EACH(routes->at, routes->n, route) {
     u32 host = 0, other;
     if (route->n_hosts != 2 || !comparable(routes->f, like->row, route->row))
       continue;

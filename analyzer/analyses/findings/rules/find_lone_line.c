@@ -14,11 +14,9 @@ enum { RANKS_NAMED = 3 };
 /* Whether the title of a finding about this rank alone has the line already: as what long steps
  * run, or what makes it late. */
 static bool is_told(const struct findings *f, u32 rank, const struct sampled_line *line) {
-  for (u32 i = 0; i < f->r->n_findings; i++) {
-    const struct finding *finding = &f->r->findings[i];
+  FOR_EACH(f->r->findings, f->r->n_findings, finding)
     if (finding->n_ranks == 1 && finding->ranks[0] == rank && strstr(finding->title, line->place))
       return true;
-  }
   return false;
 }
 

@@ -4,7 +4,6 @@
  * obtained and released without need. The saving in seconds is not known.
  */
 #include <math.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "base/choose.h"

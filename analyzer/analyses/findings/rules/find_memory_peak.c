@@ -56,11 +56,9 @@ static const struct avoidable *find_avoidable(const struct memory_use *use) {
 /* The place from which most of a category comes; NULL if none is known. */
 static const struct memory_use *main_source_of(const struct memory_result *memory,
                                                enum allocation_category kind) {
-  for (u32 i = 0; i < memory->n_live_at_peak; i++) {
-    const struct memory_use *use = &memory->live_at_peak[i];
+  FOR_EACH(memory->live_at_peak, memory->n_live_at_peak, use)
     if (use->source && use->kind == kind)
       return use;
-  }
   return NULL;
 }
 

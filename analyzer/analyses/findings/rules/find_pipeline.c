@@ -65,12 +65,10 @@ bool is_slow_stage(struct findings *f, const struct straggler_group *group) {
  * stragglers. */
 static bool is_told_of_ranks(struct findings *f, const struct pipeline_stage *stage,
                              double saving_s) {
-  for (u32 i = 0; i < f->r->n_straggler_groups; i++) {
-    const struct straggler_group *group = &f->r->straggler_groups[i];
+  FOR_EACH(f->r->straggler_groups, f->r->n_straggler_groups, group)
     if (ranks_in_stage(f->r, group, stage) == group->n && group->cure.n &&
         run_seconds(f, group->saving.ms) >= CAUSE_WITHIN * saving_s)
       return !is_late_by_work(f->r, group) || group->n < stage->n_ranks;
-  }
   return false;
 }
 

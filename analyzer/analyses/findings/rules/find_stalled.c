@@ -4,7 +4,6 @@
  * whose threads are in another place than those of the others.
  */
 #include <math.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "base/quantity.h"
@@ -54,8 +53,7 @@ void rule_stalled(struct findings *f) {
   const struct stalled_rank *named = odd ? odd : common;
   u32 *ranks = arena_array(arena, stalls->n_ranks, sizeof(*ranks)), n = 0;
   double longest = NAN;
-  for (u32 i = 0; i < stalls->n_ranks; i++) {
-    const struct stalled_rank *rank = &stalls->ranks[i];
+  FOR_EACH(stalls->ranks, stalls->n_ranks, rank) {
     longest = fmax(longest, rank->for_s);
     if (same_text(rank->place, named->place) && same_text(rank->call, named->call))
       ranks[n++] = rank->rank;

@@ -4,7 +4,6 @@
  */
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"

@@ -239,8 +239,7 @@ static char *join_infos(struct collector *into, u32 key) {
     if (pass) {
       text = end = arena_alloc(into->arena, size_sum(bytes, 1));
     }
-    for (u32 i = 0; i < into->infos.n; i++) {
-      const struct info_item *item = &into->infos.at[i];
+    FOR_EACH(into->infos.at, into->infos.n, item) {
       const char *value = definition_string(into->out, item->value);
       const char *detail = definition_string(into->out, item->detail);
       if (item->key != key || !value || !detail)
@@ -256,8 +255,7 @@ static char *join_infos(struct collector *into, u32 key) {
 
 void collector_finish_infos(struct collector *into) {
   struct definitions *out = into->out;
-  for (u32 i = 0; i < into->infos.n; i++) {
-    const struct info_item *item = &into->infos.at[i];
+  FOR_EACH(into->infos.at, into->infos.n, item) {
     const char *value = definition_string(out, item->value);
     if (value && !(is_listed(item->key) && definition_string(out, item->detail)))
       out->info[item->key] = value;

@@ -9,7 +9,6 @@
 #include "kernels/kernels.h"
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "import/tscope/files/visit.h"
 
 #define MOST_MEMORY_DEVICES 64u
@@ -397,8 +396,7 @@ static void sort_lists(struct rank_events *events) {
 /* A state is recorded again and again because of its counts: the first of each series is kept. */
 static void number_gpu_sessions(struct rank_events *events) {
   u32 kept = 0, sessions = 0;
-  for (u32 i = 0; i < events->gpu_states.n; i++) {
-    struct rank_gpu_state *state = &events->gpu_states.at[i];
+  FOR_EACH_CHANGED(events->gpu_states.at, events->gpu_states.n, state) {
     if (kept && events->gpu_states.at[kept - 1].clock == state->clock)
       continue;
     sessions += state->clock == TSCOPE_GPU_CLOCK_CUPTI;

@@ -105,8 +105,7 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
   const struct stall_records *records = m->records;
   stall->threads = arena_array(m->arena, size_sum(records->states.n, records->stacks.n),
                                sizeof(*stall->threads));
-  for (u32 i = 0; i < records->states.n; i++) {
-    const struct tscope_thread_state_record *state = &records->states.at[i];
+  FOR_EACH(records->states.at, records->states.n, state)
     if (state->stall == number)
       stall->threads[stall->n_threads++] =
           (struct stalled_thread){.tid = state->tid,
@@ -117,9 +116,7 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
                                   .wait = copy_string(m, state->wait),
                                   .call = copy_string(m, state->call),
                                   .file = copy_string(m, state->file)};
-  }
-  for (u32 i = 0; i < records->stacks.n; i++) {
-    const struct tscope_thread_stack_record *record = &records->stacks.at[i];
+  FOR_EACH(records->stacks.at, records->stacks.n, record) {
     if (record->stall != number)
       continue;
     struct stalled_thread *thread = thread_of(stall, record->tid);
@@ -136,15 +133,13 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
 static void fill_peers(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->peers = arena_array(m->arena, records->peers.n, sizeof(*stall->peers));
-  for (u32 i = 0; i < records->peers.n; i++) {
-    const struct tscope_peer_state_record *peer = &records->peers.at[i];
+  FOR_EACH(records->peers.at, records->peers.n, peer)
     if (peer->stall == number)
       stall->peers[stall->n_peers++] = (struct stalled_peer){.pid = peer->pid,
                                                              .state = (char)peer->header.tag,
                                                              .wait = copy_string(m, peer->wait),
                                                              .call = copy_string(m, peer->call),
                                                              .file = copy_string(m, peer->file)};
-  }
 }
 
 static const char *comm_name(struct making *m, u32 number) {
@@ -163,8 +158,7 @@ static const char *comm_name(struct making *m, u32 number) {
 static void fill_comms(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->comms = arena_array(m->arena, records->comms.n, sizeof(*stall->comms));
-  for (u32 i = 0; i < records->comms.n; i++) {
-    const struct tscope_comm_state_record *state = &records->comms.at[i];
+  FOR_EACH(records->comms.at, records->comms.n, state) {
     u32 at = 0;
     if (state->stall != number)
       continue;

@@ -96,7 +96,7 @@ void stacks_copy(const struct definitions *definitions, struct arena *arena,
 }
 
 void definitions_find_library(struct definitions *definitions) {
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct call_sites sites = {.n_frames = definitions->n_frames};
   sites.frames = arena_array(&scratch, sites.n_frames, sizeof(*sites.frames));
   for (u32 i = 0; i < sites.n_frames; i++)
@@ -106,7 +106,6 @@ void definitions_find_library(struct definitions *definitions) {
   call_sites_find_library(&sites);
   for (u32 i = 0; i < sites.n_frames; i++)
     definitions->frames[i].runs_training = sites.frames[i].runs_training;
-  arena_release(&scratch);
 }
 
 u32 stack_number(const struct definitions *definitions, u64 hash) {

@@ -82,8 +82,7 @@ static void read_header(void *user, u32 index, unsigned worker) {
 
 static void read_headers(struct found *found, unsigned threads) {
   parallel_for(found->entries.n, threads, read_header, found);
-  for (u32 i = 0; i < found->entries.n; i++) {
-    struct trace_entry *entry = &found->entries.at[i];
+  FOR_EACH_CHANGED(found->entries.at, found->entries.n, entry) {
     SCOPED char *problem = (char *)(uintptr_t)entry->problem;
     entry->problem = problem ? arena_text(found->arena, problem) : NULL;
     entry->run = entry->header.run[0] ? arena_text(found->arena, entry->header.run)
@@ -171,8 +170,7 @@ const struct trace_run *trace_runs_choose(const struct trace_runs *runs, const c
                                           char *why, size_t why_bytes) {
   const struct trace_run *chosen = NULL;
   bool several = false;
-  for (u32 i = 0; i < runs->n_runs; i++) {
-    const struct trace_run *run = &runs->runs[i];
+  FOR_EACH(runs->runs, runs->n_runs, run) {
     if (name && strcmp(run->id, name) == 0)
       return run;
     if (name && strncmp(run->id, name, strlen(name)) == 0) {

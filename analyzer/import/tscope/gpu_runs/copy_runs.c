@@ -121,8 +121,7 @@ static void count_call(struct search *s, const struct rank_call *call, u32 ranks
 
 static void list_calls(struct search *s) {
   const struct rank_events *events = s->events;
-  for (u32 i = 0; i < events->calls.n; i++) {
-    const struct rank_call *call = &events->calls.at[i];
+  FOR_EACH(events->calls.at, events->calls.n, call) {
     u32 ranks = call->comm < events->n_comms ? events->comms[call->comm].size : 0;
     if (call->failed || !can_be_copied(call->op) || ranks < 2 || !call->bytes)
       continue;

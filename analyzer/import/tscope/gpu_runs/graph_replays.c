@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/gpu_runs/graph_replays.h"
 
-#include <errno.h>
-
 #include "base/sorting.h"
 #include "import/file_budget.h"
 

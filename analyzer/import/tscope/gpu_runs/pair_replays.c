@@ -2,7 +2,6 @@
 #include "import/tscope/gpu_runs/pair_runs.h"
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/sorting.h"
 #include "import/tscope/gpu_runs/pairing.h"
 

@@ -98,10 +98,8 @@ static void pair_named(struct rank_events *events, bool *run_taken) {
     if (events->runs.at[i].stream == TSCOPE_NO_STREAM) /* NCCL's own record does not say */
       events->runs.at[i].stream = events->calls.at[call].stream;
   }
-  for (u32 i = 0; i < events->insides.n; i++) {
-    struct rank_inside *inside = &events->insides.at[i];
+  FOR_EACH_CHANGED(events->insides.at, events->insides.n, inside)
     inside->call = find_call(&index, inside->comm, inside->seq, op_is_message(inside->op));
-  }
   for (u32 i = 0; i < events->waits.n; i++)
     events->waits.at[i].call = find_waited_call(&index, &events->waits.at[i]);
   free(index.at);
@@ -132,8 +130,7 @@ static void find_launches(struct rank_events *events) {
   SCOPED struct rank_group *groups = memory_array(n, sizeof(*groups));
   memcpy(groups, events->groups.at, n * sizeof(*groups));
   SORT(groups, n, by_group);
-  for (u32 i = 0; i < events->calls.n; i++) {
-    struct rank_call *call = &events->calls.at[i];
+  FOR_EACH_CHANGED(events->calls.at, events->calls.n, call) {
     struct rank_group wanted = {.group = call->group};
     struct rank_group *group =
         call->group ? bsearch(&wanted, groups, n, sizeof(*groups), by_group) : NULL;

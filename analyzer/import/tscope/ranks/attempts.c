@@ -9,10 +9,8 @@
  * collectives of one communicator (common_calls.h). Wall clocks of hosts can be minutes apart, so
  * they only choose between groups that all else allows.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "import/tscope/ranks/common_calls.h"
@@ -81,12 +79,10 @@ static bool equal_texts(const struct text *a, const struct text *b) {
 
 static u64 world_of(const struct definitions *definitions) {
   const struct comm_definition *widest = NULL;
-  for (u32 i = 0; i < definitions->n_comms; i++) {
-    const struct comm_definition *comm = &definitions->comms[i];
+  FOR_EACH(definitions->comms, definitions->n_comms, comm)
     if (comm->backend == TSCOPE_BACKEND_NCCL && comm->parent == 0 &&
         (!widest || comm->size > widest->size))
       widest = comm;
-  }
   return widest ? widest->identity : 0;
 }
 

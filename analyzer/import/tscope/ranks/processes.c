@@ -21,8 +21,7 @@ static bool is_among(const struct hash_index *ranks, u32 rank) {
 void processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {
   *processes = (struct processes){.arena = arena};
   processes->at = memory_zeroed(size_sum(run->n_entries, 1), sizeof(*processes->at));
-  for (u32 i = 0; i < run->n_entries; i++) {
-    const struct trace_entry *entry = &run->entries[i];
+  FOR_EACH(run->entries, run->n_entries, entry) {
     if (entry->problem)
       add_note(processes, arena_printf(arena, "%s %s", entry->path, entry->problem));
     else
@@ -47,8 +46,7 @@ bool process_read(struct process *process, struct kernel_names *kernel_names) {
 
 void processes_drop_unread(struct processes *processes) {
   u32 kept = 0;
-  for (u32 i = 0; i < processes->n; i++) {
-    struct process *process = &processes->at[i];
+  FOR_EACH_CHANGED(processes->at, processes->n, process) {
     if (process->rank_events_read)
       processes->at[kept++] = *process;
     else
@@ -60,8 +58,7 @@ void processes_drop_unread(struct processes *processes) {
 
 u32 rank_from_comms(const struct definitions *definitions) {
   u32 rank = TSCOPE_UNKNOWN_RANK, widest = 0;
-  for (u32 i = 0; i < definitions->n_comms; i++) {
-    const struct comm_definition *comm = &definitions->comms[i];
+  FOR_EACH(definitions->comms, definitions->n_comms, comm) {
     if (comm->parent == 0 && comm->size > widest && comm->rank < comm->size) {
       widest = comm->size;
       rank = comm->rank;

@@ -66,8 +66,7 @@ void cpu_times_unite(const struct rank_events *events, const struct intervals *t
   u32 thread =
       events->cpu_times.at[0].thread; /* the thread that waits first is the one that trains */
   const struct rank_cpu *last = NULL;
-  for (u32 i = 0; i < n; i++) {
-    const struct rank_cpu *now = &events->cpu_times.at[i];
+  FOR_EACH(events->cpu_times.at, n, now) {
     if (now->thread != thread)
       continue;
     if (last)

@@ -53,8 +53,7 @@ static void copy_samples(const struct timeline_build *build, struct arena *arena
   sites->fewer = (struct fewer_looks){.wanted = events->line_sampling.looks,
                                       .missed = events->line_sampling.missed,
                                       .slowest_us = events->line_sampling.slowest_us};
-  for (u32 i = 0; i < events->line_samples.n; i++) {
-    const struct rank_line_sample *sample = &events->line_samples.at[i];
+  FOR_EACH(events->line_samples.at, events->line_samples.n, sample) {
     u32 stack = stack_number(&build->definitions, sample->stack);
     if (stack != INDEX_NONE)
       sites->samples[sites->n_samples++] =
@@ -73,12 +72,10 @@ static void copy_samples(const struct timeline_build *build, struct arena *arena
 /* Whether each lane is of a thread that makes calls of training. */
 static bool *lanes_that_train(const struct timeline_build *build) {
   bool *train = memory_zeroed(size_sum(build->lanes.n, 1), sizeof(*train));
-  for (u32 i = 0; i < build->spans.n; i++) {
-    const struct span *span = &build->spans.at[i];
+  FOR_EACH(build->spans.at, build->spans.n, span)
     if (span->kind == SPAN_LAUNCH || span->kind == SPAN_COLL_CALL || span->kind == SPAN_SYNC ||
         span->kind == SPAN_PHASE)
       train[span->lane] = true;
-  }
   return train;
 }
 
@@ -110,8 +107,7 @@ static void set_others_beside(const struct timeline_build *build, struct call_si
   u32 n = list_training(build, tids);
   bool any = false;
   for (u32 pass = 0; pass < 2; pass++)
-    for (u32 i = 0; i < sites->n_samples; i++) {
-      struct line_sample *sample = &sites->samples[i];
+    FOR_EACH_CHANGED(sites->samples, sites->n_samples, sample) {
       bool trains = sample->child || !sample->tid || is_among(tids, n, sample->tid);
       any |= trains && !sample->child;
       if (pass && any && !trains)

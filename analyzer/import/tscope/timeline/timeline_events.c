@@ -5,7 +5,6 @@
  */
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/sorting.h"
 #include "import/tscope/timeline/timeline_build.h"
 
@@ -231,11 +230,9 @@ static void allocate_walk(struct walk *walk) {
     if (build->facts.at[i].stream != TSCOPE_NO_STREAM &&
         build->facts.at[i].stream > walk->most_stream)
       walk->most_stream = build->facts.at[i].stream;
-  for (u32 i = 0; i < build->event_uses.n; i++) {
-    const struct event_use *use = &build->event_uses.at[i];
+  FOR_EACH(build->event_uses.at, build->event_uses.n, use)
     if (use->stream != TSCOPE_NO_STREAM && use->stream > walk->most_stream)
       walk->most_stream = use->stream;
-  }
   u32 streams = walk->most_stream + 1u;
   walk->last = memory_array(streams, sizeof(u32));
   walk->first_pending = memory_array(streams, sizeof(u32));

@@ -2,7 +2,6 @@
 #include "import/tscope/timeline/timeline_gemms.h"
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/hash.h"
 #include "base/sorting.h"
 #include "import/tscope/timeline/timeline_build.h"
@@ -46,32 +45,10 @@ ORDER_BY(by_shape, struct graph_gemm, UP(shape) UP(flops))
 
 ORDER_BY(by_name, struct graph_kernel, UP(name))
 
-/* Equal ones become one that counts them; returns how many are left. */
-static u32 merge_gemms(struct graph_gemm *gemms, u32 n) {
-  u32 kept = 0;
-  SORT(gemms, n, by_shape);
-  for (u32 i = 0; i < n; i++)
-    if (kept && by_shape(&gemms[kept - 1], &gemms[i]) == 0)
-      gemms[kept - 1].calls++;
-    else
-      gemms[kept++] = gemms[i];
-  return kept;
-}
-
-static u32 merge_kernels(struct graph_kernel *kernels, u32 n) {
-  u32 kept = 0;
-  SORT(kernels, n, by_name);
-  for (u32 i = 0; i < n; i++) {
-    struct graph_kernel *last = kept ? &kernels[kept - 1] : NULL;
-    if (!last || last->name != kernels[i].name) {
-      kernels[kept++] = kernels[i];
-      continue;
-    }
-    last->count++;
-    if (last->precision != kernels[i].precision)
-      last->precision = PRECISION_UNKNOWN;
-  }
-  return kept;
+static void count_kernel(struct graph_kernel *known, const struct graph_kernel *same) {
+  known->count++;
+  if (known->precision != same->precision)
+    known->precision = PRECISION_UNKNOWN;
 }
 
 /* One captured GEMM and the names of its kernels, put into the content's arrays. */
@@ -107,8 +84,10 @@ static void add_content(struct timeline_build *build, u32 captured,
                                   .named = true};
   for (u32 i = 0; i < n; i++)
     add_gemm(build, gemms[i], &content);
-  content.n_gemms = merge_gemms(content.gemms, content.n_gemms);
-  content.n_kernels = merge_kernels(content.kernels, content.n_kernels);
+  content.n_gemms =
+      SORT_AND_JOIN(content.gemms, content.n_gemms, by_shape, one, same, one->calls++);
+  content.n_kernels = SORT_AND_JOIN(content.kernels, content.n_kernels, by_name, one, same,
+                                    count_kernel(one, same));
   VECTOR_PUSH(&build->gemms_build.contents, content);
 }
 

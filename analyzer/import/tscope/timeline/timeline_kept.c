@@ -82,8 +82,7 @@ bool timeline_is_in_run(const struct timeline_build *build, u16 stream, i64 star
 /* Kernels that communicate without a call; their launches are linked as those of other kernels. */
 static void decode_kernels(struct timeline_build *build) {
   const struct rank_events *events = build->events;
-  for (u32 i = 0; i < events->kernels.n; i++) {
-    const struct rank_kernel *kernel = &events->kernels.at[i];
+  FOR_EACH(events->kernels.at, events->kernels.n, kernel) {
     struct span span = timeline_span(SPAN_COLLECTIVE, (struct interval){kernel->start, kernel->end},
                                      kernel->name, timeline_stream_lane(build, kernel->stream));
     span.link = kernel->arrival;
@@ -135,8 +134,7 @@ static void decode_calls(struct timeline_build *build) {
     decode_call(build, group->start, group->end, group->thread, NAMES_OF_CALLS, TSCOPE_NO_STREAM);
   }
   SORT(groups, n, by_number);
-  for (u32 i = 0; i < events->calls.n; i++) {
-    const struct rank_call *call = &events->calls.at[i];
+  FOR_EACH(events->calls.at, events->calls.n, call) {
     if (call->replayed)
       continue;
     struct numbered_group wanted = {.group = call->group};
@@ -167,8 +165,7 @@ void timeline_join_replays(struct timeline_build *build) {
       VECTOR_PUSH(&launches, ((struct graph_launch){build->spans.at[i].start, i}));
   SORT(launches.at, launches.n, by_launch);
   u32 next = 0;
-  for (u32 i = 0; i < events->calls.n; i++) {
-    const struct rank_call *call = &events->calls.at[i];
+  FOR_EACH(events->calls.at, events->calls.n, call) {
     if (!call->replayed)
       continue;
     while (next < launches.n && launches.at[next].start <= call->start)
@@ -180,8 +177,7 @@ void timeline_join_replays(struct timeline_build *build) {
 
 static void decode_waits_and_phases(struct timeline_build *build) {
   const struct rank_events *events = build->events;
-  for (u32 i = 0; i < events->waits.n; i++) {
-    const struct rank_wait *wait = &events->waits.at[i];
+  FOR_EACH(events->waits.at, events->waits.n, wait) {
     u32 run = wait->call == INDEX_NONE ? INDEX_NONE : events->calls.at[wait->call].run;
     struct span span = timeline_span(SPAN_COMM_WAIT, until_end(build, wait->start, wait->end),
                                      vocabulary_name(build, NAMES_OF_CALLS + 1),
@@ -190,8 +186,7 @@ static void decode_waits_and_phases(struct timeline_build *build) {
       span.link = build->span_of_run[run];
     timeline_add_span(build, &span, &(struct span_facts){0});
   }
-  for (u32 i = 0; i < events->phases.n; i++) {
-    const struct rank_phase *phase = &events->phases.at[i];
+  FOR_EACH(events->phases.at, events->phases.n, phase) {
     u32 name =
         phase->name ? phase->name : vocabulary_name(build, NAMES_OF_PHASES + phase->kind % 16);
     struct span span = timeline_span(SPAN_PHASE, until_end(build, phase->start, phase->end), name,
@@ -203,11 +198,9 @@ static void decode_waits_and_phases(struct timeline_build *build) {
 
 static void decode_sites(struct timeline_build *build) {
   const struct rank_events *events = build->events;
-  for (u32 i = 0; i < events->sites.n; i++) {
-    const struct rank_site *site = &events->sites.at[i];
+  FOR_EACH(events->sites.at, events->sites.n, site)
     timeline_site(build, site->stack, site->tag, site->start,
                   timeline_thread_lane(build, site->thread, false));
-  }
 }
 
 void timeline_add_kept(struct timeline_build *build) {

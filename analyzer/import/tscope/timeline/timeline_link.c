@@ -3,7 +3,6 @@
  * Which launch put which span on the device, by order on each stream; what ran in graphs is linked
  * by timeline_replays.c.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "import/file_budget.h"
@@ -137,8 +136,7 @@ void timeline_link_launches(struct timeline_build *build) {
       .sessions = sessions,
       .slices = memory_zeroed(size_product(sessions, streams), sizeof(struct slice))};
   slice_spans(&linking);
-  for (u32 s = 0; s < sessions * streams; s++) {
-    struct slice *slice = &linking.slices[s];
+  FOR_EACH_CHANGED(linking.slices, sessions * streams, slice) {
     if (slice->causes.n && slice->effects.n)
       link_stream(build, slice);
     free(slice->causes.at);

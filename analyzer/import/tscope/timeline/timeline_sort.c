@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 struct sort_key {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/intervals.h"
 #include "import/file_budget.h"
 #include "import/tscope/timeline/timeline_build.h"

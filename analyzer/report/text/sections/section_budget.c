@@ -25,8 +25,7 @@ static void put_lines(struct pen *pen, const struct results *results) {
   };
   struct budget_row *rows = arena_array(&pen->scratch, results->n_budget, sizeof(*rows));
   u32 n = 0;
-  for (u32 i = 0; i < results->n_budget; i++) {
-    const struct budget_line *line = &results->budget[i];
+  FOR_EACH(results->budget, results->n_budget, line) {
     if (line->seconds == 0)
       continue;
     rows[n++] = (struct budget_row){budget_part_words[line->part], line->seconds * 1e3,

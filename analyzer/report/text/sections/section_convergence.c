@@ -3,7 +3,6 @@
  * The job's own values: loss, gradient norm, learning rate.
  */
 #include <math.h>
-#include <string.h>
 
 #include "report/text/section.h"
 #include "report/text/table.h"

@@ -108,8 +108,7 @@ static void put_figures(struct pen *pen, const struct results *results, enum dif
   const struct diff_result *diff = results->diff;
   struct figure_row *rows = arena_array(&pen->scratch, diff->n_rows, sizeof(*rows));
   u32 n = 0;
-  for (u32 i = 0; i < diff->n_rows; i++) {
-    const struct diff_row *row = &diff->rows[i];
+  FOR_EACH(diff->rows, diff->n_rows, row) {
     if (row->unit != unit || row->section == DIFF_OF_KERNELS)
       continue; /* kernels have a table of their own */
     /* that noise explains a change does not make the values equal */
@@ -166,8 +165,7 @@ static void put_kinds(struct pen *pen, const struct diff_result *diff) {
   };
   struct kind_row *rows = arena_array(&pen->scratch, diff->n_rows, sizeof(*rows));
   u32 n = 0;
-  for (u32 i = 0; i < diff->n_rows; i++) {
-    const struct diff_row *row = &diff->rows[i];
+  FOR_EACH(diff->rows, diff->n_rows, row) {
     bool changed = row->before > 0 || row->after > 0;
     if (changed && row->section == DIFF_OF_KERNELS)
       rows[n++] = (struct kind_row){
@@ -255,8 +253,7 @@ static void put_level(struct pen *pen, const struct diff_row *row) {
 }
 
 void body_diff_scalars(struct pen *pen, const struct results *results) {
-  for (u32 i = 0; i < results->diff->n_scalars; i++) {
-    const struct diff_scalar *one = &results->diff->scalars[i];
+  FOR_EACH(results->diff->scalars, results->diff->n_scalars, one) {
     section_value(pen, one->name, STYLE_PLAIN, "%s compared", plural(one->steps, "step").text);
     if (isnan(one->first_step)) {
       pen_item(pen, STYLE_GOOD, "the same to the last bit");
@@ -282,8 +279,7 @@ static void put_fact(struct pen *pen, const char *sign, const char *fact) {
 }
 
 void body_diff_provenance(struct pen *pen, const struct results *results) {
-  for (u32 i = 0; i < results->diff->n_facts; i++) {
-    const struct diff_fact *fact = &results->diff->facts[i];
+  FOR_EACH(results->diff->facts, results->diff->n_facts, fact) {
     section_line(pen, STYLE_BOLD, "%s%s%s", fact->what, fact->name ? " " : "",
                  text_or_empty(fact->name));
     put_fact(pen, "- ", fact->before);

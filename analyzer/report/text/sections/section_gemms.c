@@ -3,7 +3,6 @@
  * GEMMs: how fast they are made, by shape and by precision.
  */
 #include <math.h>
-#include <string.h>
 
 #include "report/text/section.h"
 #include "report/text/table.h"

@@ -3,7 +3,6 @@
  * The GPUs over the whole input: what they did, why they were idle, how the hosts fed them.
  */
 #include <math.h>
-#include <string.h>
 
 #include "report/text/section.h"
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/flight_record.h"
 #include "report/text/section.h"
 
 #define SUSPECTS_SHOWN 8u

@@ -3,8 +3,6 @@
  * What ran on the GPUs: by kind of work, and the kernels that took most of the time.
  */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "kernels/kernels.h"
 #include "report/text/distinct_names.h"

@@ -3,7 +3,6 @@
  * Device memory: how much, for what, and what prevents its use.
  */
 #include <math.h>
-#include <string.h>
 
 #include "report/text/meter.h"
 #include "report/text/section.h"

@@ -145,8 +145,7 @@ static void put_pays(struct pen *pen, const struct results *results) {
   }
   make_names_distinct(pen, names, n);
   table_print(pen, &TABLE(struct paying, columns, .bars = STYLE_GOOD), rows, n);
-  for (u32 i = 0; i < results->n_pays; i++) {
-    const struct paying *one = &results->pays[i];
+  FOR_EACH(results->pays, results->n_pays, one) {
     if (!one->why)
       continue;
     section_line(pen, STYLE_PLAIN, "%s", one->shortened);

@@ -3,7 +3,6 @@
  * How the run ended, if it did not end normally. It comes before all other sections.
  */
 #include <math.h>
-#include <string.h>
 
 #include "report/text/section.h"
 

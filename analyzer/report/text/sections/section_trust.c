@@ -4,7 +4,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/checked_memory.h"
 #include "base/choose.h"
@@ -81,8 +80,7 @@ static void put_attempts(struct pen *pen, const struct results *results) {
 /* What is wrong with files, in the reader's words. */
 static void put_damage(struct pen *pen, const struct model *model) {
   u32 damaged = 0, unclosed = 0, running = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct rank *rank = &model->ranks[i];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
     unclosed += !rank->damage && !rank->closed && !rank->running;
     running += !rank->damage && rank->running;
     if (!rank->damage || damaged++ >= DAMAGES_SHOWN)

@@ -89,8 +89,7 @@ static void put_hidden_communication(struct pen *pen, const struct results *resu
 
 void body_verdict(struct pen *pen, const struct results *results) {
   u32 shown = results->n_findings < TOP_FINDINGS ? results->n_findings : TOP_FINDINGS;
-  for (u32 i = 0; i < shown; i++) {
-    const struct finding *finding = &results->findings[i];
+  FOR_EACH(results->findings, shown, finding) {
     put_mark_and_title(pen, finding);
     if (!isnan(finding->saving_s))
       put_saving(pen, finding, results);
@@ -117,8 +116,7 @@ void body_verdict(struct pen *pen, const struct results *results) {
 }
 
 void body_findings(struct pen *pen, const struct results *results) {
-  for (u32 i = 0; i < results->n_findings; i++) {
-    const struct finding *finding = &results->findings[i];
+  FOR_EACH(results->findings, results->n_findings, finding) {
     put_mark_and_title(pen, finding);
     pen_line(pen, INDENT);
     pen_item(pen, STYLE_DIM, "%s", finding_id_words[finding->id]);
