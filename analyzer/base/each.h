@@ -30,6 +30,30 @@
 #define EACH_SOME(...) EACH_FEW(EACH_FEW(EACH_FEW(EACH_FEW(EACH_FEW(__VA_ARGS__)))))
 #define EACH_FEW(...) __VA_ARGS__
 
+/* The same with something beside each member: DO(with, a) DO(with, b) DO(with, c). */
+#define EACH_WITH(DO, with, ...)                                                                   \
+  EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_WITH_STEP(DO, with, __VA_ARGS__)))))
+#define EACH_WITH_STEP(DO, with, one, ...)                                                         \
+  DO(with, one) __VA_OPT__(EACH_WITH_AGAIN EACH_PARENTHESES(DO, with, __VA_ARGS__))
+#define EACH_WITH_AGAIN() EACH_WITH_STEP
+
+/* In an initializer: these members are as those of another struct.
+ *
+ *   struct device device = {.known = true, SAME(result, rank, bytes)};
+ */
+#define SAME(from, one, ...)                                                                       \
+  .one = (from)->one __VA_OPT__(EACH_WITH(ONE_MORE_SAME, from, __VA_ARGS__))
+#define ONE_MORE_SAME(from, member) , .member = (from)->member
+
+/* Of a struct that is there already. */
+#define COPY_EACH(to, from, ...)                                                                   \
+  do {                                                                                             \
+    __typeof__(&*(to)) to_ = (to);                                                                 \
+    __typeof__(&*(from)) from_ = (from);                                                           \
+    EACH(COPY_MEMBER, __VA_ARGS__)                                                                 \
+  } while (0)
+#define COPY_MEMBER(member) to_->member = from_->member;
+
 /* Adds these members of one struct to those of another. */
 #define ADD_EACH(to, from, ...)                                                                    \
   do {                                                                                             \

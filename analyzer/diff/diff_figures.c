@@ -193,14 +193,12 @@ static void add_row(struct comparison *c, const struct entry *of) {
   double before = diff_mean(c->values[BEFORE], d->sides[BEFORE]->n), width;
   double after = diff_mean(c->values[AFTER], d->sides[AFTER]->n);
   struct diff_row *row = &out->rows[out->n_rows++];
-  *row = (struct diff_row){.section = of->section,
-                           .figure = of->figure,
-                           .name = arena_text(d->arena, of->name),
-                           .unit = of->unit,
+  *row = (struct diff_row){.name = arena_text(d->arena, of->name),
                            .before = before,
                            .after = after,
                            .change = after / before - 1,
-                           .p_value = NAN};
+                           .p_value = NAN,
+                           SAME(of, section, figure, unit)};
   if (before == after)
     row->change = 0;
   else if (!isfinite(row->change))

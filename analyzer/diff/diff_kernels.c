@@ -27,7 +27,7 @@ static struct diff_kernel row_of(const struct results *r, const struct kernel_re
                                  bool per_step, u32 runs) {
   double seen = r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
   double times = (per_step ? r->step_count : 1) * (r->n_ranks ? r->n_ranks : 1) * seen * runs;
-  struct diff_kernel row = {.name = k->name, .shortened = k->shortened, .category = k->category};
+  struct diff_kernel row = {SAME(k, name, shortened, category)};
   if (side == BEFORE) {
     row.before_count = k->count / times;
     row.before_ms = k->sum_ms / times;

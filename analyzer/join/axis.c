@@ -76,18 +76,13 @@ bool join_again(const struct model *model, u32 rank, struct rank_events *events)
   events->n_comms = joined->n_comms;
   for (u32 i = 0; i < joined->calls.n && same; i++) {
     same = events->calls.at[i].start == joined->calls.at[i].start;
-    events->calls.at[i].op = joined->calls.at[i].op;
-    events->calls.at[i].collective = joined->calls.at[i].collective;
-    events->calls.at[i].arrival = joined->calls.at[i].arrival;
+    COPY_EACH(&events->calls.at[i], &joined->calls.at[i], op, collective, arrival);
   }
   for (u32 i = 0; i < joined->kernels.n && same; i++) {
     const struct rank_kernel *from = &joined->kernels.at[i];
     struct rank_kernel *to = &events->kernels.at[i];
     same = to->start == from->start;
-    to->comm = from->comm;
-    to->seq = from->seq;
-    to->collective = from->collective;
-    to->arrival = from->arrival;
+    COPY_EACH(to, from, comm, seq, collective, arrival);
   }
   return same;
 }

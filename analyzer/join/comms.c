@@ -26,10 +26,7 @@ static const struct comm_definition *definition_of(const struct model *model,
 static void make_comm(struct model *model, const struct sighting *sightings, u32 n, u64 *room,
                       struct comm *comm) {
   const struct comm_definition *first = definition_of(model, sightings);
-  *comm = (struct comm){.identity = first->identity,
-                        .parent = first->parent,
-                        .backend = first->backend,
-                        .library = first->library};
+  *comm = (struct comm){SAME(first, identity, parent, backend, library)};
   for (u32 i = 0; i < n; i++) {
     const struct comm_definition *definition = definition_of(model, &sightings[i]);
     if (definition->size > comm->size && definition->size <= *room &&

@@ -51,9 +51,7 @@ static void list_scalars(struct model *model) {
       model->scalars[model->n_scalars++] =
           (struct scalar){.rank = r,
                           .step = scalar->step < INDEX_NONE ? (u32)scalar->step : INDEX_NONE,
-                          .name = scalar->name,
-                          .time = scalar->time,
-                          .value = scalar->value};
+                          SAME(scalar, name, time, value)};
 }
 
 void join_collectives(struct model *model, const struct model_options *options) {

@@ -47,14 +47,11 @@ static struct collective collective_of(const struct model *model, u32 comm, u32 
                                        const struct rank_call *call) {
   return (struct collective){.comm = comm,
                              .seq = seq,
-                             .count = call->count,
                              .bytes = full_bytes(call, model->comms[comm].size),
                              .last_start = NS_UNKNOWN,
                              .transfer_ns = NS_UNKNOWN,
                              .step = -1,
-                             .op = call->op,
-                             .dtype = call->dtype,
-                             .redop = call->redop};
+                             SAME(call, count, op, dtype, redop)};
 }
 
 static void extend_range(struct seq_range *range, u32 seq) {
@@ -221,24 +218,17 @@ static struct arrival arrival_of(const struct rank_events *events, u32 rank,
                           .start = run ? run->start : NS_UNKNOWN,
                           .end = run ? run->end : NS_UNKNOWN,
                           .rank = rank,
-                          .collective = call->collective,
-                          .group = call->group,
                           .step = -1,
-                          .stream = call->stream,
-                          .op = call->op};
+                          SAME(call, collective, group, stream, op)};
 }
 
 static struct arrival arrival_of_kernel(u32 rank, const struct rank_kernel *kernel) {
   bool launched = kernel->call_start != NS_UNKNOWN;
   return (struct arrival){.call_start = launched ? kernel->call_start : kernel->start,
                           .call_end = launched ? kernel->call_end : kernel->start,
-                          .start = kernel->start,
-                          .end = kernel->end,
                           .rank = rank,
-                          .collective = kernel->collective,
                           .step = -1,
-                          .stream = kernel->stream,
-                          .op = kernel->op};
+                          SAME(kernel, start, end, collective, stream, op)};
 }
 
 /* What the ranks' calls and kernels are: all new memory, whose pages take longer than the copying.

@@ -114,13 +114,10 @@ void live_read_call(struct live_process *process, const struct live_record *reco
     u32 token = hash_number(hash_number(hash_number(1, call.comm), call.op),
                             (u64)call.dtype << 32 | (u32)call.peer);
     add_token(process, call.start, hash_number(token, call.count));
-    process->last = (struct live_last_call){.start = call.start,
-                                            .place = record->place,
-                                            .comm = call.comm,
-                                            .seq = call.seq,
-                                            .op = call.op,
+    process->last = (struct live_last_call){.place = record->place,
                                             .any = true,
-                                            .open = call.end == NS_UNKNOWN};
+                                            .open = call.end == NS_UNKNOWN,
+                                            SAME(&call, start, comm, seq, op)};
   } else if (process->last.place == record->place) {
     process->last.open = false;
   }
@@ -152,11 +149,8 @@ void live_read_graph_replay(struct live_process *process, const struct live_reco
     keep_call(process, call, record->again);
     if (!record->again) {
       add_token(process, call.start, hash_number(hash_number(2, call.comm), replay->graph));
-      process->last = (struct live_last_call){.start = call.start,
-                                              .place = record->place,
-                                              .comm = call.comm,
-                                              .seq = call.seq,
-                                              .any = true};
+      process->last = (struct live_last_call){
+          .place = record->place, .any = true, SAME(&call, start, comm, seq)};
     }
   }
 }
@@ -173,10 +167,8 @@ void live_read_run(struct live_process *process, const struct live_record *recor
     return;
   VECTOR_PUSH(&process->runs, (struct rank_run){.start = start,
                                                 .end = end,
-                                                .comm = run->comm,
-                                                .seq = run->seq,
-                                                .name = run->name,
-                                                .stream = run->header.tag});
+                                                .stream = run->header.tag,
+                                                SAME(run, comm, seq, name)});
 }
 
 void live_read_comm_wait(struct live_process *process, const struct live_record *record) {

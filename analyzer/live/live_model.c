@@ -63,14 +63,12 @@ static void put_rank(struct model *model, u32 r, const struct live_rank *from, u
   put_waits(process, events);
   put_phases(process, events);
   *rank = (struct rank){.rank = from->rank,
-                        .local_rank = header->local_rank,
-                        .pid = header->pid,
-                        .host = header->host,
                         .path = from->entry->path,
                         .closed = header->closed_realtime_ns != 0,
                         .collective_calls = events->calls.n,
                         .collective_runs = events->runs.n,
-                        .gpu_clock = process->definitions.now.gpu_clock};
+                        .gpu_clock = process->definitions.now.gpu_clock,
+                        SAME(header, local_rank, pid, host)};
   memcpy(rank->info, process->definitions.now.info, sizeof(rank->info));
   memcpy(rank->lost, header->lost, sizeof(rank->lost));
   rank->lost[TSCOPE_LOSS_RETAINED] += dropped; /* the record does not begin with the first call */

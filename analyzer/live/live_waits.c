@@ -106,11 +106,9 @@ static void put_mismatches(struct live_view *view, const struct collective_check
     if (from->state > MATCH_DTYPE || (last && strcmp(last->group, from->group) == 0))
       continue;
     view->mismatches[view->n_mismatches++] =
-        (struct live_mismatch){.group = from->group,
-                               .op = from->op,
-                               .state = match_state_words[from->state],
-                               .detail = from->detail,
-                               .seq = (u32)from->seq};
+        (struct live_mismatch){.state = match_state_words[from->state],
+                               .seq = (u32)from->seq,
+                               SAME(from, group, op, detail)};
   }
 }
 

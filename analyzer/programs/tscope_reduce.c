@@ -50,18 +50,12 @@ static u64 start_of(const struct model *model, u32 rank) {
 
 /* What the node knows beyond its ranks is kept with its first. */
 static struct run_facts run_of(const struct model *model, bool first) {
-  struct run_facts run = {.run = model->run,
-                          .command = model->command,
-                          .recorder = model->recorder,
-                          .world_size = model->world_size,
-                          .traces = model->timelines && model->timelines->flight,
-                          .attempt = model->attempt,
-                          .began_realtime_ns = model->began_realtime_ns};
+  struct run_facts run = {
+      .traces = model->timelines && model->timelines->flight,
+      SAME(model, run, command, recorder, world_size, attempt, began_realtime_ns)};
   if (first) {
     run.n_attempts = model->attempts ? model->n_attempts : 0;
-    run.attempts = model->attempts;
-    run.notes = model->notes;
-    run.n_notes = model->n_notes;
+    COPY_EACH(&run, model, attempts, notes, n_notes);
   }
   return run;
 }
@@ -77,12 +71,10 @@ static void write_facts(struct reducing *reducing, struct model *model, u32 r) {
   carry_run_facts(&c, &run);
   carry_rank_facts(&c, &rank, model_events(model, r));
   free(path);
-  made->entry = (struct summary_entry){.rank = model->ranks[r].rank,
-                                       .pid = model->ranks[r].pid,
-                                       .records = model->ranks[r].records,
-                                       .run = hash_text(HASH_SEED, model->run),
+  made->entry = (struct summary_entry){.run = hash_text(HASH_SEED, model->run),
                                        .start = start_of(model, r),
-                                       .passes = reducing->options->with ? 2 : 1};
+                                       .passes = reducing->options->with ? 2 : 1,
+                                       SAME(&model->ranks[r], rank, pid, records)};
   made->facts = summary_deflate(&c, &made->entry.facts);
   carrier_free(&c);
 }

@@ -138,15 +138,10 @@ static int read_gate(const struct options *options, struct gate *gate) {
 
 static int write_report(const struct options *options, struct gate *gate,
                         const struct results *results) {
-  struct report_view view = {.tokens_per_step = options->tokens_per_step,
-                             .ranks = options->ranks,
-                             .groups = options->groups,
-                             .stacks = options->stacks,
-                             .steps_requested = options->steps != NULL,
-                             .limit_bytes = options->limit,
-                             .threads = options->threads,
-                             .top = options->top,
-                             .output = options->output};
+  struct report_view view = {
+      .steps_requested = options->steps != NULL,
+      .limit_bytes = options->limit,
+      SAME(options, tokens_per_step, ranks, groups, stacks, threads, top, output)};
   char missing[96];
   if (results->check.flight &&
       selection_find_missing(&view, results->check.flight, missing, sizeof(missing)))
@@ -189,15 +184,11 @@ static void free_reading(struct reading *reading) {
 static int read_and_analyse(const struct options *options, const char *const *paths, u32 n_paths,
                             u32 attempt, struct kernel_names *names, struct progress *progress,
                             struct reading *reading, char *why, size_t why_bytes) {
-  const struct model_options wanted = {.run = options->run,
-                                       .attempt = attempt,
-                                       .steps = options->steps,
+  const struct model_options wanted = {.attempt = attempt,
                                        .kernel_names = names,
-                                       .include_warmup = options->include_warmup,
-                                       .quick = options->quick,
-                                       .threads = options->threads,
                                        .progress = progress_report,
-                                       .user = progress};
+                                       .user = progress,
+                                       SAME(options, run, steps, include_warmup, quick, threads)};
   int error = import_load(paths, n_paths, &wanted, &reading->model, why, why_bytes);
   if (error)
     return error;
@@ -208,16 +199,12 @@ static int read_and_analyse(const struct options *options, const char *const *pa
              options->steps);
     return -EINVAL;
   }
-  const struct analyse_options analysing = {.kernel_names = names,
-                                            .flops_per_step = options->flops_per_step,
-                                            .params = options->params,
-                                            .tokens_per_step = options->tokens_per_step,
-                                            .peak_tflops = options->peak_tflops,
-                                            .top = options->top,
-                                            .gpu_bytes = options->gpu_gib * GIB,
-                                            .threads = options->threads,
-                                            .progress = progress_report,
-                                            .user = progress};
+  const struct analyse_options analysing = {
+      .kernel_names = names,
+      .gpu_bytes = options->gpu_gib * GIB,
+      .progress = progress_report,
+      .user = progress,
+      SAME(options, flops_per_step, params, tokens_per_step, peak_tflops, top, threads)};
   reading->results = analyse(reading->model, &analysing);
   return 0;
 }

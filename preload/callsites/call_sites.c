@@ -18,7 +18,6 @@
 #include "callsites/sampling_budget.h"
 #include "record/self_cost.h"
 #include "record/tick_clock.h"
-#include "record/trace_definitions.h"
 #include "resolve/linker_work.h"
 #include "settings/env.h"
 

@@ -12,7 +12,6 @@
 #include "record/families.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
-#include "record/trace_definitions.h"
 
 enum {
   MAX_THREADS = 256,

@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cuda/last_error.h"
 #include "gpu/gpu_clock.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "gpu/event_clock.h"
 
-#include <math.h>
-
 #include "gpu/cuda_events.h"
 #include "record/tick_clock.h"
 

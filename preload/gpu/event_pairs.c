@@ -2,7 +2,6 @@
 #include "gpu/event_pairs.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "gpu/cuda_events.h"
 #include "gpu/event_clock.h"

@@ -2,7 +2,6 @@
 #include "process/process.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "facts/identity.h"
@@ -14,7 +13,6 @@
 #include "record/carry.h"
 #include "record/chunk_pool.h"
 #include "record/families.h"
-#include "record/lock.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
 #include "record/thread.h"

@@ -2,7 +2,6 @@
  *
  * From dormant to awake: configuration, clocks, the trace file, and the facts of the process.
  */
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "record/chunk_pool.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "record/carry.h"

@@ -2,7 +2,6 @@
 #include "record/trace_definitions.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -7,7 +7,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "callsites/known_stacks.h"
 #include "callsites/python_here.h"

@@ -2,7 +2,6 @@
 #include "streams/stream_numbers.h"
 
 #include <errno.h>
-#include <string.h>
 
 enum { MAX_STREAMS = TSCOPE_NO_STREAM };
 

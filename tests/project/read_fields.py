@@ -36,6 +36,8 @@ def fields(text):
 
 def unread(all_fields, code):
     names = set(re.findall(r"(?:\.|->)(\w+)\b", code)) | set(re.findall(r"offsetof\(\s*struct \w+,\s*(\w+)", code))
+    for lists in re.findall(r"\b(?:SAME|COPY_EACH)\(([^;{}]*)", code):  # base/each.h
+        names |= set(re.findall(r"\w+", lists))
     return [field for field in all_fields if field.partition(".")[2] not in names]
 
 

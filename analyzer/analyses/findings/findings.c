@@ -110,19 +110,16 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, co
     r->findings = grown;
     f->room = room;
   }
-  r->findings[r->n_findings++] = (struct finding){.id = f->id,
-                                                  .severity = severity,
+  r->findings[r->n_findings++] = (struct finding){.severity = severity,
                                                   .saving_s = saving_s,
                                                   .title = title,
                                                   .evidence = evidence,
                                                   .action = action,
                                                   .ranks = copy,
                                                   .n_ranks = n_ranks,
-                                                  .cure = f->cure,
-                                                  .together = f->together,
-                                                  .spent_at = f->spent_at,
                                                   .saving_low_s = NAN,
-                                                  .saving_high_s = NAN};
+                                                  .saving_high_s = NAN,
+                                                  SAME(f, id, cure, together, spent_at)};
   struct finding *added = &r->findings[r->n_findings - 1];
   if (f->cure.n && !isnan(saving_s)) {
     /* a rule may count a part of what the cure saves */

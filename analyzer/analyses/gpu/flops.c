@@ -270,9 +270,8 @@ void flops_rank(struct analysis *a, const struct timeline *timeline) {
   struct counting c = {.a = a, .timeline = timeline, .sum = &a->ranks[timeline->rank].flops};
   prepare(&c);
   find_forward(&c);
-  a->ranks[timeline->rank].graph_launches = timeline->graph_launches;
-  a->ranks[timeline->rank].graph_launches_run = timeline->graph_launches_run;
-  a->ranks[timeline->rank].graph_launches_open = timeline->graph_launches_open;
+  COPY_EACH(&a->ranks[timeline->rank], timeline, graph_launches, graph_launches_run,
+            graph_launches_open);
   for (u32 i = 0; i < timeline->n_spans; i++)
     if (timeline->spans[i].kind == SPAN_KERNEL)
       count_kernel(&c, &timeline->spans[i]);

@@ -26,22 +26,17 @@ struct module_result module_result_unknown(void) {
 static struct module_row row_of(const struct module_tree *stats, u32 index) {
   const struct module_stat *stat = &stats->at[index], *root = &stats->at[0];
   return (struct module_row){
-      .name = stat->name,
       .parent = stat->parent == INDEX_NONE ? NULL : stats->at[stat->parent].name,
-      .depth = stat->depth,
-      .leaf = stat->leaf,
       .parameter_bytes = stat->parameters,
       .gradient_bytes = stat->gradients,
       .activation_bytes = stat->activations_forward,
       .gradients_so_far_bytes = stat->gradients_so_far,
       .activations_so_far_bytes = stat->activations_so_far,
       .activation_gradient_bytes = stat->activation_gradients,
-      .forward_ms = stat->forward_ms,
-      .backward_ms = stat->backward_ms,
       .plain_peak_bytes = root->parameters + stat->gradients_so_far + stat->activation_gradients +
                           stat->activations_so_far,
-      .time_share =
-          (stat->forward_ms + stat->backward_ms) / (root->forward_ms + root->backward_ms)};
+      .time_share = (stat->forward_ms + stat->backward_ms) / (root->forward_ms + root->backward_ms),
+      SAME(stat, name, depth, leaf, forward_ms, backward_ms)};
 }
 
 void modules_analyse(struct analysis *a) {

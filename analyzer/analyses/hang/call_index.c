@@ -69,8 +69,8 @@ static void add_call(struct call_index *index, u32 number) {
   struct member_progress *member = member_progress_of(index, call->group, call->rank);
   if (!member)
     return;
-  index->entries[index->n_entries++] = (struct call_entry){
-      .group = call->group, .rank = call->rank, .seq = call->seq, .call = number};
+  index->entries[index->n_entries++] =
+      (struct call_entry){.call = number, SAME(call, group, rank, seq)};
   if (call->seq > member->called)
     member->called = call->seq;
   if (call->state == FLIGHT_COMPLETED && call->seq > member->completed)

@@ -66,14 +66,12 @@ static void add_mismatch(const struct instance *i, enum match_state state, u32 *
   for (u32 c = 0; c < i->n; c++)
     pending |= is_pending(call_of(i, c));
   struct mismatch mismatch = {.state = state,
-                              .group = call->group,
-                              .seq = call->seq,
                               .pending = pending,
                               .ranks = ranks,
                               .n_ranks = n_ranks,
                               .minority = minority,
                               .detail = detail,
-                              .op = call->op};
+                              SAME(call, group, seq, op)};
   VECTOR_PUSH(&i->matching->mismatches, mismatch);
 }
 

@@ -107,11 +107,9 @@ static void match_channel(struct call_index *index, struct matching *matching,
                            *to = &index->flight->ranks[any->to];
   bool whole = from->seen && to->seen && from->kept_all && to->kept_all;
   u32 s = first_pending(sends, n_sends), r = first_pending(recvs, n_recvs);
-  struct channel channel = {.group = any->group,
-                            .from = any->from,
-                            .to = any->to,
-                            .send = s < n_sends ? sends[s].call : INDEX_NONE,
-                            .recv = r < n_recvs ? recvs[r].call : INDEX_NONE};
+  struct channel channel = {.send = s < n_sends ? sends[s].call : INDEX_NONE,
+                            .recv = r < n_recvs ? recvs[r].call : INDEX_NONE,
+                            SAME(any, group, from, to)};
   u32 pairs = 0;
   u32 a = whole ? 0 : s, b = whole ? 0 : r;
   for (; a < n_sends && b < n_recvs; a++, b++, pairs++)

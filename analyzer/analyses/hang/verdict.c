@@ -73,12 +73,8 @@ static void put_mismatches(struct flight_check *m) {
                                 .group_name = group->name,
                                 .group_index = from->group,
                                 .seq = (double)from->seq,
-                                .op = from->op,
-                                .state = from->state,
-                                .detail = from->detail,
-                                .message = from->message,
                                 .ranks = to_global_ranks(m, from->ranks, from->n_ranks),
-                                .n_ranks = from->n_ranks};
+                                SAME(from, op, state, detail, message, n_ranks)};
     check->every_mismatch[check->n_every_mismatch++] = to;
     if (kept_of[from->group]++ < MISMATCHES_KEPT)
       check->mismatches[check->n_mismatches++] = to;
@@ -114,12 +110,10 @@ static void put_suspect(struct flight_check *m, u32 rank, enum suspect_reason re
                         struct suspect_facts facts) {
   const struct flight_record *flight = m->index.flight;
   struct check_suspect *out = &m->check->suspects[m->check->n_suspects++];
-  *out = (struct check_suspect){.rank = flight->ranks[rank].rank,
-                                .host = flight->ranks[rank].host,
-                                .reason = reason,
+  *out = (struct check_suspect){.reason = reason,
                                 .facts = facts,
-                                .silent = flight->ranks[rank].silent,
-                                .stack = stack_text(m, oldest_pending(flight, rank))};
+                                .stack = stack_text(m, oldest_pending(flight, rank)),
+                                SAME(&flight->ranks[rank], rank, host, silent)};
 }
 
 /* The first disagreement of each group; later ones follow from it. */

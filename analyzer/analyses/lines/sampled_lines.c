@@ -123,16 +123,14 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
   bool waiting = !sample->child && is_within(&m->waits, &m->wait, time);
   if (sample->beside && waiting)
     return; /* others let it go on, no thread of this process */
-  struct part_sample part = {.stack = sample->stack,
-                             .step = (u32)step,
+  struct part_sample part = {.step = (u32)step,
                              .line = frame,
                              .ns = ns,
                              .kind = sample->child    ? WORKER_LINE
                                      : sample->beside ? BESIDE_LINE
                                      : waiting        ? WAIT_LINE
                                                       : OWN_LINE,
-                             .activity = sample->activity,
-                             .holds_gil = sample->holds_gil};
+                             SAME(sample, stack, activity, holds_gil)};
   parts_collect(m->parts, m->a, part);
   if (sample->beside || (!m->a->whole_run && !analysis_is_training(m->a, (u32)step)))
     return;

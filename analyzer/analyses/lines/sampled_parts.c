@@ -170,13 +170,8 @@ static void copy_part(const struct part_collector *c, const struct open_part *pa
     copy_frame(arena, &frame, &c->sites->frames[part->frame]);
   if (part->kind == OWN_FUNCTION && c->sites->frames[part->frame].first_line)
     frame.line = c->sites->frames[part->frame].first_line;
-  *out = (struct sampled_part){.key = part->key,
-                               .kind = part->kind,
-                               .file = frame.file,
-                               .function = frame.function,
-                               .line = frame.line,
-                               .gil_ns = part->gil_ns,
-                               .n_times = part->times.n};
+  *out = (struct sampled_part){
+      .n_times = part->times.n, SAME(part, key, kind, gil_ns), SAME(&frame, file, function, line)};
   memcpy(out->activity_ns, part->activity_ns, sizeof(out->activity_ns));
   out->times = arena_array(arena, part->times.n, sizeof(*out->times));
   memcpy(out->times, part->times.at, part->times.n * sizeof(*out->times));

@@ -166,16 +166,9 @@ struct memory_sums {
 };
 
 static struct memory_device device_of(const struct memory_result *result) {
-  return (struct memory_device){.rank = result->rank,
-                                .device = result->device,
-                                .peak_allocated_bytes = result->peak_allocated_bytes,
-                                .peak_reserved_bytes = result->peak_reserved_bytes,
-                                .allocated_bytes = result->allocated_bytes,
-                                .reserved_bytes = result->reserved_bytes,
-                                .inactive_bytes = result->inactive_bytes,
-                                .fragmentation = result->fragmentation,
-                                .growth_bytes_per_step = result->growth_bytes_per_step,
-                                .out_of_memory = result->out_of_memory};
+  return (struct memory_device){
+      SAME(result, rank, device, peak_allocated_bytes, peak_reserved_bytes, allocated_bytes,
+           reserved_bytes, inactive_bytes, fragmentation, growth_bytes_per_step, out_of_memory)};
 }
 
 /* A place is the first member of a found_device. */

@@ -36,12 +36,9 @@ static void add_kept(struct memory_replay *replay, struct live_set *during) {
       replay->conflicts++;
       continue;
     }
-    put_block(&replay->live, (struct live_block){.address = block->address,
-                                                 .bytes = block->bytes,
-                                                 .time = NS_UNKNOWN,
-                                                 .source = block->source,
-                                                 .stack = block->stack,
-                                                 .before = true});
+    put_block(&replay->live, (struct live_block){.time = NS_UNKNOWN,
+                                                 .before = true,
+                                                 SAME(block, address, bytes, source, stack)});
   }
   if (history->segments)
     replay->conflicts += during->n;
@@ -78,11 +75,7 @@ static void apply_event(struct memory_replay *replay, const struct memory_event 
   if (event->kind != MEMORY_ALLOC)
     return;
   replay->known_bytes = memory_add(replay->known_bytes, positive(event->bytes));
-  put_block(&replay->live, (struct live_block){.address = event->address,
-                                               .bytes = event->bytes,
-                                               .time = event->time,
-                                               .source = event->source,
-                                               .stack = event->stack});
+  put_block(&replay->live, (struct live_block){SAME(event, address, bytes, time, source, stack)});
 }
 
 void memory_replay_to(struct memory_replay *replay, u32 until) {

@@ -135,12 +135,10 @@ static struct kind *kind_of(struct kinds *kinds, const struct model *model,
                             const struct collective *c) {
   const struct arrival *ends = &model->arrivals[c->first_arrival];
   bool pair = op_is_message(c->op) && c->n_arrivals == 2;
-  return kind_like(kinds, (struct kind){.bytes = c->bytes,
-                                        .sizes = 1,
-                                        .comm = c->comm,
-                                        .op = c->op,
+  return kind_like(kinds, (struct kind){.sizes = 1,
                                         .from = pair ? ends[0].rank : INDEX_NONE,
-                                        .to = pair ? ends[1].rank : INDEX_NONE});
+                                        .to = pair ? ends[1].rank : INDEX_NONE,
+                                        SAME(c, bytes, comm, op)});
 }
 
 /* Counts sizes that differ from step to step as one kind. `kind_of_collective` follows. */

@@ -250,15 +250,10 @@ static bool judge_next(struct judging *j) {
   memcpy(own, j->own, n * sizeof(*own));
   for (u32 i = 0; i < n; i++)
     j->values[i] = excess_of(j, best, own[i]);
-  *kind = (struct kind){.steps = extra->steps,
-                        .n = extra->n,
-                        .period = extra->period,
-                        .own = own,
+  *kind = (struct kind){.own = own,
                         .n_own = n,
                         .ms = median_of(j->values, n),
-                        .op = extra->op,
-                        .meets = extra->meets,
-                        .copied = extra->copied};
+                        SAME(extra, steps, n, period, op, meets, copied)};
   j->open &= ~(1ull << best);
   if (is_other_work(j, extra, kind))
     j->accepted |= 1ull << best;

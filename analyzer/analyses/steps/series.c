@@ -206,7 +206,7 @@ static void fill_point_walls(struct analysis *a, u32 step, u32 point) {
 static void fill_point_parts(struct analysis *a, const struct point_sum *sum, u32 point) {
   struct series_result *out = &a->results->series;
   double n = sum->ranks ? sum->ranks : NAN;
-  struct step_parts all = {.exposed = sum->exposed, .wait = sum->wait, .transfer = sum->transfer};
+  struct step_parts all = {SAME(sum, exposed, wait, transfer)};
   bool split = wait_is_known(&all);
   out->compute_ms[point] = ns_to_ms(sum->compute) / n;
   out->exposed_ms[point] = ns_to_ms(sum->exposed) / n;

@@ -238,11 +238,8 @@ static void fill_groups(struct flight_record *flight, struct draft *draft) {
   for (u32 g = 0; g < flight->n_groups; g++) {
     const struct group_draft *from = &draft->groups.at[g];
     struct flight_group *to = &flight->groups[g];
-    *to = (struct flight_group){.name = from->name,
-                                .desc = from->desc,
-                                .members = from->members,
-                                .n_members = from->n_members,
-                                .members_known = from->n_members != 0};
+    *to = (struct flight_group){.members_known = from->n_members != 0,
+                                SAME(from, name, desc, members, n_members)};
     for (u32 m = 0; m < to->n_members; m++)
       to->members[m] = rank_index(flight, to->members[m]);
     if (!to->members_known)

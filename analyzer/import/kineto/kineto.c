@@ -133,11 +133,8 @@ static const char *number_text(struct arena *arena, u64 number) {
 
 static struct rank describe(const struct kineto_trace *trace, const struct rank_events *events,
                             struct arena *arena) {
-  struct rank rank = {.rank = trace->rank,
-                      .local_rank = INDEX_NONE,
-                      .path = trace->path,
+  struct rank rank = {.local_rank = INDEX_NONE,
                       .closed = trace->damage == NULL,
-                      .damage = trace->damage,
                       .records = trace->events,
                       .launches = events->launches,
                       .gpu_kernels = events->gpu_kernels,
@@ -146,7 +143,7 @@ static struct rank describe(const struct kineto_trace *trace, const struct rank_
                       .gpu_clock =
                           events->gpu_kernels ? TSCOPE_GPU_CLOCK_CUPTI : TSCOPE_GPU_CLOCK_NONE,
                       .gpu_clock_reason = events->gpu_kernels ? NULL : "the trace has no kernels",
-                      .file_bytes = trace->file_bytes};
+                      SAME(trace, rank, path, damage, file_bytes)};
   rank.info[TSCOPE_INFO_GPU_NAME] = trace->gpu_name;
   rank.info[TSCOPE_INFO_GPU_MEMORY] = number_text(arena, trace->gpu_memory);
   rank.info[TSCOPE_INFO_NCCL] = trace->nccl;

@@ -160,15 +160,12 @@ static void add_call(struct building *b, const struct kineto_comm_facts *facts, 
 static void add_kernel(struct building *b, const struct kineto_item *item) {
   u32 call = kineto_call_of(&b->calls, item->correlation);
   const struct kineto_item *host = call == INDEX_NONE ? NULL : &b->trace->items.at[call];
-  struct rank_kernel kernel = {.start = item->start,
-                               .end = item->end,
-                               .call_start = host ? host->start : NS_UNKNOWN,
+  struct rank_kernel kernel = {.call_start = host ? host->start : NS_UNKNOWN,
                                .call_end = host ? host->end : NS_UNKNOWN,
-                               .name = item->name,
-                               .correlation = item->correlation,
                                .comm = INDEX_NONE,
                                .stream = item->lane,
-                               .op = name_of(b->trace, item)->communication.op};
+                               .op = name_of(b->trace, item)->communication.op,
+                               SAME(item, start, end, name, correlation)};
   VECTOR_PUSH(&b->events->kernels, kernel);
 }
 
@@ -186,16 +183,13 @@ static void add_run(struct building *b, const struct kineto_item *item) {
   bool device = item->kind == KINETO_ITEM_COLLECTIVE;
   const struct kineto_name *name = name_of(trace, item);
   u8 op = facts ? facts->op : around.op ? around.op : device ? name->communication.op : name->op;
-  struct rank_run run = {.start = item->start,
-                         .end = item->end,
-                         .comm = TSCOPE_UNKNOWN,
+  struct rank_run run = {.comm = TSCOPE_UNKNOWN,
                          .seq = TSCOPE_UNKNOWN,
-                         .name = item->name,
-                         .correlation = item->correlation,
                          .first_call = INDEX_NONE,
                          .thread = item->lane,
                          .stream = device ? item->lane : TSCOPE_NO_STREAM,
-                         .op = op};
+                         .op = op,
+                         SAME(item, start, end, name, correlation)};
   VECTOR_PUSH(&b->events->runs, run);
   add_call(b, facts, op, comm_of(b, facts, device ? item->lane : 0),
            around.outer ? around.outer : host, b->events->runs.n - 1, run.stream);
@@ -234,12 +228,10 @@ static void add_phase(struct building *b, const struct kineto_item *item, u8 kin
     }
   }
   VECTOR_PUSH(&events->phases,
-              (struct rank_phase){.start = item->start,
-                                  .end = item->end,
-                                  .name = item->name,
-                                  .name_hash = (u32)hash_text(HASH_SEED, name->text),
+              (struct rank_phase){.name_hash = (u32)hash_text(HASH_SEED, name->text),
                                   .thread = item->lane,
-                                  .kind = kind});
+                                  .kind = kind,
+                                  SAME(item, start, end, name)});
 }
 
 /* ProfilerStep#, or the iterations of an inference engine where nobody calls step(): each begins a

@@ -72,29 +72,18 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
                       .last_moments_missing = header->carried && !header->closed_realtime_ns &&
                                               header->end_kind == TSCOPE_END_UNSEEN,
                       .running = process_runs(header),
-                      .damage = definitions->damage,
-                      .records = definitions->records,
-                      .launches = process->events.launches,
-                      .gpu_kernels = process->events.gpu_kernels,
                       .collective_calls = process->events.calls.n - process->events.idle_calls,
                       .collective_runs = process->events.calls.n - process->events.idle_calls -
                                          process->events.unpaired_calls,
-                      .replayed_runs = process->events.replayed_runs,
-                      .replayed_known = process->events.replayed_known,
-                      .gpu_clock = definitions->gpu_clock,
-                      .gpu_clock_reason = definitions->gpu_clock_reason,
-                      .gpu_dropped = definitions->gpu_dropped,
-                      .gpu_invalid = definitions->gpu_invalid,
                       .scheduling = scheduling_of(definitions->scheduling),
                       .cost_helper_cpu_ns = definitions->helper_cpu_ns,
                       .cost_startup_ns = definitions->startup_ns,
                       .cost_slow_path_ns = definitions->slow_path_ns,
                       .cost_ns_per_record = definitions->cost_per_record_ns,
-                      .samples = definitions->samples,
-                      .unread_samples = definitions->unread_samples,
-                      .stalls = definitions->stalls,
-                      .n_stalls = definitions->n_stalls,
-                      .file_bytes = process->entry->bytes};
+                      .file_bytes = process->entry->bytes,
+                      SAME(definitions, damage, records, gpu_clock, gpu_clock_reason, gpu_dropped,
+                           gpu_invalid, samples, unread_samples, stalls, n_stalls),
+                      SAME(&process->events, launches, gpu_kernels, replayed_runs, replayed_known)};
   memcpy(rank.info, definitions->info, sizeof(rank.info));
   const char *quota = rank.info[TSCOPE_INFO_CPU_QUOTA];
   unsigned long thousandths = quota ? strtoul(quota, NULL, 10) : 0;

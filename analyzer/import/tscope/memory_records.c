@@ -356,13 +356,11 @@ static void finish_history(struct collecting *collecting) {
   else
     find_totals_before(history);
   fill_totals(history, counted);
-  memory_name_sources(&(struct memory_sources_of){.model = collecting->model,
-                                                  .rank = collecting->device->rank,
+  memory_name_sources(&(struct memory_sources_of){.rank = collecting->device->rank,
                                                   .history = history,
                                                   .sites = &collecting->sites,
-                                                  .stacks = collecting->stacks,
-                                                  .arena = collecting->arena,
-                                                  .scratch = &collecting->scratch});
+                                                  .scratch = &collecting->scratch,
+                                                  SAME(collecting, model, stacks, arena)});
   number_steps(collecting);
   add_notes(collecting, counted);
 }

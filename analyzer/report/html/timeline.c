@@ -183,11 +183,9 @@ static json_t *make_timeline(const struct shown_scope *scope) {
 
 json_t *html_timeline(const struct results *results, const struct report_view *view) {
   struct shown_scope scope;
-  const struct shown_request request = {.ranks = view->ranks,
-                                        .steps_requested = view->steps_requested,
-                                        .most_ranks = MOST_RANKS,
+  const struct shown_request request = {.most_ranks = MOST_RANKS,
                                         .most_events = MOST_PIECES,
-                                        .threads = view->threads};
+                                        SAME(view, ranks, steps_requested, threads)};
   shown_choose(results, &request, &scope);
   bool drawn = scope.source == SHOWN_TIMELINES || scope.source == SHOWN_RECORDED_CALLS;
   json_t *timeline = drawn ? make_timeline(&scope) : json_null();

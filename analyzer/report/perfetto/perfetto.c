@@ -211,12 +211,10 @@ static int write_path(void *user, const struct shown_path *path) {
 }
 
 static struct shown_request request_of(const struct report_view *view, double bytes) {
-  return (struct shown_request){.ranks = view->ranks,
-                                .steps_requested = view->steps_requested,
-                                .most_ranks = MOST_RANKS,
+  return (struct shown_request){.most_ranks = MOST_RANKS,
                                 .all_steps = ALL_STEPS_BYTES / BYTES_PER_RECORD,
                                 .most_events = bytes / BYTES_PER_RECORD,
-                                .threads = view->threads};
+                                SAME(view, ranks, steps_requested, threads)};
 }
 
 static int write_run(struct run *run) {

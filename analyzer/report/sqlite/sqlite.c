@@ -36,11 +36,9 @@ static int write_run(struct sqlite_run *run, const struct results *results,
   double rows = bytes / BYTES_PER_ROW, facts = rows_of_facts(results->model);
   bool too_many = facts > rows / 2; /* then those of the steps shown, which are few */
   double detail = too_many ? rows / 2 : rows - facts;
-  struct shown_request request = {.ranks = view->ranks,
-                                  .steps_requested = view->steps_requested,
-                                  .all_steps = INFINITY,
+  struct shown_request request = {.all_steps = INFINITY,
                                   .most_events = detail / ROWS_PER_RECORD,
-                                  .threads = view->threads};
+                                  SAME(view, ranks, steps_requested, threads)};
   run->limit = (double)run->writer->rows + rows;
   shown_choose(results, &request, &run->scope);
   int error = 0;

@@ -35,12 +35,7 @@ static const char *const classes[] = {
 };
 
 struct pen pen_begin(const struct report_view *view, FILE *out) {
-  return (struct pen){.out = out,
-                      .width = view->width,
-                      .utf8 = view->utf8,
-                      .color = view->color,
-                      .html = view->html,
-                      .view = view};
+  return (struct pen){.out = out, .view = view, SAME(view, width, utf8, color, html)};
 }
 
 /* One character as it will be shown: its bytes and columns. */

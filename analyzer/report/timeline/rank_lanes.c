@@ -344,9 +344,7 @@ static void add_span(struct rank_lanes *l, struct naming *naming, const u32 *pla
   const struct timeline *t = l->timeline;
   const struct span *span = &t->spans[i];
   bool device = SPAN_ON_DEVICE(span->kind), collective = span->kind == SPAN_COLLECTIVE;
-  struct shown_span shown = {.start = span->start,
-                             .end = span->end,
-                             .lane = l->lane_of[lane_key(span)] - 1,
+  struct shown_span shown = {.lane = l->lane_of[lane_key(span)] - 1,
                              .launch = INDEX_NONE,
                              .arrival = collective ? span->link : INDEX_NONE,
                              .arithmetic = arithmetic_of(t, span),
@@ -354,7 +352,7 @@ static void add_span(struct rank_lanes *l, struct naming *naming, const u32 *pla
                              .frame = frame_of(t, device ? span->launch : i),
                              .step = step_of(l, span, window),
                              .bytes = t->bytes ? t->bytes[i] : 0,
-                             .kind = span->kind};
+                             SAME(span, start, end, kind)};
   if (device && span->launch != INDEX_NONE)
     shown.launch = naming->steps_base + place[span->launch];
   name_span(naming, span, &shown.name);

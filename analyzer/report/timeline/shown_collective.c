@@ -40,9 +40,7 @@ struct shown_collective shown_collective(const struct shown_scope *scope, u32 in
   is.comm_index = of->comm;
   is.comm = comm_label(model, of->comm, arena);
   is.dtype = of->dtype ? tscope_dtype_name(of->dtype) : NULL;
-  is.algorithm = of->algorithm;
-  is.protocol = of->protocol;
-  is.seq = of->seq;
+  COPY_EACH(&is, of, algorithm, protocol, seq);
   is.members = model->comms[of->comm].size;
   is.peer = peer_of(model, of, index);
   is.bytes = of->bytes || of->op == TSCOPE_OP_BARRIER ? (double)of->bytes : NAN;

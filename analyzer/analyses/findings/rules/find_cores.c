@@ -297,8 +297,7 @@ static struct core_times times_in_steps(const struct analysis *a, u32 r) {
   struct core_times times = {0};
   if (core_times_add(&times, &a->model->ranks[r], analysed_steps(a, r)))
     return times;
-  return (struct core_times){
-      .cpu_s = whole->cpu_s, .wait_s = whole->wait_s, .training_wait_s = whole->training_wait_s};
+  return (struct core_times){SAME(whole, cpu_s, wait_s, training_wait_s)};
 }
 
 /* Findings about the host's own time are about threads that train. Others may be about any thread:

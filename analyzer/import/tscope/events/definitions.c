@@ -39,12 +39,8 @@ static void read_stream(struct collector *into, const struct tscope_record *reco
 
 static void read_comm(struct collector *into, const struct tscope_record *record) {
   const struct tscope_comm_record *comm = (const void *)record;
-  struct comm_definition definition = {.identity = comm->identity,
-                                       .parent = comm->parent,
-                                       .comm = comm->comm,
-                                       .rank = comm->rank,
-                                       .size = comm->size,
-                                       .backend = (u8)record->tag};
+  struct comm_definition definition = {.backend = (u8)record->tag,
+                                       SAME(comm, identity, parent, comm, rank, size)};
   VECTOR_PUSH(&into->comms, definition);
   VECTOR_PUSH(&into->comm_names, comm->name);
 }
@@ -114,9 +110,7 @@ static void read_loss(struct collector *into, const struct tscope_record *record
 
 static void read_cost(struct collector *into, const struct tscope_record *record) {
   const struct tscope_cost_record *cost = (const void *)record;
-  into->out->helper_cpu_ns = cost->helper_cpu_ns;
-  into->out->startup_ns = cost->startup_ns;
-  into->out->slow_path_ns = cost->slow_path_ns;
+  COPY_EACH(into->out, cost, helper_cpu_ns, startup_ns, slow_path_ns);
   into->out->cost_per_record_ns = cost->hook_ns_per_record;
 }
 
@@ -158,20 +152,16 @@ static void read_graph_child(struct collector *into, const struct tscope_record 
 
 static void read_frame(struct collector *into, const struct tscope_record *record) {
   const struct tscope_frame_record *frame = (const void *)record;
-  VECTOR_PUSH(&into->frames, (struct frame_definition){.id = frame->frame,
-                                                       .file = frame->file,
-                                                       .function = frame->function,
-                                                       .line = frame->line,
-                                                       .first_line = frame->first_line});
+  VECTOR_PUSH(
+      &into->frames,
+      (struct frame_definition){.id = frame->frame, SAME(frame, file, function, line, first_line)});
 }
 
 static void read_native_frame(struct collector *into, const struct tscope_record *record) {
   const struct tscope_native_frame_record *frame = (const void *)record;
   VECTOR_PUSH(&into->frames, (struct frame_definition){.id = frame->frame,
                                                        .native = true,
-                                                       .library = frame->library,
-                                                       .build_id = frame->build_id,
-                                                       .offset = frame->offset});
+                                                       SAME(frame, library, build_id, offset)});
 }
 
 static void read_stall_record(struct collector *into, const struct tscope_record *record) {

@@ -53,10 +53,7 @@ static void read_line_sampling(struct reading *reading, const struct tscope_reco
     sampling->first_us = totals->interval_us;
   }
   sampling->at = at;
-  sampling->samples = totals->samples;
-  sampling->unreadable = totals->unreadable;
-  sampling->cpu_ns = totals->cpu_ns;
-  sampling->interval_us = totals->interval_us;
+  COPY_EACH(sampling, totals, samples, unreadable, cpu_ns, interval_us);
   if (totals->interval_us > sampling->slowest_us)
     sampling->slowest_us = totals->interval_us;
 }
@@ -72,19 +69,12 @@ struct rank_call collective_call(const struct tscope_collective_record *record,
   return (struct rank_call){.start = span.start,
                             .end = span.end,
                             .launched = span.start,
-                            .count = record->count,
-                            .bytes = record->bytes,
                             .comm = comm,
-                            .seq = record->seq,
-                            .group = record->group,
-                            .peer = record->peer,
                             .thread = thread,
                             .run = INDEX_NONE,
-                            .stream = record->stream,
                             .op = (u8)record->header.tag,
-                            .dtype = record->dtype,
-                            .redop = record->redop,
-                            .failed = is_failure(span, record->result)};
+                            .failed = is_failure(span, record->result),
+                            SAME(record, count, bytes, seq, group, peer, stream, dtype, redop)};
 }
 
 static void read_call(struct reading *reading, const struct tscope_record *record) {
@@ -123,14 +113,11 @@ static void read_run(struct reading *reading, const struct tscope_record *record
                                                .end = span.end,
                                                .node = node.node,
                                                .graph = node.graph,
-                                               .comm = run->comm,
-                                               .seq = run->seq,
-                                               .name = run->name,
-                                               .correlation = run->correlation,
                                                .first_call = INDEX_NONE,
                                                .thread = reading->thread,
                                                .stream = record->tag,
-                                               .op = op});
+                                               .op = op,
+                                               SAME(run, comm, seq, name, correlation)});
 }
 
 /* A string that is kept; NULL for none. */
@@ -148,15 +135,11 @@ static void read_inside(struct reading *reading, const struct tscope_record *rec
   struct interval span = span_of(reading, record);
   struct rank_inside item = {.start = span.start,
                              .end = span.end,
-                             .gpu_start = inside->gpu_start,
-                             .gpu_stop = inside->gpu_stop,
-                             .comm = inside->comm,
-                             .seq = inside->seq,
                              .call = INDEX_NONE,
-                             .channels = inside->channels,
                              .op = (u8)record->tag,
                              .algorithm = intern_string(reading, inside->algorithm),
-                             .protocol = intern_string(reading, inside->protocol)};
+                             .protocol = intern_string(reading, inside->protocol),
+                             SAME(inside, gpu_start, gpu_stop, comm, seq, channels)};
   VECTOR_PUSH(&reading->events->insides, item);
 }
 
@@ -174,11 +157,9 @@ static void read_config(struct reading *reading, const struct tscope_record *rec
   const struct tscope_collective_config_record *config = (const void *)record;
   struct rank_inside item = {.start = reading->start,
                              .end = reading->start,
-                             .comm = config->comm,
-                             .seq = config->seq,
                              .call = INDEX_NONE,
                              .op = (u8)record->tag,
-                             .user_tag = config->user_tag};
+                             SAME(config, comm, seq, user_tag)};
   item.asked = asked_text(reading, intern_string(reading, config->algorithm), config->cta_policy);
   VECTOR_PUSH(&reading->events->insides, item);
 }
@@ -226,11 +207,9 @@ static void read_look(struct reading *reading, const struct tscope_record *recor
   const struct tscope_scheduling_record *look = (const void *)record;
   if (look->wait_ns == UINT64_MAX || look->training_wait_ns == UINT64_MAX)
     return;
-  VECTOR_PUSH(&reading->events->looks,
-              (struct rank_look){.time = (i64)look->at_ns,
-                                 .cpu_ns = look->cpu_ns,
-                                 .wait_ns = look->wait_ns,
-                                 .training_wait_ns = look->training_wait_ns});
+  VECTOR_PUSH(
+      &reading->events->looks,
+      (struct rank_look){.time = (i64)look->at_ns, SAME(look, cpu_ns, wait_ns, training_wait_ns)});
 }
 
 /* Totals only grow: the largest of each kind counts. */
@@ -428,11 +407,8 @@ static void read_definitions(struct rank_events *events, const struct trace_file
   struct definitions *definitions = arena_alloc(&events->arena, sizeof(*definitions));
   events->definitions = definitions;
   definitions_read(definitions, file, &events->arena);
-  events->comms = definitions->comms;
-  events->n_comms = definitions->n_comms;
-  events->realtime_minus_monotonic = definitions->realtime_minus_monotonic;
-  events->last_anchor = definitions->last_anchor;
-  events->anchor_error_ns = definitions->anchor_error_ns;
+  COPY_EACH(events, definitions, comms, n_comms, realtime_minus_monotonic, last_anchor,
+            anchor_error_ns);
 }
 
 void rank_events_read(struct rank_events *events, const struct trace_file *file,

@@ -33,16 +33,15 @@ static void read_kernel(struct reading *reading, const struct tscope_record *rec
     return;
   u64 dur = trace_dur(record, kernel->dur, trace_record_bytes[record->type]);
   i64 start = chunk_ns(&reading->clock, time), end = chunk_ns(&reading->clock, time + dur);
-  VECTOR_PUSH(&reading->events->kernels, (struct rank_kernel){.start = start,
-                                                              .end = end < start ? start : end,
-                                                              .call_start = NS_UNKNOWN,
-                                                              .call_end = NS_UNKNOWN,
-                                                              .name = kernel->name,
-                                                              .correlation = kernel->correlation,
-                                                              .graph = kernel->graph,
-                                                              .comm = INDEX_NONE,
-                                                              .stream = record->tag,
-                                                              .op = is.op});
+  VECTOR_PUSH(&reading->events->kernels,
+              (struct rank_kernel){.start = start,
+                                   .end = end < start ? start : end,
+                                   .call_start = NS_UNKNOWN,
+                                   .call_end = NS_UNKNOWN,
+                                   .comm = INDEX_NONE,
+                                   .stream = record->tag,
+                                   .op = is.op,
+                                   SAME(kernel, name, correlation, graph)});
 }
 
 /* Keeps a copy that copy engines may have made for a collective. */
@@ -54,10 +53,8 @@ static void read_copy(struct reading *reading, const struct tscope_record *recor
     VECTOR_PUSH(&reading->events->copies,
                 (struct rank_copy){.start = chunk_ns(&reading->clock, time),
                                    .end = chunk_ns(&reading->clock, time + dur),
-                                   .bytes = copy->bytes,
-                                   .graph = copy->graph,
-                                   .correlation = copy->correlation,
-                                   .stream = record->tag});
+                                   .stream = record->tag,
+                                   SAME(copy, bytes, graph, correlation)});
 }
 
 /* Keeps where the host and its GPU meet. */

@@ -52,9 +52,7 @@ static const struct call_frame *frame_of(struct making *m, u64 id) {
     m->kept[first] = true;
     m->frames[first] = (struct call_frame){.file = copy_string(m, frame->file),
                                            .function = copy_string(m, frame->function),
-                                           .line = frame->line,
-                                           .first_line = frame->first_line,
-                                           .runs_training = frame->runs_training};
+                                           SAME(frame, line, first_line, runs_training)};
   }
   return &m->frames[first];
 }

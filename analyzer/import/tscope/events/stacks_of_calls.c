@@ -48,9 +48,7 @@ static struct call_frame python_frame(const struct definitions *definitions,
                                       const struct frame_definition *frame) {
   return (struct call_frame){.file = definition_string(definitions, frame->file),
                              .function = definition_string(definitions, frame->function),
-                             .line = frame->line,
-                             .first_line = frame->first_line,
-                             .runs_training = frame->runs_training};
+                             SAME(frame, line, first_line, runs_training)};
 }
 
 static void copy_frames(const struct definitions *definitions, struct arena *arena,

@@ -88,12 +88,10 @@ static void look_at_pending(struct look *look) {
     if (got < span.bytes || is_pending((const void *)look->buffer))
       follow->pending.at[kept++] = span;
     else
-      look->on_chunk(look->user, &(struct trace_chunk){.header = span.header,
-                                                       .records = look->buffer,
-                                                       .place = span.place,
-                                                       .bytes = span.bytes,
+      look->on_chunk(look->user, &(struct trace_chunk){.records = look->buffer,
                                                        .count = 1,
-                                                       .again = true});
+                                                       .again = true,
+                                                       SAME(&span, header, place, bytes)});
   }
   follow->pending.n = kept;
 }
@@ -123,10 +121,8 @@ static u32 find_writer(struct trace_follow *follow, const struct tscope_chunk_he
       break;
   }
   if (i == follow->writers.n)
-    VECTOR_PUSH(&follow->writers, (struct followed_writer){.thread = header->thread,
-                                                           .newest = header->sequence,
-                                                           .retention = header->retention,
-                                                           .clock = header->clock});
+    VECTOR_PUSH(&follow->writers, (struct followed_writer){.newest = header->sequence,
+                                                           SAME(header, thread, retention, clock)});
   if (header->sequence > follow->writers.at[i].newest)
     follow->writers.at[i].newest = header->sequence;
   return i;
@@ -135,11 +131,9 @@ static u32 find_writer(struct trace_follow *follow, const struct tscope_chunk_he
 /* A chunk found for the first time, or used again since. */
 static void begin_chunk(struct trace_follow *follow, struct followed_chunk *known,
                         const struct tscope_chunk_header *header) {
-  *known = (struct followed_chunk){.generation = header->generation,
-                                   .base = header->base,
-                                   .writer = find_writer(follow, header),
-                                   .sequence = header->sequence,
-                                   .state = CHUNK_OPEN};
+  *known = (struct followed_chunk){.writer = find_writer(follow, header),
+                                   .state = CHUNK_OPEN,
+                                   SAME(header, generation, base, sequence)};
 }
 
 static const struct followed_writer *writer_at(const struct trace_follow *follow, u32 index) {

@@ -71,10 +71,8 @@ static void visit_chunk(struct walk *walk, u32 index) {
     return;
   visit->records += chunk.count;
   if (visit->by_writer && chunk.header.retention == TSCOPE_RING)
-    VECTOR_PUSH(&walk->later, (struct chunk_place){.thread = chunk.header.thread,
-                                                   .sequence = chunk.header.sequence,
-                                                   .index = index,
-                                                   .clock = chunk.header.clock});
+    VECTOR_PUSH(&walk->later,
+                (struct chunk_place){.index = index, SAME(&chunk.header, thread, sequence, clock)});
   else if (visit->chunks & kind_of(&chunk))
     load_and_show(walk, index, &chunk);
 }

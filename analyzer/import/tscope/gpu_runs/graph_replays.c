@@ -49,9 +49,7 @@ static void read_child(struct graph_replays *graphs, struct rank_events *events,
 static void read_graph(struct rank_events *events, const struct tscope_record *record) {
   const struct tscope_graph_record *graph = (const void *)record;
   events->names_gpu_graphs |= graph->gpu_graph != 0;
-  VECTOR_PUSH(&events->graphs, (struct rank_graph){.graph = graph->graph,
-                                                   .captured = graph->captured,
-                                                   .gpu_graph = graph->gpu_graph});
+  VECTOR_PUSH(&events->graphs, (struct rank_graph){SAME(graph, graph, captured, gpu_graph)});
 }
 
 void graph_replays_add_record(struct graph_replays *graphs, struct rank_events *events,
@@ -128,24 +126,17 @@ static struct rank_call call_of(const struct expanding *x, const struct captured
   u32 first = !comm ? TSCOPE_UNKNOWN : transfer ? comm->first_transfer : comm->first_collective;
   bool numbered = first != TSCOPE_UNKNOWN && record->index != TSCOPE_UNKNOWN;
   return (struct rank_call){.start = replay->start + x->place,
-                            .end = replay->end,
                             .launched = replay->start + x->place,
-                            .count = record->count,
-                            .bytes = record->bytes,
                             .comm =
                                 numbered ? rank_comm_index(x->events, record->comm) : INDEX_NONE,
                             .seq = numbered ? first + record->index : TSCOPE_UNKNOWN,
                             .group = record->group ? x->groups + record->group : 0,
-                            .peer = record->peer,
-                            .thread = replay->thread,
                             .run = INDEX_NONE,
                             .part = part,
-                            .stream = replay->stream,
                             .op = (u8)record->header.tag,
-                            .dtype = record->dtype,
-                            .redop = record->redop,
-                            .failed = replay->failed,
-                            .replayed = true};
+                            .replayed = true,
+                            SAME(replay, end, thread, stream, failed),
+                            SAME(record, count, bytes, peer, dtype, redop)};
 }
 
 /* Where the content of a captured graph begins in the sorted list; n if it has none. */

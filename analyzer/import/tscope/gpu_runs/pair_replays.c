@@ -72,13 +72,10 @@ static void list_units(struct replays *r) {
                                .gpu_graph = part->gpu_graph == TSCOPE_UNKNOWN ? 0 : part->gpu_graph,
                                .session = rank_cupti_session(events, part->start, false)});
     }
-    VECTOR_PUSH(&r->units, (struct replay_unit){.first = i,
-                                                .n = 1,
-                                                .part = call->part,
-                                                .group = call->group,
-                                                .comm = call->comm,
-                                                .run = INDEX_NONE,
-                                                .op = op});
+    VECTOR_PUSH(
+        &r->units,
+        (struct replay_unit){
+            .first = i, .n = 1, .run = INDEX_NONE, .op = op, SAME(call, part, group, comm)});
     r->launched.at[r->launched.n - 1].n++;
   }
 }

@@ -171,14 +171,11 @@ static void make_units(struct rank_events *events, struct units *units) {
       unit->last_call = i;
       unit->op = unit->op == kernel_op(call->op) ? unit->op : 0;
     } else
-      VECTOR_PUSH(&units->list, (struct unit){.launched = call->launched,
-                                              .first_call = i,
+      VECTOR_PUSH(&units->list, (struct unit){.first_call = i,
                                               .last_call = i,
-                                              .group = call->group,
-                                              .comm = call->comm,
                                               .session = session,
-                                              .stream = call->stream,
-                                              .op = kernel_op(call->op)});
+                                              .op = kernel_op(call->op),
+                                              SAME(call, launched, group, comm, stream)});
   }
 }
 

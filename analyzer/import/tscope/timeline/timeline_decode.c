@@ -73,12 +73,10 @@ static void estimate_arithmetic(struct decoding *decoding, u32 shape, const stru
   if (known->prepares)
     decoding->heads = known->prepares;
   if (!isnan(known->flops))
-    VECTOR_PUSH(&decoding->build->arithmetic, (struct arithmetic){.start = span->start,
-                                                                  .end = span->end,
-                                                                  .flops = (u64)known->flops,
+    VECTOR_PUSH(&decoding->build->arithmetic, (struct arithmetic){.flops = (u64)known->flops,
                                                                   .what = INDEX_NONE,
-                                                                  .lane = span->lane,
-                                                                  .estimate = true});
+                                                                  .estimate = true,
+                                                                  SAME(span, start, end, lane)});
 }
 
 static void decode_launch(struct decoding *decoding, const struct tscope_record *record, i64 start,

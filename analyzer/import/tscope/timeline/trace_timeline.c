@@ -116,8 +116,7 @@ static void free_build(struct timeline_build *build) {
 /* Moves what was built into the timeline. */
 static void move_to_timeline(struct timeline_build *build, struct timeline *timeline) {
   struct timeline_internal *internal = arena_alloc(&build->arena, sizeof(*internal));
-  struct timeline made = {.rank = build->rank,
-                          .spans = build->spans.at,
+  struct timeline made = {.spans = build->spans.at,
                           .n_spans = build->spans.n,
                           .edges = build->edges.at,
                           .n_edges = build->edges.n,
@@ -125,9 +124,8 @@ static void move_to_timeline(struct timeline_build *build, struct timeline *time
                           .n_lanes = build->lanes.n,
                           .arithmetic = build->arithmetic.at,
                           .n_arithmetic = build->arithmetic.n,
-                          .gemms = build->gemms,
-                          .ring_begin = build->ring_begin,
-                          .internal = internal};
+                          .internal = internal,
+                          SAME(build, rank, gemms, ring_begin)};
   made.bytes = arena_array(&build->arena, build->spans.n, sizeof(*made.bytes));
   for (u32 i = 0; i < build->spans.n; i++) {
     const struct span *span = &build->spans.at[i];
