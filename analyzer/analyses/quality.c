@@ -14,10 +14,7 @@
 #define MAX_COVERAGE 24
 
 static u64 lost_records_of(const struct rank *rank) {
-  u64 sum = 0;
-  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
-    sum += rank->lost[i];
-  return sum;
+  return TOTAL(u64, rank->lost, TSCOPE_LOSS_REASONS, one, *one);
 }
 
 static void list_partial_ranks(struct analysis *a) {

@@ -68,17 +68,11 @@ static void put_call(struct mixing *m, bool all) {
 }
 
 static u32 count_calls(const struct mixing *m) {
-  u32 n = 0;
-  for (u32 i = 0; i < m->n_native; i++)
-    n += runs_python(&m->native[i]);
-  return n;
+  return COUNT(m->native, m->n_native, one, runs_python(one));
 }
 
 static u32 count_steps(const struct mixing *m) {
-  u32 n = 0;
-  for (u32 i = 0; i < m->snapshot->n_steps; i++)
-    n += m->snapshot->steps[i].ends_call;
-  return n;
+  return COUNT(m->snapshot->steps, m->snapshot->n_steps, one, one->ends_call);
 }
 
 /* Whether a native frame outside of, or between, Python frames says anything. */

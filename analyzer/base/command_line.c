@@ -112,10 +112,7 @@ static struct option *getopt_table(const struct command_line *line) {
 }
 
 static const struct command_option *find_row(const struct command_line *line, const char *name) {
-  for (size_t i = 0; i < line->n_rows; i++)
-    if (line->rows[i].name && strcmp(line->rows[i].name, name) == 0)
-      return &line->rows[i];
-  return NULL;
+  return FIND(line->rows, line->n_rows, one, one->name && strcmp(one->name, name) == 0);
 }
 
 int command_line_parse(const struct command_line *line, int argc, char **argv, void *options,

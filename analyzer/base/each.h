@@ -5,7 +5,11 @@
 #ifndef TSCOPE_EACH_H
 #define TSCOPE_EACH_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
+
+#include "format/tscope_format.h"
 
 /* A loop over a list, which stays as it is meanwhile; `one` points to an element, which changes
  * only with FOR_EACH_CHANGED():
@@ -18,6 +22,57 @@
        one++)
 #define FOR_EACH_CHANGED(at, n, one)                                                               \
   for (__typeof__((at)[0]) *one = (at), *one##_end = one + (one ? (n) : 0); one < one##_end; one++)
+
+/* What is asked of each element is said of `one`, which points to it:
+ *
+ *   const struct rank *late = FIND(model->ranks, model->n_ranks, one, one->late);
+ *
+ * The first of which `that` is true; NULL if there is none. */
+#define FIND(at, n, one, that)                                                                     \
+  ({                                                                                               \
+    __typeof__((at)[0]) *found_ = NULL;                                                            \
+    for (size_t i_ = 0; i_ < (n) && !found_; i_++) {                                               \
+      __typeof__((at)[0]) *one = &(at)[i_];                                                        \
+      if (that)                                                                                    \
+        found_ = one;                                                                              \
+    }                                                                                              \
+    found_;                                                                                        \
+  })
+
+/* Whether there is one. */
+#define ANY(at, n, one, that) (FIND(at, n, one, that) != NULL)
+
+/* Whether it is true of all. */
+#define ALL(at, n, one, that) (!ANY(at, n, one, !(that)))
+
+/* Of how many it is true, and the sum of a value over all. */
+#define COUNT(at, n, one, that) TOTAL(u32, at, n, one, (that) ? 1u : 0u)
+#define TOTAL(type, at, n, one, value)                                                             \
+  ({                                                                                               \
+    type total_ = 0;                                                                               \
+    FOR_EACH(at, n, one)                                                                           \
+      total_ += (value);                                                                           \
+    total_;                                                                                        \
+  })
+
+/* Of those of which it is true the one with the largest value, a double; of equal ones the first.
+ * NAN, which is not known, is less than any. NULL if there is none. */
+#define LARGEST(at, n, one, that, value)                                                           \
+  ({                                                                                               \
+    __typeof__((at)[0]) *largest_ = NULL;                                                          \
+    double most_ = 0;                                                                              \
+    for (size_t i_ = 0; i_ < (n); i_++) {                                                          \
+      __typeof__((at)[0]) *one = &(at)[i_];                                                        \
+      if (!(that))                                                                                 \
+        continue;                                                                                  \
+      double value_ = (value);                                                                     \
+      if (!largest_ || value_ > most_ || (most_ != most_ && value_ == value_)) {                   \
+        largest_ = one;                                                                            \
+        most_ = value_;                                                                            \
+      }                                                                                            \
+    }                                                                                              \
+    largest_;                                                                                      \
+  })
 
 /* Members, named once: EACH(DO, a, b, c) is DO(a) DO(b) DO(c), for up to a hundred of them. */
 #define EACH(DO, ...) EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_STEP(DO, __VA_ARGS__)))))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/reordered.h"
 
+#include "base/each.h"
+
 static u32 count(const u64 *list, u32 n, u64 key) {
-  u32 found = 0;
-  for (u32 i = 0; i < n; i++)
-    found += list[i] == key;
-  return found;
+  return COUNT(list, n, one, *one == key);
 }
 
 u32 reordered_until(const u64 *a, const u64 *b, u32 n) {

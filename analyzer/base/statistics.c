@@ -4,13 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/each.h"
 #include "base/persistence.h"
 #include "base/sorting.h"
 
 double mean_of(const double *values, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++)
-    sum += values[i];
+  double sum = TOTAL(double, values, n, one, *one);
   return n ? sum / (double)n : NAN;
 }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "analyses/thresholds.h"
-#include "base/choose.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/statistics.h"

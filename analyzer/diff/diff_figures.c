@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/choose.h"
 #include "base/sorting.h"
 #include "diff/diff.h"
 

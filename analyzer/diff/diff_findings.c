@@ -11,7 +11,6 @@
 #include "analyses/findings/diff_findings.def"
 #include "analyses/findings/findings.h"
 #include "analyses/thresholds.h"
-#include "base/choose.h"
 #include "base/quantity.h"
 #include "base/texts.h"
 #include "diff/diff.h"

@@ -35,10 +35,7 @@ static const char *const keys[32] = {
 };
 
 static bool matches_any(const char *name, const char *const *patterns, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (fnmatch(patterns[i], name, 0) == 0)
-      return true;
-  return false;
+  return ANY(patterns, n, one, fnmatch(*one, name, 0) == 0);
 }
 
 #define V(pattern) pattern,
@@ -121,10 +118,8 @@ static const char *value_of(struct arena *arena, const struct results *r, u32 ke
 }
 
 static bool all_have(struct diffing *d, u32 side, u32 key, const char *name, const char *value) {
-  for (u32 i = 0; i < d->sides[side]->n; i++)
-    if (!same_value(d->arena, key, value_of(d->arena, d->sides[side]->runs[i], key, name), value))
-      return false;
-  return true;
+  return !ANY(d->sides[side]->runs, d->sides[side]->n, one,
+              !same_value(d->arena, key, value_of(d->arena, *one, key, name), value));
 }
 
 /* --- both sides --- */

@@ -4,7 +4,6 @@
  * and what it broke.
  */
 #include "analyses/findings/findings.h"
-#include "base/choose.h"
 #include "diff/diff.h"
 
 /* A run's warning, or worse, of this kind; NULL. */
@@ -29,9 +28,7 @@ static bool is_told(const struct diff_side *side, const struct diff_side *other,
  * run that has it says it. */
 static const char **list_told(struct diffing *d, const struct diff_side *side,
                               const struct diff_side *other, u32 *n) {
-  u32 most = 0;
-  for (u32 i = 0; i < side->n; i++)
-    most += side->runs[i]->n_findings;
+  u32 most = TOTAL(u32, side->runs, side->n, one, (*one)->n_findings);
   const char **list = arena_array(d->arena, most, sizeof(*list));
   *n = 0;
   for (u32 i = 0; i < side->n; i++)

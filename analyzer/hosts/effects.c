@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "base/each.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 

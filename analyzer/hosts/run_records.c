@@ -53,10 +53,7 @@ static const json_t *end_of(const json_t *ends, u32 rank) {
 /* How many ranks before this one ran on its host: torchrun, Slurm and MPI give them its devices in
  * this order. */
 static u32 place_on_host(const struct run_record *run, u32 host) {
-  u32 before = 0;
-  for (u32 i = 0; i < run->ranks.n; i++)
-    before += run->ranks.at[i].host == host;
-  return before;
+  return COUNT(run->ranks.at, run->ranks.n, one, one->host == host);
 }
 
 static void add_rank(struct run_records *records, struct run_record *run, const json_t *rank,

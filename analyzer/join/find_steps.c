@@ -212,10 +212,7 @@ const char *bounds_by_repetition(const struct model *model, struct rank_bounds *
 }
 
 static bool repeats_itself(const struct rank_bounds *bounds, u32 n) {
-  for (u32 r = 0; r < n; r++)
-    if (bounds[r].at.n > LEAST_STEPS)
-      return true;
-  return false;
+  return ANY(bounds, n, one, one->at.n > LEAST_STEPS);
 }
 
 /* Two or three collectives, such as barriers at the begin and the end, are weak evidence: any other

@@ -40,9 +40,7 @@ void settle_world_size(struct model *model) {
 
 static void list_scalars(struct model *model) {
   struct model_internal *internal = internal_of(model);
-  u64 total = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    total += internal->events[r].scalars.n;
+  u64 total = TOTAL(u64, internal->events, model->n_ranks, one, one->scalars.n);
   model->scalars = arena_array(&internal->arena, total, sizeof(*model->scalars));
   if (total > UINT32_MAX)
     memory_is_short(total, sizeof(*model->scalars));

@@ -139,10 +139,7 @@ static void infer_rank(void *user, u32 r, unsigned worker) {
 }
 
 static bool any_rank_measured(const struct measuring *measuring) {
-  for (u32 r = 0; r < measuring->model->n_ranks; r++)
-    if (measuring->found[r])
-      return true;
-  return false;
+  return ANY(measuring->found, measuring->model->n_ranks, one, *one);
 }
 
 void measure_phases(struct model *model, const struct model_options *options) {
@@ -150,9 +147,7 @@ void measure_phases(struct model *model, const struct model_options *options) {
   struct measuring measuring = {.model = model,
                                 .found = memory_zeroed(size_sum(model->n_ranks, 1), 1)};
   model->phases = arena_array(&internal_of(model)->arena, cells, sizeof(*model->phases));
-  u64 launches = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    launches += model->ranks[r].launches;
+  u64 launches = TOTAL(u64, model->ranks, model->n_ranks, one, one->launches);
   parallel_for(model->n_ranks, options->threads, measure_rank, &measuring);
   if (any_rank_measured(&measuring)) {
     model->phase_method = "ranges of the framework or the user";

@@ -62,10 +62,7 @@ static bool has_period(const struct sequence *sequence) {
 }
 
 static u32 count_periodic(const struct sequences *sequences) {
-  u32 count = 0;
-  for (u32 r = 0; r < sequences->model->n_ranks; r++)
-    count += has_period(&sequences->at[r]);
-  return count;
+  return COUNT(sequences->at, sequences->model->n_ranks, one, has_period(one));
 }
 
 /* The first rank with the kind of sequence that most ranks have. */

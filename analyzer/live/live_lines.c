@@ -38,9 +38,7 @@ static u32 merge_lines(struct line_time *all, u32 n) {
 
 /* Since when its steps are known, at most for a while: what it did before them is no matter. */
 static i64 begin_of(const struct live_rank *rank) {
-  double known_s = 0;
-  for (u32 i = 0; i < rank->steps.n; i++)
-    known_s += rank->steps.lengths[i];
+  double known_s = TOTAL(double, rank->steps.lengths, rank->steps.n, one, *one);
   i64 known_ns = (i64)(known_s * 1e9);
   return rank->steps.last - (known_ns < WINDOW_NS ? known_ns : WINDOW_NS);
 }
@@ -134,9 +132,7 @@ static void find_line(struct live_view *view, struct live_rank *rank,
 
 void live_find_late_lines(struct live_view *view) {
   struct rank_lines peers[PEERS_MOST];
-  u32 late = 0;
-  for (u32 i = 0; i < view->n_ranks; i++)
-    late += is_late(view, &view->ranks[i]);
+  u32 late = COUNT(view->ranks, view->n_ranks, one, is_late(view, one));
   u32 n = late && 2 * late <= view->n_ranks ? list_peers(view, peers) : 0;
   for (u32 i = 0; i < view->n_ranks; i++) {
     if (!is_late(view, &view->ranks[i]))

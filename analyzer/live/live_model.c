@@ -7,9 +7,8 @@
 
 /* Whether earlier calls are left out. */
 static bool put_calls(const struct live_process *process, u32 open, struct rank_events *events) {
-  u64 made = 0;
-  for (u32 c = 0; c < process->comms.n; c++)
-    made += process->comms.at[c].newest == INDEX_NONE ? 0 : process->comms.at[c].newest + 1ull;
+  u64 made = TOTAL(u64, process->comms.at, process->comms.n, one,
+                   one->newest == INDEX_NONE ? 0 : one->newest + 1ull);
   live_copy_calls(&process->called, open, events);
   for (u32 i = events->calls.n; i-- > 0;)
     if (events->calls.at[i].run != INDEX_NONE)

@@ -106,10 +106,7 @@ static bool is_wanted(const struct live_run *run, const char *name) {
 
 /* Whether that run is known to be the same job as the one that is read. */
 static bool is_with(const struct live_run *run, const char *name) {
-  for (u32 i = 0; i < run->with.n; i++)
-    if (strcmp(run->with.at[i], name) == 0)
-      return true;
-  return false;
+  return ANY(run->with.at, run->with.n, one, strcmp(*one, name) == 0);
 }
 
 static void forget_others(struct live_run *run) {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
-#include "base/choose.h"
 #include "base/sorting.h"
 #include "model/flight_record.h"
 #include "model/internal.h"

@@ -97,9 +97,7 @@ static bool leads(u32 number, u32 n) {
 /* Numbers of other elements lead to elements, or nowhere. */
 static void check_references(struct carrier *c, const struct rank_events *events) {
   u32 comms = events->n_comms, calls = events->calls.n, runs = events->runs.n;
-  bool good = true;
-  for (u32 i = 0; i < calls; i++)
-    good &= leads(events->calls.at[i].comm, comms) && leads(events->calls.at[i].run, runs);
+  bool good = ALL(events->calls.at, calls, one, leads(one->comm, comms) && leads(one->run, runs));
   for (u32 i = 0; i < runs; i++)
     good &= leads(events->runs.at[i].first_call, calls);
   for (u32 i = 0; i < events->kernels.n; i++)

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
-#include "base/choose.h"
 #include "base/printable.h"
 #include "diff/diff.h"
 #include "import/import.h"

@@ -146,9 +146,7 @@ static void put_silent(struct run_stacks *run) {
 
 static bool on_several_hosts(const struct run_stacks *run) {
   const char *first = run->n ? run->at[0].host : "";
-  bool several = false;
-  for (u32 i = 0; i < run->n; i++)
-    several |= strcmp(run->at[i].host, first) != 0;
+  bool several = ANY(run->at, run->n, one, strcmp(one->host, first) != 0);
   for (u32 i = 0; i < run->n_silent && run->n; i++)
     several |= strcmp(run->silent[i].host, first) != 0;
   return several;

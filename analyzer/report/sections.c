@@ -5,7 +5,6 @@
 
 #include "analyses/findings/diff_findings.def"
 #include "analyses/findings/findings.def"
-#include "base/choose.h"
 #include "diff/diff_result.h"
 
 /* With a smaller part of its tensors on the CPU, a job has none there that matter. */
@@ -109,9 +108,8 @@ static bool collectives_unjudged(const struct results *results) {
 }
 
 static bool has_gpus(const struct results *results) {
-  bool on_gpu = false;
-  for (u32 i = 0; i < results->model->n_ranks; i++)
-    on_gpu |= results->model->ranks[i].launches || results->model->ranks[i].gpu_kernels;
+  bool on_gpu =
+      ANY(results->model->ranks, results->model->n_ranks, one, one->launches || one->gpu_kernels);
   return on_gpu && results->n_gpu_timelines > 0;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/selection.h"
-#include "base/choose.h"
 
 #include <ctype.h>
 #include <stdio.h>

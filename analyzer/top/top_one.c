@@ -7,10 +7,7 @@
 #include "top/top_page.h"
 
 static const struct live_rank *rank_of_view(const struct live_view *view, u32 rank) {
-  for (u32 i = 0; i < view->n_ranks; i++)
-    if (view->ranks[i].rank == rank)
-      return &view->ranks[i];
-  return NULL;
+  return FIND(view->ranks, view->n_ranks, one, one->rank == rank);
 }
 
 static void put_row(struct pen *pen, const char *name, const char *text) {

@@ -10,7 +10,6 @@
 #include "analyses/findings/diff_findings.def"
 #include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
-#include "base/choose.h"
 #include "base/plain_numbers.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"

@@ -293,9 +293,7 @@ ORDER_BY(most_time_first, struct gemm_row, DOWN_OF(known_ms) DOWN(calls) BY_TEXT
 
 /* Pointers to all cells in which there is anything, sorted by shape. */
 static struct cell **all_cells(const struct analysis *a, u32 *n) {
-  u32 room = 0;
-  for (u32 i = 0; i < a->model->n_ranks; i++)
-    room += a->gemm_sums[i].n;
+  u32 room = TOTAL(u32, a->gemm_sums, a->model->n_ranks, one, one->n);
   struct cell **cells = memory_array(size_sum(room, 1), sizeof(*cells));
   *n = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)

@@ -19,7 +19,6 @@
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
 #include "analyses/queries.h"
-#include "base/each.h"
 #include "base/intervals.h"
 
 /* A smaller share of the run is not representative. */

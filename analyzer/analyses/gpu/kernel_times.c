@@ -14,7 +14,6 @@
 #include "analyses/carry_found.h"
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
-#include "base/choose.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "base/vector.h"

@@ -10,7 +10,6 @@
 #include "analyses/carry_found.h"
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
-#include "base/choose.h"
 #include "base/robust.h"
 #include "base/sorting.h"
 #include "base/statistics.h"

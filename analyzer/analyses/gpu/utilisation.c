@@ -189,9 +189,7 @@ static const char *describe_hfu_limits(struct analysis *a, const struct rank_flo
 
 static const char *why_no_hfu(const struct analysis *a, const struct rank_flops *all) {
   const struct results *r = a->results;
-  bool on_gpu = false;
-  for (u32 i = 0; i < a->model->n_ranks; i++)
-    on_gpu |= a->ranks[i].on_gpu;
+  bool on_gpu = ANY(a->ranks, a->model->n_ranks, one, one->on_gpu);
   if (!all->gemms && a->model->recorder && on_gpu)
     return say(a, "%s does not record the arithmetic of kernels", a->model->recorder);
   if (!all->gemms)

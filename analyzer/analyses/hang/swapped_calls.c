@@ -61,10 +61,7 @@ static bool is_odd(const struct mismatch *mismatch, u32 rank) {
 /* Those that call what the rank calls at this number. */
 static u32 count_alike(const struct call_index *index, const struct call_entry *entries, u32 n,
                        u64 key) {
-  u32 alike = 0;
-  for (u32 i = 0; i < n; i++)
-    alike += key_of(&index->flight->calls[entries[i].call]) == key;
-  return alike;
+  return COUNT(entries, n, one, key_of(&index->flight->calls[one->call]) == key);
 }
 
 /* A member that calls something else there, one of the majority if there is any; INDEX_NONE. */

@@ -6,7 +6,6 @@
 
 #include "analyses/analyses.h"
 #include "analyses/hang/verdict.h"
-#include "base/each.h"
 #include "base/texts.h"
 
 /* For one group: once it is out of step, everything that follows is. */

@@ -12,9 +12,8 @@
 /* A line may have several sums, one for each way in which the trace names it. */
 static double gpu_ms(const struct analysis *a, u32 rank, const struct line_sum *line) {
   const struct line_sums *sums = &a->line_sums[rank];
-  double ns = 0;
-  for (u32 i = 0; i < sums->n; i++)
-    ns += line_sums_by_line(&sums->at[i], line) == 0 ? sums->at[i].gpu_ns : 0;
+  double ns =
+      TOTAL(double, sums->at, sums->n, one, line_sums_by_line(one, line) == 0 ? one->gpu_ns : 0);
   return ns / 1e6 / line_steps_of(a, rank);
 }
 

@@ -12,7 +12,6 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
-#include "base/each.h"
 #include "base/persistence.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
@@ -68,9 +67,7 @@ static void add_line(struct search *s, u32 rank, const struct sampled_part *part
 }
 
 static void list_lines(struct search *s) {
-  u32 n = 0;
-  for (u32 rank = 0; rank < s->a->model->n_ranks; rank++)
-    n += s->a->line_sums[rank].parts.n;
+  u32 n = TOTAL(u32, s->a->line_sums, s->a->model->n_ranks, one, one->parts.n);
   s->stays = memory_array(size_sum(n, 1), sizeof(*s->stays));
   for (u32 rank = 0; rank < s->a->model->n_ranks; rank++) {
     const struct rank_parts *parts = &s->a->line_sums[rank].parts;

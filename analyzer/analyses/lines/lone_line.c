@@ -113,9 +113,7 @@ static bool ranks_are_alike(const struct analysis *a) {
 }
 
 static bool has_cores(const struct sampled_part *part) {
-  i64 all = 0;
-  for (u32 i = 0; i < ACTIVITIES; i++)
-    all += part->activity_ns[i];
+  i64 all = TOTAL(i64, part->activity_ns, ACTIVITIES, one, *one);
   return (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] < mostly_without_core * (double)all;
 }
 

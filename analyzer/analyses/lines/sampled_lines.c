@@ -11,7 +11,6 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
-#include "base/choose.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "model/training_calls.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "analyses/memory/memory.h"
-#include "base/each.h"
 
 struct cost {
   double bytes;
@@ -98,9 +97,8 @@ static void list_tree(struct stack_sums *s, double peak, struct arena *arena,
 
 /* What has no stack, so that the rows without a caller add up to the peak. */
 static void list_unknown(const struct stack_sums *s, double peak, struct memory_result *result) {
-  double known = 0;
-  for (u32 i = 0; i < result->n_stacks_at_peak; i++)
-    known += result->stacks_at_peak[i].depth == 0 ? result->stacks_at_peak[i].bytes : 0;
+  double known = TOTAL(double, result->stacks_at_peak, result->n_stacks_at_peak, one,
+                       one->depth == 0 ? one->bytes : 0);
   if (peak - known > 0)
     result->stacks_at_peak[result->n_stacks_at_peak++] =
         (struct memory_stack){.frame = "stack not known",

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analyses/outcome/outcome.h"
-#include "base/choose.h"
 #include "base/rank_list.h"
 
 /* Ranks that end for their own reasons within this time of the first did so independently; later

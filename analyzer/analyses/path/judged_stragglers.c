@@ -88,9 +88,7 @@ static void fill_group(const struct analysis *a, u32 worst, const bool *listed,
 static bool list_groups(struct analysis *a, bool alike) {
   struct results *r = a->results;
   bool *listed = arena_array(a->arena, r->n_ranks, sizeof(bool));
-  u32 n = 0;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    n += r->ranks[i].straggler;
+  u32 n = COUNT(r->ranks, r->n_ranks, one, one->straggler);
   r->n_straggler_groups = 0;
   while (n) {
     u32 worst = INDEX_NONE;

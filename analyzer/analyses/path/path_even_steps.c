@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "analyses/path/path_peers.h"
-#include "base/each.h"
 #include "base/sorting.h"
 
 struct spread {

@@ -120,9 +120,7 @@ static void choose_samples(struct analysis *a, double nodes_per_step) {
 
 void graph_plan(struct analysis *a) {
   const struct model *model = a->model;
-  double records = 0;
-  for (u32 i = 0; i < model->n_ranks; i++)
-    records += (double)model->ranks[i].records;
+  double records = TOTAL(double, model->ranks, model->n_ranks, one, (double)one->records);
   double per_step = a->whole_run ? records : records / model->steps.n / share_kept(model);
   a->graph = arena_alloc(a->arena, sizeof(*a->graph));
   a->results->path_reason = why_no_path(a, per_step);

@@ -13,7 +13,6 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
-#include "base/choose.h"
 #include "base/intervals.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
@@ -318,9 +317,8 @@ u32 replay_first_nodes(const struct analysis *a) {
 void replay_many_savings(const struct analysis *a, const struct cure *cures, u32 n, double visits,
                          struct saving *savings) {
   struct question q = {.a = a, .cures = cures, .n = n, .first_only = true};
-  double nodes = 0;
-  for (u32 s = 0; s < a->graph->n_samples; s++)
-    nodes += a->graph->replays[s] ? a->graph->replays[s]->g->n : 0;
+  double nodes =
+      TOTAL(double, a->graph->replays, a->graph->n_samples, one, *one ? (*one)->g->n : 0);
   if (nodes * n <= visits)
     replay_savings(a, cures, n, false, savings);
   else if (n)

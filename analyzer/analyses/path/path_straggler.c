@@ -18,9 +18,7 @@ static const double assumed_correlation = 0.5;
 #define PATH_BEYOND_ITS_PART 0.1
 
 double share_of_path(const struct results *r, u32 rank) {
-  double sum = 0;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    sum += r->path_by_rank[i];
+  double sum = TOTAL(double, r->path_by_rank, r->n_ranks, one, *one);
   return sum > 0 ? r->path_by_rank[rank] / sum : 0;
 }
 

@@ -7,7 +7,6 @@
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
-#include "base/each.h"
 
 /* The order of two ranks is not known if they arrive closer together than the error between their
  * clocks. Of a collective in which it is not known who came last, INDEX_NONE; else for how long the

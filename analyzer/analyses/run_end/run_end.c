@@ -60,9 +60,7 @@ void run_end_analyse(struct analysis *a) {
     return;
   struct endings *endings = a->endings = arena_alloc(a->arena, sizeof(*endings));
   list_endings(a, endings);
-  bool in_order = true;
-  for (u32 i = 0; i < endings->n; i++)
-    in_order &= endings->at[i].what == ENDING_IN_ORDER;
+  bool in_order = ALL(endings->at, endings->n, one, one->what == ENDING_IN_ORDER);
   if (in_order)
     end->how = RUN_ENDED_IN_ORDER;
 }

@@ -62,9 +62,7 @@ static int by_frames(const void *left, const void *right) {
 }
 
 static void number_frames(struct tree_builder *g, const struct tree_stack *stacks, u32 n) {
-  u64 all = 0;
-  for (u32 i = 0; i < n; i++)
-    all += stacks[i].n + 1u;
+  u64 all = TOTAL(u64, stacks, n, one, one->n + 1u);
   if (all > UINT32_MAX / 4)
     memory_is_short(all, sizeof(u32));
   u32 *numbers = arena_array(g->arena, all, sizeof(*numbers));

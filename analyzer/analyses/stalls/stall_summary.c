@@ -13,7 +13,6 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/stalls/stall_words.h"
 #include "base/checked_memory.h"
-#include "base/choose.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
 #include "base/texts.h"
@@ -249,9 +248,7 @@ static void add_seen_by_peer(struct analysis *a, const struct rank *rank,
 static void list_ranks(struct analysis *a, const struct rank_stall *const *last) {
   const struct model *model = a->model;
   struct stalls_result *out = &a->results->stalls;
-  u64 threads = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    threads += last[r] ? last[r]->n_threads : 0;
+  u64 threads = TOTAL(u64, last, model->n_ranks, one, *one ? (*one)->n_threads : 0);
   out->ranks = arena_array(a->arena, model->n_ranks, sizeof(*out->ranks));
   SCOPED struct tree_stack *stacks = memory_zeroed(size_sum(threads, 1), sizeof(*stacks));
   struct stack_tree tree = {0};
@@ -292,9 +289,7 @@ static void add_past(struct analysis *a, const struct rank *rank, const struct r
 static void list_past(struct analysis *a, const struct rank_stall *const *last) {
   const struct model *model = a->model;
   struct stalls_result *out = &a->results->stalls;
-  u64 most = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    most += model->ranks[r].n_stalls;
+  u64 most = TOTAL(u64, model->ranks, model->n_ranks, one, one->n_stalls);
   out->past = arena_array(a->arena, most, sizeof(*out->past));
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank *rank = &model->ranks[r];

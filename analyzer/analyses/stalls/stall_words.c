@@ -7,7 +7,6 @@
 #include "analyses/analysis.h"
 #include "analyses/lines/line_sums.h"
 #include "base/arena.h"
-#include "base/choose.h"
 #include "base/texts.h"
 
 static bool is_one_of(const char *text, const char *const *words, size_t n) {

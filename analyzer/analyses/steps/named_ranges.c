@@ -50,10 +50,7 @@ static u32 add_up(struct named_range *all, u32 n) {
 }
 
 static double time_of_ranks(const struct model *model) {
-  double sum = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    sum += (double)(model->ranks[r].end - model->ranks[r].begin);
-  return sum;
+  return TOTAL(double, model->ranks, model->n_ranks, one, (double)(one->end - one->begin));
 }
 
 static void list(struct analysis *a, const struct named_range *all, u32 n) {

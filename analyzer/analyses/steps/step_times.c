@@ -60,10 +60,7 @@ void steps_prepare(struct analysis *a) {
 
 static bool any_end_is_known(const struct analysis *a) {
   size_t cells = (size_t)a->model->steps.n * a->model->n_ranks;
-  for (size_t i = 0; i < cells; i++)
-    if (a->ends_known[i])
-      return true;
-  return false;
+  return ANY(a->ends_known, cells, one, *one);
 }
 
 /* Of the first rank. */

@@ -77,10 +77,7 @@ static bool may_be_rank(const struct draft *draft, const dump_groups *groups, u3
     if (draft->groups.at[groups->at[i].group].n_members &&
         !member(draft, groups->at[i].group, rank))
       return false;
-  for (u32 i = 0; i < draft->ranks.n; i++)
-    if (draft->ranks.at[i].rank == rank)
-      return false;
-  return true;
+  return !ANY(draft->ranks.at, draft->ranks.n, one, one->rank == rank);
 }
 
 /* The only rank that is in all of the groups. */

@@ -318,10 +318,7 @@ static void put_samples(struct finding_lines *f, const struct rank_clock *clock,
 }
 
 static bool has_functions(const struct kineto_trace *trace) {
-  for (u32 i = 0; i < trace->items.n; i++)
-    if (trace->items.at[i].kind == KINETO_ITEM_PYTHON)
-      return true;
-  return false;
+  return ANY(trace->items.at, trace->items.n, one, one->kind == KINETO_ITEM_PYTHON);
 }
 
 void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clock,

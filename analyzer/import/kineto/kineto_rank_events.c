@@ -321,11 +321,8 @@ static void add_unseen_begin(struct building *b) {
 
 /* Whether steps of training are marked: an engine's annotations are then only ranges. */
 static bool has_profiler_steps(const struct kineto_trace *trace) {
-  for (u32 i = 0; i < trace->items.n; i++)
-    if (trace->items.at[i].kind == KINETO_ITEM_RANGE &&
-        name_of(trace, &trace->items.at[i])->is_step)
-      return true;
-  return false;
+  return ANY(trace->items.at, trace->items.n, one,
+             one->kind == KINETO_ITEM_RANGE && name_of(trace, one)->is_step);
 }
 
 static void add_items(struct building *b) {

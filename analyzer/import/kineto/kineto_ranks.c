@@ -44,10 +44,7 @@ static u32 rank_in_name(const char *path) {
 }
 
 static bool is_used(const struct kineto_traces *traces, u32 rank) {
-  for (u32 i = 0; i < traces->n; i++)
-    if (traces->at[i].rank == rank)
-      return true;
-  return false;
+  return ANY(traces->at, traces->n, one, one->rank == rank);
 }
 
 ORDER_BY(by_rank, struct kineto_trace, UP(rank) DOWN(begin))

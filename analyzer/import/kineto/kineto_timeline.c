@@ -186,9 +186,7 @@ static u32 lane_of_stream(const struct kineto_trace *trace, i64 stream) {
 static void lay_out_streams(struct making *m) {
   const struct timeline *t = m->timeline;
   u32 lanes = m->trace->lanes.n;
-  u32 n = 0;
-  for (u32 i = 0; i < t->n_spans; i++)
-    n += SPAN_ON_DEVICE(t->spans[i].kind);
+  u32 n = TOTAL(u32, t->spans, t->n_spans, one, SPAN_ON_DEVICE(one->kind));
   m->on_stream = memory_array(size_sum(n, 1), sizeof(u32));
   m->stream_begin = memory_zeroed(size_sum(lanes, 2), sizeof(u32));
   for (u32 i = 0; i < t->n_spans; i++)
@@ -297,9 +295,7 @@ static void link_waits(struct making *m, const kineto_calls *calls) {
 
 static void collect_intervals(const struct making *m, u32 kinds, struct intervals *out) {
   const struct timeline *t = m->timeline;
-  u32 n = 0;
-  for (u32 i = 0; i < t->n_spans; i++)
-    n += kinds >> t->spans[i].kind & 1;
+  u32 n = TOTAL(u32, t->spans, t->n_spans, one, kinds >> one->kind & 1);
   out->at = arena_array(m->arena, n, sizeof(*out->at));
   for (u32 i = 0; i < t->n_spans; i++)
     if (kinds >> t->spans[i].kind & 1)

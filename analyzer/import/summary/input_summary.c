@@ -125,10 +125,7 @@ static void drop_bad(struct adding *adding) {
 /* --- into the model --- */
 
 static bool has_note(const struct model *model, const char *note) {
-  for (u32 i = 0; i < model->n_notes; i++)
-    if (strcmp(model->notes[i], note) == 0)
-      return true;
-  return false;
+  return ANY(model->notes, model->n_notes, one, strcmp(*one, note) == 0);
 }
 
 static void add_run(struct model *model, const struct run_facts *run) {

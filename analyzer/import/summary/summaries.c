@@ -138,8 +138,5 @@ void carry_settled(struct carrier *c, struct settled_ranks *settled) {
 }
 
 bool settled_has(const struct settled_ranks *settled, u32 rank) {
-  for (u32 i = 0; i < settled->n; i++)
-    if (rank >= settled->at[i].first && rank - settled->at[i].first < settled->at[i].n)
-      return true;
-  return false;
+  return ANY(settled->at, settled->n, one, rank >= one->first && rank - one->first < one->n);
 }

@@ -95,10 +95,7 @@ static void add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds
 
 /* How many events have a line: as many sources may be added, at most. */
 static u32 count_lines(const struct memory_sources_of *of) {
-  u32 n = 0;
-  for (u32 i = 0; i < of->history->n_events; i++)
-    n += of->stacks[i] != INDEX_NONE;
-  return n;
+  return COUNT(of->stacks, of->history->n_events, one, *one != INDEX_NONE);
 }
 
 /* Gives each allocation its position in the tree of all stacks. */

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/choose.h"
-#include "base/each.h"
 #include "base/statistics.h"
 #include "base/texts.h"
 #include "diff/diff_result.h"

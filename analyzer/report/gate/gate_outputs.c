@@ -143,9 +143,7 @@ int gate_write_expectations(const struct results *results, const char *path) {
           arena_printable(&arena, run));
   for (u32 i = 0; i < results->n_findings; i++) {
     const struct finding *finding = &results->findings[i];
-    bool again = false;
-    for (u32 k = 0; k < i; k++)
-      again |= results->findings[k].id == finding->id;
+    bool again = ANY(results->findings, i, one, one->id == finding->id);
     if (finding->severity >= SEVERITY_WARNING && !again)
       fprintf(file.out, "ignore %s    # %s: %s\n", finding_id_words[finding->id],
               severity_words[finding->severity], arena_printable(&arena, finding->title));

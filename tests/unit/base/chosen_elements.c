@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#include "base/choose.h"
+#include "base/each.h"
 
 static const double values[] = {NAN, 2, 7, 7, NAN, 3};
 enum { N = sizeof(values) / sizeof(*values) };

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "base/choose.h"
 #include "base/quantity.h"
 #include "base/texts.h"
 

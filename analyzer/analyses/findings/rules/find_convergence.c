@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
-#include "base/choose.h"
 
 #define MOST_NAMED 5u
 

@@ -11,7 +11,6 @@
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
 #include "analyses/ranks/core_times.h"
-#include "base/each.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/texts.h"
@@ -387,9 +386,7 @@ void findings_note_core_shortage(struct analysis *a) {
   struct results *r = a->results;
   struct sharing *groups = arena_array(a->arena, a->model->n_ranks, sizeof(*groups));
   u32 n = group_ranks(a->model, groups);
-  bool found = false;
-  for (u32 i = 0; i < r->n_findings; i++)
-    found |= r->findings[i].id == FINDING_HOST_OVERSUBSCRIBED;
+  bool found = ANY(r->findings, r->n_findings, one, one->id == FINDING_HOST_OVERSUBSCRIBED);
   for (u32 i = 0; found && i < r->n_findings; i++) {
     struct finding *finding = &r->findings[i];
     if (!(finding_traits(finding->id) & NEEDS_CORES))

@@ -7,7 +7,6 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/path/path_labels.h"
-#include "base/choose.h"
 #include "base/quantity.h"
 #include "kernels/kernels.h"
 

@@ -14,7 +14,6 @@
 
 #include "analyses/findings/findings.h"
 #include "base/checked_memory.h"
-#include "base/choose.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/quantity.h"

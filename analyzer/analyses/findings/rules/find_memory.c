@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
-#include "base/choose.h"
 #include "base/quantity.h"
 
 /* The rank of the device that is reported in full. */

@@ -7,7 +7,6 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
-#include "base/choose.h"
 #include "base/quantity.h"
 
 #define MOST_NAMED 3u

@@ -6,7 +6,6 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
-#include "base/choose.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "base/each.h"
 #include "base/sorting.h"
 #include "import/tscope/files/visit.h"
 
@@ -95,9 +94,7 @@ static void read_stack(struct collector *into, const struct tscope_record *recor
 /* A process may be killed between a loss and its count by reason. */
 static u64 uncounted_losses(const struct tscope_file_header *header,
                             const struct trace_visit *visit) {
-  u64 counted = 0;
-  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
-    counted += header->lost[i];
+  u64 counted = TOTAL(u64, header->lost, TSCOPE_LOSS_REASONS, one, *one);
   u64 lost = visit->given_up + (header->version_minor < 2 ? 0 : header->lost_singly);
   return lost > counted ? lost - counted : 0;
 }

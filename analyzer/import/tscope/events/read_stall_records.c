@@ -59,10 +59,7 @@ static const struct call_frame *frame_of(struct making *m, u64 id) {
 
 static const struct stack_definition *stack_of(const struct making *m, u64 id) {
   const struct definitions *d = m->definitions;
-  for (u32 i = 0; i < d->n_stacks; i++)
-    if (d->stacks[i].id == id)
-      return &d->stacks[i];
-  return NULL;
+  return FIND(d->stacks, d->n_stacks, one, one->id == id);
 }
 
 /* Frames that are not announced, as in a trace that was cut, are left out. */

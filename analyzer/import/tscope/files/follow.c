@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/each.h"
 #include "import/tscope/files/chunk_read.h"
 
 /* Unused chunks in a row after which no later one is expected to be in use: threads claim

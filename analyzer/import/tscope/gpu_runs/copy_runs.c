@@ -221,10 +221,7 @@ static void keep_unused(struct row *row, u32 from, u32 end) {
 }
 
 static u32 count_flags_of(const struct row *row) {
-  u32 flags = 0;
-  for (u32 i = 0; i < row->n; i++)
-    flags += row->at[i].bytes == FLAG_BYTES;
-  return flags;
+  return COUNT(row->at, row->n, one, one->bytes == FLAG_BYTES);
 }
 
 /* Collectives that are flags alone: only if they are just as many as calls are left. */

@@ -100,10 +100,7 @@ bool rank_graph_is_conditional(const struct rank_events *events, u32 graph) {
 }
 
 static const struct tscope_graph_comm *comm_of(const struct graph_comms *comms, u32 comm) {
-  for (u32 i = 0; i < comms->n; i++)
-    if (comms->at[i].comm == comm)
-      return &comms->at[i];
-  return NULL;
+  return FIND(comms->at, comms->n, one, one->comm == comm);
 }
 
 struct expanding {

@@ -99,10 +99,7 @@ static bool is_missing_beside(const struct processes *processes, const struct pr
 
 bool processes_may_lack(const struct processes *processes,
                         const struct tscope_file_header *header) {
-  for (u32 i = 0; i < processes->n; i++)
-    if (overlap_in_time(&processes->at[i].entry->header, header))
-      return true;
-  return false;
+  return ANY(processes->at, processes->n, one, overlap_in_time(&one->entry->header, header));
 }
 
 bool processes_lack_any(const struct processes *processes, u32 attempts) {
@@ -115,10 +112,7 @@ bool processes_lack_any(const struct processes *processes, u32 attempts) {
 }
 
 bool processes_lack(const struct processes *processes, const struct process *candidate) {
-  for (u32 i = 0; i < processes->n; i++)
-    if (is_missing_beside(processes, &processes->at[i], candidate))
-      return true;
-  return false;
+  return ANY(processes->at, processes->n, one, is_missing_beside(processes, one, candidate));
 }
 
 /* --- Files --- */

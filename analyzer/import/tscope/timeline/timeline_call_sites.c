@@ -94,10 +94,7 @@ static u32 list_training(const struct timeline_build *build, u32 *tids) {
 }
 
 static bool is_among(const u32 *tids, u32 n, u32 tid) {
-  for (u32 i = 0; i < n; i++)
-    if (tids[i] == tid)
-      return true;
-  return false;
+  return ANY(tids, n, one, *one == tid);
 }
 
 /* The shim samples every thread whose calls have lines, also one that only makes tensors, as those

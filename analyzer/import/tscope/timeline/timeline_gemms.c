@@ -74,9 +74,7 @@ static void add_gemm(struct timeline_build *build, const struct captured_gemm *c
 /* The GEMMs of one captured graph, of which there are n, and their kernels. */
 static void add_content(struct timeline_build *build, u32 captured,
                         const struct captured_gemm *const *gemms, u32 n) {
-  u32 kernels = 0;
-  for (u32 i = 0; i < n; i++)
-    kernels += gemms[i]->n_kernels;
+  u32 kernels = TOTAL(u32, gemms, n, one, (*one)->n_kernels);
   struct graph_content content = {.captured = captured,
                                   .gemms = arena_array(&build->arena, n, sizeof(*content.gemms)),
                                   .kernels =

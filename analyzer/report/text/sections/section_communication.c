@@ -4,7 +4,6 @@
  */
 #include <math.h>
 
-#include "base/choose.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "report/text/section.h"

@@ -5,7 +5,6 @@
  */
 #include <math.h>
 
-#include "base/choose.h"
 #include "base/sorting.h"
 #include "report/text/section.h"
 #include "report/text/table.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
-#include "base/choose.h"
 #include "base/rank_list.h"
 #include "base/trace_words.h"
 #include "report/text/section.h"
@@ -109,9 +108,7 @@ static void put_notes(struct pen *pen, const struct model *model) {
 
 static void put_events(struct pen *pen, const struct results *results) {
   const struct model *model = results->model;
-  bool behind = false;
-  for (u32 i = 0; i < model->n_ranks; i++)
-    behind |= model->ranks[i].last_moments_missing;
+  bool behind = ANY(model->ranks, model->n_ranks, one, one->last_moments_missing);
   section_value(pen, "events", STYLE_PLAIN, "%s recorded", count_of(results->events).text);
   if (behind)
     pen_item(pen, STYLE_WARNING, "the last moments may be missing");
