@@ -68,11 +68,11 @@ static void put_call(struct mixing *m, bool all) {
 }
 
 static u32 count_calls(const struct mixing *m) {
-  return COUNT(m->native, m->n_native, one, runs_python(one));
+  return NUMBER_OF(m->native, m->n_native, one, runs_python(one));
 }
 
 static u32 count_steps(const struct mixing *m) {
-  return COUNT(m->snapshot->steps, m->snapshot->n_steps, one, one->ends_call);
+  return NUMBER_OF(m->snapshot->steps, m->snapshot->n_steps, one, one->ends_call);
 }
 
 /* Whether a native frame outside of, or between, Python frames says anything. */

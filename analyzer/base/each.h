@@ -46,7 +46,7 @@
 #define ALL(at, n, one, that) (!ANY(at, n, one, !(that)))
 
 /* Of how many it is true, and the sum of a value over all. */
-#define COUNT(at, n, one, that) TOTAL(u32, at, n, one, (that) ? 1u : 0u)
+#define NUMBER_OF(at, n, one, that) TOTAL(u32, at, n, one, (that) ? 1u : 0u)
 #define TOTAL(type, at, n, one, value)                                                             \
   ({                                                                                               \
     type total_ = 0;                                                                               \

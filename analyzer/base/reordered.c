@@ -4,7 +4,7 @@
 #include "base/each.h"
 
 static u32 count(const u64 *list, u32 n, u64 key) {
-  return COUNT(list, n, one, *one == key);
+  return NUMBER_OF(list, n, one, *one == key);
 }
 
 u32 reordered_until(const u64 *a, const u64 *b, u32 n) {

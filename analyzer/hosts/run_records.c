@@ -53,7 +53,7 @@ static const json_t *end_of(const json_t *ends, u32 rank) {
 /* How many ranks before this one ran on its host: torchrun, Slurm and MPI give them its devices in
  * this order. */
 static u32 place_on_host(const struct run_record *run, u32 host) {
-  return COUNT(run->ranks.at, run->ranks.n, one, one->host == host);
+  return NUMBER_OF(run->ranks.at, run->ranks.n, one, one->host == host);
 }
 
 static void add_rank(struct run_records *records, struct run_record *run, const json_t *rank,

@@ -62,7 +62,7 @@ static bool has_period(const struct sequence *sequence) {
 }
 
 static u32 count_periodic(const struct sequences *sequences) {
-  return COUNT(sequences->at, sequences->model->n_ranks, one, has_period(one));
+  return NUMBER_OF(sequences->at, sequences->model->n_ranks, one, has_period(one));
 }
 
 /* The first rank with the kind of sequence that most ranks have. */

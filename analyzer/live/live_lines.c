@@ -132,7 +132,7 @@ static void find_line(struct live_view *view, struct live_rank *rank,
 
 void live_find_late_lines(struct live_view *view) {
   struct rank_lines peers[PEERS_MOST];
-  u32 late = COUNT(view->ranks, view->n_ranks, one, is_late(view, one));
+  u32 late = NUMBER_OF(view->ranks, view->n_ranks, one, is_late(view, one));
   u32 n = late && 2 * late <= view->n_ranks ? list_peers(view, peers) : 0;
   for (u32 i = 0; i < view->n_ranks; i++) {
     if (!is_late(view, &view->ranks[i]))

@@ -49,10 +49,10 @@ static bool find_handles(void *opened) {
 }
 
 static bool find_functions(void *opened) {
-#define FIND(name) (*(void **)&library.name = dlsym(opened, "MPI_" #name))
-  return FIND(Init) && FIND(Comm_rank) && FIND(Comm_size) && FIND(Allgather) && FIND(Bcast) &&
-         FIND(Send) && FIND(Recv) && FIND(Finalize);
-#undef FIND
+#define LOOK_UP(name) (*(void **)&library.name = dlsym(opened, "MPI_" #name))
+  return LOOK_UP(Init) && LOOK_UP(Comm_rank) && LOOK_UP(Comm_size) && LOOK_UP(Allgather) &&
+         LOOK_UP(Bcast) && LOOK_UP(Send) && LOOK_UP(Recv) && LOOK_UP(Finalize);
+#undef LOOK_UP
 }
 
 bool mpi_begin(struct mpi *mpi, char *why, size_t why_bytes) {

@@ -25,7 +25,7 @@
 
 #define fail(...) print_problem("tscope-reduce", __VA_ARGS__)
 #define OWN "%s/own%u"
-#define ALL "%s/all%u"
+#define OF_ALL "%s/all%u"
 extern char **environ;
 enum { STATUS_OK = 0, STATUS_BAD = 2, PASSES = 2 };
 
@@ -85,7 +85,7 @@ static int reduce_here(struct node *node, u32 pass) {
   arguments[n++] = arena_printf(&node->arena, OWN, node->folder, pass);
   if (pass > 0) {
     arguments[n++] = "--with";
-    arguments[n++] = arena_printf(&node->arena, ALL, node->folder, pass - 1);
+    arguments[n++] = arena_printf(&node->arena, OF_ALL, node->folder, pass - 1);
   }
   return run_reduce(node, arguments, false);
 }
@@ -119,7 +119,7 @@ static char *made_here(struct node *node, u32 pass, u64 *bytes) {
 }
 
 static void keep(struct node *node, u32 pass, int from, const char *data, u64 bytes) {
-  const char *folder = arena_printf(&node->arena, ALL, node->folder, pass);
+  const char *folder = arena_printf(&node->arena, OF_ALL, node->folder, pass);
   mkdir(folder, 0700);
   const char *path = arena_printf(&node->arena, "%s/%d" SUMMARY_SUFFIX, folder, from);
   FILE *out = fopen(path, "wb");
@@ -186,8 +186,8 @@ static int write_result(struct node *node, const bool *nothing) {
   for (int i = 0; i < node->mpi.size; i++)
     if (nothing[i])
       fail("%s has left no summary: its ranks are missing", node->members[i].host);
-  const char *first = arena_printf(&node->arena, ALL, node->folder, 0u);
-  const char *second = arena_printf(&node->arena, ALL, node->folder, 1u);
+  const char *first = arena_printf(&node->arena, OF_ALL, node->folder, 0u);
+  const char *second = arena_printf(&node->arena, OF_ALL, node->folder, 1u);
   if (access(first, R_OK) != 0)
     return fail("no node has left a summary");
   mkdir(second, 0700);

@@ -46,7 +46,7 @@ static unsigned write_head(const struct top_page *page, struct live_view *view, 
   top_head(page, view, &pen);
   top_alerts(view, &pen, alerts_at_most(page));
   memory_stream_close(head);
-  unsigned lines = COUNT(text, bytes, one, *one == '\n');
+  unsigned lines = NUMBER_OF(text, bytes, one, *one == '\n');
   fwrite(text, 1, bytes, out);
   return lines;
 }

@@ -115,7 +115,7 @@ static u32 find_root(const struct suspect_search *j) {
 static void name_ranks_with_nccl_error(struct suspect_search *j, const u32 *members_in, u32 n,
                                        u32 group, char *call) {
   const struct flight_record *flight = j->index->flight;
-  u32 errors = COUNT(members_in, n, one, nccl_error_of(flight, group, *one) != 0);
+  u32 errors = NUMBER_OF(members_in, n, one, nccl_error_of(flight, group, *one) != 0);
   for (u32 i = 0; i < n && 2 * errors <= n; i++) {
     if (nccl_error_of(flight, group, members_in[i]))
       name_suspect(j, members_in[i], SUSPECT_NCCL_ERROR,

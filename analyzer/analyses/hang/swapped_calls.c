@@ -61,7 +61,7 @@ static bool is_odd(const struct mismatch *mismatch, u32 rank) {
 /* Those that call what the rank calls at this number. */
 static u32 count_alike(const struct call_index *index, const struct call_entry *entries, u32 n,
                        u64 key) {
-  return COUNT(entries, n, one, key_of(&index->flight->calls[one->call]) == key);
+  return NUMBER_OF(entries, n, one, key_of(&index->flight->calls[one->call]) == key);
 }
 
 /* A member that calls something else there, one of the majority if there is any; INDEX_NONE. */

@@ -90,7 +90,7 @@ static void list_churn(const struct memory_history *history, struct allocation *
 
 void memory_find_churn(const struct memory_history *history, struct arena *arena,
                        struct memory_result *result) {
-  u32 n = COUNT(history->events, history->n_events, one, one->kind == MEMORY_ALLOC);
+  u32 n = NUMBER_OF(history->events, history->n_events, one, one->kind == MEMORY_ALLOC);
   SCOPED struct allocation *list = memory_array(size_sum(n, 1), sizeof(*list));
   SCOPED struct row *rows = memory_array(size_sum(n, 1), sizeof(*rows));
   result->churn_bytes = 0;

@@ -88,7 +88,7 @@ static void fill_group(const struct analysis *a, u32 worst, const bool *listed,
 static bool list_groups(struct analysis *a, bool alike) {
   struct results *r = a->results;
   bool *listed = arena_array(a->arena, r->n_ranks, sizeof(bool));
-  u32 n = COUNT(r->ranks, r->n_ranks, one, one->straggler);
+  u32 n = NUMBER_OF(r->ranks, r->n_ranks, one, one->straggler);
   r->n_straggler_groups = 0;
   while (n) {
     u32 worst = INDEX_NONE;

@@ -37,12 +37,12 @@ static void sum_work(const struct sample_graph *g, double *work) {
 
 /* Ranks do the same if half of them do hardly anything that not all do. */
 static bool do_the_same(const struct peers *p, const struct sample_graph *g, double *scratch) {
-  u32 n = COUNT(g->slices, g->n_ranks, one, one->present);
+  u32 n = NUMBER_OF(g->slices, g->n_ranks, one, one->present);
   double *common = scratch, *all = scratch + g->n_ranks;
   memset(scratch, 0, 2 * (size_t)g->n_ranks * sizeof(double));
   for (u32 key = HOST_KEYS; key < g->n_keys; key++) {
     const double *work = &p->work[(size_t)key * g->n_ranks];
-    u32 have = COUNT(work, g->n_ranks, one, *one > 0);
+    u32 have = NUMBER_OF(work, g->n_ranks, one, *one > 0);
     for (u32 rank = 0; rank < g->n_ranks; rank++) {
       all[rank] += work[rank];
       common[rank] += have == n ? work[rank] : 0;

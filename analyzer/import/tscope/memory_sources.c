@@ -95,7 +95,7 @@ static void add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds
 
 /* How many events have a line: as many sources may be added, at most. */
 static u32 count_lines(const struct memory_sources_of *of) {
-  return COUNT(of->stacks, of->history->n_events, one, *one != INDEX_NONE);
+  return NUMBER_OF(of->stacks, of->history->n_events, one, *one != INDEX_NONE);
 }
 
 /* Gives each allocation its position in the tree of all stacks. */

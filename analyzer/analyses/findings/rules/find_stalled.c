@@ -10,8 +10,8 @@
 #include "base/texts.h"
 
 static u32 count_ranks_at(const struct stalls_result *stalls, const struct stalled_rank *where) {
-  return COUNT(stalls->ranks, stalls->n_ranks, one,
-               same_text(one->place, where->place) && same_text(one->call, where->call));
+  return NUMBER_OF(stalls->ranks, stalls->n_ranks, one,
+                   same_text(one->place, where->place) && same_text(one->call, where->call));
 }
 
 /* The rank whose place is shared by the fewest ranks, if they are fewer than half of all; else

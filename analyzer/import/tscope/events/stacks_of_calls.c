@@ -9,7 +9,7 @@
 #include "symbols/native_places.h"
 
 /* Index of a frame or stack by its hash; they are sorted by it. INDEX_NONE. */
-#define FIND(list, n, hash)                                                                        \
+#define LOOK_UP(list, n, hash)                                                                        \
   ({                                                                                               \
     u32 first_ = FIRST_NOT(0, n, i_, (list)[i_].id < (hash));                                      \
     first_ < (n) && (list)[first_].id == (hash) ? first_ : INDEX_NONE;                             \
@@ -77,7 +77,7 @@ static void copy_stacks(const struct definitions *definitions, struct arena *are
     sites->stacks[i] = (struct call_stack){.frames = frames, .cut = stack->cut};
     for (u32 k = 0; k < stack->n; k++) {
       u64 hash = definitions->stack_frames[stack->first + k];
-      u32 frame = FIND(definitions->frames, definitions->n_frames, hash);
+      u32 frame = LOOK_UP(definitions->frames, definitions->n_frames, hash);
       if (frame != INDEX_NONE)
         frames[n++] = frame;
     }
@@ -107,7 +107,7 @@ void definitions_find_library(struct definitions *definitions) {
 }
 
 u32 stack_number(const struct definitions *definitions, u64 hash) {
-  return FIND(definitions->stacks, definitions->n_stacks, hash);
+  return LOOK_UP(definitions->stacks, definitions->n_stacks, hash);
 }
 
 bool stack_own_frame(const struct definitions *definitions, u64 hash, struct call_frame *frame) {
@@ -115,7 +115,7 @@ bool stack_own_frame(const struct definitions *definitions, u64 hash, struct cal
   const struct stack_definition *stack = number == INDEX_NONE ? NULL : &definitions->stacks[number];
   for (u32 i = 0; stack && i < stack->n; i++) {
     u64 id = definitions->stack_frames[stack->first + i];
-    u32 found = FIND(definitions->frames, definitions->n_frames, id);
+    u32 found = LOOK_UP(definitions->frames, definitions->n_frames, id);
     if (found == INDEX_NONE || definitions->frames[found].native)
       continue;
     *frame = python_frame(definitions, &definitions->frames[found]);

@@ -221,7 +221,7 @@ static void keep_unused(struct row *row, u32 from, u32 end) {
 }
 
 static u32 count_flags_of(const struct row *row) {
-  return COUNT(row->at, row->n, one, one->bytes == FLAG_BYTES);
+  return NUMBER_OF(row->at, row->n, one, one->bytes == FLAG_BYTES);
 }
 
 /* Collectives that are flags alone: only if they are just as many as calls are left. */

@@ -10,8 +10,8 @@
 #include "base/intervals.h"
 #include "import/tscope/timeline/timeline_build.h"
 
-#define ALL 0.95 /* a thread that is moved or interrupted now and then computes all the same */
-#define NONE 0.05
+#define WHOLE 0.95 /* a thread that is moved or interrupted now and then computes all the same */
+#define NOTHING 0.05
 
 struct cpu_reading {
   /* training: less the time blocked; occupied: training, input, waits and calls */
@@ -48,7 +48,7 @@ static void add_stretch(struct cpu_reading *r, const struct rank_cpu *from,
   if (rest <= 0 || to->cpu_ns < from->cpu_ns)
     return;
   double share = computed / (double)rest;
-  add_gaps(r, from->time, to->time, share > ALL ? 1 : share < NONE ? 0 : share);
+  add_gaps(r, from->time, to->time, share > WHOLE ? 1 : share < NOTHING ? 0 : share);
 }
 
 void cpu_times_unite(const struct rank_events *events, const struct intervals *training,

@@ -25,8 +25,8 @@ static void put_share(struct pen *pen, const char *what, double bytes, double wh
 
 /* A job on GPUs has tensors on its hosts too; they are not compared with devices. */
 static u32 count_devices_of_kind(const struct memory_result *memory) {
-  return COUNT(memory->devices, memory->n_devices, one,
-               isnan(one->device) == isnan(memory->device));
+  return NUMBER_OF(memory->devices, memory->n_devices, one,
+                   isnan(one->device) == isnan(memory->device));
 }
 
 static void put_device(struct pen *pen, const struct memory_result *memory) {
