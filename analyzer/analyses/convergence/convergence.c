@@ -11,7 +11,6 @@
 #include "analyses/analyses.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
-#include "base/choose.h"
 #include "base/robust.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
