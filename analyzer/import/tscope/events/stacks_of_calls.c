@@ -9,7 +9,7 @@
 #include "symbols/native_places.h"
 
 /* Index of a frame or stack by its hash; they are sorted by it. INDEX_NONE. */
-#define LOOK_UP(list, n, hash)                                                                        \
+#define LOOK_UP(list, n, hash)                                                                     \
   ({                                                                                               \
     u32 first_ = FIRST_NOT(0, n, i_, (list)[i_].id < (hash));                                      \
     first_ < (n) && (list)[first_].id == (hash) ? first_ : INDEX_NONE;                             \
