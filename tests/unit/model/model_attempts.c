@@ -31,12 +31,14 @@ static void write_gloo_run(struct trace_writer *writer, u64 at, u32 seq) {
   record->seq = seq;
 }
 
-/* In each attempt they follow one another at other distances. They end within a
- * millisecond on all ranks. `started` is by the clock of its host. */
+/* In each attempt they follow one another at other distances. They run within a millisecond on all
+ * ranks, some of which call them tenths of a second before. `started` is by the clock of its host;
+ * that of host 2 jumps. */
 static void write_calls(struct trace_writer *writer, const struct one *one, u64 started) {
   double time = one->end - 0.5; /* the last is half a second before the end of all */
   for (u32 seq = one->calls; seq > 0; seq--) {
     u64 at = started + (u64)((time - one->start) * SECOND) + one->rank * 100000;
+    at += one->host == 2 && 2 * seq > one->calls ? 5 * SECOND : 0;
     write_call(writer, at - one->host * (seq % 3) * 100000000, TSCOPE_OP_ALLREDUCE, 1, seq);
     write_gloo_run(writer, at + 2000, seq);
     time -= 0.3 + (one->attempt - 1) * (seq % 3) * 0.1;
@@ -261,6 +263,15 @@ static void test_halves_of_two_starts(void **state) {
   check_top(state, all, COUNT(all), 2, NULL);
 }
 
+/* A machine that is moved stands still for seconds: its clock says that these were other calls. */
+static void test_clock_that_jumps(void **state) {
+  static const struct one all[] = {{1, 0, 0, 4, 5, 20, NULL, NULL, NULL, 20},
+                                   {1, 0, 1, 4, 5, 20, NULL, NULL, NULL, 20},
+                                   {1, 2, 2, 4, 5, 25, NULL, NULL, NULL, 20},
+                                   {1, 2, 3, 4, 5, 25, NULL, NULL, NULL, 20}};
+  check(state, all, COUNT(all), together);
+}
+
 /* The first start left nothing on a host whose clock is half a minute ahead: by wall clocks, that
  * of its second is as close to the first of the others. */
 static void test_collectives_tell_which_start(void **state) {
@@ -362,6 +373,7 @@ int main(void) {
       ON_DISK(test_wall_clocks_an_hour_apart_and_no_port),
       ON_DISK(test_half_of_a_start),
       ON_DISK(test_halves_of_two_starts),
+      ON_DISK(test_clock_that_jumps),
       ON_DISK(test_collectives_tell_which_start),
       ON_DISK(test_each_host_names_its_run),
       ON_DISK(test_one_host_is_started_again),

@@ -202,11 +202,26 @@ static bool may_be_one_start(const struct life *a, const struct life *b, i64 apa
   return same_port(a, b) || sized || apart <= MOST_APART_NS;
 }
 
+static enum common_calls calls_of(const struct search *s, u32 a, u32 b) {
+  return common_calls_of(&s->lives[s->groups[a].first].process->events,
+                         &s->lives[s->groups[b].first].process->events);
+}
+
+/* Whether the group ended the collectives of another that is free, on the place of that one. */
+static bool fits_another(const struct search *s, u32 one, u32 number) {
+  for (u32 g = 0; g < s->n_groups; g++)
+    if (g != one && s->groups[g].attempt == INDEX_NONE && same_place(s, g, one) &&
+        calls_of(s, g, number) == CALLS_ARE_COMMON)
+      return true;
+  return false;
+}
+
 /* How well a group fits an attempt, of which `all` is the time: the less, the better; INT64_MAX if
  * it cannot belong to it. The launchers' counts need not agree: torchrun counts a restart only
  * where a rank failed. */
 static i64 misfit(const struct search *s, u32 attempt, const struct group *all, u32 number) {
   const i64 not_known = 1ll << 60; /* more than wall clocks can be apart, in us */
+  const i64 doubtful = INT64_MAX - 1;
   const struct life *one = &s->lives[all->first], *first = &s->lives[s->groups[number].first];
   i64 apart = walls_apart(all, &s->groups[number]);
   if (differ(one, first))
@@ -217,9 +232,11 @@ static i64 misfit(const struct search *s, u32 attempt, const struct group *all, 
       return INT64_MAX;
   if (same_world(one, first))
     return -1;
-  enum common_calls calls = common_calls_of(&one->process->events, &first->process->events);
+  u32 newest = one->group;
+  enum common_calls calls = calls_of(s, newest, number);
+  /* Or a clock jumped: then they lived together, and nobody else fits. */
   if (calls == CALLS_ARE_OTHERS)
-    return INT64_MAX;
+    return apart == 0 && !fits_another(s, newest, number) ? doubtful : INT64_MAX;
   if (calls == CALLS_ARE_COMMON)
     return apart / 1000;
   return may_be_one_start(one, first, apart) ? not_known + apart / 1000 : INT64_MAX;
