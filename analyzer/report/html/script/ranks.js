@@ -269,7 +269,7 @@ panel({
               .join(' \u00b7 ')
         ],
         [
-          'lost to imbalance',
+          'lost to uneven compute',
           isKnown(d.wall_frac_lost_to_imbalance) ? percent(d.wall_frac_lost_to_imbalance) : null,
           'of the time'
         ],
