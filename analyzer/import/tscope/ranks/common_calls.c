@@ -35,8 +35,9 @@ static bool find_common(const struct rank_events *a, const struct rank_events *b
 static const struct rank_call *next_call(const struct rank_events *events, u32 comm, u32 *at) {
   while (*at < events->calls.n) {
     const struct rank_call *call = &events->calls.at[(*at)++];
-    if (call->comm == comm && call->run != INDEX_NONE && op_is_barrier_like(call->op) &&
-        events->runs.at[call->run].end != NS_UNKNOWN)
+    const struct rank_run *run = call->run == INDEX_NONE ? NULL : &events->runs.at[call->run];
+    if (call->comm == comm && run && op_is_barrier_like(call->op) && run->start != NS_UNKNOWN &&
+        run->end != NS_UNKNOWN)
       return call;
   }
   return NULL;
@@ -52,16 +53,17 @@ struct pairs {
 };
 
 static void add_pair(struct pairs *pairs, const struct rank_run *a, const struct rank_run *b) {
-  i64 apart, least, most;
-  if (__builtin_sub_overflow(b->end, a->end, &apart))
+  i64 apart, in_a, in_b, least, most;
+  if (__builtin_sub_overflow(b->end, a->end, &apart) ||
+      __builtin_sub_overflow(a->end, a->start, &in_a) ||
+      __builtin_sub_overflow(b->end, b->start, &in_b))
     return;
   if (pairs->least.n == 0) {
     pairs->base = apart;
     pairs->first = a->end;
   }
   if (__builtin_sub_overflow(apart, pairs->base, &apart) ||
-      __builtin_sub_overflow(apart, b->end - b->start, &least) ||
-      __builtin_add_overflow(apart, a->end - a->start, &most))
+      __builtin_sub_overflow(apart, in_b, &least) || __builtin_add_overflow(apart, in_a, &most))
     return;
   VECTOR_PUSH(&pairs->least, least);
   VECTOR_PUSH(&pairs->most, most);
@@ -99,9 +101,9 @@ enum common_calls common_calls_of(const struct rank_events *a, const struct rank
   u32 n = pairs.least.n;
   if (n < LEAST_CALLS)
     return CALLS_NOT_KNOWN;
-  i64 drifted = (i64)(MOST_DRIFT * (double)(pairs.last - pairs.first));
-  if (ranked_i64(least, n, n - 1 - n / WRONG_TIMES) >
-      ranked_i64(most, n, n / WRONG_TIMES) + READING_ERROR_NS + drifted)
+  double drifted = MOST_DRIFT * ((double)pairs.last - (double)pairs.first);
+  if ((double)ranked_i64(least, n, n - 1 - n / WRONG_TIMES) >
+      (double)ranked_i64(most, n, n / WRONG_TIMES) + READING_ERROR_NS + drifted)
     return CALLS_ARE_OTHERS;
   return pairs.more <= UNFINISHED ? CALLS_ARE_COMMON : CALLS_NOT_KNOWN;
 }
