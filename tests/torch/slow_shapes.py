@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fifty-six shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how
-much longer it takes, within 20 % of what the job itself measured?
+"""Shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how much longer
+it takes, within 20 % of what the job itself measured? Where ranks are slow by turns, the line of the last of each step.
 
     slow_shapes.py --build BUILD [--repeat N] [SHAPE...]
     slow_shapes.py --list
@@ -81,6 +81,8 @@ SHAPES = {
     "experts": ("SlowExpert", 10, 60, 40, "Experts"),
     "sharded": ("SlowShard", 10, 60, 40, "Sharded"),
     "local": ("SlowLocal", 5, 160, 20, "Local"),
+    "turns": ({}, 20, 90, 40, "Turns"),
+    "lengths": ({}, 20, 90, 20, "Lengths"),
     "rank0": ({0: "Sleep"}, 10, 60, 40),
     "quiet": ({}, 0, 60, 40),
     "quiet-short": ({}, 0, 200, 10),
@@ -89,6 +91,8 @@ SHAPES = {
 
 # Other lines of the job that are right: where it waits for the slow one.
 ALSO_RIGHT = {"pool": ["result"], "hog": ["waits"]}
+# No rank is slow, but one in each step.
+BY_TURNS = ("turns", "lengths")
 # At one line in every n-th step.
 PERIODS = {"tenth": 10, "tenth-little": 10, "seventh": 7, "seventh-little": 7, "sixteenth": 16, "checkpoint": 20}
 # Steps of very different lengths, on busy cores also those that compute: what counts is their mean.
@@ -168,12 +172,32 @@ def is_right(ms, true):
     return abs(ms - true) <= 0.2 * true
 
 
+def judge_turns(name, document, folder):
+    """The line is named that the last rank of each step runs, with how long it takes there, and no rank."""
+    took = []
+    for rank in range(RANKS):
+        with open(os.path.join(folder, f"store-own-{rank}"), encoding="utf-8") as file:
+            took.append(json.load(file)["slow"][1:])
+    true = 1e3 * statistics.mean(max(of_step) for of_step in zip(*took))
+    found = {f["id"]: f for f in document["findings"]}
+    said = "; ".join(f["title"] for f in document["findings"] if f["id"].startswith("DIST."))
+    imbalance = found.get("DIST.LOAD_IMBALANCE")
+    if not imbalance or not right_place(name, None, imbalance["title"]):
+        return "line", said
+    ms = float(re.search(r"whichever it is, is at .*? for ([\d.]+) ms, the others", imbalance["evidence"])[1])
+    if not is_right(ms, true):
+        return f"amount {ms:.3g} ms, not {true:.3g} ms", said
+    return "innocent" if "DIST.STRAGGLER" in found else None, said
+
+
 def judge(name, document, folder):
     """What is wrong with the report; None if nothing is. And what it says, for the table."""
     shape = SHAPES[name][0]
     stragglers = {f["ranks"][0]: f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and len(f["ranks"]) == 1}
     said = "; ".join(f["title"] for f in document["findings"]
                      if f["id"] in ("DIST.STRAGGLER", "TIMING.JITTER", "DIST.LONE_LINE")) or "nothing"
+    if name in BY_TURNS:
+        return judge_turns(name, document, folder)
     if not shape:
         return "innocent" if "slow_shapes_job" in said else None, said
     if name in PERIODS:

@@ -579,6 +579,24 @@ class Sharded(Job):
             sent.wait()
 
 
+class Turns(Job):
+    """In each step another rank has something to do."""
+
+    def slow(self):
+        if self.step % self.world == self.rank:
+            time.sleep(self.s)  # slow: turns
+
+
+class Lengths(Job):
+    """Sequences of other lengths on each rank: no rank has more of them than its peers."""
+
+    def setup(self):
+        self.random = random.Random(self.rank)
+
+    def slow(self):
+        time.sleep(self.random.expovariate(1 / self.s))  # slow: lengths
+
+
 class SlowShard(Sharded):
     def between(self):
         time.sleep(self.s)  # slow: sharded
