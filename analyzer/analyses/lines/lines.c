@@ -43,15 +43,18 @@ struct counting {
 };
 
 void lines_prepare(struct analysis *a) {
-  a->line_sums = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->line_sums));
+  a->line_sums = arena_array(a->arena, a->model->n_ranks, sizeof(*a->line_sums));
   a->line_tree = line_tree_new();
   a->results->lines.stacks_rank = INDEX_NONE;
 }
 
+/* How busy workers are stays: outputs that follow single steps ask again (path_batches.c). */
 void lines_free(struct analysis *a) {
-  for (u32 r = 0; a->line_sums && r < a->model->n_ranks; r++)
-    arena_release(&a->line_sums[r].arena);
-  free(a->line_sums);
+  for (u32 r = 0; a->line_sums && r < a->model->n_ranks; r++) {
+    struct line_sums *sums = &a->line_sums[r];
+    arena_release(&sums->arena);
+    *sums = (struct line_sums){SAME(sums, workers_ns, workers_busy_ns)};
+  }
   line_tree_free(a->line_tree);
 }
 
