@@ -49,6 +49,8 @@ NOT_EMULATED = {
     "signal-handlers-and-mask-kept": "the emulator uses signals itself",
     "namespaces-of-its-own": "the emulator has threads itself, which the kernel counts with the program's",
     "first-thread-ends-first": "the emulator has threads itself, which the kernel counts with the program's",
+    "all-memory-locked": "the emulator's own memory would be locked and counted, too",
+    "core-dump-without-the-reserve": "the dump would be the emulator's own",
     "own-bus-errors": "the emulator uses signals itself",
     "bus-error-sent-to-the-process": "the emulator uses signals itself",
     "trace-cut-by-another-program": "the emulator uses signals itself",
