@@ -201,8 +201,8 @@ static bool stood_still_before(const struct outcome *o) {
 }
 
 /* Those that somebody stopped while the others went on, and then waited for them. If the others end
- * soon, somebody may have stopped them all; but not if all others say that they lost a peer then.
- */
+ * soon, or are the fewer, somebody may have stopped them all; but not if all others, and they are
+ * as many, say that they lost a peer then. */
 static u32 mark_stopped_first(struct outcome *o) {
   i64 first = INT64_MAX, lived = INT64_MAX, next = INT64_MAX;
   u32 marked = 0;
@@ -221,7 +221,8 @@ static u32 mark_stopped_first(struct outcome *o) {
     if (!o->culprit[i] && o->endings[i].at < next)
       next = o->endings[i].at;
   }
-  bool waited = next < INT64_MAX && (all_lost || next - first > 2 * SIMULTANEOUS_NS);
+  bool waited =
+      next < INT64_MAX && 2 * marked <= o->n && (all_lost || next - first > 2 * SIMULTANEOUS_NS);
   for (u32 i = 0; i < o->n && waited; i++)
     for (u32 k = 0; k < o->n && !o->culprit[i]; k++)
       waited &= !o->culprit[k] || o->endings[i].what == ENDING_LOST_PEER ||
@@ -264,13 +265,26 @@ static u32 mark_awaited(struct outcome *o) {
   return 0;
 }
 
+/* Whether somebody stopped it when others had waited for it, but not for long: as in any job that
+ * is stopped at work, where some ranks are a call ahead. */
+static bool was_awaited_briefly(const struct outcome *o, const struct ending *ending) {
+  i64 longest = -1;
+  if (ending->what != ENDING_STOPPED || !o->ordered)
+    return false;
+  FOR_EACH(o->endings, o->n, other)
+    if (waited_for(o->a->model, other, ending) && ending->from - other->last->call_start > longest)
+      longest = ending->from - other->last->call_start;
+  return longest >= 0 && longest < AWAITED_NS;
+}
+
 /* The job hung until somebody stopped it: the verdict about its calls says who held it up. */
 static u32 mark_suspects(struct outcome *o) {
   const struct collective_check *check = &o->a->results->check;
   u32 marked = 0;
   for (u32 i = 0; i < o->n; i++)
     for (u32 s = 0; s < check->n_suspects; s++)
-      if (check->suspects[s].rank == o->endings[i].global && !o->culprit[i]) {
+      if (check->suspects[s].rank == o->endings[i].global && !o->culprit[i] &&
+          !was_awaited_briefly(o, &o->endings[i])) {
         o->culprit[i] = true;
         marked++;
       }

@@ -132,6 +132,7 @@ static void set_cause_by_signal(struct analysis *a, const struct rank_end *end,
                       end->out_of_memory_kills, end->out_of_memory_kills > 1 ? "s" : "");
   } else if (end->signal == SIGINT && was_interrupted(end)) {
     ending->why = words_of_interrupt(a, end);
+    ending->from = end->exception_at; /* on a busy machine it may need seconds more to end */
   } else {
     ending->why = say(a, "ended by %s (signal %u)", name, end->signal);
   }

@@ -5,6 +5,8 @@
  */
 #include "model_support.h"
 
+#include <signal.h>
+
 #include "analyse_cluster.h"
 #include "format/dtypes.h"
 
@@ -120,6 +122,28 @@ static void who_leaves_its_peers_waiting_is_named(void **state) {
   expect(&job, &(struct expected){.culprit = 1, .says = "ended normally"});
 }
 
+static void interrupted(struct job *job, u32 rank, i64 at, i64 end) {
+  struct tscope_file_header *header = trace_writer_header(job->writers[rank]);
+  wrote(job, rank, "KeyboardInterrupt", at);
+  header->alive_ticks = AT(end);
+  header->reaped_signal = SIGINT;
+}
+
+/* A terminal interrupts all. Rank 3 was one call ahead, and its peers' connections close before it
+ * can look: nobody held up the job. If it had waited for long, they did. */
+static void who_is_interrupted_at_work_held_up_nobody(void **state) {
+  for (u32 waited_s = 0; waited_s <= 5; waited_s += 5) {
+    i64 at = waited_s * 1000 * MS + 15 * MS;
+    struct job job = new_job(state, 4, at);
+    call(&job, 3, SMALL);
+    for (u32 r = 0; r < 3; r++)
+      interrupted(&job, r, at, at + (400 + 50 * r) * MS);
+    wrote(&job, 3, reset, at + 10 * MS);
+    exited(&job, 3, 1, at + 20 * MS);
+    expect(&job, &(struct expected){.culprit = job.ranks, .says = "held up"});
+  }
+}
+
 /* Rank 0 waits in no call, so nothing says that rank 1 was needed. */
 static void who_leaves_before_the_others_end_is_not_named(void **state) {
   struct job job = new_job(state, 3, 5000 * MS);
@@ -193,6 +217,7 @@ int main(void) {
       ON_DISK(who_outlives_the_loss_is_no_culprit),
       ON_DISK(who_leaves_its_peers_waiting_is_named),
       ON_DISK(who_leaves_before_the_others_end_is_not_named),
+      ON_DISK(who_is_interrupted_at_work_held_up_nobody),
       ON_DISK(who_dies_first_is_named_by_the_last_words_of_its_peer),
       ON_DISK(an_exception_before_the_last_call_says_nothing),
       ON_DISK(who_hangs_after_an_exception_is_named),
