@@ -99,9 +99,7 @@ static char *words_of_exception(struct analysis *a, const struct rank_end *end) 
              text_or_empty(place), chain.rest);
 }
 
-/* Python's words for a SIGINT (Ctrl-C, or a launcher's): where it comes is where the program was,
- * not why it ended. */
-static bool was_interrupted(const struct rank_end *end) {
+bool was_interrupted(const struct rank_end *end) {
   static const char name[] = "KeyboardInterrupt";
   return end->exception && strncmp(end->exception, name, sizeof(name) - 1) == 0;
 }

@@ -40,6 +40,10 @@ struct ending {
 /* Fills in everything for a rank that left a record. */
 void ending_of_rank(struct analysis *a, u32 rank, struct ending *ending);
 
+/* Whether it ended with Python's words for a SIGINT (Ctrl-C, or a launcher's): where it comes is
+ * where the program was, not why it ended. */
+bool was_interrupted(const struct rank_end *end);
+
 /* Where the program raised the exception that it ended with: "train.py:38 in load"; NULL if that is
  * not known. In the results' arena. */
 char *exception_place(struct analysis *a, const struct rank_end *end);
