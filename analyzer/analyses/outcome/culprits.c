@@ -241,13 +241,13 @@ static u32 mark_stopped_first(struct outcome *o) {
   return waited ? marked : 0;
 }
 
-/* How long a rank that lost a peer had waited for another one: for a collective that this one never
- * came to, or only after that time. */
+/* How long a rank that lost a peer had waited for another one, until this one began to end: for a
+ * collective that it never came to, or only after that time. */
 static i64 awaited_ns(const struct model *model, const struct ending *lost,
                       const struct ending *other) {
   const struct arrival *its = lost->last, *others = other->last;
   if (waited_for(model, lost, other))
-    return lost->from - its->call_start;
+    return (lost->from < other->from ? lost->from : other->from) - its->call_start;
   bool same =
       its && others && its->collective != INDEX_NONE && its->collective == others->collective;
   return same ? others->call_start - its->call_start : 0;
