@@ -127,9 +127,11 @@ def run_stopped(build, folder, command, scenario, look):
     what there is after that, or before it."""
     with subprocess.Popen(command, env=environment(build, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           start_new_session=True) as job:
+        def states():
+            return subprocess.run(["ps", "-o", "state=", "-g", str(job.pid)], capture_output=True, text=True).stdout
+
         def stopped():
-            states = subprocess.run(["ps", "-o", "state=", "-g", str(job.pid)], capture_output=True, text=True).stdout
-            return "T" in states
+            return "T" in states()
         try:
             while not stopped():
                 assert job.poll() is None
@@ -137,6 +139,8 @@ def run_stopped(build, folder, command, scenario, look):
             seen = look() if scenario.get("alive") else None
         finally:
             signal_in_one_moment(job.pid, signal.SIGCONT, signal.SIGKILL)
+    while set(states().split()) - {"Z"}:  # two looks are the same only when all are gone
+        time.sleep(0.02)
     return seen or look()
 
 
