@@ -15,7 +15,6 @@
 
 #include "inspect/memory_read.h"
 #include "record/hook.h"
-#include "record/reserve.h"
 
 enum { COPY_BYTES = 1 << 20, PIECE = 1024 };
 
@@ -68,7 +67,8 @@ static void copy_entry(const char *from) {
 void tscope_environment_copy(void) {
   int saved = errno;
   if (!copy) {
-    void *memory = tscope_reserve_map(-1, COPY_BYTES);
+    void *memory = mmap(NULL, COPY_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     copy = memory == MAP_FAILED ? NULL : memory;
   }
   by_kernel = kernel_reads();

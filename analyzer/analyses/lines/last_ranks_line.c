@@ -35,16 +35,17 @@ struct search {
   double last_steps, steps; /* steps of ranks: in which the rank is last, and all that have one */
 };
 
-/* The step of a slice that has one step. */
+/* Who is last in a slice, which is one step; INDEX_NONE too if that rank has no samples. */
 static u32 last_in_slice(const struct search *s, u32 slice) {
-  return slice < s->a->n_steps ? s->last[slice] : INDEX_NONE;
+  u32 last = slice < s->a->n_steps ? s->last[slice] : INDEX_NONE;
+  return last != INDEX_NONE && s->a->line_sums[last].parts.n ? last : INDEX_NONE;
 }
 
 static void count_steps(struct search *s, u32 rank) {
   const struct rank_parts *parts = &s->a->line_sums[rank].parts;
   for (u32 slice = 0; parts->n && slice < s->a->n_steps; slice++) {
     u32 last = last_in_slice(s, slice);
-    if (last == INDEX_NONE || !s->a->line_sums[last].parts.n)
+    if (last == INDEX_NONE)
       continue;
     s->steps += parts->steps[slice];
     s->last_steps += last == rank ? parts->steps[slice] : 0;

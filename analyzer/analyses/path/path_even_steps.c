@@ -15,9 +15,9 @@ struct spread {
   struct even_steps *e;
   const struct sample_graph *g;
   u32 steps;
-  double *work;   /* [(step * WORK_GROUPS + group) * n_ranks + rank] ns */
-  double *usual;  /* [group * n_ranks + rank] in the mean step */
-  double *factor; /* [group] by which all ranks together have more than usual, in one step */
+  double *work;               /* [(step * WORK_GROUPS + group) * n_ranks + rank] ns */
+  double *usual;              /* [group * n_ranks + rank] in the mean step */
+  double factor[WORK_GROUPS]; /* by which all ranks together have more than usual, in one step */
 };
 
 /* Where the steps of a slice end. A step that ends with nothing of the rank ends with the one
@@ -113,12 +113,11 @@ void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 step
   if (steps < 2)
     return;
   size_t of_step = size_product(WORK_GROUPS, g->n_ranks), all = size_product(of_step, steps);
-  struct spread s = {e,
-                     g,
-                     steps,
-                     memory_zeroed(size_sum(all, 1), sizeof(double)),
-                     memory_zeroed(size_sum(of_step, 1), sizeof(double)),
-                     memory_array(WORK_GROUPS, sizeof(double))};
+  struct spread s = {.e = e,
+                     .g = g,
+                     .steps = steps,
+                     .work = memory_zeroed(size_sum(all, 1), sizeof(double)),
+                     .usual = memory_zeroed(size_sum(of_step, 1), sizeof(double))};
   e->step_of_node = memory_zeroed(size_sum(g->n, 1), 1);
   e->group_of_key = memory_array(size_sum(g->n_keys, 1), 1);
   e->left = memory_array(size_sum(all, 1), sizeof(*e->left));
@@ -135,7 +134,7 @@ void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 step
     for (u32 rank = 0; rank < g->n_ranks; rank++)
       even_rank(&s, &s.work[step * of_step], rank, &e->left[step * of_step]);
   }
-  FREE_EACH(&s, work, usual, factor);
+  FREE_EACH(&s, work, usual);
 }
 
 void even_steps_free(struct even_steps *e) {

@@ -500,6 +500,29 @@ static void sleep_outside_the_phases_is_no_note(void **state) {
   }
 }
 
+/* Rank 0 is at line 20 outside the phases while the others are at line 10, perhaps waiting for it:
+ * both are told. */
+static void another_place_outside_the_phases_is_told(void **state) {
+  static i64 longer[100 * CLUSTER_RANKS];
+  (void)state;
+  for (u32 apart = 0; apart < 2; apart++) {
+    struct cluster_options o = healthy_cpu();
+    for (u32 step = 0; step < o.steps; step++)
+      longer[step * o.ranks] = apart ? 100 * MS : 0;
+    struct cluster *c = cluster_new(&o);
+    cluster_sample(c, longer, 0, 10 * MS, 1);
+    leave_forward(c);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
+    assert_non_null(outside);
+    assert_non_null(strstr(outside->evidence, "train.py:10 (train)"));
+    assert_int_equal(strstr(outside->evidence, "train.py:20 (log)") != NULL, apart);
+    assert_int_equal(strstr(outside->action, "If ranks wait there for another rank") != NULL,
+                     apart);
+    cluster_end(r, c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(oversubscribed),
                                      cmocka_unit_test(a_quota_counts_as_cores),
@@ -512,6 +535,7 @@ int main(void) {
                                      cmocka_unit_test(work_that_needs_no_core_is_no_note),
                                      cmocka_unit_test(a_later_line_that_needs_no_core_is_no_note),
                                      cmocka_unit_test(sleep_outside_the_phases_is_no_note),
+                                     cmocka_unit_test(another_place_outside_the_phases_is_told),
                                      cmocka_unit_test(workers_lack_cores_too),
                                      cmocka_unit_test(workers_that_no_look_saw_may_lack_cores),
                                      cmocka_unit_test(most_of_a_saving_is_explained),
