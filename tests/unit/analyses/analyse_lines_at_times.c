@@ -131,16 +131,24 @@ static void line_of_one_rank_is_named(void **state) {
   assert_true(named > 35);
 }
 
-/* `ranks` are late by so much before each step's work, in which all vary: is one of them told? */
-static bool tells_lone_line(u32 ranks, const i64 *late, u32 seed) {
+/* `ranks` are late by so much before each step's work, which varies by `noise`, and at line 20 for
+ * as long as in `seen`. */
+static struct cluster *late_ranks(u32 ranks, double noise, const i64 *late, const i64 *seen,
+                                  u32 seed) {
   struct cluster_options o = healthy_cpu();
   o.ranks = ranks;
   o.steps = STEPS;
-  o.noise = 0.5;
+  o.noise = noise;
   o.seed = seed;
   o.late_input = late;
   struct cluster *c = cluster_new(&o);
-  cluster_sample(c, late, 0, 10 * MS, seed);
+  cluster_sample(c, seen, 0, 10 * MS, seed);
+  return c;
+}
+
+/* Is one of them told? */
+static bool tells_lone_line(u32 ranks, const i64 *late, u32 seed) {
+  struct cluster *c = late_ranks(ranks, 0.5, late, late, seed);
   struct results *r = cluster_analyse(c, NULL);
   bool told = finding_of(r, "DIST.LONE_LINE");
   cluster_end(r, c);
@@ -346,16 +354,9 @@ static void what_the_last_of_each_step_runs_is_named(void **state) {
   static i64 late[STEPS * RANKS], seen[STEPS * RANKS];
   for (u32 seed = 1; seed <= 40; seed++) {
     bool same = seed % 2;
-    struct cluster_options o = healthy_cpu();
     at_random(seed, late);
     at_random(same ? seed : seed + 100, seen);
-    o.ranks = RANKS;
-    o.steps = STEPS;
-    o.noise = 0.02;
-    o.seed = seed;
-    o.late_input = late;
-    struct cluster *c = cluster_new(&o);
-    cluster_sample(c, seen, 0, 10 * MS, seed);
+    struct cluster *c = late_ranks(RANKS, 0.02, late, seen, seed);
     struct results *r = cluster_analyse(c, NULL);
     const struct finding *found = finding_of(r, "DIST.LOAD_IMBALANCE");
     assert_non_null(found);
