@@ -64,6 +64,7 @@ def main():
     job = subprocess.Popen([sys.executable, PROGRAM], stdout=subprocess.PIPE, universal_newlines=True)
     try:
         truth = json.loads(job.stdout.readline())
+        wait_until_asleep(job.pid)  # else one of the two looks may see it print
         found = frames_of_tscope(sys.argv[1], job.pid)
         # One thread is in a generator, one in a callback from C, and the first is in stand_still().
         for name, functions in truth.items():
