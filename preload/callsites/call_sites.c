@@ -17,6 +17,7 @@
 #include "callsites/python_here.h"
 #include "callsites/sampling_budget.h"
 #include "record/self_cost.h"
+#include "record/stack.h"
 #include "record/tick_clock.h"
 #include "resolve/linker_work.h"
 #include "settings/env.h"
@@ -113,9 +114,12 @@ static bool walk_python(struct call_site_thread *mine) {
   return walked && mine->walk.n;
 }
 
+/* The end of a coroutine's stack may be anything, and an unwinder reads what it takes for code. */
 static bool walk_current_stack(struct call_site_thread *mine) {
   if (TSCOPE_LIKELY(!is_native))
     return walk_python(mine);
+  if (!tscope_stack_has(tscope_self, TSCOPE_FRAME()))
+    return false;
   stack_walk_native(&mine->walk);
   return mine->walk.n != 0;
 }

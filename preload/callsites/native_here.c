@@ -148,9 +148,10 @@ static int find_file_of_address(struct dl_phdr_info *file, size_t bytes, void *c
     return 0;
   struct native_address *name = lookup->name;
   name->offset = lookup->address - file->dlpi_addr;
-  name->file[0] = '?'; /* the program itself has no name here */
-  if (*file->dlpi_name && strlen(file->dlpi_name) < sizeof(name->file))
-    strcpy(name->file, file->dlpi_name);
+  const char *path = file->dlpi_name;
+  size_t length = strlen(path), most = sizeof(name->file) - 1;
+  /* The program itself has no name here. Of a path that is too long, the end is kept. */
+  strcpy(name->file, !length ? "?" : length > most ? path + length - most : path);
   for (int i = 0; i < file->dlpi_phnum; i++)
     if (file->dlpi_phdr[i].p_type == PT_NOTE &&
         read_build_id(file, &file->dlpi_phdr[i], name->build_id))

@@ -76,7 +76,7 @@ struct tscope_guard {
 /* A thread's own stack, as far as it is known: `high` is NULL until it is known. */
 struct tscope_stack {
   const char *low, *high;
-  const char *at;  /* an address in it */
+  const char *at;  /* an address in it, above all frames */
   const void *top; /* what is right above it; for the first thread an address below it: no other
                       stack is above that one */
 };

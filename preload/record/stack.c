@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "inspect/memory_read.h"
@@ -16,11 +18,13 @@
 static u32 stacks_unknown; /* there are stacks whose extent is not known */
 
 void tscope_stack_begin(struct tscope_stack *stack) {
-  const char *at = __builtin_frame_address(0);
-  const void *self = (const void *)pthread_self(); /* is at the top of the stack */
+  /* What is at the top of the stack: glibc's own data, or in the first thread random bytes from the
+   * kernel. The first hook may be called on a coroutine's stack. */
+  const void *self = (const void *)pthread_self();
+  const char *at = syscall(SYS_gettid) == getpid() ? (const char *)getauxval(AT_RANDOM) : self;
   const char *high = __atomic_load_n(&stack->high, __ATOMIC_ACQUIRE);
   bool known = high && __atomic_load_n(&stack->top, __ATOMIC_RELAXED) == self &&
-               at >= __atomic_load_n(&stack->low, __ATOMIC_RELAXED) && at < high;
+               at >= __atomic_load_n(&stack->low, __ATOMIC_RELAXED) && at <= high;
   if (known)
     return;
   __atomic_store_n(&stack->high, NULL, __ATOMIC_RELAXED);
@@ -33,6 +37,14 @@ static bool is_on_stack(const struct tscope_stack *stack, const void *address) {
   const char *high = __atomic_load_n(&stack->high, __ATOMIC_ACQUIRE);
   return high && (const char *)address <= high &&
          (const char *)address > __atomic_load_n(&stack->low, __ATOMIC_RELAXED);
+}
+
+bool tscope_stack_has(const struct tscope_thread *thread, const char *frame) {
+  const ptrdiff_t surely = 64 << 10; /* before the extent is known: no stack of a job is smaller */
+  if (__atomic_load_n(&thread->stack.high, __ATOMIC_ACQUIRE))
+    return is_on_stack(&thread->stack, frame);
+  const char *top = __atomic_load_n(&thread->stack.at, __ATOMIC_ACQUIRE);
+  return frame < top && top - frame < surely;
 }
 
 /* For a guard that is not on the thread's own stack. If this check is forbidden, as in some

@@ -11,8 +11,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The calling thread begins to record. Its own stack is the one on which it runs now. */
+/* The calling thread begins to record, on whichever stack. */
 void tscope_stack_begin(struct tscope_stack *stack);
+
+/* Whether a frame is on the thread's own stack, as far as that is known: not on a coroutine's, nor
+ * on a signal handler's. */
+bool tscope_stack_has(const struct tscope_thread *thread, const char *frame);
 
 /* Finds the extent of the stacks that are new since the last call; on the helper. */
 void tscope_stacks_find(void);

@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <string.h>
 
+#include "record/fnv.h"
 #include "record/lock.h"
 #include "resolve/resolve.h"
 #include "resolve/search.h"
@@ -24,6 +26,8 @@ struct route {
   const struct tscope_symbol *symbol; /* NULL: free; stored last */
   uintptr_t begin, end;
   void *address;
+  u64 path;    /* of the object: a hash */
+  u64 unloads; /* when it was last known that this object is still there */
 };
 
 static struct library libraries[MAX_LIBRARIES];
@@ -106,23 +110,40 @@ static struct route *next_route(struct route *route) {
   return route + 1 == routes + ROUTES ? routes : route + 1;
 }
 
-/* What was found for this caller before; NULL: nothing. */
-static void *find_route(const struct tscope_symbol *symbol, const void *return_address) {
+/* What was found before for a caller at this address; NULL: nothing. */
+static struct route *find_route(const struct tscope_symbol *symbol, const void *return_address) {
   struct route *first = first_route(symbol), *route = first;
   do {
     const struct tscope_symbol *of = __atomic_load_n(&route->symbol, __ATOMIC_ACQUIRE);
     if (!of)
       return NULL;
     if (of == symbol && (uintptr_t)return_address - route->begin < route->end - route->begin)
-      return route->address;
+      return route;
     route = next_route(route);
   } while (route != first);
   return NULL;
 }
 
+static u64 path_of(const struct tscope_object *object) {
+  return tscope_fnv(TSCOPE_FNV_SEED, object->path, strlen(object->path));
+}
+
+/* After something was unloaded, another object may be where the route's was: then the route is
+ * given up. */
+static bool is_route_of(struct route *route, const struct tscope_object *caller, u64 unloads) {
+  static const struct tscope_symbol gone;
+  bool same =
+      caller->begin == route->begin && caller->end == route->end && path_of(caller) == route->path;
+  if (same)
+    __atomic_store_n(&route->unloads, unloads, __ATOMIC_RELAXED);
+  else
+    __atomic_store_n(&route->symbol, &gone, __ATOMIC_RELEASE);
+  return same;
+}
+
 /* The lock is held. */
 static void add_route(const struct tscope_symbol *symbol, const struct tscope_object *caller,
-                      void *address) {
+                      void *address, u64 unloads) {
   struct route *first = first_route(symbol), *route = first;
   while (route->symbol)
     if ((route = next_route(route)) == first)
@@ -130,6 +151,8 @@ static void add_route(const struct tscope_symbol *symbol, const struct tscope_ob
   route->begin = caller->begin;
   route->end = caller->end;
   route->address = address;
+  route->path = path_of(caller);
+  __atomic_store_n(&route->unloads, unloads, __ATOMIC_RELAXED);
   __atomic_store_n(&route->symbol, symbol, __ATOMIC_RELEASE);
 }
 
@@ -166,7 +189,7 @@ static void *ask_linker(const struct tscope_symbol *symbol, const struct tscope_
 /* Keeps the address: `for_all` callers, if the library is there once, else for those in the
  * caller's object. */
 static void store_address(struct tscope_symbol *symbol, const struct tscope_object *caller,
-                          void *address, bool for_all) {
+                          void *address, bool for_all, u64 unloads) {
   if (!lock())
     return;
   struct library *library = get_library(symbol);
@@ -174,7 +197,7 @@ static void store_address(struct tscope_symbol *symbol, const struct tscope_obje
     bound[n_bound++] = symbol;
     __atomic_store_n(&symbol->address, address, __ATOMIC_RELEASE);
   } else if (caller->end) {
-    add_route(symbol, caller, address);
+    add_route(symbol, caller, address, unloads);
     if (n_unsettled < MAX_UNSETTLED) {
       unsettled[n_unsettled].symbol = symbol;
       unsettled[n_unsettled].address = address;
@@ -191,7 +214,7 @@ void tscope_copies_settle(void) {
     struct tscope_symbol *symbol = unsettled[n_settled].symbol;
     void *address = unsettled[n_settled].address;
     if (!symbol->address && resolve_next(symbol->name) == address)
-      store_address(symbol, &any_caller, address, true);
+      store_address(symbol, &any_caller, address, true, 0);
     dlerror();
   }
 }
@@ -226,16 +249,19 @@ static void *find_for_caller(const struct tscope_symbol *symbol, const struct ts
 
 static void *resolve(struct tscope_symbol *symbol, const void *return_address, bool is_query) {
   return_address = caller_of(return_address);
-  void *address = find_route(symbol, return_address);
-  if (address)
-    return address;
+  u64 unloads = tscope_unloads();
+  struct route *route = find_route(symbol, return_address);
+  if (TSCOPE_LIKELY(route && __atomic_load_n(&route->unloads, __ATOMIC_RELAXED) == unloads))
+    return route->address;
   struct tscope_object caller;
   bool for_all;
   tscope_object_of(return_address, &caller);
-  address = find_for_caller(symbol, &caller, return_address, is_query, &for_all);
+  if (route && is_route_of(route, &caller, unloads))
+    return route->address;
+  void *address = find_for_caller(symbol, &caller, return_address, is_query, &for_all);
   if (address) {
     tscope_keep_loaded(address);
-    store_address(symbol, &caller, address, for_all);
+    store_address(symbol, &caller, address, for_all, unloads);
   }
   return address;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "resolve/search.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "resolve/elf_object.h"
@@ -68,18 +67,18 @@ struct object_search {
 static int check_object(struct dl_phdr_info *info, size_t bytes, void *data) {
   (void)bytes;
   struct object_search *search = data;
-  struct tscope_object here = {.order = search->order++};
+  struct tscope_object here = {.order = search->order++,
+                               .path = info->dlpi_name ? info->dlpi_name : ""};
   elf_object_extent(info, &here.begin, &here.end);
   if (!tscope_is_within(&here, search->address))
     return 0;
-  snprintf(here.path, sizeof(here.path), "%s", info->dlpi_name ? info->dlpi_name : "");
   *search->hit = here;
   return 1;
 }
 
 bool tscope_object_of(const void *address, struct tscope_object *object) {
   struct object_search search = {.address = address, .hit = object};
-  *object = (struct tscope_object){0};
+  *object = (struct tscope_object){.path = ""};
   if (!address || !tscope_each_object(check_object, &search))
     return false;
   object->from_start = object->order < objects_from_start();

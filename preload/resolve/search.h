@@ -40,7 +40,7 @@ struct tscope_object {
   uintptr_t begin, end;
   u32 order;
   bool from_start;
-  char path[256];
+  const char *path; /* good as long as it stays loaded */
 };
 
 /* The object that contains an address; false if none does. */

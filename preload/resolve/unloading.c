@@ -79,7 +79,10 @@ int tscope_hook_dlclose(void *handle) {
     found = (int (*)(void *))tscope_dlsym(RTLD_NEXT, "dlclose");
     __atomic_store_n(&real, found, __ATOMIC_RELAXED);
   }
+  /* Before: others may load something there as soon as it is gone. After: its destructors are
+   * callers, too. */
+  __atomic_add_fetch(&unloads, 1, __ATOMIC_SEQ_CST);
   int result = found ? found(handle) : -1;
-  __atomic_add_fetch(&unloads, 1, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&unloads, 1, __ATOMIC_SEQ_CST);
   return result;
 }

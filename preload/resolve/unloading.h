@@ -14,7 +14,7 @@
 /* The object that contains this address is never to be unloaded from here on. */
 void tscope_keep_loaded(const void *address);
 
-/* How often the program has unloaded something, or given up a part in it: an address may mean
+/* Grows whenever the program unloads something, or gives up a part in it: an address may mean
  * something else since then. */
 u64 tscope_unloads(void);
 

@@ -6,6 +6,7 @@
  *   local:FILE global:FILE deep:FILE   loads a copy and looks up its functions by name
  *   again                              trains once more with the copy that was looked up first
  *   linked:FILE linked-global:FILE     loads a library that links a copy
+ *   unloaded:FILE                      the same, and unloads it
  *   p:FILE                             looks up the names of the profiling interface
  *   default:FILE                       loads a copy RTLD_GLOBAL, and looks up with RTLD_DEFAULT
  */
@@ -32,6 +33,7 @@ static struct nccl_api look_up(void *library, void *where, const char *all_reduc
   *(void **)&api.bcast = dlsym(where, "ncclBcast");
   *(void **)&api.destroy = dlsym(where, "ncclCommDestroy");
   *(void **)&api.foreign_calls = dlsym(library, "fake_nccl_foreign_calls");
+  *(void **)&api.all_reduces = dlsym(library, "fake_nccl_all_reduces");
   const char *error = dlerror();
   if (error)
     printf("%s\n", error);
@@ -43,8 +45,11 @@ static struct nccl_api look_up(void *library, void *where, const char *all_reduc
 
 static void train_linked(const char *step, const char *file, int mode) {
   void (*trains)(const char *);
-  *(void **)&trains = dlsym(load(file, mode), "train_linked_copy");
+  void *library = load(file, mode);
+  *(void **)&trains = dlsym(library, "train_linked_copy");
   trains(step);
+  if (!strcmp(step, "unloaded"))
+    dlclose(library);
 }
 
 int main(int argc, char **argv) {
@@ -56,7 +61,7 @@ int main(int argc, char **argv) {
     snprintf(step, sizeof(step), "%.*s", (int)length, argv[i]);
     if (!strcmp(step, "again")) {
       train(step, &first);
-    } else if (!strcmp(step, "linked")) {
+    } else if (!strcmp(step, "linked") || !strcmp(step, "unloaded")) {
       train_linked(step, file, RTLD_LOCAL);
     } else if (!strcmp(step, "linked-global")) {
       train_linked(step, file, RTLD_GLOBAL);

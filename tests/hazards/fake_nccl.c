@@ -11,11 +11,15 @@ struct ncclComm {
 };
 
 static const char this_copy[] = FAKE_NCCL_COPY;
-static unsigned long foreign_calls;
+static unsigned long foreign_calls, all_reduces;
 
 unsigned long fake_nccl_foreign_calls(void);
 FAKE_EXPORT unsigned long fake_nccl_foreign_calls(void) {
   return foreign_calls;
+}
+
+FAKE_EXPORT unsigned long fake_nccl_all_reduces(void) {
+  return all_reduces;
 }
 
 static ncclResult_t check(ncclComm_t comm) {
@@ -68,6 +72,7 @@ FAKE_EXPORT ncclResult_t ncclAllReduce(const void *source, void *target, size_t 
                                        ncclDataType_t dtype, ncclRedOp_t redop, ncclComm_t comm,
                                        cudaStream_t stream) {
   (void)source, (void)target, (void)count, (void)dtype, (void)redop, (void)stream;
+  all_reduces++;
   return check(comm);
 }
 FAKE_EXPORT extern __typeof(ncclAllReduce) pncclAllReduce __attribute__((alias("ncclAllReduce")));

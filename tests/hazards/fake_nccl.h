@@ -10,4 +10,7 @@
 /* Calls that arrived here with a communicator of another copy. */
 unsigned long fake_nccl_foreign_calls(void);
 
+/* Reductions that arrived here. */
+unsigned long fake_nccl_all_reduces(void);
+
 #endif

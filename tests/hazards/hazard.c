@@ -540,6 +540,7 @@ static const struct hazard {
     {"shapes", shapes},
     {"longjmp", jump_over},
     {"handler", handler_inside},
+    {"coroutine", run_coroutine},
     {"signals-kept", signals_kept},
     {"signal-pending", signal_pending},
     {"bus-error-sent", bus_error_sent},

@@ -20,6 +20,9 @@ void bus_error_sent(char **arguments);
 void lock_memory(char **arguments);
 void core_dump(char **arguments);
 
+/* hazard_coroutines.c */
+void run_coroutine(char **arguments);
+
 /* hazard_namespaces.c */
 void unshare_user(char **arguments);
 void unshare_processes(char **arguments);

@@ -258,7 +258,7 @@ def waits_beside_another_preload(scratch):
     check_untouched(scratch)
 
 
-COPIES = {"a": "libnccl_a.so", "b": "libnccl_b.so", "linked": "libcopies_linked.so"}
+COPIES = {"a": "libnccl_a.so", "b": "libnccl_b.so", "linked": "libcopies_linked.so", "linked_b": "libcopies_linked_b.so"}
 CALLS = 15  # collectives of one train() in copies.h
 
 
@@ -316,6 +316,23 @@ def look_ups_before_a_linked_copy(scratch):
     for step in ("linked", "linked-global"):
         check_copies(os.path.join(scratch, step), "local:b", step + ":linked", "again", step + ":linked",
                      recorded_steps=4)
+
+
+def look_ups_after_a_linked_copy_was_unloaded(scratch):
+    """The next library is loaded where the one was that is gone, and links another copy."""
+    check_copies(scratch, "unloaded:linked", "unloaded:linked_b", "unloaded:linked", recorded_steps=3)
+
+
+def look_ups_from_a_deep_folder(scratch):
+    """As build systems make them: the path of the library has more than 600 characters."""
+    folder = os.path.join(scratch, *["folder-of-a-build-system"] * 24)
+    os.makedirs(folder)
+    COPIES["deep"] = shutil.copy(program(COPIES["linked"]), folder)
+    directory = os.path.join(scratch, "traces")
+    check_copies(directory, "local:b", "linked:deep", "again", recorded_steps=3)
+    trace, = read_trace.read_all(directory)
+    called_by = {os.path.basename(trace.strings[frame.library]) for frame in trace.records["NativeFrame"]}
+    assert COPIES["linked"] in called_by, called_by
 
 
 def look_ups_beside_the_same_copy(scratch):
@@ -415,6 +432,13 @@ def namespaces_of_its_own(scratch):
 
 
 # --- control flow ---
+
+def coroutine_with_nothing_below(scratch):
+    """Before the thread's own stack is known, and after."""
+    for number, more in enumerate(([], ["first"])):
+        check_recorded(os.path.join(scratch, str(number)), "coroutine", "5000", *more,
+                       launches=5000 * (2 + number))
+
 
 def longjmp_over_a_hook(scratch):
     """A call that is left by longjmp() need not be recorded; the calls after it must be."""
