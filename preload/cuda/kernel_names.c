@@ -6,6 +6,8 @@
 
 #include "cuda/last_error.h"
 #include "hooks/handle_map.h"
+#include "resolve/search.h"
+#include "resolve/unloading.h"
 #include "streams/cuda_thread.h"
 
 /* A training framework has about ten thousand kernels; unused pages of the table are never
@@ -75,9 +77,16 @@ static const char *query_driver(const void *handle) {
   return NULL;
 }
 
+/* A registered name is in the library that has the kernel. A runtime may give the handle of one
+ * that is unloaded to another kernel. */
+static bool is_loaded(u64 name) {
+  struct tscope_object object;
+  return !tscope_unloads() || tscope_object_of((const void *)(uintptr_t)name, &object);
+}
+
 const char *kernel_name(const void *function) {
   u64 known;
-  if (handle_map_get(&names, (u64)(uintptr_t)function, &known))
+  if (handle_map_get(&names, (u64)(uintptr_t)function, &known) && is_loaded(known))
     return (const char *)(uintptr_t)known;
   if ((u64)(uintptr_t)function & KERNEL_OF_DRIVER)
     return query_driver((const void *)((uintptr_t)function & ~(uintptr_t)KERNEL_OF_DRIVER));

@@ -14,6 +14,7 @@
 #include "record/fnv.h"
 #include "resolve/library_instances.h"
 #include "resolve/unknown_functions.h"
+#include "resolve/unloading.h"
 #include "settings/env.h"
 #include "streams/cuda_thread.h"
 
@@ -158,6 +159,8 @@ void *hooked_symbol_wrapper(const struct hooked_symbol *entry, void *real) {
   void *known = NULL;
   bool first = __atomic_compare_exchange_n(&entry->symbol->address, &known, real, false,
                                            __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+  if (first)
+    tscope_keep_loaded(real); /* programs load the driver to look for a GPU, and unload it again */
   return first || known == real ? entry->wrapper : real;
 }
 

@@ -16,6 +16,8 @@ void __cudaRegisterFunction(void **binary, const char *function, char *device_fu
                             const char *name, int limit, uint3 *thread, uint3 *block,
                             dim3 *block_size, dim3 *grid_size, int *words);
 
+int fake_launch_in_blocks_of(const void *function, unsigned threads);
+
 /* The number of launches in this process that reached this library. */
 unsigned long fake_launches(void);
 

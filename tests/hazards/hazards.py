@@ -187,6 +187,16 @@ def library_loaded_again(scratch):
     run_both(scratch, program("libplugin.so"), "3", name="unlinked", env={"TSCOPE": "off"})
 
 
+def driver_loaded_again(scratch):
+    """A program looks whether there is a GPU, and closes the driver. A library that links it finds it elsewhere."""
+    run_both(scratch, "driver", program("libcuda.so.1"), program("libdriver_plugin.so"), name="unlinked")
+
+
+def kernel_of_a_library_that_was_unloaded(scratch):
+    """The name with which a kernel was registered is in its library, and gone with that."""
+    check_recorded(scratch, "kernel", program("libplugin.so"), name="unlinked", launches=2)
+
+
 def call_while_the_linker_holds_its_lock(scratch):
     """The first hooked call, which starts the recording, is in a library's constructor."""
     check_recorded(scratch, program("libplugin.so"), name="unlinked", launches=1100,

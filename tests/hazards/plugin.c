@@ -19,6 +19,13 @@ unsigned long plugin_launches(unsigned long count) {
   return good;
 }
 
+/* As nvcc's code does for a kernel of a library. */
+__attribute__((visibility("default"))) const char plugin_kernel;
+__attribute__((constructor)) static void register_kernel(void) {
+  static char name[] = "kernel_of_the_plugin";
+  __cudaRegisterFunction(NULL, &plugin_kernel, name, name, -1, NULL, NULL, NULL, NULL, NULL);
+}
+
 __attribute__((constructor)) static void launch_while_loaded(void) {
   if (getenv("LAUNCH_WHILE_LOADED"))
     plugin_launches(100);
