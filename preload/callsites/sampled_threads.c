@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "callsites/call_sites.h"
@@ -10,6 +11,7 @@
 #include "inspect/python_threads.h"
 #include "inspect/thread_state.h"
 #include "record/families.h"
+#include "record/reserve.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
 
@@ -39,7 +41,7 @@ static struct {
   u32 n, turn;
 } children;
 
-static struct sampled_thread beside[SLOTS], of_children[SLOTS];
+static struct sampled_thread *beside, *of_children; /* SLOTS each */
 
 static u64 seconds(u64 s) {
   return s * tscope_clock.hz;
@@ -59,6 +61,13 @@ static void forget_files(struct sampled_thread *threads, u32 n) {
 bool sampled_threads_open(bool own_descriptors) {
   if (is_open)
     return true;
+  if (!beside) {
+    void *both = tscope_reserve_map(-1, 2ul * SLOTS * sizeof(*beside));
+    if (both == MAP_FAILED)
+      return false;
+    beside = both;
+    of_children = beside + SLOTS;
+  }
   memory_gather_lost(&gather);
   forget_files(sampled_threads.training, MAX_TRAINING_THREADS);
   forget_files(beside, SLOTS);

@@ -2,10 +2,13 @@
 #include "cuda/kernel_names.h"
 
 #include <cuda_runtime_api.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cuda/last_error.h"
 #include "hooks/handle_map.h"
+#include "record/reserve.h"
 #include "resolve/search.h"
 #include "resolve/unloading.h"
 #include "streams/cuda_thread.h"
@@ -26,11 +29,27 @@ void kernel_name_alias(const void *kernel, const void *function) {
     handle_map_put(&names, (u64)(uintptr_t)kernel, name);
 }
 
+static char *copies; /* reserved with the first one */
+
+static bool reserve_copies(void) {
+  char *none = NULL;
+  if (__atomic_load_n(&copies, __ATOMIC_ACQUIRE))
+    return true;
+  int saved = errno;
+  void *made = tscope_reserve_map(-1, COPIES_BYTES);
+  if (made != MAP_FAILED &&
+      !__atomic_compare_exchange_n(&copies, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    munmap(made, COPIES_BYTES); /* another thread was faster */
+  errno = saved;
+  return made != MAP_FAILED;
+}
+
 /* NULL if there is no room for it. */
 static const char *copy_of(const char *name) {
-  static char copies[COPIES_BYTES];
   static u32 used;
   size_t bytes = name ? strlen(name) + 1 : COPIES_BYTES;
+  if (!reserve_copies())
+    return NULL;
   u32 place = __atomic_load_n(&used, __ATOMIC_RELAXED);
   do {
     if (bytes > LONGEST_COPY || place + bytes > COPIES_BYTES)
@@ -81,7 +100,8 @@ static const char *query_driver(const void *handle) {
  * that is unloaded to another kernel. */
 static bool is_loaded(u64 name) {
   struct tscope_object object;
-  return !tscope_unloads() || tscope_object_of((const void *)(uintptr_t)name, &object);
+  return !tscope_unloads() || name - (u64)(uintptr_t)copies < COPIES_BYTES ||
+         tscope_object_of((const void *)(uintptr_t)name, &object);
 }
 
 const char *kernel_name(const void *function) {

@@ -1,8 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "hooks/handle_map.h"
 
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "record/reserve.h"
+
+/* The lock is held. */
+static bool make_slots(struct handle_map *map) {
+  if (map->slots)
+    return true;
+  int saved = errno;
+  void *made = tscope_reserve_map(-1, map->capacity * sizeof(*map->slots));
+  errno = saved;
+  if (made != MAP_FAILED)
+    __atomic_store_n(&map->slots, made, __ATOMIC_RELEASE);
+  return made != MAP_FAILED;
+}
+
 bool handle_map_put_locked(struct handle_map *map, u64 key, u64 value) {
-  if (!handle_map_is_key(key))
+  if (!handle_map_is_key(key) || !make_slots(map))
     return false;
   struct handle_slot *slot = handle_map_find(map, key);
   if (slot) {

@@ -2,8 +2,9 @@
  *
  * A bounded map from handles to the numbers that streams, kernels or communicators have in the
  * trace. Any thread reads it without a lock. Entries are added and removed under the map's own
- * lock, for which only threads that add at the same moment compete. Zero-initialised except `slots`
- * and `capacity`; nothing is ever allocated.
+ * lock, for which only threads that add at the same moment compete. Zero-initialised except
+ * `capacity`. The slots are reserved when the first entry comes: a program that has none, and locks
+ * its memory, does not lock them.
  *
  * A key is within HANDLE_MAP_PROBES slots of its place, or not in the map. So the cost of a look-up
  * is bounded even if the map is full. An entry that finds no slot there is refused.
@@ -30,14 +31,12 @@ struct handle_slot {
 };
 
 struct handle_map {
-  struct handle_slot *slots;
-  u32 capacity; /* a power of two */
+  struct handle_slot *slots; /* NULL: it has no entry yet */
+  u32 capacity;              /* a power of two */
   struct tscope_lock lock;
 };
 
-#define HANDLE_MAP(name, capacity_)                                                                \
-  static struct handle_slot name##_slots[capacity_];                                               \
-  static struct handle_map name = {.slots = name##_slots, .capacity = (capacity_)}
+#define HANDLE_MAP(name, capacity_) static struct handle_map name = {.capacity = (capacity_)}
 
 /* Mixes a key so that its low bits depend on all of them. */
 static inline u64 handle_hash(u64 key) {
@@ -50,11 +49,12 @@ static inline bool handle_map_is_key(u64 key) {
 }
 
 static inline struct handle_slot *handle_map_find(const struct handle_map *map, u64 key) {
-  if (!handle_map_is_key(key))
+  struct handle_slot *slots = __atomic_load_n(&map->slots, __ATOMIC_ACQUIRE);
+  if (!slots || !handle_map_is_key(key))
     return NULL;
   u64 index = handle_hash(key);
   for (u32 probe = 0; probe < HANDLE_MAP_PROBES; probe++, index++) {
-    struct handle_slot *slot = &map->slots[index & (map->capacity - 1)];
+    struct handle_slot *slot = &slots[index & (map->capacity - 1)];
     u64 found = __atomic_load_n(&slot->key, __ATOMIC_ACQUIRE);
     if (found == key)
       return slot;

@@ -545,6 +545,7 @@ static const struct hazard {
     {"signal-pending", signal_pending},
     {"bus-error-sent", bus_error_sent},
     {"lock-memory", lock_memory},
+    {"lock-idle", lock_idle},
     {"core-dump", core_dump},
     {"unshare-user", unshare_user},
     {"unshare-processes", unshare_processes},

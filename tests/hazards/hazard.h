@@ -18,6 +18,7 @@ void bus_error_sent(char **arguments);
 
 /* hazard_memory.c */
 void lock_memory(char **arguments);
+void lock_idle(char **arguments);
 void core_dump(char **arguments);
 
 /* hazard_coroutines.c */
