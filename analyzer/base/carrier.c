@@ -211,12 +211,44 @@ static void carry_integers(struct carrier *c, u8 *elements, u32 n, size_t elemen
   }
 }
 
+static i64 *instant_at(u8 *element, u16 offset) {
+  return (i64 *)(void *)(element + offset);
+}
+
+static void carry_spans(struct carrier *c, u8 *elements, u32 n, size_t element_bytes,
+                        const struct column *column) {
+  i64 free_from = 0; /* the end of the element before; its begin, where its end is not known */
+  for (u32 i = 0; i < n; i++) {
+    i64 *start = instant_at(elements + i * element_bytes, column->offset);
+    i64 *end = instant_at(elements + i * element_bytes, column->after);
+    i64 length = c->reads ? 0 : (i64)((u64)*end - (u64)*start);
+    carry_difference(c, &length);
+    if (c->reads)
+      *end = length; /* until its begin is known */
+  }
+  for (u32 i = 0; i < n; i++) {
+    i64 *start = instant_at(elements + i * element_bytes, column->offset);
+    i64 *end = instant_at(elements + i * element_bytes, column->after);
+    i64 gap = c->reads ? 0 : (i64)((u64)*start - (u64)free_from);
+    carry_difference(c, &gap);
+    if (c->reads) {
+      *start = (i64)((u64)free_from + (u64)gap);
+      *end = (i64)((u64)*start + (u64)*end);
+      check_time(c, start);
+      check_time(c, end);
+    }
+    free_from = *end == INT64_MIN || *end == INT64_MAX ? *start : *end;
+  }
+}
+
 void carry_columns(struct carrier *c, void *elements, u32 n, size_t element_bytes,
                    const struct column *columns, u32 n_columns) {
   for (u32 k = 0; n && k < n_columns; k++) { /* an empty list may be NULL */
     const struct column *column = &columns[k];
     u8 *at = (u8 *)elements + column->offset;
-    if (column->coding <= COLUMN_AFTER)
+    if (column->coding == COLUMN_SPANS)
+      carry_spans(c, elements, n, element_bytes, column);
+    else if (column->coding <= COLUMN_AFTER)
       carry_integers(c, elements, n, element_bytes, column);
     for (u32 i = 0; i < n && !c->bad && column->coding >= COLUMN_TEXT; i++, at += element_bytes)
       if (column->coding == COLUMN_TEXT)

@@ -96,6 +96,9 @@ enum column_coding {
   COLUMN_STEPS,    /* an integer, as the difference from the element before */
   COLUMN_INSTANTS, /* the same of an i64 like those of carry_i64() */
   COLUMN_FLAGS,    /* the same of a bool */
+  COLUMN_SPANS,    /* two: when each began and ended. How long each lasted, then how long after the
+                      end of the element before it began: of what follows each other in a queue, that
+                      varies least */
   COLUMN_AFTER,    /* such an i64, as the difference from another of the same element */
   COLUMN_TEXT,
   COLUMN_BYTES /* as they are */
@@ -118,6 +121,8 @@ struct column {
   }
 #define COLUMN_NEAR(type, member, other)                                                           \
   { COLUMN_CODED(type, member, COLUMN_AFTER), .after = offsetof(type, other) }
+#define COLUMN_LASTING(type, member, until)                                                        \
+  { COLUMN_CODED(type, member, COLUMN_SPANS), .after = offsetof(type, until) }
 #define COLUMN_OF_TEXT(type, member)                                                               \
   { COLUMN_CODED(type, member, COLUMN_TEXT) }
 #define COLUMN_AS_BYTES(type, member)                                                              \

@@ -68,6 +68,7 @@ static void carry_comms(struct carrier *c, struct rank_events *events) {
 }
 
 #define N(member) COLUMN(COLUMN_OF, member),
+#define S(member, other) COLUMN_LASTING(COLUMN_OF, member, other),
 #define A(member, other) COLUMN_NEAR(COLUMN_OF, member, other),
 #define T(member) COLUMN_OF_TEXT(COLUMN_OF, member),
 #define B(member) COLUMN_AS_BYTES(COLUMN_OF, member),
@@ -75,7 +76,7 @@ static void carry_comms(struct carrier *c, struct rank_events *events) {
 #define L(list, element, FIELDS)                                                                   \
   static void carry_##list(struct carrier *c, struct rank_events *events) {                        \
     typedef struct element COLUMN_OF;                                                              \
-    static const struct column columns[] = {FIELDS(N, A, T, B)};                                   \
+    static const struct column columns[] = {FIELDS(N, S, A, T, B)};                                \
     u32 n = carry_count(c, events->list.n, COUNT_OF(columns));                                     \
     if (c->reads && n) {                                                                           \
       events->list.at = memory_zeroed(n, sizeof(*events->list.at));                                \
@@ -86,6 +87,7 @@ static void carry_comms(struct carrier *c, struct rank_events *events) {
 RANK_LISTS(L)
 #undef L
 #undef N
+#undef S
 #undef A
 #undef T
 #undef B

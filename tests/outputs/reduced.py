@@ -223,11 +223,22 @@ def check_diff(scratch):
     expect_same(*steps, "a baseline of summaries")
 
 
+def check_size(scratch):
+    """Of a rank: 12 KB, 40 bytes for a step, 4 for a collective. The graph of the critical path has a limit of its own."""
+    for steps, most in ((50, 48_000), (200, 100_000)):
+        traces, here = os.path.join(scratch, f"traces{steps}"), os.path.join(scratch, f"here{steps}")
+        generate(traces, f"--ranks 16 --ranks-per-host 4 --steps {steps} --buckets 100 --kernels 1 --skew-hosts --slow-rank 5")
+        reduce(traces, here)
+        size = os.path.getsize(os.path.join(here, *os.listdir(here))) / 16
+        assert size <= min(most, 12_000 + steps * (40 + 100 * 4)), f"{size:.0f} bytes a rank of {steps} steps"
+        expect_same(report(traces), report(here), f"{steps} steps of 100 collectives")
+
+
 def main():
     for name, options in RUNS.items():
         with tempfile.TemporaryDirectory() as scratch:
             check(name, options, scratch)
-    for test in (check_merging, check_failures, check_traces_on_demand, check_damage, check_diff):
+    for test in (check_merging, check_failures, check_traces_on_demand, check_damage, check_diff, check_size):
         with tempfile.TemporaryDirectory() as scratch:
             os.makedirs(os.path.join(scratch, "of three"))
             test(scratch)
