@@ -84,6 +84,7 @@ SHAPES = {
     "turns": ({}, 20, 90, 40, "Turns"),
     "lengths": ({}, 20, 90, 20, "Lengths"),
     "rank0": ({0: "Sleep"}, 10, 60, 40),
+    "routed": ({}, 12, 60, 10, "Routed"),
     "quiet": ({}, 0, 60, 40),
     "quiet-short": ({}, 0, 200, 10),
 }
@@ -190,6 +191,23 @@ def judge_turns(name, document, folder):
     return "innocent" if "DIST.STRAGGLER" in found else None, said
 
 
+def judge_routed(document, folder):
+    """No rank is slower than its peers: equal work between two exchanges saves what the longest has more than the mean."""
+    parts = []
+    for rank in range(RANKS):
+        with open(os.path.join(folder, f"store-own-{rank}"), encoding="utf-8") as file:
+            parts.append(json.load(file)["parts"][1:])
+    steps = [[max(part) - statistics.mean(part) for part in zip(*of_step)] for of_step in zip(*parts)]
+    true = 1e3 * statistics.mean(map(sum, steps))
+    row = next(row for row in document["critical_path"]["what_if"] if row["change"].startswith("every rank"))
+    found = {f["id"]: f for f in document["findings"]}
+    saves = row["step_ms"] * row["saving_fraction"] / (1 - row["saving_fraction"])
+    said = f"{row['change']}: saves {saves:.3g} ms, of {true:.3g} ms"
+    if not is_right(saves, true):
+        return "amount", said
+    return "innocent" if "DIST.STRAGGLER" in found else None if "DIST.LOAD_IMBALANCE" in found else "not told", said
+
+
 def judge(name, document, folder):
     """What is wrong with the report; None if nothing is. And what it says, for the table."""
     shape = SHAPES[name][0]
@@ -198,6 +216,8 @@ def judge(name, document, folder):
                      if f["id"] in ("DIST.STRAGGLER", "TIMING.JITTER", "DIST.LONE_LINE")) or "nothing"
     if name in BY_TURNS:
         return judge_turns(name, document, folder)
+    if name == "routed":
+        return judge_routed(document, folder)
     if not shape:
         return "innocent" if "slow_shapes_job" in said else None, said
     if name in PERIODS:

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks that are equally fast, but have more work than others now in one step and now in another:
- * sequences of other lengths, another rank that logs. Compared with what a rank does in the mean
- * step, its share of a step's work would be that of all ranks together. Work is only ever taken
- * away: what the others would get instead they can do while they wait.
+ * Ranks that are equally fast, but have more work than others now in one step and now in another,
+ * or now before one collective of a step and now before another: sequences of other lengths,
+ * another rank that logs, experts that are in demand. Compared with what a rank does in the mean
+ * step, its share of what lies between two collectives would be that of all ranks together. Work is
+ * only ever taken away: what the others would get instead they can do while they wait.
  */
 #include <math.h>
 #include <stdlib.h>
 
-#include "analyses/path/path_peers.h"
+#include "analyses/path/path_run.h"
+#include "base/checked_memory.h"
 #include "base/sorting.h"
 
 struct spread {
   struct even_steps *e;
   const struct sample_graph *g;
-  u32 steps;
-  double *work;               /* [(step * WORK_GROUPS + group) * n_ranks + rank] ns */
+  u32 steps, rows;
+  u8 *step_of_node;           /* [g->n] of the sample */
+  double *work;               /* [(row * WORK_GROUPS + group) * n_ranks + rank] ns */
   double *usual;              /* [group * n_ranks + rank] in the mean step */
-  double factor[WORK_GROUPS]; /* by which all ranks together have more than usual, in one step */
+  double factor[WORK_GROUPS]; /* what all ranks together have in a row, as a share of that */
 };
 
 /* Where the steps of a slice end. A step that ends with nothing of the rank ends with the one
@@ -39,12 +42,140 @@ static void find_steps_of_nodes(struct spread *s) {
       continue;
     list_step_ends(s->g, rank, s->steps, ends);
     for (u32 n = s->g->base[rank]; n < s->g->base[rank + 1]; n++)
-      s->e->step_of_node[n] = (u8)FIRST_NOT(0, s->steps - 1, i, ends[i] < s->g->nodes[n].end);
+      s->step_of_node[n] = (u8)FIRST_NOT(0, s->steps - 1, i, ends[i] < s->g->nodes[n].end);
   }
 }
 
+/* --- What lies between two collectives --- */
+
+/* A collective at which all members wait for each other, as one rank came to it. */
+struct gathering {
+  i64 called, began; /* by the host, and on the device: what lies before it there */
+  u32 node, key;
+};
+
+ORDER_BY(by_call, struct gathering, UP(called) UP(node))
+
+struct gatherings {
+  struct gathering *at;
+  u32 n;
+};
+
+static bool is_gathering(const struct sample_graph *g, u32 n) {
+  if (g->nodes[n].kind != NODE_COLLECTIVE)
+    return false;
+  for (u32 i = g->first_joined[n]; i < g->first_joined[n + 1]; i++) {
+    const struct collective_join *join = &g->joins[g->joined[i]];
+    if (join->barrier && join->n > 1)
+      return true;
+  }
+  return false;
+}
+
+/* In the order in which the program called them, which is the same on all ranks; on the device one
+ * may overtake another. */
+static void list_gatherings(const struct sample_graph *g, u32 rank, struct gatherings *of) {
+  of->n = 0;
+  for (u32 n = g->base[rank]; n < g->base[rank + 1]; n++) {
+    const struct node *node = &g->nodes[n];
+    if (!is_gathering(g, n))
+      continue;
+    i64 called = node->call == INDEX_NONE ? node->start : g->nodes[node->call].start;
+    of->at[of->n++] = (struct gathering){called, node->start, n, node->key};
+  }
+  SORT(of->at, of->n, by_call);
+  for (u32 i = 1; i < of->n; i++)
+    of->at[i].began = later(of->at[i].began, of->at[i - 1].began);
+}
+
+static bool gather_alike(const struct gatherings *a, const struct gatherings *b) {
+  bool alike = a->n == b->n;
+  for (u32 i = 0; i < a->n && alike; i++)
+    alike = a->at[i].key == b->at[i].key;
+  return alike;
+}
+
+/* Only one that the rank waits for before it calls the next parts its work: what is done while
+ * several are under way makes up for each other until then. */
+static void note_awaited(const struct sample_graph *g, u32 rank, const struct gatherings *of,
+                         u32 *place_of, bool *awaited) {
+  for (u32 n = g->base[rank]; n < g->base[rank + 1]; n++)
+    place_of[n] = INDEX_NONE;
+  for (u32 i = 0; i < of->n; i++)
+    place_of[of->at[i].node] = i;
+  for (u32 n = g->base[rank]; n < g->base[rank + 1]; n++) {
+    const struct node *node = &g->nodes[n];
+    bool device = NODE_ON_DEVICE(node->kind), after = device && !node->first && n > 0;
+    for (u32 i = node->first_dep; i < node[1].first_dep + after; i++) {
+      u32 place = place_of[i < node[1].first_dep ? g->deps[i] : n - 1];
+      if (place == INDEX_NONE || node->kind == NODE_COLLECTIVE)
+        continue;
+      const struct gathering *next = place + 1 < of->n ? &of->at[place + 1] : NULL;
+      awaited[place] |= !next || node->start < (device ? next->began : next->called);
+    }
+  }
+}
+
+static void put_into_rows(struct spread *s, u32 rank, const struct gatherings *of) {
+  for (u32 n = s->g->base[rank]; n < s->g->base[rank + 1]; n++) {
+    const struct node *node = &s->g->nodes[n];
+    bool device = NODE_ON_DEVICE(node->kind);
+    s->e->row_of_node[n] = device ? FIRST_NOT(0, of->n, i, of->at[i].began < node->end)
+                                  : FIRST_NOT(0, of->n, i, of->at[i].called < node->start);
+  }
+}
+
+static u32 keep_awaited(struct gatherings *of, const bool *awaited) {
+  u32 kept = 0;
+  for (u32 i = 0; i < of->n; i++)
+    if (awaited[i])
+      of->at[kept++] = of->at[i];
+  return of->n = kept;
+}
+
+/* False if the ranks do not all call the same. */
+static bool find_rows_by_collectives(struct spread *s) {
+  const struct sample_graph *g = s->g;
+  size_t most = size_sum(g->n, 1);
+  struct gatherings first = {memory_array(most, sizeof(*first.at)), 0};
+  struct gatherings of = {memory_array(most, sizeof(*of.at)), 0};
+  SCOPED bool *awaited = memory_zeroed(most, sizeof(*awaited));
+  u32 ranks = 0;
+  bool alike = true;
+  for (u32 rank = 0; rank < g->n_ranks && alike; rank++) {
+    if (!g->slices[rank].present)
+      continue;
+    struct gatherings *now = ranks++ ? &of : &first;
+    list_gatherings(g, rank, now);
+    alike = gather_alike(&first, now);
+    note_awaited(g, rank, now, s->e->row_of_node, awaited);
+  }
+  s->rows = 1;
+  for (u32 rank = 0; rank < g->n_ranks && alike; rank++) {
+    if (!g->slices[rank].present)
+      continue;
+    list_gatherings(g, rank, &of);
+    s->rows = keep_awaited(&of, awaited) + 1;
+    put_into_rows(s, rank, &of);
+  }
+  free(first.at);
+  free(of.at);
+  return s->rows > 1;
+}
+
+/* A row is what lies between two collectives; a step, where ranks call different ones or none. */
+static void find_rows(struct spread *s) {
+  if (find_rows_by_collectives(s))
+    return;
+  s->rows = s->steps;
+  for (u32 n = 0; n < s->g->n; n++)
+    s->e->row_of_node[n] = s->step_of_node[n];
+}
+
+/* --- Each rank's work --- */
+
 static double *work_at(const struct spread *s, u32 n, u32 key) {
-  size_t row = (size_t)s->e->step_of_node[n] * WORK_GROUPS + s->e->group_of_key[key];
+  size_t row = (size_t)s->e->row_of_node[n] * WORK_GROUPS + s->e->group_of_key[key];
   return &s->work[row * s->g->n_ranks + s->g->nodes[n].rank];
 }
 
@@ -56,12 +187,12 @@ static bool ends_on_device(const struct sample_graph *g, const struct node *node
          NODE_ON_DEVICE(g->nodes[g->base[node->rank] + last->node].kind);
 }
 
-static void sum_work_of_steps(struct spread *s) {
+static void sum_work_of_rows(struct spread *s) {
   for (u32 n = 0; n < s->g->n; n++) {
     const struct node *node = &s->g->nodes[n];
     bool device = NODE_ON_DEVICE(node->kind);
     if (!device && s->g->slices[node->rank].on_gpu &&
-        ends_on_device(s->g, node, s->e->step_of_node[n]))
+        ends_on_device(s->g, node, s->step_of_node[n]))
       continue;
     if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE)
       *work_at(s, n, node->key) += (double)(node->end - node->start);
@@ -73,13 +204,13 @@ static void sum_work_of_steps(struct spread *s) {
 static void find_usual_work(struct spread *s) {
   size_t of_step = (size_t)WORK_GROUPS * s->g->n_ranks;
   for (size_t i = 0; i < of_step; i++) {
-    for (u32 step = 0; step < s->steps; step++)
-      s->usual[i] += s->work[step * of_step + i];
+    for (u32 row = 0; row < s->rows; row++)
+      s->usual[i] += s->work[row * of_step + i];
     s->usual[i] /= s->steps;
   }
 }
 
-static void find_factors_of_step(struct spread *s, const double *work) {
+static void find_factors_of_row(struct spread *s, const double *work) {
   for (u32 group = 0; group < WORK_GROUPS; group++) {
     double now = 0, usual = 0;
     for (u32 rank = 0; rank < s->g->n_ranks; rank++) {
@@ -108,35 +239,39 @@ static void even_rank(struct spread *s, const double *work, u32 rank, float *lef
   }
 }
 
-void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 steps) {
-  *e = (struct even_steps){0};
-  if (steps < 2)
-    return;
-  size_t of_step = size_product(WORK_GROUPS, g->n_ranks), all = size_product(of_step, steps);
-  struct spread s = {.e = e,
-                     .g = g,
-                     .steps = steps,
-                     .work = memory_zeroed(size_sum(all, 1), sizeof(double)),
-                     .usual = memory_zeroed(size_sum(of_step, 1), sizeof(double))};
-  e->step_of_node = memory_zeroed(size_sum(g->n, 1), 1);
+static void find_groups(struct even_steps *e, const struct sample_graph *g) {
   e->group_of_key = memory_array(size_sum(g->n_keys, 1), 1);
-  e->left = memory_array(size_sum(all, 1), sizeof(*e->left));
   for (u32 key = 0; key < g->n_keys; key++) {
     enum work_class class = work_class_of(g, key);
     e->group_of_key[key] = (u8)(key < HOST_KEYS ? key : HOST_KEYS + class);
     e->may_be_waiting[e->group_of_key[key]] = class == CLASS_OPEN;
   }
+}
+
+void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 steps) {
+  *e = (struct even_steps){0};
+  if (steps < 2)
+    return;
+  struct spread s = {
+      .e = e, .g = g, .steps = steps, .step_of_node = memory_zeroed(size_sum(g->n, 1), 1)};
+  e->row_of_node = memory_zeroed(size_sum(g->n, 1), sizeof(*e->row_of_node));
+  find_groups(e, g);
   find_steps_of_nodes(&s);
-  sum_work_of_steps(&s);
+  find_rows(&s);
+  size_t of_row = size_product(WORK_GROUPS, g->n_ranks), all = size_product(of_row, s.rows);
+  s.work = memory_zeroed(size_sum(all, 1), sizeof(double));
+  s.usual = memory_zeroed(size_sum(of_row, 1), sizeof(double));
+  e->left = memory_array(size_sum(all, 1), sizeof(*e->left));
+  sum_work_of_rows(&s);
   find_usual_work(&s);
-  for (u32 step = 0; step < steps; step++) {
-    find_factors_of_step(&s, &s.work[step * of_step]);
+  for (u32 row = 0; row < s.rows; row++) {
+    find_factors_of_row(&s, &s.work[row * of_row]);
     for (u32 rank = 0; rank < g->n_ranks; rank++)
-      even_rank(&s, &s.work[step * of_step], rank, &e->left[step * of_step]);
+      even_rank(&s, &s.work[row * of_row], rank, &e->left[row * of_row]);
   }
-  FREE_EACH(&s, work, usual);
+  FREE_EACH(&s, step_of_node, work, usual);
 }
 
 void even_steps_free(struct even_steps *e) {
-  FREE_EACH(e, step_of_node, group_of_key, left);
+  FREE_EACH(e, row_of_node, group_of_key, left);
 }

@@ -13,16 +13,16 @@ enum work_class { CLASS_HOST, CLASS_KERNELS, CLASS_COPIES, CLASS_OPEN, CLASSES }
 
 enum work_class work_class_of(const struct sample_graph *g, u32 key);
 
-/* Work that is summed in one step: a phase of the host, or all else of one class. */
+/* Work that is summed between two collectives: a phase of the host, or all else of one class. */
 #define WORK_GROUPS (HOST_KEYS + CLASSES)
 
-/* path_even_steps.c: what is left of a rank's work in a step if it is as much of what that rank
- * usually does as it is on all ranks in that step. */
+/* path_even_steps.c: what is left of a rank's work in a row, which lies between two collectives, if
+ * it is as much of what that rank usually does as it is on all ranks in that row. */
 struct even_steps {
-  u8 *step_of_node; /* [g->n] of the sample; NULL: it has one step, and nothing changes */
-  u8 *group_of_key; /* [g->n_keys] */
+  u32 *row_of_node;                 /* [g->n]; NULL: the sample has one step, and nothing changes */
+  u8 *group_of_key;                 /* [g->n_keys] */
   bool may_be_waiting[WORK_GROUPS]; /* that no record shows */
-  float *left;                      /* [(step * WORK_GROUPS + group) * n_ranks + rank] */
+  float *left;                      /* [(row * WORK_GROUPS + group) * n_ranks + rank] */
 };
 
 struct peers {
@@ -30,7 +30,7 @@ struct peers {
   double *late;    /* [n_ranks] by how much its peers wait for it at the deciding collectives, ns */
   float *as_peers; /* likewise: the share that is left if the rank is as fast as its peers */
   float *as_median;       /* and if every rank is as fast as the median of all */
-  struct even_steps even; /* and what is left of it in one step, if all have an equal share */
+  struct even_steps even; /* and what is left of it in a row, if all have an equal share */
   bool alike;             /* the ranks do the same, but for a little */
 };
 
@@ -46,7 +46,7 @@ static inline float even_steps_left(const struct even_steps *e, const struct sam
                                     u32 key) {
   if (!e->left)
     return 1;
-  size_t row = (size_t)e->step_of_node[n] * WORK_GROUPS + e->group_of_key[key];
+  size_t row = (size_t)e->row_of_node[n] * WORK_GROUPS + e->group_of_key[key];
   return e->left[row * g->n_ranks + g->nodes[n].rank];
 }
 

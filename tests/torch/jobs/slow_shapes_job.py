@@ -587,6 +587,23 @@ class Turns(Job):
             time.sleep(self.s)  # slow: turns
 
 
+class Routed(Job):
+    """Each layer's tokens go mostly to one expert, now to one and now to another: in all, ranks have equally much."""
+
+    def setup(self):
+        self.parts = []  # seconds of each step between two exchanges
+
+    def exchange(self):
+        tokens = torch.ones(8 * self.world)
+        self.parts.append([])
+        for layer in range(3):
+            dist.all_to_all_single(torch.empty_like(tokens), tokens)
+            began = time.perf_counter()
+            time.sleep(self.s * (0.2 + ((self.step + layer) % self.world == self.rank)))
+            self.parts[-1].append(time.perf_counter() - began)
+            dist.all_to_all_single(torch.empty_like(tokens), tokens)
+
+
 class Lengths(Job):
     """Sequences of other lengths on each rank: no rank has more of them than its peers."""
 
@@ -639,6 +656,6 @@ def run(rank, world, store, shape, slow_ms, steps, base_ms, other="Quiet"):
     job = kind(rank, world, slow_ms)
     job.train(steps, base_ms)
     with open(f"{store}-own-{rank}", "w", encoding="utf-8") as file:
-        json.dump({"own": job.own, "slow": job.slow_took}, file)
+        json.dump({"own": job.own, "slow": job.slow_took, "parts": getattr(job, "parts", [])}, file)
     dist.barrier()
     dist.destroy_process_group()

@@ -162,6 +162,7 @@ static void begin_step_cpu(struct actor *a, u32 step) {
   u32 backward = add_span(a, SPAN_PHASE, TSCOPE_PHASE_BACKWARD, 0, NAME_NONE, a->now, 0);
   a->t->spans[backward].link = backward;
   a->now += work(a, o->backward);
+  a->now += o->late_first ? o->late_first[step * o->ranks + a->rank] : 0;
   a->b1_end = a->b1_call = a->now;
   a->call1 = launch(a, NAME_CALL);
   a->a1_start = a->b1_end + LATENCY;

@@ -33,6 +33,7 @@ struct cluster_options {
   i64 extra_input[CLUSTER_RANKS];  /* in addition, per rank */
   i64 waits[CLUSTER_RANKS];        /* for something else, before its input, per rank */
   const i64 *late_input;           /* in addition, [step * ranks + rank]; NULL: none */
+  const i64 *late_first;           /* the same in B1, before A1; without GPU only */
   const i64 *late_backward;        /* the same before A2; without GPU only */
   i64 late_forward[CLUSTER_RANKS]; /* in F in addition, per rank; without GPU only */
   double slow[CLUSTER_RANKS];      /* extra compute as a share; 0: none */
