@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The alert rules and the dashboard of scripts/monitoring in a real Prometheus: monitoring.py BUILD SOURCE. Prometheus
-reads what tscope top and tscope hosts write; each rule is evaluated, and each expression of the dashboard asked."""
+"""The alert rules and the dashboard of scripts/monitoring in a real Prometheus: monitoring.py BUILD SOURCE [--pictures].
+Prometheus reads what tscope top and tscope hosts write; each rule is evaluated, and each expression of the dashboard
+asked. With --pictures, instead, a job has a slow rank and then loses another, and docs/images gets what a browser shows
+of it in Prometheus; this takes about six minutes."""
+import contextlib
 import functools
 import http.server
 import json
@@ -18,8 +21,13 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "html"))
+import browser  # noqa: E402
+from job import Job  # noqa: E402
+
 BUILD, SOURCE = (os.path.abspath(argument) for argument in sys.argv[1:3])
 MONITORING = os.path.join(SOURCE, "scripts", "monitoring")
+TOP = os.path.join(BUILD, "analyzer", "tscope-top")
 DEADLINE_S = 60
 if not shutil.which("prometheus") or not shutil.which("promtool"):
     print("skipped: prometheus is not installed (scripts/setup long)")
@@ -51,8 +59,8 @@ def write_metrics(folder):
     traces = os.path.join(folder, "traces")
     subprocess.run([os.path.join(BUILD, "tests", "tracegen", "tracegen"), "--ranks", "4", "--steps", "20", "--phases",
                     traces], check=True, capture_output=True)
-    subprocess.run([os.path.join(BUILD, "analyzer", "tscope-top"), "--once", "--prometheus",
-                    os.path.join(folder, "top.prom"), traces], check=True, capture_output=True)
+    subprocess.run([TOP, "--once", "--prometheus", os.path.join(folder, "top.prom"), traces], check=True,
+                   capture_output=True)
     subprocess.run([os.path.join(BUILD, "analyzer", "tscope-report"), "--hosts", "--prometheus",
                     os.path.join(folder, "hosts.prom"), traces], check=True, capture_output=True)
 
@@ -75,8 +83,8 @@ def ask(port, path, **parameters):
         return json.load(answer)["data"]
 
 
-def wait_for(what, reason):
-    end = time.monotonic() + DEADLINE_S
+def wait_for(what, reason, limit_s=DEADLINE_S):
+    end = time.monotonic() + limit_s
     while time.monotonic() < end:
         try:
             found = what()
@@ -105,28 +113,71 @@ def check_answers(port):
     print(f"{len(rules)} rules and {len(expressions())} expressions of the dashboard evaluated")
 
 
-def check_in_prometheus(folder):
-    write_metrics(folder)
+@contextlib.contextmanager
+def prometheus(folder, names):
+    """Prometheus with the rules, which reads each NAME.prom in the folder once a second. Its port."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     target = f"127.0.0.1:{server.server_address[1]}"
     configuration = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-                     "rule_files": [os.path.join(MONITORING, "tscope.rules.yml")],
+                     "rule_files": ["tscope.rules.yml"],
                      "scrape_configs": [{"job_name": name, "metrics_path": f"/{name}.prom",
-                                         "static_configs": [{"targets": [target]}]} for name in ("top", "hosts")]}
-    path = os.path.join(folder, "prometheus.yml")
-    with open(path, "w", encoding="utf-8") as file:
+                                         "static_configs": [{"targets": [target]}]} for name in names]}
+    shutil.copy(os.path.join(MONITORING, "tscope.rules.yml"), folder)
+    with open(os.path.join(folder, "prometheus.yml"), "w", encoding="utf-8") as file:
         json.dump(configuration, file)  # JSON is YAML
     port = free_port()
     with open(os.path.join(folder, "log"), "wb") as log, subprocess.Popen(
-            ["prometheus", f"--config.file={path}", f"--storage.tsdb.path={folder}/data",
-             f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log) as prometheus:
+            ["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
+             f"--web.listen-address=127.0.0.1:{port}"], cwd=folder, stdout=log, stderr=log) as process:
         try:
-            check_answers(port)
+            yield port
         finally:
-            prometheus.terminate()
-            prometheus.wait()
+            process.terminate()
+            process.wait()
             server.shutdown()
+
+
+# --- pictures for the documents ---
+
+SLOW_RANK, LOST_RANK = 2, 1
+
+
+@contextlib.contextmanager
+def job(folder):
+    """Some minutes of steps with a slow rank; then another rank dies, and the others wait for it."""
+    ranks = Job(BUILD, folder, "--steps", "100000", "--forward-ms", "200", "--backward-ms", "300", "--slow-rank",
+                str(SLOW_RANK), "--fault", "2", "--fault-rank", str(LOST_RANK), "--fault-step", "270", run="night")
+    with subprocess.Popen([TOP, "--prometheus", os.path.join(folder, "top.prom"), "--interval", "1", ranks.traces]) as top:
+        try:
+            yield
+        finally:
+            top.terminate()
+            ranks.end()
+
+
+def firing(port):
+    alerts = ask(port, "/api/v1/alerts")["alerts"]
+    return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
+
+
+def take_pictures(folder):
+    images = os.path.join(SOURCE, "docs", "images")
+    with job(folder), prometheus(folder, ["top"]) as port, browser.Browser(width=1100, height=1020) as chromium:
+        wait_for(lambda: {"TscopeRankInTrouble", "TscopeStalled"} <= firing(port), "the alerts do not fire", 900)
+        late = "tscope_rank_late_seconds * on (run, rank) group_left (host) tscope_rank"
+        query = urllib.parse.urlencode({"g0.expr": late, "g0.tab": "0", "g0.range_input": "6m"})
+        for name, page in (("prometheus-alerts", "alerts"), ("prometheus-late", f"graph?{query}")):
+            chromium.do("POST", "/url", {"url": f"http://127.0.0.1:{port}/classic/{page}"})
+            time.sleep(5)  # it draws when it has got the answers
+            chromium.run("document.querySelectorAll('.alert-danger.alert_header').forEach(row => row.click())")
+            chromium.screenshot(os.path.join(images, name + ".png"))
+
+
+def check_in_prometheus(folder):
+    write_metrics(folder)
+    with prometheus(folder, ["top", "hosts"]) as port:
+        check_answers(port)
 
 
 def main():
@@ -135,7 +186,7 @@ def main():
         done = subprocess.run(["promtool", *command], cwd=MONITORING, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     with tempfile.TemporaryDirectory(prefix="tscope-monitoring-") as folder:
-        check_in_prometheus(folder)
+        (take_pictures if "--pictures" in sys.argv else check_in_prometheus)(folder)
 
 
 if __name__ == "__main__":
