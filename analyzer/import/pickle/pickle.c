@@ -17,6 +17,7 @@
 #include "import/value_build.h"
 
 #define NEWEST_PROTOCOL 5
+#define MARKED UINT32_MAX /* not a number of values, but all above a mark */
 
 struct machine {
   const u8 *start, *at, *end;
@@ -107,26 +108,25 @@ static u32 stack_floor(const struct machine *m) {
   return m->marks.n ? m->marks.at[m->marks.n - 1] : 0;
 }
 
-static void push(struct machine *m, struct value value) {
+static int push(struct machine *m, struct value value) {
   VECTOR_PUSH(&m->stack, value);
-}
-
-/* The values above the innermost mark, which is removed; they stay readable until a push. */
-static int pop_mark(struct machine *m, struct value **values, u32 *n) {
-  if (m->marks.n == 0)
-    return fail(m, "an instruction needs a mark and there is none");
-  u32 floor = m->marks.at[--m->marks.n];
-  *values = m->stack.at ? m->stack.at + floor : NULL;
-  *n = m->stack.n - floor;
-  m->stack.n = floor;
   return 0;
 }
 
-static int pop(struct machine *m, u32 n, struct value **values) {
-  if (m->stack.n - stack_floor(m) < n)
+/* The `n` values on top; if that is MARKED, those above the innermost mark, which is removed. They
+ * stay readable until a push. */
+static int pop(struct machine *m, u32 *n, struct value **values) {
+  u32 floor = stack_floor(m);
+  if (*n == MARKED) {
+    if (m->marks.n == 0)
+      return fail(m, "an instruction needs a mark and there is none");
+    m->marks.n--;
+    *n = m->stack.n - floor;
+  } else if (m->stack.n - floor < *n) {
     return fail(m, "an instruction needs more values than there are");
-  m->stack.n -= n;
-  *values = m->stack.at + m->stack.n;
+  }
+  m->stack.n -= *n;
+  *values = m->stack.at ? m->stack.at + m->stack.n : NULL;
   return 0;
 }
 
@@ -155,8 +155,7 @@ static int memo_put(struct machine *m, u64 index) {
 static int memo_get(struct machine *m, u64 index) {
   if (index >= m->memo.n || !m->memo.at[index].kind)
     return fail(m, "a reference to something that was not memoized");
-  push(m, m->memo.at[index]);
-  return 0;
+  return push(m, m->memo.at[index]);
 }
 
 /* The number in a line of the text protocol. */
@@ -193,8 +192,7 @@ static int push_integer(struct machine *m, u32 bytes, bool is_signed) {
   if (!read_number(m, bytes, &word))
     return fail_truncated(m);
   i64 value = is_signed ? (i64)(i32)(u32)word : (i64)word;
-  push(m, (struct value){.kind = VALUE_INT, .integer = value});
-  return 0;
+  return push(m, (struct value){.kind = VALUE_INT, .integer = value});
 }
 
 /* A size in `width` bytes, then that many bytes. */
@@ -220,8 +218,7 @@ static int push_long(struct machine *m, u32 width) {
   if (error)
     return error;
   pickle_integer(&m->builder, bytes, n, &value);
-  push(m, value);
-  return error;
+  return push(m, value);
 }
 
 static int push_text(struct machine *m, enum value_kind kind, u32 width) {
@@ -232,8 +229,7 @@ static int push_text(struct machine *m, enum value_kind kind, u32 width) {
   if (error)
     return error;
   value_make_text(&m->builder, kind, (const char *)bytes, n, &value);
-  push(m, value);
-  return error;
+  return push(m, value);
 }
 
 static int push_binary_float(struct machine *m) {
@@ -243,8 +239,7 @@ static int push_binary_float(struct machine *m) {
   word = __builtin_bswap64(word);
   struct value value = {.kind = VALUE_FLOAT};
   memcpy(&value.real, &word, sizeof(value.real));
-  push(m, value);
-  return 0;
+  return push(m, value);
 }
 
 /* The scalars that old protocols write as a line of text. */
@@ -259,18 +254,10 @@ static int push_line(struct machine *m, enum op op) {
               : op == OP_UNICODE ? pickle_raw_unicode(&m->builder, line, n, &value)
                                  : pickle_decimal(&m->builder, line, n, &value);
   error = explain_error(m, error, "a number or text that cannot be read");
-  if (!error)
-    push(m, value);
-  return error;
+  return error ? error : push(m, value);
 }
 
 /* --- Containers --- */
-
-static void push_empty(struct machine *m, enum value_kind kind) {
-  struct value value;
-  value_make_items(&m->builder, kind, &value);
-  push(m, value);
-}
 
 /* Values that cannot change later, and so may be in a set or be the key of a dict. */
 static bool is_hashable(const struct value *value) {
@@ -293,66 +280,41 @@ static int put_items(struct machine *m, struct value *to, const struct value *it
   return explain_error(m, value_append(&m->builder, to->items, items, n), "too many items");
 }
 
-/* A container of what was above the mark, or of the n values on top. */
-static int push_made(struct machine *m, enum value_kind kind, const struct value *values, u32 n) {
-  struct value made;
+/* A container of `n` values, or MARKED. */
+static int push_made(struct machine *m, enum value_kind kind, u32 n) {
+  struct value made, *values;
+  int error = pop(m, &n, &values);
+  if (error)
+    return error;
   value_make_items(&m->builder, kind, &made);
-  int error = kind == VALUE_DICT ? put_pairs(m, &made, values, n) : put_items(m, &made, values, n);
-  if (!error)
-    push(m, made);
-  return error;
+  error = kind == VALUE_DICT ? put_pairs(m, &made, values, n) : put_items(m, &made, values, n);
+  return error ? error : push(m, made);
 }
 
-static int push_marked(struct machine *m, enum value_kind kind) {
+/* Adds them to the container below. */
+static int add_values(struct machine *m, enum value_kind kind, u32 n) {
   struct value *values;
-  u32 n;
-  int error = pop_mark(m, &values, &n);
-  return error ? error : push_made(m, kind, values, n);
-}
-
-static int push_tuple(struct machine *m, u32 n) {
-  struct value *values = NULL;
-  int error = pop(m, n, &values);
-  return error ? error : push_made(m, VALUE_TUPLE, values, n);
-}
-
-/* Adds to the container below the values. */
-static int add_to_container(struct machine *m, enum value_kind kind, const struct value *values,
-                            u32 n) {
+  int error = pop(m, &n, &values);
+  if (error)
+    return error;
   struct value *to = top(m, kind);
   if (!to)
     return fail(m, "items for a list, dict or set that is not there");
   return kind == VALUE_DICT ? put_pairs(m, to, values, n) : put_items(m, to, values, n);
 }
 
-static int add_popped(struct machine *m, enum value_kind kind, u32 n) {
-  struct value *values;
-  int error = pop(m, n, &values);
-  return error ? error : add_to_container(m, kind, values, n);
-}
-
-static int add_marked(struct machine *m, enum value_kind kind) {
-  struct value *values;
-  u32 n;
-  int error = pop_mark(m, &values, &n);
-  return error ? error : add_to_container(m, kind, values, n);
-}
-
 /* --- The rest --- */
 
 static int pop_and_discard(struct machine *m, enum op op) {
   struct value *values;
-  u32 n;
-  if (op == OP_POP_MARK || (m->marks.n && m->stack.n == stack_floor(m)))
-    return pop_mark(m, &values, &n);
-  return pop(m, 1, &values);
+  bool mark = op == OP_POP_MARK || (m->marks.n && m->stack.n == stack_floor(m));
+  return pop(m, &(u32){mark ? MARKED : 1}, &values);
 }
 
 static int duplicate(struct machine *m) {
   if (m->stack.n == stack_floor(m))
     return fail(m, "nothing to duplicate");
-  push(m, m->stack.at[m->stack.n - 1]);
-  return 0;
+  return push(m, m->stack.at[m->stack.n - 1]);
 }
 
 static int check_protocol(struct machine *m) {
@@ -381,7 +343,7 @@ static int refuse_named(struct machine *m, const char *what) {
 
 static int refuse_stacked(struct machine *m) {
   struct value *names;
-  int error = pop(m, 2, &names);
+  int error = pop(m, &(u32){2}, &names);
   if (error)
     return error;
   const char *module = value_text(&names[0]), *name = value_text(&names[1]);
@@ -440,12 +402,10 @@ static int execute(struct machine *m, enum op op) {
     return check_frame(m);
 
   case OP_NONE:
-    push(m, (struct value){.kind = VALUE_NONE});
-    return 0;
+    return push(m, (struct value){.kind = VALUE_NONE});
   case OP_NEWTRUE:
   case OP_NEWFALSE:
-    push(m, (struct value){.kind = VALUE_BOOL, .boolean = op == OP_NEWTRUE});
-    return 0;
+    return push(m, (struct value){.kind = VALUE_BOOL, .boolean = op == OP_NEWTRUE});
   case OP_BININT:
     return push_integer(m, 4, true);
   case OP_BININT1:
@@ -481,39 +441,35 @@ static int execute(struct machine *m, enum op op) {
     return push_text(m, VALUE_BYTES, 8);
 
   case OP_EMPTY_LIST:
-    push_empty(m, VALUE_LIST);
-    return 0;
+    return push_made(m, VALUE_LIST, 0);
   case OP_EMPTY_DICT:
-    push_empty(m, VALUE_DICT);
-    return 0;
+    return push_made(m, VALUE_DICT, 0);
   case OP_EMPTY_SET:
-    push_empty(m, VALUE_SET);
-    return 0;
+    return push_made(m, VALUE_SET, 0);
   case OP_EMPTY_TUPLE:
-    push_empty(m, VALUE_TUPLE);
-    return 0;
+    return push_made(m, VALUE_TUPLE, 0);
   case OP_LIST:
-    return push_marked(m, VALUE_LIST);
+    return push_made(m, VALUE_LIST, MARKED);
   case OP_DICT:
-    return push_marked(m, VALUE_DICT);
+    return push_made(m, VALUE_DICT, MARKED);
   case OP_TUPLE:
-    return push_marked(m, VALUE_TUPLE);
+    return push_made(m, VALUE_TUPLE, MARKED);
   case OP_FROZENSET:
-    return push_marked(m, VALUE_SET);
+    return push_made(m, VALUE_SET, MARKED);
   case OP_TUPLE1:
   case OP_TUPLE2:
   case OP_TUPLE3:
-    return push_tuple(m, op - OP_TUPLE1 + 1);
+    return push_made(m, VALUE_TUPLE, op - OP_TUPLE1 + 1);
   case OP_APPEND:
-    return add_popped(m, VALUE_LIST, 1);
+    return add_values(m, VALUE_LIST, 1);
   case OP_APPENDS:
-    return add_marked(m, VALUE_LIST);
+    return add_values(m, VALUE_LIST, MARKED);
   case OP_ADDITEMS:
-    return add_marked(m, VALUE_SET);
+    return add_values(m, VALUE_SET, MARKED);
   case OP_SETITEM:
-    return add_popped(m, VALUE_DICT, 2);
+    return add_values(m, VALUE_DICT, 2);
   case OP_SETITEMS:
-    return add_marked(m, VALUE_DICT);
+    return add_values(m, VALUE_DICT, MARKED);
 
   case OP_PUT:
   case OP_BINPUT:
