@@ -267,7 +267,8 @@ void tscope_chunk_pool_take_reserve(void) {
 
 /* Nobody uses a chunk that is popped from the queue here; a chunk that a thread got just before
  * stays in the file. So the file is cut back as far as the chunks popped here reach without a
- * gap. */
+ * gap. Nothing is mapped behind its end any more: valgrind reads all memory when a process has
+ * ended, and each word there would be a SIGBUS. */
 void tscope_chunk_pool_close(void) {
   if (!tscope_lock_within(&grow_lock, GROW_TIMEOUT_NS))
     return;
@@ -281,7 +282,7 @@ void tscope_chunk_pool_close(void) {
   u32 unused = 0;
   while (unused < window && ours[unused])
     unused++;
-  if (unused)
-    tscope_trace_cut(end - unused);
+  tscope_trace_cut(end - unused);
+  tscope_trace_leave_reserve();
   tscope_unlock(&grow_lock);
 }

@@ -546,6 +546,7 @@ static const struct hazard {
     {"bus-error-sent", bus_error_sent},
     {"lock-memory", lock_memory},
     {"lock-idle", lock_idle},
+    {"look-at-the-end", end_with_a_look},
     {"core-dump", core_dump},
     {"unshare-user", unshare_user},
     {"unshare-processes", unshare_processes},

@@ -19,6 +19,7 @@ void bus_error_sent(char **arguments);
 /* hazard_memory.c */
 void lock_memory(char **arguments);
 void lock_idle(char **arguments);
+void end_with_a_look(char **arguments);
 void core_dump(char **arguments);
 
 /* hazard_coroutines.c */

@@ -697,6 +697,10 @@ def memory_locked_by_a_program_that_does_not_train(scratch):
     check_untouched(scratch)
 
 
+def memory_read_at_the_end(scratch):
+    check_recorded(scratch, "look-at-the-end", launches=5000)
+
+
 def core_dump_without_the_reserve(scratch):
     with open("/proc/sys/kernel/core_pattern", encoding="ascii") as file:
         pattern = file.read().strip()
