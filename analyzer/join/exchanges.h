@@ -17,6 +17,8 @@
 
 #include "join/joining.h"
 
+enum { LEAST_WITHOUT_OWN = 4 }; /* ranks of an exchange in which nobody sends to itself */
+
 /* The messages of one rank on one communicator in one group. */
 struct bundle {
   u32 rank, comm, group; /* comm: index into model.comms */

@@ -8,9 +8,8 @@
 #include "kernels/communication.h"
 
 enum {
-  LEAST_WITHOUT_OWN = 4, /* ranks of an exchange in which nobody sends to itself */
-  GROUP_REACH = 64,      /* groups of several threads lie between each other's calls */
-  ROUNDS = 8             /* of putting exchanges in order; two do, if all ranks agree */
+  GROUP_REACH = 64, /* groups of several threads lie between each other's calls */
+  ROUNDS = 8        /* of putting exchanges in order; two do, if all ranks agree */
 };
 
 /* One side of a message. */

@@ -20,17 +20,36 @@ ORDER_BY(by_place, struct placed, UP(comm) UP(place) UP(exchange))
 struct numbering {
   struct placed *at;
   u32 n;
-  u32 *first; /* [n_comms + 1] */
+  u32 *first;    /* [n_comms + 1] */
+  u32 *before;   /* [n_comms] exchanges that are not in the record */
+  bool renumber; /* there are any of these */
 };
 
 static u32 collectives_before(const struct placed *placed) {
   return (u32)(placed->place >> 32);
 }
 
+/* Where the record does not begin with the first call: each rank has one group in each. */
+static bool count_before(const struct model *model, u32 *before) {
+  bool any = false;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank_events *events = model_events(model, r);
+    for (u32 c = 0; events->groups_before && c < events->n_comms; c++) {
+      u32 comm = model_comm_of(model, r, c);
+      if (comm != INDEX_NONE && events->groups_before[c] > before[comm])
+        before[comm] = events->groups_before[c];
+      any |= comm != INDEX_NONE && before[comm];
+    }
+  }
+  return any;
+}
+
 static void number_exchanges(struct exchanges *all, struct numbering *numbering) {
   u32 n_comms = all->model->n_comms;
   numbering->at = memory_array(size_sum(all->list.n, 1), sizeof(*numbering->at));
   numbering->first = memory_zeroed(size_sum(n_comms, 1), sizeof(u32));
+  numbering->before = memory_zeroed(size_sum(n_comms, 1), sizeof(u32));
+  numbering->renumber = count_before(all->model, numbering->before);
   for (u32 i = 0; i < all->list.n; i++)
     if (!all->list.at[i].refused)
       numbering->at[numbering->n++] =
@@ -42,8 +61,9 @@ static void number_exchanges(struct exchanges *all, struct numbering *numbering)
     if (numbering->first[c + 1] < numbering->first[c])
       numbering->first[c + 1] = numbering->first[c];
   for (u32 i = 0; i < numbering->n; i++)
-    all->list.at[numbering->at[i].exchange].seq =
-        collectives_before(&numbering->at[i]) + i - numbering->first[numbering->at[i].comm];
+    all->list.at[numbering->at[i].exchange].seq = collectives_before(&numbering->at[i]) +
+                                                  numbering->before[numbering->at[i].comm] + i -
+                                                  numbering->first[numbering->at[i].comm];
 }
 
 /* Calls that are collectives also without this. */
@@ -56,8 +76,9 @@ static void renumber_calls(const struct exchanges *all, const struct numbering *
       if (comm == INDEX_NONE || op_is_message(call->op) || call->seq == TSCOPE_UNKNOWN)
         continue;
       u32 first = numbering->first[comm], end = numbering->first[comm + 1];
-      call->seq +=
-          FIRST_NOT(first, end, k, collectives_before(&numbering->at[k]) <= call->seq) - first;
+      call->seq += numbering->before[comm] +
+                   FIRST_NOT(first, end, k, collectives_before(&numbering->at[k]) <= call->seq) -
+                   first;
     }
   }
 }
@@ -168,7 +189,7 @@ void merge_exchanges(struct model *model, unsigned threads) {
   struct numbering numbering = {0};
   find_exchanges(&all, threads);
   number_exchanges(&all, &numbering);
-  if (numbering.n)
+  if (numbering.n || numbering.renumber)
     renumber_calls(&all, &numbering);
   for (u32 i = 0, next; numbering.n && i < all.bundles.n; i = next) {
     for (next = i; next < all.bundles.n && all.bundles.at[next].rank == all.bundles.at[i].rank;)
@@ -178,6 +199,7 @@ void merge_exchanges(struct model *model, unsigned threads) {
   list_sparse(&all, &numbering);
   free(numbering.at);
   free(numbering.first);
+  free(numbering.before);
   free(all.bundles.at);
   free(all.list.at);
 }

@@ -5,6 +5,7 @@
 #include "base/checked_memory.h"
 #include "base/hash.h"
 #include "import/tscope/events/read_events.h"
+#include "join/exchanges.h"
 #include "kernels/communication.h"
 #include "live/live_records.h"
 
@@ -24,18 +25,51 @@ static bool is_over(const struct rank_events *called, const struct rank_call *ca
          (call->run != INDEX_NONE && called->runs.at[call->run].end != NS_UNKNOWN);
 }
 
-void live_copy_calls(const struct rank_events *called, u32 open, struct rank_events *to) {
-  struct {
-    u32 over, open;
-  } *n = memory_zeroed(size_sum(called->n_comms, 1), sizeof(*n));
-  SCOPED bool *kept = memory_zeroed(size_sum(called->calls.n, 1), sizeof(*kept));
-  for (u32 i = called->calls.n; i-- > 0;) {
-    const struct rank_call *call = &called->calls.at[i];
-    bool over = is_over(called, call);
-    kept[i] = n[call->comm].over < LIVE_RECENT_CALLS && (over || n[call->comm].open < open);
-    n[call->comm].over += over;
-    n[call->comm].open += !over;
+struct kept {
+  u32 over, open;               /* collectives */
+  u32 over_groups, open_groups; /* of messages; one outside any is one */
+  u32 messages, group;          /* group: that of the last one */
+  bool full; /* no earlier message is kept, so that none is missing between them */
+};
+
+static bool is_message_over(const struct rank_events *called, const struct rank_call *call) {
+  bool sent = call->op == TSCOPE_OP_SEND && call->stream == TSCOPE_NO_STREAM;
+  return call->run == INDEX_NONE ? sent && call->end != NS_UNKNOWN
+                                 : called->runs.at[call->run].end != NS_UNKNOWN;
+}
+
+static bool is_wanted_message(const struct live_process *process, struct live_wanted wanted,
+                              struct kept *kept, const struct rank_call *call) {
+  if (kept->messages == 0 || !call->group || call->group != kept->group) {
+    bool over = is_message_over(&process->called, call);
+    kept->over_groups += over;
+    kept->open_groups += !over;
+    kept->full |= kept->over_groups > LIVE_RECENT_CALLS || kept->open_groups > LIVE_MOST_CALLS ||
+                  kept->messages >= wanted.messages;
   }
+  kept->group = call->group;
+  kept->messages++;
+  return !kept->full && (wanted.all_messages || process->comms.at[call->comm].exchanges);
+}
+
+static bool is_wanted(const struct live_process *process, struct live_wanted wanted,
+                      struct kept *kept, const struct rank_call *call) {
+  if (op_is_message(call->op))
+    return is_wanted_message(process, wanted, kept, call);
+  bool over = is_over(&process->called, call);
+  bool is = kept->over < LIVE_RECENT_CALLS && (over || kept->open < wanted.open);
+  kept->over += over;
+  kept->open += !over;
+  return is;
+}
+
+void live_copy_calls(const struct live_process *process, struct live_wanted wanted,
+                     struct rank_events *to) {
+  const struct rank_events *called = &process->called;
+  SCOPED struct kept *n = memory_zeroed(size_sum(called->n_comms, 1), sizeof(*n));
+  SCOPED bool *kept = memory_zeroed(size_sum(called->calls.n, 1), sizeof(*kept));
+  for (u32 i = called->calls.n; i-- > 0;)
+    kept[i] = is_wanted(process, wanted, &n[called->calls.at[i].comm], &called->calls.at[i]);
   for (u32 i = 0; i < called->calls.n; i++) {
     struct rank_call call = called->calls.at[i];
     if (!kept[i])
@@ -46,14 +80,13 @@ void live_copy_calls(const struct rank_events *called, u32 open, struct rank_eve
     }
     VECTOR_PUSH(&to->calls, call);
   }
-  free(n);
 }
 
 void live_forget_calls(struct live_process *process) {
   struct rank_events *called = &process->called, last = {0};
   if (called->calls.n < 2 * process->calls_kept + LIVE_RECENT_CALLS)
     return;
-  live_copy_calls(called, LIVE_MOST_CALLS, &last);
+  live_copy_calls(process, (struct live_wanted){LIVE_MOST_CALLS, UINT32_MAX, true}, &last);
   last.comms = called->comms;
   last.n_comms = called->n_comms;
   rank_events_release(called);
@@ -61,10 +94,10 @@ void live_forget_calls(struct live_process *process) {
   process->calls_kept = last.calls.n;
 }
 
-struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq) {
+struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq, bool message) {
   for (u32 i = process->called.calls.n; i-- > 0;) {
     struct rank_call *call = &process->called.calls.at[i];
-    if (call->comm == comm && call->seq == seq)
+    if (call->comm == comm && call->seq == seq && op_is_message(call->op) == message)
       return call;
   }
   return NULL;
@@ -73,8 +106,9 @@ struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq
 /* Adds a call, or what is new of one that came before. */
 static void keep_call(struct live_process *process, struct rank_call call, bool again) {
   struct live_comm *comm = &process->comms.at[call.comm];
-  struct rank_call *known = again ? live_find_call(process, call.comm, call.seq) : NULL;
-  if (comm->newest == INDEX_NONE || call.seq > comm->newest)
+  bool message = op_is_message(call.op);
+  struct rank_call *known = again ? live_find_call(process, call.comm, call.seq, message) : NULL;
+  if (!message && (comm->newest == INDEX_NONE || call.seq > comm->newest))
     comm->newest = call.seq;
   if (known) {
     call.run = known->run;
@@ -82,6 +116,41 @@ static void keep_call(struct live_process *process, struct rank_call call, bool 
   } else if (!again) {
     VECTOR_PUSH(&process->called.calls, call);
   }
+}
+
+/* --- Messages --- */
+
+static void count_on_channel(struct live_process *process, const struct rank_call *call) {
+  u32 n = process->channels.n;
+  for (u32 i = 0; i < n; i++) { /* mostly they come in the same order each time */
+    struct live_channel *channel = &process->channels.at[++process->channel % n];
+    if (channel->comm == call->comm && channel->peer == (u32)call->peer &&
+        channel->op == call->op) {
+      process->channel %= n;
+      channel->made++;
+      return;
+    }
+  }
+  process->channel = n;
+  VECTOR_PUSH(&process->channels, (struct live_channel){call->comm, (u32)call->peer, call->op, 1});
+}
+
+/* As join/find_exchanges.c does it. */
+static bool may_exchange(const struct comm_definition *comm, const struct live_comm *live,
+                         const struct rank_call *call) {
+  return call->group && ((u32)call->peer == comm->rank ||
+                         (comm->size >= LEAST_WITHOUT_OWN && live->sends >= comm->size - 1));
+}
+
+static void count_message(struct live_process *process, const struct rank_call *call) {
+  struct live_comm *live = &process->comms.at[call->comm];
+  bool same = live->groups && call->group && call->group == live->group;
+  live->groups += !same;
+  live->group = call->group;
+  live->sends = (same ? live->sends : 0) + (call->op == TSCOPE_OP_SEND);
+  live->exchanges |= may_exchange(&process->called.comms[call->comm], live, call);
+  process->messages++;
+  count_on_channel(process, call);
 }
 
 /* --- Records --- */
@@ -122,9 +191,11 @@ void live_read_call(struct live_process *process, const struct live_record *reco
     process->last.open = false;
   }
   process->last_call_end = call.end == NS_UNKNOWN ? call.start : call.end;
-  if (call.comm == INDEX_NONE || op_is_message(call.op))
+  if (call.comm == INDEX_NONE || (op_is_message(call.op) && call.peer < 0))
     return;
-  if (!expects_run(process, call.stream))
+  if (op_is_message(call.op) && !record->again)
+    count_message(process, &call);
+  if (!op_is_message(call.op) && !expects_run(process, call.stream))
     call.stream = TSCOPE_NO_STREAM;
   keep_call(process, call, record->again);
   update_longest(process, call.start, call.end);
@@ -173,7 +244,11 @@ void live_read_run(struct live_process *process, const struct live_record *recor
 
 void live_read_comm_wait(struct live_process *process, const struct live_record *record) {
   const struct tscope_comm_wait_record *wait = (const void *)record->record;
-  update_longest(process, record->start, live_end_ns(record));
+  i64 end = live_end_ns(record);
+  update_longest(process, record->start, end);
+  if (end != NS_UNKNOWN && wait->seq != TSCOPE_UNKNOWN && wait->seq & TSCOPE_TRANSFER)
+    VECTOR_PUSH(&process->received,
+                (struct rank_wait){.start = record->start, .end = end, SAME(wait, comm, seq)});
   live_update_open(&process->waits, record,
                    (struct live_open){.start = record->start,
                                       .comm = rank_comm_index(&process->called, wait->comm),

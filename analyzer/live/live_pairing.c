@@ -6,6 +6,7 @@
  * agree.
  */
 #include "base/sorting.h"
+#include "import/tscope/events/read_events.h"
 #include "kernels/communication.h"
 #include "live/live_process.h"
 
@@ -48,15 +49,34 @@ static void pair(struct rank_events *called, u32 at, u32 run) {
   }
 }
 
-/* By what the run says. It may come again, once it is over. */
-static bool pair_named(struct live_process *process, const struct rank_run *run) {
-  struct rank_call *call =
-      live_find_call(process, rank_comm_index(&process->called, run->comm), run->seq);
-  if (call && call->run == INDEX_NONE)
-    call->run = add_run(process, run);
-  else if (call)
-    process->called.runs.at[call->run] = *run;
-  return call;
+/* Runs and waits come in the order of their calls: each is looked for from the one before. */
+static u32 find_call(const struct rank_events *called, u32 from, u32 comm, u32 seq, bool message) {
+  for (u32 i = 0; i < called->calls.n; i++) {
+    u32 at = (from + i) % called->calls.n;
+    const struct rank_call *call = &called->calls.at[at];
+    if (call->seq == seq && call->comm == comm && op_is_message(call->op) == message)
+      return at;
+  }
+  return INDEX_NONE;
+}
+
+/* By what the run says, which may be of one of a group's messages. It may come again, once it is
+ * over. */
+static bool pair_named(struct live_process *process, const struct rank_run *run, u8 op, u32 *at) {
+  struct rank_events *called = &process->called;
+  u32 comm = rank_comm_index(called, run->comm);
+  bool message = op_is_message(op); /* names do not distinguish an all-to-all from sends */
+  u32 call = find_call(called, *at, comm, run->seq, message);
+  if (call == INDEX_NONE && message)
+    call = find_call(called, *at, comm, run->seq, false);
+  if (call == INDEX_NONE)
+    return false;
+  *at = call;
+  if (called->calls.at[call].run == INDEX_NONE)
+    pair(called, call, add_run(process, run));
+  else
+    called->runs.at[called->calls.at[call].run] = *run;
+  return true;
 }
 
 static void pair_in_turn(struct live_process *process, const struct rank_run *run, u8 op,
@@ -69,27 +89,42 @@ static void pair_in_turn(struct live_process *process, const struct rank_run *ru
     }
 }
 
+static void pair_received(struct live_process *process) {
+  struct rank_events *called = &process->called;
+  u32 at = 0, kept = 0, n = process->received.n;
+  for (u32 i = 0; i < n; i++) {
+    const struct rank_wait wait = process->received.at[i];
+    u32 comm = rank_comm_index(called, wait.comm);
+    u32 call = find_call(called, at, comm, wait.seq & ~TSCOPE_TRANSFER, true);
+    if (call != INDEX_NONE)
+      add_transfer_run(called, at = call, &wait);
+    else if (n - i <= RUNS_KEPT)
+      process->received.at[kept++] = wait;
+  }
+  process->received.n = kept;
+}
+
 void live_pair_runs(struct live_process *process) {
   const struct rank_events *called = &process->called;
-  u32 head = 0, known = 0, kept = 0, n = process->runs.n;
+  u32 head = 0, at = 0, known = 0, kept = 0, n = process->runs.n;
   u8 op = 0;
   sort_calls(&process->called);
   for (u32 r = 0; r < n; r++) {
     const struct rank_run run = process->runs.at[r];
-    if (run.comm != TSCOPE_UNKNOWN && run.seq != TSCOPE_UNKNOWN) {
-      if (!pair_named(process, &run) && n - r <= RUNS_KEPT)
-        process->runs.at[kept++] = run;
-      continue;
-    }
     if (run.name != known) { /* mostly it is one and the same kernel */
       const char *name = live_string(process, run.name);
       op = name ? op_of_name(name) : 0;
       known = run.name;
     }
+    if (run.comm != TSCOPE_UNKNOWN && run.seq != TSCOPE_UNKNOWN) {
+      if (!pair_named(process, &run, op, &at) && n - r <= RUNS_KEPT)
+        process->runs.at[kept++] = run;
+      continue;
+    }
     while (head < called->calls.n && called->calls.at[head].run != INDEX_NONE)
       head++;
-    if (!op_is_message(op)) /* messages, as a rule */
-      pair_in_turn(process, &run, op, head);
+    pair_in_turn(process, &run, op, head);
   }
   process->runs.n = kept;
+  pair_received(process);
 }

@@ -230,6 +230,8 @@ int live_process_open(struct live_process *process, const char *path, char *why,
 
 void live_process_close(struct live_process *process) {
   free(process->comms.at);
+  free(process->channels.at);
+  free(process->received.at);
   free(process->spans.at);
   rank_events_release(&process->called);
   rank_events_release(&process->seen);

@@ -26,7 +26,17 @@ enum {
 /* What was called on a communicator, that of the same index in definitions.now.comms. */
 struct live_comm {
   bool ended;
-  u32 newest; /* seq, INDEX_NONE before the first */
+  u32 newest;     /* seq of collectives, INDEX_NONE before the first */
+  bool exchanges; /* of its messages some may be an all-to-all (join/exchanges.h) */
+  u32 groups;     /* of messages, so far; */
+  u32 group;      /* the last, */
+  u32 sends;      /* and what was sent in it */
+};
+
+/* Messages of one process to or from one other. */
+struct live_channel {
+  u32 comm, peer, op; /* comm is an index into definitions.now.comms */
+  u32 made;
 };
 
 /* A span that has not ended. */
@@ -88,12 +98,16 @@ struct live_process {
   u32 rank;    /* TSCOPE_UNKNOWN_RANK if not known */
   struct followed_definitions definitions;
   VECTOR(struct live_comm) comms;
-  struct rank_events called;    /* communicators, their last collectives, and where these ran; in a
-                                   CUDA graph the first of a replay, with op 0 */
-  u32 calls_kept;               /* when earlier ones were last forgotten */
-  VECTOR(struct rank_run) runs; /* whose calls are not known yet */
-  struct rank_events seen;      /* marks, step ranges and phases that are over, of the last steps */
-  u64 steps_before;             /* these */
+  VECTOR(struct live_channel) channels;
+  u32 channel; /* of the last message */
+  u64 messages;
+  struct rank_events called;         /* communicators, their last calls, and where these ran; in a
+                                        CUDA graph the first of a replay, with op 0 */
+  u32 calls_kept;                    /* when earlier ones were last forgotten */
+  VECTOR(struct rank_run) runs;      /* whose calls are not known yet */
+  VECTOR(struct rank_wait) received; /* over, of messages of the host; likewise */
+  struct rank_events seen; /* marks, step ranges and phases that are over, of the last steps */
+  u64 steps_before;        /* these */
   struct live_tokens tokens;
   u64 mark;         /* number of the last step mark */
   u32 range_number; /* of the last step range, INDEX_NONE if it has none */
@@ -144,15 +158,23 @@ void live_forget_steps(struct live_process *process);
 void live_gpu_window(struct live_process *process);
 double live_gpu_share(const struct live_process *process, i64 *until);
 
-/* live_pairing.c: which call a collective kernel belongs to. */
+/* live_pairing.c: which call a collective kernel belongs to, and when messages of the host ran. */
 void live_pair_runs(struct live_process *process);
 
-/* live_calls.c: adds to `to` the last calls of each communicator that are over, as many of those
- * since then that are not as `open` says, and their runs. */
-void live_copy_calls(const struct rank_events *called, u32 open, struct rank_events *to);
+/* Which calls to copy. */
+struct live_wanted {
+  u32 open;          /* so many of those that are not over; */
+  u32 messages;      /* about so many messages of each communicator: whole groups; */
+  bool all_messages; /* and not only where they may be an all-to-all */
+};
+
+/* live_calls.c: adds to `to` the last calls of each communicator that are over, those since then
+ * that are wanted, and their runs. */
+void live_copy_calls(const struct live_process *process, struct live_wanted wanted,
+                     struct rank_events *to);
 void live_forget_calls(struct live_process *process);
 
-/* The collective of that number; NULL. */
-struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq);
+/* The collective, or message, of that number; NULL. */
+struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq, bool message);
 
 #endif

@@ -117,6 +117,9 @@ struct live_view {
   double threshold_s; /* from which on waiting is worth words */
 };
 
+/* live_messages.c: of two ranks that exchange messages, what is kept begins with the same one. */
+void live_align_messages(const struct live_view *view, struct model *model);
+
 /* Makes the view of a run that was just polled. */
 void live_view_make(struct live_view *view, struct live_run *run);
 void live_view_release(struct live_view *view);

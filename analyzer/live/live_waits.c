@@ -6,8 +6,10 @@
 #include <math.h>
 
 #include "analyses/hang/verdict.h"
+#include "base/rank_list.h"
 #include "base/sorting.h"
 #include "import/tscope/trace_source.h"
+#include "kernels/communication.h"
 #include "live/live_view.h"
 #include "model/flight_record.h"
 
@@ -45,14 +47,16 @@ static u32 *places_of(struct live_view *view, const u32 *ranks, u32 n, u32 *foun
 static void read_call(const struct live_view *view, const struct flight_record *flight,
                       const struct check_wait *check, struct live_wait *wait) {
   i64 first = NS_UNKNOWN;
+  bool message = op_is_message(op_named(check->op));
   FOR_EACH(flight->calls, flight->n_calls, call) {
     bool pending = call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
-    if (call->seq != (i64)check->seq ||
-        strcmp(flight->groups[call->group].name, check->group_name) != 0)
+    if (call->seq != (i64)check->seq || call->message != message ||
+        strcmp(flight->groups[call->group].name, check->group_name) != 0 ||
+        (message && !ranks_have(check->ranks, check->n_ranks, flight->ranks[call->rank].rank)))
       continue;
     if (pending && (first == NS_UNKNOWN || call->created < first))
       first = call->created;
-    for (u32 k = 0; k < wait->n_absent; k++)
+    for (u32 k = 0; k < wait->n_absent && !message; k++)
       wait->called |= view->ranks[wait->absent[k]].rank == flight->ranks[call->rank].rank;
   }
   wait->since_s = first == NS_UNKNOWN || flight->end == NS_UNKNOWN
@@ -60,12 +64,15 @@ static void read_call(const struct live_view *view, const struct flight_record *
                       : (double)(flight->end - first) / 1e9;
 }
 
-static void mark_waiters(struct live_view *view, const struct live_wait *wait) {
-  const char *in = arena_printf(&view->arena, "%s of %s", wait->op, wait->group);
+static void mark_waiters(struct live_view *view, const struct flight_record *flight,
+                         const struct check_wait *check, const struct live_wait *wait) {
   for (u32 i = 0; i < wait->n_waiting; i++) {
     struct live_rank *rank = &view->ranks[wait->waiting[i]];
+    const struct flight_call *call =
+        rank->waits_in ? NULL : waits_call_of(flight, rank->rank, check);
     if (!rank->waits_in)
-      rank->waits_in = in;
+      rank->waits_in =
+          arena_printf(&view->arena, "%s of %s", call ? call->op : wait->op, wait->group);
     if (!wait->n_absent || wait->since_s < rank->waits_s)
       continue;
     rank->waits_s = wait->since_s;
@@ -92,7 +99,7 @@ static void put_waits(struct live_view *view, const struct flight_record *flight
     wait->no_trace = from->n_waits_for - wait->n_absent;
     wait->waiting = places_of(view, from->ranks, from->n_ranks, &wait->n_waiting);
     read_call(view, flight, from, wait);
-    mark_waiters(view, wait);
+    mark_waiters(view, flight, from, wait);
   }
   SORT(view->waits, view->n_waits, by_importance);
 }

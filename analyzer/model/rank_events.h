@@ -206,6 +206,7 @@ struct rank_events {
   i64 last_anchor;     /* when the process is last known to have been alive; 0: not known */
   struct definitions *definitions; /* import/tscope: what else a trace of ours defines, its text
                                       apart; NULL */
+  u32 *groups_before; /* [n_comms] groups of messages before the first of calls; NULL: none */
   VECTOR(struct rank_call) calls;
   VECTOR(struct rank_run) runs;
   VECTOR(struct rank_kernel) kernels;

@@ -185,6 +185,29 @@ class TopAndReport(unittest.TestCase):
         job = self.job("--steps", "100000", "--pipeline", "2")
         self.check_all(self.frozen(job, lambda one: (one["ranks"][0]["step"] or 0) > 60))
 
+    def test_hang_in_a_pipeline(self):
+        """Ranks 0 and 2 are stage 0 of two replicas: who exchanges messages with rank 1 waits for it in these."""
+        job = self.job("--steps", "100000", "--pipeline", "2", "--fault", "1", "--fault-rank", "1", "--fault-step", "50",
+                       stall="2")
+        both = self.frozen(job, lambda one: one["waits"] and one["stalled"] == 4)
+        self.assertTrue([one for one in both.top["waits"] if one["op"] in ("send", "recv") and one["absent"] == [1]])
+        self.check_all(both)
+
+    def test_exchanges_of_experts(self):
+        """The messages of an all-to-all are one collective: who comes last there is late."""
+        job = self.job("--steps", "100000", "--tensor", "4", "--experts", "1", "--slow-rank", "2", "--slow-factor", "3",
+                       "--marks", "1")
+        both = self.frozen(job, lambda one: (one["ranks"][0]["step"] or 0) > 60 and one["ranks"][0]["late_s"] is not None)
+        self.check_all(both)
+        self.check_late(both, 2)
+
+    def test_hang_in_an_exchange(self):
+        job = self.job("--steps", "100000", "--tensor", "4", "--experts", "1", "--fault", "1", "--fault-rank", "3",
+                       "--fault-step", "50", stall="2")
+        both = self.frozen(job, lambda one: one["waits"] and one["stalled"] == 4)
+        self.assertEqual([one["op"] for one in both.top["waits"]], ["all_to_all"])
+        self.check_all(both)
+
     def test_sizes_that_differ(self):
         job = self.job("--steps", "100000", "--fault", "5", "--fault-rank", "1", "--fault-step", "40")
         both = self.frozen(job, lambda one: one["mismatches"])

@@ -147,6 +147,14 @@ struct waits {
   u32 n_list, n_blocked;
 };
 
+/* A rank's calls, `n` of them; NULL if it has none. */
+const struct flight_call *waits_calls_of(const struct flight_record *flight, u32 global, u32 *n);
+
+/* What a rank that is in that wait called itself: of a message, the other side of it. NULL if it is
+ * not known. */
+const struct flight_call *waits_call_of(const struct flight_record *flight, u32 global,
+                                        const struct check_wait *wait);
+
 void waits_find_suspects(struct call_index *index, const struct matching *matching,
                          const channel_list *channels, struct waits *waits);
 

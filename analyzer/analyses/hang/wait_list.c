@@ -5,9 +5,43 @@
 #include <stdlib.h>
 
 #include "analyses/hang/waits.h"
+#include "base/each.h"
+#include "base/rank_list.h"
 #include "base/sorting.h"
+#include "kernels/communication.h"
 
 ORDER_BY(most_ranks_first, struct check_wait, DOWN(n_ranks) UP(seq) BY_TEXT(group_name))
+
+const struct flight_call *waits_calls_of(const struct flight_record *flight, u32 global, u32 *n) {
+  const struct flight_rank *rank =
+      flight ? bsearch(&global, flight->ranks, flight->n_ranks, sizeof(*rank), by_u32) : NULL;
+  *n = rank ? rank->n_calls : 0;
+  return rank ? &flight->calls[rank->first_call] : NULL;
+}
+
+static bool is_of_group(const struct flight_record *flight, const struct flight_call *call,
+                        const struct check_wait *wait) {
+  return strcmp(flight->groups[call->group].name, wait->group_name) == 0;
+}
+
+const struct flight_call *waits_call_of(const struct flight_record *flight, u32 global,
+                                        const struct check_wait *wait) {
+  u32 n;
+  const struct flight_call *calls = waits_calls_of(flight, global, &n);
+  u8 op = op_named(wait->op);
+  const struct flight_call *own =
+      FIND(calls, n, one,
+           one->seq == (i64)wait->seq && is_of_group(flight, one, wait) &&
+               one->message == op_is_message(op) &&
+               (!one->message ||
+                (one->state != FLIGHT_COMPLETED && one->sends == (op == TSCOPE_OP_SEND))));
+  if (own || op != TSCOPE_OP_SEND)
+    return own;
+  return FIND(calls, n, one, /* the number is that of the send */
+              one->message && !one->sends && one->state != FLIGHT_COMPLETED &&
+                  is_of_group(flight, one, wait) && one->peer != INDEX_NONE &&
+                  ranks_have(wait->ranks, wait->n_ranks, flight->ranks[one->peer].rank));
+}
 
 static u32 *to_global(const struct flight_record *flight, u32 *ranks, u32 n) {
   for (u32 i = 0; i < n; i++)

@@ -10,6 +10,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/analysis.h"
+#include "analyses/hang/verdict.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/stalls/stall_words.h"
 #include "base/checked_memory.h"
@@ -111,24 +112,8 @@ static bool is_of_other_python(const struct rank_stall *stall, u64 thread) {
              one != first && one->python && one->number == thread);
 }
 
-/* A rank's calls, `n` of them; NULL if it has none. */
-static const struct flight_call *calls_of(const struct flight_record *flight, u32 global, u32 *n) {
-  const struct flight_rank *rank =
-      flight ? bsearch(&global, flight->ranks, flight->n_ranks, sizeof(*rank), by_u32) : NULL;
-  *n = rank ? rank->n_calls : 0;
-  return rank ? &flight->calls[rank->first_call] : NULL;
-}
-
 static bool has_rank(const struct check_wait *wait, u32 global) {
   return ranks_have(wait->ranks, wait->n_ranks, global);
-}
-
-static const struct flight_call *call_in(const struct flight_record *flight,
-                                         const struct flight_call *calls, u32 n,
-                                         const struct check_wait *wait) {
-  return FIND(calls, n, one,
-              one->seq == (i64)wait->seq &&
-                  strcmp(flight->groups[one->group].name, wait->group_name) == 0);
 }
 
 /* The unfinished call that the rank's first thread waits in, as far as the check of collectives
@@ -137,12 +122,12 @@ static const struct flight_call *call_in(const struct flight_record *flight,
 static char *collective_of(const struct analysis *a, u32 global, const struct rank_stall *stall) {
   const struct collective_check *check = &a->results->check;
   u32 n;
-  const struct flight_call *calls = calls_of(check->flight, global, &n);
+  const struct flight_call *calls = waits_calls_of(check->flight, global, &n);
   bool others = false;
   FOR_EACH(check->waits, check->n_waits, wait) {
     if (!has_rank(wait, global))
       continue;
-    const struct flight_call *call = call_in(check->flight, calls, n, wait);
+    const struct flight_call *call = waits_call_of(check->flight, global, wait);
     if (!call || !is_of_other_python(stall, call->thread))
       return say(a, "%s of %s", call ? call->op : wait->op, wait->group);
     others = true;

@@ -49,7 +49,7 @@ static void look(const struct fixture *fixture, struct live_process *process,
 
 /* How long after a call its run began. */
 static i64 begins_after(struct live_process *process, u32 seq) {
-  const struct rank_call *call = live_find_call(process, 0, seq);
+  const struct rank_call *call = live_find_call(process, 0, seq, false);
   assert_non_null(call);
   assert_int_not_equal(call->run, INDEX_NONE);
   return process->called.runs.at[call->run].start - call->start;

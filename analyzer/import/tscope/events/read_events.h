@@ -34,4 +34,12 @@ void runs_from_inside(struct rank_events *events);
  * calls.run and the counts of what was left over. */
 void pair_runs(struct rank_events *events);
 
+/* The run of a send or receive on gloo, which no worker runs. A receive runs while the program
+ * waits for it: until then nobody needs it. A send that no one waits for long was done when its
+ * call returned. `wait` is over; NULL: there is none. */
+void add_transfer_run(struct rank_events *events, u32 call, const struct rank_wait *wait);
+
+/* For all of them. A transfer that the program still waits for has not ended: it has no run. */
+void add_transfer_runs(struct rank_events *events);
+
 #endif

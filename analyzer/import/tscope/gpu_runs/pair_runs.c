@@ -244,11 +244,15 @@ static void pair_streams(struct rank_events *events, const struct units *units, 
   free(p.sessions);
 }
 
-/* The run of a send or receive on gloo, which no worker runs. A receive runs while the program
- * waits for it: until then nobody needs it. A send that no one waits for long was done when its
- * call returned. */
-static void add_transfer_run(struct rank_events *events, u32 call, const struct rank_wait *wait) {
+static bool is_transfer_on_host(const struct rank_call *call) {
+  return op_is_message(call->op) && call->stream == TSCOPE_NO_STREAM && !call->replayed &&
+         !call->failed && call->run == INDEX_NONE && call->end != NS_UNKNOWN;
+}
+
+void add_transfer_run(struct rank_events *events, u32 call, const struct rank_wait *wait) {
   struct rank_call *of = &events->calls.at[call];
+  if (!is_transfer_on_host(of))
+    return;
   struct interval run = {of->start, of->end};
   bool blocked = wait && wait->end - wait->start >= TRANSFER_WAIT;
   if (of->op == TSCOPE_OP_RECV || (blocked && wait->start - of->end > TRANSFER_WAIT))
@@ -266,17 +270,11 @@ static void add_transfer_run(struct rank_events *events, u32 call, const struct 
                                                 .op = of->op}));
 }
 
-static bool is_transfer_on_host(const struct rank_call *call) {
-  return op_is_message(call->op) && call->stream == TSCOPE_NO_STREAM && !call->replayed &&
-         !call->failed && call->run == INDEX_NONE && call->end != NS_UNKNOWN;
-}
-
-/* A transfer that the program still waits for has not ended: it has no run. */
-static void add_transfer_runs(struct rank_events *events) {
+void add_transfer_runs(struct rank_events *events) {
   SCOPED bool *pending = memory_zeroed(size_sum(events->calls.n, 1), 1);
   for (u32 i = 0; i < events->waits.n; i++) {
     const struct rank_wait *wait = &events->waits.at[i];
-    if (wait->call == INDEX_NONE || !is_transfer_on_host(&events->calls.at[wait->call]))
+    if (wait->call == INDEX_NONE)
       continue;
     if (wait->end == NS_UNKNOWN)
       pending[wait->call] = true;
@@ -284,8 +282,7 @@ static void add_transfer_runs(struct rank_events *events) {
       add_transfer_run(events, wait->call, wait);
   }
   for (u32 i = 0; i < events->calls.n; i++)
-    if (events->calls.at[i].op == TSCOPE_OP_SEND && !pending[i] &&
-        is_transfer_on_host(&events->calls.at[i]))
+    if (events->calls.at[i].op == TSCOPE_OP_SEND && !pending[i])
       add_transfer_run(events, i, NULL);
 }
 

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Messages of a running job. A send and its receive are found by their order between two ranks
+ * (join/match_collectives.c), and only the last ones are kept: on each side those are left out that
+ * the other side does not have any more.
+ */
+#include "base/checked_memory.h"
+#include "base/sorting.h"
+#include "kernels/communication.h"
+#include "live/live_view.h"
+#include "model/building.h"
+
+/* What one rank sends to another, or receives from it. */
+struct side {
+  u64 comm; /* identity */
+  u32 source, target;
+  u32 rank, channel; /* of that process */
+  u32 made, kept;
+  u32 leave_out; /* of those that are kept, the first */
+};
+
+ORDER_BY(by_message, struct side, UP(comm) UP(source) UP(target))
+
+static struct side side_of(const struct live_process *process, u32 rank, u32 number) {
+  const struct live_channel *channel = &process->channels.at[number];
+  const struct comm_definition *comm = &process->called.comms[channel->comm];
+  bool sends = channel->op == TSCOPE_OP_SEND;
+  return (struct side){.comm = comm->identity,
+                       .source = sends ? comm->rank : channel->peer,
+                       .target = sends ? channel->peer : comm->rank,
+                       .rank = rank,
+                       .channel = number,
+                       .made = channel->made};
+}
+
+/* The channel of a message; from the one before on, as they come in the same order each time.
+ * INDEX_NONE in a damaged trace, in which a message became another. */
+static u32 channel_of(const struct live_process *process, const struct rank_call *call, u32 from) {
+  u32 n = process->channels.n;
+  for (u32 i = 0; i < n; i++) {
+    const struct live_channel *channel = &process->channels.at[(from + i) % n];
+    if (channel->comm == call->comm && channel->peer == (u32)call->peer && channel->op == call->op)
+      return (from + i) % n;
+  }
+  return INDEX_NONE;
+}
+
+static void count_kept(const struct live_process *process, const struct rank_events *events,
+                       struct side *sides) {
+  u32 at = 0;
+  FOR_EACH(events->calls.at, events->calls.n, call) {
+    u32 found = op_is_message(call->op) ? channel_of(process, call, at + 1) : INDEX_NONE;
+    if (found == INDEX_NONE)
+      continue;
+    sides[at = found].kept++;
+  }
+}
+
+/* Both sides of what one rank sends to another. */
+static void align_sides(struct side *sides, u32 n) {
+  u32 first = 0;
+  FOR_EACH(sides, n, side) {
+    first = side->made - side->kept > first ? side->made - side->kept : first;
+  }
+  FOR_EACH_CHANGED(sides, n, side) {
+    u32 beyond = first - (side->made - side->kept);
+    side->leave_out = beyond < side->kept ? beyond : side->kept;
+  }
+}
+
+static void leave_out(const struct live_process *process, struct rank_events *events,
+                      u32 *leave_out) {
+  u32 at = 0, kept = 0;
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
+    u32 found = op_is_message(call->op) ? channel_of(process, call, at + 1) : INDEX_NONE;
+    at = found == INDEX_NONE ? at : found;
+    if (found != INDEX_NONE && leave_out[found])
+      leave_out[found]--;
+    else
+      events->calls.at[kept++] = *call;
+  }
+  events->calls.n = kept;
+}
+
+void live_align_messages(const struct live_view *view, struct model *model) {
+  VECTOR(struct side) sides = {0};
+  SCOPED u32 *first = memory_array(size_sum(view->n_ranks, 1), sizeof(*first));
+  for (u32 r = 0; r < view->n_ranks; r++) {
+    const struct live_process *process = view->ranks[r].process;
+    first[r] = sides.n;
+    for (u32 i = 0; i < process->channels.n; i++)
+      VECTOR_PUSH(&sides, side_of(process, r, i));
+    if (process->channels.n)
+      count_kept(process, model_events(model, r), &sides.at[first[r]]);
+  }
+  SCOPED u32 *out = memory_zeroed(size_sum(sides.n, 1), sizeof(*out));
+  SORT(sides.at, sides.n, by_message);
+  for (u32 i = 0, next; i < sides.n; i = next) {
+    for (next = i + 1; next < sides.n && !by_message(&sides.at[i], &sides.at[next]);)
+      next++;
+    align_sides(&sides.at[i], next - i);
+  }
+  FOR_EACH(sides.at, sides.n, side) {
+    out[first[side->rank] + side->channel] = side->leave_out;
+  }
+  for (u32 r = 0; r < view->n_ranks; r++)
+    if (view->ranks[r].process->channels.n)
+      leave_out(view->ranks[r].process, model_events(model, r), &out[first[r]]);
+  free(sides.at);
+}
