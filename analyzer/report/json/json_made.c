@@ -105,6 +105,10 @@ json_t *make_steps_method(const struct results *results) {
   return text_or_null(results->model->steps.method);
 }
 
+json_t *make_steps_agreement(const struct results *results) {
+  return number_or_null(results->model->steps.confidence);
+}
+
 json_t *make_changed_step(const struct results *results) {
   u32 step = results->changed_step;
   return step ? json_integer(results->model->steps.first + step) : json_null();

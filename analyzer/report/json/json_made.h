@@ -25,6 +25,7 @@ json_t *make_residual(const struct results *results);
 json_t *make_between_hosts(const struct results *results);
 json_t *make_clocks(const struct results *results);
 json_t *make_steps_method(const struct results *results);
+json_t *make_steps_agreement(const struct results *results);
 json_t *make_changed_step(const struct results *results);
 json_t *make_inputs(const struct results *results);
 json_t *make_notes(const struct results *results);
