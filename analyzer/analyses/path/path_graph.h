@@ -65,7 +65,9 @@ struct node {
 
 /* Where a step ended: so long after this node of the rank, or before. */
 struct step_end {
-  u32 node; /* of the slice; INDEX_NONE: nothing ended in it */
+  u32 node;  /* of the slice; INDEX_NONE: nothing ended in it */
+  u32 other; /* if that is the host's, the last on the device, and the other way round: in a replay
+              * it may end later */
   i64 rest;
 };
 

@@ -437,9 +437,11 @@ void run_step_ends(const struct run *run, i64 *ends) {
   for (u32 rank = 0; rank < g->n_ranks; rank++) {
     const struct slice *slice = &g->slices[rank];
     for (u32 i = 0; slice->present && i + 1 < r->n_steps; i++) {
-      u32 n = slice->last_of_step[i].node;
-      if (n != INDEX_NONE)
-        ends[i] = later(ends[i], run_end(run, n + g->base[rank]) + slice->last_of_step[i].rest);
+      const struct step_end *last = &slice->last_of_step[i];
+      if (last->node != INDEX_NONE)
+        ends[i] = later(ends[i], run_end(run, last->node + g->base[rank]) + last->rest);
+      if (last->other != INDEX_NONE)
+        ends[i] = later(ends[i], run_end(run, last->other + g->base[rank]));
     }
     if (slice->present)
       ends[r->n_steps - 1] = later(ends[r->n_steps - 1], rank_end(run, rank));

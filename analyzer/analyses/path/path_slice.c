@@ -233,32 +233,48 @@ static void find_last(struct slice_builder *c) {
     slice->host_end = slice->nodes[slice->last_host].end;
 }
 
-/* The step in which a rank's node ends: the first of the sample that ends later, if that ends with
- * work of this kind. */
-static u32 step_of_end(const struct window *steps, u32 n, i64 end) {
-  return FIRST_NOT(0, n, i, steps[i].end < end);
+/* The step in which a node ends. */
+static u32 step_of_end(const i64 *ends, u32 n, i64 end) {
+  return FIRST_NOT(0, n, i, ends[i] < end);
+}
+
+/* A step ends when its host and its device have ended it: the later one decides, and in a replay
+ * the other may. `host_ends` are those on the host. */
+static void note_last_node(struct slice_builder *c, u32 at, const i64 *ends, const i64 *host_ends,
+                           u32 n) {
+  struct slice *slice = c->slice;
+  const struct node *node = &slice->nodes[at];
+  bool device = NODE_ON_DEVICE(node->kind);
+  u32 step = node->cut ? n : step_of_end(device ? ends : host_ends, n, node->end);
+  if (step == n)
+    return;
+  struct step_end *last = &slice->last_of_step[step];
+  bool decides = device == (ends[step] > host_ends[step]);
+  u32 *kept = decides ? &last->node : &last->other;
+  if (*kept != INDEX_NONE && node->end < slice->nodes[*kept].end)
+    return;
+  *kept = at;
+  if (decides)
+    last->rest = ends[step] - node->end;
 }
 
 static void find_step_ends(struct slice_builder *c, const struct sample *sample) {
   struct slice *slice = c->slice;
   u32 rank = c->t->rank;
-  struct window *steps = arena_array(&c->scratch, sample->n, sizeof(*steps));
+  i64 *ends = arena_array(&c->scratch, sample->n, sizeof(*ends));
+  i64 *host_ends = arena_array(&c->scratch, sample->n, sizeof(*host_ends));
   slice->last_of_step = memory_array(size_sum(sample->n, 1), sizeof(*slice->last_of_step));
   for (u32 i = 0; i < sample->n; i++) {
-    slice->last_of_step[i] = (struct step_end){INDEX_NONE, 0};
-    if (!analysis_window(c->a, rank, sample->first + i, &steps[i]))
-      steps[i] = i ? steps[i - 1] : (struct window){slice->begin, slice->begin, sample->first};
+    struct window step;
+    bool known = analysis_window(c->a, rank, sample->first + i, &step);
+    slice->last_of_step[i] = (struct step_end){.node = INDEX_NONE, .other = INDEX_NONE};
+    ends[i] = known ? step.end : i ? ends[i - 1] : slice->begin;
+    host_ends[i] = ends[i];
+    if (known && analysis_ends_on_gpu(c->a, rank, step.step))
+      host_ends[i] -= analysis_host_ahead(c->a, rank, step.step, step.step);
   }
-  for (u32 i = 0; i < slice->n_nodes; i++) {
-    const struct node *node = &slice->nodes[i];
-    u32 step = node->cut ? sample->n : step_of_end(steps, sample->n, node->end);
-    if (step == sample->n ||
-        NODE_ON_DEVICE(node->kind) != analysis_ends_on_gpu(c->a, rank, steps[step].step))
-      continue;
-    struct step_end *last = &slice->last_of_step[step];
-    if (last->node == INDEX_NONE || node->end >= slice->nodes[last->node].end)
-      *last = (struct step_end){i, steps[step].end - node->end};
-  }
+  for (u32 i = 0; i < slice->n_nodes; i++)
+    note_last_node(c, i, ends, host_ends, sample->n);
 }
 
 static void cut_spans(struct slice_builder *c, const struct sample *sample) {

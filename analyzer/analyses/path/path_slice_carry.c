@@ -78,7 +78,7 @@ static void carry_step_ends(struct slice *slice, u32 n, struct carrier *c) {
   if (c->reads)
     slice->last_of_step = memory_zeroed(size_sum(n, 1), sizeof(*slice->last_of_step));
   for (u32 i = 0; i < n; i++) {
-    CARRY_EACH(c, &slice->last_of_step[i], node, rest);
+    CARRY_EACH(c, &slice->last_of_step[i], node, other, rest);
   }
 }
 
@@ -104,7 +104,8 @@ static void check_slice(const struct analysis *a, struct slice *slice, u32 n, u3
   for (u32 i = 0; i < slice->n_deps && good; i++)
     good = slice->deps[i] < slice->n_nodes;
   for (u32 i = 0; i < n && good; i++)
-    good = is_node(slice, slice->last_of_step[i].node);
+    good =
+        is_node(slice, slice->last_of_step[i].node) && is_node(slice, slice->last_of_step[i].other);
   c->bad |= !good;
 }
 
