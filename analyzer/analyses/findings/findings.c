@@ -93,7 +93,11 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, co
   }
   if (!cure_pays(f)) {
     severity = SEVERITY_INFO;
-    title = say(f, "%s, but mending that saves next to nothing", title);
+    title = say(f,
+                f->saving.ms < REPLAY_TOLERANCE * f->step_ms
+                    ? "%s, but mending that saves next to nothing"
+                    : "%s, but what mending that saves differs too much between steps to tell",
+                title);
     action = what_holds_up(f);
   }
   u32 *copy = arena_array(f->a->arena, n_ranks, sizeof(u32));

@@ -247,23 +247,56 @@ static void remember(const struct analysis *a, const struct cure *cure, struct s
   VECTOR_PUSH(&a->graph->asked, ((struct asked){{changes, cure->n}, saving}));
 }
 
-/* The least time that a step takes: compute and copies of ranks that the cure leaves as they are.
- * Work of two streams that only met in a replay would not run as fast, and the steps that are
- * replayed may be shorter than the others. */
+/* How much of a rank's compute a change leaves, and of its copies. */
+struct left {
+  double compute, copies;
+};
+
+static struct left left_by(const struct cure_change *change, u32 rank, bool on_gpu) {
+  const struct left all = {1, 1}, none = {0, 0};
+  switch (change->kind) {
+  case CHANGE_COMMUNICATION:
+  case CHANGE_TRANSFERS:
+  case CHANGE_INPUT:
+  case CHANGE_LINE:
+    return all;
+  case CHANGE_GPU_AWAY:
+  case CHANGE_LAUNCHES:
+  case CHANGE_OUTSIDE:
+    return on_gpu ? all : none;
+  case CHANGE_COPIES:
+  case CHANGE_FILLS:
+    return (struct left){1, change->left};
+  case CHANGE_COMPUTE:
+    return on_gpu ? (struct left){change->left, 1} : none;
+  case CHANGE_NAME:
+    return change->of == NODE_COLLECTIVE || (on_gpu && !NODE_ON_DEVICE(change->of)) ? all : none;
+  case CHANGE_RANKS:
+    return change->ranks[rank] ? none : all;
+  case CHANGE_EVERY_RANK:
+  case CHANGE_PHASE:
+  case CHANGE_LONG_STEPS:
+    break;
+  }
+  return none;
+}
+
+/* The least time that a step takes: compute and copies that the cure leaves. Work of two streams
+ * that only met in a replay would not run as fast, and the steps that are replayed may be shorter
+ * than the others. */
 static double least_ms(const struct analysis *a, const struct cure *cure) {
   double most = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
-    bool changed = !rank->steps || !rank->has_compute;
+    struct left left = {1, 1};
+    if (!rank->steps || !rank->has_compute)
+      continue;
     FOR_EACH(cure->changes, cure->n, change) {
-      bool only_waits = change->kind == CHANGE_COMMUNICATION || change->kind == CHANGE_TRANSFERS ||
-                        change->kind == CHANGE_INPUT || change->kind == CHANGE_LINE ||
-                        (change->kind == CHANGE_NAME && change->of == NODE_COLLECTIVE) ||
-                        (change->kind == CHANGE_LAUNCHES && rank->on_gpu);
-      changed |= change->kind == CHANGE_RANKS ? change->ranks[i] : !only_waits;
+      struct left one = left_by(change, i, rank->on_gpu);
+      left = (struct left){left.compute * one.compute, left.copies * one.copies};
     }
-    if (!changed)
-      most = fmax(most, ns_to_ms(rank->compute + rank->exposed_memcpy) / rank->steps);
+    double ns = left.compute * (double)rank->compute + left.copies * (double)rank->exposed_memcpy;
+    most = fmax(most, ns / 1e6 / rank->steps);
   }
   return most;
 }
@@ -288,6 +321,7 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
     ask_samples(&q, found);
   for (u32 i = 0; i < q.n; i++) {
     double most_ms = fmax(0, now_ms - least_ms(a, &unknown[i]));
+    found[i].error_ms *= found[i].ms > most_ms ? most_ms / found[i].ms : 1;
     found[i].ms = fmin(found[i].ms, most_ms);
     found[i].low_ms = fmin(found[i].low_ms, most_ms);
     found[i].high_ms = fmin(found[i].high_ms, most_ms);

@@ -109,6 +109,14 @@ static const char *recoverable_action(struct findings *f, enum budget_part part,
          "the limit.";
 }
 
+/* Loading has a finding of its own, but the devices idle there, too. */
+static const char *while_input_is_awaited(struct findings *f) {
+  const struct budget_line *input = budget_line_of(f->r, BUDGET_INPUT);
+  return input && input->fraction >= WORTH_MENTIONING
+             ? say(f, ", and %.0f %% more while they wait for input", 100 * input->fraction)
+             : "";
+}
+
 /* What could be saved beyond what the findings above already claim. */
 void rule_recoverable(struct findings *f) {
   static const enum budget_part parts[] = {BUDGET_MEMCPYS, BUDGET_LAUNCH_AND_IDLE};
@@ -135,8 +143,8 @@ void rule_recoverable(struct findings *f) {
               : sum >= SAVING_ALARM * r->wall_s ? SEVERITY_CRITICAL
                                                 : SEVERITY_WARNING,
               with_start_up ? NAN : saving,
-              say(f, "%.0f %% of the time the devices neither compute nor communicate",
-                  100 * sum / r->wall_s),
+              say(f, "%.0f %% of the time the devices neither compute nor communicate%s",
+                  100 * sum / r->wall_s, while_input_is_awaited(f)),
               say(f, "%s of %s, mean over ranks; the largest part is '%s' with %s (%.0f %%).%s",
                   duration_s(sum).text, duration_s(r->wall_s).text, budget_part_words[most->part],
                   duration_s(most->seconds).text, 100 * most->fraction,
