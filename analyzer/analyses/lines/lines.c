@@ -134,8 +134,9 @@ static void add_host_span(struct counting *c, u32 i) {
     sum->launches += site->weight;
     sum->samples++;
     c->launches += site->weight;
-    c->launches_known +=
-        model_gpu_seen(&c->a->model->ranks[c->t->rank], span->start, span->end) ? site->weight : 0;
+    bool seen = span->link != INDEX_NONE ||
+                model_gpu_seen(&c->a->model->ranks[c->t->rank], span->start, span->end);
+    c->launches_known += seen ? site->weight : 0;
   }
 }
 

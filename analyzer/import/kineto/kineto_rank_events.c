@@ -298,23 +298,36 @@ static bool is_device_item(const struct kineto_item *item) {
          item->kind == KINETO_ITEM_MEMSET;
 }
 
-/* If the first work of the device in the trace began long after its launch, the device had other
- * work before: launched before the recording began, and so not in the trace. */
-static void add_unseen_begin(struct building *b) {
+/* If the first work of a stream in the trace began long after its launch, and the device did next
+ * to nothing until then, it had other work: launched before the recording began, and so not in the
+ * trace. The end of that; NS_UNKNOWN if there was none. */
+static i64 end_of_unseen_work(const struct building *b) {
   const struct kineto_trace *trace = b->trace;
-  const struct kineto_item *first = trace->items.at, *end = first + trace->items.n;
-  while (first < end && !is_device_item(first))
-    first++;
-  if (first == end)
+  SCOPED bool *began = memory_zeroed(size_sum(trace->lanes.n, 1), sizeof(bool));
+  i64 until = NS_UNKNOWN, busy = 0, last_end = INT64_MIN;
+  FOR_EACH(trace->items.at, trace->items.n, item) {
+    if (!is_device_item(item))
+      continue;
+    u32 call = began[item->lane] ? INDEX_NONE : kineto_call_of(&b->calls, item->correlation);
+    i64 launched = call == INDEX_NONE ? item->start : trace->items.at[call].end;
+    i64 waited = item->start - launched;
+    if (waited >= BUSY_BEFORE_NS && last_end <= launched && busy <= waited / 100)
+      until = item->start;
+    began[item->lane] = true;
+    busy += item->end - item->start;
+    last_end = item->end > last_end ? item->end : last_end;
+  }
+  return until;
+}
+
+static void add_unseen_begin(struct building *b) {
+  i64 until = end_of_unseen_work(b);
+  if (until == NS_UNKNOWN)
     return;
-  u32 call = kineto_call_of(&b->calls, first->correlation);
-  if (call == INDEX_NONE || first->start - trace->items.at[call].end < BUSY_BEFORE_NS)
-    return;
-  struct rank_gpu_state unseen = {.time = trace->begin,
+  struct rank_gpu_state unseen = {.time = b->trace->begin,
                                   .reason = "what ran then was launched before the recording began",
                                   .clock = TSCOPE_GPU_CLOCK_NONE};
-  struct rank_gpu_state seen = {
-      .time = first->start, .clock = TSCOPE_GPU_CLOCK_CUPTI, .settled = true};
+  struct rank_gpu_state seen = {.time = until, .clock = TSCOPE_GPU_CLOCK_CUPTI, .settled = true};
   VECTOR_PUSH(&b->events->gpu_states, unseen);
   VECTOR_PUSH(&b->events->gpu_states, seen);
 }

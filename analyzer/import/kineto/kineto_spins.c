@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the host waits for a kernel without a call: see host_spin.h.
+ * Where the host waits for the device without a call that says so: see host_spin.h.
  */
 #include <stdlib.h>
 
@@ -37,27 +37,50 @@ static bool notifies(const struct kineto_trace *trace, const struct kineto_item 
          comm_op_part(trace->names.list.at[item->name].communication.op) == COMM_PART_NOTIFICATION;
 }
 
-void kineto_find_spins(struct kineto_trace *trace) {
+/* A wait of the thread that launched an item, until that has ended. */
+static void add_wait(struct kineto_trace *trace, u32 call, const struct interval *wait, u32 name) {
+  const struct kineto_item *launch = &trace->items.at[call];
+  struct kineto_item item = {.name = name,
+                             .what = INDEX_NONE,
+                             .kind = KINETO_ITEM_SPIN,
+                             SAME(wait, start, end),
+                             SAME(launch, lane, correlation)};
+  VECTOR_PUSH(&trace->items, item);
+}
+
+static void find_spin(struct kineto_trace *trace, u32 call, i64 kernel_end) {
   static const char text[] = "waiting for what a kernel writes";
   const struct json_text words = {.at = text, .n = sizeof(text) - 1};
+  struct interval pause;
+  if (find_pause(trace, call, &pause) && host_spin_ends_with(&pause, kernel_end))
+    add_wait(trace, call, &pause, kineto_name_of(&trace->names, words));
+}
+
+/* The call that launched the copy then is short, and the wait begins behind it. */
+static void find_blocking_copy(struct kineto_trace *trace, u32 call, struct interval copy) {
+  struct kineto_item *launch = &trace->items.at[call];
+  struct interval whole = {launch->start, launch->end};
+  if (launch->kind != KINETO_ITEM_CALL ||
+      trace->names.list.at[launch->name].call != KINETO_CALL_MEMCPY ||
+      !host_copy_blocks(&whole, &copy))
+    return;
+  launch->end = whole.start + 1;
+  add_wait(trace, call, &(struct interval){launch->end, whole.end}, launch->name);
+}
+
+void kineto_find_spins(struct kineto_trace *trace) {
   SCOPED kineto_calls calls = kineto_calls_index(trace);
   u32 n = trace->items.n;
   for (u32 i = 0; i < n; i++) {
-    if (!notifies(trace, &trace->items.at[i]))
+    const struct kineto_item item = trace->items.at[i];
+    bool copies = item.kind == KINETO_ITEM_MEMCPY;
+    u32 call =
+        copies || notifies(trace, &item) ? kineto_call_of(&calls, item.correlation) : INDEX_NONE;
+    if (call == INDEX_NONE)
       continue;
-    struct kineto_item kernel = trace->items.at[i];
-    struct interval pause;
-    u32 call = kineto_call_of(&calls, kernel.correlation);
-    if (call == INDEX_NONE || !find_pause(trace, call, &pause) ||
-        !host_spin_ends_with(&pause, kernel.end))
-      continue;
-    u32 name = kineto_name_of(&trace->names, words);
-    VECTOR_PUSH(&trace->items, ((struct kineto_item){.start = pause.start,
-                                                     .end = pause.end,
-                                                     .name = name,
-                                                     .correlation = kernel.correlation,
-                                                     .what = INDEX_NONE,
-                                                     .lane = trace->items.at[call].lane,
-                                                     .kind = KINETO_ITEM_SPIN}));
+    if (copies)
+      find_blocking_copy(trace, call, (struct interval){item.start, item.end});
+    else
+      find_spin(trace, call, item.end);
   }
 }

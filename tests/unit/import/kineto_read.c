@@ -412,6 +412,60 @@ static void waits_are_edges(void **state) {
   model_free(model);
 }
 
+#define COPY(call_at, call_dur, at, correlation)                                                   \
+  "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaMemcpyAsync\",\"pid\":1,\"tid\":1,"       \
+  "\"ts\":" call_at ",\"dur\":" call_dur ",\"args\":{\"correlation\":" correlation "}},"           \
+  "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy DtoH (Device -> Pageable)\",\"pid\":0,"  \
+  "\"tid\":7,\"ts\":" at ",\"dur\":2,\"args\":{\"device\":0,\"stream\":7,\"bytes\":4,"             \
+  "\"correlation\":" correlation "}}"
+
+/* loss.item(): the call of the copy returns when the copy has ended, and so the kernel before it.
+ * The second copy runs after its call. */
+static void a_copy_to_pageable_memory_is_a_wait(void **state) {
+  static const struct analyse_options options = {
+      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
+  struct model *model = read_text(
+      *state,
+      "{\"traceEvents\":[" LAUNCH("10", "1") "," KERNEL("a", "20", "400", "1") "," COPY(
+          "16", "410", "422",
+          "2") "," LAUNCH("430", "3") "," KERNEL("b", "440", "100", "3") "," COPY("436", "60",
+                                                                                  "541", "4") "]}");
+  struct timeline timeline = timeline_of(model, 0);
+  assert_int_equal(timeline.n_edges, 1);
+  const struct span *wait = &timeline.spans[timeline.edges[0].to];
+  assert_int_equal(wait->kind, SPAN_SYNC);
+  assert_string_equal(timeline_name(&timeline, wait->name), "cudaMemcpyAsync");
+  assert_in_range(wait->end - wait->start, 409999, 410000);
+  assert_int_equal(timeline.spans[timeline.edges[0].from].kind, SPAN_MEMCPY);
+  timeline_release(&timeline);
+  struct results *results = analyse(model, &options);
+  assert_true(fabs(path_ms(results, "compute") - 0.5) < 1e-9);
+  results_free(results);
+  model_free(model);
+}
+
+/* The host puts work on stream 7 that begins 5 ms later, and in that time nothing runs; a little
+ * kernel ran on stream 8 before. What the device did meanwhile was launched earlier. If it computes
+ * meanwhile, the work waited for that. */
+static void what_a_stream_did_before_is_not_known(void **state) {
+#define ON_8(at, dur)                                                                              \
+  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"other\",\"pid\":0,\"tid\":8,\"ts\":" at             \
+  ",\"dur\":" dur ",\"args\":{\"device\":0,\"stream\":8,\"correlation\":1}}"
+  struct model *model =
+      read_text(*state, "{\"traceEvents\":[" LAUNCH("10", "1") "," ON_8("16", "2") "," LAUNCH(
+                            "20", "2") "," KERNEL("a", "5020", "400", "2") "]}");
+  const struct rank *rank = &model->ranks[0];
+  assert_false(model_gpu_seen(rank, rank->begin, rank->begin + 4000000));
+  assert_true(model_gpu_seen(rank, rank->begin + 5010000, rank->begin + 5400000));
+  model_free(model);
+  model =
+      read_text(*state, "{\"traceEvents\":[" LAUNCH("10", "1") "," ON_8("16", "5000") "," LAUNCH(
+                            "20", "2") "," KERNEL("a", "5020", "400", "2") "]}");
+  assert_true(
+      model_gpu_seen(&model->ranks[0], model->ranks[0].begin, model->ranks[0].begin + 4000000));
+  model_free(model);
+}
+
 static bool is(double value, double wanted) {
   return fabs(value - wanted) < 1e-9;
 }
@@ -562,6 +616,8 @@ int main(void) {
       WITH_FOLDER(the_path_of_a_recording_that_begins_amid_work),
       WITH_FOLDER(a_quick_look_that_never_reached_the_gpu_says_so),
       WITH_FOLDER(waits_are_edges),
+      WITH_FOLDER(a_copy_to_pageable_memory_is_a_wait),
+      WITH_FOLDER(what_a_stream_did_before_is_not_known),
       WITH_FOLDER(gpu_time_and_launches_add_up),
       WITH_FOLDER(recomputation_is_separated_from_backward),
       WITH_FOLDER(lines_are_of_functions_and_backward_is_of_its_forward),

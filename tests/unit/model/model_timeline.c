@@ -141,22 +141,26 @@ static void test_without_gpu_time_nothing_is_invented(void **state) {
   tracegen_truth_free(&truth);
 }
 
-/* A blocking copy launches and then waits for the copy itself. */
-static void test_blocking_copy_waits_for_itself(void **state) {
-  struct fixture *fixture = *state;
+/* One copy whose call takes 50 us, and that runs for so long from 9 us after the call's beginning.
+ */
+static struct model *trace_with_copy(struct fixture *fixture, u32 flags, u32 runs_ns) {
   struct trace_writer *writer = new_rank(0, 1);
   struct tscope_memcpy_record *copy =
       trace_add(writer, in_ring, AT(1000), TSCOPE_REC_MEMCPY, 3, sizeof(*copy));
   copy->dur = 50000;
-  copy->kind = TSCOPE_MEMCPY_D2H;
+  copy->kind = TSCOPE_MEMCPY_D2H | flags;
   copy->bytes = 64;
   struct tscope_gpu_memcpy_record *ran =
       trace_add(writer, on_gpu, AT(10000), TSCOPE_REC_GPU_MEMCPY, 3, sizeof(*ran));
-  ran->dur = 40000;
+  ran->dur = runs_ns;
   ran->kind = TSCOPE_MEMCPY_D2H;
   ran->bytes = 64;
   save_rank(fixture, writer);
-  struct model *model = load(fixture->directory, NULL);
+  return load(fixture->directory, NULL);
+}
+
+static void copy_waits_for_itself(struct fixture *fixture, u32 flags) {
+  struct model *model = trace_with_copy(fixture, flags, 40000);
   struct timeline timeline;
   assert_int_equal(timeline_load(model, 0, &timeline), 0);
   assert_int_equal(timeline.n_spans, 3);
@@ -167,6 +171,29 @@ static void test_blocking_copy_waits_for_itself(void **state) {
   assert_int_equal(timeline.n_edges, 1);
   assert_int_equal(timeline.edges[0].from, 2);
   assert_int_equal(timeline.edges[0].to, 1);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
+/* A blocking copy launches and then waits for the copy itself. */
+static void test_blocking_copy_waits_for_itself(void **state) {
+  copy_waits_for_itself(*state, 0);
+}
+
+/* So does an asynchronous one from or to memory that is not pinned: its call lasts until the copy
+ * has ended. */
+static void test_asynchronous_copy_may_block(void **state) {
+  copy_waits_for_itself(*state, TSCOPE_MEMCPY_ASYNC);
+}
+
+/* A call that takes long, because the stream's queue is full, and returns before the copy ends. */
+static void test_asynchronous_copy_waits_for_nothing(void **state) {
+  struct model *model = trace_with_copy(*state, TSCOPE_MEMCPY_ASYNC, 90000);
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, 0, &timeline), 0);
+  assert_int_equal(timeline.n_spans, 2);
+  assert_int_equal(timeline.n_edges, 0);
+  assert_int_equal(timeline.spans[0].end - timeline.spans[0].start, 50000);
   timeline_release(&timeline);
   model_free(model);
 }
@@ -348,6 +375,8 @@ int main(void) {
       ON_DISK(test_cpu_job_computes_where_it_does_not_wait),
       ON_DISK(test_without_gpu_time_nothing_is_invented),
       ON_DISK(test_blocking_copy_waits_for_itself),
+      ON_DISK(test_asynchronous_copy_may_block),
+      ON_DISK(test_asynchronous_copy_waits_for_nothing),
       ON_DISK(test_a_host_may_wait_without_a_call),
       ON_DISK(test_fills_of_a_replay_are_no_launchs_work),
       ON_DISK(test_overwritten_ring_records_are_reported),

@@ -98,8 +98,8 @@ void timeline_find_replayed_fills(struct timeline_build *build);
 /* Device spans to the calls that launched them, by order per stream; not those of graphs. */
 void timeline_link_launches(struct timeline_build *build);
 
-/* Where the host waits for a kernel without a call (host_spin.h): spans of a wait, whose `launch`
- * is that kernel. Spans may move. */
+/* Where the host waits for the device without a call that says so (host_spin.h): spans of a wait,
+ * whose `launch` is what it waits for. Spans may move. */
 void timeline_add_spins(struct timeline_build *build);
 
 /* What ran in graphs to the launches of the graphs. */

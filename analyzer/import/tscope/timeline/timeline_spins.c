@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the host waits for a kernel without a call: see host_spin.h.
+ * Where the host waits for the device without a call that says so: see host_spin.h.
  */
 #include "import/tscope/timeline/timeline_build.h"
 #include "kernels/communication.h"
@@ -26,19 +26,42 @@ static struct interval pause_after(const struct timeline_build *build, u32 call)
   return (struct interval){end, end};
 }
 
+/* A wait of the thread that launched a device span, until that has ended. */
+static void add_wait(struct timeline_build *build, u32 device, struct interval when, u32 name) {
+  u32 launch = build->spans.at[device].launch;
+  struct span wait = timeline_span(SPAN_SYNC, when, name, build->spans.at[launch].lane);
+  wait.category = TSCOPE_SYNC_STREAM;
+  wait.launch = device;
+  timeline_add_span(build, &wait, &(struct span_facts){.stream = TSCOPE_NO_STREAM});
+}
+
+static void find_spin(struct timeline_build *build, u32 kernel) {
+  const struct span *span = &build->spans.at[kernel];
+  struct interval pause = pause_after(build, span->launch);
+  if (host_spin_ends_with(&pause, span->end))
+    add_wait(build, kernel, pause, vocabulary_name(build, NAMES_OF_CALLS + 5));
+}
+
+/* The call that launched the copy then is short, and the wait begins behind it. */
+static void find_blocking_copy(struct timeline_build *build, u32 copy) {
+  const struct span *device = &build->spans.at[copy];
+  struct span *launch = &build->spans.at[device->launch];
+  struct interval whole = {launch->start, launch->end};
+  if (launch->kind != SPAN_LAUNCH || build->facts.at[device->launch].work != WORK_MEMCPY ||
+      !host_copy_blocks(&whole, &(struct interval){device->start, device->end}))
+    return;
+  launch->end = whole.start + 1;
+  add_wait(build, copy, (struct interval){launch->end, whole.end}, launch->name);
+}
+
 void timeline_add_spins(struct timeline_build *build) {
   u32 n = build->spans.n;
   for (u32 i = 0; i < n; i++) {
-    const struct span kernel = build->spans.at[i];
-    if (!notifies(&kernel))
-      continue;
-    struct interval pause = pause_after(build, kernel.launch);
-    if (!host_spin_ends_with(&pause, kernel.end))
-      continue;
-    struct span spin = timeline_span(SPAN_SYNC, pause, vocabulary_name(build, NAMES_OF_CALLS + 5),
-                                     build->spans.at[kernel.launch].lane);
-    spin.launch = i;
-    timeline_add_span(build, &spin, &(struct span_facts){.stream = TSCOPE_NO_STREAM});
+    const struct span *span = &build->spans.at[i];
+    if (span->kind == SPAN_MEMCPY && span->launch != INDEX_NONE)
+      find_blocking_copy(build, i);
+    else if (notifies(span))
+      find_spin(build, i);
   }
   if (build->spans.n > n)
     timeline_sort(build);
