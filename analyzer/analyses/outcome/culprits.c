@@ -138,6 +138,24 @@ static bool any_lost(const struct outcome *o, const struct ending *to) {
          ANY(o->endings, o->n, one, one->said_lost && waited_for(o->a->model, one, to));
 }
 
+/* If all ranks of its host stopped together without a word, and not those of the other hosts, the
+ * host was lost: nobody on it only followed, though one may have waited for the other. */
+static bool is_on_lost_host(const struct outcome *o, const struct ending *first) {
+  bool others = false;
+  FOR_EACH(o->endings, o->n, ending) {
+    bool together = ending->what == ENDING_SILENT && !was_paused(ending) &&
+                    ending->at - first->at <= SIMULTANEOUS_NS &&
+                    first->at - ending->at <= SIMULTANEOUS_NS;
+    if (ending->rank == INDEX_NONE)
+      continue;
+    if (!model_same_host(o->a->model, ending->rank, first->rank))
+      others |= !together;
+    else if (!together)
+      return false;
+  }
+  return others;
+}
+
 /* The first of those that stopped without a word, if others lived on or reported that they lost a
  * peer. */
 static u32 mark_silent(struct outcome *o, i64 before) {
@@ -157,10 +175,13 @@ static u32 mark_silent(struct outcome *o, i64 before) {
   }
   if (!first || first->at >= before || (last - first->at < SIMULTANEOUS_NS && !any_lost(o, first)))
     return 0;
+  bool host = is_on_lost_host(o, first);
   for (u32 i = 0; i < o->n; i++) {
     const struct ending *ending = &o->endings[i];
+    bool with_host = host && ending->rank != INDEX_NONE &&
+                     model_same_host(o->a->model, ending->rank, first->rank);
     if (ending->what != ENDING_SILENT || ending->at - first->at > SIMULTANEOUS_NS ||
-        is_victim(o, ending) || waited_for(o->a->model, ending, first))
+        (!with_host && (is_victim(o, ending) || waited_for(o->a->model, ending, first))))
       continue;
     o->culprit[i] = true;
     marked++;

@@ -66,6 +66,7 @@ struct expected {
   u32 culprit;       /* or the number of ranks: nobody is named */
   const char *says;  /* in the summary */
   const char *calls; /* what is said of its calls; NULL: nothing */
+  u32 n;             /* so many, from that one on; 0: one */
 };
 
 static void expect(struct job *job, const struct expected *expected) {
@@ -75,7 +76,8 @@ static void expect(struct job *job, const struct expected *expected) {
   struct analyse_options options = no_options();
   struct results *results = analyse(model, &options);
   const struct run_end *end = &results->run_end;
-  assert_int_equal(end->n_culprits, expected->culprit < job->ranks);
+  u32 n = expected->n ? expected->n : 1;
+  assert_int_equal(end->n_culprits, expected->culprit < job->ranks ? n : 0);
   if (end->n_culprits) {
     assert_int_equal(end->culprits[0], expected->culprit);
     if (!strstr(end->summary, expected->says))
@@ -111,6 +113,42 @@ static void who_outlives_the_loss_is_no_culprit(void **state) {
   exited(&job, 2, 1, 600 * MS);
   lived_until(&job, 0, 900 * MS);
   expect(&job, &(struct expected){.culprit = 1, .says = "ended normally"});
+}
+
+/* Its runs of the first calls end with those of its peers, which ties the clock of its host to
+ * theirs. */
+static void is_on_host(struct job *job, u32 rank, u32 host) {
+  struct tscope_file_header *header = trace_writer_header(job->writers[rank]);
+  snprintf(header->host, sizeof(header->host), "host%u", host);
+  for (u32 seq = 0; seq < CALLS; seq++) {
+    struct tscope_collective_run_record *run =
+        trace_add(job->writers[rank], retained, AT((seq + 1) * MS), TSCOPE_REC_COLLECTIVE_RUN, 1,
+                  sizeof(*run));
+    run->dur = MS / 10;
+    run->comm = 1;
+    run->seq = seq;
+  }
+}
+
+/* All of a host is killed within some milliseconds. Rank 2 had come to a call, for which rank 3 had
+ * not: it waited for that one, and did not only follow. If it lives longer, it did. */
+static void a_host_is_lost_with_all_its_ranks(void **state) {
+  for (u32 lives = 0; lives < 2; lives++) {
+    struct job job = new_job(state, 4, 20 * MS);
+    for (u32 r = 0; r < 4; r++)
+      is_on_host(&job, r, r / 2);
+    for (u32 r = 0; r < 3; r++)
+      call(&job, r, SMALL);
+    lived_until(&job, 2, lives ? 900 * MS : 20 * MS);
+    lived_until(&job, 3, 24 * MS);
+    for (u32 r = 0; r < 2; r++) {
+      wrote(&job, r, reset, 30 * MS);
+      exited(&job, r, 1, 600 * MS);
+    }
+    struct expected lost = {2, "all ranks of host host1 fell silent", .n = 2};
+    struct expected killed = {3, "Rank 3"};
+    expect(&job, lives ? &killed : &lost);
+  }
 }
 
 /* Rank 1 leaves while the others are in a call, which ends only when they are killed. */
@@ -226,6 +264,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       ON_DISK(who_is_killed_after_it_lost_a_peer_is_no_culprit),
       ON_DISK(who_outlives_the_loss_is_no_culprit),
+      ON_DISK(a_host_is_lost_with_all_its_ranks),
       ON_DISK(who_leaves_its_peers_waiting_is_named),
       ON_DISK(who_leaves_before_the_others_end_is_not_named),
       ON_DISK(who_is_interrupted_at_work_held_up_nobody),
