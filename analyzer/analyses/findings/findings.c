@@ -185,6 +185,16 @@ double saving_beyond_stragglers(struct findings *f, const struct cure *cure, dou
   return isnan(all) || isnan(theirs) ? NAN : fmax(0, all - theirs);
 }
 
+double launch_bound_share(const struct results *r) {
+  double share = r->gpu_timeline.host_bound_ms / r->gpu_timeline.total_ms;
+  return r->ov_steps > 0 ? fmin(share, r->ov_idle_ms / r->ov_step_ms) : share;
+}
+
+double without_waits_for_gpu(const struct findings *f, double host_ms) {
+  bool on_gpu = ANY(f->a->ranks, f->a->ranks ? f->a->model->n_ranks : 0, one, one->on_gpu);
+  return on_gpu ? fmin(host_ms, launch_bound_share(f->r) * f->step_ms) : host_ms;
+}
+
 const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank) {
   for (u32 i = 0; i < f->r->n_what_if; i++)
     if (f->r->what_if[i].kind == kind && f->r->what_if[i].rank == rank)

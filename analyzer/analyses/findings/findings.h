@@ -66,6 +66,15 @@ double saving_of(struct findings *f, const struct cure *cure, double measured_ms
  * True where nothing was replayed. */
 bool cure_pays(const struct findings *f);
 
+/* The share of a step in which the GPU has nothing to do as nothing was launched: of the whole
+ * input, but not more than it idles in the analysed steps. Before them a program is set up, and
+ * after them it may hang. NAN if not known. */
+double launch_bound_share(const struct results *r);
+
+/* What time of the host costs where no replay tells: while the GPU has work that was launched, the
+ * host waits for it or would. As it is, if it is not known when the GPU had none. */
+double without_waits_for_gpu(const struct findings *f, double host_ms);
+
 /* The same for a single change that keeps `left` of the time of that work. */
 double saving_of_change(struct findings *f, struct cure_change change, double measured_ms);
 

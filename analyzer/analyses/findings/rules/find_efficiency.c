@@ -122,16 +122,19 @@ void rule_recoverable(struct findings *f) {
   static const enum budget_part parts[] = {BUDGET_MEMCPYS, BUDGET_LAUNCH_AND_IDLE};
   enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
   const struct results *r = f->r;
-  double sum = 0;
+  double sum = 0, measured_ms = 0;
   const struct budget_line *most = NULL;
   for (size_t i = 0; i < PARTS; i++) {
     const struct budget_line *line = budget_line_of(r, parts[i]);
     if (!line || !line->cure.n)
       continue;
     sum += line->seconds;
+    measured_ms += parts[i] == BUDGET_LAUNCH_AND_IDLE
+                       ? without_waits_for_gpu(f, line->fraction * f->step_ms)
+                       : line->fraction * f->step_ms;
     most = !most || line->seconds > most->seconds ? line : most;
   }
-  double saving = saving_of(f, &r->idle_devices, sum / r->wall_s * f->step_ms);
+  double saving = saving_of(f, &r->idle_devices, measured_ms);
   if (!most || sum < WORTH_MENTIONING * r->wall_s || !(saving >= WORTH_MENTIONING * r->analysed_s))
     return;
   /* A recording begins at a chosen moment, a run begins with its start-up. */

@@ -7,12 +7,17 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/path/path_graph.h"
 #include "base/quantity.h"
 
 void rule_late_start(struct findings *f) {
   const struct results *r = f->r;
   const struct cure *cure = what_if_cure(f, WHAT_IF_GPU_AWAY, -1);
   double saving = cure ? saving_of(f, cure, NAN) : NAN, gain = per_step_of(f, saving);
+  /* Where no replay tells what that costs, the path still has it. */
+  bool replayed = !isnan(saving);
+  if (!replayed && r->n_path_by_category)
+    gain = r->path_by_category[PATH_GPU_AWAY].ms;
   if (!is_notable(f, gain))
     return;
   const struct gpu_timeline_result *gpu = &r->gpu_timeline;
@@ -24,7 +29,7 @@ void rule_late_start(struct findings *f) {
                 "nothing.",
                 duration_ms(gpu->kernel_gap_ms).text, duration_ms(gpu->idle_ms).text);
   finding_add(
-      f, severity_of(f, gain), saving,
+      f, replayed ? severity_of(f, gain) : SEVERITY_WARNING, saving,
       say(f, "Launched work waits %s %s for a GPU that does nothing of this job",
           duration_ms(gain).text, per_step(f)),
       say(f,

@@ -57,14 +57,6 @@ static void add_own_work(struct findings *f, double ms, double all_ms, const str
               evidence, action, NULL, 0);
 }
 
-/* The share of a step in which the GPU has nothing to do as nothing was launched: of the whole
- * input, but not more than it idles in the analysed steps. Before them a program is set up, and
- * after them it may hang. */
-static double launch_bound_share(const struct results *r) {
-  double share = r->gpu_timeline.host_bound_ms / r->gpu_timeline.total_ms;
-  return r->ov_steps > 0 ? fmin(share, r->ov_idle_ms / r->ov_step_ms) : share;
-}
-
 void rule_launch_bound(struct findings *f) {
   const struct results *r = f->r;
   const struct gpu_timeline_result *gpu = &r->gpu_timeline;

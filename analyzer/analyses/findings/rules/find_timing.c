@@ -143,7 +143,8 @@ void rule_outside_phases(struct findings *f) {
   if (rank == INDEX_NONE || !(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
     return;
   ms *= 1 - unmarked;
-  double saving = fmin(saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms),
+  double measured = without_waits_for_gpu(f, ms);
+  double saving = fmin(saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), measured),
                        run_seconds(f, ms));
   double gain = per_step_of(f, saving);
   if (!is_notable(f, gain))
