@@ -65,6 +65,7 @@ struct rank_summary {
                       others */
   i64 data;        /* in the data phase */
   i64 data_stall;  /* of which nothing else ran: part of idle */
+  i64 begun_late;  /* idle though work was launched, for over LONGEST_LATENCY: part of idle */
   i64 host_bound;  /* idle inside other training phases: part of idle */
   struct op_times all;
   VECTOR(struct op_times) by_op; /* those that the rank has, until all ranks are summarised */

@@ -99,6 +99,10 @@
 #define SLOW_LINK_RATIO 1.5
 #define SLOW_LINK_MIN_PEERS 3
 
+/* A free GPU begins launched work within some microseconds, for a graph within tens of them. Work
+ * that begins this much later waited for something. */
+#define LONGEST_LATENCY 100000 /* ns */
+
 /* What-ifs are shown as reliable if a replay of the unedited step gives the step back to within
  * this share, and if at most this share of the path is time without a recorded reason. */
 #define REPLAY_TOLERANCE 0.01

@@ -29,13 +29,14 @@ SAME = [
     ("DIST.EXPOSED_COMM", None, "communication", True),
     ("DIST.LOAD_IMBALANCE", "every rank as fast as the median", "waiting for ranks", False),
     ("TIMING.OUTSIDE_PHASES", "nothing outside the phases", None, True),
-    ("KERNEL.LATE_START", "the GPU always there", None, False),
+    ("KERNEL.LATE_START", "the GPU always there", "launched, begun late", False),
 ]
 # Two names for one replay: in the what-if table, the budget, and what pays.
 ONE_REPLAY = [
     ("input always ready", "waiting for input", "input"),
     ("every rank as fast as the median", "waiting for ranks", None),
     ("no launch gaps", "launch and idle", None),
+    ("the GPU always there", "launched, begun late", None),
     ("nothing outside the phases", "outside phases", "outside the phases"),
 ]
 # What a change can save at most: what it takes from the critical path.

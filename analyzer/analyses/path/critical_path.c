@@ -12,6 +12,7 @@
 #include "analyses/path/path_labels.h"
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
+#include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 

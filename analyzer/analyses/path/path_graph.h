@@ -29,10 +29,6 @@ enum node_kind {
 };
 #define NODE_ON_DEVICE(kind) ((kind) >= NODE_KERNEL)
 
-/* A free GPU begins launched work within some microseconds, for a graph within tens of them. Work
- * that begins this much later waited for something. */
-#define LONGEST_LATENCY 100000
-
 /* Input that other processes prepare. */
 enum batch_kind {
   BATCH_NONE,

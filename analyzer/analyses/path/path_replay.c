@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "analyses/path/path_run.h"
+#include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 

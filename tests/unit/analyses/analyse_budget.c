@@ -51,6 +51,32 @@ static void lines_sum_to_the_wall(void **state) {
   }
 }
 
+/* On each rank F begins 30 ms after its launch, while the GPU does nothing. That is not the host's
+ * launching, nor is it outside the phases. */
+static void launched_work_that_begins_late_has_a_line(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  double launch_s = line_s(r, "launch and idle");
+  assert_true(isnan(line_s(r, "launched, begun late")));
+  results_free(r);
+  for (u32 rank = 0; rank < o.ranks; rank++) {
+    struct timeline *t = &c->timelines[rank];
+    u32 kernels = 0, step = 0; /* F, B1 and B2 in each step; the last two compute in one stretch */
+    for (u32 i = 0; i < t->n_spans; i++)
+      if (t->spans[i].kind == SPAN_KERNEL && kernels++ % 3 == 0) {
+        t->spans[i].start += 30 * MS;
+        t->compute.at[step].start = t->spans[i].start;
+        step += t->compute.at[step].end > t->spans[i].end ? 1 : 2;
+      }
+  }
+  r = cluster_analyse(c, NULL);
+  assert_true(fabs(line_s(r, "launched, begun late") - 0.030 * 48) < 1e-3);
+  assert_true(fabs(line_s(r, "launch and idle") - launch_s) < 1e-3);
+  cluster_end(r, c);
+}
+
 /* Without steps the path is longer than a rank's run where ranks end apart: shares are of one. */
 static void savings_of_a_whole_run_have_one_base(void **state) {
   (void)state;
@@ -194,6 +220,7 @@ static void steps_without_warm_up(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(lines_sum_to_the_wall),
+                                     cmocka_unit_test(launched_work_that_begins_late_has_a_line),
                                      cmocka_unit_test(savings_of_a_whole_run_have_one_base),
                                      cmocka_unit_test(mfu_is_never_guessed),
                                      cmocka_unit_test(peaks_are_units_times_clock),

@@ -109,12 +109,21 @@ static const char *recoverable_action(struct findings *f, enum budget_part part,
          "the limit.";
 }
 
-/* Loading has a finding of its own, but the devices idle there, too. */
-static const char *while_input_is_awaited(struct findings *f) {
-  const struct budget_line *input = budget_line_of(f->r, BUDGET_INPUT);
-  return input && input->fraction >= WORTH_MENTIONING
-             ? say(f, ", and %.0f %% more while they wait for input", 100 * input->fraction)
-             : "";
+/* ", besides waiting for input (64 %)": idle time that has a finding of its own. */
+static const char *other_idle_time(struct findings *f) {
+  static const struct {
+    enum budget_part part;
+    const char *what;
+  } others[] = {{BUDGET_INPUT, "waiting for input"},
+                {BUDGET_BEGUN_LATE, "launched work that begins late"}};
+  const char *text = "";
+  for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+    const struct budget_line *line = budget_line_of(f->r, others[i].part);
+    if (line && line->fraction >= WORTH_MENTIONING)
+      text = say(f, "%s%s%s (%.0f %%)", text, *text ? " and " : ", besides ", others[i].what,
+                 100 * line->fraction);
+  }
+  return text;
 }
 
 /* What could be saved beyond what the findings above already claim. */
@@ -147,7 +156,7 @@ void rule_recoverable(struct findings *f) {
                                                 : SEVERITY_WARNING,
               with_start_up ? NAN : saving,
               say(f, "%.0f %% of the time the devices neither compute nor communicate%s",
-                  100 * sum / r->wall_s, while_input_is_awaited(f)),
+                  100 * sum / r->wall_s, other_idle_time(f)),
               say(f, "%s of %s, mean over ranks; the largest part is '%s' with %s (%.0f %%).%s",
                   duration_s(sum).text, duration_s(r->wall_s).text, budget_part_words[most->part],
                   duration_s(most->seconds).text, 100 * most->fraction,
