@@ -190,6 +190,17 @@ double launch_bound_share(const struct results *r) {
   return r->ov_steps > 0 ? fmin(share, r->ov_idle_ms / r->ov_step_ms) : share;
 }
 
+const char *describe_launching_line(struct findings *f, const struct sampled_line **line) {
+  const struct results *r = f->r;
+  const struct rank_result *rank = LARGEST(
+      r->ranks, r->n_ranks, one, one->launching_line && one->launching_line->share >= REASON_SHARE,
+      one->launching_line->ms);
+  *line = rank ? rank->launching_line : NULL;
+  return rank ? say(f, " Rank %u is then at %s (%s) in %.0f %% of the samples.", rank->rank,
+                    (*line)->place, (*line)->function, 100 * (*line)->share)
+              : "";
+}
+
 double without_waits_for_gpu(const struct findings *f, double host_ms) {
   bool on_gpu = ANY(f->a->ranks, f->a->ranks ? f->a->model->n_ranks : 0, one, one->on_gpu);
   return on_gpu ? fmin(host_ms, launch_bound_share(f->r) * f->step_ms) : host_ms;

@@ -71,6 +71,16 @@ bool cure_pays(const struct findings *f);
  * after them it may hang. NAN if not known. */
 double launch_bound_share(const struct results *r);
 
+/* What to do about a line (its place) at which the host is while its GPU has nothing to do. */
+#define LOOK_AT_HOST_LINE                                                                          \
+  "Look at %s first: the GPU has nothing to do while the host is there. Do that work less often, " \
+  "on the GPU, or ahead in another thread or process."
+
+/* " Rank 0 is then at train.py:8 (log) for 73 % of that time in samples.": while the GPU has
+ * nothing to do as nothing was launched. `*line`: where most of it goes, if that is at least half;
+ * else NULL, and no text. */
+const char *describe_launching_line(struct findings *f, const struct sampled_line **line);
+
 /* What time of the host costs where no replay tells: while the GPU has work that was launched, the
  * host waits for it or would. As it is, if it is not known when the GPU had none. */
 double without_waits_for_gpu(const struct findings *f, double host_ms);

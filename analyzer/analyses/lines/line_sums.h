@@ -15,9 +15,9 @@ struct line_sum {
   u64 waits, collectives, samples, calls, of_backward;
   i64 wait_ns, idle_ns, input_ns, comm_ns, exposed_ns;
   double launches, gpu_ns, backward_gpu_ns;
-  /* sampled: of the first thread; the part of it in the data phase, and in no phase; of data
-   * loader workers */
-  i64 host_ns, host_input_ns, host_outside_ns, worker_ns;
+  /* sampled: of the first thread; the part of it in the data phase, in no phase, and while the GPU
+   * had nothing to do for want of it; of data loader workers */
+  i64 host_ns, host_input_ns, host_outside_ns, host_launching_ns, worker_ns;
 };
 
 /* Of one rank, in an arena of its own; ranks are analysed in parallel. */
@@ -31,6 +31,7 @@ struct line_sums {
   i64 input_ns;                    /* of the data phase in samples, at any line */
   i64 input_waits_ns;              /* of it waiting for another thread or process */
   i64 outside_ns;                  /* of no phase in samples, but not waiting */
+  i64 launching_ns;                /* in samples, while the GPU had nothing to do for want of it */
   i64 training_ns;                 /* likewise, but inside a function that is training */
   i64 worker_ns;                   /* likewise of workers while they were at a line of the user's */
   i64 worker_ready_ns;             /* of it with a core or in need of one */

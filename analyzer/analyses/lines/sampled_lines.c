@@ -46,6 +46,24 @@ static void waits_of(const struct timeline *t, struct arena *scratch, struct int
       intervals_append(waits, t->spans[i].start, t->spans[i].end);
 }
 
+/* When the GPU has nothing to do because nothing was launched: between its work, until the call
+ * that launches what it does next. What comes before the first is start-up, in a run without steps.
+ */
+static void launching_of(const struct analysis *a, const struct timeline *t, struct arena *scratch,
+                         struct intervals *launching) {
+  bool starts_up = a->whole_run && !a->model->recorder;
+  i64 done = starts_up ? INT64_MAX : INT64_MIN;
+  launching->at = arena_array(scratch, t->n_spans, sizeof(*launching->at));
+  FOR_EACH(t->spans, t->on_gpu && t->has_compute ? t->n_spans : 0, span) {
+    if (!SPAN_ON_DEVICE(span->kind))
+      continue;
+    i64 launched = span->launch == INDEX_NONE ? INT64_MIN : t->spans[span->launch].start;
+    if (launched > done)
+      intervals_append(launching, done, launched);
+    done = span->end > done || done == INT64_MAX ? span->end : done;
+  }
+}
+
 static struct call_frame *keep_frame(const struct call_frame *from, struct arena *arena) {
   struct call_frame *copy = arena_alloc(arena, sizeof(*copy));
   *copy = (struct call_frame){.file = arena_text(arena, from->file),
@@ -96,8 +114,8 @@ struct moments {
   struct analysis *a;
   const struct timeline *t;
   const bool *in_training; /* [n_stacks] */
-  struct intervals data, all, waits;
-  u32 at, in_any, wait; /* cursors */
+  struct intervals data, all, waits, launching;
+  u32 at, in_any, wait, idle; /* cursors */
   struct line_sum *sums;
   struct stack_cost *costs;
   struct line_sums *out;
@@ -142,10 +160,14 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
     return;
   }
   bool input = is_within(&m->data, &m->at, time);
+  bool launching = is_within(&m->launching, &m->idle, time) && !waiting && !input;
   bool outside = !is_within(&m->all, &m->in_any, time) && !waiting;
   bool training = outside && m->in_training[sample->stack];
   outside &= !training;
   m->out->training_ns += training ? ns : 0;
+  /* Inside of the model's code launching itself takes the time, and no line of the program's. */
+  sum->host_launching_ns += launching && outside ? ns : 0;
+  m->out->launching_ns += launching ? ns : 0;
   sum->host_outside_ns += outside ? ns : 0;
   m->out->outside_ns += outside ? ns : 0;
   sum->host_ns += waiting ? 0 : ns;
@@ -218,6 +240,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   phases_of(t, true, scratch, &m.data);
   phases_of(t, false, scratch, &m.all);
   waits_of(t, scratch, &m.waits);
+  launching_of(a, t, scratch, &m.launching);
   FOR_EACH(sites->samples, sites->n_samples, sample) {
     bool worker = false;
     u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack], &worker)
@@ -235,7 +258,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   out->loop = sites->loop ? keep_frame(sites->loop, &out->arena) : NULL;
 }
 
-enum { WORKERS, INPUT, OUTSIDE, KINDS };
+enum { WORKERS, INPUT, OUTSIDE, LAUNCHING, KINDS };
 
 /* A line of a rank: of all places in it. */
 struct line_on_rank {
@@ -304,19 +327,18 @@ static const struct sampled_part *part_of_line(const struct rank_parts *parts,
   return NULL;
 }
 
-/* The line at which most of the time outside the phases goes. */
-static void set_outside_line(struct analysis *a, const struct line_on_rank *line) {
-  struct rank_result *rank = &a->results->ranks[line->rank];
+/* The line at which most of some time of the host goes, `all_ns`. */
+static void set_host_line(struct analysis *a, const struct line_on_rank *line, i64 line_ns,
+                          i64 all_ns, const struct sampled_line **place) {
   const struct line_sums *sums = &a->line_sums[line->rank];
-  double ns = (double)line->ns[OUTSIDE], share = ns / (double)sums->outside_ns;
-  if (!(ns >= samples_least * sums->parts.sample_ns) ||
-      (rank->outside_line && rank->outside_line->share >= share))
+  double ns = (double)line_ns, share = ns / (double)all_ns;
+  if (!(ns >= samples_least * sums->parts.sample_ns) || (*place && (*place)->share >= share))
     return;
   const struct sampled_part *part = part_of_line(&sums->parts, line->sum);
   struct sampled_line *best = part ? line_of_part(a, part) : sampled_line_new(a, line->sum);
   best->share = share;
   best->ms = ns_to_ms((i64)ns) / line_steps_of(a, line->rank);
-  rank->outside_line = best;
+  *place = best;
 }
 
 static void add_times(struct line_on_rank *sum, const struct line_on_rank *more) {
@@ -333,12 +355,17 @@ static void compare_lines(struct analysis *a, struct line_on_rank *all) {
   u32 n = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     FOR_EACH(a->line_sums[r].at, a->line_sums[r].n, sum)
-      all[n++] =
-          (struct line_on_rank){sum, r, {sum->worker_ns, sum->host_input_ns, sum->host_outside_ns}};
+      all[n++] = (struct line_on_rank){
+          sum,
+          r,
+          {sum->worker_ns, sum->host_input_ns, sum->host_outside_ns, sum->host_launching_ns}};
   n = merge_entries(all, n);
   for (u32 i = 0; i < n; i++) {
     set_input_line(a, &all[i]);
-    set_outside_line(a, &all[i]);
+    const struct line_sums *sums = &a->line_sums[all[i].rank];
+    struct rank_result *rank = &a->results->ranks[all[i].rank];
+    set_host_line(a, &all[i], all[i].ns[OUTSIDE], sums->outside_ns, &rank->outside_line);
+    set_host_line(a, &all[i], all[i].ns[LAUNCHING], sums->launching_ns, &rank->launching_line);
   }
 }
 

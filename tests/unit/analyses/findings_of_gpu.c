@@ -17,6 +17,7 @@
 #include "analyses/findings/findings.h"
 #include "kernels/kernels.h"
 #include "model/gemms.h"
+#include "sampled_cluster.h"
 #include "scenario.h"
 
 static void low_mfu(void **state) {
@@ -382,6 +383,26 @@ static void a_host_that_waits_for_its_gpu_is_not_the_limit(void **state) {
   assert_true(fires(&s, "TIMING.OUTSIDE_PHASES"));
 }
 
+/* Between its launches the host is at line 20 for 400 ms; the GPU has work for 150 of these. */
+static void the_line_at_which_the_gpu_has_nothing_to_do(void **state) {
+  static i64 at_line_20[100 * CLUSTER_RANKS];
+  (void)state;
+  for (u32 i = 0; i < 100 * CLUSTER_RANKS; i++)
+    at_line_20[i] = 400 * MS;
+  struct cluster_options o = healthy_gpu();
+  for (u32 i = 0; i < o.ranks; i++)
+    o.late_launch[i] = 400 * MS;
+  struct cluster *c = cluster_new(&o);
+  cluster_sample(c, at_line_20, 0, 10 * MS, 1);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *idle = finding_of(r, "EFFICIENCY.RECOVERABLE");
+  assert_non_null(idle);
+  assert_non_null(
+      strstr(idle->evidence, "is then at me/train.py:20 (log) in 100 % of the samples"));
+  assert_non_null(strstr(idle->action, "train.py:20"));
+  cluster_end(r, c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(low_mfu),
@@ -397,6 +418,7 @@ int main(void) {
       cmocka_unit_test(without_steps_the_run_is_shorter),
       cmocka_unit_test(fills),
       cmocka_unit_test(dtype_conversion),
-      cmocka_unit_test(a_host_that_waits_for_its_gpu_is_not_the_limit)};
+      cmocka_unit_test(a_host_that_waits_for_its_gpu_is_not_the_limit),
+      cmocka_unit_test(the_line_at_which_the_gpu_has_nothing_to_do)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
 #include "base/texts.h"
@@ -92,6 +93,10 @@ static const char *recoverable_action(struct findings *f, enum budget_part part,
   if (part == BUDGET_MEMCPYS)
     return "Copy from pinned memory with non_blocking=True on a separate stream, before the data "
            "is used; keep constant data on the device.";
+  const struct sampled_line *host;
+  describe_launching_line(f, &host);
+  if (host)
+    return say(f, LOOK_AT_HOST_LINE, host->place);
   if (serves(f))
     return "Keep the device busy: CUDA graphs for the batch sizes that occur, more requests a "
            "batch, scheduling of the next batch while this one runs; check that the host's CPU is "
@@ -146,6 +151,8 @@ void rule_recoverable(struct findings *f) {
   double saving = saving_of(f, &r->idle_devices, measured_ms);
   if (!most || sum < WORTH_MENTIONING * r->wall_s || !(saving >= WORTH_MENTIONING * r->analysed_s))
     return;
+  const struct sampled_line *line;
+  const char *host = most->part == BUDGET_LAUNCH_AND_IDLE ? describe_launching_line(f, &line) : "";
   /* A recording begins at a chosen moment, a run begins with its start-up. */
   bool with_start_up = f->a->whole_run && !f->a->model->recorder;
   if (with_start_up)
@@ -157,9 +164,9 @@ void rule_recoverable(struct findings *f) {
               with_start_up ? NAN : saving,
               say(f, "%.0f %% of the time the devices neither compute nor communicate%s",
                   100 * sum / r->wall_s, other_idle_time(f)),
-              say(f, "%s of %s, mean over ranks; the largest part is '%s' with %s (%.0f %%).%s",
+              say(f, "%s of %s, mean over ranks; the largest part is '%s' with %s (%.0f %%).%s%s",
                   duration_s(sum).text, duration_s(r->wall_s).text, budget_part_words[most->part],
-                  duration_s(most->seconds).text, 100 * most->fraction,
+                  duration_s(most->seconds).text, 100 * most->fraction, host,
                   with_start_up ? " No steps were found, so this includes start-up and end of the "
                                   "run; how much of it is training is not known."
                                 : ""),

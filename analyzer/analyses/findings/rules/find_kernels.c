@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/lines/lines.h"
 #include "analyses/path/path_labels.h"
 #include "base/quantity.h"
 #include "kernels/kernels.h"
@@ -67,17 +68,21 @@ void rule_launch_bound(struct findings *f) {
   double all_s = gpu->host_bound_ms / 1e3 / r->gpu_timeline_seen;
   double a_step = r->ov_steps > 0 ? bound * r->ov_step_ms : all_s * 1e3 / f->steps;
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_LAUNCHES, -1), a_step);
+  const struct sampled_line *line;
+  const char *host = describe_launching_line(f, &line);
   finding_add(
       f, bound >= SAVING_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, saving,
-      say(f, "The GPU waits %.0f %% of %s for the host to launch work", 100 * bound,
-          r->ov_steps > 0 ? "each step" : "the time"),
+      say(f, "The GPU waits %.0f %% of %s for the host to launch work%s%s", 100 * bound,
+          r->ov_steps > 0 ? "each step" : "the time", line ? ", mostly at " : "",
+          line ? line->place : ""),
       say(f,
           "From the first work on the GPU to the last, nothing had been launched for %s of %s, "
           "mean over ranks. %.0f %% of %.0f kernels ran under 10 \u00b5s; half of them began "
-          "within %.3g \u00b5s of their launch.",
+          "within %.3g \u00b5s of their launch.%s",
           duration_ms(gpu->host_bound_ms).text, duration_ms(gpu->total_ms).text, 100 * small,
-          r->launch.kernels, r->launch.delay_median_us),
-      serves(f)
+          r->launch.kernels, r->launch.delay_median_us, host),
+      line ? say(f, LOOK_AT_HOST_LINE, line->place)
+      : serves(f)
           ? "Launch less and sooner: CUDA graphs for the batch sizes that occur (no eager mode), "
             "torch.compile, fused operators; schedule the next batch while this one runs."
           : "Launch less and sooner: torch.compile or CUDA graphs, larger batches, fused operators "
