@@ -12,6 +12,7 @@
 #include "record/lock.h"
 #include "resolve/loaded_objects.h"
 #include "resolve/search.h"
+#include "resolve/unloading.h"
 
 static struct {
   _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each, void *context);
@@ -71,6 +72,7 @@ static const char *find_unwinder(void) {
       library, "_Unwind_Backtrace");
   unwinder.instruction =
       (_Unwind_Ptr(*)(struct _Unwind_Context *))tscope_definition_in(library, "_Unwind_GetIP");
+  tscope_keep_loaded((const void *)unwinder.backtrace); /* if it is a library's of the job */
   tscope_each_object(find_own, NULL);
   return unwinder.backtrace && unwinder.instruction && own.end ? NULL
                                                                : "libgcc_s.so.1 lacks functions";

@@ -6,6 +6,7 @@
 #include "record/hook.h"
 #include "record/lock.h"
 #include "resolve/search.h"
+#include "resolve/unloading.h"
 
 struct python python_here;
 u64 python_here_runtime;
@@ -101,6 +102,7 @@ static const char *find_python(void) {
     return "this Python does not export what is needed";
   if (!layout_matches(&python, python_read_process, &self))
     return "this build of Python is not laid out as its version says";
+  tscope_keep_loaded((const void *)api.this_thread); /* a program that embeds it may unload it */
   python_here = python;
   python_here_runtime = runtime;
   return NULL;

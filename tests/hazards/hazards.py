@@ -10,6 +10,7 @@ import ctypes
 import errno
 import mmap
 import os
+import platform
 import pwd
 import random
 import shutil
@@ -18,6 +19,7 @@ import stat
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 
@@ -40,6 +42,7 @@ STARTS_OTHERS = "an emulated program starts others without the emulator"
 NOT_EMULATED = {
     "programs-that-do-not-train": "the programs are this machine's own",
     "waits-beside-another-preload": "the program is this machine's own",
+    "python-that-is-unloaded": "Python's library is this machine's own",
     "nvtx-in-a-program-that-does-not-train": "the program is this machine's own",
     "vfork-spawn-system": STARTS_OTHERS,
     "exec-of-another-program": STARTS_OTHERS,
@@ -196,6 +199,16 @@ def driver_loaded_again(scratch):
 def kernel_of_a_library_that_was_unloaded(scratch):
     """The name with which a kernel was registered is in its library, and gone with that."""
     check_recorded(scratch, "kernel", program("libplugin.so"), name="unlinked", launches=2)
+
+
+def python_that_is_unloaded(scratch):
+    """A program that embeds Python gives it up, and goes on to train."""
+    name = f"libpython3.{sys.version_info.minor}.so.1.0"
+    folders = [sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("LIBPL"), f"/usr/lib/{platform.machine()}-linux-gnu"]
+    found = [path for path in (os.path.join(folder or "", name) for folder in folders) if os.path.exists(path)]
+    if not found:
+        raise Skip(f"there is no {name}")
+    check_recorded(scratch, "python", found[0], name="unlinked", launches=10000)
 
 
 def call_while_the_linker_holds_its_lock(scratch):

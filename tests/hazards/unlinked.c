@@ -6,6 +6,8 @@
  * unlinked driver DRIVER LIBRARY: looks whether there is a GPU, by loading the driver, and unloads
  * it; then it loads a library that links the driver.
  *
+ * unlinked python LIBRARY: embeds Python for a while, and unloads it.
+ *
  * unlinked kernel PLUGIN: launches by the handle of a kernel whose library was unloaded. This
  * stands for a handle that the CUDA runtime has given to another kernel since.
  */
@@ -65,7 +67,23 @@ static int kernel_of_the_past(const char *file) {
   return 0;
 }
 
+static int python_for_a_while(const char *file) {
+  void *runtime = load("libcudart.so.13"), *python = load(file);
+  int (*launch)(const void *, unsigned) =
+      (int (*)(const void *, unsigned))dlsym(runtime, "fake_launch_in_blocks_of");
+  int failed = 0;
+  for (int i = 0; i < 10000; i++) {
+    failed += launch(&failed, 32) != 0;
+    if (i == 5000)
+      dlclose(python);
+  }
+  printf("%d failed\n", failed);
+  return 0;
+}
+
 int main(int argc, char **argv) {
+  if (argc > 2 && strcmp(argv[1], "python") == 0)
+    return python_for_a_while(argv[2]);
   if (argc > 3 && strcmp(argv[1], "driver") == 0)
     return driver_again(argv[2], argv[3]);
   if (argc > 2 && strcmp(argv[1], "kernel") == 0)
