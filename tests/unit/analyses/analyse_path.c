@@ -175,6 +175,24 @@ static void work_that_falls_on_another_rank_before_each_collective(void **state)
   }
 }
 
+/* Nor are steps shorter than the compute of the rank that has least, of those that are replayed and
+ * of the others. */
+static void no_rank_is_faster_than_the_fastest(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  o.ranks = 2;
+  o.steps = 400;
+  o.noise = 0.7;
+  o.transfer = US;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  double least = INFINITY;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    least = fmin(least, r->ranks[i].mean_compute_ms);
+  assert_true(step_if(r, WHAT_IF_EVERY_RANK) >= least * (1 - 1e-6));
+  cluster_end(r, c);
+}
+
 /* Compute varies from step to step, as sequences of other lengths make it. What the slowest rank of
  * a step has more than the mean is what equal shares save; and a little more, since over all steps
  * too some ranks have more by chance. */
@@ -483,6 +501,7 @@ int main(void) {
       cmocka_unit_test(slow_rank_on_cpu),
       cmocka_unit_test(work_that_falls_on_another_rank_in_each_step),
       cmocka_unit_test(work_that_falls_on_another_rank_before_each_collective),
+      cmocka_unit_test(no_rank_is_faster_than_the_fastest),
       cmocka_unit_test(work_that_varies_from_step_to_step),
       cmocka_unit_test(a_thread_that_waits_for_another),
       cmocka_unit_test(a_slow_host_beside_a_thread_of_autograd),
