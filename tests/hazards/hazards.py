@@ -193,7 +193,7 @@ def library_loaded_again(scratch):
 
 def driver_loaded_again(scratch):
     """A program looks whether there is a GPU, and closes the driver. A library that links it finds it elsewhere."""
-    run_both(scratch, "driver", program("libcuda.so.1"), program("libdriver_plugin.so"), name="unlinked")
+    run_both(scratch, "driver", program("driver/libcuda.so.1"), program("driver/libdriver_plugin.so"), name="unlinked")
 
 
 def kernel_of_a_library_that_was_unloaded(scratch):
