@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "live/live_view.h"
 
-/* Of so many messages in all are some looked at. */
 #include "base/checked_memory.h"
 #include "import/tscope/events/read_events.h"
 #include "join/join_ranks.h"
 #include "kernels/communication.h"
 #include "model/building.h"
 
-/* Of so many messages in all are some looked at. */
+/* Messages that are looked at: of all ranks, and at least and at most of each. */
 enum { MESSAGES_IN_ALL = 1 << 16, MESSAGES_LEAST = 64, MESSAGES_MOST = 1024 };
 
 /* Of waits that are over, the longest stands for all: no call is held up before it takes longer. */
