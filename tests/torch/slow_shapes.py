@@ -3,11 +3,13 @@
 """Shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how much longer
 it takes, within 20 % of what the job itself measured? Where ranks are slow by turns, the line of the last of each step.
 
-    slow_shapes.py --build BUILD [--repeat N] [SHAPE...]
+    slow_shapes.py --build BUILD [--repeat N] [--keep DIR] [SHAPE...]
+    slow_shapes.py --build BUILD --again DIR [SHAPE...]
     slow_shapes.py --list
 
 writes a line for each run, and at the end a table (docs/validation/slow-lines.md). One process imports PyTorch and forks
-the ranks of each job, so a run takes little more than its steps.
+the ranks of each job, so a run takes little more than its steps. --keep keeps the traces of each run and what its ranks
+measured, with the load of the machine; --again judges those that were kept with the report of another build.
 """
 import argparse
 import json
@@ -258,21 +260,45 @@ def judge(name, document, folder):
     return None, said
 
 
-def run(name, build):
-    folder = tempfile.mkdtemp(prefix=f"tscope-shape-{name}-", dir=os.environ.get("SLOW_KEEP"))
-    wrong = "not run"
+def run(name, build, keep):
+    folder = tempfile.mkdtemp(prefix=f"{name}.", dir=keep)
     try:
         began = time.time()
         statuses = fork_ranks(name, folder)
-        if any(statuses):
-            wrong = f"job failed {statuses}"
-            return wrong, ""
-        wrong, said = judge(name, findings_of(build, folder), folder)
-        print(f"{name}: {wrong or 'right'} ({time.time() - began:.1f} s) {said}", flush=True)
+        load = os.getloadavg()[0]
+        with open(os.path.join(folder, "run.json"), "w", encoding="utf-8") as file:
+            json.dump({"name": name, "statuses": statuses, "load": load}, file)
+        wrong, said = (f"job failed {statuses}", "") if any(statuses) else judge(name, findings_of(build, folder), folder)
+        print(f"{name}: {wrong or 'right'} ({time.time() - began:.1f} s, load {load:.0f}, {os.path.basename(folder)}) {said}", flush=True)
         return wrong, said
     finally:
-        if not (wrong and os.environ.get("SLOW_KEEP")):
+        if not keep:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def judge_again(build, keep, names):
+    """Results of the runs that were kept, by shape."""
+    results = {}
+    for entry in sorted(os.listdir(keep)):
+        folder = os.path.join(keep, entry)
+        if not os.path.exists(os.path.join(folder, "run.json")):
+            continue  # cut short
+        with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
+            kept = json.load(file)
+        name = kept["name"]
+        if names and name not in names:
+            continue
+        wrong, said = (f"job failed {kept['statuses']}", "") if any(kept["statuses"]) else judge(name, findings_of(build, folder), folder)
+        print(f"{name}: {wrong or 'right'} (load {kept['load']:.0f}, {entry}) {said}", flush=True)
+        results.setdefault(name, []).append((wrong, said))
+    return results
+
+
+def print_table(results):
+    for name, of_shape in results.items():
+        right = sum(wrong is None for wrong, _ in of_shape)
+        said = next((said for wrong, said in of_shape if wrong is None), "")
+        print(f"| {name} | {right} of {len(of_shape)} | {said} |")
 
 
 def main():
@@ -280,12 +306,17 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--build")
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--keep")
+    parser.add_argument("--again")
     parser.add_argument("shapes", nargs="*")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(SHAPES))
         return
     build = os.path.realpath(arguments.build)
+    if arguments.again:
+        print_table(judge_again(build, arguments.again, arguments.shapes))
+        return
     if "libtscope" not in os.environ.get("LD_PRELOAD", ""):
         import training
         python = training.python_with_torch()
@@ -298,14 +329,11 @@ def main():
         os.execve(python, [python, *sys.argv], environment)
     sys.path += [HERE, os.path.dirname(JOB)]
     import slow_shapes_job  # once, for all ranks
-    rows = []
-    for name in arguments.shapes or SHAPES:
-        results = [run(name, build) for _ in range(arguments.repeat)]
-        right = sum(wrong is None for wrong, _ in results)
-        rows.append((name, right, next((said for wrong, said in results if wrong is None), "")))
-    for name, right, said in rows:
-        print(f"| {name} | {right} of {arguments.repeat} | {said} |")
-    sys.exit(any(right < arguments.repeat for _, right, _ in rows))
+    results = {name: [] for name in arguments.shapes or SHAPES}
+    for name, of_shape in results.items():
+        of_shape.extend(run(name, build, arguments.keep) for _ in range(arguments.repeat))
+    print_table(results)
+    sys.exit(any(wrong for of_shape in results.values() for wrong, _ in of_shape))
 
 
 if __name__ == "__main__":
