@@ -147,15 +147,16 @@ def right_place(name, rank, text):
     return any(f"slow_shapes_job.py:{line_of(place)}" in text for place in places)
 
 
-def true_ms(name, folder, rank, ranks, stretches=()):
+def true_ms(name, folder, rank, ranks, first, stretches=()):
     """How much longer the rank took than its peers up to the collective, by its own clock: in steps in which it was
-    slow, or those that the report names, the median. Of what it does in every n-th step: how long that took."""
+    slow, or those that the report names, the median; not in those before `first`, which the report leaves out as warm-up.
+    Of what it does in every n-th step: how long that took."""
     own = []
     for one in range(RANKS):
         with open(os.path.join(folder, f"store-own-{one}"), encoding="utf-8") as file:
             own.append(json.load(file)["own"])
     peers = [one for one in range(RANKS) if one not in ranks]
-    steps = {"early": range(1, 21), "middle": range(20, 40), "checkpoint": range(20, 100, 20)}.get(name, range(1, len(own[rank])))
+    steps = {"early": range(1, 21), "middle": range(20, 40), "checkpoint": range(20, 100, 20)}.get(name, range(max(1, first), len(own[rank])))
     if name in PERIODS and name != "checkpoint":
         return slow_ms(folder, rank, range(PERIODS[name] - 1, len(own[rank]), PERIODS[name]))
     if stretches and name not in ("early", "middle"):
@@ -213,6 +214,7 @@ def judge_routed(document, folder):
 def judge(name, document, folder):
     """What is wrong with the report; None if nothing is. And what it says, for the table."""
     shape = SHAPES[name][0]
+    first = document["steps"]["warmup_excluded"]
     stragglers = {f["ranks"][0]: f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and len(f["ranks"]) == 1}
     said = "; ".join(f["title"] for f in document["findings"]
                      if f["id"] in ("DIST.STRAGGLER", "TIMING.JITTER", "DIST.LONE_LINE")) or "nothing"
@@ -228,7 +230,7 @@ def judge(name, document, folder):
         wrong = None if found and right_place(name, 1, text) else "line"
         # What the line takes: where steps wait for cores, one with it is longer by less.
         takes = re.search(r"It takes ([\d.]+) (ms|s) \(error", text) or re.search(r"([\d.]+) (ms|s) in samples", text)
-        true = true_ms(name, folder, 1, {1})
+        true = true_ms(name, folder, 1, {1}, first)
         ms = float(takes[1]) * (1e3 if takes[2] == "s" else 1) if takes else 0
         if not wrong and not is_right(ms, true):
             wrong = f"amount {ms:.3g} ms, not {true:.3g} ms"
@@ -249,7 +251,7 @@ def judge(name, document, folder):
         by_path = name in ("decorated", "property", "comprehension")
         if not right_place(name, rank, (row["late_path"] or "") if by_path else stragglers[rank]["title"]):
             return "line", said
-        true = true_ms(name, folder, rank, ranks, list(zip(row["late_from"], row["late_to"])))
+        true = true_ms(name, folder, rank, ranks, first, list(zip(row["late_from"], row["late_to"])))
         # The work of these is at two lines: a file is opened and written, a loop has two lines.
         other = re.search(r" Another ([\d.]+) ms are at .*slow_shapes_job", stragglers[rank]["evidence"])
         ms = row["late_more_ms"] + (float(other[1]) if other and name in ("disk", "decorated", "property", "comprehension", "parts") else 0)

@@ -43,9 +43,9 @@ struct sampled_part {
 };
 
 struct rank_parts {
-  struct sampled_part *at;
-  u32 n, steps[SLICES]; /* steps of each slice that the rank has */
-  double sample_ns;     /* what a sample stands for, mean; NAN without any */
+  struct sampled_part *at; /* of functions that were always seen together the innermost is first */
+  u32 n, steps[SLICES];    /* steps of each slice that the rank has */
+  double sample_ns;        /* what a sample stands for, mean; NAN without any */
 };
 
 /* How a rank's time in a part in one slice of training follows from that in the one before, but for

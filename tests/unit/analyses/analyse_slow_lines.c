@@ -213,6 +213,59 @@ static void amount_is_within_a_fifth(void **state) {
   assert_true(within_errors >= 34);
 }
 
+enum { INNER_LINES = 6 };
+
+/* Where rank 2 is slow it is at the lines of one function in turn, called by one that does nothing
+ * else. */
+static void call_function(struct cluster *c, const char *inner, const char *outer) {
+  enum { FRAMES = 4 + INNER_LINES + 1 };
+  const char *file = "/home/me/train.py";
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    *sites = *c->timelines[r].call_sites;
+    struct call_frame *frames = arena_array(&c->arena, FRAMES, sizeof(*frames));
+    struct call_stack *stacks = arena_array(&c->arena, 4 + INNER_LINES, sizeof(*stacks));
+    memcpy(frames, sites->frames, 4 * sizeof(*frames));
+    memcpy(stacks, sites->stacks, 4 * sizeof(*stacks));
+    frames[FRAMES - 1] = (struct call_frame){.file = file, .function = outer, .line = 100};
+    for (u32 i = 4; i < FRAMES - 1; i++) {
+      u32 *path = arena_array(&c->arena, 3, sizeof(*path));
+      path[0] = i;
+      path[1] = FRAMES - 1;
+      frames[i] = (struct call_frame){.file = file, .function = inner, .line = 200 + i};
+      stacks[i] = (struct call_stack){path, 3, 0};
+    }
+    sites->frames = frames;
+    sites->n_frames = FRAMES;
+    sites->stacks = stacks;
+    sites->n_stacks = 4 + INNER_LINES;
+    for (u32 i = 0, turn = 0; i < sites->n_samples; i++)
+      if (sites->samples[i].stack == 1)
+        sites->samples[i].stack = 4 + turn++ % INNER_LINES;
+    c->timelines[r].call_sites = sites;
+  }
+}
+
+/* No line is slow, but a function: the innermost one that has the time, whatever the names of its
+ * callers, which have the same time. */
+static void innermost_function_is_named(void **state) {
+  static const char *const names[][2] = {
+      {"work", "step"}, {"step", "work"}, {"a", "b"}, {"b", "a"}};
+  (void)state;
+  for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    struct cluster_options o = healthy_cpu();
+    o.slow[2] = 0.4;
+    struct cluster *c = cluster_new(&o);
+    sample_lines(c, 0, o.steps, 0);
+    call_function(c, names[i][0], names[i][1]);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct sampled_line *line = r->ranks[2].slow_line;
+    assert_true(r->ranks[2].straggler && line && !line->is_line);
+    assert_string_equal(line->function, names[i][0]);
+    cluster_end(r, c);
+  }
+}
+
 /* Its slow line takes 120 ms, another 60 ms less than on its peers: that makes it late by 60 ms. */
 static void other_line_takes_less(void **state) {
   (void)state;
@@ -306,16 +359,12 @@ static void no_line_of_healthy_ranks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_looks_are_said),
-                                     cmocka_unit_test(line_is_named),
-                                     cmocka_unit_test(the_other_thread_is_named),
-                                     cmocka_unit_test(second_line_is_told),
-                                     cmocka_unit_test(two_lines_share_the_delay),
-                                     cmocka_unit_test(more_work_is_no_lack_of_cores),
-                                     cmocka_unit_test(amount_is_within_a_fifth),
-                                     cmocka_unit_test(other_line_takes_less),
-                                     cmocka_unit_test(line_for_some_steps_is_chance),
-                                     cmocka_unit_test(no_line_after_the_program),
-                                     cmocka_unit_test(no_line_of_healthy_ranks)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(fewer_looks_are_said),      cmocka_unit_test(line_is_named),
+      cmocka_unit_test(the_other_thread_is_named), cmocka_unit_test(second_line_is_told),
+      cmocka_unit_test(two_lines_share_the_delay), cmocka_unit_test(more_work_is_no_lack_of_cores),
+      cmocka_unit_test(amount_is_within_a_fifth),  cmocka_unit_test(innermost_function_is_named),
+      cmocka_unit_test(other_line_takes_less),     cmocka_unit_test(line_for_some_steps_is_chance),
+      cmocka_unit_test(no_line_after_the_program), cmocka_unit_test(no_line_of_healthy_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
