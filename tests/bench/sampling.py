@@ -52,13 +52,19 @@ def go(depth, mode, end):
     return go(depth - 1, mode, end) if depth else leaf(mode, end)
 
 
-def program(depth, mode, seconds, cudart):
+def as_training_thread(cudart):
+    """Makes the thread one whose lines are sampled; what it returns is to be kept."""
     import ctypes
     loaded = ctypes.CDLL(cudart, mode=ctypes.RTLD_GLOBAL)
     if "LD_PRELOAD" in os.environ:
         calls = ctypes.CDLL(None)  # the preload's functions come first
         calls.tscope_step(ctypes.c_uint64(0))
         calls.cudaDeviceSynchronize()  # a thread that waits for a GPU trains
+    return loaded
+
+
+def program(depth, mode, seconds, cudart):
+    loaded = as_training_thread(cudart)
     go(depth - 4, mode, time.monotonic() + seconds)
     return loaded
 
