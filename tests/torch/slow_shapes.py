@@ -23,7 +23,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-JOB = os.path.join(HERE, "jobs", "slow_shapes_job.py")
+JOBS = [os.path.join(HERE, "jobs", name) for name in ("slow_shapes_job.py", "slow_calls_job.py", "slow_module.py")]
 RANKS = 3
 
 # name: class of rank 1 (or of each slow rank), ms that it is slow, steps, ms of a step; class of the other ranks
@@ -87,6 +87,21 @@ SHAPES = {
     "lengths": ({}, 20, 90, 20, "Lengths"),
     "rank0": ({0: "Sleep"}, 10, 60, 40),
     "routed": ({}, 12, 60, 10, "Routed"),
+    "items": ("Items", 10, 60, 40),
+    "schedule": ("Schedule", 10, 60, 40),
+    "sortkey": ("SortKey", 10, 60, 40),
+    "logged": ("Logged", 10, 60, 40),
+    "copied": ("Copied", 10, 60, 40),
+    "dataclass": ("Dataclass", 10, 60, 40),
+    "partial": ("Partial", 10, 60, 40),
+    "recomputed": ("Recomputed", 20, 60, 40),
+    "arrays": ("Arrays", 10, 60, 40),
+    "fresh": ("Fresh", 15, 60, 40),
+    "import": ("Import", 10, 60, 40),
+    "made": ("Made", 10, 60, 40),
+    "pickled": ("Pickled", 10, 60, 40, "Plain"),
+    "statement": ("Statement", 10, 60, 40),
+    "nested": ("Nested", 10, 60, 40),
     "quiet": ({}, 0, 60, 40),
     "quiet-short": ({}, 0, 200, 10),
 }
@@ -100,12 +115,17 @@ BY_TURNS = ("turns", "lengths")
 PERIODS = {"tenth": 10, "tenth-little": 10, "seventh": 7, "seventh-little": 7, "sixteenth": 16, "checkpoint": 20}
 # Steps of very different lengths, on busy cores also those that compute: what counts is their mean.
 UNEVEN = {"alternate", "uneven", "growing", "extension", "digest", "regex", "loop", "json", "gc", "many", "decorated", "property",
-          "comprehension", "tensors", "print", "hog", "disk"}
+          "comprehension", "tensors", "print", "hog", "disk", "sortkey", "arrays", "fresh"}
 
 
-def line_of(mark):
-    with open(JOB, encoding="utf-8") as file:
-        return next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# slow: " + mark))
+def place_of(mark):
+    """File and line of what is slow."""
+    for path in JOBS:
+        with open(path, encoding="utf-8") as file:
+            for n, line in enumerate(file, 1):
+                if line.rstrip().endswith("# slow: " + mark):
+                    return f"{os.path.basename(path)}:{n}"
+    raise LookupError(mark)
 
 
 def fork_ranks(name, folder):
@@ -144,7 +164,7 @@ def right_place(name, rank, text):
                                                          "thread": "sleep", "rank0": "sleep"}.get(name, name)
     mark = "tenth" if name in PERIODS and name != "checkpoint" else mark
     places = [mark, *ALSO_RIGHT.get(name, [])]
-    return any(f"slow_shapes_job.py:{line_of(place)}" in text for place in places)
+    return any(place_of(place) in text for place in places)
 
 
 def true_ms(name, folder, rank, ranks, first, stretches=()):
@@ -223,7 +243,7 @@ def judge(name, document, folder):
     if name == "routed":
         return judge_routed(document, folder)
     if not shape:
-        return "innocent" if "slow_shapes_job" in said else None, said
+        return "innocent" if "_job.py" in said else None, said
     if name in PERIODS:
         found = [f for f in document["findings"] if f["id"] in ("TIMING.JITTER", "DIST.STRAGGLER", "DIST.LONE_LINE") and 1 in f["ranks"]]
         text = found[0]["title"] + found[0]["evidence"] if found else ""
@@ -248,13 +268,13 @@ def judge(name, document, folder):
             return f"rank {rank} not named", said
         row = next(r for r in document["distributed"]["ranks"] if r["rank"] == rank)
         # Of these a helper takes the time: its caller is named with it.
-        by_path = name in ("decorated", "property", "comprehension")
+        by_path = name in ("decorated", "property", "comprehension", "sortkey")
         if not right_place(name, rank, (row["late_path"] or "") if by_path else stragglers[rank]["title"]):
             return "line", said
         true = true_ms(name, folder, rank, ranks, first, list(zip(row["late_from"], row["late_to"])))
         # The work of these is at two lines: a file is opened and written, a loop has two lines.
-        other = re.search(r" Another ([\d.]+) ms are at .*slow_shapes_job", stragglers[rank]["evidence"])
-        ms = row["late_more_ms"] + (float(other[1]) if other and name in ("disk", "decorated", "property", "comprehension", "parts") else 0)
+        other = re.search(r" Another ([\d.]+) ms are at .*slow_\w+_job", stragglers[rank]["evidence"])
+        ms = row["late_more_ms"] + (float(other[1]) if other and name in ("disk", "decorated", "property", "comprehension", "sortkey", "parts") else 0)
         if not is_right(ms, true) and name != "worker":
             return f"amount {ms:.3g} ms, not {true:.3g} ms", said
         if name in ("early", "middle") and not row["late_from"]:
@@ -329,8 +349,8 @@ def main():
         environment.update(LD_PRELOAD=os.path.join(build, "preload", "libtscope.so"), OMP_NUM_THREADS="1",
                            GLOO_SOCKET_IFNAME="lo", TSCOPE_RUN="shapes")
         os.execve(python, [python, *sys.argv], environment)
-    sys.path += [HERE, os.path.dirname(JOB)]
-    import slow_shapes_job  # once, for all ranks
+    sys.path += [HERE, os.path.dirname(JOBS[0])]
+    import slow_calls_job  # once, for all ranks
     results = {name: [] for name in arguments.shapes or SHAPES}
     for name, of_shape in results.items():
         of_shape.extend(run(name, build, arguments.keep) for _ in range(arguments.repeat))
