@@ -244,8 +244,10 @@ void find_steps(struct model *model, const struct model_options *options) {
     model->steps.method = named;
   else
     find_repeated_steps(model, &bounds, options->threads);
-  if (!model->steps.by_collectives)
+  if (!model->steps.by_collectives) {
+    bounds_agree(model, bounds, &model->steps.confidence);
     bounds_of_peers(model, bounds);
+  }
   for (u32 r = 0; r < model->n_ranks && !model->steps.by_collectives; r++)
     bounds_on_gpu(&internal_of(model)->events[r], &bounds[r]);
   assemble(model, bounds);

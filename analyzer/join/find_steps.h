@@ -57,6 +57,14 @@ const char *bounds_by_names(const struct model *model, struct rank_bounds *bound
 const char *bounds_by_repetition(const struct model *model, struct rank_bounds *bounds,
                                  double *confidence);
 
+/* The number of the step of the rank in which an instant of its host lies; -1: in none. */
+i32 bounds_step_at(const struct rank_bounds *bounds, i64 time);
+
+/* Gives the steps of ranks that began earlier or later the numbers that they have on most ranks,
+ * and takes away those of ranks that are at other places than the steps of their peers; the
+ * confidence is then the share of the ranks that agree. */
+void bounds_agree(const struct model *model, struct rank_bounds *bounds, double *confidence);
+
 /* Gives ranks that have no steps those of the ranks that they meet, if they meet in order. */
 void bounds_of_peers(const struct model *model, struct rank_bounds *bounds);
 

@@ -21,7 +21,7 @@ static u32 end_of_steps(const struct rank_bounds *bounds) {
   return has_steps(bounds) ? bounds->first + (u32)bounds->at.n - 1 : 0;
 }
 
-static i32 step_at(const struct rank_bounds *bounds, i64 time) {
+i32 bounds_step_at(const struct rank_bounds *bounds, i64 time) {
   u32 after = FIRST_NOT(0, (u32)bounds->at.n, i, bounds->at.at[i] <= time);
   return after == 0 || after == bounds->at.n ? -1 : (i32)(bounds->first + after - 1);
 }
@@ -35,7 +35,7 @@ static i32 *list_steps(const struct model *model, const struct rank_bounds *boun
     for (u32 i = 0; i < collective->n_arrivals && steps[c] < 0; i++) {
       const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
       if (has_steps(&bounds[arrival->rank]))
-        steps[c] = step_at(&bounds[arrival->rank], arrival->call_start);
+        steps[c] = bounds_step_at(&bounds[arrival->rank], arrival->call_start);
     }
   }
   return steps;

@@ -2,6 +2,8 @@
  *
  * Steps are found at the right places and counted right; repeated layers are not taken for steps.
  */
+#include <math.h>
+
 #include "model_support.h"
 
 #include "base/period.h"
@@ -420,6 +422,58 @@ static void test_a_rank_that_meets_others_in_some_steps(void **state) {
   model_free(model);
 }
 
+/* Three ranks that meet in each step 500 us after its begin. Of rank 1 only the phases from the
+ * step `from` on were recorded, and it steps `optimizers`: the first before they meet. */
+static struct model *model_of_steppers(struct fixture *fixture, u32 from, u32 optimizers) {
+  for (u32 r = 0; r < 3; r++) {
+    struct trace_writer *writer = new_rank(r, 3);
+    write_comm(writer, 1, 42, r, 3, TSCOPE_BACKEND_GLOO);
+    for (u32 step = 0; step < WORKER_STEPS; step++) {
+      u64 begin = (u64)step * WORKER_STEP_NS;
+      write_call(writer, begin + 500000, TSCOPE_OP_ALLREDUCE, 1, step)->stream = TSCOPE_NO_STREAM;
+      for (u32 i = r == 1 ? optimizers : 1; i > 0 && (r != 1 || step >= from); i--) {
+        struct tscope_phase_record *phase =
+            trace_add(writer, retained, AT(begin + (i == 2 ? 300000 : 900000)), TSCOPE_REC_PHASE,
+                      TSCOPE_PHASE_OPTIMIZER, sizeof(*phase));
+        phase->dur = 100000;
+      }
+    }
+    save_rank(fixture, writer);
+  }
+  return load(fixture->directory, NULL);
+}
+
+/* A rank that was recorded later than its peers, or earlier: what they do together is one step. */
+static void test_steps_have_the_numbers_of_the_peers(void **state) {
+  static const u32 late[] = {0, 1, 4};
+  for (u32 i = 0; i < sizeof(late) / sizeof(*late); i++) {
+    struct model *model = model_of_steppers(*state, late[i], 1);
+    assert_int_equal(model->steps.n, WORKER_STEPS);
+    for (u32 s = late[i] + 1; s < WORKER_STEPS; s++) {
+      assert_int_equal(model->steps.end[s * 3 + 1], model->steps.end[s * 3]);
+      assert_int_equal(model->steps.begin[s * 3 + 1], model->steps.begin[s * 3]);
+    }
+    for (u32 k = 0; k < model->n_collectives; k++)
+      for (u32 j = 0; j < model->collectives[k].n_arrivals; j++) {
+        const struct arrival *arrival = &model->arrivals[model->collectives[k].first_arrival + j];
+        assert_true(arrival->step < 0 || arrival->step == (i32)k);
+      }
+    model_free(model);
+  }
+}
+
+/* It has twice as many optimizer phases as its peers: its steps are theirs, and end where they
+ * meet. */
+static void test_another_optimizer_makes_no_steps(void **state) {
+  struct model *model = model_of_steppers(*state, 0, 2);
+  assert_int_equal(model->steps.n, WORKER_STEPS);
+  assert_true(fabs(model->steps.confidence - 2 / 3.0) < 1e-9);
+  for (u32 s = 2; s < WORKER_STEPS;
+       s++) /* the first begins with the optimizer, behind the meeting */
+    assert_int_equal(model->steps.end[s * 3 + 1] - model->steps.begin[s * 3 + 1], WORKER_STEP_NS);
+  model_free(model);
+}
+
 static void test_input_pause_of_a_gpu_job_is_inferred(void **state) {
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
@@ -475,6 +529,8 @@ int main(void) {
       ON_DISK(test_closure_of_the_optimizer),
       ON_DISK(test_optimizer_in_backward),
       ON_DISK(test_a_server_has_the_steps_of_its_workers),
+      ON_DISK(test_steps_have_the_numbers_of_the_peers),
+      ON_DISK(test_another_optimizer_makes_no_steps),
       ON_DISK(test_a_rank_that_meets_others_in_some_steps),
       ON_DISK(test_input_pause_of_a_gpu_job_is_inferred),
       ON_DISK(test_no_evidence_is_no_steps),
