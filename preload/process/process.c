@@ -90,14 +90,10 @@ static void end(int status, void *nothing) {
         tscope_families[i]->end(thread);
     thread->guard = guard;
   }
-  __atomic_store_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
-  if (tscope_helper_stop()) {
-    tscope_self_cost_write(tscope_workers_cpu_ns());
-    tscope_chunk_pool_close();
-  }
   __atomic_store_n(&tscope_trace.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
                    __ATOMIC_RELAXED);
-  tscope_carry_last();
+  if (!tscope_recording_stop())
+    tscope_carry_last();
   tscope_carry_tell();
   tscope_restore_cancellation(cancellation);
   errno = saved;

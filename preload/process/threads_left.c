@@ -3,8 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "inspect/small_file.h"
 
 /* The kernel links a folder in /proc/self/task for each thread. */
 u32 tscope_threads_left(void) {
@@ -22,4 +27,13 @@ static bool first_has_ended(void) {
 
 bool tscope_job_has_ended(void) {
   return tscope_threads_left() == 1 + TSCOPE_OWN_THREADS && first_has_ended();
+}
+
+/* The last number of its line is the status (proc_pid_stat(5)). */
+int tscope_first_thread_status(void) {
+  char path[64], line[1024];
+  snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+  ssize_t bytes = small_file_read(path, line, sizeof(line));
+  const char *last = bytes > 0 && line[bytes - 1] == '\n' ? strrchr(line, ' ') : NULL;
+  return last ? atoi(last) : 0;
 }

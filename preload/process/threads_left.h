@@ -20,6 +20,9 @@ u32 tscope_threads_left(void);
  * does not end the process, as it would without them. Uses no descriptor. */
 bool tscope_job_has_ended(void);
 
+/* How the first thread ended, as waitpid() tells it of a process; 0 if that is not known. */
+int tscope_first_thread_status(void);
+
 #pragma GCC visibility pop
 
 #endif

@@ -5,10 +5,13 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,6 +57,10 @@ struct worker {
 static struct worker helper, poller;
 
 static bool own_descriptors; /* the helper's table is not the job's */
+static bool own_root;        /* nor are its root and working directories */
+
+static u32 recording; /* enum, below; it ends once */
+enum { RECORDING, ENDS, CLOSED };
 
 enum { RUNS, MUST_STOP, LEAVES }; /* for `stopping` */
 
@@ -202,7 +209,7 @@ static void tick_helper(u64 tick, void *nothing) {
     if (tscope_families[i] && tscope_families[i]->watch)
       tscope_families[i]->watch();
   write_totals(tick);
-  tscope_carry(own_descriptors);
+  tscope_carry();
 }
 
 /* Whether the process is awake now, and the waiting thread knows it. */
@@ -218,11 +225,23 @@ static bool wake_process(void) {
 }
 
 /* The helper has its own table of descriptors, if the kernel allows it: opening the trace file must
- * not use a number that the job expects to get next. */
+ * not use a number that the job expects to get next. It has its own root directory, too, which the
+ * job may change, and its own mask for new files. */
 static void begin_helper(void) {
   begin(&helper, "tscope");
   own_descriptors = syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+  own_root = syscall(SYS_unshare, CLONE_FS) == 0;
+  if (own_descriptors)
+    tscope_trace_keep_open();
+  if (own_root)
+    umask(077);
   tscope_thread_busy();
+}
+
+/* Where the job was may have to be unmounted when it is elsewhere. */
+static void leave_directory(void) {
+  if (own_root)
+    (void)!chdir("/");
 }
 
 /* The earliest time for which a family asks. */
@@ -237,13 +256,20 @@ static u64 look_families(u64 cpu_ns) {
 }
 
 static void make_chunks_ready(void) {
-  tscope_carry_early(own_descriptors);
+  tscope_carry_early();
   tscope_chunk_pool_refill();
 }
 
 /* With a last look at the waits for cores, by which the end of a run is judged too. */
 static void leave_helper(void) {
   tscope_scheduling_write();
+  if (load(&recording) == ENDS) {
+    add_cpu_time(&helper);
+    tscope_self_cost_write(tscope_workers_cpu_ns());
+    tscope_chunk_pool_close();
+    tscope_carry_last();
+    store(&recording, CLOSED);
+  }
   leave(&helper);
 }
 
@@ -255,6 +281,7 @@ static void *run_helper(void *nothing) {
   begin_helper();
   if (!wake_process())
     return NULL;
+  leave_directory();
   tscope_end_count_oom_kills();
   tscope_self_cost_measure_hook();
   write_progress();
@@ -266,6 +293,7 @@ static void *run_helper(void *nothing) {
 static void *run_helper_again(void *nothing) {
   (void)nothing;
   begin_helper();
+  leave_directory();
   run_worker(&helper, &of_helper);
   leave_helper();
   return NULL;
@@ -302,9 +330,28 @@ static void wake_poller(void) {
 
 static sigset_t job_mask; /* of the thread that started the workers last */
 
-/* As the last thread of the job would do it, for example after pthread_exit() in main. */
+/* The kernel ends a thread that makes a call which a filter forbids, and with the only one the
+ * process. */
+static void end_by_signal(int number) {
+  sigset_t open;
+  sigemptyset(&open);
+  sigaddset(&open, number);
+  signal(number, SIG_DFL);
+  sigprocmask(SIG_UNBLOCK, &open, NULL);
+  kill(getpid(), number);
+}
+
+/* As the last thread of the job would do it, for example after pthread_exit() in main. A status is
+ * that of a thread which ended past the C library, and so without exit handlers. */
 static void end_for_job(void) {
+  int status = tscope_first_thread_status();
   sigprocmask(SIG_SETMASK, &job_mask, NULL);
+  if (WIFSIGNALED(status))
+    end_by_signal(WTERMSIG(status));
+  if (status) {
+    tscope_end_record(TSCOPE_END_AT_ONCE, WEXITSTATUS(status));
+    _exit(WEXITSTATUS(status));
+  }
   exit(EXIT_SUCCESS);
 }
 
@@ -399,8 +446,10 @@ bool tscope_poller_stop(void) {
   return stop(&poller);
 }
 
-bool tscope_helper_stop(void) {
-  return stop(&helper);
+bool tscope_recording_stop(void) {
+  store(&recording, ENDS);
+  __atomic_store_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
+  return stop(&helper) && load(&recording) == CLOSED;
 }
 
 bool tscope_workers_start(const char **why) {
@@ -412,7 +461,7 @@ bool tscope_workers_start(const char **why) {
     return true;
   tscope_linker_work_begin(NULL);
   *why = "cannot start a second thread";
-  tscope_helper_stop();
+  stop(&helper);
   unlink(tscope_trace.path);
   return false;
 }

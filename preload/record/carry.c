@@ -308,31 +308,28 @@ static enum outcome check_mapped(int fd) {
   return outcome == CUT || outcome == REMOVED ? outcome : broken ? BROKEN : DONE;
 }
 
-void tscope_carry(bool own_descriptors) {
-  static int kept = -1;
+void tscope_carry(void) {
   if (!tscope_lock_within(&lock, 0))
     return;
-  int fd = own_descriptors && kept >= 0 && tscope_trace_is(kept) ? kept : tscope_trace_open();
+  int fd = tscope_trace_open();
   bool removed = fd == -ENOENT;
   enum outcome outcome = !tscope_trace.carried ? check_mapped(fd)
                          : fd >= 0             ? carry_all(fd)
                          : removed             ? REMOVED
                                                : RETRY;
   int error = fd < 0 ? -fd : errno;
-  kept = -1;
-  if (own_descriptors && outcome == DONE)
-    kept = fd;
-  else if (fd >= 0)
-    close(fd);
+  if (outcome != DONE)
+    tscope_trace_renew();
+  tscope_trace_close(fd);
   __atomic_store_n(&n_filled, 0, __ATOMIC_RELAXED);
   note(outcome, error);
   tscope_unlock(&lock);
 }
 
-void tscope_carry_early(bool own_descriptors) {
+void tscope_carry_early(void) {
   const u32 chunks = 64;
   if (__atomic_load_n(&n_filled, __ATOMIC_RELAXED) >= chunks && tscope_carry_succeeds())
-    tscope_carry(own_descriptors);
+    tscope_carry();
 }
 
 static void count_rest(void) {
@@ -353,8 +350,7 @@ void tscope_carry_last(void) {
     count_rest();
     (void)put(fd, tscope_trace.header, sizeof(*tscope_trace.header), 0);
   }
-  if (fd >= 0)
-    close(fd);
+  tscope_trace_close(fd);
   tscope_unlock(&lock);
   tscope_restore_cancellation(cancellation);
   errno = saved;

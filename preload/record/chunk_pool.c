@@ -267,8 +267,7 @@ void tscope_chunk_pool_take_reserve(void) {
 
 /* Nobody uses a chunk that is popped from the queue here; a chunk that a thread got just before
  * stays in the file. So the file is cut back as far as the chunks popped here reach without a
- * gap. Nothing is mapped behind its end any more: valgrind reads all memory when a process has
- * ended, and each word there would be a SIGBUS. */
+ * gap, and nothing is mapped behind its end any more. */
 void tscope_chunk_pool_close(void) {
   if (!tscope_lock_within(&grow_lock, GROW_TIMEOUT_NS))
     return;

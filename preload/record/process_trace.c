@@ -36,21 +36,55 @@ static bool stores_cannot_fail(int fd, bool *is_tmpfs) {
   return *is_tmpfs || (known && (u32)system.f_type == ext4);
 }
 
-bool tscope_trace_is(int fd) {
+static bool is_trace(int fd) {
   struct statx info;
   return statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) == 0 &&
          info.stx_ino == tscope_trace.inode &&
          ((u64)info.stx_dev_major << 32 | info.stx_dev_minor) == tscope_trace.device;
 }
 
-int tscope_trace_open(void) {
+static __thread struct {
+  bool used, renewed;
+  int fd; /* negative: none yet */
+} kept __attribute__((tls_model("initial-exec")));
+
+void tscope_trace_keep_open(void) {
+  kept.used = true;
+  kept.fd = -1;
+}
+
+void tscope_trace_renew(void) {
+  kept.renewed = true;
+}
+
+static int open_by_name(void) {
   int fd = open(tscope_trace.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
     return -errno;
-  if (tscope_trace_is(fd))
+  if (is_trace(fd))
     return fd;
   close(fd);
   return -ENOENT;
+}
+
+int tscope_trace_open(void) {
+  bool has_kept = kept.used && kept.fd >= 0;
+  if (has_kept && !kept.renewed)
+    return kept.fd;
+  int fd = open_by_name();
+  if (!kept.used || (fd < 0 && !has_kept) || fd == -ENOENT)
+    return fd;
+  kept.renewed = false;
+  if (fd < 0)
+    return kept.fd;
+  if (has_kept)
+    close(kept.fd);
+  return kept.fd = fd;
+}
+
+void tscope_trace_close(int fd) {
+  if (fd >= 0 && !kept.used)
+    close(fd);
 }
 
 /* Allocates disk blocks for [from, to) of the file, so that no later store can find the disk
@@ -99,13 +133,28 @@ static bool leaves_margin(int fd, u64 bytes) {
   return (u64)disk.f_bavail * unit >= margin + bytes;
 }
 
-/* Takes the page faults of fresh chunks here instead of in the job's threads. False if a store into
- * them would fail. */
+/* The reserve from the end of the chunks on. Valgrind reads all memory that a process can read,
+ * when that has ended: each word there would be a SIGBUS. */
+static void close_reserve(size_t used) {
+  if (used < tscope_trace.bytes)
+    mprotect((u8 *)tscope_trace.header + used, tscope_trace.bytes - used, PROT_NONE);
+}
+
+/* Where the chunks end in memory, in whole pages. */
+static size_t used_bytes(u32 chunks) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  return (tscope_trace_offset(chunks) + page - 1) & ~(page - 1);
+}
+
+/* Opens fresh chunks, and takes their page faults here instead of in the job's threads. False if a
+ * store into them would fail. */
 static bool prefault(u32 first, u32 count) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   u8 *from = (u8 *)tscope_trace_chunk(first);
   u8 *to = from + (size_t)count * TSCOPE_CHUNK_BYTES;
   u8 *aligned = (u8 *)((uintptr_t)from & ~(page - 1));
+  if (mprotect(aligned, (size_t)(to - aligned), PROT_READ | PROT_WRITE) != 0)
+    return false;
   if (madvise(aligned, (size_t)(to - aligned), MADV_POPULATE_WRITE) == 0)
     return true;
   if (errno != EINVAL) /* which kernels before 5.14 say */
@@ -148,8 +197,7 @@ u32 tscope_trace_grow(u32 wanted, u32 *first, bool for_job) {
   __atomic_store_n(&tscope_trace.chunks, have + wanted, __ATOMIC_RELEASE);
   __atomic_store_n(&tscope_trace.header->chunks, have + wanted, __ATOMIC_RELAXED);
 out:
-  if (fd >= 0)
-    close(fd);
+  tscope_trace_close(fd);
   __atomic_store_n(&tscope_trace.full, got == 0, __ATOMIC_RELAXED);
   return got;
 }
@@ -169,16 +217,14 @@ void tscope_trace_cut(u32 chunks) {
     if (tscope_trace.carried || ftruncate(fd, (off_t)tscope_trace_offset(chunks)) == 0)
       tscope_trace.chunks = chunks;
   }
-  if (fd >= 0)
-    close(fd);
+  tscope_trace_close(fd);
   tscope_trace.chunks_max = tscope_trace.chunks;
 }
 
 static size_t reserve; /* bytes behind the last chunk that are not mapped for now */
 
 void tscope_trace_leave_reserve(void) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = tscope_trace.bytes;
-  size_t used = (tscope_trace_offset(tscope_trace.chunks) + page - 1) & ~(page - 1);
+  size_t whole = tscope_trace.bytes, used = used_bytes(tscope_trace.chunks);
   if (used >= whole)
     return;
   tscope_trace.bytes = used; /* first: what is not mapped may soon be another's */
@@ -192,10 +238,12 @@ void tscope_trace_leave_reserve(void) {
 void tscope_trace_take_reserve(void) {
   size_t used = tscope_trace.bytes;
   munlock(tscope_trace.header, used);
-  if (reserve && mremap(tscope_trace.header, used, used + reserve, 0) != MAP_FAILED)
+  if (reserve && mremap(tscope_trace.header, used, used + reserve, 0) != MAP_FAILED) {
     tscope_trace.bytes = used + reserve;
-  else if (reserve)
+    close_reserve(used);
+  } else if (reserve) {
     tscope_trace.chunks_max = tscope_trace.chunks;
+  }
   reserve = 0;
 }
 
@@ -234,6 +282,7 @@ int tscope_trace_create(int directory_fd, const char *directory, const char *nam
   store->header = map;
   store->bytes = bytes;
   store->chunks_max = chunks_max;
+  close_reserve(used_bytes(0));
   memcpy(map, header, sizeof(*header));
   store->header->carried = store->carried;
   if (store->carried && pwrite(fd, map, sizeof(*header), 0) != (ssize_t)sizeof(*header)) {

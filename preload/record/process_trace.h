@@ -3,7 +3,7 @@
  * The trace file of this process: its header page and its chunks, mapped in one piece. The greatest
  * possible size is mapped at once; the part beyond the end of the file is never touched. The file
  * grows only by allocated blocks, since a store into a hole of a full disk would end the job by
- * SIGBUS. No descriptor is kept: the job may close or reuse any number.
+ * SIGBUS. No descriptor is kept where the job could close it or reuse its number.
  *
  * Where a store into the file could fail although its blocks are allocated, memory with the same
  * layout is mapped instead, and carry.h brings its content to the file
@@ -57,9 +57,13 @@ void tscope_trace_touch(u32 chunk, u32 from, u32 to);
 /* Opens the file by its name; only if the name still belongs to our file. A descriptor, or a
  * negative errno: -ENOENT if there is another file. */
 int tscope_trace_open(void);
+void tscope_trace_close(int fd);
 
-/* Whether a descriptor is of our file. */
-bool tscope_trace_is(int fd);
+/* The calling thread has a table of descriptors of its own: from here on it keeps the file open. So
+ * it can write it when the name leads nowhere any more, or when the process has become another
+ * user. After a failure it opens the file by its name again: a server may have forgotten it. */
+void tscope_trace_keep_open(void);
+void tscope_trace_renew(void);
 
 /* Where a chunk begins in the file, in bytes. */
 u64 tscope_trace_offset(u32 chunk);

@@ -6,17 +6,21 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -319,6 +323,25 @@ static void first_thread_ends(char **arguments) {
   pthread_exit(NULL);
 }
 
+/* The only thread ends by a system call of its own, or because of one that a filter forbids. */
+static void only_thread_ends(char **arguments) {
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = {sizeof(code) / sizeof(*code), code};
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  launch(1000);
+  report();
+  if (*arguments[0])
+    syscall(SYS_exit, atoi(arguments[0]));
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+    fail("filter");
+  syscall(SYS_getppid);
+}
+
 /* --- control flow --- */
 
 static sigjmp_buf back;
@@ -535,6 +558,7 @@ static const struct hazard {
     {"small-stack", small_stack},
     {"cancelled", cancelled},
     {"first-thread-ends", first_thread_ends},
+    {"only-thread-ends", only_thread_ends},
     {"little-memory", little_memory},
     {"full-stderr", full_stderr},
     {"shapes", shapes},
@@ -551,6 +575,9 @@ static const struct hazard {
     {"unshare-user", unshare_user},
     {"unshare-processes", unshare_processes},
     {"join-namespaces", join_namespaces},
+    {"change-root", change_root},
+    {"change-user", change_user},
+    {"mask-all", mask_all},
     {"closed-streams", closed_streams},
     {"data-at-2", data_at_2},
     {"descriptors-taken", descriptors_taken},

@@ -30,4 +30,9 @@ void unshare_user(char **arguments);
 void unshare_processes(char **arguments);
 void join_namespaces(char **arguments);
 
+/* hazard_places.c */
+void change_root(char **arguments);
+void change_user(char **arguments);
+void mask_all(char **arguments);
+
 #endif

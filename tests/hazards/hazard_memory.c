@@ -68,19 +68,20 @@ void lock_idle(char **arguments) {
   printf("%lu kB locked\n", status("VmLck"));
 }
 
-/* Says whether a trace is mapped that is longer than its file: a tool that reads all memory at the
- * end, as valgrind does in its search for leaks, would be stopped at each word behind the file. */
+/* Says whether a trace can be read behind the end of its file: a tool that reads all memory at the
+ * end, as valgrind does in its search for leaks, would be stopped at each word there. */
 static void look_at_traces(void) {
-  char line[8192], *name;
+  char line[8192], rights, *name;
   unsigned long from, to;
   FILE *file = fopen("/proc/self/maps", "re");
   while (file && fgets(line, sizeof(line), file)) {
     struct stat trace;
     line[strcspn(line, "\n")] = 0;
     if (!strstr(line, ".tscope") || !(name = strchr(line, '/')) ||
-        sscanf(line, "%lx-%lx", &from, &to) != 2)
+        sscanf(line, "%lx-%lx %c", &from, &to, &rights) != 3)
       continue;
-    if (stat(name, &trace) == 0 && to - from > (unsigned long)trace.st_size + (64 << 10))
+    if (rights == 'r' && stat(name, &trace) == 0 &&
+        to - from > (unsigned long)trace.st_size + (64 << 10))
       puts("mapped behind its end");
   }
   if (file)
@@ -91,6 +92,7 @@ void end_with_a_look(char **arguments) {
   (void)arguments;
   atexit(look_at_traces); /* before tscope's: runs after it */
   launch(5000);
+  look_at_traces(); /* as it is when a signal or _exit() ends the process */
 }
 
 /* "before" the first launch, or after it. */

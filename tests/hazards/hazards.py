@@ -51,6 +51,7 @@ NOT_EMULATED = {
     "setuid-program": "a setuid program has to be started without the emulator",
     "signal-handlers-and-mask-kept": "the emulator uses signals itself",
     "namespaces-of-its-own": "the emulator has threads itself, which the kernel counts with the program's",
+    "only-thread-ends-by-a-system-call": "the emulator has threads itself, which the kernel counts with the program's",
     "first-thread-ends-first": "the emulator has threads itself, which the kernel counts with the program's",
     "memory-locked-by-a-program-that-does-not-train": "the emulator's own memory would be locked and counted, too",
     "all-memory-locked": "the emulator's own memory would be locked and counted, too",
@@ -445,6 +446,15 @@ def first_thread_ends_first(scratch):
     assert walked.closed == 1, walked
 
 
+def only_thread_ends_by_a_system_call(scratch):
+    """The status is the thread's own, although tscope's threads were there for longer."""
+    for status in ("4", "0", ""):
+        directory = os.path.join(scratch, "status" + status)
+        bare = run_both(directory, "only-thread-ends", status)
+        assert bare.returncode == (int(status) if status else -signal.SIGSYS), bare
+        assert Walked(directory).launches == 1000
+
+
 def namespaces_of_its_own(scratch):
     """The kernel lets only a process of one thread go into some of them: tscope's threads must not be counted.
     Where the kernel then lets the process start no thread any more, tscope says that it stops."""
@@ -796,7 +806,7 @@ def copy_to_readable_folder(scratch):
     """Copies the files to a folder that other users can read: the clone may be in a closed home folder."""
     global LIBRARY, PROGRAMS
     os.chmod(scratch, 0o755)
-    for file in (LIBRARY, program("hazard"), program("libcudart.so.13")):
+    for file in (LIBRARY, program("hazard"), program("walk"), program("libcudart.so.13")):
         shutil.copy(file, scratch)
     LIBRARY, PROGRAMS = os.path.join(scratch, os.path.basename(LIBRARY)), scratch
 
@@ -917,6 +927,41 @@ def setuid_program(scratch):
     assert bare.returncode == 0, (bare, pwd.getpwuid(NOBODY))
     assert (bare.stdout, bare.returncode) == (shimmed.stdout, shimmed.returncode), shimmed
     assert not os.path.exists(directory)
+
+
+# --- a place that the job can no longer reach ---
+
+def check_places(scratch, *arguments, **more):
+    """Where the trace is mapped and where it is carried to a file; there, an end at once is like kill -9."""
+    launches = 400000 + 1000 * (arguments[0] != "mask-all")
+    for kind, where, at_once in (("mapped", scratch, "0"), ("mapped", scratch, "1"), ("carried", mounted_overlay(scratch), "0")):
+        directory = os.path.join(where, kind + at_once)
+        os.makedirs(directory)
+        if "user" in more:
+            os.chown(directory, NOBODY, NOBODY)
+        check_recorded(directory, *arguments, at_once, launches=launches, env=ONLY_LAUNCHES, **more)
+
+
+def root_directory_changed(scratch):
+    if os.geteuid() != 0:
+        raise Skip("another root directory needs root")
+    other = os.path.join(scratch, "other")
+    os.mkdir(other)
+    check_places(scratch, "change-root", other)
+
+
+def user_changed(scratch):
+    if os.geteuid() != 0:
+        raise Skip("becoming another user needs root")
+    check_places(scratch, "change-user")
+
+
+def mask_that_allows_nothing(scratch):
+    if os.geteuid() == 0:
+        copy_to_readable_folder(scratch)
+        check_places(scratch, "mask-all", user=NOBODY, group=NOBODY, extra_groups=[])
+    else:
+        check_places(scratch, "mask-all")
 
 
 # --- other tools ---
