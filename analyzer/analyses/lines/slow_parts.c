@@ -301,6 +301,13 @@ struct lateness {
   double ms, error_ms;
 };
 
+/* Samples tell a mean, arrivals a median: where a rank is late by very different times, that is no
+ * better known than how far the two are apart. */
+static struct lateness lateness_of(const struct rank_result *rank) {
+  return (struct lateness){rank->late_a_step_ms,
+                           hypot(rank->late_a_step_error_ms, rank->late_skew_ms)};
+}
+
 /* The mean of how late a rank is and what samples show, weighted by their errors. */
 static void set_mean(struct lateness late, const struct difference *d, struct sampled_line *line) {
   double clocks = late.error_ms * late.error_ms;
@@ -323,7 +330,7 @@ static void set_amount(struct comparison *c, u32 index, const struct difference 
   else if (rank->late_a_step_ms < d->more_ms && !line->in_workers) {
     struct difference all = difference_of_lines(c, index);
     if (all.more_ms - rank->late_a_step_ms < d->more_ms - all.more_ms)
-      set_mean((struct lateness){rank->late_a_step_ms, rank->late_a_step_error_ms}, &all, line);
+      set_mean(lateness_of(rank), &all, line);
   }
 }
 
@@ -333,7 +340,7 @@ static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_
   const struct rank_result *result = &c->a->results->ranks[rank];
   const struct difference *next = &c->best[rank].of_next;
   struct sampled_line *line = line_of_part(c->a, part);
-  struct lateness late = {result->late_a_step_ms, result->late_a_step_error_ms};
+  struct lateness late = lateness_of(result);
   bool rest = late.ms - d->more_ms > errors_apart * hypot(d->error_ms, late.error_ms);
   if (kind == OWN_LINE && c->best[rank].next &&
       (rest || next->more_ms >= part_of_first * d->more_ms)) {

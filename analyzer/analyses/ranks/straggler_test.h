@@ -65,6 +65,7 @@ struct stretch {
 struct verdict {
   u32 rank, times, tested, members;
   double p, typical_ns, error_ns; /* how late it is in the median; that figure's standard error */
+  double skew_ns;                 /* how far the mean of the middle nine tenths is from it */
   double imposed_ns;              /* per tested collective of the communicator */
   struct stretch *late;           /* in order; none: in the whole run */
   u32 n_late;

@@ -137,6 +137,9 @@ bool is_in_late_steps(const struct verdict *v, u32 i) {
 
 void lateness_measure(const struct straggler_test *c, u32 n, struct verdict *v) {
   v->typical_ns = median_of(c->lateness, n);
+  u32 ends = n / 20; /* what may be noise */
+  SORT(c->lateness, n, by_double);
+  v->skew_ns = fabs(mean_of(c->lateness + ends, n - 2 * ends) - v->typical_ns);
   v->error_ns = error_of_median(c->lateness, n, n * independent_share(c->correlation));
 }
 
@@ -253,6 +256,7 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
   out->lateness_error_ms = v->error_ns / 1e6;
   out->late_a_step_ms = v->typical_ns / steps / 1e6;
   out->late_a_step_error_ms = v->error_ns / steps / 1e6;
+  out->late_skew_ms = v->skew_ns / steps / 1e6;
   out->longer_compute_steps = v->longer ? v->longer : (double)NAN;
   set_late_steps(c, v, out);
   unnamed_members_take_out(c, v->rank);

@@ -13,6 +13,7 @@
 
 #include "analyse_cluster.h"
 #include "analyses/lines/lines.h"
+#include "base/checked_memory.h"
 #include "model/span_call_sites.h"
 #include "sampled_cluster.h"
 
@@ -213,6 +214,32 @@ static void amount_is_within_a_fifth(void **state) {
   assert_true(within_errors >= 34);
 }
 
+/* A line takes very different times, in most steps less than in the mean, which is what it costs:
+ * that is told, though the rank is late by less in the median step. */
+static void mean_of_uneven_work_is_told(void **state) {
+  double told = 0, true_ms = 0;
+  (void)state;
+  for (u32 seed = 1; seed <= 20; seed++) {
+    struct cluster_options o = healthy_cpu();
+    o.seed = seed;
+    u32 n = o.ranks, random = seed;
+    SCOPED i64 *slow = memory_zeroed(o.steps * n, sizeof(*slow));
+    for (u32 s = 0; s < o.steps; s++) {
+      slow[s * n + 2] = (i64)(-100 * MS * log(1 - uniform_share(&random)));
+      true_ms += s < o.warmup ? 0 : (double)slow[s * n + 2] / MS / (o.steps - o.warmup);
+    }
+    o.late_first = slow;
+    struct cluster *c = cluster_new(&o);
+    cluster_sample(c, slow, 0, 100 * MS, seed);
+    struct results *r = cluster_analyse(c, NULL);
+    assert_true(r->ranks[2].straggler && strstr(r->ranks[2].late_at, "train.py:20"));
+    told += r->ranks[2].late_more_ms;
+    cluster_end(r, c);
+  }
+  if (fabs(told / true_ms - 1) > 0.05)
+    fail_msg("%g of %g ms", told / 20, true_ms / 20);
+}
+
 enum { INNER_LINES = 6 };
 
 /* Where rank 2 is slow it is at the lines of one function in turn, called by one that does nothing
@@ -359,12 +386,18 @@ static void no_line_of_healthy_ranks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fewer_looks_are_said),      cmocka_unit_test(line_is_named),
-      cmocka_unit_test(the_other_thread_is_named), cmocka_unit_test(second_line_is_told),
-      cmocka_unit_test(two_lines_share_the_delay), cmocka_unit_test(more_work_is_no_lack_of_cores),
-      cmocka_unit_test(amount_is_within_a_fifth),  cmocka_unit_test(innermost_function_is_named),
-      cmocka_unit_test(other_line_takes_less),     cmocka_unit_test(line_for_some_steps_is_chance),
-      cmocka_unit_test(no_line_after_the_program), cmocka_unit_test(no_line_of_healthy_ranks)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_looks_are_said),
+                                     cmocka_unit_test(line_is_named),
+                                     cmocka_unit_test(the_other_thread_is_named),
+                                     cmocka_unit_test(second_line_is_told),
+                                     cmocka_unit_test(two_lines_share_the_delay),
+                                     cmocka_unit_test(more_work_is_no_lack_of_cores),
+                                     cmocka_unit_test(amount_is_within_a_fifth),
+                                     cmocka_unit_test(mean_of_uneven_work_is_told),
+                                     cmocka_unit_test(innermost_function_is_named),
+                                     cmocka_unit_test(other_line_takes_less),
+                                     cmocka_unit_test(line_for_some_steps_is_chance),
+                                     cmocka_unit_test(no_line_after_the_program),
+                                     cmocka_unit_test(no_line_of_healthy_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
