@@ -153,6 +153,25 @@ TSCOPE_EXPORT CUresult tscope_hook_cuCtxDestroy_v2(CUcontext ctx) {
   return real(ctx);
 }
 
+/* The last release ends the context. */
+TSCOPE_EXPORT CUresult tscope_hook_cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+  static struct tscope_symbol symbol = {.name = "cuDevicePrimaryCtxGetState",
+                                        .sonames = tscope_driver_sonames};
+  real_cuDevicePrimaryCtxRelease_v2 real = REAL(cuDevicePrimaryCtxRelease_v2);
+  if (!real)
+    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+  bool held = event_pairs_hold();
+  CUresult result = real(dev);
+  CUresult (*get_state)(CUdevice, unsigned *, int *) = tscope_resolve(&symbol, NULL);
+  unsigned flags;
+  int active, saved = errno;
+  if (get_state && get_state(dev, &flags, &active) == CUDA_SUCCESS && !active)
+    event_pairs_context_destroy(NULL);
+  event_pairs_let_go(held);
+  errno = saved;
+  return result;
+}
+
 TSCOPE_EXPORT CUresult tscope_hook_cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   real_cuDevicePrimaryCtxReset_v2 real = REAL(cuDevicePrimaryCtxReset_v2);
   if (!real)

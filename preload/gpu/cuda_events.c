@@ -28,6 +28,8 @@ bool cuda_events_find(char *why, size_t why_bytes) {
   }
   CUDA_EVENT_FUNCTIONS(X)
 #undef X
+  cuda_events.cuStreamGetGreenCtx =
+      (int (*)(void *, void **))tscope_dlsym(driver, "cuStreamGetGreenCtx");
   dlerror();
   return true;
 }

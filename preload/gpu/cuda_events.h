@@ -29,6 +29,8 @@ struct cuda_events {
 #define X(name, symbol, params) int(*name) params;
   CUDA_EVENT_FUNCTIONS(X)
 #undef X
+  /* NULL in drivers before 12.4, which have no such contexts. */
+  int (*cuStreamGetGreenCtx)(void *stream, void **green);
 };
 
 extern struct cuda_events cuda_events;

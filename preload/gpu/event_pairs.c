@@ -106,10 +106,19 @@ static bool make_events(struct pool *pool, void *context) {
   return made;
 }
 
+/* A green context, which has a part of the device's processors, may be current in one thread at a
+ * time: the poller must leave it to the job. It ends when the job says so. */
+static bool is_of_green_context(void *stream) {
+  void *green = NULL;
+  return cuda_events.cuStreamGetGreenCtx &&
+         (cuda_events.cuStreamGetGreenCtx(stream, &green) || green);
+}
+
 /* A pool whose stream is destroyed, or a new one. NULL if there is none, or none at the moment. */
 static struct pool *assign_pool(void *stream, u16 index) {
   void *context;
-  if (cuda_events.cuStreamGetCtx(stream, &context) || !tscope_lock_within(&pools_lock, 0))
+  if (is_of_green_context(stream) || cuda_events.cuStreamGetCtx(stream, &context) ||
+      !tscope_lock_within(&pools_lock, 0))
     return NULL;
   struct pool *pool = find_pool(index);
   for (u32 i = 0; i < n_pools && !pool; i++)
@@ -363,6 +372,15 @@ void event_pairs_context_destroy(void *context) {
   if (alone)
     tscope_unlock(&consuming);
   errno = saved;
+}
+
+bool event_pairs_hold(void) {
+  return __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE) && begin_consuming();
+}
+
+void event_pairs_let_go(bool held) {
+  if (held)
+    tscope_unlock(&consuming);
 }
 
 static bool open_events(char *why, size_t why_bytes) {

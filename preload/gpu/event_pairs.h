@@ -59,4 +59,9 @@ void event_pairs_release(u16 index);
  * are not queried or recorded any more. */
 void event_pairs_context_destroy(void *context);
 
+/* No event is queried between the two: a call in between may end a context, and only then it is
+ * known whether it did. True if they are held, for the second. */
+bool event_pairs_hold(void);
+void event_pairs_let_go(bool held);
+
 #endif

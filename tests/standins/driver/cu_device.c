@@ -3,6 +3,7 @@
  * Devices and contexts: eight GPUs with the attributes of an H100, and one context for each.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "driver.h"
@@ -13,6 +14,10 @@ struct CUctx_st {
   int device;
   unsigned flags;
   unsigned retained;
+  bool green;        /* a part of the device's processors, and current in one thread at a time */
+  bool ended;        /* until it is retained again */
+  const void *owner; /* something of the thread in which it is current */
+  unsigned held;     /* how often */
 };
 
 static struct CUctx_st primary[SIM_DEVICES] = {{.device = 0}, {.device = 1}, {.device = 2},
@@ -22,6 +27,8 @@ _Static_assert(SIM_DEVICES == 8, "one context for each device");
 static __thread struct CUctx_st *stack[STACK_SIZE];
 static __thread unsigned depth;
 
+static struct CUctx_st greens[4];
+
 static bool is_device(CUdevice device) {
   return device >= 0 && device < SIM_DEVICES;
 }
@@ -30,9 +37,36 @@ struct CUctx_st *driver_context(void) {
   return depth ? stack[depth - 1] : NULL;
 }
 
+void *driver_green_context(void) {
+  return depth && stack[depth - 1] && stack[depth - 1]->green ? stack[depth - 1] : NULL;
+}
+
+struct CUctx_st *driver_primary_context(CUdevice device) {
+  return &primary[device];
+}
+
+static void leave(struct CUctx_st *context) {
+  if (context && context->green && --context->held == 0)
+    context->owner = NULL;
+}
+
+static void enter(struct CUctx_st *context) {
+  if (!context || !context->green)
+    return;
+  if (context->ended || (context->held && context->owner != &depth)) {
+    fprintf(stderr, "stand-in driver: a green context was used %s\n",
+            context->ended ? "after its end" : "in two threads");
+    abort();
+  }
+  context->owner = &depth;
+  context->held++;
+}
+
 static CUresult set_current(struct CUctx_st *context) {
   if (!depth)
     depth = 1;
+  leave(stack[depth - 1]);
+  enter(context);
   stack[depth - 1] = context;
   if (context)
     *sim_device() = context->device;
@@ -185,6 +219,7 @@ ENTRY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device)) {
   if (!is_device(device))
     return CUDA_ERROR_INVALID_DEVICE;
   __atomic_fetch_add(&primary[device].retained, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&primary[device].ended, false, __ATOMIC_RELAXED);
   *context = &primary[device];
   return CUDA_SUCCESS;
 }
@@ -192,7 +227,10 @@ ENTRY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device)) {
 ENTRY(cuDevicePrimaryCtxRelease_v2, (CUdevice device)) {
   if (!is_device(device) || !__atomic_load_n(&primary[device].retained, __ATOMIC_RELAXED))
     return CUDA_ERROR_INVALID_CONTEXT;
-  __atomic_fetch_sub(&primary[device].retained, 1, __ATOMIC_RELAXED);
+  if (__atomic_sub_fetch(&primary[device].retained, 1, __ATOMIC_RELAXED) == 0) {
+    __atomic_store_n(&primary[device].ended, true, __ATOMIC_RELAXED);
+    sim_events_end();
+  }
   return CUDA_SUCCESS;
 }
 
@@ -203,10 +241,31 @@ ENTRY(cuDevicePrimaryCtxReset_v2, (CUdevice device)) {
   return CUDA_SUCCESS;
 }
 
-/* Only the primary contexts of the devices exist here, and they are never destroyed. */
+/* Only the primary contexts of the devices can be destroyed here, and work goes on after it. */
 ENTRY(cuCtxDestroy_v2, (CUcontext context)) {
   (void)context;
   sim_events_end();
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuGreenCtxCreate, (struct CUgreenCtx_st * *context, struct CUdevResourceDesc_st *processors,
+                         CUdevice device, unsigned flags)) {
+  static unsigned n;
+  (void)processors, (void)flags;
+  if (n == sizeof(greens) / sizeof(*greens))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  greens[n] = (struct CUctx_st){.device = device, .green = true};
+  *context = (struct CUgreenCtx_st *)&greens[n++];
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuCtxFromGreenCtx, (CUcontext * context, struct CUgreenCtx_st *green)) {
+  *context = (CUcontext)green;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuGreenCtxDestroy, (struct CUgreenCtx_st * green)) {
+  ((struct CUctx_st *)green)->ended = true;
   return CUDA_SUCCESS;
 }
 
@@ -214,7 +273,8 @@ ENTRY(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active
   if (!is_device(device))
     return CUDA_ERROR_INVALID_DEVICE;
   *flags = primary[device].flags;
-  *active = 1; /* the context of every device exists from the start */
+  /* The context of every device exists from the start. */
+  *active = !__atomic_load_n(&primary[device].ended, __ATOMIC_RELAXED);
   return CUDA_SUCCESS;
 }
 
@@ -246,7 +306,8 @@ ENTRY(cuCtxPopCurrent_v2, (CUcontext * context)) {
     return CUDA_ERROR_INVALID_CONTEXT;
   if (context)
     *context = driver_context();
-  depth--;
+  leave(driver_context());
+  stack[--depth] = NULL;
   if (driver_context())
     *sim_device() = driver_context()->device;
   return CUDA_SUCCESS;

@@ -9,6 +9,8 @@ static CUresult stream_new(CUstream *stream, unsigned flags, int priority) {
     return CUDA_ERROR_NOT_INITIALIZED;
   sim_lock();
   *stream = sim_stream_new(*sim_device(), flags, priority);
+  if (*stream)
+    (*stream)->green = driver_green_context();
   sim_unlock();
   return *stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -72,11 +74,30 @@ TWINS(cuStreamGetId, _ptsz, (CUstream stream, unsigned long long *id),
 TWINS(cuStreamGetDevice, _ptsz, (CUstream stream, CUdevice *device),
       get_properties(stream, own, NULL, NULL, NULL, device))
 
+static void *get_green(CUstream stream) {
+  bool special = (uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD;
+  return special ? driver_green_context() : stream->green;
+}
+
+ENTRY(cuStreamGetGreenCtx, (CUstream stream, struct CUgreenCtx_st **context)) {
+  *context = get_green(stream);
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuGreenCtxStreamCreate,
+      (CUstream * stream, struct CUgreenCtx_st *context, unsigned flags, int priority)) {
+  CUresult error = stream_new(stream, flags, priority);
+  if (!error)
+    (*stream)->green = context;
+  return error;
+}
+
 static CUresult get_context(CUstream stream, bool own, CUcontext *context) {
   CUdevice device = 0;
   CUresult error = get_properties(stream, own, NULL, NULL, NULL, &device);
-  if (!error && !(error = cuDevicePrimaryCtxRetain(context, device)))
-    cuDevicePrimaryCtxRelease(device);
+  *context = get_green(stream);
+  if (!*context)
+    *context = driver_primary_context(device);
   return error;
 }
 TWINS(cuStreamGetCtx, _ptsz, (CUstream stream, CUcontext *context),

@@ -36,10 +36,19 @@
     return (CUresult)(body);                                                                       \
   }
 
+/* Older cuda.h have neither. */
+struct CUgreenCtx_st;
+struct CUdevResourceDesc_st;
+
 /* A function that returns CUDA_ERROR_NOT_SUPPORTED, for an API function that the stand-in lacks. */
 void *driver_missing(const char *name);
 
 /* The context of the calling thread, NULL if none. */
 struct CUctx_st *driver_context(void);
+
+/* The same if it is a green one, else NULL. */
+void *driver_green_context(void);
+
+struct CUctx_st *driver_primary_context(CUdevice device);
 
 #endif

@@ -101,6 +101,7 @@ struct CUstream_st {
   int device;
   unsigned flags;
   int priority;
+  void *green;             /* the green context of which it is, else NULL */
   bool legacy;             /* a device's default stream */
   bool busy;               /* its head runs without the lock */
   struct sim_graph *graph; /* being captured, else NULL */

@@ -3,6 +3,7 @@
  * GPU times from pairs of events on the stand-in GPU: collectives with their sequence number and
  * duration, bounded pools, and captures that are the same as without tscope.
  */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include <cuda.h>
 #include <nccl.h>
 
 #include "gpu/cuda_events.h"
@@ -529,10 +531,61 @@ static void a_driver_that_makes_no_events_is_asked_once(void **state) {
   cuda_events.cuEventCreate = make_event;
 }
 
+#define FUNCTION(name) ((void *)dlsym(RTLD_DEFAULT, #name))
+
+/* A green context may be current in one thread at a time, and is the job's: the stand-in ends the
+ * program otherwise. What runs on its streams has no time. */
+static void green_contexts_are_left_alone(void **state) {
+  (void)state;
+  const struct timespec ticks = {.tv_nsec = 350000000};
+  /* Older cuda.h do not declare them. */
+  int (*create)(CUcontext *, void *, int, unsigned) = FUNCTION(cuGreenCtxCreate);
+  int (*create_stream)(cudaStream_t *, CUcontext, unsigned, int) = FUNCTION(cuGreenCtxStreamCreate);
+  int (*destroy)(CUcontext) = FUNCTION(cuGreenCtxDestroy);
+  CUcontext green;
+  cudaStream_t on;
+  u64 dropped = gpu_clock_events.totals->dropped;
+  u32 before = runs(), calls = count(TSCOPE_REC_COLLECTIVE);
+  assert_int_equal(create(&green, NULL, 0, 1), 0);
+  assert_int_equal(create_stream(&on, green, 1, 0), 0);
+  assert_int_equal(cuCtxPushCurrent_v2(green), 0);
+  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, on), ncclSuccess);
+  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, NULL), ncclSuccess);
+  nanosleep(&ticks, NULL);
+  assert_int_equal(cuCtxPopCurrent_v2(&green), 0);
+  assert_int_equal(destroy(green), 0);
+  nanosleep(&ticks, NULL);
+  assert_int_equal(runs(), before);
+  assert_int_equal(count(TSCOPE_REC_COLLECTIVE), calls + 2);
+  assert_true(gpu_clock_events.totals->dropped == dropped + 2);
+}
+
+/* Also after that the stand-in ends the program when an event is used after its context. */
+static void events_end_with_the_last_release(void **state) {
+  (void)state;
+  const struct timespec ticks = {.tv_nsec = 350000000};
+  CUcontext context;
+  u32 before = runs();
+  assert_int_equal(cuDevicePrimaryCtxRetain(&context, 0), 0);
+  assert_int_equal(cuDevicePrimaryCtxRelease_v2(0), 0); /* not the last */
+  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
+                   ncclSuccess);
+  assert_int_equal(runs(), before + 1);
+  while (cuDevicePrimaryCtxRelease_v2(0) == 0)
+    ;
+  nanosleep(&ticks, NULL); /* the poller runs, and queries nothing */
+  assert_int_equal(cuDevicePrimaryCtxRetain(&context, 0), 0);
+  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
+                   ncclSuccess);
+  deliver();
+  assert_int_equal(runs(), before + 1);
+}
+
 /* Last: the stand-in ends the program when an event is used after its context. */
 static void events_end_with_their_device(void **state) {
   (void)state;
   const struct timespec ticks = {.tv_nsec = 350000000};
+  assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   u64 dropped = gpu_clock_events.totals->dropped;
   assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
                    ncclSuccess);
@@ -569,6 +622,8 @@ int main(void) {
       cmocka_unit_test(what_is_in_progress_when_the_next_call_comes_has_no_time),
       cmocka_unit_test(a_call_that_takes_long_keeps_its_pair),
       cmocka_unit_test(a_driver_that_makes_no_events_is_asked_once),
+      cmocka_unit_test(green_contexts_are_left_alone),
+      cmocka_unit_test(events_end_with_the_last_release),
       cmocka_unit_test(events_end_with_their_device),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
