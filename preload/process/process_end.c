@@ -176,14 +176,17 @@ static bool read_link(const struct tscope_file_header *header, const char *text)
 }
 
 static void keep_last_line(const char *text) {
-  snprintf(last.text, sizeof(last.text), "%.250s", text);
+  size_t n = strnlen(text, 250);
+  memcpy(last.text, text, n);
+  last.text[n] = '\0';
   last.ticks = tscope_ticks();
 }
 
 static bool begins_traceback(const char *text) {
+  static const char what[] = "Traceback (most recent call last)";
   bool boxed = begins_with(text, BOX_CORNER), original = begins_with(text, "Original ");
-  const char *what = strstr(text, "Traceback (most recent call last)");
-  if (!what || !(what == text || boxed || original || begins_with(text, "  + Exception Group ")))
+  bool inside = boxed || original || begins_with(text, "  + Exception Group ");
+  if (!(inside ? strstr(text, what) != NULL : begins_with(text, what)))
     return false;
   line.boxed = boxed;
   line.original = original;
@@ -193,6 +196,8 @@ static bool begins_traceback(const char *text) {
 /* Frames of a traceback are indented, or in a box; the line after them is the exception. A group's
  * have a bar before them. */
 static void finish_line(void) {
+  if (!line.n)
+    return;
   line.text[line.n < sizeof(line.text) ? line.n : sizeof(line.text) - 1] = '\0';
   struct tscope_file_header *header = tscope_trace.header;
   const char *text = skip_rank(line.text);
@@ -218,14 +223,31 @@ static void finish_line(void) {
   line.n = 0;
 }
 
+/* Of much text only the end is read, from the beginning of a line on: the job waits meanwhile, and
+ * what comes last counts. */
+static const char *skip_to_end(const char *text, const char *end) {
+  const size_t most = 64 << 10;
+  if ((size_t)(end - text) <= most)
+    return text;
+  const char *before = memchr(end - most, '\n', most);
+  line.n = 0;
+  line.in_traceback = line.linked = false;
+  return before ? before + 1 : end - most;
+}
+
 void tscope_end_read_stderr(const char *text, size_t bytes) {
+  const char *end = text + bytes, *stop;
   if (__atomic_exchange_n(&line.busy, true, __ATOMIC_ACQUIRE))
     return;
-  for (size_t i = 0; i < bytes; i++) {
-    if (text[i] == '\n')
-      finish_line();
-    else if (line.n < sizeof(line.text) - 1)
-      line.text[line.n++] = text[i];
+  for (text = skip_to_end(text, end); text < end; text = stop + 1) {
+    stop = memchr(text, '\n', (size_t)(end - text));
+    size_t n = (size_t)((stop ? stop : end) - text), room = sizeof(line.text) - 1 - line.n;
+    n = n < room ? n : room;
+    memcpy(line.text + line.n, text, n);
+    line.n += (u32)n;
+    if (!stop)
+      break;
+    finish_line();
   }
   __atomic_store_n(&line.busy, false, __ATOMIC_RELEASE);
 }

@@ -336,6 +336,37 @@ static void play_chains(void *nothing) {
   CHILD_CHECK(strcmp(header->last_line, "no data") == 0 && header->last_line_ticks);
 }
 
+/* Of one text, however long, the end is read: what it begins with takes none of the job's time. */
+static void play_much(void *nothing) {
+  static char much[1 << 20];
+  static const char first[] = "Traceback (most recent call last):\nValueError: first\n";
+  static const char last[] = "Traceback (most recent call last):\nKeyError: last\nbye\n";
+  (void)nothing;
+  CHILD_CHECK(hooked_launch(1));
+  const char *kept = tscope_trace.header->exception;
+  memset(much, 'x', sizeof(much));
+  memcpy(much, first, sizeof(first) - 1);
+  for (size_t i = 4096; i < sizeof(much); i += 100)
+    much[i] = '\n';
+  tscope_end_read_stderr(much, sizeof(much));
+  CHILD_CHECK(!*kept);
+  tscope_end_read_stderr(first, 40); /* what was begun is not ended by what comes much later */
+  tscope_end_read_stderr(much, sizeof(much));
+  CHILD_CHECK(!*kept);
+  memcpy(much + sizeof(much) - sizeof(last), last, sizeof(last));
+  much[sizeof(much) - sizeof(last) - 1] = '\n';
+  tscope_end_read_stderr(much, sizeof(much) - 1);
+  CHILD_CHECK(strcmp(kept, "KeyError: last") == 0);
+}
+
+static void of_a_long_text_the_end_is_read(void **state) {
+  (void)state;
+  struct scene scene;
+  scene_play(&scene, play_much, NULL);
+  assert_true(scene_exited(&scene));
+  scene_end(&scene);
+}
+
 static void the_first_of_chained_exceptions_is_kept_and_the_last_line(void **state) {
   (void)state;
   struct scene scene;
@@ -355,6 +386,7 @@ int main(void) {
       cmocka_unit_test(errno_signals_and_descriptors_are_left_alone),
       cmocka_unit_test(nested_calls_and_jumps),
       cmocka_unit_test(what_is_nearly_a_frame_harms_nothing),
+      cmocka_unit_test(of_a_long_text_the_end_is_read),
       cmocka_unit_test(the_first_of_chained_exceptions_is_kept_and_the_last_line),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
