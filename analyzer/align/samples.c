@@ -9,6 +9,7 @@
 #include "base/robust.h"
 #include "base/sorting.h"
 #include "kernels/communication.h"
+#include "model/rank_events.h"
 
 /* All members that came left it, and at least two members' ends are known. */
 static bool is_usable(const struct model *model, u32 index, const u32 *last_of_comm) {
@@ -47,6 +48,8 @@ static u32 *last_finished(const struct model *model, struct arena *arena) {
     struct last *comm = &of[one->comm];
     if (comm->looked == MOST_OUTSTANDING || one->n_arrivals < comm->members ||
         !op_is_barrier_like(one->op))
+      continue;
+    if (one->n_arrivals && model->arrivals[one->first_arrival].times == TIMES_LEFT_OUT)
       continue;
     u32 ends = known_ends(model, one);
     if (comm->looked++ == 0 || ends > comm->ends) {

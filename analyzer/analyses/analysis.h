@@ -59,6 +59,7 @@ struct rank_summary {
   u32 steps;                  /* analysed on this rank */
   u32 steps_overwritten;      /* left out: their kernels were overwritten in the ring */
   u32 steps_untimed;          /* left out: it is not known when collectives called in them ran */
+  u32 steps_left_out;         /* because the times of their collectives are not kept */
   u32 steps_unseen; /* left out: CUPTI rested, or another client used it, for part of them */
   i64 total, compute, exposed_comm, exposed_memcpy, idle; /* total is the sum of the others */
   i64 other_steps; /* steps that contain something other than training: counted in none of the

@@ -181,7 +181,7 @@ static void list_coverage(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
   double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0, kept = 0, overwritten = 0;
-  double matched = 0, looked_at = 0, unseen = 0, untimed = 0;
+  double matched = 0, looked_at = 0, unseen = 0, untimed = 0, left_out = 0;
   bool inferred = false;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
@@ -195,6 +195,7 @@ static void list_coverage(struct analysis *a) {
     overwritten += a->ranks[i].steps_overwritten;
     unseen += a->ranks[i].steps_unseen;
     untimed += a->ranks[i].steps_untimed;
+    left_out += a->ranks[i].steps_left_out;
   }
   for (u32 i = 0; i < model->n_collectives; i++) {
     looked_at++;
@@ -229,6 +230,10 @@ static void list_coverage(struct analysis *a) {
                "that CUPTI reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost"
              : "NO STEP HAS THE TIMES OF ALL ITS COLLECTIVES: they ran in CUDA graphs that CUPTI "
                "reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost");
+  if (left_out > 0)
+    add_coverage(r, "steps whose collectives have times", kept, kept + left_out,
+                 "a sample, as --timed-steps asked for: communication, waits, stragglers and the "
+                 "critical path are those of these steps");
   if (unseen > 0)
     add_coverage(r, "steps whose GPU time was taken", kept, kept + unseen,
                  gpu_timing_why_no_times(a));

@@ -75,6 +75,11 @@ bool analysis_includes(const struct analysis *a, const struct collective *collec
           analysis_is_training(a, (u32)collective->step));
 }
 
+u8 analysis_times_of(const struct analysis *a, i32 step) {
+  const u8 *times = a->model->steps.times;
+  return times && step >= 0 && !a->whole_run ? times[step] : TIMES_KEPT;
+}
+
 double analysis_length_ms(const struct analysis *a) {
   const struct results *r = a->results;
   if (!a->whole_run)

@@ -39,6 +39,9 @@ bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step);
  * where no rank has the phase. */
 double phase_of_middle_rank_ms(const struct analysis *a, size_t member);
 
+/* Which times are kept of the collectives in a step: enum kept_times. */
+u8 analysis_times_of(const struct analysis *a, i32 step);
+
 /* untimed.c: whether so many of a rank's collectives called in a step have no times that their sum
  * would be too small. */
 bool analysis_untimed(const struct analysis *a, u32 rank, u32 step);

@@ -40,6 +40,18 @@ static void place_lists(struct rank_events *events, const struct rank_clock *clo
 #undef PLACE_AT
 }
 
+/* What joining found is found of the rest of the trace. */
+static void join_whole(struct rank_events *events, const struct rank_clock *clock) {
+  struct rank_whole *of = events->whole;
+  struct rank_events lists = {.calls = {of->calls.at, of->calls.n, 0},
+                              .runs = {of->runs.at, of->runs.n, 0},
+                              .waits = {of->waits.at, of->waits.n, 0},
+                              .insides = {of->insides.at, of->insides.n, 0}};
+  place_lists(&lists, clock);
+  for (u32 i = 0; i < events->calls.n; i++)
+    COPY_EACH(&events->whole->calls.at[i], &events->calls.at[i], op, collective, arrival);
+}
+
 static void place_events(void *user, u32 r, unsigned worker) {
   struct model *model = user;
   struct rank_events *events = &internal_of(model)->events[r];
@@ -50,6 +62,8 @@ static void place_events(void *user, u32 r, unsigned worker) {
   model->ranks[r].n_looks = events->looks.n;
   model->ranks[r].meetings = events->meetings.at;
   model->ranks[r].n_meetings = events->meetings.n;
+  if (events->whole)
+    join_whole(events, clock);
   for (u32 i = 0; i < events->calls.n; i++) {
     struct arrival *arrival = &model->arrivals[events->calls.at[i].arrival];
     arrival->call_start = events->calls.at[i].start;
@@ -75,7 +89,8 @@ bool join_again(const struct model *model, u32 rank, struct rank_events *events)
   events->comms = joined->comms;
   events->n_comms = joined->n_comms;
   for (u32 i = 0; i < joined->calls.n && same; i++) {
-    same = events->calls.at[i].start == joined->calls.at[i].start;
+    same = events->calls.at[i].start == joined->calls.at[i].start ||
+           joined->calls.at[i].times == TIMES_LEFT_OUT;
     COPY_EACH(&events->calls.at[i], &joined->calls.at[i], op, collective, arrival);
   }
   for (u32 i = 0; i < joined->kernels.n && same; i++) {

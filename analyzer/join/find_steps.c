@@ -149,6 +149,7 @@ static void choose_steps(struct model *model, const char *wanted) {
   model->steps.host_end += skipped;
   model->steps.ends_known += skipped;
   model->steps.kind += model->steps.kind ? from : 0;
+  model->steps.times += model->steps.times ? from : 0;
   model->steps.open &= to == n;
   model->steps.n = to - from;
   model->steps.first = from;
@@ -181,6 +182,22 @@ static void set_kinds(struct model *model) {
     for (u32 s = 0; s < steps->n; s++)
       steps->kind[s] = events->marks.at[s].kind;
     steps->method = "the engine's iterations";
+  }
+}
+
+/* Of no rank as much as of the one of which least is kept. */
+static void set_times(struct model *model, const struct rank_bounds *bounds) {
+  struct steps *steps = &model->steps;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank_events *events = &internal_of(model)->events[r];
+    if (events->step_bounds.n == 0 || events->step_bounds.n != bounds[r].at.n)
+      continue;
+    if (!steps->times)
+      steps->times = arena_array(&internal_of(model)->arena, steps->n, sizeof(*steps->times));
+    for (u32 s = 0; s + 1 < bounds[r].at.n; s++) {
+      u8 *times = &steps->times[bounds[r].first + s], own = events->step_bounds.at[s].times;
+      *times = own > *times ? own : *times;
+    }
   }
 }
 
@@ -252,6 +269,7 @@ void find_steps(struct model *model, const struct model_options *options) {
     bounds_on_gpu(&internal_of(model)->events[r], &bounds[r]);
   assemble(model, bounds);
   set_kinds(model);
+  set_times(model, bounds);
   if (options->steps)
     choose_steps(model, options->steps);
   else if (!options->include_warmup && !model->steps.kind) /* its kinds take different times */

@@ -15,8 +15,14 @@ static bool runs_on_gpu(const struct rank_events *events, const struct rank_call
  * that moment, and work launched earlier may have ended last. Before the first collective there is
  * nothing to wait for. */
 void bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds) {
-  u32 next = 0;
+  u32 next = 0, kept = events->step_bounds.n == bounds->at.n ? bounds->at.n : 0;
   i64 end = NS_UNKNOWN;
+  for (u32 i = 0; i < kept; i++) {
+    i64 behind = events->step_bounds.at[i].behind;
+    VECTOR_PUSH(&bounds->gpu, behind == NS_UNKNOWN ? NS_UNKNOWN : bounds->at.at[i] + behind);
+  }
+  if (kept)
+    return;
   bool known = events->runs.n > 0;
   for (u32 i = 0; i < bounds->at.n; i++) {
     i64 host = bounds->at.at[i];

@@ -219,7 +219,7 @@ static struct arrival arrival_of(const struct rank_events *events, u32 rank,
                           .end = run ? run->end : NS_UNKNOWN,
                           .rank = rank,
                           .step = -1,
-                          SAME(call, collective, group, stream, op)};
+                          SAME(call, collective, group, stream, op, times)};
 }
 
 static struct arrival arrival_of_kernel(u32 rank, const struct rank_kernel *kernel) {

@@ -131,8 +131,8 @@ struct arrival {
   u32 group;      /* 0 outside any group */
   i32 step;       /* index into model.steps, -1 outside */
   u16 stream;
-  u8 op; /* as this rank called it: the other end of a SEND is a RECV */
-  u8 reserved;
+  u8 op;    /* as this rank called it: the other end of a SEND is a RECV */
+  u8 times; /* enum kept_times; if left out, call_start and call_end are where its step begins */
 };
 
 /* One collective over all its members, matched by (communicator, sequence), or one send with its
@@ -178,6 +178,13 @@ enum step_kind {
       STEP_KINDS_COUNT
 };
 
+/* Of a long run the times of collectives are kept for some steps only (join/leave_times_out.h). */
+enum kept_times {
+  TIMES_KEPT,
+  TIMES_OF_LONG_STEP, /* to see what such a step holds; not for figures of the usual step */
+  TIMES_LEFT_OUT      /* of its collectives it is known that they ran, and not when */
+};
+
 struct steps {
   u32 n;
   u32 first;  /* the number that the first one here has in the run: 0, or a of --steps a:b */
@@ -194,6 +201,7 @@ struct steps {
   i64 *host_begin, *host_end; /* on the host alone; NULL: the same */
   u8 *ends_known;             /* enum step_known, or'ed; NULL: none is */
   u8 *kind;                   /* [n] enum step_kind; NULL: all are of training */
+  u8 *times;                  /* [n] enum kept_times; NULL: all are kept */
 };
 
 /* Time of one rank in one step by phase, from PHASE records (or inferred: see phase_method). */
@@ -480,6 +488,7 @@ struct model_options {
   const char *steps;                 /* --steps a:b, b in it, or a; NULL for all */
   struct kernel_names *kernel_names; /* kernels.h: which kernels communicate; NULL: the built-in */
   bool include_warmup;
+  u32 timed_steps;  /* keep the times of collectives of so many steps at most; 0: of all */
   u64 quick;        /* for recordings that are one text: read only this many events; 0 for all */
   unsigned threads; /* 0: one per core */
   void (*progress)(void *user, const char *what, double fraction); /* may be NULL */

@@ -45,7 +45,23 @@ bool rank_call_is_idle(const struct rank_events *events, const struct rank_call 
   L(phases)                                                                                        \
   L(sites)                                                                                         \
   L(line_samples)                                                                                  \
-  L(marks) L(step_ranges) L(rounds) L(scalars) L(memory_devices) L(gpu_states) L(looks) L(meetings)
+  L(marks)                                                                                         \
+  L(step_ranges)                                                                                   \
+  L(rounds) L(step_bounds) L(scalars) L(memory_devices) L(gpu_states) L(looks) L(meetings)
+
+struct rank_events rank_events_whole(const struct rank_events *events) {
+  struct rank_events all = *events;
+  const struct rank_whole *whole = events->whole;
+#define ALL_OF(list) all.list.at = whole->list.at, all.list.n = whole->list.n;
+  if (whole) {
+    ALL_OF(calls)
+    ALL_OF(runs)
+    ALL_OF(waits)
+    ALL_OF(insides)
+  }
+#undef ALL_OF
+  return all;
+}
 
 void rank_events_complete(struct rank_events *events) {
 #define L(list) VECTOR_FIT(&events->list);
@@ -57,6 +73,9 @@ void rank_events_release(struct rank_events *events) {
 #define L(list) free(events->list.at);
   LISTS(L)
 #undef L
+  if (events->whole)
+    FREE_EACH(events->whole, calls.at, runs.at, waits.at, insides.at);
+  free(events->whole);
   arena_release(&events->arena);
   *events = (struct rank_events){0};
 }

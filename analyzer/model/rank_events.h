@@ -34,6 +34,7 @@ struct rank_call {
   u32 part;       /* of a replayed call: an index into events.parts */
   u16 stream;
   u8 op, dtype, redop;
+  u8 times;      /* enum kept_times; if left out, its step's begin is its start and end */
   bool failed;   /* the call returned an error */
   bool replayed; /* made by the launch of a graph; that launch is its start and end */
 };
@@ -176,6 +177,12 @@ struct rank_round {
   double match;   /* share of its launches that are those of a usual round */
 };
 
+/* Where a step begins, or the last one ends, as find_steps.h finds them by names. */
+struct rank_step_bound {
+  i64 behind; /* how much later that is on the GPU, as far as collectives show it; NS_UNKNOWN */
+  u8 times;   /* enum kept_times of the step */
+};
+
 struct rank_scalar {
   i64 time;
   double value;
@@ -195,6 +202,14 @@ struct rank_gpu_state {
 
 struct definitions;
 struct communication; /* kernels/communication.h */
+
+/* Lists as the trace has them, where the rank's events have less. */
+struct rank_whole {
+  VECTOR(struct rank_call) calls;
+  VECTOR(struct rank_run) runs;
+  VECTOR(struct rank_wait) waits;
+  VECTOR(struct rank_inside) insides;
+};
 
 /* All lists are sorted by start. */
 struct rank_events {
@@ -227,6 +242,7 @@ struct rank_events {
   VECTOR(struct rank_mark) marks;
   VECTOR(struct rank_step_range) step_ranges;
   VECTOR(struct rank_round) rounds;
+  VECTOR(struct rank_step_bound) step_bounds; /* none: all times are kept */
   VECTOR(struct rank_scalar) scalars;
   VECTOR(struct rank_gpu_state) gpu_states; /* each unlike the one before */
   VECTOR(struct rank_look) looks;
@@ -253,8 +269,12 @@ struct rank_events {
       replayed_known;    /* calls in graphs with their run; of those, identified by its node */
   bool names_gpu_graphs; /* the trace says which runs were in graphs */
   u64 gpu_overhead_ns, gpu_event_error_ns;
-  i64 inside_error_ns; /* largest error of runs_from_inside(); 0 if it added none */
+  i64 inside_error_ns;      /* largest error of runs_from_inside(); 0 if it added none */
+  struct rank_whole *whole; /* NULL: this is all there is */
 };
+
+/* All that the trace has, for who looks at single spans; the lists are of either. */
+struct rank_events rank_events_whole(const struct rank_events *events);
 
 /* Nothing is added any more: what the lists have in reserve is given back. */
 void rank_events_complete(struct rank_events *events);

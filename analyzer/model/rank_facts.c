@@ -108,6 +108,8 @@ static void check_references(struct carrier *c, const struct rank_events *events
     good &= leads(events->insides.at[i].call, calls);
   for (u32 i = 0; i < events->waits.n; i++)
     good &= leads(events->waits.at[i].call, calls);
+  for (u32 i = 0; i < events->step_bounds.n; i++)
+    good &= events->step_bounds.at[i].behind != INT64_MAX;
   c->bad |= !good;
 }
 

@@ -183,11 +183,12 @@ static void free_reading(struct reading *reading) {
 static int read_and_analyse(const struct options *options, const char *const *paths, u32 n_paths,
                             u32 attempt, struct kernel_names *names, struct progress *progress,
                             struct reading *reading, char *why, size_t why_bytes) {
-  const struct model_options wanted = {.attempt = attempt,
-                                       .kernel_names = names,
-                                       .progress = progress_report,
-                                       .user = progress,
-                                       SAME(options, run, steps, include_warmup, quick, threads)};
+  const struct model_options wanted = {
+      .attempt = attempt,
+      .kernel_names = names,
+      .progress = progress_report,
+      .user = progress,
+      SAME(options, run, steps, include_warmup, timed_steps, quick, threads)};
   int error = import_load(paths, n_paths, &wanted, &reading->model, why, why_bytes);
   if (error)
     return error;

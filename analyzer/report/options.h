@@ -23,6 +23,7 @@ struct options {
   double limit;                                                         /* bytes */
   double flops_per_step, params, tokens_per_step, peak_tflops, gpu_gib; /* NAN if not given */
   unsigned attempt;                                                     /* 0: the last */
+  unsigned timed_steps;                                                 /* 0: all */
   unsigned threads;                                                     /* 0: one per core */
   unsigned top;                                                         /* 0 if not given */
   struct terminal_wishes terminal;

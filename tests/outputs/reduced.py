@@ -234,11 +234,50 @@ def check_size(scratch):
         expect_same(report(traces), report(here), f"{steps} steps of 100 collectives")
 
 
+# Long runs, of whose collectives the times are kept in some steps.
+LONG_RUNS = {
+    "slow rank, clocks apart": "--ranks 4 --ranks-per-host 2 --steps 150 --phases --slow-rank 2 --slow-factor 1.4 --skew-hosts",
+    "gloo": "--flavour gloo --ranks 6 --ranks-per-host 3 --steps 150 --phases --slow-rank 1 --slow-factor 1.5",
+    "gloo that hangs": "--flavour gloo --ranks 4 --ranks-per-host 2 --steps 150 --hang-rank 3",
+    "hosts ahead": "--ranks 4 --ranks-per-host 2 --steps 150 --step-marks --ahead 2",
+    "pairs of events": "--ranks 4 --ranks-per-host 2 --steps 150 --step-marks --event-pairs --ahead 1 --slow-rank 0",
+    "host side only": "--ranks 4 --ranks-per-host 2 --steps 150 --step-marks --no-gpu-spans",
+    "steps without a name": "--ranks 4 --ranks-per-host 2 --steps 60",
+    "a cut file": "--ranks 4 --ranks-per-host 2 --steps 150 --step-marks --cut 3:262144",
+}
+TIMED = ("--timed-steps", "40")
+
+
+def found_by(document):
+    """What findings say that does not change with the steps that are looked at."""
+    return [(one["id"], one["severity"], one["ranks"]) for one in document["findings"]]
+
+
+def check_timed_steps(scratch):
+    """Exact against traces of which the same steps are looked at; findings and ranks are those of all steps."""
+    for name, options in LONG_RUNS.items():
+        folder = os.path.join(scratch, name.replace(" ", "-"))
+        traces, here = os.path.join(folder, "traces"), os.path.join(folder, "here")
+        os.makedirs(folder)
+        generate(traces, options)
+        whole = report(traces)
+        chosen = json.loads(run(REPORT, traces, "--format", "json", *TIMED).stdout)
+        reduce(traces, here, *TIMED)
+        expect_same(chosen, report(here), f"{name}, some steps, one node")
+        nodes = split(traces, os.path.join(folder, "nodes"), host_of)
+        expect_same(chosen, report(reduce_nodes(REDUCE, nodes, folder, *TIMED)[1]), f"{name}, some steps, {len(nodes)} nodes")
+        assert found_by(chosen) == found_by(whole), (name, found_by(chosen), found_by(whole))
+        expect_same(whole["steps"], chosen["steps"], f"{name}: the steps")
+        expect_same(whole["outcome"] if "outcome" in whole else None, chosen.get("outcome"), f"{name}: the end")
+        share = chosen["quality"]["coverage"].get("steps whose collectives have times", {"share": 1})["share"]
+        assert share == 1 if "without a name" in name or "side only" in name else share < 0.4, (name, share)
+
+
 def main():
     for name, options in RUNS.items():
         with tempfile.TemporaryDirectory() as scratch:
             check(name, options, scratch)
-    for test in (check_merging, check_failures, check_traces_on_demand, check_damage, check_diff, check_size):
+    for test in (check_merging, check_failures, check_traces_on_demand, check_damage, check_diff, check_size, check_timed_steps):
         with tempfile.TemporaryDirectory() as scratch:
             os.makedirs(os.path.join(scratch, "of three"))
             test(scratch)

@@ -82,8 +82,11 @@ static void fill_transfers(void *user, u32 index, unsigned worker) {
   struct analysis *a = user;
   u32 end = (index + 1) * COLLECTIVES_A_TIME;
   (void)worker;
-  for (u32 i = index * COLLECTIVES_A_TIME; i < end && i < a->model->n_collectives; i++)
-    a->transfer[i] = transfer_of(a->model, &a->model->collectives[i]);
+  for (u32 i = index * COLLECTIVES_A_TIME; i < end && i < a->model->n_collectives; i++) {
+    const struct collective *one = &a->model->collectives[i];
+    bool usual = analysis_times_of(a, one->step) == TIMES_KEPT;
+    a->transfer[i] = usual ? transfer_of(a->model, one) : NS_UNKNOWN;
+  }
 }
 
 void collectives_prepare(struct analysis *a) {

@@ -104,6 +104,8 @@ static void find_windows(struct sweep *s) {
       s->sum->steps_overwritten++;
     else if (t->on_gpu && !analysis_gpu_seen(a, t->rank, &window))
       s->sum->steps_unseen++;
+    else if (analysis_times_of(a, (i32)window.step) != TIMES_KEPT)
+      s->sum->steps_left_out++;
     else if (t->on_gpu && t->has_comm && analysis_untimed(a, t->rank, window.step))
       s->sum->steps_untimed++;
     else

@@ -23,7 +23,6 @@
 #define SHARE_WANTED 0.25
 #define NODES_LIMIT 8e6
 #define MAX_STEPS 128u
-#define STEPS_IN_A_ROW 64u
 
 /* Share of the run, at its end, for which the rings still have the detail. */
 static double share_kept(const struct model *model) {
@@ -59,7 +58,7 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
 
 /* Whether the GPUs of all ranks were recorded throughout a step of training. */
 static bool seen_by_all(const struct analysis *a, u32 step) {
-  if (!analysis_is_training(a, step))
+  if (!analysis_is_training(a, step) || analysis_times_of(a, (i32)step) != TIMES_KEPT)
     return false;
   if (a->model->steps.kind && step == 0)
     return true; /* begins with its own work: steps/steps_on_gpu.c */

@@ -18,6 +18,8 @@
 #include "analyses/path/path_replay.h"
 #include "base/vector.h"
 
+#define STEPS_IN_A_ROW 64u /* in a sample, where there are as many */
+
 enum node_kind {
   NODE_HOST = 1, /* own time of a phase */
   NODE_LAUNCH,   /* a call that puts work on a stream */

@@ -184,6 +184,14 @@ static void choose_rows(struct analysis *a) {
   add_lines(a);
 }
 
+/* A host that is ahead has work queued that a shorter step would use up: then the host itself may
+ * be the limit. A row of steps that is over before does not show that. */
+static bool rows_are_too_short(const struct analysis *a) {
+  const struct graph *graph = a->graph;
+  return a->model->steps.times && a->results->host_ahead_max_steps >= 1 &&
+         !ANY(graph->samples, graph->n_samples, row, row->n >= STEPS_IN_A_ROW);
+}
+
 static const char *why_unreliable(struct analysis *a, double contradictions) {
   const struct results *r = a->results;
   double unknown_ms = r->path_by_category[PATH_UNKNOWN].ms;
@@ -197,6 +205,11 @@ static const char *why_unreliable(struct analysis *a, double contradictions) {
   if (unknown_ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)
     return say(a, "%.0f %% of the critical path has no recorded reason",
                100 * unknown_ms / r->path_length_ms);
+  if (rows_are_too_short(a))
+    return say(a,
+               "hosts are up to %.0f step%s ahead of their GPUs, and there are no %u steps in a "
+               "row whose collectives have times, which would show how long that lasts",
+               r->host_ahead_max_steps, r->host_ahead_max_steps > 1 ? "s" : "", STEPS_IN_A_ROW);
   return NULL;
 }
 

@@ -17,6 +17,8 @@
 /* A gloo call takes part when it is made: its worker may begin later, for it also runs the calls
  * before. An NCCL call only queues work for the GPU. */
 static i64 ready_at(const struct model *model, const struct arrival *arrival) {
+  if (arrival->times == TIMES_LEFT_OUT)
+    return NS_UNKNOWN;
   bool on_host =
       model->comms[model->collectives[arrival->collective].comm].backend != TSCOPE_BACKEND_NCCL;
   return on_host && arrival->call_start != NS_UNKNOWN ? arrival->call_start : arrival->start;

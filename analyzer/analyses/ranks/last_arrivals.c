@@ -36,6 +36,7 @@ static u32 last_of(const struct model *model, const struct collective *collectiv
 
 static bool is_judged(const struct analysis *a, const struct collective *collective) {
   return a->model->clock_aligned && analysis_includes(a, collective) &&
+         analysis_times_of(a, collective->step) == TIMES_KEPT &&
          op_is_barrier_like(collective->op) && collective->complete && collective->n_arrivals > 1 &&
          collective->last_start != NS_UNKNOWN;
 }

@@ -196,7 +196,8 @@ static bool may_be_tested(const struct straggler_test *c, const struct collectiv
   return (op_is_barrier_like(collective->op) ||
           (comm_op_like(collective->op) == TSCOPE_OP_BROADCAST && c->by_clock[collective->comm])) &&
          collective->n_arrivals >= 2 && !collective->mismatched &&
-         analysis_includes(c->a, collective);
+         analysis_includes(c->a, collective) &&
+         analysis_times_of(c->a, collective->step) == TIMES_KEPT;
 }
 
 static void make_candidates(struct candidates *all, u32 begin, u32 end) {

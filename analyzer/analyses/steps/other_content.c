@@ -87,6 +87,7 @@ static void list_long_steps(struct listing *l) {
     out->at[out->n++] = (struct long_step){.step = step,
                                            .rank = INDEX_NONE,
                                            .last = INDEX_NONE,
+                                           .times = analysis_times_of(a, (i32)step),
                                            .excess_ms = excess,
                                            .is_long = is_long};
   }
@@ -108,15 +109,22 @@ static void find_typical_phases(struct listing *l) {
     }
 }
 
+static bool is_usual(const struct listing *l, u32 step) {
+  return l->long_at[step] == INDEX_NONE && analysis_times_of(l->a, (i32)step) == TIMES_KEPT;
+}
+
 /* Rows of l->waited for each step: the long ones first, then some of the others, evenly. Returns
  * how many others. */
 static u32 number_rows(const struct listing *l, u32 *row_of) {
   const struct analysis *a = l->a;
-  u32 others = a->n_steps - l->out->n, each = others / USUAL_STEPS + 1, seen = 0, usual = 0;
+  u32 others = 0, seen = 0, usual = 0;
+  for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
+    others += is_usual(l, step);
+  u32 each = others / USUAL_STEPS + 1;
   for (u32 step = 0; step < a->model->steps.n; step++) {
     bool analysed = step >= a->first_step && step - a->first_step < a->n_steps;
     row_of[step] = analysed ? l->long_at[step] : INDEX_NONE;
-    if (analysed && l->long_at[step] == INDEX_NONE && seen++ % each == 0)
+    if (analysed && is_usual(l, step) && seen++ % each == 0)
       row_of[step] = l->out->n + usual++;
   }
   return usual;
@@ -220,6 +228,8 @@ static double wait_for_rank(const struct listing *l, u32 at, u32 rank, double *v
 static void find_last(struct listing *l) {
   double *values = arena_array(l->arena, l->a->model->n_ranks, sizeof(*values));
   for (u32 i = 0; i < l->out->n && l->a->model->clock_aligned; i++) {
+    if (l->out->at[i].times == TIMES_LEFT_OUT)
+      continue;
     u32 rank = busiest_rank(l, i);
     double ms = wait_for_rank(l, i, rank, values);
     if (ms > 0 && works_longer(l, i, rank)) {
@@ -257,6 +267,10 @@ static u8 content_of_waits(const struct listing *l, u32 at, u32 rank) {
 /* Without phases only that others wait shows what the time was for. */
 static void classify(struct listing *l, u32 at) {
   struct long_step *step = &l->out->at[at];
+  if (step->times == TIMES_LEFT_OUT) {
+    step->content = CONTENT_UNKNOWN;
+    return;
+  }
   u32 rank = busiest_rank(l, at);
   if (!l->a->model->phases || isnan(phase_ms(l->a, rank, step->step, OTHER))) {
     u8 content = content_of_waits(l, at, rank);

@@ -91,7 +91,7 @@ static void find_content(const struct model *model, const struct long_steps *ste
                          struct kind *kind) {
   u32 times[CONTENTS] = {0};
   for (u32 i = 0; i < kind->n_own; i++)
-    times[steps->at[kind->own[i]].content]++;
+    times[steps->at[kind->own[i]].content] += steps->at[kind->own[i]].times != TIMES_LEFT_OUT;
   kind->content = 0;
   kind->rank = INDEX_NONE;
   for (u8 content = 0; content < CONTENTS; content++)

@@ -35,6 +35,7 @@ struct long_step {
   double wait_ms; /* that they do, median over them */
   double excess_ms;
   u8 content; /* enum content */
+  u8 times;   /* enum kept_times */
   bool is_long;
   u8 group; /* 0: none yet */
 };

@@ -106,9 +106,10 @@ bool trace_infer_input(const struct model *model, u32 rank) {
   struct trace_file file;
   if (trace_file_open(&file, model->ranks[rank].path, NULL, 0) < 0)
     return false; /* the file went away since: nothing is known */
+  const struct rank_events whole = rank_events_whole(model_events(model, rank));
   struct pauses pauses = {.model = model,
                           .rank = rank,
-                          .events = model_events(model, rank),
+                          .events = &whole,
                           .begin = memory_array(size_sum(model->steps.n, 1), sizeof(i64)),
                           .thread = TSCOPE_UNKNOWN};
   find_host_begins(&pauses);

@@ -16,6 +16,7 @@
 #include "import/tscope/ranks/processes.h"
 #include "import/tscope/trace_source.h"
 #include "join/join_ranks.h"
+#include "join/leave_times_out.h"
 #include "model/building.h"
 
 struct loading {
@@ -189,6 +190,7 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
   if (result == 0) {
     processes_number(&loading->processes);
     add_ranks_to_model(loading);
+    leave_times_out(model, options->timed_steps);
     join_ranks(model, options);
     list_memories(model);
   }

@@ -192,6 +192,8 @@ static void make_groups(struct making *m) {
 static u8 state_of(const struct making *m, u32 rank, const struct rank_call *call, bool waited_for,
                    bool wait_over) {
   const struct rank_events *events = model_events(m->model, rank);
+  if (call->times == TIMES_LEFT_OUT)
+    return FLIGHT_COMPLETED;
   if (call->run != INDEX_NONE)
     return events->runs.at[call->run].end == NS_UNKNOWN ? FLIGHT_STARTED : FLIGHT_COMPLETED;
   if (call->end == NS_UNKNOWN || waited_for)

@@ -44,6 +44,7 @@ struct replay_spans {
 
 struct timeline_build {
   const struct model *model;
+  struct rank_events whole; /* without what was left out of the joined ones */
   const struct rank_events *events;
   const struct rank_clock *clock;
   struct arena arena; /* becomes the timeline's */

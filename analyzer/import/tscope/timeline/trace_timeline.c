@@ -155,7 +155,8 @@ static int load_in_budget(const struct model *model, u32 rank, struct timeline *
   struct timeline_build *build = memory_zeroed(1, sizeof(*build));
   build->model = model;
   build->rank = rank;
-  build->events = model_events(model, rank);
+  build->whole = rank_events_whole(model_events(model, rank));
+  build->events = &build->whole;
   build->clock = model_clock(model, rank);
   build->ring_begin = model->ranks[rank].begin;
   build->span_of_run = arena_array(&build->arena, build->events->runs.n, sizeof(u32));
