@@ -56,8 +56,9 @@ static void keep_long_steps(const struct rank_bounds *bounds, u32 n_ranks, u32 n
   for (u32 step = 0; step < n; step++)
     lengths[step].step = step;
   SORT(lengths, n, longest_first);
+  i64 median = lengths[n / 2].ns;
   for (u32 i = 0; i < n && i < MOST_LONG_STEPS; i++)
-    if ((double)lengths[i].ns >= LONG_STEP * (double)lengths[n / 2].ns &&
+    if ((double)lengths[i].ns >= LONG_STEP * (double)median &&
         times[lengths[i].step] == TIMES_LEFT_OUT)
       times[lengths[i].step] = TIMES_OF_LONG_STEP;
 }

@@ -7,6 +7,7 @@ Usage: reduced.py TSCOPE_REPORT TSCOPE_REDUCE TRACEGEN
 import contextlib
 import itertools
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -32,6 +33,7 @@ RUNS = {
     "islands": "--ranks 8 --ranks-per-host 4 --steps 25 --islands 2",
     "something outside phases": "--flavour gloo --ranks 4 --ranks-per-host 2 --steps 25 --unmarked-rank 1 --unmarked-ns 900000",
     "a cut file": "--ranks 4 --ranks-per-host 2 --steps 40 --cut 3:262144",
+    "a cut file, a GPU away": "--ranks 4 --ranks-per-host 2 --steps 150 --step-marks --cut 3:262144",
 }
 
 
@@ -246,11 +248,19 @@ LONG_RUNS = {
     "a cut file": "--ranks 4 --ranks-per-host 2 --steps 150 --step-marks --cut 3:262144",
 }
 TIMED = ("--timed-steps", "40")
+# Fewer collectives tie clocks that drift: by so much the steps of hosts are longer or shorter.
+DRIFT = 1e-5
+AS_CLOCKS = dict.fromkeys(("median_ms", "p95_ms", "cv", "analysed_s", "host_ahead_ms", "host_ahead_max_ms"), 0)
 
 
 def found_by(document):
     """What findings say that does not change with the steps that are looked at."""
     return [(one["id"], one["severity"], one["ranks"]) for one in document["findings"]]
+
+
+# Of hosts that are ahead, short rows of steps do not show what they could do; in a file that is cut off, what is missing of
+# the critical path differs from step to step.
+OTHER_FINDINGS = {"hosts ahead", "a cut file"}
 
 
 def check_timed_steps(scratch):
@@ -266,9 +276,13 @@ def check_timed_steps(scratch):
         expect_same(chosen, report(here), f"{name}, some steps, one node")
         nodes = split(traces, os.path.join(folder, "nodes"), host_of)
         expect_same(chosen, report(reduce_nodes(REDUCE, nodes, folder, *TIMED)[1]), f"{name}, some steps, {len(nodes)} nodes")
-        assert found_by(chosen) == found_by(whole), (name, found_by(chosen), found_by(whole))
-        expect_same(whole["steps"], chosen["steps"], f"{name}: the steps")
-        expect_same(whole["outcome"] if "outcome" in whole else None, chosen.get("outcome"), f"{name}: the end")
+        assert name in OTHER_FINDINGS or found_by(chosen) == found_by(whole), (name, found_by(chosen), found_by(whole))
+        expect_same({**whole["steps"], **AS_CLOCKS}, {**chosen["steps"], **AS_CLOCKS}, f"{name}: the steps")
+        for key in AS_CLOCKS:
+            was, now = whole["steps"][key], chosen["steps"][key]
+            assert was == now or math.isclose(was, now, rel_tol=DRIFT), (name, key, was, now)
+        expect_same(whole["run_end"], chosen["run_end"], f"{name}: the end")
+        assert ("hosts are up to" in str(chosen["critical_path"]["what_if_reason"])) == (name == "hosts ahead"), name
         share = chosen["quality"]["coverage"].get("steps whose collectives have times", {"share": 1})["share"]
         assert share == 1 if "without a name" in name or "side only" in name else share < 0.4, (name, share)
 

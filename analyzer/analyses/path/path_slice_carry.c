@@ -56,6 +56,7 @@ static void carry_nodes(struct slice *slice, struct carrier *c) {
                                           COLUMN(struct node, cut),
                                           COLUMN(struct node, queued),
                                           COLUMN(struct node, inferred),
+                                          COLUMN(struct node, late),
                                           COLUMN(struct node, call)};
   /* The last node only closes first_dep. */
   u32 n = carry_count(c, slice->n_nodes + 1, sizeof(columns) / sizeof(*columns));
