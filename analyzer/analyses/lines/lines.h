@@ -38,8 +38,11 @@ struct step_line {
   const struct sampled_line
       *line;          /* `ms` and `peers_ms`: in these steps, and in the others; NULL */
   u32 steps, at_line; /* of `line`: how many steps these are, and in how many of them it is */
-  const struct sampled_line *waits; /* where the other ranks wait meanwhile; NULL */
-  u32 rank;                         /* index of the rank that runs it; INDEX_NONE: several do */
+  bool calls;         /* `line` is told with all that it calls: no line alone explains half */
+  const struct sampled_line *inside; /* the one of these lines that takes most; NULL */
+  u32 inside_rank;                   /* index of the rank that is there */
+  const struct sampled_line *waits;  /* where the other ranks wait meanwhile; NULL */
+  u32 rank;                          /* index of the rank that runs it; INDEX_NONE: several do */
   double more_steps; /* without a line: until samples would show one that takes half of the time by
                         which these steps are longer; 0: they would already; NAN: not known */
 };

@@ -106,22 +106,24 @@ static void add(struct open_part *part, const struct analysis *a, struct part_sa
   part->gil_ns += sample.holds_gil ? sample.ns : 0;
 }
 
-/* The functions of the user's own on the stack, each once. */
-static void add_functions(struct part_collector *c, const struct analysis *a,
-                          struct part_sample sample) {
+/* The functions and lines of the user's own on the stack, each once. */
+static void add_callers(struct part_collector *c, const struct analysis *a,
+                        struct part_sample sample) {
   const struct call_stack *stack = &c->sites->stacks[sample.stack];
-  u32 seen[64], n = 0;
-  for (u32 i = 0; i < stack->n && n < 64; i++) {
+  u32 seen[128], n = 0;
+  for (u32 i = 0; i < stack->n && n + 2 <= sizeof(seen) / sizeof(*seen); i++) {
     const struct call_frame *frame = &c->sites->frames[stack->frames[i]];
     if (!call_frame_is_user_code(frame) || !frame->function)
       continue;
-    u32 part = find_part(c, OWN_FUNCTION, stack->frames[i]), k = 0;
-    while (k < n && seen[k] != part)
-      k++;
-    if (k < n)
-      continue;
-    seen[n++] = part;
-    add(&c->parts.at[part], a, sample);
+    for (u32 kind = OWN_FUNCTION; kind <= CALLING_LINE; kind++) {
+      u32 part = find_part(c, kind, stack->frames[i]), k = 0;
+      while (k < n && seen[k] != part)
+        k++;
+      if (k < n)
+        continue;
+      seen[n++] = part;
+      add(&c->parts.at[part], a, sample);
+    }
   }
 }
 
@@ -136,7 +138,7 @@ void parts_collect(struct part_collector *c, const struct analysis *a, struct pa
     return;
   c->stack_ns[sample.stack] += sample.ns;
   c->line_part[sample.stack] = part + 1;
-  add_functions(c, a, sample);
+  add_callers(c, a, sample);
   if (!sample.activity)
     return;
   part = find_part(c, OWN_ACTIVITY, sample.activity); /* it may move them all */
@@ -179,6 +181,21 @@ static void copy_part(const struct part_collector *c, const struct open_part *pa
     copy_path(c, part, arena, out);
 }
 
+/* What is in most steps is no line that some steps alone call. */
+static bool is_kept(const struct open_part *part, u64 steps) {
+  u64 seen = 0;
+  if (part->kind != CALLING_LINE)
+    return true;
+  for (u32 i = 0; i < part->times.n; i++)
+    seen += part->times.at[i].steps;
+  return 2 * seen < steps;
+}
+
+bool part_is_inside(const struct sampled_part *part, double ms, const struct sampled_part *other,
+                    double other_ms) {
+  return ms < other_ms || (ms == other_ms && part < other);
+}
+
 void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 rank,
                        struct arena *arena, struct rank_parts *out) {
   for (u32 i = 0; i < c->sites->n_stacks; i++) {
@@ -188,12 +205,16 @@ void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 r
       part->most_stack = i;
     }
   }
+  u64 steps = 0;
   out->at = arena_array(arena, c->parts.n, sizeof(*out->at));
   out->sample_ns = c->samples ? (double)c->ns / (double)c->samples : NAN;
   for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
     out->steps[slice_of_step(a, s)] += analysis_has_step(a, rank, s);
+  for (u32 s = 0; s < SLICES; s++)
+    steps += out->steps[s];
   for (u32 i = 0; i < c->parts.n; i++)
-    copy_part(c, &c->parts.at[i], arena, &out->at[out->n++]);
+    if (is_kept(&c->parts.at[i], steps))
+      copy_part(c, &c->parts.at[i], arena, &out->at[out->n++]);
   for (u32 i = 0; i < c->parts.n; i++)
     free(c->parts.at[i].times.at);
   free(c->parts.at);

@@ -19,6 +19,7 @@ enum part_kind {
   WORKER_LINE,  /* of data loader workers */
   BESIDE_LINE,  /* of another thread while one that trains waits for a lock or sleeps */
   OWN_FUNCTION, /* with all that it calls, while a thread that trains does not wait */
+  CALLING_LINE, /* likewise a line, of those that are in less than half of the steps */
   OWN_ACTIVITY, /* what the kernel says of that thread, at any line */
   PART_KINDS
 };
@@ -43,7 +44,7 @@ struct sampled_part {
 };
 
 struct rank_parts {
-  struct sampled_part *at; /* of functions that were always seen together the innermost is first */
+  struct sampled_part *at; /* of those that were always seen together the innermost is first */
   u32 n, steps[SLICES];    /* steps of each slice that the rank has */
   double sample_ns;        /* what a sample stands for, mean; NAN without any */
 };
@@ -64,6 +65,11 @@ struct part_sample {
   u8 activity;
   bool holds_gil;
 };
+
+/* Whether what takes `ms` is called by the other: it takes less, or as long if the other does
+ * nothing else. Both are parts of one rank, and functions or calling lines. */
+bool part_is_inside(const struct sampled_part *part, double ms, const struct sampled_part *other,
+                    double other_ms);
 
 struct part_collector;
 

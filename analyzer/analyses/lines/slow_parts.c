@@ -194,13 +194,6 @@ static void keep_next(struct best_parts *best, const struct sampled_part *part,
   best->of_next = *d;
 }
 
-/* Whether a function is called by the other: it takes less, or as long if the other does nothing
- * else; the parts of a stack are listed from its innermost frame on. */
-static bool is_inside(const struct sampled_part *part, double ms, const struct sampled_part *other,
-                      double other_ms) {
-  return ms < other_ms || (ms == other_ms && part < other);
-}
-
 /* Of functions that explain why the rank is late the innermost is best. Of all others it is the one
  * with the largest difference. */
 static void keep_if_best(struct comparison *c, const struct entry *e, const struct difference *d) {
@@ -208,9 +201,9 @@ static void keep_if_best(struct comparison *c, const struct entry *e, const stru
   enum part_kind kind = e->part->kind;
   const struct rank_result *rank = &c->a->results->ranks[e->rank];
   const struct difference *known = best->part[kind] ? &best->of[kind] : NULL;
-  if (kind == WAIT_LINE || !stands_out(c, e->rank, kind, d))
+  if (kind == WAIT_LINE || kind == CALLING_LINE || !stands_out(c, e->rank, kind, d))
     return;
-  if (known && (kind == OWN_FUNCTION ? is_inside(best->part[kind], known->ms, e->part, d->ms)
+  if (known && (kind == OWN_FUNCTION ? part_is_inside(best->part[kind], known->ms, e->part, d->ms)
                                      : known->more_ms >= d->more_ms)) {
     if (kind == OWN_LINE)
       keep_next(best, e->part, d);

@@ -72,6 +72,27 @@ static void search_rank(struct search *s, u32 rank, enum part_kind kind) {
   }
 }
 
+/* The innermost line of the rank that takes this much more in these steps, with all that it calls.
+ */
+static void search_callers(struct search *s, u32 rank, double more_ms) {
+  const struct rank_parts *parts = &s->a->line_sums[rank].parts;
+  const struct sampled_part *best = NULL;
+  struct times of_best = {0};
+  FOR_EACH(parts->at, parts->n, part) {
+    if (part->kind != CALLING_LINE)
+      continue;
+    struct times t = times_of(parts, part, s->slices);
+    if (!t.stands_out || t.more_ms < more_ms ||
+        (best && part_is_inside(best, of_best.ms, part, t.ms)))
+      continue;
+    best = part;
+    of_best = t;
+  }
+  if (!best || (s->part && of_best.more_ms <= s->times.more_ms))
+    return;
+  *s = (struct search){s->a, s->slices, best, of_best, rank};
+}
+
 /* Whether another rank has half as much more there. */
 static bool is_of_several(const struct search *s) {
   const struct analysis *a = s->a;
@@ -126,12 +147,23 @@ static double steps_needed(const struct analysis *a, const bool *slices, double 
 
 void step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
                     struct step_line *found) {
-  struct search own = {.a = a, .slices = slices, .rank = INDEX_NONE}, waits = own;
-  *found = (struct step_line){.rank = INDEX_NONE, .more_steps = NAN};
+  const struct search none = {.a = a, .slices = slices, .rank = INDEX_NONE};
+  struct search own = none, waits = none;
+  *found = (struct step_line){.rank = INDEX_NONE, .inside_rank = INDEX_NONE, .more_steps = NAN};
   for (u32 r = 0; r < a->model->n_ranks; r++)
     if (rank == INDEX_NONE || r == rank)
       search_rank(&own, r, OWN_LINE);
   if (!own.part || own.times.more_ms < REASON_SHARE * ms) {
+    struct search alone = own;
+    own = none;
+    for (u32 r = 0; r < a->model->n_ranks; r++)
+      if (rank == INDEX_NONE || r == rank)
+        search_callers(&own, r, REASON_SHARE * ms);
+    found->calls = own.part;
+    found->inside = own.part && alone.part ? line_of(&alone) : NULL;
+    found->inside_rank = alone.rank;
+  }
+  if (!own.part) {
     found->more_steps = steps_needed(a, slices, REASON_SHARE * ms);
     return;
   }

@@ -308,6 +308,32 @@ static void where_peers_wait_is_told(void **state) {
   }
 }
 
+/* Of what every tenth step does no line takes half, but all of it is called at one line. */
+static void line_that_calls_it_all_is_named(void **state) {
+  static i64 late[STEPS * RANKS];
+  (void)state;
+  memset(late, 0, sizeof(late));
+  for (u32 s = 9; s < STEPS; s += 10)
+    for (u32 r = 0; r < RANKS; r++)
+      late[s * RANKS + r] = 300 * MS;
+  struct cluster_options o = healthy_cpu();
+  o.ranks = RANKS;
+  o.steps = STEPS;
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
+  cluster_sample(c, late, 0, 10 * MS, 1);
+  cluster_call_function(c, "write", "save");
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *found = finding_of(r, "TIMING.JITTER");
+  assert_non_null(found);
+  assert_non_null(strstr(found->title, "me/train.py:100"));
+  assert_non_null(
+      strstr(found->evidence, "train.py:100 (save), with all that it calls: 300 ms in"));
+  assert_non_null(strstr(found->evidence, " ms at me/train.py:20"));
+  assert_non_null(strstr(found->evidence, "(write) of rank "));
+  cluster_end(r, c);
+}
+
 /* So much of a rank's step, at its beginning, belongs to the step before. */
 static void move_to_step_before(struct cluster *c, u32 step, u32 rank, i64 ns) {
   const struct steps *steps = &c->model.steps;
@@ -379,6 +405,7 @@ int main(void) {
       cmocka_unit_test(steps_that_would_tell),
       cmocka_unit_test(mean_and_median_are_told),
       cmocka_unit_test(where_peers_wait_is_told),
+      cmocka_unit_test(line_that_calls_it_all_is_named),
       cmocka_unit_test(line_in_the_step_before_is_named),
       cmocka_unit_test(what_the_last_of_each_step_runs_is_named)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,3 +51,34 @@ void cluster_sample(struct cluster *c, const i64 *slow, i64 other, i64 apart, u3
     c->timelines[r].call_sites = sites;
   }
 }
+
+enum { INNER_LINES = 6 };
+
+void cluster_call_function(struct cluster *c, const char *inner, const char *outer) {
+  enum { FRAMES = 4 + INNER_LINES + 1 };
+  const char *file = "/home/me/train.py";
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    *sites = *c->timelines[r].call_sites;
+    struct call_frame *frames = arena_array(&c->arena, FRAMES, sizeof(*frames));
+    struct call_stack *stacks = arena_array(&c->arena, 4 + INNER_LINES, sizeof(*stacks));
+    memcpy(frames, sites->frames, 4 * sizeof(*frames));
+    memcpy(stacks, sites->stacks, 4 * sizeof(*stacks));
+    frames[FRAMES - 1] = (struct call_frame){.file = file, .function = outer, .line = 100};
+    for (u32 i = 4; i < FRAMES - 1; i++) {
+      u32 *path = arena_array(&c->arena, 3, sizeof(*path));
+      path[0] = i;
+      path[1] = FRAMES - 1;
+      frames[i] = (struct call_frame){.file = file, .function = inner, .line = 200 + i};
+      stacks[i] = (struct call_stack){path, 3, 0};
+    }
+    sites->frames = frames;
+    sites->n_frames = FRAMES;
+    sites->stacks = stacks;
+    sites->n_stacks = 4 + INNER_LINES;
+    for (u32 i = 0, turn = 0; i < sites->n_samples; i++)
+      if (sites->samples[i].stack == 1)
+        sites->samples[i].stack = 4 + turn++ % INNER_LINES;
+    c->timelines[r].call_sites = sites;
+  }
+}

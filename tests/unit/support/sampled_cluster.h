@@ -12,4 +12,8 @@
  * `apart`, from 5 ms on or, with a seed, from a random moment on. */
 void cluster_sample(struct cluster *c, const i64 *slow, i64 other, i64 apart, u32 seed);
 
+/* After that: where ranks are slow they are at the lines of the function `inner` in turn, called at
+ * line 100 by `outer`, which does nothing else. */
+void cluster_call_function(struct cluster *c, const char *inner, const char *outer);
+
 #endif

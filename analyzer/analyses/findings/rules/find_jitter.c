@@ -53,6 +53,15 @@ static const char *describe_no_line(struct findings *f, double more_steps) {
              : " No one line explains half of that; there are enough samples to show one.";
 }
 
+/* Where most of that is which no line explains alone. */
+static const char *describe_inside(struct findings *f, const struct step_line *at) {
+  const struct sampled_line *line = at->inside;
+  if (!line)
+    return "";
+  return say(f, ", of it %s at %s (%s) of rank %u", duration_ms(line->ms).text, line->place,
+             line->function, f->a->model->ranks[at->inside_rank].rank);
+}
+
 /* " Rank 0 is then at save.py:12 (write), called at ...: 180 ms in samples, in other steps 0 ms
  * ..." */
 static const char *describe_step_line(struct findings *f, const struct step_line *at) {
@@ -68,9 +77,10 @@ static const char *describe_step_line(struct findings *f, const struct step_line
   bool in_some = at->at_line < at->steps;
   const char *some = in_some ? say(f, "in %u of these %u steps, ", at->at_line, at->steps) : "";
   double ms = in_some ? line->ms * at->steps / at->at_line : line->ms;
-  return say(f, " %s at %s (%s)%s: %s%s in samples, in other steps %s%s%s.", who, line->place,
-             line->function, called_at(f, line), some, duration_ms(ms).text,
-             duration_ms(line->peers_ms).text, busy_with(f, line), waits);
+  return say(f, " %s at %s (%s)%s%s: %s%s in samples, in other steps %s%s%s%s.", who, line->place,
+             line->function, at->calls ? ", with all that it calls" : "", called_at(f, line), some,
+             duration_ms(ms).text, duration_ms(line->peers_ms).text,
+             at->calls ? "" : busy_with(f, line), describe_inside(f, at), waits);
 }
 
 /* For a title: where, and on which rank if there are others; nothing where only some of the steps
