@@ -49,10 +49,13 @@ struct rank_flops {
   double replayed_flops;       /* all of whose kernels these are */
 };
 
+struct gpu_gaps;
+
 /* One rank, summed over the analysed steps, in nanoseconds. */
 struct rank_summary {
   bool loaded;
-  u32 spans[SPAN_KINDS]; /* of its timeline, by kind: so that none is looked for in vain */
+  const struct gpu_gaps *gaps; /* gpu/gpu_gaps.h; only while its timeline is loaded */
+  u32 spans[SPAN_KINDS];       /* of its timeline, by kind: so that none is looked for in vain */
   bool on_gpu, has_compute, has_comm, has_memcpy;
   bool has_cpu_times;         /* as in struct timeline */
   bool has_phases, has_input; /* phases are named; loading of input is named or inferred */
@@ -67,6 +70,7 @@ struct rank_summary {
   i64 data;        /* in the data phase */
   i64 data_stall;  /* of which nothing else ran: part of idle */
   i64 begun_late;  /* idle though work was launched, for over LONGEST_LATENCY: part of idle */
+  i64 capturing;   /* idle while the host captured a CUDA graph, work not launched: part of idle */
   i64 host_bound;  /* idle inside other training phases: part of idle */
   struct op_times all;
   VECTOR(struct op_times) by_op; /* those that the rank has, until all ranks are summarised */

@@ -8,6 +8,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
+#include "analyses/gpu/gpu_gaps.h"
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 
@@ -58,7 +59,12 @@ static int load_timeline(struct analysis *a, u32 rank, struct timeline *timeline
 /* Each analysis has a part of its own in what is kept. */
 static void find_in_timeline(struct analysis *a, const struct timeline *timeline,
                              struct carrier *keeps) {
-  count_spans(&a->ranks[timeline->rank], timeline);
+  struct rank_summary *sum = &a->ranks[timeline->rank];
+  SCOPED_ARENA struct arena arena = {0};
+  struct gpu_gaps gaps;
+  count_spans(sum, timeline);
+  gpu_gaps_find(&arena, timeline, &gaps);
+  sum->gaps = &gaps;
   for (size_t i = 0; i < ANALYSES; i++) {
     if (!analyses[i].per_rank)
       continue;
@@ -69,6 +75,7 @@ static void find_in_timeline(struct analysis *a, const struct timeline *timeline
     analyses[i].carry(a, timeline->rank, keeps);
     carrier_end_part(keeps, part);
   }
+  sum->gaps = NULL;
 }
 
 /* What was found when the rank was reduced. The rank's own sums come first: others look at them. If

@@ -32,6 +32,10 @@ struct model *model_with_events(const struct model *model, u32 rank,
 /* The clock of a rank, once ranks are joined. */
 const struct rank_clock *model_clock(const struct model *model, u32 rank);
 
+/* When the host of a rank captured CUDA graphs, on the axis: for its timeline. */
+void model_captures(const struct model *model, u32 rank, struct arena *arena,
+                    struct intervals *captures);
+
 /* Index into model.comms of a communicator from a rank's own list; INDEX_NONE. */
 u32 model_comm_of(const struct model *model, u32 rank, u32 comm);
 

@@ -104,6 +104,20 @@ void model_sort_ranks(struct model *model) {
   }
 }
 
+void model_captures(const struct model *model, u32 rank, struct arena *arena,
+                    struct intervals *captures) {
+  const struct rank_events *events = model_events(model, rank);
+  const struct rank_clock *clock = model_clock(model, rank);
+  u32 n = events->captures.n;
+  struct interval *sorted = arena_array(arena, n, sizeof(*sorted));
+  *captures = (struct intervals){arena_array(arena, n, sizeof(*captures->at)), 0};
+  for (u32 i = 0; i < n; i++)
+    sorted[i] = events->captures.at[i];
+  SORT(sorted, n, by_i64);
+  FOR_EACH(sorted, n, one)
+    intervals_append(captures, clock_to_axis(clock, one->start), clock_to_axis(clock, one->end));
+}
+
 struct rank_events *model_events(const struct model *model, u32 rank) {
   return &internal_of(model)->events[rank];
 }

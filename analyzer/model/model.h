@@ -374,6 +374,7 @@ struct timeline {
    * memsets on the GPU. If the trace does not show one of them, it is empty and its has_* is
    * false. */
   struct intervals compute, comm, memcpy;
+  struct intervals capturing; /* the host puts its calls into a CUDA graph: nothing is launched */
   bool has_compute, has_comm, has_memcpy;
   bool on_gpu;
   bool has_cpu_times; /* of a CPU job: time in no phase and no call is divided into compute and

@@ -39,6 +39,7 @@ bool rank_call_is_idle(const struct rank_events *events, const struct rank_call 
   L(groups)                                                                                        \
   L(graphs)                                                                                        \
   L(graph_bodies)                                                                                  \
+  L(captures)                                                                                      \
   L(parts)                                                                                         \
   L(waits)                                                                                         \
   L(cpu_times)                                                                                     \

@@ -232,6 +232,7 @@ struct rank_events {
   VECTOR(struct rank_graph) graphs; /* by number */
   VECTOR(u32)
   graph_bodies; /* numbers of graphs with a part for which the GPU decides how often it runs */
+  VECTOR(struct interval) captures; /* of CUDA graphs: the host's calls launch nothing meanwhile */
   VECTOR(struct rank_part) parts;
   VECTOR(struct rank_wait) waits;
   VECTOR(struct rank_cpu) cpu_times;

@@ -235,6 +235,11 @@ const struct budget_line *budget_line_of(const struct results *r, enum budget_pa
   return FIND(r->budget, r->n_budget, one, one->part == part);
 }
 
+bool mostly_captures(const struct results *r) {
+  const struct budget_line *line = budget_line_of(r, BUDGET_CAPTURING);
+  return line && line->fraction >= REASON_SHARE;
+}
+
 /* A critical finding without a saving says that the report itself is not reliable, and comes before
  * everything that it puts in doubt. Other findings of unknown saving come last. */
 static double sort_key(const struct finding *finding) {
@@ -281,6 +286,8 @@ void findings_analyse(struct analysis *a) {
                        .step_ms = analysis_length_ms(a)};
   for (size_t i = 0; i < RULES; i++) {
     f.id = rules[i].id;
+    f.cure = (struct cure){0}; /* of a rule that asked what it saves, and found nothing */
+    f.spent_at = NULL;
     rules[i].rule(&f);
   }
   findings_note_core_shortage(a);

@@ -110,6 +110,10 @@ const char *busy_with(struct findings *f, const struct sampled_line *line);
 /* A line of the budget; NULL if it has none. */
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part);
 
+/* Whether most of the time went into making CUDA graphs: how busy devices are in it says nothing of
+ * the steps that launch them. */
+bool mostly_captures(const struct results *r);
+
 /* What to do about the rank that holds up a job. */
 const char *hang_action(const struct check_suspect *first);
 

@@ -18,6 +18,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
+#include "analyses/gpu/gpu_gaps.h"
 #include "analyses/queries.h"
 #include "base/intervals.h"
 
@@ -26,37 +27,31 @@
 
 static void nothing_known(struct gpu_timeline_result *out) {
   out->compute_ms = out->exposed_comm_ms = out->exposed_memcpy_ms = out->idle_ms = out->total_ms =
-      out->busy_fraction = out->host_bound_ms = out->kernel_gap_ms = out->other_ms = NAN;
+      out->busy_fraction = out->host_bound_ms = out->capturing_ms = out->kernel_gap_ms =
+          out->other_ms = NAN;
 }
 
 struct idle_causes {
-  i64 host, gap, other;
+  i64 host, capturing, gap, other;
+  u32 at_capture; /* cursor */
 };
 
-/* The device span that ends a gap; `*cursor` only goes forward. */
-static const struct span *span_after_gap(const struct timeline *t, u32 *cursor, i64 start) {
-  while (*cursor < t->n_spans && t->spans[*cursor].start < start)
-    ++*cursor;
-  for (u32 i = *cursor; i < t->n_spans && t->spans[i].start == start; i++)
-    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].end > start)
-      return &t->spans[i];
-  return NULL;
-}
-
-/* Adds up the gaps of one stretch; `*cursor` only goes forward. */
-static void add_idle_causes(const struct timeline *t, const struct intervals *busy, u32 *cursor,
-                            struct idle_causes *causes) {
-  for (u32 i = 1; i < busy->n; i++) {
-    i64 begin = busy->at[i - 1].end, end = busy->at[i].start;
-    const struct span *next = span_after_gap(t, cursor, end);
-    if (!next || next->launch == INDEX_NONE) {
-      causes->other += end - begin;
+/* Adds up the gaps between work of one stretch; `*cursor` only goes forward. */
+static void add_idle_causes(const struct timeline *t, const struct gpu_gaps *gaps, u32 *cursor,
+                            i64 begin, i64 end, struct idle_causes *causes) {
+  for (; *cursor < gaps->n && gaps->at[*cursor].end <= end; ++*cursor) {
+    const struct gpu_gap *gap = &gaps->at[*cursor];
+    if (gap->begin < begin)
+      continue;
+    if (gap->launched == NS_UNKNOWN) {
+      causes->other += gap->end - gap->begin;
       continue;
     }
-    i64 called = t->spans[next->launch].end;
-    called = called < begin ? begin : called > end ? end : called;
-    causes->host += called - begin;
-    causes->gap += end - called;
+    i64 capturing =
+        intervals_covered(&t->capturing, &causes->at_capture, gap->begin, gap->launched);
+    causes->capturing += capturing;
+    causes->host += gap->launched - gap->begin - capturing;
+    causes->gap += gap->end - gap->launched;
   }
 }
 
@@ -85,8 +80,9 @@ static void union_of_work(struct arena *scratch, const struct analysis *a, const
   intervals_union(scratch, &work->with_comm, &memcpys, &work->busy);
 }
 
-static void sum_known(struct arena *scratch, const struct timeline *t, const struct work *work,
-                      const struct intervals *known, struct gpu_timeline_result *out) {
+static void sum_known(struct arena *scratch, const struct timeline *t, const struct gpu_gaps *gaps,
+                      const struct work *work, const struct intervals *known,
+                      struct gpu_timeline_result *out) {
   struct intervals part = {arena_array(scratch, work->busy.n, sizeof(*part.at)), 0};
   struct idle_causes causes = {0};
   i64 total = 0, own = 0, with_comm = 0, busy = 0;
@@ -100,7 +96,7 @@ static void sum_known(struct arena *scratch, const struct timeline *t, const str
     own += intervals_covered(&work->own, &at[1], begin, end);
     with_comm += intervals_covered(&work->with_comm, &at[2], begin, end);
     busy += intervals_covered(&work->busy, &at[3], begin, end);
-    add_idle_causes(t, &part, &next, &causes);
+    add_idle_causes(t, gaps, &next, begin, end, &causes);
   }
   if (total == 0)
     return;
@@ -111,6 +107,7 @@ static void sum_known(struct arena *scratch, const struct timeline *t, const str
   out->total_ms = ns_to_ms(total);
   out->busy_fraction = (double)busy / (double)total;
   out->host_bound_ms = ns_to_ms(causes.host);
+  out->capturing_ms = ns_to_ms(causes.capturing);
   out->kernel_gap_ms = ns_to_ms(causes.gap);
   out->other_ms = ns_to_ms(causes.other);
 }
@@ -130,7 +127,8 @@ void gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   struct intervals known;
   union_of_work(&scratch, a, t, &work);
   model_gpu_known(rank, t->ring_begin, &scratch, &known);
-  sum_known(&scratch, t, &work, &known, &a->results->gpu_timelines[t->rank]);
+  sum_known(&scratch, t, a->ranks[t->rank].gaps, &work, &known,
+            &a->results->gpu_timelines[t->rank]);
   a->ranks[t->rank].gpu_known = covered_ns(&known, rank->begin, rank->end);
 }
 
@@ -138,7 +136,8 @@ void gpu_timeline_carry(struct analysis *a, u32 rank, struct carrier *c) {
   struct gpu_timeline_result *one = &a->results->gpu_timelines[rank];
   double *const members[] = {&one->compute_ms,    &one->exposed_comm_ms, &one->exposed_memcpy_ms,
                              &one->idle_ms,       &one->total_ms,        &one->busy_fraction,
-                             &one->host_bound_ms, &one->kernel_gap_ms,   &one->other_ms};
+                             &one->host_bound_ms, &one->capturing_ms,    &one->kernel_gap_ms,
+                             &one->other_ms};
   for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
     CARRY(c, members[i]);
 }
@@ -196,7 +195,7 @@ void gpu_timeline_summarise(struct analysis *a) {
       continue;
     n++;
     ADD_EACH(mean, one, compute_ms, exposed_comm_ms, exposed_memcpy_ms, idle_ms, total_ms,
-             host_bound_ms, kernel_gap_ms, other_ms);
+             host_bound_ms, capturing_ms, kernel_gap_ms, other_ms);
   }
   r->gpu_timeline_ranks = a->model->n_ranks ? n : NAN;
   r->gpu_timeline_seen = share_known(a);
@@ -219,6 +218,7 @@ void gpu_timeline_summarise(struct analysis *a) {
   mean->idle_ms /= n;
   mean->total_ms /= n;
   mean->host_bound_ms /= n;
+  mean->capturing_ms /= n;
   mean->kernel_gap_ms /= n;
   mean->other_ms /= n;
   mean->busy_fraction = mean->total_ms > 0 ? 1 - mean->idle_ms / mean->total_ms : NAN;

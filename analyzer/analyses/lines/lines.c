@@ -8,6 +8,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
+#include "analyses/gpu/gpu_gaps.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +34,6 @@ struct counting {
   struct line_sum *sums;    /* [n_frames] */
   u32 *line_of_stack;       /* [n_stacks] frame, INDEX_NONE */
   struct stack_cost *costs; /* [n_stacks] */
-  struct intervals busy;    /* the GPU, with whatever */
   i64 communicated_until;   /* the end of the collectives so far */
   i64 exposed,
       exposed_at_lines; /* in analysed steps; and what the weights of their lines make it */
@@ -75,27 +75,17 @@ static struct line_sum *line_sum_of(struct counting *c, u32 span, const struct c
   return &c->sums[frame];
 }
 
-/* When the work that begins at `start` was launched, if that is known. */
-static i64 launched_by(const struct timeline *t, i64 start) {
-  u32 first = FIRST_NOT(0, t->n_spans, i, t->spans[i].start < start);
-  for (u32 i = first; i < t->n_spans && t->spans[i].start == start; i++)
-    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
-      return t->spans[t->spans[i].launch].end;
-  return start;
-}
-
 /* The time from `time` until the GPU has been given something to do again; 0 if it has work
  * already, or never again; NS_UNKNOWN if the GPU was not watched until then. What it then waits
  * before it begins is not the program's. */
 static i64 idle_after(const struct counting *c, i64 time) {
-  const struct intervals *busy = &c->busy;
-  /* the first one that ends later */
-  u32 low = FIRST_NOT(0, busy->n, i, busy->at[i].end <= time);
-  i64 next = low < busy->n && busy->at[low].start > time ? busy->at[low].start : time;
-  if (!model_gpu_seen(&c->a->model->ranks[c->t->rank], time, next))
+  const struct gpu_gaps *gaps = c->a->ranks[c->t->rank].gaps;
+  u32 low = FIRST_NOT(0, gaps->n, i, gaps->at[i].end <= time);
+  const struct gpu_gap *gap = low < gaps->n && gaps->at[low].begin <= time ? &gaps->at[low] : NULL;
+  if (!model_gpu_seen(&c->a->model->ranks[c->t->rank], time, gap ? gap->end : time))
     return NS_UNKNOWN;
-  i64 given = next > time ? launched_by(c->t, next) : time;
-  return given < time ? 0 : given < next ? given - time : next - time;
+  i64 given = !gap ? time : gap->launched == NS_UNKNOWN ? gap->end : gap->launched;
+  return given > time ? given - time : 0;
 }
 
 static i64 add_wait(struct counting *c, const struct span *span, u32 weight) {
@@ -197,12 +187,6 @@ static void add_device_span(struct counting *c, u32 i, u32 *cursor) {
   }
 }
 
-static void unite_busy(struct counting *c, struct arena *arena) {
-  struct intervals some;
-  intervals_union(arena, &c->t->compute, &c->t->comm, &some);
-  intervals_union(arena, &some, &c->t->memcpy, &c->busy);
-}
-
 /* The lines that something came from. Their texts are copied, because the timeline is released. */
 static void copy_lines(struct counting *c, struct line_sums *out) {
   out->at = arena_array(&out->arena, c->sites->n_frames, sizeof(*out->at));
@@ -231,7 +215,6 @@ void lines_rank(struct analysis *a, const struct timeline *timeline) {
   c.sums = arena_array(&scratch, sites->n_frames, sizeof(*c.sums));
   c.line_of_stack = arena_array(&scratch, sites->n_stacks, sizeof(*c.line_of_stack));
   c.costs = arena_array(&scratch, sites->n_stacks, sizeof(*c.costs));
-  unite_busy(&c, &scratch);
   u32 cursor = 0;
   for (u32 i = 0; i < sites->n_stacks; i++)
     c.line_of_stack[i] = call_stack_line(sites, &sites->stacks[i]);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/gpu/gpu_gaps.h"
 #include "analyses/lines/line_stacks.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
@@ -51,17 +52,13 @@ static void waits_of(const struct timeline *t, struct arena *scratch, struct int
  */
 static void launching_of(const struct analysis *a, const struct timeline *t, struct arena *scratch,
                          struct intervals *launching) {
+  const struct gpu_gaps *gaps = a->ranks[t->rank].gaps;
   bool starts_up = a->whole_run && !a->model->recorder;
-  i64 done = starts_up ? INT64_MAX : INT64_MIN;
-  launching->at = arena_array(scratch, t->n_spans, sizeof(*launching->at));
-  FOR_EACH(t->spans, t->on_gpu && t->has_compute ? t->n_spans : 0, span) {
-    if (!SPAN_ON_DEVICE(span->kind))
-      continue;
-    i64 launched = span->launch == INDEX_NONE ? INT64_MIN : t->spans[span->launch].start;
-    if (launched > done)
-      intervals_append(launching, done, launched);
-    done = span->end > done || done == INT64_MAX ? span->end : done;
-  }
+  struct intervals until_call = {arena_array(scratch, gaps->n, sizeof(*until_call.at)), 0};
+  FOR_EACH(gaps->at, gaps->n, gap)
+    if (gap->begin != NS_UNKNOWN || !starts_up)
+      intervals_append(&until_call, gap->begin, gap->call);
+  intervals_subtract(scratch, &until_call, &t->capturing, launching);
 }
 
 static struct call_frame *keep_frame(const struct call_frame *from, struct arena *arena) {

@@ -13,6 +13,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
+#include "analyses/gpu/gpu_gaps.h"
 #include "analyses/queries.h"
 #include "analyses/steps/series.h"
 #include "analyses/thresholds.h"
@@ -260,35 +261,26 @@ static void input_union(struct sweep *s, struct intervals *out) {
 /* Where a device does nothing though it has work: from when all other work is done and the launch
  * has returned, until it begins much later than a free device would. */
 static void late_union(struct sweep *s, struct intervals *out) {
-  const struct timeline *t = s->timeline;
-  i64 done = INT64_MIN;
-  *out = (struct intervals){0};
-  if (!t->on_gpu || !t->has_compute)
-    return;
-  out->at = arena_array(&s->scratch, t->n_spans, sizeof(*out->at));
-  FOR_EACH(t->spans, t->n_spans, span) {
-    if (!SPAN_ON_DEVICE(span->kind))
-      continue;
-    i64 launched = span->launch == INDEX_NONE ? span->start : t->spans[span->launch].end;
-    i64 from = launched > done ? launched : done;
-    if (span->start - from > LONGEST_LATENCY)
-      intervals_append(out, from, span->start);
-    done = span->end > done ? span->end : done;
-  }
+  const struct gpu_gaps *gaps = s->sum->gaps;
+  *out = (struct intervals){arena_array(&s->scratch, gaps->n, sizeof(*out->at)), 0};
+  FOR_EACH(gaps->at, gaps->n, gap)
+    if (gap->launched != NS_UNKNOWN && gap->end - gap->launched > LONGEST_LATENCY)
+      intervals_append(out, gap->launched, gap->end);
 }
 
 /* The sums over windows of nested unions; what each adds to the one inside it is its own. */
 static void sum_windows(struct sweep *s, const struct intervals *data,
                         const struct intervals *phases) {
-  struct intervals busy, all, late, begun, stalled, hosted;
+  struct intervals busy, all, late, begun, captured, stalled, hosted;
   struct rank_summary *sum = s->sum;
   intervals_union(&s->scratch, &s->compute, &s->comm, &busy);
   intervals_union(&s->scratch, &busy, &s->timeline->memcpy, &all);
   late_union(s, &late);
   intervals_union(&s->scratch, &all, &late, &begun);
-  intervals_union(&s->scratch, &begun, data, &stalled);
+  intervals_union(&s->scratch, &begun, &s->timeline->capturing, &captured);
+  intervals_union(&s->scratch, &captured, data, &stalled);
   intervals_union(&s->scratch, &stalled, phases, &hosted);
-  u32 at[7] = {0};
+  u32 at[8] = {0};
   float *compute_ms = s->a->compute_ms + (size_t)s->timeline->rank * s->a->n_steps;
   for (u32 i = 0; i < s->n_windows; i++) {
     i64 begin = s->windows[i].begin, end = s->windows[i].end;
@@ -296,6 +288,7 @@ static void sum_windows(struct sweep *s, const struct intervals *data,
     i64 busy_time = intervals_covered(&busy, &at[1], begin, end);
     i64 all_time = intervals_covered(&all, &at[2], begin, end);
     i64 begun_time = intervals_covered(&begun, &at[6], begin, end);
+    i64 captured_time = intervals_covered(&captured, &at[7], begin, end);
     i64 stalled_time = intervals_covered(&stalled, &at[3], begin, end);
     struct step_parts *parts = &s->parts[i];
     parts->wall = end - begin;
@@ -315,7 +308,8 @@ static void sum_windows(struct sweep *s, const struct intervals *data,
     sum->exposed_memcpy += parts->memcpy;
     sum->idle += parts->idle;
     sum->begun_late += begun_time - all_time;
-    sum->data_stall += stalled_time - begun_time;
+    sum->capturing += captured_time - begun_time;
+    sum->data_stall += stalled_time - captured_time;
     sum->host_bound += hosted_time - stalled_time;
     sum->data += parts->input;
     if (sum->has_compute)

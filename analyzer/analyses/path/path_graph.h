@@ -39,6 +39,9 @@ enum batch_kind {
                    processes prepare them one after the other, as long as the program takes all */
 };
 
+/* As a phase: the host captures a CUDA graph. What it does then launches nothing. */
+#define PHASE_CAPTURING 7u
+
 #define HOST_KEYS 8u /* keys below this are phases: own time and gaps of the host */
 
 struct node {
@@ -219,7 +222,8 @@ static inline bool follows_other_thread(const struct node *node) {
 /* The phase of the time between a host node and the one before it; 0 for none. A thread that was
  * called for a phase is in it from then on. */
 static inline u8 phase_of_gap(const struct node *node) {
-  return node->kind == NODE_HOST && !follows_other_thread(node) ? 0 : node->phase;
+  bool by_phase = node->kind != NODE_HOST || node->phase == PHASE_CAPTURING;
+  return by_phase || follows_other_thread(node) ? node->phase : 0;
 }
 
 /* The time of that: the thread's own, from where it did not wait for another thread any more. */

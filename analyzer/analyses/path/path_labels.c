@@ -86,10 +86,12 @@ const char *path_labels_find(struct path_labels *labels, u32 number, bool *is_ke
 }
 
 static const char *text_of(const struct path_labels *labels, u32 number) {
-  static const char *const phases[] = {[0] = "host, outside all phases",
+  static const char *const phases[] = {
+      [0] = "host, outside all phases",
 #define X(n, v, t) [v] = t,
-                                       TSCOPE_PHASES(X)
+      TSCOPE_PHASES(X)
 #undef X
+          [PHASE_CAPTURING] = "capturing a CUDA graph",
   };
   switch (number) {
   case LABEL_LAUNCH_LATENCY:

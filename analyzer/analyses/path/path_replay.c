@@ -149,7 +149,7 @@ static bool is_host_time(const struct cure_change *change, bool on_gpu, u8 phase
   case CHANGE_OUTSIDE:
     return phase == 0 || phase == TSCOPE_PHASE_USER;
   case CHANGE_LAUNCHES:
-    return on_gpu && phase != TSCOPE_PHASE_DATA;
+    return on_gpu && phase != TSCOPE_PHASE_DATA && phase != PHASE_CAPTURING;
   case CHANGE_COMPUTE:
     return !on_gpu && phase != 0 && phase != TSCOPE_PHASE_USER && phase != TSCOPE_PHASE_DATA;
   case CHANGE_PHASE:

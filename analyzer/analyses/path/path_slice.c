@@ -56,9 +56,18 @@ static u8 node_kind(u8 kind) {
   }
 }
 
+/* After the begin of a capture: what lies before the call that begins it is not in it. */
+static bool is_captured(const struct slice_builder *c, i64 time) {
+  const struct intervals *set = &c->t->capturing;
+  u32 first = FIRST_NOT(0, set->n, i, set->at[i].end <= time);
+  return first < set->n && set->at[first].start < time;
+}
+
 static u32 add_node(struct slice_builder *c, struct lane_state *lane, struct node node) {
   node.first = lane->next == lane->base;
   node.rank = c->t->rank;
+  if (!NODE_ON_DEVICE(node.kind) && is_captured(c, node.start))
+    node.phase = PHASE_CAPTURING;
   c->slice->nodes[lane->next] = node;
   return lane->next++;
 }

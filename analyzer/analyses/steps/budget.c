@@ -11,7 +11,7 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 
-#define MAX_LINES 12
+#define MAX_LINES 13
 
 /* `change`: what the line is made of, and how much of it would be left; 0 for not told. */
 static void add_line(struct analysis *a, enum budget_part part, double seconds,
@@ -43,6 +43,7 @@ static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool know
     sum.exposed_memcpy += rank->exposed_memcpy;
     sum.idle += rank->idle;
     sum.begun_late += rank->begun_late;
+    sum.capturing += rank->capturing;
     sum.data_stall += rank->data_stall;
     sum.host_bound += rank->host_bound;
     sum.has_phases |= rank->has_phases;
@@ -83,7 +84,7 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
   double stays = transfer > 0 ? fmax(0, 1 - fmax(0, room) / transfer) : 0;
   /* Where forward passes are not marked, nothing says what a GPU's host does outside the phases. */
   bool has_phases = sum->has_phases && (!sum->on_gpu || a->results->forward_ms > 0);
-  i64 of_host = sum->idle - sum->begun_late - sum->data_stall;
+  i64 of_host = sum->idle - sum->begun_late - sum->capturing - sum->data_stall;
   i64 other = has_phases ? of_host - sum->host_bound : 0;
   i64 launch = of_host - other;
   const struct {
@@ -99,6 +100,7 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
       {BUDGET_COMMUNICATION_OR_WAIT, unsplit, unsplit != 0, 0, 0},
       {BUDGET_MEMCPYS, sum->exposed_memcpy, true, CHANGE_COPIES, 0},
       {BUDGET_BEGUN_LATE, sum->begun_late, sum->begun_late > 0, CHANGE_GPU_AWAY, 0},
+      {BUDGET_CAPTURING, sum->capturing, sum->capturing > 0, 0, 0},
       {sum->on_gpu ? BUDGET_LAUNCH_AND_IDLE : BUDGET_IDLE_IN_PHASES, launch, true,
        sum->on_gpu ? CHANGE_LAUNCHES : 0, 0},
       {outside_phases(sum), other, has_phases, CHANGE_OUTSIDE, lines_unmarked_training(a)},

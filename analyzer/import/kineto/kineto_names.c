@@ -25,6 +25,9 @@ static const struct word calls[] = {
     {"EventSynchronize", KINETO_CALL_SYNC_EVENT},
     {"EventRecord", KINETO_CALL_EVENT_RECORD},
     {"StreamWaitEvent", KINETO_CALL_STREAM_WAIT},
+    {"GraphInstantiate", KINETO_CALL_INSTANTIATE},
+    {"StreamBeginCapture", KINETO_CALL_CAPTURE_BEGIN},
+    {"StreamEndCapture", KINETO_CALL_CAPTURE_END},
 };
 
 static u8 call_of(const char *text) {

@@ -23,6 +23,9 @@ enum kineto_call {
   KINETO_CALL_SYNC_EVENT,
   KINETO_CALL_EVENT_RECORD,
   KINETO_CALL_STREAM_WAIT,
+  KINETO_CALL_CAPTURE_BEGIN,
+  KINETO_CALL_CAPTURE_END,
+  KINETO_CALL_INSTANTIATE, /* what was captured becomes launchable */
 };
 
 struct kineto_name {

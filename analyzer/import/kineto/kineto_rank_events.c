@@ -338,6 +338,38 @@ static bool has_profiler_steps(const struct kineto_trace *trace) {
              one->kind == KINETO_ITEM_RANGE && name_of(trace, one)->is_step);
 }
 
+struct captures_on_lane {
+  i64 since;
+  u32 open; /* several streams at a time */
+};
+
+/* Captures begin and end on one thread. What the recording does not have of one lies before or
+ * behind it. */
+static void add_captures(struct building *b) {
+  const struct kineto_trace *trace = b->trace;
+  SCOPED struct captures_on_lane *lanes =
+      memory_zeroed(size_sum(trace->lanes.n, 1), sizeof(*lanes));
+  bool any = false;
+  FOR_EACH(trace->items.at, trace->items.n, item) {
+    u8 call = item->kind == KINETO_ITEM_CALL ? name_of(trace, item)->call : KINETO_CALL_OTHER;
+    struct captures_on_lane *lane = &lanes[item->lane];
+    if (call == KINETO_CALL_INSTANTIATE)
+      VECTOR_PUSH(&b->events->captures, (struct interval){item->start, item->end});
+    if (call == KINETO_CALL_CAPTURE_BEGIN && !lane->open++)
+      lane->since = item->start;
+    if (call != KINETO_CALL_CAPTURE_END)
+      continue;
+    i64 since = lane->open || any ? lane->since : trace->begin;
+    any = true;
+    if (since && (!lane->open || !--lane->open))
+      VECTOR_PUSH(&b->events->captures, (struct interval){since, item->end});
+    lane->since = lane->open ? lane->since : 0;
+  }
+  for (u32 lane = 0; lane < trace->lanes.n; lane++)
+    if (lanes[lane].open)
+      VECTOR_PUSH(&b->events->captures, (struct interval){lanes[lane].since, trace->end});
+}
+
 static void add_items(struct building *b) {
   const struct kineto_trace *trace = b->trace;
   bool engine = !has_profiler_steps(trace);
@@ -400,5 +432,6 @@ void kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
   peers_in_groups(&b);
   count_pairs(events);
   find_rounds(&b);
+  add_captures(&b);
   FREE_EACH(&b, calls.at, ranges.at, explained, streams.at);
 }

@@ -23,6 +23,7 @@ struct making {
   const struct rank_clock *clock;
   struct arena *arena;
   struct timeline *timeline;
+  u32 captured;                  /* cursor into timeline.capturing */
   u32 *span_of;                  /* [items.n] the span of an item, INDEX_NONE */
   u32 *on_stream;                /* see lay_out_streams() */
   u32 *stream_begin;             /* [lanes + 1] into on_stream */
@@ -93,6 +94,15 @@ static struct span describe(const struct making *m, const struct kineto_item *it
   }
 }
 
+/* A call that a capture takes puts nothing on the device. (Another thread's may: link_launches().)
+ */
+static void note_capture(struct making *m, struct span *span) {
+  bool captured =
+      span->kind == SPAN_LAUNCH &&
+      intervals_covered(&m->timeline->capturing, &m->captured, span->start, span->start + 1);
+  span->kind = captured ? SPAN_OP : span->kind;
+}
+
 static u32 arrival_of_run(const struct making *m, u32 run) {
   u32 call = run < m->events->runs.n ? m->events->runs.at[run].first_call : INDEX_NONE;
   return call == INDEX_NONE ? INDEX_NONE : m->events->calls.at[call].arrival;
@@ -121,6 +131,7 @@ static void put_spans(struct making *m) {
     span.launch = INDEX_NONE;
     if (span.kind != SPAN_COLLECTIVE)
       span.link = INDEX_NONE;
+    note_capture(m, &span);
     bool sized = item->kind == KINETO_ITEM_MEMCPY || item->kind == KINETO_ITEM_MEMSET;
     t->bytes[t->n_spans] = sized ? item->bytes : 0;
     m->span_of[i] = t->n_spans;
@@ -368,6 +379,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
                         .ring_begin = model->ranks[rank].begin,
                         .internal = internal};
   make_lanes(&m);
+  model_captures(model, rank, m.arena, &timeline->capturing);
   internal->trace = trace;
   put_spans(&m);
   link_launches(&m, &calls);

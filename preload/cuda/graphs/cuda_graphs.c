@@ -20,6 +20,7 @@ HANDLE_MAP(by_origin, MAX_CAPTURES);
 static struct graph {
   struct graph_content content;
   cudaGraph_t into; /* of a capture: the graph that it adds to, NULL if it makes one */
+  u64 began;        /* of a capture: ticks */
   u32 number;       /* of an executable */
 } graphs[MAX_GRAPHS];
 static u32 free_slots[MAX_GRAPHS];
@@ -123,7 +124,7 @@ u64 graph_capture_id(enum tscope_default_stream default_stream, cudaStream_t str
   return id;
 }
 
-void graph_capture_began(u64 stream, u64 id, cudaGraph_t into) {
+void graph_capture_began(u64 start, u64 stream, u64 id, cudaGraph_t into) {
   if (!id)
     return;
   __atomic_fetch_add(&captures_open, 1, __ATOMIC_RELAXED);
@@ -134,6 +135,7 @@ void graph_capture_began(u64 stream, u64 id, cudaGraph_t into) {
   if (graph) {
     graph->content.captured = ++last_number;
     graph->into = into;
+    graph->began = start;
   }
   unlock();
 }
@@ -171,6 +173,8 @@ void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t h
   struct child_record added = {0};
   if (!remove_graph(capture_key(id), &capture))
     return;
+  struct tscope_capture_record whole = {.dur = tscope_ticks() - capture.began};
+  tscope_retain(thread, capture.began, TSCOPE_REC_CAPTURE, 0, &whole, sizeof(whole));
   if (!lock())
     return;
   struct graph *before = handle && capture.into == handle ? find_graph(graph_key(handle)) : NULL;

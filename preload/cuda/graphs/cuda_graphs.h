@@ -38,7 +38,7 @@ u64 graph_capture_id(enum tscope_default_stream default_stream, cudaStream_t str
 /* A capture just began on the stream; `into` is the graph that it adds to, NULL if it makes a new
  * one. The second function is its end, with its graph, or NULL if it failed. An invalid capture has
  * no id, so the stream on which it began identifies it. */
-void graph_capture_began(u64 stream, u64 id, cudaGraph_t into);
+void graph_capture_began(u64 start, u64 stream, u64 id, cudaGraph_t into);
 void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t graph);
 
 /* A collective or point-to-point call is about to be captured: the number of the captured graph

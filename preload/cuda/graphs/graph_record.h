@@ -17,9 +17,8 @@ enum { capture_begin_wakes = TSCOPE_WAKES, capture_into_wakes = TSCOPE_WAKES };
 static inline void record_capture_into(struct tscope_thread *thread, u64 start, cudaError_t result,
                                        enum tscope_default_stream default_stream,
                                        cudaStream_t stream, cudaGraph_t graph) {
-  (void)start;
   if (result == cudaSuccess)
-    graph_capture_began(stream_key(thread, default_stream, stream),
+    graph_capture_began(start, stream_key(thread, default_stream, stream),
                         graph_capture_id(default_stream, stream), graph);
 }
 static inline void record_capture_begin(struct tscope_thread *thread, u64 start, cudaError_t result,

@@ -162,6 +162,33 @@ static void unmarked_training_is_not_outside(void **state) {
   }
 }
 
+/* In each step another of eight ranks does something outside the phases for 120 ms: of that each
+ * has an eighth, and a step takes all of it longer. */
+static void others_wait_for_who_is_outside_by_turns(void **state) {
+  static i64 late[100 * CLUSTER_RANKS];
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.late_input = late;
+  for (u32 step = 0; step < o.steps; step++)
+    late[step * o.ranks + step % o.ranks] = 120 * MS;
+  struct cluster *c = cluster_new(&o);
+  u32 n = c->model.steps.n * o.ranks;
+  c->model.phases = arena_array(&c->arena, n, sizeof(*c->model.phases));
+  for (u32 i = 0; i < n; i++)
+    c->model.phases[i] =
+        (struct phase_times){.other = late[i], .forward = 100 * MS, .backward = 200 * MS};
+  for (u32 rank = 0; rank < o.ranks; rank++)
+    for (u32 i = 0; i < c->timelines[rank].n_spans; i++)
+      if (c->timelines[rank].spans[i].category == TSCOPE_PHASE_DATA)
+        c->timelines[rank].spans[i].category = TSCOPE_PHASE_USER;
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
+  assert_non_null(outside);
+  assert_true(fabs(outside->saving_s / r->training_steps - 0.120) < 0.002);
+  assert_non_null(strstr(outside->evidence, "for 120 ms, and the others wait for it"));
+  cluster_end(r, c);
+}
+
 /* Where forward passes have no mark, what is in no phase may be one. */
 static void a_gpu_idles_outside_the_phases_only_if_they_are_known(void **state) {
   (void)state;
@@ -226,6 +253,7 @@ int main(void) {
       cmocka_unit_test(backward_heavy),
       cmocka_unit_test(optimizer_heavy),
       cmocka_unit_test(unmarked_training_is_not_outside),
+      cmocka_unit_test(others_wait_for_who_is_outside_by_turns),
       cmocka_unit_test(a_gpu_idles_outside_the_phases_only_if_they_are_known),
       cmocka_unit_test(jitter),
       cmocka_unit_test(a_step_of_two_passes_is_told)};

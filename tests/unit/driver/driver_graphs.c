@@ -70,8 +70,12 @@ static void a_capture_is_no_launch_but_a_graph(void **state) {
   launch_on(stream);
   u32 launches = count(TSCOPE_REC_LAUNCH), copies = count(TSCOPE_REC_MEMCPY);
   u32 graphs = count(TSCOPE_REC_GRAPH), replays = count(TSCOPE_REC_GRAPH_REPLAY);
-  u32 graph_launches = count(TSCOPE_REC_GRAPH_LAUNCH);
+  u32 graph_launches = count(TSCOPE_REC_GRAPH_LAUNCH), captures = count(TSCOPE_REC_CAPTURE);
+  u64 before = tscope_ticks();
   cudaGraph_t graph = capture(two_kernels_a_copy_and_a_fill);
+  u64 took = LAST(CAPTURE, capture).dur;
+  assert_int_equal(count(TSCOPE_REC_CAPTURE), captures + 1);
+  assert_true(took > 0 && took <= tscope_ticks() - before);
   assert_int_equal(count(TSCOPE_REC_LAUNCH), launches);
   assert_int_equal(count(TSCOPE_REC_MEMCPY), copies);
   assert_int_equal(count(TSCOPE_REC_GRAPH), graphs);

@@ -38,7 +38,7 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->stalls.limit_s = results->stalls.recorded_s = results->stalls.past_known = NAN;
   results->model = *model;
   results->gpu_timeline =
-      (struct gpu_timeline_result){INDEX_NONE, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+      (struct gpu_timeline_result){INDEX_NONE, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
   results->launch = (struct launch_result){.kernels = NAN,
                                            .short_kernels = NAN,
                                            .short_ms = NAN,

@@ -120,7 +120,8 @@ static const char *other_idle_time(struct findings *f) {
     enum budget_part part;
     const char *what;
   } others[] = {{BUDGET_INPUT, "waiting for input"},
-                {BUDGET_BEGUN_LATE, "launched work that begins late"}};
+                {BUDGET_BEGUN_LATE, "launched work that begins late"},
+                {BUDGET_CAPTURING, "capturing CUDA graphs"}};
   const char *text = "";
   for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
     const struct budget_line *line = budget_line_of(f->r, others[i].part);
@@ -149,7 +150,8 @@ void rule_recoverable(struct findings *f) {
     most = !most || line->seconds > most->seconds ? line : most;
   }
   double saving = saving_of(f, &r->idle_devices, measured_ms);
-  if (!most || sum < WORTH_MENTIONING * r->wall_s || !(saving >= WORTH_MENTIONING * r->analysed_s))
+  if (!most || mostly_captures(r) || sum < WORTH_MENTIONING * r->wall_s ||
+      !(saving >= WORTH_MENTIONING * r->analysed_s))
     return;
   const struct sampled_line *line;
   const char *host = most->part == BUDGET_LAUNCH_AND_IDLE ? describe_launching_line(f, &line) : "";

@@ -63,7 +63,7 @@ void rule_launch_bound(struct findings *f) {
   const struct gpu_timeline_result *gpu = &r->gpu_timeline;
   double bound = launch_bound_share(r);
   double small = r->launch.short_kernels / r->launch.kernels;
-  if (!(bound >= LAUNCH_BOUND_SHARE) || !(small >= LAUNCH_BOUND_SHORT))
+  if (mostly_captures(r) || !(bound >= LAUNCH_BOUND_SHARE) || !(small >= LAUNCH_BOUND_SHORT))
     return;
   double all_s = gpu->host_bound_ms / 1e3 / r->gpu_timeline_seen;
   double a_step = r->ov_steps > 0 ? bound * r->ov_step_ms : all_s * 1e3 / f->steps;

@@ -71,8 +71,8 @@ void rule_dataloader_bound(struct findings *f) {
 }
 
 /* The time outside the phases that more than half of the ranks have: what only one of two does is
- * that rank's finding. The rank, of those that are no stragglers, whose line there takes longest;
- * INDEX_NONE if the time is not worth mentioning. */
+ * that rank's finding. The rank, of those that are no stragglers, whose line there takes longest.
+ */
 static u32 common_outside(const struct findings *f, double *ms) {
   u32 best = INDEX_NONE;
   for (u32 rank = 0; f->a->model->phases && rank < f->r->n_ranks; rank++) {
@@ -82,7 +82,26 @@ static u32 common_outside(const struct findings *f, double *ms) {
       best = rank;
   }
   *ms = phase_of_middle_rank_ms(f->a, offsetof(struct phase_times, other));
-  return is_notable(f, *ms) ? best == INDEX_NONE ? 0 : best : INDEX_NONE;
+  return best == INDEX_NONE ? 0 : best;
+}
+
+/* How long the rank is outside the phases that is so longest, mean over steps: no more of a step
+ * can go with that time. The other ranks may wait for another one in each step. */
+static double longest_outside_ms(const struct findings *f) {
+  const struct analysis *a = f->a;
+  double sum = 0;
+  u32 n = 0, ranks = a->model->n_ranks;
+  for (u32 step = a->first_step; step < a->model->steps.n; step++) {
+    i64 longest = NS_UNKNOWN;
+    for (u32 rank = 0; rank < ranks && analysis_is_training(a, step); rank++) {
+      i64 other = a->model->phases[(size_t)step * ranks + rank].other;
+      if (!f->r->ranks[rank].straggler && other > longest)
+        longest = other;
+    }
+    sum += longest == NS_UNKNOWN ? 0 : ns_to_ms(longest);
+    n += longest != NS_UNKNOWN;
+  }
+  return n ? sum / n : NAN;
 }
 
 /* The longest stay of a rank outside the phases at another line than `line`, at least half as long;
@@ -139,13 +158,15 @@ static const char *outside_action(struct findings *f, u32 rank, u32 elsewhere) {
 void rule_outside_phases(struct findings *f) {
   const struct results *r = f->r;
   double ms, unmarked = lines_unmarked_training(f->a);
-  u32 rank = f->a->whole_run ? INDEX_NONE : common_outside(f, &ms);
-  if (rank == INDEX_NONE || !(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
+  if (f->a->whole_run || !f->a->model->phases)
+    return;
+  u32 rank = common_outside(f, &ms);
+  if (!(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
     return;
   ms *= 1 - unmarked;
-  double measured = without_waits_for_gpu(f, ms);
+  double measured = without_waits_for_gpu(f, ms), longest = longest_outside_ms(f) * (1 - unmarked);
   double saving = fmin(saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), measured),
-                       run_seconds(f, ms));
+                       run_seconds(f, longest));
   double gain = per_step_of(f, saving);
   if (!is_notable(f, gain))
     return;
@@ -170,6 +191,11 @@ void rule_outside_phases(struct findings *f) {
                 "the rest the step is %s shorter.",
                 duration_ms(gain).text)
           : "";
+  const char *turns =
+      gain > 1.1 * ms
+          ? say(f, " The one that is so longest in a step is for %s, and the others wait for it.",
+                duration_ms(longest).text)
+          : "";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
   f->spent_at = line && line->share >= REASON_SHARE ? line : NULL;
   finding_add(f, severity_of(f, gain), saving,
@@ -177,8 +203,8 @@ void rule_outside_phases(struct findings *f) {
                   of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
               say(f,
                   "The program is in no phase of training for %s of a %s step, or longer, on most "
-                  "ranks.%s%s%s",
-                  duration_ms(ms).text, duration_ms(f->step_ms).text, waits, forward,
+                  "ranks.%s%s%s%s",
+                  duration_ms(ms).text, duration_ms(f->step_ms).text, turns, waits, forward,
                   describe_outside_line(f, rank, elsewhere)),
               outside_action(f, rank, elsewhere), NULL, 0);
 }

@@ -59,6 +59,16 @@ static const char *why_nothing_known(const struct analysis *a) {
   return any ? NULL : "nothing in the input says how the job went";
 }
 
+/* Most of the time was spent on making graphs: what it says of the GPU says nothing of the rest. */
+static const char *describe_capturing(struct analysis *a) {
+  return mostly_captures(a->results)
+             ? say(a,
+                   "for %.0f %% of the time the host captured CUDA graphs, and nothing runs "
+                   "meanwhile; record later steps, which launch the graphs",
+                   100 * budget_line_of(a->results, BUDGET_CAPTURING)->fraction)
+             : NULL;
+}
+
 void undecided_analyse(struct analysis *a) {
   struct results *r = a->results;
   const struct model *model = a->model;
@@ -68,6 +78,7 @@ void undecided_analyse(struct analysis *a) {
       {"the job", why_nothing_known(a)},
       {"memory", model->n_memories ? r->memory.reason : NULL},
       {"step times", ranks && a->whole_run ? "no steps were found in the trace" : NULL},
+      {"how busy the devices are", describe_capturing(a)},
       {"waits between ranks",
        model_all_aligned(model) || model->n_ranks < 2 ? NULL : model->clock_method},
       {"exposed communication", ranks ? r->overlap_reason : NULL},

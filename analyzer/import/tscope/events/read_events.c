@@ -224,6 +224,10 @@ static void read_graph(struct reading *reading, const struct tscope_record *reco
                            (struct interval){reading->start, NS_UNKNOWN}, 0);
 }
 
+static void read_capture(struct reading *reading, const struct tscope_record *record) {
+  VECTOR_PUSH(&reading->events->captures, span_of(reading, record));
+}
+
 static void read_replay(struct reading *reading, const struct tscope_record *record) {
   graph_replays_add_record(&reading->graphs, reading->events, record, span_of(reading, record),
                            reading->thread);
@@ -297,6 +301,7 @@ static void read_record(struct reading *reading, const struct tscope_record *rec
                                        [TSCOPE_REC_GRAPH_CHILD] = read_graph,
                                        [TSCOPE_REC_GRAPH_COLLECTIVE] = read_graph,
                                        [TSCOPE_REC_GRAPH_REPLAY] = read_replay,
+                                       [TSCOPE_REC_CAPTURE] = read_capture,
                                        [TSCOPE_REC_COLLECTIVE_RUN] = read_run,
                                        [TSCOPE_REC_COLLECTIVE_INSIDE] = read_inside,
                                        [TSCOPE_REC_COLLECTIVE_CONFIG] = read_config,

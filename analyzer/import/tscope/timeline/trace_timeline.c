@@ -90,6 +90,7 @@ static void collect_intervals(const struct timeline_build *build, struct arena *
                               struct timeline *timeline) {
   const struct rank_events *events = build->events;
   const u32 *n = build->n_of_kind;
+  model_captures(build->model, build->rank, arena, &timeline->capturing);
   bool gpu_spans = n[SPAN_KERNEL] || n[SPAN_MEMCPY] || n[SPAN_MEMSET];
   timeline->on_gpu = gpu_spans || events->launches > 0 || events->definitions->n_streams > 0;
   timeline->has_comm = events->calls.n == events->idle_calls || events->runs.n > 0;

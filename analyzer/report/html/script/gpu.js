@@ -38,6 +38,7 @@ panel({
     const g = report.gpu_timeline, l = report.launches;
     const causes = [
       ['host_bound_ms', 'host had not launched', 'launch'],
+      ['capturing_ms', 'host captured CUDA graphs', 'host'],
       ['kernel_gap_ms', 'launched, not begun', 'pipeline'], ['other_ms', 'not known', 'idle']
     ].map(([key, name, shade]) => ({name, shade, value: g.idle_by_cause[key]}));
     return [

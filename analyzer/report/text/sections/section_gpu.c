@@ -25,6 +25,7 @@ static void put_idle(struct pen *pen, const struct gpu_timeline_result *gpu) {
     const char *name;
     double ms;
   } causes[] = {{"the host had not launched yet", gpu->host_bound_ms},
+                {"the host captured CUDA graphs", gpu->capturing_ms},
                 {"launched work had not begun", gpu->kernel_gap_ms},
                 {"not known", gpu->other_ms}};
   if (!(gpu->idle_ms > 0))

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/gpu/gpu_gaps.h"
+#include "base/each.h"
+
+/* Times on the device are not exactly on the host's clock. */
+static i64 within_gap(i64 time, i64 begin, i64 end) {
+  return time < begin ? begin : time > end ? end : time;
+}
+
+static struct gpu_gap gap_before(const struct timeline *t, const struct span *span, i64 begin) {
+  struct gpu_gap gap = {begin, NS_UNKNOWN, NS_UNKNOWN, span->start};
+  if (span->launch == INDEX_NONE)
+    return gap;
+  const struct span *call = &t->spans[span->launch];
+  gap.call = within_gap(call->start, begin, gap.end);
+  gap.launched = within_gap(call->end, begin, gap.end);
+  return gap;
+}
+
+void gpu_gaps_find(struct arena *arena, const struct timeline *t, struct gpu_gaps *out) {
+  i64 done = NS_UNKNOWN;
+  *out = (struct gpu_gaps){0};
+  if (!t->on_gpu || !t->has_compute)
+    return;
+  u32 n = TOTAL(u32, t->spans, t->n_spans, one, SPAN_ON_DEVICE(one->kind));
+  out->at = arena_array(arena, n, sizeof(*out->at));
+  FOR_EACH(t->spans, t->n_spans, span) {
+    if (!SPAN_ON_DEVICE(span->kind) || span->end <= span->start)
+      continue;
+    if (span->start > done)
+      out->at[out->n++] = gap_before(t, span, done);
+    done = span->end > done ? span->end : done;
+  }
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""PyTorch's profiler records how a server captures CUDA graphs: capture_recording.py TSCOPE-REPORT. Calls in a capture
+put nothing on the GPU, so it is idle: no fault of the host's launching. The truth is the schedule that is written here."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPORT = sys.argv[1]
+WORK, CAPTURE, GRAPHS = 20, 480, 4  # us; one graph after the other, each after some work of its own
+LATE = 5  # from a launch to its kernel
+INSTANTIATE = 60
+
+
+def event(category, name, at, took, correlation=0, thread=1):
+    device = category == "kernel"
+    return {"ph": "X", "cat": category, "name": name, "pid": 0 if device else 1, "tid": 7 if device else thread,
+            "ts": at, "dur": took, "args": {"correlation": correlation, **({"device": 0, "stream": 7} if device else {})}}
+
+
+def call(name, at, correlation, took=2, thread=1):
+    return event("cuda_runtime", name, at, took, correlation, thread)
+
+
+def launch(at, correlation, took, thread=1):
+    return [call("cudaLaunchKernel", at, correlation, thread=thread), event("kernel", "gemm", at + LATE, took, correlation)]
+
+
+def recording(prefix):
+    """Work, capture, work, capture, ...: what is launched within a capture never runs."""
+    events, at = [], 1000
+    for i in range(GRAPHS):
+        number = 100 * (i + 1)
+        events += launch(at, number, WORK)
+        at += LATE + WORK
+        events.append(call(f"{prefix}StreamBeginCapture", at, number + 1))
+        events += [call(f"{prefix}LaunchKernel", at + 10 + 4 * k, number + 2 + k) for k in range(40)]
+        events.append(call(f"{prefix}StreamEndCapture", at + CAPTURE - 2, number + 90))
+        events.append(call(f"{prefix}GraphInstantiateWithFlags", at + CAPTURE, number + 91, took=INSTANTIATE))
+        at += CAPTURE + INSTANTIATE
+    return events + launch(at, 9000, WORK)
+
+
+def report_of(events, output="json"):
+    with tempfile.TemporaryDirectory(prefix="tscope-capture-") as folder:
+        path = os.path.join(folder, "rank0.trace.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"schemaVersion": 1, "traceEvents": events}, file)
+        made = subprocess.run([REPORT, "--format", output, path], check=True, capture_output=True, text=True).stdout
+        return json.loads(made) if output == "json" else made
+
+
+class Capturing(unittest.TestCase):
+    def test_it_is_told_as_such(self):
+        for prefix in ("cuda", "hip"):
+            report = report_of(recording(prefix))
+            made = GRAPHS * (CAPTURE + INSTANTIATE) / 1e3
+            budget = {line["name"]: line for line in report["budget"]["lines"]}
+            self.assertAlmostEqual(1e3 * budget["capturing CUDA graphs"]["seconds"], made, places=3)
+            self.assertIsNone(budget["capturing CUDA graphs"]["recoverable"])
+            idle = report["gpu_timeline"]["idle_by_cause"]
+            self.assertAlmostEqual(idle["capturing_ms"], made, places=3)
+            self.assertAlmostEqual(idle["host_bound_ms"], GRAPHS * 0.002, places=3)  # the calls themselves
+            self.assertEqual(report["launches"]["kernels"], GRAPHS + 1)
+
+    def test_nothing_is_advised_for_it(self):
+        report = report_of(recording("cuda"))
+        self.assertEqual([one["id"] for one in report["findings"] if one["id"] in ("KERNEL.LAUNCH_BOUND", "EFFICIENCY.RECOVERABLE")],
+                         [])
+        self.assertIn("how busy the devices are", [one["what"] for one in report["undecided"]])
+        gain = {row["change"]: row["saving_fraction"] for row in report["critical_path"]["what_if"]}
+        self.assertLess(gain["no launch gaps"], 0.05)
+
+    def test_without_a_capture_the_host_is_what_holds_it_up(self):
+        events = [one for one in recording("cuda") if "Capture" not in one["name"] and "Instantiate" not in one["name"]]
+        report = report_of(events)
+        self.assertIn("EFFICIENCY.RECOVERABLE", [one["id"] for one in report["findings"]])
+        self.assertEqual(report["gpu_timeline"]["idle_by_cause"]["capturing_ms"], 0)
+
+    def test_another_thread_launches_meanwhile(self):
+        """In its relaxed mode only the thread that captures launches nothing."""
+        events = recording("cuda")
+        at = 1000 + LATE + WORK + 100
+        report = report_of(events + launch(at, 50000, 50, thread=2))
+        self.assertEqual(report["launches"]["kernels"], GRAPHS + 2)
+        idle = report["gpu_timeline"]["idle_by_cause"]
+        self.assertAlmostEqual(idle["capturing_ms"], (GRAPHS * (CAPTURE + INSTANTIATE) - 50 - LATE) / 1e3, delta=0.0021)
+
+    def test_a_recording_that_begins_or_ends_in_a_capture(self):
+        whole = recording("cuda")
+        for name in ("cudaStreamBeginCapture", "cudaStreamEndCapture"):
+            events = list(whole)
+            places = [i for i, one in enumerate(events) if one["name"] == name]
+            del events[places[0] if "Begin" in name else places[-1]]
+            idle = report_of(events)["gpu_timeline"]["idle_by_cause"]
+            self.assertGreater(idle["capturing_ms"], GRAPHS * CAPTURE / 1e3 - 0.01)
+
+
+unittest.main(argv=sys.argv[:1], verbosity=1)
