@@ -68,6 +68,8 @@ typedef int64_t i64;
 #define TSCOPE_SAMPLE_HOLDS_GIL 0x400u
 #define TSCOPE_SAMPLE_AFTER_CALL                                                                   \
   0x800u /* without Python: the stack is that of the last call that the thread made */
+#define TSCOPE_SAMPLE_ENDS                                                                         \
+  0x1000u /* exact, and for no time: the thread is about to end the process by _exit() */
 #define TSCOPE_MAX_RECORD_WORDS 255u
 
 enum tscope_retention { TSCOPE_RETAINED = 1, TSCOPE_RING = 2 };

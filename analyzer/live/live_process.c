@@ -121,7 +121,7 @@ static void read_kernel(struct live_process *process, const struct live_record *
 
 static void read_look(struct live_process *process,
                       const struct tscope_line_sample_record *sample) {
-  const u16 elsewhere = TSCOPE_SAMPLE_BESIDE | TSCOPE_SAMPLE_AFTER_CALL;
+  const u16 elsewhere = TSCOPE_SAMPLE_BESIDE | TSCOPE_SAMPLE_AFTER_CALL | TSCOPE_SAMPLE_ENDS;
   if (!(sample->header.tag & TSCOPE_SAMPLE_OF_THREAD) || sample->header.tag & elsewhere)
     return;
   process->looks.at[process->looks.n++ % LIVE_LOOKS] =

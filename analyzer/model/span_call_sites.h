@@ -46,6 +46,7 @@ struct line_sample {
   u8 activity; /* enum tscope_activity */
   bool beside; /* it does not train: it was sampled because a thread that trains waited */
   bool holds_gil;
+  bool ends;       /* the process ends here, by _exit(): stands for no time */
   bool after_call; /* the stack is that of the last call that the thread made, without Python */
 };
 

@@ -124,11 +124,8 @@ static bool walk_current_stack(struct call_site_thread *mine) {
   return mine->walk.n != 0;
 }
 
-/* The hash of the thread's stack; 0 if there is none, or it cannot be kept. */
-static u64 current_stack(struct call_site_thread *mine, u64 *first_ticks) {
-  __atomic_store_n(&mine->countdown.calls, mine->countdown.calls + 1, __ATOMIC_RELAXED);
-  if (!walk_current_stack(mine))
-    return 0;
+/* The hash of the stack in the thread's walk; 0 if it cannot be kept. */
+static u64 known_stack(struct call_site_thread *mine, u64 *first_ticks) {
   u64 hash = stack_hash(&mine->walk);
   if (TSCOPE_LIKELY(stack_is_known(hash))) {
     __atomic_store_n(&mine->countdown.last_stack, hash, __ATOMIC_RELAXED);
@@ -144,6 +141,12 @@ static u64 current_stack(struct call_site_thread *mine, u64 *first_ticks) {
   if (!kept)
     add_to_count(&totals.lost, 1);
   return kept ? hash : 0;
+}
+
+/* The hash of the thread's stack; 0 if there is none, or it cannot be kept. */
+static u64 current_stack(struct call_site_thread *mine, u64 *first_ticks) {
+  __atomic_store_n(&mine->countdown.calls, mine->countdown.calls + 1, __ATOMIC_RELAXED);
+  return walk_current_stack(mine) ? known_stack(mine, first_ticks) : 0;
 }
 
 /* Calls until the next one that is sampled: from 1 to 2n - 1, n on average. */
@@ -213,6 +216,19 @@ void call_site_record(struct tscope_thread *thread, struct tscope_writer *writer
     add_to_count(&totals.taken, 1);
   }
   add_walk_cost(class, tscope_ticks() - began - first_ticks);
+}
+
+void call_site_of_end(struct tscope_thread *thread) {
+  u64 state = __atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED) && !is_native ? python_here_thread() : 0, first_ticks;
+  struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
+  if (!state || !walk_checked(mine, state) || !mine->walk.n)
+    return;
+  struct tscope_line_sample_record record = {
+      .at = tscope_ticks(), .stack = known_stack(mine, &first_ticks), .tid = thread->tid};
+  if (record.stack)
+    tscope_retain(thread, record.at, TSCOPE_REC_LINE_SAMPLE,
+                  TSCOPE_ACTIVITY_RUNNING | TSCOPE_SAMPLE_OF_THREAD | TSCOPE_SAMPLE_ENDS, &record,
+                  sizeof(record));
 }
 
 void call_site_backward_begin(struct tscope_thread *thread, u64 start) {

@@ -52,6 +52,10 @@ __attribute__((always_inline)) static inline void call_site(struct tscope_thread
   call_site_record(thread, writer, start, class);
 }
 
+/* This thread is about to end the process: notes where it is in Python. Faults nowhere, for it may be
+ * in a signal handler. */
+void call_site_of_end(struct tscope_thread *thread);
+
 /* A backward pass has begun, or ended, on this thread. Autograd's own threads run its operators
  * without Python frames; their calls are attributed to the line that started the pass. */
 void call_site_backward_begin(struct tscope_thread *thread, u64 start);

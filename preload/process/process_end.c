@@ -14,8 +14,8 @@
 #include "record/tick_clock.h"
 
 /* A child made by vfork() shares this memory, and must not write its own end for its parent. */
-static bool is_our_process(void) {
-  return tscope_trace.header && (u32)getpid() == tscope_trace.header->pid;
+bool tscope_end_is_ours(void) {
+  return tscope_is_live() && tscope_trace.header && (u32)getpid() == tscope_trace.header->pid;
 }
 
 /* What Python wrote last to standard error, if it is no traceback. */
@@ -25,7 +25,7 @@ static struct {
 } last;
 
 void tscope_end_record(enum tscope_end how, i32 status) {
-  if (!tscope_is_live() || !is_our_process())
+  if (!tscope_end_is_ours())
     return;
   struct tscope_file_header *header = tscope_trace.header;
   u64 none = 0;

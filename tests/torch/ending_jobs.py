@@ -30,7 +30,8 @@ SCENARIOS = {
     "in-a-worker": {"cause": "exception", "says": "ValueError: sample 0 has no label (in DataLoader worker process 0)",
                     "line": "the worker's", "function": "__getitem__"},
     "exit": {"cause": "exit status", "says": "exit status 3"},
-    "exit-at-once": {"cause": "exit status", "says": "_exit status 4"},
+    "exit-at-once": {"cause": "exit status", "says": "_exit status 4", "line": "the exit", "function": "end"},
+    "exit-in-a-thread": {"cause": "exit status", "says": "_exit status 5", "line": "the thread's exit", "function": "give_up"},
     "kill": {"cause": "signal", "says": "SIGKILL"},
     "crash": {"cause": "signal", "says": "SIGSEGV"},
     "abort": {"cause": "signal", "says": "SIGABRT"},
@@ -138,7 +139,7 @@ def judge_place(scenario, document, text):
         line = next(n for n, text in enumerate(file, 1) if text.rstrip().endswith("# " + scenario["line"]))
     place = f"ending_rank.py:{line} in {scenario['function']}"
     culprit = document["run_end"]["culprits"][0]
-    found = next(rank["exception_at"] for rank in document["run_end"]["ranks"] if rank["rank"] == culprit)
+    found = next(rank["exception_at"] or rank["last_seen"] for rank in document["run_end"]["ranks"] if rank["rank"] == culprit)
     assert found.endswith(place), (found, place)
     assert place in document["run_end"]["summary"], document["run_end"]["summary"]
     assert place in "".join(text.split("What this rests on")[0].split("\n")).replace("  ", ""), text

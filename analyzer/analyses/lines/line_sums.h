@@ -39,6 +39,7 @@ struct line_sums {
   struct rank_parts parts;
   struct fewer_looks fewer;
   struct call_frame *last; /* where the first thread was last seen; NULL */
+  bool last_ends;          /* where a thread, the first or another, ended the process by _exit() */
   struct call_frame *loop; /* the own line in which a library trains; NULL */
 };
 

@@ -70,11 +70,15 @@ static struct call_frame *keep_frame(const struct call_frame *from, struct arena
   return copy;
 }
 
-/* Where the program was last: not Python's finalizers behind it. */
+/* Where the program was last: where a thread ended it, else not Python's finalizers behind it. */
 static void keep_last(const struct call_sites *sites, const u32 *line_of_stack, const bool *outside,
                       struct line_sums *out) {
   u32 i = sites->n_samples;
-  while (i > 0 && (sites->samples[i - 1].child || sites->samples[i - 1].beside ||
+  while (i > 0 && !sites->samples[i - 1].ends)
+    i--;
+  out->last_ends = i > 0;
+  i = i ? i : sites->n_samples;
+  while (i > 0 && !out->last_ends && (sites->samples[i - 1].child || sites->samples[i - 1].beside ||
                    sites->samples[i - 1].after_call || outside[sites->samples[i - 1].stack]))
     i--;
   u32 frame = i ? line_of_stack[sites->samples[i - 1].stack] : INDEX_NONE;
@@ -247,7 +251,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
       out->workers_busy_ns += frame == INDEX_NONE ? 0 : sample->represented_ns;
     }
     bool of_program = sample->child || sample->beside || !outside[sample->stack];
-    if (frame != INDEX_NONE && of_program && !sample->after_call)
+    if (frame != INDEX_NONE && of_program && !sample->after_call && !sample->ends)
       add_looks(&m, sample, frame, sites->sample_ns);
   }
   parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);

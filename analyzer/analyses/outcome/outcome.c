@@ -100,6 +100,7 @@ static void fill_ending(const struct outcome *o, const struct ending *ending, bo
   out->exception = rank->ending.exception;
   out->exception_at = exception_place(o->a, &rank->ending);
   out->last_seen = stack_last_sampled(o->a, ending->rank);
+  out->ends_there = o->a->line_sums && o->a->line_sums[ending->rank].last_ends;
   out->at_s = (double)ending->from / 1e9;
   if (rank->ending.signal) {
     out->how = RANK_END_SIGNAL;

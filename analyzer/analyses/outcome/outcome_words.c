@@ -58,7 +58,8 @@ char *words_of_end(const struct outcome *o, const struct run_end *end) {
   /* a sample from before an exception is not where it was raised, and one from the end of the
    * interpreter says nothing of why it ends */
   if (!host && row->last_seen && row->how != RANK_END_EXIT && first->cause != END_EXCEPTION)
-    why = arena_printf(arena, "%s, last seen at %s", why, row->last_seen);
+    why = arena_printf(arena, "%s, %s at %s", why, row->ends_there ? "called" : "last seen",
+                       row->last_seen);
   const char *how = was_paused(first)       ? " held up the job"
                     : end->held_up          ? " held up the job until it was stopped"
                     : ended_first(o, first) ? " ended first"

@@ -47,6 +47,12 @@ def stand_still():
         pass  # the launcher waits for this, see ending_jobs.py
 
 
+def give_up():
+    """As a watchdog that notices something."""
+    time.sleep(2)
+    os._exit(5)  # the thread's exit
+
+
 def end(ending):
     if ending == "chained":
         try:
@@ -81,7 +87,10 @@ def end(ending):
     if ending == "exit":
         sys.exit(3)
     if ending == "exit-at-once":
-        os._exit(4)
+        os._exit(4)  # the exit
+    if ending == "exit-in-a-thread":
+        threading.Thread(target=give_up).start()
+        spin(3600)
     if ending == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     if ending == "crash":

@@ -65,6 +65,7 @@ static void copy_samples(const struct timeline_build *build, struct arena *arena
                                .activity = sample->tag & TSCOPE_SAMPLE_ACTIVITY,
                                .beside = sample->tag & TSCOPE_SAMPLE_BESIDE,
                                .holds_gil = sample->tag & TSCOPE_SAMPLE_HOLDS_GIL,
+                               .ends = sample->tag & TSCOPE_SAMPLE_ENDS,
                                .after_call = sample->tag & TSCOPE_SAMPLE_AFTER_CALL};
   }
 }
@@ -105,7 +106,7 @@ static void set_others_beside(const struct timeline_build *build, struct call_si
   bool any = false;
   for (u32 pass = 0; pass < 2; pass++)
     FOR_EACH_CHANGED(sites->samples, sites->n_samples, sample) {
-      bool trains = sample->child || !sample->tid || is_among(tids, n, sample->tid);
+      bool trains = sample->child || sample->ends || !sample->tid || is_among(tids, n, sample->tid);
       any |= trains && !sample->child;
       if (pass && any && !trains)
         sample->beside = true;
