@@ -68,9 +68,10 @@ struct live_wait {
   u32 seq;
   u32 *absent, *waiting; /* indices into view.ranks: those that it waits for, and those in it */
   u32 n_absent, n_waiting;
-  bool called;    /* one of `absent` has called it, and its end was not recorded */
-  u32 no_trace;   /* members without a trace that it waits for */
-  double since_s; /* that the first of those there waits */
+  bool called;         /* one of `absent` has called it, and its end was not recorded */
+  bool message, sends; /* of a message: the one that waits sends it */
+  u32 no_trace;        /* members without a trace that it waits for */
+  double since_s;      /* that the first of those there waits */
 };
 
 /* Ranks called different things where all should have called the same. */

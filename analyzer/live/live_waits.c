@@ -64,6 +64,16 @@ static void read_call(const struct live_view *view, const struct flight_record *
                       : (double)(flight->end - first) / 1e9;
 }
 
+/* Either side of a message may be the one that waits. */
+static void read_message(const struct live_view *view, const struct flight_record *flight,
+                         const struct check_wait *check, struct live_wait *wait) {
+  wait->message = op_is_message(op_named(check->op));
+  if (!wait->message || !wait->n_waiting)
+    return;
+  const struct flight_call *call = waits_call_of(flight, view->ranks[wait->waiting[0]].rank, check);
+  wait->sends = call ? call->sends : op_named(check->op) == TSCOPE_OP_SEND;
+}
+
 static void mark_waiters(struct live_view *view, const struct flight_record *flight,
                          const struct check_wait *check, const struct live_wait *wait) {
   for (u32 i = 0; i < wait->n_waiting; i++) {
@@ -99,6 +109,7 @@ static void put_waits(struct live_view *view, const struct flight_record *flight
     wait->no_trace = from->n_waits_for - wait->n_absent;
     wait->waiting = places_of(view, from->ranks, from->n_ranks, &wait->n_waiting);
     read_call(view, flight, from, wait);
+    read_message(view, flight, from, wait);
     mark_waiters(view, flight, from, wait);
   }
   SORT(view->waits, view->n_waits, by_importance);

@@ -242,7 +242,28 @@ static void describe_waited_for(const struct live_view *view, const struct live_
              wait->called ? "ended" : "come to");
 }
 
+/* One side of a message waits for the other. */
+static void put_message(const struct live_view *view, const struct live_wait *wait,
+                        struct pen *pen) {
+  SCOPED char *absent = ranks_text(view, wait->absent, wait->n_absent),
+              *waiting = ranks_text(view, wait->waiting, wait->n_waiting);
+  char instead[256], words[512], host[96];
+  describe_instead(view, &view->ranks[wait->absent[0]], instead, sizeof(instead));
+  snprintf(words, sizeof(words), ": for %s, in %s #%u of %s%s", duration_s(wait->since_s).text,
+           wait->sends ? "send" : "recv", wait->seq, wait->group, instead);
+  put_alert(pen, words, "rank%s %s%s %s not %s rank%s %s %s", wait->n_absent == 1 ? "" : "s",
+            absent, on_host(view, wait->absent, wait->n_absent, host),
+            wait->n_absent == 1 ? "has" : "have", wait->sends ? "received what" : "sent what",
+            wait->n_waiting == 1 ? "" : "s", waiting,
+            wait->sends ? (wait->n_waiting == 1 ? "sends" : "send")
+                        : (wait->n_waiting == 1 ? "waits for" : "wait for"));
+}
+
 static void put_wait(const struct live_view *view, const struct live_wait *wait, struct pen *pen) {
+  if (wait->message && wait->n_absent && wait->n_waiting) {
+    put_message(view, wait, pen);
+    return;
+  }
   char who[256], instead[256] = "", words[512], members[96] = "";
   describe_waited_for(view, wait, who, sizeof(who));
   if (wait->n_absent)

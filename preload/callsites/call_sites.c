@@ -219,7 +219,10 @@ void call_site_record(struct tscope_thread *thread, struct tscope_writer *writer
 }
 
 void call_site_of_end(struct tscope_thread *thread) {
-  u64 state = __atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED) && !is_native ? python_here_thread() : 0, first_ticks;
+  u64 state = __atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED) && !is_native
+                  ? python_here_thread()
+                  : 0,
+      first_ticks;
   struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
   if (!state || !walk_checked(mine, state) || !mine->walk.n)
     return;

@@ -52,8 +52,8 @@ __attribute__((always_inline)) static inline void call_site(struct tscope_thread
   call_site_record(thread, writer, start, class);
 }
 
-/* This thread is about to end the process: notes where it is in Python. Faults nowhere, for it may be
- * in a signal handler. */
+/* This thread is about to end the process: notes where it is in Python. Faults nowhere, for it may
+ * be in a signal handler. */
 void call_site_of_end(struct tscope_thread *thread);
 
 /* A backward pass has begun, or ended, on this thread. Autograd's own threads run its operators

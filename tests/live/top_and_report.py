@@ -41,6 +41,8 @@ class Both:
         begin = time.monotonic()
         self.top = look(traces)
         self.report = run(PROGRAMS["report"], "--format", "json", traces)
+        self.page = subprocess.run([PROGRAMS["top"], "--once", traces], capture_output=True, text=True, check=False,
+                                   env=environment(LC_ALL="C.UTF-8")).stdout
         self.apart_s = time.monotonic() - begin
 
     def lateness(self):
@@ -191,6 +193,8 @@ class TopAndReport(unittest.TestCase):
                        stall="2")
         both = self.frozen(job, lambda one: one["waits"] and one["stalled"] == 4)
         self.assertTrue([one for one in both.top["waits"] if one["op"] in ("send", "recv") and one["absent"] == [1]])
+        words = " ".join(both.page.split())
+        self.assertRegex(words, r"! rank 1 has not (sent what rank \d waits for: for .* in recv|received what rank \d sends: for .* in send)")
         self.check_all(both)
 
     def test_exchanges_of_experts(self):

@@ -78,8 +78,9 @@ static void keep_last(const struct call_sites *sites, const u32 *line_of_stack, 
     i--;
   out->last_ends = i > 0;
   i = i ? i : sites->n_samples;
-  while (i > 0 && !out->last_ends && (sites->samples[i - 1].child || sites->samples[i - 1].beside ||
-                   sites->samples[i - 1].after_call || outside[sites->samples[i - 1].stack]))
+  while (i > 0 && !out->last_ends &&
+         (sites->samples[i - 1].child || sites->samples[i - 1].beside ||
+          sites->samples[i - 1].after_call || outside[sites->samples[i - 1].stack]))
     i--;
   u32 frame = i ? line_of_stack[sites->samples[i - 1].stack] : INDEX_NONE;
   if (frame == INDEX_NONE || !sites->frames[frame].file)

@@ -107,14 +107,15 @@ void rule_run_ended_early(struct findings *f) {
     return;
   const char *who = rank_list_in(f->a->arena, end->culprits, end->n_culprits);
   /* while ranks are in calls, these say more about the one that holds them up */
-  const char *action = end->held_up && end->cause != END_STOPPED && f->r->check.n_hang_ranks
-                           ? hang_action(&f->r->check.suspects[0])
-                       : end->cause == END_EXIT_STATUS && first_culprit(end)->ends_there
-                           ? say(f,
-                                 "Read what leads to the call of _exit() at %s. It ends the process "
-                                 "at once: no handler runs, and output may be missing.",
-                                 first_culprit(end)->last_seen)
-                           : action_for(f->r);
+  const char *action =
+      end->held_up && end->cause != END_STOPPED && f->r->check.n_hang_ranks
+          ? hang_action(&f->r->check.suspects[0])
+      : end->cause == END_EXIT_STATUS && first_culprit(end)->ends_there
+          ? say(f,
+                "Read what leads to the call of _exit() at %s. It ends the process "
+                "at once: no handler runs, and output may be missing.",
+                first_culprit(end)->last_seen)
+          : action_for(f->r);
   const char *evidence =
       end->calls ? say(f, "%s Calls: %s.", end->summary, end->calls) : end->summary;
   finding_add(f, SEVERITY_CRITICAL, (double)NAN,
