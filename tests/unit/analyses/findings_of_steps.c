@@ -162,6 +162,32 @@ static void unmarked_training_is_not_outside(void **state) {
   }
 }
 
+static u32 steps_of_rank_0;
+static bool rank_0_leaves;
+static void end_early(struct cluster *c) {
+  struct model *model = &c->model;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    model->ranks[i].closed = true;
+  for (u32 step = steps_of_rank_0; step < model->steps.n; step++)
+    model->steps.begin[step * model->n_ranks] = model->steps.end[step * model->n_ranks] =
+        NS_UNKNOWN;
+  if (rank_0_leaves)
+    model->ranks[0].end = model->steps.end[(steps_of_rank_0 - 1) * model->n_ranks];
+}
+
+/* Of 50 steps: rank 0 has no more batches, but stays. */
+static void uneven_steps(void **state) {
+  (void)state;
+  struct scenario s = {.options = healthy_cpu(), .given = no_options(), .spoil = end_early};
+  steps_of_rank_0 = 40;
+  assert_true(fires(&s, "DIST.UNEVEN_STEPS"));
+  rank_0_leaves = true;
+  assert_false(fires(&s, "DIST.UNEVEN_STEPS"));
+  rank_0_leaves = false;
+  steps_of_rank_0 = 48; /* 4 % */
+  assert_false(fires(&s, "DIST.UNEVEN_STEPS"));
+}
+
 /* In each step another of eight ranks does something outside the phases for 120 ms: of that each
  * has an eighth, and a step takes all of it longer. */
 static void others_wait_for_who_is_outside_by_turns(void **state) {
@@ -253,6 +279,7 @@ int main(void) {
       cmocka_unit_test(backward_heavy),
       cmocka_unit_test(optimizer_heavy),
       cmocka_unit_test(unmarked_training_is_not_outside),
+      cmocka_unit_test(uneven_steps),
       cmocka_unit_test(others_wait_for_who_is_outside_by_turns),
       cmocka_unit_test(a_gpu_idles_outside_the_phases_only_if_they_are_known),
       cmocka_unit_test(jitter),

@@ -38,11 +38,22 @@ static double share_in_steps(const struct results *r, double all_ms) {
   return r->ov_steps > 0 ? a_step * r->ov_steps * r->n_ranks / all_ms : NAN;
 }
 
+/* What a part of that work takes in a step, as far as no other work hides it: of copies, `copies_ms`
+ * of the part, no more than is exposed. */
+static double exposed_a_step(const struct findings *f, double ms, double copies_ms, double all_ms) {
+  const struct results *r = f->r;
+  if (!(r->ov_steps > 0))
+    return rank_seconds(f, ms) * 1e3 / f->steps;
+  double work = r->ov_compute_ms + r->ov_exposed_memcpy_ms;
+  double copies = copies_ms / all_ms * work, exposed = fmin(copies, r->ov_exposed_memcpy_ms);
+  return (ms - copies_ms) / all_ms * work + exposed;
+}
+
 /* Adds a finding about part of the GPU's own work. If nearly all of that work ran before the
  * analysed steps (for example a compiler that tries its kernels), its part in these steps is not
  * known: then the finding claims nothing. */
-static void add_own_work(struct findings *f, double ms, double all_ms, const struct cure *cure,
-                         char *title, char *evidence, char *action) {
+static void add_own_work(struct findings *f, double ms, double copies_ms, double all_ms,
+                         const struct cure *cure, char *title, char *evidence, char *action) {
   enum { LEAST_SHARE_IN_STEPS = 25 }; /* percent: parallel streams count once in a step */
   double inside = share_in_steps(f->r, all_ms);
   if (evidence && inside < LEAST_SHARE_IN_STEPS / 1e2)
@@ -51,7 +62,7 @@ static void add_own_work(struct findings *f, double ms, double all_ms, const str
                    "steps is not known.",
                    evidence, 100 * inside);
   bool elsewhere = inside < LEAST_SHARE_IN_STEPS / 1e2;
-  double saving = saving_of(f, cure, rank_seconds(f, ms) * 1e3 / f->steps);
+  double saving = saving_of(f, cure, exposed_a_step(f, ms, copies_ms, all_ms));
   if (elsewhere)
     f->cure = (struct cure){0};
   finding_add(f, elsewhere ? SEVERITY_INFO : SEVERITY_WARNING, elsewhere ? NAN : saving, title,
@@ -134,7 +145,7 @@ void rule_fill(struct findings *f) {
   static const struct cure_change fills = {.kind = CHANGE_FILLS};
   struct cure cure = {&fills, 1};
   path_labels_take(f->a, is_fill, &cure);
-  add_own_work(f, ms, all, &cure,
+  add_own_work(f, ms, 0, all, &cure,
                say(f, "%.0f %% of the GPU's own work is filling memory", 100 * ms / all),
                say(f, "%.0f fills took %s of %s of work, all ranks together.%s", count,
                    duration_ms(ms).text, duration_ms(all).text, which),
@@ -160,23 +171,27 @@ void rule_copy(struct findings *f) {
   if (!(all > 0) || !(ms + by_kernels >= WORTH_MENTIONING * all))
     return;
   const char *fast = most && !isnan(most->gbps) ? say(f, ", %s", bandwidth(most->gbps).text) : "";
-  const char *which = most ? say(f, " Most of them %s: %.0f in %s%s.", most->direction, most->count,
-                                 duration_ms(most->sum_ms).text, fast)
-                           : "";
+  bool kernels_copy = by_kernels > ms;
+  const char *which = most && !kernels_copy
+                          ? say(f, " Most of them %s: %.0f in %s%s.", most->direction, most->count,
+                                duration_ms(most->sum_ms).text, fast)
+                          : "";
   static const struct cure_change copies = {.kind = CHANGE_COPIES};
   struct cure cure = {&copies, 1};
   path_labels_take(f->a, is_copy, &cure);
   add_own_work(
-      f, ms + by_kernels, all, &cure,
+      f, ms + by_kernels, ms, all, &cure,
       say(f, "%.0f %% of the GPU's own work is copying memory", 100 * (ms + by_kernels) / all),
       say(f,
-          "%.0f copies took %s, %.0f kernels that only copy %s, of %s of work, all ranks "
-          "together.%s",
-          memcpy_ ? memcpy_->count : 0, duration_ms(ms).text, kernels, duration_ms(by_kernels).text,
+          "%s took %s, %.0f kernels that only copy %s, of %s of work, all ranks together.%s",
+          memcpy_ && memcpy_->count == 1 ? "1 copy" : say(f, "%.0f copies", memcpy_ ? memcpy_->count : 0),
+          duration_ms(ms).text, kernels, duration_ms(by_kernels).text,
           duration_ms(all).text, which),
-      "Keep data on the device if it is used there again; copy once, from pinned memory, on a "
-      "separate stream; avoid contiguous(), clone() and cat() of large tensors in the step, and "
-      "write results in place (out=).");
+      kernels_copy ? "Avoid contiguous(), clone() and cat() of large tensors in the step; write "
+                     "results in place (out=), and choose layouts that the next operator takes."
+                   : "Keep data on the device if it is used there again; copy once, from pinned "
+                     "memory, on a separate stream; avoid contiguous(), clone() and cat() of large "
+                     "tensors in the step, and write results in place (out=).");
 }
 
 void rule_dtype_conversion(struct findings *f) {
@@ -186,7 +201,7 @@ void rule_dtype_conversion(struct findings *f) {
     return;
   struct cure cure = {0};
   path_labels_take(f->a, is_conversion, &cure);
-  add_own_work(f, conversion->sum_ms, all, &cure,
+  add_own_work(f, conversion->sum_ms, 0, all, &cure,
                say(f, "%.0f %% of the GPU's own work is converting number types",
                    100 * conversion->sum_ms / all),
                say(f, "%.0f conversions took %s of %s of work, all ranks together.",
