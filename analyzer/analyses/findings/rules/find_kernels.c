@@ -38,8 +38,8 @@ static double share_in_steps(const struct results *r, double all_ms) {
   return r->ov_steps > 0 ? a_step * r->ov_steps * r->n_ranks / all_ms : NAN;
 }
 
-/* What a part of that work takes in a step, as far as no other work hides it: of copies, `copies_ms`
- * of the part, no more than is exposed. */
+/* What a part of that work takes in a step, as far as no other work hides it: of copies,
+ * `copies_ms` of the part, no more than is exposed. */
 static double exposed_a_step(const struct findings *f, double ms, double copies_ms, double all_ms) {
   const struct results *r = f->r;
   if (!(r->ov_steps > 0))
@@ -182,11 +182,11 @@ void rule_copy(struct findings *f) {
   add_own_work(
       f, ms + by_kernels, ms, all, &cure,
       say(f, "%.0f %% of the GPU's own work is copying memory", 100 * (ms + by_kernels) / all),
-      say(f,
-          "%s took %s, %.0f kernels that only copy %s, of %s of work, all ranks together.%s",
-          memcpy_ && memcpy_->count == 1 ? "1 copy" : say(f, "%.0f copies", memcpy_ ? memcpy_->count : 0),
-          duration_ms(ms).text, kernels, duration_ms(by_kernels).text,
-          duration_ms(all).text, which),
+      say(f, "%s took %s, %.0f kernels that only copy %s, of %s of work, all ranks together.%s",
+          memcpy_ && memcpy_->count == 1 ? "1 copy"
+                                         : say(f, "%.0f copies", memcpy_ ? memcpy_->count : 0),
+          duration_ms(ms).text, kernels, duration_ms(by_kernels).text, duration_ms(all).text,
+          which),
       kernels_copy ? "Avoid contiguous(), clone() and cat() of large tensors in the step; write "
                      "results in place (out=), and choose layouts that the next operator takes."
                    : "Keep data on the device if it is used there again; copy once, from pinned "
