@@ -33,6 +33,9 @@ static const struct word calls[] = {
 static u8 call_of(const char *text) {
   if (text_starts_with(text, "runFunction")) /* of MTIA */
     return KINETO_CALL_LAUNCH;
+  if (same_text(text, "synchronizeStream") || same_text(text, "synchronize"))
+    /* of MTIA: a thread of the program, and one of its driver for it */
+    return KINETO_CALL_SYNC_STREAM;
   static const char *const prefixes[] = {"cuda", "hip", "cu"};
   for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
     if (text_starts_with(text, prefixes[i]))

@@ -61,6 +61,25 @@ static const struct span *first_of(const struct timeline *timeline, u8 kind) {
   "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" name "\",\"pid\":0,\"tid\":7,\"ts\":" at          \
   ",\"dur\":" dur ",\"args\":{\"device\":0,\"stream\":7,\"correlation\":" correlation "}}"
 
+/* MTIA's calls have no prefix. What the host waits for in one is work that it waited for. */
+static void waits_of_mtia_are_known(void **state) {
+#define MTIA_CALL(name, at, dur, correlation)                                                      \
+  "{\"ph\":\"X\",\"cat\":\"mtia_runtime\",\"name\":\"" name "\",\"pid\":1,\"tid\":1,\"ts\":" at    \
+  ",\"dur\":" dur ",\"args\":{\"correlation\":" correlation "}}"
+  struct model *model = read_text(
+      *state,
+      "{\"traceEvents\":[" MTIA_CALL("runFunction", "10", "5", "1") "," MTIA_CALL(
+          "synchronizeStream", "20", "100",
+          "2") ",{\"ph\":\"X\",\"cat\":\"mtia_ccp_events\",\"name\":\"merge\",\"pid\":0,\"tid\":7,"
+               "\"ts\":18,\"dur\":100,\"args\":{\"device\":0,\"stream\":7,\"correlation\":1}}]}");
+  struct timeline timeline = timeline_of(model, 0);
+  assert_int_equal(count_kind(&timeline, SPAN_SYNC), 1);
+  assert_int_equal(timeline.n_edges, 1);
+  assert_int_equal(timeline.spans[timeline.edges[0].from].kind, SPAN_KERNEL);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
 /* Microseconds with a fraction, on a clock that begins at baseTimeNanoseconds. */
 static void fractions_are_nanoseconds(void **state) {
   struct model *model = read_text(
@@ -603,6 +622,7 @@ static void lines_are_of_functions_and_backward_is_of_its_forward(void **state) 
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      WITH_FOLDER(waits_of_mtia_are_known),
       WITH_FOLDER(fractions_are_nanoseconds),
       WITH_FOLDER(whole_nanoseconds_are_known),
       WITH_FOLDER(old_and_amd_traces_are_read),
