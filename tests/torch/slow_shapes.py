@@ -118,6 +118,10 @@ UNEVEN = {"alternate", "uneven", "growing", "extension", "digest", "regex", "loo
           "comprehension", "tensors", "print", "hog", "disk", "sortkey", "arrays", "fresh"}
 
 
+# Slow between two collectives: late at the second.
+AT_SECOND = ("between", "sharded")
+
+
 def place_of(mark):
     """File and line of what is slow."""
     for path in JOBS:
@@ -174,7 +178,9 @@ def true_ms(name, folder, rank, ranks, first, stretches=()):
     own = []
     for one in range(RANKS):
         with open(os.path.join(folder, f"store-own-{one}"), encoding="utf-8") as file:
-            own.append(json.load(file)["own"])
+            measured = json.load(file)
+        # Only what lies before the collective at which the rank is late.
+        own.append(name in AT_SECOND and measured.get("between") or measured["own"])
     peers = [one for one in range(RANKS) if one not in ranks]
     steps = {"early": range(1, 21), "middle": range(20, 40), "checkpoint": range(20, 100, 20)}.get(name, range(max(1, first), len(own[rank])))
     if name in PERIODS and name != "checkpoint":

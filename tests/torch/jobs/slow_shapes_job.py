@@ -60,7 +60,7 @@ class Job:
         x = torch.ones(4, 32)
         batches = self.batches(steps)
         self.own = []  # seconds of each step up to the collective, which the report must agree with
-        self.slow_took = []
+        self.slow_took, self.between_took = [], []
         began = time.perf_counter()
         for self.step in range(steps):
             next(batches)
@@ -85,7 +85,9 @@ class Job:
     def timed_between(self):
         began = time.perf_counter()
         self.between()
-        self.own[-1] += time.perf_counter() - began
+        took = time.perf_counter() - began
+        self.own[-1] += took
+        self.between_took.append(took)
 
     def between(self):
         pass
@@ -656,6 +658,6 @@ def run(rank, world, store, shape, slow_ms, steps, base_ms, other="Quiet"):
     job = kind(rank, world, slow_ms)
     job.train(steps, base_ms)
     with open(f"{store}-own-{rank}", "w", encoding="utf-8") as file:
-        json.dump({"own": job.own, "slow": job.slow_took, "parts": getattr(job, "parts", [])}, file)
+        json.dump({"own": job.own, "slow": job.slow_took, "between": job.between_took, "parts": getattr(job, "parts", [])}, file)
     dist.barrier()
     dist.destroy_process_group()
