@@ -232,8 +232,8 @@ static void list_coverage(struct analysis *a) {
                "reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost");
   if (left_out > 0)
     add_coverage(r, "steps whose collectives have times", kept, kept + left_out,
-                 "a sample, as --timed-steps asked for: communication, waits, stragglers and the "
-                 "critical path are those of these steps");
+                 "a sample, as --timed-steps asked for: communication, waits and the critical path "
+                 "are those of these steps");
   if (unseen > 0)
     add_coverage(r, "steps whose GPU time was taken", kept, kept + unseen,
                  gpu_timing_why_no_times(a));

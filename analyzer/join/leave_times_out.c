@@ -93,12 +93,35 @@ static bool was_done(const struct leaving *l, const struct rank_call *call) {
          l->whole->runs.at[call->run].end != NS_UNKNOWN;
 }
 
+/* The only communicator of the rank in which ranks wait for each other; INDEX_NONE. */
+static u32 only_comm(const struct rank_whole *whole) {
+  u32 comm = INDEX_NONE;
+  FOR_EACH(whole->calls.at, whole->calls.n, call) {
+    if (!op_is_barrier_like(call->op) || call->comm == comm)
+      continue;
+    if (comm != INDEX_NONE)
+      return INDEX_NONE;
+    comm = call->comm;
+  }
+  return comm;
+}
+
+/* Who is late shows at the first collective of a step: its times are kept in every step, where that
+ * is enough to tell. With several communicators it is not: what a rank waited for in another. */
+static bool is_first_of_step(const struct rank_call *call, u32 comm, u32 step, u32 *last_step) {
+  bool first = call->comm == comm && op_is_barrier_like(call->op) && step != *last_step;
+  *last_step = first ? step : *last_step;
+  return first;
+}
+
 static void add_calls(struct leaving *l, bool *has_run) {
+  u32 comm = only_comm(l->whole), last_step = INDEX_NONE;
   FOR_EACH(l->whole->calls.at, l->whole->calls.n, from) {
     struct rank_call call = *from;
     u32 step = step_of(l->bounds, call.start);
     call.times = times_at(l, step);
-    if (call.times == TIMES_LEFT_OUT && was_done(l, from)) {
+    bool first = comm != INDEX_NONE && is_first_of_step(&call, comm, step, &last_step);
+    if (call.times == TIMES_LEFT_OUT && was_done(l, from) && !first) {
       call.start = call.end = call.launched = l->bounds->at.at[step];
       call.run = INDEX_NONE;
     } else if (call.times == TIMES_LEFT_OUT) {

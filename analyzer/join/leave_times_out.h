@@ -2,7 +2,8 @@
  *
  * Of a long run the times at which collectives ran are kept for some steps only: they are most of
  * what the facts about a rank are, and a sample of them tells waits and transfers as well. All else
- * stays: every step with its length and its phases, what was called in it, and how the run ended.
+ * stays: every step with its length and its phases, what was called in it, when its first
+ * collective ran if that tells who is late, and how the run ended.
  */
 #ifndef TSCOPE_LEAVE_TIMES_OUT_H
 #define TSCOPE_LEAVE_TIMES_OUT_H

@@ -287,11 +287,21 @@ def check_timed_steps(scratch):
         assert share == 1 if "without a name" in name or "side only" in name else share < 0.4, (name, share)
 
 
+def check_long_size(scratch):
+    """500 steps of 100 collectives, of which about 50 keep their times."""
+    traces, here = os.path.join(scratch, "traces"), os.path.join(scratch, "here")
+    generate(traces, "--ranks 4 --ranks-per-host 2 --steps 500 --buckets 100 --kernels 1 --skew-hosts --slow-rank 1 --step-marks")
+    reduce(traces, here, "--timed-steps", "50")
+    size = os.path.getsize(os.path.join(here, *os.listdir(here))) / 4
+    assert size <= 48_000, f"{size:.0f} bytes a rank"
+    assert ("DIST.STRAGGLER", [1]) in [(one["id"], one["ranks"]) for one in report(here)["findings"]]
+
+
 def main():
     for name, options in RUNS.items():
         with tempfile.TemporaryDirectory() as scratch:
             check(name, options, scratch)
-    for test in (check_merging, check_failures, check_traces_on_demand, check_damage, check_diff, check_size, check_timed_steps):
+    for test in (check_merging, check_failures, check_traces_on_demand, check_damage, check_diff, check_size, check_timed_steps, check_long_size):
         with tempfile.TemporaryDirectory() as scratch:
             os.makedirs(os.path.join(scratch, "of three"))
             test(scratch)

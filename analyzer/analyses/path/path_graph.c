@@ -86,6 +86,19 @@ static void choose_seen_samples(struct analysis *a, u32 first, u32 steps) {
   }
 }
 
+/* Of the rows of a long run whose times are kept: some of them, spread evenly. */
+static void keep_some_samples(struct graph *graph, u32 steps) {
+  u32 rows = graph->n_samples, all = TOTAL(u32, graph->samples, rows, one, one->n);
+  u32 wanted = all > steps ? (u32)((u64)rows * steps / all) : rows;
+  wanted = wanted ? wanted : rows > 0;
+  for (u32 i = 0; i < wanted; i++) {
+    struct sample *to = &graph->samples[i];
+    *to = graph->samples[(2 * (u64)i + 1) * rows / (2 * wanted)];
+    to->n = to->n > steps / wanted ? steps / wanted : to->n;
+  }
+  graph->n_samples = wanted;
+}
+
 static bool seen_throughout(const struct analysis *a, u32 first) {
   for (u32 step = first; step < a->first_step + a->n_steps; step++)
     if (!seen_by_all(a, step))
@@ -101,12 +114,17 @@ static void choose_samples(struct analysis *a, double nodes_per_step) {
   /* a tenth less than the rings should hold, because ranks and steps differ */
   u32 usable = kept < 1 ? (u32)(kept * 0.9 * a->model->steps.n) : a->n_steps;
   usable = usable < 1 ? 1 : usable > a->n_steps ? a->n_steps : usable;
-  double nodes = fmin(NODES_WANTED, fmax(NODES_ALWAYS, SHARE_WANTED * nodes_per_step * usable));
+  u32 timed = 0;
+  for (u32 step = end - usable; step < end; step++)
+    timed += analysis_times_of(a, (i32)step) == TIMES_KEPT;
+  double nodes = fmin(NODES_WANTED, fmax(NODES_ALWAYS, SHARE_WANTED * nodes_per_step * timed));
   double wanted = nodes_per_step > 0 ? nodes / nodes_per_step : MAX_STEPS;
   u32 steps = wanted < 1 ? 1 : wanted > MAX_STEPS ? MAX_STEPS : (u32)wanted;
   steps = steps > usable ? usable : steps;
   if (!seen_throughout(a, end - usable)) {
-    choose_seen_samples(a, end - usable, steps);
+    choose_seen_samples(a, end - usable, a->model->steps.times ? MAX_STEPS : steps);
+    if (a->model->steps.times)
+      keep_some_samples(graph, steps);
     return;
   }
   u32 n = (steps + STEPS_IN_A_ROW - 1) / STEPS_IN_A_ROW, row = steps / n;

@@ -184,14 +184,6 @@ static void choose_rows(struct analysis *a) {
   add_lines(a);
 }
 
-/* A host that is ahead has work queued that a shorter step would use up: then the host itself may
- * be the limit. A row of steps that is over before does not show that. */
-static bool rows_are_too_short(const struct analysis *a) {
-  const struct graph *graph = a->graph;
-  return a->model->steps.times && a->results->host_ahead_max_steps >= 1 &&
-         !ANY(graph->samples, graph->n_samples, row, row->n >= STEPS_IN_A_ROW);
-}
-
 static const char *why_unreliable(struct analysis *a, double contradictions) {
   const struct results *r = a->results;
   double unknown_ms = r->path_by_category[PATH_UNKNOWN].ms;
@@ -205,11 +197,6 @@ static const char *why_unreliable(struct analysis *a, double contradictions) {
   if (unknown_ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)
     return say(a, "%.0f %% of the critical path has no recorded reason",
                100 * unknown_ms / r->path_length_ms);
-  if (rows_are_too_short(a))
-    return say(a,
-               "hosts are up to %.0f step%s ahead of their GPUs, and there are no %u steps in a "
-               "row whose collectives have times, which would show how long that lasts",
-               r->host_ahead_max_steps, r->host_ahead_max_steps > 1 ? "s" : "", STEPS_IN_A_ROW);
   return NULL;
 }
 
@@ -223,6 +210,21 @@ const char *what_if_unreliable(struct analysis *a) {
   }
   a->results->path_selfcheck = replayed / measured - 1;
   return why_unreliable(a, contradictions);
+}
+
+/* A host that is ahead has work queued that a shorter step would use up: then the host itself may
+ * be the limit. Rows of steps that are over before do not show that, and promise too much; what
+ * saves nothing there saves nothing. */
+static const char *why_too_much(struct analysis *a) {
+  const struct graph *graph = a->graph;
+  double ahead = a->results->host_ahead_max_steps;
+  if (!a->model->steps.times || !(ahead >= 1) ||
+      ANY(graph->samples, graph->n_samples, row, row->n >= STEPS_IN_A_ROW))
+    return NULL;
+  return say(a,
+             "hosts are up to %.0f step%s ahead of their GPUs, and there are no %u steps in a row "
+             "whose collectives have times, which would show how long that lasts",
+             ahead, ahead > 1 ? "s" : "", STEPS_IN_A_ROW);
 }
 
 /* Replays the rows from `first` on. */
@@ -323,6 +325,7 @@ void what_if_analyse(struct analysis *a) {
   }
   r->what_if = arena_array(a->arena, MOST_ROWS, sizeof(*r->what_if));
   const char *unreliable = what_if_unreliable(a);
+  unreliable = unreliable ? unreliable : why_too_much(a);
   choose_rows(a);
   fill_rows(a, 0);
   if (!unreliable) {

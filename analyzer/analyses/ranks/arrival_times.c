@@ -128,14 +128,15 @@ static void measure_busy(struct straggler_test *c) {
     for (u32 r = 0; r < model->n_ranks && collective->comm != comm; r++)
       left[r] = NS_UNKNOWN;
     comm = collective->comm;
+    bool kept = analysis_times_of(c->a, collective->step) != TIMES_LEFT_OUT;
     for (u32 i = 0; i < collective->n_arrivals; i++) {
       const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
       i64 ready = ready_at(model, arrival), before = left[arrival->rank];
-      bool known = ready != NS_UNKNOWN && before != NS_UNKNOWN;
+      bool known = kept && ready != NS_UNKNOWN && before != NS_UNKNOWN;
       c->busy_ns[collective->first_arrival + i] =
           known ? fmax(0, (double)ready - (double)before) : NAN;
       if (op_is_barrier_like(collective->op))
-        left[arrival->rank] = arrival->end;
+        left[arrival->rank] = kept ? arrival->end : NS_UNKNOWN;
     }
   }
 }
@@ -168,6 +169,7 @@ double arrival_error(const struct straggler_test *c, const struct collective *co
 }
 
 void arrival_times_prepare(struct straggler_test *c) {
+  c->tested_in = arena_array(&c->scratch, c->a->model->n_comms, sizeof(*c->tested_in));
   c->by_clock = arena_array(&c->scratch, c->a->model->n_comms, sizeof(bool));
   c->unwaited = arena_array(&c->scratch, c->a->model->n_collectives, sizeof(bool));
   c->busy_ns = arena_array(&c->scratch, c->a->model->n_arrivals, sizeof(double));

@@ -21,6 +21,9 @@ struct unnamed_members {
   u32 passed;        /* so many of the first's members have a name, one after the other */
 };
 
+/* Of a long run times may be kept in some steps only (enum kept_times). */
+enum tested_in { TESTED_IN_KEPT = 1, TESTED_IN_ALL };
+
 struct straggler_test {
   struct analysis *a;
   struct arena scratch;
@@ -38,6 +41,7 @@ struct straggler_test {
   double *middle_of;        /* and when the middle member was ready */
   double correlation; /* of lateness in one step and the next, in the communicator of the round */
   double *busy_ns; /* [n_arrivals] since the rank left the communicator's collective before; NAN */
+  u8 *tested_in;   /* [n_comms] enum tested_in; 0: not chosen yet */
   bool *by_clock;  /* [n_comms] the common clock says who came last; else the time busy */
   bool *unwaited;  /* [n_collectives] nobody waited for the member that came last */
   bool *named;

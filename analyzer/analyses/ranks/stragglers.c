@@ -57,7 +57,8 @@ static double steps_between_meetings(struct straggler_test *c, u32 comm) {
     return c->meeting_steps;
   i32 last = met ? tested_collective(c, c->first[comm + 1] - 1)->step : -1;
   for (i32 step = met ? tested_collective(c, c->first[comm])->step + 1 : 0; step <= last; step++)
-    trained += analysis_is_training(c->a, (u32)step) && analysis_times_of(c->a, step) == TIMES_KEPT;
+    trained += analysis_is_training(c->a, (u32)step) &&
+               (c->tested_in[comm] == TESTED_IN_ALL || analysis_times_of(c->a, step) == TIMES_KEPT);
   c->meeting = comm;
   c->meeting_steps = met > 1 && trained ? (double)trained / (met - 1) : 1;
   return c->meeting_steps;

@@ -196,17 +196,18 @@ static bool may_be_tested(const struct straggler_test *c, const struct collectiv
   return (op_is_barrier_like(collective->op) ||
           (comm_op_like(collective->op) == TSCOPE_OP_BROADCAST && c->by_clock[collective->comm])) &&
          collective->n_arrivals >= 2 && !collective->mismatched &&
-         analysis_includes(c->a, collective) &&
-         analysis_times_of(c->a, collective->step) == TIMES_KEPT;
+         analysis_includes(c->a, collective);
 }
 
-static void make_candidates(struct candidates *all, u32 begin, u32 end) {
+/* Of the steps whose times are all kept, or of all. */
+static void make_candidates(struct candidates *all, u32 begin, u32 end, bool all_steps) {
   const struct straggler_test *c = all->c;
   u32 n = 0;
   u64 values = 0;
   for (u32 i = begin; i < end; i++) {
     const struct collective *collective = &c->a->model->collectives[c->by_comm[i]];
-    if (!may_be_tested(c, collective))
+    if (!may_be_tested(c, collective) ||
+        !(all_steps || analysis_times_of(c->a, collective->step) == TIMES_KEPT))
       continue;
     all->at[n++].collective = c->by_comm[i];
     values += collective->n_arrivals;
@@ -222,6 +223,27 @@ static void make_candidates(struct candidates *all, u32 begin, u32 end) {
       all->at[all->n++] = all->at[i];
 }
 
+static void free_candidates(struct candidates *all) {
+  FREE_EACH(all, values, lates);
+  all->values = all->lates = NULL;
+  all->n = all->steps = all->places = all->most_members = 0;
+}
+
+/* Where times are kept of the first collective of each step, all steps are tested, unless the steps
+ * of which more is kept show a lateness that repeats at another place. */
+static bool first_of_step_tells(struct candidates *all, u32 comm, u32 begin, u32 end) {
+  const struct straggler_test *c = all->c;
+  u32 places = 0, place;
+  if (!c->a->model->steps.times || !c->by_clock[comm])
+    return !c->a->model->steps.times;
+  make_candidates(all, begin, end, false);
+  find_places(all);
+  place = choose_place(all, &places);
+  free(all->first);
+  free_candidates(all);
+  return place == 0 || place == INDEX_NONE;
+}
+
 static void choose(struct straggler_test *c, u32 comm) {
   const struct model *model = c->a->model;
   u32 begin = FIRST_NOT(0, model->n_collectives, i, model->collectives[c->by_comm[i]].comm < comm);
@@ -232,9 +254,13 @@ static void choose(struct straggler_test *c, u32 comm) {
                            .at = memory_array(room, sizeof(*all.at)),
                            .by_place = memory_array(room, sizeof(*all.by_place)),
                            .late = memory_array(room, sizeof(*all.late))};
-  make_candidates(&all, begin, end);
+  u8 *in = &c->tested_in[comm];
+  if (*in == 0)
+    *in = first_of_step_tells(&all, comm, begin, end) ? TESTED_IN_ALL : TESTED_IN_KEPT;
+  make_candidates(&all, begin, end, *in == TESTED_IN_ALL);
   choose_of_comm(&all, comm);
-  FREE_EACH(&all, at, by_place, late, values, lates);
+  free_candidates(&all);
+  FREE_EACH(&all, at, by_place, late);
 }
 
 void choose_tested_collectives(struct straggler_test *c) {

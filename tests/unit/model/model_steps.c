@@ -7,6 +7,7 @@
 #include "model_support.h"
 
 #include "base/period.h"
+#include "join/leave_times_out.h"
 
 /* Appends `count` copies of a token. */
 static u32 repeat(u32 *tokens, u32 n, u32 token, u32 count) {
@@ -507,6 +508,32 @@ static void test_no_evidence_is_no_steps(void **state) {
 
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
+static u32 number_timed(u32 n, u32 most, u8 *times) {
+  choose_timed_steps(n, most, times);
+  return NUMBER_OF(times, n, one, *one == TIMES_KEPT);
+}
+
+/* Nodes that know of different numbers of steps keep the same, all over the run. */
+static void test_steps_with_times(void **state) {
+  (void)state;
+  enum { N = 5000, MOST = 50, LAST = 8 };
+  u8 longer[N], shorter[N];
+  assert_int_equal(number_timed(MOST, MOST, longer), MOST);
+  for (u32 n = MOST + 1; n < N; n++) {
+    u32 longest = 0, gap = 0;
+    assert_in_range(number_timed(n, MOST, longer), MOST / 4, MOST);
+    assert_int_equal(longer[n - 1], TIMES_KEPT);
+    number_timed(n - 1, MOST, shorter);
+    for (u32 step = 0; step < n; step++) {
+      gap = longer[step] == TIMES_KEPT ? 0 : gap + 1;
+      longest = gap > longest ? gap : longest;
+      assert_true(step + LAST + 1 >= n || longer[step] == TIMES_LEFT_OUT ||
+                  shorter[step] == TIMES_KEPT);
+    }
+    assert_in_range(longest, 0, 2 * n / 3 + LAST); /* two of three parts, at most */
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_plain_period_between_start_up_and_shut_down),
@@ -516,6 +543,7 @@ int main(void) {
       cmocka_unit_test(test_layers_of_several_collectives),
       cmocka_unit_test(test_a_stray_collective_does_not_hide_the_period),
       cmocka_unit_test(test_no_period_is_none),
+      cmocka_unit_test(test_steps_with_times),
       cmocka_unit_test(test_pauses_distinguish_equal_collectives),
       ON_DISK(test_steps_of_a_gpu_job_without_annotation),
       ON_DISK(test_steps_from_optimizer_ranges),
