@@ -121,6 +121,8 @@ static void choose_samples(struct analysis *a, double nodes_per_step) {
   double wanted = nodes_per_step > 0 ? nodes / nodes_per_step : MAX_STEPS;
   u32 steps = wanted < 1 ? 1 : wanted > MAX_STEPS ? MAX_STEPS : (u32)wanted;
   steps = steps > usable ? usable : steps;
+  if (a->model->steps.times && steps > timed / 2) /* the graph is most of a summary otherwise */
+    steps = timed / 2 ? timed / 2 : 1;
   if (!seen_throughout(a, end - usable)) {
     choose_seen_samples(a, end - usable, a->model->steps.times ? MAX_STEPS : steps);
     if (a->model->steps.times)
