@@ -430,6 +430,13 @@ static char *report_command(const char *directory, const char *run) {
   return command;
 }
 
+/* Some file systems, such as /proc, say that one may write, and refuse each new folder. */
+static bool folders_can_be_made(const char *folder) {
+  char path[PATH_MAX + 32];
+  snprintf(path, sizeof(path), "%s/.tscope-%d", folder, (int)getpid());
+  return mkdir(path, 0700) == 0 && rmdir(path) == 0;
+}
+
 /* Why no trace can be written there, in `why`; false if nothing speaks against it. The shim decides
  * by itself, in each process: this is for whoever starts the job. */
 static bool cannot_write(const char *directory, char *why, size_t bytes) {
@@ -437,7 +444,8 @@ static bool cannot_write(const char *directory, char *why, size_t bytes) {
   struct stat facts;
   struct statvfs disk;
   snprintf(path, sizeof(path), "%s", directory);
-  if (lstat(path, &facts) == 0) {
+  bool is_there = lstat(path, &facts) == 0;
+  if (is_there) {
     if (!S_ISDIR(facts.st_mode) || facts.st_uid != geteuid()) {
       snprintf(why, bytes, "%s %s", path,
                S_ISLNK(facts.st_mode)   ? "is a symbolic link, and what it points to is not used"
@@ -446,10 +454,10 @@ static bool cannot_write(const char *directory, char *why, size_t bytes) {
       return true;
     }
   } else { /* it will be made: then the folder above it must be there, or be made too */
-    for (char *slash; access(path, F_OK) != 0 && (slash = strrchr(path, '/')) && slash > path;)
-      *slash = '\0';
+    for (char *slash; access(path, F_OK) != 0 && (slash = strrchr(path, '/'));)
+      slash[slash == path] = '\0';
   }
-  if (access(path, W_OK | X_OK) != 0) {
+  if (access(path, W_OK | X_OK) != 0 || (!is_there && !folders_can_be_made(path))) {
     snprintf(why, bytes, "%s cannot be written to (%s)", path, strerror(errno));
     return true;
   }

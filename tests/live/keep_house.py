@@ -191,6 +191,15 @@ class House(unittest.TestCase):
         self.assertEqual(last, "tscope: tscope was off: the environment has TSCOPE=off")
         self.assertNotIn("off", tscope("run", "--dir", self.folder, "--", "true", TSCOPE="on").stderr)
 
+    def test_a_directory_that_cannot_be_made(self):
+        done = tscope("run", "--dir", "/proc/none", "--", "true")
+        self.assertIn("tscope was off: /proc cannot be written to", done.stderr.splitlines()[-1])
+        if os.access("/", os.W_OK):
+            name = f"/tscope-none-{os.getpid()}"
+            done = tscope("run", "--dir", name, "--", "true")
+            self.assertIn("no trace here yet", done.stderr.splitlines()[-1])
+            self.assertFalse(os.path.exists(name))
+
     def small_disk(self, megabytes):
         """A file system of that size in a mount namespace of this process."""
         libc = ctypes.CDLL(None, use_errno=True)
