@@ -23,7 +23,8 @@ static void align(struct model *model, unsigned threads) {
   align_clocks(model, facts, internal->clocks, &internal->arena, threads);
 }
 
-void settle_world_size(struct model *model) {
+/* The number of ranks of the job, 0 where what is claimed is not borne out. */
+static void settle_world_size(struct model *model) {
   u32 claimed = model->world_size;
   if (!size_is_borne_out(claimed, model->n_ranks)) {
     model->world_size = 0;

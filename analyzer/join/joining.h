@@ -14,9 +14,6 @@ static inline bool size_is_borne_out(u32 claimed, u32 seen) {
   return claimed <= BELIEVED || claimed / BELIEVED_FOR_EACH < seen;
 }
 
-/* The number of ranks of the job, 0 where what is claimed is not borne out. */
-void settle_world_size(struct model *model);
-
 /* Notes about what ranks lack. */
 void note_of_ranks(struct model *model);
 

@@ -120,18 +120,27 @@ static void keep_call(struct live_process *process, struct rank_call call, bool 
 
 /* --- Messages --- */
 
-static void count_on_channel(struct live_process *process, const struct rank_call *call) {
-  u32 n = process->channels.n;
-  for (u32 i = 0; i < n; i++) { /* mostly they come in the same order each time */
-    struct live_channel *channel = &process->channels.at[++process->channel % n];
-    if (channel->comm == call->comm && channel->peer == (u32)call->peer &&
-        channel->op == call->op) {
-      process->channel %= n;
-      channel->made++;
-      return;
-    }
+static u64 channel_hash(const struct rank_call *call) {
+  const u32 key[] = {call->comm, (u32)call->peer, call->op};
+  return hash_bytes(0, key, sizeof(key));
+}
+
+u32 live_channel_of(const struct live_process *process, const struct rank_call *call) {
+  HASH_INDEX_EACH(&process->channel_index, channel_hash(call), i) {
+    const struct live_channel *channel = &process->channels.at[i];
+    if (channel->comm == call->comm && channel->peer == (u32)call->peer && channel->op == call->op)
+      return i;
   }
-  process->channel = n;
+  return INDEX_NONE;
+}
+
+static void count_on_channel(struct live_process *process, const struct rank_call *call) {
+  u32 number = live_channel_of(process, call);
+  if (number != INDEX_NONE) {
+    process->channels.at[number].made++;
+    return;
+  }
+  hash_index_add(&process->channel_index, channel_hash(call), process->channels.n);
   VECTOR_PUSH(&process->channels, (struct live_channel){call->comm, (u32)call->peer, call->op, 1});
 }
 

@@ -33,26 +33,17 @@ static struct side side_of(const struct live_process *process, u32 rank, u32 num
                        .made = channel->made};
 }
 
-/* The channel of a message; from the one before on, as they come in the same order each time.
- * INDEX_NONE in a damaged trace, in which a message became another. */
-static u32 channel_of(const struct live_process *process, const struct rank_call *call, u32 from) {
-  u32 n = process->channels.n;
-  for (u32 i = 0; i < n; i++) {
-    const struct live_channel *channel = &process->channels.at[(from + i) % n];
-    if (channel->comm == call->comm && channel->peer == (u32)call->peer && channel->op == call->op)
-      return (from + i) % n;
-  }
-  return INDEX_NONE;
+/* INDEX_NONE for other calls, and in a damaged trace, in which a message became another. */
+static u32 channel_of(const struct live_process *process, const struct rank_call *call) {
+  return op_is_message(call->op) ? live_channel_of(process, call) : INDEX_NONE;
 }
 
 static void count_kept(const struct live_process *process, const struct rank_events *events,
                        struct side *sides) {
-  u32 at = 0;
   FOR_EACH(events->calls.at, events->calls.n, call) {
-    u32 found = op_is_message(call->op) ? channel_of(process, call, at + 1) : INDEX_NONE;
-    if (found == INDEX_NONE)
-      continue;
-    sides[at = found].kept++;
+    u32 found = channel_of(process, call);
+    if (found != INDEX_NONE)
+      sides[found].kept++;
   }
 }
 
@@ -70,11 +61,10 @@ static void align_sides(struct side *sides, u32 n) {
 
 static void leave_out(const struct live_process *process, struct rank_events *events,
                       u32 *leave_out) {
-  u32 at = 0, kept = 0;
+  u32 kept = 0;
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
-    u32 found = op_is_message(call->op) ? channel_of(process, call, at + 1) : INDEX_NONE;
-    at = found == INDEX_NONE ? at : found;
+    u32 found = channel_of(process, call);
     if (found != INDEX_NONE && leave_out[found])
       leave_out[found]--;
     else

@@ -6,6 +6,7 @@
 #ifndef TSCOPE_LIVE_PROCESS_H
 #define TSCOPE_LIVE_PROCESS_H
 
+#include "base/hash_index.h"
 #include "base/intervals.h"
 #include "import/tscope/events/follow_definitions.h"
 #include "import/tscope/files/follow.h"
@@ -99,7 +100,7 @@ struct live_process {
   struct followed_definitions definitions;
   VECTOR(struct live_comm) comms;
   VECTOR(struct live_channel) channels;
-  u32 channel; /* of the last message */
+  struct hash_index channel_index;
   u64 messages;
   struct rank_events called;         /* communicators, their last calls, and where these ran; in a
                                         CUDA graph the first of a replay, with op 0 */
@@ -176,5 +177,8 @@ void live_forget_calls(struct live_process *process);
 
 /* The collective, or message, of that number; NULL. */
 struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq, bool message);
+
+/* The channel of a message; INDEX_NONE. */
+u32 live_channel_of(const struct live_process *process, const struct rank_call *call);
 
 #endif

@@ -27,7 +27,7 @@ const char *live_state_name(enum live_state state) {
   return state_names[state];
 }
 
-const char *live_op_name(u8 op) {
+static const char *op_name(u8 op) {
   const char *word = op_word(op);
   return op == 0 ? "graph" : word ? word : "call";
 }
@@ -110,7 +110,7 @@ static void fill_last_call(struct live_view *view, struct live_rank *rank) {
                            isnan(rank->in_wait_s) ? 0 : rank->in_wait_s);
   if (!last->any)
     return;
-  rank->op = live_op_name(last->op);
+  rank->op = op_name(last->op);
   rank->called_s = live_seconds_between(last->start, rank->seen_ns);
   if (last->comm != INDEX_NONE)
     rank->group = live_group_name(view, &process->called.comms[last->comm]);

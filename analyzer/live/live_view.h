@@ -126,7 +126,7 @@ void live_view_make(struct live_view *view, struct live_run *run);
 void live_view_release(struct live_view *view);
 
 const char *live_state_name(enum live_state state);
-const char *live_op_name(u8 op);
+
 /* A communicator's name for people; in the view's arena. */
 const char *live_group_name(struct live_view *view, const struct comm_definition *comm);
 

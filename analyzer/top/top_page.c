@@ -7,7 +7,7 @@
 
 enum { MOST_ALERTS = 6 };
 
-void top_help(struct pen *pen) {
+static void put_help(struct pen *pen) {
   static const char *const lines[] = {
       "q        quit",
       "space    freeze the page, or go on; the job is not affected",
@@ -61,7 +61,7 @@ void top_page_write(struct top_page *page, struct live_view *view, FILE *out) {
     return;
   }
   if (page->keys) {
-    top_help(&pen);
+    put_help(&pen);
     return;
   }
   unsigned used = write_head(page, view, out);

@@ -56,7 +56,6 @@ void top_alerts(struct live_view *view, struct pen *pen, unsigned most);
 void top_ranks(struct top_page *page, struct live_view *view, struct pen *pen, unsigned lines);
 void top_one(const struct top_page *page, struct live_view *view, struct pen *pen);
 void top_stacks(struct top_page *page, struct live_view *view, struct pen *pen, unsigned lines);
-void top_help(struct pen *pen);
 
 /* The table's columns, from 0 (top_columns.def), and what one says of a rank. */
 enum { TOP_CELL_BYTES = 96 };

@@ -43,10 +43,6 @@ struct line_sums {
   struct call_frame *loop; /* the own line in which a library trains; NULL */
 };
 
-/* Whether a moment of the host is in an analysed step: what it does then belongs to that step, also
- * where its GPU is some steps behind. */
-bool line_time_is_analysed(const struct analysis *a, u32 rank, i64 time);
-
 /* Steps of the rank that sums are divided by. */
 double line_steps_of(const struct analysis *a, u32 rank);
 

@@ -58,7 +58,9 @@ void lines_free(struct analysis *a) {
   line_tree_free(a->line_tree);
 }
 
-bool line_time_is_analysed(const struct analysis *a, u32 rank, i64 time) {
+/* Whether a moment of the host is in an analysed step: what it does then belongs to that step, also
+ * where its GPU is some steps behind. */
+static bool time_is_analysed(const struct analysis *a, u32 rank, i64 time) {
   i32 step = a->whole_run ? 0 : model_step_at(a->model, rank, time);
   return a->whole_run || (step >= (i32)a->first_step && analysis_is_training(a, (u32)step));
 }
@@ -70,7 +72,7 @@ static struct line_sum *line_sum_of(struct counting *c, u32 span, const struct c
     return NULL;
   *site = &c->sites->sites[index];
   u32 frame = c->line_of_stack[(*site)->stack];
-  if (frame == INDEX_NONE || !line_time_is_analysed(c->a, c->t->rank, c->t->spans[span].start))
+  if (frame == INDEX_NONE || !time_is_analysed(c->a, c->t->rank, c->t->spans[span].start))
     return NULL;
   return &c->sums[frame];
 }
@@ -172,7 +174,7 @@ static void add_device_span(struct counting *c, u32 i, u32 *cursor) {
   i64 took = span->end - span->start;
   if (span->kind == SPAN_COLLECTIVE) {
     i64 exposed = exposed_of(c, span, cursor);
-    if (line_time_is_analysed(c->a, c->t->rank, span->start))
+    if (time_is_analysed(c->a, c->t->rank, span->start))
       c->exposed += exposed;
     if (sum) {
       sum->comm_ns += took * site->weight;

@@ -47,11 +47,6 @@ struct step_line {
                         which these steps are longer; 0: they would already; NAN: not known */
 };
 
-/* Of the steps of these slices (sampled_parts.h), which take `ms` longer than the other steps of
- * training. `rank` (an index) alone does it, INDEX_NONE: not known. */
-void step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
-                    struct step_line *found);
-
 /* How much of the time that a job spends in none of its phases is training that it does not mark:
  * by samples, inside calls of modules, or a framework's own backward pass or step. 0 without
  * samples. */

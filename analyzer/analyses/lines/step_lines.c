@@ -145,8 +145,10 @@ static double steps_needed(const struct analysis *a, const bool *slices, double 
   return fewest;
 }
 
-void step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
-                    struct step_line *found) {
+/* Of the steps of these slices (sampled_parts.h), which take `ms` longer than the other steps of
+ * training. `rank` (an index) alone does it, INDEX_NONE: not known. */
+static void step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
+                           struct step_line *found) {
   const struct search none = {.a = a, .slices = slices, .rank = INDEX_NONE};
   struct search own = none, waits = none;
   *found = (struct step_line){.rank = INDEX_NONE, .inside_rank = INDEX_NONE, .more_steps = NAN};

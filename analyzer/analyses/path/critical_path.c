@@ -215,7 +215,9 @@ static bool go_back(struct walk *w, bool *at_end) {
   return before != INDEX_NONE;
 }
 
-u32 sample_last_node(const struct slice *slice) {
+/* Where a rank's sample ends: at the last node of its host, or of its device if the device finished
+ * later. INDEX_NONE if there is none. */
+static u32 sample_last_node(const struct slice *slice) {
   bool device = slice->ends_on_gpu && slice->last_device != INDEX_NONE;
   return device ? slice->last_device : slice->last_host;
 }

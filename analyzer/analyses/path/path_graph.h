@@ -235,10 +235,6 @@ static inline i64 gap_ns(const struct sample_graph *graph, u32 n) {
   return node->start > from ? node->start - from : 0;
 }
 
-/* Where a rank's sample ends: at the last node of its host, or of its device if the device finished
- * later. INDEX_NONE if there is none. */
-u32 sample_last_node(const struct slice *slice);
-
 /* critical_path.c */
 void critical_path_walk(const struct sample_graph *graph, struct sample_outcome *outcome);
 

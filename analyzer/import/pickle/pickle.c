@@ -12,7 +12,6 @@
 
 #include "base/vector.h"
 #include "import/file_budget.h"
-#include "import/pickle/pickle_ops.h"
 #include "import/pickle/pickle_text.h"
 #include "import/value_build.h"
 
@@ -29,6 +28,15 @@ struct machine {
   bool stopped;
   char *why;
   size_t why_bytes;
+};
+
+/* What is done at one byte of the pickle. */
+struct instruction {
+  int (*run)(struct machine *, const struct instruction *);
+  u32 n; /* bytes of its argument, or values of the stack */
+  enum value_kind kind;
+  int (*read)(struct value_builder *, const char *line, size_t n, struct value *);
+  const char *what; /* it asks for, if that is refused */
 };
 
 static int fail(struct machine *m, const char *reason) {
@@ -64,10 +72,10 @@ static int refuse(struct machine *m, const char *what, const char *module, size_
   return -EPERM;
 }
 
-static int refuse_instruction(struct machine *m, const char *what) {
+static int refuse_instruction(struct machine *m, const struct instruction *in) {
   snprintf(m->why, m->why_bytes,
            "byte %td of the pickle: %s; only plain data is read, no code is run", m->at - m->start,
-           what);
+           in->what);
   return -EPERM;
 }
 
@@ -173,26 +181,38 @@ static bool line_number(struct machine *m, u64 *value) {
   return true;
 }
 
-static int memo_op(struct machine *m, enum op op) {
-  u64 index = m->memoized;
-  bool got = op == OP_MEMOIZE                     ? true
-             : op == OP_GET || op == OP_PUT       ? line_number(m, &index)
-             : op == OP_BINGET || op == OP_BINPUT ? read_number(m, 1, &index)
-                                                  : read_number(m, 4, &index);
-  if (!got)
-    return fail_truncated(m);
-  bool put = op == OP_MEMOIZE || op == OP_PUT || op == OP_BINPUT || op == OP_LONG_BINPUT;
-  return put ? memo_put(m, index) : memo_get(m, index);
+/* Its number is a line, or so many bytes. */
+static bool memo_number(struct machine *m, const struct instruction *in, u64 *index) {
+  return in->n ? read_number(m, in->n, index) : line_number(m, index);
+}
+
+static int put_into_memo(struct machine *m, const struct instruction *in) {
+  u64 index;
+  return memo_number(m, in, &index) ? memo_put(m, index) : fail_truncated(m);
+}
+
+static int get_from_memo(struct machine *m, const struct instruction *in) {
+  u64 index;
+  return memo_number(m, in, &index) ? memo_get(m, index) : fail_truncated(m);
+}
+
+static int memoize(struct machine *m, const struct instruction *in) {
+  (void)in;
+  return memo_put(m, m->memoized);
 }
 
 /* --- Scalars --- */
 
-static int push_integer(struct machine *m, u32 bytes, bool is_signed) {
+static int push_constant(struct machine *m, const struct instruction *in) {
+  return push(m, (struct value){.kind = in->kind, .boolean = in->n});
+}
+
+/* Only one of four bytes can be negative. */
+static int push_integer(struct machine *m, const struct instruction *in) {
   u64 word;
-  if (!read_number(m, bytes, &word))
+  if (!read_number(m, in->n, &word))
     return fail_truncated(m);
-  i64 value = is_signed ? (i64)(i32)(u32)word : (i64)word;
-  return push(m, (struct value){.kind = VALUE_INT, .integer = value});
+  return push(m, (struct value){.kind = VALUE_INT, .integer = (i32)(u32)word});
 }
 
 /* A size in `width` bytes, then that many bytes. */
@@ -210,29 +230,30 @@ static int read_sized(struct machine *m, u32 width, const u8 **bytes, u32 *n) {
   return 0;
 }
 
-static int push_long(struct machine *m, u32 width) {
+static int push_long(struct machine *m, const struct instruction *in) {
   const u8 *bytes;
   u32 n;
   struct value value;
-  int error = read_sized(m, width, &bytes, &n);
+  int error = read_sized(m, in->n, &bytes, &n);
   if (error)
     return error;
   pickle_integer(&m->builder, bytes, n, &value);
   return push(m, value);
 }
 
-static int push_text(struct machine *m, enum value_kind kind, u32 width) {
+static int push_text(struct machine *m, const struct instruction *in) {
   const u8 *bytes;
   u32 n;
   struct value value;
-  int error = read_sized(m, width, &bytes, &n);
+  int error = read_sized(m, in->n, &bytes, &n);
   if (error)
     return error;
-  value_make_text(&m->builder, kind, (const char *)bytes, n, &value);
+  value_make_text(&m->builder, in->kind, (const char *)bytes, n, &value);
   return push(m, value);
 }
 
-static int push_binary_float(struct machine *m) {
+static int push_binary_float(struct machine *m, const struct instruction *in) {
+  (void)in;
   u64 word;
   if (!read_number(m, 8, &word))
     return fail_truncated(m);
@@ -243,17 +264,14 @@ static int push_binary_float(struct machine *m) {
 }
 
 /* The scalars that old protocols write as a line of text. */
-static int push_line(struct machine *m, enum op op) {
+static int push_line(struct machine *m, const struct instruction *in) {
   const char *line;
   size_t n;
   struct value value;
   if (!read_line(m, &line, &n))
     return fail_truncated(m);
-  int error = op == OP_FLOAT     ? pickle_float(line, n, &value)
-              : op == OP_STRING  ? pickle_quoted(&m->builder, line, n, &value)
-              : op == OP_UNICODE ? pickle_raw_unicode(&m->builder, line, n, &value)
-                                 : pickle_decimal(&m->builder, line, n, &value);
-  error = explain_error(m, error, "a number or text that cannot be read");
+  int error = explain_error(m, in->read(&m->builder, line, n, &value),
+                            "a number or text that cannot be read");
   return error ? error : push(m, value);
 }
 
@@ -281,43 +299,59 @@ static int put_items(struct machine *m, struct value *to, const struct value *it
 }
 
 /* A container of `n` values, or MARKED. */
-static int push_made(struct machine *m, enum value_kind kind, u32 n) {
+static int push_made(struct machine *m, const struct instruction *in) {
   struct value made, *values;
+  u32 n = in->n;
   int error = pop(m, &n, &values);
   if (error)
     return error;
-  value_make_items(&m->builder, kind, &made);
-  error = kind == VALUE_DICT ? put_pairs(m, &made, values, n) : put_items(m, &made, values, n);
+  value_make_items(&m->builder, in->kind, &made);
+  error = in->kind == VALUE_DICT ? put_pairs(m, &made, values, n) : put_items(m, &made, values, n);
   return error ? error : push(m, made);
 }
 
 /* Adds them to the container below. */
-static int add_values(struct machine *m, enum value_kind kind, u32 n) {
+static int add_values(struct machine *m, const struct instruction *in) {
   struct value *values;
+  u32 n = in->n;
   int error = pop(m, &n, &values);
   if (error)
     return error;
-  struct value *to = top(m, kind);
+  struct value *to = top(m, in->kind);
   if (!to)
     return fail(m, "items for a list, dict or set that is not there");
-  return kind == VALUE_DICT ? put_pairs(m, to, values, n) : put_items(m, to, values, n);
+  return in->kind == VALUE_DICT ? put_pairs(m, to, values, n) : put_items(m, to, values, n);
 }
 
 /* --- The rest --- */
 
-static int pop_and_discard(struct machine *m, enum op op) {
-  struct value *values;
-  bool mark = op == OP_POP_MARK || (m->marks.n && m->stack.n == stack_floor(m));
-  return pop(m, &(u32){mark ? MARKED : 1}, &values);
+static int mark(struct machine *m, const struct instruction *in) {
+  (void)in;
+  VECTOR_PUSH(&m->marks, m->stack.n);
+  return 0;
 }
 
-static int duplicate(struct machine *m) {
+static int stop(struct machine *m, const struct instruction *in) {
+  (void)in;
+  m->stopped = true;
+  return 0;
+}
+
+static int pop_and_discard(struct machine *m, const struct instruction *in) {
+  struct value *values;
+  bool marked = in->n == MARKED || (m->marks.n && m->stack.n == stack_floor(m));
+  return pop(m, &(u32){marked ? MARKED : 1}, &values);
+}
+
+static int duplicate(struct machine *m, const struct instruction *in) {
+  (void)in;
   if (m->stack.n == stack_floor(m))
     return fail(m, "nothing to duplicate");
   return push(m, m->stack.at[m->stack.n - 1]);
 }
 
-static int check_protocol(struct machine *m) {
+static int check_protocol(struct machine *m, const struct instruction *in) {
+  (void)in;
   u64 protocol;
   if (!read_number(m, 1, &protocol))
     return fail_truncated(m);
@@ -325,7 +359,8 @@ static int check_protocol(struct machine *m) {
 }
 
 /* A frame only promises that so many bytes follow. */
-static int check_frame(struct machine *m) {
+static int check_frame(struct machine *m, const struct instruction *in) {
+  (void)in;
   u64 bytes;
   if (!read_number(m, 8, &bytes))
     return fail_truncated(m);
@@ -333,15 +368,16 @@ static int check_frame(struct machine *m) {
                                 : fail(m, "the file ends inside a frame; it was not fully written");
 }
 
-static int refuse_named(struct machine *m, const char *what) {
+static int refuse_named(struct machine *m, const struct instruction *in) {
   const char *module, *name;
   size_t module_bytes, name_bytes;
   if (!read_line(m, &module, &module_bytes) || !read_line(m, &name, &name_bytes))
     return fail_truncated(m);
-  return refuse(m, what, module, module_bytes, name, name_bytes);
+  return refuse(m, in->what, module, module_bytes, name, name_bytes);
 }
 
-static int refuse_stacked(struct machine *m) {
+static int refuse_stacked(struct machine *m, const struct instruction *in) {
+  (void)in;
   struct value *names;
   int error = pop(m, &(u32){2}, &names);
   if (error)
@@ -351,137 +387,84 @@ static int refuse_stacked(struct machine *m) {
                 name ? name : "?", name ? names[1].n : 1);
 }
 
-/* Instructions that name or call something. */
-static int refuse_op(struct machine *m, enum op op) {
-  switch (op) {
-  case OP_GLOBAL:
-    return refuse_named(m, "GLOBAL");
-  case OP_INST:
-    return refuse_named(m, "INST");
-  case OP_STACK_GLOBAL:
-    return refuse_stacked(m);
-  case OP_REDUCE:
-    return refuse_instruction(m, "REDUCE asks for a call");
-  case OP_BUILD:
-    return refuse_instruction(m, "BUILD asks for an object's state to be set");
-  case OP_OBJ:
-  case OP_NEWOBJ:
-  case OP_NEWOBJ_EX:
-    return refuse_instruction(m, "NEWOBJ asks for an object to be made");
-  case OP_PERSID:
-  case OP_BINPERSID:
-    return refuse_instruction(m, "PERSID asks for an object kept elsewhere");
-  case OP_EXT1:
-  case OP_EXT2:
-  case OP_EXT4:
-    return refuse_instruction(m, "EXT asks for a registered extension");
-  case OP_NEXT_BUFFER:
-  case OP_READONLY_BUFFER:
-    return refuse_instruction(m, "NEXT_BUFFER asks for data kept elsewhere");
-  default:
-    return fail(m, "not an instruction; the file is not a pickle, or it is damaged");
-  }
-}
+#define REFUSED(text)                                                                              \
+  { .run = refuse_instruction, .what = text }
 
-static int execute(struct machine *m, enum op op) {
-  switch (op) {
-  case OP_MARK:
-    VECTOR_PUSH(&m->marks, m->stack.n);
-    return 0;
-  case OP_STOP:
-    m->stopped = true;
-    return 0;
-  case OP_POP:
-  case OP_POP_MARK:
-    return pop_and_discard(m, op);
-  case OP_DUP:
-    return duplicate(m);
-  case OP_PROTO:
-    return check_protocol(m);
-  case OP_FRAME:
-    return check_frame(m);
+/* By the byte that stands for each; by the names of Python's pickletools. */
+static const struct instruction instructions[256] = {
+    ['('] = {mark}, /* MARK */
+    ['.'] = {stop},
+    ['0'] = {pop_and_discard, 1},
+    ['1'] = {pop_and_discard, MARKED},
+    ['2'] = {duplicate},
+    [0x80] = {check_protocol},
+    [0x95] = {check_frame},
+    ['N'] = {push_constant, 0, VALUE_NONE},
+    [0x88] = {push_constant, true, VALUE_BOOL}, /* NEWTRUE, NEWFALSE */
+    [0x89] = {push_constant, false, VALUE_BOOL},
+    ['J'] = {push_integer, 4}, /* BININT, BININT1, BININT2 */
+    ['K'] = {push_integer, 1},
+    ['M'] = {push_integer, 2},
+    [0x8a] = {push_long, 1}, /* LONG1, LONG4 */
+    [0x8b] = {push_long, 4},
+    ['G'] = {push_binary_float},
+    ['I'] = {push_line, .read = pickle_decimal}, /* INT, LONG, FLOAT, STRING, UNICODE */
+    ['L'] = {push_line, .read = pickle_decimal},
+    ['F'] = {push_line, .read = pickle_float},
+    ['S'] = {push_line, .read = pickle_quoted},
+    ['V'] = {push_line, .read = pickle_raw_unicode},
+    [0x8c] = {push_text, 1, VALUE_STR}, /* SHORT_BINUNICODE, BINUNICODE, BINUNICODE8 */
+    ['X'] = {push_text, 4, VALUE_STR},
+    [0x8d] = {push_text, 8, VALUE_STR},
+    ['U'] = {push_text, 1, VALUE_STR}, /* SHORT_BINSTRING, BINSTRING */
+    ['T'] = {push_text, 4, VALUE_STR},
+    ['C'] = {push_text, 1, VALUE_BYTES}, /* SHORT_BINBYTES, BINBYTES, BINBYTES8, BYTEARRAY8 */
+    ['B'] = {push_text, 4, VALUE_BYTES},
+    [0x8e] = {push_text, 8, VALUE_BYTES},
+    [0x96] = {push_text, 8, VALUE_BYTES},
+    [']'] = {push_made, 0, VALUE_LIST}, /* EMPTY_LIST, EMPTY_DICT, EMPTY_SET, EMPTY_TUPLE */
+    ['}'] = {push_made, 0, VALUE_DICT},
+    [0x8f] = {push_made, 0, VALUE_SET},
+    [')'] = {push_made, 0, VALUE_TUPLE},
+    ['l'] = {push_made, MARKED, VALUE_LIST}, /* LIST, DICT, TUPLE, FROZENSET */
+    ['d'] = {push_made, MARKED, VALUE_DICT},
+    ['t'] = {push_made, MARKED, VALUE_TUPLE},
+    [0x91] = {push_made, MARKED, VALUE_SET},
+    [0x85] = {push_made, 1, VALUE_TUPLE}, /* TUPLE1 to TUPLE3 */
+    [0x86] = {push_made, 2, VALUE_TUPLE},
+    [0x87] = {push_made, 3, VALUE_TUPLE},
+    ['a'] = {add_values, 1, VALUE_LIST}, /* APPEND, APPENDS, ADDITEMS, SETITEM, SETITEMS */
+    ['e'] = {add_values, MARKED, VALUE_LIST},
+    [0x90] = {add_values, MARKED, VALUE_SET},
+    ['s'] = {add_values, 2, VALUE_DICT},
+    ['u'] = {add_values, MARKED, VALUE_DICT},
+    ['p'] = {put_into_memo}, /* PUT, BINPUT, LONG_BINPUT, MEMOIZE */
+    ['q'] = {put_into_memo, 1},
+    ['r'] = {put_into_memo, 4},
+    [0x94] = {memoize},
+    ['g'] = {get_from_memo}, /* GET, BINGET, LONG_BINGET */
+    ['h'] = {get_from_memo, 1},
+    ['j'] = {get_from_memo, 4},
 
-  case OP_NONE:
-    return push(m, (struct value){.kind = VALUE_NONE});
-  case OP_NEWTRUE:
-  case OP_NEWFALSE:
-    return push(m, (struct value){.kind = VALUE_BOOL, .boolean = op == OP_NEWTRUE});
-  case OP_BININT:
-    return push_integer(m, 4, true);
-  case OP_BININT1:
-    return push_integer(m, 1, false);
-  case OP_BININT2:
-    return push_integer(m, 2, false);
-  case OP_LONG1:
-    return push_long(m, 1);
-  case OP_LONG4:
-    return push_long(m, 4);
-  case OP_BINFLOAT:
-    return push_binary_float(m);
-  case OP_INT:
-  case OP_LONG:
-  case OP_FLOAT:
-  case OP_STRING:
-  case OP_UNICODE:
-    return push_line(m, op);
-  case OP_SHORT_BINUNICODE:
-  case OP_SHORT_BINSTRING:
-    return push_text(m, VALUE_STR, 1);
-  case OP_BINUNICODE:
-  case OP_BINSTRING:
-    return push_text(m, VALUE_STR, 4);
-  case OP_BINUNICODE8:
-    return push_text(m, VALUE_STR, 8);
-  case OP_SHORT_BINBYTES:
-    return push_text(m, VALUE_BYTES, 1);
-  case OP_BINBYTES:
-    return push_text(m, VALUE_BYTES, 4);
-  case OP_BINBYTES8:
-  case OP_BYTEARRAY8:
-    return push_text(m, VALUE_BYTES, 8);
+    /* What names or calls something. */
+    ['c'] = {refuse_named, .what = "GLOBAL"},
+    ['i'] = {refuse_named, .what = "INST"},
+    [0x93] = {refuse_stacked},
+    ['R'] = REFUSED("REDUCE asks for a call"),
+    ['b'] = REFUSED("BUILD asks for an object's state to be set"),
+    ['o'] = REFUSED("NEWOBJ asks for an object to be made"), /* OBJ, NEWOBJ, NEWOBJ_EX */
+    [0x81] = REFUSED("NEWOBJ asks for an object to be made"),
+    [0x92] = REFUSED("NEWOBJ asks for an object to be made"),
+    ['P'] = REFUSED("PERSID asks for an object kept elsewhere"), /* PERSID, BINPERSID */
+    ['Q'] = REFUSED("PERSID asks for an object kept elsewhere"),
+    [0x82 ... 0x84] = REFUSED("EXT asks for a registered extension"),
+    [0x97 ... 0x98] = REFUSED("NEXT_BUFFER asks for data kept elsewhere"),
+};
 
-  case OP_EMPTY_LIST:
-    return push_made(m, VALUE_LIST, 0);
-  case OP_EMPTY_DICT:
-    return push_made(m, VALUE_DICT, 0);
-  case OP_EMPTY_SET:
-    return push_made(m, VALUE_SET, 0);
-  case OP_EMPTY_TUPLE:
-    return push_made(m, VALUE_TUPLE, 0);
-  case OP_LIST:
-    return push_made(m, VALUE_LIST, MARKED);
-  case OP_DICT:
-    return push_made(m, VALUE_DICT, MARKED);
-  case OP_TUPLE:
-    return push_made(m, VALUE_TUPLE, MARKED);
-  case OP_FROZENSET:
-    return push_made(m, VALUE_SET, MARKED);
-  case OP_TUPLE1:
-  case OP_TUPLE2:
-  case OP_TUPLE3:
-    return push_made(m, VALUE_TUPLE, op - OP_TUPLE1 + 1);
-  case OP_APPEND:
-    return add_values(m, VALUE_LIST, 1);
-  case OP_APPENDS:
-    return add_values(m, VALUE_LIST, MARKED);
-  case OP_ADDITEMS:
-    return add_values(m, VALUE_SET, MARKED);
-  case OP_SETITEM:
-    return add_values(m, VALUE_DICT, 2);
-  case OP_SETITEMS:
-    return add_values(m, VALUE_DICT, MARKED);
-
-  case OP_PUT:
-  case OP_BINPUT:
-  case OP_LONG_BINPUT:
-  case OP_MEMOIZE:
-  case OP_GET:
-  case OP_BINGET:
-  case OP_LONG_BINGET:
-    return memo_op(m, op);
-  default:
-    return refuse_op(m, op);
-  }
+static int execute(struct machine *m, u8 byte) {
+  const struct instruction *in = &instructions[byte];
+  return in->run ? in->run(m, in)
+                 : fail(m, "not an instruction; the file is not a pickle, or it is damaged");
 }
 
 static int run(struct machine *m, struct value *root) {
@@ -489,7 +472,7 @@ static int run(struct machine *m, struct value *root) {
   while (!error && !m->stopped)
     error = budget_is_over() ? -EFBIG
             : m->at < m->end
-                ? execute(m, (enum op) * m->at++)
+                ? execute(m, *m->at++)
                 : fail(m, "the file ends before the pickle ends; it was not fully written");
   if (error)
     return error;
@@ -522,5 +505,5 @@ int pickle_read(const void *bytes, size_t n, struct arena *arena, struct value *
 
 bool pickle_looks_like(const void *bytes, size_t n) {
   const u8 *at = bytes;
-  return n >= 2 && at[0] == OP_PROTO && at[1] >= 2 && at[1] <= NEWEST_PROTOCOL;
+  return n >= 2 && at[0] == 0x80 /* PROTO */ && at[1] >= 2 && at[1] <= NEWEST_PROTOCOL;
 }

@@ -80,7 +80,8 @@ int pickle_decimal(struct value_builder *b, const char *line, size_t n, struct v
   return 0;
 }
 
-int pickle_float(const char *line, size_t n, struct value *out) {
+int pickle_float(struct value_builder *b, const char *line, size_t n, struct value *out) {
+  (void)b;
   char text[64], *end;
   if (n == 0 || n >= sizeof(text))
     return -EBADMSG;

@@ -15,7 +15,7 @@ void pickle_integer(struct value_builder *b, const u8 *bytes, u32 n, struct valu
 /* 12, -7, 01 and 00 (true and false), 123456789012345678901234567890L */
 int pickle_decimal(struct value_builder *b, const char *line, size_t n, struct value *out);
 
-int pickle_float(const char *line, size_t n, struct value *out);
+int pickle_float(struct value_builder *b, const char *line, size_t n, struct value *out);
 
 /* 'a\n\x00', in either kind of quotes */
 int pickle_quoted(struct value_builder *b, const char *line, size_t n, struct value *out);

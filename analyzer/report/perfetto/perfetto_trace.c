@@ -69,7 +69,8 @@ static void put_compressed(struct perfetto_trace *trace, u8 *bytes, size_t n, bo
   } while (stream->avail_out == 0);
 }
 
-void perfetto_trace_flush(struct perfetto_trace *trace, bool all) {
+/* Gives full buffers to the file. */
+static void flush(struct perfetto_trace *trace, bool all) {
   struct protobuf *buffer = &trace->buffer;
   if (!all && buffer->n < BUFFER_BYTES / 2)
     return;
@@ -83,7 +84,7 @@ void perfetto_trace_flush(struct perfetto_trace *trace, bool all) {
 
 int perfetto_trace_end(struct perfetto_trace *trace) {
   if (trace->buffer.bytes)
-    perfetto_trace_flush(trace, true);
+    flush(trace, true);
   if (trace->gzip)
     deflateEnd(&trace->gzip->stream);
   FREE_EACH(trace, gzip, buffer.bytes, pids.at);
@@ -182,7 +183,7 @@ struct perfetto_event perfetto_event_begin(struct perfetto_trace *trace, u32 seq
 void perfetto_event_end(struct perfetto_trace *trace, struct perfetto_event event) {
   protobuf_close(&trace->buffer, event.event);
   protobuf_close(&trace->buffer, event.packet);
-  perfetto_trace_flush(trace, false);
+  flush(trace, false);
 }
 
 void perfetto_end_slice(struct perfetto_trace *trace, u32 sequence, i64 time, u64 track) {

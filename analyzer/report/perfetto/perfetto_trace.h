@@ -77,9 +77,6 @@ static inline u64 perfetto_trace_bytes(const struct perfetto_trace *trace) {
   return trace->written + trace->buffer.n;
 }
 
-/* Gives full buffers to the file. */
-void perfetto_trace_flush(struct perfetto_trace *trace, bool all);
-
 /* --- tracks --- */
 
 struct perfetto_track {

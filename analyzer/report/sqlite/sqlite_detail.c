@@ -13,7 +13,8 @@
 
 /* --- names --- */
 
-i64 sqlite_name(struct sqlite_run *run, const struct shown_name *name) {
+/* The id of a name, which is added if it is new. */
+static i64 sqlite_name(struct sqlite_run *run, const struct shown_name *name) {
   struct sqlite_names *names = run->names;
   u64 hash = hash_text(HASH_SEED, name->whole);
   HASH_INDEX_EACH(&names->index, hash, i)

@@ -72,8 +72,6 @@ int sqlite_write_detail(struct sqlite_run *run);
 /* What was left out, once all is written. */
 void sqlite_write_left_out(struct sqlite_run *run);
 
-/* The id of a name, which is added if it is new. */
-i64 sqlite_name(struct sqlite_run *run, const struct shown_name *name);
 void sqlite_names_release(struct sqlite_names *names);
 
 #endif

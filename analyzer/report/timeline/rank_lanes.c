@@ -50,8 +50,8 @@ static void list_windows(struct rank_lanes *l) {
 }
 
 /* The host is shown while it worked on the step, and while its GPU did. */
-const struct rank_window *rank_window_at(const struct rank_lanes *l, bool device, i64 start,
-                                         i64 end, u32 *cursor) {
+static const struct rank_window *window_at(const struct rank_lanes *l, bool device, i64 start,
+                                           i64 end, u32 *cursor) {
   for (; *cursor < l->n_windows; ++*cursor) {
     const struct rank_window *window = &l->windows[*cursor];
     i64 begins = device ? window->begin : earlier(window->begin, window->host_begin);
@@ -69,7 +69,7 @@ static u32 choose_spans(const struct rank_lanes *l, u32 *place) {
   for (u32 i = 0; i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
     bool on_device = SPAN_ON_DEVICE(span->kind);
-    bool in = rank_window_at(l, on_device, span->start, span->end, on_device ? &device : &host);
+    bool in = window_at(l, on_device, span->start, span->end, on_device ? &device : &host);
     place[i] = in ? 0 : INDEX_NONE;
   }
   for (u32 i = 0; i < t->n_spans; i++)
@@ -406,7 +406,7 @@ static void add_spans(struct rank_lanes *l, const u32 *place, u32 n) {
     if (place[i] == INDEX_NONE)
       continue;
     const struct rank_window *window =
-        rank_window_at(l, on_device, span->start, span->end, on_device ? &device : &host);
+        window_at(l, on_device, span->start, span->end, on_device ? &device : &host);
     add_span(l, &naming, place, i, window);
   }
   l->shown.names = naming.names.at;

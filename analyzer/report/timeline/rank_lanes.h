@@ -44,9 +44,4 @@ void rank_calls_build(struct rank_lanes *lanes, u32 rank);
 /* Sets the rows of spans that overlap on one lane. */
 void rank_lanes_assign_rows(struct shown_rank *rank);
 
-/* The window that an interval reaches into; NULL if none. `cursor` begins at 0 and starts must not
- * go back. */
-const struct rank_window *rank_window_at(const struct rank_lanes *lanes, bool device, i64 start,
-                                         i64 end, u32 *cursor);
-
 #endif
