@@ -124,8 +124,6 @@ static void functions_are_looked_at(void **state) {
   model_free(model);
 }
 
-#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_FOLDER(the_thread_goes_on_when_it_has_ended),

@@ -383,8 +383,6 @@ static void a_capture_that_was_not_seen_is_unknown(void **state) {
   drop(r, model);
 }
 
-#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
 /* --- the operations that the model needs, without an option --- */
 
 enum { LAYERS = 6, TOKENS = 2048, HIDDEN = 512 };
@@ -455,16 +453,16 @@ static void what_is_given_wins(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_slower_factor_and_what_is_allowed_decide),
-      ON_DISK(each_gemm_is_compared_with_its_own_peak),
-      ON_DISK(operations_without_a_peak_are_counted_apart),
-      ON_DISK(a_job_of_one_precision_has_its_peak),
-      ON_DISK(a_sample_represents_calls_of_its_shape),
-      ON_DISK(each_replay_does_the_gemms_that_were_captured),
-      ON_DISK(gemms_of_nested_graphs_count),
-      ON_DISK(kernels_of_the_same_name_are_ambiguous),
-      ON_DISK(a_capture_that_was_not_seen_is_unknown),
-      ON_DISK(what_a_transformer_needs_is_known_from_its_forward_pass),
-      ON_DISK(what_is_given_wins),
+      WITH_FOLDER(each_gemm_is_compared_with_its_own_peak),
+      WITH_FOLDER(operations_without_a_peak_are_counted_apart),
+      WITH_FOLDER(a_job_of_one_precision_has_its_peak),
+      WITH_FOLDER(a_sample_represents_calls_of_its_shape),
+      WITH_FOLDER(each_replay_does_the_gemms_that_were_captured),
+      WITH_FOLDER(gemms_of_nested_graphs_count),
+      WITH_FOLDER(kernels_of_the_same_name_are_ambiguous),
+      WITH_FOLDER(a_capture_that_was_not_seen_is_unknown),
+      WITH_FOLDER(what_a_transformer_needs_is_known_from_its_forward_pass),
+      WITH_FOLDER(what_is_given_wins),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

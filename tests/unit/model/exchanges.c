@@ -408,23 +408,21 @@ static void test_each_replay_of_a_graph_is_an_exchange(void **state) {
   model_free(model);
 }
 
-#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON_DISK(test_an_exchange_is_one_collective),
-      ON_DISK(test_exchanges_have_numbers_between_those_of_collectives),
-      ON_DISK(test_who_exchanges_nothing_is_no_member),
-      ON_DISK(test_spans_of_an_exchange_lead_to_it),
-      ON_DISK(test_who_has_not_come_is_missing),
-      ON_DISK(test_an_unfinished_exchange_accuses_no_bystander),
-      ON_DISK(test_a_rank_without_a_trace_hides_nothing),
-      ON_DISK(test_a_full_exchange_needs_no_message_to_itself),
+      WITH_FOLDER(test_an_exchange_is_one_collective),
+      WITH_FOLDER(test_exchanges_have_numbers_between_those_of_collectives),
+      WITH_FOLDER(test_who_exchanges_nothing_is_no_member),
+      WITH_FOLDER(test_spans_of_an_exchange_lead_to_it),
+      WITH_FOLDER(test_who_has_not_come_is_missing),
+      WITH_FOLDER(test_an_unfinished_exchange_accuses_no_bystander),
+      WITH_FOLDER(test_a_rank_without_a_trace_hides_nothing),
+      WITH_FOLDER(test_a_full_exchange_needs_no_message_to_itself),
       cmocka_unit_test(test_two_ranks),
-      ON_DISK(test_each_communicator_of_a_group_has_its_own),
+      WITH_FOLDER(test_each_communicator_of_a_group_has_its_own),
       cmocka_unit_test(test_what_is_no_all_to_all_stays_messages),
-      ON_DISK(test_a_message_outside_the_group_is_not_overlooked),
-      ON_DISK(test_each_replay_of_a_graph_is_an_exchange),
+      WITH_FOLDER(test_a_message_outside_the_group_is_not_overlooked),
+      WITH_FOLDER(test_each_replay_of_a_graph_is_an_exchange),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -524,19 +524,17 @@ static void warmup_is_found_from_gpu_times(void **state) {
   end_by_hand(h, r);
 }
 
-#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON_DISK(steps_hold_what_was_launched_in_them),
-      ON_DISK(each_step_is_whole),
-      ON_DISK(ranges_of_the_optimizer_end_there_too),
-      ON_DISK(a_host_that_waits_ends_its_steps),
-      ON_DISK(collectives_alone_are_enough),
-      ON_DISK(without_gpu_times_steps_end_on_the_host),
-      ON_DISK(a_run_ends_with_its_last_work),
-      ON_DISK(marks_of_a_profiler_end_on_the_host),
-      ON_DISK(a_recording_that_begins_amid_work),
+      WITH_FOLDER(steps_hold_what_was_launched_in_them),
+      WITH_FOLDER(each_step_is_whole),
+      WITH_FOLDER(ranges_of_the_optimizer_end_there_too),
+      WITH_FOLDER(a_host_that_waits_ends_its_steps),
+      WITH_FOLDER(collectives_alone_are_enough),
+      WITH_FOLDER(without_gpu_times_steps_end_on_the_host),
+      WITH_FOLDER(a_run_ends_with_its_last_work),
+      WITH_FOLDER(marks_of_a_profiler_end_on_the_host),
+      WITH_FOLDER(a_recording_that_begins_amid_work),
       cmocka_unit_test(work_beside_the_steps_ends_none),
       cmocka_unit_test(work_of_another_stream_is_part_of_the_step),
       cmocka_unit_test(work_of_unseen_launches_follows_what_ran_before),

@@ -416,8 +416,6 @@ static void what_failed_ties_no_clocks(void **state) {
   arena_release(&arena);
 }
 
-#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
 /* The wall clock of a damaged file is not subtracted: the difference would overflow. */
 static void wall_clocks_that_no_clock_shows(void **state) {
   static const i64 wild[] = {INT64_MIN, INT64_MAX, -(1ll << 62), 1ll << 62};
@@ -436,14 +434,14 @@ static void wall_clocks_that_no_clock_shows(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_median_and_line),
-      ON_DISK(test_hostile_clocks_are_recovered),
-      ON_DISK(test_hostile_clocks_of_hosts_that_only_look_alike),
-      ON_DISK(test_one_host_one_clock),
-      ON_DISK(test_no_common_collective_is_refused),
-      ON_DISK(test_rank_without_ends_shares_a_clock_that_holds),
-      ON_DISK(test_scatter_is_covered),
-      ON_DISK(test_stated_error_covers_the_truth),
-      ON_DISK(test_host_calls_alone_do_not_align_hosts),
+      WITH_FOLDER(test_hostile_clocks_are_recovered),
+      WITH_FOLDER(test_hostile_clocks_of_hosts_that_only_look_alike),
+      WITH_FOLDER(test_one_host_one_clock),
+      WITH_FOLDER(test_no_common_collective_is_refused),
+      WITH_FOLDER(test_rank_without_ends_shares_a_clock_that_holds),
+      WITH_FOLDER(test_scatter_is_covered),
+      WITH_FOLDER(test_stated_error_covers_the_truth),
+      WITH_FOLDER(test_host_calls_alone_do_not_align_hosts),
       cmocka_unit_test(test_chain_through_shared_ranks),
       cmocka_unit_test(a_drift_lies_within_what_is_stated),
       cmocka_unit_test(what_failed_ties_no_clocks),

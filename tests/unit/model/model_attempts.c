@@ -359,26 +359,24 @@ static void test_hosts_of_one_name(void **state) {
   assert_false(processes_share_host(&a, &d));
 }
 
-#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON_DISK(test_elastic_restart),
-      ON_DISK(test_wall_clocks_apart),
-      ON_DISK(test_wall_clocks_an_hour_apart),
-      ON_DISK(test_fewer_hosts),
-      ON_DISK(test_traces_of_some_ranks),
-      ON_DISK(test_one_start_whose_ranks_do_not_live_together),
-      ON_DISK(test_started_again_by_hand),
-      ON_DISK(test_wall_clocks_an_hour_apart_and_no_port),
-      ON_DISK(test_half_of_a_start),
-      ON_DISK(test_halves_of_two_starts),
-      ON_DISK(test_clock_that_jumps),
-      ON_DISK(test_collectives_tell_which_start),
-      ON_DISK(test_each_host_names_its_run),
-      ON_DISK(test_one_host_is_started_again),
-      ON_DISK(test_two_jobs_on_two_ports),
-      ON_DISK(test_two_jobs_on_one_port),
+      WITH_FOLDER(test_elastic_restart),
+      WITH_FOLDER(test_wall_clocks_apart),
+      WITH_FOLDER(test_wall_clocks_an_hour_apart),
+      WITH_FOLDER(test_fewer_hosts),
+      WITH_FOLDER(test_traces_of_some_ranks),
+      WITH_FOLDER(test_one_start_whose_ranks_do_not_live_together),
+      WITH_FOLDER(test_started_again_by_hand),
+      WITH_FOLDER(test_wall_clocks_an_hour_apart_and_no_port),
+      WITH_FOLDER(test_half_of_a_start),
+      WITH_FOLDER(test_halves_of_two_starts),
+      WITH_FOLDER(test_clock_that_jumps),
+      WITH_FOLDER(test_collectives_tell_which_start),
+      WITH_FOLDER(test_each_host_names_its_run),
+      WITH_FOLDER(test_one_host_is_started_again),
+      WITH_FOLDER(test_two_jobs_on_two_ports),
+      WITH_FOLDER(test_two_jobs_on_one_port),
       cmocka_unit_test(test_hosts_of_one_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -389,24 +389,22 @@ static void test_parts_of_an_all_to_all_may_differ(void **state) {
   model_free(model);
 }
 
-#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_equal_counts_pair_in_order),
       cmocka_unit_test(test_effects_lost_at_the_end_shift_no_others),
       cmocka_unit_test(test_a_lost_effect_is_found_by_time),
       cmocka_unit_test(test_names_show_unseen_launches),
-      ON_DISK(test_every_collective_of_a_run_is_matched),
-      ON_DISK(test_lost_rank_and_cut_rank_leave_the_rest_whole),
-      ON_DISK(test_sends_meet_receives_in_order),
-      ON_DISK(test_group_members_share_their_kernel),
-      ON_DISK(test_nodes_identify_the_kernels_of_a_replay),
-      ON_DISK(test_without_nodes_order_is_used_and_reported),
-      ON_DISK(test_a_replay_with_a_kernel_lost_keeps_what_is_certain),
-      ON_DISK(test_bytes_are_of_the_whole_array),
-      ON_DISK(test_disagreement_is_a_mismatch),
-      ON_DISK(test_parts_of_an_all_to_all_may_differ),
+      WITH_FOLDER(test_every_collective_of_a_run_is_matched),
+      WITH_FOLDER(test_lost_rank_and_cut_rank_leave_the_rest_whole),
+      WITH_FOLDER(test_sends_meet_receives_in_order),
+      WITH_FOLDER(test_group_members_share_their_kernel),
+      WITH_FOLDER(test_nodes_identify_the_kernels_of_a_replay),
+      WITH_FOLDER(test_without_nodes_order_is_used_and_reported),
+      WITH_FOLDER(test_a_replay_with_a_kernel_lost_keeps_what_is_certain),
+      WITH_FOLDER(test_bytes_are_of_the_whole_array),
+      WITH_FOLDER(test_disagreement_is_a_mismatch),
+      WITH_FOLDER(test_parts_of_an_all_to_all_may_differ),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -506,8 +506,6 @@ static void test_no_evidence_is_no_steps(void **state) {
   model_free(model);
 }
 
-#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
 static u32 number_timed(u32 n, u32 most, u8 *times) {
   choose_timed_steps(n, most, times);
   return NUMBER_OF(times, n, one, *one == TIMES_KEPT);
@@ -545,23 +543,23 @@ int main(void) {
       cmocka_unit_test(test_no_period_is_none),
       cmocka_unit_test(test_steps_with_times),
       cmocka_unit_test(test_pauses_distinguish_equal_collectives),
-      ON_DISK(test_steps_of_a_gpu_job_without_annotation),
-      ON_DISK(test_steps_from_optimizer_ranges),
-      ON_DISK(test_ranges_that_the_program_calls_steps),
-      ON_DISK(test_ranges_of_micro_batches_are_no_steps),
-      ON_DISK(test_ranges_without_an_optimizer_are_believed),
-      ON_DISK(test_marks_win_over_ranges),
-      ON_DISK(test_the_users_marks_win),
-      ON_DISK(test_several_optimizers_are_one_step),
-      ON_DISK(test_recomputed_forward_is_backward),
-      ON_DISK(test_closure_of_the_optimizer),
-      ON_DISK(test_optimizer_in_backward),
-      ON_DISK(test_a_server_has_the_steps_of_its_workers),
-      ON_DISK(test_steps_have_the_numbers_of_the_peers),
-      ON_DISK(test_another_optimizer_makes_no_steps),
-      ON_DISK(test_a_rank_that_meets_others_in_some_steps),
-      ON_DISK(test_input_pause_of_a_gpu_job_is_inferred),
-      ON_DISK(test_no_evidence_is_no_steps),
+      WITH_FOLDER(test_steps_of_a_gpu_job_without_annotation),
+      WITH_FOLDER(test_steps_from_optimizer_ranges),
+      WITH_FOLDER(test_ranges_that_the_program_calls_steps),
+      WITH_FOLDER(test_ranges_of_micro_batches_are_no_steps),
+      WITH_FOLDER(test_ranges_without_an_optimizer_are_believed),
+      WITH_FOLDER(test_marks_win_over_ranges),
+      WITH_FOLDER(test_the_users_marks_win),
+      WITH_FOLDER(test_several_optimizers_are_one_step),
+      WITH_FOLDER(test_recomputed_forward_is_backward),
+      WITH_FOLDER(test_closure_of_the_optimizer),
+      WITH_FOLDER(test_optimizer_in_backward),
+      WITH_FOLDER(test_a_server_has_the_steps_of_its_workers),
+      WITH_FOLDER(test_steps_have_the_numbers_of_the_peers),
+      WITH_FOLDER(test_another_optimizer_makes_no_steps),
+      WITH_FOLDER(test_a_rank_that_meets_others_in_some_steps),
+      WITH_FOLDER(test_input_pause_of_a_gpu_job_is_inferred),
+      WITH_FOLDER(test_no_evidence_is_no_steps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

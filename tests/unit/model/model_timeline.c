@@ -366,22 +366,20 @@ static void test_timelines_load_in_parallel(void **state) {
   tracegen_truth_free(&truth);
 }
 
-#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON_DISK(test_gpu_job_is_decoded_to_the_nanosecond),
-      ON_DISK(test_edges_say_who_waits_for_whom),
-      ON_DISK(test_cpu_job_computes_where_it_does_not_wait),
-      ON_DISK(test_without_gpu_time_nothing_is_invented),
-      ON_DISK(test_blocking_copy_waits_for_itself),
-      ON_DISK(test_asynchronous_copy_may_block),
-      ON_DISK(test_asynchronous_copy_waits_for_nothing),
-      ON_DISK(test_a_host_may_wait_without_a_call),
-      ON_DISK(test_fills_of_a_replay_are_no_launchs_work),
-      ON_DISK(test_overwritten_ring_records_are_reported),
-      ON_DISK(test_records_given_up_at_the_kill_are_reported),
-      ON_DISK(test_timelines_load_in_parallel),
+      WITH_FOLDER(test_gpu_job_is_decoded_to_the_nanosecond),
+      WITH_FOLDER(test_edges_say_who_waits_for_whom),
+      WITH_FOLDER(test_cpu_job_computes_where_it_does_not_wait),
+      WITH_FOLDER(test_without_gpu_time_nothing_is_invented),
+      WITH_FOLDER(test_blocking_copy_waits_for_itself),
+      WITH_FOLDER(test_asynchronous_copy_may_block),
+      WITH_FOLDER(test_asynchronous_copy_waits_for_nothing),
+      WITH_FOLDER(test_a_host_may_wait_without_a_call),
+      WITH_FOLDER(test_fills_of_a_replay_are_no_launchs_work),
+      WITH_FOLDER(test_overwritten_ring_records_are_reported),
+      WITH_FOLDER(test_records_given_up_at_the_kill_are_reported),
+      WITH_FOLDER(test_timelines_load_in_parallel),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -299,25 +299,23 @@ static void test_one_kernel_after_the_other_is_no_step(void **state) {
   model_free(model);
 }
 
-#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON_DISK(test_a_backward_pass_without_an_optimizer_is_a_step),
-      ON_DISK(test_an_update_by_hand_belongs_to_the_step_of_its_pass),
-      ON_DISK(test_accumulated_passes_are_one_step),
-      ON_DISK(test_backward_passes_of_any_length_are_steps),
-      ON_DISK(test_forward_passes_alone_are_steps),
-      ON_DISK(test_passes_that_are_not_alike_are_no_steps),
-      ON_DISK(test_inference_that_launches_the_same_again_and_again),
-      ON_DISK(test_inference_of_batches_of_any_size),
-      ON_DISK(test_other_work_between_rounds),
-      ON_DISK(test_what_every_fifth_batch_has_too),
-      ON_DISK(test_layers_are_no_rounds),
-      ON_DISK(test_rounds_that_get_short_at_the_end),
-      ON_DISK(test_barriers_at_both_ends_are_no_steps),
-      ON_DISK(test_answers_of_any_length_are_no_steps),
-      ON_DISK(test_one_kernel_after_the_other_is_no_step),
+      WITH_FOLDER(test_a_backward_pass_without_an_optimizer_is_a_step),
+      WITH_FOLDER(test_an_update_by_hand_belongs_to_the_step_of_its_pass),
+      WITH_FOLDER(test_accumulated_passes_are_one_step),
+      WITH_FOLDER(test_backward_passes_of_any_length_are_steps),
+      WITH_FOLDER(test_forward_passes_alone_are_steps),
+      WITH_FOLDER(test_passes_that_are_not_alike_are_no_steps),
+      WITH_FOLDER(test_inference_that_launches_the_same_again_and_again),
+      WITH_FOLDER(test_inference_of_batches_of_any_size),
+      WITH_FOLDER(test_other_work_between_rounds),
+      WITH_FOLDER(test_what_every_fifth_batch_has_too),
+      WITH_FOLDER(test_layers_are_no_rounds),
+      WITH_FOLDER(test_rounds_that_get_short_at_the_end),
+      WITH_FOLDER(test_barriers_at_both_ends_are_no_steps),
+      WITH_FOLDER(test_answers_of_any_length_are_no_steps),
+      WITH_FOLDER(test_one_kernel_after_the_other_is_no_step),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

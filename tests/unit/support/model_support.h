@@ -131,4 +131,6 @@ static inline struct tscope_collective_run_record *write_run(struct trace_writer
   return record;
 }
 
+#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
+
 #endif

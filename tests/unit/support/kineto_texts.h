@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Recordings of PyTorch's profiler that a test writes as text, with the events that most of them
+ * have.
+ */
+#ifndef TSCOPE_KINETO_TEXTS_H
+#define TSCOPE_KINETO_TEXTS_H
+
+#include "model_support.h"
+
+#include "import/import.h"
+
+static inline void write_text(const struct fixture *fixture, const char *name, const char *text) {
+  char path[512];
+  snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static inline struct model *read_folder(const struct fixture *fixture) {
+  const char *path = fixture->directory;
+  struct model *model = NULL;
+  char why[512];
+  if (import_load(&path, 1, NULL, &model, why, sizeof(why)) != 0)
+    fail_msg("%s", why);
+  return model;
+}
+
+static inline struct model *read_text(const struct fixture *fixture, const char *text) {
+  write_text(fixture, "rank0.trace.json", text);
+  return read_folder(fixture);
+}
+
+static inline struct timeline timeline_of(const struct model *model, u32 rank) {
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, rank, &timeline), 0);
+  return timeline;
+}
+
+static inline u32 count_kind(const struct timeline *timeline, u8 kind) {
+  u32 n = 0;
+  for (u32 i = 0; i < timeline->n_spans; i++)
+    n += timeline->spans[i].kind == kind;
+  return n;
+}
+
+static inline const struct span *first_of(const struct timeline *timeline, u8 kind) {
+  for (u32 i = 0; i < timeline->n_spans; i++)
+    if (timeline->spans[i].kind == kind)
+      return &timeline->spans[i];
+  fail_msg("no span of kind %u", kind);
+  return NULL;
+}
+
+#define LAUNCH(at, correlation)                                                                    \
+  "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,"      \
+  "\"ts\":" at ",\"dur\":5,\"args\":{\"correlation\":" correlation "}}"
+#define KERNEL(name, at, dur, correlation)                                                         \
+  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" name "\",\"pid\":0,\"tid\":7,\"ts\":" at          \
+  ",\"dur\":" dur ",\"args\":{\"device\":0,\"stream\":7,\"correlation\":" correlation "}}"
+
+#endif
