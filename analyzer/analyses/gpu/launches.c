@@ -4,7 +4,6 @@
  * call and its start, how many calls were ahead of a stream, kernels too short to be worth a
  * launch, copies by direction, the cost of fills and recomputation.
  */
-#include "analyses/gpu/launches.h"
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
 #include "analyses/queries.h"
@@ -14,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/analysis.h"
 #include "base/checked_memory.h"
 #include "base/texts.h"
 #include "base/trace_words.h"
+#include "base/vector.h"
 
 /* A GPU queues this many launches of a stream; one more blocks the host until the GPU begins
  * another. */
@@ -24,6 +25,34 @@
 /* A launch costs the host about 5 us: it cannot keep a GPU busy with kernels shorter than two. */
 #define SHORT_KERNEL_NS 10000
 #define FILLS_LISTED 16u
+#define DELAY_BUCKETS 1280u  /* up to 2^40 ns */
+#define MEMCPY_DIRECTIONS 7u /* enum tscope_memcpy */
+
+struct memcpy_sum {
+  u64 count, unknown; /* unknown: of which the size is not known */
+  i64 ns;
+  double bytes;
+};
+
+struct fill_sum {
+  const char *name;
+  u64 count;
+  i64 ns;
+};
+
+/* Of one rank. */
+struct launch_sums {
+  bool known;
+  u64 kernels, short_kernels, launches, syncs, recomputations, fill_count;
+  i64 short_ns, sync_ns, recompute_ns, fill_ns;
+  i64 longest_delay, deepest, queue_span_ns, full_ns;
+  double queued_ns;
+  u32 *delays; /* [n_delays] from the bucket first_delay on: most of them are alike */
+  u32 first_delay, n_delays;
+  struct memcpy_sum memcpys[MEMCPY_DIRECTIONS];
+  struct fill_sum *fills; /* [n_fills], most time first; names are its own */
+  u32 n_fills;
+};
 
 /* Delays by size, with each octave in 32 equal parts: a percentile is accurate to 2 %. */
 static u32 bucket_of(i64 ns) {

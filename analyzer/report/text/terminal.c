@@ -4,11 +4,10 @@
 #include <langinfo.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include "base/terminal_color.h"
 
 /* 0 if neither says. */
 static unsigned found_width(int fd) {
@@ -27,11 +26,27 @@ static unsigned find_width(int fd, unsigned least, unsigned most) {
   return width < least ? least : width > most ? most : width;
 }
 
+static bool is_set(const char *variable) {
+  const char *value = getenv(variable);
+  return value && *value;
+}
+
+/* Whether output has colors if no option decides. no-color.org: NO_COLOR, if not empty, says no;
+ * FORCE_COLOR says yes unless it is 0. If both are set, the output is plain text, which harms no
+ * reader. */
+static bool wants_color(int fd) {
+  if (is_set("NO_COLOR"))
+    return false;
+  if (is_set("FORCE_COLOR"))
+    return strcmp(getenv("FORCE_COLOR"), "0") != 0;
+  const char *terminal = getenv("TERM");
+  return isatty(fd) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
 void terminal_detect(const struct terminal_wishes *wishes, unsigned least, unsigned most, int fd,
                      struct report_view *view) {
   view->width = wishes->width ? wishes->width : find_width(fd, least, most);
-  view->color =
-      wishes->color == COLOR_AUTO ? terminal_wants_color(fd) : wishes->color == COLOR_ALWAYS;
+  view->color = wishes->color == COLOR_AUTO ? wants_color(fd) : wishes->color == COLOR_ALWAYS;
   view->links = view->color && isatty(fd);
   view->utf8 = !wishes->ascii && strcasecmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }

@@ -260,20 +260,19 @@ static void a_short_list_is_not_the_usual_one(void **state) {
 }
 
 int main(void) {
-#define ON_DISK(name) cmocka_unit_test_setup_teardown(name, make_fixture, drop_fixture)
   const struct CMUnitTest tests[] = {
-      ON_DISK(who_is_killed_after_it_lost_a_peer_is_no_culprit),
-      ON_DISK(who_outlives_the_loss_is_no_culprit),
-      ON_DISK(a_host_is_lost_with_all_its_ranks),
-      ON_DISK(who_leaves_its_peers_waiting_is_named),
-      ON_DISK(who_leaves_before_the_others_end_is_not_named),
-      ON_DISK(who_is_interrupted_at_work_held_up_nobody),
-      ON_DISK(who_is_interrupted_while_others_wait_held_them_up),
-      ON_DISK(who_dies_first_is_named_by_the_last_words_of_its_peer),
-      ON_DISK(an_exception_before_the_last_call_says_nothing),
-      ON_DISK(who_hangs_after_an_exception_is_named),
-      ON_DISK(who_makes_another_call_is_named_before_the_one_that_it_aborts),
-      ON_DISK(a_short_list_is_not_the_usual_one),
+      WITH_FOLDER(who_is_killed_after_it_lost_a_peer_is_no_culprit),
+      WITH_FOLDER(who_outlives_the_loss_is_no_culprit),
+      WITH_FOLDER(a_host_is_lost_with_all_its_ranks),
+      WITH_FOLDER(who_leaves_its_peers_waiting_is_named),
+      WITH_FOLDER(who_leaves_before_the_others_end_is_not_named),
+      WITH_FOLDER(who_is_interrupted_at_work_held_up_nobody),
+      WITH_FOLDER(who_is_interrupted_while_others_wait_held_them_up),
+      WITH_FOLDER(who_dies_first_is_named_by_the_last_words_of_its_peer),
+      WITH_FOLDER(an_exception_before_the_last_call_says_nothing),
+      WITH_FOLDER(who_hangs_after_an_exception_is_named),
+      WITH_FOLDER(who_makes_another_call_is_named_before_the_one_that_it_aborts),
+      WITH_FOLDER(a_short_list_is_not_the_usual_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
