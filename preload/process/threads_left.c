@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "inspect/small_file.h"
+#include "inspect/thread_state.h"
+#include "process/workers.h"
 
 /* The kernel links a folder in /proc/self/task for each thread. */
 u32 tscope_threads_left(void) {
@@ -25,15 +27,42 @@ static bool first_has_ended(void) {
   return readlink("/proc/self/exe", program, sizeof(program)) < 0 && errno == ENOENT;
 }
 
-bool tscope_job_has_ended(void) {
-  return tscope_threads_left() == 1 + TSCOPE_OWN_THREADS && first_has_ended();
+static const char *stat_of(u32 tid, char *line, size_t bytes) {
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/self/task/%u/stat", tid);
+  return small_file_read(path, line, bytes) > 0 ? line : "";
+}
+
+/* The kernel's own threads for io_uring count as threads of the process, but end only with it: of
+ * the numbers behind the name in parentheses, the seventh has the flags (proc_pid_stat(5)). */
+static bool is_the_kernels(u32 tid) {
+  const unsigned long io_worker = 0x10, user_worker = 0x4000;
+  char line[1024], *at = strrchr(stat_of(tid, line, sizeof(line)), ')');
+  for (int i = 0; i < 7 && at; i++)
+    at = strchr(at + 1, ' ');
+  return at && strtoul(at, NULL, 10) & (io_worker | user_worker);
+}
+
+static bool is_of_job(u32 tid) {
+  return tid != (u32)getpid() && !tscope_is_worker(tid) && !is_the_kernels(tid);
+}
+
+bool tscope_job_has_ended(bool own_descriptors) {
+  u32 threads = tscope_threads_left(), tids[64];
+  if (threads < 1 + TSCOPE_OWN_THREADS || !first_has_ended())
+    return false;
+  if (threads == 1 + TSCOPE_OWN_THREADS || !own_descriptors)
+    return threads == 1 + TSCOPE_OWN_THREADS;
+  u32 n = thread_list(getpid(), tids, sizeof(tids) / sizeof(*tids));
+  bool job = !n || n > sizeof(tids) / sizeof(*tids);
+  for (u32 i = 0; i < n && !job; i++)
+    job = is_of_job(tids[i]);
+  return !job;
 }
 
 /* The last number of its line is the status (proc_pid_stat(5)). */
 int tscope_first_thread_status(void) {
-  char path[64], line[1024];
-  snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
-  ssize_t bytes = small_file_read(path, line, sizeof(line));
-  const char *last = bytes > 0 && line[bytes - 1] == '\n' ? strrchr(line, ' ') : NULL;
-  return last ? atoi(last) : 0;
+  char line[1024];
+  const char *last = strrchr(stat_of((u32)getpid(), line, sizeof(line)), ' ');
+  return last && strchr(last, '\n') ? atoi(last) : 0;
 }

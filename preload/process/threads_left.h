@@ -17,8 +17,9 @@ enum { TSCOPE_OWN_THREADS = 2 };
 u32 tscope_threads_left(void);
 
 /* Whether all threads of the job have ended, and only tscope's own are left. Then the C library
- * does not end the process, as it would without them. Uses no descriptor. */
-bool tscope_job_has_ended(void);
+ * does not end the process, as it would without them. With descriptors of its own, the calling
+ * thread also sees that what is left are threads of the kernel's; else this uses none. */
+bool tscope_job_has_ended(bool own_descriptors);
 
 /* How the first thread ended, as waitpid() tells it of a process; 0 if that is not known. */
 int tscope_first_thread_status(void);

@@ -59,7 +59,8 @@ static struct worker helper, poller;
 static bool own_descriptors; /* the helper's table is not the job's */
 static bool own_root;        /* nor are its root and working directories */
 
-static u32 recording; /* enum, below; it ends once */
+static u32 job_is_over; /* as the helper sees it */
+static u32 recording;   /* enum, below; it ends once */
 enum { RECORDING, ENDS, CLOSED };
 
 enum { RUNS, MUST_STOP, LEAVES }; /* for `stopping` */
@@ -210,6 +211,8 @@ static void tick_helper(u64 tick, void *nothing) {
       tscope_families[i]->watch();
   write_totals(tick);
   tscope_carry();
+  if (own_descriptors && tscope_job_has_ended(true))
+    store(&job_is_over, true);
 }
 
 /* Whether the process is awake now, and the waiting thread knows it. */
@@ -313,7 +316,7 @@ static void tick_families(u64 tick, void *thread) {
   tscope_carry_tell();
   if (tick == 2 || tick == 2 * TICKS_PER_SECOND || tick == 20 * TICKS_PER_SECOND)
     tscope_register_end();
-  job_has_ended = tscope_job_has_ended();
+  job_has_ended = load(&job_is_over) || tscope_job_has_ended(false);
   if (job_has_ended)
     store(&poller.stopping, MUST_STOP);
 }

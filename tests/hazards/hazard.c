@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/io_uring.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -312,12 +313,15 @@ static void say_bye(void) {
   puts("bye");
 }
 
-/* The process ends with its last thread, and that is not the first. */
+/* The process ends with its last thread, and that is not the first. With a ring for input and
+ * output, a thread of the kernel's is left as well. */
 static void first_thread_ends(char **arguments) {
-  (void)arguments;
   pthread_t thread;
   atexit(say_bye);
   launch(1000);
+  struct io_uring_params ring = {.flags = IORING_SETUP_SQPOLL};
+  if (strcmp(arguments[0], "ring") == 0 && syscall(SYS_io_uring_setup, 8, &ring) < 0)
+    fail("io_uring_setup");
   if (pthread_create(&thread, NULL, launch_on, NULL) || pthread_detach(thread))
     fail("pthread_create");
   pthread_exit(NULL);
