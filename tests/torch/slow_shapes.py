@@ -118,6 +118,8 @@ UNEVEN = {"alternate", "uneven", "growing", "extension", "digest", "regex", "loo
           "comprehension", "tensors", "print", "hog", "disk", "sortkey", "arrays", "fresh"}
 
 
+# Ranks meet in every n-th step only, and are late there by what they took since the last.
+MEETS = {"local": 8}
 # Slow between two collectives: late at the second.
 AT_SECOND = ("between", "sharded")
 
@@ -188,7 +190,9 @@ def true_ms(name, folder, rank, ranks, first, stretches=()):
     if stretches and name not in ("early", "middle"):
         steps = [s for begin, end in stretches for s in range(int(begin), int(end) + 1)]
     middle = statistics.mean if name in UNEVEN else statistics.median
-    return 1e3 * middle(own[rank][s] - statistics.mean(own[p][s] for p in peers) for s in steps)
+    more = [own[rank][s] - statistics.mean(own[p][s] for p in peers) for s in steps]
+    each = MEETS.get(name, 1)
+    return 1e3 * middle(sum(more[i:i + each]) / each for i in range(0, len(more) - each + 1, each))
 
 
 def slow_ms(folder, rank, steps):
