@@ -60,6 +60,7 @@ NOT_EMULATED = {
     "bus-error-sent-to-the-process": "the emulator uses signals itself",
     "trace-cut-by-another-program": "the emulator uses signals itself",
     "directory-read-only": "the emulated machine's libraries may be closed to other users",
+    "mask-that-allows-nothing": "the emulated machine's libraries may be closed to other users",
 }
 
 
