@@ -11,6 +11,19 @@ void fail(const char *what);
 /* Launches so many kernels. */
 void launch(unsigned long count);
 
+/* Says how many launches the runtime has seen. */
+void report(void);
+
+/* hazard_ends.c */
+void *launch_for_ever(void *unused); /* a thread's function */
+void end_exit(char **arguments);
+void end_abort(char **arguments);
+void end_signal(char **arguments);
+void end_busy(char **arguments);
+void until_killed(char **arguments);
+void first_thread_ends(char **arguments);
+void only_thread_ends(char **arguments);
+
 /* hazard_signals.c */
 void signals_kept(char **arguments);
 void signal_pending(char **arguments);

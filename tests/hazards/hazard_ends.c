@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a process ends: by itself, by a signal, by its last thread.
+ */
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/io_uring.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fake_cudart.h"
+#include "hazard.h"
+
+void end_exit(char **arguments) {
+  (void)arguments;
+  launch(10000);
+  report();
+  _exit(3);
+}
+
+void end_abort(char **arguments) {
+  (void)arguments;
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  launch(10000);
+  report();
+  abort();
+}
+
+void end_signal(char **arguments) {
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  launch(10000);
+  report();
+  raise(atoi(arguments[0]));
+}
+
+void *launch_for_ever(void *unused) {
+  for (;;)
+    launch(1000);
+  return unused;
+}
+
+/* Returns from main while other threads are inside hooked calls. */
+void end_busy(char **arguments) {
+  (void)arguments;
+  for (int i = 0; i < 4; i++) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, launch_for_ever, NULL))
+      fail("pthread_create");
+  }
+  while (fake_launches() < 20000)
+    sched_yield();
+}
+
+/* Counts in a shared page how many calls have returned, until it is killed. */
+void until_killed(char **arguments) {
+  int fd = open(arguments[0], O_RDWR | O_CLOEXEC);
+  volatile unsigned long *done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (fd < 0 || done == MAP_FAILED)
+    fail(arguments[0]);
+  for (;;) {
+    launch(1);
+    *done += 1;
+  }
+}
+
+static void *launch_on(void *unused) {
+  (void)unused;
+  launch(1000);
+  usleep(300 * 1000);
+  launch(1000);
+  report();
+  return NULL;
+}
+
+static void say_bye(void) {
+  puts("bye");
+}
+
+/* The process ends with its last thread, and that is not the first. With a ring for input and
+ * output, a thread of the kernel's is left as well. */
+void first_thread_ends(char **arguments) {
+  pthread_t thread;
+  atexit(say_bye);
+  launch(1000);
+  struct io_uring_params ring = {.flags = IORING_SETUP_SQPOLL};
+  if (strcmp(arguments[0], "ring") == 0 && syscall(SYS_io_uring_setup, 8, &ring) < 0)
+    fail("io_uring_setup");
+  if (pthread_create(&thread, NULL, launch_on, NULL) || pthread_detach(thread))
+    fail("pthread_create");
+  pthread_exit(NULL);
+}
+
+/* The only thread ends by a system call of its own, or because of one that a filter forbids. */
+void only_thread_ends(char **arguments) {
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = {sizeof(code) / sizeof(*code), code};
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  launch(1000);
+  report();
+  if (*arguments[0])
+    syscall(SYS_exit, atoi(arguments[0]));
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+    fail("filter");
+  syscall(SYS_getppid);
+}
