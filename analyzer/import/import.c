@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/sorting.h"
@@ -257,4 +258,13 @@ int import_load(const char *const *paths, u32 n, const struct model_options *opt
   else
     *out = model;
   return result;
+}
+
+void import_tell_times_kept(const struct model *model, u32 most, const char *program) {
+  if (most && model->steps.n > most && !model->steps.times)
+    fprintf(
+        stderr,
+        "%s: --timed-steps left nothing out: it needs traces of tscope in which steps have names "
+        "(marks, ranges, optimizer phases), and collectives that are calls with known times\n",
+        program);
 }

@@ -61,4 +61,8 @@ u32 rank_of_name(const char *name);
 /* Whether `word` is in the first bytes of a file, which may hold zeroes. */
 bool head_has(const struct input *input, const char *word);
 
+/* Where more than `most` steps were found (0: as many as there are) and yet no times are left out:
+ * a line on standard error that says so, in the name of a program. */
+void import_tell_times_kept(const struct model *model, u32 most, const char *program);
+
 #endif

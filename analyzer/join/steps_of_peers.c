@@ -56,7 +56,7 @@ static void list_meetings(const struct model *model, const struct rank_events *e
       continue;
     const struct arrival *arrival = &model->arrivals[call->arrival];
     i32 step = arrival->collective == INDEX_NONE ? -1 : steps[arrival->collective];
-    if (step < 0 || end_on_host(arrival) == NS_UNKNOWN)
+    if (step < 0 || arrival->times == TIMES_LEFT_OUT || end_on_host(arrival) == NS_UNKNOWN)
       continue;
     if (met[step].first == NS_UNKNOWN || arrival->call_start < met[step].first)
       met[step].first = arrival->call_start;

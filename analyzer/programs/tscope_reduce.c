@@ -226,6 +226,8 @@ static int reduce(struct reduce_options *options) {
   const struct analyse_options analysing = {
       .kernel_names = names, .threads = options->model.threads, .keeper = &keeper};
   struct results *results = error ? NULL : analyse(model, &analysing);
+  if (results)
+    import_tell_times_kept(model, options->model.timed_steps, "tscope-reduce");
   int status = error ? fail("%s", reducing.why) : write_summaries(&reducing, model->run);
   free_made(&reducing);
   results_free(results);

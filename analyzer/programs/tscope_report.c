@@ -333,6 +333,8 @@ static int report(const struct options *options, struct gate *gate) {
   if (!error && !options->diff)
     describe_attempts(options, names, &progress, runs->results);
   progress_end(&progress);
+  if (!error && !options->diff)
+    import_tell_times_kept(runs->model, options->timed_steps, "tscope-report");
   int status = error ? fail("%s", why) : write_report(options, gate, shown ? shown : runs->results);
   free(all);
   if (error) {

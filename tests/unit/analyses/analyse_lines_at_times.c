@@ -316,12 +316,7 @@ static void line_that_calls_it_all_is_named(void **state) {
   for (u32 s = 9; s < STEPS; s += 10)
     for (u32 r = 0; r < RANKS; r++)
       late[s * RANKS + r] = 300 * MS;
-  struct cluster_options o = healthy_cpu();
-  o.ranks = RANKS;
-  o.steps = STEPS;
-  o.late_input = late;
-  struct cluster *c = cluster_new(&o);
-  cluster_sample(c, late, 0, 10 * MS, 1);
+  struct cluster *c = late_ranks(RANKS, 0, late, late, 1);
   cluster_call_function(c, "write", "save");
   struct results *r = cluster_analyse(c, NULL);
   const struct finding *found = finding_of(r, "TIMING.JITTER");

@@ -88,14 +88,11 @@ void rule_uneven_steps(struct findings *f) {
                   list[0].end + model->steps.first, most + model->steps.first, fewer, n),
               say(f,
                   "%s; %u of %u make %u. Who has no more stays in the job, and does no work of its "
-                  "own in the "
-                  "others' steps: these are made with fewer samples. With as many batches for all "
-                  "there would "
-                  "be %.0f steps.",
+                  "own in the others' steps: these are made with fewer samples. With as many "
+                  "batches for all there would be %.0f steps.",
                   describe_fewest(f, list, n), n - fewer, n, most + model->steps.first,
                   evenly + model->steps.first),
               "Give every rank as many batches: shards of one size, a sampler that pads or drops "
-              "what is left "
-              "over (DistributedSampler), packing by number of tokens over all ranks.",
+              "what is left over (DistributedSampler), packing by number of tokens over all ranks.",
               ranks, fewer);
 }
