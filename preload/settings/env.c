@@ -71,7 +71,7 @@ bool tscope_env_flag(const char *variable, bool standard) {
 }
 
 void tscope_env_read(void) {
-  tscope_environment_copy();
+  bool copied = tscope_environment_copy();
 #define X(member, TYPE, variable, standard, values, doc) PARSE_##TYPE(member, standard, "");
   TSCOPE_ENV(X)
 #undef X
@@ -83,4 +83,8 @@ void tscope_env_read(void) {
   } while (0);
   TSCOPE_ENV(X)
 #undef X
+  if (copied)
+    return;
+  tscope_env.enabled = false;
+  tscope_log(0, "off: no memory to read the environment");
 }

@@ -64,7 +64,7 @@ static void copy_entry(const char *from) {
   copy[used] = '\0';
 }
 
-void tscope_environment_copy(void) {
+bool tscope_environment_copy(void) {
   int saved = errno;
   if (!copy) {
     void *memory = mmap(NULL, COPY_BYTES, PROT_READ | PROT_WRITE,
@@ -79,6 +79,7 @@ void tscope_environment_copy(void) {
   for (char **list = environ; copy && list && read_at(&entry, list, sizeof(entry)) && entry; list++)
     copy_entry(entry);
   errno = saved;
+  return copy;
 }
 
 const char *tscope_environment_next(const char *entry) {

@@ -7,11 +7,13 @@
 #ifndef TSCOPE_ENVIRONMENT_H
 #define TSCOPE_ENVIRONMENT_H
 
+#include <stdbool.h>
+
 #pragma GCC visibility push(hidden)
 
 /* Copies the environment, in place of an earlier copy. Not on a thread of tscope's own, and not
- * while another thread reads the copy. */
-void tscope_environment_copy(void);
+ * while another thread reads the copy. False if there is no memory for it. */
+bool tscope_environment_copy(void);
 
 /* A variable's value in the copy; NULL if it was not set. */
 const char *tscope_environment_get(const char *name);

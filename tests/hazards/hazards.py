@@ -659,7 +659,8 @@ def no_address_space_left(scratch):
     bare = run([program("hazard"), "no-memory"])
     shimmed = run([program("hazard"), "no-memory"], scratch)
     assert (bare.stdout, bare.returncode) == (shimmed.stdout, shimmed.returncode), shimmed
-    print(Walked(scratch))
+    print(Walked(scratch), shimmed.stderr.decode().strip())
+    assert shimmed.stderr.count(b"tscope: off: no memory") <= 1 and b"/tmp/tscope" not in shimmed.stderr, shimmed.stderr
 
 
 def file_size_limit(scratch):
