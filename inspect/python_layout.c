@@ -7,11 +7,11 @@
 static const struct python_layout older[] = {PYTHON_OLDER(X)};
 #undef X
 
-enum { DEBUG_WORDS = 83, FIRST_WITH_DEBUG_OFFSETS = 13, NEWEST = 14 };
+enum { DEBUG_WORDS = 96, FIRST_WITH_DEBUG_OFFSETS = 13, NEWEST = 15 };
 
 static const char unknown[] = "this version of Python is not known";
 
-/* _Py_DebugOffsets of 3.13 and 3.14. */
+/* From 3.13 on. */
 static const char *read_debug_offsets(struct python_layout *layout, u32 minor, python_read *read,
                                       const void *context, u64 runtime) {
   u64 words[DEBUG_WORDS];
@@ -24,9 +24,10 @@ static const char *read_debug_offsets(struct python_layout *layout, u32 minor, p
     return "Python without a GIL is not read";
   *layout = (struct python_layout){.minor = minor, .lines = PYTHON_LOCATIONS, .text_kind_bit = 2};
   bool sane = true;
-#define X(member, word_13, word_14)                                                                \
-  layout->member = (u32)words[minor == FIRST_WITH_DEBUG_OFFSETS ? (word_13) : (word_14)];          \
-  sane = sane && words[minor == FIRST_WITH_DEBUG_OFFSETS ? (word_13) : (word_14)] < 1u << 20;
+#define X(member, ...)                                                                             \
+  u64 at_##member = words[(const u8[]){__VA_ARGS__}[minor - FIRST_WITH_DEBUG_OFFSETS]];            \
+  layout->member = (u32)at_##member;                                                               \
+  sane = sane && at_##member < 1u << 20;
   PYTHON_DEBUG_WORDS(X)
 #undef X
   layout->cframe_frame = PYTHON_NONE;

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-WANTED = ["3.%d" % minor for minor in range(9, 15)]
+WANTED = ["3.%d" % minor for minor in range(9, 16)]
 
 
 def from_setup():
