@@ -82,8 +82,8 @@ static bool is_known(const struct mixing *m, const struct native_frame *frame) {
 
 /* From the innermost outwards: both lists are complete there, so each call of the interpreter takes
  * the next Python frames. If they do not match, only frames that are certainly inside of all Python
- * frames are added: for an interpreter whose loop has no frame of that name (3.14 may be built with
- * tail calls), those in other libraries. */
+ * frames are added: for an interpreter whose loop has no frame of that name (3.14 and 3.15 may be
+ * built with tail calls), those in other libraries. */
 static void put_mixed(struct mixing *m, bool fits) {
   bool inside = false; /* of no Python frame any more */
   bool any_calls = count_calls(m) > 0;

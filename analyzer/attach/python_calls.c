@@ -18,7 +18,7 @@ static bool read_marks(const struct python *python, const struct python_process 
   return true;
 }
 
-/* 3.14 keeps one frame of the interpreter's own outside of all, which no call runs. */
+/* From 3.14 on there is one frame of the interpreter's own outside of all, which no call runs. */
 static u32 count_without_outermost(const struct python *python, const struct python_step *steps,
                                    u32 n) {
   bool empty = n > 0 && !steps[n - 1].has_frame && (n == 1 || steps[n - 2].ends_call);

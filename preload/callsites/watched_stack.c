@@ -111,6 +111,14 @@ static bool is_python(const struct frame_head *head) {
   return head->owner < PYTHON_OWNED_BY_C;
 }
 
+/* From 3.15 on a thread without Python frames has still the interpreter's outermost entry. */
+static bool has_python(const struct path *path) {
+  for (u32 i = 0; i < path->n; i++)
+    if (is_python(&path->heads[i]))
+      return true;
+  return false;
+}
+
 static struct tagged_code *tagged_slot(u64 code) {
   return &tagged_codes[python_mix(0, code) % CODES];
 }
@@ -504,7 +512,7 @@ bool watched_stack_read(struct watched_stack *watched, struct memory_gather *gat
   if (!good)
     return false;
   read_interpreter(moment);
-  moment->no_frames = !first_path.n;
+  moment->no_frames = !has_python(&first_path);
   if (is_as_before(watched, &first_path))
     return put_frames(watched, &first_path, first_path.n, walk);
   return !moment->no_frames && compare(watched, gather, walk);
