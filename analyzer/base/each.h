@@ -74,6 +74,62 @@
     largest_;                                                                                      \
   })
 
+/* Lists `value` of each number i of [from, end) of which it is true; how many. What is given to has
+ * room for all:
+ *
+ *   u32 n = LIST_WHERE(late, 0, model->n_ranks, i, model->ranks[i].late, model->ranks[i].rank);
+ */
+#define LIST_WHERE(to, from, end, i, that, value)                                                  \
+  ({                                                                                               \
+    u32 listed_ = 0, until_ = (end);                                                               \
+    for (u32 i = (from); i < until_; i++)                                                          \
+      if (that)                                                                                    \
+        (to)[listed_++] = (value);                                                                 \
+    listed_;                                                                                       \
+  })
+
+/* The same of values that are known: a double that is NAN is not. */
+#define LIST_KNOWN(to, from, end, i, value)                                                        \
+  ({                                                                                               \
+    u32 listed_ = 0, until_ = (end);                                                               \
+    for (u32 i = (from); i < until_; i++) {                                                        \
+      double value_ = (value);                                                                     \
+      if (value_ == value_)                                                                        \
+        (to)[listed_++] = value_;                                                                  \
+    }                                                                                              \
+    listed_;                                                                                       \
+  })
+
+/* Whether it is true of any number of [from, end). */
+#define ANY_NUMBER(from, end, i, that)                                                             \
+  ({                                                                                               \
+    bool any_ = false;                                                                             \
+    for (u32 i = (from), limit_ = (end); i < limit_ && !any_; i++)                                 \
+      any_ = (that);                                                                               \
+    any_;                                                                                          \
+  })
+
+/* Keeps those of which it is true, in their order; how many are left. */
+#define KEEP_WHERE(at, n, one, that)                                                               \
+  ({                                                                                               \
+    u32 kept_ = 0;                                                                                 \
+    for (size_t i_ = 0; i_ < (n); i_++) {                                                          \
+      __typeof__((at)[0]) *one = &(at)[i_];                                                        \
+      if (that)                                                                                    \
+        (at)[kept_++] = *one;                                                                      \
+    }                                                                                              \
+    kept_;                                                                                         \
+  })
+
+/* How many elements from the first on are like it; `that` says so of `first` and another `one`. */
+#define ROW_OF_EQUALS(at, n, first, one, that)                                                     \
+  ({                                                                                               \
+    __typeof__((at)[0]) *first = (at), *one = first + 1, *behind_ = first + (n);                   \
+    while (one < behind_ && (that))                                                                \
+      one++;                                                                                       \
+    (u32)(one - first);                                                                            \
+  })
+
 /* Members, named once: EACH(DO, a, b, c) is DO(a) DO(b) DO(c), for up to a hundred of them. */
 #define EACH(DO, ...) EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_SCANS(EACH_STEP(DO, __VA_ARGS__)))))
 
@@ -117,6 +173,15 @@
     EACH(ADD_MEMBER, __VA_ARGS__)                                                                  \
   } while (0)
 #define ADD_MEMBER(member) to_->member += from_->member;
+
+/* Divides these members of a struct. */
+#define DIVIDE_EACH(of, by, ...)                                                                   \
+  do {                                                                                             \
+    __typeof__(&*(of)) of_ = (of);                                                                 \
+    double by_ = (by);                                                                             \
+    EACH(DIVIDE_MEMBER, __VA_ARGS__)                                                               \
+  } while (0)
+#define DIVIDE_MEMBER(member) of_->member /= by_;
 
 /* Frees the memory that these members of a struct point to. */
 #define FREE_EACH(of, ...)                                                                         \

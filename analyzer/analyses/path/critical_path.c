@@ -13,7 +13,6 @@
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
-#include "base/checked_memory.h"
 #include "base/parallel.h"
 
 static const char *const category_names[PATH_CATEGORIES] = {
@@ -74,21 +73,11 @@ struct walk {
   i64 now; /* everything after it has its place on the path */
 };
 
-static void add_segment(struct walk *w, struct path_segment segment) {
-  struct sample_outcome *out = w->out;
-  if (out->n_segments == out->room_segments) {
-    u32 room = out->room_segments ? out->room_segments * 2 : 256;
-    struct path_segment *more = memory_resized(out->segments, room, sizeof(*more));
-    out->segments = more;
-    out->room_segments = room;
-  }
-  out->segments[out->n_segments++] = segment;
-}
-
 static void add_piece(struct walk *w, i64 until, enum path_category category, u32 rank, u32 label) {
   if (until >= w->now)
     return;
-  add_segment(w, (struct path_segment){until, w->now, label, rank, (u8)category, PATH_EDGE_NONE});
+  VECTOR_PUSH(&w->out->segments,
+              ((struct path_segment){until, w->now, label, rank, (u8)category, PATH_EDGE_NONE}));
   w->out->by_category[category] += w->now - until;
   w->out->by_rank[rank] += w->now - until;
   w->now = until;
@@ -97,20 +86,18 @@ static void add_piece(struct walk *w, i64 until, enum path_category category, u3
 /* How the path came to the piece that was added last. */
 static void record_edge(struct walk *w, enum path_edge edge) {
   w->out->crossed[edge]++;
-  if (w->out->n_segments)
-    w->out->segments[w->out->n_segments - 1].edge = (u8)edge;
+  if (w->out->segments.n)
+    w->out->segments.at[w->out->segments.n - 1].edge = (u8)edge;
 }
 
-/* The dependency that ended last, but not after `limit`; INDEX_NONE if there is none. */
+/* The dependency that ended last, and when; INDEX_NONE if there is none. */
 static u32 latest_dep(const struct sample_graph *g, u32 node, i64 *end) {
   u32 latest = INDEX_NONE;
-  for (u32 i = g->nodes[node].first_dep; i < g->nodes[node + 1].first_dep; i++) {
-    u32 from = g->deps[i];
-    if (latest == INDEX_NONE || g->nodes[from].end > *end) {
-      latest = from;
-      *end = g->nodes[from].end;
+  for (u32 i = g->nodes[node].first_dep; i < g->nodes[node + 1].first_dep; i++)
+    if (latest == INDEX_NONE || g->nodes[g->deps[i]].end > *end) {
+      latest = g->deps[i];
+      *end = g->nodes[latest].end;
     }
-  }
   return latest;
 }
 

@@ -42,11 +42,8 @@ static bool in_stage(const struct pipeline_stage *stage, u32 global) {
 }
 
 static bool same_stage(const struct results *r, u32 one, u32 other) {
-  bool same = false;
-  for (u32 i = 0; i < r->n_pipeline_stage; i++)
-    same |= in_stage(&r->pipeline_stage[i], r->ranks[one].rank) &&
-            in_stage(&r->pipeline_stage[i], r->ranks[other].rank);
-  return same;
+  return ANY(r->pipeline_stage, r->n_pipeline_stage, stage,
+             in_stage(stage, r->ranks[one].rank) && in_stage(stage, r->ranks[other].rank));
 }
 
 /* Which stragglers are in a group with the worst of them. */
@@ -67,9 +64,7 @@ static void fill_group(const struct analysis *a, u32 worst, const bool *listed,
                        enum grouping grouping, struct straggler_group *group) {
   const struct model *model = a->model;
   const struct rank_result *ranks = a->results->ranks;
-  bool others = false;
-  for (u32 i = 0; i < model->n_ranks; i++)
-    others |= !model_same_host(model, worst, i);
+  bool others = ANY_NUMBER(0, model->n_ranks, i, !model_same_host(model, worst, i));
   *group = (struct straggler_group){.ranks = arena_array(a->arena, model->n_ranks, sizeof(bool)),
                                     .worst = worst};
   for (u32 i = 0; i < model->n_ranks; i++) {
@@ -91,15 +86,12 @@ static bool list_groups(struct analysis *a, bool alike) {
   u32 n = NUMBER_OF(r->ranks, r->n_ranks, one, one->straggler);
   r->n_straggler_groups = 0;
   while (n) {
-    u32 worst = INDEX_NONE;
-    for (u32 i = 0; i < r->n_ranks; i++)
-      if (r->ranks[i].straggler && !listed[i] &&
-          (worst == INDEX_NONE || r->ranks[i].imposed_wait_ms > r->ranks[worst].imposed_wait_ms))
-        worst = i;
+    const struct rank_result *worst = LARGEST(
+        r->ranks, r->n_ranks, one, one->straggler && !listed[one - r->ranks], one->imposed_wait_ms);
     if (!alike && r->n_straggler_groups == MOST_GROUPS)
       return false;
     struct straggler_group *group = &r->straggler_groups[r->n_straggler_groups++];
-    fill_group(a, worst, listed,
+    fill_group(a, (u32)(worst - r->ranks), listed,
                !alike                                 ? WITH_ITS_HOST
                : r->n_straggler_groups == MOST_GROUPS ? WITH_ALL
                                                       : WITH_ALL_ALIKE,
@@ -118,9 +110,7 @@ struct judge {
 };
 
 static struct cure cure_of(const struct judge *j, const bool *ranks) {
-  struct cure_change *change = arena_alloc(j->a->arena, sizeof(*change));
-  *change = (struct cure_change){.kind = CHANGE_RANKS, .ranks = ranks};
-  return (struct cure){change, 1};
+  return cure_by(j->a, (struct cure_change){.kind = CHANGE_RANKS, .ranks = ranks});
 }
 
 /* A group is tried as it is; and, since other groups may keep the step as long, all with and

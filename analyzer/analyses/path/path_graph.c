@@ -8,6 +8,7 @@
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/hash_index.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
 #include "base/texts.h"
@@ -27,11 +28,9 @@
 /* Share of the run, at its end, for which the rings still have the detail. */
 static double share_kept(const struct model *model) {
   double share = 1;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    double kept = (double)model->ranks[i].records,
-           lost = (double)model->ranks[i].lost[TSCOPE_LOSS_RING];
-    if (lost > 0 && kept / (kept + lost) < share)
-      share = kept / (kept + lost);
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
+    double kept = (double)rank->records, lost = (double)rank->lost[TSCOPE_LOSS_RING];
+    share = lost > 0 ? fmin(share, kept / (kept + lost)) : share;
   }
   return share;
 }
@@ -100,10 +99,7 @@ static void keep_some_samples(struct graph *graph, u32 steps) {
 }
 
 static bool seen_throughout(const struct analysis *a, u32 first) {
-  for (u32 step = first; step < a->first_step + a->n_steps; step++)
-    if (!seen_by_all(a, step))
-      return false;
-  return true;
+  return !ANY_NUMBER(first, a->first_step + a->n_steps, step, !seen_by_all(a, step));
 }
 
 /* Spread evenly over the usable steps. */
@@ -163,7 +159,7 @@ void graph_free(struct analysis *a) {
     return;
   path_labels_free(a->graph->labels);
   for (u32 i = 0; a->graph->outcomes && i < a->graph->n_samples; i++) {
-    free(a->graph->outcomes[i].segments);
+    free(a->graph->outcomes[i].segments.at);
     if (!a->graph->replays)
       continue;
     replay_free(a->graph->replays[i]);
@@ -326,53 +322,28 @@ static void join_collectives(const struct analysis *a, struct sample_graph *g) {
   number_joins(a->model, g, arrivals, n);
 }
 
-/* Makes the nodes' keys dense: phases first, then by open addressing in order of appearance. */
+/* Makes the nodes' keys dense: phases first, then in order of appearance. */
 static void number_keys(struct sample_graph *g) {
-  u32 mask = 1023, *slots = NULL, *keys = NULL, n = 0;
-  for (;;) {
-    slots = memory_zeroed(size_sum(mask, 1), sizeof(u32));
-    keys = memory_array(size_sum(mask / 2, 1), sizeof(u32));
-    n = 0;
-    u32 i = 0;
-    for (; i < g->n && n < mask / 2; i++) {
-      u32 key = g->nodes[i].key;
-      if (key < HOST_KEYS)
-        continue;
-      u32 at = (key * 0x9e3779b9u >> 8) & mask;
-      while (slots[at] && keys[slots[at] - 1] != key)
-        at = (at + 1) & mask;
-      if (!slots[at]) {
-        keys[n] = key;
-        slots[at] = ++n;
-      }
-    }
-    if (i == g->n)
-      break;
-    free(slots);
-    free(keys);
-    mask = mask * 2 + 1;
-  }
-  for (u32 i = 0; i < g->n; i++) {
-    u32 key = g->nodes[i].key;
-    if (key < HOST_KEYS)
+  struct hash_index index = {0};
+  VECTOR(u32) first = {0}; /* node of each number */
+  for (u32 phase = 0; phase < HOST_KEYS; phase++)
+    VECTOR_PUSH(&first, INDEX_NONE);
+  for (u32 n = 0; n < g->n; n++) {
+    struct node *node = &g->nodes[n];
+    u64 hash = node->key * 0x9e3779b9u >> 8 | (u64)node->key << 32;
+    if (node->key < HOST_KEYS)
       continue;
-    u32 at = (key * 0x9e3779b9u >> 8) & mask;
-    while (keys[slots[at] - 1] != key)
-      at = (at + 1) & mask;
-    g->nodes[i].key = HOST_KEYS + slots[at] - 1;
+    u32 at = 0, number = hash_index_next(&index, hash, &at); /* the hash holds the whole key */
+    if (number == INDEX_NONE) {
+      number = first.n;
+      hash_index_add(&index, hash, number);
+      VECTOR_PUSH(&first, n);
+    }
+    node->key = number;
   }
-  free(slots);
-  free(keys);
-  g->n_keys = HOST_KEYS + n;
-}
-
-static void find_keys(struct sample_graph *g) {
-  g->node_of_key = memory_array(g->n_keys, sizeof(u32));
-  for (u32 key = 0; key < g->n_keys; key++)
-    g->node_of_key[key] = INDEX_NONE;
-  for (u32 n = g->n; n-- > 0;)
-    if (g->nodes[n].key >= HOST_KEYS)
-      g->node_of_key[g->nodes[n].key] = n;
+  free(index.slots);
+  g->node_of_key = first.at;
+  g->n_keys = first.n;
 }
 
 static void free_joins(struct sample_graph *g) {
@@ -391,7 +362,6 @@ bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph
     join_collectives(a, g);
   }
   number_keys(g);
-  find_keys(g);
   return true;
 }
 

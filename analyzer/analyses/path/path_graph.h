@@ -159,9 +159,8 @@ struct sample_outcome {
   i64 *by_rank; /* [n_ranks] */
   i64 replayed; /* unedited, from the sample's begin */
   i64 measured;
-  u64 contradictions;            /* dependencies that cannot all be true at once */
-  struct path_segment *segments; /* of the path, the last first */
-  u32 n_segments, room_segments;
+  u64 contradictions;                   /* dependencies that cannot all be true at once */
+  VECTOR(struct path_segment) segments; /* of the path, the last first */
   u64 crossed[PATH_EDGES];
 };
 

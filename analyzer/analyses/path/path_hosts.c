@@ -107,23 +107,18 @@ static void move_rank(struct sample_graph *g, u32 rank, i64 ns) {
 }
 
 static bool is_needed(const struct analysis *a, u32 *n_hosts) {
-  bool unknown = false;
   *n_hosts = 0;
-  for (u32 rank = 0; rank < a->model->n_ranks; rank++)
-    if (a->model->ranks[rank].clock.domain >= *n_hosts)
-      *n_hosts = a->model->ranks[rank].clock.domain + 1;
-  for (u32 i = 0; *n_hosts > 1 && i < a->model->n_comms && !unknown; i++)
-    unknown = !clocks_tell_who_is_late(a, i);
-  return unknown && a->model->clock_aligned;
+  FOR_EACH(a->model->ranks, a->model->n_ranks, rank)
+    *n_hosts = rank->clock.domain >= *n_hosts ? rank->clock.domain + 1 : *n_hosts;
+  return *n_hosts > 1 && a->model->clock_aligned &&
+         ANY_NUMBER(0, a->model->n_comms, i, !clocks_tell_who_is_late(a, i));
 }
 
 bool path_settle_hosts(const struct analysis *a, struct sample_graph *g) {
   struct settling s = {.model = a->model, .g = g};
-  size_t n = 0;
   if (!is_needed(a, &s.n_hosts))
     return false;
-  for (u32 i = 0; i < g->n_joins; i++)
-    n += g->joins[i].n;
+  size_t n = TOTAL(size_t, g->joins, g->n_joins, one, one->n);
   s.move = memory_zeroed(s.n_hosts, sizeof(double));
   s.sum = memory_zeroed(s.n_hosts, sizeof(double));
   s.count = memory_zeroed(s.n_hosts, sizeof(u32));

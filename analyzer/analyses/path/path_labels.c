@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyses/queries.h"
+#include "base/hash_index.h"
 #include "base/sorting.h"
 #include "base/vector.h"
 #include "kernels/kernels.h"
@@ -27,8 +28,7 @@ struct path_labels {
   pthread_mutex_t lock;
   struct arena arena;
   VECTOR(struct label) list;
-  u32 *slots; /* one more than the index in the list */
-  u32 n_slots;
+  struct hash_index index;
 };
 
 void path_labels_new(struct path_labels **labels) {
@@ -41,46 +41,31 @@ void path_labels_free(struct path_labels *labels) {
     return;
   pthread_mutex_destroy(&labels->lock);
   arena_release(&labels->arena);
-  free(labels->list.at);
-  free(labels->slots);
+  FREE_EACH(labels, list.at, index.slots);
   free(labels);
 }
 
-static u32 *slot_of(const struct path_labels *labels, u32 number) {
-  u32 slot = (number * 0x9e3779b9u) & (labels->n_slots - 1);
-  while (labels->slots[slot] && labels->list.at[labels->slots[slot] - 1].number != number)
-    slot = (slot + 1) & (labels->n_slots - 1);
-  return &labels->slots[slot];
-}
-
-static void grow(struct path_labels *labels) {
-  u32 n = labels->n_slots ? labels->n_slots * 2 : 1024;
-  u32 *slots = memory_zeroed(n, sizeof(u32));
-  free(labels->slots);
-  labels->slots = slots;
-  labels->n_slots = n;
-  for (u32 i = 0; i < labels->list.n; i++)
-    *slot_of(labels, labels->list.at[i].number) = i + 1;
+/* NULL if it is not known. Numbers are hashes themselves, each of one label. */
+static const struct label *label_of(const struct path_labels *labels, u32 number) {
+  u32 at = 0, index = hash_index_next(&labels->index, number, &at);
+  return index == INDEX_NONE ? NULL : &labels->list.at[index];
 }
 
 void path_labels_add(struct path_labels *labels, u32 number, const char *text, bool is_kernel) {
   pthread_mutex_lock(&labels->lock);
-  if (2 * labels->list.n >= labels->n_slots)
-    grow(labels);
-  u32 *slot = slot_of(labels, number);
-  if (!*slot) {
+  if (!label_of(labels, number)) {
     const char *copy = arena_text(&labels->arena, text);
+    hash_index_add(&labels->index, number, labels->list.n);
     VECTOR_PUSH(&labels->list, ((struct label){number, is_kernel, copy}));
-    *slot = labels->list.n;
   }
   pthread_mutex_unlock(&labels->lock);
 }
 
 const char *path_labels_find(struct path_labels *labels, u32 number, bool *is_kernel) {
   pthread_mutex_lock(&labels->lock);
-  u32 slot = labels->n_slots ? *slot_of(labels, number) : 0;
-  const char *text = slot ? labels->list.at[slot - 1].text : NULL;
-  *is_kernel = slot && labels->list.at[slot - 1].is_kernel;
+  const struct label *label = label_of(labels, number);
+  const char *text = label ? label->text : NULL;
+  *is_kernel = label && label->is_kernel;
   pthread_mutex_unlock(&labels->lock);
   return text;
 }
@@ -109,16 +94,16 @@ static const char *text_of(const struct path_labels *labels, u32 number) {
   }
   if (number < HOST_KEYS)
     return number < sizeof(phases) / sizeof(phases[0]) && phases[number] ? phases[number] : "host";
-  u32 slot = labels->n_slots ? *slot_of(labels, number) : 0;
-  return slot ? labels->list.at[slot - 1].text : "unknown";
+  const struct label *label = label_of(labels, number);
+  return label ? label->text : "unknown";
 }
 
 const char *path_label_name(struct analysis *a, u32 label, const char **shortened) {
   const struct path_labels *labels = a->graph->labels;
   const char *text = text_of(labels, label);
-  u32 slot = label >= HOST_KEYS && labels->n_slots ? *slot_of(labels, label) : 0;
-  bool is_kernel = slot && labels->list.at[slot - 1].is_kernel && a->kernel_names;
-  const struct kernel *kernel = is_kernel ? kernel_lookup(a->kernel_names, text) : NULL;
+  const struct label *named = label_of(labels, label);
+  const struct kernel *kernel =
+      named && named->is_kernel && a->kernel_names ? kernel_lookup(a->kernel_names, text) : NULL;
   const char *whole = arena_text(a->arena, kernel ? kernel->demangled : text);
   *shortened = kernel ? arena_text(a->arena, kernel->shortened) : whole;
   return whole;
@@ -127,19 +112,17 @@ const char *path_label_name(struct analysis *a, u32 label, const char **shortene
 void path_labels_take(struct analysis *a, bool (*is)(const char *name, const struct kernel *kernel),
                       struct cure *cure) {
   const struct path_labels *labels = a->graph ? a->graph->labels : NULL;
-  u32 n = labels ? labels->list.n : 0, taken = cure->n;
-  struct cure_change *changes = arena_array(a->arena, size_sum(taken, n), sizeof(*changes));
-  if (taken)
-    memcpy(changes, cure->changes, taken * sizeof(*changes));
-  for (u32 i = 0; i < n; i++) {
-    const struct label *label = &labels->list.at[i];
-    if (!label->is_kernel || !a->kernel_names)
-      continue;
-    const struct kernel *kernel = kernel_lookup(a->kernel_names, label->text);
-    if (is(label->text, kernel))
+  if (!labels || !a->kernel_names)
+    return;
+  u32 taken = cure->n;
+  struct cure_change *changes =
+      arena_array(a->arena, size_sum(taken, labels->list.n), sizeof(*changes));
+  for (u32 i = 0; i < taken; i++)
+    changes[i] = cure->changes[i];
+  FOR_EACH(labels->list.at, labels->list.n, label)
+    if (label->is_kernel && is(label->text, kernel_lookup(a->kernel_names, label->text)))
       changes[taken++] =
           (struct cure_change){.kind = CHANGE_NAME, .which = label->number, .of = NODE_KERNEL};
-  }
   *cure = (struct cure){changes, taken};
 }
 
@@ -189,11 +172,11 @@ static void list_sums(struct analysis *a, struct path_segment *all, u32 n, doubl
 /* The path of the first sample from its beginning; the walk went backwards from its end. */
 static void list_segments(struct analysis *a, const struct sample_outcome *out) {
   struct results *r = a->results;
-  u32 n = out->n_segments < SEGMENTS_LISTED ? out->n_segments : SEGMENTS_LISTED;
+  u32 n = out->segments.n < SEGMENTS_LISTED ? out->segments.n : SEGMENTS_LISTED;
   r->path_segments = arena_array(a->arena, n, sizeof(*r->path_segments));
-  i64 origin = n ? out->segments[out->n_segments - 1].start : 0;
+  i64 origin = n ? out->segments.at[out->segments.n - 1].start : 0;
   for (u32 i = 0; i < n; i++) {
-    const struct path_segment *segment = &out->segments[out->n_segments - 1 - i];
+    const struct path_segment *segment = &out->segments.at[out->segments.n - 1 - i];
     const char *shortened, *name = path_label_name(a, segment->label, &shortened);
     r->path_segments[r->n_path_segments++] =
         (struct path_segment_result){.rank = a->model->ranks[segment->rank].rank,
@@ -217,8 +200,8 @@ void path_labels_report(struct analysis *a, double steps) {
     if (!listed)
       list_segments(a, out);
     listed = true;
-    for (u32 k = 0; k < out->n_segments; k++)
-      VECTOR_PUSH(&all, out->segments[k]);
+    FOR_EACH(out->segments.at, out->segments.n, segment)
+      VECTOR_PUSH(&all, *segment);
     for (u32 k = 0; k < PATH_EDGES; k++)
       crossed[k] += out->crossed[k];
   }

@@ -31,16 +31,11 @@ static bool is_compute(const struct sample_graph *g, const struct node *node) {
 static void unite(const struct run *run, u32 rank, bool compute, struct interval *scratch,
                   struct intervals *out) {
   const struct sample_graph *g = run->r->g;
-  u32 n = 0;
-  for (u32 i = g->base[rank]; i < g->base[rank + 1]; i++) {
-    const struct node *node = &g->nodes[i];
-    if (compute ? is_compute(g, node) : node->kind == NODE_COLLECTIVE)
-      scratch[n++] = (struct interval){run_start(run, i), run_end(run, i)};
-  }
-  bool sorted = true; /* as the work of one lane is */
-  for (u32 i = 1; i < n && sorted; i++)
-    sorted = scratch[i - 1].start <= scratch[i].start;
-  if (!sorted)
+  u32 n = LIST_WHERE(scratch, g->base[rank], g->base[rank + 1], i,
+                     compute ? is_compute(g, &g->nodes[i]) : g->nodes[i].kind == NODE_COLLECTIVE,
+                     ((struct interval){run_start(run, i), run_end(run, i)}));
+  if (ANY_NUMBER(1, n, i,
+                 scratch[i - 1].start > scratch[i].start)) /* one lane's work is in order */
     qsort(scratch, n, sizeof(*scratch), by_i64);
   out->n = 0;
   for (u32 i = 0; i < n; i++)
@@ -140,10 +135,7 @@ static bool has_change(const struct cure *cure, enum change_kind kind) {
 static void shorten_long_steps(double *saved, const double *length, const double *turn, u32 turns,
                                double *scratch, u32 n) {
   for (u32 t = 0; t <= turns; t++) {
-    u32 of_turn = 0;
-    for (u32 i = 0; i < n; i++)
-      if (turn[i] == t)
-        scratch[of_turn++] = length[i] - saved[i];
+    u32 of_turn = LIST_WHERE(scratch, 0, n, i, turn[i] == t, length[i] - saved[i]);
     double usual = median_of(scratch, of_turn);
     for (u32 i = 0; i < n; i++)
       if (turn[i] == t)
@@ -187,7 +179,8 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
 
 static void ask_samples(struct question *q, struct saving *savings) {
   const struct graph *graph = q->a->graph;
-  u32 samples = q->first_only ? first_sample(q->a) + 1 : graph->n_samples, steps = 0;
+  u32 samples = q->first_only ? first_sample(q->a) + 1 : graph->n_samples;
+  u32 steps = TOTAL(u32, graph->samples, samples, one, one->n);
   unsigned threads = parallel_threads(samples * q->n, q->a->options->threads);
   q->batches = (q->n + MOST_SIDE_BY_SIDE - 1) / MOST_SIDE_BY_SIDE;
   while (samples * q->batches % threads && q->batches < q->n)
@@ -195,19 +188,14 @@ static void ask_samples(struct question *q, struct saving *savings) {
   q->together = (q->n + q->batches - 1) / q->batches;
   q->saved = memory_zeroed(samples, sizeof(i64 *));
   q->hidden = memory_zeroed(samples, sizeof(i64 *));
-  for (u32 i = 0; i < samples; i++)
-    steps += graph->samples[i].n;
   SCOPED double *scratch = memory_array(size_product(4, steps), sizeof(double));
   parallel_for(samples, threads, begin_sample, q);
   parallel_for(samples * q->batches, threads, ask_cures, q);
   for (u32 i = 0; i < q->n; i++)
     savings[i] = summarise(q, i, scratch, steps, samples);
-  for (u32 i = 0; i < samples; i++) {
-    free(q->saved[i]);
-    free(q->hidden[i]);
-  }
-  free(q->saved);
-  free(q->hidden);
+  for (u32 i = 0; i < samples; i++)
+    FREE_EACH(q, saved[i], hidden[i]);
+  FREE_EACH(q, saved, hidden);
 }
 
 static bool same_change(const struct cure_change *x, const struct cure_change *y, u32 n_ranks) {
@@ -224,6 +212,10 @@ static bool same_cure(const struct cure *x, const struct cure *y, u32 n_ranks) {
   return same;
 }
 
+struct cure cure_by(const struct analysis *a, struct cure_change change) {
+  return (struct cure){arena_elements(a->arena, &change, 1, sizeof(change)), 1};
+}
+
 bool cure_has(const struct analysis *a, const struct cure *cure, const struct cure_change *change) {
   return ANY(cure->changes, cure->n, one, same_change(one, change, a->model->n_ranks));
 }
@@ -231,19 +223,15 @@ bool cure_has(const struct analysis *a, const struct cure *cure, const struct cu
 static const struct asked *asked_before(const struct analysis *a, const struct cure *cure,
                                         bool exposed) {
   const struct graph *graph = a->graph;
-  for (u32 i = 0; i < graph->asked.n; i++) {
-    const struct asked *asked = &graph->asked.at[i];
-    if (same_cure(&asked->cure, cure, a->model->n_ranks) &&
-        (!exposed || !isnan(asked->saving.hidden_ms)))
-      return asked;
-  }
-  return NULL;
+  return FIND(graph->asked.at, graph->asked.n, one,
+              same_cure(&one->cure, cure, a->model->n_ranks) &&
+                  (!exposed || !isnan(one->saving.hidden_ms)));
 }
 
 static void remember(const struct analysis *a, const struct cure *cure, struct saving saving) {
   struct cure_change *changes = memory_array(cure->n, sizeof(*changes));
-  if (cure->n)
-    memcpy(changes, cure->changes, cure->n * sizeof(*changes));
+  for (u32 i = 0; i < cure->n; i++)
+    changes[i] = cure->changes[i];
   VECTOR_PUSH(&a->graph->asked, ((struct asked){{changes, cure->n}, saving}));
 }
 

@@ -207,7 +207,6 @@ static bool is_special(const struct run *run, const struct node *node,
 
 /* What is left by kind and phase, once for all nodes. */
 static void prepare_shares(struct run *run) {
-  run->special = false;
   for (u32 kind = 0; kind <= NODE_COLLECTIVE; kind++)
     run->kind_left[kind] = 1;
   for (u32 phase = 0; phase < HOST_KEYS; phase++)
@@ -452,7 +451,7 @@ void run_step_ends(const struct run *run, i64 *ends) {
 /* Which ranks work as fast as which others. */
 static void prepare_ranks(struct run *run) {
   const struct replay *r = run->r;
-  u32 n_ranks = r->g->n_ranks, n = 0;
+  u32 n_ranks = r->g->n_ranks;
   bool *together = NULL;
   FOR_EACH(run->cure->changes, run->cure->n, change) {
     if (change->kind == CHANGE_LAUNCHES)
@@ -472,8 +471,7 @@ static void prepare_ranks(struct run *run) {
     for (u32 rank = 0; rank < n_ranks; rank++)
       together[rank] |= change->ranks[rank];
   }
-  for (u32 rank = 0; together && rank < n_ranks; rank++)
-    n += together[rank];
+  u32 n = NUMBER_OF(together, together ? n_ranks : 0, one, *one);
   if (n > 1)
     run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together);
   else if (n == 1)
@@ -502,14 +500,11 @@ static void prepare_names(struct run *run) {
 }
 
 static void prepare_run(struct run *run, const struct replay *r, const struct cure *cure) {
-  run->r = r;
-  run->cure = cure;
-  run->factor = NULL;
-  run->even = false;
-  run->ranks = NULL;
-  run->own_factor = NULL;
-  run->by_name = NULL;
-  run->launches_left = run->away_left = 1;
+  *run = (struct run){.r = r,
+                      .cure = cure,
+                      .launches_left = 1,
+                      .away_left = 1,
+                      SAME(run, times, arrived, batch_ready, device_done)};
   prepare_shares(run);
   prepare_ranks(run);
   prepare_names(run);
@@ -539,8 +534,7 @@ void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cu
     prepare_run(&runs->at[i], r, &cures[i]);
   replay_events(runs->at, n);
   for (u32 i = 0; i < n; i++) {
-    free(runs->at[i].own_factor);
-    free(runs->at[i].by_name);
+    FREE_EACH(&runs->at[i], own_factor, by_name);
     free((void *)(uintptr_t)runs->at[i].ranks);
   }
 }
@@ -553,17 +547,11 @@ void runs_free(struct runs *runs) {
  * take for a batch, if all of them work on one. */
 static i64 find_batch_of_peers(const struct replay *r) {
   const struct sample_graph *g = r->g;
-  double *busy = memory_array(size_sum(g->n_ranks, 1), sizeof(double)), ns = 0;
-  u32 n = 0;
-  for (u32 rank = 0; rank < g->n_ranks; rank++)
-    if (g->slices[rank].present && !isnan(g->slices[rank].workers_busy))
-      busy[n++] = g->slices[rank].workers_busy;
-  if (n) {
-    qsort(busy, n, sizeof(double), by_double);
-    ns = busy[(n - 1) / 2] * (double)(g->end - g->begin) / r->n_steps;
-  }
-  free(busy);
-  return (i64)ns;
+  SCOPED double *busy = memory_array(size_sum(g->n_ranks, 1), sizeof(double));
+  u32 n = LIST_KNOWN(busy, 0, g->n_ranks, rank,
+                     g->slices[rank].present ? g->slices[rank].workers_busy : NAN);
+  SORT(busy, n, by_double);
+  return n ? (i64)(busy[(n - 1) / 2] * (double)(g->end - g->begin) / r->n_steps) : 0;
 }
 
 void replay_new(const struct analysis *a, u32 sample, const struct sample_graph *g,
@@ -585,8 +573,7 @@ void replay_new(const struct analysis *a, u32 sample, const struct sample_graph 
 void replay_free(struct replay *r) {
   if (!r)
     return;
-  free(r->order);
-  free(r->step_ends);
+  FREE_EACH(r, order, step_ends);
   peers_free(&r->peers);
   free(r);
 }

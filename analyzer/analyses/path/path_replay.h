@@ -47,6 +47,9 @@ struct work_of_name {
 /* All of them; to be freed by the caller. */
 void replay_names(const struct analysis *a, struct work_of_name **works, u32 *n);
 
+/* The cure that makes this change alone, in the analysis' arena. */
+struct cure cure_by(const struct analysis *a, struct cure_change change);
+
 /* Whether a cure makes this change. */
 bool cure_has(const struct analysis *a, const struct cure *cure, const struct cure_change *change);
 

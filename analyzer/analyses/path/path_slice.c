@@ -360,25 +360,17 @@ struct carry {
   u32 sample, span;
 };
 
-static void add_carry(struct carry **list, u32 *n, u32 *room, struct carry carry) {
-  if (*n == *room) {
-    u32 more = *room ? *room * 2 : 64;
-    struct carry *grown = memory_resized(*list, more, sizeof(*grown));
-    *list = grown;
-    *room = more;
-  }
-  (*list)[(*n)++] = carry;
-}
+typedef VECTOR(struct carry) carry_list;
 
-static void find_carries(struct slice_builder *c, const i64 *begins, struct carry **list, u32 *n) {
-  u32 next = 0, room = 0, samples = c->a->graph->n_samples;
+static void find_carries(struct slice_builder *c, const i64 *begins, carry_list *carries) {
+  u32 next = 0, samples = c->a->graph->n_samples;
   for (u32 i = 0; i < c->t->n_spans; i++) {
     const struct span *span = &c->t->spans[i];
     c->n_names = span->name >= c->n_names ? span->name + 1 : c->n_names;
     while (next < samples && begins[next] <= span->start)
       next++;
     for (u32 s = next; s < samples && begins[s] < span->end; s++)
-      add_carry(list, n, &room, (struct carry){s, i});
+      VECTOR_PUSH(carries, ((struct carry){s, i}));
   }
   c->name_keys = arena_array(&c->scratch, c->n_names, sizeof(u32));
 }
@@ -400,26 +392,22 @@ void slice_cut(struct analysis *a, const struct timeline *timeline) {
   if (!a->graph || a->graph->n_samples == 0 || timeline->n_spans == 0)
     return;
   struct slice_builder c = {.a = a, .t = timeline};
-  SCOPED struct carry *carries = NULL;
-  u32 n_carries = 0;
+  SCOPED carry_list carries = {0};
   i64 *begins;
   prepare(&c, &begins);
   input_pauses(a, timeline, &c.scratch, &c.pauses, &c.n_pauses);
-  find_carries(&c, begins, &carries, &n_carries);
-  c.carried = arena_array(&c.scratch, n_carries, sizeof(u32));
+  find_carries(&c, begins, &carries);
+  c.carried = arena_array(&c.scratch, carries.n, sizeof(u32));
   for (u32 sample = 0; sample < a->graph->n_samples; sample++) {
-    c.n_carried = 0;
-    for (u32 i = 0; i < n_carries; i++)
-      if (carries[i].sample == sample)
-        c.carried[c.n_carried++] = carries[i].span;
+    c.n_carried =
+        LIST_WHERE(c.carried, 0, carries.n, i, carries.at[i].sample == sample, carries.at[i].span);
     cut_sample(&c, sample);
   }
   arena_release(&c.scratch);
 }
 
 void slice_free(struct slice *slice) {
-  free(slice->nodes);
-  free(slice->deps);
+  FREE_EACH(slice, nodes, deps);
   slice->nodes = NULL;
   slice->deps = NULL;
   slice->n_nodes = slice->n_deps = 0;

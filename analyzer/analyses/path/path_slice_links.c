@@ -14,10 +14,8 @@
 static u32 position_of(const struct slice_builder *c, u32 span) {
   if (span >= c->low && span < c->high)
     return c->n_carried + span - c->low;
-  for (u32 i = 0; i < c->n_carried; i++)
-    if (c->carried[i] == span)
-      return i;
-  return INDEX_NONE;
+  const u32 *carried = FIND(c->carried, c->n_carried, one, *one == span);
+  return carried ? (u32)(carried - c->carried) : INDEX_NONE;
 }
 
 static u32 node_of_span(const struct slice_builder *c, u32 span) {
@@ -205,27 +203,22 @@ static void link_deps(struct slice_builder *c) {
   each_dep(c, store_dep);
 }
 
-/* The one that was waited for had ended when the wait ended: a gloo worker may record its end late,
- * if it loses its CPU to the thread that it has just woken. */
-static void end_by_release(struct slice *slice) {
-  for (u32 i = 0; i < slice->n_nodes; i++)
-    for (u32 k = slice->nodes[i].first_dep; k < slice->nodes[i + 1].first_dep; k++) {
+/* A receive that runs while the program waits for it begins when the program comes to the wait. And
+ * what was waited for had ended when the wait ended: a gloo worker may record its end late, if it
+ * loses its CPU to the thread that it has just woken. */
+static void adjust_to_waits(struct slice *slice) {
+  for (u32 i = 0; i < slice->n_nodes; i++) {
+    const struct node *wait = &slice->nodes[i];
+    for (u32 k = wait->first_dep; k < wait[1].first_dep && wait->kind == NODE_BLOCKED; k++) {
       struct node *from = &slice->nodes[slice->deps[k]];
-      if (slice->nodes[i].kind == NODE_BLOCKED && from->kind == NODE_COLLECTIVE &&
-          from->end > slice->nodes[i].end && from->start <= slice->nodes[i].end)
-        from->end = slice->nodes[i].end;
-    }
-}
-
-/* A receive that runs while the program waits for it begins when the program comes to the wait. */
-static void begin_with_wait(struct slice *slice) {
-  for (u32 i = 0; i < slice->n_nodes; i++)
-    for (u32 k = slice->nodes[i].first_dep; k < slice->nodes[i + 1].first_dep; k++) {
-      struct node *from = &slice->nodes[slice->deps[k]];
-      if (slice->nodes[i].kind == NODE_BLOCKED && from->kind == NODE_COLLECTIVE &&
-          from->start == slice->nodes[i].start && from->start > slice->begin)
+      if (from->kind != NODE_COLLECTIVE)
+        continue;
+      if (from->start == wait->start && from->start > slice->begin)
         from->launch = i;
+      if (from->end > wait->end && from->start <= wait->end)
+        from->end = wait->end;
     }
+  }
 }
 
 void slice_link(struct slice_builder *c, u32 n_spans) {
@@ -237,6 +230,5 @@ void slice_link(struct slice_builder *c, u32 n_spans) {
   slice_infer(c);
   if (c->n_inferred)
     link_deps(c);
-  begin_with_wait(c->slice);
-  end_by_release(c->slice);
+  adjust_to_waits(c->slice);
 }

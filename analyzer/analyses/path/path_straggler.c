@@ -23,9 +23,8 @@ double share_of_path(const struct results *r, u32 rank) {
 }
 
 u32 rank_of_path(const struct results *r) {
-  u32 most = 0;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    most = r->path_by_rank[i] > r->path_by_rank[most] ? i : most;
+  const double *longest = LARGEST(r->path_by_rank, r->n_ranks, one, true, *one);
+  u32 most = longest ? (u32)(longest - r->path_by_rank) : 0;
   double share = share_of_path(r, most);
   return share >= 1.0 / r->n_ranks + PATH_BEYOND_ITS_PART ? most : INDEX_NONE;
 }
@@ -41,11 +40,11 @@ static double chance_of_path(const struct results *r) {
 static double wait_of_others_ms(const struct results *r, u32 rank) {
   double sum = 0;
   u32 n = 0;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    if (i != rank && !isnan(r->ranks[i].exposed_wait_ms)) {
-      sum += r->ranks[i].exposed_wait_ms;
-      n++;
-    }
+  FOR_EACH(r->ranks, r->n_ranks, other) {
+    bool known = other != &r->ranks[rank] && !isnan(other->exposed_wait_ms);
+    sum += known ? other->exposed_wait_ms : 0;
+    n += known;
+  }
   return n ? sum / n : 0;
 }
 

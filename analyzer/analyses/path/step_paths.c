@@ -2,6 +2,7 @@
 #include "analyses/path/step_paths.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/path/path_labels.h"
@@ -20,14 +21,12 @@ void step_paths_new(const struct analysis *done, const struct sample *rows, u32 
   paths->analysis = *done;
   paths->analysis.arena = &paths->arena;
   paths->analysis.graph = &paths->graph;
-  paths->graph.samples = arena_array(&paths->arena, n_rows, sizeof(*paths->graph.samples));
+  paths->graph.samples = arena_elements(&paths->arena, rows, n_rows, sizeof(*paths->graph.samples));
   paths->graph.slices =
       arena_array(&paths->arena, size_product(n_rows, n_ranks), sizeof(*paths->graph.slices));
   paths->graph.outcomes = arena_array(&paths->arena, n_rows, sizeof(*paths->graph.outcomes));
   paths->by_rank = arena_array(&paths->arena, n_ranks, sizeof(i64));
   path_labels_new(&paths->graph.labels);
-  for (u32 i = 0; i < n_rows; i++)
-    paths->graph.samples[i] = rows[i];
   paths->graph.n_samples = n_rows;
 }
 
@@ -51,10 +50,9 @@ void step_paths_walk(struct step_paths *paths, u32 row, struct path_segment **se
   *n = 0;
   if (sample_graph_join(&paths->analysis, row, &joined) && joined.n) {
     critical_path_walk(&joined, outcome);
-    *segments = outcome->segments;
-    *n = outcome->n_segments;
-    outcome->segments = NULL;
-    outcome->n_segments = outcome->room_segments = 0;
+    *segments = outcome->segments.at;
+    *n = outcome->segments.n;
+    memset(&outcome->segments, 0, sizeof(outcome->segments));
   }
   sample_graph_free(&joined);
 }

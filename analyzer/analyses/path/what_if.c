@@ -29,30 +29,22 @@ enum {
 static struct what_if *add_row(struct analysis *a, enum what_if_kind kind, enum change_kind change,
                                u32 which, const bool *ranks) {
   struct results *r = a->results;
-  struct cure_change *one = arena_alloc(a->arena, sizeof(*one));
-  *one = (struct cure_change){.kind = change, .which = which, .ranks = ranks};
+  /* Forward passes that the job does not mark stay. */
+  double left = change == CHANGE_OUTSIDE ? lines_unmarked_training(a) : 0;
   struct what_if *row = &r->what_if[r->n_what_if++];
-  *row = (struct what_if){.kind = kind, .rank = -1, .cure = {one, 1}};
+  *row = (struct what_if){
+      .kind = kind,
+      .rank = -1,
+      .cure = cure_by(
+          a, (struct cure_change){.kind = change, .which = which, .ranks = ranks, .left = left})};
   return row;
-}
-
-/* Forward passes that the job does not mark stay. */
-static struct cure cure_outside(const struct analysis *a) {
-  struct cure_change *change = arena_alloc(a->arena, sizeof(*change));
-  *change = (struct cure_change){.kind = CHANGE_OUTSIDE, .left = lines_unmarked_training(a)};
-  return (struct cure){change, 1};
 }
 
 /* The rank that costs its peers most, INDEX_NONE if none does. */
 static u32 costliest_rank(const struct results *r) {
-  u32 worst = INDEX_NONE;
-  double most = 0;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    if (r->ranks[i].imposed_wait_ms > most) {
-      worst = i;
-      most = r->ranks[i].imposed_wait_ms;
-    }
-  return worst;
+  const struct rank_result *worst =
+      LARGEST(r->ranks, r->n_ranks, one, one->imposed_wait_ms > 0, one->imposed_wait_ms);
+  return worst ? (u32)(worst - r->ranks) : INDEX_NONE;
 }
 
 /* "rank 3", "2 ranks on node7", "ranks 1, 5", as fast as their peers */
@@ -108,11 +100,9 @@ static void add_stages(struct analysis *a) {
   const struct results *r = a->results;
   bool *tried = arena_array(a->arena, r->n_pipeline_stage, sizeof(bool));
   for (u32 n = 0; n < STAGES_TRIED && n < r->n_pipeline_stage; n++) {
-    const struct pipeline_stage *best = NULL;
-    for (u32 i = 0; i < r->n_pipeline_stage; i++)
-      if (r->pipeline_stage[i].n_ranks && !tried[i] &&
-          (!best || r->pipeline_stage[i].bubble_ms < best->bubble_ms))
-        best = &r->pipeline_stage[i];
+    const struct pipeline_stage *best =
+        LARGEST(r->pipeline_stage, r->n_pipeline_stage, one,
+                one->n_ranks && !tried[one - r->pipeline_stage], -one->bubble_ms);
     if (!best)
       return;
     tried[best->stage] = true;
@@ -130,19 +120,15 @@ static void add_lines(struct analysis *a) {
   const struct lines_result *lines = &a->results->lines;
   bool *tried = arena_array(a->arena, lines->n_at, sizeof(bool));
   for (u32 n = 0; n < LINES_TRIED; n++) {
-    u32 best = INDEX_NONE;
-    for (u32 i = 0; i < lines->n_at; i++)
-      if (!tried[i] && lines->at[i].idle_ms > 0 &&
-          (best == INDEX_NONE || lines->at[i].idle_ms > lines->at[best].idle_ms))
-        best = i;
-    if (best == INDEX_NONE)
+    const struct line_result *line = LARGEST(
+        lines->at, lines->n_at, one, !tried[one - lines->at] && one->idle_ms > 0, one->idle_ms);
+    if (!line)
       return;
-    const struct line_result *line = &lines->at[best];
-    tried[best] = true;
+    tried[line - lines->at] = true;
     struct what_if *row = add_row(
         a, WHAT_IF_LINE, CHANGE_LINE,
         line_key(line->file, isnan(line->line) ? 0 : (u32)line->line, line->function), NULL);
-    row->rank = best;
+    row->rank = line - lines->at;
     row->change = say(a, "no wait at %s", line->place);
   }
 }
@@ -176,10 +162,7 @@ static void choose_rows(struct analysis *a) {
   for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
     if (!whole[i].applies)
       continue;
-    struct what_if *row = add_row(a, whole[i].kind, whole[i].change, 0, NULL);
-    row->change = whole[i].text;
-    if (whole[i].change == CHANGE_OUTSIDE)
-      row->cure = cure_outside(a);
+    add_row(a, whole[i].kind, whole[i].change, 0, NULL)->change = whole[i].text;
   }
   add_lines(a);
 }
@@ -203,10 +186,10 @@ static const char *why_unreliable(struct analysis *a, double contradictions) {
 const char *what_if_unreliable(struct analysis *a) {
   const struct graph *graph = a->graph;
   double replayed = 0, measured = 0, contradictions = 0;
-  for (u32 i = 0; i < graph->n_samples; i++) {
-    replayed += (double)graph->outcomes[i].replayed;
-    measured += (double)graph->outcomes[i].measured;
-    contradictions += (double)graph->outcomes[i].contradictions;
+  FOR_EACH(graph->outcomes, graph->n_samples, out) {
+    replayed += (double)out->replayed;
+    measured += (double)out->measured;
+    contradictions += (double)out->contradictions;
   }
   a->results->path_selfcheck = replayed / measured - 1;
   return why_unreliable(a, contradictions);
@@ -283,28 +266,22 @@ static void find_equals(struct analysis *a, double all_ms) {
   }
 }
 
+/* What a step saves if every rank is as fast as the median. */
+static double saved_by_all(const struct results *r) {
+  const struct what_if *row = FIND(r->what_if, r->n_what_if, one, one->kind == WHAT_IF_EVERY_RANK);
+  return row ? row->saving.ms : 0;
+}
+
 /* If equal ranks would save much and no rank or stage named so far does: ranks that act together.
  */
 static void add_equals(struct analysis *a) {
   const struct results *r = a->results;
-  double all_ms = 0, named_ms = 0;
-  for (u32 i = 0; i < r->n_what_if; i++) {
-    if (r->what_if[i].kind == WHAT_IF_EVERY_RANK)
-      all_ms = r->what_if[i].saving.ms;
-    else if (r->what_if[i].cure.changes->ranks)
-      named_ms = fmax(named_ms, r->what_if[i].saving.ms);
-  }
+  double all_ms = saved_by_all(r), named_ms = 0;
+  FOR_EACH(r->what_if, r->n_what_if, row)
+    named_ms = row->cure.changes->ranks ? fmax(named_ms, row->saving.ms) : named_ms;
   if (!(all_ms >= WORTH_MENTIONING * r->step_mean_ms) || named_ms >= all_ms / 2)
     return;
   find_equals(a, all_ms);
-}
-
-/* What a step saves if every rank is as fast as the median. */
-static double saved_by_all(const struct results *r) {
-  for (u32 i = 0; i < r->n_what_if; i++)
-    if (r->what_if[i].kind == WHAT_IF_EVERY_RANK)
-      return r->what_if[i].saving.ms;
-  return 0;
 }
 
 /* How much of the exposed communication goes if all ranks come together. */

@@ -49,11 +49,10 @@ static const char *name_of_kind(u32 kind) {
 
 /* Where it is on the path, ms a step. */
 static double on_path_ms(const struct results *r, const struct work_of_name *work) {
-  for (u32 i = 0; i < r->n_path_by_name; i++)
-    if (r->path_by_name[i].label == work->label &&
-        r->path_by_name[i].category_id == category_of(work->kind))
-      return r->path_by_name[i].ms;
-  return 0;
+  const struct path_name_result *row =
+      FIND(r->path_by_name, r->n_path_by_name, one,
+           one->label == work->label && one->category_id == category_of(work->kind));
+  return row ? row->ms : 0;
 }
 
 static struct paying *add_row(struct results *r, const char *name, const char *kind,
@@ -104,10 +103,9 @@ static struct work_of_name *largest(const struct results *r, struct work_of_name
 static void add_names(struct analysis *a, u32 most) {
   struct work_of_name *works, *next;
   u32 n, added = 0;
-  double device_ns = 0, least_ms = ON_PATH_LEAST * a->results->path_length_ms;
+  double least_ms = ON_PATH_LEAST * a->results->path_length_ms;
   replay_names(a, &works, &n);
-  for (u32 i = 0; i < n; i++)
-    device_ns += NODE_ON_DEVICE(works[i].kind) ? works[i].ns : 0;
+  double device_ns = TOTAL(double, works, n, one, NODE_ON_DEVICE(one->kind) ? one->ns : 0);
   while (added++ < most && (next = largest(a->results, works, n, true, least_ms)))
     add_name(a, next, device_ns);
   for (added = 0; added < KERNELS && added < most && device_ns > 0 &&
@@ -146,10 +144,8 @@ static const char *why_not(struct analysis *a, const struct paying *row) {
   const struct results *r = a->results;
   if (!(row->gpu_share >= WHY_SHARE) || row->saves_at_0 >= WHY_SAVES || !r->n_path_by_name)
     return NULL;
-  const struct path_name_result *longest = NULL;
-  for (u32 i = 0; i < r->n_path_by_name && !longest; i++)
-    if (strcmp(r->path_by_name[i].name, row->name) != 0)
-      longest = &r->path_by_name[i];
+  const struct path_name_result *longest =
+      FIND(r->path_by_name, r->n_path_by_name, one, strcmp(one->name, row->name) != 0);
   if (!longest)
     return NULL;
   return say(a, "%.0f %% of it is on the critical path, which is %.0f %% %s (%s)",
