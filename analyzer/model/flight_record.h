@@ -78,6 +78,10 @@ struct flight_group {
   bool members_known; /* else those are the ones seen in it */
 };
 
+static inline const char *flight_group_label(const struct flight_group *group) {
+  return group->desc ? group->desc : group->name;
+}
+
 struct flight_rank {
   u32 rank; /* global */
   const char *host;

@@ -157,12 +157,9 @@ enum call_state call_entry_state(const struct call_index *index,
 bool verdict_waits_for_all(const char *op) {
   static const char *const one_way[] = {"broadcast", "reduce", "gather", "scatter", "send", "recv"};
   const char *name = *op == '_' ? op + 1 : op;
-  for (size_t i = 0; i < sizeof(one_way) / sizeof(*one_way); i++) {
-    size_t n = strlen(one_way[i]);
-    if (strncmp(name, one_way[i], n) == 0 && strncmp(name, "reduce_scatter", 14) != 0)
-      return false;
-  }
-  return strcmp(op, "coalesced") != 0;
+  return strcmp(op, "coalesced") != 0 &&
+         (text_starts_with(name, "reduce_scatter") ||
+          !ANY(one_way, sizeof(one_way) / sizeof(*one_way), one, text_starts_with(name, *one)));
 }
 
 char *verdict_call_name(const struct call_index *index, const struct flight_call *call) {

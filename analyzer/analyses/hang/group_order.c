@@ -76,9 +76,9 @@ void find_order_suspects(struct suspect_search *j) {
     list_orders(j, r, &all);
   SORT(all.at, all.n, by_pair);
   for (u32 i = 0; i < all.n;) {
-    u32 n = 0, b_first = 0;
-    while (i + n < all.n && all.at[i + n].a == all.at[i].a && all.at[i + n].b == all.at[i].b)
-      b_first += !all.at[i + n++].a_first;
+    u32 n =
+        ROW_OF_EQUALS(&all.at[i], all.n - i, first, one, one->a == first->a && one->b == first->b);
+    u32 b_first = NUMBER_OF(&all.at[i], n, one, !one->a_first);
     if (b_first && b_first < n)
       name_out_of_order_ranks(j, &all.at[i], b_first, n);
     i += n;
@@ -123,12 +123,16 @@ static void name_ranks_with_nccl_error(struct suspect_search *j, const u32 *memb
   }
 }
 
+static bool has_started(const struct call_index *index, u32 group, u32 rank) {
+  u32 call = member_progress_of(index, group, rank)->oldest_pending_call;
+  return index->flight->calls[call].state == FLIGHT_STARTED;
+}
+
 void find_root_suspects(struct suspect_search *j) {
-  struct arena *arena = j->index->arena;
   u32 root = find_root(j), started = 0;
   if (root == INDEX_NONE) {
-    j->waits->cannot_tell = arena_printf(
-        arena,
+    j->waits->cannot_tell = say(
+        j->index,
         "%u ranks are in calls that have not finished, but none of them differs from the others",
         j->waits->pending_ranks);
     return;
@@ -137,22 +141,18 @@ void find_root_suspects(struct suspect_search *j) {
   char *name = verdict_call_name(j->index, call_of(j, root));
   u32 group = j->g->blocked_calls.at[root].group;
   for (u32 i = 0; i < n; i++)
-    started += j->index->flight
-                   ->calls[member_progress_of(j->index, group, members_in[i])->oldest_pending_call]
-                   .state == FLIGHT_STARTED;
+    started += has_started(j->index, group, members_in[i]);
   name_ranks_with_nccl_error(j, members_in, n, group, name);
   bool by_nccl = j->waits->suspects.n != 0;
   for (u32 i = 0; i < n && !by_nccl && started < n && 2 * started >= n; i++)
-    if (j->index->flight
-            ->calls[member_progress_of(j->index, group, members_in[i])->oldest_pending_call]
-            .state != FLIGHT_STARTED)
+    if (!has_started(j->index, group, members_in[i]))
       name_suspect(j, members_in[i], SUSPECT_NOT_BEGUN,
                    (struct suspect_facts){.call = name, .some = started, .all = n});
   if (j->waits->suspects.n == 0) {
     j->waits->cannot_tell =
-        arena_printf(arena,
-                     "all %u members%s are in %s and nothing comes before it; the record does not "
-                     "show which of them, or which link between them, delays it",
-                     n, j->g->blocked_calls.at[root].unknown ? " with a record of it" : "", name);
+        say(j->index,
+            "all %u members%s are in %s and nothing comes before it; the record does not "
+            "show which of them, or which link between them, delays it",
+            n, j->g->blocked_calls.at[root].unknown ? " with a record of it" : "", name);
   }
 }

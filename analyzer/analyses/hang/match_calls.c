@@ -62,9 +62,7 @@ static const struct flight_call *call_of(const struct instance *i, u32 entry) {
 static void add_mismatch(const struct instance *i, enum match_state state, u32 *ranks, u32 n_ranks,
                          bool minority, char *detail) {
   const struct flight_call *call = call_of(i, 0);
-  bool pending = false;
-  for (u32 c = 0; c < i->n; c++)
-    pending |= is_pending(call_of(i, c));
+  bool pending = ANY_NUMBER(0, i->n, c, is_pending(call_of(i, c)));
   struct mismatch mismatch = {.state = state,
                               .pending = pending,
                               .ranks = ranks,
@@ -101,10 +99,7 @@ static char *describe_call(const struct call_index *index, const struct flight_c
 }
 
 static bool all_agree(const struct instance *i, calls_agree *agree) {
-  for (u32 c = 1; c < i->n; c++)
-    if (!agree(call_of(i, 0), call_of(i, c)))
-      return false;
-  return true;
+  return !ANY_NUMBER(1, i->n, c, !agree(call_of(i, 0), call_of(i, c)));
 }
 
 /* "rank 0: X; ranks 1, 3: Y": who called what, if no version has a majority. */
@@ -176,20 +171,14 @@ static bool fits_group(const struct flight_call *call, u32 n) {
 
 static bool check_own_sizes(const struct instance *i) {
   struct call_index *index = i->index;
-  u32 members = index->flight->groups[i->entries[0].group].n_members, n = 0;
-  const struct flight_call *odd = NULL;
-  for (u32 c = 0; c < i->n; c++)
-    if (!fits_group(call_of(i, c), members)) {
-      odd = odd ? odd : call_of(i, c);
-      n++;
-    }
-  if (n == 0)
+  u32 members = index->flight->groups[i->entries[0].group].n_members;
+  const struct call_entry *first =
+      FIND(i->entries, i->n, one, !fits_group(&index->flight->calls[one->call], members));
+  if (!first)
     return false;
-  u32 *ranks = arena_array(index->arena, n, sizeof(u32));
-  n = 0;
-  for (u32 c = 0; c < i->n; c++)
-    if (!fits_group(call_of(i, c), members))
-      ranks[n++] = i->entries[c].rank;
+  const struct flight_call *odd = &index->flight->calls[first->call];
+  u32 *ranks = arena_array(index->arena, i->n, sizeof(u32));
+  u32 n = LIST_WHERE(ranks, 0, i->n, c, !fits_group(call_of(i, c), members), i->entries[c].rank);
   char *list = verdict_rank_list(index, ranks, n);
   add_mismatch(
       i, MATCH_SIZE, ranks, n, 2 * n < i->n,
@@ -214,11 +203,9 @@ static bool check_all_to_all(const struct instance *i) {
   if (in == out)
     return false;
   u32 *ranks = arena_array(i->index->arena, i->n, sizeof(u32));
-  for (u32 c = 0; c < i->n; c++)
-    ranks[c] = i->entries[c].rank;
-  add_mismatch(
-      i, MATCH_SIZE, ranks, i->n, false,
-      arena_printf(i->index->arena,
+  LIST_WHERE(ranks, 0, i->n, c, true, i->entries[c].rank);
+  add_mismatch(i, MATCH_SIZE, ranks, i->n, false,
+               say(i->index,
                    "members send %llu elements and expect %llu; it is not known which one is wrong",
                    (unsigned long long)in, (unsigned long long)out));
   return true;
@@ -251,10 +238,9 @@ static bool add_progress_mismatch(const struct instance *i, enum match_state sta
                                   enum call_state which, u32 n, const char *finding, u32 others) {
   struct call_index *index = i->index;
   const u32 *first = &index->first_place[i->entries[0].group];
-  u32 *ranks = arena_array(index->arena, n, sizeof(u32)), found = 0;
-  for (u32 member = first[0]; member < first[1]; member++)
-    if (state_of(i, member) == which)
-      ranks[found++] = index->members[member].rank;
+  u32 *ranks = arena_array(index->arena, n, sizeof(u32));
+  u32 found = LIST_WHERE(ranks, first[0], first[1], member, state_of(i, member) == which,
+                         index->members[member].rank);
   char *list = verdict_rank_list(index, ranks, found);
   bool one = others == 1;
   char *detail = say(index, "%s: %s; %u %s %s", list, finding, others, one ? "other" : "others",
@@ -281,16 +267,8 @@ static bool check_progress(const struct instance *i) {
 }
 
 static bool check_agreements(const struct instance *i) {
-  bool found = check_agreement(i, same_type, MATCH_TYPE);
-  if (!found)
-    found = check_agreement(i, same_size, MATCH_SIZE);
-  if (!found)
-    found = check_own_sizes(i);
-  if (!found)
-    found = check_agreement(i, same_dtype, MATCH_DTYPE);
-  if (!found)
-    found = check_all_to_all(i);
-  return found;
+  return check_agreement(i, same_type, MATCH_TYPE) || check_agreement(i, same_size, MATCH_SIZE) ||
+         check_own_sizes(i) || check_agreement(i, same_dtype, MATCH_DTYPE) || check_all_to_all(i);
 }
 
 /* The k-th entry inside the group that a closing entry represents. INDEX_NONE if there is none. */

@@ -92,10 +92,8 @@ static void check_pair(struct call_index *index, struct matching *matching, cons
 }
 
 static u32 first_pending(const struct side *sides, u32 n) {
-  u32 i = 0;
-  while (i < n && !sides[i].pending)
-    i++;
-  return i;
+  const struct side *first = FIND(sides, n, one, one->pending);
+  return first ? (u32)(first - sides) : n;
 }
 
 /* One channel: its sends, then its receives. */
@@ -135,12 +133,12 @@ void messages_match(struct call_index *index, struct matching *matching, channel
   side_list all = {0};
   collect_sides(index, &all);
   for (u32 i = 0; i < all.n;) {
-    const struct side *first = &all.at[i];
-    u32 n = 0, sends = 0;
-    while (i + n < all.n && first[n].group == first->group && first[n].from == first->from &&
-           first[n].to == first->to)
-      sends += !first[n++].recv;
-    match_channel(index, matching, first, sends, first + sends, n - sends, out);
+    const struct side *sends = &all.at[i];
+    u32 n = ROW_OF_EQUALS(sends, all.n - i, first, one,
+                          one->group == first->group && one->from == first->from &&
+                              one->to == first->to);
+    u32 n_sends = NUMBER_OF(sends, n, one, !one->recv);
+    match_channel(index, matching, sends, n_sends, sends + n_sends, n - n_sends, out);
     i += n;
   }
   free(all.at);

@@ -10,10 +10,9 @@
 
 i32 nccl_error_of(const struct flight_record *flight, u32 group, u32 rank) {
   u32 first = FIRST_NOT(0, flight->n_nccl, i, flight->nccl[i].rank < rank);
-  for (; first < flight->n_nccl && flight->nccl[first].rank == rank; first++)
-    if (flight->nccl[first].group == group && flight->nccl[first].result)
-      return flight->nccl[first].result;
-  return 0;
+  const struct flight_nccl *report = FIND(flight->nccl + first, flight->n_nccl - first, one,
+                                          one->rank == rank && one->group == group && one->result);
+  return report ? report->result : 0;
 }
 
 /* All unknown errors count as one. */
@@ -66,7 +65,7 @@ void add_nccl_reports(const struct call_index *index, struct collective_check *c
     if (report->result)
       check->nccl_errors[check->n_nccl_errors++] =
           (struct check_nccl_error){.rank = flight->ranks[report->rank].rank,
-                                    .group = group->desc ? group->desc : group->name,
+                                    .group = flight_group_label(group),
                                     .result = report->result,
                                     .words = nccl_error_text(report->result)};
   }

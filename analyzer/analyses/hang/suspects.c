@@ -149,10 +149,8 @@ static struct suspect_facts facts_of_cycle(const struct suspect_search *j, u32 r
 
 /* Ranks of a cycle that are in a call. */
 static u32 count_members_in(const struct graph *g, u32 blocked, u32 cycle) {
-  u32 n = 0;
-  for (u32 e = 0; e < g->edges.n && g->edges.at[e].from < g->ranks; e++)
-    n += g->edges.at[e].to == g->ranks + blocked && g->cycle[g->edges.at[e].from] == cycle;
-  return n;
+  return NUMBER_OF(g->edges.at, g->edges.n, edge,
+                   edge->to == g->ranks + blocked && g->cycle[edge->from] == cycle);
 }
 
 /* If most ranks of a cycle are in one call, the others are out of order; else all are. */
@@ -194,10 +192,9 @@ static enum suspect_reason mismatch_reason(enum match_state state) {
 }
 
 static void name_mismatched_ranks(struct suspect_search *j, const struct mismatch *m) {
-  const struct flight_group *group = &j->index->flight->groups[m->group];
-  struct suspect_facts facts = {.call = arena_printf(j->index->arena, "%s %lld of %s", m->op,
-                                                     (long long)m->seq,
-                                                     group->desc ? group->desc : group->name),
+  struct suspect_facts facts = {.call =
+                                    say(j->index, "%s %lld of %s", m->op, (long long)m->seq,
+                                        flight_group_label(&j->index->flight->groups[m->group])),
                                 .detail = m->detail};
   for (u32 i = 0; i < m->n_ranks; i++) {
     struct suspect_facts swapped;
@@ -235,13 +232,12 @@ static void find_mismatched_ranks(struct suspect_search *j, bool decided) {
 
 static void name_end_of_message(struct suspect_search *j, u32 blocked, u32 rank, u32 other) {
   const struct flight_call *call = call_of(j, blocked);
-  const struct flight_group *group = &j->index->flight->groups[call->group];
   bool sends = (call->rank == rank) == call->sends;
   struct suspect_facts facts = {
-      .detail =
-          arena_printf(j->index->arena, "waits to %s rank %u in group %s, which waits to %s it",
-                       sends ? "send to" : "receive from", global(j, other),
-                       group->desc ? group->desc : group->name, sends ? "receive from" : "send to"),
+      .detail = say(j->index, "waits to %s rank %u in group %s, which waits to %s it",
+                    sends ? "send to" : "receive from", global(j, other),
+                    flight_group_label(&j->index->flight->groups[call->group]),
+                    sends ? "receive from" : "send to"),
       .last_called = SEQ_UNKNOWN,
       .where = j->index->flight->ranks[rank].where};
   name_suspect(j, rank, SUSPECT_UNMET, facts);
@@ -251,9 +247,8 @@ static void name_end_of_message(struct suspect_search *j, u32 blocked, u32 rank,
  * it does not move. A rank without a record may be what they really wait for. */
 static void find_unmet_messages(struct suspect_search *j) {
   const struct graph *g = j->g;
-  for (u32 r = 0; r < g->ranks; r++)
-    if (!j->index->flight->ranks[r].seen)
-      return;
+  if (ANY(j->index->flight->ranks, g->ranks, one, !one->seen))
+    return;
   for (u32 f = 0; f < g->blocked_calls.n; f++) {
     const struct blocked_call *blocked = &g->blocked_calls.at[f];
     if (blocked->channel == INDEX_NONE || blocked->members_in < 2)
@@ -289,10 +284,10 @@ static void count_waits(struct suspect_search *j) {
 static void unrecorded_cannot_tell(struct suspect_search *j) {
   struct waits *w = j->waits;
   char *list = verdict_rank_list(j->index, w->unrecorded, w->n_unrecorded);
-  w->cannot_tell = arena_printf(j->index->arena,
-                                "%s left no record and others wait for them: they ended "
-                                "without writing one, or it was not collected",
-                                list);
+  w->cannot_tell = say(j->index,
+                       "%s left no record and others wait for them: they ended "
+                       "without writing one, or it was not collected",
+                       list);
 }
 
 static void find_suspects(struct suspect_search *j) {

@@ -67,11 +67,10 @@ static u32 count_alike(const struct call_index *index, const struct call_entry *
 /* A member that calls something else there, one of the majority if there is any; INDEX_NONE. */
 static u32 choose_peer(const struct call_index *index, const struct mismatch *mismatch,
                        const struct call_entry *entries, u32 n, u64 own) {
-  for (u32 i = 0; i < n; i++)
-    if (key_of(&index->flight->calls[entries[i].call]) != own &&
-        !(mismatch->minority && is_odd(mismatch, entries[i].rank)))
-      return entries[i].rank;
-  return INDEX_NONE;
+  const struct call_entry *peer = FIND(entries, n, one,
+                                       key_of(&index->flight->calls[one->call]) != own &&
+                                           !(mismatch->minority && is_odd(mismatch, one->rank)));
+  return peer ? peer->rank : INDEX_NONE;
 }
 
 bool find_swapped_calls(const struct suspect_search *j, const struct mismatch *mismatch, u32 rank,

@@ -26,10 +26,6 @@ static struct arena *arena_of(const struct flight_check *m) {
   return m->index.arena;
 }
 
-static const char *group_label(const struct flight_group *group) {
-  return group->desc ? group->desc : group->name;
-}
-
 static u32 *to_global_ranks(const struct flight_check *m, const u32 *ranks, u32 n) {
   u32 *out = arena_array(arena_of(m), n, sizeof(u32));
   for (u32 i = 0; i < n; i++)
@@ -68,7 +64,7 @@ static void put_mismatches(struct flight_check *m) {
   for (u32 i = 0; i < n; i++) {
     const struct mismatch *from = &m->matching.mismatches.at[i];
     const struct flight_group *group = &flight->groups[from->group];
-    struct check_mismatch to = {.group = group_label(group),
+    struct check_mismatch to = {.group = flight_group_label(group),
                                 .group_name = group->name,
                                 .group_index = from->group,
                                 .seq = (double)from->seq,
@@ -86,10 +82,7 @@ static void put_mismatches(struct flight_check *m) {
 /* The call that a rank is in: the oldest of all its pending calls. NULL if it is in none. */
 static const struct flight_call *oldest_pending(const struct flight_record *flight, u32 rank) {
   const struct flight_rank *r = &flight->ranks[rank];
-  for (u32 i = r->first_call; i < r->first_call + r->n_calls; i++)
-    if (is_pending(&flight->calls[i]) && !flight->calls[i].coalesced)
-      return &flight->calls[i];
-  return NULL;
+  return FIND(&flight->calls[r->first_call], r->n_calls, one, is_pending(one) && !one->coalesced);
 }
 
 static const char *stack_text(const struct flight_check *m, const struct flight_call *call) {
@@ -130,17 +123,14 @@ static void find_desync(struct flight_check *m) {
     if (!m->check->desync)
       m->check->desync =
           arena_printf(arena, "%s %lld of %s: %s: %s", mismatch->op, (long long)mismatch->seq,
-                       group_label(&flight->groups[mismatch->group]),
+                       flight_group_label(&flight->groups[mismatch->group]),
                        match_state_words[mismatch->state], mismatch->detail);
   }
   FOR_EACH(m->waits.suspects.at, m->waits.suspects.n, suspect)
     m->desync[suspect->rank] |= suspect->reason == SUSPECT_OTHER_ORDER;
-  u32 n = 0, *ranks = arena_array(arena, flight->n_ranks, sizeof(u32));
-  for (u32 r = 0; r < flight->n_ranks; r++)
-    if (m->desync[r])
-      ranks[n++] = flight->ranks[r].rank;
-  m->check->desync_ranks = ranks;
-  m->check->n_desync_ranks = n;
+  m->check->desync_ranks = arena_array(arena, flight->n_ranks, sizeof(u32));
+  m->check->n_desync_ranks = LIST_WHERE(m->check->desync_ranks, 0, flight->n_ranks, r, m->desync[r],
+                                        flight->ranks[r].rank);
 }
 
 static void put_suspects(struct flight_check *m) {
@@ -181,9 +171,8 @@ static void put_totals(struct flight_check *m) {
   check->n_waits = m->waits.n_list;
   check->calls_waiting = m->waits.n_blocked;
   check->unrecorded = arena_array(arena_of(m), flight->n_ranks, sizeof(u32));
-  for (u32 r = 0; r < flight->n_ranks; r++)
-    if (!flight->ranks[r].seen)
-      check->unrecorded[check->n_unrecorded++] = flight->ranks[r].rank;
+  check->n_unrecorded = LIST_WHERE(check->unrecorded, 0, flight->n_ranks, r, !flight->ranks[r].seen,
+                                   flight->ranks[r].rank);
   check->awaited_unrecorded = to_global_ranks(m, m->waits.unrecorded, m->waits.n_unrecorded);
   check->n_awaited_unrecorded = m->waits.n_unrecorded;
   check->verdict = verdict_of(check);

@@ -59,7 +59,7 @@ static void fill_wait(const struct graph *g, u32 blocked, struct check_wait *wai
     wait->waits_for[wait->n_waits_for++] = g->edges.at[e].to;
   const struct flight_group *group = &flight->groups[f->group];
   wait->group_name = group->name;
-  wait->group = group->desc ? group->desc : group->name;
+  wait->group = flight_group_label(group);
   wait->op = flight->calls[f->call].op;
   wait->seq = (double)f->seq;
   wait->ranks = to_global(flight, members_in, wait->n_ranks);

@@ -57,12 +57,10 @@ static void find_blocked_calls(struct graph *g) {
  * members without a record have. */
 static bool all_have_made(const struct call_index *index, const struct blocked_call *blocked) {
   const struct flight_call *call = &index->flight->calls[blocked->call];
-  bool finished = false;
-  for (u32 p = index->first_place[blocked->group];
-       p < index->first_place[blocked->group + 1] && !finished; p++)
-    finished =
-        call_entry_state(index, &index->members[p], blocked->seq, call->created) == CALL_DONE;
-  return finished && verdict_waits_for_all(call->op);
+  const u32 *first = &index->first_place[blocked->group];
+  return verdict_waits_for_all(call->op) &&
+         ANY(&index->members[first[0]], first[1] - first[0], one,
+             call_entry_state(index, one, blocked->seq, call->created) == CALL_DONE);
 }
 
 /* Edges of one collective: from the ranks that are in it to it, and from it to the ranks that it
@@ -215,29 +213,20 @@ void graph_make(struct graph *g, struct call_index *index, const channel_list *c
   *g = (struct graph){.index = index, .ranks = index->flight->n_ranks};
   connect(g, channels);
   find_cycles(g);
-  g->n_waiting_calls = arena_array(index->arena, g->ranks, sizeof(u32));
-  for (u32 e = 0; e < g->edges.n; e++)
-    if (g->edges.at[e].to < g->ranks)
-      g->n_waiting_calls[g->edges.at[e].to]++;
 }
 
 void graph_release(struct graph *g) {
-  free(g->edges.at);
-  free(g->blocked_calls.at);
+  FREE_EACH(g, edges.at, blocked_calls.at);
 }
 
 bool graph_waits_for_others(const struct graph *g, u32 rank) {
-  for (u32 e = g->first_edge[rank]; e < g->first_edge[rank + 1]; e++)
-    if (g->blocked_calls.at[g->edges.at[e].to - g->ranks].n_waits_for)
-      return true;
-  return false;
+  return ANY_NUMBER(g->first_edge[rank], g->first_edge[rank + 1], e,
+                    g->blocked_calls.at[g->edges.at[e].to - g->ranks].n_waits_for);
 }
 
 u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n) {
   u32 *ranks = arena_array(g->index->arena, g->blocked_calls.at[blocked].members_in, sizeof(u32));
-  *n = 0;
-  for (u32 e = 0; e < g->edges.n; e++)
-    if (g->edges.at[e].to == g->ranks + blocked)
-      ranks[(*n)++] = g->edges.at[e].from;
+  *n = LIST_WHERE(ranks, 0, g->edges.n, e, g->edges.at[e].to == g->ranks + blocked,
+                  g->edges.at[e].from);
   return ranks;
 }

@@ -33,9 +33,8 @@ struct graph {
   u32 *first_edge;                /* [nodes + 1] */
   u32 *cycle;                     /* [nodes]: the cycle of waits that it is in */
   u32 cycles;
-  u32 *ranks_in_cycle;  /* [cycles] */
-  bool *waits_outside;  /* [cycles]: it waits for something outside itself */
-  u32 *n_waiting_calls; /* [ranks] that wait for it */
+  u32 *ranks_in_cycle; /* [cycles] */
+  bool *waits_outside; /* [cycles]: it waits for something outside itself */
 };
 
 void graph_make(struct graph *g, struct call_index *index, const channel_list *channels);

@@ -16,11 +16,22 @@
 /* A wait this long is no chance. */
 #define AWAITED_NS (2 * 1000 * 1000 * 1000ll)
 
+/* Marks those endings of which it is true, and no others; how many. */
+#define MARK_WHERE(o, one, that)                                                                   \
+  ({                                                                                               \
+    u32 marked_ = 0;                                                                               \
+    FOR_EACH((o)->endings, (o)->n, one)                                                            \
+      marked_ += (o)->culprit[one - (o)->endings] = (that);                                        \
+    marked_;                                                                                       \
+  })
+
+static u32 unmark_all(struct outcome *o) {
+  memset(o->culprit, 0, o->n);
+  return 0;
+}
+
 u32 count_endings(const struct outcome *o, enum ending_class what) {
-  u32 n = 0;
-  for (u32 i = 0; i < o->n; i++)
-    n += o->endings[i].what == what;
-  return n;
+  return NUMBER_OF(o->endings, o->n, one, one->what == what);
 }
 
 bool is_odd(const struct outcome *o, u32 rank) {
@@ -65,41 +76,26 @@ static const struct ending *find_first_own(const struct outcome *o) {
 
 static u32 mark_own_reasons(struct outcome *o) {
   const struct ending *first = find_first_own(o);
-  u32 marked = 0;
-  for (u32 i = 0; i < o->n; i++) {
-    const struct ending *ending = &o->endings[i];
-    if (ending->what != ENDING_OWN || (ending != first && was_consequence(o, ending, first)))
-      continue;
-    o->culprit[i] = true;
-    marked++;
-  }
-  return marked;
+  return MARK_WHERE(o, ending,
+                    ending->what == ENDING_OWN &&
+                        (ending == first || !was_consequence(o, ending, first)));
 }
 
 /* Clocks that are not aligned put no deaths in order: those that all others outlived for certain.
  */
 static u32 mark_outlived(struct outcome *o) {
-  u32 n_ranks = o->a->model->n_ranks, marked = 0;
-  const struct ending **of = arena_array(o->a->arena, n_ranks, sizeof(*of));
-  for (u32 i = 0; i < o->n; i++)
-    if (o->endings[i].rank != INDEX_NONE)
-      of[o->endings[i].rank] = &o->endings[i];
+  const struct ending **of = arena_array(o->a->arena, o->a->model->n_ranks, sizeof(*of));
+  FOR_EACH(o->endings, o->n, ending)
+    if (ending->rank != INDEX_NONE)
+      of[ending->rank] = ending;
   const bool *first = outlived_first(o->a, of, SIMULTANEOUS_NS);
-  for (u32 i = 0; i < o->n && first; i++)
-    if (o->endings[i].rank != INDEX_NONE)
-      marked += o->culprit[i] = first[o->endings[i].rank];
-  return marked;
+  return first ? MARK_WHERE(o, ending, ending->rank != INDEX_NONE && first[ending->rank]) : 0;
 }
 
 /* Else all that stopped without a word, if others reported that they lost a peer. */
 static u32 mark_all_silent(struct outcome *o) {
-  u32 marked = 0;
-  for (u32 i = 0; i < o->n && count_endings(o, ENDING_LOST_PEER) > 0; i++)
-    if (o->endings[i].what == ENDING_SILENT) {
-      o->culprit[i] = true;
-      marked++;
-    }
-  return marked;
+  bool told = count_endings(o, ENDING_LOST_PEER) > 0;
+  return MARK_WHERE(o, ending, told && ending->what == ENDING_SILENT);
 }
 
 bool was_paused(const struct ending *ending) {
@@ -124,13 +120,10 @@ static bool met_odd_call(const struct outcome *o, const struct ending *ending) {
  * lived.
  */
 static bool is_victim(const struct outcome *o, const struct ending *ending) {
-  if (ending->said_lost || met_odd_call(o, ending))
-    return true;
-  FOR_EACH(o->endings, o->n, other)
-    if ((other->what == ENDING_IN_ORDER && waited_for(o->a->model, ending, other)) ||
-        (other->what == ENDING_LOST_PEER && ending->from - other->from > SIMULTANEOUS_NS))
-      return true;
-  return false;
+  return ending->said_lost || met_odd_call(o, ending) ||
+         ANY(o->endings, o->n, other,
+             (other->what == ENDING_IN_ORDER && waited_for(o->a->model, ending, other)) ||
+                 (other->what == ENDING_LOST_PEER && ending->from - other->from > SIMULTANEOUS_NS));
 }
 
 static bool any_lost(const struct outcome *o, const struct ending *to) {
@@ -161,7 +154,6 @@ static bool is_on_lost_host(const struct outcome *o, const struct ending *first)
 static u32 mark_silent(struct outcome *o, i64 before) {
   const struct ending *first = NULL;
   i64 last = INT64_MIN;
-  u32 marked = 0;
   bool told = any_told_reason(o);
   FOR_EACH(o->endings, o->n, ending) {
     last = ending->at > last && ending->what != ENDING_NONE && ending->what != ENDING_OLDER
@@ -176,32 +168,17 @@ static u32 mark_silent(struct outcome *o, i64 before) {
   if (!first || first->at >= before || (last - first->at < SIMULTANEOUS_NS && !any_lost(o, first)))
     return 0;
   bool host = is_on_lost_host(o, first);
-  for (u32 i = 0; i < o->n; i++) {
-    const struct ending *ending = &o->endings[i];
-    bool with_host = host && ending->rank != INDEX_NONE &&
-                     model_same_host(o->a->model, ending->rank, first->rank);
-    if (ending->what != ENDING_SILENT || ending->at - first->at > SIMULTANEOUS_NS ||
-        (!with_host && (is_victim(o, ending) || waited_for(o->a->model, ending, first))))
-      continue;
-    o->culprit[i] = true;
-    marked++;
-  }
-  return marked;
+  return MARK_WHERE(o, ending,
+                    ending->what == ENDING_SILENT && ending->at - first->at <= SIMULTANEOUS_NS &&
+                        ((host && model_same_host(o->a->model, ending->rank, first->rank)) ||
+                         !(is_victim(o, ending) || waited_for(o->a->model, ending, first))));
 }
 
 /* Nobody ended for its own reason, and some lost a peer or were stopped: who called fewer
  * collectives than most, or more. */
 static u32 mark_odd(struct outcome *o) {
-  u32 marked = 0;
-  for (u32 i = 0; i < o->n; i++)
-    if (o->endings[i].rank != INDEX_NONE && is_odd(o, o->endings[i].rank)) {
-      o->culprit[i] = true;
-      marked++;
-    }
-  if (2 * marked < o->n)
-    return marked;
-  memset(o->culprit, 0, o->n);
-  return 0;
+  u32 marked = MARK_WHERE(o, ending, ending->rank != INDEX_NONE && is_odd(o, ending->rank));
+  return 2 * marked < o->n ? marked : unmark_all(o);
 }
 
 /* Whether all others had waited for the marked ranks long before somebody stopped these: the job
@@ -232,34 +209,30 @@ static bool was_stopped_alone(const struct outcome *o, const struct ending *endi
  * soon, somebody may have stopped them all; but not if all others say that they lost a peer then.
  */
 static u32 mark_stopped_first(struct outcome *o) {
-  i64 first = INT64_MAX, lived = INT64_MAX, next = INT64_MAX;
-  u32 marked = 0;
+  const struct ending *first = NULL;
+  i64 next = INT64_MAX;
   bool all_lost = true;
-  for (u32 i = 0; i < o->n; i++)
-    if (was_stopped_alone(o, &o->endings[i]) && o->endings[i].at < first) {
-      first = o->endings[i].at;
-      lived = o->endings[i].from;
-    }
-  if (first == INT64_MAX)
+  FOR_EACH(o->endings, o->n, ending)
+    if (was_stopped_alone(o, ending) && (!first || ending->at < first->at))
+      first = ending;
+  if (!first || !o->ordered)
     return 0;
-  for (u32 i = 0; i < o->n && o->ordered; i++) {
-    o->culprit[i] =
-        was_stopped_alone(o, &o->endings[i]) && o->endings[i].at - first <= SIMULTANEOUS_NS;
-    marked += o->culprit[i];
-    all_lost &=
-        o->culprit[i] || (o->endings[i].what == ENDING_LOST_PEER && o->endings[i].from >= lived);
-    if (!o->culprit[i] && o->endings[i].at < next)
-      next = o->endings[i].at;
+  u32 marked = MARK_WHERE(
+      o, ending, was_stopped_alone(o, ending) && ending->at - first->at <= SIMULTANEOUS_NS);
+  for (u32 i = 0; i < o->n; i++) {
+    const struct ending *ending = &o->endings[i];
+    if (o->culprit[i])
+      continue;
+    all_lost &= ending->what == ENDING_LOST_PEER && ending->from >= first->from;
+    next = ending->at < next ? ending->at : next;
   }
-  bool waited = next < INT64_MAX && (all_lost || next - first > 2 * SIMULTANEOUS_NS);
+  bool waited = next < INT64_MAX && (all_lost || next - first->at > 2 * SIMULTANEOUS_NS);
   for (u32 i = 0; i < o->n && waited; i++)
     for (u32 k = 0; k < o->n && !o->culprit[i]; k++)
       waited &= !o->culprit[k] || o->endings[i].what == ENDING_LOST_PEER ||
                 waited_for(o->a->model, &o->endings[i], &o->endings[k]);
-  if (!waited)
-    memset(o->culprit, 0, o->n);
   o->stopped_first = waited && marked && !stood_still_before(o);
-  return waited ? marked : 0;
+  return waited ? marked : unmark_all(o);
 }
 
 /* How long a rank that lost a peer had waited for another one, until this one began to end: for a
@@ -274,24 +247,23 @@ static i64 awaited_ns(const struct model *model, const struct ending *lost,
   return same ? others->call_start - its->call_start : 0;
 }
 
+/* Whether all others that lost a peer, and there are some, had waited for it for long. */
+static bool was_awaited(const struct outcome *o, const struct ending *ending) {
+  u32 others = 0;
+  FOR_EACH(o->endings, o->n, other) {
+    if (other == ending || other->what != ENDING_LOST_PEER)
+      continue;
+    others++;
+    if (awaited_ns(o->a->model, other, ending) < AWAITED_NS)
+      return false;
+  }
+  return others && ending->rank != INDEX_NONE;
+}
+
 /* Those for which all that lost a peer had waited for long: until they gave up. */
 static u32 mark_awaited(struct outcome *o) {
-  u32 marked = 0;
-  for (u32 i = 0; i < o->n && o->ordered; i++) {
-    bool awaited = o->endings[i].rank != INDEX_NONE, others = false;
-    for (u32 k = 0; k < o->n && awaited; k++) {
-      if (k == i || o->endings[k].what != ENDING_LOST_PEER)
-        continue;
-      others = true;
-      awaited = awaited_ns(o->a->model, &o->endings[k], &o->endings[i]) >= AWAITED_NS;
-    }
-    o->culprit[i] = awaited && others;
-    marked += o->culprit[i];
-  }
-  if (2 * marked <= o->n)
-    return marked;
-  memset(o->culprit, 0, o->n);
-  return 0;
+  u32 marked = MARK_WHERE(o, ending, o->ordered && was_awaited(o, ending));
+  return 2 * marked <= o->n ? marked : unmark_all(o);
 }
 
 /* Whether somebody stopped it when others had waited for it, but not for long: as in any job that
@@ -309,45 +281,26 @@ static bool was_awaited_briefly(const struct outcome *o, const struct ending *en
 /* The job hung until somebody stopped it: the verdict about its calls says who held it up. */
 static u32 mark_suspects(struct outcome *o) {
   const struct collective_check *check = &o->a->results->check;
-  u32 marked = 0;
-  for (u32 i = 0; i < o->n; i++)
-    for (u32 s = 0; s < check->n_suspects; s++)
-      if (check->suspects[s].rank == o->endings[i].global && !o->culprit[i] &&
-          !was_awaited_briefly(o, &o->endings[i])) {
-        o->culprit[i] = true;
-        marked++;
-      }
-  return marked;
+  return MARK_WHERE(o, ending,
+                    ANY(check->suspects, check->n_suspects, one, one->rank == ending->global) &&
+                        !was_awaited_briefly(o, ending));
 }
 
 /* Those that ended normally while the others still waited for them. */
 static u32 mark_early_leavers(struct outcome *o) {
-  u32 marked = 0;
-  for (u32 i = 0; i < o->n; i++)
-    if (o->endings[i].what == ENDING_IN_ORDER) {
-      o->culprit[i] = true;
-      marked++;
-    }
-  return marked;
+  return MARK_WHERE(o, ending, ending->what == ENDING_IN_ORDER);
 }
 
-/* Those that ended normally before a call in which all whose traces stop still waited for them. */
+/* Those that ended normally before a call in which all others, whose traces stop, still waited for
+ * them. */
 static u32 mark_missed(struct outcome *o) {
-  u32 marked = 0, silent = count_endings(o, ENDING_SILENT);
-  for (u32 i = 0; i < o->n && silent; i++) {
-    const struct ending *leaver = &o->endings[i];
-    bool missed = leaver->what == ENDING_IN_ORDER, others = false;
-    for (u32 k = 0; k < o->n && missed; k++) {
-      const struct ending *other = &o->endings[k];
-      if (other->what == ENDING_IN_ORDER)
-        continue;
-      others = true;
-      missed = other->what == ENDING_SILENT && waited_for(o->a->model, other, leaver);
-    }
-    o->culprit[i] = missed && others;
-    marked += o->culprit[i];
-  }
-  return marked;
+  bool silent = count_endings(o, ENDING_SILENT) > 0;
+  return MARK_WHERE(
+      o, leaver,
+      silent && leaver->what == ENDING_IN_ORDER &&
+          ALL(o->endings, o->n, other,
+              other->what == ENDING_IN_ORDER ||
+                  (other->what == ENDING_SILENT && waited_for(o->a->model, other, leaver))));
 }
 
 /* Whether it was stopped, or its trace stops, long after an exception of its own, and it had called
@@ -360,39 +313,25 @@ static bool stopped_long_after_exception(const struct outcome *o, const struct e
 
 /* Those that stood still after an exception, if all others wait for somebody. */
 static u32 mark_stood_still(struct outcome *o) {
-  u32 marked = 0;
-  for (u32 i = 0; i < o->n; i++) {
-    const struct ending *ending = &o->endings[i];
-    marked += o->culprit[i] = stopped_long_after_exception(o, ending);
-    if (o->culprit[i] || ending->pending || ending->said_lost || ending->what == ENDING_LOST_PEER)
-      continue;
-    memset(o->culprit, 0, o->n);
-    return 0;
-  }
-  return marked;
+  u32 marked = MARK_WHERE(o, ending, stopped_long_after_exception(o, ending));
+  bool all = ALL(o->endings, o->n, one,
+                 o->culprit[one - o->endings] || one->pending || one->said_lost ||
+                     one->what == ENDING_LOST_PEER);
+  return all ? marked : unmark_all(o);
 }
 
 bool only_aborts(const struct outcome *o) {
-  u32 aborts = 0;
-  for (u32 i = 0; i < o->n; i++) {
-    bool own = o->endings[i].what == ENDING_OWN;
-    bool aborted = own && o->a->model->ranks[o->endings[i].rank].ending.signal == SIGABRT;
-    if (own && !aborted)
-      return false;
-    aborts += aborted;
-  }
-  return aborts > 0;
+  return count_endings(o, ENDING_OWN) > 0 &&
+         ALL(o->endings, o->n, one,
+             one->what != ENDING_OWN || o->a->model->ranks[one->rank].ending.signal == SIGABRT);
 }
 
 /* The first rank that stopped without a word, before all that ended for their own reasons, ended
  * the run; else these did. */
 u32 mark_culprits(struct outcome *o) {
-  i64 own = INT64_MAX;
-  for (u32 i = 0; i < o->n && own == INT64_MAX; i++)
-    if (o->endings[i].what == ENDING_OWN)
-      own = o->endings[i].from;
-  u32 marked = o->ordered ? mark_silent(o, own) : mark_outlived(o);
-  if (!marked && !o->ordered && own == INT64_MAX)
+  const struct ending *own = FIND(o->endings, o->n, one, one->what == ENDING_OWN);
+  u32 marked = o->ordered ? mark_silent(o, own ? own->from : INT64_MAX) : mark_outlived(o);
+  if (!marked && !o->ordered && !own)
     marked = mark_all_silent(o);
   if (!marked && only_aborts(o))
     marked = mark_odd(o);

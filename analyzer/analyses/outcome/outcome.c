@@ -5,6 +5,7 @@
 
 #include "analyses/lines/line_sums.h"
 #include "analyses/stalls/stall_words.h"
+#include "base/rank_list.h"
 
 const char *find_lost_host(const struct outcome *o) {
   const struct model *model = o->a->model;
@@ -30,19 +31,12 @@ const char *find_lost_host(const struct outcome *o) {
 }
 
 const struct ending *first_culprit(const struct outcome *o) {
-  for (u32 i = 0; i < o->n; i++)
-    if (o->culprit[i])
-      return &o->endings[i];
-  return NULL;
+  return FIND(o->endings, o->n, one, o->culprit[one - o->endings]);
 }
 
 bool ended_first(const struct outcome *o, const struct ending *first) {
-  if (!o->ordered)
-    return false;
-  for (u32 i = 0; &o->endings[i] != first; i++)
-    if (!o->culprit[i] && o->endings[i].what != ENDING_NONE)
-      return false;
-  return true;
+  return o->ordered && ALL(o->endings, (size_t)(first - o->endings), one,
+                           o->culprit[one - o->endings] || one->what == ENDING_NONE);
 }
 
 /* How long before the next of the ranks that ended after it; NAN, also if it only held them up. */
@@ -51,10 +45,10 @@ static double time_to_next_end(const struct outcome *o) {
   if (first && ((first->what == ENDING_STOPPED && !o->stopped_first) || was_paused(first) ||
                 !ended_first(o, first)))
     return NAN;
-  for (u32 i = 0; first && i < o->n; i++)
-    if (!o->culprit[i] && o->endings[i].what != ENDING_NONE && o->endings[i].at >= first->at)
-      return (double)(o->endings[i].at - first->at) / 1e9;
-  return NAN;
+  const struct ending *next =
+      FIND(o->endings, first ? o->n : 0, one,
+           !o->culprit[one - o->endings] && one->what != ENDING_NONE && one->at >= first->at);
+  return next ? (double)(next->at - first->at) / 1e9 : NAN;
 }
 
 /* The step that a rank was in; the step after the last one that it ended is not in the model. */
@@ -163,11 +157,9 @@ static void resolve_end(struct outcome *o) {
 /* Whether the ranks that the pending calls point to did end the run. */
 static bool names_only_culprits(const struct outcome *o) {
   const struct collective_check *check = &o->a->results->check;
-  u32 named = 0;
-  for (u32 i = 0; i < o->n; i++)
-    for (u32 s = 0; s < check->n_suspects; s++)
-      named += o->culprit[i] && check->suspects[s].rank == o->endings[i].global;
-  return named == check->n_suspects;
+  return ALL(check->suspects, check->n_suspects, suspect,
+             ranks_have(o->a->results->run_end.culprits, o->a->results->run_end.n_culprits,
+                        suspect->rank));
 }
 
 /* Calls are left unfinished on all that waited for a rank that ended: then its end says more than

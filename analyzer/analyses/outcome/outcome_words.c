@@ -11,10 +11,7 @@
 
 static char *list_names(const struct outcome *o, bool culprits, u32 *n) {
   u32 *ranks = arena_array(o->a->arena, o->n, sizeof(*ranks));
-  *n = 0;
-  for (u32 i = 0; i < o->n; i++)
-    if (o->culprit[i] == culprits)
-      ranks[(*n)++] = o->endings[i].global;
+  *n = LIST_WHERE(ranks, 0, o->n, i, o->culprit[i] == culprits, o->endings[i].global);
   return rank_list_in(o->a->arena, ranks, *n);
 }
 
@@ -44,10 +41,7 @@ char *words_of_end(const struct outcome *o, const struct run_end *end) {
   const struct ending *first = first_culprit(o);
   if (!first)
     return NULL;
-  const struct rank_ending *row = NULL;
-  for (u32 i = 0; i < end->n_ranks; i++)
-    if (end->ranks[i].rank == first->global)
-      row = &end->ranks[i];
+  const struct rank_ending *row = FIND(end->ranks, end->n_ranks, one, one->rank == first->global);
   char *where = describe_place(o->a, row);
   char *when = isnan(end->ahead_s) || others == 0
                    ? arena_text(arena, "")

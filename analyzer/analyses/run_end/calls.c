@@ -80,16 +80,12 @@ static const struct member *typical_member(const struct comm_calls *calls) {
 /* Whether most of those that came to where two lists differ made the call of `most` there. */
 static bool is_usual_call(const struct comm_calls *calls, const struct member *odd,
                           const struct member *most) {
-  u32 at = count_equal_calls(odd, most), came = 0, alike = 0;
+  u32 at = count_equal_calls(odd, most);
   if (at >= odd->n || at >= most->n)
     return true;
-  for (u32 i = 0; i < calls->n; i++) {
-    const struct member *member = &calls->members[i];
-    if (at >= member->n)
-      continue;
-    came++;
-    alike += same_call(&member->calls[at], &most->calls[at]);
-  }
+  u32 came = NUMBER_OF(calls->members, calls->n, one, at < one->n);
+  u32 alike = NUMBER_OF(calls->members, calls->n, one,
+                        at < one->n && same_call(&one->calls[at], &most->calls[at]));
   return 2 * alike > came;
 }
 
@@ -98,16 +94,10 @@ static bool is_usual_call(const struct comm_calls *calls, const struct member *o
  */
 static bool find_insertion(const struct member *longer, const struct member *shorter, u32 *at) {
   enum { ENOUGH = 64 };
-  u32 i = 0, more = longer->n - shorter->n;
-  while (i < shorter->n && same_call(&longer->calls[i], &shorter->calls[i]))
-    i++;
-  *at = i;
-  if (i == shorter->n)
-    return false;
-  for (u32 k = i; k < shorter->n && k < i + ENOUGH; k++)
-    if (!same_call(&longer->calls[k + more], &shorter->calls[k]))
-      return false;
-  return true;
+  u32 i = *at = count_equal_calls(longer, shorter), more = longer->n - shorter->n;
+  u32 end = shorter->n - i < ENOUGH ? shorter->n : i + ENOUGH;
+  return i < end &&
+         !ANY_NUMBER(i, end, k, !same_call(&longer->calls[k + more], &shorter->calls[k]));
 }
 
 /* What a member called in each step. */
@@ -157,10 +147,7 @@ static bool find_step_difference(const struct analysis *a, const struct member *
 
 /* Whether a list goes on like another one that leaves out its call `at`, up to `end`. */
 static bool is_without(const struct member *list, const struct member *other, u32 at, u32 end) {
-  for (u32 i = at; i < end; i++)
-    if (!same_call(&list->calls[i], &other->calls[i + 1]))
-      return false;
-  return true;
+  return !ANY_NUMBER(at, end, i, !same_call(&list->calls[i], &other->calls[i + 1]));
 }
 
 /* Steps that a rank had finished by then. */
@@ -256,10 +243,6 @@ static char *describe_difference(const struct analysis *a, const struct member *
              (unsigned long long)what->bytes, difference->at, steps);
 }
 
-static bool contains(const u32 *list, u32 n, u32 value) {
-  return ranks_have(list, n, value);
-}
-
 void calls_compare(const struct analysis *a, struct call_counts *counts) {
   const struct model *model = a->model;
   *counts = (struct call_counts){.odd = arena_array(a->arena, model->n_ranks, sizeof(u32))};
@@ -272,7 +255,7 @@ void calls_compare(const struct analysis *a, struct call_counts *counts) {
     for (u32 i = 0; most && i < calls.n; i++) {
       const struct member *odd = &calls.members[i];
       struct difference difference;
-      if (contains(counts->odd, counts->n_odd, odd->rank) || !is_usual_call(&calls, odd, most) ||
+      if (ranks_have(counts->odd, counts->n_odd, odd->rank) || !is_usual_call(&calls, odd, most) ||
           !find_difference(a, odd, most, &difference))
         continue;
       char *words = describe_difference(a, odd, most, &difference);

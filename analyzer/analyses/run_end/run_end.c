@@ -5,18 +5,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int by_time(const void *left, const void *right) {
-  const struct ending *a = left, *b = right;
-  i64 x = a->what == ENDING_SILENT ? a->at : a->from,
-      y = b->what == ENDING_SILENT ? b->at : b->from;
-  return x != y ? (x < y ? -1 : 1) : a->global < b->global ? -1 : a->global > b->global;
+static i64 time_of(const struct ending *ending) {
+  return ending->what == ENDING_SILENT ? ending->at : ending->from;
 }
 
+ORDER_BY(by_time, struct ending, UP_OF(time_of) UP(global))
+
 static bool traces_record_ends(const struct model *model) {
-  bool all = model->n_ranks > 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    all = all && model->ranks[r].ending.known;
-  return all;
+  return model->n_ranks && ALL(model->ranks, model->n_ranks, one, one->ending.known);
 }
 
 /* A file that is older than those of other ranks does not show how its rank ended. */
@@ -60,7 +56,6 @@ void run_end_analyse(struct analysis *a) {
     return;
   struct endings *endings = a->endings = arena_alloc(a->arena, sizeof(*endings));
   list_endings(a, endings);
-  bool in_order = ALL(endings->at, endings->n, one, one->what == ENDING_IN_ORDER);
-  if (in_order)
+  if (ALL(endings->at, endings->n, one, one->what == ENDING_IN_ORDER))
     end->how = RUN_ENDED_IN_ORDER;
 }

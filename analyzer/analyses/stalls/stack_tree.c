@@ -84,13 +84,9 @@ static void number_frames(struct tree_builder *g, const struct tree_stack *stack
 /* The ranks of a range, sorted, each once. */
 static u32 *ranks_of(struct tree_builder *g, u32 first, u32 n, u32 *n_ranks) {
   u32 *ranks = arena_array(g->arena, n, sizeof(*ranks));
-  *n_ranks = 0;
   for (u32 i = 0; i < n; i++)
     ranks[i] = g->paths[first + i].rank;
-  SORT(ranks, n, by_u32);
-  for (u32 i = 0; i < n; i++)
-    if (!*n_ranks || ranks[*n_ranks - 1] != ranks[i])
-      ranks[(*n_ranks)++] = ranks[i];
+  *n_ranks = SORT_AND_JOIN(ranks, n, by_u32, rank, same, (void)same);
   return ranks;
 }
 
@@ -168,10 +164,8 @@ void stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
   *tree = (struct stack_tree){0};
   number_frames(&g, stacks, n);
   add_subtree(&g, 0, n, 0, INDEX_NONE);
-  tree->nodes = arena_array(arena, g.nodes.n, sizeof(*tree->nodes));
+  tree->nodes = VECTOR_KEPT(&g.nodes, arena);
   tree->n = g.nodes.n;
-  if (g.nodes.n)
-    memcpy(tree->nodes, g.nodes.at, g.nodes.n * sizeof(*tree->nodes));
   free(g.nodes.at);
 }
 

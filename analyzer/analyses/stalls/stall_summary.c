@@ -112,10 +112,6 @@ static bool is_of_other_python(const struct rank_stall *stall, u64 thread) {
              one != first && one->python && one->number == thread);
 }
 
-static bool has_rank(const struct check_wait *wait, u32 global) {
-  return ranks_have(wait->ranks, wait->n_ranks, global);
-}
-
 /* The unfinished call that the rank's first thread waits in, as far as the check of collectives
  * knows it; NULL. What another thread of Python called, that one waits in; a thread of autograd
  * calls for the first one. */
@@ -125,19 +121,19 @@ static char *collective_of(const struct analysis *a, u32 global, const struct ra
   const struct flight_call *calls = waits_calls_of(check->flight, global, &n);
   bool others = false;
   FOR_EACH(check->waits, check->n_waits, wait) {
-    if (!has_rank(wait, global))
+    if (!ranks_have(wait->ranks, wait->n_ranks, global))
       continue;
     const struct flight_call *call = waits_call_of(check->flight, global, wait);
     if (!call || !is_of_other_python(stall, call->thread))
       return say(a, "%s of %s", call ? call->op : wait->op, wait->group);
     others = true;
   }
-  for (u32 k = 0; k < n && others; k++) {
-    const struct flight_group *group = &check->flight->groups[calls[k].group];
-    if (calls[k].state != FLIGHT_COMPLETED && !is_of_other_python(stall, calls[k].thread))
-      return say(a, "%s of %s", calls[k].op, group->desc ? group->desc : group->name);
-  }
-  return NULL;
+  const struct flight_call *open =
+      FIND(calls, others ? n : 0, one,
+           one->state != FLIGHT_COMPLETED && !is_of_other_python(stall, one->thread));
+  return open
+             ? say(a, "%s of %s", open->op, flight_group_label(&check->flight->groups[open->group]))
+             : NULL;
 }
 
 static void add_rank(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
@@ -279,8 +275,7 @@ static void list_past(struct analysis *a, const struct rank_stall *const *last) 
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank *rank = &model->ranks[r];
     FOR_EACH(rank->stalls, rank->n_stalls, stall) {
-      bool ended = stall != last[r] && stall->end != NS_UNKNOWN && stall->begin != NS_UNKNOWN;
-      if (ended)
+      if (stall != last[r] && stall->end != NS_UNKNOWN && stall->begin != NS_UNKNOWN)
         add_past(a, rank, stall);
     }
   }

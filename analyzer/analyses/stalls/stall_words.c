@@ -10,21 +10,12 @@
 #include "base/texts.h"
 
 static bool is_one_of(const char *text, const char *const *words, size_t n) {
-  for (size_t i = 0; text && i < n; i++)
-    if (strcmp(text, words[i]) == 0)
-      return true;
-  return false;
+  return text && ANY(words, n, one, strcmp(text, *one) == 0);
 }
 #define IS_ONE_OF(text, words) is_one_of((text), (words), sizeof(words) / sizeof(*(words)))
 
 const struct stalled_thread *stall_main_thread(const struct rank_stall *stall) {
-  for (u32 i = 0; i < stall->n_threads; i++)
-    if (stall->threads[i].main)
-      return &stall->threads[i];
-  for (u32 i = 0; i < stall->n_threads; i++)
-    if (stall->threads[i].python)
-      return &stall->threads[i];
-  return stall->n_threads ? &stall->threads[0] : NULL;
+  return LARGEST(stall->threads, stall->n_threads, one, true, one->main ? 2 : one->python);
 }
 
 static bool is_asleep(const struct stalled_thread *thread) {
@@ -70,9 +61,8 @@ static bool is_in_communication(const struct stalled_thread *thread) {
     if (!frame->file || !frame->function ||
         !strstr(frame->file, "/torch/distributed/distributed_c10d.py"))
       continue;
-    for (size_t k = 0; k < sizeof(calls) / sizeof(*calls); k++)
-      if (strncmp(frame->function, calls[k], strlen(calls[k])) == 0)
-        return true;
+    if (ANY(calls, sizeof(calls) / sizeof(*calls), one, text_starts_with(frame->function, *one)))
+      return true;
   }
   return false;
 }
