@@ -25,12 +25,10 @@ const char *line_of_longer_gpu_work(struct analysis *a, u32 rank, double least_m
   *more_ms = least_ms;
   for (u32 i = 0; i < sums->n; i++) {
     double own = gpu_ms(a, rank, &sums->at[i]);
-    u32 n = 0;
     if (!(own >= *more_ms))
       continue;
-    for (u32 peer = 0; peer < a->model->n_ranks; peer++)
-      if (peer != rank && a->line_sums[peer].n)
-        peers[n++] = gpu_ms(a, peer, &sums->at[i]);
+    u32 n = LIST_WHERE(peers, 0, a->model->n_ranks, peer, peer != rank && a->line_sums[peer].n,
+                       gpu_ms(a, peer, &sums->at[i]));
     if (!n || !(own - median_of(peers, n) >= *more_ms))
       continue;
     best = &sums->at[i];

@@ -91,10 +91,7 @@ static bool stands_out(const struct search *s, const struct stay *stays, u32 n, 
     if (stays[i].last_ns > most_ns)
       all->part = stays[i].part;
     most_ns = fmax(most_ns, stays[i].last_ns);
-    all->last_ns += stays[i].last_ns;
-    all->other_ns += stays[i].other_ns;
-    all->last_samples += stays[i].last_samples;
-    all->other_samples += stays[i].other_samples;
+    ADD_EACH(all, &stays[i], last_ns, other_ns, last_samples, other_samples);
     persistence_join(&all->follows, &stays[i].follows, 1);
   }
   double chance = chance_of_count((u32)lround(all->last_samples),
@@ -105,10 +102,8 @@ static bool stands_out(const struct search *s, const struct stay *stays, u32 n, 
 
 static double usual_wait_ms(const struct search *s) {
   SCOPED double *waits = memory_array(size_sum(s->a->n_steps, 1), sizeof(double));
-  u32 n = 0;
-  for (u32 step = 0; step < s->a->n_steps; step++)
-    if (s->last[step] != INDEX_NONE)
-      waits[n++] = s->waited_ms[step];
+  u32 n =
+      LIST_WHERE(waits, 0, s->a->n_steps, step, s->last[step] != INDEX_NONE, s->waited_ms[step]);
   return median_of(waits, n);
 }
 
@@ -116,10 +111,9 @@ static const struct sampled_line *longest_line(struct search *s) {
   struct stay all, best = {0};
   double best_ms = 0, ms, others_ms;
   list_lines(s);
-  for (u32 i = 0, end; i < s->n && s->last_steps > 0 && s->steps > s->last_steps; i = end) {
-    for (end = i; end < s->n && s->stays[end].part->key == s->stays[i].part->key; end++)
-      ;
-    bool is = stands_out(s, &s->stays[i], end - i, &all);
+  for (u32 i = 0, n; i < s->n && s->last_steps > 0 && s->steps > s->last_steps; i += n) {
+    n = ROW_OF_EQUALS(&s->stays[i], s->n - i, first, one, one->part->key == first->part->key);
+    bool is = stands_out(s, &s->stays[i], n, &all);
     ms = all.last_ns / s->last_steps / 1e6;
     others_ms = all.other_ns / (s->steps - s->last_steps) / 1e6;
     if (!is || ms - others_ms <= best_ms)

@@ -147,10 +147,7 @@ void line_tree_write(const struct call_sites *sites, const struct stack_cost *co
       number_of[sites->stacks[i].frames[k]] = 1;
   }
   for (u32 i = 0; i < sites->n_frames; i++)
-    if (number_of[i])
-      number_of[i] = frames++;
-    else
-      number_of[i] = INDEX_NONE;
+    number_of[i] = number_of[i] ? frames++ : INDEX_NONE;
   carry_count(c, frames, 7);
   for (u32 i = 0; i < sites->n_frames; i++)
     if (number_of[i] != INDEX_NONE)
@@ -168,10 +165,8 @@ void line_tree_write(const struct call_sites *sites, const struct stack_cost *co
 }
 
 void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c) {
-  struct call_sites sites = {.n_frames = carry_count(c, 0, 7)};
-  CARRY_ARRAY(c, sites.frames, sites.n_frames);
-  for (u32 i = 0; i < sites.n_frames; i++)
-    carry_tree_frame(c, &sites.frames[i]);
+  struct call_sites sites = {0};
+  CARRY_LIST(c, sites.frames, sites.n_frames, 7, carry_tree_frame);
   struct stack_cost *costs = NULL;
   sites.n_stacks = carry_count(c, 0, 5);
   CARRY_ARRAY(c, sites.stacks, sites.n_stacks);

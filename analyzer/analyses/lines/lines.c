@@ -332,11 +332,8 @@ static void list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
   struct lines_result *lines = &a->results->lines;
   struct line_steps per = steps_of_figures(a);
   double steps = per.all;
-  bool on_gpu = false, sampled = false;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    on_gpu |= a->ranks[r].on_gpu;
-    sampled |= a->line_sums[r].samples > 0;
-  }
+  bool on_gpu = ANY(a->ranks, a->model->n_ranks, one, one->on_gpu);
+  bool sampled = ANY(a->line_sums, a->model->n_ranks, one, one->samples);
   line_tree_list(a->line_tree, a, &per);
   lines->at = arena_array(a->arena, n, sizeof(*lines->at));
   for (u32 i = 0; i < n; i++) {
@@ -381,15 +378,10 @@ static const char *find_reason(struct analysis *a) {
 
 void lines_summarise(struct analysis *a) {
   struct lines_result *lines = &a->results->lines;
-  u32 n = 0;
-  bool functions = false, any = false;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    n += a->line_sums[r].n;
-    lines->sites += (double)a->line_sums[r].sites;
-    functions |= a->line_sums[r].of_functions;
-    any |= has_lines(&a->line_sums[r]);
-  }
-  if (!any) {
+  u32 n_ranks = a->model->n_ranks, n = TOTAL(u32, a->line_sums, n_ranks, one, one->n);
+  bool functions = ANY(a->line_sums, n_ranks, one, one->of_functions);
+  lines->sites = TOTAL(double, a->line_sums, n_ranks, one, (double)one->sites);
+  if (!ANY(a->line_sums, n_ranks, one, has_lines(one))) {
     lines->sites = lines->known = NAN;
     lines->reason = find_reason(a);
     return;

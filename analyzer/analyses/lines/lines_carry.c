@@ -60,10 +60,7 @@ static void check_part(struct carrier *c, const struct sampled_part *part) {
 }
 
 static void carry_parts(struct carrier *c, struct rank_parts *parts) {
-  parts->n = carry_count(c, parts->n, 24);
-  CARRY_ARRAY(c, parts->at, parts->n);
-  for (u32 i = 0; i < parts->n; i++)
-    carry_part(c, &parts->at[i]);
+  CARRY_LIST(c, parts->at, parts->n, 24, carry_part);
   for (u32 i = 0; i < parts->n && c->reads; i++)
     check_part(c, &parts->at[i]);
   for (u32 i = 0; i < SLICES; i++)
@@ -86,10 +83,7 @@ void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
   carry_frame(c, sums, &sums->last);
   carry_frame(c, sums, &sums->loop);
   carry_parts(c, &sums->parts);
-  sums->n = carry_count(c, sums->n, 41);
-  CARRY_ARRAY(c, sums->at, sums->n);
-  for (u32 i = 0; i < sums->n; i++)
-    carry_line(c, &sums->at[i]);
+  CARRY_LIST(c, sums->at, sums->n, 41, carry_line);
   if (c->bad)
     *sums = (struct line_sums){.arena = sums->arena};
   carrier_read_into(c, before);

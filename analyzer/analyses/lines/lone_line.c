@@ -80,12 +80,7 @@ static struct everywhere add_up(const struct analysis *a, struct arena *arena) {
         sums.at[sums.tests++] = (struct everyone){
             .key = part->key, .ns = stay.ns, .longest = stay.ns, .seen = stay.seen};
     }
-  SORT(sums.at, sums.tests, by_key);
-  for (u32 i = 0; i < sums.tests; i++)
-    if (sums.n && sums.at[sums.n - 1].key == sums.at[i].key)
-      add_rank(&sums.at[sums.n - 1], &sums.at[i]);
-    else
-      sums.at[sums.n++] = sums.at[i];
+  sums.n = SORT_AND_JOIN(sums.at, sums.tests, by_key, all, one, add_rank(all, one));
   return sums;
 }
 
@@ -106,10 +101,9 @@ static bool is_alone(const struct everywhere *sums, const struct sampled_part *p
 
 /* Whether all ranks have the same part in the job, as far as their communicators show it. */
 static bool ranks_are_alike(const struct analysis *a) {
-  bool alike = !(a->results->pipeline_stages > 1);
-  for (u32 i = 0; i < a->model->n_comms; i++)
-    alike &= a->model->comms[i].size <= 1 || a->model->comms[i].size == a->model->n_ranks;
-  return alike;
+  return !(a->results->pipeline_stages > 1) &&
+         ALL(a->model->comms, a->model->n_comms, one,
+             one->size <= 1 || one->size == a->model->n_ranks);
 }
 
 static bool has_cores(const struct sampled_part *part) {

@@ -42,15 +42,11 @@ static bool most_waits(const struct sampled_part *part) {
 
 /* What the thread does there for most of the time. */
 static void set_activity(const struct sampled_part *part, struct sampled_line *line) {
-  i64 all = 0;
-  u32 most = 0;
-  for (u32 i = 0; i < ACTIVITIES; i++) {
-    all += part->activity_ns[i];
-    most = part->activity_ns[i] > part->activity_ns[most] ? i : most;
-  }
-  line->activity = activity_words(most);
+  i64 all = TOTAL(i64, part->activity_ns, ACTIVITIES, one, *one);
+  const i64 *most = LARGEST(part->activity_ns, ACTIVITIES, one, true, (double)*one);
+  line->activity = activity_words((u32)(most - part->activity_ns));
   line->waits = most_waits(part);
-  line->activity_share = all ? (double)part->activity_ns[most] / (double)all : NAN;
+  line->activity_share = all ? (double)*most / (double)all : NAN;
   line->no_core_share =
       all ? (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] / (double)all : NAN;
 }

@@ -320,13 +320,9 @@ double lines_unmarked_training(const struct analysis *a) {
 /* The part of a line; NULL if the rank has none. */
 static const struct sampled_part *part_of_line(const struct rank_parts *parts,
                                                const struct line_sum *sum) {
-  for (u32 i = 0; i < parts->n; i++) {
-    const struct sampled_part *part = &parts->at[i];
-    if (part->kind == OWN_LINE && part->line == sum->line && same_text(part->file, sum->file) &&
-        same_text(part->function, sum->function))
-      return part;
-  }
-  return NULL;
+  return FIND(parts->at, parts->n, one,
+              one->kind == OWN_LINE && one->line == sum->line && same_text(one->file, sum->file) &&
+                  same_text(one->function, sum->function));
 }
 
 /* The line at which most of some time of the host goes, `all_ns`. */
@@ -348,11 +344,6 @@ static void add_times(struct line_on_rank *sum, const struct line_on_rank *more)
     sum->ns[kind] += more->ns[kind];
 }
 
-/* Adds up the entries of the same line and rank; returns how many are left. */
-static u32 merge_entries(struct line_on_rank *all, u32 n) {
-  return SORT_AND_JOIN(all, n, by_line, sum, more, add_times(sum, more));
-}
-
 static void compare_lines(struct analysis *a, struct line_on_rank *all) {
   u32 n = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)
@@ -361,7 +352,7 @@ static void compare_lines(struct analysis *a, struct line_on_rank *all) {
           sum,
           r,
           {sum->worker_ns, sum->host_input_ns, sum->host_outside_ns, sum->host_launching_ns}};
-  n = merge_entries(all, n);
+  n = SORT_AND_JOIN(all, n, by_line, sum, more, add_times(sum, more));
   for (u32 i = 0; i < n; i++) {
     set_input_line(a, &all[i]);
     const struct line_sums *sums = &a->line_sums[all[i].rank];
@@ -372,11 +363,9 @@ static void compare_lines(struct analysis *a, struct line_on_rank *all) {
 }
 
 void sampled_lines_summarise(struct analysis *a) {
-  u32 n = 0;
   if (a->results->n_ranks != a->model->n_ranks)
     return;
-  for (u32 r = 0; r < a->model->n_ranks; r++)
-    n += a->line_sums[r].n;
+  u32 n = TOTAL(u32, a->line_sums, a->model->n_ranks, one, one->n);
   SCOPED struct line_on_rank *all = memory_array(size_sum(n, 1), sizeof(*all));
   compare_lines(a, all);
   slow_parts_summarise(a);

@@ -7,6 +7,7 @@
 
 #include "analyses/queries.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
 #include "base/texts.h"
 #include "base/vector.h"
 
@@ -17,21 +18,19 @@ static const double path_least_share = 0.01;
 struct open_part {
   u64 key;
   enum part_kind kind;
-  u32 frame, last_step, next; /* `next` + 1 of the same slot */
-  i64 ns, most_ns;            /* of all; of the stack with most */
+  u32 frame, last_step;
+  i64 ns, most_ns; /* of all; of the stack with most */
   i64 activity_ns[ACTIVITIES], gil_ns;
   u32 most_stack;
   VECTOR(struct part_time) times;
 };
 
-enum { SLOTS = 4096 };
-
 struct part_collector {
   const struct call_sites *sites;
   VECTOR(struct open_part) parts;
-  u32 slots[SLOTS]; /* index + 1 */
-  i64 *stack_ns;    /* [n_stacks], not waiting */
-  u32 *line_part;   /* [n_stacks] index + 1 of the part of its line */
+  struct hash_index index; /* by key */
+  i64 *stack_ns;           /* [n_stacks], not waiting */
+  u32 *line_part;          /* [n_stacks] index + 1 of the part of its line */
   i64 ns;
   u64 samples;
 };
@@ -47,13 +46,11 @@ void part_persistence(const struct rank_parts *parts, const struct sampled_part 
                       const bool *without, double sign, struct persistence *to) {
   double values[TRAINING_SLICES] = {0};
   struct persistence p = {0};
-  u32 n = 0;
   for (u32 i = 0; i < part->n_times; i++)
     if (part->times[i].slice < TRAINING_SLICES)
       values[part->times[i].slice] = (double)part->times[i].ns;
-  for (u32 s = 0; s < TRAINING_SLICES; s++)
-    if (parts->steps[s] && !(without && without[s]))
-      values[n++] = values[s] / parts->steps[s];
+  u32 n = LIST_WHERE(values, 0, TRAINING_SLICES, s, parts->steps[s] && !(without && without[s]),
+                     values[s] / parts->steps[s]);
   persistence_add(&p, values, n);
   persistence_join(to, &p, sign);
 }
@@ -74,14 +71,12 @@ static u64 key_of(enum part_kind kind, const struct call_frame *frame) {
 /* `frame`: of an activity, which. */
 static u32 find_part(struct part_collector *c, enum part_kind kind, u32 frame) {
   u64 key = kind == OWN_ACTIVITY ? frame : key_of(kind, &c->sites->frames[frame]);
-  u32 *slot = &c->slots[(key ^ key >> 32) % SLOTS];
-  for (u32 i = *slot; i; i = c->parts.at[i - 1].next)
-    if (c->parts.at[i - 1].key == key)
-      return i - 1;
-  struct open_part part = {
-      .key = key, .kind = kind, .frame = frame, .last_step = INDEX_NONE, .next = *slot};
+  u32 at = 0, known = hash_index_next(&c->index, key, &at); /* the key is a hash */
+  if (known != INDEX_NONE)
+    return known;
+  struct open_part part = {.key = key, .kind = kind, .frame = frame, .last_step = INDEX_NONE};
+  hash_index_add(&c->index, key, c->parts.n);
   VECTOR_PUSH(&c->parts, part);
-  *slot = c->parts.n;
   return c->parts.n - 1;
 }
 
@@ -116,10 +111,8 @@ static void add_callers(struct part_collector *c, const struct analysis *a,
     if (!call_frame_is_user_code(frame) || !frame->function)
       continue;
     for (u32 kind = OWN_FUNCTION; kind <= CALLING_LINE; kind++) {
-      u32 part = find_part(c, kind, stack->frames[i]), k = 0;
-      while (k < n && seen[k] != part)
-        k++;
-      if (k < n)
+      u32 part = find_part(c, kind, stack->frames[i]);
+      if (ANY(seen, n, one, *one == part))
         continue;
       seen[n++] = part;
       add(&c->parts.at[part], a, sample);
@@ -175,20 +168,15 @@ static void copy_part(const struct part_collector *c, const struct open_part *pa
   *out = (struct sampled_part){
       .n_times = part->times.n, SAME(part, key, kind, gil_ns), SAME(&frame, file, function, line)};
   memcpy(out->activity_ns, part->activity_ns, sizeof(out->activity_ns));
-  out->times = arena_array(arena, part->times.n, sizeof(*out->times));
-  memcpy(out->times, part->times.at, part->times.n * sizeof(*out->times));
+  out->times = VECTOR_KEPT(&part->times, arena);
   if (part->most_ns && (double)part->ns >= path_least_share * (double)c->ns)
     copy_path(c, part, arena, out);
 }
 
 /* What is in most steps is no line that some steps alone call. */
 static bool is_kept(const struct open_part *part, u64 steps) {
-  u64 seen = 0;
-  if (part->kind != CALLING_LINE)
-    return true;
-  for (u32 i = 0; i < part->times.n; i++)
-    seen += part->times.at[i].steps;
-  return 2 * seen < steps;
+  return part->kind != CALLING_LINE ||
+         2 * TOTAL(u64, part->times.at, part->times.n, one, one->steps) < steps;
 }
 
 bool part_is_inside(const struct sampled_part *part, double ms, const struct sampled_part *other,
@@ -205,17 +193,15 @@ void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 r
       part->most_stack = i;
     }
   }
-  u64 steps = 0;
   out->at = arena_array(arena, c->parts.n, sizeof(*out->at));
   out->sample_ns = c->samples ? (double)c->ns / (double)c->samples : NAN;
   for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
     out->steps[slice_of_step(a, s)] += analysis_has_step(a, rank, s);
-  for (u32 s = 0; s < SLICES; s++)
-    steps += out->steps[s];
+  u64 steps = TOTAL(u64, out->steps, SLICES, one, *one);
   for (u32 i = 0; i < c->parts.n; i++)
     if (is_kept(&c->parts.at[i], steps))
       copy_part(c, &c->parts.at[i], arena, &out->at[out->n++]);
   for (u32 i = 0; i < c->parts.n; i++)
     free(c->parts.at[i].times.at);
-  free(c->parts.at);
+  FREE_EACH(c, parts.at, index.slots);
 }

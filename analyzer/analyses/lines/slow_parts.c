@@ -480,11 +480,10 @@ static void set_late_at(struct rank_result *rank) {
 }
 
 static void compare_parts(struct comparison *c) {
-  for (u32 i = 0, end; i < c->n; i = end) {
-    for (end = i; end < c->n && c->all[i].part->key == c->all[end].part->key; end++)
-      ;
-    if (end - i <= c->a->model->n_ranks)
-      compare_part(c, c->all + i, end - i);
+  for (u32 i = 0, n; i < c->n; i += n) {
+    n = ROW_OF_EQUALS(&c->all[i], c->n - i, first, one, one->part->key == first->part->key);
+    if (n <= c->a->model->n_ranks)
+      compare_part(c, &c->all[i], n);
   }
 }
 
@@ -577,19 +576,16 @@ static void look_at_rank(struct comparison *c, u32 rank) {
 }
 
 void slow_parts_summarise(struct analysis *a) {
-  u32 n = 0;
   SCOPED struct comparison *c = memory_zeroed(1, sizeof(*c));
+  u32 n = TOTAL(u32, a->line_sums, a->model->n_ranks, one, one->parts.n);
   c->a = a;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    n += a->line_sums[r].parts.n;
+  for (u32 r = 0; r < a->model->n_ranks; r++)
     c->peers += a->line_sums[r].parts.n && !a->results->ranks[r].straggler;
-  }
   c->all = memory_array(size_sum(n, 1), sizeof(*c->all));
   c->best = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*c->best));
   for (u32 r = 0; r < a->model->n_ranks; r++)
     look_at_rank(c, r);
   qsort(c->all, c->n, sizeof(*c->all), by_part);
   compare_ranks(c);
-  free(c->all);
-  free(c->best);
+  FREE_EACH(c, all, best);
 }

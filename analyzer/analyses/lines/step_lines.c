@@ -95,15 +95,13 @@ static void search_callers(struct search *s, u32 rank, double more_ms) {
 
 /* Whether another rank has half as much more there. */
 static bool is_of_several(const struct search *s) {
-  const struct analysis *a = s->a;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    const struct rank_parts *parts = &a->line_sums[r].parts;
-    for (u32 i = 0; i < parts->n && r != s->rank; i++)
-      if (parts->at[i].key == s->part->key &&
-          times_of(parts, &parts->at[i], s->slices).more_ms >= s->times.more_ms / 2)
-        return true;
-  }
-  return false;
+  const struct line_sums *own = &s->a->line_sums[s->rank];
+  return ANY(s->a->line_sums, s->a->model->n_ranks, rank,
+             rank != own &&
+                 ANY_NUMBER(0, rank->parts.n, i,
+                            rank->parts.at[i].key == s->part->key &&
+                                times_of(&rank->parts, &rank->parts.at[i], s->slices).more_ms >=
+                                    s->times.more_ms / 2));
 }
 
 /* In how many of these steps the line is: in all, unless it takes so long that it would be seen in
@@ -185,11 +183,8 @@ static void step_line_find(struct analysis *a, const bool *slices, u32 rank, dou
 void step_line_of_work(struct analysis *a, u32 kind, struct step_line *found) {
   const struct other_work *work = &a->results->other_work[kind];
   bool slices[SLICES] = {false};
-  u32 rank = INDEX_NONE;
-  for (u32 r = 0; r < a->model->n_ranks; r++)
-    rank = work->rank != INDEX_NONE && a->model->ranks[r].rank == work->rank ? r : rank;
   slices[TRAINING_SLICES + kind] = true;
-  step_line_find(a, slices, rank, work->ms, found);
+  step_line_find(a, slices, model_rank_index(a->model, work->rank), work->ms, found);
 }
 
 void step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,

@@ -150,12 +150,11 @@ static void find_unwaited(struct straggler_test *c) {
     const struct collective *collective = &model->collectives[i];
     const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
     i64 last = INT64_MIN;
-    bool waited = op_is_barrier_like(collective->op);
-    for (u32 k = 0; k < collective->n_arrivals; k++)
-      last = ready_at(model, &arrivals[k]) > last ? ready_at(model, &arrivals[k]) : last;
-    for (u32 k = 0; k < collective->n_arrivals && !waited; k++)
-      waited = ready_at(model, &arrivals[k]) < last && arrivals[k].end > last;
-    c->unwaited[i] = !waited;
+    FOR_EACH_MEMBER(c, collective, member)
+    last = ready_at(model, member) > last ? ready_at(model, member) : last;
+    c->unwaited[i] =
+        !op_is_barrier_like(collective->op) &&
+        !ANY(arrivals, collective->n_arrivals, one, ready_at(model, one) < last && one->end > last);
   }
 }
 

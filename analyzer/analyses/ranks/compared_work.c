@@ -16,6 +16,10 @@
  * which it differs most (all ranks, if it was tested in none). If steps end on the host, because
  * their ends on the GPU are not known, and the host runs far ahead, the device does nothing in some
  * steps and the work of several in others. If that is so in most steps, the median says nothing. */
+static double median_compute_ms(const struct results *r, u32 rank) {
+  return rank == INDEX_NONE ? NAN : r->ranks[rank].median_compute_ms;
+}
+
 void work_compare(struct straggler_test *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;
@@ -23,12 +27,8 @@ void work_compare(struct straggler_test *c) {
   double *steps = arena_array(&c->scratch, a->n_steps, sizeof(double));
   double *peers = arena_array(&c->scratch, n_ranks, sizeof(double));
   for (u32 rank = 0; rank < n_ranks; rank++) {
-    u32 n = 0;
-    for (u32 step = 0; step < a->n_steps; step++) {
-      float ms = a->compute_ms[(size_t)rank * a->n_steps + step];
-      if (!isnan(ms))
-        steps[n++] = ms;
-    }
+    const float *compute_ms = &a->compute_ms[(size_t)rank * a->n_steps];
+    u32 n = LIST_KNOWN(steps, 0, a->n_steps, step, compute_ms[step]);
     r->ranks[rank].mean_compute_ms = mean_of(steps, n);
     r->ranks[rank].median_compute_ms = median_of(steps, n);
   }
@@ -36,14 +36,9 @@ void work_compare(struct straggler_test *c) {
   for (u32 rank = 0; rank < n_ranks; rank++) {
     u32 comm = c->best_comm[rank];
     if (comm != sorted_for) {
-      n = 0;
-      const struct comm *group =
-          comm == INDEX_NONE || !a->model->comms[comm].members ? NULL : &a->model->comms[comm];
-      for (u32 i = 0; i < (group ? group->size : n_ranks); i++) {
-        u32 peer = group ? group->members[i] : i;
-        if (peer != INDEX_NONE && !isnan(r->ranks[peer].median_compute_ms))
-          peers[n++] = r->ranks[peer].median_compute_ms;
-      }
+      const u32 *members = comm == INDEX_NONE ? NULL : a->model->comms[comm].members;
+      n = LIST_KNOWN(peers, 0, members ? a->model->comms[comm].size : n_ranks, i,
+                     median_compute_ms(r, members ? members[i] : i));
       SORT(peers, n, by_double);
       sorted_for = comm;
     }
@@ -55,7 +50,7 @@ void work_compare(struct straggler_test *c) {
 }
 
 static double compute_figure(const struct analysis *a, u32 rank) {
-  return a->results->ranks[rank].median_compute_ms;
+  return median_compute_ms(a->results, rank);
 }
 
 static double input_figure(const struct analysis *a, u32 rank) {
@@ -80,12 +75,9 @@ struct figure_of_all {
 };
 
 static void sort_figure(struct straggler_test *c, u32 figure, struct figure_of_all *all) {
-  all->sorted = arena_array(&c->scratch, c->a->model->n_ranks, sizeof(double));
-  for (u32 i = 0; i < c->a->model->n_ranks; i++) {
-    double of_rank = figures[figure](c->a, i);
-    if (!isnan(of_rank))
-      all->sorted[all->n++] = of_rank;
-  }
+  u32 n_ranks = c->a->model->n_ranks;
+  all->sorted = arena_array(&c->scratch, n_ranks, sizeof(double));
+  all->n = LIST_KNOWN(all->sorted, 0, n_ranks, i, figures[figure](c->a, i));
   SORT(all->sorted, all->n, by_double);
 }
 
@@ -122,20 +114,14 @@ void imbalance_fill(struct straggler_test *c) {
   double variation = 0, lost = 0;
   u32 steps = 0, varied = 0;
   for (u32 step = 0; step < a->n_steps; step++) {
-    u32 n = 0;
-    double most = 0, wall = a->whole_run ? NAN : r->step_ms[a->first_step + step];
-    for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-      float ms = a->compute_ms[(size_t)rank * a->n_steps + step];
-      if (isnan(ms))
-        continue;
-      c->values[n++] = ms;
-      most = ms > most ? ms : most;
-    }
+    double wall = a->whole_run ? NAN : r->step_ms[a->first_step + step];
+    u32 n = LIST_KNOWN(c->values, 0, a->model->n_ranks, rank,
+                       a->compute_ms[(size_t)rank * a->n_steps + step]);
     if (n < 2 || isnan(wall))
       continue;
-    double cv = variation_of(c->values, n);
+    double cv = variation_of(c->values, n), most = *LARGEST(c->values, n, one, true, *one);
     steps++;
-    lost += (most - mean_of(c->values, n)) / wall;
+    lost += (fmax(most, 0) - mean_of(c->values, n)) / wall;
     if (!isnan(cv)) {
       variation += cv;
       varied++;

@@ -45,33 +45,27 @@ static void list_events(struct late_events *events, u32 comm) {
   u32 begin = c->first[comm], end = c->first[comm + 1];
   const struct rank *ranks = c->a->model->ranks;
   events->at = arena_array(&c->scratch, end - begin, sizeof(*events->at));
-  for (u32 i = begin; i < end; i++)
-    if (c->last_of[i] != INDEX_NONE && c->late_of[i] >= least)
-      events->at[events->n++] =
-          (struct late_event){i, c->last_of[i], ranks[c->last_of[i]].clock.domain, c->late_of[i]};
+  events->n = LIST_WHERE(
+      events->at, begin, end, i, c->last_of[i] != INDEX_NONE && c->late_of[i] >= least,
+      ((struct late_event){i, c->last_of[i], ranks[c->last_of[i]].clock.domain, c->late_of[i]}));
   SORT(events->at, events->n, latest_first);
 }
 
 /* The members without a name on each host. */
 static void count_members(const struct late_events *events, u32 comm) {
   const struct straggler_test *c = events->c;
-  const struct collective *roster = tested_collective(c, c->first[comm]);
-  for (u32 k = 0; k < roster->n_arrivals; k++) {
-    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
-    c->on_host[c->a->model->ranks[rank].clock.domain] += !c->named[rank];
-  }
+  FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), member)
+  c->on_host[c->a->model->ranks[member->rank].clock.domain] += !c->named[member->rank];
 }
 
 /* A run may have more communicators than ranks: nothing is cleared that was not touched. The last
  * of a collective need not be in the roster, which is that of the first. */
 static void forget_counts(const struct late_events *events, u32 comm) {
   const struct straggler_test *c = events->c;
-  const struct collective *roster = tested_collective(c, c->first[comm]);
-  for (u32 k = 0; k < roster->n_arrivals; k++)
-    c->on_host[c->a->model->ranks[c->a->model->arrivals[roster->first_arrival + k].rank]
-                   .clock.domain] = 0;
-  for (u32 i = 0; i < events->n; i++)
-    c->events_of_rank[events->at[i].rank] = c->events_of_host[events->at[i].host] = 0;
+  FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), member)
+  c->on_host[c->a->model->ranks[member->rank].clock.domain] = 0;
+  FOR_EACH(events->at, events->n, event)
+    c->events_of_rank[event->rank] = c->events_of_host[event->host] = 0;
 }
 
 static double chance_of(const struct late_events *events, const struct late_unit *unit, u32 times,

@@ -28,14 +28,12 @@ struct late_member {
 static double median_outside(struct straggler_test *c, const struct collective *collective,
                              double *latest) {
   const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
-  u32 n = 0;
+  u32 n = LIST_WHERE(c->values, 0, collective->n_arrivals, i,
+                     !c->named[arrivals[i].rank] && !c->in_group[arrivals[i].rank],
+                     arrival_own_time(c, collective->first_arrival + i));
   *latest = -INFINITY;
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    if (c->named[arrivals[i].rank] || c->in_group[arrivals[i].rank])
-      continue;
-    c->values[n] = arrival_own_time(c, collective->first_arrival + i);
-    *latest = fmax(*latest, c->values[n++]);
-  }
+  for (u32 i = 0; i < n; i++)
+    *latest = fmax(*latest, c->values[i]);
   return median_of(c->values, n);
 }
 
@@ -54,14 +52,10 @@ static double group_lateness(struct straggler_test *c, const struct collective *
 /* `outside`: of each tested collective. */
 static void measure_member(struct straggler_test *c, u32 comm, const double *outside,
                            struct verdict *v) {
-  u32 n = 0;
-  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    double late = is_in_late_steps(v, i) ? member_own_time(c, tested_collective(c, i), v->rank) -
-                                               outside[i - c->first[comm]]
-                                         : (double)NAN;
-    if (!isnan(late))
-      c->lateness[n++] = late;
-  }
+  u32 n = LIST_KNOWN(c->lateness, c->first[comm], c->first[comm + 1], i,
+                     is_in_late_steps(v, i) ? member_own_time(c, tested_collective(c, i), v->rank) -
+                                                  outside[i - c->first[comm]]
+                                            : (double)NAN);
   lateness_measure(c, n, v);
 }
 
@@ -136,10 +130,8 @@ static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, do
                        const char *together) {
   const struct collective *roster = tested_collective(c, c->first[comm]);
   double error = 0;
-  for (u32 i = 0; i < roster->n_arrivals; i++) {
-    u32 rank = c->a->model->arrivals[roster->first_arrival + i].rank;
-    error = c->in_group[rank] ? fmax(error, arrival_error(c, roster, rank)) : error;
-  }
+  FOR_EACH_MEMBER(c, roster, one)
+  error = c->in_group[one->rank] ? fmax(error, arrival_error(c, roster, one->rank)) : error;
   double least = fmax(WORTH_MENTIONING * c->a->results->step_median_ms * 1e6, error);
   struct verdict v = group_verdict(c, comm, error, (double)mine / all, groups);
   v.members = all;
@@ -152,14 +144,11 @@ static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, do
 
 void late_host_test(struct straggler_test *c, u32 comm, u32 rank) {
   const struct model *model = c->a->model;
-  const struct collective *roster = tested_collective(c, c->first[comm]);
-  const struct arrival *arrivals = &model->arrivals[roster->first_arrival];
   u32 host = model->ranks[rank].clock.domain, mine = 0, all = 0;
-  for (u32 i = 0; i < roster->n_arrivals; i++) {
-    u32 of = arrivals[i].rank;
-    c->in_group[of] = model->ranks[of].clock.domain == host;
-    all += !c->named[of];
-    mine += !c->named[of] && c->in_group[of];
+  FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), one) {
+    c->in_group[one->rank] = model->ranks[one->rank].clock.domain == host;
+    all += !c->named[one->rank];
+    mine += !c->named[one->rank] && c->in_group[one->rank];
   }
   if (mine >= 2 && all - mine >= 2)
     test_group(c, comm, mine, all, 1, "another of its host");
@@ -169,17 +158,13 @@ ORDER_BY(by_lateness, struct late_member, UP(late_ns) UP(rank))
 
 /* Members without a name, the latest last. */
 static u32 order_members(struct straggler_test *c, u32 comm, struct late_member *members) {
-  const struct collective *roster = tested_collective(c, c->first[comm]);
   u32 n = 0;
-  for (u32 k = 0; k < roster->n_arrivals; k++) {
-    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank, late = 0;
-    for (u32 i = c->first[comm]; i < c->first[comm + 1] && !c->named[rank]; i++) {
-      double own = member_own_time(c, tested_collective(c, i), rank);
-      if (!isnan(own))
-        c->lateness[late++] = own - c->middle_of[i];
-    }
+  FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), one) {
+    u32 late = c->named[one->rank]
+                   ? 0
+                   : list_lateness_of(c, c->first[comm], c->first[comm + 1], one->rank);
     if (late)
-      members[n++] = (struct late_member){rank, median_of(c->lateness, late)};
+      members[n++] = (struct late_member){one->rank, median_of(c->lateness, late)};
   }
   SORT(members, n, by_lateness);
   return n;

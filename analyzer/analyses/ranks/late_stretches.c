@@ -43,22 +43,18 @@ static struct stretch densest(const struct straggler_test *c, u32 begin, u32 end
 }
 
 static double typical_in(struct straggler_test *c, struct stretch s, u32 rank) {
-  u32 n = 0;
-  for (u32 i = s.begin; i < s.end; i++)
-    if (c->last_of[i] == rank)
-      c->lateness[n++] = c->late_of[i];
+  u32 n = LIST_WHERE(c->lateness, s.begin, s.end, i, c->last_of[i] == rank, c->late_of[i]);
   return median_of(c->lateness, n);
+}
+
+u32 list_lateness_of(struct straggler_test *c, u32 begin, u32 end, u32 rank) {
+  return LIST_KNOWN(c->lateness, begin, end, i,
+                    member_own_time(c, tested_collective(c, i), rank) - c->middle_of[i]);
 }
 
 static void add_part(struct straggler_test *c, struct persistence *p, u32 begin, u32 end,
                      u32 rank) {
-  u32 n = 0;
-  for (u32 i = begin; i < end; i++) {
-    double own = member_own_time(c, tested_collective(c, i), rank);
-    if (!isnan(own))
-      c->lateness[n++] = own - c->middle_of[i];
-  }
-  persistence_add(p, c->lateness, n);
+  persistence_add(p, c->lateness, list_lateness_of(c, begin, end, rank));
 }
 
 /* How the lateness of members varies outside of a stretch: of the one that varies most. */
@@ -91,12 +87,7 @@ static struct usual usual_outside(struct straggler_test *c, u32 comm, struct str
 /* The probability that steps which vary as those outside of the stretch are as late in it. */
 static double chance_of_size(struct straggler_test *c, u32 comm, struct stretch s, u32 rank) {
   struct usual usual = usual_outside(c, comm, s);
-  u32 n = 0;
-  for (u32 i = s.begin; i < s.end; i++) {
-    double own = member_own_time(c, tested_collective(c, i), rank);
-    if (!isnan(own))
-      c->lateness[n++] = own - c->middle_of[i];
-  }
+  u32 n = list_lateness_of(c, s.begin, s.end, rank);
   double late = median_of(c->lateness, n);
   double error = sqrt(usual.variance / (n * independent_share(usual.follows)));
   if (usual.freedom < 3 || !(late > 0))

@@ -60,16 +60,15 @@ struct search {
   bool *in_pipeline; /* [n_ranks] */
 };
 
-static int by_pair(const void *left, const void *right) {
-  const struct message *x = left, *y = right;
-  u32 x_low = x->from < x->to ? x->from : x->to, x_high = x->from ^ x->to ^ x_low;
-  u32 y_low = y->from < y->to ? y->from : y->to, y_high = y->from ^ y->to ^ y_low;
-  if (x_low != y_low)
-    return x_low < y_low ? -1 : 1;
-  if (x_high != y_high)
-    return x_high < y_high ? -1 : 1;
-  return (x->step > y->step) - (x->step < y->step);
+static u32 low_of(const struct message *message) {
+  return message->from < message->to ? message->from : message->to;
 }
+
+static u32 high_of(const struct message *message) {
+  return message->from ^ message->to ^ low_of(message);
+}
+
+ORDER_BY(by_pair, struct message, UP_OF(low_of) UP_OF(high_of) UP(step))
 
 static void collect_messages(struct search *s) {
   const struct model *model = s->a->model;
@@ -88,35 +87,25 @@ static void collect_messages(struct search *s) {
 /* Counts the messages of one pair. Frameworks also send shapes and flags, so only the largest size
  * is counted, and per step, so that a step that was cut does not matter. */
 static struct link count_link(const struct message *messages, u32 n) {
-  u32 low = messages[0].from < messages[0].to ? messages[0].from : messages[0].to;
-  struct link link = {.low = low, .high = messages[0].from ^ messages[0].to ^ low};
-  u64 largest = 0;
+  struct link link = {.low = low_of(messages), .high = high_of(messages)};
+  u64 largest = LARGEST(messages, n, one, true, (double)one->bytes)->bytes;
   u32 steps = 0;
   i32 step = INT32_MIN;
-  for (u32 i = 0; i < n; i++)
-    largest = messages[i].bytes > largest ? messages[i].bytes : largest;
-  for (u32 i = 0; i < n; i++) {
-    if (messages[i].bytes != largest)
+  FOR_EACH(messages, n, message) {
+    if (message->bytes != largest)
       continue;
-    steps += messages[i].step != step;
-    step = messages[i].step;
-    *(messages[i].from == low ? &link.up : &link.down) += 1;
+    steps += message->step != step;
+    step = message->step;
+    *(message->from == link.low ? &link.up : &link.down) += 1;
   }
   link.up /= steps;
   link.down /= steps;
   return link;
 }
 
-static u32 pair_length(const struct search *s, u32 first) {
-  u32 n = 1;
-  while (first + n < s->n_messages) {
-    struct message x = s->messages[first], y = s->messages[first + n];
-    x.step = y.step;
-    if (by_pair(&x, &y) != 0)
-      break;
-    n++;
-  }
-  return n;
+static u32 pair_length(const struct search *s, u32 from) {
+  return ROW_OF_EQUALS(&s->messages[from], s->n_messages - from, first, one,
+                       low_of(first) == low_of(one) && high_of(first) == high_of(one));
 }
 
 /* False where some rank exchanges messages with more than two others: no pipeline. */
@@ -203,10 +192,8 @@ static void cut_ring(const struct search *s, struct chain *chain, u32 *ranks) {
   double fewest = INFINITY;
   for (u32 i = 0; i < n; i++) {
     const struct link *link = link_between(s, ranks[i], ranks[(i + 1) % n]);
-    if (link->up + link->down < fewest) {
-      fewest = link->up + link->down;
-      cut = (i + 1) % n;
-    }
+    cut = link->up + link->down < fewest ? (i + 1) % n : cut;
+    fewest = fmin(fewest, link->up + link->down);
   }
   for (u32 i = 0; i < n; i++)
     chain->ranks[i] = ranks[(cut + i) % n];
@@ -249,12 +236,10 @@ static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
   for (u32 i = 0; i < n; i++)
     s->in_pipeline[ranks[i]] = true;
   chain->stages = n;
-  if (ring) {
+  if (ring)
     cut_ring(s, chain, ranks);
-  } else {
-    for (u32 i = 0; i < n; i++)
-      chain->ranks[i] = ranks[i];
-  }
+  else
+    memcpy(chain->ranks, ranks, n * sizeof(*ranks));
   bool forth = sends_first(s, chain->ranks[0]), back = sends_first(s, chain->ranks[n - 1]);
   if (forth == back) /* both give first: an exchange, as of experts */
     return false;

@@ -78,6 +78,10 @@ struct verdict {
   u32 longer;    /* steps in which its device computes longer, if that is why it is named; else 0 */
 };
 
+/* The members of a collective, which is one that is tested: in order of ranks. */
+#define FOR_EACH_MEMBER(c, collective, member)                                                     \
+  FOR_EACH((c)->a->model->arrivals + (collective)->first_arrival, (collective)->n_arrivals, member)
+
 /* How many threads so many values are worth. */
 unsigned straggler_threads(const struct straggler_test *c, u64 values);
 
@@ -97,6 +101,10 @@ u32 member_of(const struct straggler_test *c, const struct collective *collectiv
 /* The second, of a rank; NAN if it is no member. */
 double member_own_time(const struct straggler_test *c, const struct collective *collective,
                        u32 rank);
+
+/* How much later than the middle member a rank was in tested collectives [begin, end): returns how
+ * many are in c->lateness. After a round of tests. */
+u32 list_lateness_of(struct straggler_test *c, u32 begin, u32 end, u32 rank);
 
 /* When the first member left the communicator's collective before this one; NAN at its first. */
 double own_work_begin(const struct straggler_test *c, const struct collective *collective);

@@ -77,11 +77,12 @@ static void set_counts(struct straggler_test *c, u32 comm, const struct verdict 
 }
 
 /* What the first round says of a rank in the communicator in which chance explains it least. */
-static void keep_count(struct straggler_test *c, u32 comm, const struct verdict *v) {
-  if (!(v->p < c->best_p[v->rank]))
+static void keep_count(struct straggler_test *c, u32 comm, u32 rank, u32 members) {
+  struct verdict v = count_of(c, comm, rank, members);
+  if (c->named[rank] || !(v.p < c->best_p[rank]))
     return;
-  c->best_p[v->rank] = v->p;
-  set_counts(c, comm, v);
+  c->best_p[rank] = v.p;
+  set_counts(c, comm, &v);
 }
 
 /* The first member without a name that is never last; INDEX_NONE. */
@@ -105,13 +106,9 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
   if (members < 2)
     return best;
   c->correlation = lateness_correlation(c, comm, NULL);
-  const struct collective *roster = tested_collective(c, c->first[comm]);
-  for (u32 k = 0; first_round && k < roster->n_arrivals; k++) {
-    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
-    struct verdict of_rank = count_of(c, comm, rank, members);
-    if (!c->named[rank])
-      keep_count(c, comm, &of_rank);
-  }
+  if (first_round)
+    FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), member)
+  keep_count(c, comm, member->rank, members);
   u32 other = never_last(c, comm);
   for (u32 k = 0; k <= c->unnamed.n_last; k++) {
     u32 rank = k < c->unnamed.n_last ? c->unnamed.last[k] : other;
@@ -124,11 +121,8 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
 
 /* Lateness in the tested collectives in which the rank was last. */
 static u32 list_lateness_when_last(struct straggler_test *c, u32 comm, u32 rank) {
-  u32 n = 0;
-  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
-    if (c->last_of[i] == rank)
-      c->lateness[n++] = c->late_of[i];
-  return n;
+  return LIST_WHERE(c->lateness, c->first[comm], c->first[comm + 1], i, c->last_of[i] == rank,
+                    c->late_of[i]);
 }
 
 bool is_in_late_steps(const struct verdict *v, u32 i) {
@@ -190,15 +184,16 @@ struct kind {
 #define MOST_KINDS 32u
 
 static void count_kind(struct kind *kinds, u32 *n, const struct collective *one, double lateness) {
-  u32 at = 0;
-  while (at < *n && (kinds[at].one->op != one->op || kinds[at].one->bytes != one->bytes))
-    at++;
-  if (at == MOST_KINDS)
+  struct kind *kind =
+      FIND(kinds, *n, known, known->one->op == one->op && known->one->bytes == one->bytes);
+  if (!kind && *n == MOST_KINDS)
     return;
-  if (at == *n)
-    kinds[(*n)++] = (struct kind){.one = one};
-  kinds[at].times++;
-  kinds[at].lateness_ns += lateness;
+  if (!kind) {
+    kind = &kinds[(*n)++];
+    *kind = (struct kind){.one = one};
+  }
+  kind->times++;
+  kind->lateness_ns += lateness;
 }
 
 /* The kind of collective at which the rank is last most often; of two such kinds, the one at which
@@ -265,10 +260,8 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
 
 static bool any_is_named(const struct straggler_test *c, u32 comm) {
   const struct collective *roster = tested_collective(c, c->first[comm]);
-  bool any = false;
-  for (u32 i = 0; i < roster->n_arrivals; i++)
-    any |= c->named[c->a->model->arrivals[roster->first_arrival + i].rank];
-  return any;
+  return ANY(&c->a->model->arrivals[roster->first_arrival], roster->n_arrivals, one,
+             c->named[one->rank]);
 }
 
 static void name_straggler(struct straggler_test *c, u32 comm, struct verdict v) {
@@ -374,11 +367,8 @@ static void fill_sync_skew(struct straggler_test *c) {
 }
 
 static u32 steps_tried(struct straggler_test *c) {
-  u32 most = 0;
-  for (u32 comm = 0; comm < c->a->model->n_comms; comm++)
-    if (c->first[comm + 1] - c->first[comm] > most)
-      most = c->first[comm + 1] - c->first[comm];
-  return most;
+  const u32 *most = LARGEST(c->first, c->a->model->n_comms, one, true, one[1] - *one);
+  return most ? most[1] - *most : 0;
 }
 
 void stragglers_analyse(struct analysis *a) {

@@ -131,13 +131,10 @@ static void find_latest(void *user, u32 part, unsigned worker) {
   double *late = &all->lates[(size_t)worker * all->n], *most = &members->most[worker];
   u32 first = part * MEMBERS_AT_ONCE;
   for (u32 k = first; k < roster->n_arrivals && k < first + MEMBERS_AT_ONCE; k++) {
-    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank, n = 0;
-    for (u32 i = begin; i < end && !c->named[rank]; i++) {
-      u32 at = all->by_place[i];
-      double own = member_own_time(c, collective_of(all, at), rank);
-      if (!isnan(own))
-        late[n++] = own - all->at[at].middle_ns;
-    }
+    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
+    u32 n = LIST_KNOWN(late, begin, c->named[rank] ? begin : end, i,
+                       member_own_time(c, collective_of(all, all->by_place[i]), rank) -
+                           all->at[all->by_place[i]].middle_ns);
     *most = fmax(*most, n ? sure_mean(late, n, errors_below) : 0);
   }
 }
@@ -218,9 +215,7 @@ static void make_candidates(struct candidates *all, u32 begin, u32 end, bool all
   all->values = memory_array(size_product(all->threads, all->most_members + 1u), sizeof(double));
   all->lates = memory_array(size_product(all->threads, n + 1u), sizeof(double));
   parallel_for(n, all->threads, make_candidate, all);
-  for (u32 i = 0; i < n; i++)
-    if (all->at[i].collective != INDEX_NONE)
-      all->at[all->n++] = all->at[i];
+  all->n = KEEP_WHERE(all->at, n, one, one->collective != INDEX_NONE);
 }
 
 static void free_candidates(struct candidates *all) {
@@ -272,9 +267,9 @@ void choose_tested_collectives(struct straggler_test *c) {
 
 bool choose_tested_again(struct straggler_test *c, u32 comm) {
   const struct collective *roster = tested_collective(c, c->first[comm]);
-  u32 in_all = c->n_tested, n = 0;
-  for (u32 i = 0; i < roster->n_arrivals; i++)
-    n += !c->named[c->a->model->arrivals[roster->first_arrival + i].rank];
+  u32 in_all = c->n_tested;
+  u32 n = NUMBER_OF(&c->a->model->arrivals[roster->first_arrival], roster->n_arrivals, one,
+                    !c->named[one->rank]);
   c->n_tested = c->first[comm];
   if (n > 2)
     choose(c, comm);
