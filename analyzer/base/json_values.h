@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values of JSON that may not be known: null then.
+ * Values of JSON that may not be known: null then; and lists.
  */
 #ifndef TSCOPE_JSON_VALUES_H
 #define TSCOPE_JSON_VALUES_H
@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/each.h"
 #include "base/utf8.h"
 
 static inline json_t *number_or_null(double value) {
@@ -22,5 +23,14 @@ static inline json_t *text_or_null(const char *text) {
   free(valid);
   return string;
 }
+
+/* An array with a value made of each element of a list, to which `one` points. */
+#define JSON_LIST(at, n, one, value)                                                               \
+  ({                                                                                               \
+    json_t *list_ = json_array();                                                                  \
+    FOR_EACH(at, n, one)                                                                           \
+      json_array_append_new(list_, value);                                                         \
+    list_;                                                                                         \
+  })
 
 #endif

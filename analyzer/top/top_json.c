@@ -19,10 +19,7 @@ static json_t *known_u32(u32 value, u32 unknown) {
 }
 
 static json_t *rank_numbers(const struct live_view *view, const u32 *indices, u32 n) {
-  json_t *list = json_array();
-  for (u32 i = 0; i < n; i++)
-    json_array_append_new(list, integer(view->ranks[indices[i]].rank));
-  return list;
+  return JSON_LIST(indices, n, one, integer(view->ranks[*one].rank));
 }
 
 static json_t *losses(const u64 lost[TSCOPE_LOSS_REASONS]) {
@@ -121,25 +118,12 @@ static json_t *node_object(const struct stack_node *node) {
 }
 
 static json_t *lengths(const struct live_view *view) {
-  json_t *list = json_array();
-  for (u32 i = 0; view->reference && i < view->reference->steps.n; i++)
-    json_array_append_new(list, number_or_null(view->reference->steps.lengths[i]));
-  return list;
+  const struct live_steps *steps = view->reference ? &view->reference->steps : NULL;
+  return steps ? JSON_LIST(steps->lengths, steps->n, one, number_or_null(*one)) : json_array();
 }
 
 static json_t *document(const struct live_view *view) {
-  json_t *object = json_object(), *ranks = json_array(), *hosts = json_array();
-  json_t *waits = json_array(), *mismatches = json_array(), *stacks = json_array();
-  for (u32 i = 0; i < view->stalls.n; i++)
-    json_array_append_new(stacks, node_object(&view->stalls.nodes[i]));
-  for (u32 i = 0; i < view->n_ranks; i++)
-    json_array_append_new(ranks, rank_object(view, &view->ranks[i]));
-  for (u32 i = 0; i < view->n_hosts; i++)
-    json_array_append_new(hosts, host_object(&view->hosts[i]));
-  for (u32 i = 0; i < view->n_waits; i++)
-    json_array_append_new(waits, wait_object(view, &view->waits[i]));
-  for (u32 i = 0; i < view->n_mismatches; i++)
-    json_array_append_new(mismatches, mismatch_object(&view->mismatches[i]));
+  json_t *object = json_object();
 #define SET(name, value) json_object_set_new(object, name, value)
   SET("tscope", text(TSCOPE_VERSION));
   SET("run", text(view->run->name));
@@ -161,12 +145,12 @@ static json_t *document(const struct live_view *view) {
   SET("unreadable_files", integer(view->unreadable));
   SET("update_s", number_or_null(view->run->poll_s));
   SET("update_bytes", integer(view->run->read_bytes));
-  SET("hosts", hosts);
-  SET("waits", waits);
-  SET("mismatches", mismatches);
+  SET("hosts", JSON_LIST(view->hosts, view->n_hosts, one, host_object(one)));
+  SET("waits", JSON_LIST(view->waits, view->n_waits, one, wait_object(view, one)));
+  SET("mismatches", JSON_LIST(view->mismatches, view->n_mismatches, one, mismatch_object(one)));
   SET("stalled", integer(view->n_stalled));
-  SET("stacks", stacks);
-  SET("ranks", ranks);
+  SET("stacks", JSON_LIST(view->stalls.nodes, view->stalls.n, one, node_object(one)));
+  SET("ranks", JSON_LIST(view->ranks, view->n_ranks, one, rank_object(view, one)));
 #undef SET
   return object;
 }

@@ -3,8 +3,6 @@
  * The report as one page that needs only a browser. Its data are the document of the JSON report,
  * so both show the same numbers; see docs/outputs/html-report.md.
  */
-#include <errno.h>
-
 #include "diff/diff_result.h"
 #include "report/html/document.h"
 #include "report/html/page.h"
@@ -13,8 +11,6 @@
 #include "report/report.h"
 
 static int write_page(json_t *data, FILE *out) {
-  if (!data)
-    return -EILSEQ;
   fputs(html_page_before_data, out);
   int error = html_write_document(data, out);
   fputs(html_page_after_data, out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/html/timeline.h"
 
-#include "report/json/json_made.h"
+#include "base/json_values.h"
 #include "report/timeline/shown.h"
 
 /* A piece is about 25 bytes of the page. */
@@ -50,12 +50,9 @@ static json_t *index_or_null(u32 index) {
 }
 
 static json_t *lanes_of(struct picture *picture, const struct shown_rank *rank) {
-  json_t *lanes = json_array();
-  for (u32 i = 0; i < rank->n_lanes; i++)
-    json_array_append_new(
-        lanes, json_pack("[I,i,i]", (json_int_t)index_of_text(&picture->texts, rank->lanes[i].name),
-                         (int)rank->lanes[i].kind, (int)rank->lanes[i].rows));
-  return lanes;
+  return JSON_LIST(rank->lanes, rank->n_lanes, lane,
+                   json_pack("[I,i,i]", (json_int_t)index_of_text(&picture->texts, lane->name),
+                             (int)lane->kind, (int)lane->rows));
 }
 
 /* What all members of a collective share, once; its position among the facts of members. */
@@ -73,9 +70,7 @@ static json_t *member(struct picture *picture, u32 index, const struct shown_spa
                                   number_or_null(c.busbw_gbps), "members", index_or_null(c.members),
                                   "seq", index_or_null(c.seq), "algorithm",
                                   (json_int_t)index_of_text(&picture->texts, c.algorithm)));
-  json_t *facts =
-      json_pack("[I,o,o]", (json_int_t)index, index_or_null(c.collective), ns_or_null(c.wait));
-  return facts;
+  return json_pack("[I,o,o]", (json_int_t)index, index_or_null(c.collective), ns_or_null(c.wait));
 }
 
 /* Pieces sorted by start: start after the one before, length, lane, row, kind, name, category; for
@@ -130,35 +125,28 @@ static int add_rank(void *user, const struct shown_rank *rank) {
 
 static int add_path(void *user, const struct shown_path *path) {
   struct picture *picture = user;
-  json_t *stretches = json_array();
   const struct model *model = picture->scope->results->model;
-  FOR_EACH(path->stretches, path->n, s)
-    json_array_append_new(stretches,
-                          json_pack("[I,I,I,I,I,I]", (json_int_t)(s->start - picture->scope->begin),
-                                    (json_int_t)(s->end - s->start),
-                                    (json_int_t)model->ranks[s->rank].rank,
-                                    (json_int_t)index_of_text(&picture->texts, s->name),
-                                    (json_int_t)index_of_text(&picture->texts, s->category),
-                                    (json_int_t)index_of_text(&picture->texts, s->reached_by)));
+  json_t *stretches =
+      JSON_LIST(path->stretches, path->n, s,
+                json_pack("[I,I,I,I,I,I]", (json_int_t)(s->start - picture->scope->begin),
+                          (json_int_t)(s->end - s->start), (json_int_t)model->ranks[s->rank].rank,
+                          (json_int_t)index_of_text(&picture->texts, s->name),
+                          (json_int_t)index_of_text(&picture->texts, s->category),
+                          (json_int_t)index_of_text(&picture->texts, s->reached_by)));
   json_array_append_new(picture->paths, stretches);
   return 0;
 }
 
 static json_t *steps_of(const struct shown_scope *scope) {
-  json_t *steps = json_array();
-  for (u32 i = 0; i < scope->n_steps; i++)
-    json_array_append_new(
-        steps, json_pack("{s:I,s:s}", "step",
-                         (json_int_t)scope->results->model->steps.first + scope->steps[i].step,
-                         "why", shown_reason_words[scope->steps[i].why]));
-  return steps;
+  return JSON_LIST(scope->steps, scope->n_steps, one,
+                   json_pack("{s:I,s:s}", "step",
+                             (json_int_t)scope->results->model->steps.first + one->step, "why",
+                             shown_reason_words[one->why]));
 }
 
 static json_t *left_out_of(const struct picture *picture) {
   const struct shown_scope *scope = picture->scope;
-  json_t *list = json_array();
-  for (u32 i = 0; i < scope->n_left_out; i++)
-    json_array_append_new(list, text_or_null(scope->left_out[i]));
+  json_t *list = JSON_LIST(scope->left_out, scope->n_left_out, one, text_or_null(*one));
   if (picture->cut)
     json_array_append_new(
         list, json_sprintf("%u pieces, the first of their ranks, are left out for lack of space.",

@@ -3,8 +3,131 @@
 
 #include <stdio.h>
 
+#include "base/json_values.h"
 #include "diff/diff_result.h"
-#include "report/json/json_made.h"
+#include "report/sections.h"
+
+/* --- what is no member of the results --- */
+
+#define MAKE(name, value)                                                                          \
+  static json_t *make_##name(const struct results *results) {                                      \
+    (void)results;                                                                                 \
+    return value;                                                                                  \
+  }
+
+/* If `known`; else null. */
+static json_t *flag(bool known, bool value) {
+  return known ? json_boolean(value) : json_null();
+}
+
+/* A number that is 0 if it is not known. */
+static json_t *positive(i64 value) {
+  return value ? json_integer(value) : json_null();
+}
+
+MAKE(schema, json_string("tscope.report/1"))
+MAKE(run, text_or_null(results->model->run))
+MAKE(inputs, JSON_LIST(results->model->inputs, results->model->n_inputs, one,
+                       json_pack("{s:s,s:i}", "what", one->what, "files", (int)one->files)))
+MAKE(ranks_found,
+     JSON_LIST(results->model->ranks, results->model->n_ranks, one, json_integer(one->rank)))
+MAKE(command, text_or_null(results->model->command))
+MAKE(world_size, positive(results->model->world_size))
+MAKE(duration, results->model->begin == NS_UNKNOWN || results->model->end == NS_UNKNOWN
+                   ? json_null()
+                   : json_real((double)(results->model->end - results->model->begin) / 1e9))
+MAKE(began, positive(results->model->began_realtime_ns / 1000000000))
+MAKE(attempt, positive(results->model->attempt))
+MAKE(notes, JSON_LIST(results->model->notes, results->model->n_notes, one, text_or_null(*one)))
+MAKE(aligned, json_boolean(results->model->clock_aligned))
+MAKE(clock_method, text_or_null(results->model->clock_method))
+MAKE(residual, number_or_null(results->model->clock_residual_us))
+MAKE(between_hosts, number_or_null(results->model->clock_between_us))
+MAKE(steps_method, text_or_null(results->model->steps.method))
+MAKE(steps_agreement, number_or_null(results->model->steps.confidence))
+MAKE(changed_step,
+     positive(results->changed_step ? results->model->steps.first + results->changed_step : 0))
+MAKE(path_steps, results->path_reason || results->model->n_ranks == 0
+                     ? json_null()
+                     : json_integer(results->path_steps_used))
+MAKE(expandable_would_help, flag(results->memory.segments.expandable_known,
+                                 results->memory.segments.expandable_would_help))
+MAKE(steps_are_certain, flag(!isnan(results->memory.steps), results->memory.steps_are_certain))
+MAKE(sampled, flag(results->gemms.how, results->gemms.sampled))
+MAKE(plateau, flag(!isnan(results->convergence.plateau_steps), results->convergence.plateau))
+
+/* Each host once, in the order of its first rank. */
+static json_t *make_hosts(const struct results *results) {
+  json_t *list = json_array(), *seen = json_object();
+  for (u32 i = 0; i < results->model->n_ranks; i++) {
+    json_t *host = text_or_null(results->model->ranks[i].host);
+    const char *name = json_string_value(host);
+    if (name && !json_object_get(seen, name)) {
+      json_object_set_new(seen, name, json_true());
+      json_array_append(list, host);
+    }
+    json_decref(host);
+  }
+  json_decref(seen);
+  return list;
+}
+
+static json_t *make_clock(const struct rank *rank) {
+  const struct clock_fit *fit = &rank->clock;
+  return json_pack("{s:o,s:[],s:o,s:o,s:o,s:o,s:o}", "host", text_or_null(rank->host), "ranks",
+                   "at_ns", fit->aligned ? json_integer(fit->at_ns) : json_null(), "offset_ns",
+                   fit->aligned ? json_integer(fit->offset_ns) : json_null(), "drift_ppm",
+                   number_or_null(fit->aligned ? fit->drift_ppm : NAN), "drift_error_ppm",
+                   number_or_null(fit->aligned ? fit->drift_error_ppm : NAN), "error_us",
+                   number_or_null(fit->error_us));
+}
+
+/* Domains are numbered in the order of their first ranks. */
+static json_t *make_clocks(const struct results *results) {
+  json_t *list = json_array();
+  FOR_EACH(results->model->ranks, results->model->n_ranks, rank) {
+    if (rank->clock.domain == json_array_size(list))
+      json_array_append_new(list, make_clock(rank));
+    json_t *clock = json_array_get(list, rank->clock.domain);
+    json_array_append_new(json_object_get(clock, "ranks"), json_integer(rank->rank));
+  }
+  return list;
+}
+
+static json_t *make_stragglers(const struct results *results) {
+  json_t *list = json_array();
+  for (u32 i = 0; i < results->n_ranks; i++)
+    if (results->ranks[i].straggler)
+      json_array_append_new(list, json_integer(results->ranks[i].rank));
+  return list;
+}
+
+static json_t *make_path_by_rank(const struct results *results) {
+  json_t *map = json_object();
+  bool known = results->path_by_rank && !isnan(results->path_length_ms);
+  for (u32 i = 0; known && i < results->n_ranks; i++) {
+    char rank[12];
+    snprintf(rank, sizeof(rank), "%u", results->ranks[i].rank);
+    json_object_set_new(map, rank, number_or_null(results->path_by_rank[i]));
+  }
+  return map;
+}
+
+static json_t *make_sections(const struct results *results) {
+  json_t *list = json_array();
+  const struct results compared = results->diff ? section_compared(results) : *results;
+  unsigned end = results->diff ? N_SECTIONS : SECTIONS_END;
+  for (unsigned id = 0; id < end; id++) {
+    const struct section one = section_of(id, id < SECTIONS_END ? results : &compared);
+    if (one.shown)
+      json_array_append_new(list, json_pack("{s:s,s:s,s:s?,s:o}", "name", one.name, "title",
+                                            one.title, "mark", mark_words[one.mark], "unknown",
+                                            text_or_null(one.unknown)));
+  }
+  return list;
+}
+
+/* --- the tables --- */
 
 /* Each struct of the tables becomes a function that returns its fields. */
 #define STRUCT(name) VIEW(name, name)

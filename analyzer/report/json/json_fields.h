@@ -42,7 +42,7 @@ struct json_field {
   size_t row_bytes, key_offset;
   const char *const *words; /* of WORD, as words.h has them */
   const struct json_field *(*fields)(void);
-  json_t *(*make)(const struct results *results); /* NULL when there is no memory */
+  json_t *(*make)(const struct results *results); /* of MADE */
   const void *none;                               /* of PART_AT */
 };
 
@@ -52,7 +52,7 @@ const struct json_field *json_report_fields(void);
 /* Nine digits hold every measured figure, and print the same everywhere. */
 #define JSON_REPORT_DIGITS 9
 
-/* The whole document; NULL when there is no memory. The caller gives it back with json_decref(). */
+/* The whole document. The caller gives it back with json_decref(). */
 json_t *json_report_document(const struct results *results);
 
 /* The value at a path of the document, such as "distributed.ranks[2].z"; NULL if there is none. */

@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json_values.h"
 #include "report/json/json_fields.h"
-#include "report/json/json_made.h"
-#include "report/json/json_squeeze.h"
 #include "report/report.h"
 
 static json_t *object_of(const struct results *results, const struct json_field *fields,
@@ -23,22 +22,6 @@ static json_t *number(double value) {
     return json_null();
   return value == floor(value) && fabs(value) < 1e15 ? json_integer((json_int_t)value)
                                                      : json_real(value);
-}
-
-/* If a part could not be made, the whole is NULL. */
-static json_t *whole(json_t *value, bool good) {
-  if (good)
-    return value;
-  json_decref(value);
-  return NULL;
-}
-
-static json_t *rank_numbers(const u32 *numbers, u32 n) {
-  json_t *list = json_array();
-  bool good = true;
-  for (u32 i = 0; good && i < n; i++)
-    good = json_array_append_new(list, json_integer(numbers[i])) == 0;
-  return whole(list, good);
 }
 
 /* What is drawn needs no more digits, and the report is a third of the size. The result is that of
@@ -65,22 +48,6 @@ static double to_five_digits(double value) {
   return strtod(digits, NULL);
 }
 
-static json_t *strings(const char *const *texts, u32 n) {
-  json_t *list = json_array();
-  bool good = true;
-  for (u32 i = 0; good && i < n; i++)
-    good = json_array_append_new(list, text_or_null(texts[i])) == 0;
-  return whole(list, good);
-}
-
-static json_t *numbers(const double *values, u32 n) {
-  json_t *list = json_array();
-  bool good = true;
-  for (u32 i = 0; good && i < n; i++)
-    good = json_array_append_new(list, number(to_five_digits(values[i]))) == 0;
-  return whole(list, good);
-}
-
 static const char *row_at(const struct json_field *field, const void *row, u32 i) {
   const char *rows;
   memcpy(&rows, (const char *)row + field->offset, sizeof(rows));
@@ -93,33 +60,29 @@ static u32 row_count(const struct json_field *field, const void *row) {
   return count;
 }
 
+static json_t *value_of(const struct results *results, const struct json_field *field,
+                        const void *row);
+
 static json_t *list_of(const struct results *results, const struct json_field *field,
                        const void *row) {
   json_t *list = json_array();
-  bool good = true;
-  for (u32 i = 0; good && i < row_count(field, row); i++)
-    good = json_array_append_new(list,
-                                 object_of(results, field->fields(), row_at(field, row, i))) == 0;
-  return whole(list, good);
+  for (u32 i = 0; i < row_count(field, row); i++)
+    json_array_append_new(list, object_of(results, field->fields(), row_at(field, row, i)));
+  return list;
 }
-
-static json_t *value_of(const struct results *results, const struct json_field *field,
-                        const void *row);
 
 static json_t *map_of(const struct results *results, const struct json_field *field,
                       const void *row) {
   json_t *map = json_object();
-  bool good = true;
-  for (u32 i = 0; good && i < row_count(field, row); i++) {
+  for (u32 i = 0; i < row_count(field, row); i++) {
     const char *one = row_at(field, row, i);
-    const char *key;
-    memcpy(&key, one + field->key_offset, sizeof(key));
+    const char *key = *(const char *const *)(one + field->key_offset);
     const struct json_field *fields = field->fields();
     bool bare = !*fields->name;
-    json_t *value = bare ? value_of(results, fields, one) : object_of(results, fields, one);
-    good = json_object_set_new(map, key, value) == 0;
+    json_object_set_new(map, key,
+                        bare ? value_of(results, fields, one) : object_of(results, fields, one));
   }
-  return whole(map, good);
+  return map;
 }
 
 static json_t *value_of(const struct results *results, const struct json_field *field,
@@ -135,11 +98,13 @@ static json_t *value_of(const struct results *results, const struct json_field *
   case JSON_FIELD_WORD:
     return text_or_null(field->words[*(const unsigned *)member]);
   case JSON_FIELD_STRINGS:
-    return strings(*(const char *const *const *)member, row_count(field, row));
+    return JSON_LIST(*(const char *const *const *)member, row_count(field, row), one,
+                     text_or_null(*one));
   case JSON_FIELD_RANKS:
-    return rank_numbers(*(u32 *const *)member, row_count(field, row));
+    return JSON_LIST(*(u32 *const *)member, row_count(field, row), one, json_integer(*one));
   case JSON_FIELD_NUMBERS:
-    return numbers(*(double *const *)member, row_count(field, row));
+    return JSON_LIST(*(double *const *)member, row_count(field, row), one,
+                     number(to_five_digits(*one)));
   case JSON_FIELD_MADE:
     return field->make(results);
   case JSON_FIELD_PART:
@@ -159,20 +124,18 @@ static json_t *value_of(const struct results *results, const struct json_field *
   return json_null();
 }
 
-/* Puts fields into `object`, up to the end of their table or group. Returns that end; NULL without
- * memory. */
+/* Puts fields into `object`, up to the end of their table or group, which is returned. */
 static const struct json_field *put_fields(json_t *object, const struct results *results,
                                            const struct json_field *field, const void *row) {
-  for (; field && field->name; field += field != NULL) {
+  for (; field->name; field++) {
     if (field->kind == JSON_FIELD_INLINE) {
-      if (!put_fields(object, results, field->fields(), (const char *)row + field->offset))
-        return NULL;
+      put_fields(object, results, field->fields(), (const char *)row + field->offset);
     } else if (field->kind == JSON_FIELD_GROUP) {
       json_t *group = json_object();
-      bool put = json_object_set_new(object, field->name, group) == 0;
-      field = put ? put_fields(group, results, field + 1, row) : NULL;
-    } else if (json_object_set_new(object, field->name, value_of(results, field, row)) != 0) {
-      return NULL;
+      json_object_set_new(object, field->name, group);
+      field = put_fields(group, results, field + 1, row);
+    } else {
+      json_object_set_new(object, field->name, value_of(results, field, row));
     }
   }
   return field;
@@ -181,7 +144,8 @@ static const struct json_field *put_fields(json_t *object, const struct results 
 static json_t *object_of(const struct results *results, const struct json_field *fields,
                          const void *row) {
   json_t *object = json_object();
-  return whole(object, put_fields(object, results, fields, row) != NULL);
+  put_fields(object, results, fields, row);
+  return object;
 }
 
 json_t *json_report_document(const struct results *results) {
@@ -209,6 +173,49 @@ json_t *json_report_figure(json_t *document, const char *path) {
   return value;
 }
 
+/* --- the document as text --- */
+
+/* Indented, but each array of numbers is on one line: a thousand step times are not a thousand
+ * lines. */
+struct printing {
+  FILE *out;
+  bool in_string, escaped;
+  bool opened;        /* an array; what is in it comes next */
+  unsigned blanks;    /* of which not written since it was opened */
+  bool among_numbers; /* or nulls */
+};
+
+static void put_character(struct printing *p, char c) {
+  bool blank = c == ' ' || c == '\n';
+  if (p->in_string) {
+    p->in_string = p->escaped || c != '"';
+    p->escaped = !p->escaped && c == '\\';
+  } else if (p->opened && blank) {
+    p->blanks++;
+    return;
+  } else if (p->among_numbers && blank) {
+    return;
+  } else {
+    if (p->opened)
+      p->among_numbers = strchr("-0123456789n", c) != NULL;
+    if (p->opened && !p->among_numbers && p->blanks)
+      fprintf(p->out, "\n%*s", (int)p->blanks - 1, "");
+    p->opened = c == '[';
+    p->blanks = 0;
+    p->in_string = c == '"';
+    p->among_numbers &= c != ']';
+  }
+  putc_unlocked(c, p->out);
+  if (p->among_numbers && c == ',')
+    putc_unlocked(' ', p->out);
+}
+
+static int print_part(const char *text, size_t bytes, void *printing) {
+  for (size_t i = 0; i < bytes; i++)
+    put_character(printing, text[i]);
+  return 0;
+}
+
 /* A report of many ranks is a million small things, which need not be freed one by one. */
 static struct arena of_document;
 
@@ -226,18 +233,14 @@ static int write_json(const struct results *results, const struct report_view *v
   json_free_t usual_give_back;
   json_get_alloc_funcs(&usual_take, &usual_give_back);
   json_set_alloc_funcs(take, give_back);
-  json_t *document = json_report_document(results);
   /* ASCII only: then no name from a trace can act on the reader's terminal. */
-  struct json_squeeze squeeze = {.out = out};
-  int failed = document ? json_dump_callback(document, json_squeeze, &squeeze,
-                                             JSON_INDENT(2) | JSON_ENSURE_ASCII |
-                                                 JSON_REAL_PRECISION(JSON_REPORT_DIGITS))
-                        : 0;
+  int failed = json_dump_callback(
+      json_report_document(results), print_part, &(struct printing){.out = out},
+      JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(JSON_REPORT_DIGITS));
   json_set_alloc_funcs(usual_take, usual_give_back);
   arena_release(&of_document);
-  failed |= json_squeeze_end(&squeeze);
   fputc('\n', out);
-  return !document ? -EILSEQ : failed ? -EIO : 0;
+  return failed ? -EILSEQ : 0;
 }
 
 const struct report_backend report_json = {.write = write_json, .write_diff = write_json};
