@@ -22,6 +22,8 @@ enum flight_state {
   FLIGHT_STARTED,    /* and begun on the device */
   FLIGHT_COMPLETED,
 };
+static const char *const flight_state_words[]
+    __attribute__((unused)) = {"called", "scheduled", "started", "completed"};
 
 struct flight_frame {
   const char *file, *function; /* NULL if not known */

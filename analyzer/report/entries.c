@@ -11,6 +11,7 @@
 #include "base/checked_memory.h"
 #include "base/quantity.h"
 #include "base/texts.h"
+#include "base/vector.h"
 #include "report/selection.h"
 #include "report/text/pen.h"
 
@@ -25,9 +26,8 @@ struct listing {
   const struct flight_record *flight;
   const struct report_view *view;
   struct pen pen;
-  const struct flight_stack **stacks; /* shown so far; their number is the position */
-  u32 n_stacks, room;
-  i64 first; /* when the first call of all was made; NS_UNKNOWN */
+  VECTOR(const struct flight_stack *) stacks; /* shown so far; their number is the position */
+  i64 first;                                  /* when the first call of all was made; NS_UNKNOWN */
 };
 
 static bool is_selected(const struct listing *l, const struct flight_call *call) {
@@ -43,17 +43,11 @@ static u32 next_call(const struct listing *l, const struct flight_rank *rank, u3
 }
 
 static u32 stack_number(struct listing *l, const struct flight_stack *stack) {
-  for (u32 i = 0; i < l->n_stacks; i++)
-    if (l->stacks[i] == stack)
+  for (u32 i = 0; i < l->stacks.n; i++)
+    if (l->stacks.at[i] == stack)
       return i;
-  if (l->n_stacks == l->room) {
-    u32 room = l->room ? l->room * 2 : 64;
-    const struct flight_stack **grown = memory_resized(l->stacks, room, sizeof(*grown));
-    l->stacks = grown;
-    l->room = room;
-  }
-  l->stacks[l->n_stacks] = stack;
-  return l->n_stacks++;
+  VECTOR_PUSH(&l->stacks, stack);
+  return l->stacks.n - 1;
 }
 
 static void put_call(struct listing *l, const struct flight_call *call, unsigned columns) {
@@ -138,10 +132,10 @@ static void put_block(struct listing *l, const u32 *ranks, u32 n, unsigned colum
 }
 
 static void put_stacks(struct listing *l) {
-  for (u32 i = 0; i < l->n_stacks; i++) {
+  for (u32 i = 0; i < l->stacks.n; i++) {
     pen_format(&l->pen, STYLE_BOLD, "@%u", i);
     pen_newline(&l->pen);
-    FOR_EACH(l->stacks[i]->frames, l->stacks[i]->n, frame) {
+    FOR_EACH(l->stacks.at[i]->frames, l->stacks.at[i]->n, frame) {
       pen_to(&l->pen, 2);
       pen_format(&l->pen, STYLE_PLAIN, "%s:%lld %s", frame->file ? frame->file : "?",
                  (long long)frame->line, frame->function ? frame->function : "?");
@@ -156,13 +150,13 @@ static int write_entries(const struct results *results, const struct report_view
     return -ENODATA;
   struct listing l = {
       .flight = flight, .view = view, .pen = pen_begin(view, out), .first = NS_UNKNOWN};
-  for (u32 i = 0; i < flight->n_calls; i++)
-    if (flight->calls[i].created != NS_UNKNOWN &&
-        (l.first == NS_UNKNOWN || flight->calls[i].created < l.first))
-      l.first = flight->calls[i].created;
-  u32 *ranks = memory_array(size_sum(flight->n_ranks, 1), sizeof(u32)), n = 0;
+  FOR_EACH(flight->calls, flight->n_calls, call)
+    if (call->created != NS_UNKNOWN && (l.first == NS_UNKNOWN || call->created < l.first))
+      l.first = call->created;
+  SCOPED u32 *ranks = memory_array(size_sum(flight->n_ranks, 1), sizeof(u32));
+  u32 n = 0;
   for (u32 r = 0; r < flight->n_ranks; r++)
-    if (selection_has_rank(view, flight->ranks[r].rank))
+    if (selection_has_rank(view->ranks, flight->ranks[r].rank))
       ranks[n++] = r;
   u32 across = (view->width + GAP) / (LEAST_COLUMN + GAP);
   across = across < 1 ? 1 : across > n && n ? n : across;
@@ -176,8 +170,7 @@ static int write_entries(const struct results *results, const struct report_view
   for (u32 i = 0; i < n; i += across)
     put_block(&l, ranks + i, n - i < across ? n - i : across, columns);
   put_stacks(&l);
-  free(ranks);
-  free(l.stacks);
+  free(l.stacks.at);
   return 0;
 }
 

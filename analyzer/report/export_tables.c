@@ -107,7 +107,8 @@ static void put_memberships(struct writer *w, const struct results *results,
   for (u32 g = 0; g < flight->n_groups; g++)
     for (u32 m = 0; m < flight->groups[g].n_members; m++) {
       const struct flight_rank *rank = &flight->ranks[flight->groups[g].members[m]];
-      if (!selection_has_group(view, &flight->groups[g]) || !selection_has_rank(view, rank->rank))
+      if (!selection_has_group(view, &flight->groups[g]) ||
+          !selection_has_rank(view->ranks, rank->rank))
         continue;
       put_number_cell(w, true, g);
       put_number_cell(w, true, m);
@@ -142,15 +143,13 @@ static const struct check_mismatch *mismatch_of(const struct collective_check *c
 
 static void put_collective(struct writer *w, const struct results *results,
                            const struct part *parts, u32 n, u32 *next_mismatch) {
-  static const char *const states[] = {"called", "scheduled", "started", "completed"};
   const struct flight_record *flight = results->check.flight;
   const struct flight_call *first = &flight->calls[parts->call];
   const struct flight_group *group = &flight->groups[first->group];
   const struct check_mismatch *mismatch = mismatch_of(&results->check, parts, next_mismatch);
   u8 least = FLIGHT_COMPLETED;
   for (u32 i = 0; i < n; i++)
-    if (flight->calls[parts[i].call].state < least)
-      least = flight->calls[parts[i].call].state;
+    least = flight->calls[parts[i].call].state < least ? flight->calls[parts[i].call].state : least;
   put_number_cell(w, true, first->group);
   put_number_cell(w, true, first->seq);
   put_text_cell(w, first->op);
@@ -159,7 +158,7 @@ static void put_collective(struct writer *w, const struct results *results,
   put_text_cell(w, mismatch                ? match_state_words[mismatch->state]
                    : n == group->n_members ? "matched"
                                            : NULL);
-  put_text_cell(w, states[least]);
+  put_text_cell(w, flight_state_words[least]);
   put_text_cell(w, first->in);
   put_text_cell(w, first->out);
   put_text_cell(w, first->in_type);
@@ -187,11 +186,10 @@ static void put_collectives(struct writer *w, const struct results *results,
 
 static void put_calls(struct writer *w, const struct results *results,
                       const struct report_view *view) {
-  static const char *const states[] = {"called", "scheduled", "started", "completed"};
   const struct flight_record *flight = results->check.flight;
   FOR_EACH(flight->calls, flight->n_calls, call) {
     const struct flight_rank *rank = &flight->ranks[call->rank];
-    if (!selection_has_rank(view, rank->rank) ||
+    if (!selection_has_rank(view->ranks, rank->rank) ||
         !selection_has_group(view, &flight->groups[call->group]))
       continue;
     put_number_cell(w, true, rank->rank);
@@ -201,7 +199,7 @@ static void put_calls(struct writer *w, const struct results *results,
     put_text_cell(w, call->op);
     put_number_cell(w, call->peer != INDEX_NONE,
                     call->peer != INDEX_NONE ? (i64)flight->ranks[call->peer].rank : 0);
-    put_text_cell(w, states[call->state]);
+    put_text_cell(w, flight_state_words[call->state]);
     put_text_cell(w, call->in);
     put_text_cell(w, call->out);
     put_text_cell(w, call->in_type);

@@ -33,15 +33,12 @@ bool selection_is_ranks(const char *list) {
   return true;
 }
 
-bool selection_has_rank(const struct report_view *view, u32 rank) {
+bool selection_has_rank(const char *ranks, u32 rank) {
   unsigned long first, last;
-  const char *list = view->ranks;
-  if (!list)
-    return true;
-  while (*list && next_range(&list, &first, &last))
-    if (rank >= first && rank <= last)
-      return true;
-  return false;
+  bool has = !ranks;
+  while (!has && *ranks && next_range(&ranks, &first, &last))
+    has = rank >= first && rank <= last;
+  return has;
 }
 
 static bool list_contains(const char *list, const char *name) {
@@ -57,18 +54,8 @@ bool selection_has_group(const struct report_view *view, const struct flight_gro
          list_contains(view->groups, group->desc);
 }
 
-static bool has_rank(const struct flight_record *flight, unsigned long rank) {
-  return ANY(flight->ranks, flight->n_ranks, one, one->rank == rank);
-}
-
-static bool has_group(const struct flight_record *flight, const char *name, size_t n) {
-  for (u32 i = 0; i < flight->n_groups; i++) {
-    const char *names[] = {flight->groups[i].name, flight->groups[i].desc};
-    for (u32 k = 0; k < 2; k++)
-      if (names[k] && strncmp(names[k], name, n) == 0 && !names[k][n])
-        return true;
-  }
-  return false;
+static bool is_name(const char *name, const char *selected, size_t n) {
+  return name && strncmp(name, selected, n) == 0 && !name[n];
 }
 
 bool selection_find_missing(const struct report_view *view, const struct flight_record *flight,
@@ -76,13 +63,14 @@ bool selection_find_missing(const struct report_view *view, const struct flight_
   unsigned long first, last;
   for (const char *list = view->ranks; list && *list && next_range(&list, &first, &last);)
     for (unsigned long rank = first; rank <= last && rank <= first + flight->n_ranks; rank++)
-      if (!has_rank(flight, rank)) {
+      if (!ANY(flight->ranks, flight->n_ranks, one, one->rank == rank)) {
         snprintf(text, bytes, "rank %lu", rank);
         return true;
       }
   for (const char *at = view->groups; at;) {
     size_t n = strcspn(at, ",");
-    if (!has_group(flight, at, n)) {
+    if (!ANY(flight->groups, flight->n_groups, one,
+             is_name(one->name, at, n) || is_name(one->desc, at, n))) {
       snprintf(text, bytes, "group %.*s", (int)(n < 60 ? n : 60), at);
       return true;
     }

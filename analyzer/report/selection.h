@@ -12,8 +12,8 @@
 /* Whether a list such as 0,4-7 makes sense. */
 bool selection_is_ranks(const char *list);
 
-/* All are, where nothing was selected. A group goes by its name or by what it is for. */
-bool selection_has_rank(const struct report_view *view, u32 rank);
+/* All are, where nothing was selected: NULL. A group goes by its name or by what it is for. */
+bool selection_has_rank(const char *ranks, u32 rank);
 bool selection_has_group(const struct report_view *view, const struct flight_group *group);
 
 /* What of the selection is in no record: "rank 7" or "group foo", in `text`. False where all is. */

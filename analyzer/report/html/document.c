@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/html/document.h"
+#include "report/html/page.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,11 +14,9 @@
 static void shorten_text(json_t *string) {
   size_t bytes = json_string_length(string), kept = HTML_STRING_BYTES;
   const char *text = json_string_value(string);
-  SCOPED char *shorter = memory_array(HTML_STRING_BYTES + 64, 1);
   while (kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80)
     kept--; /* not in the middle of a character */
-  memcpy(shorter, text, kept);
-  snprintf(shorter + kept, 64, "… (cut: %zu bytes in all)", bytes);
+  SCOPED char *shorter = memory_printf("%.*s… (cut: %zu bytes in all)", (int)kept, text, bytes);
   json_string_set(string, shorter);
 }
 

@@ -4,9 +4,7 @@
  * so both show the same numbers; see docs/outputs/html-report.md.
  */
 #include "diff/diff_result.h"
-#include "report/html/document.h"
 #include "report/html/page.h"
-#include "report/html/timeline.h"
 #include "report/json/json_fields.h"
 #include "report/report.h"
 

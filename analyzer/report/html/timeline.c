@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/html/timeline.h"
+#include "report/html/page.h"
 
 #include "base/json_values.h"
 #include "report/timeline/shown.h"

@@ -30,6 +30,7 @@ struct run {
   double limit;      /* bytes that may have been written when it is done */
   u32 sequence;
   u64 findings, path, notes; /* tracks */
+  u32 n_notes;
   u32 ranks_left_out;
 };
 
@@ -42,22 +43,14 @@ static void begin_slice(const struct run *run, i64 time, u64 track, const char *
   protobuf_bytes(&run->trace->buffer, EVENT_NAME_TEXT, text, strlen(text));
 }
 
-static i64 first_instant(const struct run *run) {
-  return run->scope.begin;
-}
-
-static i64 last_instant(const struct run *run) {
-  return run->scope.end;
-}
-
 static u64 make_track(const struct run *run, const char *name, const char *description) {
   char labelled[128];
-  struct perfetto_track track = {.name = name, .description = description};
+  struct perfetto_track track = {
+      .name = name, .description = description, .order = run->trace->next_order++};
   if (run->label) {
     snprintf(labelled, sizeof(labelled), "%s · %s", run->label, name);
     track.name = labelled;
   }
-  track.order = run->trace->next_order++;
   return perfetto_track(run->trace, run->sequence, &track);
 }
 
@@ -83,7 +76,7 @@ static void write_findings(const struct run *run) {
   const struct results *r = run->scope.results;
   struct perfetto_event event;
   FOR_EACH(r->findings, r->n_findings, finding) {
-    begin_slice(run, first_instant(run), run->findings, finding->title, &event);
+    begin_slice(run, run->scope.begin, run->findings, finding->title, &event);
     perfetto_annotate_text(run->trace, ANNOTATES_SEVERITY, severity_words[finding->severity]);
     perfetto_annotate_double(run->trace, ANNOTATES_SAVING, finding->saving_s);
     perfetto_annotate_text(run->trace, ANNOTATES_EVIDENCE, finding->evidence);
@@ -92,44 +85,33 @@ static void write_findings(const struct run *run) {
     perfetto_event_end(run->trace, event);
   }
   for (u32 i = 0; i < r->n_findings; i++)
-    perfetto_end_slice(run->trace, run->sequence, last_instant(run), run->findings);
+    perfetto_end_slice(run->trace, run->sequence, run->scope.end, run->findings);
 }
 
-static void write_note(const struct run *run, const char *text) {
+static void write_note(struct run *run, const char *text) {
   struct perfetto_event event;
-  begin_slice(run, first_instant(run), run->notes, text, &event);
+  begin_slice(run, run->scope.begin, run->notes, text, &event);
   perfetto_event_end(run->trace, event);
+  run->n_notes++;
 }
 
 static void write_notes(struct run *run) {
-  const struct model *model = run->scope.results->model;
-  u32 n = 0;
-  if (model->command) {
-    write_note(run, model->command);
-    n++;
-  }
-  for (u32 i = 0; i < run->scope.n_left_out; i++, n++)
-    write_note(run, run->scope.left_out[i]);
-  if (run->scope.source == SHOWN_SCALARS) {
+  struct shown_scope *scope = &run->scope;
+  if (scope->results->model->command)
+    write_note(run, scope->results->model->command);
+  FOR_EACH(scope->left_out, scope->n_left_out, sentence)
+    write_note(run, *sentence);
+  if (scope->source == SHOWN_SCALARS)
     write_note(run, "The log has steps but no times: each step is drawn as one millisecond.");
-    n++;
-  }
-  if (run->scope.path_reason) {
-    char text[512];
-    snprintf(text, sizeof(text), "No critical path: %s.", run->scope.path_reason);
-    write_note(run, text);
-    n++;
-  }
-  if (run->ranks_left_out) {
-    char text[128];
-    snprintf(text, sizeof(text),
-             "%u more ranks did not fit; --limit sets the largest size of the file.",
-             run->ranks_left_out);
-    write_note(run, text);
-    n++;
-  }
-  for (u32 i = 0; i < n; i++)
-    perfetto_end_slice(run->trace, run->sequence, last_instant(run), run->notes);
+  if (scope->path_reason)
+    write_note(run, arena_printf(&scope->arena, "No critical path: %s.", scope->path_reason));
+  if (run->ranks_left_out)
+    write_note(run, arena_printf(&scope->arena,
+                                 "%u more ranks did not fit; --limit sets the largest size of the "
+                                 "file.",
+                                 run->ranks_left_out));
+  for (u32 i = 0; i < run->n_notes; i++)
+    perfetto_end_slice(run->trace, run->sequence, run->scope.end, run->notes);
 }
 
 /* When a value of training was reported: by its time, else by its step; NS_UNKNOWN outside what is
@@ -229,16 +211,11 @@ static int write_run(struct run *run) {
   return error;
 }
 
-static bool ends_in_gz(const char *name) {
-  size_t n = name ? strlen(name) : 0;
-  return n > 3 && strcmp(name + n - 3, ".gz") == 0;
-}
-
 static int write_runs(const struct results *const *results, u32 n, const struct report_view *view,
                       FILE *out) {
   static const char *const labels[] = {"1 before", "2 after"};
   struct perfetto_trace trace = {.out = out};
-  int error = perfetto_trace_begin(&trace, out, ends_in_gz(view->output), 0);
+  int error = perfetto_trace_begin(&trace, out, text_ends_with(view->output, ".gz"), 0);
   for (u32 i = 0; i < n && !error; i++) {
     struct run run = {.trace = &trace,
                       .label = n > 1 ? labels[i] : NULL,

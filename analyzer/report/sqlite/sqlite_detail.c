@@ -32,6 +32,8 @@ void sqlite_names_release(struct sqlite_names *names) {
   arena_release(&names->arena);
 }
 
+#define leave_out(run, ...) sqlite_put_left_out(run, arena_printf(&(run)->scope.arena, __VA_ARGS__))
+
 /* --- one rank --- */
 
 struct detail {
@@ -65,23 +67,15 @@ static void write_call(struct detail *d, u32 index, const struct shown_span *spa
                          known ? place : NULL);
 }
 
-static const char *work_kind(u8 kind) {
-  switch (kind) {
-  case SPAN_MEMCPY:
-    return "copy";
-  case SPAN_MEMSET:
-    return "fill";
-  case SPAN_COLLECTIVE:
-    return "collective";
-  default:
-    return "kernel";
-  }
-}
+static const char *const work_kinds[] = {[SPAN_KERNEL] = "kernel",
+                                         [SPAN_MEMCPY] = "copy",
+                                         [SPAN_MEMSET] = "fill",
+                                         [SPAN_COLLECTIVE] = "collective"};
 
 static void write_work(struct detail *d, u32 index, const struct shown_span *span) {
   const struct model *model = d->run->scope.results->model;
   struct work_row row = {
-      .kind = work_kind(span->kind),
+      .kind = work_kinds[span->kind],
       .launch = span->launch == INDEX_NONE ? NS_UNKNOWN : (i64)(d->first_id + span->launch),
       .flops = flops_of(d->rank, span),
       .collective = span->arrival < model->n_arrivals ? model->arrivals[span->arrival].collective
@@ -120,12 +114,8 @@ static int write_rank(void *user, const struct shown_rank *rank) {
     run->ranks_left_out++;
     return 0;
   }
-  if (rank->why_empty) {
-    char text[512];
-    snprintf(text, sizeof(text), "No calls and work of rank %u: %s.", rank->number,
-             rank->why_empty);
-    sqlite_put_left_out(run, text);
-  }
+  if (rank->why_empty)
+    leave_out(run, "No calls and work of rank %u: %s.", rank->number, rank->why_empty);
   struct detail d = {.run = run,
                      .rank = rank,
                      .name_ids = memory_zeroed(size_sum(rank->n_names, 1), sizeof(i64)),
@@ -158,19 +148,13 @@ int sqlite_write_detail(struct sqlite_run *run) {
 }
 
 void sqlite_write_left_out(struct sqlite_run *run) {
-  char text[512];
-  for (u32 i = 0; i < run->scope.n_left_out; i++)
-    sqlite_put_left_out(run, run->scope.left_out[i]);
-  if (run->scope.path_reason) {
-    snprintf(text, sizeof(text), "No critical path: %s.", run->scope.path_reason);
-    sqlite_put_left_out(run, text);
-  }
+  FOR_EACH(run->scope.left_out, run->scope.n_left_out, sentence)
+    leave_out(run, "%s", *sentence);
+  if (run->scope.path_reason)
+    leave_out(run, "No critical path: %s.", run->scope.path_reason);
   if (run->ring_only)
-    sqlite_put_left_out(
-        run, "Only the collectives of the steps shown: all of them would exceed --limit.");
-  if (run->ranks_left_out) {
-    snprintf(text, sizeof(text), "Calls and work of %u more ranks did not fit; see --limit.",
-             run->ranks_left_out);
-    sqlite_put_left_out(run, text);
-  }
+    leave_out(run, "Only the collectives of the steps shown: all of them would exceed --limit.");
+  if (run->ranks_left_out)
+    leave_out(run, "Calls and work of %u more ranks did not fit; see --limit.",
+              run->ranks_left_out);
 }

@@ -16,11 +16,6 @@ static i64 sqlite_collective_id(const struct sqlite_run *run, u32 collective) {
   return collective == INDEX_NONE ? NS_UNKNOWN : (i64)(run->collectives + collective + 1);
 }
 
-static const char *const flight_state_words[] = {[FLIGHT_CALLED] = "called",
-                                                 [FLIGHT_SCHEDULED] = "scheduled",
-                                                 [FLIGHT_STARTED] = "started",
-                                                 [FLIGHT_COMPLETED] = "completed"};
-
 static i64 sqlite_lost(const struct rank *rank) {
   u64 lost = 0;
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)

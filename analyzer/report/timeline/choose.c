@@ -13,7 +13,7 @@
 #include "model/flight_record.h"
 #include "model/memory_history.h"
 #include "report/selection.h"
-#include "report/timeline/choose_recorded.h"
+#include "report/timeline/shown.h"
 
 /* Spans that are kept for the path until it is walked, about 100 bytes each. */
 #define PATH_EVENTS 2e6
@@ -121,9 +121,8 @@ static void add_named_ranks(struct choosing *c, u32 most) {
 
 static void choose_requested_ranks(struct choosing *c) {
   struct shown_scope *scope = c->scope;
-  struct report_view view = {.ranks = scope->request.ranks};
   for (u32 i = 0; i < c->model->n_ranks; i++)
-    if (selection_has_rank(&view, c->model->ranks[i].rank))
+    if (selection_has_rank(scope->request.ranks, c->model->ranks[i].rank))
       scope->ranks[scope->n_ranks++] = i;
 }
 
@@ -153,9 +152,8 @@ static void choose_some_ranks(struct choosing *c, u32 most) {
 
 static double events_per_step(const struct model *model) {
   double records = 0, kept = 1;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    double here = (double)model->ranks[i].records;
-    double lost = (double)model->ranks[i].lost[TSCOPE_LOSS_RING];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
+    double here = (double)rank->records, lost = (double)rank->lost[TSCOPE_LOSS_RING];
     records += here;
     if (lost > 0 && here / (here + lost) < kept)
       kept = here / (here + lost);
@@ -268,13 +266,8 @@ static void describe_left_out(struct choosing *c) {
   }
   if (outside_steps(c))
     leave_out(c, "What ran before the first step shown, or after the last, is not shown.");
-  u32 incomplete = 0;
-  for (u32 i = 0; i < n; i++)
-    for (u32 k = 0; k < TSCOPE_LOSS_REASONS; k++)
-      if (c->model->ranks[i].lost[k]) {
-        incomplete++;
-        break;
-      }
+  u32 incomplete =
+      NUMBER_OF(c->model->ranks, n, rank, ANY(rank->lost, TSCOPE_LOSS_REASONS, lost, *lost > 0));
   if (incomplete)
     leave_out(c, "%u ranks lost some events while recording.", incomplete);
 }
@@ -329,10 +322,7 @@ static void describe_other_clocks(struct choosing *c) {
   if (c->model->flight)
     leave_out(c, "The flight recorder's calls use another clock than the timelines: give only the "
                  "dumps to see them.");
-  bool snapshots = false;
-  for (u32 i = 0; i < c->model->n_memories; i++)
-    snapshots = snapshots || !c->model->memories[i].on_axis;
-  if (snapshots)
+  if (ANY(c->model->memories, c->model->n_memories, one, !one->on_axis))
     leave_out(c, "Memory snapshots use another clock than the timelines: give only the snapshots "
                  "to see memory over time.");
 }
@@ -363,9 +353,7 @@ void shown_choose(const struct results *results, const struct shown_request *req
     scope->path_reason = "the input has no timelines";
   }
   scope->n_left_out = c.left_out.n;
-  scope->left_out = arena_array(&scope->arena, c.left_out.n, sizeof(*scope->left_out));
-  for (u32 i = 0; i < c.left_out.n; i++)
-    scope->left_out[i] = c.left_out.at[i];
+  scope->left_out = VECTOR_KEPT(&c.left_out, &scope->arena);
   free(c.left_out.at);
 }
 

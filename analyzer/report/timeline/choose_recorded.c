@@ -2,7 +2,7 @@
  *
  * What is shown of inputs without timelines, which are small: all that was requested.
  */
-#include "report/timeline/choose_recorded.h"
+#include "report/timeline/shown.h"
 
 #include "base/checked_memory.h"
 #include "model/flight_record.h"
@@ -17,18 +17,15 @@ static void extend(struct shown_scope *scope, i64 from, i64 to) {
 /* From the first call to the end of the record. */
 static void choose_from_calls(struct shown_scope *scope) {
   const struct flight_record *flight = scope->results->check.flight;
-  struct report_view view = {.ranks = scope->request.ranks};
   scope->ranks = arena_array(&scope->arena, flight->n_ranks, sizeof(u32));
   for (u32 i = 0; i < flight->n_ranks; i++)
-    if (flight->ranks[i].seen && selection_has_rank(&view, flight->ranks[i].rank))
+    if (flight->ranks[i].seen && selection_has_rank(scope->request.ranks, flight->ranks[i].rank))
       scope->ranks[scope->n_ranks++] = i;
   if (flight->end != NS_UNKNOWN)
     scope->end = flight->end;
-  for (u32 i = 0; i < flight->n_calls; i++) {
-    i64 created = flight->calls[i].created;
-    if (created != NS_UNKNOWN)
-      extend(scope, created, created);
-  }
+  FOR_EACH(flight->calls, flight->n_calls, call)
+    if (call->created != NS_UNKNOWN)
+      extend(scope, call->created, call->created);
 }
 
 /* From the first event of an allocator to the last. The walk reports what cannot be read. */
@@ -36,20 +33,17 @@ static void extend_by_memory(struct shown_scope *scope, const struct memory_orig
   SCOPED_ARENA struct arena arena = {0};
   struct memory_history history = {0};
   if (origin->read(scope->results->model, origin, &arena, &history) == 0)
-    for (u32 i = 0; i < history.n_events; i++) {
-      i64 time = history.events[i].time;
-      if (time != NS_UNKNOWN)
-        extend(scope, time, time);
-    }
+    FOR_EACH(history.events, history.n_events, event)
+      if (event->time != NS_UNKNOWN)
+        extend(scope, event->time, event->time);
 }
 
 static void choose_from_memories(struct shown_scope *scope) {
   const struct model *model = scope->results->model;
-  struct report_view view = {.ranks = scope->request.ranks};
   scope->ranks = arena_array(&scope->arena, model->n_memories, sizeof(u32));
   for (u32 i = 0; i < model->n_memories; i++)
     if (model->memories[i].rank == INDEX_NONE ||
-        selection_has_rank(&view, model->memories[i].rank)) {
+        selection_has_rank(scope->request.ranks, model->memories[i].rank)) {
       scope->ranks[scope->n_ranks++] = i;
       extend_by_memory(scope, &model->memories[i]);
     }

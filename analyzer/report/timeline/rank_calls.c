@@ -16,18 +16,10 @@ struct recording {
   VECTOR(struct shown_name) names;
 };
 
-static const char *state_of(const struct flight_call *call) {
-  switch (call->state) {
-  case FLIGHT_SCHEDULED:
-    return "scheduled, not begun";
-  case FLIGHT_STARTED:
-    return "begun, not completed";
-  case FLIGHT_COMPLETED:
-    return "completed";
-  default:
-    return "called";
-  }
-}
+static const char *const states[] = {[FLIGHT_CALLED] = "called",
+                                     [FLIGHT_SCHEDULED] = "scheduled, not begun",
+                                     [FLIGHT_STARTED] = "begun, not completed",
+                                     [FLIGHT_COMPLETED] = "completed"};
 
 static bool is_pending(const struct flight_call *call) {
   return call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
@@ -60,7 +52,7 @@ static void add_call(struct recording *r, u32 index) {
   struct shown_rank *shown = &r->l->shown;
   struct shown_span span = {.start = call->created,
                             .end = is_pending(call) ? r->l->scope->end : call->created,
-                            .category = state_of(call),
+                            .category = states[call->state],
                             .launch = INDEX_NONE,
                             .arrival = INDEX_NONE,
                             .arithmetic = INDEX_NONE,

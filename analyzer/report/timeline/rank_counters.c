@@ -33,10 +33,6 @@ struct counting {
   bool known, inside;
 };
 
-static struct counting counting(const struct rank_lanes *lanes) {
-  return (struct counting){.lanes = lanes};
-}
-
 static i64 window_begin(const struct rank_window *window) {
   return window->host_begin < window->begin ? window->host_begin : window->begin;
 }
@@ -83,24 +79,12 @@ static void count_value(struct counting *c, i64 time, double value) {
 }
 
 /* Hands the counter over, if it has any value. */
-static void finish_counter(struct rank_lanes *l, struct counting *c, struct shown_counter counter,
-                           u32 *room) {
+static void finish_counter(struct rank_lanes *l, struct counting *c, struct shown_counter counter) {
   advance_to(c, INT64_MAX);
-  if (c->values.n) {
-    counter.at = arena_array(&l->arena, c->values.n, sizeof(*counter.at));
-    if (l->shown.n_counters == *room) {
-      u32 more = *room ? *room * 2 : 8;
-      struct shown_counter *grown = arena_array(&l->arena, more, sizeof(*grown));
-      for (u32 i = 0; i < l->shown.n_counters; i++)
-        grown[i] = l->shown.counters[i];
-      l->shown.counters = grown;
-      *room = more;
-    }
-    for (u32 i = 0; i < c->values.n; i++)
-      counter.at[i] = c->values.at[i];
-    counter.n = c->values.n;
-    l->shown.counters[l->shown.n_counters++] = counter;
-  }
+  counter.at = VECTOR_KEPT(&c->values, &l->arena);
+  counter.n = c->values.n;
+  if (counter.n)
+    VECTOR_PUSH(&l->counters, counter);
   free(c->values.at);
 }
 
@@ -109,8 +93,8 @@ ORDER_BY(by_time, struct change, UP(time) DOWN(by))
 
 /* Changes in order of time. */
 static void count_changes(struct rank_lanes *l, struct change *changes, u32 n,
-                          struct shown_counter counter, u32 *room) {
-  struct counting c = counting(l);
+                          struct shown_counter counter) {
+  struct counting c = {.lanes = l};
   double value = 0;
   count_value(&c, INT64_MIN, 0);
   for (u32 i = 0; i < n; i++) {
@@ -118,7 +102,7 @@ static void count_changes(struct rank_lanes *l, struct change *changes, u32 n,
     if (i + 1 == n || changes[i + 1].time != changes[i].time)
       count_value(&c, changes[i].time, value);
   }
-  finish_counter(l, &c, counter, room);
+  finish_counter(l, &c, counter);
 }
 
 /* --- queues: calls begun, less their work begun --- */
@@ -186,7 +170,7 @@ static u32 merge_queue(const struct queue *queue, struct change *changes) {
   return n;
 }
 
-static void count_queues(struct rank_lanes *l, u32 *room) {
+static void count_queues(struct rank_lanes *l) {
   const struct timeline *t = l->timeline;
   if (!t->on_gpu)
     return;
@@ -204,41 +188,38 @@ static void count_queues(struct rank_lanes *l, u32 *room) {
                                         arena_printf(&l->arena, "queue of %s", t->lanes[lane].name),
                                     .unit = SHOWN_UNIT_LAUNCHES,
                                     .lane = shown ? shown - 1 : INDEX_NONE};
-    count_changes(l, changes, merge_queue(&queues[lane], changes), counter, room);
+    count_changes(l, changes, merge_queue(&queues[lane], changes), counter);
   }
 }
 
 /* --- waiting for the other ranks of a collective --- */
 
-static void count_waits(struct rank_lanes *l, u32 *room) {
+static void count_waits(struct rank_lanes *l) {
   const struct shown_rank *shown = &l->shown;
   const struct model *model = l->analysis->model;
-  struct change *changes =
+  SCOPED struct change *changes =
       memory_array(size_sum(size_product(2, shown->n_spans), 1), sizeof(*changes));
   u32 n = 0;
-  for (u32 i = 0; i < shown->n_spans; i++) {
-    u32 arrival = shown->spans[i].arrival;
-    i64 transfer = arrival < model->n_arrivals
-                       ? arrival_transfer_begin(l->analysis, &model->arrivals[arrival])
+  FOR_EACH(shown->spans, shown->n_spans, span) {
+    i64 transfer = span->arrival < model->n_arrivals
+                       ? arrival_transfer_begin(l->analysis, &model->arrivals[span->arrival])
                        : NS_UNKNOWN;
-    if (transfer == NS_UNKNOWN || transfer <= shown->spans[i].start)
+    if (transfer == NS_UNKNOWN || transfer <= span->start)
       continue;
-    changes[n++] = (struct change){shown->spans[i].start, 1};
+    changes[n++] = (struct change){span->start, 1};
     changes[n++] = (struct change){transfer, -1};
   }
   struct shown_counter counter = {
       .name = "waiting for other ranks", .unit = SHOWN_UNIT_CALLS, .lane = INDEX_NONE};
   SORT(changes, n, by_time);
   if (n)
-    count_changes(l, changes, n, counter, room);
-  free(changes);
+    count_changes(l, changes, n, counter);
 }
 
 /* --- bandwidth of copies, by direction --- */
 
 /* Of one direction: the bytes of each copy, spread evenly over the time that it took. */
-static void count_bandwidth(struct rank_lanes *l, const char *direction, struct change *changes,
-                            u32 *room) {
+static void count_bandwidth(struct rank_lanes *l, const char *direction, struct change *changes) {
   const struct shown_rank *shown = &l->shown;
   u32 n = 0;
   FOR_EACH(shown->spans, shown->n_spans, span) {
@@ -253,10 +234,10 @@ static void count_bandwidth(struct rank_lanes *l, const char *direction, struct 
                                   .unit = SHOWN_UNIT_SPEED,
                                   .lane = INDEX_NONE};
   SORT(changes, n, by_time);
-  count_changes(l, changes, n, counter, room);
+  count_changes(l, changes, n, counter);
 }
 
-static void count_memcpys(struct rank_lanes *l, u32 *room) {
+static void count_memcpys(struct rank_lanes *l) {
   const struct shown_rank *shown = &l->shown;
   SCOPED VECTOR(const char *) directions = {NULL};
   u32 copies = 0;
@@ -273,13 +254,13 @@ static void count_memcpys(struct rank_lanes *l, u32 *room) {
   SCOPED struct change *changes =
       memory_array(size_sum(size_product(2, copies), 1), sizeof(*changes));
   for (u32 i = 0; i < directions.n; i++)
-    count_bandwidth(l, directions.at[i], changes, room);
+    count_bandwidth(l, directions.at[i], changes);
 }
 
 /* --- memory --- */
 
-static void count_history(struct rank_lanes *l, const struct memory_history *history, u32 *room) {
-  struct counting allocated = counting(l), reserved = counting(l);
+static void count_history(struct rank_lanes *l, const struct memory_history *history) {
+  struct counting allocated = {.lanes = l}, reserved = {.lanes = l};
   FOR_EACH(history->events, history->n_events, event) {
     if (event->time == NS_UNKNOWN)
       continue;
@@ -289,47 +270,50 @@ static void count_history(struct rank_lanes *l, const struct memory_history *his
       count_value(&reserved, event->time, (double)event->reserved);
   }
   struct shown_counter counter = {.unit = SHOWN_UNIT_BYTES, .lane = INDEX_NONE};
-  counter.name = history->device < 0
-                     ? "memory allocated, host"
-                     : arena_printf(&l->arena, "memory allocated, device %d", history->device);
-  finish_counter(l, &allocated, counter, room);
-  counter.name = history->device < 0
-                     ? "memory reserved, host"
-                     : arena_printf(&l->arena, "memory reserved, device %d", history->device);
-  finish_counter(l, &reserved, counter, room);
+  const char *where =
+      history->device < 0 ? "host" : arena_printf(&l->arena, "device %d", history->device);
+  counter.name = arena_printf(&l->arena, "memory allocated, %s", where);
+  finish_counter(l, &allocated, counter);
+  counter.name = arena_printf(&l->arena, "memory reserved, %s", where);
+  finish_counter(l, &reserved, counter);
 }
 
 /* Recordings on a clock of their own cannot be put beside the rest; shown_choose() reports that.
  * What cannot be read is left out here, as in the analysis. */
-static void count_memory(struct rank_lanes *l, u32 *room) {
+static void count_memory(struct rank_lanes *l) {
   const struct model *model = l->analysis->model;
   FOR_EACH(model->memories, model->n_memories, origin) {
     SCOPED_ARENA struct arena arena = {0};
     struct memory_history history = {0};
     if (origin->on_axis && origin->rank == l->shown.number &&
         origin->read(model, origin, &arena, &history) == 0)
-      count_history(l, &history, room);
+      count_history(l, &history);
   }
 }
 
+static void hand_over_counters(struct rank_lanes *l) {
+  l->shown.counters = l->counters.at;
+  l->shown.n_counters = l->counters.n;
+}
+
 void rank_counters_build(struct rank_lanes *l) {
-  u32 room = 0;
-  count_memory(l, &room);
-  count_queues(l, &room);
-  count_memcpys(l, &room);
-  count_waits(l, &room);
+  count_memory(l);
+  count_queues(l);
+  count_memcpys(l);
+  count_waits(l);
+  hand_over_counters(l);
 }
 
 int rank_counters_of_memory(struct rank_lanes *l, const struct memory_origin *origin) {
   SCOPED_ARENA struct arena arena = {0};
   struct memory_history history = {0};
-  u32 room = 0;
   int error = origin->read(l->analysis->model, origin, &arena, &history);
   l->windows = arena_alloc(&l->arena, sizeof(*l->windows));
   if (!error) {
     struct rank_window whole = {INT64_MIN + 1, INT64_MAX, INT64_MIN + 1, INT64_MAX, -1};
     l->windows[l->n_windows++] = whole;
-    count_history(l, &history, &room);
+    count_history(l, &history);
+    hand_over_counters(l);
   }
   return error;
 }

@@ -186,28 +186,17 @@ static void add_name(struct naming *naming, const char *text, const char *whole,
 }
 
 static const char *kind_name(u8 kind) {
-  switch (kind) {
-  case SPAN_LAUNCH:
-    return "launch";
-  case SPAN_COLL_CALL:
-    return "collective call";
-  case SPAN_SYNC:
-    return "synchronise";
-  case SPAN_COMM_WAIT:
-    return "wait for a collective";
-  case SPAN_PHASE:
-    return "phase";
-  case SPAN_OP:
-    return "operator";
-  case SPAN_MEMCPY:
-    return "memory copy";
-  case SPAN_MEMSET:
-    return "memory set";
-  case SPAN_COLLECTIVE:
-    return "collective";
-  default:
-    return "kernel of unknown name";
-  }
+  static const char *const names[] = {[SPAN_LAUNCH] = "launch",
+                                      [SPAN_COLL_CALL] = "collective call",
+                                      [SPAN_SYNC] = "synchronise",
+                                      [SPAN_COMM_WAIT] = "wait for a collective",
+                                      [SPAN_PHASE] = "phase",
+                                      [SPAN_OP] = "operator",
+                                      [SPAN_KERNEL] = "kernel of unknown name",
+                                      [SPAN_MEMCPY] = "memory copy",
+                                      [SPAN_MEMSET] = "memory set",
+                                      [SPAN_COLLECTIVE] = "collective"};
+  return names[kind];
 }
 
 static void name_collective(struct naming *naming, const struct span *span, u8 op, u32 *index) {
@@ -431,7 +420,6 @@ void rank_lanes_build(struct rank_lanes *l) {
 }
 
 void rank_lanes_release(struct rank_lanes *l) {
-  free(l->shown.spans);
-  free(l->shown.names);
+  FREE_EACH(l, shown.spans, shown.names, counters.at);
   arena_release(&l->arena);
 }

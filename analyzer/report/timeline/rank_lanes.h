@@ -25,6 +25,7 @@ struct rank_lanes {
   u32 n_windows;
   u32 *lane_of; /* [2 * timeline lanes] index + 1 into shown.lanes: calls or stream; phases or
                    collectives */
+  VECTOR(struct shown_counter) counters; /* those of `shown` */
   struct shown_rank shown;
 };
 

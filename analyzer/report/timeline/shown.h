@@ -87,6 +87,10 @@ void shown_choose(const struct results *results, const struct shown_request *req
                   struct shown_scope *scope);
 void shown_release(struct shown_scope *scope);
 
+/* Of inputs without timelines: sets ranks, begin and end by scope->source; SHOWN_NOTHING where no
+ * time is known. */
+void choose_recorded(struct shown_scope *scope);
+
 /* --- one rank --- */
 
 enum shown_lane_kind {
