@@ -49,19 +49,17 @@ static void list_runs(struct diffing *d, const u32 *shown) {
   struct diff_result *out = d->out;
   out->runs =
       arena_array(d->arena, size_sum(d->sides[BEFORE]->n, d->sides[AFTER]->n), sizeof(*out->runs));
-  for (u32 which = BEFORE; which <= AFTER; which++) {
+  EACH_RUN(d, which, i) {
     const struct diff_side *side = d->sides[which];
-    for (u32 i = 0; i < side->n; i++) {
-      u32 n;
-      diff_step_times(&d->scratch, side->runs[i], &n);
-      out->runs[out->n_runs++] =
-          (struct diff_run){.path = side->paths ? arena_text(d->arena, side->paths[i]) : NULL,
-                            .name = name_of(d->arena, side->runs[i]),
-                            .side = (enum diff_side_name)which,
-                            .steps = n,
-                            .step_ms = side->runs[i]->step_median_ms,
-                            .shown = i == shown[which]};
-    }
+    u32 n;
+    diff_step_times(&d->scratch, side->runs[i], &n);
+    out->runs[out->n_runs++] =
+        (struct diff_run){.path = side->paths ? arena_text(d->arena, side->paths[i]) : NULL,
+                          .name = name_of(d->arena, side->runs[i]),
+                          .side = (enum diff_side_name)which,
+                          .steps = n,
+                          .step_ms = side->runs[i]->step_median_ms,
+                          .shown = i == shown[which]};
   }
 }
 
@@ -92,12 +90,6 @@ void diff_sides(const struct diff_side *before, const struct diff_side *after,
     parts[i](&d);
   arena_release(&d.scratch);
   (*shown)->diff = out;
-}
-
-void diff_results(struct results *before, struct results *after) {
-  struct results *shown;
-  diff_sides(&(struct diff_side){.runs = &before, .n = 1},
-             &(struct diff_side){.runs = &after, .n = 1}, &shown);
 }
 
 double diff_mean(const double *values, u32 n) {

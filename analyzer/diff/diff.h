@@ -28,9 +28,6 @@ struct diff_side {
 void diff_sides(const struct diff_side *before, const struct diff_side *after,
                 struct results **shown);
 
-/* One run each. */
-void diff_results(struct results *before, struct results *after);
-
 /* Of two sides by index. */
 enum { BEFORE = SIDE_BEFORE, AFTER = SIDE_AFTER };
 
@@ -66,9 +63,10 @@ void diff_findings(struct diffing *d);
 /* The step times of a run without warm-up, in order. */
 double *diff_step_times(struct arena *arena, const struct results *r, u32 *n);
 
-/* The probability that the medians of two series differ so much if nothing changed, and half the
- * width of the 99 % interval of their difference; by means of batches, so that steps that resemble
- * their neighbours do not count twice [Law and Carson, 1979]. NAN if a series is too short. */
+/* The probability that the medians of two series differ so much if nothing changed, and, unless it
+ * is NULL, half the width of the 99 % interval of their difference; by means of batches, so that
+ * steps that resemble their neighbours do not count twice [Law and Carson, 1979]. NAN if a series
+ * is too short. */
 enum { DIFF_LEAST_STEPS = 16 };
 double diff_noise(const double *before, u32 n_before, const double *after, u32 n_after,
                   double *half_width);
@@ -88,6 +86,13 @@ double diff_noise_between(const double *before, u32 n_before, const double *afte
 
 /* Mean of the known values; NAN if there are none. */
 double diff_mean(const double *values, u32 n);
+
+/* One value of each run, those before first: the means of both sides, and the probability that the
+ * noise between runs makes such a difference, NAN if it is not known. */
+struct diff_compared {
+  double before, after, p_value;
+};
+struct diff_compared diff_compare(const struct diffing *d, const double *values);
 
 /* The median of each of a run's own values (the loss) over the last quarter of the steps that all
  * runs have. 0 or negative errno. */

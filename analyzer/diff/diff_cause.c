@@ -31,16 +31,14 @@ static const struct rank_result *rank_of(const struct results *r, u32 rank) {
 }
 
 /* Mean over the runs of a side that know it. */
-static double mean_level(const struct diff_side *side, u32 rank, size_t offset) {
-  double sum = 0;
-  u32 known = 0;
-  for (u32 i = 0; i < side->n; i++) {
-    const struct rank_result *one = rank_of(side->runs[i], rank);
-    double value = one ? *(const double *)((const char *)one + offset) : NAN;
-    known += !isnan(value);
-    sum += isnan(value) ? 0 : value;
+static double mean_level(struct diffing *d, u32 side, u32 rank, size_t offset) {
+  u32 n = d->sides[side]->n;
+  double *values = arena_array(&d->scratch, n, sizeof(*values));
+  for (u32 i = 0; i < n; i++) {
+    const struct rank_result *one = rank_of(d->sides[side]->runs[i], rank);
+    values[i] = one ? *(const double *)((const char *)one + offset) : NAN;
   }
-  return known ? sum / known : NAN;
+  return diff_mean(values, n);
 }
 
 struct change {
@@ -81,19 +79,14 @@ static char *describe_ranks_changed(struct diffing *d, const struct diff_cause *
 }
 
 /* How long the other ranks waited, a step. */
-static double peers_wait_ms(const struct diff_side *side, const struct diff_cause *cause) {
-  const struct results *r = side->runs[0];
-  double sum = 0;
-  u32 known = 0;
-  for (u32 i = 0; i < r->n_ranks; i++) {
-    bool named = ranks_have(cause->ranks, cause->n_ranks, r->ranks[i].rank);
-    double wait =
-        named ? NAN
-              : mean_level(side, r->ranks[i].rank, offsetof(struct rank_result, exposed_wait_ms));
-    known += !isnan(wait);
-    sum += isnan(wait) ? 0 : wait;
-  }
-  return known ? sum / known : NAN;
+static double peers_wait_ms(struct diffing *d, u32 side, const struct diff_cause *cause) {
+  const struct results *r = d->sides[side]->runs[0];
+  double *waits = arena_array(&d->scratch, r->n_ranks, sizeof(*waits));
+  u32 n = 0;
+  FOR_EACH(r->ranks, r->n_ranks, one)
+    if (!ranks_have(cause->ranks, cause->n_ranks, one->rank))
+      waits[n++] = mean_level(d, side, one->rank, offsetof(struct rank_result, exposed_wait_ms));
+  return diff_mean(waits, n);
 }
 
 /* Waiting that has little to do with the change is not mentioned beside it. */
@@ -113,8 +106,8 @@ static bool find_rank_cause(struct diffing *d, double enough) {
     u32 n = 0;
     for (u32 i = 0; i < n_ranks; i++) {
       u32 rank = d->after->ranks[i].rank;
-      changes[n] = (struct change){rank, mean_level(d->sides[BEFORE], rank, own_parts[part].offset),
-                                   mean_level(d->sides[AFTER], rank, own_parts[part].offset)};
+      changes[n] = (struct change){rank, mean_level(d, BEFORE, rank, own_parts[part].offset),
+                                   mean_level(d, AFTER, rank, own_parts[part].offset)};
       n += !isnan(growth_ms(&changes[n]));
     }
     odd = n > 2 ? find_outliers(changes, n, enough, scratch, &cause->peers_ms) : 0;
@@ -130,8 +123,8 @@ static bool find_rank_cause(struct diffing *d, double enough) {
       cause->after_ms += changes[i].after / odd;
     }
     cause->text = describe_ranks_changed(d, cause, enough);
-    cause->wait_before_ms = peers_wait_ms(d->sides[BEFORE], cause);
-    cause->wait_after_ms = peers_wait_ms(d->sides[AFTER], cause);
+    cause->wait_before_ms = peers_wait_ms(d, BEFORE, cause);
+    cause->wait_after_ms = peers_wait_ms(d, AFTER, cause);
     drop_small_wait(cause, enough);
   } else {
     cause->peers_ms = NAN;
@@ -197,22 +190,19 @@ static void noise_of_ranks(struct diffing *d) {
   size_t part = 0, n_parts = sizeof(own_parts) / sizeof(own_parts[0]);
   while (part + 1 < n_parts && own_parts[part].part != cause->part)
     part++;
-  u32 most_ranks = 0, n[2] = {d->sides[BEFORE]->n, d->sides[AFTER]->n};
-  for (u32 side = BEFORE; side <= AFTER; side++)
-    for (u32 i = 0; i < n[side]; i++)
-      if (d->sides[side]->runs[i]->n_ranks > most_ranks)
-        most_ranks = d->sides[side]->runs[i]->n_ranks;
-  double width,
-      *values = arena_array(&d->scratch, size_sum(size_sum(n[BEFORE], n[AFTER]), most_ranks),
-                            sizeof(*values));
+  u32 most_ranks = 0;
+  EACH_RUN(d, side, i)
+    if (d->sides[side]->runs[i]->n_ranks > most_ranks)
+      most_ranks = d->sides[side]->runs[i]->n_ranks;
+  double *values = arena_array(&d->scratch, d->out->n_runs, sizeof(*values));
+  double *scratch = arena_array(&d->scratch, most_ranks, sizeof(*scratch));
   cause->p_value = 0;
   for (u32 k = 0; k < cause->n_ranks; k++) {
-    for (u32 side = BEFORE; side <= AFTER; side++)
-      for (u32 i = 0; i < n[side]; i++)
-        values[side * n[BEFORE] + i] =
-            excess_ms(d->sides[side]->runs[i], cause->ranks[k], own_parts[part].offset,
-                      values + n[BEFORE] + n[AFTER]);
-    double p = diff_noise_between(values, n[BEFORE], values + n[BEFORE], n[AFTER], &width);
+    u32 n = 0;
+    EACH_RUN(d, side, i)
+      values[n++] =
+          excess_ms(d->sides[side]->runs[i], cause->ranks[k], own_parts[part].offset, scratch);
+    double p = diff_compare(d, values).p_value;
     p *= (double)most_ranks * (double)n_parts; /* any rank and part could have been it */
     cause->p_value = p > cause->p_value || isnan(p) ? fmin(p, 1) : cause->p_value;
   }

@@ -115,18 +115,14 @@ static double share_watched(const struct results *r) {
 
 static void add_lists(struct entries *entries, const struct results *r, bool per_step) {
   double times = (per_step ? r->step_count : 1) * (r->n_ranks ? r->n_ranks : 1) * share_watched(r);
-  for (u32 i = 0; i < at_most_listed(r->n_path_by_category); i++)
-    add_listed(entries, DIFF_OF_CRITICAL_PATH, r->path_by_category[i].name, UNIT_MS,
-               r->path_by_category[i].ms);
-  for (u32 i = 0; i < at_most_listed(r->n_kernel_categories); i++)
-    add_listed(entries, DIFF_OF_KERNELS, r->kernel_categories[i].category, UNIT_MS,
-               r->kernel_categories[i].sum_ms / times);
-  for (u32 i = 0; i < at_most_listed(r->memory.n_by_category); i++)
-    add_listed(entries, DIFF_OF_LIVE_AT_PEAK, r->memory.by_category[i].category, UNIT_BYTES,
-               r->memory.by_category[i].bytes);
-  for (u32 i = 0; i < at_most_listed(r->memory.n_live_at_peak); i++)
-    add_listed(entries, DIFF_OF_TENSORS_AT_PEAK, r->memory.live_at_peak[i].source, UNIT_BYTES,
-               r->memory.live_at_peak[i].bytes);
+  FOR_EACH(r->path_by_category, at_most_listed(r->n_path_by_category), one)
+    add_listed(entries, DIFF_OF_CRITICAL_PATH, one->name, UNIT_MS, one->ms);
+  FOR_EACH(r->kernel_categories, at_most_listed(r->n_kernel_categories), one)
+    add_listed(entries, DIFF_OF_KERNELS, one->category, UNIT_MS, one->sum_ms / times);
+  FOR_EACH(r->memory.by_category, at_most_listed(r->memory.n_by_category), one)
+    add_listed(entries, DIFF_OF_LIVE_AT_PEAK, one->category, UNIT_BYTES, one->bytes);
+  FOR_EACH(r->memory.live_at_peak, at_most_listed(r->memory.n_live_at_peak), one)
+    add_listed(entries, DIFF_OF_TENSORS_AT_PEAK, one->source, UNIT_BYTES, one->bytes);
 }
 
 /* What the job reports about itself, if several runs on each side show its noise. */
@@ -145,11 +141,11 @@ static bool is_comparable(const struct figure *f, bool one_kind) {
   return one_kind || (f->section != DIFF_OF_STEP && f->section != DIFF_OF_OVERLAP);
 }
 
-static void add_figures(struct diffing *d, struct arena *scratch, struct entries *entries,
-                        const struct results *r, bool one_kind, bool per_step) {
+static void add_figures(struct diffing *d, struct entries *entries, const struct results *r,
+                        bool one_kind, bool per_step) {
   enum { FIGURES = sizeof(figures) / sizeof(figures[0]) };
   *entries = (struct entries){.room = FIGURES + 5 * MOST_NAMES};
-  entries->at = arena_array(scratch, entries->room, sizeof(*entries->at));
+  entries->at = arena_array(&d->scratch, entries->room, sizeof(*entries->at));
   for (size_t i = 0; i < FIGURES; i++)
     if (is_comparable(&figures[i], one_kind))
       add_entry(entries, &(struct entry){figures[i].section, figures[i].figure, figures[i].unit,
@@ -164,8 +160,7 @@ static void add_figures(struct diffing *d, struct arena *scratch, struct entries
 struct comparison {
   struct diffing *d;
   struct entries *runs[2]; /* [d->sides[].n] */
-  double *values[2];       /* likewise, of the figure at hand */
-  u32 room;                /* for rows */
+  double *values;          /* of all of these, of the figure at hand */
 };
 
 static bool has_list(const struct entries *entries, enum diff_section section) {
@@ -175,36 +170,27 @@ static bool has_list(const struct entries *entries, enum diff_section section) {
 /* False where one side knows nothing of it. */
 static bool gather_values(struct comparison *c, const struct entry *of) {
   bool list = is_list(of->section), known[2] = {false, false};
-  for (u32 side = BEFORE; side <= AFTER; side++)
-    for (u32 i = 0; i < c->d->sides[side]->n; i++) {
-      const struct entries *run = &c->runs[side][i];
-      const struct entry *entry = entry_of(run, of->section, of->name);
-      double none = list && has_list(run, of->section) ? 0 : NAN;
-      c->values[side][i] = entry ? entry->value : none;
-      known[side] |= !isnan(c->values[side][i]);
-    }
+  u32 n = 0;
+  EACH_RUN(c->d, side, i) {
+    const struct entries *run = &c->runs[side][i];
+    const struct entry *entry = entry_of(run, of->section, of->name);
+    double none = list && has_list(run, of->section) ? 0 : NAN, value = entry ? entry->value : none;
+    c->values[n++] = value;
+    known[side] |= !isnan(value);
+  }
   return !list || (known[BEFORE] && known[AFTER]);
 }
 
 static void add_row(struct comparison *c, const struct entry *of) {
-  struct diffing *d = c->d;
-  struct diff_result *out = d->out;
-  double before = diff_mean(c->values[BEFORE], d->sides[BEFORE]->n), width;
-  double after = diff_mean(c->values[AFTER], d->sides[AFTER]->n);
-  struct diff_row *row = &out->rows[out->n_rows++];
-  *row = (struct diff_row){.name = arena_text(d->arena, of->name),
-                           .before = before,
-                           .after = after,
-                           .change = after / before - 1,
-                           .p_value = NAN,
-                           SAME(of, section, figure, unit)};
-  if (before == after)
-    row->change = 0;
-  else if (!isfinite(row->change))
-    row->change = NAN;
-  if (d->several)
-    row->p_value = diff_noise_between(c->values[BEFORE], d->sides[BEFORE]->n, c->values[AFTER],
-                                      d->sides[AFTER]->n, &width);
+  struct diff_result *out = c->d->out;
+  const struct diff_compared is = diff_compare(c->d, c->values);
+  double change = is.after / is.before - 1;
+  out->rows[out->n_rows++] = (struct diff_row){.name = arena_text(c->d->arena, of->name),
+                                               .change = is.before == is.after ? 0
+                                                         : isfinite(change)    ? change
+                                                                               : NAN,
+                                               SAME(&is, before, after, p_value),
+                                               SAME(of, section, figure, unit)};
 }
 
 static bool has_row(const struct diff_result *out, const struct entry *of) {
@@ -214,14 +200,13 @@ static bool has_row(const struct diff_result *out, const struct entry *of) {
 
 static void add_rows(struct comparison *c) {
   struct diff_result *out = c->d->out;
+  u32 room = 0;
+  EACH_RUN(c->d, side, i)
+    room += c->runs[side][i].n;
+  out->rows = arena_array(c->d->arena, room, sizeof(*out->rows));
   for (int side = AFTER; side >= BEFORE; side--)
     for (u32 i = 0; i < c->d->sides[side]->n; i++)
-      c->room += c->runs[side][i].n;
-  out->rows = arena_array(c->d->arena, c->room, sizeof(*out->rows));
-  for (int side = AFTER; side >= BEFORE; side--)
-    for (u32 i = 0; i < c->d->sides[side]->n; i++)
-      for (u32 k = 0; k < c->runs[side][i].n; k++) {
-        const struct entry *of = &c->runs[side][i].at[k];
+      FOR_EACH(c->runs[side][i].at, c->runs[side][i].n, of) {
         if (!has_row(out, of) && gather_values(c, of))
           add_row(c, of);
       }
@@ -257,10 +242,9 @@ static void noise_within(struct diffing *d, struct diff_row *row) {
     if (row->figure != phases[i].figure)
       continue;
     u32 n_before, n_after;
-    double width;
     double *before = phase_series(d, d->before, phases[i].offset, &n_before);
     double *after = phase_series(d, d->after, phases[i].offset, &n_after);
-    row->p_value = diff_noise(before, n_before, after, n_after, &width);
+    row->p_value = diff_noise(before, n_before, after, n_after, NULL);
     return;
   }
 }
@@ -303,13 +287,11 @@ void diff_figures(struct diffing *d) {
     whole &= d->sides[side]->runs[i]->whole_run;
   }
   bool one_kind = stepped || whole;
-  for (u32 side = BEFORE; side <= AFTER; side++) {
-    u32 n = d->sides[side]->n;
-    c.runs[side] = arena_array(&d->scratch, n, sizeof(*c.runs[side]));
-    c.values[side] = arena_array(&d->scratch, n, sizeof(double));
-    for (u32 i = 0; i < n; i++)
-      add_figures(d, &d->scratch, &c.runs[side][i], d->sides[side]->runs[i], one_kind, stepped);
-  }
+  for (u32 side = BEFORE; side <= AFTER; side++)
+    c.runs[side] = arena_array(&d->scratch, d->sides[side]->n, sizeof(*c.runs[side]));
+  EACH_RUN(d, side, i)
+    add_figures(d, &c.runs[side][i], d->sides[side]->runs[i], one_kind, stepped);
+  c.values = arena_array(&d->scratch, d->out->n_runs, sizeof(double));
   d->out->kernels_per = stepped ? KERNELS_PER_STEP : KERNELS_IN_ALL;
   add_rows(&c);
   set_verdicts(d);

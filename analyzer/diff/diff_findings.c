@@ -17,17 +17,26 @@
 
 enum { ROOM = 8, FACTS_LISTED = 3 };
 
-static void add_finding(struct diffing *d, enum finding_id id, enum severity severity,
-                        double saving_s, char *title, char *evidence, char *action) {
-  struct diff_result *out = d->out;
-  out->findings[out->n_findings++] = (struct finding){.id = id,
-                                                      .severity = severity,
-                                                      .saving_s = saving_s,
-                                                      .saving_added_s = saving_s,
-                                                      .title = title,
-                                                      .evidence = evidence,
-                                                      .action = action};
-  finding_set_sections(&out->findings[out->n_findings - 1]);
+static struct finding *add_finding(struct diffing *d, enum finding_id id, enum severity severity,
+                                   double saving_s, const char *title, const char *evidence,
+                                   const char *action) {
+  struct finding *finding = &d->out->findings[d->out->n_findings++];
+  *finding = (struct finding){.id = id,
+                              .severity = severity,
+                              .saving_s = saving_s,
+                              .saving_added_s = saving_s,
+                              .title = title,
+                              .evidence = evidence,
+                              .action = action};
+  finding_set_sections(finding);
+  return finding;
+}
+
+/* Of a change for the worse. */
+static enum severity severity_of_change(const struct diffing *d, double change) {
+  return !d->several              ? SEVERITY_INFO
+         : change >= SAVING_ALARM ? SEVERITY_CRITICAL
+                                  : SEVERITY_WARNING;
 }
 
 static const struct diff_row *figure_of(const struct diff_result *out, enum diff_figure figure) {
@@ -75,7 +84,7 @@ static size_t differ_from(const char *before, const char *after) {
   return word;
 }
 
-static char *fact_text(struct arena *arena, const struct diff_fact *fact) {
+static const char *fact_text(struct arena *arena, const struct diff_fact *fact) {
   const char *before = fact->before ? fact->before : "not set",
              *after = fact->after ? fact->after : "not set";
   const int shown = 60;
@@ -88,9 +97,9 @@ static char *fact_text(struct arena *arena, const struct diff_fact *fact) {
 
 /* " Different in how the runs were made: git_commit (a, now b) and 2 more." If the finding is about
  * results, facts that affect results come first. */
-static char *describe_differences(struct diffing *d, bool of_results) {
+static const char *describe_differences(struct diffing *d, bool of_results) {
   const struct diff_result *out = d->out;
-  char *list = arena_text(d->arena, "");
+  const char *list = "";
   u32 listed = 0;
   for (int bearing = of_results; bearing >= 0; bearing--)
     for (u32 i = 0; i < out->n_facts; i++) {
@@ -100,9 +109,9 @@ static char *describe_differences(struct diffing *d, bool of_results) {
         list = say(d, "%s%s%s", list, listed > 1 ? ", " : "", fact_text(d->arena, &out->facts[i]));
     }
   if (!listed && !(out->facts_known > 0))
-    return arena_text(d->arena, " The set-up of the runs was not recorded.");
+    return " The set-up of the runs was not recorded.";
   if (!listed)
-    return arena_text(d->arena, " No recorded difference in the set-up of the runs.");
+    return " No recorded difference in the set-up of the runs.";
   if (listed > FACTS_LISTED)
     list = say(d, "%s and %u more", list, listed - FACTS_LISTED);
   return say(d, " Differences in the set-up of the runs: %s.", list);
@@ -111,35 +120,35 @@ static char *describe_differences(struct diffing *d, bool of_results) {
 /* --- time --- */
 
 /* " Changed most: train.py:4 +4 ms, ...": what explains it, in the words of diff_explain(). */
-static char *describe_places(struct diffing *d) {
+static const char *describe_places(struct diffing *d) {
   const struct diff_result *out = d->out;
-  char *list = arena_text(d->arena, "");
+  const char *list = "";
   for (u32 i = 0; i < out->n_explained_by; i++)
     list = say(d, "%s%s%s", list, i ? ", " : " Changed most: ", out->explained_by[i]);
   return out->n_explained_by ? say(d, "%s.", list) : list;
 }
 
 /* " Rank 3: input 1 ms before, 35 ms after, ..." */
-static char *describe_cause(struct diffing *d) {
+static const char *describe_cause(struct diffing *d) {
   const struct diff_cause *cause = &d->out->cause;
   if (!cause->text)
-    return arena_text(d->arena, " No part of the step explains half of that.");
+    return " No part of the step explains half of that.";
   if (!cause->n_ranks)
     return say(d, " Most of it: %s, %s before, %s after.", step_part_words[cause->part],
                duration_ms(cause->before_ms).text, duration_ms(cause->after_ms).text);
   bool alone = fabs(cause->peers_ms) < DIFF_LEAST_CHANGE * d->out->step_before_ms;
-  char *peers = alone ? arena_text(d->arena, "did not change")
-                      : say(d, "changed by %s", duration_ms(cause->peers_ms).text);
-  char *text = say(d, " Most of it: %s of %s a step, %s before; on the other ranks %s.",
-                   step_part_words[cause->part], duration_ms(cause->after_ms).text,
-                   duration_ms(cause->before_ms).text, peers);
+  const char *peers =
+      alone ? "did not change" : say(d, "changed by %s", duration_ms(cause->peers_ms).text);
+  const char *text = say(d, " Most of it: %s of %s a step, %s before; on the other ranks %s.",
+                         step_part_words[cause->part], duration_ms(cause->after_ms).text,
+                         duration_ms(cause->before_ms).text, peers);
   if (!isnan(cause->wait_after_ms))
     text = say(d, "%s They wait %s a step, %s before.", text,
                duration_ms(cause->wait_after_ms).text, duration_ms(cause->wait_before_ms).text);
   return text;
 }
 
-static char *suggest_action(struct diffing *d) {
+static const char *suggest_action(struct diffing *d) {
   const struct diff_cause *cause = &d->out->cause;
   const char *look = "Look at the figures that grew most, then at the differences in the set-up of "
                      "the runs; undo one difference at a time.";
@@ -152,16 +161,15 @@ static char *suggest_action(struct diffing *d) {
   return say(d, "%s%s", look, describe_repetition(d));
 }
 
-static char *describe_noise(struct diffing *d) {
+static const char *describe_noise(struct diffing *d) {
   const struct diff_result *out = d->out;
-  char *p = arena_text(d->arena, probability(out->step_p_value).text);
-  char *width = arena_text(d->arena, duration_ms(out->step_noise_ms).text);
   return d->several ? say(d, "noise between the runs, %u and %u, explains ±%s (p = %s)",
-                          d->sides[BEFORE]->n, d->sides[AFTER]->n, width, p)
+                          d->sides[BEFORE]->n, d->sides[AFTER]->n,
+                          duration_ms(out->step_noise_ms).text, probability(out->step_p_value).text)
                     : say(d,
                           "noise within each run explains ±%s; how much runs of the same kind "
                           "differ is not known",
-                          width);
+                          duration_ms(out->step_noise_ms).text);
 }
 
 static void diff_rule_slower(struct diffing *d) {
@@ -169,21 +177,18 @@ static void diff_rule_slower(struct diffing *d) {
   if (isnan(out->step_p_value) || out->step_p_value >= DIFF_SIGNIFICANCE ||
       !(out->step_change >= DIFF_LEAST_CHANGE))
     return;
-  enum severity severity = !d->several                        ? SEVERITY_INFO
-                           : out->step_change >= SAVING_ALARM ? SEVERITY_CRITICAL
-                                                              : SEVERITY_WARNING;
   double steps = d->several && d->after->step_count > 0 ? d->after->step_count : NAN;
-  char *noise = describe_noise(d), *cause = describe_cause(d),
-       *facts = describe_differences(d, false);
-  add_finding(
-      d, FINDING_DIFF_SLOWER, severity, (out->step_after_ms - out->step_before_ms) * steps / 1e3,
+  const char *noise = describe_noise(d), *cause = describe_cause(d),
+             *facts = describe_differences(d, false);
+  struct finding *finding = add_finding(
+      d, FINDING_DIFF_SLOWER, severity_of_change(d, out->step_change),
+      (out->step_after_ms - out->step_before_ms) * steps / 1e3,
       say(d, "%s median step is %.1f %% longer%s%s", d->several ? "The" : "The later run's",
           100 * out->step_change, out->cause.text ? ": " : "", text_or_empty(out->cause.text)),
       say(d, "Median step %s before, %s after; %s.%s%s%s", compared_ms(out->step_before_ms).text,
           compared_ms(out->step_after_ms).text, noise, cause, describe_places(d), facts),
       suggest_action(d));
-  out->findings[out->n_findings - 1].ranks = out->cause.ranks;
-  out->findings[out->n_findings - 1].n_ranks = out->cause.n_ranks;
+  COPY_EACH(finding, &out->cause, ranks, n_ranks);
 }
 
 static void diff_rule_rank(struct diffing *d) {
@@ -191,20 +196,19 @@ static void diff_rule_rank(struct diffing *d) {
   const struct diff_cause *cause = &out->cause;
   if (!cause->n_ranks || out->step_p_value < DIFF_SIGNIFICANCE || out->step_change < 0)
     return;
-  char *noise = describe_noise(d), *cause_text = describe_cause(d),
-       *facts = describe_differences(d, false);
-  add_finding(d, FINDING_DIFF_RANK, SEVERITY_WARNING, NAN,
-              say(d, "%c%s: %s more a step", cause->text[0] - 'a' + 'A', cause->text + 1,
-                  duration_ms(cause->after_ms - cause->before_ms).text),
-              say(d,
-                  "More than the noise between runs (p = %s, over all ranks).%s The median step "
-                  "went from %s to %s; %s.%s",
-                  probability(cause->p_value).text, cause_text,
-                  compared_ms(out->step_before_ms).text, compared_ms(out->step_after_ms).text,
-                  noise, facts),
-              suggest_action(d));
-  out->findings[out->n_findings - 1].ranks = cause->ranks;
-  out->findings[out->n_findings - 1].n_ranks = cause->n_ranks;
+  const char *noise = describe_noise(d), *cause_text = describe_cause(d),
+             *facts = describe_differences(d, false);
+  struct finding *finding = add_finding(
+      d, FINDING_DIFF_RANK, SEVERITY_WARNING, NAN,
+      say(d, "%c%s: %s more a step", cause->text[0] - 'a' + 'A', cause->text + 1,
+          duration_ms(cause->after_ms - cause->before_ms).text),
+      say(d,
+          "More than the noise between runs (p = %s, over all ranks).%s The median step "
+          "went from %s to %s; %s.%s",
+          probability(cause->p_value).text, cause_text, compared_ms(out->step_before_ms).text,
+          compared_ms(out->step_after_ms).text, noise, facts),
+      suggest_action(d));
+  COPY_EACH(finding, cause, ranks, n_ranks);
 }
 
 /* --- memory --- */
@@ -222,14 +226,11 @@ static void diff_rule_memory(struct diffing *d) {
     return;
   if (d->several && peak->verdict != FIGURE_IS_MORE)
     return;
-  enum severity severity = !d->several                    ? SEVERITY_INFO
-                           : peak->change >= SAVING_ALARM ? SEVERITY_CRITICAL
-                                                          : SEVERITY_WARNING;
   const struct diff_row *most = find_most_growth(d->out);
-  char *where = most ? say(d, " Most of it: %s, from %s to %s.", most->name,
-                           memory_size(most->before).text, memory_size(most->after).text)
-                     : arena_text(d->arena, "");
-  add_finding(d, FINDING_DIFF_MEMORY, severity, NAN,
+  const char *where = most ? say(d, " Most of it: %s, from %s to %s.", most->name,
+                                 memory_size(most->before).text, memory_size(most->after).text)
+                           : "";
+  add_finding(d, FINDING_DIFF_MEMORY, severity_of_change(d, peak->change), NAN,
               say(d, "Peak memory is %.1f %% higher", 100 * peak->change),
               say(d, "%s allocated at the peak before, %s after.%s", memory_size(peak->before).text,
                   memory_size(peak->after).text, where),
@@ -242,7 +243,7 @@ static void diff_rule_memory(struct diffing *d) {
 /* --- values --- */
 
 /* If runs of one side differ: " Runs of the same side differ too, ...". */
-static char *describe_noise_of_sides(struct diffing *d) {
+static const char *describe_noise_of_sides(struct diffing *d) {
   for (u32 side = BEFORE; side <= AFTER; side++)
     for (u32 i = 1; i < d->sides[side]->n; i++) {
       const char *name;
@@ -253,7 +254,7 @@ static char *describe_noise_of_sides(struct diffing *d) {
             d, " Runs of one side differ too: the first and the %u. %s, in %s from step %.0f on.",
             i + 1, side == BEFORE ? "before" : "after", name, step);
     }
-  return arena_text(d->arena, "");
+  return "";
 }
 
 /* What the finding is about: the result that differs first in any bit, or by a thousandth. */
@@ -266,14 +267,14 @@ static const struct diff_scalar *find_first_difference(const struct diff_result 
 
 static void diff_rule_bits(struct diffing *d) {
   const struct diff_scalar *first = find_first_difference(d->out, true);
-  char *within = d->out->determinism ? describe_noise_of_sides(d) : NULL;
+  const char *within = d->out->determinism ? describe_noise_of_sides(d) : NULL;
   if (!d->out->determinism || (!first && within && !*within))
     return;
-  char *facts = describe_differences(d, true);
-  char *where = first ? say(d, "%s differs from step %.0f on, of %.0f compared%s.", first->name,
-                            first->first_step, first->steps,
-                            isnan(first->parted_step) ? "; by less than a thousandth" : "")
-                      : arena_text(d->arena, "The runs shown are the same to the last bit.");
+  const char *facts = describe_differences(d, true);
+  const char *where = first ? say(d, "%s differs from step %.0f on, of %.0f compared%s.",
+                                  first->name, first->first_step, first->steps,
+                                  isnan(first->parted_step) ? "; by less than a thousandth" : "")
+                            : "The runs shown are the same to the last bit.";
   if (first && !isnan(first->parted_step))
     where = say(d, "%s By more than a thousandth from step %.0f on: %.6g before, %.6g after.",
                 where, first->parted_step, first->before, first->after);
@@ -281,15 +282,15 @@ static void diff_rule_bits(struct diffing *d) {
       d, FINDING_DIFF_BITS, SEVERITY_WARNING, NAN,
       first ? say(d, "%s differs from step %.0f on, though the job asked for determinism",
                   first->name, first->first_step)
-            : arena_text(d->arena, "Runs of one side differ, though the job asked for determinism"),
+            : "Runs of one side differ, though the job asked for determinism",
       say(d,
           "Asked for by %s. %s%s%s Seeds and flags that the program sets with a call are not "
           "recorded.",
           d->out->determinism, where, within, facts),
-      arena_text(d->arena, "Undo what differs, one at a time. If nothing does: seed every "
-                           "generator and every data loader worker, turn cudnn.benchmark off, and "
-                           "let torch.use_deterministic_algorithms(True) name operations that have "
-                           "no deterministic form."));
+      "Undo what differs, one at a time. If nothing does: seed every "
+      "generator and every data loader worker, turn cudnn.benchmark off, and "
+      "let torch.use_deterministic_algorithms(True) name operations that have "
+      "no deterministic form.");
 }
 
 /* With several runs on each side, their final levels are compared; with one run on each side, the
@@ -300,9 +301,9 @@ static void diff_rule_results(struct diffing *d) {
     return;
   const struct diff_row *level = level_of(d->out, first->name);
   bool apart = level && level->verdict && level->verdict != FIGURE_IS_SAME;
-  char *facts = describe_differences(d, true);
-  char *ends =
-      !level ? arena_text(d->arena, "")
+  const char *facts = describe_differences(d, true);
+  const char *ends =
+      !level ? ""
              : say(d,
                    " Over the last quarter of the steps its median is %.6g before and %.6g after; "
                    "noise between the runs %s.",

@@ -26,11 +26,9 @@ struct part {
 static double cost_ms(const struct line_result *line) {
   if (!isnan(line->host_ms))
     return line->host_ms;
-  double sum = 0;
-  const double parts[] = {line->wait_ms, line->input_ms};
-  for (u32 i = 0; i < 2; i++)
-    sum += isnan(parts[i]) ? 0 : parts[i];
-  return isnan(parts[0]) && isnan(parts[1]) ? NAN : sum;
+  return isnan(line->wait_ms)    ? line->input_ms
+         : isnan(line->input_ms) ? line->wait_ms
+                                 : line->wait_ms + line->input_ms;
 }
 
 ORDER_BY(by_function, struct part, BY_TEXT(file) BY_TEXT(function))
@@ -67,22 +65,18 @@ static void join_moved_lines(struct part *parts, u32 n, u32 n_before) {
 }
 
 static struct diff_line row_of(struct diffing *d, const struct part *parts, u32 n, double *values) {
-  u32 n_before = d->sides[BEFORE]->n, n_after = d->sides[AFTER]->n;
-  double width;
-  memset(values, 0, (n_before + n_after) * sizeof(*values));
+  memset(values, 0, d->out->n_runs * sizeof(*values));
   for (u32 i = 0; i < n; i++)
     values[parts[i].run] += cost_ms(parts[i].line);
   bool whole = isnan(parts[0].number);
   const char *place = parts[0].line->place;
-  struct diff_line row = {
-      .function = parts[0].function,
-      .file = parts[0].file,
-      .line = parts[0].number >= 0 ? parts[0].number : NAN,
-      .before_ms = diff_mean(values, n_before),
-      .after_ms = diff_mean(values + n_before, n_after),
-      .p_value = d->several
-                     ? diff_noise_between(values, n_before, values + n_before, n_after, &width)
-                     : NAN};
+  const struct diff_compared is = diff_compare(d, values);
+  struct diff_line row = {.function = parts[0].function,
+                          .file = parts[0].file,
+                          .line = parts[0].number >= 0 ? parts[0].number : NAN,
+                          .before_ms = is.before,
+                          .after_ms = is.after,
+                          .p_value = is.p_value};
   row.place = whole && place ? say(d, "%.*s", (int)strcspn(place, ":"), place)
               : place        ? arena_text(d->arena, place)
                              : NULL;
@@ -102,27 +96,26 @@ static int by_difference(const void *left, const void *right) {
 
 static u32 gather_parts(const struct diffing *d, struct part *parts, bool known[2]) {
   u32 n = 0, run = 0;
-  for (u32 side = BEFORE; side <= AFTER; side++)
-    for (u32 i = 0; i < d->sides[side]->n; i++, run++) {
-      const struct lines_result *lines = &d->sides[side]->runs[i]->lines;
-      for (u32 k = 0; k < lines->n_at; k++)
-        if (!isnan(cost_ms(&lines->at[k]))) {
-          const struct line_result *line = &lines->at[k];
-          parts[n++] = (struct part){line, line->file, line->function,
-                                     isnan(line->line) ? NO_NUMBER : line->line, run};
-          known[side] = true;
-        }
-    }
+  EACH_RUN(d, side, i) {
+    const struct lines_result *lines = &d->sides[side]->runs[i]->lines;
+    FOR_EACH(lines->at, lines->n_at, line)
+      if (!isnan(cost_ms(line))) {
+        parts[n++] = (struct part){line, line->file, line->function,
+                                   isnan(line->line) ? NO_NUMBER : line->line, run};
+        known[side] = true;
+      }
+    run++;
+  }
   return n;
 }
 
 void diff_lines(struct diffing *d) {
   struct diff_result *out = d->out;
-  size_t most = 0, runs = size_sum(d->sides[BEFORE]->n, d->sides[AFTER]->n);
+  size_t most = 0;
   EACH_RUN(d, side, i)
     most += d->sides[side]->runs[i]->lines.n_at;
   struct part *parts = arena_array(&d->scratch, most, sizeof(*parts));
-  double *values = arena_array(&d->scratch, runs, sizeof(*values));
+  double *values = arena_array(&d->scratch, out->n_runs, sizeof(*values));
   bool known[2] = {false, false};
   u32 n = gather_parts(d, parts, known);
   if (known[BEFORE] && known[AFTER]) {

@@ -102,19 +102,13 @@ static bool same_value(struct arena *arena, u32 key, const char *a, const char *
 
 /* --- one fact of one run --- */
 
-/* The value of NAME in lines of NAME=value, copied; NULL if it is not there. */
-static char *value_in(struct arena *arena, const char *lines, const char *name) {
-  size_t bytes;
-  const char *value = value_among(lines, name, &bytes);
-  return value ? arena_copy(arena, value, bytes) : NULL;
-}
-
+/* NULL if it is not there; with a name the value of that in lines of NAME=value. */
 static const char *value_of(struct arena *arena, const struct results *r, u32 key,
                             const char *name) {
-  if (!r->model->n_ranks)
-    return NULL;
-  const char *info = r->model->ranks[0].info[key];
-  return name ? value_in(arena, info, name) : info;
+  const char *info = r->model->n_ranks ? r->model->ranks[0].info[key] : NULL;
+  size_t bytes;
+  const char *value = name ? value_among(info, name, &bytes) : info;
+  return name && value ? arena_copy(arena, value, bytes) : value;
 }
 
 static bool all_have(struct diffing *d, u32 side, u32 key, const char *name, const char *value) {
@@ -127,13 +121,9 @@ static bool all_have(struct diffing *d, u32 side, u32 key, const char *name, con
 static void add_fact(struct diffing *d, const char *what, const char *name, const char *before,
                      const char *after) {
   struct diff_result *out = d->out;
-  struct diff_fact *grown = arena_array(d->arena, out->n_facts, sizeof(*grown));
-  if (out->n_facts)
-    memcpy(grown, out->facts, out->n_facts * sizeof(*grown));
-  grown[out->n_facts++] =
-      (struct diff_fact){what, name, before ? arena_text(d->arena, before) : NULL,
-                         after ? arena_text(d->arena, after) : NULL};
-  out->facts = grown;
+  const struct diff_fact fact = {what, name, before ? arena_text(d->arena, before) : NULL,
+                                 after ? arena_text(d->arena, after) : NULL};
+  out->facts = arena_joined(d->arena, out->facts, out->n_facts++, &fact, 1, sizeof(fact));
 }
 
 static void compare(struct diffing *d, u32 key, const char *name) {

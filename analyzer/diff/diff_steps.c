@@ -18,14 +18,6 @@ double *diff_step_times(struct arena *arena, const struct results *r, u32 *n) {
   return values;
 }
 
-/* The runs' medians. */
-static double *medians_of(struct diffing *d, const struct diff_side *side) {
-  double *medians = arena_array(&d->scratch, side->n, sizeof(*medians));
-  for (u32 i = 0; i < side->n; i++)
-    medians[i] = side->runs[i]->step_median_ms;
-  return medians;
-}
-
 static void noise_within(struct diffing *d) {
   struct diff_result *out = d->out;
   u32 n_before, n_after;
@@ -76,8 +68,11 @@ static enum step_verdict judge_steps(struct diffing *d) {
 
 void diff_steps(struct diffing *d) {
   struct diff_result *out = d->out;
-  double *before = medians_of(d, d->sides[BEFORE]), *after = medians_of(d, d->sides[AFTER]);
-  u32 n_before = d->sides[BEFORE]->n, n_after = d->sides[AFTER]->n;
+  u32 n_before = d->sides[BEFORE]->n, n_after = d->sides[AFTER]->n, n = 0;
+  double *before = arena_array(&d->scratch, out->n_runs, sizeof(*before)),
+         *after = before + n_before;
+  FOR_EACH(out->runs, out->n_runs, run) /* those before come first */
+    before[n++] = run->step_ms;
   out->reason = NULL;
   out->step_before_ms = diff_mean(before, n_before);
   out->step_after_ms = diff_mean(after, n_after);

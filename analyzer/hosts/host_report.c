@@ -8,44 +8,26 @@
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
+#include "base/texts.h"
 
 /* The kinds of effects, and losses: all that may name a host. */
 enum { SEARCHES = HOST_MEASURES + 1, TREND_LEAST_RUNS = 8 };
 #define TREND_PROBABILITY 0.01
 
-static const double least_effects[] = {
-#define H(NAME, word, names, least, logarithmic, what) least,
-    TSCOPE_HOST_MEASURES(H)
-#undef H
-};
-static const bool is_logarithmic[] = {
-#define H(NAME, word, names, least, logarithmic, what) logarithmic,
-    TSCOPE_HOST_MEASURES(H)
-#undef H
-};
-const char *const host_measure_words[] = {
-#define H(NAME, word, names, least, logarithmic, what) word,
-    TSCOPE_HOST_MEASURES(H)
-#undef H
-};
-const char *const host_measure_meanings[] = {
-#define H(NAME, word, names, least, logarithmic, what) what,
+const struct host_measure_facts host_measures[] = {
+#define H(NAME, word, names, least, logarithmic, what)                                             \
+  {word, what, least, logarithmic, offsetof(struct run_records, names)},
     TSCOPE_HOST_MEASURES(H)
 #undef H
 };
 
 static const struct name_numbers *names_of(const struct run_records *records,
                                            enum host_measure measure) {
-  const struct name_numbers *const names[] = {
-#define H(NAME, word, names, least, logarithmic, what) &records->names,
-      TSCOPE_HOST_MEASURES(H)
-#undef H
-  };
-  return names[measure];
+  return (const void *)((const char *)records + host_measures[measure].names);
 }
 
 double host_effect_share(enum host_measure measure, double size) {
-  return is_logarithmic[measure] ? expm1(size) : size;
+  return host_measures[measure].logarithmic ? expm1(size) : size;
 }
 
 const char *host_effect_unit(const struct host_report *report, enum host_measure measure,
@@ -112,21 +94,19 @@ static void find_measure(struct host_report *report, enum host_measure measure) 
     observe_messages(report->records, measure, &all);
   else
     observe_ranks(report->records, measure, &all);
-  report->measures[measure] = find_effects(&all, SEARCHES, least_effects[measure]);
+  report->measures[measure] = find_effects(&all, SEARCHES, host_measures[measure].least);
   free(all.all.at);
 }
 
 /* Whether a name speaks of a host that is named already: "HOST, device 3", "HOST -> OTHER". */
 static bool names_host(const struct host_report *report, enum host_measure of_hosts,
                        const char *name) {
-  const struct effects *hosts = &report->measures[of_hosts];
-  for (u32 i = 0; i < hosts->found.n; i++) {
-    const char *host = host_effect_unit(report, of_hosts, hosts->found.at[i].unit);
-    size_t n = strlen(host), all = strlen(name);
-    if ((strncmp(name, host, n) == 0 && strncmp(name + n, ", device ", 9) == 0) ||
-        (strncmp(name, host, n) == 0 && strncmp(name + n, " -> ", 4) == 0) ||
-        (all > n + 4 && strcmp(name + all - n, host) == 0 &&
-         strncmp(name + all - n - 4, " -> ", 4) == 0))
+  FOR_EACH(report->measures[of_hosts].found.at, report->measures[of_hosts].found.n, effect) {
+    const char *host = host_effect_unit(report, of_hosts, effect->unit),
+               *other = strstr(name, ARROW);
+    const char *after = text_starts_with(name, host) ? name + strlen(host) : "";
+    if (text_starts_with(after, DEVICE_OF) || text_starts_with(after, ARROW) ||
+        (other && same_text(other + strlen(ARROW), host)))
       return true;
   }
   return false;
@@ -159,34 +139,27 @@ static double marked_tail(u32 k, u32 drawn, u32 marked, u32 all) {
 static void find_lost_hosts(struct host_report *report) {
   const struct run_records *records = report->records;
   u32 hosts = records->hosts.names.n, all = 0, all_lost = 0;
-  u32 *runs = memory_zeroed(hosts, sizeof(u32)), *lost = memory_zeroed(hosts, sizeof(u32));
-  u32 *seen = memory_zeroed(hosts, sizeof(u32)), *lost_in = memory_zeroed(hosts, sizeof(u32));
-  for (u32 run = 0; run < records->runs.n; run++)
-    FOR_EACH(records->runs.at[run].ranks.at, records->runs.at[run].ranks.n, rank) {
-      bool first = seen[rank->host] != run + 1;
-      bool first_lost = rank->lost && lost_in[rank->host] != run + 1;
-      runs[rank->host] += first;
+  /* of each host: its runs, those that it ended, and the last of each, from 1 on */
+  SCOPED struct { u32 runs, lost, run, lost_in; } *of = memory_zeroed(hosts, sizeof(*of));
+  for (u32 run = 1; run <= records->runs.n; run++)
+    FOR_EACH(records->runs.at[run - 1].ranks.at, records->runs.at[run - 1].ranks.n, rank) {
+      bool first = of[rank->host].run != run;
+      bool first_lost = rank->lost && of[rank->host].lost_in != run;
+      of[rank->host].runs += first;
       all += first;
-      lost[rank->host] += first_lost;
+      of[rank->host].lost += first_lost;
       all_lost += first_lost;
-      seen[rank->host] = run + 1;
+      of[rank->host].run = run;
       if (rank->lost)
-        lost_in[rank->host] = run + 1;
+        of[rank->host].lost_in = run;
     }
   for (u32 host = 0; host < hosts; host++) {
-    double chance =
-        lost[host] ? marked_tail(lost[host], runs[host], all_lost, all) * hosts * SEARCHES : 1;
+    u32 runs = of[host].runs, lost = of[host].lost;
+    double chance = lost ? marked_tail(lost, runs, all_lost, all) * hosts * SEARCHES : 1;
     if (chance <= EFFECTS_PROBABILITY)
-      VECTOR_PUSH(&report->lost, (struct lost_host){.host = host,
-                                                    .lost = lost[host],
-                                                    .runs = runs[host],
-                                                    .expected = (double)runs[host] * all_lost / all,
-                                                    .probability = chance});
+      VECTOR_PUSH(&report->lost,
+                  (struct lost_host){host, lost, runs, (double)runs * all_lost / all, chance});
   }
-  free(runs);
-  free(lost);
-  free(seen);
-  free(lost_in);
 }
 
 /* Divides runs[0 .. n) where their step times change for good, and each part again. */
@@ -231,14 +204,14 @@ void host_report_make(struct run_records *records, struct host_report *report) {
   leave_out_parts(report, HOST_SLOW_DEVICE, HOST_SLOW_HOST);
   leave_out_parts(report, HOST_SLOW_LINK, HOST_SLOW_LINKS);
   find_lost_hosts(report);
-  find_trends(report);
+  if (records->in_order) /* only then is there a before and an after */
+    find_trends(report);
 }
 
 void host_report_free(struct host_report *report) {
   for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
     free(report->measures[measure].found.at);
-  for (u32 i = 0; i < report->trends.n; i++)
-    free(report->trends.at[i].stretches.at);
-  free(report->lost.at);
-  free(report->trends.at);
+  FOR_EACH(report->trends.at, report->trends.n, trend)
+    free(trend->stretches.at);
+  FREE_EACH(report, lost.at, trends.at);
 }

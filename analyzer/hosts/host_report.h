@@ -28,8 +28,17 @@ enum host_measure {
 #undef H
 };
 
-extern const char *const host_measure_words[HOST_MEASURES];
-extern const char *const host_measure_meanings[HOST_MEASURES];
+extern const struct host_measure_facts {
+  const char *word, *meaning;
+  double least; /* effects below are not told */
+  bool logarithmic;
+  size_t names; /* of its units, a struct name_numbers in struct run_records */
+} host_measures[HOST_MEASURES];
+
+/* A loop over all effects that were found, of each kind of measure. */
+#define EACH_EFFECT(report, measure, effect)                                                       \
+  for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)                          \
+    FOR_EACH((report)->measures[measure].found.at, (report)->measures[measure].found.n, effect)
 
 /* A host that was lost more often than chance allows. */
 struct lost_host {

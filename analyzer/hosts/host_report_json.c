@@ -28,41 +28,29 @@ static json_t *effect_of(const struct host_report *report, enum host_measure mea
 
 static json_t *measure_of(const struct host_report *report, enum host_measure measure) {
   const struct effects *effects = &report->measures[measure];
-  json_t *found = json_array();
-  for (u32 i = 0; i < effects->found.n; i++)
-    json_array_append_new(found, effect_of(report, measure, &effects->found.at[i]));
-  return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o}", "kind", host_measure_words[measure], "meaning",
-                   host_measure_meanings[measure], "named", found, "compared", (int)effects->units,
+  json_t *found =
+      JSON_LIST(effects->found.at, effects->found.n, effect, effect_of(report, measure, effect));
+  return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o}", "kind", host_measures[measure].word, "meaning",
+                   host_measures[measure].meaning, "named", found, "compared", (int)effects->units,
                    "noise", number_or_null(host_effect_share(measure, effects->noise)),
                    "could_show", number_or_null(host_effect_share(measure, effects->could_show)));
 }
 
-static json_t *lost_of(const struct host_report *report) {
-  json_t *list = json_array();
-  FOR_EACH(report->lost.at, report->lost.n, lost)
-    json_array_append_new(list,
-                          json_pack("{s:o, s:i, s:i, s:f, s:f}", "name",
-                                    text_or_null(report->records->hosts.names.at[lost->host]),
-                                    "lost", (int)lost->lost, "of_runs", (int)lost->runs, "expected",
-                                    lost->expected, "p_value", lost->probability));
-  return list;
+static json_t *lost_of(const struct host_report *report, const struct lost_host *lost) {
+  return json_pack("{s:o, s:i, s:i, s:f, s:f}", "name",
+                   text_or_null(report->records->hosts.names.at[lost->host]), "lost",
+                   (int)lost->lost, "of_runs", (int)lost->runs, "expected", lost->expected,
+                   "p_value", lost->probability);
 }
 
-static json_t *trends_of(const struct host_report *report) {
-  json_t *list = json_array();
-  for (u32 i = 0; i < report->trends.n && report->records->in_order; i++) {
-    const struct job_trend *trend = &report->trends.at[i];
-    json_t *stretches = json_array();
-    FOR_EACH(trend->stretches.at, trend->stretches.n, one)
-      json_array_append_new(stretches,
-                            json_pack("{s:o, s:o, s:i, s:f}", "first", run_of(report, one->first),
-                                      "last", run_of(report, one->last), "runs", (int)one->runs,
-                                      "step_ms", one->step_ms));
-    json_array_append_new(list, json_pack("{s:o, s:i, s:o}", "job",
-                                          text_or_null(report->records->jobs.names.at[trend->job]),
-                                          "runs", (int)trend->runs, "stretches", stretches));
-  }
-  return list;
+static json_t *trend_of(const struct host_report *report, const struct job_trend *trend) {
+  json_t *stretches = JSON_LIST(
+      trend->stretches.at, trend->stretches.n, one,
+      json_pack("{s:o, s:o, s:i, s:f}", "first", run_of(report, one->first), "last",
+                run_of(report, one->last), "runs", (int)one->runs, "step_ms", one->step_ms));
+  return json_pack("{s:o, s:i, s:o}", "job",
+                   text_or_null(report->records->jobs.names.at[trend->job]), "runs",
+                   (int)trend->runs, "stretches", stretches);
 }
 
 int host_report_json(const struct host_report *report, FILE *out) {
@@ -73,7 +61,8 @@ int host_report_json(const struct host_report *report, FILE *out) {
       json_pack("{s:s, s:i, s:i, s:b, s:o, s:o, s:o}", "schema", "tscope.hosts/1", "runs",
                 (int)report->records->runs.n, "hosts", (int)report->records->hosts.names.n,
                 "in_order", report->records->in_order, "measures", measures, "lost",
-                lost_of(report), "trends", trends_of(report));
+                JSON_LIST(report->lost.at, report->lost.n, one, lost_of(report, one)), "trends",
+                JSON_LIST(report->trends.at, report->trends.n, one, trend_of(report, one)));
   int error =
       !document || json_dumpf(document, out, JSON_INDENT(2) | JSON_ENSURE_ASCII) != 0 ? -EIO : 0;
   fputc('\n', out);

@@ -39,7 +39,7 @@ static void print_name(const char *name, FILE *out) {
 
 static void print_effect(const struct host_report *report, enum host_measure measure,
                          const struct effect *effect, FILE *out) {
-  fprintf(out, "%-11s  ", host_measure_words[measure]);
+  fprintf(out, "%-11s  ", host_measures[measure].word);
   print_name(host_effect_unit(report, measure, effect->unit), out);
   fprintf(out, "  %s", signed_percent(host_effect_share(measure, effect->size)).text);
   fprintf(out, " (%s to %s)", percent(host_effect_share(measure, effect->low)).text,
@@ -70,7 +70,7 @@ static void print_lost(const struct host_report *report, FILE *out) {
 /* What could not have been seen is said beside what was. */
 static void print_power(const struct host_report *report, enum host_measure measure, FILE *out) {
   const struct effects *effects = &report->measures[measure];
-  fprintf(out, "  %-11s  ", host_measure_words[measure]);
+  fprintf(out, "  %-11s  ", host_measures[measure].word);
   if (isnan(effects->could_show))
     fprintf(out, "cannot tell: %s\n",
             effects->units ? "a host needs five runs that can be compared"
@@ -84,11 +84,10 @@ static void print_power(const struct host_report *report, enum host_measure meas
 
 static void print_trend(const struct host_report *report, const struct job_trend *trend,
                         FILE *out) {
-  struct arena arena = {0};
+  SCOPED_ARENA struct arena arena = {0};
   const char *job = arena_printable(&arena, report->records->jobs.names.at[trend->job]);
   fprintf(out, "%u runs of %.*s%s\n", trend->runs, JOB_SHOWN, job,
           strlen(job) > JOB_SHOWN ? "..." : "");
-  arena_release(&arena);
   for (u32 i = 0; i < trend->stretches.n; i++) {
     const struct trend_stretch *now = &trend->stretches.at[i];
     fprintf(out, "  step %s", duration_ms(now->step_ms).text);
@@ -110,9 +109,10 @@ void host_report_print(const struct host_report *report, FILE *out) {
     fprintf(out, "%s to %s", day_of(report, 0).text, day_of(report, records->runs.n - 1).text + 2);
   fprintf(out, "\n\n");
   u32 named = report->lost.n;
-  for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
-    for (u32 i = 0; i < report->measures[measure].found.n; i++, named++)
-      print_effect(report, measure, &report->measures[measure].found.at[i], out);
+  EACH_EFFECT(report, measure, effect) {
+    print_effect(report, measure, effect, out);
+    named++;
+  }
   print_lost(report, out);
   if (!named)
     fprintf(out, "No host stands out.\n");
@@ -126,29 +126,28 @@ void host_report_print(const struct host_report *report, FILE *out) {
             report->measures[HOST_SLOW_HOST].left_out);
   if (!records->in_order && records->runs.n)
     fprintf(out, "  order        not every run says when it began: no \"since\", and no trend\n");
-  if (records->in_order && report->trends.n)
+  if (report->trends.n)
     fprintf(out, "\nStep times\n");
-  for (u32 i = 0; i < report->trends.n && records->in_order; i++)
-    print_trend(report, &report->trends.at[i], out);
+  FOR_EACH(report->trends.at, report->trends.n, trend)
+    print_trend(report, trend, out);
 }
 
 void host_report_metrics(const struct host_report *report, FILE *out) {
   fprintf(out, "# HELP tscope_hosts_effect how much worse a host, device or link is than the "
                "others over many runs, as a share\n# TYPE tscope_hosts_effect gauge\n");
-  for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
-    FOR_EACH(report->measures[measure].found.at, report->measures[measure].found.n, effect) {
-      if (effect->ends)
-        continue; /* it is over */
-      fprintf(out, "tscope_hosts_effect{kind=\"%s\",", host_measure_words[measure]);
-      print_label("name", host_effect_unit(report, measure, effect->unit), out);
-      fprintf(out, "} %.6g\n", host_effect_share(measure, effect->size));
-    }
+  EACH_EFFECT(report, measure, effect) {
+    if (effect->ends)
+      continue; /* it is over */
+    fprintf(out, "tscope_hosts_effect{kind=\"%s\",", host_measures[measure].word);
+    print_label("name", host_effect_unit(report, measure, effect->unit), out);
+    fprintf(out, "} %.6g\n", host_effect_share(measure, effect->size));
+  }
   fprintf(out, "# HELP tscope_hosts_lost runs that a host ended, where that is more than chance\n"
                "# TYPE tscope_hosts_lost gauge\n");
-  for (u32 i = 0; i < report->lost.n; i++) {
+  FOR_EACH(report->lost.at, report->lost.n, lost) {
     fprintf(out, "tscope_hosts_lost{");
-    print_label("name", report->records->hosts.names.at[report->lost.at[i].host], out);
-    fprintf(out, "} %u\n", report->lost.at[i].lost);
+    print_label("name", report->records->hosts.names.at[lost->host], out);
+    fprintf(out, "} %u\n", lost->lost);
   }
   fprintf(out,
           "# HELP tscope_hosts_runs number of runs that were compared\n"

@@ -45,7 +45,7 @@ static int insert_effect(sqlite3 *db, const struct host_report *report, enum hos
   const struct run_record *first = &report->records->runs.at[effect->first];
   const struct run_record *last = &report->records->runs.at[effect->last];
   return insert(db, "INSERT INTO effects VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "ttrrriitrtriir",
-                host_measure_words[measure], host_effect_unit(report, measure, effect->unit),
+                host_measures[measure].word, host_effect_unit(report, measure, effect->unit),
                 host_effect_share(measure, effect->size), host_effect_share(measure, effect->low),
                 host_effect_share(measure, effect->high), (int)effect->runs, (int)effect->unit_runs,
                 first->name, first->began_s, last->name, last->began_s, (int)effect->begins,
@@ -75,12 +75,12 @@ static int insert_trend(sqlite3 *db, const struct host_report *report,
 
 static int insert_all(sqlite3 *db, const struct host_report *report) {
   int error = sqlite3_exec(db, schema, NULL, NULL, NULL);
-  for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
-    for (u32 i = 0; i < report->measures[measure].found.n && error == SQLITE_OK; i++)
-      error = insert_effect(db, report, measure, &report->measures[measure].found.at[i]);
+  EACH_EFFECT(report, measure, effect)
+  if (error == SQLITE_OK)
+    error = insert_effect(db, report, measure, effect);
   for (u32 i = 0; i < report->lost.n && error == SQLITE_OK; i++)
     error = insert_lost(db, report, &report->lost.at[i]);
-  for (u32 i = 0; i < report->trends.n && report->records->in_order && error == SQLITE_OK; i++)
+  for (u32 i = 0; i < report->trends.n && error == SQLITE_OK; i++)
     error = insert_trend(db, report, &report->trends.at[i]);
   return error == SQLITE_OK ? sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) : error;
 }

@@ -68,7 +68,7 @@ static void add_rank(struct run_records *records, struct run_record *run, const 
   char name[512];
   snprintf(name, sizeof(name), "%u %u", run->job, record.rank);
   record.position = number_of(records, &records->positions, name);
-  snprintf(name, sizeof(name), "%s, device %u", host, place_on_host(run, record.host));
+  snprintf(name, sizeof(name), "%s" DEVICE_OF "%u", host, place_on_host(run, record.host));
   record.device = number_of(records, &records->devices, name);
   record.late = waited / run->step_ms;
   const json_t *end = end_of(ends, record.rank);
@@ -77,10 +77,8 @@ static void add_rank(struct run_records *records, struct run_record *run, const 
 }
 
 static u32 host_of(const struct run_record *run, double rank) {
-  for (u32 i = 0; i < run->ranks.n; i++)
-    if (run->ranks.at[i].rank == rank)
-      return run->ranks.at[i].host;
-  return INDEX_NONE;
+  const struct rank_record *is = FIND(run->ranks.at, run->ranks.n, one, one->rank == rank);
+  return is ? is->host : INDEX_NONE;
 }
 
 static void add_link(struct run_records *records, struct run_record *run, const json_t *messages) {
@@ -91,7 +89,7 @@ static void add_link(struct run_records *records, struct run_record *run, const 
   if (from == INDEX_NONE || to == INDEX_NONE || from == to || !(ms > 0))
     return;
   char name[1100];
-  snprintf(name, sizeof(name), "%s -> %s", records->hosts.names.at[from],
+  snprintf(name, sizeof(name), "%s" ARROW "%s", records->hosts.names.at[from],
            records->hosts.names.at[to]);
   u32 link = number_of(records, &records->links, name);
   snprintf(name, sizeof(name), "%u %s %.0f", run->job, op ? op : "", number_at(messages, "bytes"));
@@ -126,29 +124,21 @@ bool run_records_add(struct run_records *records, const json_t *report, const ch
 ORDER_BY(by_begin, struct run_record, UP(began_s) BY_TEXT(name))
 
 void run_records_order(struct run_records *records) {
-  for (u32 i = 0; i < records->runs.n; i++)
-    if (isnan(records->runs.at[i].began_s))
-      return;
+  if (ANY(records->runs.at, records->runs.n, one, isnan(one->began_s)))
+    return;
   SORT(records->runs.at, records->runs.n, by_begin);
   records->in_order = true;
 }
 
-static void names_free(struct name_numbers *names) {
-  json_decref(names->numbers);
-  free(names->names.at);
-}
-
 void run_records_free(struct run_records *records) {
-  for (u32 i = 0; i < records->runs.n; i++) {
-    free(records->runs.at[i].ranks.at);
-    free(records->runs.at[i].links.at);
+  struct name_numbers *const names[] = {&records->hosts, &records->devices, &records->positions,
+                                        &records->links, &records->kinds,   &records->jobs};
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    json_decref(names[i]->numbers);
+    free(names[i]->names.at);
   }
+  FOR_EACH(records->runs.at, records->runs.n, run)
+    FREE_EACH(run, ranks.at, links.at);
   free(records->runs.at);
-  names_free(&records->hosts);
-  names_free(&records->devices);
-  names_free(&records->positions);
-  names_free(&records->links);
-  names_free(&records->kinds);
-  names_free(&records->jobs);
   arena_release(&records->arena);
 }

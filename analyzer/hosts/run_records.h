@@ -19,6 +19,10 @@ struct name_numbers {
   VECTOR(const char *) names;
 };
 
+/* How a device is named, and a link: "HOST, device 3", "HOST -> OTHER". */
+#define DEVICE_OF ", device "
+#define ARROW " -> "
+
 struct rank_record {
   u32 rank, host;
   u32 position;  /* of the rank in its job, over all runs of the job */

@@ -218,8 +218,7 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
   bool full = false;
   double kept_bytes = 0, gone_bytes = 0;
   u32 n = error ? 0 : runs.n_runs;
-  for (u32 i = 0; i < n; i++) {
-    struct trace_run *run = &runs.runs[i];
+  FOR_EACH_CHANGED(runs.runs, n, run) {
     struct run_state state = state_of(run);
     const char *reason =
         state.running ? NULL : reason_to_go(options, run, &state, kept, kept_bytes, full);

@@ -173,8 +173,7 @@ static void hear_neighbours(struct asking *a, const struct target *from) {
 /* True while some rank may still answer. */
 static bool read_answers(struct asking *a, bool check, i64 *last_news) {
   bool more = false;
-  for (u32 i = 0; i < a->n; i++) {
-    struct target *target = &a->targets[i];
+  FOR_EACH_CHANGED(a->targets, a->n, target) {
     if (target->answer == ANSWER_WHOLE || target->hopeless)
       continue;
     target->answer =
@@ -246,8 +245,7 @@ static const struct rank_stall *recorded_stall(struct asking *a, const struct ta
   char ignored[512];
   if (load_model(a, ignored, sizeof(ignored)) < 0)
     return NULL;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    const struct rank *rank = &a->model->ranks[r];
+  FOR_EACH(a->model->ranks, a->model->n_ranks, rank) {
     if (strcmp(rank->path, target->path) == 0)
       return rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
   }

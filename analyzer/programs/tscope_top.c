@@ -14,11 +14,8 @@
 #include "base/printable.h"
 #include "live/live_view.h"
 #include "report/report_file.h"
-#include "top/top_html.h"
-#include "top/top_json.h"
-#include "top/top_metrics.h"
 #include "top/top_options.h"
-#include "top/top_page.h"
+#include "top/top_outputs.h"
 #include "top/top_screen.h"
 
 enum { STATUS_OK = 0, STATUS_BAD = 2 };

@@ -98,8 +98,7 @@ static void put_groups(struct listing *l) {
   FOR_EACH(l->flight->groups, l->flight->n_groups, group) {
     if (!group->desc || !selection_has_group(l->view, group))
       continue;
-    pen_format(&l->pen, STYLE_DIM, "group %s: %s", group->name, group->desc);
-    pen_newline(&l->pen);
+    pen_end_line(&l->pen, STYLE_DIM, "group %s: %s", group->name, group->desc);
   }
 }
 
@@ -133,13 +132,11 @@ static void put_block(struct listing *l, const u32 *ranks, u32 n, unsigned colum
 
 static void put_stacks(struct listing *l) {
   for (u32 i = 0; i < l->stacks.n; i++) {
-    pen_format(&l->pen, STYLE_BOLD, "@%u", i);
-    pen_newline(&l->pen);
+    pen_end_line(&l->pen, STYLE_BOLD, "@%u", i);
     FOR_EACH(l->stacks.at[i]->frames, l->stacks.at[i]->n, frame) {
       pen_to(&l->pen, 2);
-      pen_format(&l->pen, STYLE_PLAIN, "%s:%lld %s", frame->file ? frame->file : "?",
-                 (long long)frame->line, frame->function ? frame->function : "?");
-      pen_newline(&l->pen);
+      pen_end_line(&l->pen, STYLE_PLAIN, "%s:%lld %s", frame->file ? frame->file : "?",
+                   (long long)frame->line, frame->function ? frame->function : "?");
     }
   }
 }

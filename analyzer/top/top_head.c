@@ -11,6 +11,7 @@
 #include "base/checked_memory.h"
 #include "base/rank_list.h"
 #include "base/statistics.h"
+#include "base/texts.h"
 #include "base/trace_words.h"
 #include "top/top_page.h"
 
@@ -81,11 +82,8 @@ static void put_clocks(const struct live_view *view, struct pen *pen) {
 
 /* What can be read of other hosts is as old as the file system has it. */
 static void put_delay(const struct live_view *view, struct pen *pen) {
-  const struct live_host *oldest = NULL;
-  for (u32 h = 0; h < view->n_hosts; h++)
-    if (view->hosts[h].behind_s >= LEAST_DELAY_S &&
-        (!oldest || view->hosts[h].behind_s > oldest->behind_s))
-      oldest = &view->hosts[h];
+  const struct live_host *oldest =
+      LARGEST(view->hosts, view->n_hosts, host, host->behind_s >= LEAST_DELAY_S, host->behind_s);
   if (oldest)
     pen_item(pen, STYLE_NOTE, "the data of %s is %s old", oldest->name,
              duration_s(oldest->behind_s).text);
@@ -120,8 +118,7 @@ static void put_ranks(const struct live_view *view, struct pen *pen) {
 static void put_steps(const struct live_view *view, struct pen *pen) {
   const struct live_rank *rank = view->reference;
   if (!rank) {
-    pen_put(pen, STYLE_DIM, "steps: none yet");
-    pen_newline(pen);
+    pen_end_line(pen, STYLE_DIM, "steps: none yet");
     return;
   }
   if (rank->steps.counted)
@@ -177,38 +174,40 @@ void top_head(const struct top_page *page, struct live_view *view, struct pen *p
 
 /* --- What is wrong --- */
 
-static char *ranks_text(const struct live_view *view, const u32 *indices, u32 n) {
-  SCOPED u32 *ranks = memory_array(size_sum(n, 1), sizeof(*ranks));
+static const char *ranks_text(struct live_view *view, const u32 *indices, u32 n) {
+  u32 *ranks = arena_array(&view->arena, n, sizeof(*ranks));
   for (u32 i = 0; i < n; i++)
     ranks[i] = view->ranks[indices[i]].rank;
-  return rank_list(ranks, n, 40);
+  SCOPED char *list = rank_list(ranks, n, 40);
+  return arena_text(&view->arena, list);
 }
 
 /* What the first of the missing ranks does instead. */
-static void describe_instead(const struct live_view *view, const struct live_rank *rank, char *text,
-                             size_t bytes) {
-  text[0] = 0;
+static const char *describe_instead(struct live_view *view, const struct live_wait *wait) {
+  const struct live_rank *rank = wait->n_absent ? &view->ranks[wait->absent[0]] : NULL;
+  struct arena *arena = &view->arena;
+  if (!rank)
+    return "";
   if (rank->state != LIVE_RUNNING && rank->state != LIVE_UNCERTAIN)
-    snprintf(text, bytes, "; %s%s%s", rank->what, isnan(rank->silent_s) ? "" : ", silent for ",
-             isnan(rank->silent_s) ? "" : duration_s(rank->silent_s).text);
-  else if (rank->waits_s >= view->threshold_s)
-    snprintf(text, bytes, "; it is waiting too");
-  else if (rank->stalled_in)
-    snprintf(text, bytes, "; %s", rank->stalled_in);
-  else if (rank->phase)
-    snprintf(text, bytes, "; in %s for %s", rank->phase, duration_s(rank->phase_s).text);
-  else if (rank->op)
-    snprintf(text, bytes, "; its last call, %s, was %s ago", rank->op,
-             duration_s(rank->called_s).text);
+    return arena_printf(arena, "; %s%s%s", rank->what, isnan(rank->silent_s) ? "" : ", silent for ",
+                        isnan(rank->silent_s) ? "" : duration_s(rank->silent_s).text);
+  if (rank->waits_s >= view->threshold_s)
+    return "; it is waiting too";
+  if (rank->stalled_in)
+    return arena_printf(arena, "; %s", rank->stalled_in);
+  if (rank->phase)
+    return arena_printf(arena, "; in %s for %s", rank->phase, duration_s(rank->phase_s).text);
+  return rank->op ? arena_printf(arena, "; its last call, %s, was %s ago", rank->op,
+                                 duration_s(rank->called_s).text)
+                  : "";
 }
 
 /* A line in the colour of warnings, followed by more words. */
 __attribute__((format(printf, 3, 4))) static void put_alert(struct pen *pen, const char *words,
                                                             const char *format, ...) {
-  char text[512];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof(text), format, arguments);
+  SCOPED char *text = memory_vprintf(format, arguments);
   va_end(arguments);
   pen_put(pen, STYLE_CRITICAL, "! ");
   pen_hang(pen, 2);
@@ -217,88 +216,73 @@ __attribute__((format(printf, 3, 4))) static void put_alert(struct pen *pen, con
   pen_newline(pen);
 }
 
-/* " on node1", where these ranks are on one of several hosts. */
-static const char *on_host(const struct live_view *view, const u32 *ranks, u32 n, char room[96]) {
-  bool one = view->n_hosts > 1 && n;
-  for (u32 i = 1; i < n; i++)
-    one &= view->ranks[ranks[i]].host == view->ranks[ranks[0]].host;
-  const char *name = one ? view->hosts[view->ranks[ranks[0]].host].name : NULL;
-  snprintf(room, 96, name ? " on %s" : "%s", name ? name : "");
-  return room;
+/* "ranks 1, 3", "rank 1 on node1": the host where these are on one of several. */
+static const char *which_ranks(struct live_view *view, const u32 *ranks, u32 n) {
+  bool one_host = view->n_hosts > 1 && n &&
+                  ALL(ranks, n, one, view->ranks[*one].host == view->ranks[ranks[0]].host);
+  return arena_printf(&view->arena, "rank%s %s%s%s", n == 1 ? "" : "s", ranks_text(view, ranks, n),
+                      one_host ? " on " : "",
+                      one_host ? view->hosts[view->ranks[ranks[0]].host].name : "");
 }
 
-/* "ranks 1, 3 have not come to", "rank 1 on node1 has not ended", "3 ranks wait in" */
-static void describe_waited_for(const struct live_view *view, const struct live_wait *wait,
-                                char *room, size_t bytes) {
-  SCOPED char *absent = ranks_text(view, wait->absent, wait->n_absent);
-  char host[96];
-  bool one = wait->n_absent == 1;
-  if (!wait->n_absent)
-    snprintf(room, bytes, "%s %s in", plural(wait->n_waiting, "rank").text,
-             wait->n_waiting == 1 ? "waits" : "wait");
-  else
-    snprintf(room, bytes, "rank%s %s%s %s not %s", one ? "" : "s", absent,
-             on_host(view, wait->absent, wait->n_absent, host), one ? "has" : "have",
-             wait->called ? "ended" : "come to");
+/* "3 ranks wait" */
+static const char *those_waiting(struct live_view *view, const struct live_wait *wait) {
+  return arena_printf(&view->arena, "%s %s", plural(wait->n_waiting, "rank").text,
+                      wait->n_waiting == 1 ? "waits" : "wait");
 }
 
 /* One side of a message waits for the other. */
-static void put_message(const struct live_view *view, const struct live_wait *wait,
-                        struct pen *pen) {
-  SCOPED char *absent = ranks_text(view, wait->absent, wait->n_absent),
-              *waiting = ranks_text(view, wait->waiting, wait->n_waiting);
-  char instead[256], words[512], host[96];
-  describe_instead(view, &view->ranks[wait->absent[0]], instead, sizeof(instead));
-  snprintf(words, sizeof(words), ": for %s, in %s #%u of %s%s", duration_s(wait->since_s).text,
-           wait->sends ? "send" : "recv", wait->seq, wait->group, instead);
-  put_alert(pen, words, "rank%s %s%s %s not %s rank%s %s %s", wait->n_absent == 1 ? "" : "s",
-            absent, on_host(view, wait->absent, wait->n_absent, host),
-            wait->n_absent == 1 ? "has" : "have", wait->sends ? "received what" : "sent what",
-            wait->n_waiting == 1 ? "" : "s", waiting,
-            wait->sends ? (wait->n_waiting == 1 ? "sends" : "send")
-                        : (wait->n_waiting == 1 ? "waits for" : "wait for"));
+static void put_message(struct live_view *view, const struct live_wait *wait, struct pen *pen) {
+  const char *words = arena_printf(&view->arena, ": for %s, in %s #%u of %s%s",
+                                   duration_s(wait->since_s).text, wait->sends ? "send" : "recv",
+                                   wait->seq, wait->group, describe_instead(view, wait));
+  bool one = wait->n_waiting == 1;
+  put_alert(pen, words, "%s %s not %s rank%s %s %s",
+            which_ranks(view, wait->absent, wait->n_absent), wait->n_absent == 1 ? "has" : "have",
+            wait->sends ? "received what" : "sent what", one ? "" : "s",
+            ranks_text(view, wait->waiting, wait->n_waiting),
+            wait->sends ? (one ? "sends" : "send") : (one ? "waits for" : "wait for"));
 }
 
-static void put_wait(const struct live_view *view, const struct live_wait *wait, struct pen *pen) {
+/* "ranks 1, 3 have not come to", "rank 1 on node1 has not ended", "3 ranks wait in" */
+static const char *describe_waited_for(struct live_view *view, const struct live_wait *wait) {
+  return !wait->n_absent ? arena_printf(&view->arena, "%s in", those_waiting(view, wait))
+                         : arena_printf(&view->arena, "%s %s not %s",
+                                        which_ranks(view, wait->absent, wait->n_absent),
+                                        wait->n_absent == 1 ? "has" : "have",
+                                        wait->called ? "ended" : "come to");
+}
+
+static void put_wait(struct live_view *view, const struct live_wait *wait, struct pen *pen) {
   if (wait->message && wait->n_absent && wait->n_waiting) {
     put_message(view, wait, pen);
     return;
   }
-  char who[256], instead[256] = "", words[512], members[96] = "";
-  describe_waited_for(view, wait, who, sizeof(who));
-  if (wait->n_absent)
-    describe_instead(view, &view->ranks[wait->absent[0]], instead, sizeof(instead));
+  const char *words = arena_printf(
+      &view->arena, ": %s%sfor %s%s", wait->n_absent ? those_waiting(view, wait) : "",
+      wait->n_absent ? " " : "", duration_s(wait->since_s).text, describe_instead(view, wait));
   if (wait->no_trace)
-    snprintf(members, sizeof(members), "; %s without a trace",
-             plural(wait->no_trace, "member").text);
-  int at = snprintf(words, sizeof(words), ": ");
-  if (wait->n_absent)
-    at += snprintf(words + at, sizeof(words) - (size_t)at, "%s %s ",
-                   plural(wait->n_waiting, "rank").text, wait->n_waiting == 1 ? "waits" : "wait");
-  snprintf(words + at, sizeof(words) - (size_t)at, "for %s%s%s", duration_s(wait->since_s).text,
-           instead, members);
-  put_alert(pen, words, "%s %s #%u of %s", who, wait->op ? wait->op : "call", wait->seq,
-            wait->group);
+    words = arena_printf(&view->arena, "%s; %s without a trace", words,
+                         plural(wait->no_trace, "member").text);
+  put_alert(pen, words, "%s %s #%u of %s", describe_waited_for(view, wait),
+            wait->op ? wait->op : "call", wait->seq, wait->group);
 }
 
-static bool is_in_trouble(const struct live_rank *rank) {
+bool top_is_in_trouble(const struct live_rank *rank) {
   return rank->state != LIVE_RUNNING && rank->state != LIVE_ENDED && rank->state != LIVE_UNCERTAIN;
 }
 
 static bool same_trouble(const struct live_rank *a, const struct live_rank *b) {
-  return is_in_trouble(a) && is_in_trouble(b) && strcmp(a->what, b->what) == 0;
+  return top_is_in_trouble(a) && top_is_in_trouble(b) && strcmp(a->what, b->what) == 0;
 }
 
-static void put_state(const struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {
-  char words[96] = "", host[96];
+static void put_state(struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {
   double longest = NAN;
-  SCOPED char *ranks = ranks_text(view, alike, n);
   for (u32 i = 0; i < n; i++)
     longest = fmax(view->ranks[alike[i]].silent_s, longest);
-  if (!isnan(longest))
-    snprintf(words, sizeof(words), "; silent for %s", duration_s(longest).text);
-  put_alert(pen, words, "rank%s %s%s: %s", n == 1 ? "" : "s", ranks, on_host(view, alike, n, host),
-            view->ranks[alike[0]].what);
+  const char *silence =
+      isnan(longest) ? "" : arena_printf(&view->arena, "; silent for %s", duration_s(longest).text);
+  put_alert(pen, silence, "%s: %s", which_ranks(view, alike, n), view->ranks[alike[0]].what);
 }
 
 static bool is_stalled(const struct live_view *view) {
@@ -306,35 +290,32 @@ static bool is_stalled(const struct live_view *view) {
          view->since_step_s > view->threshold_s;
 }
 
-static void put_stall(const struct live_view *view, struct pen *pen) {
-  char words[96];
-  snprintf(words, sizeof(words), ", usually one takes %s", duration_s(view->step_s).text);
-  put_alert(pen, words, "no step for %s", duration_s(view->since_step_s).text);
+static void put_stall(struct live_view *view, struct pen *pen) {
+  put_alert(pen,
+            arena_printf(&view->arena, ", usually one takes %s", duration_s(view->step_s).text),
+            "no step for %s", duration_s(view->since_step_s).text);
 }
 
-static void put_mismatch(const struct live_mismatch *mismatch, struct pen *pen) {
-  char words[512];
-  snprintf(words, sizeof(words), ": %s", mismatch->detail);
-  put_alert(pen, words, "%s #%u of %s: %s", mismatch->op, mismatch->seq, mismatch->group,
-            mismatch->state);
+static void put_mismatch(struct live_view *view, const struct live_mismatch *mismatch,
+                         struct pen *pen) {
+  put_alert(pen, arena_printf(&view->arena, ": %s", mismatch->detail), "%s #%u of %s: %s",
+            mismatch->op, mismatch->seq, mismatch->group, mismatch->state);
 }
 
 static bool same_error(const struct live_rank *a, const struct live_rank *b) {
-  return a->nccl_error && b->nccl_error && strcmp(a->nccl_error, b->nccl_error) == 0;
+  return a->nccl_error && same_text(a->nccl_error, b->nccl_error);
 }
 
-static void put_error(const struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {
-  char *ranks = ranks_text(view, alike, n), host[96];
-  put_alert(pen, "", "NCCL reports on rank%s %s%s: %s", n == 1 ? "" : "s", ranks,
-            on_host(view, alike, n, host), view->ranks[alike[0]].nccl_error);
-  free(ranks);
+static void put_error(struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {
+  put_alert(pen, "", "NCCL reports on %s: %s", which_ranks(view, alike, n),
+            view->ranks[alike[0]].nccl_error);
 }
 
 /* What ranks have in common, each once; how many there are, of which `most` are written. A rank of
  * which there is nothing to say is not like itself. */
 static u32 put_common(struct live_view *view, struct pen *pen, u32 most,
                       bool same(const struct live_rank *, const struct live_rank *),
-                      void put(const struct live_view *, const u32 *, u32, struct pen *)) {
+                      void put(struct live_view *, const u32 *, u32, struct pen *)) {
   u32 *alike = arena_array(&view->arena, view->n_ranks, sizeof(*alike)), found = 0;
   for (u32 i = 0; i < view->n_ranks; i++) {
     u32 n = 0, first = 0;
@@ -350,37 +331,35 @@ static u32 put_common(struct live_view *view, struct pen *pen, u32 most,
 }
 
 /* Ranks that are late because of a line; how many there are, of which `most` are written. */
-static u32 put_late(const struct live_view *view, struct pen *pen, u32 most) {
+static u32 put_late(struct live_view *view, struct pen *pen, u32 most) {
   u32 found = 0;
   for (u32 i = 0; i < view->n_ranks; i++) {
     const struct live_rank *rank = &view->ranks[i];
-    char words[700], host[96];
     if (!rank->late_at || found++ >= most)
       continue;
-    snprintf(words, sizeof(words), ": it is %s longer than its peers at %s",
-             duration_s(rank->late_more_s).text, rank->late_at);
-    put_alert(pen, words, "rank %u%s is late by %s a step", rank->rank, on_host(view, &i, 1, host),
-              duration_s(rank->late_s).text);
+    put_alert(pen,
+              arena_printf(&view->arena, ": it is %s longer than its peers at %s",
+                           duration_s(rank->late_more_s).text, rank->late_at),
+              "%s is late by %s a step", which_ranks(view, &i, 1), duration_s(rank->late_s).text);
   }
   return found;
 }
 
 void top_alerts(struct live_view *view, struct pen *pen, unsigned most) {
-  u32 n = view->n_waits + view->n_mismatches + is_stalled(view), shown = 0;
-  if (is_stalled(view) && shown < most) {
+  u32 n = 0;
+#define MORE (n < most ? most - n : 0)
+  if (is_stalled(view) && n++ < most)
     put_stall(view, pen);
-    shown++;
-  }
-  for (u32 i = 0; i < view->n_waits && shown < most; i++, shown++)
-    put_wait(view, &view->waits[i], pen);
-  for (u32 i = 0; i < view->n_mismatches && shown < most; i++, shown++)
-    put_mismatch(&view->mismatches[i], pen);
-  u32 errors = put_common(view, pen, most - shown, same_error, put_error);
-  n += errors;
-  shown += errors < most - shown ? errors : most - shown;
-  u32 states = put_common(view, pen, most - shown, same_trouble, put_state);
-  shown += states < most - shown ? states : most - shown;
-  n += states + put_late(view, pen, most - shown);
+  for (u32 i = 0; i < view->n_waits; i++)
+    if (n++ < most)
+      put_wait(view, &view->waits[i], pen);
+  for (u32 i = 0; i < view->n_mismatches; i++)
+    if (n++ < most)
+      put_mismatch(view, &view->mismatches[i], pen);
+  n += put_common(view, pen, MORE, same_error, put_error);
+  n += put_common(view, pen, MORE, same_trouble, put_state);
+  n += put_late(view, pen, MORE);
+#undef MORE
   if (n > most)
     put_alert(pen, "", "and %u more", n - most);
 }

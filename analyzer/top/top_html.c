@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "top/top_html.h"
+#include "top/top_outputs.h"
 
 #include <math.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "top/top_json.h"
+#include "top/top_outputs.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "top/top_metrics.h"
+#include "top/top_outputs.h"
 
 #include <math.h>
 

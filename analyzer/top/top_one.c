@@ -42,8 +42,7 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   char text[256], room[96];
   enum style style;
   if (!rank) {
-    pen_put(pen, STYLE_NOTE, "This rank is gone. Enter goes back.");
-    pen_newline(pen);
+    pen_end_line(pen, STYLE_NOTE, "This rank is gone. Enter goes back.");
     return;
   }
   const struct live_process *process = rank->process;
@@ -51,8 +50,7 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   pen_put(pen, STYLE_BOLD, text);
   pen_format(pen, STYLE_PLAIN, "  process %u on %s  ", process->trace.file.header.pid,
              view->hosts[rank->host].name);
-  pen_put(pen, STYLE_DIM, "Enter goes back");
-  pen_newline(pen);
+  pen_end_line(pen, STYLE_DIM, "Enter goes back");
   put_row(pen, "state", rank->what[0] ? rank->what : live_state_name(rank->state));
   put_row(pen, "doing", top_describe_activity(rank, view->threshold_s, room, sizeof(room), &style));
   put_known(pen, "last sign of life", rank->silent_s, duration_s);

@@ -26,8 +26,7 @@ static void put_help(struct pen *pen) {
       "-          not known",
   };
   for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
-    pen_put(pen, STYLE_PLAIN, lines[i]);
-    pen_newline(pen);
+    pen_end_line(pen, STYLE_PLAIN, "%s", lines[i]);
   }
 }
 
@@ -54,8 +53,7 @@ static unsigned write_head(const struct top_page *page, struct live_view *view, 
 void top_page_write(struct top_page *page, struct live_view *view, FILE *out) {
   struct pen pen = pen_begin(&page->display, out);
   if (page->waiting) {
-    pen_put(&pen, STYLE_BOLD, "tscope top");
-    pen_newline(&pen);
+    pen_end_line(&pen, STYLE_BOLD, "tscope top");
     pen_words(&pen, STYLE_PLAIN, page->waiting);
     pen_newline(&pen);
     return;
@@ -78,8 +76,7 @@ void top_page_write(struct top_page *page, struct live_view *view, FILE *out) {
   if (page->watched && page->height > used + 4) {
     pen_put(&pen, STYLE_DIM, "  q quit  space freeze  s sort  Enter one rank  ? help");
     pen_put(&pen, STYLE_DIM, view->n_stalled ? "  t " : "");
-    pen_put(&pen, STYLE_WARNING, view->n_stalled ? "stacks" : "");
-    pen_newline(&pen);
+    pen_end_line(&pen, STYLE_WARNING, "%s", view->n_stalled ? "stacks" : "");
   }
   if (!page->height && view->n_stalled)
     top_stacks(page, view, &pen, 0);

@@ -6,12 +6,13 @@
 #include <stdio.h>
 
 #include "base/checked_memory.h"
+#include "base/rank_list.h"
 #include "base/sorting.h"
 #include "top/top_columns.def"
 #include "top/top_page.h"
 
 enum column {
-#define C(id, heading, columns, need, right) COLUMN_##id,
+#define C(id, ...) COLUMN_##id,
   TSCOPE_TOP_COLUMNS(C)
 #undef C
       COLUMNS
@@ -22,13 +23,13 @@ static const struct {
   unsigned columns, need;
   bool right;
 } table[] = {
-#define C(id, heading, columns, need, right) {heading, columns, need, right},
+#define C(id, heading, columns, need, right, cell) {heading, columns, need, right},
     TSCOPE_TOP_COLUMNS(C)
 #undef C
 };
 
 /* Those that are needed most, for as long as they fit. */
-static unsigned choose_columns(const struct live_view *view, unsigned width, bool shown[COLUMNS]) {
+static void choose_columns(const struct live_view *view, unsigned width, bool shown[COLUMNS]) {
   unsigned used = 0;
   memset(shown, 0, COLUMNS * sizeof(*shown));
   for (unsigned need = 0; need < COLUMNS; need++)
@@ -40,7 +41,6 @@ static unsigned choose_columns(const struct live_view *view, unsigned width, boo
       shown[c] = true;
       used += table[c].columns + 1;
     }
-  return used;
 }
 
 const char *top_format_known(double value, struct quantity (*format)(double),
@@ -75,7 +75,7 @@ const char *top_describe_activity(const struct live_rank *rank, double threshold
     snprintf(room, bytes, "%s %s", live_state_name(rank->state), duration_s(rank->silent_s).text);
     return room;
   }
-  if (rank->state != LIVE_RUNNING && rank->state != LIVE_UNCERTAIN) {
+  if (top_is_in_trouble(rank)) {
     *style = STYLE_CRITICAL;
     return live_state_name(rank->state);
   }
@@ -106,83 +106,60 @@ const char *top_describe_activity(const struct live_rank *rank, double threshold
   return "-";
 }
 
-/* What the cell says, and what ranks are sorted by in it; NAN where it is no number or not known.
- */
+static struct top_cell words(const char *text) {
+  return (struct top_cell){.text = text, .style = STYLE_PLAIN, .value = NAN};
+}
+
+static struct top_cell quantity(double value, struct quantity format(double), enum style style,
+                                char room[TOP_CELL_BYTES]) {
+  struct quantity text;
+  snprintf(room, TOP_CELL_BYTES, "%s", top_format_known(value, format, &text));
+  return (struct top_cell){room, style, value};
+}
+
+static struct top_cell step_cell(const struct live_rank *rank, char room[TOP_CELL_BYTES]) {
+  if (!rank->steps.method)
+    return words("-");
+  snprintf(room, TOP_CELL_BYTES, "%s%llu", rank->steps.counted ? "" : "~",
+           (unsigned long long)rank->steps.count);
+  return (struct top_cell){room, STYLE_PLAIN, (double)rank->steps.count};
+}
+
+static struct top_cell doing_cell(const struct live_view *view, const struct live_rank *rank,
+                                  char room[TOP_CELL_BYTES]) {
+  struct top_cell cell = words(NULL);
+  cell.text = top_describe_activity(rank, view->threshold_s, room, TOP_CELL_BYTES, &cell.style);
+  return cell;
+}
+
+static struct top_cell call_cell(const struct live_rank *rank, char room[TOP_CELL_BYTES]) {
+  if (rank->op)
+    snprintf(room, TOP_CELL_BYTES, "%.60s #%u", rank->op, rank->process->last.seq);
+  return words(rank->op ? room : "-");
+}
+
+static struct top_cell rank_cell(const struct live_rank *rank, char room[TOP_CELL_BYTES]) {
+  bool known = rank->rank != TSCOPE_UNKNOWN_RANK;
+  snprintf(room, TOP_CELL_BYTES, "%u", rank->rank);
+  return (struct top_cell){known ? room : "-", STYLE_PLAIN, rank->rank};
+}
+
+static enum style warning_if(bool worth_it) {
+  return worth_it ? STYLE_WARNING : STYLE_PLAIN;
+}
+
 struct top_cell top_find_cell(const struct live_view *view, const struct live_rank *rank,
                               unsigned column, char room[TOP_CELL_BYTES]) {
-  struct top_cell cell = {.text = room, .style = STYLE_PLAIN, .value = NAN};
-  struct quantity quantity;
-  *room = 0;
-#define QUANTITY(of, format) (cell.value = (of), top_format_known(cell.value, format, &quantity))
   switch ((enum column)column) {
-  case COLUMN_rank:
-    cell.value = rank->rank;
-    if (rank->rank == TSCOPE_UNKNOWN_RANK)
-      cell.text = "-";
-    else
-      snprintf(room, TOP_CELL_BYTES, "%u", rank->rank);
-    break;
-  case COLUMN_host:
-    cell.text = view->hosts[rank->host].name;
-    break;
-  case COLUMN_doing:
-    cell.text = top_describe_activity(rank, view->threshold_s, room, TOP_CELL_BYTES, &cell.style);
-    break;
-  case COLUMN_step:
-    if (!rank->steps.method) {
-      cell.text = "-";
-      break;
-    }
-    cell.value = (double)rank->steps.count;
-    snprintf(room, TOP_CELL_BYTES, "%s%llu", rank->steps.counted ? "" : "~",
-             (unsigned long long)rank->steps.count);
-    break;
-  case COLUMN_step_time:
-    snprintf(room, TOP_CELL_BYTES, "%s", QUANTITY(rank->step_s, duration_s));
-    if (rank->step_s > 1.5 * rank->usual_s)
-      cell.style = STYLE_WARNING;
-    break;
-  case COLUMN_late:
-    cell.value = rank->late_s;
-    snprintf(room, TOP_CELL_BYTES, "%s", top_format_lateness(rank->late_s).text);
-    if (rank->late_s > 0.05 * view->step_s)
-      cell.style = STYLE_WARNING;
-    break;
-  case COLUMN_gpu:
-    snprintf(room, TOP_CELL_BYTES, "%s", QUANTITY(rank->gpu, percent));
-    break;
-  case COLUMN_memory:
-    snprintf(room, TOP_CELL_BYTES, "%s", QUANTITY(rank->memory, memory_size));
-    break;
-  case COLUMN_peak:
-    snprintf(room, TOP_CELL_BYTES, "%s", QUANTITY(rank->peak, memory_size));
-    break;
-  case COLUMN_call:
-    if (!rank->op)
-      cell.text = "-";
-    else
-      snprintf(room, TOP_CELL_BYTES, "%.60s #%u", rank->op, rank->process->last.seq);
-    break;
-  case COLUMN_ago:
-    snprintf(room, TOP_CELL_BYTES, "%s", QUANTITY(rank->called_s, duration_s));
-    break;
-  case COLUMN_group:
-    cell.text = rank->group ? rank->group : "-";
-    break;
-  case COLUMN_records:
-    cell.value = (double)rank->process->records;
-    snprintf(room, TOP_CELL_BYTES, "%s", count_of(cell.value).text);
-    break;
-  case COLUMN_lost:
-    cell.value = (double)rank->lost;
-    snprintf(room, TOP_CELL_BYTES, "%s", count_of(cell.value).text);
-    cell.style = rank->lost ? STYLE_WARNING : STYLE_DIM;
-    break;
+#define C(id, heading, columns, need, right, cell)                                                 \
+  case COLUMN_##id:                                                                                \
+    return cell;
+    TSCOPE_TOP_COLUMNS(C)
+#undef C
   case COLUMNS:
     break;
   }
-#undef QUANTITY
-  return cell;
+  return words("");
 }
 
 unsigned top_columns(void) {
@@ -197,10 +174,7 @@ bool top_column_is_number(unsigned column) {
   return table[column].right;
 }
 
-static void put_cell(const struct live_view *view, const struct live_rank *rank, enum column column,
-                     struct pen *pen) {
-  char room[TOP_CELL_BYTES];
-  struct top_cell cell = top_find_cell(view, rank, column, room);
+static void put_cell(enum column column, struct top_cell cell, struct pen *pen) {
   if (table[column].right)
     pen_right(pen, cell.style, cell.text, table[column].columns);
   else
@@ -210,15 +184,32 @@ static void put_cell(const struct live_view *view, const struct live_rank *rank,
 
 /* --- Order --- */
 
+/* What ranks are sorted by, the largest first: a number of each, or its negative. */
+static const struct {
+  const char *name;
+  size_t offset; /* of a double in struct live_rank; 0: see key_of() */
+  int sign;
+  enum column column; /* of its heading */
+} sorts[TOP_SORTS] = {
+#define OF(member) offsetof(struct live_rank, member)
+    [TOP_SORT_AUTO] = {"auto", 0, 0, COLUMNS},
+    [TOP_SORT_RANK] = {"rank", 0, 0, COLUMN_rank},
+    [TOP_SORT_TROUBLE] = {"trouble", 0, 0, COLUMNS},
+    [TOP_SORT_LATE] = {"late", OF(late_s), 1, COLUMN_late},
+    [TOP_SORT_STEP] = {"step", OF(step_s), 1, COLUMN_step_time},
+    [TOP_SORT_GPU] = {"gpu", OF(gpu), -1, COLUMN_gpu}, /* the idle first */
+    [TOP_SORT_MEMORY] = {"memory", OF(memory), 1, COLUMN_memory},
+    [TOP_SORT_QUIET] = {"quiet", OF(quiet_s), 1, COLUMNS},
+#undef OF
+};
+
 const char *top_sort_name(enum top_sort sort) {
-  static const char *const names[] = {"auto", "rank", "trouble", "late",
-                                      "step", "gpu",  "memory",  "quiet"};
-  return names[sort];
+  return sorts[sort].name;
 }
 
 enum top_sort top_sort_find(const char *name) {
   for (int sort = TOP_SORT_RANK; sort < TOP_SORTS; sort++)
-    if (strcmp(name, top_sort_name((enum top_sort)sort)) == 0)
+    if (strcmp(name, sorts[sort].name) == 0)
       return (enum top_sort)sort;
   return TOP_SORT_AUTO;
 }
@@ -230,43 +221,21 @@ struct ordered {
 
 /* Ranks that should be examined first: not alive, missing, waiting, late. */
 static double trouble_of(const struct live_view *view, const struct live_rank *rank) {
-  double missing = 0;
   u32 index = (u32)(rank - view->ranks);
-  for (u32 w = 0; w < view->n_waits && missing == 0; w++)
-    for (u32 i = 0; i < view->waits[w].n_absent; i++)
-      if (view->waits[w].absent[i] == index)
-        missing = 1;
-  if (rank->state != LIVE_RUNNING && rank->state != LIVE_ENDED && rank->state != LIVE_UNCERTAIN)
+  if (top_is_in_trouble(rank))
     return 4e9;
-  if (missing > 0)
+  if (ANY(view->waits, view->n_waits, one, ranks_have(one->absent, one->n_absent, index)))
     return 3e9;
   return isnan(rank->late_s) ? -1e6 : rank->late_s;
 }
 
 static double key_of(const struct live_view *view, const struct live_rank *rank,
                      enum top_sort sort) {
-  double key = NAN;
-  switch (sort) {
-  case TOP_SORT_TROUBLE:
+  if (sort == TOP_SORT_TROUBLE)
     return trouble_of(view, rank);
-  case TOP_SORT_LATE:
-    key = rank->late_s;
-    break;
-  case TOP_SORT_STEP:
-    key = rank->step_s;
-    break;
-  case TOP_SORT_GPU:
-    key = -rank->gpu; /* the idle first */
-    break;
-  case TOP_SORT_MEMORY:
-    key = rank->memory;
-    break;
-  case TOP_SORT_QUIET:
-    key = rank->quiet_s;
-    break;
-  default:
+  if (!sorts[sort].offset)
     return 0;
-  }
+  double key = sorts[sort].sign * *(const double *)((const char *)rank + sorts[sort].offset);
   return isnan(key) ? -INFINITY : key;
 }
 
@@ -286,23 +255,13 @@ u32 *top_order(struct live_view *view, enum top_sort sort) {
 /* --- The table --- */
 
 static void put_headings(const bool shown[COLUMNS], enum top_sort sort, struct pen *pen) {
-  static const enum column of_sort[TOP_SORTS] = {[TOP_SORT_RANK] = COLUMN_rank,
-                                                 [TOP_SORT_LATE] = COLUMN_late,
-                                                 [TOP_SORT_STEP] = COLUMN_step_time,
-                                                 [TOP_SORT_GPU] = COLUMN_gpu,
-                                                 [TOP_SORT_MEMORY] = COLUMN_memory};
   for (unsigned c = 0; c < COLUMNS; c++) {
     if (!shown[c])
       continue;
-    enum style style =
-        sort != TOP_SORT_AUTO && of_sort[sort] == c && (c != COLUMN_rank || sort == TOP_SORT_RANK)
-            ? STYLE_BOLD
-            : STYLE_DIM;
-    if (table[c].right)
-      pen_right(pen, style, table[c].heading, table[c].columns);
-    else
-      pen_left(pen, style, table[c].heading, table[c].columns);
-    pen_blank(pen, 1);
+    put_cell(
+        c,
+        (struct top_cell){table[c].heading, sorts[sort].column == c ? STYLE_BOLD : STYLE_DIM, NAN},
+        pen);
   }
   pen_newline(pen);
 }
@@ -340,14 +299,15 @@ void top_ranks(struct top_page *page, struct live_view *view, struct pen *pen, u
     bool marked = page->watched && rank->rank == page->chosen;
     pen_put(pen, STYLE_BOLD, marked ? ">" : "");
     pen_to(pen, 2);
-    for (unsigned c = 0; c < COLUMNS; c++)
+    for (unsigned c = 0; c < COLUMNS; c++) {
+      char room[TOP_CELL_BYTES];
       if (shown[c])
-        put_cell(view, rank, (enum column)c, pen);
+        put_cell(c, top_find_cell(view, rank, c, room), pen);
+    }
     pen_newline(pen);
   }
   if (rows < view->n_ranks) {
-    pen_format(pen, STYLE_DIM, "  %u to %u of %u ranks, by %s", page->first + 1, page->first + rows,
-               view->n_ranks, top_sort_name(sort));
-    pen_newline(pen);
+    pen_end_line(pen, STYLE_DIM, "  %u to %u of %u ranks, by %s", page->first + 1,
+                 page->first + rows, view->n_ranks, top_sort_name(sort));
   }
 }

@@ -20,23 +20,19 @@ static void write_tree(struct live_view *view, struct pen *pen) {
     pen_newline(pen);
   }
   if (n == LINES_MOST) {
-    pen_put(pen, STYLE_DIM, "  and more: --format json has them all");
-    pen_newline(pen);
+    pen_end_line(pen, STYLE_DIM, "  and more: --format json has them all");
   }
 }
 
 static void write_head(const struct live_view *view, struct pen *pen) {
   if (!view->n_stalled) {
-    pen_put(pen, STYLE_PLAIN, "  No rank has recorded a stall.");
-    pen_newline(pen);
+    pen_end_line(pen, STYLE_PLAIN, "  No rank has recorded a stall.");
     return;
   }
-  pen_format(pen, STYLE_BOLD, "  %s %s: their Python stacks", plural(view->n_stalled, "rank").text,
-             view->n_stalled == 1 ? "stalls" : "stall");
-  pen_newline(pen);
+  pen_end_line(pen, STYLE_BOLD, "  %s %s: their Python stacks",
+               plural(view->n_stalled, "rank").text, view->n_stalled == 1 ? "stalls" : "stall");
   if (!view->stalls.n) {
-    pen_put(pen, STYLE_PLAIN, "  none could be read");
-    pen_newline(pen);
+    pen_end_line(pen, STYLE_PLAIN, "  none could be read");
   }
 }
 
@@ -65,8 +61,7 @@ void top_stacks(struct top_page *page, struct live_view *view, struct pen *pen, 
   unsigned window = page->watched && lines > 1 ? lines - 1 : lines;
   unsigned n = write_window(text, window, &page->first_line, pen->out);
   if (page->watched && lines > 1) {
-    pen_format(pen, STYLE_DIM, "  line %u of %u  up down PageUp PageDown  t goes back",
-               n ? page->first_line + 1 : 0, n);
-    pen_newline(pen);
+    pen_end_line(pen, STYLE_DIM, "  line %u of %u  up down PageUp PageDown  t goes back",
+                 n ? page->first_line + 1 : 0, n);
   }
 }

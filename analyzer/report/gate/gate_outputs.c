@@ -38,8 +38,7 @@ static void print_annotation(struct gate *gate, const struct gate_check *check) 
 }
 
 void gate_print(struct gate *gate, bool github) {
-  for (u32 i = 0; i < gate->checks.n; i++) {
-    const struct gate_check *check = &gate->checks.at[i];
+  FOR_EACH(gate->checks.at, gate->checks.n, check) {
     print_problem(program, "gate: %s  %s  (%s)", check->passed ? "ok    " : "FAILED", check->reason,
                   gate_rule_place(check->rule));
     if (github && !check->passed)

@@ -100,8 +100,7 @@ static void write_gemms(struct detail *d) {
 }
 
 static void write_counters(struct detail *d) {
-  for (u32 i = 0; i < d->rank->n_counters; i++) {
-    const struct shown_counter *counter = &d->rank->counters[i];
+  FOR_EACH(d->rank->counters, d->rank->n_counters, counter) {
     const char *name = sqlite_shared(d->run->writer, counter->name);
     for (u32 k = 0; k < counter->n; k++)
       sqlite_put_counters(d->run, d->rank, counter, name, &counter->at[k]);

@@ -47,6 +47,9 @@ void pen_put(struct pen *pen, enum style style, const char *text);
 void pen_format(struct pen *pen, enum style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* What ends the line. */
+#define pen_end_line(pen, style, ...) (pen_format(pen, style, __VA_ARGS__), pen_newline(pen))
+
 /* Like pen_put(), in a field of so many columns; longer text ends in an ellipsis. */
 void pen_left(struct pen *pen, enum style style, const char *text, unsigned columns);
 void pen_right(struct pen *pen, enum style style, const char *text, unsigned columns);

@@ -16,8 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "top/top_json.h"
-#include "top/top_metrics.h"
+#include "top/top_outputs.h"
 #include "top/top_page.h"
 #include "tracegen.h"
 

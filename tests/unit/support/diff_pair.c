@@ -11,6 +11,12 @@
 
 const double even[2][RUNS] = {{1, 1.01, 0.99}, {1.01, 0.99, 1}};
 
+void diff_results(struct results *before, struct results *after) {
+  struct results *shown;
+  diff_sides(&(struct diff_side){.runs = &before, .n = 1},
+             &(struct diff_side){.runs = &after, .n = 1}, &shown);
+}
+
 struct pair compare_with(struct cluster_options before, struct cluster_options after,
                          void (*edit)(struct pair *)) {
   struct pair pair = {.before = cluster_new(&before), .after = cluster_new(&after)};

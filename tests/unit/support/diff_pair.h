@@ -14,6 +14,9 @@ struct pair {
   struct results *old, *new;
 };
 
+/* One run each; that after gets the comparison. */
+void diff_results(struct results *before, struct results *after);
+
 /* `edit` changes the runs before they are analysed; NULL: no change. Freed by pair_free(). */
 struct pair compare_with(struct cluster_options before, struct cluster_options after,
                          void (*edit)(struct pair *));
