@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inspect/kept_errno.h"
 #include "inspect/memory_read.h"
 
 #ifndef MFD_CLOEXEC
@@ -54,7 +55,7 @@ const u8 *memory_gather_add(struct memory_gather *gather, u64 address, size_t by
 
 static bool read_pieces(const struct memory_gather *gather, pid_t pid, const struct iovec *pieces,
                         u32 n, size_t at, size_t bytes) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   bool own = gather->file >= 0 && pid == getpid();
   struct iovec local = {gather->bytes + at, bytes};
   ssize_t got = own ? pwritev(gather->file, pieces, (int)n, (off_t)at)
@@ -65,7 +66,6 @@ static bool read_pieces(const struct memory_gather *gather, pid_t pid, const str
                                  pieces[i].iov_len) == 0;
     at += pieces[i].iov_len;
   }
-  errno = saved;
   return refused || got == (ssize_t)bytes;
 }
 

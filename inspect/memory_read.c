@@ -7,6 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "inspect/kept_errno.h"
+
 /* Where seccomp refuses process_vm_readv(), as older container runtimes do, and where an emulator
  * does not know it. */
 static int read_mem_file(pid_t pid, u64 address, void *to, size_t bytes) {
@@ -22,11 +24,10 @@ static int read_mem_file(pid_t pid, u64 address, void *to, size_t bytes) {
 
 int tscope_read_memory(pid_t pid, u64 address, void *to, size_t bytes) {
   struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)address, bytes};
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
   int error = got == (ssize_t)bytes ? 0 : got < 0 ? -errno : -EFAULT;
   if (error == -ENOSYS || error == -EPERM)
     error = read_mem_file(pid, address, to, bytes);
-  errno = saved;
   return error;
 }

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inspect/kept_errno.h"
 #include "inspect/thread_state.h"
 
 enum {
@@ -24,7 +25,7 @@ static int open_file(pid_t pid, u32 tid, const char *name) {
 }
 
 bool thread_activity_open(struct thread_activity *activity, pid_t pid, u32 tid) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   *activity = (struct thread_activity){.pid = pid,
                                        .tid = tid,
                                        .call = open_file(pid, tid, "syscall"),
@@ -33,7 +34,6 @@ bool thread_activity_open(struct thread_activity *activity, pid_t pid, u32 tid) 
   bool opened = activity->call >= 0;
   if (!opened)
     thread_activity_close(activity);
-  errno = saved;
   return opened;
 }
 
@@ -168,7 +168,7 @@ static u8 activity_on_core(struct thread_activity *activity, i64 moment_ns) {
 
 bool thread_activity_read(struct thread_activity *activity, u64 now_ns, u64 gil, u32 gil_bytes,
                           u8 *what) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   char text[128];
   i64 moment_ns = (i64)(now_ns - activity->looked_ns);
   bool known = read_again(activity->call, text, sizeof(text)) > 0;
@@ -180,6 +180,5 @@ bool thread_activity_read(struct thread_activity *activity, u64 now_ns, u64 gil,
     *what = activity_on_core(activity, moment_ns < MAX_MOMENT_NS ? moment_ns : MAX_MOMENT_NS);
   else
     *what = activity_of_call(activity, text, gil, gil_bytes);
-  errno = saved;
   return alive;
 }

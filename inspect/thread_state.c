@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect/thread_state.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inspect/kept_errno.h"
 #include "inspect/python_memory.h"
 #include "inspect/small_file.h"
 #include "inspect/system_calls.def"
@@ -183,13 +183,12 @@ static void read_wait(pid_t pid, struct thread_state *state) {
 }
 
 bool thread_state_read(pid_t pid, u32 tid, struct thread_state *state) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   *state = (struct thread_state){.tid = tid};
   bool there = read_stat(pid, state);
   if (there && state->state != 'R') {
     read_call(pid, state);
     read_wait(pid, state);
   }
-  errno = saved;
   return there;
 }

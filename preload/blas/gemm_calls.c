@@ -2,7 +2,6 @@
  *
  * GEMMs of cuBLAS: how much arithmetic they do, and on which stream.
  */
-#include <errno.h>
 
 #include "blas/blas_record.h"
 #include "cuda/graphs/captured_kernels.h"
@@ -93,7 +92,7 @@ static void write_captured(struct tscope_thread *thread, const struct gemm_facts
 
 void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cublasHandle_t handle,
                 cudaStream_t stream) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   if (handle)
     stream = blas_handle_stream(handle);
   u16 index = stream_index(thread, TSCOPE_STREAM_LEGACY, stream);
@@ -117,7 +116,6 @@ void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cu
                                           .timed = gemm_now.timed};
     tscope_commit_dur(thread, &thread->ring, sizeof(*record), facts->start);
   }
-  errno = saved;
 }
 
 void record_gemm(struct tscope_thread *thread, u64 start, cublasStatus_t result,

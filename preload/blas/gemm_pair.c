@@ -2,7 +2,6 @@
  *
  * Which GEMMs are timed by a pair of events.
  */
-#include <errno.h>
 
 #include "blas/blas_record.h"
 #include "settings/env.h"
@@ -38,14 +37,13 @@ static bool is_picked(void) {
 
 event_pair_ticket gemm_pair_begin(struct tscope_thread *thread, cudaStream_t stream) {
   static u32 last;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   event_pair_ticket pair = 0;
   if (is_picked())
     pair = event_pair_begin(stream, TSCOPE_STREAM_LEGACY,
                             stream_index(thread, TSCOPE_STREAM_LEGACY, stream));
   if (pair)
     gemm_now.timed = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-  errno = saved;
   return pair;
 }
 

@@ -8,7 +8,6 @@
  */
 #include "callsites/call_sites.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -133,9 +132,8 @@ static u64 known_stack(struct call_site_thread *mine, u64 *first_ticks) {
   }
   u64 start = tscope_ticks();
   const struct python_process self = {.pid = getpid()};
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   bool kept = stack_define(&mine->walk, hash, is_native ? NULL : &self);
-  errno = saved;
   *first_ticks = tscope_ticks() - start;
   add_cost(&totals.first_ticks, *first_ticks, MAX_NEW_STACK_US);
   if (!kept)

@@ -2,7 +2,6 @@
 #include "cuda/gpu_facts.h"
 
 #include <cuda_runtime_api.h>
-#include <errno.h>
 #include <stdio.h>
 
 #include "cuda/last_error.h"
@@ -109,8 +108,8 @@ int gpu_facts_runtime_version(const struct tscope_thread *thread) {
   static struct tscope_symbol symbols[] =
       TSCOPE_QUERY("cudaRuntimeGetVersion", tscope_cuda_sonames);
   cudaError_t (*get_version)(int *) = tscope_query_function(symbols, thread);
-  int version, saved = errno;
+  int version;
+  TSCOPE_KEEP_ERRNO;
   bool known = get_version && get_version(&version) == cudaSuccess;
-  errno = saved;
   return known ? version : 0;
 }

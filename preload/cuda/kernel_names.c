@@ -2,7 +2,6 @@
 #include "cuda/kernel_names.h"
 
 #include <cuda_runtime_api.h>
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -35,12 +34,11 @@ static bool reserve_copies(void) {
   char *none = NULL;
   if (__atomic_load_n(&copies, __ATOMIC_ACQUIRE))
     return true;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   void *made = tscope_reserve_map(-1, COPIES_BYTES);
   if (made != MAP_FAILED &&
       !__atomic_compare_exchange_n(&copies, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     munmap(made, COPIES_BYTES); /* another thread was faster */
-  errno = saved;
   return made != MAP_FAILED;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda/launch_shapes.h"
 
-#include <errno.h>
 
 #include "cuda/gpu_facts.h"
 #include "gpu/gpu_clock.h"
@@ -75,14 +74,13 @@ u32 shape_number_slow(struct tscope_thread *thread, u64 handle_key, const void *
                       dim3 block) {
   u64 key = shape_key_with_name(handle_key, function), shape;
   if (!handle_map_get(&by_key, key, &shape)) {
-    int saved = errno;
+    TSCOPE_KEEP_ERRNO;
     gpu_facts_record_once(thread);
     shape = __atomic_load_n(&n_shapes, __ATOMIC_RELAXED) < MAX_SHAPES
                 ? write_shape(thread, key, function, grid, block)
                 : 0;
     if (!shape)
       shape = shape_without_geometry(thread, function);
-    errno = saved;
   }
   cuda_thread(thread)->shapes[handle_key % SHAPES_CACHED] =
       (struct shape_cached){.key = handle_key, .shape = (u32)shape};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda/out_of_memory.h"
 
-#include <errno.h>
 
 #include "streams/cuda_thread.h"
 
@@ -15,7 +14,7 @@ void out_of_memory(struct tscope_thread *thread, u64 start, enum tscope_memory m
                                                .sonames = tscope_driver_sonames};
   static struct tscope_symbol memory_symbol = {.name = "cuMemGetInfo_v2",
                                                .sonames = tscope_driver_sonames};
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   int (*get_device)(int *) = tscope_resolve(&device_symbol, NULL);
   int (*get_memory)(size_t *, size_t *) = tscope_resolve(&memory_symbol, NULL);
   struct tscope_out_of_memory_record record = {
@@ -38,5 +37,4 @@ void out_of_memory(struct tscope_thread *thread, u64 start, enum tscope_memory m
   }
   tscope_retain(thread, start, TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_API, &record,
                 sizeof(record));
-  errno = saved;
 }

@@ -76,10 +76,9 @@ static const struct hooked_symbol *identify(const char *base, const void *real, 
 
 /* What the job gets in place of `real`. */
 static void *wrapper_for(const char *base, void *real, int version, cuuint64_t flags) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   const struct hooked_symbol *hooked =
       identify(base, real, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-  errno = saved;
   return hooked ? hooked_symbol_wrapper(hooked, real) : real;
 }
 

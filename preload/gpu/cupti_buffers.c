@@ -26,9 +26,8 @@ int cupti_buffers_map(void) {
 }
 
 static uint8_t *map_discard(void) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   void *map = mmap(NULL, DISCARD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  errno = saved;
   if (map == MAP_FAILED)
     return NULL;
   for (size_t i = 0; i < DISCARDS; i++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "gpu/event_pairs.h"
 
-#include <errno.h>
 
 #include "gpu/cuda_events.h"
 #include "gpu/event_clock.h"
@@ -194,10 +193,9 @@ static event_pair_ticket open_pair(void *stream, u16 index) {
 
 event_pair_ticket event_pair_open(cudaStream_t stream, enum tscope_default_stream default_stream,
                                   u16 index) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   void *handle = stream ? (void *)stream : (void *)(uintptr_t)default_stream;
   event_pair_ticket ticket = index == TSCOPE_NO_STREAM ? 0 : open_pair(handle, index);
-  errno = saved;
   return ticket;
 }
 
@@ -206,7 +204,7 @@ void event_pair_close(event_pair_ticket ticket, const struct event_subject *subj
   u64 use = ticket >> 16 << 8;
   if (!change_use(pair, use | PAIR_BEGUN, use | PAIR_CLOSING))
     return; /* taken away, and counted */
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   enum pair_state state = PAIR_VOID;
   if (subject) {
     pair->subject = *subject;
@@ -216,7 +214,6 @@ void event_pair_close(event_pair_ticket ticket, const struct event_subject *subj
       drop(1);
   }
   set_state(pair, state);
-  errno = saved;
 }
 
 void event_pairs_release(u16 index) {
@@ -360,7 +357,7 @@ void event_pairs_context_destroy(void *context) {
   u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
   if (!n)
     return;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   for (u32 i = 0; i < n; i++)
     if (!context || pools[i].context == context)
       __atomic_store_n(&pools[i].broken, 1, __ATOMIC_SEQ_CST);
@@ -371,7 +368,6 @@ void event_pairs_context_destroy(void *context) {
   event_clock_remove(context);
   if (alone)
     tscope_unlock(&consuming);
-  errno = saved;
 }
 
 bool event_pairs_hold(void) {

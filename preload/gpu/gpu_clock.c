@@ -4,7 +4,6 @@
  */
 #include "gpu/gpu_clock.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,12 +121,11 @@ void gpu_clock_release_cupti(const char *why, bool for_good) {
     __atomic_store_n(&cupti_disabled_why, why, __ATOMIC_RELEASE);
   if (!__atomic_load_n(&source, __ATOMIC_ACQUIRE) || setting_is("events"))
     return;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   close_source(thread, TSCOPE_GPU_CLOCK_HOST, why);
   if (thread)
     tscope_leave(thread);
-  errno = saved;
 }
 
 /* --- opening --- */
@@ -260,7 +258,7 @@ void gpu_clock_pause(struct tscope_thread *thread, bool pause) {
   if (pause == __atomic_load_n(&paused, __ATOMIC_RELAXED) ||
       __atomic_load_n(&captures_open, __ATOMIC_RELAXED) || !try_lock())
     return;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
   if (open && open->pause) {
     __atomic_store_n(&paused, pause, __ATOMIC_RELAXED);
@@ -273,7 +271,6 @@ void gpu_clock_pause(struct tscope_thread *thread, bool pause) {
     if (!pause)
       record_clock(thread, open->id, "its session (" TSCOPE_REASON_STEPS ")");
   }
-  errno = saved;
   gpu_clock_unlock(true);
 }
 

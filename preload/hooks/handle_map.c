@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "hooks/handle_map.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 
 #include "record/reserve.h"
@@ -10,9 +9,8 @@
 static bool make_slots(struct handle_map *map) {
   if (map->slots)
     return true;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   void *made = tscope_reserve_map(-1, map->capacity * sizeof(*map->slots));
-  errno = saved;
   if (made != MAP_FAILED)
     __atomic_store_n(&map->slots, made, __ATOMIC_RELEASE);
   return made != MAP_FAILED;

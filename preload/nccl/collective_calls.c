@@ -2,7 +2,6 @@
  *
  * Collectives, point-to-point calls, and the groups that launch them.
  */
-#include <errno.h>
 #include <stddef.h>
 
 #include "callsites/call_sites.h"
@@ -251,13 +250,12 @@ void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call
   for (u32 i = 0; i < nccl->n_units; i++)
     end_pair(nccl, nccl->units[i].pair, &nccl->units[i].subject, result);
   nccl->n_units = nccl->n_counted = 0;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   if (!nccl_accepted(result))
     tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a group of calls", (i32)result);
   for (u32 i = 0; i < nccl->n_pending; i++)
     communicator_created(thread, &nccl->pending[i], result);
   nccl->group = nccl->calls = nccl->n_pending = 0;
-  errno = saved;
 }
 
 struct nccl_group_simulate_call nccl_group_simulate_begin(struct tscope_thread *thread) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "nccl/communicator.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -144,10 +143,9 @@ struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t h
     comm = add_communicator(
         handle, &(struct communicator){.rank = TSCOPE_UNKNOWN_RANK, .device = -1, .color = -1});
   if (comm && TSCOPE_UNLIKELY(!__atomic_load_n(&comm->recorded, __ATOMIC_ACQUIRE))) {
-    int saved = errno;
+    TSCOPE_KEEP_ERRNO;
     query(thread, handle, comm);
     write_comm(thread, comm);
-    errno = saved;
   }
   return comm;
 }

@@ -2,7 +2,6 @@
  *
  * Making and ending communicators.
  */
-#include <errno.h>
 #include <stdio.h>
 
 #include "cuda/gpu_facts.h"
@@ -39,7 +38,7 @@ static void set_name(struct tscope_thread *thread, struct pending_communicator *
  * handle appears when the group ends. */
 static void finish_creation(struct tscope_thread *thread, struct pending_communicator *pending,
                             ncclResult_t result) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   set_name(thread, pending);
   struct nccl_thread *nccl = nccl_thread(thread);
   if (!nccl_accepted(result))
@@ -51,7 +50,6 @@ static void finish_creation(struct tscope_thread *thread, struct pending_communi
   record_version(thread);
   if (result == ncclSuccess && !nccl->depth) /* by now there is a context, whoever created it */
     gpu_facts_record_once(thread);
-  errno = saved;
 }
 
 /* Whether a communicator's calls block. Its configuration is read only after NCCL accepted it:
@@ -181,10 +179,9 @@ struct comm_end_call comm_end_begin(struct tscope_thread *thread, enum tscope_co
 void comm_end_end(struct tscope_thread *thread, struct comm_end_call *call, ncclResult_t result) {
   if (call->number == TSCOPE_UNKNOWN)
     return;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   struct tscope_comm_end_record record = {.comm = call->number, .result = (u32)result};
   tscope_retain(thread, call->start, TSCOPE_REC_COMM_END, call->how, &record, sizeof(record));
-  errno = saved;
 }
 
 const struct tscope_family tscope_nccl_family = {

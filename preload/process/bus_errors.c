@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/bus_errors.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -52,10 +51,9 @@ static void end_process(int number, siginfo_t *info) {
 
 /* Not only the page that is missing: whoever uses the trace from here on sees one and the same. */
 static bool put_memory(void) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   void *memory = mmap(tscope_trace.header, tscope_trace.bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  errno = saved;
   if (memory == MAP_FAILED)
     return false;
   __atomic_store_n(&tscope_trace.broken, true, __ATOMIC_RELEASE);
@@ -66,14 +64,13 @@ static bool put_memory(void) {
  * or has to wait until the job takes it. From here on, this thread lets no other one come. */
 static void send_on(int number, siginfo_t *info, ucontext_t *context) {
   sigset_t blocked;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   sigemptyset(&blocked);
   sigaddset(&blocked, number);
   sigprocmask(SIG_BLOCK, &blocked, NULL);
   sigaddset(&context->uc_sigmask, number);
   if (syscall(SYS_rt_sigqueueinfo, getpid(), number, info) != 0)
     kill(getpid(), number); /* only the first thread may say itself that it was kill() */
-  errno = saved;
 }
 
 static void handle(int number, siginfo_t *info, void *context) {

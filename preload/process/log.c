@@ -57,13 +57,12 @@ static bool is_standard_error(void) {
 
 void tscope_log_begin(void) {
   struct statx now;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   if (look(&now)) {
     at_waking.device = device_of(&now);
     at_waking.inode = now.stx_ino;
   }
   at_waking.known = true;
-  errno = saved;
 }
 
 static void write_quietly(const char *line, size_t bytes) {
@@ -90,7 +89,7 @@ static void write_quietly(const char *line, size_t bytes) {
 void tscope_log(int level, const char *format, ...) {
   if (level > 0 && (u64)level > tscope_env.verbose)
     return;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   char line[512] = "tscope: ";
   const int prefix = 8;
   va_list arguments;
@@ -104,5 +103,4 @@ void tscope_log(int level, const char *format, ...) {
     line[bytes++] = '\n';
     write_quietly(line, bytes);
   }
-  errno = saved;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/process.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 
 #include "facts/identity.h"
@@ -79,7 +78,8 @@ static void end(int status, void *nothing) {
   if (!load(&tscope_live->on) || tscope_locks_held ||
       __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
     return;
-  int saved = errno, cancellation = tscope_defer_cancellation();
+  TSCOPE_KEEP_ERRNO;
+  TSCOPE_DEFER_CANCELLATION;
   bool quiet = tscope_poller_stop();
   struct tscope_thread *thread = quiet ? tscope_thread_here() : NULL;
   if (thread) {
@@ -95,8 +95,6 @@ static void end(int status, void *nothing) {
   if (!tscope_recording_stop())
     tscope_carry_last();
   tscope_carry_tell();
-  tscope_restore_cancellation(cancellation);
-  errno = saved;
 }
 
 void tscope_register_end(void) {
@@ -172,7 +170,8 @@ static bool awake(enum tscope_wake wakes) {
 
 struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const struct tscope_guard *guard,
                                         const char *frame) {
-  int saved = errno, cancellation = tscope_defer_cancellation();
+  TSCOPE_KEEP_ERRNO;
+  TSCOPE_DEFER_CANCELLATION;
   struct tscope_thread *thread = awake(wakes) ? tscope_thread_here() : NULL;
   if (thread && thread->guard && tscope_guard_is_active(thread, thread->guard, frame))
     thread = NULL;
@@ -180,7 +179,5 @@ struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const struct tsc
     thread->guard = guard;
     thread->launches_inside = false;
   }
-  tscope_restore_cancellation(cancellation);
-  errno = saved;
   return thread;
 }

@@ -5,7 +5,6 @@
  */
 #include "process/reaped.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +18,7 @@
 #include "facts/own_file.h"
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
+#include "inspect/kept_errno.h"
 #include "process/out_of_memory_kills.h"
 #include "record/cancellation.h"
 
@@ -126,7 +126,8 @@ static bool search_started_run(int folder, const char *name, void *more) {
 }
 
 void tscope_reaped(pid_t child, int signal) {
-  int saved = errno, cancellation = tscope_defer_cancellation();
+  TSCOPE_KEEP_ERRNO;
+  TSCOPE_DEFER_CANCELLATION;
   const char *directory = secure_getenv("TSCOPE_DIR"), *run = secure_getenv("TSCOPE_RUN");
   struct death death = {.pid = (u32)child, .signal = signal};
   snprintf(death.pid_in_name, sizeof(death.pid_in_name), "-%d-", (int)child);
@@ -143,6 +144,4 @@ void tscope_reaped(pid_t child, int signal) {
       visit_names(folder, search_started_run, &death);
     close(folder);
   }
-  tscope_restore_cancellation(cancellation);
-  errno = saved;
 }

@@ -494,17 +494,16 @@ static bool start_again(struct worker *worker, void *(*run)(void *), size_t stac
 }
 
 void tscope_workers_resume(void) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   bool both = start_again(&helper, run_helper_again, HELPER_STACK_BYTES);
   both &= start_again(&poller, run_poller, POLLER_STACK_BYTES);
   if (!both)
     tscope_turn_off("cannot start its threads again");
-  errno = saved;
 }
 
 bool tscope_workers_pause(void) {
   static bool in_vain; /* once, and then not tried again */
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   bool gone = !in_vain && must_run(&helper) && must_run(&poller) &&
               tscope_threads_left() == 1 + TSCOPE_OWN_THREADS;
   if (gone) {
@@ -513,7 +512,6 @@ bool tscope_workers_pause(void) {
     if (!gone)
       tscope_workers_resume();
   }
-  errno = saved;
   return gone;
 }
 

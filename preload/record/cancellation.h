@@ -8,16 +8,15 @@
 
 #include <pthread.h>
 
-/* Around system calls that are such points, on a thread of the job. Returns what is to be put
- * back. */
-static inline int tscope_defer_cancellation(void) {
-  int before = PTHREAD_CANCEL_ENABLE;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-  return before;
+static inline void tscope_put_cancellation_back(const int *kept) {
+  pthread_setcancelstate(*kept, NULL);
 }
 
-static inline void tscope_restore_cancellation(int before) {
-  pthread_setcancelstate(before, NULL);
-}
+/* From here to the end of this block, which has system calls that are such points, a thread of the
+ * job is not cancelled. */
+#define TSCOPE_DEFER_CANCELLATION                                                                  \
+  int cancellation_ __attribute__((cleanup(tscope_put_cancellation_back))) =                       \
+      PTHREAD_CANCEL_ENABLE;                                                                       \
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_)
 
 #endif

@@ -344,7 +344,9 @@ void tscope_carry_last(void) {
   const u64 patience_ns = 1000000000;
   if (!tscope_trace.carried || !tscope_lock_within(&lock, patience_ns))
     return;
-  int saved = errno, cancellation = tscope_defer_cancellation(), fd = tscope_trace_open();
+  TSCOPE_KEEP_ERRNO;
+  TSCOPE_DEFER_CANCELLATION;
+  int fd = tscope_trace_open();
   if (fd >= 0 && carry_all(fd) == RETRY) {
     note(RETRY, errno);
     count_rest();
@@ -352,6 +354,4 @@ void tscope_carry_last(void) {
   }
   tscope_trace_close(fd);
   tscope_unlock(&lock);
-  tscope_restore_cancellation(cancellation);
-  errno = saved;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
 
 #include "record/hook.h"
 
@@ -9,9 +8,8 @@ void tscope_failed_call(struct tscope_thread *thread, enum tscope_failed_call wh
   static u32 written;
   if (__atomic_fetch_add(&written, 1, __ATOMIC_RELAXED) >= MAX_RECORDS)
     return;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   struct tscope_failed_call_record record = {.what = tscope_string(thread, what), .result = result};
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_FAILED_CALL, (u16)whose, &record,
                 sizeof(record));
-  errno = saved;
 }

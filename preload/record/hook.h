@@ -26,6 +26,7 @@
 #include <time.h>
 
 #include "format/tscope_format.h"
+#include "inspect/kept_errno.h"
 #include "record/lock.h"
 
 #if defined(__x86_64__)

@@ -86,9 +86,8 @@ bool tscope_lock_within(struct tscope_lock *lock, u64 timeout_ns) {
     count_held(lock, 1);
     return true;
   }
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   bool locked = wait_for(lock, self, timeout_ns);
-  errno = saved;
   if (locked)
     count_held(lock, 1);
   else
@@ -107,9 +106,8 @@ void tscope_unlock(struct tscope_lock *lock) {
   count_held(lock, -1);
   __atomic_store_n(&lock->timed_out, 0, __ATOMIC_RELAXED);
   if (__atomic_exchange_n(&lock->holder, 0, __ATOMIC_RELEASE) & LOCK_AWAITED) {
-    int saved = errno;
+    TSCOPE_KEEP_ERRNO;
     syscall(SYS_futex, &lock->holder, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    errno = saved;
   }
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   tscope_locks_held--;

@@ -2,7 +2,6 @@
  *
  * The slow side of recording: a writer's next chunk, and a new time base within one.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "record/cancellation.h"
@@ -102,12 +101,11 @@ static void *reserve(struct tscope_thread *thread, struct tscope_writer *writer,
 
 void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *writer, u64 units,
                           u8 type, u16 tag, u32 bytes) {
-  int saved = errno, cancellation = tscope_defer_cancellation();
+  TSCOPE_KEEP_ERRNO;
+  TSCOPE_DEFER_CANCELLATION;
   u64 start = tscope_ticks();
   void *record = reserve(thread, writer, units, type, tag, bytes);
   __atomic_fetch_add(&tscope_slow_path_ticks, tscope_ticks() - start, __ATOMIC_RELAXED);
-  tscope_restore_cancellation(cancellation);
-  errno = saved;
   return record;
 }
 

@@ -2,7 +2,6 @@
 #include "resolve/library_instances.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <string.h>
 
 #include "record/fnv.h"
@@ -175,14 +174,13 @@ static void *ask_linker(const struct tscope_symbol *symbol, const struct tscope_
                         const void *return_address, bool *for_all) {
   if (!resolve_is_possible())
     return NULL;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   void *next = resolve_next(symbol->name);
   void *own = next ? before_global(symbol, caller, next, return_address)
                    : resolve_from_libraries(symbol, return_address);
   *for_all |= next && !own;
   if (dlerror)
     dlerror();
-  errno = saved;
   return own ? own : next;
 }
 

@@ -2,7 +2,6 @@
 #include "resolve/linker_work.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,7 +35,7 @@ void tscope_linker_work(struct tscope_thread *thread, struct tscope_linker_work 
   const u64 lock_ns = 200000000, work_ns = 10000000000;
   void (*wake)(void) = __atomic_load_n(&wake_poller, __ATOMIC_ACQUIRE);
   u32 new = NEW;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   if (!__atomic_compare_exchange_n(&work->state, &new, WAITS, false, __ATOMIC_SEQ_CST,
                                    __ATOMIC_SEQ_CST))
     return;
@@ -52,7 +51,6 @@ void tscope_linker_work(struct tscope_thread *thread, struct tscope_linker_work 
     if (wait_while(work, WAITS, lock_ns))
       wait_while(work, BEGUN, work_ns);
   }
-  errno = saved;
 }
 
 void tscope_linker_work_begin(void (*wake)(void)) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "resolve/loaded_objects.h"
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -31,22 +30,20 @@ static u32 value_of(const u32 *word) {
 
 /* Waits until the word is at most that, or until that time. */
 static bool wait_until_at_most(u32 *word, u32 most, u64 until_ns) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   u32 seen;
   while ((seen = value_of(word)) > most && tscope_clock_ns(CLOCK_MONOTONIC) < until_ns) {
     struct timespec time = {.tv_nsec = RECHECK_NS};
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
   }
-  errno = saved;
   return seen <= most;
 }
 
 static void subtract_one(u32 *word, u32 *others) {
   __atomic_sub_fetch(word, 1, __ATOMIC_SEQ_CST);
   if (value_of(others)) {
-    int saved = errno;
+    TSCOPE_KEEP_ERRNO;
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-    errno = saved;
   }
 }
 

@@ -5,7 +5,6 @@
 #include "resolve/resolve.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 
 #include "resolve/real_dlsym.h"
 #include "resolve/search.h"
@@ -41,13 +40,12 @@ bool resolve_is_possible(void) {
 static void *ask_linker(const struct tscope_symbol *symbol, const void *return_address) {
   if (!resolve_is_possible())
     return NULL;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   void *address = resolve_next(symbol->name);
   if (!address)
     address = resolve_from_libraries(symbol, return_address);
   if (dlerror)
     dlerror();
-  errno = saved;
   return address;
 }
 

@@ -2,7 +2,6 @@
 #include "resolve/unloading.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 
 #include "record/lock.h"
 #include "resolve/real_dlsym.h"
@@ -54,7 +53,7 @@ void tscope_keep_loaded(const void *address) {
 /* Two threads may both pin an object: neither unloads before it is pinned. */
 static void pin_all(void) {
   u32 n = __atomic_load_n(&n_kept, __ATOMIC_ACQUIRE);
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   pinning = true;
   for (u32 i = 0; i < n; i++) {
     if (__atomic_load_n(&kept[i].is_pinned, __ATOMIC_ACQUIRE))
@@ -63,7 +62,6 @@ static void pin_all(void) {
     __atomic_store_n(&kept[i].is_pinned, true, __ATOMIC_RELEASE);
   }
   pinning = false;
-  errno = saved;
 }
 
 u64 tscope_unloads(void) {

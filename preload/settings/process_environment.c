@@ -6,7 +6,6 @@
  */
 #include "settings/process_environment.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -65,7 +64,7 @@ static void copy_entry(const char *from) {
 }
 
 bool tscope_environment_copy(void) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   if (!copy) {
     void *memory = mmap(NULL, COPY_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -78,7 +77,6 @@ bool tscope_environment_copy(void) {
   char *entry;
   for (char **list = environ; copy && list && read_at(&entry, list, sizeof(entry)) && entry; list++)
     copy_entry(entry);
-  errno = saved;
   return copy;
 }
 

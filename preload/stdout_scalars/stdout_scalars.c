@@ -9,7 +9,6 @@
  * What is written passes on unchanged, and first; only then is it parsed. C's own stdio writes
  * inside the C library and is not seen.
  */
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -81,7 +80,7 @@ static ssize_t output_write(int fd, const void *text, size_t n) {
   ssize_t written = write_real(fd, text, n);
   if (written <= 0 || fd < STDOUT_FILENO || fd > STDERR_FILENO)
     return written;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   if (fd == STDERR_FILENO && tscope_env.exceptions && tscope_is_live())
     tscope_end_read_stderr(text, (size_t)written);
   if (!is_parsed[fd - STDOUT_FILENO])
@@ -91,7 +90,6 @@ static ssize_t output_write(int fd, const void *text, size_t n) {
     parse_output(thread, &lines[fd - STDOUT_FILENO], text, (size_t)written);
     tscope_leave(thread);
   }
-  errno = saved;
   return written;
 }
 

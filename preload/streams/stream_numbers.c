@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "streams/stream_numbers.h"
 
-#include <errno.h>
 
 enum { MAX_STREAMS = TSCOPE_NO_STREAM };
 
@@ -44,11 +43,10 @@ i32 cuda_current_device(void) {
 i32 cuda_first_device(void) {
   static u32 unanswered;
   const u32 often = 4096;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   i32 device = -1;
   if (__atomic_fetch_add(&unanswered, 1, __ATOMIC_RELAXED) % often == 0)
     device = cuda_current_device();
-  errno = saved;
   if (device < 0)
     return 0;
   __atomic_store_n(&unanswered, 0, __ATOMIC_RELAXED);
@@ -198,7 +196,7 @@ u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream
       tscope_count_lost(TSCOPE_LOSS_STREAMS, 1);
       return TSCOPE_NO_STREAM;
     }
-    int saved = errno;
+    TSCOPE_KEEP_ERRNO;
     /* Queried before the lock is taken: the source may be delivering spans, which needs it too. */
     bool per_thread = (key & 0xff) == TSCOPE_STREAM_PER_THREAD && key >> 63;
     i32 device = cuda_current_device();
@@ -210,7 +208,6 @@ u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream
                           &(struct tscope_stream_record){.handle = key >> 63 ? key & 0xff : key,
                                                          .gpu_stream = gpu_stream,
                                                          .device = device});
-    errno = saved;
     cuda->no_number_at = index == TSCOPE_NO_STREAM ? tscope_ticks() : 0;
     cuda->removed_then = __atomic_load_n(&n_removed, __ATOMIC_RELAXED);
   }

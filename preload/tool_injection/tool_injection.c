@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tool_injection/tool_injection.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -35,10 +34,9 @@ char *tscope_tool_injection(const char *variable, const void *caller) {
        injection < injections + sizeof(injections) / sizeof(*injections); injection++) {
     if (strcmp(variable, injection->variable) != 0)
       continue;
-    int saved = errno;
+    TSCOPE_KEEP_ERRNO;
     bool ours = injection->answer && !getauxval(AT_SECURE) && tscope_env_flag("TSCOPE", true);
     const char *answer = ours ? injection->answer(caller) : NULL;
-    errno = saved;
     return (char *)answer;
   }
   return NULL;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda/graphs/captured_kernels.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "cuda/launch_shapes.h"
@@ -12,12 +11,11 @@ void captured_kernels_add(struct tscope_thread *thread, const void *function, di
                           dim3 block) {
   if (!captured_kernels.watched)
     return;
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   u32 n = captured_kernels.n++;
   cuda_thread_forget_stale(cuda_thread(thread));
   if (n < CAPTURED_KERNELS)
     captured_kernels.shapes[n] = shape_number(thread, function, grid, block);
-  errno = saved;
 }
 
 u32 captured_kernels_get(u32 shapes[CAPTURED_KERNELS], u32 *in_all) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda/graphs/cuda_graphs.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "cuda/graphs/graph_nodes.h"
@@ -115,12 +114,12 @@ u64 graph_capture_id(enum tscope_default_stream default_stream, cudaStream_t str
   handle = handle ? handle : default_stream;
   if (handle == TSCOPE_STREAM_LEGACY)
     return 0;
-  int saved = errno, status = 0;
+  int status = 0;
+  TSCOPE_KEEP_ERRNO;
   unsigned long long id = 0;
   capture_info *get = find_capture_info();
   if (!get || get((cudaStream_t)(uintptr_t)handle, &status, &id, NULL, NULL, NULL, NULL) || !status)
     id = 0;
-  errno = saved;
   return id;
 }
 
@@ -339,13 +338,13 @@ static void record_bodies(struct tscope_thread *thread, u32 number, struct graph
 
 void graph_executable_created(struct tscope_thread *thread, cudaGraphExec_t executable,
                               cudaGraph_t handle) {
-  int saved = errno;
+  TSCOPE_KEEP_ERRNO;
   struct graph_body bodies[MAX_BODIES];
   u32 n_bodies = 0;
   struct graph_content counted = content_of(handle);
   graph_nodes_count(handle, &counted, bodies, &n_bodies);
   if (!lock())
-    goto out;
+    return;
   struct graph *made = add_locked(executable_key(executable));
   const struct graph *graph = find_graph(graph_key(handle));
   u32 number = made ? ++last_number : 0;
@@ -370,8 +369,6 @@ void graph_executable_created(struct tscope_thread *thread, cudaGraphExec_t exec
     tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH, 0, &record, sizeof(record));
     record_bodies(thread, number, bodies, n_bodies);
   }
-out:
-  errno = saved;
 }
 
 u32 graph_executable(cudaGraphExec_t executable, const struct graph_content **content) {
