@@ -59,8 +59,8 @@ static bool doubles_may_be_emulated(void) {
 
 /* cublasMath_t without its flags; -1 if the handle does not say. */
 static int math_mode(cublasHandle_t handle) {
-  static struct tscope_symbol symbols[] = TSCOPE_QUERY("cublasGetMathMode", tscope_cublas_sonames);
-  cublasStatus_t (*get)(cublasHandle_t, int *) = tscope_query_function(symbols, tscope_self);
+  cublasStatus_t (*get)(cublasHandle_t, int *) =
+      TSCOPE_FUNCTION_OF_COPY("cublasGetMathMode", tscope_cublas_sonames, tscope_self);
   int mode = MATH_DEFAULT;
   return get && get(handle, &mode) == CUBLAS_STATUS_SUCCESS ? mode & MATH_MODE_BITS : -1;
 }

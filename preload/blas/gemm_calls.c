@@ -38,9 +38,8 @@ u64 gemm_flops(u64 operations, i64 m, i64 n, i64 k, i64 batch) {
 }
 
 cudaStream_t blas_handle_stream(cublasHandle_t handle) {
-  static struct tscope_symbol symbols[] = TSCOPE_QUERY("cublasGetStream_v2", tscope_cublas_sonames);
   cublasStatus_t (*get)(cublasHandle_t, cudaStream_t *) =
-      tscope_query_function(symbols, tscope_self);
+      TSCOPE_FUNCTION_OF_COPY("cublasGetStream_v2", tscope_cublas_sonames, tscope_self);
   cudaStream_t stream = NULL;
   return get && get(handle, &stream) == CUBLAS_STATUS_SUCCESS ? stream : NULL;
 }
@@ -48,15 +47,13 @@ cudaStream_t blas_handle_stream(cublasHandle_t handle) {
 /* Whether what was put on the stream went into a graph. The driver is queried first: it keeps no
  * last error. The legacy stream cannot be captured. */
 static bool is_captured(cudaStream_t stream) {
-  static struct tscope_symbol in_driver = {"cuStreamIsCapturing", tscope_driver_sonames, NULL};
-  static struct tscope_symbol in_runtime = {"cudaStreamIsCapturing", tscope_cuda_sonames, NULL};
   int (*is_capturing)(cudaStream_t, int *);
   int status = 0;
   if ((uintptr_t)stream <= TSCOPE_STREAM_LEGACY)
     return false;
-  if ((is_capturing = tscope_resolve(&in_driver, NULL)))
+  if ((is_capturing = DRIVER_FUNCTION("cuStreamIsCapturing")))
     return is_capturing(stream, &status) == 0 && status != 0;
-  if (!(is_capturing = tscope_resolve(&in_runtime, NULL)) || !last_error_is_clear())
+  if (!(is_capturing = CUDA_FUNCTION("cudaStreamIsCapturing")) || !last_error_is_clear())
     return false;
   bool captured = is_capturing(stream, &status) == 0 && status != 0;
   last_error_clear();

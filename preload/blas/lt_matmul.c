@@ -16,9 +16,8 @@ typedef cublasStatus_t get_attribute(const void *what, int attribute, void *valu
                                      size_t *written);
 
 /* An attribute of at most eight bytes; `otherwise` if there is none. */
-static i64 attribute_of(struct tscope_symbol symbols[TSCOPE_VIAS], const void *what, int attribute,
-                        size_t bytes, i64 otherwise) {
-  get_attribute *get = tscope_query_function(symbols, tscope_self);
+static i64 attribute_of(get_attribute *get, const void *what, int attribute, size_t bytes,
+                        i64 otherwise) {
   i64 value = 0;
   size_t written = 0;
   if (!get || !what || get(what, attribute, &value, bytes, &written) != CUBLAS_STATUS_SUCCESS ||
@@ -28,15 +27,15 @@ static i64 attribute_of(struct tscope_symbol symbols[TSCOPE_VIAS], const void *w
 }
 
 static i64 layout(cublasLtMatrixLayout_t of, int attribute, size_t bytes, i64 otherwise) {
-  static struct tscope_symbol symbols[] =
-      TSCOPE_QUERY("cublasLtMatrixLayoutGetAttribute", tscope_cublaslt_sonames);
-  return attribute_of(symbols, of, attribute, bytes, otherwise);
+  get_attribute *get = TSCOPE_FUNCTION_OF_COPY("cublasLtMatrixLayoutGetAttribute",
+                                               tscope_cublaslt_sonames, tscope_self);
+  return attribute_of(get, of, attribute, bytes, otherwise);
 }
 
 static i64 descriptor(cublasLtMatmulDesc_t of, int attribute, i64 otherwise) {
-  static struct tscope_symbol symbols[] =
-      TSCOPE_QUERY("cublasLtMatmulDescGetAttribute", tscope_cublaslt_sonames);
-  return attribute_of(symbols, of, attribute, sizeof(i32), otherwise);
+  get_attribute *get = TSCOPE_FUNCTION_OF_COPY("cublasLtMatmulDescGetAttribute",
+                                               tscope_cublaslt_sonames, tscope_self);
+  return attribute_of(get, of, attribute, sizeof(i32), otherwise);
 }
 
 struct gemm_facts lt_matmul_facts(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,

@@ -10,12 +10,12 @@
 
 static bool reported;
 
-static void *find_function(struct tscope_symbol *symbol) {
-  return tscope_resolve(symbol, NULL);
-}
-
-static void record_version(struct tscope_thread *thread, enum tscope_info key, int code) {
+static void record_version(struct tscope_thread *thread, enum tscope_info key,
+                           cudaError_t (*get_version)(int *)) {
   char text[32];
+  int code;
+  if (!get_version || get_version(&code) != cudaSuccess || code <= 0)
+    return;
   snprintf(text, sizeof(text), "%d.%d", code / 1000, code % 1000 / 10);
   tscope_info(thread, key, text, NULL);
 }
@@ -28,13 +28,9 @@ static void record_memory(struct tscope_thread *thread, size_t bytes) {
 
 /* The driver's functions leave the job's last error alone. */
 static bool record_device_by_driver(struct tscope_thread *thread) {
-  static struct tscope_symbol ctx = {.name = "cuCtxGetDevice", .sonames = tscope_driver_sonames};
-  static struct tscope_symbol name = {.name = "cuDeviceGetName", .sonames = tscope_driver_sonames};
-  static struct tscope_symbol memory = {.name = "cuDeviceTotalMem_v2",
-                                        .sonames = tscope_driver_sonames};
-  int (*get_device)(int *) = find_function(&ctx);
-  int (*get_name)(char *, int, int) = find_function(&name);
-  int (*get_memory)(size_t *, int) = find_function(&memory);
+  int (*get_device)(int *) = DRIVER_FUNCTION("cuCtxGetDevice");
+  int (*get_name)(char *, int, int) = DRIVER_FUNCTION("cuDeviceGetName");
+  int (*get_memory)(size_t *, int) = DRIVER_FUNCTION("cuDeviceTotalMem_v2");
   int device;
   char text[256];
   size_t bytes;
@@ -60,15 +56,10 @@ union device_properties {
 };
 
 static void record_device_by_runtime(struct tscope_thread *thread) {
-  static struct tscope_symbol current = {.name = "cudaGetDevice", .sonames = tscope_cuda_sonames};
-  static struct tscope_symbol newer = {.name = "cudaGetDeviceProperties_v2",
-                                       .sonames = tscope_cuda_sonames};
-  static struct tscope_symbol plain = {.name = "cudaGetDeviceProperties",
-                                       .sonames = tscope_cuda_sonames};
-  cudaError_t (*get_device)(int *) = find_function(&current);
-  cudaError_t (*get_properties)(void *, int) = find_function(&newer);
+  cudaError_t (*get_device)(int *) = CUDA_FUNCTION("cudaGetDevice");
+  cudaError_t (*get_properties)(void *, int) = CUDA_FUNCTION("cudaGetDeviceProperties_v2");
   if (!get_properties)
-    get_properties = find_function(&plain);
+    get_properties = CUDA_FUNCTION("cudaGetDeviceProperties");
   static union device_properties properties; /* written once; the stack may be small */
   int device;
   if (!get_device || !get_properties || !last_error_is_clear())
@@ -85,29 +76,16 @@ void gpu_facts_record_once(struct tscope_thread *thread) {
   if (TSCOPE_LIKELY(__atomic_load_n(&reported, __ATOMIC_RELAXED)) ||
       __atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
     return;
-  static struct tscope_symbol driver = {.name = "cudaDriverGetVersion",
-                                        .sonames = tscope_cuda_sonames};
-  static struct tscope_symbol runtime = {.name = "cudaRuntimeGetVersion",
-                                         .sonames = tscope_cuda_sonames};
-  const struct {
-    struct tscope_symbol *symbol;
-    enum tscope_info key;
-  } versions[] = {{&driver, TSCOPE_INFO_CUDA_DRIVER}, {&runtime, TSCOPE_INFO_CUDA_RUNTIME}};
-  for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
-    cudaError_t (*get_version)(int *) = find_function(versions[i].symbol);
-    int code;
-    if (get_version && get_version(&code) == cudaSuccess && code > 0)
-      record_version(thread, versions[i].key, code);
-  }
+  record_version(thread, TSCOPE_INFO_CUDA_DRIVER, CUDA_FUNCTION("cudaDriverGetVersion"));
+  record_version(thread, TSCOPE_INFO_CUDA_RUNTIME, CUDA_FUNCTION("cudaRuntimeGetVersion"));
   if (!record_device_by_driver(thread))
     record_device_by_runtime(thread);
   gpu_clock_register_close();
 }
 
 int gpu_facts_runtime_version(const struct tscope_thread *thread) {
-  static struct tscope_symbol symbols[] =
-      TSCOPE_QUERY("cudaRuntimeGetVersion", tscope_cuda_sonames);
-  cudaError_t (*get_version)(int *) = tscope_query_function(symbols, thread);
+  cudaError_t (*get_version)(int *) =
+      TSCOPE_FUNCTION_OF_COPY("cudaRuntimeGetVersion", tscope_cuda_sonames, thread);
   int version;
   TSCOPE_KEEP_ERRNO;
   bool known = get_version && get_version(&version) == cudaSuccess;

@@ -80,12 +80,8 @@ u64 kernel_name_entry(const void *function) {
 /* The driver's functions leave the job's last error alone. A kernel handle may be launched in place
  * of a function's. */
 static const char *query_driver(const void *handle) {
-  static struct tscope_symbol of_function = {.name = "cuFuncGetName",
-                                             .sonames = tscope_driver_sonames};
-  static struct tscope_symbol of_kernel = {.name = "cuKernelGetName",
-                                           .sonames = tscope_driver_sonames};
-  int (*get_function_name)(const char **, const void *) = tscope_resolve(&of_function, NULL);
-  int (*get_kernel_name)(const char **, const void *) = tscope_resolve(&of_kernel, NULL);
+  int (*get_function_name)(const char **, const void *) = DRIVER_FUNCTION("cuFuncGetName");
+  int (*get_kernel_name)(const char **, const void *) = DRIVER_FUNCTION("cuKernelGetName");
   const char *name = NULL;
   if (get_function_name && !get_function_name(&name, handle) && name)
     return name;
@@ -108,8 +104,7 @@ const char *kernel_name(const void *function) {
     return (const char *)(uintptr_t)known;
   if ((u64)(uintptr_t)function & KERNEL_OF_DRIVER)
     return query_driver((const void *)((uintptr_t)function & ~(uintptr_t)KERNEL_OF_DRIVER));
-  static struct tscope_symbol symbol = {.name = "cudaFuncGetName", .sonames = tscope_cuda_sonames};
-  cudaError_t (*get_name)(const char **, const void *) = tscope_resolve(&symbol, NULL);
+  cudaError_t (*get_name)(const char **, const void *) = CUDA_FUNCTION("cudaFuncGetName");
   const char *name = NULL;
   if (!get_name || !last_error_is_clear())
     return NULL;

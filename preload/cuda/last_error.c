@@ -5,16 +5,13 @@
 
 #include "streams/cuda_thread.h"
 
-static struct tscope_symbol peek = {.name = "cudaPeekAtLastError", .sonames = tscope_cuda_sonames};
-static struct tscope_symbol get = {.name = "cudaGetLastError", .sonames = tscope_cuda_sonames};
-
 bool last_error_is_clear(void) {
-  cudaError_t (*peek_error)(void) = tscope_resolve(&peek, NULL);
-  return peek_error && tscope_resolve(&get, NULL) && peek_error() == cudaSuccess;
+  cudaError_t (*peek)(void) = CUDA_FUNCTION("cudaPeekAtLastError");
+  return peek && CUDA_FUNCTION("cudaGetLastError") && peek() == cudaSuccess;
 }
 
 void last_error_clear(void) {
-  cudaError_t (*get_error)(void) = tscope_resolve(&get, NULL);
-  if (get_error && !last_error_is_clear())
-    get_error();
+  cudaError_t (*get)(void) = CUDA_FUNCTION("cudaGetLastError");
+  if (get && !last_error_is_clear())
+    get();
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda/out_of_memory.h"
 
-
 #include "streams/cuda_thread.h"
 
 /* c10::Device of a CUDA device, as in TENSOR records. */
@@ -10,13 +9,9 @@ static u32 cuda_device(int index) {
 }
 
 void out_of_memory(struct tscope_thread *thread, u64 start, enum tscope_memory memory, u64 bytes) {
-  static struct tscope_symbol device_symbol = {.name = "cuCtxGetDevice",
-                                               .sonames = tscope_driver_sonames};
-  static struct tscope_symbol memory_symbol = {.name = "cuMemGetInfo_v2",
-                                               .sonames = tscope_driver_sonames};
   TSCOPE_KEEP_ERRNO;
-  int (*get_device)(int *) = tscope_resolve(&device_symbol, NULL);
-  int (*get_memory)(size_t *, size_t *) = tscope_resolve(&memory_symbol, NULL);
+  int (*get_device)(int *) = DRIVER_FUNCTION("cuCtxGetDevice");
+  int (*get_memory)(size_t *, size_t *) = DRIVER_FUNCTION("cuMemGetInfo_v2");
   struct tscope_out_of_memory_record record = {
       .bytes = bytes,
       .allocated = UINT64_MAX,

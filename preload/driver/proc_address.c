@@ -154,14 +154,13 @@ TSCOPE_EXPORT CUresult tscope_hook_cuCtxDestroy_v2(CUcontext ctx) {
 
 /* The last release ends the context. */
 TSCOPE_EXPORT CUresult tscope_hook_cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
-  static struct tscope_symbol symbol = {.name = "cuDevicePrimaryCtxGetState",
-                                        .sonames = tscope_driver_sonames};
   real_cuDevicePrimaryCtxRelease_v2 real = REAL(cuDevicePrimaryCtxRelease_v2);
   if (!real)
     return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
   bool held = event_pairs_hold();
   CUresult result = real(dev);
-  CUresult (*get_state)(CUdevice, unsigned *, int *) = tscope_resolve(&symbol, NULL);
+  CUresult (*get_state)(CUdevice, unsigned *, int *) =
+      DRIVER_FUNCTION("cuDevicePrimaryCtxGetState");
   unsigned flags;
   int active, saved = errno;
   if (get_state && get_state(dev, &flags, &active) == CUDA_SUCCESS && !active)

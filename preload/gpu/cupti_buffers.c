@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "record/hook.h"
 #include "record/reserve.h"
 
 /* CUPTI holds a buffer back while any work in it runs, so small buffers come sooner. This size

@@ -33,9 +33,7 @@ static void *already_loaded(int *major) {
 
 /* The CUDA runtime's file, and which major version it is. */
 static bool find_runtime(char path[PATH_MAX], int *major) {
-  static struct tscope_symbol symbol = {.name = "cudaRuntimeGetVersion",
-                                        .sonames = tscope_cuda_sonames};
-  int (*get_version)(int *) = tscope_resolve(&symbol, NULL);
+  int (*get_version)(int *) = CUDA_FUNCTION("cudaRuntimeGetVersion");
   Dl_info info;
   int version;
   if (!get_version || get_version(&version) || !dladdr((void *)get_version, &info) ||

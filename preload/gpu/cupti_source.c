@@ -301,9 +301,7 @@ static void set_paused(bool paused) {
 }
 
 static void *current_context(void) {
-  static struct tscope_symbol symbol = {.name = "cuCtxGetCurrent",
-                                        .sonames = tscope_driver_sonames};
-  int (*get_current)(void **) = tscope_resolve(&symbol, NULL);
+  int (*get_current)(void **) = DRIVER_FUNCTION("cuCtxGetCurrent");
   void *context = NULL;
   return get_current && !get_current(&context) ? context : NULL;
 }

@@ -280,10 +280,8 @@ enum { TICKS_PER_COUNT = 5 };
 
 /* What CUPTI does when it is flushed or opened must not break another thread's capture. */
 static void relax_capture_mode(void) {
-  static struct tscope_symbol symbol = {.name = "cuThreadExchangeStreamCaptureMode",
-                                        .sonames = tscope_driver_sonames};
   static bool relaxed; /* of the poller alone */
-  int (*exchange)(int *) = relaxed ? NULL : tscope_resolve(&symbol, NULL);
+  int (*exchange)(int *) = relaxed ? NULL : DRIVER_FUNCTION("cuThreadExchangeStreamCaptureMode");
   int mode = CAPTURE_RELAXED;
   relaxed = relaxed || (exchange && !exchange(&mode));
 }

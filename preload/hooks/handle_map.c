@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include "record/hook.h"
 #include "record/reserve.h"
 
 /* The lock is held. */

@@ -53,34 +53,29 @@ u64 communicator_identity_child(u64 parent, u32 ordinal, i32 color, const char *
 }
 
 static nccl_get_state state_function(const struct tscope_thread *thread) {
-  static struct tscope_symbol state[] = TSCOPE_QUERY("ncclCommGetAsyncError", tscope_nccl_sonames);
-  return tscope_query_function(state, thread);
+  return NCCL_FUNCTION("ncclCommGetAsyncError", thread);
+}
+
+static bool ask(ncclResult_t (*get)(ncclComm_t, int *), ncclComm_t handle, int *answer) {
+  return get && get(handle, answer) == ncclSuccess;
 }
 
 /* Queries the real library for what the creating call did not say. NCCL complains in the job's log
  * if a communicator is queried before it is ready, so that is checked first. */
 static bool query(const struct tscope_thread *thread, ncclComm_t handle,
                   struct communicator *comm) {
-  static struct tscope_symbol count[] = TSCOPE_QUERY("ncclCommCount", tscope_nccl_sonames);
-  static struct tscope_symbol user_rank[] = TSCOPE_QUERY("ncclCommUserRank", tscope_nccl_sonames);
-  static struct tscope_symbol device[] = TSCOPE_QUERY("ncclCommCuDevice", tscope_nccl_sonames);
   nccl_get_state get_state = state_function(thread);
   ncclResult_t now = ncclSuccess;
   if (get_state && (get_state(handle, &now) != ncclSuccess || now != ncclSuccess))
     return false;
-  const struct {
-    struct tscope_symbol *symbols;
-    void *into;
-    bool known;
-  } queries[] = {{count, &comm->size, comm->size != 0},
-                 {user_rank, &comm->rank, comm->rank != TSCOPE_UNKNOWN_RANK},
-                 {device, &comm->device, comm->device >= 0}};
-  for (size_t i = 0; i < sizeof(queries) / sizeof(*queries); i++) {
-    ncclResult_t (*get)(ncclComm_t, int *) = tscope_query_function(queries[i].symbols, thread);
-    int answer;
-    if (!queries[i].known && get && get(handle, &answer) == ncclSuccess)
-      memcpy(queries[i].into, &answer, sizeof(answer));
-  }
+  int answer;
+  if (!comm->size && ask(NCCL_FUNCTION("ncclCommCount", thread), handle, &answer))
+    comm->size = (u32)answer;
+  if (comm->rank == TSCOPE_UNKNOWN_RANK &&
+      ask(NCCL_FUNCTION("ncclCommUserRank", thread), handle, &answer))
+    comm->rank = (u32)answer;
+  if (comm->device < 0 && ask(NCCL_FUNCTION("ncclCommCuDevice", thread), handle, &answer))
+    comm->device = answer;
   return true;
 }
 

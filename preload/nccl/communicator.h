@@ -13,6 +13,9 @@
 
 extern const char *const tscope_nccl_sonames[];
 
+/* A function of the NCCL to which the hooked call in progress goes on; NULL if there is none. */
+#define NCCL_FUNCTION(name, thread) TSCOPE_FUNCTION_OF_COPY(name, tscope_nccl_sonames, thread)
+
 typedef ncclResult_t (*nccl_get_state)(ncclComm_t, ncclResult_t *);
 
 struct communicator {

@@ -12,8 +12,7 @@ static void record_version(struct tscope_thread *thread) {
   static bool reported;
   if (__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
     return;
-  static struct tscope_symbol symbols[] = TSCOPE_QUERY("ncclGetVersion", tscope_nccl_sonames);
-  ncclResult_t (*get_version)(int *) = tscope_query_function(symbols, thread);
+  ncclResult_t (*get_version)(int *) = NCCL_FUNCTION("ncclGetVersion", thread);
   int code;
   if (!get_version || get_version(&code) != ncclSuccess)
     return;

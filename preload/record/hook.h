@@ -365,6 +365,19 @@ static inline void *tscope_query_function(struct tscope_symbol symbols[TSCOPE_VI
 #define TSCOPE_QUERY(name_, sonames_)                                                              \
   { {.name = (name_), .sonames = (sonames_)}, {.name = (name_), .sonames = (sonames_)}, }
 
+/* A function that tscope itself calls, of a library with one of these sonames; NULL if there is no
+ * such function. The second: of the copy that tscope_query_function() finds. */
+#define TSCOPE_FUNCTION(name_, sonames_)                                                           \
+  ({                                                                                               \
+    static struct tscope_symbol symbol_ = {.name = (name_), .sonames = (sonames_)};                \
+    tscope_resolve(&symbol_, NULL);                                                                \
+  })
+#define TSCOPE_FUNCTION_OF_COPY(name_, sonames_, thread_)                                          \
+  ({                                                                                               \
+    static struct tscope_symbol symbols_[] = TSCOPE_QUERY((name_), (sonames_));                    \
+    tscope_query_function(symbols_, (thread_));                                                    \
+  })
+
 /* Records that a call failed, for the first failures of a process; `what` says what the call was
  * for. errno is preserved. */
 TSCOPE_NOINLINE void tscope_failed_call(struct tscope_thread *thread, enum tscope_failed_call whose,

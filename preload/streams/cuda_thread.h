@@ -48,4 +48,8 @@ static inline struct cuda_thread *cuda_thread(const struct tscope_thread *thread
 extern const char *const tscope_cuda_sonames[];
 extern const char *const tscope_driver_sonames[];
 
+/* A function of the CUDA runtime, or of the driver; NULL if there is none. */
+#define CUDA_FUNCTION(name) TSCOPE_FUNCTION(name, tscope_cuda_sonames)
+#define DRIVER_FUNCTION(name) TSCOPE_FUNCTION(name, tscope_driver_sonames)
+
 #endif

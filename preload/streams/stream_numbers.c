@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "streams/stream_numbers.h"
 
-
 enum { MAX_STREAMS = TSCOPE_NO_STREAM };
 
 /* Both keys of every number, with room left. Pages that are not used take no memory. */
@@ -32,8 +31,7 @@ static u64 gpu_key(u32 device, u32 gpu_stream) {
 i32 cuda_current_device(void) {
   if (cuda_chosen_device >= 0)
     return cuda_chosen_device;
-  static struct tscope_symbol symbol = {.name = "cuCtxGetDevice", .sonames = tscope_driver_sonames};
-  int (*get_device)(int *) = tscope_resolve(&symbol, NULL);
+  int (*get_device)(int *) = DRIVER_FUNCTION("cuCtxGetDevice");
   int device;
   return get_device && !get_device(&device) ? device : -1;
 }

@@ -113,16 +113,12 @@ static bool count_graph(struct counting *c, cudaGraph_t graph, u32 depth) {
 
 void graph_nodes_count(cudaGraph_t graph, struct graph_content *content, struct graph_body *bodies,
                        u32 *n_bodies) {
-  static struct tscope_symbol nodes_symbol = {.name = "cuGraphGetNodes",
-                                              .sonames = tscope_driver_sonames};
-  static struct tscope_symbol type_symbol = {.name = "cuGraphNodeGetType",
-                                             .sonames = tscope_driver_sonames};
-  static struct tscope_symbol child_symbol = {.name = "cuGraphChildGraphNodeGetGraph",
-                                              .sonames = tscope_driver_sonames};
-  struct counting c = {.bodies = bodies, .n_bodies = n_bodies, .left = MAX_NODES};
-  c.get_nodes = tscope_resolve(&nodes_symbol, NULL);
-  c.get_type = tscope_resolve(&type_symbol, NULL);
-  c.get_child = tscope_resolve(&child_symbol, NULL);
+  struct counting c = {.get_nodes = DRIVER_FUNCTION("cuGraphGetNodes"),
+                       .get_type = DRIVER_FUNCTION("cuGraphNodeGetType"),
+                       .get_child = DRIVER_FUNCTION("cuGraphChildGraphNodeGetGraph"),
+                       .bodies = bodies,
+                       .n_bodies = n_bodies,
+                       .left = MAX_NODES};
   size_t n = 0;
   if (!c.get_nodes || !c.get_type || c.get_nodes(graph, NULL, &n))
     return;
