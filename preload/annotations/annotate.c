@@ -24,8 +24,7 @@ struct ranges {
   } range[RANGES_MAX];
 };
 
-const struct tscope_family tscope_api_family = {.name = "api",
-                                                .thread_bytes = sizeof(struct ranges)};
+const struct tscope_family tscope_api_family = {.thread_bytes = sizeof(struct ranges)};
 
 static u16 phase_of(const char *name) {
 #define X(NAME, value, text)                                                                       \

@@ -414,7 +414,6 @@ static void tick(struct tscope_thread *thread) {
 }
 
 const struct tscope_family tscope_call_sites_family = {
-    .name = "call_sites",
     .thread_bytes = sizeof(struct call_site_thread),
     .wake = call_sites_init,
     .tick = tick,

@@ -270,7 +270,6 @@ static void write_last(struct tscope_thread *thread) {
 }
 
 const struct tscope_family tscope_line_samples_family = {
-    .name = "line_samples",
     .look = look,
     .end = write_last,
 };

@@ -190,5 +190,4 @@ static void tick(struct tscope_thread *thread) {
   unknown_functions_tick(thread);
 }
 
-const struct tscope_family tscope_hooked_symbols_family = {
-    .name = "look-ups", .tick = tick, .end = record_changes};
+const struct tscope_family tscope_hooked_symbols_family = {.tick = tick, .end = record_changes};

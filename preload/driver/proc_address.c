@@ -13,17 +13,15 @@
 
 #include "cuda/kernel_names.h"
 #include "gpu/event_pairs.h"
+#include "hooks/wrapper.h"
 #include "resolve/search.h"
 #include "streams/stream_numbers.h"
 
+/* Each wrapper calls its function below: special_<name>(real, arguments...). */
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
-  type tscope_hook_##name_ params __asm__(#name_);                                                 \
   typedef type(*real_##name_) params;
 TSCOPE_DRIVER_SPECIALS(HOOK)
 #undef HOOK
-
-#define REAL(name_)                                                                                \
-  ((real_##name_)tscope_resolve(&driver_symbols[DRIVER_##name_], __builtin_return_address(0)))
 
 enum { NAME_BYTES = 96 };
 
@@ -82,98 +80,80 @@ static void *wrapper_for(const char *base, void *real, int version, cuuint64_t f
   return hooked ? hooked_symbol_wrapper(hooked, real) : real;
 }
 
-static bool can_replace(const char *symbol, void *const *function, CUresult result) {
-  return result == CUDA_SUCCESS && symbol && function && *function && driver_is_wanted();
-}
-
-TSCOPE_EXPORT CUresult tscope_hook_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
-                                                    cuuint64_t flags) {
-  real_cuGetProcAddress real = REAL(cuGetProcAddress);
-  if (!real)
-    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-  CUresult result = real(symbol, pfn, cudaVersion, flags);
-  if (can_replace(symbol, pfn, result))
-    *pfn = wrapper_for(symbol, *pfn, cudaVersion, flags);
+static CUresult replace(const char *symbol, void **function, int version, cuuint64_t flags,
+                        CUresult result) {
+  if (result == CUDA_SUCCESS && symbol && function && *function && driver_is_wanted())
+    *function = wrapper_for(symbol, *function, version, flags);
   return result;
 }
 
-#define GET_PROC_ADDRESS_V2(name)                                                                  \
-  TSCOPE_EXPORT CUresult tscope_hook_##name(const char *symbol, void **pfn, int cudaVersion,       \
-                                            cuuint64_t flags, void *symbolStatus) {                \
-    real_##name real = REAL(name);                                                                 \
-    if (!real)                                                                                     \
-      return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;                                                 \
-    CUresult result = real(symbol, pfn, cudaVersion, flags, symbolStatus);                         \
-    if (can_replace(symbol, pfn, result))                                                          \
-      *pfn = wrapper_for(symbol, *pfn, cudaVersion, flags);                                        \
-    return result;                                                                                 \
-  }
-GET_PROC_ADDRESS_V2(cuGetProcAddress_v2)
-GET_PROC_ADDRESS_V2(cuGetProcAddress_v2_ptsz)
+static CUresult special_cuGetProcAddress(real_cuGetProcAddress real, const char *symbol, void **pfn,
+                                         int version, cuuint64_t flags) {
+  return replace(symbol, pfn, version, flags, real(symbol, pfn, version, flags));
+}
 
-TSCOPE_EXPORT CUresult tscope_hook_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod,
-                                                       const char *name) {
-  real_cuModuleGetFunction real = REAL(cuModuleGetFunction);
-  if (!real)
-    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-  CUresult result = real(hfunc, hmod, name);
-  if (result == CUDA_SUCCESS && hfunc)
-    kernel_name_register_driver(*hfunc, name);
+static CUresult special_cuGetProcAddress_v2(real_cuGetProcAddress_v2 real, const char *symbol,
+                                            void **pfn, int version, cuuint64_t flags,
+                                            void *status) {
+  return replace(symbol, pfn, version, flags, real(symbol, pfn, version, flags, status));
+}
+
+#define special_cuGetProcAddress_v2_ptsz special_cuGetProcAddress_v2
+
+static CUresult special_cuModuleGetFunction(real_cuModuleGetFunction real, CUfunction *function,
+                                            CUmodule module, const char *name) {
+  CUresult result = real(function, module, name);
+  if (result == CUDA_SUCCESS && function)
+    kernel_name_register_driver(*function, name);
   return result;
 }
 
-TSCOPE_EXPORT CUresult tscope_hook_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library,
-                                                      const char *name) {
-  real_cuLibraryGetKernel real = REAL(cuLibraryGetKernel);
-  if (!real)
-    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-  CUresult result = real(pKernel, library, name);
-  if (result == CUDA_SUCCESS && pKernel)
-    kernel_name_register_driver(*pKernel, name);
+static CUresult special_cuLibraryGetKernel(real_cuLibraryGetKernel real, CUkernel *kernel,
+                                           CUlibrary library, const char *name) {
+  CUresult result = real(kernel, library, name);
+  if (result == CUDA_SUCCESS && kernel)
+    kernel_name_register_driver(*kernel, name);
   return result;
 }
 
-TSCOPE_EXPORT CUresult tscope_hook_cuStreamDestroy_v2(CUstream hStream) {
-  real_cuStreamDestroy_v2 real = REAL(cuStreamDestroy_v2);
-  if (!real)
-    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+static CUresult special_cuStreamDestroy_v2(real_cuStreamDestroy_v2 real, CUstream stream) {
   event_pairs_stream_destroy(
-      hStream); /* first: another thread may be given the handle before this returns */
-  return real(hStream);
+      stream); /* first: another thread may be given the handle before this returns */
+  return real(stream);
 }
 
 /* Events are destroyed with their context; tscope must not query its own after that. */
-TSCOPE_EXPORT CUresult tscope_hook_cuCtxDestroy_v2(CUcontext ctx) {
-  real_cuCtxDestroy_v2 real = REAL(cuCtxDestroy_v2);
-  if (!real)
-    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-  if (ctx)
-    event_pairs_context_destroy(ctx);
-  return real(ctx);
+static CUresult special_cuCtxDestroy_v2(real_cuCtxDestroy_v2 real, CUcontext context) {
+  if (context)
+    event_pairs_context_destroy(context);
+  return real(context);
 }
 
 /* The last release ends the context. */
-TSCOPE_EXPORT CUresult tscope_hook_cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
-  real_cuDevicePrimaryCtxRelease_v2 real = REAL(cuDevicePrimaryCtxRelease_v2);
-  if (!real)
-    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+static CUresult special_cuDevicePrimaryCtxRelease_v2(real_cuDevicePrimaryCtxRelease_v2 real,
+                                                     CUdevice device) {
   bool held = event_pairs_hold();
-  CUresult result = real(dev);
+  CUresult result = real(device);
+  TSCOPE_KEEP_ERRNO;
   CUresult (*get_state)(CUdevice, unsigned *, int *) =
       DRIVER_FUNCTION("cuDevicePrimaryCtxGetState");
   unsigned flags;
-  int active, saved = errno;
-  if (get_state && get_state(dev, &flags, &active) == CUDA_SUCCESS && !active)
+  int active;
+  if (get_state && get_state(device, &flags, &active) == CUDA_SUCCESS && !active)
     event_pairs_context_destroy(NULL);
   event_pairs_let_go(held);
-  errno = saved;
   return result;
 }
 
-TSCOPE_EXPORT CUresult tscope_hook_cuDevicePrimaryCtxReset_v2(CUdevice dev) {
-  real_cuDevicePrimaryCtxReset_v2 real = REAL(cuDevicePrimaryCtxReset_v2);
-  if (!real)
-    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+static CUresult special_cuDevicePrimaryCtxReset_v2(real_cuDevicePrimaryCtxReset_v2 real,
+                                                   CUdevice device) {
   event_pairs_context_destroy(NULL);
-  return real(dev);
+  return real(device);
 }
+
+#define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
+  type tscope_hook_##name_ params __asm__(#name_);                                                 \
+  TSCOPE_EXPORT type tscope_hook_##name_ params TSCOPE_FORWARD(                                    \
+      tscope_resolve(&driver_symbols[DRIVER_##name_], __builtin_return_address(0)), type, params,  \
+      failure, return special_##name_(real TSCOPE_MORE args);)
+TSCOPE_DRIVER_SPECIALS(HOOK)

@@ -323,4 +323,4 @@ static void tick(struct tscope_thread *thread) {
 }
 
 const struct tscope_family tscope_gpu_family = {
-    .name = "gpu", .thread_bytes = sizeof(struct gpu_thread), .tick = tick, .end = end};
+    .thread_bytes = sizeof(struct gpu_thread), .tick = tick, .end = end};

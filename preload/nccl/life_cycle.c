@@ -183,5 +183,5 @@ void comm_end_end(struct tscope_thread *thread, struct comm_end_call *call, nccl
   tscope_retain(thread, call->start, TSCOPE_REC_COMM_END, call->how, &record, sizeof(record));
 }
 
-const struct tscope_family tscope_nccl_family = {
-    .name = "nccl", .thread_bytes = sizeof(struct nccl_thread), .tick = communicators_tick};
+const struct tscope_family tscope_nccl_family = {.thread_bytes = sizeof(struct nccl_thread),
+                                                 .tick = communicators_tick};

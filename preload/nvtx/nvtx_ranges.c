@@ -20,8 +20,7 @@ struct nvtx_thread {
   struct nvtx_cache cache;
 };
 
-const struct tscope_family tscope_nvtx_family = {.name = "nvtx",
-                                                 .thread_bytes = sizeof(struct nvtx_thread)};
+const struct tscope_family tscope_nvtx_family = {.thread_bytes = sizeof(struct nvtx_thread)};
 
 static struct nvtx_thread *thread_of(const struct tscope_thread *thread) {
   return thread->family[TSCOPE_FAMILY_NVTX];

@@ -85,9 +85,8 @@ static void end(int status, void *nothing) {
   if (thread) {
     const struct tscope_guard *guard = thread->guard;
     thread->guard = TSCOPE_GUARD_ALWAYS;
-    for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
-      if (tscope_families[i] && tscope_families[i]->end)
-        tscope_families[i]->end(thread);
+    TSCOPE_FOR_EACH_FAMILY(i, end)
+      tscope_families[i]->end(thread);
     thread->guard = guard;
   }
   __atomic_store_n(&tscope_trace.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
@@ -103,9 +102,8 @@ void tscope_register_end(void) {
 
 static void wake_families(struct tscope_thread *thread) {
   thread->guard = TSCOPE_GUARD_ALWAYS;
-  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
-    if (tscope_families[i] && tscope_families[i]->wake)
-      tscope_families[i]->wake(thread);
+  TSCOPE_FOR_EACH_FAMILY(i, wake)
+    tscope_families[i]->wake(thread);
   thread->guard = NULL;
 }
 

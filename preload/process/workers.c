@@ -206,9 +206,8 @@ static void tick_helper(u64 tick, void *nothing) {
   tscope_chunk_pool_touch();
   if (tick <= TICKS_PER_SECOND || tick % TICKS_PER_SECOND == 0)
     tscope_stacks_find();
-  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++) /* before totals, which show that it lives */
-    if (tscope_families[i] && tscope_families[i]->watch)
-      tscope_families[i]->watch();
+  TSCOPE_FOR_EACH_FAMILY(i, watch) /* before totals, which show that it lives */
+    tscope_families[i]->watch();
   write_totals(tick);
   tscope_carry();
   if (own_descriptors && tscope_job_has_ended(true))
@@ -250,11 +249,10 @@ static void leave_directory(void) {
 /* The earliest time for which a family asks. */
 static u64 look_families(u64 cpu_ns) {
   u64 next = UINT64_MAX;
-  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
-    if (tscope_families[i] && tscope_families[i]->look) {
-      u64 wanted = tscope_families[i]->look(own_descriptors, cpu_ns);
-      next = wanted < next ? wanted : next;
-    }
+  TSCOPE_FOR_EACH_FAMILY(i, look) {
+    u64 wanted = tscope_families[i]->look(own_descriptors, cpu_ns);
+    next = wanted < next ? wanted : next;
+  }
   return next;
 }
 
@@ -308,8 +306,8 @@ static bool job_has_ended;
  * registered theirs. It must run before them, while everything still works that the families need
  * for their end. */
 static void tick_families(u64 tick, void *thread) {
-  for (int i = 0; i < TSCOPE_FAMILY_SLOTS && thread; i++)
-    if (tscope_families[i] && tscope_families[i]->tick)
+  if (thread)
+    TSCOPE_FOR_EACH_FAMILY(i, tick)
       tscope_families[i]->tick(thread);
   tscope_copies_settle();
   tscope_end_alive();

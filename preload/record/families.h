@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT
  *
  * What an API family (NCCL, CUDA runtime, GPU clock, PyTorch, ...) does at each point in the life
- * of the shim. The table of families is in families.c; each member may be NULL.
+ * of the shim. Each member may be NULL.
  */
 #ifndef TSCOPE_FAMILIES_H
 #define TSCOPE_FAMILIES_H
 
 #include "record/hook.h"
 
-/* Index of a family's slot in tscope_thread.family[]. */
-enum tscope_family_slot {
-  TSCOPE_FAMILY_CUDA,
-  TSCOPE_FAMILY_NCCL,
-  TSCOPE_FAMILY_GPU,
-  TSCOPE_FAMILY_TORCH,
-  TSCOPE_FAMILY_API,
-  TSCOPE_FAMILY_NVTX,
-  TSCOPE_FAMILY_STDOUT_SCALARS,
-  TSCOPE_FAMILY_HOOKED_SYMBOLS,
-  TSCOPE_FAMILY_CALL_SITES,
-  TSCOPE_FAMILY_STALLS,
-  TSCOPE_FAMILY_STACK_REQUESTS,
-  TSCOPE_FAMILY_LINE_SAMPLES,
-  TSCOPE_FAMILY_SLOTS
-};
+/* X(SLOT, name): TSCOPE_FAMILY_SLOT is its index in tscope_thread.family[], and
+ * tscope_<name>_family its struct, in its own folder. */
+#define TSCOPE_FAMILIES(X)                                                                         \
+  X(CUDA, cuda)                                                                                    \
+  X(NCCL, nccl)                                                                                    \
+  X(GPU, gpu)                                                                                      \
+  X(TORCH, torch)                                                                                  \
+  X(API, api)                                                                                      \
+  X(NVTX, nvtx)                                                                                    \
+  X(STDOUT_SCALARS, stdout_scalars)                                                                \
+  X(HOOKED_SYMBOLS, hooked_symbols)                                                                \
+  X(CALL_SITES, call_sites)                                                                        \
+  X(STALLS, stalls)                                                                                \
+  X(STACK_REQUESTS, stack_requests)                                                                \
+  X(LINE_SAMPLES, line_samples)
+
+#define TSCOPE_FAMILY_SLOT(SLOT, name) TSCOPE_FAMILY_##SLOT,
+enum tscope_family_slot { TSCOPE_FAMILIES(TSCOPE_FAMILY_SLOT) TSCOPE_FAMILY_SLOTS };
 
 struct tscope_family {
-  const char *name;
   size_t thread_bytes;                        /* zeroed memory for each thread's slot, 0 for none */
   void (*wake)(struct tscope_thread *thread); /* once, on the thread that woke the process */
   void (*tick)(struct tscope_thread *thread); /* on a thread of its own, about every 100 ms */
@@ -38,5 +39,10 @@ struct tscope_family {
 };
 
 extern const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS];
+
+/* For each slot `i` whose family is in this program and has this member. */
+#define TSCOPE_FOR_EACH_FAMILY(i, member)                                                          \
+  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)                                                    \
+    if (tscope_families[i] && tscope_families[i]->member)
 
 #endif

@@ -51,9 +51,8 @@ static size_t aligned(size_t bytes) {
 
 static size_t family_bytes(void) {
   size_t bytes = 0;
-  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
-    if (tscope_families[i])
-      bytes += aligned(tscope_families[i]->thread_bytes);
+  TSCOPE_FOR_EACH_FAMILY(i, thread_bytes)
+    bytes += aligned(tscope_families[i]->thread_bytes);
   return bytes;
 }
 
@@ -66,9 +65,7 @@ static struct tscope_thread *new_slot(void) {
     return NULL;
   struct tscope_thread *thread = (struct tscope_thread *)(void *)memory;
   memory += sizeof(*thread);
-  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++) {
-    if (!tscope_families[i] || !tscope_families[i]->thread_bytes)
-      continue;
+  TSCOPE_FOR_EACH_FAMILY(i, thread_bytes) {
     thread->family[i] = memory;
     memory += aligned(tscope_families[i]->thread_bytes);
   }
@@ -101,9 +98,8 @@ static void clear_slot(struct tscope_thread *thread) {
   }
   thread->guard = NULL;
   thread->phase_depth = 0;
-  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
-    if (thread->family[i])
-      memset(thread->family[i], 0, tscope_families[i]->thread_bytes);
+  TSCOPE_FOR_EACH_FAMILY(i, thread_bytes)
+    memset(thread->family[i], 0, tscope_families[i]->thread_bytes);
 }
 
 static struct tscope_thread *acquire_slot(void) {

@@ -257,7 +257,6 @@ static void wake(struct tscope_thread *thread) {
 }
 
 const struct tscope_family tscope_stack_requests_family = {
-    .name = "stack requests",
     .wake = wake,
     .watch = watch,
 };

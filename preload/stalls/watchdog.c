@@ -174,7 +174,6 @@ static void tick(struct tscope_thread *thread) {
 }
 
 const struct tscope_family tscope_stalls_family = {
-    .name = "stalls",
     .wake = wake,
     .tick = tick,
     .watch = watch,

@@ -109,4 +109,4 @@ static void output_wake(struct tscope_thread *thread) {
     tscope_info(thread, TSCOPE_INFO_FEATURE, "no calls of write() to follow", "values printed");
 }
 
-const struct tscope_family tscope_stdout_scalars_family = {.name = "output", .wake = output_wake};
+const struct tscope_family tscope_stdout_scalars_family = {.wake = output_wake};

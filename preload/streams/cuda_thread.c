@@ -30,5 +30,4 @@ const char *const tscope_cuda_sonames[] = {"libcudart.so.13", "libcudart.so.12",
                                            "libcudart.so.11.0", NULL};
 const char *const tscope_driver_sonames[] = {"libcuda.so.1", NULL};
 
-const struct tscope_family tscope_cuda_family = {.name = "cuda",
-                                                 .thread_bytes = sizeof(struct cuda_thread)};
+const struct tscope_family tscope_cuda_family = {.thread_bytes = sizeof(struct cuda_thread)};

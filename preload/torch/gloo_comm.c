@@ -138,14 +138,6 @@ void group_made_end(struct torch_scope *scope) {
   tscope_unlock(&gloo_comms_lock);
 }
 
-void nccl_group_made_begin(struct torch_scope *scope, const void *group, int rank, int size) {
-  group_made_begin(scope, group, rank, size);
-}
-
-void nccl_group_made_end(struct torch_scope *scope) {
-  group_made_end(scope);
-}
-
 /* The group lives as long as the call, and so does its label. One without a label, or that does not
  * exist yet, will be named by this thread. */
 static const char *current_group_label(void) {

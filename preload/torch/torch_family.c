@@ -64,7 +64,6 @@ void torch_init(struct tscope_thread *thread) {
 }
 
 const struct tscope_family tscope_torch_family = {
-    .name = "torch",
     .thread_bytes = sizeof(struct torch_thread),
     .wake = torch_wake,
     .tick = tensor_memory_record,

@@ -49,8 +49,6 @@ TORCH_ONLY_POPS(forget)
 /* gloo_comm.c: process groups */
 void group_made_begin(struct torch_scope *scope, const void *group, int rank, int size);
 void group_made_end(struct torch_scope *scope);
-void nccl_group_made_begin(struct torch_scope *scope, const void *group, int rank, int size);
-void nccl_group_made_end(struct torch_scope *scope);
 void nccl_comm_made_begin(struct torch_scope *scope, const void *group);
 TORCH_ONLY_POPS(nccl_comm_made)
 void group_end_begin(struct torch_scope *scope, const void *group);

@@ -36,7 +36,6 @@ struct torch_scope {
   u8 kind;       /* enum torch_scope_kind */
   u8 tensors_shape;
   u8 options_shape;
-  u8 op; /* enum tscope_op of a transfer */
 };
 
 extern __thread struct torch_scope *torch_scopes __attribute__((tls_model("initial-exec")));

@@ -218,10 +218,6 @@ void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGra
   write_child(thread, &added);
 }
 
-void graph_created(cudaGraph_t graph) {
-  remove_graph(graph_key(graph), NULL);
-}
-
 bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t stream,
                          enum graph_work work) {
   u64 id = graph_capture_id(default_stream, stream);

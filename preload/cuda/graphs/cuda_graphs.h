@@ -56,11 +56,9 @@ void graph_captured_launch(struct tscope_thread *thread, u64 id, cudaGraphExec_t
 /* A graph was made a node of another. */
 void graph_child_added(struct tscope_thread *thread, cudaGraph_t graph, cudaGraph_t child);
 
-/* A graph was just created without a capture: whatever had its handle before does not exist any
- * more. */
-void graph_created(cudaGraph_t graph);
-
 void graph_cloned(cudaGraph_t clone, cudaGraph_t graph);
+/* What had this handle does not exist any more: it is destroyed, or a graph that is made without a
+ * capture was just given its handle. */
 void graph_destroyed(cudaGraph_t graph);
 
 /* An executable was made of a graph, or given its content: writes a GRAPH record. */

@@ -48,7 +48,7 @@ void record_graph_node(struct tscope_thread *thread, u64 start, cudaError_t resu
     return;
   const struct cudaConditionalNodeParams *made = &parameters->conditional;
   for (u32 i = 0; i < made->size; i++)
-    graph_created(made->phGraph_out[i]);
+    graph_destroyed(made->phGraph_out[i]);
   graph_bodies_created(*node, (u32)made->type, made->phGraph_out, made->size);
 }
 

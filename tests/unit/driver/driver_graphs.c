@@ -125,7 +125,7 @@ static void invalid_handles_end_no_graph(void **state) {
     void *handle = (void *)(uintptr_t)never_seen[i];
     graph_destroyed(handle);
     graph_executable_destroyed(handle);
-    graph_created(handle);
+    graph_destroyed(handle);
     graph_cloned(handle, handle);
     assert_int_equal(graph_executable(handle, &content), 0);
     assert_null(content);
