@@ -20,8 +20,8 @@
  *   void record_R(thread, start, what...)
  *
  *   #define TSCOPE_RECORDER_SHAPE_R ~, AROUND           it has something to do on both sides:
- *   struct R_call R_begin(thread, what...)
- *   void R_end(thread, struct R_call *, result)
+ *   call R_begin(thread, what...)                    any type
+ *   void R_end(thread, call *, result)
  *
  * The wrapper's C name is tscope_hook_<name>; only its assembler name is the API's, so that it
  * cannot clash with the prototype in whatever version of the header is installed. A second one,
@@ -77,7 +77,7 @@
   called;
 
 #define TSCOPE_RECORDED_AROUND(as, called, recorder, what)                                         \
-  struct recorder##_call call_ = recorder##_begin(thread TSCOPE_MORE what);                        \
+  __auto_type call_ = recorder##_begin(thread TSCOPE_MORE what);                                   \
   called;                                                                                          \
   recorder##_end(thread, &call_, (as)result);
 

@@ -230,22 +230,21 @@ static bool close_group_span(struct tscope_thread *thread, struct nccl_span *spa
   return nccl->depth && !--nccl->depth;
 }
 
-struct nccl_group_end_call nccl_group_end_begin(struct tscope_thread *thread) {
-  struct nccl_group_end_call call = {.span.start = tscope_ticks()};
+struct nccl_span nccl_group_end_begin(struct tscope_thread *thread) {
+  struct nccl_span span = {.start = tscope_ticks()};
   struct nccl_thread *nccl = nccl_thread(thread);
   thread->launches_inside = true;
-  open_group_span(thread, &call.span, 0);
+  open_group_span(thread, &span, 0);
   for (u32 i = 0; nccl->depth == 1 && i < nccl->n_units; i++)
     nccl->units[i].pair =
         event_pair_begin(nccl->units[i].stream, TSCOPE_STREAM_LEGACY, nccl->units[i].stream_index);
-  return call;
+  return span;
 }
 
-void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call *call,
-                        ncclResult_t result) {
+void nccl_group_end_end(struct tscope_thread *thread, struct nccl_span *span, ncclResult_t result) {
   struct nccl_thread *nccl = nccl_thread(thread);
   thread->launches_inside = false;
-  if (!close_group_span(thread, &call->span, result))
+  if (!close_group_span(thread, span, result))
     return;
   for (u32 i = 0; i < nccl->n_units; i++)
     end_pair(nccl, nccl->units[i].pair, &nccl->units[i].subject, result);
@@ -258,18 +257,18 @@ void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call
   nccl->group = nccl->calls = nccl->n_pending = 0;
 }
 
-struct nccl_group_simulate_call nccl_group_simulate_begin(struct tscope_thread *thread) {
-  struct nccl_group_simulate_call call = {.span.start = tscope_ticks()};
-  open_group_span(thread, &call.span, TSCOPE_GROUP_SIMULATED);
-  return call;
+struct nccl_span nccl_group_simulate_begin(struct tscope_thread *thread) {
+  struct nccl_span span = {.start = tscope_ticks()};
+  open_group_span(thread, &span, TSCOPE_GROUP_SIMULATED);
+  return span;
 }
 
 /* NCCL closes the group, whatever it returns. The group's calls were never made. So the next calls
  * get their numbers, as on ranks that did not simulate. */
-void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_simulate_call *call,
+void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_span *span,
                              ncclResult_t result) {
   struct nccl_thread *nccl = nccl_thread(thread);
-  if (!close_group_span(thread, &call->span, result))
+  if (!close_group_span(thread, span, result))
     return;
   for (u32 i = 0; i < nccl->n_counted; i++) {
     struct nccl_counted *counted = &nccl->counted[i];

@@ -106,46 +106,42 @@ static struct pending_communicator pending_child(struct tscope_thread *thread, n
   return pending;
 }
 
-struct comm_split_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
-                                        ncclComm_t *child, const ncclConfig_t *config) {
-  return (struct comm_split_call){.pending = pending_child(thread, parent, child, color, true),
-                                  .config = config};
+struct child_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
+                                   ncclComm_t *child, const ncclConfig_t *config) {
+  return (struct child_call){pending_child(thread, parent, child, color, true), config};
 }
 
-void comm_split_end(struct tscope_thread *thread, struct comm_split_call *call,
-                    ncclResult_t result) {
-  call->pending.blocks &= is_blocking(call->config, result);
-  if (call->pending.color != NCCL_SPLIT_NOCOLOR) /* this rank is in no child */
-    finish_creation(thread, &call->pending, result);
+struct child_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
+                                    ncclComm_t *child, const ncclConfig_t *config) {
+  return (struct child_call){pending_child(thread, parent, child, -1, false), config};
 }
 
-struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
-                                          ncclComm_t *child, const ncclConfig_t *config) {
-  return (struct comm_shrink_call){.pending = pending_child(thread, parent, child, -1, false),
-                                   .config = config};
-}
-
-void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call,
-                     ncclResult_t result) {
+void comm_shrink_end(struct tscope_thread *thread, struct child_call *call, ncclResult_t result) {
   call->pending.blocks &= is_blocking(call->config, result);
   finish_creation(thread, &call->pending, result);
 }
 
-struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t from, int nranks,
-                                      int rank, ncclComm_t *grown) {
+void comm_split_end(struct tscope_thread *thread, struct child_call *call, ncclResult_t result) {
+  if (call->pending.color != NCCL_SPLIT_NOCOLOR) /* else this rank is in no child */
+    comm_shrink_end(thread, call, result);
+}
+
+struct pending_communicator comm_grow_begin(struct tscope_thread *thread, ncclComm_t from,
+                                            int nranks, int rank, ncclComm_t *grown) {
   struct communicator *parent = communicator_get(thread, from);
-  return (struct comm_grow_call){.pending = {.handle = grown,
-                                             .parent_handle = from,
-                                             .parent = parent ? parent->identity : 0,
-                                             .start = tscope_ticks(),
-                                             .rank = rank >= 0 ? (u32)rank : TSCOPE_UNKNOWN_RANK,
-                                             .size = (u32)nranks,
-                                             .device = -1,
-                                             .color = -1}};
+  return (struct pending_communicator){.handle = grown,
+                                       .parent_handle = from,
+                                       .parent = parent ? parent->identity : 0,
+                                       .start = tscope_ticks(),
+                                       .rank = rank >= 0 ? (u32)rank : TSCOPE_UNKNOWN_RANK,
+                                       .size = (u32)nranks,
+                                       .device = -1,
+                                       .color = -1};
 }
 
-void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, ncclResult_t result) {
-  finish_creation(thread, &call->pending, result);
+void comm_grow_end(struct tscope_thread *thread, struct pending_communicator *pending,
+                   ncclResult_t result) {
+  finish_creation(thread, pending, result);
 }
 
 void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t result,

@@ -122,34 +122,24 @@ void configured_end(struct tscope_thread *thread, struct configured_call *call,
  * the two ranks, so they have no sequence number and are not matched. */
 #define TSCOPE_RECORDER_SHAPE_one_sided ~, AROUND
 enum { one_sided_wakes = TSCOPE_WAKES };
-struct one_sided_call {
-  struct nccl_span span;
-};
-struct one_sided_call one_sided_begin(struct tscope_thread *thread, enum tscope_one_sided kind,
-                                      size_t count, int datatype, int peer, ncclComm_t comm,
-                                      cudaStream_t stream);
-void one_sided_end(struct tscope_thread *thread, struct one_sided_call *call, ncclResult_t result);
+struct nccl_span one_sided_begin(struct tscope_thread *thread, enum tscope_one_sided kind,
+                                 size_t count, int datatype, int peer, ncclComm_t comm,
+                                 cudaStream_t stream);
+void one_sided_end(struct tscope_thread *thread, struct nccl_span *span, ncclResult_t result);
 
 enum { nccl_group_start_wakes = TSCOPE_WAKES };
 void record_nccl_group_start(struct tscope_thread *thread, u64 start, ncclResult_t result);
 
 #define TSCOPE_RECORDER_SHAPE_nccl_group_end ~, AROUND
 enum { nccl_group_end_wakes = TSCOPE_QUIET };
-struct nccl_group_end_call {
-  struct nccl_span span;
-};
-struct nccl_group_end_call nccl_group_end_begin(struct tscope_thread *thread);
-void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call *call,
-                        ncclResult_t result);
+struct nccl_span nccl_group_end_begin(struct tscope_thread *thread);
+void nccl_group_end_end(struct tscope_thread *thread, struct nccl_span *span, ncclResult_t result);
 
 /* nccl_group_simulate: also ends the group, but launches nothing. */
 #define TSCOPE_RECORDER_SHAPE_nccl_group_simulate ~, AROUND
 enum { nccl_group_simulate_wakes = TSCOPE_QUIET };
-struct nccl_group_simulate_call {
-  struct nccl_span span;
-};
-struct nccl_group_simulate_call nccl_group_simulate_begin(struct tscope_thread *thread);
-void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_simulate_call *call,
+struct nccl_span nccl_group_simulate_begin(struct tscope_thread *thread);
+void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_span *span,
                              ncclResult_t result);
 
 /* comm_init and similar: calls that create communicators. */
@@ -165,33 +155,25 @@ void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t 
 #define TSCOPE_RECORDER_SHAPE_comm_split ~, AROUND
 #define TSCOPE_RECORDER_SHAPE_comm_shrink ~, AROUND
 enum { comm_split_wakes = TSCOPE_WAKES, comm_shrink_wakes = TSCOPE_WAKES };
-struct comm_split_call {
+struct child_call {
   struct pending_communicator pending;
   const ncclConfig_t *config; /* the job's, NULL: as the parent */
 };
-struct comm_split_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
-                                        ncclComm_t *child, const ncclConfig_t *config);
-void comm_split_end(struct tscope_thread *thread, struct comm_split_call *call,
-                    ncclResult_t result);
-struct comm_shrink_call {
-  struct pending_communicator pending;
-  const ncclConfig_t *config; /* likewise */
-};
-struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
-                                          ncclComm_t *child, const ncclConfig_t *config);
-void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call,
-                     ncclResult_t result);
+struct child_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
+                                   ncclComm_t *child, const ncclConfig_t *config);
+struct child_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
+                                    ncclComm_t *child, const ncclConfig_t *config);
+void comm_split_end(struct tscope_thread *thread, struct child_call *call, ncclResult_t result);
+void comm_shrink_end(struct tscope_thread *thread, struct child_call *call, ncclResult_t result);
 
 /* comm_grow: a communicator with additional ranks. Its old members know the old communicator, its
  * new members know an id, and only the root knows both. So its identity is not known. */
 #define TSCOPE_RECORDER_SHAPE_comm_grow ~, AROUND
 enum { comm_grow_wakes = TSCOPE_WAKES };
-struct comm_grow_call {
-  struct pending_communicator pending;
-};
-struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t from, int nranks,
-                                      int rank, ncclComm_t *grown);
-void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, ncclResult_t result);
+struct pending_communicator comm_grow_begin(struct tscope_thread *thread, ncclComm_t from,
+                                            int nranks, int rank, ncclComm_t *grown);
+void comm_grow_end(struct tscope_thread *thread, struct pending_communicator *pending,
+                   ncclResult_t result);
 
 /* comm_ready: the job queries whether the operation that it started on a communicator is done. */
 enum { comm_ready_wakes = TSCOPE_QUIET };

@@ -8,15 +8,15 @@
 #include "cuda/graphs/cuda_graphs.h"
 #include "nccl/nccl_record.h"
 
-struct one_sided_call one_sided_begin(struct tscope_thread *thread, enum tscope_one_sided kind,
-                                      size_t count, int datatype, int peer, ncclComm_t comm,
-                                      cudaStream_t stream) {
-  struct one_sided_call call = {.span.start = tscope_ticks()};
+struct nccl_span one_sided_begin(struct tscope_thread *thread, enum tscope_one_sided kind,
+                                 size_t count, int datatype, int peer, ncclComm_t comm,
+                                 cudaStream_t stream) {
+  struct nccl_span span = {.start = tscope_ticks()};
   struct communicator *communicator = communicator_get(thread, comm);
   thread->launches_inside = true;
   if (__atomic_load_n(&captures_open, __ATOMIC_RELAXED) &&
       graph_capture_id(TSCOPE_STREAM_LEGACY, stream))
-    return call; /* it runs with its graph, if ever */
+    return span; /* it runs with its graph, if ever */
   struct tscope_one_sided_record record = {
       .count = count,
       .bytes = nccl_bytes(datatype, count),
@@ -25,17 +25,17 @@ struct one_sided_call one_sided_begin(struct tscope_thread *thread, enum tscope_
       .stream = stream_index(thread, TSCOPE_STREAM_LEGACY, stream),
       .dtype = nccl_dtype(datatype),
   };
-  call.span.dur = tscope_span_open(thread, call.span.start, TSCOPE_REC_ONE_SIDED, (u16)kind,
-                                   &record, sizeof(record));
-  return call;
+  span.dur = tscope_span_open(thread, span.start, TSCOPE_REC_ONE_SIDED, (u16)kind, &record,
+                              sizeof(record));
+  return span;
 }
 
-void one_sided_end(struct tscope_thread *thread, struct one_sided_call *call, ncclResult_t result) {
-  if (call->span.dur && result != ncclSuccess) {
+void one_sided_end(struct tscope_thread *thread, struct nccl_span *span, ncclResult_t result) {
+  if (span->dur && result != ncclSuccess) {
     struct tscope_one_sided_record *record =
-        (void *)((u8 *)call->span.dur - offsetof(struct tscope_one_sided_record, dur));
+        (void *)((u8 *)span->dur - offsetof(struct tscope_one_sided_record, dur));
     __atomic_store_n(&record->result, (i32)result, __ATOMIC_RELAXED);
   }
-  tscope_span_close(thread, call->span.dur, call->span.start);
+  tscope_span_close(thread, span->dur, span->start);
   thread->launches_inside = false;
 }
