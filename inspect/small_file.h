@@ -5,6 +5,7 @@
 #ifndef TSCOPE_SMALL_FILE_H
 #define TSCOPE_SMALL_FILE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #pragma GCC visibility push(hidden)
@@ -12,6 +13,12 @@
 /* Reads the beginning of a file, at most `bytes` - 1 of it, and ends it with a 0. Returns how many;
  * -1, and an empty text, if the file cannot be read. Does not wait for the writer of a FIFO. */
 ssize_t small_file_read(const char *path, char *text, size_t bytes);
+
+/* Calls `each` with the lines of a file of any size, without their ends, until it returns true:
+ * whether it did. `room`, of `bytes`, holds a part of the file; a line of more than half of it is
+ * cut or left out. Nothing is allocated. */
+bool file_lines_visit(const char *path, char *room, size_t bytes,
+                      bool (*each)(const char *line, void *with), void *with);
 
 #pragma GCC visibility pop
 

@@ -19,38 +19,10 @@ static struct {
   _Unwind_Ptr (*instruction)(struct _Unwind_Context *frame);
 } unwinder;
 
-static struct { u64 start, end; } own; /* libtscope's addresses */
-
 struct lookup {
   u64 address;
   struct native_address *name;
 };
-
-/* Whether a part of this file that is loaded has the address. */
-static bool has_address(const struct dl_phdr_info *file, u64 address) {
-  for (int i = 0; i < file->dlpi_phnum; i++) {
-    const ElfW(Phdr) *part = &file->dlpi_phdr[i];
-    if (part->p_type == PT_LOAD && address - file->dlpi_addr - part->p_vaddr < part->p_memsz)
-      return true;
-  }
-  return false;
-}
-
-static int find_own(struct dl_phdr_info *file, size_t bytes, void *context) {
-  (void)bytes, (void)context;
-  if (!has_address(file, (u64)(uintptr_t)&unwinder))
-    return 0;
-  own.start = UINT64_MAX;
-  for (int i = 0; i < file->dlpi_phnum; i++) {
-    const ElfW(Phdr) *part = &file->dlpi_phdr[i];
-    u64 start = file->dlpi_addr + part->p_vaddr;
-    if (part->p_type != PT_LOAD)
-      continue;
-    own.start = start < own.start ? start : own.start;
-    own.end = start + part->p_memsz > own.end ? start + part->p_memsz : own.end;
-  }
-  return 1;
-}
 
 static const char library[] = "libgcc_s.so.1";
 
@@ -73,9 +45,9 @@ static const char *find_unwinder(void) {
   unwinder.instruction =
       (_Unwind_Ptr(*)(struct _Unwind_Context *))tscope_definition_in(library, "_Unwind_GetIP");
   tscope_keep_loaded((const void *)unwinder.backtrace); /* if it is a library's of the job */
-  tscope_each_object(find_own, NULL);
-  return unwinder.backtrace && unwinder.instruction && own.end ? NULL
-                                                               : "libgcc_s.so.1 lacks functions";
+  return unwinder.backtrace && unwinder.instruction && tscope_is_own(&unwinder)
+             ? NULL
+             : "libgcc_s.so.1 lacks functions";
 }
 
 const char *native_here_find(void) {
@@ -100,7 +72,7 @@ struct walk {
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *frame, void *context) {
   struct walk *walk = context;
   u64 address = (u64)unwinder.instruction(frame);
-  if (!address || (address >= own.start && address < own.end))
+  if (!address || tscope_is_own((const void *)(uintptr_t)address))
     return _URC_NO_REASON;
   walk->more = walk->n == walk->most;
   if (walk->more)
@@ -145,8 +117,10 @@ static bool read_build_id(const struct dl_phdr_info *file, const ElfW(Phdr) * pa
 /* The loader's lock is held: only memory is copied. */
 static int find_file_of_address(struct dl_phdr_info *file, size_t bytes, void *context) {
   struct lookup *lookup = context;
+  uintptr_t begin, end;
   (void)bytes;
-  if (!has_address(file, lookup->address))
+  elf_object_extent(file, &begin, &end);
+  if (lookup->address - begin >= end - begin)
     return 0;
   struct native_address *name = lookup->name;
   name->offset = lookup->address - file->dlpi_addr;

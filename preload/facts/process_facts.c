@@ -3,7 +3,6 @@
  * Facts about the process for the trace: where and how it was started, from what code, on what
  * machine.
  */
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,36 +92,21 @@ static bool is_commit(const char *text) {
   return (digits == 40 || digits == 64) && (text[digits] == '\0' || text[digits] == '\n');
 }
 
-/* "COMMIT REFERENCE", a line of packed-refs. */
-static bool is_reference(const char *line, const char *reference, char *commit, size_t bytes) {
-  const char *blank = strchr(line, ' ');
-  if (!blank || strcmp(blank + 1, reference) != 0)
-    return false;
-  snprintf(commit, bytes, "%.*s", (int)(blank - line < 64 ? blank - line : 64), line);
-  return is_commit(commit);
-}
+struct packed {
+  const char *reference;
+  char *commit;
+  size_t bytes;
+};
 
-/* Without fgets(), which allocates: for a thread that never allocates, the C library reserves 64
- * MiB of addresses then, and the job may be inside malloc() while it waits for this thread. */
-static bool find_packed(const char *path, const char *reference, char *commit, size_t bytes) {
-  char text[1024];
-  size_t n = 0;
-  ssize_t more;
-  bool found = false;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  while (fd >= 0 && !found && (more = read(fd, text + n, sizeof(text) - 1 - n)) > 0) {
-    char *line = text, *end;
-    text[n += (size_t)more] = '\0';
-    for (; !found && (end = strchr(line, '\n')); line = end + 1) {
-      *end = '\0';
-      found = is_reference(line, reference, commit, bytes);
-    }
-    n = strlen(line) < sizeof(text) / 2 ? strlen(line) : 0;
-    memmove(text, line, n);
-  }
-  if (fd >= 0)
-    close(fd);
-  return found;
+/* "COMMIT REFERENCE", a line of packed-refs. */
+static bool is_reference(const char *line, void *with) {
+  const struct packed *wanted = with;
+  const char *blank = strchr(line, ' ');
+  if (!blank || strcmp(blank + 1, wanted->reference) != 0)
+    return false;
+  snprintf(wanted->commit, wanted->bytes, "%.*s", (int)(blank - line < 64 ? blank - line : 64),
+           line);
+  return is_commit(wanted->commit);
 }
 
 /* The commit to which `reference` ("refs/heads/...") points, from its own file or from
@@ -132,8 +116,12 @@ static bool find_reference(const char *git, const char *reference, char *commit,
   if ((size_t)snprintf(path, sizeof(path), "%s/%s", git, reference) < sizeof(path) &&
       read_text(path, commit, bytes) && is_commit(commit))
     return true;
+  /* Without fgets(), which allocates: for a thread that never allocates, the C library reserves 64
+   * MiB of addresses then, and the job may be inside malloc() while it waits for this thread. */
+  char room[1024];
+  struct packed wanted = {reference, commit, bytes};
   return (size_t)snprintf(path, sizeof(path), "%s/packed-refs", git) < sizeof(path) &&
-         find_packed(path, reference, commit, bytes);
+         file_lines_visit(path, room, sizeof(room), is_reference, &wanted);
 }
 
 /* Sets `git` to the folder that holds HEAD: <folder>/.git, or the folder to which a file of that

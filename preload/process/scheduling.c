@@ -8,15 +8,15 @@
  */
 #include "process/scheduling.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "inspect/small_file.h"
+#include "inspect/thread_state.h"
+#include "process/threads_left.h"
 #include "process/workers.h"
 #include "record/hook.h"
 #include "record/thread.h"
@@ -70,26 +70,11 @@ static void add_thread(u32 tid, struct tscope_scheduling_record *record) {
 }
 
 static void add_threads(struct tscope_scheduling_record *record) {
-  struct entry { /* as the kernel gives it */
-    u64 inode;
-    i64 next;
-    u16 bytes;
-    u8 type;
-    char name[];
-  };
-  static char room[4096] __attribute__((aligned(8)));
-  int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  long got;
-  while (folder >= 0 && (got = syscall(SYS_getdents64, folder, room, sizeof(room))) > 0)
-    for (long at = 0; at < got;) {
-      const struct entry *entry = (const void *)(room + at);
-      at += entry->bytes;
-      u32 tid = (u32)strtoul(entry->name, NULL, 10); /* 0: "." and ".." */
-      if (tid && !tscope_is_worker(tid) && record->threads < THREADS)
-        add_thread(tid, record);
-    }
-  if (folder >= 0)
-    close(folder);
+  static u32 tids[THREADS + TSCOPE_OWN_THREADS];
+  const u32 most = sizeof(tids) / sizeof(*tids), n = thread_list(getpid(), tids, most);
+  for (u32 i = 0; i < n && i < most; i++)
+    if (!tscope_is_worker(tids[i]))
+      add_thread(tids[i], record);
   totals.has_first_round = true;
   if (!totals.counts)
     return;

@@ -2,7 +2,6 @@
 #include "record/stack.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "inspect/memory_read.h"
+#include "inspect/small_file.h"
 #include "record/thread.h"
 
 /* --- on the job's threads --- */
@@ -113,40 +113,26 @@ static void set_extent(struct tscope_stack *stack, uintptr_t low, uintptr_t high
 }
 
 /* One line of the list of memory: "low-high rw-p ... [stack]". */
-static void read_map_line(const char *line) {
+static bool read_map_line(const char *line, void *nothing) {
   char *end;
+  (void)nothing;
   uintptr_t low = (uintptr_t)strtoull(line, &end, 16);
   if (*end != '-')
-    return;
+    return false;
   uintptr_t high = (uintptr_t)strtoull(end + 1, &end, 16);
   if (strncmp(end, " rw", 3) != 0)
-    return;
+    return false;
   bool grows = strstr(end, "[stack]") != NULL;
   for (struct tscope_thread *thread = tscope_thread_newest(); thread; thread = thread->before) {
     uintptr_t at = (uintptr_t)__atomic_load_n(&thread->stack.at, __ATOMIC_ACQUIRE);
     if (!__atomic_load_n(&thread->stack.high, __ATOMIC_RELAXED) && at >= low && at < high)
       set_extent(&thread->stack, low, high, grows);
   }
+  return false;
 }
 
 void tscope_stacks_find(void) {
-  static char text[8192];
-  size_t n = 0;
-  ssize_t more;
-  if (!__atomic_exchange_n(&stacks_unknown, 0, __ATOMIC_ACQ_REL))
-    return;
-  int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return;
-  while ((more = read(fd, text + n, sizeof(text) - 1 - n)) > 0) {
-    char *line = text, *end;
-    text[n += (size_t)more] = '\0';
-    for (; (end = strchr(line, '\n')); line = end + 1) {
-      *end = '\0';
-      read_map_line(line);
-    }
-    n = strlen(line) < sizeof(text) / 2 ? strlen(line) : 0;
-    memmove(text, line, n);
-  }
-  close(fd);
+  static char room[8192];
+  if (__atomic_exchange_n(&stacks_unknown, 0, __ATOMIC_ACQ_REL))
+    file_lines_visit("/proc/self/maps", room, sizeof(room), read_map_line, NULL);
 }

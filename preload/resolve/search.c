@@ -61,6 +61,7 @@ static u32 objects_from_start(void) {
 struct object_search {
   const void *address;
   struct tscope_object *hit;
+  struct elf_object *tables; /* of the hit; NULL: they are not wanted */
   u32 order;
 };
 
@@ -73,6 +74,8 @@ static int check_object(struct dl_phdr_info *info, size_t bytes, void *data) {
   if (!tscope_is_within(&here, search->address))
     return 0;
   *search->hit = here;
+  if (search->tables)
+    *search->tables = elf_object_of(info);
   return 1;
 }
 
@@ -83,6 +86,12 @@ bool tscope_object_of(const void *address, struct tscope_object *object) {
     return false;
   object->from_start = object->order < objects_from_start();
   return true;
+}
+
+bool tscope_tables_of(const void *address, struct elf_object *tables) {
+  struct tscope_object object;
+  struct object_search search = {.address = address, .hit = &object, .tables = tables};
+  return tscope_each_object(check_object, &search);
 }
 
 bool tscope_is_own(const void *address) {
@@ -152,27 +161,6 @@ struct definers tscope_definers(const char *name, const char *const *sonames) {
   tscope_is_own(NULL); /* finds tscope's own place before the walk */
   tscope_each_object(add_definition, &search);
   return search.found;
-}
-
-struct tables_search {
-  uintptr_t address;
-  struct elf_object *tables;
-};
-
-static int take_tables(struct dl_phdr_info *info, size_t bytes, void *data) {
-  const struct tables_search *search = data;
-  uintptr_t begin, end;
-  (void)bytes;
-  elf_object_extent(info, &begin, &end);
-  bool hit = search->address - begin < end - begin;
-  if (hit)
-    *search->tables = elf_object_of(info);
-  return hit;
-}
-
-bool tscope_tables_of(const void *address, struct elf_object *tables) {
-  struct tables_search search = {(uintptr_t)address, tables};
-  return tscope_each_object(take_tables, &search);
 }
 
 static int take_first(struct dl_phdr_info *info, size_t bytes, void *data) {
