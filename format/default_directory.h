@@ -8,8 +8,6 @@
 
 #include <stdbool.h>
 
-#pragma GCC visibility push(hidden)
-
 #define TSCOPE_DEFAULT_DIRECTORY "/tmp/tscope"
 enum { TSCOPE_DEFAULT_DIRECTORY_BYTES = 32 };
 
@@ -20,7 +18,5 @@ void tscope_directory_to_write(char path[TSCOPE_DEFAULT_DIRECTORY_BYTES]);
 /* Where to look for traces: that one of this user's two directories that changed last. If there is
  * none, /tmp/tscope. True if that belongs to another user, whose number is then in `owner`. */
 bool tscope_directory_to_read(char path[TSCOPE_DEFAULT_DIRECTORY_BYTES], unsigned *owner);
-
-#pragma GCC visibility pop
 
 #endif

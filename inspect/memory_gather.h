@@ -16,8 +16,6 @@
 
 #include "format/tscope_format.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { GATHER_PIECES = 960, GATHER_BYTES = 256 << 10 };
 
 struct memory_gather {
@@ -46,7 +44,5 @@ bool memory_gather_read(struct memory_gather *gather, pid_t pid);
 
 /* Reads one piece of at most a page, apart from the others. NULL if it is not there. */
 const u8 *memory_gather_one(struct memory_gather *gather, pid_t pid, u64 address, size_t bytes);
-
-#pragma GCC visibility pop
 
 #endif

@@ -10,13 +10,9 @@
 
 #include "format/tscope_format.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Copies `bytes` from `address` in the process `pid`, which may be the caller's own. 0; -EFAULT
  * if not all of them are there; another negative errno if the kernel does not allow it.
  * Preserves errno. */
 int tscope_read_memory(pid_t pid, u64 address, void *to, size_t bytes);
-
-#pragma GCC visibility pop
 
 #endif

@@ -11,8 +11,6 @@
 
 #include "inspect/python_memory.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { WINDOW_BLOCK_BYTES = 512, WINDOW_BLOCKS = 32 }; /* a block is within one page */
 
 /* What was read; all blocks are of one process, and of about one moment. */
@@ -32,7 +30,5 @@ void memory_window_open(struct memory_window *window, pid_t pid);
 
 /* A python_read; `context` is a struct window_reading. Preserves errno. */
 bool python_read_window(const void *context, u64 address, void *to, size_t bytes);
-
-#pragma GCC visibility pop
 
 #endif

@@ -7,8 +7,6 @@
 
 #include "inspect/python_frames.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { PYTHON_FILE_BYTES = 1024, PYTHON_NAME_BYTES = 256 };
 
 struct python_location {
@@ -26,7 +24,5 @@ bool python_location_of(const struct python *python, python_read *read, const vo
  */
 bool python_text(const struct python *python, python_read *read, const void *context, u64 text,
                  char *to, size_t bytes);
-
-#pragma GCC visibility pop
 
 #endif

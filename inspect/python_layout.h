@@ -8,8 +8,6 @@
 #include "inspect/python_layouts.def"
 #include "inspect/python_memory.h"
 
-#pragma GCC visibility push(hidden)
-
 /* How a code object says which instruction is of which line. */
 enum python_lines { PYTHON_LNOTAB = 1, PYTHON_LINE_PAIRS, PYTHON_LOCATIONS };
 
@@ -44,7 +42,5 @@ enum {
  * read from 3.13 on. NULL, or why it is not known. */
 const char *python_layout_find(struct python_layout *layout, const char *version, python_read *read,
                                const void *context, u64 runtime);
-
-#pragma GCC visibility pop
 
 #endif

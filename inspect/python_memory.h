@@ -16,8 +16,6 @@
 #include "format/tscope_format.h"
 #include "inspect/memory_read.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Copies `bytes` from `address`; false when they cannot be read. */
 typedef bool python_read(const void *context, u64 address, void *to, size_t bytes);
 
@@ -40,7 +38,5 @@ static inline bool python_read_process(const void *context, u64 address, void *t
   const struct python_process *process = context;
   return tscope_read_memory(process->pid, address, to, bytes) == 0;
 }
-
-#pragma GCC visibility pop
 
 #endif

@@ -8,8 +8,6 @@
 
 #include "inspect/python_frames.h"
 
-#pragma GCC visibility push(hidden)
-
 struct python_thread {
   u64 state; /* address of its PyThreadState */
   u32 tid;   /* of the kernel; 0 if it is not known */
@@ -20,7 +18,5 @@ struct python_thread {
  * `most` into `threads`. Returns how many. */
 u32 python_threads(const struct python *python, python_read *read, const void *context, u64 runtime,
                    struct python_thread *threads, u32 most);
-
-#pragma GCC visibility pop
 
 #endif

@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#pragma GCC visibility push(hidden)
-
 /* Reads the beginning of a file, at most `bytes` - 1 of it, and ends it with a 0. Returns how many;
  * -1, and an empty text, if the file cannot be read. Does not wait for the writer of a FIFO. */
 ssize_t small_file_read(const char *path, char *text, size_t bytes);
@@ -19,7 +17,5 @@ ssize_t small_file_read(const char *path, char *text, size_t bytes);
  * cut or left out. Nothing is allocated. */
 bool file_lines_visit(const char *path, char *room, size_t bytes,
                       bool (*each)(const char *line, void *with), void *with);
-
-#pragma GCC visibility pop
 
 #endif

@@ -18,8 +18,6 @@
 
 #include "format/tscope_format.h"
 
-#pragma GCC visibility push(hidden)
-
 struct thread_activity {
   pid_t pid;
   u32 tid; /* 0: not open */
@@ -39,7 +37,5 @@ void thread_activity_close(struct thread_activity *activity);
  * the thread has ended. Preserves errno. */
 bool thread_activity_read(struct thread_activity *activity, u64 now_ns, u64 gil, u32 gil_bytes,
                           u8 *what);
-
-#pragma GCC visibility pop
 
 #endif

@@ -12,8 +12,6 @@
 
 #include "format/tscope_format.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Texts are empty if the kernel does not give them. */
 struct thread_state {
   u32 tid;
@@ -40,7 +38,5 @@ bool thread_state_read(pid_t pid, u32 tid, struct thread_state *state);
  * THREAD_CALL_FILE: that depends on the file. */
 enum { THREAD_CALL_FILE = 255 };
 u8 thread_call_waits(i32 number);
-
-#pragma GCC visibility pop
 
 #endif

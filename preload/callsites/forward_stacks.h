@@ -10,8 +10,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* The stack of an operator that was noted, but whose stack is not known. */
 #define FORWARD_STACK_NONE 1u
 
@@ -29,7 +27,5 @@ u64 forward_stack_get(u64 key);
 static inline bool forward_is_sampled(u64 key, u32 one_in) {
   return ((u32)(key >> 32) & (one_in - 1)) == 0;
 }
-
-#pragma GCC visibility pop
 
 #endif

@@ -8,8 +8,6 @@
 
 #include "callsites/watched_stack.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { FRAME_HEAD_BYTES = 120 }; /* of a frame, what is looked at */
 
 struct frame_spans {
@@ -28,7 +26,5 @@ bool frame_spans_add(struct frame_spans *spans, struct memory_gather *gather,
 /* The head of the frame at an address, after that was read; NULL if it was not among them. `from`:
  * where to begin to search, from the innermost out; 0 at first. */
 const u8 *frame_spans_head(const struct frame_spans *spans, u64 at, u32 *from);
-
-#pragma GCC visibility pop
 
 #endif

@@ -9,8 +9,6 @@
 
 #include "callsites/sampling_budget.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { LEAST_LOOK_INTERVAL_US = 10000, MOST_LOOK_INTERVAL_US = 1280000 };
 
 /* Begins as zeros. */
@@ -24,7 +22,5 @@ struct looking_rate {
 /* The time between two looks from now on, in microseconds: the shortest, or it doubled some times.
  * `cpu_ns` and `looks` are running totals. To be called some times a second. */
 u32 looking_rate_update(struct looking_rate *rate, u64 now_ns, u64 cpu_ns, u32 looks, bool trains);
-
-#pragma GCC visibility pop
 
 #endif

@@ -13,8 +13,6 @@
 
 #include "format/tscope_format.h"
 
-#pragma GCC visibility push(hidden)
-
 /* On the first call, opens the unwinder. NULL, or why there are no native frames. */
 const char *native_here_find(void);
 
@@ -33,7 +31,5 @@ struct native_address {
   char build_id[2 * 32 + 1];
 };
 void native_here_name(u64 address, struct native_address *name);
-
-#pragma GCC visibility pop
 
 #endif

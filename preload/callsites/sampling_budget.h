@@ -8,8 +8,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { SAMPLING_PER_MILLE = 3, SAMPLING_CREDIT_MS = 50 };
 
 /* All times are in ticks, of `hz` a second. */
@@ -35,7 +33,5 @@ enum sampling_change sampling_budget_update(struct sampling_budget *budget, u64 
  * work: the thread was off the processor meanwhile, as happens on a busy machine. The budget must
  * not pay for that, or a single such moment would end the sampling for many seconds. */
 u64 sampling_cost(u64 hz, u64 ticks, u32 most_us);
-
-#pragma GCC visibility pop
 
 #endif

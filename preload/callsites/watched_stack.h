@@ -12,8 +12,6 @@
 #include "callsites/known_stacks.h"
 #include "inspect/memory_gather.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { GIL_LOCK_BYTES = 208 };     /* sizeof(struct _gil_runtime_state), ever since 3.9 */
 enum { MAX_WATCHED_FRAMES = 512 }; /* those that are no Python's among them */
 
@@ -54,7 +52,5 @@ bool watched_stack_begin(struct watched_stack *watched, struct memory_gather *ga
  * is not the thread's state any more. */
 bool watched_stack_read(struct watched_stack *watched, struct memory_gather *gather,
                         struct stack_walk *walk, struct watched_moment *moment);
-
-#pragma GCC visibility pop
 
 #endif

@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#pragma GCC visibility push(hidden)
-
 enum { TSCOPE_CGROUP_BYTES = 288 }; /* of a folder's path; longer ones are left out */
 
 /* A group: its folder, and in it the group's path from the mount point. */
@@ -31,7 +29,5 @@ void tscope_cgroups_visit(const char *root, const char *controller,
 /* The content of a group's file as text, cut to what fits; false if there is none. */
 bool tscope_cgroup_read(const struct tscope_cgroup *group, const char *file, char *text,
                         size_t bytes);
-
-#pragma GCC visibility pop
 
 #endif

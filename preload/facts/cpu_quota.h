@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#pragma GCC visibility push(hidden)
-
 struct tscope_cpu_quota {
   uint32_t thousandths; /* of a core */
   char group[256];      /* the path of the limiting control group, from its mount point; cut */
@@ -21,7 +19,5 @@ struct tscope_cpu_quota {
  * of Linux. False if no limit is set, or none can be read. `root` is put before the paths of /proc
  * and /sys; it is "" except in tests. Reads some small files. */
 bool tscope_cpu_quota(const char *root, struct tscope_cpu_quota *quota);
-
-#pragma GCC visibility pop
 
 #endif

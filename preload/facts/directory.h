@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#pragma GCC visibility push(hidden)
-
 /* Opens <directory>/<run>, making what is missing with mode 0700. `directory` is absolute. Folders
  * above `directory` may belong to anyone and be reached by symbolic links; `directory` and the run
  * must be real folders of this user. Those of the two that are made here may be read by their
@@ -17,7 +15,5 @@
  * `why`. */
 int tscope_directory_open(const char *directory, const char *run, bool for_group, char *why,
                           size_t bytes);
-
-#pragma GCC visibility pop
 
 #endif

@@ -7,8 +7,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 struct tscope_identity {
   u32 rank;             /* TSCOPE_UNKNOWN_RANK where the launcher says none */
   u32 local_rank;       /* likewise */
@@ -35,7 +33,5 @@ bool tscope_facts_write_python(void);
 /* The commit checked out where `folder` is, read from the repository's own files. False where
  * there is none. */
 bool tscope_git_commit(const char *folder, char *commit, size_t bytes);
-
-#pragma GCC visibility pop
 
 #endif

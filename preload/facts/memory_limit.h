@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#pragma GCC visibility push(hidden)
-
 /* Finds the group of this process, or above it, with the lowest limit: memory.max, or
  * memory.limit_in_bytes in version 1. `root` is put before the paths of /proc and /sys; it is ""
  * except in tests. Once, before the others. */
@@ -21,7 +19,5 @@ void tscope_memory_limit_find(const char *root);
  * of the limit, and a quarter of the limit stays free. Page cache of files counts as free. True if
  * there is no limit, or none can be read. For one thread at a time. */
 bool tscope_memory_limit_allows(uint64_t bytes, uint64_t more);
-
-#pragma GCC visibility pop
 
 #endif

@@ -6,8 +6,6 @@
 #ifndef TSCOPE_OWN_FILE_H
 #define TSCOPE_OWN_FILE_H
 
-#pragma GCC visibility push(hidden)
-
 /* Opens `name` in the folder `parent` with `flags`, if it is a regular file of this user, or with
  * O_DIRECTORY a folder of this user. Never waits for a pipe. A descriptor, or a negative errno:
  * -EPERM if it belongs to another user, -EINVAL if it is no regular file. Only system calls. */
@@ -15,7 +13,5 @@ int tscope_open_own(int parent, const char *name, int flags);
 
 /* The same, of a file or folder of this user or of root. */
 int tscope_open_own_or_roots(int parent, const char *name, int flags);
-
-#pragma GCC visibility pop
 
 #endif

@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#pragma GCC visibility push(hidden)
-
 /* Whether the value of this environment variable is not to be recorded. */
 bool tscope_is_secret_variable(const char *name, const char *value);
 
@@ -18,7 +16,5 @@ bool tscope_is_secret_variable(const char *name, const char *value);
  * may be a secret: values of options and settings whose names suggest one, keys that are recognised
  * by how they begin, and user names and passwords in addresses. */
 void tscope_redact_command(char *text, size_t bytes, const char *arguments, size_t n);
-
-#pragma GCC visibility pop
 
 #endif

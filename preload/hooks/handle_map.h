@@ -19,8 +19,6 @@
 
 #include "record/lock.h"
 
-#pragma GCC visibility push(hidden)
-
 #define HANDLE_MAP_PROBES 64u
 #define HANDLE_MAP_EMPTY 0ull         /* no entry was ever here: a search ends */
 #define HANDLE_MAP_REMOVED UINT64_MAX /* an entry was removed: a search goes on */
@@ -83,7 +81,5 @@ bool handle_map_put_locked(struct handle_map *map, u64 key, u64 value);
 /* Removes an entry and returns its value. False if there was none. */
 bool handle_map_remove(struct handle_map *map, u64 key, u64 *value);
 bool handle_map_remove_locked(struct handle_map *map, u64 key, u64 *value);
-
-#pragma GCC visibility pop
 
 #endif

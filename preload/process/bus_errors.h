@@ -13,14 +13,10 @@
 #ifndef TSCOPE_BUS_ERRORS_H
 #define TSCOPE_BUS_ERRORS_H
 
-#pragma GCC visibility push(hidden)
-
 /* Guards the stores into the trace, once it is mapped. */
 void tscope_bus_errors_guard(void);
 
 /* In a fork child: the job's action stays what it is, and is still the one that the job sees. */
 void tscope_bus_errors_in_child(void);
-
-#pragma GCC visibility pop
 
 #endif

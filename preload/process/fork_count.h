@@ -2,11 +2,7 @@
 #ifndef TSCOPE_FORK_COUNT_H
 #define TSCOPE_FORK_COUNT_H
 
-#pragma GCC visibility push(hidden)
-
 /* From here on, tscope's threads are away while the program counts its threads after a fork. */
 void tscope_fork_count_install(void);
-
-#pragma GCC visibility pop
 
 #endif

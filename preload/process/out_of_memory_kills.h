@@ -10,14 +10,10 @@
 
 #include "format/tscope_format.h"
 
-#pragma GCC visibility push(hidden)
-
 /* The file with the count for this process's cgroup, version 2 or 1; "" if there is none. */
 void tscope_memory_events_file(char *path, size_t bytes);
 
 /* The count in that file; UINT64_MAX if there is none. Safe in signal handlers. */
 u64 tscope_oom_kills(const char *path);
-
-#pragma GCC visibility pop
 
 #endif

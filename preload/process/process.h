@@ -9,8 +9,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Whether the process may wake; depends on its privileges and its environment. */
 bool tscope_may_wake(void);
 
@@ -22,7 +20,5 @@ bool tscope_wake(u64 began_ns, char *why, size_t bytes);
 /* Registers tscope's end of the process so that it runs before all exit handlers registered so
  * far. */
 void tscope_register_end(void);
-
-#pragma GCC visibility pop
 
 #endif

@@ -9,8 +9,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* The process is about to end in this way. Only the first call counts. Does nothing in fork
  * children, also if they still share memory. Safe in signal handlers. */
 void tscope_end_record(enum tscope_end how, i32 status);
@@ -30,7 +28,5 @@ void tscope_end_count_oom_kills(void);
 
 /* Reads what Python wrote to standard error, to find the last exception in it. */
 void tscope_end_read_stderr(const char *text, size_t bytes);
-
-#pragma GCC visibility pop
 
 #endif

@@ -9,13 +9,9 @@
 
 #include <sys/types.h>
 
-#pragma GCC visibility push(hidden)
-
 /* `child`, for which this process has waited, was ended by `signal`. This is written into its
  * trace, if it has one in a run that this process started or that TSCOPE_RUN names. No other file
  * is changed or created. Safe in signal handlers; errno is preserved. */
 void tscope_reaped(pid_t child, int signal);
-
-#pragma GCC visibility pop
 
 #endif

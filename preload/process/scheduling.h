@@ -5,12 +5,8 @@
 #ifndef TSCOPE_SCHEDULING_H
 #define TSCOPE_SCHEDULING_H
 
-#pragma GCC visibility push(hidden)
-
 /* Writes a SCHEDULING record. Only for the helper: it reads a file for each of the process's
  * threads, 1024 at most, into memory that is already there. */
 void tscope_scheduling_write(void);
-
-#pragma GCC visibility pop
 
 #endif

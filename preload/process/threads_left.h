@@ -9,8 +9,6 @@
 
 #include "format/tscope_format.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { TSCOPE_OWN_THREADS = 2 };
 
 /* How many there are, tscope's own included; 0 if that is not known. Uses no descriptor. */
@@ -23,7 +21,5 @@ bool tscope_job_has_ended(bool own_descriptors);
 
 /* How the first thread ended, as waitpid() tells it of a process; 0 if that is not known. */
 int tscope_first_thread_status(void);
-
-#pragma GCC visibility pop
 
 #endif

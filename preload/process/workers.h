@@ -11,8 +11,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Starts both. The helper wakes the process on its own stack, because the job's threads may have
  * small stacks. Waits until that is done, at most ten seconds. False if it was not done, with the
  * reason in `why`; an empty reason means that no message is needed. */
@@ -40,7 +38,5 @@ bool tscope_is_worker(u32 tid);
 
 /* CPU time of both so far. */
 u64 tscope_workers_cpu_ns(void);
-
-#pragma GCC visibility pop
 
 #endif

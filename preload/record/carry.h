@@ -12,8 +12,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Memory in place of a mapping of the file; MAP_FAILED with errno if there is none. */
 void *tscope_carry_map(size_t bytes, u32 chunks_max);
 
@@ -44,7 +42,5 @@ void tscope_carry_early(void);
 /* The same for the last time, on a thread that ends the process. What cannot be carried is counted
  * as lost, and tscope_carry_tell() says so. errno is preserved. */
 void tscope_carry_last(void);
-
-#pragma GCC visibility pop
 
 #endif

@@ -7,11 +7,7 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Moves the losses from before there was a trace into the trace. */
 void tscope_count_lost_early(void);
-
-#pragma GCC visibility pop
 
 #endif

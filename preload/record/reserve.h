@@ -9,12 +9,8 @@
 
 #include <stddef.h>
 
-#pragma GCC visibility push(hidden)
-
 /* Memory of the process alone if `fd` is -1, else the file, of which `bytes` may be more than there
  * is. MAP_FAILED with errno if there is none. */
 void *tscope_reserve_map(int fd, size_t bytes);
-
-#pragma GCC visibility pop
 
 #endif

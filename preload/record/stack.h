@@ -9,8 +9,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* The calling thread begins to record, on whichever stack. */
 void tscope_stack_begin(struct tscope_stack *stack);
 
@@ -20,7 +18,5 @@ bool tscope_stack_has(const struct tscope_thread *thread, const char *frame);
 
 /* Finds the extent of the stacks that are new since the last call; on the helper. */
 void tscope_stacks_find(void);
-
-#pragma GCC visibility pop
 
 #endif

@@ -10,8 +10,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Most threads that record at one time; the records of further ones are counted as
  * TSCOPE_LOSS_THREADS. */
 enum { TSCOPE_THREAD_SLOTS = 4096 };
@@ -40,7 +38,5 @@ void tscope_thread_idle(void);
 
 /* Releases the writer's chunk. */
 void tscope_writer_retire(struct tscope_writer *writer);
-
-#pragma GCC visibility pop
 
 #endif

@@ -9,8 +9,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* 0 or a negative errno. */
 int tscope_definitions_init(void);
 
@@ -22,7 +20,5 @@ void tscope_definitions_write_schema(void);
 
 /* A THREAD record: thread `number` is the kernel's thread `tid` from now on. */
 void tscope_definitions_write_thread(u32 number, u32 tid, const char *name);
-
-#pragma GCC visibility pop
 
 #endif

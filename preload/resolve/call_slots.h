@@ -7,12 +7,8 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Points the slots named `function`, of the program itself and of Python's library, at `ours`. How
  * many there were. What they pointed at before is not returned: look the function up. */
 u32 tscope_slots_replace(const char *function, const void *ours);
-
-#pragma GCC visibility pop
 
 #endif

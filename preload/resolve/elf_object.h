@@ -12,8 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#pragma GCC visibility push(hidden)
-
 /* Everything points into the object, which must stay loaded. */
 struct elf_object {
   uintptr_t base;
@@ -59,7 +57,5 @@ bool elf_object_is_called(const struct elf_object *object, const char *path, con
 /* Whether the object has a DT_NEEDED that means the other one. */
 bool elf_object_needs(const struct elf_object *object, const struct elf_object *other,
                       const char *path);
-
-#pragma GCC visibility pop
 
 #endif

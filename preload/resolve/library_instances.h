@@ -10,8 +10,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Puts `real`, which a look-up by name found, behind the wrapper that look-ups of `symbol` are
  * answered with. False if the wrapper must not be returned: it already forwards to another
  * function, or look-ups lead to another copy of the library. Preserves errno. */
@@ -23,7 +21,5 @@ void tscope_copies_settle(void);
 
 /* The file of the copy that contains `address`, NULL if that copy is not known. */
 const char *tscope_copy_path(const struct tscope_symbol *symbol, const void *address);
-
-#pragma GCC visibility pop
 
 #endif

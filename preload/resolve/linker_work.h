@@ -10,8 +10,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Static; used once. */
 struct tscope_linker_work {
   void (*run)(struct tscope_thread *poller);
@@ -26,7 +24,5 @@ void tscope_linker_work(struct tscope_thread *thread, struct tscope_linker_work 
 /* The poller's part: `wake` makes it call tscope_linker_work_do(). NULL: it is there no more. */
 void tscope_linker_work_begin(void (*wake)(void));
 void tscope_linker_work_do(struct tscope_thread *poller);
-
-#pragma GCC visibility pop
 
 #endif

@@ -14,8 +14,6 @@
 #include <link.h>
 #include <stddef.h>
 
-#pragma GCC visibility push(hidden)
-
 /* dl_iterate_phdr(). The only caller of it in the library. */
 int tscope_each_object(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data);
 
@@ -23,7 +21,5 @@ int tscope_each_object(int (*visit)(struct dl_phdr_info *, size_t, void *), void
  * May be nested. */
 void tscope_objects_enter(void);
 void tscope_objects_leave(void);
-
-#pragma GCC visibility pop
 
 #endif

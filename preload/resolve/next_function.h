@@ -8,8 +8,6 @@
 #ifndef TSCOPE_NEXT_FUNCTION_H
 #define TSCOPE_NEXT_FUNCTION_H
 
-#pragma GCC visibility push(hidden)
-
 /* NULL if it is not known, as in a program that was started through the dynamic linker. Only for
  * functions of the C library: the search ends there, so that it visits no object that may be
  * unloaded. */
@@ -17,7 +15,5 @@ void *tscope_next_function(const char *name);
 
 /* The same; `next`, at first NULL, keeps what was found, or that nothing was. */
 void *tscope_next_function_once(void **next, const char *name);
-
-#pragma GCC visibility pop
 
 #endif

@@ -8,8 +8,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Whether the C library has what the functions below need. */
 bool resolve_is_possible(void);
 
@@ -23,7 +21,5 @@ void *resolve_from_libraries(const struct tscope_symbol *symbol, const void *ret
 
 /* From one loaded file and what it links; NULL if it is not loaded or has no such function. */
 void *resolve_in(const char *file, const char *name);
-
-#pragma GCC visibility pop
 
 #endif

@@ -14,8 +14,6 @@
 #include "record/hook.h"
 #include "resolve/elf_object.h"
 
-#pragma GCC visibility push(hidden)
-
 /* tscope's own definitions are left aside. */
 struct definers {
   void *next;   /* the first one behind tscope in what the program started with: RTLD_NEXT */
@@ -55,7 +53,5 @@ static inline bool tscope_is_within(const struct tscope_object *object, const vo
 
 /* Whether an address is in tscope itself. */
 bool tscope_is_own(const void *address);
-
-#pragma GCC visibility pop
 
 #endif

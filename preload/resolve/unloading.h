@@ -9,8 +9,6 @@
 
 #include "record/hook.h"
 
-#pragma GCC visibility push(hidden)
-
 /* The object that contains this address is never to be unloaded from here on. */
 void tscope_keep_loaded(const void *address);
 
@@ -20,7 +18,5 @@ u64 tscope_unloads(void);
 
 /* What the exported dlclose() jumps to (dlclose.S). */
 int tscope_hook_dlclose(void *handle);
-
-#pragma GCC visibility pop
 
 #endif

@@ -9,8 +9,6 @@
 
 #include <stdbool.h>
 
-#pragma GCC visibility push(hidden)
-
 /* Copies the environment, in place of an earlier copy. Not on a thread of tscope's own, and not
  * while another thread reads the copy. False if there is no memory for it. */
 bool tscope_environment_copy(void);
@@ -20,7 +18,5 @@ const char *tscope_environment_get(const char *name);
 
 /* The entry ("NAME=value") after `entry`, the first for NULL; NULL when there are no more. */
 const char *tscope_environment_next(const char *entry);
-
-#pragma GCC visibility pop
 
 #endif

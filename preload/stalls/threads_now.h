@@ -11,8 +11,6 @@
 #include "inspect/python_threads.h"
 #include "inspect/thread_state.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Whether the process has begun to end, or is off: then nothing more is read. */
 bool threads_now_are_ending(void);
 
@@ -35,7 +33,5 @@ void threads_now_stacks(void (*each)(const struct python_thread *thread, struct 
  * back from the kernel. */
 void threads_now_peers(void (*each)(u32 pid, const struct thread_state *state, void *more),
                        void *more);
-
-#pragma GCC visibility pop
 
 #endif

@@ -5,11 +5,7 @@
 #ifndef TSCOPE_EXIT_SLOT_H
 #define TSCOPE_EXIT_SLOT_H
 
-#pragma GCC visibility push(hidden)
-
 /* Follows it from here on, in a process that records. */
 void exit_slot_install(void);
-
-#pragma GCC visibility pop
 
 #endif
