@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda/launch_shapes.h"
 
-
 #include "cuda/gpu_facts.h"
 #include "gpu/gpu_clock.h"
 #include "hooks/handle_map.h"

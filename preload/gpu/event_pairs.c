@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "gpu/event_pairs.h"
 
-
 #include "gpu/cuda_events.h"
 #include "gpu/event_clock.h"
 #include "gpu/gpu_clock.h"
