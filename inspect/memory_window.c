@@ -19,7 +19,7 @@ static const u8 *block_at(struct memory_window *window, u64 begin) {
 }
 
 bool python_read_window(const void *context, u64 address, void *to, size_t bytes) {
-  struct memory_window *window = ((const struct window_reading *)context)->window;
+  struct memory_window *window = (struct memory_window *)(uintptr_t)context;
   for (u8 *at = to; bytes;) {
     u64 offset = address % WINDOW_BLOCK_BYTES, here = WINDOW_BLOCK_BYTES - offset;
     const u8 *block = address < WINDOW_BLOCK_BYTES ? NULL : block_at(window, address - offset);

@@ -20,15 +20,10 @@ struct memory_window {
   u8 blocks[WINDOW_BLOCKS][WINDOW_BLOCK_BYTES];
 };
 
-/* A context for python_read_window(). */
-struct window_reading {
-  struct memory_window *window;
-};
-
 /* Forgets what was read, and reads from `pid` from now on. */
 void memory_window_open(struct memory_window *window, pid_t pid);
 
-/* A python_read; `context` is a struct window_reading. Preserves errno. */
+/* A python_read; `context` is a struct memory_window, which it changes. Preserves errno. */
 bool python_read_window(const void *context, u64 address, void *to, size_t bytes);
 
 #endif

@@ -14,6 +14,13 @@ ssize_t small_file_read(const char *path, char *text, size_t bytes) {
   return got;
 }
 
+const char *stat_field(const char *text, int number) {
+  const char *at = strrchr(text, ')');
+  for (int field = 2; at && field < number; field++)
+    at = strchr(at + 1, ' ');
+  return at ? at + 1 : NULL;
+}
+
 bool file_lines_visit(const char *path, char *room, size_t bytes,
                       bool (*each)(const char *line, void *with), void *with) {
   size_t n = 0;

@@ -12,6 +12,10 @@
  * -1, and an empty text, if the file cannot be read. Does not wait for the writer of a FIFO. */
 ssize_t small_file_read(const char *path, char *text, size_t bytes);
 
+/* Field `number` in the text of a /proc/PID/stat, as proc_pid_stat(5) counts them, from the state
+ * on, which is the third; NULL if there is none. The name before that may hold anything. */
+const char *stat_field(const char *text, int number);
+
 /* Calls `each` with the lines of a file of any size, without their ends, until it returns true:
  * whether it did. `room`, of `bytes`, holds a part of the file; a line of more than half of it is
  * cut or left out. Nothing is allocated. */

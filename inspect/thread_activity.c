@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "inspect/kept_errno.h"
+#include "inspect/small_file.h"
 #include "inspect/thread_state.h"
 
 enum {
@@ -123,20 +124,14 @@ static bool is_without_core(struct thread_activity *activity, const u64 times[3]
   return true;
 }
 
-/* The tenth and twelfth field are the faults without and with reading from a disk. */
+/* Those without and with reading from a disk. */
 static bool read_faults(struct thread_activity *activity, u64 *faults) {
   char text[256];
-  const int first = 10, second = 12;
   if (read_again(activity->counts, text, sizeof(text)) <= 0)
     return false;
-  char *at = strrchr(text, ')');
-  *faults = 0;
-  for (int field = 3; at && field <= second; field++) {
-    at = strchr(at + 1, ' ');
-    if (at && (field == first || field == second))
-      *faults += strtoull(at, NULL, 10);
-  }
-  return at;
+  const char *minor = stat_field(text, 10), *major = stat_field(text, 12);
+  *faults = major ? strtoull(minor, NULL, 10) + strtoull(major, NULL, 10) : 0;
+  return major;
 }
 
 /* Whether page faults took at least half of its CPU time since the last look. */

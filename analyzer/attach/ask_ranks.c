@@ -296,20 +296,20 @@ enum answer question_read(const struct question *question, const char *trace, bo
   return text ? parse(question, text, part, arena, stacks) : ANSWER_NONE;
 }
 
-void question_withdraw(struct question *question) {
+static void remove_file(const struct question *question, const char *name) {
   int folder = question->number ? open_folder(question->folder) : -1;
-  if (folder >= 0) {
-    unlinkat(folder, TSCOPE_REQUEST_FILE, 0);
-    close(folder);
-  }
-}
-
-void question_forget(const struct question *question, const char *trace) {
-  char name[300];
-  int folder = question->number ? open_folder(question->folder) : -1;
-  snprintf(name, sizeof(name), TSCOPE_ANSWER_FILE, trace);
   if (folder >= 0) {
     unlinkat(folder, name, 0);
     close(folder);
   }
+}
+
+void question_withdraw(struct question *question) {
+  remove_file(question, TSCOPE_REQUEST_FILE);
+}
+
+void question_forget(const struct question *question, const char *trace) {
+  char name[300];
+  snprintf(name, sizeof(name), TSCOPE_ANSWER_FILE, trace);
+  remove_file(question, name);
 }

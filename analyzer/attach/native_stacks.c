@@ -8,6 +8,7 @@
 #include "attach/refused.h"
 #include "base/checked_memory.h"
 #include "base/texts.h"
+#include "inspect/small_file.h"
 
 enum { NATIVE_MOST = 2048 };
 
@@ -150,16 +151,12 @@ static void merge_threads(struct mixing *m, const struct snapshots *snapshots,
 
 /* The process that traces `pid` already; 0. */
 static u32 tracer_of(pid_t pid) {
-  char path[32], line[128];
-  u32 tracer = 0;
+  static const char name[] = "\nTracerPid:";
+  char path[32], text[1024];
   snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-  FILE *status = fopen(path, "re");
-  while (status && fgets(line, sizeof(line), status))
-    if (strncmp(line, "TracerPid:", 10) == 0)
-      tracer = (u32)strtoul(line + 10, NULL, 10);
-  if (status)
-    fclose(status);
-  return tracer;
+  small_file_read(path, text, sizeof(text));
+  const char *at = strstr(text, name);
+  return at ? (u32)strtoul(at + sizeof(name) - 1, NULL, 10) : 0;
 }
 
 static const char *explain_none(struct arena *arena, pid_t pid,

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "inspect/memory_read.h"
+#include "inspect/small_file.h"
 
 static const char yama_file[] = "/proc/sys/kernel/yama/ptrace_scope";
 
@@ -18,15 +20,11 @@ bool is_reading_refused(pid_t pid) {
   return error == -EPERM || error == -EACCES;
 }
 
-/* -1 where there is none. */
+/* 0 where there is none. */
 static int scope_in(const char *path) {
-  int scope = -1;
-  FILE *file = fopen(path, "re");
-  if (file && fscanf(file, "%d", &scope) != 1)
-    scope = -1;
-  if (file)
-    fclose(file);
-  return scope;
+  char text[16];
+  small_file_read(path, text, sizeof(text));
+  return atoi(text);
 }
 
 const char *describe_refusal_for(uid_t owner, uid_t reader, const char *scope) {

@@ -49,14 +49,13 @@ static bool is_full(const struct hash_set *set) {
 /* The tag is read after all else: as long as it is the frame's, what was read before is too. */
 static bool write_frame(struct stack_walk *walk, u32 i, const struct python_process *process) {
   struct python_location *place = &walk->place;
-  const struct window_reading reading = {.window = &walk->window};
   struct tscope_frame_record record = {.frame = walk->keys[i]};
   memory_window_open(&walk->window, process->pid);
   bool known =
-      python_location_of(&python_here, python_read_window, &reading, &walk->frames[i], place);
+      python_location_of(&python_here, python_read_window, &walk->window, &walk->frames[i], place);
   u64 tag = 0;
   memory_window_open(&walk->window, process->pid);
-  if (!python_tag(&python_here, python_read_window, &reading, walk->frames[i].code, &tag) ||
+  if (!python_tag(&python_here, python_read_window, &walk->window, walk->frames[i].code, &tag) ||
       tag != walk->frames[i].tag)
     return false;
   if (known) {

@@ -78,9 +78,8 @@ bool sampled_threads_open(bool own_descriptors) {
 
 static u32 list_threads(pid_t pid, struct python_thread *threads, u32 most) {
   static struct memory_window window;
-  const struct window_reading reading = {.window = &window};
   memory_window_open(&window, pid);
-  return python_threads(&python_here, python_read_window, &reading, python_here_runtime, threads,
+  return python_threads(&python_here, python_read_window, &window, python_here_runtime, threads,
                         most);
 }
 
@@ -99,6 +98,12 @@ static u64 state_of(const struct python_thread *threads, u32 n, u32 tid) {
     if (threads[i].tid == tid)
       return threads[i].state;
   return 0;
+}
+
+/* State of a thread in a process, as Python has it now; 0. */
+static u64 find_state(pid_t pid, u32 tid) {
+  static struct python_thread threads[MAX_THREADS];
+  return state_of(threads, list_threads(pid, threads, MAX_THREADS), tid);
 }
 
 void sampled_thread_end(struct sampled_thread *thread) {
@@ -199,13 +204,12 @@ void sampled_threads_find(u64 now) {
 static bool is_shared(const struct python_frame *frame) {
   static struct { u64 code, tag; } found[CODES];
   static struct memory_window window;
-  const struct window_reading reading = {.window = &window};
   __typeof__(*found) *known = &found[python_mix(0, frame->code) % CODES];
   u64 tag;
   if (known->code == frame->code && known->tag == frame->tag)
     return true;
   memory_window_open(&window, getpid());
-  if (!python_tag(&python_here, python_read_window, &reading, frame->code, &tag) ||
+  if (!python_tag(&python_here, python_read_window, &window, frame->code, &tag) ||
       tag != frame->tag)
     return false;
   known->code = frame->code;
@@ -241,9 +245,7 @@ static u64 stack_of(struct sampled_thread *thread, struct watched_moment *at) {
 /* Whether Python still has the state by which the thread was known. Python frees that when the
  * thread gives it up, or when the interpreter ends; a thread may go on without it. */
 static bool has_its_state(const struct sampled_thread *thread) {
-  static struct python_thread threads[MAX_THREADS];
-  u32 n = list_threads(thread->pid, threads, MAX_THREADS);
-  return state_of(threads, n, thread->tid) == thread->watched.state;
+  return find_state(thread->pid, thread->tid) == thread->watched.state;
 }
 
 /* The kernel is asked first: a thread that waits still has the frames with which it began to. */
@@ -309,9 +311,7 @@ static void add_children(u32 pid, u32 tid) {
 }
 
 static bool is_read(u32 pid) {
-  static struct python_thread threads[MAX_THREADS];
-  return of_children[pid % SLOTS].tid == pid ||
-         state_of(threads, list_threads((pid_t)pid, threads, MAX_THREADS), pid);
+  return of_children[pid % SLOTS].tid == pid || find_state((pid_t)pid, pid);
 }
 
 static bool runs_this_program(u32 pid) {
@@ -354,7 +354,6 @@ void sampled_children_find(void) {
 
 /* A child that runs another program has no such Python, and then nothing can be read. */
 struct sampled_thread *sampled_thread_of_child(u32 *n) {
-  static struct python_thread threads[MAX_THREADS];
   *n = children.n;
   if (!children.n || !python_here.layout.minor)
     return NULL;
@@ -362,6 +361,6 @@ struct sampled_thread *sampled_thread_of_child(u32 *n) {
   struct sampled_thread *slot = &of_children[pid % SLOTS];
   if (slot->tid == pid)
     return slot;
-  u64 state = state_of(threads, list_threads((pid_t)pid, threads, MAX_THREADS), pid);
+  u64 state = find_state((pid_t)pid, pid);
   return state ? use_slot(of_children, (pid_t)pid, pid, state) : NULL;
 }

@@ -300,13 +300,12 @@ static u64 beginning_of(const u8 *table) {
 /* Reads the table through the kernel, some hundred bytes at a time. */
 static bool tag_anew(pid_t pid, u64 code, struct tagged_code *tagged) {
   static struct memory_window window;
-  const struct window_reading reading = {.window = &window};
   u8 table[PYTHON_BYTES_DATA - PYTHON_VAR_SIZE + TABLE_BYTES];
   memory_window_open(&window, pid);
   tagged->code = 0;
-  if (!python_tag(&python_here, python_read_window, &reading, code, &tagged->tag) ||
-      !python_read_window(&reading, code + python_here.layout.code_lines, &tagged->lines, 8) ||
-      !python_read_window(&reading, tagged->lines + PYTHON_VAR_SIZE, table, sizeof(table)))
+  if (!python_tag(&python_here, python_read_window, &window, code, &tagged->tag) ||
+      !python_read_window(&window, code + python_here.layout.code_lines, &tagged->lines, 8) ||
+      !python_read_window(&window, tagged->lines + PYTHON_VAR_SIZE, table, sizeof(table)))
     return false;
   tagged->code = code;
   tagged->beginning = beginning_of(table);

@@ -70,7 +70,7 @@ void tscope_cgroups_visit(const char *root, const char *controller,
                           void (*visit)(const struct tscope_cgroup *group, void *with),
                           void *with) {
   const struct search search = {root, controller, visit, with};
-  char path[TSCOPE_CGROUP_BYTES], text[512], *rest = text;
+  char path[TSCOPE_CGROUP_BYTES], text[1024], *rest = text;
   snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
   if (small_file_read(path, text, sizeof(text)) <= 0)
     return;

@@ -68,28 +68,19 @@ struct parent {
   char name[32];
 };
 
-/* /proc/<pid>/stat: pid (name) state ppid ... with the start time as field 22. The name may contain
- * blanks and brackets, so fields are counted from its last bracket. */
 static bool read_process(u32 pid, struct parent *process, u32 *parent) {
   char path[64], text[1024];
   snprintf(path, sizeof(path), "/proc/%u/stat", pid);
   if (small_file_read(path, text, sizeof(text)) <= 0)
     return false;
-  char *name = strchr(text, '('), *end = strrchr(text, ')');
-  if (!name || !end)
+  const char *name = strchr(text, '('), *of = stat_field(text, 4), *start = stat_field(text, 22);
+  if (!name || !start)
     return false;
-  *end = '\0';
-  snprintf(process->name, sizeof(process->name), "%s", name + 1);
-  process->pid = pid;
-  char *field = end + 2; /* field 3 */
-  for (int i = 3; i < 22 && field; i++) {
-    if (i == 4)
-      *parent = (u32)strtoul(field, NULL, 10);
-    field = strchr(field, ' ');
-    field += field != NULL;
-  }
-  process->start = field ? strtoull(field, NULL, 10) : 0;
-  return field != NULL;
+  *parent = (u32)strtoul(of, NULL, 10);
+  *process = (struct parent){.pid = pid, .start = strtoull(start, NULL, 10)};
+  snprintf(process->name, sizeof(process->name), "%.*s", (int)(strrchr(text, ')') - name - 1),
+           name + 1);
+  return true;
 }
 
 static bool is_interactive_parent(const char *name) {

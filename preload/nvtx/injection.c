@@ -68,30 +68,34 @@ static struct nvtx_text unicode(const wchar_t *message, char *room) {
 
 /* --- what the libraries call --- */
 
-static void domain_mark_ex(void *domain, const struct nvtx_attributes *attributes) {
-  char room[NVTX_TEXT_BYTES];
-  nvtx_mark(nvtx_domain_of(domain), text_or_nameless(attributes, room));
-}
-
-static u64 domain_range_start_ex(void *domain, const struct nvtx_attributes *attributes) {
-  char room[NVTX_TEXT_BYTES];
-  return nvtx_start(nvtx_domain_of(domain), text_or_nameless(attributes, room));
-}
+/* Each of these is called with attributes, for a domain or for the program's own, or with a text.
+ */
+#define WAYS_OF_CALLING(type, name, function)                                                      \
+  static type domain_##name##_ex(void *domain, const struct nvtx_attributes *attributes) {         \
+    char room[NVTX_TEXT_BYTES];                                                                    \
+    return function(nvtx_domain_of(domain), text_or_nameless(attributes, room));                   \
+  }                                                                                                \
+  static type name##_ex(const struct nvtx_attributes *attributes) {                                \
+    return domain_##name##_ex(NULL, attributes);                                                   \
+  }                                                                                                \
+  static type name##_a(const char *message) {                                                      \
+    return function(&nvtx_default_domain, ascii(message));                                         \
+  }                                                                                                \
+  static type name##_w(const wchar_t *message) {                                                   \
+    char room[NVTX_TEXT_BYTES];                                                                    \
+    return function(&nvtx_default_domain, unicode(message, room));                                 \
+  }
+WAYS_OF_CALLING(void, mark, nvtx_mark)
+WAYS_OF_CALLING(u64, range_start, nvtx_start)
+WAYS_OF_CALLING(int, range_push, nvtx_push)
 
 static void domain_range_end(void *domain, u64 number) {
   (void)domain;
   nvtx_end(number);
 }
 
-static int domain_range_push_ex(void *domain, const struct nvtx_attributes *attributes) {
-  char room[NVTX_TEXT_BYTES];
-  nvtx_push(nvtx_domain_of(domain), text_or_nameless(attributes, room));
-  return NVTX_UNTRACKED;
-}
-
 static int domain_range_pop(void *domain) {
-  nvtx_pop(nvtx_domain_of(domain));
-  return NVTX_UNTRACKED;
+  return nvtx_pop(nvtx_domain_of(domain));
 }
 
 static const void *domain_register_string_a(void *domain, const char *text) {
@@ -112,47 +116,6 @@ static void *domain_create_a(const char *name) {
 static void *domain_create_w(const wchar_t *name) {
   char room[NVTX_TEXT_BYTES];
   return nvtx_domain_create(name ? nvtx_narrow(name, room) : NULL);
-}
-
-static void mark_ex(const struct nvtx_attributes *attributes) {
-  domain_mark_ex(NULL, attributes);
-}
-
-static void mark_a(const char *message) {
-  nvtx_mark(&nvtx_default_domain, ascii(message));
-}
-
-static void mark_w(const wchar_t *message) {
-  char room[NVTX_TEXT_BYTES];
-  nvtx_mark(&nvtx_default_domain, unicode(message, room));
-}
-
-static u64 range_start_ex(const struct nvtx_attributes *attributes) {
-  return domain_range_start_ex(NULL, attributes);
-}
-
-static u64 range_start_a(const char *message) {
-  return nvtx_start(&nvtx_default_domain, ascii(message));
-}
-
-static u64 range_start_w(const wchar_t *message) {
-  char room[NVTX_TEXT_BYTES];
-  return nvtx_start(&nvtx_default_domain, unicode(message, room));
-}
-
-static int range_push_ex(const struct nvtx_attributes *attributes) {
-  return domain_range_push_ex(NULL, attributes);
-}
-
-static int range_push_a(const char *message) {
-  nvtx_push(&nvtx_default_domain, ascii(message));
-  return NVTX_UNTRACKED;
-}
-
-static int range_push_w(const wchar_t *message) {
-  char room[NVTX_TEXT_BYTES];
-  nvtx_push(&nvtx_default_domain, unicode(message, room));
-  return NVTX_UNTRACKED;
 }
 
 static int range_pop(void) {

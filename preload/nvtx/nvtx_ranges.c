@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "nvtx/nvtx_ranges.h"
 
+#include "nvtx/nvtx_abi.h"
 #include "record/families.h"
 
 /* Deeper ones are counted, so that pops match their pushes, but not recorded. */
@@ -82,10 +83,10 @@ static void record(struct tscope_thread *thread, const struct range *range, enum
   }
 }
 
-void nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
+int nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
   struct tscope_thread *thread = domain->ignored ? NULL : tscope_enter(TSCOPE_QUIET);
   if (!thread)
-    return;
+    return NVTX_UNTRACKED;
   struct nvtx_thread *mine = thread_of(thread);
   if (mine->open < NESTED_MAX) {
     struct range range = range_of(thread, domain, text);
@@ -95,6 +96,7 @@ void nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
   }
   mine->open++;
   tscope_leave(thread);
+  return NVTX_UNTRACKED;
 }
 
 /* Removes the innermost open range of a domain. False if it was too deep to be kept. */
@@ -115,10 +117,10 @@ static bool pop_range(struct nvtx_thread *mine, const struct nvtx_domain *domain
   return true;
 }
 
-void nvtx_pop(struct nvtx_domain *domain) {
+int nvtx_pop(struct nvtx_domain *domain) {
   struct tscope_thread *thread = domain->ignored ? NULL : tscope_enter(TSCOPE_QUIET);
   if (!thread)
-    return;
+    return NVTX_UNTRACKED;
   struct nvtx_thread *mine = thread_of(thread);
   struct range range;
   u32 depth;
@@ -133,6 +135,7 @@ void nvtx_pop(struct nvtx_domain *domain) {
     }
   }
   tscope_leave(thread);
+  return NVTX_UNTRACKED;
 }
 
 /* Ranges that begin on one thread and may end on another. A range's number consists of a slot and

@@ -9,8 +9,9 @@
 
 #include "nvtx/nvtx_domains.h"
 
-void nvtx_push(struct nvtx_domain *domain, struct nvtx_text text);
-void nvtx_pop(struct nvtx_domain *domain);
+/* Both return NVTX_UNTRACKED, as without a tool. */
+int nvtx_push(struct nvtx_domain *domain, struct nvtx_text text);
+int nvtx_pop(struct nvtx_domain *domain);
 
 /* A number for nvtx_end(), which any thread may call; 0 if the range is not recorded. */
 u64 nvtx_start(struct nvtx_domain *domain, struct nvtx_text text);

@@ -36,9 +36,8 @@ static void set_job_action(const struct sigaction *action) {
 extern int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
 static int next_sigaction(int number, const struct sigaction *action, struct sigaction *old) {
-  static void *next;
   int (*real)(int, const struct sigaction *, struct sigaction *) =
-      tscope_next_function_once(&next, "sigaction");
+      TSCOPE_NEXT_FUNCTION("sigaction");
   return real ? real(number, action, old) : __sigaction(number, action, old);
 }
 
@@ -145,9 +144,8 @@ extern handler ssignal(int number, handler action); /* the C library's other nam
 
 handler tscope_hook_signal(int number, handler action) __asm__("signal");
 TSCOPE_EXPORT handler tscope_hook_signal(int number, handler action) {
-  static void *next;
   if (TSCOPE_LIKELY(number != SIGBUS) || action == SIG_ERR || !is_guarded()) {
-    handler (*real)(int, handler) = tscope_next_function_once(&next, "signal");
+    handler (*real)(int, handler) = TSCOPE_NEXT_FUNCTION("signal");
     return real ? real(number, action) : ssignal(number, action);
   }
   struct sigaction wanted = {.sa_handler = action, .sa_flags = SA_RESTART}, before;

@@ -13,8 +13,7 @@
 #include "resolve/next_function.h"
 
 static int next_mlockall(int flags) {
-  static void *next;
-  int (*real)(int) = tscope_next_function_once(&next, "mlockall");
+  int (*real)(int) = TSCOPE_NEXT_FUNCTION("mlockall");
   return real ? real(flags) : (int)syscall(SYS_mlockall, flags);
 }
 

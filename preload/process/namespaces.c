@@ -18,36 +18,28 @@ static bool may_be_for_threads(int result) {
   return result != 0 && (errno == EINVAL || errno == EUSERS);
 }
 
-static int next_unshare(int flags) {
-  static void *next;
-  int (*real)(int) = tscope_next_function_once(&next, "unshare");
-  return real ? real(flags) : (int)syscall(SYS_unshare, flags);
-}
+/* The result of a call; of one that the kernel may have refused because of tscope's threads, once
+ * more without them. */
+#define WITHOUT_OWN_THREADS(call)                                                                  \
+  ({                                                                                               \
+    int saved = errno, result = call;                                                              \
+    if (may_be_for_threads(result) && tscope_workers_pause()) {                                    \
+      errno = saved;                                                                               \
+      result = call;                                                                               \
+      tscope_workers_resume();                                                                     \
+    }                                                                                              \
+    result;                                                                                        \
+  })
 
 int tscope_hook_unshare(int flags) __asm__("unshare");
 TSCOPE_EXPORT int tscope_hook_unshare(int flags) {
-  int saved = errno, result = next_unshare(flags);
-  if (may_be_for_threads(result) && tscope_workers_pause()) {
-    errno = saved;
-    result = next_unshare(flags);
-    tscope_workers_resume();
-  }
-  return result;
-}
-
-static int next_setns(int namespace, int kind) {
-  static void *next;
-  int (*real)(int, int) = tscope_next_function_once(&next, "setns");
-  return real ? real(namespace, kind) : (int)syscall(SYS_setns, namespace, kind);
+  int (*real)(int) = TSCOPE_NEXT_FUNCTION("unshare");
+  return WITHOUT_OWN_THREADS(real ? real(flags) : (int)syscall(SYS_unshare, flags));
 }
 
 int tscope_hook_setns(int namespace, int kind) __asm__("setns");
 TSCOPE_EXPORT int tscope_hook_setns(int namespace, int kind) {
-  int saved = errno, result = next_setns(namespace, kind);
-  if (may_be_for_threads(result) && tscope_workers_pause()) {
-    errno = saved;
-    result = next_setns(namespace, kind);
-    tscope_workers_resume();
-  }
-  return result;
+  int (*real)(int, int) = TSCOPE_NEXT_FUNCTION("setns");
+  return WITHOUT_OWN_THREADS(real ? real(namespace, kind)
+                                  : (int)syscall(SYS_setns, namespace, kind));
 }

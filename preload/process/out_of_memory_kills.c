@@ -1,37 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/out_of_memory_kills.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "facts/cgroups.h"
 #include "inspect/small_file.h"
 
-/* /proc/self/cgroup has "0::/path" for version 2, and "N:memory:/path" for version 1. In a
- * container the path may be a path of the host: then the group at the mount point is the
- * container's own. */
+struct found {
+  char *path;
+  size_t bytes;
+};
+
+static void take_first(const struct tscope_cgroup *group, void *with) {
+  const struct found *found = with;
+  if (found->path[0])
+    return;
+  snprintf(found->path, found->bytes, "%s/%s", group->folder,
+           group->version_2 ? "memory.events" : "memory.oom_control");
+  if (tscope_oom_kills(found->path) == UINT64_MAX)
+    found->path[0] = '\0';
+}
+
 void tscope_memory_events_file(char *path, size_t bytes) {
-  char text[1024];
-  small_file_read("/proc/self/cgroup", text, sizeof(text));
-  for (char *next, *entry = text; entry && *entry; entry = next) {
-    next = strchr(entry, '\n');
-    if (next)
-      *next++ = '\0';
-    const char *folder = strchr(entry, ':');
-    folder = folder ? strchr(folder + 1, ':') : NULL;
-    bool first = strstr(entry, ":memory:") != NULL;
-    if (!folder || (!first && strncmp(entry, "0::", 3) != 0))
-      continue;
-    const char *root = first ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
-    const char *file = first ? "memory.oom_control" : "memory.events";
-    const char *places[] = {folder + 1, ""};
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-      snprintf(path, bytes, "%s%s/%s", root, places[i], file);
-      if (tscope_oom_kills(path) != UINT64_MAX)
-        return;
-    }
-  }
+  struct found found = {path, bytes};
   path[0] = '\0';
+  tscope_cgroups_visit("", "memory", take_first, &found);
 }
 
 u64 tscope_oom_kills(const char *path) {

@@ -33,14 +33,13 @@ static const char *stat_of(u32 tid, char *line, size_t bytes) {
   return small_file_read(path, line, bytes) > 0 ? line : "";
 }
 
-/* The kernel's own threads for io_uring count as threads of the process, but end only with it: of
- * the numbers behind the name in parentheses, the seventh has the flags (proc_pid_stat(5)). */
+/* The kernel's own threads for io_uring count as threads of the process, but end only with it:
+ * their flags say so. */
 static bool is_the_kernels(u32 tid) {
   const unsigned long io_worker = 0x10, user_worker = 0x4000;
-  char line[1024], *at = strrchr(stat_of(tid, line, sizeof(line)), ')');
-  for (int i = 0; i < 7 && at; i++)
-    at = strchr(at + 1, ' ');
-  return at && strtoul(at, NULL, 10) & (io_worker | user_worker);
+  char line[1024];
+  const char *flags = stat_field(stat_of(tid, line, sizeof(line)), 9);
+  return flags && strtoul(flags, NULL, 10) & (io_worker | user_worker);
 }
 
 static bool is_of_job(u32 tid) {

@@ -20,8 +20,7 @@ static pid_t note_end(pid_t child, const int *status) {
 
 pid_t tscope_hook_waitpid(pid_t which, int *status, int options) __asm__("waitpid");
 TSCOPE_EXPORT pid_t tscope_hook_waitpid(pid_t which, int *status, int options) {
-  static void *next;
-  pid_t (*real)(pid_t, int *, int) = tscope_next_function_once(&next, "waitpid");
+  pid_t (*real)(pid_t, int *, int) = TSCOPE_NEXT_FUNCTION("waitpid");
   int own = 0, *ended = status ? status : &own;
   pid_t child = real ? real(which, ended, options) : wait4(which, ended, options, NULL);
   return note_end(child, ended);
@@ -29,8 +28,7 @@ TSCOPE_EXPORT pid_t tscope_hook_waitpid(pid_t which, int *status, int options) {
 
 pid_t tscope_hook_wait(int *status) __asm__("wait");
 TSCOPE_EXPORT pid_t tscope_hook_wait(int *status) {
-  static void *next;
-  pid_t (*real)(int *) = tscope_next_function_once(&next, "wait");
+  pid_t (*real)(int *) = TSCOPE_NEXT_FUNCTION("wait");
   int own = 0, *ended = status ? status : &own;
   pid_t child = real ? real(ended) : wait4(-1, ended, 0, NULL);
   return note_end(child, ended);

@@ -16,4 +16,11 @@ void *tscope_next_function(const char *name);
 /* The same; `next`, at first NULL, keeps what was found, or that nothing was. */
 void *tscope_next_function_once(void **next, const char *name);
 
+/* The same, searched for at the first call. */
+#define TSCOPE_NEXT_FUNCTION(name)                                                                 \
+  ({                                                                                               \
+    static void *next_;                                                                            \
+    tscope_next_function_once(&next_, name);                                                       \
+  })
+
 #endif

@@ -40,18 +40,13 @@ static struct {
   bool again;   /* and its neighbours were checked once more */
 } state;
 
-static u64 mix(u64 hash, u64 word) {
-  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-  return hash ^ hash >> 29;
-}
-
 /* How far the chunk is filled that one of a thread's writers writes to. */
 static u64 fill_level(const struct tscope_thread *thread, u32 writer) {
   u32 number = __atomic_load_n(&thread->filling[writer], __ATOMIC_ACQUIRE);
   if (!number)
     return 0;
   const u64 *committed = &tscope_trace_chunk(number - 1)->committed;
-  return mix(number, __atomic_load_n(committed, __ATOMIC_RELAXED));
+  return python_mix(number, __atomic_load_n(committed, __ATOMIC_RELAXED));
 }
 
 /* Changes when a thread of the job writes a record. What the poller writes itself is not the job's,
@@ -64,12 +59,12 @@ static u64 current_signature(void) {
     bool own = thread == __atomic_load_n(&poller, __ATOMIC_ACQUIRE);
     u64 marks = thread->number;
     for (u32 i = own ? FURTHER : RING; i < sizeof(thread->filling) / sizeof(*thread->filling); i++)
-      marks = mix(marks, fill_level(thread, i));
-    all = mix(all, marks);
+      marks = python_mix(marks, fill_level(thread, i));
+    all = python_mix(all, marks);
     bool trains_here = !own && __atomic_load_n(&thread->filling[RETAINED], __ATOMIC_RELAXED);
     any_trains |= trains_here;
     if (own || trains_here)
-      trains = mix(trains, marks);
+      trains = python_mix(trains, marks);
   }
   return any_trains ? trains : all;
 }
