@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/printable.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,31 @@ char *arena_printable(struct arena *arena, const char *text) {
     end += utf8_write(blank ? ' ' : utf8_is_control(code) ? UTF8_REPLACEMENT : code, end);
   }
   *end = 0;
+  return copy;
+}
+
+const char *markup_escape(char c) {
+  switch (c) {
+  case '<':
+    return "&lt;";
+  case '>':
+    return "&gt;";
+  case '&':
+    return "&amp;";
+  case '"':
+    return "&quot;";
+  case '\'':
+    return "&#39;";
+  default:
+    return NULL;
+  }
+}
+
+char *arena_url(struct arena *arena, const char *path) {
+  char *copy = arena_alloc(arena, size_sum(size_product(strlen(path), 3), 1)), *end = copy;
+  for (; *path; path++)
+    end += sprintf(end, isalnum((unsigned char)*path) || strchr("-._~/", *path) ? "%c" : "%%%02X",
+                   (unsigned char)*path);
   return copy;
 }
 

@@ -15,6 +15,12 @@
  * UTF8_REPLACEMENT for every other control character and for what is no character. */
 char *arena_printable(struct arena *arena, const char *text);
 
+/* What stands for a character in HTML and XML; NULL where that is the character itself. */
+const char *markup_escape(char c);
+
+/* A path, or a part of one, as it must be written in a URL. */
+char *arena_url(struct arena *arena, const char *path);
+
 /* Such a copy as the value of a label in OpenMetrics, NAME="...", with what that escapes escaped.
  */
 void print_label(const char *name, const char *value, FILE *out);

@@ -6,6 +6,7 @@
 
 #include "base/each.h"
 #include "base/persistence.h"
+#include "base/robust.h"
 #include "base/sorting.h"
 
 double mean_of(const double *values, size_t n) {
@@ -13,40 +14,15 @@ double mean_of(const double *values, size_t n) {
   return n ? sum / (double)n : NAN;
 }
 
-double variation_of(const double *values, size_t n) {
-  double mean = mean_of(values, n), squares = 0;
-  if (n < 2 || mean == 0)
-    return NAN;
-  for (size_t i = 0; i < n; i++)
-    squares += (values[i] - mean) * (values[i] - mean);
-  return sqrt(squares / (double)(n - 1)) / mean;
+double deviation_of(const double *values, size_t n) {
+  double mean = mean_of(values, n);
+  double squares = TOTAL(double, values, n, one, (*one - mean) * (*one - mean));
+  return n < 2 ? NAN : sqrt(squares / (double)(n - 1));
 }
 
-/* Hoare's selection: afterwards values[k] is the k-th smallest and nothing after it is smaller. */
-static double select_nth(double *values, size_t n, size_t k) {
-  ptrdiff_t low = 0, high = (ptrdiff_t)n - 1, wanted = (ptrdiff_t)k;
-  while (low < high) {
-    double pivot = values[low + (high - low) / 2];
-    ptrdiff_t i = low, j = high;
-    while (i <= j) {
-      while (values[i] < pivot)
-        i++;
-      while (values[j] > pivot)
-        j--;
-      if (i > j)
-        break;
-      double swap = values[i];
-      values[i++] = values[j];
-      values[j--] = swap;
-    }
-    if (wanted <= j)
-      high = j;
-    else if (wanted >= i)
-      low = i;
-    else
-      break;
-  }
-  return values[k];
+double variation_of(const double *values, size_t n) {
+  double mean = mean_of(values, n);
+  return mean == 0 ? NAN : deviation_of(values, n) / mean;
 }
 
 double quantile_of(double *values, size_t n, double q) {
@@ -54,7 +30,7 @@ double quantile_of(double *values, size_t n, double q) {
     return NAN;
   double at = q * (double)(n - 1);
   size_t k = (size_t)at;
-  double value = select_nth(values, n, k);
+  double value = ranked_double(values, (u32)n, (u32)k); /* nothing after it is smaller */
   if (k + 1 >= n || at == (double)k)
     return value;
   double next = values[k + 1];
@@ -79,14 +55,7 @@ static double value_without(const double *sorted, size_t skip, size_t i) {
 double median_of_others(const double *sorted, size_t n, double own) {
   if (n < 2)
     return NAN;
-  size_t low = 0, high = n - 1, rest = n - 1;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (sorted[middle] < own)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  size_t rest = n - 1, low = FIRST_NOT(0, (u32)n - 1, i, sorted[i] < own);
   double upper = value_without(sorted, low, rest / 2);
   return rest % 2 ? upper : (upper + value_without(sorted, low, rest / 2 - 1)) / 2;
 }

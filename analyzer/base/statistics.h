@@ -12,7 +12,8 @@
 
 double mean_of(const double *values, size_t n);
 
-/* Sample standard deviation over mean; NAN below two values or for a mean of 0. */
+/* Sample standard deviation, alone and over the mean; NAN below two values, or for a mean of 0. */
+double deviation_of(const double *values, size_t n);
 double variation_of(const double *values, size_t n);
 
 /* The value at or below which the share q of the sample lies, linear between neighbours (the

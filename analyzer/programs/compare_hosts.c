@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "programs/compare_hosts.h"
+#include "programs/many_runs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 
 #include "base/checked_memory.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "hosts/host_report.h"
 #include "import/tscope/files/trace_dir.h"
 #include "report/report_file.h"
@@ -30,11 +31,6 @@ static void add_report(struct reading_runs *reading, const json_t *report, const
   json_object_set_new(reading->read, run->name, json_true());
 }
 
-static bool ends_in_json(const char *name) {
-  size_t n = strlen(name);
-  return n > 5 && strcmp(name + n - 5, ".json") == 0;
-}
-
 static void read_report(struct reading_runs *reading, const char *path) {
   json_t *report = json_load_file(path, 0, NULL);
   add_report(reading, report, path);
@@ -50,8 +46,8 @@ static void read_reports(struct reading_runs *reading, const char *path, u32 dep
     read_report(reading, path);
   DIR *folder = S_ISDIR(facts.st_mode) && depth < DEEPEST ? opendir(path) : NULL;
   for (struct dirent *item; folder && (item = readdir(folder));) {
-    bool wanted = item->d_name[0] != '.' && (ends_in_json(item->d_name) || item->d_type == DT_DIR ||
-                                             item->d_type == DT_UNKNOWN);
+    bool wanted = item->d_name[0] != '.' && (text_ends_with(item->d_name, ".json") ||
+                                             item->d_type == DT_DIR || item->d_type == DT_UNKNOWN);
     if (!wanted)
       continue;
     SCOPED char *below = memory_printf("%s/%s", path, item->d_name);

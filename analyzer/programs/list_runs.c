@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "programs/list_runs.h"
+#include "programs/many_runs.h"
 
 #include <dirent.h>
 #include <errno.h>

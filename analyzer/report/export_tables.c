@@ -1,5 +1,8 @@
-/* SPDX-License-Identifier: MIT */
-#include "report/export_tables.h"
+/* SPDX-License-Identifier: MIT
+ *
+ * The flight record as flat tables, for other programs: groups, memberships, collectives, calls.
+ */
+#include "report/report.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -2,7 +2,6 @@
 #include "report/open_in_browser.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,6 +17,7 @@
 
 #include "base/checked_memory.h"
 #include "base/now.h"
+#include "base/printable.h"
 #include "base/texts.h"
 
 #define PERFETTO "https://ui.perfetto.dev"
@@ -60,21 +60,10 @@ static bool open_address(const char *address) {
   return opened || run_program("xdg-open", address) || run_program("open", address);
 }
 
-/* A path as it must be written in a URL. */
-static void put_escaped(char *out, size_t bytes, const char *text) {
-  size_t n = strlen(out);
-  for (; *text && n + 4 < bytes; text++) {
-    bool plain = isalnum((unsigned char)*text) || strchr("-._~/", *text);
-    n += (size_t)snprintf(out + n, bytes - n, plain ? "%c" : "%%%02X", (unsigned char)*text);
-  }
-}
-
 bool open_page(const char *path, char *why, size_t why_bytes) {
+  SCOPED_ARENA struct arena arena = {0};
   SCOPED char *whole = realpath(path, NULL);
-  char address[4 * PATH_MAX] = "file://";
-  if (whole)
-    put_escaped(address, sizeof(address), whole);
-  bool opened = whole && open_address(address);
+  bool opened = whole && open_address(arena_printf(&arena, "file://%s", arena_url(&arena, whole)));
   if (!opened)
     snprintf(why, why_bytes, "no browser could be started here; open %s in one, on any machine",
              path);
@@ -98,7 +87,6 @@ static int listen_on_loopback(void) {
   return server;
 }
 
-/* Seconds on a clock that is never set. */
 /* Whether there is something to read before `until`. */
 static bool readable_before(int descriptor, double until) {
   struct pollfd wait = {.fd = descriptor, .events = POLLIN};
@@ -169,8 +157,9 @@ static bool send_file(int client, int file) {
 
 /* True when the file was handed over. Pages of other sites are refused: a browser says in Origin
  * whose page asks. */
-static bool answer_request(int client, int file, const char *name) {
-  char request[REQUEST_BYTES], wanted[2 * NAME_MAX + 16];
+static bool answer_request(int client, int file) {
+  static const char wanted[] = "GET /tscope "; /* the browser sees this name */
+  char request[REQUEST_BYTES];
   if (!read_request(client, request))
     return false;
   const char *origin = strcasestr(request, "\r\nOrigin:");
@@ -180,23 +169,19 @@ static bool answer_request(int client, int file, const char *name) {
     origin += 9 + strspn(origin + 9, " ");
     ours = ours && strncmp(origin, PERFETTO "\r\n", sizeof(PERFETTO) + 1) == 0;
   }
-  snprintf(wanted, sizeof(wanted), "GET /%s ", name);
-  if (ours && strncmp(request, "OPTIONS ", 8) == 0) {
+  if (ours && text_starts_with(request, "OPTIONS ")) {
     send_header(
         client, "204 No Content",
         "Access-Control-Allow-Methods: GET\r\nAccess-Control-Allow-Private-Network: true\r\n", 0);
     return false;
   }
-  if (ours && strncmp(request, wanted, strlen(wanted)) == 0)
+  if (ours && text_starts_with(request, wanted))
     return send_file(client, file);
   send_header(client, ours ? "404 Not Found" : "403 Forbidden", "", 0);
   return false;
 }
 
 bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t why_bytes) {
-  /* The browser sees this name. It learns nothing from the part after the dot, only from the
-   * content. */
-  const char *name = "tscope";
   bool served = false;
   int file = open(path, O_RDONLY | O_CLOEXEC), server = file < 0 ? -errno : listen_on_loopback();
   if (server < 0) {
@@ -215,7 +200,7 @@ bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t w
       int client = accept4(server, NULL, NULL, SOCK_CLOEXEC);
       if (client < 0)
         continue;
-      served = answer_request(client, file, name);
+      served = answer_request(client, file);
       shutdown(client, SHUT_WR);
       close(client);
     }

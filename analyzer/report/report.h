@@ -58,6 +58,12 @@ TSCOPE_REPORT_BACKENDS(B)
 
 const struct report_backend *report_backend_default(void);
 
+/* --export: writes groups.csv, memberships.csv, collectives.csv, calls.csv and, with all of them,
+ * tables.json into `folder`, which is made if need be. Only what `view` selects. 0, or negative
+ * errno: -ENODATA where the input has none. */
+int export_tables(const struct results *results, const struct report_view *view,
+                  const char *folder);
+
 /* The format with this name (--format); NULL if there is none. */
 const struct report_backend *report_backend_find(const char *name);
 const char *report_backend_name(const struct report_backend *backend);

@@ -17,7 +17,7 @@ NEW = {
     "hosts over runs": "analyzer/hosts/* */compare_hosts.*",
     "clocks of several hosts": "*/align/clock_* */arrival_times.c */path_hosts.c */outlived.c */host_list.*",
     "rules for a gate": "*/report/gate/*",
-    "runs: listed, pruned, started again": "*/list_runs.* */process_state.* */attempts.c */common_calls.*",
+    "runs: listed, pruned, started again": "*/list_runs.* */many_runs.h */process_state.* */attempts.c */common_calls.*",
     "lines over ranks, steps and runs": "*/slow_parts.c */sampled_parts.* */step_lines.c *lone_line.c */last_ranks_line.c */part_lines.c "
         "*/gpu_lines.c */live_lines.c */diff_lines.c */diff_explain.c */diff_told.c preload/callsites/* inspect/thread_activity.* "
         "inspect/memory_gather.* */training_calls.* */place_link.*",

@@ -107,10 +107,8 @@ static char *describe_finding(struct gate *gate, const struct finding *finding) 
 
 /* Once, however many rules are about it. */
 static void add_ignored(struct gate *gate, char *line) {
-  for (u32 i = 0; i < gate->ignored.n; i++)
-    if (strcmp(gate->ignored.at[i], line) == 0)
-      return;
-  VECTOR_PUSH(&gate->ignored, line);
+  if (!ANY(gate->ignored.at, gate->ignored.n, one, strcmp(*one, line) == 0))
+    VECTOR_PUSH(&gate->ignored, line);
 }
 
 static struct gate_check check_findings(struct gate *gate, const struct gate_rule *rule,
@@ -136,13 +134,7 @@ static struct gate_check check_findings(struct gate *gate, const struct gate_rul
 /* A run of one kind is not more than the limit, but in one case of a hundred: the prediction
  * interval of one more value. */
 static double like_limit(const struct gate_rule *rule) {
-  double sum = 0, squares = 0;
-  for (u32 i = 0; i < rule->n_like; i++)
-    sum += rule->like[i];
-  double mean = sum / rule->n_like;
-  for (u32 i = 0; i < rule->n_like; i++)
-    squares += (rule->like[i] - mean) * (rule->like[i] - mean);
-  double spread = sqrt(squares / (rule->n_like - 1));
+  double mean = mean_of(rule->like, rule->n_like), spread = deviation_of(rule->like, rule->n_like);
   /* two-sided 98 % leaves 1 % above */
   return mean + student_quantile(0.98, rule->n_like - 1) * spread * sqrt(1 + 1.0 / rule->n_like);
 }

@@ -54,22 +54,10 @@ void gate_print(struct gate *gate, bool github) {
 
 static void put_xml(struct gate *gate, FILE *out, const char *text) {
   for (text = arena_printable(&gate->arena, text); *text; text++)
-    switch (*text) {
-    case '&':
-      fputs("&amp;", out);
-      break;
-    case '<':
-      fputs("&lt;", out);
-      break;
-    case '>':
-      fputs("&gt;", out);
-      break;
-    case '"':
-      fputs("&quot;", out);
-      break;
-    default:
+    if (markup_escape(*text) && *text != '\'')
+      fputs(markup_escape(*text), out);
+    else
       fputc(*text, out);
-    }
 }
 
 static void put_case(struct gate *gate, const struct gate_check *check, FILE *out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/text/distinct_names.h"
+#include "report/text/table.h"
 
 #include <ctype.h>
 #include <stdbool.h>

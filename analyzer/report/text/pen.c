@@ -7,31 +7,25 @@
 #include <wchar.h>
 
 #include "base/checked_memory.h"
+#include "base/printable.h"
 #include "base/utf8.h"
-#include "report/text/place_link.h"
 
 #define SEPARATOR " · "
 
-static const char *const escapes[] = {
-    [STYLE_PLAIN] = NULL,
-    [STYLE_DIM] = "\033[2m",
-    [STYLE_BOLD] = "\033[1m",
-    [STYLE_GOOD] = "\033[32m",
-    [STYLE_NOTE] = "\033[36m",
-    [STYLE_WARNING] = "\033[33m",
-    [STYLE_CRITICAL] = "\033[1;31m",
-    [STYLE_COMPUTE] = "\033[32m",
-    [STYLE_WAIT] = "\033[31m",
-    [STYLE_TRANSFER] = "\033[33m",
-    [STYLE_MEMCPY] = "\033[35m",
-};
-
-/* Classes of live.css. */
-static const char *const classes[] = {
-    [STYLE_PLAIN] = NULL,          [STYLE_DIM] = "dim",      [STYLE_BOLD] = "bold",
-    [STYLE_GOOD] = "good",         [STYLE_NOTE] = "note",    [STYLE_WARNING] = "warning",
-    [STYLE_CRITICAL] = "critical", [STYLE_COMPUTE] = "good", [STYLE_WAIT] = "critical",
-    [STYLE_TRANSFER] = "warning",  [STYLE_MEMCPY] = "note",
+static const struct {
+  const char *escape, *class; /* of a terminal; of live.css */
+} styles[] = {
+    [STYLE_PLAIN] = {NULL, NULL},
+    [STYLE_DIM] = {"\033[2m", "dim"},
+    [STYLE_BOLD] = {"\033[1m", "bold"},
+    [STYLE_GOOD] = {"\033[32m", "good"},
+    [STYLE_NOTE] = {"\033[36m", "note"},
+    [STYLE_WARNING] = {"\033[33m", "warning"},
+    [STYLE_CRITICAL] = {"\033[1;31m", "critical"},
+    [STYLE_COMPUTE] = {"\033[32m", "good"},
+    [STYLE_WAIT] = {"\033[31m", "critical"},
+    [STYLE_TRANSFER] = {"\033[33m", "warning"},
+    [STYLE_MEMCPY] = {"\033[35m", "note"},
 };
 
 struct pen pen_begin(const struct report_view *view, FILE *out) {
@@ -76,16 +70,6 @@ static size_t next_glyph(const struct pen *pen, const char *text, struct glyph *
   return bytes;
 }
 
-unsigned pen_measure(const struct pen *pen, const char *text) {
-  unsigned columns = 0;
-  struct glyph glyph;
-  while (*text) {
-    text += next_glyph(pen, text, &glyph);
-    columns += glyph.columns;
-  }
-  return columns;
-}
-
 /* Columns of the first `bytes` of the text. */
 static unsigned measure_part(const struct pen *pen, const char *text, size_t bytes) {
   unsigned columns = 0;
@@ -95,34 +79,21 @@ static unsigned measure_part(const struct pen *pen, const char *text, size_t byt
   return columns;
 }
 
+unsigned pen_measure(const struct pen *pen, const char *text) {
+  return measure_part(pen, text, strlen(text));
+}
+
 /* Blanks look the same in every style, so it changes only at the next character. */
 static void set_style(struct pen *pen, enum style style) {
   if (!pen->color || style == pen->style)
     return;
   if (pen->style != STYLE_PLAIN)
     fputs(pen->html ? "</span>" : "\033[0m", pen->out);
-  if (escapes[style] && pen->html)
-    fprintf(pen->out, "<span class=\"%s\">", classes[style]);
-  else if (escapes[style])
-    fputs(escapes[style], pen->out);
+  if (style != STYLE_PLAIN && pen->html)
+    fprintf(pen->out, "<span class=\"%s\">", styles[style].class);
+  else if (style != STYLE_PLAIN)
+    fputs(styles[style].escape, pen->out);
   pen->style = style;
-}
-
-static const char *escaped(const struct glyph *glyph) {
-  switch (glyph->bytes[0]) {
-  case '<':
-    return "&lt;";
-  case '>':
-    return "&gt;";
-  case '&':
-    return "&amp;";
-  case '"':
-    return "&quot;";
-  case '\'':
-    return "&#39;";
-  default:
-    return glyph->bytes;
-  }
 }
 
 /* Begins a link where a place begins that fits; the bytes of the place, or 0. */
@@ -160,7 +131,8 @@ static void put_text(struct pen *pen, enum style style, const char *text, size_t
     text += next_glyph(pen, text, &glyph);
     if (glyph.columns > columns)
       break;
-    fputs(pen->html ? escaped(&glyph) : glyph.bytes, pen->out);
+    const char *escape = pen->html ? markup_escape(glyph.bytes[0]) : NULL;
+    fputs(escape ? escape : glyph.bytes, pen->out);
     columns -= glyph.columns;
     pen->column += glyph.columns;
     if (text == link_end)

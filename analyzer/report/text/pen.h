@@ -32,7 +32,7 @@ struct pen {
   unsigned indent;              /* where further lines of what is written begin */
   unsigned blanks;              /* of which not written yet */
   enum style style;             /* that the terminal is in */
-  const struct results *linked; /* places of these are links (place_link.h); NULL: none */
+  const struct results *linked; /* places of these are links (place_link()); NULL: none */
   const struct report_view *view;
   struct arena scratch; /* for what a section shows, until it is written */
 };
@@ -79,5 +79,11 @@ void pen_words(struct pen *pen, enum style style, const char *text);
  * the next one. */
 void pen_item(struct pen *pen, enum style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* place_link.c: how many bytes at the beginning of `text` are a place ("train.py:12") whose file is
+ * on this machine, and its address, for a link of the terminal to the file that the report is short
+ * for; 0 if they are none. An address holds only characters that are safe in a terminal. */
+size_t place_link(const struct results *results, const char *text, size_t bytes, char *address,
+                  size_t room);
 
 #endif

@@ -1,9 +1,14 @@
-/* SPDX-License-Identifier: MIT */
-#include "report/text/place_link.h"
+/* SPDX-License-Identifier: MIT
+ *
+ * OSC 8: https://gist.github.com/egmontkob/eb114294efbcd5adb1944c9f3cb5feda.
+ */
+#include "report/text/pen.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/printable.h"
 
 /* The bytes of "FILE:LINE" at the beginning of the text, and of FILE alone; 0: there is none. */
 static size_t place_bytes(const char *text, size_t bytes, size_t *file) {
@@ -31,16 +36,6 @@ static const char *whole_name(const struct results *results, const char *name, s
   return NULL;
 }
 
-/* All but the characters that an address may have as they are become %XX. */
-static size_t add_escaped(char *address, size_t room, size_t used, const char *file) {
-  for (; *file && used + 4 < room; file++)
-    if (isalnum((unsigned char)*file) || strchr("/-_.~", *file))
-      address[used++] = *file;
-    else
-      used += (size_t)snprintf(address + used, 4, "%%%02X", (unsigned char)*file);
-  return *file ? 0 : used;
-}
-
 size_t place_link(const struct results *results, const char *text, size_t bytes, char *address,
                   size_t room) {
   size_t name, place = place_bytes(text, bytes, &name);
@@ -48,11 +43,8 @@ size_t place_link(const struct results *results, const char *text, size_t bytes,
   char host[256] = "";
   if (!file || access(file, R_OK) != 0 || gethostname(host, sizeof(host) - 1) != 0)
     return 0;
-  size_t used = (size_t)snprintf(address, room, "file://");
-  used = add_escaped(address, room, used, host);
-  used = used ? add_escaped(address, room, used, file) : 0;
-  if (!used || used + (place - name) + 1 >= room)
-    return 0;
-  snprintf(address + used, room - used, "#%.*s", (int)(place - name - 1), text + name + 1);
-  return place;
+  SCOPED_ARENA struct arena arena = {0};
+  int used = snprintf(address, room, "file://%s%s#%.*s", arena_url(&arena, host),
+                      arena_url(&arena, file), (int)(place - name - 1), text + name + 1);
+  return (size_t)used < room ? place : 0;
 }

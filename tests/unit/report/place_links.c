@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "report/text/pen.h"
-#include "report/text/place_link.h"
 
 static char folder[] = "/tmp/tscope-links-XXXXXX";
 static char plain[256], odd[256], gone[256];

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "kernels/kernels.h"
-#include "report/text/distinct_names.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 

@@ -7,7 +7,6 @@
 
 #include "analyses/path/path_graph.h"
 #include "base/sorting.h"
-#include "report/text/distinct_names.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
