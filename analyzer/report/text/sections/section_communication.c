@@ -107,14 +107,12 @@ static double weight(const struct collective_result *one) {
   return one->count * each;
 }
 
-/* Most time first, then most bytes; then in the order of the input. */
-static int heaviest_first(const void *a, const void *b) {
-  const struct collective_result *x = a, *y = b;
-  if (weight(x) != weight(y))
-    return weight(x) > weight(y) ? -1 : 1;
-  double bytes_x = x->count * x->bytes, bytes_y = y->count * y->bytes;
-  return bytes_x == bytes_y ? 0 : bytes_x > bytes_y ? -1 : 1;
+static double all_bytes(const struct collective_result *one) {
+  return one->count * one->bytes;
 }
+
+/* Most time first, then most bytes; then in the order of the input. */
+ORDER_BY(heaviest_first, struct collective_result, DOWN_OF(weight) DOWN_OF(all_bytes))
 
 static void put_words(struct pen *pen, const struct collective_result *one, const char *what,
                       const char *first, const char *second) {
@@ -125,13 +123,13 @@ static void put_words(struct pen *pen, const struct collective_result *one, cons
 
 /* How many sizes are in a row, NCCL's algorithm and protocol, and what it was asked for. */
 static void put_choices(struct pen *pen, const struct collective_result *rows, u32 n) {
-  for (u32 i = 0; i < n; i++) {
-    if (rows[i].sizes > 1)
-      pen_item(pen, STYLE_PLAIN, "%s of %s on %s: the median of %s sizes", rows[i].op,
-               byte_size(rows[i].bytes).text, rows[i].comm, count_of(rows[i].sizes).text);
-    put_words(pen, &rows[i], "NCCL chose", rows[i].algorithm, rows[i].protocol);
-    put_words(pen, &rows[i], "the program asked for", rows[i].asked, NULL);
-    put_words(pen, &rows[i], "the program's tag", rows[i].user_tags, NULL);
+  FOR_EACH(rows, n, row) {
+    if (row->sizes > 1)
+      pen_item(pen, STYLE_PLAIN, "%s of %s on %s: the median of %s sizes", row->op,
+               byte_size(row->bytes).text, row->comm, count_of(row->sizes).text);
+    put_words(pen, row, "NCCL chose", row->algorithm, row->protocol);
+    put_words(pen, row, "the program asked for", row->asked, NULL);
+    put_words(pen, row, "the program's tag", row->user_tags, NULL);
   }
 }
 
@@ -147,9 +145,8 @@ void body_collectives(struct pen *pen, const struct results *results) {
       {"busbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, busbw_gbps), 0, 0},
   };
   u32 n = results->n_collectives, shown = section_rows(pen, n, COLLECTIVES_SHOWN);
-  struct collective_result *rows = arena_array(&pen->scratch, n, sizeof(*rows));
-  for (u32 i = 0; i < n; i++)
-    rows[i] = results->collectives[i];
+  struct collective_result *rows =
+      arena_elements(&pen->scratch, results->collectives, n, sizeof(*rows));
   SORT(rows, n, heaviest_first);
   table_print(pen, &TABLE(struct collective_result, columns), rows, shown);
   pen_line(pen, TEXT_INDENT);

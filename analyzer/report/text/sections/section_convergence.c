@@ -39,8 +39,8 @@ static void put_series(struct pen *pen, const struct convergence_series *row) {
 
 void body_convergence(struct pen *pen, const struct results *results) {
   const struct convergence_result *c = &results->convergence;
-  for (u32 i = 0; i < c->n_series; i++)
-    put_series(pen, &c->series[i]);
+  FOR_EACH(c->series, c->n_series, series)
+    put_series(pen, series);
   section_label(pen, "verdict");
   if (!c->loss)
     pen_item(pen, STYLE_PLAIN, "cannot tell: no value is called a loss");

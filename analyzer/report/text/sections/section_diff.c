@@ -14,15 +14,11 @@ enum { INDENT = 4, ROWS_SHOWN = 12 };
 
 /* --- the step --- */
 
-static void put_side(struct pen *pen, const char *side, double median) {
-  pen_item(pen, STYLE_PLAIN, "%s %s", duration_ms(median).text, side);
-}
-
 static void put_medians(struct pen *pen, const struct diff_result *diff, enum diff_side_name side) {
   section_label(pen, diff_side_name_words[side]);
-  for (u32 i = 0; i < diff->n_runs; i++)
-    if (diff->runs[i].side == side)
-      pen_item(pen, STYLE_PLAIN, "%s", duration_ms(diff->runs[i].step_ms).text);
+  FOR_EACH(diff->runs, diff->n_runs, run)
+    if (run->side == side)
+      pen_item(pen, STYLE_PLAIN, "%s", duration_ms(run->step_ms).text);
   pen_item(pen, STYLE_DIM, "each run's median");
 }
 
@@ -56,9 +52,9 @@ static void put_told(struct pen *pen, const char *label, const char *const *told
 
 void body_diff_steps(struct pen *pen, const struct results *results) {
   const struct diff_result *diff = results->diff;
-  section_label(pen, "median step");
-  put_side(pen, "before", diff->step_before_ms);
-  put_side(pen, "after", diff->step_after_ms);
+  section_value(pen, "median step", STYLE_PLAIN, "%s before",
+                duration_ms(diff->step_before_ms).text);
+  pen_item(pen, STYLE_PLAIN, "%s after", duration_ms(diff->step_after_ms).text);
   item_if_known(pen, STYLE_BOLD, "%s", signed_percent(diff->step_change));
   if (diff->n_runs > 2) {
     put_medians(pen, diff, SIDE_BEFORE);
@@ -78,11 +74,10 @@ void body_diff_steps(struct pen *pen, const struct results *results) {
   put_detectable(pen, diff);
   if (diff->cause.text)
     put_cause(pen, &diff->cause);
-  for (u32 i = 0; i < diff->n_explained_by; i++) {
-    if (i == 0)
-      section_label(pen, "most of all");
-    pen_item(pen, STYLE_PLAIN, "%s", diff->explained_by[i]);
-  }
+  if (diff->n_explained_by)
+    section_label(pen, "most of all");
+  FOR_EACH(diff->explained_by, diff->n_explained_by, one)
+    pen_item(pen, STYLE_PLAIN, "%s", *one);
   put_told(pen, "gone", diff->gone, diff->n_gone);
   put_told(pen, "new", diff->came, diff->n_came);
 }
@@ -118,14 +113,12 @@ static void put_figures(struct pen *pen, const struct results *results, enum dif
     rows[n++] = (struct figure_row){
         diff_section_words[row->section], row->name, verdict, row->before, row->after, row->change};
   }
-  if (n) {
-    SORT(rows, n, by_growth);
-    u32 shown = section_rows(pen, n, ROWS_SHOWN);
-    table_print(pen, table, rows, shown);
-    if (n > shown) {
-      section_line(pen, STYLE_DIM, "and %s that changed less", plural(n - shown, "figure").text);
-      pen_newline(pen);
-    }
+  SORT(rows, n, by_growth);
+  u32 shown = section_rows(pen, n, ROWS_SHOWN);
+  table_print(pen, table, rows, shown);
+  if (n > shown) {
+    section_line(pen, STYLE_DIM, "and %s that changed less", plural(n - shown, "figure").text);
+    pen_newline(pen);
   }
 }
 
@@ -185,11 +178,9 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff) {
       {"speedup", COLUMN_TIMES, offsetof(struct diff_kernel, speedup), 0, 0},
   };
   u32 n = section_rows(pen, diff->n_kernels, ROWS_SHOWN);
-  struct diff_kernel *rows = arena_array(&pen->scratch, n, sizeof(*rows));
-  for (u32 i = 0; i < n; i++) {
-    rows[i] = diff->kernels[i];
-    rows[i].name = rows[i].shortened ? rows[i].shortened : rows[i].name;
-  }
+  struct diff_kernel *rows = arena_elements(&pen->scratch, diff->kernels, n, sizeof(*rows));
+  FOR_EACH_CHANGED(rows, n, row)
+    row->name = row->shortened ? row->shortened : row->name;
   table_print(pen, &TABLE(struct diff_kernel, columns), rows, n);
   section_line(pen, STYLE_DIM, "calls and kinds %s of one rank; largest difference of sums first",
                kernels_per_words[diff->kernels_per]);
@@ -264,9 +255,9 @@ void body_diff_scalars(struct pen *pen, const struct results *results) {
       pen_item(pen, STYLE_WARNING, "by more than a thousandth from step %.0f on", one->parted_step);
     pen_item(pen, STYLE_PLAIN, "%.6g there, %.6g before", one->after, one->before);
   }
-  for (u32 i = 0; i < results->diff->n_rows; i++)
-    if (results->diff->rows[i].section == DIFF_OF_VALUES)
-      put_level(pen, &results->diff->rows[i]);
+  FOR_EACH(results->diff->rows, results->diff->n_rows, row)
+    if (row->section == DIFF_OF_VALUES)
+      put_level(pen, row);
 }
 
 /* --- how the runs were made --- */

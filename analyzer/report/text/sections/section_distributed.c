@@ -76,16 +76,13 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   u32 n = results->n_ranks, shown = n;
   const struct rank_result **ranks = arena_array(&pen->scratch, n, sizeof(*ranks));
   struct rank_row *rows = arena_array(&pen->scratch, n, sizeof(*rows));
-  u32 stragglers = 0;
-  for (u32 i = 0; i < n; i++) {
+  for (u32 i = 0; i < n; i++)
     ranks[i] = &results->ranks[i];
-    stragglers += ranks[i]->straggler;
-  }
   if (n > ALL_SHOWN) {
+    u32 stragglers = NUMBER_OF(results->ranks, n, one, one->straggler);
     SORT(ranks, n, worst_first);
     shown = stragglers == 0 ? WORST_SHOWN : stragglers + BESIDE_STRAGGLERS;
-    if (shown > MOST_SHOWN)
-      shown = MOST_SHOWN;
+    shown = shown < MOST_SHOWN ? shown : MOST_SHOWN;
   }
   for (u32 i = 0; i < shown; i++)
     rows[i] = row_of(&pen->scratch, ranks[i]);
@@ -108,9 +105,9 @@ static void put_why_none(struct pen *pen, const struct results *results) {
 
 static void put_summary(struct pen *pen, const struct results *results) {
   u32 *stragglers = arena_array(&pen->scratch, results->n_ranks, sizeof(*stragglers)), n = 0;
-  for (u32 i = 0; i < results->n_ranks; i++)
-    if (results->ranks[i].straggler)
-      stragglers[n++] = results->ranks[i].rank;
+  FOR_EACH(results->ranks, results->n_ranks, one)
+    if (one->straggler)
+      stragglers[n++] = one->rank;
   section_label(pen, "stragglers");
   if (n)
     item_of_ranks(pen, STYLE_CRITICAL, stragglers, n, 40);

@@ -27,15 +27,13 @@ static void put_shapes(struct pen *pen, const struct gemms_result *gemms) {
       {"of peak", COLUMN_SHARE, offsetof(struct shape_row, of.utilisation), 0, 0},
   };
   struct shape_row rows[SHAPES_SHOWN];
-  struct quantity shapes[SHAPES_SHOWN];
   u32 n = gemms->n_rows < SHAPES_SHOWN ? gemms->n_rows : SHAPES_SHOWN;
   for (u32 i = 0; i < n; i++) {
     const struct gemm_row *one = &gemms->rows[i];
-    if (one->batch > 1)
-      snprintf(shapes[i].text, sizeof(shapes[i].text), "%.0f of %s", one->batch, one->shape);
-    else
-      snprintf(shapes[i].text, sizeof(shapes[i].text), "%s", one->shape);
-    rows[i] = (struct shape_row){*one, shapes[i].text, one->mean_us / 1e3};
+    const char *shape = one->batch > 1
+                            ? arena_printf(&pen->scratch, "%.0f of %s", one->batch, one->shape)
+                            : one->shape;
+    rows[i] = (struct shape_row){*one, shape, one->mean_us / 1e3};
   }
   table_print(pen, &TABLE(struct shape_row, columns), rows, n);
 }

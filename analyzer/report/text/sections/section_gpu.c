@@ -76,9 +76,8 @@ static void put_fills(struct pen *pen, const struct results *results) {
     return;
   section_value(pen, "fills", STYLE_PLAIN, "%s took %s of GPU time",
                 plural(launch->fill_count, "fill").text, duration_ms(launch->fill_ms).text);
-  for (u32 i = 0; i < results->launch.n_fills && i < FILLS_SHOWN; i++)
-    pen_item(pen, STYLE_DIM, "%s %s", results->launch.fills[i].name,
-             duration_ms(results->launch.fills[i].sum_ms).text);
+  FOR_EACH(launch->fills, launch->n_fills < FILLS_SHOWN ? launch->n_fills : FILLS_SHOWN, fill)
+    pen_item(pen, STYLE_DIM, "%s %s", fill->name, duration_ms(fill->sum_ms).text);
 }
 
 /* Which ranks' time the figures are of, and how much of it. */

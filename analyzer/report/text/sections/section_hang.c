@@ -3,18 +3,13 @@
  * A job that hangs, or whose ranks called different things: at the top, because then nothing else
  * matters.
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "report/text/section.h"
 
 #define SUSPECTS_SHOWN 8u
 #define MISMATCHES_SHOWN 5u
 
 /* A frame that is too long keeps its beginning and its end, which has the line. */
-static void put_frame(struct pen *pen, const char *text, size_t bytes) {
-  char frame[1024];
-  snprintf(frame, sizeof(frame), "%.*s", (int)bytes, text);
+static void put_frame(struct pen *pen, const char *frame) {
   unsigned room = pen->width - (TEXT_INDENT + 4), columns = pen_measure(pen, frame);
   pen_line(pen, TEXT_INDENT + 4);
   pen_left_middle(pen, STYLE_DIM, frame, columns < room ? columns : room);
@@ -25,12 +20,10 @@ static void put_suspect(struct pen *pen, const struct check_suspect *suspect) {
   pen_item(pen, STYLE_PLAIN, "%s", suspect_reason_words[suspect->reason]);
   pen_line(pen, TEXT_INDENT + 2);
   pen_words(pen, STYLE_PLAIN, suspect->evidence);
-  for (const char *line = suspect->stack; line && *line;) {
-    size_t n = 0;
-    while (line[n] && line[n] != '\n')
-      n++;
-    put_frame(pen, line, n);
-    line += n + (line[n] == '\n');
+  for (const char *line = suspect->stack; line && *line; line += *line == '\n') {
+    size_t n = strcspn(line, "\n");
+    put_frame(pen, arena_printf(&pen->scratch, "%.*s", (int)n, line));
+    line += n;
   }
 }
 

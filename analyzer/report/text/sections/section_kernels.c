@@ -70,11 +70,10 @@ static void put_operators(struct pen *pen, const struct results *results) {
       {"share", COLUMN_SHARE, offsetof(struct operator_result, share), 0, 0},
   };
   u32 n = section_rows(pen, results->n_operators, OPERATORS_SHOWN);
-  struct operator_result *rows = arena_array(&pen->scratch, n, sizeof(*rows));
-  for (u32 i = 0; i < n; i++) {
-    rows[i] = results->operators[i];
-    rows[i].name = rows[i].name ? rows[i].name : "(none that is recorded)";
-  }
+  struct operator_result *rows =
+      arena_elements(&pen->scratch, results->operators, n, sizeof(*rows));
+  FOR_EACH_CHANGED(rows, n, row)
+    row->name = row->name ? row->name : "(none that is recorded)";
   if (n)
     pen_newline(pen);
   table_print(pen, &TABLE(struct operator_result, columns), rows, n);
@@ -99,8 +98,8 @@ void body_kernels(struct pen *pen, const struct results *results) {
   }
   if (!results->kernels_reason && results->kernels_seen < 0.99)
     pen_item(pen, STYLE_BOLD, "SEEN FOR %s OF THE TIME ONLY", percent(results->kernels_seen).text);
-  for (u32 i = 0; i < results->n_kernel_categories; i++)
-    if (results->kernel_categories[i].kind == KERNEL_COMMUNICATION)
+  FOR_EACH(results->kernel_categories, results->n_kernel_categories, one)
+    if (one->kind == KERNEL_COMMUNICATION)
       pen_item(pen, STYLE_DIM, "communication includes waiting for ranks");
   if (results->kernel_names > section_rows(pen, results->n_kernels, KERNELS_SHOWN))
     pen_item(pen, STYLE_DIM, "%s in all: --top shows more",

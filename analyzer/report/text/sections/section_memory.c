@@ -9,18 +9,16 @@
 #include "report/text/table.h"
 
 #define MOST_ROWS 8u
-enum { STACK_BYTES = 256, STACK_DEPTH = 12 };
+enum { STACK_DEPTH = 12 };
 #define LEAST_OF_STACK 0.02
 #define LEAST_SHARE 0.01 /* rows below are summed up */
 
 /* A size, with its share of another size. */
 static void put_share(struct pen *pen, const char *what, double bytes, double whole) {
-  if (isnan(bytes))
-    return;
-  char share[64] = "";
-  if (whole > 0)
-    snprintf(share, sizeof(share), " (%s)", percent(bytes / whole).text);
-  pen_item(pen, STYLE_PLAIN, "%s %s%s", what, memory_size(bytes).text, share);
+  bool of_whole = whole > 0;
+  if (!isnan(bytes))
+    pen_item(pen, STYLE_PLAIN, "%s %s%s%s%s", what, memory_size(bytes).text, of_whole ? " (" : "",
+             of_whole ? percent(bytes / whole).text : "", of_whole ? ")" : "");
 }
 
 /* A job on GPUs has tensors on its hosts too; they are not compared with devices. */
@@ -156,7 +154,6 @@ static void put_stacks(struct pen *pen, const struct memory_result *memory) {
   };
   u32 n = 0, most = section_rows(pen, memory->n_stacks_at_peak, MOST_ROWS);
   struct memory_stack *rows = arena_array(&pen->scratch, most, sizeof(*rows));
-  char(*names)[STACK_BYTES] = arena_array(&pen->scratch, most, sizeof(*names));
   u32 own[STACK_DEPTH], n_own = 0; /* rows that are open */
   for (u32 i = 0; i < memory->n_stacks_at_peak && n < most; i++) {
     const struct memory_stack *stack = &memory->stacks_at_peak[i];
@@ -164,11 +161,9 @@ static void put_stacks(struct pen *pen, const struct memory_result *memory) {
       n_own--;
     if (stack->own != ANSWER_YES || stack->share < LEAST_OF_STACK || n_own == STACK_DEPTH)
       continue;
-    snprintf(names[n], STACK_BYTES, "%*s%s", (int)(2 * n_own), "", stack->frame);
-    own[n_own++] = i;
     rows[n] = *stack;
-    rows[n].frame = names[n];
-    n++;
+    rows[n++].frame = arena_printf(&pen->scratch, "%*s%s", (int)(2 * n_own), "", stack->frame);
+    own[n_own++] = i;
   }
   if (n > 1) {
     pen_newline(pen);

@@ -9,11 +9,9 @@
 #include "report/text/table.h"
 
 #define MOST_ROWS 24u
-#define NAME_BYTES 96
 
 struct row {
   struct module_row of;
-  char text[NAME_BYTES];
   const char *name;
 };
 
@@ -34,29 +32,21 @@ static void put_plain(struct pen *pen, const struct module_result *modules) {
 static double deepest(const struct module_result *modules) {
   double depth = 0;
   for (;; depth++) {
-    u32 n = 0, more = 0;
-    for (u32 i = 0; i < modules->n_tree; i++) {
-      n += modules->tree[i].depth <= depth + 1;
-      more += modules->tree[i].depth > depth;
-    }
-    if (n > MOST_ROWS || !more)
+    u32 n = NUMBER_OF(modules->tree, modules->n_tree, one, one->depth <= depth + 1);
+    if (n > MOST_ROWS || !ANY(modules->tree, modules->n_tree, one, one->depth > depth))
       return depth;
   }
 }
 
-static u32 fill_rows(const struct module_result *modules, struct row *rows) {
+static u32 fill_rows(struct pen *pen, const struct module_result *modules, struct row *rows) {
   double most = deepest(modules);
   u32 n = 0;
-  for (u32 i = 0; i < modules->n_tree && n < MOST_ROWS; i++) {
-    const struct module_row *from = &modules->tree[i];
-    if (from->depth > most)
-      continue;
-    struct row *row = &rows[n++];
+  FOR_EACH(modules->tree, modules->n_tree, from) {
     size_t skip = from->parent ? strlen(from->parent) + 1 : 0;
-    snprintf(row->text, sizeof(row->text), "%*s%s", 2 * (int)fmin(from->depth, 20), "",
-             from->name + skip);
-    row->name = row->text;
-    row->of = *from;
+    if (from->depth <= most && n < MOST_ROWS)
+      rows[n++] =
+          (struct row){*from, arena_printf(&pen->scratch, "%*s%s", 2 * (int)fmin(from->depth, 20),
+                                           "", from->name + skip)};
   }
   return n;
 }
@@ -74,7 +64,7 @@ void body_modules(struct pen *pen, const struct results *results) {
   const struct module_result *modules = &results->modules;
   put_plain(pen, modules);
   struct row *rows = arena_array(&pen->scratch, MOST_ROWS, sizeof(*rows));
-  u32 n = fill_rows(modules, rows);
+  u32 n = fill_rows(pen, modules, rows);
   if (n)
     table_print(pen, &TABLE(struct row, columns, .bars = STYLE_COMPUTE), rows, n);
   if (n && n < modules->n_tree)

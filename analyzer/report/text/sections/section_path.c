@@ -22,10 +22,10 @@ ORDER_BY(longest_first, struct path_row, DOWN(ms))
 
 /* A job on the CPU launches nothing: there this is the calls that start collectives. */
 static const char *category_words(const struct results *results, enum path_category category) {
-  bool launches = category != PATH_LAUNCH; /* by index: in the order of the enum */
-  for (u32 i = 0; i < results->model->n_ranks; i++)
-    launches |= results->model->ranks[i].launches || results->model->ranks[i].gpu_kernels;
-  return launches ? results->path_by_category[category].name : "making calls";
+  bool launches = category != PATH_LAUNCH || ANY(results->model->ranks, results->model->n_ranks,
+                                                 rank, rank->launches || rank->gpu_kernels);
+  return launches ? results->path_by_category[category].name /* in the order of the enum */
+                  : "making calls";
 }
 
 static void put_categories(struct pen *pen, const struct results *results) {

@@ -32,8 +32,8 @@ void body_run_end(struct pen *pen, const struct results *results) {
                              : "It did not end normally; which rank ended first is not known.");
   if (end->calls)
     section_value(pen, "calls", STYLE_PLAIN, "%s", end->calls);
-  for (u32 i = 0; i < end->n_ranks && i < RANKS_SHOWN; i++)
-    put_rank(pen, &end->ranks[i]);
+  FOR_EACH(end->ranks, end->n_ranks < RANKS_SHOWN ? end->n_ranks : RANKS_SHOWN, rank)
+    put_rank(pen, rank);
   if (end->n_ranks > RANKS_SHOWN)
     section_line(pen, STYLE_DIM, "and %u more, later", end->n_ranks - RANKS_SHOWN);
 }

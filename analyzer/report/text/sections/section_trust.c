@@ -30,9 +30,8 @@ static void put_inputs(struct pen *pen, const struct model *model) {
   if (model->n_inputs == 0)
     return;
   section_label(pen, "read from");
-  for (u32 i = 0; i < model->n_inputs; i++)
-    pen_item(pen, STYLE_PLAIN, "%s %s", count_of(model->inputs[i].files).text,
-             model->inputs[i].what);
+  FOR_EACH(model->inputs, model->n_inputs, input)
+    pen_item(pen, STYLE_PLAIN, "%s %s", count_of(input->files).text, input->what);
 }
 
 static void put_ranks(struct pen *pen, const struct results *results) {
@@ -119,9 +118,7 @@ static void put_events(struct pen *pen, const struct results *results) {
   pen_item(pen, STYLE_WARNING, "%s lost (%s)", count_of(results->lost).text,
            percent(results->lost / (results->events + results->lost)).text);
   for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++) {
-    double lost = 0;
-    for (u32 i = 0; i < model->n_ranks; i++)
-      lost += (double)model->ranks[i].lost[reason];
+    double lost = TOTAL(double, model->ranks, model->n_ranks, one, (double)one->lost[reason]);
     if (lost > 0)
       pen_item(pen, STYLE_PLAIN, "%s: %s", loss_word(reason), count_of(lost).text);
   }
@@ -168,15 +165,15 @@ static void put_coverage(struct pen *pen, const struct results *results) {
   if (results->n_coverage == 0)
     pen_item(pen, STYLE_PLAIN, "%s", quantity_unknown);
   const char *lead = "all ";
-  for (u32 i = 0; i < results->n_coverage; i++) {
-    if (results->coverage[i].share < 1)
+  FOR_EACH(results->coverage, results->n_coverage, one) {
+    if (one->share < 1)
       continue;
-    pen_item(pen, STYLE_PLAIN, "%s%s", lead, results->coverage[i].name);
+    pen_item(pen, STYLE_PLAIN, "%s%s", lead, one->name);
     lead = "";
   }
-  for (u32 i = 0; i < results->n_coverage; i++)
-    if (results->coverage[i].share < 1)
-      put_gap(pen, &results->coverage[i]);
+  FOR_EACH(results->coverage, results->n_coverage, one)
+    if (one->share < 1)
+      put_gap(pen, one);
 }
 
 static void put_share_of_run(struct pen *pen, const struct results *results) {

@@ -68,10 +68,9 @@ static void put_mark_and_title(struct pen *pen, const struct finding *finding) {
 
 /* What could not be judged is part of the verdict: no finding must not look like praise. */
 static void put_cannot_tell(struct pen *pen, const struct results *results) {
-  for (u32 i = 0; i < results->n_undecided; i++) {
+  FOR_EACH(results->undecided, results->n_undecided, one) {
     begin_marked(pen, MARK_UNKNOWN);
-    pen_item(pen, STYLE_PLAIN, "cannot tell %s: %s", results->undecided[i].what,
-             results->undecided[i].why);
+    pen_item(pen, STYLE_PLAIN, "cannot tell %s: %s", one->what, one->why);
   }
 }
 
