@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/each.h"
 #include "format/tscope_format.h"
 
 static inline bool text_ends_with(const char *text, const char *end) {
@@ -41,28 +42,17 @@ struct word {
   u8 means;
 };
 
-/* What the first word means that matches the text; 0 if none does. */
-typedef bool word_match(const char *text, const char *word);
-static inline u8 find_meaning(const struct word *words, size_t n, const char *text,
-                              word_match *matches) {
-  for (size_t i = 0; i < n; i++)
-    if (matches(text, words[i].word))
-      return words[i].means;
-  return 0;
-}
+/* What the first word means that matches(text, word); 0 if none does. */
 #define MEANING_OF(text, words, matches)                                                           \
-  find_meaning(words, sizeof(words) / sizeof(*(words)), text, matches)
+  ({                                                                                               \
+    const struct word *first_ =                                                                    \
+        FIND(words, sizeof(words) / sizeof(*(words)), word_, matches(text, word_->word));          \
+    first_ ? first_->means : 0;                                                                    \
+  })
 
 /* Whether one of the words matches. */
-static inline bool find_match(const char *const *words, size_t n, const char *text,
-                              word_match *matches) {
-  for (size_t i = 0; i < n; i++)
-    if (matches(text, words[i]))
-      return true;
-  return false;
-}
 #define MATCHES_ANY(text, words, matches)                                                          \
-  find_match(words, sizeof(words) / sizeof(*(words)), text, matches)
+  ANY(words, sizeof(words) / sizeof(*(words)), word_, matches(text, *word_))
 
 /* The value of `name` among lines of "name=value", up to the end of its line; NULL if it is not
  * there. */

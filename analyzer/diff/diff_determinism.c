@@ -4,6 +4,7 @@
  * it. What the program requests by a call is not recorded; but PyTorch's deterministic GEMMs need
  * CUBLAS_WORKSPACE_CONFIG.
  */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -11,36 +12,22 @@
 #include "base/texts.h"
 #include "diff/diff.h"
 
-enum value { ANY_NUMBER, ONE, ZERO, WORKSPACE };
-
+/* The values are extended patterns of the shell. */
 static const struct setting {
-  const char *name;
-  enum value value;
+  const char *name, *values;
 } settings[] = {
-    {"CUBLAS_WORKSPACE_CONFIG", WORKSPACE}, /* the two that cuBLAS documents as reproducible */
-    {"PYTHONHASHSEED", ANY_NUMBER},
-    {"FLASH_ATTENTION_DETERMINISTIC", ONE},
-    {"NVTE_ALLOW_NONDETERMINISTIC_ALGO", ZERO},
+    /* the two that cuBLAS documents as reproducible */
+    {"CUBLAS_WORKSPACE_CONFIG", "@(:4096:8|:16:8)"},
+    {"PYTHONHASHSEED", "+([0-9])"},
+    {"FLASH_ATTENTION_DETERMINISTIC", "1"},
+    {"NVTE_ALLOW_NONDETERMINISTIC_ALGO", "0"},
 };
 
-static bool is_value(const char *text, size_t n, enum value value) {
-  switch (value) {
-  case ANY_NUMBER:
-    return n && strspn(text, "0123456789") >= n;
-  case ONE:
-    return n == 1 && *text == '1';
-  case ZERO:
-    return n == 1 && *text == '0';
-  case WORKSPACE:
-    return (n == 7 && !strncmp(text, ":4096:8", n)) || (n == 5 && !strncmp(text, ":16:8", n));
-  }
-  return false;
-}
-
 static bool requested_by_variable(const char *lines, const struct setting *setting) {
+  SCOPED_ARENA struct arena arena = {0};
   size_t bytes;
   const char *value = value_among(lines, setting->name, &bytes);
-  return value && is_value(value, bytes, setting->value);
+  return value && fnmatch(setting->values, arena_copy(&arena, value, bytes), FNM_EXTMATCH) == 0;
 }
 
 /* --deterministic, --use_deterministic_algorithms=1, trainer.deterministic=true; not --no-..., and

@@ -85,14 +85,12 @@ static struct diff_line row_of(struct diffing *d, const struct part *parts, u32 
   return row;
 }
 
-static int by_difference(const void *left, const void *right) {
-  const struct diff_line *a = left, *b = right;
-  double x = fabs(a->after_ms - a->before_ms), y = fabs(b->after_ms - b->before_ms);
-  if (x != y)
-    return x < y ? 1 : -1;
-  int file = compare_texts(a->file, b->file);
-  return file ? file : (a->line > b->line) - (a->line < b->line);
+static double difference(const struct diff_line *line) {
+  return fabs(line->after_ms - line->before_ms);
 }
+
+ORDER_BY(by_difference, struct diff_line,
+         DOWN_OF(difference) BY_TEXT(file) THEN((a->line > b->line) - (a->line < b->line)))
 
 static u32 gather_parts(const struct diffing *d, struct part *parts, bool known[2]) {
   u32 n = 0, run = 0;

@@ -47,13 +47,11 @@ static bool differ(double a, double b) {
 static void compare_point(struct diff_scalar *row, const struct point *a, const struct point *b) {
   row->steps++;
   bool differs = a->value != b->value && !(isnan(a->value) && isnan(b->value));
-  if (differs && isnan(row->first_step)) {
-    row->first_step = b->step;
-    row->before = a->value;
-    row->after = b->value;
-  }
-  if (differ(a->value, b->value) && isnan(row->parted_step)) {
-    row->parted_step = b->step;
+  bool first = differs && isnan(row->first_step);
+  bool parted = differ(a->value, b->value) && isnan(row->parted_step);
+  row->first_step = first ? b->step : row->first_step;
+  row->parted_step = parted ? b->step : row->parted_step;
+  if (first || parted) {
     row->before = a->value;
     row->after = b->value;
   }
@@ -97,22 +95,20 @@ void diff_levels(struct diffing *d, const struct model *model, struct diff_level
 
 /* --- the runs shown, step by step --- */
 
-static void compare_points(const struct point *before, u32 n_before, const struct point *after,
-                           u32 n_after, struct diff_scalar *rows, u32 *n_rows) {
-  *n_rows = 0;
+static u32 compare_points(const struct point *before, u32 n_before, const struct point *after,
+                          u32 n_after, struct diff_scalar *rows) {
+  u32 n = 0;
   for (u32 i = 0, k = 0; i < n_before && k < n_after;) {
     int order = by_name_and_step(&before[i], &after[k]);
     if (order == 0) {
-      struct diff_scalar *row = *n_rows ? &rows[*n_rows - 1] : NULL;
-      if (!row || strcmp(row->name, after[k].name) != 0) {
-        row = &rows[(*n_rows)++];
-        *row = (struct diff_scalar){after[k].name, 0, NAN, NAN, NAN, NAN};
-      }
-      compare_point(row, &before[i], &after[k]);
+      if (!n || strcmp(rows[n - 1].name, after[k].name) != 0)
+        rows[n++] = (struct diff_scalar){after[k].name, 0, NAN, NAN, NAN, NAN};
+      compare_point(&rows[n - 1], &before[i], &after[k]);
     }
     i += order <= 0;
     k += order >= 0;
   }
+  return n;
 }
 
 static void compare_models(struct arena *arena, struct arena *scratch, const struct model *before,
@@ -121,7 +117,7 @@ static void compare_models(struct arena *arena, struct arena *scratch, const str
   struct point *was = points_of(scratch, before, &n_before);
   struct point *is = points_of(scratch, after, &n_after);
   *rows = arena_array(arena, n_after, sizeof(**rows));
-  compare_points(was, n_before, is, n_after, *rows, n);
+  *n = compare_points(was, n_before, is, n_after, *rows);
 }
 
 bool diff_is_result(const char *name) {
@@ -133,15 +129,12 @@ double diff_bits(const struct model *before, const struct model *after, const ch
   SCOPED_ARENA struct arena scratch = {0};
   struct diff_scalar *rows;
   u32 n = 0;
-  double first = NAN;
   compare_models(&scratch, &scratch, before, after, &rows, &n);
-  for (u32 i = 0; i < n; i++)
-    if (diff_is_result(rows[i].name) && !isnan(rows[i].first_step) &&
-        !(rows[i].first_step >= first)) {
-      first = rows[i].first_step;
-      *name = rows[i].name;
-    }
-  return first;
+  const struct diff_scalar *first =
+      LARGEST(rows, n, one, diff_is_result(one->name) && !isnan(one->first_step), -one->first_step);
+  if (first)
+    *name = first->name;
+  return first ? first->first_step : NAN;
 }
 
 void diff_scalars(struct diffing *d) {

@@ -21,6 +21,7 @@
 #include "base/printable.h"
 #include "base/quantity.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "import/tscope/load_traces.h"
 #include "import/tscope/ranks/processes.h"
 #include "inspect/thread_state.h"
@@ -53,9 +54,8 @@ struct asking {
 
 static void add_target(struct asking *a, u32 rank, const char *path,
                        const struct tscope_file_header *header) {
-  const char *slash = strrchr(path, '/');
-  a->targets[a->n++] = (struct target){
-      .rank = rank, .path = path, .name = slash ? slash + 1 : path, .header = *header};
+  a->targets[a->n++] =
+      (struct target){.rank = rank, .path = path, .name = last_part(path), .header = *header};
 }
 
 static int load_model(struct asking *a, char *why, size_t why_bytes) {
@@ -214,18 +214,11 @@ static enum silence silence_of(const struct target *target) {
     return SILENCE_ENDED;
   if (!target->question || !target->question->number)
     return SILENCE_NOT_ASKED;
-  switch (target->stopped) {
-  case 'T':
-  case 't':
-    return SILENCE_STOPPED;
-  case 'Z':
-  case 'X':
-    return SILENCE_DIED;
-  case 'D':
-    return SILENCE_DEVICE;
-  default:
-    return SILENCE_UNKNOWN;
-  }
+  return !target->stopped                ? SILENCE_UNKNOWN
+         : strchr("Tt", target->stopped) ? SILENCE_STOPPED
+         : strchr("ZX", target->stopped) ? SILENCE_DIED
+         : target->stopped == 'D'        ? SILENCE_DEVICE
+                                         : SILENCE_UNKNOWN;
 }
 
 const char *silence_text(enum silence silence) {
@@ -245,11 +238,9 @@ static const struct rank_stall *recorded_stall(struct asking *a, const struct ta
   char ignored[512];
   if (load_model(a, ignored, sizeof(ignored)) < 0)
     return NULL;
-  FOR_EACH(a->model->ranks, a->model->n_ranks, rank) {
-    if (strcmp(rank->path, target->path) == 0)
-      return rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
-  }
-  return NULL;
+  const struct rank *rank =
+      FIND(a->model->ranks, a->model->n_ranks, one, strcmp(one->path, target->path) == 0);
+  return rank && rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
 }
 
 /* Seconds since a moment of the model, by the clocks of day of this host and of the first rank's.

@@ -56,18 +56,6 @@ static void stop_watching(struct watching *watching) {
 
 /* --- To be printed --- */
 
-static int write_metrics(const struct top_options *options, const struct live_view *view) {
-  struct report_file file;
-  int error = report_file_open(&file, options->prometheus);
-  if (!error) {
-    top_metrics_write(view, file.out);
-    error = report_file_close(&file, 0);
-  }
-  return error ? fail("cannot write %s: %s; give --prometheus another file", options->prometheus,
-                      strerror(-error))
-               : STATUS_OK;
-}
-
 static double interval_of(const struct top_options *options) {
   return options->interval_s   ? options->interval_s
          : options->prometheus ? METRICS_INTERVAL_S
@@ -75,25 +63,27 @@ static double interval_of(const struct top_options *options) {
                                : PAGE_INTERVAL_S;
 }
 
-/* `view` is NULL while there is no run. */
-static int write_html(const struct top_options *options, struct live_view *view, const char *why) {
+/* The page or the metrics; `view` is NULL while there is no run. */
+static int write_file(const struct top_options *options, struct live_view *view, const char *why) {
+  const char *path = options->html ? options->html : options->prometheus;
   struct report_file file;
-  int error = report_file_open(&file, options->html);
+  int error = report_file_open(&file, path);
   if (!error) {
-    top_html_write(view, why, options->sort, interval_of(options), file.out);
+    if (options->html)
+      top_html_write(view, why, options->sort, interval_of(options), file.out);
+    else
+      top_metrics_write(view, file.out);
     error = report_file_close(&file, 0);
   }
-  return error ? fail("cannot write %s: %s; give --html another file", options->html,
-                      strerror(-error))
+  return error ? fail("cannot write %s: %s; give --%s another file", path, strerror(-error),
+                      options->html ? "html" : "prometheus")
                : STATUS_OK;
 }
 
 static int print(const struct top_options *options, struct watching *watching) {
   int error = 0;
-  if (options->html)
-    return write_html(options, &watching->view, NULL);
-  if (options->prometheus)
-    return write_metrics(options, &watching->view);
+  if (options->html || options->prometheus)
+    return write_file(options, &watching->view, NULL);
   if (options->format == TOP_JSON) {
     error = top_json_write(&watching->view, stdout);
   } else {
@@ -123,10 +113,8 @@ static int print_until_stopped(const struct top_options *options, struct watchin
       return fail("%s", watching->why);
     if (!error)
       status = print(options, watching);
-    else if (options->html)
-      status = write_html(options, NULL, watching->why);
-    else if (options->prometheus)
-      status = write_metrics(options, NULL);
+    else if (options->html || options->prometheus)
+      status = write_file(options, NULL, watching->why);
     if (status != STATUS_OK)
       return status;
     double left = interval - (now_s() - begin);

@@ -133,30 +133,22 @@ void top_screen_size(unsigned *columns, unsigned *lines) {
  * be that to wipe. */
 void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
   static const char home[] = "\033[H", wipe[] = "\033[0m\033[K", below[] = "\033[0m\r\n\033[J";
-  SCOPED char *out = memory_array(
-      size_sum(size_sum(bytes, size_product(size_sum(lines, 1), sizeof(wipe) + 2)), 32), 1);
+  SCOPED char *drawn = NULL;
   size_t n = 0;
   unsigned line = 0;
-  memcpy(out, home, sizeof(home) - 1);
-  n += sizeof(home) - 1;
+  FILE *out = memory_stream(&drawn, &n);
+  fputs(home, out);
   for (const char *at = text, *end = text + bytes; at < end && line < lines; line++) {
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     size_t length = (size_t)((stop ? stop : end) - at);
-    if (line > 0) {
-      memcpy(out + n, "\r\n", 2);
-      n += 2;
-    }
-    memcpy(out + n, wipe, sizeof(wipe) - 1);
-    n += sizeof(wipe) - 1;
-    memcpy(out + n, at, length);
-    n += length;
+    fprintf(out, "%s%s", line > 0 ? "\r\n" : "", wipe);
+    fwrite(at, 1, length, out);
     at += length + 1;
   }
-  if (line < lines) { /* what is left of a longer page */
-    memcpy(out + n, below, sizeof(below) - 1);
-    n += sizeof(below) - 1;
-  }
-  write_all(out, n);
+  if (line < lines)
+    fputs(below, out); /* what is left of a longer page */
+  memory_stream_close(out);
+  write_all(drawn, n);
 }
 
 /* Ctrl-Z: the shell gets its screen back; we get ours back when the shell continues us. */

@@ -329,16 +329,12 @@ static const char *process_name(struct writing *w, const char *run) {
 
 /* The process id, which the UI shows behind the name; on several hosts the same may be there twice,
  * and processes of one id would be taken for one. */
-static bool pid_is_taken(const struct perfetto_trace *trace, u32 pid) {
-  return ranks_have(trace->pids.at, trace->pids.n, pid);
-}
-
 static u32 free_pid(struct perfetto_trace *trace, const struct shown_scope *scope,
                     const struct shown_rank *rank) {
   u32 pid = rank->rank == INDEX_NONE ? 0 : scope->results->model->ranks[rank->rank].pid;
-  if (pid == 0 || pid > FIRST_SYNTHETIC_PID || pid_is_taken(trace, pid))
+  if (pid == 0 || pid > FIRST_SYNTHETIC_PID || ranks_have(trace->pids.at, trace->pids.n, pid))
     pid = FIRST_SYNTHETIC_PID + (rank->number < FIRST_SYNTHETIC_PID ? rank->number : 0);
-  while (pid_is_taken(trace, pid))
+  while (ranks_have(trace->pids.at, trace->pids.n, pid))
     pid += FIRST_SYNTHETIC_PID;
   VECTOR_PUSH(&trace->pids, pid);
   return pid;

@@ -37,19 +37,11 @@ void meter_stack(struct pen *pen, const struct meter_part *parts, unsigned n, do
   }
 }
 
-/* The largest known value of values[from..until), NAN if none is known. */
-static double largest(const double *values, unsigned from, unsigned until) {
-  double most = NAN;
+struct value_range range_of(const double *values, unsigned from, unsigned until) {
+  struct value_range range = {NAN, NAN};
   for (unsigned i = from; i < until; i++)
-    most = fmax(most, values[i]);
-  return most;
-}
-
-static double smallest(const double *values, unsigned from, unsigned until) {
-  double least = NAN;
-  for (unsigned i = from; i < until; i++)
-    least = fmin(least, values[i]);
-  return least;
+    range = (struct value_range){fmin(range.least, values[i]), fmax(range.most, values[i])};
+  return range;
 }
 
 static void put_height(struct pen *pen, enum style style, double value, double low, double high) {
@@ -66,7 +58,7 @@ unsigned meter_sparkline(struct pen *pen, enum style style, const double *values
                          unsigned warmup, unsigned columns) {
   if (warmup >= n)
     warmup = 0;
-  double low = smallest(values, warmup, n), high = largest(values, warmup, n);
+  double low = range_of(values, warmup, n).least, high = range_of(values, warmup, n).most;
   if (columns < 8 || isnan(low))
     return 0;
   high = fmax(high, low * 1.2);
@@ -80,7 +72,7 @@ unsigned meter_sparkline(struct pen *pen, enum style style, const double *values
     unsigned until = i < warmup && i + bucket > warmup ? warmup : i + bucket;
     if (until > n)
       until = n;
-    put_height(pen, i < warmup ? STYLE_DIM : style, largest(values, i, until), low, high);
+    put_height(pen, i < warmup ? STYLE_DIM : style, range_of(values, i, until).most, low, high);
     if (until == warmup) {
       pen_put(pen, STYLE_DIM, "│");
       i = warmup - bucket; /* the next bucket starts where warm-up ends */

@@ -23,6 +23,12 @@ struct meter_part {
 void meter_stack(struct pen *pen, const struct meter_part *parts, unsigned n, double whole,
                  unsigned columns);
 
+/* The least and the largest known of values[from .. until); NAN if none is known. */
+struct value_range {
+  double least, most;
+};
+struct value_range range_of(const double *values, unsigned from, unsigned until);
+
 /* Values as heights, the largest of each bucket if there are more values than columns. The first
  * `warmup` are separated by a bar and do not set the scale. The scale covers at least a fifth of
  * the smallest value, so that noise looks like noise. Returns how many values a column represents,

@@ -33,14 +33,6 @@ struct counting {
   bool known, inside;
 };
 
-static i64 window_begin(const struct rank_window *window) {
-  return window->host_begin < window->begin ? window->host_begin : window->begin;
-}
-
-static i64 window_end(const struct rank_window *window) {
-  return window->host_end > window->end ? window->host_end : window->end;
-}
-
 /* Of several values at one instant the last stays. */
 static void put_value(struct counting *c, i64 time, double value) {
   struct shown_value *last = c->values.n ? &c->values.at[c->values.n - 1] : NULL;
@@ -56,12 +48,12 @@ static void advance_to(struct counting *c, i64 time) {
   const struct rank_lanes *l = c->lanes;
   while (c->window < l->n_windows) {
     const struct rank_window *window = &l->windows[c->window];
-    if (!c->inside && time >= window_begin(window)) {
+    if (!c->inside && time >= rank_window_begin(window)) {
       c->inside = true;
       if (c->known)
-        put_value(c, window_begin(window), c->before);
+        put_value(c, rank_window_begin(window), c->before);
     }
-    if (time < window_end(window))
+    if (time < rank_window_end(window))
       return;
     c->inside = false;
     c->window++;
@@ -109,8 +101,8 @@ static void count_changes(struct rank_lanes *l, struct change *changes, u32 n,
 
 static bool reaches_a_window(const struct rank_lanes *l, i64 from, i64 to) {
   /* the first that ends later */
-  u32 low = FIRST_NOT(0, l->n_windows, i, window_end(&l->windows[i]) <= from);
-  return low < l->n_windows && window_begin(&l->windows[low]) < to;
+  u32 low = FIRST_NOT(0, l->n_windows, i, rank_window_end(&l->windows[i]) <= from);
+  return low < l->n_windows && rank_window_begin(&l->windows[low]) < to;
 }
 
 /* When work of one lane was called, and when it began. */

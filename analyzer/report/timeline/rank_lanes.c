@@ -15,14 +15,6 @@
 
 enum { CALLS_OR_STREAM, PHASES_OR_COLLECTIVES };
 
-static i64 earlier(i64 a, i64 b) {
-  return a < b ? a : b;
-}
-
-static i64 later(i64 a, i64 b) {
-  return a > b ? a : b;
-}
-
 /* --- which spans --- */
 
 static void list_windows(struct rank_lanes *l) {
@@ -54,8 +46,8 @@ static const struct rank_window *window_at(const struct rank_lanes *l, bool devi
                                            i64 end, u32 *cursor) {
   for (; *cursor < l->n_windows; ++*cursor) {
     const struct rank_window *window = &l->windows[*cursor];
-    i64 begins = device ? window->begin : earlier(window->begin, window->host_begin);
-    i64 ends = device ? window->end : later(window->end, window->host_end);
+    i64 begins = device ? window->begin : rank_window_begin(window);
+    i64 ends = device ? window->end : rank_window_end(window);
     if (ends > start)
       return begins < end || begins <= start ? window : NULL;
   }

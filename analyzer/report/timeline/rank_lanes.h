@@ -16,6 +16,15 @@ struct rank_window {
   i32 step; /* -1: the run as a whole */
 };
 
+/* Of host and GPU together. */
+static inline i64 rank_window_begin(const struct rank_window *window) {
+  return window->host_begin < window->begin ? window->host_begin : window->begin;
+}
+
+static inline i64 rank_window_end(const struct rank_window *window) {
+  return window->host_end > window->end ? window->host_end : window->end;
+}
+
 struct rank_lanes {
   const struct shown_scope *scope;
   const struct analysis *analysis;

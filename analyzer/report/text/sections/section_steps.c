@@ -12,17 +12,13 @@ static void put_sparkline(struct pen *pen, const struct results *results) {
   u32 warmup = results->warmup_excluded > 0 ? (u32)results->warmup_excluded : 0;
   if (results->n_step_ms < 2)
     return;
-  double least = NAN, most = NAN;
-  u32 first = warmup < results->n_step_ms ? warmup : 0;
-  for (u32 i = first; i < results->n_step_ms; i++) {
-    least = fmin(least, results->step_ms[i]);
-    most = fmax(most, results->step_ms[i]);
-  }
+  struct value_range range =
+      range_of(results->step_ms, warmup < results->n_step_ms ? warmup : 0, results->n_step_ms);
   section_label(pen, "over time");
   unsigned each = meter_sparkline(pen, STYLE_NOTE, results->step_ms, results->n_step_ms, warmup,
                                   pen->width - VALUE_INDENT);
-  section_value(pen, "", STYLE_DIM, "from %s to %s", duration_ms(least).text,
-                duration_ms(most).text);
+  section_value(pen, "", STYLE_DIM, "from %s to %s", duration_ms(range.least).text,
+                duration_ms(range.most).text);
   if (each > 1)
     pen_item(pen, STYLE_DIM, "a column is the slowest of %u steps", each);
   if (warmup)
