@@ -23,6 +23,13 @@
     const type *a = *(const type *const *)left_, *b = *(const type *const *)right_;                \
     comparisons return 0;                                                                          \
   }
+/* And for indices into a list of them, for SORT_INDICES(). */
+#define ORDER_INDICES_BY(function, type, comparisons)                                              \
+  static int function(const void *left_, const void *right_, void *list_) {                        \
+    const type *a = (const type *)list_ + *(const u32 *)left_,                                     \
+               *b = (const type *)list_ + *(const u32 *)right_;                                    \
+    comparisons return 0;                                                                          \
+  }
 
 #define UP(member) LESS_FIRST(a->member, b->member)
 #define DOWN(member) LESS_FIRST(b->member, a->member)
@@ -43,6 +50,8 @@
 
 /* Sorts a list, also one that is NULL because nothing is in it. */
 #define SORT(at, n, order) ((n) ? qsort(at, n, sizeof(*(at)), order) : (void)0)
+#define SORT_INDICES(indices, n, list, order)                                                      \
+  ((n) ? qsort_r(indices, n, sizeof(u32), order, list) : (void)0)
 
 /* Sorts a list and joins what is equal in that order: `join` adds `other` to `kept`, the first of
  * its equals. How many are left. */

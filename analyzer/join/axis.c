@@ -12,41 +12,26 @@
 #include "model/stalls.h"
 
 static void place_lists(struct rank_events *events, const struct rank_clock *clock) {
-#define PLACE_AT(list, member)                                                                     \
+#define PLACE(list, member)                                                                        \
   for (u32 i = 0; i < events->list.n; i++)                                                         \
     events->list.at[i].member = clock_to_axis(clock, events->list.at[i].member);
-#define PLACE(list)                                                                                \
-  PLACE_AT(list, start)                                                                            \
-  PLACE_AT(list, end)
-  PLACE(calls)
-  PLACE(runs)
-  PLACE(groups)
-  PLACE(waits)
-  PLACE(phases)
-  PLACE(sites)
-  PLACE(line_samples)
-  PLACE(step_ranges)
-  PLACE(rounds)
-  PLACE(meetings)
-  PLACE(insides)
-  PLACE(kernels)
-  PLACE_AT(calls, launched)
-  PLACE_AT(marks, time)
-  PLACE_AT(cpu_times, time)
-  PLACE_AT(scalars, time)
-  PLACE_AT(gpu_states, time)
-  PLACE_AT(looks, time)
+#define SPAN(list, element) PLACE(list, start) PLACE(list, end)
+#define INSTANT(list, element) PLACE(list, time)
+  RANK_SPANS(SPAN)
+  RANK_INSTANTS(INSTANT)
+  PLACE(calls, launched)
 #undef PLACE
-#undef PLACE_AT
+#undef SPAN
+#undef INSTANT
 }
 
 /* What joining found is found of the rest of the trace. */
 static void join_whole(struct rank_events *events, const struct rank_clock *clock) {
-  struct rank_whole *of = events->whole;
-  struct rank_events lists = {.calls = {of->calls.at, of->calls.n, 0},
-                              .runs = {of->runs.at, of->runs.n, 0},
-                              .waits = {of->waits.at, of->waits.n, 0},
-                              .insides = {of->insides.at, of->insides.n, 0}};
+  struct rank_events lists = {0};
+#define L(list, element)                                                                           \
+  lists.list.at = events->whole->list.at, lists.list.n = events->whole->list.n;
+  RANK_WHOLE_LISTS(L)
+#undef L
   place_lists(&lists, clock);
   for (u32 i = 0; i < events->calls.n; i++)
     COPY_EACH(&events->whole->calls.at[i], &events->calls.at[i], op, collective, arrival);

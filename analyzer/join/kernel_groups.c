@@ -11,6 +11,7 @@
 
 #include "base/checked_memory.h"
 #include "base/robust.h"
+#include "base/sorting.h"
 #include "join/joining.h"
 #include "kernels/communication.h"
 
@@ -111,13 +112,7 @@ static bool belongs_to(struct grouping *g, struct member *m, u32 first) {
 
 /* In the order of their launches, which is the same on all ranks; on several streams the kernels
  * may begin in another. */
-static int by_launch(const void *left, const void *right, void *kernels) {
-  const struct rank_kernel *a = (const struct rank_kernel *)kernels + *(const u32 *)left;
-  const struct rank_kernel *b = (const struct rank_kernel *)kernels + *(const u32 *)right;
-  if (a->correlation != b->correlation)
-    return a->correlation < b->correlation ? -1 : 1;
-  return a->start < b->start ? -1 : a->start > b->start;
-}
+ORDER_INDICES_BY(by_launch, struct rank_kernel, UP(correlation) UP(start))
 
 static u16 part_of(const struct grouping *g, const struct rank_kernel *kernel) {
   return g->partition == BY_STREAM ? kernel->stream : g->partition == BY_OPERATION ? kernel->op : 0;
@@ -148,7 +143,7 @@ static void list_members(struct grouping *g, u32 rank) {
       m->kernels[m->n++] = i;
   }
   for (struct member *m = g->members.at + first; m < g->members.at + g->members.n; m++)
-    qsort_r(m->kernels, m->n, sizeof(u32), by_launch, events->kernels.at);
+    SORT_INDICES(m->kernels, m->n, events->kernels.at, by_launch);
 }
 
 /* Several groups of one library are numbered. */

@@ -158,16 +158,13 @@ static void leave_out(struct rank_events *events, struct rank_bounds *bounds, co
   struct leaving l = {.events = events, .whole = whole, .bounds = bounds, .times = times};
   SCOPED bool *has_run = memory_zeroed(size_sum(events->runs.n, 1), sizeof(*has_run));
   bounds_on_gpu(events, bounds);
-#define MOVE(list)                                                                                 \
+#define L(list, element)                                                                           \
   whole->list.at = events->list.at;                                                                \
   whole->list.n = events->list.n;                                                                  \
   events->list.at = NULL;                                                                          \
   events->list.n = events->list.room = 0;
-  MOVE(calls)
-  MOVE(runs)
-  MOVE(waits)
-  MOVE(insides)
-#undef MOVE
+  RANK_WHOLE_LISTS(L)
+#undef L
   add_calls(&l, has_run);
   add_runs(&l, has_run);
   FOR_EACH(whole->waits.at, whole->waits.n, wait)

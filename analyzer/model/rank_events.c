@@ -30,52 +30,32 @@ bool rank_call_is_idle(const struct rank_events *events, const struct rank_call 
   return events->comms[call->comm].size == 1 || call->count == 0;
 }
 
-#define LISTS(L)                                                                                   \
-  L(calls)                                                                                         \
-  L(kernels)                                                                                       \
-  L(copies)                                                                                        \
-  L(runs)                                                                                          \
-  L(insides)                                                                                       \
-  L(groups)                                                                                        \
-  L(graphs)                                                                                        \
-  L(graph_bodies)                                                                                  \
-  L(captures)                                                                                      \
-  L(parts)                                                                                         \
-  L(waits)                                                                                         \
-  L(cpu_times)                                                                                     \
-  L(phases)                                                                                        \
-  L(sites)                                                                                         \
-  L(line_samples)                                                                                  \
-  L(marks)                                                                                         \
-  L(step_ranges)                                                                                   \
-  L(rounds) L(step_bounds) L(scalars) L(memory_devices) L(gpu_states) L(looks) L(meetings)
-
 struct rank_events rank_events_whole(const struct rank_events *events) {
   struct rank_events all = *events;
   const struct rank_whole *whole = events->whole;
-#define ALL_OF(list) all.list.at = whole->list.at, all.list.n = whole->list.n;
+#define L(list, element) all.list.at = whole->list.at, all.list.n = whole->list.n;
   if (whole) {
-    ALL_OF(calls)
-    ALL_OF(runs)
-    ALL_OF(waits)
-    ALL_OF(insides)
+    RANK_WHOLE_LISTS(L)
   }
-#undef ALL_OF
+#undef L
   return all;
 }
 
 void rank_events_complete(struct rank_events *events) {
-#define L(list) VECTOR_FIT(&events->list);
-  LISTS(L)
+#define L(list, element) VECTOR_FIT(&events->list);
+  RANK_EVENT_LISTS(L)
 #undef L
 }
 
 void rank_events_release(struct rank_events *events) {
-#define L(list) free(events->list.at);
-  LISTS(L)
+#define L(list, element) free(events->list.at);
+  RANK_EVENT_LISTS(L)
 #undef L
-  if (events->whole)
-    FREE_EACH(events->whole, calls.at, runs.at, waits.at, insides.at);
+#define L(list, element) free(events->whole->list.at);
+  if (events->whole) {
+    RANK_WHOLE_LISTS(L)
+  }
+#undef L
   free(events->whole);
   arena_release(&events->arena);
   *events = (struct rank_events){0};

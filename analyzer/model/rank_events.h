@@ -203,15 +203,48 @@ struct rank_gpu_state {
 struct definitions;
 struct communication; /* kernels/communication.h */
 
-/* Lists as the trace has them, where the rank's events have less. */
+/* The lists of a rank, L(list, element). In order of time those of what has a start and an end,
+ * and those of what has one instant. */
+#define RANK_SPANS(L)                                                                              \
+  L(calls, struct rank_call)                                                                       \
+  L(runs, struct rank_run)                                                                         \
+  L(kernels, struct rank_kernel)                                                                   \
+  L(insides, struct rank_inside)                                                                   \
+  L(groups, struct rank_group)                                                                     \
+  L(waits, struct rank_wait)                                                                       \
+  L(phases, struct rank_phase)                                                                     \
+  L(sites, struct rank_site)                                                                       \
+  L(line_samples, struct rank_line_sample)                                                         \
+  L(step_ranges, struct rank_step_range)                                                           \
+  L(rounds, struct rank_round)                                                                     \
+  L(meetings, struct rank_meeting)
+#define RANK_INSTANTS(L)                                                                           \
+  L(cpu_times, struct rank_cpu)                                                                    \
+  L(marks, struct rank_mark)                                                                       \
+  L(scalars, struct rank_scalar)                                                                   \
+  L(gpu_states, struct rank_gpu_state) /* each unlike the one before */                            \
+  L(looks, struct rank_look)
+#define RANK_OTHERS(L)                                                                             \
+  L(copies, struct rank_copy)  /* until pair_runs() */                                             \
+  L(graphs, struct rank_graph) /* by number */                                                     \
+  L(graph_bodies, u32)         /* graphs with a part that runs as often as the GPU decides */      \
+  L(captures, struct interval) /* of graphs: the host's calls launch nothing meanwhile */          \
+  L(parts, struct rank_part)                                                                       \
+  L(step_bounds, struct rank_step_bound) /* none: all times are kept */                            \
+  L(memory_devices, u16) /* tags of TENSOR records: devices whose memory is recorded */
+#define RANK_EVENT_LISTS(L) RANK_SPANS(L) RANK_INSTANTS(L) RANK_OTHERS(L)
+
+/* Those of which the rank's events may have less than the trace, and the trace's own. */
+#define RANK_WHOLE_LISTS(L)                                                                        \
+  L(calls, struct rank_call)                                                                       \
+  L(runs, struct rank_run)                                                                         \
+  L(waits, struct rank_wait)                                                                       \
+  L(insides, struct rank_inside)
+#define L(list, element) VECTOR(element) list;
 struct rank_whole {
-  VECTOR(struct rank_call) calls;
-  VECTOR(struct rank_run) runs;
-  VECTOR(struct rank_wait) waits;
-  VECTOR(struct rank_inside) insides;
+  RANK_WHOLE_LISTS(L)
 };
 
-/* All lists are sorted by start. */
 struct rank_events {
   struct arena arena;
   const struct comm_definition *comms;
@@ -222,34 +255,10 @@ struct rank_events {
   struct definitions *definitions; /* import/tscope: what else a trace of ours defines, its text
                                       apart; NULL */
   u32 *groups_before; /* [n_comms] groups of messages before the first of calls; NULL: none */
-  VECTOR(struct rank_call) calls;
-  VECTOR(struct rank_run) runs;
-  VECTOR(struct rank_kernel) kernels;
-  VECTOR(struct rank_copy) copies;      /* until pair_runs() */
+  RANK_EVENT_LISTS(L)
   struct communication *communications; /* by string number, of the kernels in the file; NULL */
-  VECTOR(struct rank_inside) insides;
-  VECTOR(struct rank_group) groups;
-  VECTOR(struct rank_graph) graphs; /* by number */
-  VECTOR(u32)
-  graph_bodies; /* numbers of graphs with a part for which the GPU decides how often it runs */
-  VECTOR(struct interval) captures; /* of CUDA graphs: the host's calls launch nothing meanwhile */
-  VECTOR(struct rank_part) parts;
-  VECTOR(struct rank_wait) waits;
-  VECTOR(struct rank_cpu) cpu_times;
-  VECTOR(struct rank_phase) phases;
-  VECTOR(struct rank_site) sites;
-  VECTOR(struct rank_line_sample) line_samples;
   struct rank_line_sampling line_sampling;
-  VECTOR(struct rank_mark) marks;
-  VECTOR(struct rank_step_range) step_ranges;
-  VECTOR(struct rank_round) rounds;
-  VECTOR(struct rank_step_bound) step_bounds; /* none: all times are kept */
-  VECTOR(struct rank_scalar) scalars;
-  VECTOR(struct rank_gpu_state) gpu_states; /* each unlike the one before */
-  VECTOR(struct rank_look) looks;
-  VECTOR(struct rank_meeting) meetings;
-  VECTOR(u16) memory_devices; /* tags of TENSOR records: the devices whose memory is recorded */
-  i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
+  i64 begin, end; /* first and last instant in the file; NS_UNKNOWN if it has none */
   struct {
     const char *what; /* NULL: none did */
     i64 time;
@@ -273,6 +282,7 @@ struct rank_events {
   i64 inside_error_ns;      /* largest error of runs_from_inside(); 0 if it added none */
   struct rank_whole *whole; /* NULL: this is all there is */
 };
+#undef L
 
 /* All that the trace has, for who looks at single spans; the lists are of either. */
 struct rank_events rank_events_whole(const struct rank_events *events);

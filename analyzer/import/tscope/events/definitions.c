@@ -6,18 +6,16 @@
 #include "base/sorting.h"
 #include "import/tscope/files/visit.h"
 
-static void read_string(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_string_record *string = (const void *)record;
+static void read_string(struct collector *into, const struct tscope_string_record *string) {
   u32 bytes;
-  const char *text = trace_text(record, sizeof(*string), string->bytes, &bytes);
+  const char *text = trace_text(&string->header, sizeof(*string), string->bytes, &bytes);
   if (string->string == 0 || string->string > into->most_numbers || bytes == 0)
     return;
   VECTOR_REACH(&into->strings, string->string);
   into->strings.at[string->string] = arena_copy(&into->out->text, text, bytes);
 }
 
-static void read_shape(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_shape_record *shape = (const void *)record;
+static void read_shape(struct collector *into, const struct tscope_shape_record *shape) {
   if (shape->shape == 0 || shape->shape > into->most_numbers)
     return;
   VECTOR_REACH(&into->shapes, shape->shape);
@@ -25,10 +23,9 @@ static void read_shape(struct collector *into, const struct tscope_record *recor
       (struct shape_definition){shape->kernel, {shape->grid_x, shape->grid_y, shape->grid_z}};
 }
 
-static void read_stream(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_stream_record *stream = (const void *)record;
-  VECTOR_REACH(&into->streams, record->tag);
-  struct stream_definition *definition = &into->streams.at[record->tag];
+static void read_stream(struct collector *into, const struct tscope_stream_record *stream) {
+  VECTOR_REACH(&into->streams, stream->header.tag);
+  struct stream_definition *definition = &into->streams.at[stream->header.tag];
   bool several = definition->known && definition->gpu_stream != stream->gpu_stream;
   *definition =
       (struct stream_definition){stream->handle, stream->gpu_stream, stream->device, true};
@@ -36,23 +33,20 @@ static void read_stream(struct collector *into, const struct tscope_record *reco
     definition->gpu_stream = TSCOPE_UNKNOWN;
 }
 
-static void read_comm(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_comm_record *comm = (const void *)record;
-  struct comm_definition definition = {.backend = (u8)record->tag,
+static void read_comm(struct collector *into, const struct tscope_comm_record *comm) {
+  struct comm_definition definition = {.backend = (u8)comm->header.tag,
                                        SAME(comm, identity, parent, comm, rank, size)};
   VECTOR_PUSH(&into->comms, definition);
   VECTOR_PUSH(&into->comm_names, comm->name);
 }
 
-static void read_thread(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_thread_record *thread = (const void *)record;
+static void read_thread(struct collector *into, const struct tscope_thread_record *thread) {
   struct thread_definition definition = {.thread = thread->thread, .tid = thread->tid};
   VECTOR_PUSH(&into->threads, definition);
   VECTOR_PUSH(&into->thread_names, thread->name);
 }
 
-static void read_anchor(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_anchor_record *anchor = (const void *)record;
+static void read_anchor(struct collector *into, const struct tscope_anchor_record *anchor) {
   into->out->realtime_minus_monotonic = (i64)(anchor->realtime_ns - anchor->monotonic_ns);
   if (anchor->error_ticks > into->error_ticks)
     into->error_ticks = anchor->error_ticks;
@@ -62,12 +56,13 @@ static void read_anchor(struct collector *into, const struct tscope_record *reco
   VECTOR_PUSH(&into->anchors, instant);
 }
 
-static void read_captured_gemm(struct collector *into, const struct tscope_record *record) {
+static void read_captured_gemm(struct collector *into,
+                               const struct tscope_graph_gemm_record *record) {
   struct captured_gemm gemm = {.order = into->captured_gemms.n,
                                .first_kernel = into->captured_kernels.n};
   memcpy(&gemm.record, record, sizeof(gemm.record));
   const u8 *shapes = (const u8 *)record + sizeof(gemm.record);
-  u32 room = (u32)(8u * record->words - sizeof(gemm.record)) / (u32)sizeof(u32);
+  u32 room = (u32)(8u * record->header.words - sizeof(gemm.record)) / (u32)sizeof(u32);
   for (u32 i = 0; i < gemm.record.shapes && i < room; i++, gemm.n_kernels++) {
     u32 shape;
     memcpy(&shape, shapes + i * sizeof(shape), sizeof(shape));
@@ -76,10 +71,9 @@ static void read_captured_gemm(struct collector *into, const struct tscope_recor
   VECTOR_PUSH(&into->captured_gemms, gemm);
 }
 
-static void read_stack(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_stack_record *stack = (const void *)record;
+static void read_stack(struct collector *into, const struct tscope_stack_record *stack) {
   const u8 *ids = (const u8 *)(stack + 1);
-  u32 room = (u32)(8u * record->words - sizeof(*stack)) / (u32)sizeof(u64);
+  u32 room = (u32)(8u * stack->header.words - sizeof(*stack)) / (u32)sizeof(u64);
   struct stack_definition definition = {stack->stack, into->stack_frames.n, 0, stack->cut != 0};
   for (u32 i = 0; i < stack->frames && i < room; i++, definition.n++) {
     u64 id;
@@ -99,20 +93,17 @@ static u64 uncounted_losses(const struct tscope_file_header *header,
   return lost > counted ? lost - counted : 0;
 }
 
-static void read_loss(struct collector *into, const struct tscope_record *record) {
-  u64 lost = ((const struct tscope_loss_record *)record)->records;
-  if (record->tag < TSCOPE_LOSS_REASONS && lost > into->out->lost[record->tag])
-    into->out->lost[record->tag] = lost;
+static void read_loss(struct collector *into, const struct tscope_loss_record *loss) {
+  if (loss->header.tag < TSCOPE_LOSS_REASONS && loss->records > into->out->lost[loss->header.tag])
+    into->out->lost[loss->header.tag] = loss->records;
 }
 
-static void read_cost(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_cost_record *cost = (const void *)record;
+static void read_cost(struct collector *into, const struct tscope_cost_record *cost) {
   COPY_EACH(into->out, cost, helper_cpu_ns, startup_ns, slow_path_ns);
   into->out->cost_per_record_ns = cost->hook_ns_per_record;
 }
 
-static void read_scheduling(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_scheduling_record *now = (const void *)record;
+static void read_scheduling(struct collector *into, const struct tscope_scheduling_record *now) {
   struct tscope_scheduling_record *first = &into->out->scheduling[0], *last = first + 1;
   if (!first->at_ns || now->at_ns < first->at_ns)
     *first = *now;
@@ -120,15 +111,14 @@ static void read_scheduling(struct collector *into, const struct tscope_record *
     *last = *now;
 }
 
-static void read_line_sampling(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_line_sampling_record *sampling = (const void *)record;
+static void read_line_sampling(struct collector *into,
+                               const struct tscope_line_sampling_record *sampling) {
   into->out->samples = sampling->samples;
   into->out->unread_samples = sampling->unreadable;
 }
 
-static void read_gpu_clock(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_gpu_clock_record *clock = (const void *)record;
-  into->out->gpu_clock = (u8)record->tag;
+static void read_gpu_clock(struct collector *into, const struct tscope_gpu_clock_record *clock) {
+  into->out->gpu_clock = (u8)clock->header.tag;
   into->out->gpu_dropped = clock->dropped;
   into->out->gpu_invalid = clock->invalid;
   into->gpu_clock_reason = clock->reason;
@@ -136,60 +126,53 @@ static void read_gpu_clock(struct collector *into, const struct tscope_record *r
 
 /* --- */
 
-static void read_info(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_info_record *info = (const void *)record;
-  if (record->tag < sizeof(into->out->info) / sizeof(*into->out->info))
-    VECTOR_PUSH(&into->infos, (struct info_item){record->tag, info->value, info->detail});
+static void read_info(struct collector *into, const struct tscope_info_record *info) {
+  if (info->header.tag < sizeof(into->out->info) / sizeof(*into->out->info))
+    VECTOR_PUSH(&into->infos, (struct info_item){info->header.tag, info->value, info->detail});
 }
 
-static void read_graph_child(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_graph_child_record *child = (const void *)record;
+static void read_graph_child(struct collector *into,
+                             const struct tscope_graph_child_record *child) {
   VECTOR_PUSH(&into->graph_children, (struct graph_child){child->captured, child->child});
 }
 
-static void read_frame(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_frame_record *frame = (const void *)record;
+static void read_frame(struct collector *into, const struct tscope_frame_record *frame) {
   VECTOR_PUSH(
       &into->frames,
       (struct frame_definition){.id = frame->frame, SAME(frame, file, function, line, first_line)});
 }
 
-static void read_native_frame(struct collector *into, const struct tscope_record *record) {
-  const struct tscope_native_frame_record *frame = (const void *)record;
+static void read_native_frame(struct collector *into,
+                              const struct tscope_native_frame_record *frame) {
   VECTOR_PUSH(&into->frames, (struct frame_definition){.id = frame->frame,
                                                        .native = true,
                                                        SAME(frame, library, build_id, offset)});
 }
 
-static void read_stall_record(struct collector *into, const struct tscope_record *record) {
-  stall_records_add(&into->stalls, record);
-}
-
 void collector_add(struct collector *into, const struct tscope_record *record) {
-  typedef void reader(struct collector * into, const struct tscope_record *record);
-  static reader *const readers[256] = {[TSCOPE_REC_STRING] = read_string,
-                                       [TSCOPE_REC_SHAPE] = read_shape,
-                                       [TSCOPE_REC_STREAM] = read_stream,
-                                       [TSCOPE_REC_COMM] = read_comm,
-                                       [TSCOPE_REC_THREAD] = read_thread,
-                                       [TSCOPE_REC_ANCHOR] = read_anchor,
-                                       [TSCOPE_REC_INFO] = read_info,
-                                       [TSCOPE_REC_GRAPH_CHILD] = read_graph_child,
-                                       [TSCOPE_REC_GRAPH_GEMM] = read_captured_gemm,
-                                       [TSCOPE_REC_FRAME] = read_frame,
-                                       [TSCOPE_REC_NATIVE_FRAME] = read_native_frame,
-                                       [TSCOPE_REC_STACK] = read_stack,
-                                       [TSCOPE_REC_LOSS] = read_loss,
-                                       [TSCOPE_REC_COST] = read_cost,
-                                       [TSCOPE_REC_SCHEDULING] = read_scheduling,
-                                       [TSCOPE_REC_LINE_SAMPLING] = read_line_sampling,
-                                       [TSCOPE_REC_GPU_CLOCK] = read_gpu_clock,
-#define R(TYPE, list, name) [TSCOPE_REC_##TYPE] = read_stall_record,
-                                       STALL_RECORDS(R)
+  switch (record->type) {
+    ON_RECORD(STRING, read_string, into)
+    ON_RECORD(SHAPE, read_shape, into)
+    ON_RECORD(STREAM, read_stream, into)
+    ON_RECORD(COMM, read_comm, into)
+    ON_RECORD(THREAD, read_thread, into)
+    ON_RECORD(ANCHOR, read_anchor, into)
+    ON_RECORD(INFO, read_info, into)
+    ON_RECORD(GRAPH_CHILD, read_graph_child, into)
+    ON_RECORD(GRAPH_GEMM, read_captured_gemm, into)
+    ON_RECORD(FRAME, read_frame, into)
+    ON_RECORD(NATIVE_FRAME, read_native_frame, into)
+    ON_RECORD(STACK, read_stack, into)
+    ON_RECORD(LOSS, read_loss, into)
+    ON_RECORD(COST, read_cost, into)
+    ON_RECORD(SCHEDULING, read_scheduling, into)
+    ON_RECORD(LINE_SAMPLING, read_line_sampling, into)
+    ON_RECORD(GPU_CLOCK, read_gpu_clock, into)
+#define R(TYPE, list, name) case TSCOPE_REC_##TYPE:
+    STALL_RECORDS(R)
 #undef R
-  };
-  if (readers[record->type])
-    readers[record->type](into, record);
+    stall_records_add(&into->stalls, record);
+  }
 }
 
 static void collect_chunk(void *user, const struct trace_chunk *chunk) {

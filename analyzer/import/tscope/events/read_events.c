@@ -33,16 +33,16 @@ static struct interval span_of(struct reading *reading, const struct tscope_reco
   return span;
 }
 
-static void read_line_sample(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_line_sample_record *sample = (const void *)record;
+static void read_line_sample(struct reading *reading,
+                             const struct tscope_line_sample_record *sample) {
   i64 time = tick_map_ns(&reading->events->definitions->ticks, sample->at);
   VECTOR_PUSH(&reading->events->line_samples,
               (struct rank_line_sample){time, time, sample->stack, sample->stands_us, sample->tid,
                                         sample->header.tag});
 }
 
-static void read_line_sampling(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_line_sampling_record *totals = (const void *)record;
+static void read_line_sampling(struct reading *reading,
+                               const struct tscope_line_sampling_record *totals) {
   struct rank_line_sampling *sampling = &reading->events->line_sampling;
   i64 at = tick_map_ns(&reading->events->definitions->ticks, totals->at);
   if (sampling->interval_us) {
@@ -77,12 +77,11 @@ struct rank_call collective_call(const struct tscope_collective_record *record,
                             SAME(record, count, bytes, seq, group, peer, stream, dtype, redop)};
 }
 
-static void read_call(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_collective_record *call = (const void *)record;
+static void read_call(struct reading *reading, const struct tscope_collective_record *call) {
   struct rank_events *events = reading->events;
   VECTOR_PUSH(&events->calls,
-              collective_call(call, span_of(reading, record), rank_comm_index(events, call->comm),
-                              reading->thread));
+              collective_call(call, span_of(reading, &call->header),
+                              rank_comm_index(events, call->comm), reading->thread));
 }
 
 void update_last_gpu_work(struct reading *reading, i64 end) {
@@ -100,14 +99,13 @@ static u8 op_of_string(struct reading *reading, u32 string) {
   return *op - 1;
 }
 
-static void read_run(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_collective_run_record *run = (const void *)record;
+static void read_run(struct reading *reading, const struct tscope_collective_run_record *run) {
   struct rank_events *events = reading->events;
-  struct interval span = span_of(reading, record);
+  struct interval span = span_of(reading, &run->header);
   update_last_gpu_work(reading, span.end);
   u8 op = op_of_string(reading, run->name);
   struct tscope_graph_node node = {0};
-  if (8u * record->words >= sizeof(*run) + sizeof(node))
+  if (8u * run->header.words >= sizeof(*run) + sizeof(node))
     memcpy(&node, run + 1, sizeof(node));
   VECTOR_PUSH(&events->runs, (struct rank_run){.start = span.start,
                                                .end = span.end,
@@ -115,7 +113,7 @@ static void read_run(struct reading *reading, const struct tscope_record *record
                                                .graph = node.graph,
                                                .first_call = INDEX_NONE,
                                                .thread = reading->thread,
-                                               .stream = record->tag,
+                                               .stream = run->header.tag,
                                                .op = op,
                                                SAME(run, comm, seq, name, correlation)});
 }
@@ -130,13 +128,13 @@ static const char *intern_string(struct reading *reading, u32 string) {
   return reading->words[string];
 }
 
-static void read_inside(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_collective_inside_record *inside = (const void *)record;
-  struct interval span = span_of(reading, record);
+static void read_inside(struct reading *reading,
+                        const struct tscope_collective_inside_record *inside) {
+  struct interval span = span_of(reading, &inside->header);
   struct rank_inside item = {.start = span.start,
                              .end = span.end,
                              .call = INDEX_NONE,
-                             .op = (u8)record->tag,
+                             .op = (u8)inside->header.tag,
                              .algorithm = intern_string(reading, inside->algorithm),
                              .protocol = intern_string(reading, inside->protocol),
                              SAME(inside, gpu_start, gpu_stop, comm, seq, channels)};
@@ -153,32 +151,30 @@ static const char *asked_text(struct reading *reading, const char *algorithm, u3
   return arena_printf(&reading->events->arena, "%s, %s", algorithm, word);
 }
 
-static void read_config(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_collective_config_record *config = (const void *)record;
+static void read_config(struct reading *reading,
+                        const struct tscope_collective_config_record *config) {
   struct rank_inside item = {.start = reading->start,
                              .end = reading->start,
                              .call = INDEX_NONE,
-                             .op = (u8)record->tag,
+                             .op = (u8)config->header.tag,
                              SAME(config, comm, seq, user_tag)};
   item.asked = asked_text(reading, intern_string(reading, config->algorithm), config->cta_policy);
   VECTOR_PUSH(&reading->events->insides, item);
 }
 
-static void read_phase(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_phase_record *phase = (const void *)record;
+static void read_phase(struct reading *reading, const struct tscope_phase_record *phase) {
   const char *name = definition_string(reading->events->definitions, phase->name);
-  struct interval span = span_of(reading, record);
+  struct interval span = span_of(reading, &phase->header);
   VECTOR_PUSH(&reading->events->phases,
               (struct rank_phase){.start = span.start,
                                   .end = span.end,
                                   .name = phase->name,
                                   .name_hash = (u32)hash_text(HASH_SEED, name),
                                   .thread = reading->thread,
-                                  .kind = (u8)record->tag});
+                                  .kind = (u8)phase->header.tag});
 }
 
-static void read_scalar(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_scalar_record *scalar = (const void *)record;
+static void read_scalar(struct reading *reading, const struct tscope_scalar_record *scalar) {
   struct rank_events *events = reading->events;
   struct rank_scalar item = {
       .time = reading->start,
@@ -196,15 +192,14 @@ void add_memory_device(struct rank_events *events, u16 device) {
     VECTOR_PUSH(&events->memory_devices, device);
 }
 
-static void read_gpu_clock(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_gpu_clock_record *clock = (const void *)record;
-  VECTOR_PUSH(&reading->events->gpu_states, (struct rank_gpu_state){.time = reading->start,
-                                                                    .reason_string = clock->reason,
-                                                                    .clock = (u8)record->tag});
+static void read_gpu_clock(struct reading *reading, const struct tscope_gpu_clock_record *clock) {
+  VECTOR_PUSH(&reading->events->gpu_states,
+              (struct rank_gpu_state){.time = reading->start,
+                                      .reason_string = clock->reason,
+                                      .clock = (u8)clock->header.tag});
 }
 
-static void read_look(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_scheduling_record *look = (const void *)record;
+static void read_look(struct reading *reading, const struct tscope_scheduling_record *look) {
   if (look->wait_ns == UINT64_MAX || look->training_wait_ns == UINT64_MAX)
     return;
   VECTOR_PUSH(
@@ -213,10 +208,10 @@ static void read_look(struct reading *reading, const struct tscope_record *recor
 }
 
 /* Totals only grow: the largest of each kind counts. */
-static void read_gpu_overhead(struct reading *reading, const struct tscope_record *record) {
-  u64 ns = ((const struct tscope_gpu_overhead_record *)(const void *)record)->ns;
-  u64 *most = &reading->gpu_overhead[record->tag % GPU_OVERHEADS];
-  *most = ns > *most ? ns : *most;
+static void read_gpu_overhead(struct reading *reading,
+                              const struct tscope_gpu_overhead_record *overhead) {
+  u64 *most = &reading->gpu_overhead[overhead->header.tag % GPU_OVERHEADS];
+  *most = overhead->ns > *most ? overhead->ns : *most;
 }
 
 static void read_graph(struct reading *reading, const struct tscope_record *record) {
@@ -233,96 +228,90 @@ static void read_replay(struct reading *reading, const struct tscope_record *rec
                            reading->thread);
 }
 
-static void read_call_site(struct reading *reading, const struct tscope_record *record) {
-  u64 stack = ((const struct tscope_call_site_record *)(const void *)record)->stack;
-  VECTOR_PUSH(&reading->events->sites, (struct rank_site){reading->start, reading->start, stack,
-                                                          reading->thread, record->tag});
+static void read_call_site(struct reading *reading, const struct tscope_call_site_record *site) {
+  VECTOR_PUSH(&reading->events->sites,
+              (struct rank_site){reading->start, reading->start, site->stack, reading->thread,
+                                 site->header.tag});
 }
 
-static void read_gpu_anchor(struct reading *reading, const struct tscope_record *record) {
-  u64 error = ((const struct tscope_gpu_anchor_record *)(const void *)record)->error_ns;
-  if (error > reading->events->gpu_event_error_ns)
-    reading->events->gpu_event_error_ns = error;
+static void read_gpu_anchor(struct reading *reading,
+                            const struct tscope_gpu_anchor_record *anchor) {
+  if (anchor->error_ns > reading->events->gpu_event_error_ns)
+    reading->events->gpu_event_error_ns = anchor->error_ns;
 }
 
-static void read_group(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_group_record *group = (const void *)record;
-  struct interval span = span_of(reading, record);
-  bool failed = record->tag == TSCOPE_GROUP_SIMULATED || is_failure(span, group->result);
+static void read_group(struct reading *reading, const struct tscope_group_record *group) {
+  struct interval span = span_of(reading, &group->header);
+  bool failed = group->header.tag == TSCOPE_GROUP_SIMULATED || is_failure(span, group->result);
   VECTOR_PUSH(&reading->events->groups,
               (struct rank_group){span.start, span.end, group->group, reading->thread, failed});
 }
 
-static void read_failed_call(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_failed_call_record *call = (const void *)record;
+static void read_failed_call(struct reading *reading,
+                             const struct tscope_failed_call_record *call) {
   struct rank_events *events = reading->events;
   if (events->failed.what && reading->start < events->failed.time)
     return;
   events->failed.time = reading->start;
   events->failed.result = call->result;
-  events->failed.whose = (u8)record->tag;
+  events->failed.whose = (u8)call->header.tag;
   events->failed.what = intern_string(reading, call->what);
 }
 
-static void read_comm_wait(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_comm_wait_record *wait = (const void *)record;
-  struct interval span = span_of(reading, record);
+static void read_comm_wait(struct reading *reading, const struct tscope_comm_wait_record *wait) {
+  struct interval span = span_of(reading, &wait->header);
   VECTOR_PUSH(&reading->events->waits, (struct rank_wait){span.start, span.end, wait->comm,
                                                           wait->seq, INDEX_NONE, reading->thread});
 }
 
-static void read_thread_cpu(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_thread_cpu_record *cpu = (const void *)record;
+static void read_thread_cpu(struct reading *reading, const struct tscope_thread_cpu_record *cpu) {
   VECTOR_PUSH(&reading->events->cpu_times,
               (struct rank_cpu){reading->start, cpu->cpu_ns, reading->thread});
 }
 
-static void read_step_range(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_step_range_record *range = (const void *)record;
-  struct interval span = span_of(reading, record);
+static void read_step_range(struct reading *reading, const struct tscope_step_range_record *range) {
+  struct interval span = span_of(reading, &range->header);
   VECTOR_PUSH(&reading->events->step_ranges,
               (struct rank_step_range){span.start, span.end, range->number, reading->thread});
 }
 
-static void read_step(struct reading *reading, const struct tscope_record *record) {
-  u64 step = ((const struct tscope_step_record *)(const void *)record)->step;
-  VECTOR_PUSH(&reading->events->marks, (struct rank_mark){reading->start, step});
+static void read_step(struct reading *reading, const struct tscope_step_record *mark) {
+  VECTOR_PUSH(&reading->events->marks, (struct rank_mark){reading->start, mark->step});
 }
 
-static void read_memory(struct reading *reading, const struct tscope_record *record) {
-  add_memory_device(reading->events, record->tag);
+static void read_memory(struct reading *reading, const struct tscope_record *memory) {
+  add_memory_device(reading->events, memory->tag);
 }
 
 static void read_record(struct reading *reading, const struct tscope_record *record) {
-  typedef void reader(struct reading * reading, const struct tscope_record *record);
-  static reader *const readers[256] = {[TSCOPE_REC_COLLECTIVE] = read_call,
-                                       [TSCOPE_REC_GRAPH] = read_graph,
-                                       [TSCOPE_REC_GRAPH_BODY] = read_graph,
-                                       [TSCOPE_REC_GRAPH_CHILD] = read_graph,
-                                       [TSCOPE_REC_GRAPH_COLLECTIVE] = read_graph,
-                                       [TSCOPE_REC_GRAPH_REPLAY] = read_replay,
-                                       [TSCOPE_REC_CAPTURE] = read_capture,
-                                       [TSCOPE_REC_COLLECTIVE_RUN] = read_run,
-                                       [TSCOPE_REC_COLLECTIVE_INSIDE] = read_inside,
-                                       [TSCOPE_REC_COLLECTIVE_CONFIG] = read_config,
-                                       [TSCOPE_REC_PHASE] = read_phase,
-                                       [TSCOPE_REC_SCALAR] = read_scalar,
-                                       [TSCOPE_REC_CALL_SITE] = read_call_site,
-                                       [TSCOPE_REC_LINE_SAMPLE] = read_line_sample,
-                                       [TSCOPE_REC_LINE_SAMPLING] = read_line_sampling,
-                                       [TSCOPE_REC_GPU_CLOCK] = read_gpu_clock,
-                                       [TSCOPE_REC_SCHEDULING] = read_look,
-                                       [TSCOPE_REC_GPU_ANCHOR] = read_gpu_anchor,
-                                       [TSCOPE_REC_GPU_OVERHEAD] = read_gpu_overhead,
-                                       [TSCOPE_REC_GROUP] = read_group,
-                                       [TSCOPE_REC_FAILED_CALL] = read_failed_call,
-                                       [TSCOPE_REC_COMM_WAIT] = read_comm_wait,
-                                       [TSCOPE_REC_THREAD_CPU] = read_thread_cpu,
-                                       [TSCOPE_REC_STEP_RANGE] = read_step_range,
-                                       [TSCOPE_REC_STEP] = read_step,
-                                       [TSCOPE_REC_MEMORY] = read_memory};
-  if (readers[record->type])
-    readers[record->type](reading, record);
+  switch (record->type) {
+    ON_RECORD(GRAPH, read_graph, reading)
+    ON_RECORD(GRAPH_BODY, read_graph, reading)
+    ON_RECORD(GRAPH_CHILD, read_graph, reading)
+    ON_RECORD(GRAPH_COLLECTIVE, read_graph, reading)
+    ON_RECORD(COLLECTIVE, read_call, reading)
+    ON_RECORD(GRAPH_REPLAY, read_replay, reading)
+    ON_RECORD(CAPTURE, read_capture, reading)
+    ON_RECORD(COLLECTIVE_RUN, read_run, reading)
+    ON_RECORD(COLLECTIVE_INSIDE, read_inside, reading)
+    ON_RECORD(COLLECTIVE_CONFIG, read_config, reading)
+    ON_RECORD(PHASE, read_phase, reading)
+    ON_RECORD(SCALAR, read_scalar, reading)
+    ON_RECORD(CALL_SITE, read_call_site, reading)
+    ON_RECORD(LINE_SAMPLE, read_line_sample, reading)
+    ON_RECORD(LINE_SAMPLING, read_line_sampling, reading)
+    ON_RECORD(GPU_CLOCK, read_gpu_clock, reading)
+    ON_RECORD(SCHEDULING, read_look, reading)
+    ON_RECORD(GPU_ANCHOR, read_gpu_anchor, reading)
+    ON_RECORD(GPU_OVERHEAD, read_gpu_overhead, reading)
+    ON_RECORD(GROUP, read_group, reading)
+    ON_RECORD(FAILED_CALL, read_failed_call, reading)
+    ON_RECORD(COMM_WAIT, read_comm_wait, reading)
+    ON_RECORD(THREAD_CPU, read_thread_cpu, reading)
+    ON_RECORD(STEP_RANGE, read_step_range, reading)
+    ON_RECORD(STEP, read_step, reading)
+    ON_RECORD(MEMORY, read_memory, reading)
+  }
 }
 
 static void read_retained_chunk(struct reading *reading, const struct trace_chunk *chunk) {
@@ -348,33 +337,19 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
     read_retained_chunk(reading, chunk);
 }
 
-/* All list elements start with their i64 time. */
-#define SORT_BY_TIME(vector)                                                                       \
+/* Elements with a time start with it. */
+#define SORT_BY_TIME(list, element)                                                                \
   do {                                                                                             \
     bool sorted_ = true;                                                                           \
-    for (u32 i_ = 1; i_ < (vector)->n && sorted_; i_++)                                            \
-      sorted_ = by_i64(&(vector)->at[i_ - 1], &(vector)->at[i_]) <= 0;                             \
+    for (u32 i_ = 1; i_ < events->list.n && sorted_; i_++)                                         \
+      sorted_ = by_i64(&events->list.at[i_ - 1], &events->list.at[i_]) <= 0;                       \
     if (!sorted_)                                                                                  \
-      SORT((vector)->at, (vector)->n, by_i64);                                                     \
-  } while (0)
+      SORT(events->list.at, events->list.n, by_i64);                                               \
+  } while (0);
 
 static void sort_lists(struct rank_events *events) {
-  SORT_BY_TIME(&events->calls);
-  SORT_BY_TIME(&events->runs);
-  SORT_BY_TIME(&events->kernels);
-  SORT_BY_TIME(&events->insides);
-  SORT_BY_TIME(&events->groups);
-  SORT_BY_TIME(&events->waits);
-  SORT_BY_TIME(&events->cpu_times);
-  SORT_BY_TIME(&events->phases);
-  SORT_BY_TIME(&events->sites);
-  SORT_BY_TIME(&events->line_samples);
-  SORT_BY_TIME(&events->marks);
-  SORT_BY_TIME(&events->step_ranges);
-  SORT_BY_TIME(&events->scalars);
-  SORT_BY_TIME(&events->gpu_states);
-  SORT_BY_TIME(&events->looks);
-  SORT_BY_TIME(&events->meetings);
+  RANK_SPANS(SORT_BY_TIME)
+  RANK_INSTANTS(SORT_BY_TIME)
 }
 
 /* A state is recorded again and again because of its counts: the first of each series is kept. */
@@ -442,7 +417,7 @@ void rank_events_read(struct rank_events *events, const struct trace_file *file,
   number_gpu_sessions(events);
   end_gpu_window(&reading);
   runs_from_inside(events);
-  SORT_BY_TIME(&events->runs);
+  SORT_BY_TIME(runs, )
   pair_runs(events);
   read_rounds(events, file);
   rank_events_complete(events);

@@ -86,6 +86,12 @@ static inline const struct tscope_record *trace_next(struct trace_cursor *cursor
   return NULL;
 }
 
+/* In a switch over the type of `record`: its reader gets it as what it is. */
+#define ON_RECORD(TYPE, reader, reading)                                                           \
+  case TSCOPE_REC_##TYPE:                                                                          \
+    reader(reading, (const void *)record);                                                         \
+    return;
+
 /* Absolute time of a record, in its chunk's clock units. */
 static inline u64 trace_time(const struct trace_cursor *cursor,
                              const struct tscope_record *record) {

@@ -34,20 +34,8 @@ struct replays {
 
 /* --- what was launched --- */
 
-/* qsort() takes no context: this is set while a list is sorted, and each thread loads one file at a
- * time. */
-static __thread const struct rank_events *sorting;
-
-static int by_replay_and_part(const void *left, const void *right) {
-  const struct rank_call *a = &sorting->calls.at[*(const u32 *)left];
-  const struct rank_call *b = &sorting->calls.at[*(const u32 *)right];
-  u32 a_replay = sorting->parts.at[a->part].replay, b_replay = sorting->parts.at[b->part].replay;
-  if (a_replay != b_replay)
-    return a_replay < b_replay ? -1 : 1;
-  if (a->part != b->part)
-    return a->part < b->part ? -1 : 1;
-  return a->start < b->start ? -1 : a->start > b->start;
-}
+/* Parts are numbered replay by replay. */
+ORDER_INDICES_BY(by_part, struct rank_call, UP(part) UP(start))
 
 static void list_units(struct replays *r) {
   const struct rank_events *events = r->events;
@@ -82,18 +70,8 @@ static void list_units(struct replays *r) {
 
 /* --- what ran --- */
 
-static int by_replay_and_start(const void *left, const void *right) {
-  const struct rank_run *a = &sorting->runs.at[*(const u32 *)left];
-  const struct rank_run *b = &sorting->runs.at[*(const u32 *)right];
-  if (a->correlation != b->correlation)
-    return a->correlation < b->correlation ? -1 : 1;
-  return a->start < b->start ? -1 : a->start > b->start;
-}
-
-static int by_node(const void *left, const void *right) {
-  u64 a = sorting->runs.at[*(const u32 *)left].node, b = sorting->runs.at[*(const u32 *)right].node;
-  return a < b ? -1 : a > b;
-}
+ORDER_INDICES_BY(by_replay_and_start, struct rank_run, UP(correlation) UP(start))
+ORDER_INDICES_BY(by_node, struct rank_run, UP(node))
 
 static void list_replays_run(struct replays *r) {
   const struct rank_events *events = r->events;
@@ -181,8 +159,7 @@ static bool is_only_part(const struct replays *r, const struct replay_unit *unit
 /* By nodes, where the source reported them. `runs` is sorted by that. */
 static void pair_by_nodes(struct replays *r, struct replay_unit *units, u32 n_units, u32 *runs,
                           u32 n_runs) {
-  sorting = r->events;
-  SORT(runs, n_runs, by_node);
+  SORT_INDICES(runs, n_runs, r->events->runs.at, by_node);
   if (r->events->runs.at[runs[0]].node == 0)
     return;
   for (u32 first = 0, n; first < n_units; first += n) {
@@ -206,8 +183,7 @@ static u32 next_run(const struct replays *r, const u32 *runs, u32 n, u8 op, u32 
 static void pair_by_order(struct replays *r, struct replay_unit *units, u32 n_units, u32 *runs,
                           u32 n_runs) {
   u32 called[256] = {0}, ran[256] = {0}, next[256] = {0}, left = 0, left_ran = 0;
-  sorting = r->events;
-  SORT(runs, n_runs, by_replay_and_start);
+  SORT_INDICES(runs, n_runs, r->events->runs.at, by_replay_and_start);
   for (u32 i = 0; i < n_units; i++)
     if (units[i].run == INDEX_NONE)
       called[units[i].op]++, left++;
@@ -292,9 +268,8 @@ static void list_all(struct replays *r) {
       r->runs[r->n_runs++] = i;
   if (r->n_calls == 0 || r->n_runs == 0)
     return;
-  sorting = events;
-  SORT(r->calls, r->n_calls, by_replay_and_part);
-  SORT(r->runs, r->n_runs, by_replay_and_start);
+  SORT_INDICES(r->calls, r->n_calls, events->calls.at, by_part);
+  SORT_INDICES(r->runs, r->n_runs, events->runs.at, by_replay_and_start);
   list_units(r);
   list_replays_run(r);
 }

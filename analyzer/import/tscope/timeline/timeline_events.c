@@ -206,13 +206,7 @@ static void sort_edges(struct timeline_build *build) {
   build->edges.n = kept;
 }
 
-static __thread const struct timeline_build *sorting; /* qsort() takes no context */
-
-static int by_launch(const void *left, const void *right) {
-  u32 a = sorting->replays.at[*(const u32 *)left].launch;
-  u32 b = sorting->replays.at[*(const u32 *)right].launch;
-  return a < b ? -1 : a > b;
-}
+ORDER_INDICES_BY(by_launch, struct replay_spans, UP(launch))
 
 static void list_launched(struct walk *walk) {
   const struct timeline_build *build = walk->build;
@@ -220,8 +214,7 @@ static void list_launched(struct walk *walk) {
   for (u32 i = 0; i < build->replays.n; i++)
     if (build->replays.at[i].launch != INDEX_NONE)
       walk->launched[walk->n_launched++] = i;
-  sorting = build;
-  SORT(walk->launched, walk->n_launched, by_launch);
+  SORT_INDICES(walk->launched, walk->n_launched, build->replays.at, by_launch);
 }
 
 static void allocate_walk(struct walk *walk) {

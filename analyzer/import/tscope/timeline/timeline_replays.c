@@ -19,15 +19,7 @@ static bool is_replayed(const struct timeline_build *build, u32 span) {
 
 /* --- listing --- */
 
-static __thread const struct timeline_build *sorting; /* qsort() takes no context */
-
-static int by_call_and_place(const void *left, const void *right) {
-  u32 a = *(const u32 *)left, b = *(const u32 *)right;
-  u32 a_call = sorting->facts.at[a].graph, b_call = sorting->facts.at[b].graph;
-  if (a_call != b_call)
-    return a_call < b_call ? -1 : 1;
-  return a < b ? -1 : a > b;
-}
+ORDER_INDICES_BY(by_call_and_place, struct span_facts, UP(graph) LESS_FIRST(a, b))
 
 void timeline_find_replayed_fills(struct timeline_build *build) {
   u32 n = 0;
@@ -52,8 +44,7 @@ static void list_replays(struct timeline_build *build) {
   for (u32 i = 0; i < build->spans.n; i++)
     if (is_replayed(build, i))
       build->replayed[n++] = i;
-  sorting = build;
-  SORT(build->replayed, n, by_call_and_place);
+  SORT_INDICES(build->replayed, n, build->facts.at, by_call_and_place);
   for (u32 i = 0; i < n; i++) {
     const struct span_facts *facts = &build->facts.at[build->replayed[i]];
     struct replay_spans *last = build->replays.n ? &build->replays.at[build->replays.n - 1] : NULL;
@@ -115,10 +106,7 @@ static void pair_replays_with_launches(struct timeline_build *build) {
 
 /* --- inside --- */
 
-static int by_end(const void *left, const void *right) {
-  i64 a = sorting->spans.at[*(const u32 *)left].end, b = sorting->spans.at[*(const u32 *)right].end;
-  return a < b ? -1 : a > b;
-}
+ORDER_INDICES_BY(by_end, struct span, UP(end))
 
 /* `ended` are the replay's spans, to be sorted by end. */
 static void link_inside(struct timeline_build *build, const struct replay_spans *replay,
@@ -126,8 +114,7 @@ static void link_inside(struct timeline_build *build, const struct replay_spans 
   const struct span_facts *facts = build->facts.at;
   u32 next = 0, last = INDEX_NONE;
   memcpy(ended, &build->replayed[replay->first], replay->n * sizeof(*ended));
-  sorting = build;
-  SORT(ended, replay->n, by_end);
+  SORT_INDICES(ended, replay->n, build->spans.at, by_end);
   for (u32 i = 0; i < replay->n; i++) {
     u32 span = build->replayed[replay->first + i];
     for (; next < replay->n && build->spans.at[ended[next]].end <= build->spans.at[span].start;
