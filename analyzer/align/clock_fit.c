@@ -224,10 +224,8 @@ struct ends_fit {
 
 /* Where some ends are timed on the GPU, only these count. */
 static bool keep_gpu_ends(const struct fitter *fitter, struct ties *ties) {
-  u32 kept = 0;
-  for (u32 i = 0; i < ties->ends.n; i++)
-    if (!fitter->samples->at[ties->ends.at[i].sample].on_host)
-      ties->ends.at[kept++] = ties->ends.at[i];
+  u32 kept =
+      KEEP_WHERE(ties->ends.at, ties->ends.n, one, !fitter->samples->at[one->sample].on_host);
   if (kept >= CLOCK_FIT_LEAST)
     ties->ends.n = kept;
   return kept >= CLOCK_FIT_LEAST;

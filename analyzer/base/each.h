@@ -39,6 +39,13 @@
     found_;                                                                                        \
   })
 
+/* Its index; INDEX_NONE. */
+#define INDEX_OF(at, n, one, that)                                                                 \
+  ({                                                                                               \
+    const __typeof__((at)[0]) *index_of_ = FIND(at, n, one, that);                                 \
+    index_of_ ? (u32)(index_of_ - (at)) : INDEX_NONE;                                              \
+  })
+
 /* Whether there is one. */
 #define ANY(at, n, one, that) (FIND(at, n, one, that) != NULL)
 
@@ -53,6 +60,17 @@
     FOR_EACH(at, n, one)                                                                           \
       total_ += (value);                                                                           \
     total_;                                                                                        \
+  })
+
+/* The largest value over all, 0 for none. */
+#define MOST_OF(type, at, n, one, value)                                                           \
+  ({                                                                                               \
+    type most_of_ = 0;                                                                             \
+    FOR_EACH(at, n, one) {                                                                         \
+      type value_of_ = (value);                                                                    \
+      most_of_ = value_of_ > most_of_ ? value_of_ : most_of_;                                      \
+    }                                                                                              \
+    most_of_;                                                                                      \
   })
 
 /* Of those of which it is true the one with the largest value, a double; of equal ones the first.
@@ -128,6 +146,19 @@
     while (one < behind_ && (that))                                                                \
       one++;                                                                                       \
     (u32)(one - first);                                                                            \
+  })
+
+/* Of neighbours of which `alike` is true, `last` that was kept and the next `one`, keeps the first;
+ * how many are left. */
+#define KEEP_FIRST(at, n, last, one, alike)                                                        \
+  ({                                                                                               \
+    u32 left_ = 0;                                                                                 \
+    for (size_t i_ = 0; i_ < (n); i_++) {                                                          \
+      __typeof__((at)[0]) *one = &(at)[i_], *last = left_ ? &(at)[left_ - 1] : NULL;               \
+      if (!last || !(alike))                                                                       \
+        (at)[left_++] = *one;                                                                      \
+    }                                                                                              \
+    left_;                                                                                         \
   })
 
 /* Members, named once: EACH(DO, a, b, c) is DO(a) DO(b) DO(c), for up to a hundred of them. */

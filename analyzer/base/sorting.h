@@ -86,6 +86,13 @@
     low_;                                                                                          \
   })
 
+/* Of [0, n), over which value(i) grows: the one for which it is `wanted`, else INDEX_NONE. */
+#define SORTED_INDEX(n, i, value, wanted)                                                          \
+  ({                                                                                               \
+    u32 first_ = FIRST_NOT(0, n, i, (value) < (wanted)), i = first_;                               \
+    i < (n) && (value) == (wanted) ? i : INDEX_NONE;                                               \
+  })
+
 /* Values, and structs that begin with one. */
 int by_u32(const void *left, const void *right);
 int by_u64(const void *left, const void *right);

@@ -131,13 +131,9 @@ ORDER_BY(by_file, struct input, UP(device) UP(number) BY_TEXT(path))
 
 /* A file that was named, and is in a folder that was named too, counts once. */
 static void drop_repeated(inputs *files) {
-  u32 kept = 0;
   SORT(files->at, files->n, by_file);
-  for (u32 i = 0; i < files->n; i++)
-    if (!kept || files->at[kept - 1].device != files->at[i].device ||
-        files->at[kept - 1].number != files->at[i].number)
-      files->at[kept++] = files->at[i];
-  files->n = kept;
+  files->n = KEEP_FIRST(files->at, files->n, last, one,
+                        last->device == one->device && last->number == one->number);
 }
 
 static int add_paths(struct sorting *sorting, const char *const *paths, u32 n, char *why,

@@ -179,13 +179,10 @@ static struct order measure(const struct model *model, u32 c, i64 *scratch) {
 
 /* Last starts and transfers of all collectives; then their final order. */
 void finish_collectives(struct model *model) {
-  u32 n = model->n_collectives, most = 1;
-  for (u32 c = 0; c < n; c++)
-    if (model->collectives[c].n_arrivals > most)
-      most = model->collectives[c].n_arrivals;
+  u32 n = model->n_collectives, most = MOST_OF(u32, model->collectives, n, one, one->n_arrivals);
   SCOPED struct order *order = memory_array(size_sum(n, 1), sizeof(*order));
   struct collective *sorted = arena_array(&internal_of(model)->arena, n, sizeof(*sorted));
-  SCOPED i64 *scratch = memory_array(most, sizeof(*scratch));
+  SCOPED i64 *scratch = memory_array(size_sum(most, 1), sizeof(*scratch));
   for (u32 c = 0; c < n; c++)
     order[c] = measure(model, c, scratch);
   SORT(order, n, by_last_start);

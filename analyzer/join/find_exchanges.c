@@ -148,9 +148,7 @@ static void list_bundles_of(struct finding *f, u32 rank, struct called *called) 
 
 static void list_bundles(struct finding *f) {
   const struct model *model = f->all->model;
-  u32 most = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    most = model_events(model, r)->n_comms > most ? model_events(model, r)->n_comms : most;
+  u32 most = MOST_OF(u32, internal_of(model)->events, model->n_ranks, one, one->n_comms);
   SCOPED struct called *called = memory_array(size_sum(most, 1), sizeof(*called));
   for (u32 r = 0; r < model->n_ranks; r++)
     list_bundles_of(f, r, called);

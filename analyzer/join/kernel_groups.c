@@ -119,9 +119,10 @@ static u16 part_of(const struct grouping *g, const struct rank_kernel *kernel) {
 }
 
 static struct member *member_of(struct grouping *g, u32 rank, u16 part, u32 kernels) {
-  for (u32 i = 0; i < g->members.n; i++)
-    if (g->members.at[i].rank == rank && g->members.at[i].part == part)
-      return &g->members.at[i];
+  struct member *known =
+      FIND(g->members.at, g->members.n, one, one->rank == rank && one->part == part);
+  if (known)
+    return known;
   struct member new = {.rank = rank,
                        .part = part,
                        .kernels = memory_array(kernels, sizeof(u32)),
@@ -194,10 +195,7 @@ static void define_comm(const struct grouping *g, const struct member *m) {
 }
 
 static bool has_rank(const struct grouping *g, u32 group, u32 rank) {
-  for (u32 i = group; i < g->members.n; i++)
-    if (g->members.at[i].group == group && g->members.at[i].rank == rank)
-      return true;
-  return false;
+  return ANY(g->members.at, g->members.n, one, one->group == group && one->rank == rank);
 }
 
 static void forget_members(struct grouping *g) {
@@ -221,10 +219,7 @@ static void find_groups(struct grouping *g, enum partition partition) {
 
 /* Whether all ranks are in one group, and all of its kernels end together. */
 static bool is_settled(const struct grouping *g) {
-  for (u32 i = 0; i < g->members.n; i++)
-    if (g->members.at[i].group)
-      return false;
-  return g->together == g->compared;
+  return ALL(g->members.at, g->members.n, one, one->group == 0) && g->together == g->compared;
 }
 
 /* In the parts in which the most kernels end together; in as few as will do. */
@@ -267,10 +262,7 @@ static void group_library(struct grouping *g) {
 }
 
 void group_kernels(struct model *model) {
-  u32 most = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    most = internal_of(model)->events[r].kernels.n > most ? internal_of(model)->events[r].kernels.n
-                                                          : most;
+  u32 most = MOST_OF(u32, internal_of(model)->events, model->n_ranks, one, one->kernels.n);
   struct grouping g = {.model = model,
                        .when = memory_array(most, sizeof(double)),
                        .apart = memory_array(most, sizeof(double)),

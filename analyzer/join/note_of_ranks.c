@@ -8,11 +8,7 @@
 
 /* Where the times of collectives are NCCL's own, how far they may be off. */
 static void note_nccl_clock(struct model *model) {
-  i64 error = 0;
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    i64 one = model_events(model, r)->inside_error_ns;
-    error = one > error ? one : error;
-  }
+  i64 error = MOST_OF(i64, internal_of(model)->events, model->n_ranks, one, one->inside_error_ns);
   if (error) {
     model_note(model,
                "times of collectives come from NCCL (TSCOPE_NCCL_PROFILER), on the host's "

@@ -32,9 +32,7 @@ static i64 last_activity(const struct rank_events *events, i64 after) {
 
 bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, double *confidence) {
   const struct rank_events *all = internal_of(model)->events;
-  u32 most = 0, agreeing = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    most = all[r].marks.n > most ? all[r].marks.n : most;
+  u32 most = MOST_OF(u32, all, model->n_ranks, one, one->marks.n), agreeing = 0;
   if (most == 0)
     return false;
   for (u32 r = 0; r < model->n_ranks; r++) {

@@ -36,7 +36,12 @@ struct kernel {
 
 struct kernel_names;
 
-/* `file` adds patterns, NULL for none. NULL, with a line that says what to do in `why`, if it
+/* `file` adds patterns, which come before those of categories.def, NULL for none. A line for each,
+ *
+ *   CATEGORY: PATTERN
+ *
+ * where PATTERN is as in categories.def and CATEGORY is one of its names or a new one. Empty lines
+ * and lines that begin with '#' say nothing. NULL, with a line that says what to do in `why`, if it
  * cannot be read, or a line of it is bad. */
 struct kernel_names *kernel_names_new(const char *file, char *why, size_t why_bytes);
 void kernel_names_free(struct kernel_names *names);

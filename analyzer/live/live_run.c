@@ -290,11 +290,9 @@ static u64 find_open_file_limit(void) {
 }
 
 static void poll_run(struct live_run *run) {
-  u32 n = 0, index = 0;
+  u32 n = NUMBER_OF(run->entries.at, run->entries.n, one, (*one)->of_run), index = 0;
   u64 most_open = find_open_file_limit();
   run->read_bytes = 0;
-  for (u32 i = 0; i < run->entries.n; i++)
-    n += run->entries.at[i]->of_run;
   for (u32 i = 0; i < run->entries.n; i++) {
     struct live_entry *entry = run->entries.at[i];
     if (!entry->process)

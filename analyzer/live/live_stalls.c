@@ -8,10 +8,8 @@
 
 /* The first error that NCCL reports of a communicator represents the rank. */
 static const char *nccl_error_of(const struct rank_stall *stall) {
-  for (u32 i = 0; i < stall->n_comms; i++)
-    if (stall->comms[i].result)
-      return nccl_error_text(stall->comms[i].result);
-  return NULL;
+  const struct stalled_comm *failed = FIND(stall->comms, stall->n_comms, one, one->result);
+  return failed ? nccl_error_text(failed->result) : NULL;
 }
 
 void live_describe_stall(struct live_view *view, struct live_rank *rank) {

@@ -19,15 +19,12 @@ enum { RANKS_ALWAYS = 64 };
 #define QUIET_S 1.5
 
 bool live_waits_matter(const struct live_view *view) {
-  bool worth = view->n_ranks <= RANKS_ALWAYS || view->n_trouble > 0;
-  for (u32 i = 0; i < view->n_ranks && !worth; i++)
-    worth = view->ranks[i].called_s >= QUIET_S;
-  return worth;
+  return view->n_ranks <= RANKS_ALWAYS || view->n_trouble > 0 ||
+         ANY(view->ranks, view->n_ranks, one, one->called_s >= QUIET_S);
 }
 
 static u32 index_of(const struct live_view *view, u32 rank) {
-  u32 first = FIRST_NOT(0, view->n_ranks, i, view->ranks[i].rank < rank);
-  return first < view->n_ranks && view->ranks[first].rank == rank ? first : INDEX_NONE;
+  return SORTED_INDEX(view->n_ranks, i, view->ranks[i].rank, rank);
 }
 
 /* Places in view.ranks of global ranks; those that left no trace are only counted. */

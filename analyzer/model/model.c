@@ -81,26 +81,22 @@ void model_add_ranks(struct model *model, u32 n) {
   }
 }
 
-struct numbered {
-  u32 rank, index;
-};
-
-ORDER_BY(by_rank, struct numbered, UP(rank) UP(index))
+ORDER_INDICES_BY(by_rank, struct rank, UP(rank) LESS_FIRST(a, b))
 
 void model_sort_ranks(struct model *model) {
   struct model_internal *internal = internal_of(model);
   u32 n = model->n_ranks;
-  SCOPED struct numbered *order = memory_array(size_sum(n, 1), sizeof(*order));
-  const struct rank *ranks = model->ranks;
+  SCOPED u32 *order = memory_array(size_sum(n, 1), sizeof(*order));
+  struct rank *ranks = model->ranks;
   const struct rank_events *events = internal->events;
   for (u32 i = 0; i < n; i++)
-    order[i] = (struct numbered){ranks[i].rank, i};
-  SORT(order, n, by_rank);
+    order[i] = i;
+  SORT_INDICES(order, n, ranks, by_rank);
   internal->n_events = 0;
   model_make_ranks(model, n);
   for (u32 i = 0; i < n; i++) {
-    model->ranks[i] = ranks[order[i].index];
-    internal->events[i] = events[order[i].index];
+    model->ranks[i] = ranks[order[i]];
+    internal->events[i] = events[order[i]];
   }
 }
 
@@ -216,10 +212,7 @@ double model_clock_error_ns(const struct model *model, u32 a, u32 b) {
 }
 
 u32 model_rank_index(const struct model *model, u32 rank) {
-  for (u32 i = 0; i < model->n_ranks; i++)
-    if (model->ranks[i].rank == rank)
-      return i;
-  return INDEX_NONE;
+  return INDEX_OF(model->ranks, model->n_ranks, one, one->rank == rank);
 }
 
 bool model_same_host(const struct model *model, u32 a, u32 b) {

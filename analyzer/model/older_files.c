@@ -72,13 +72,6 @@ static void look_at_comm(struct search *s, u32 from, u32 to) {
   }
 }
 
-static bool lost_records(const struct rank *rank) {
-  u64 lost = 0;
-  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
-    lost += rank->lost[i];
-  return lost > 0;
-}
-
 bool *model_find_older_files(const struct model *model, struct arena *arena) {
   struct search s = {.model = model,
                      .order = memory_array(size_sum(model->n_collectives, 1), sizeof(u32)),
@@ -93,7 +86,8 @@ bool *model_find_older_files(const struct model *model, struct arena *arena) {
     look_at_comm(&s, from, to);
   }
   for (u32 r = 0; r < model->n_ranks; r++)
-    s.older[r] &= !model->ranks[r].closed && !lost_records(&model->ranks[r]);
+    s.older[r] &=
+        !model->ranks[r].closed && ALL(model->ranks[r].lost, TSCOPE_LOSS_REASONS, one, !*one);
   FREE_EACH(&s, order, last_call, last_seq);
   return s.older;
 }

@@ -99,18 +99,12 @@ static bool leads(u32 number, u32 n) {
 /* Numbers of other elements lead to elements, or nowhere. */
 static void check_references(struct carrier *c, const struct rank_events *events) {
   u32 comms = events->n_comms, calls = events->calls.n, runs = events->runs.n;
-  bool good = ALL(events->calls.at, calls, one, leads(one->comm, comms) && leads(one->run, runs));
-  for (u32 i = 0; i < runs; i++)
-    good &= leads(events->runs.at[i].first_call, calls);
-  for (u32 i = 0; i < events->kernels.n; i++)
-    good &= leads(events->kernels.at[i].comm, comms);
-  for (u32 i = 0; i < events->insides.n; i++)
-    good &= leads(events->insides.at[i].call, calls);
-  for (u32 i = 0; i < events->waits.n; i++)
-    good &= leads(events->waits.at[i].call, calls);
-  for (u32 i = 0; i < events->step_bounds.n; i++)
-    good &= events->step_bounds.at[i].behind != INT64_MAX;
-  c->bad |= !good;
+  c->bad |= !(ALL(events->calls.at, calls, one, leads(one->comm, comms) && leads(one->run, runs)) &&
+              ALL(events->runs.at, runs, one, leads(one->first_call, calls)) &&
+              ALL(events->kernels.at, events->kernels.n, one, leads(one->comm, comms)) &&
+              ALL(events->insides.at, events->insides.n, one, leads(one->call, calls)) &&
+              ALL(events->waits.at, events->waits.n, one, leads(one->call, calls)) &&
+              ALL(events->step_bounds.at, events->step_bounds.n, one, one->behind != INT64_MAX));
 }
 
 void carry_rank_facts(struct carrier *c, struct rank *rank, struct rank_events *events) {

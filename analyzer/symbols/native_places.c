@@ -56,11 +56,11 @@ static void open_file(struct symbol_file *file) {
 }
 
 static struct symbol_file *file_of(const char *library, const char *build_id) {
-  for (u32 i = 0; i < files.n; i++)
-    if (strcmp(files.at[i].library, library) == 0 && strcmp(files.at[i].build_id, build_id) == 0)
-      return &files.at[i];
-  if (files.n == LIBRARIES_MOST)
-    return NULL;
+  struct symbol_file *known =
+      FIND(files.at, files.n, one,
+           strcmp(one->library, library) == 0 && strcmp(one->build_id, build_id) == 0);
+  if (known || files.n == LIBRARIES_MOST)
+    return known;
   struct symbol_file *file = &files.at[files.n];
   *file = (struct symbol_file){.library = memory_text(library), .build_id = memory_text(build_id)};
   files.n++;

@@ -38,11 +38,7 @@ static void read_members(const struct value *value, numbers *members) {
       VECTOR_PUSH(members, (u32)rank);
   }
   SORT(members->at, members->n, by_u32);
-  u32 n = 0;
-  for (u32 i = 0; i < members->n; i++)
-    if (i == 0 || members->at[i] != members->at[i - 1])
-      members->at[n++] = members->at[i];
-  members->n = n;
+  members->n = KEEP_FIRST(members->at, members->n, last, one, *last == *one);
 }
 
 /* Groups of one name are distinguished by their members, because groups that were split keep the
@@ -94,9 +90,9 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
 }
 
 u32 dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc) {
-  for (u32 i = 0; i < groups->n; i++)
-    if (strcmp(groups->at[i].name, name) == 0)
-      return i;
+  u32 known = INDEX_OF(groups->at, groups->n, one, strcmp(one->name, name) == 0);
+  if (known != INDEX_NONE)
+    return known;
   const char *kept = draft_keep_text(draft, name, strlen(name));
   const char *kept_desc = desc ? draft_keep_text(draft, desc, strlen(desc)) : NULL;
   VECTOR_PUSH(groups, (struct dump_group){kept, group_of(draft, kept, kept_desc, NULL, 0), -1});

@@ -67,8 +67,7 @@ static int parse(const struct input *input, struct arena *arena, struct value *r
 
 static bool member(const struct draft *draft, u32 group, u32 rank) {
   const struct group_draft *g = &draft->groups.at[group];
-  u32 first = FIRST_NOT(0, g->n_members, i, g->members[i] < rank);
-  return first < g->n_members && g->members[first] == rank;
+  return SORTED_INDEX(g->n_members, i, g->members[i], rank) != INDEX_NONE;
 }
 
 /* The groups in a dump are those that its rank is a member of. */
@@ -193,11 +192,7 @@ static void complete_ranks(struct draft *draft) {
       VECTOR_PUSH(&draft->ranks, absent);
     }
   SORT(draft->ranks.at, draft->ranks.n, by_rank);
-  u32 n = 0;
-  for (u32 i = 0; i < draft->ranks.n; i++)
-    if (n == 0 || draft->ranks.at[n - 1].rank != draft->ranks.at[i].rank)
-      draft->ranks.at[n++] = draft->ranks.at[i];
-  draft->ranks.n = n;
+  draft->ranks.n = KEEP_FIRST(draft->ranks.at, draft->ranks.n, last, one, last->rank == one->rank);
 }
 
 /* The text before the rank in file names is a host only if it differs between ranks. */

@@ -152,9 +152,7 @@ static struct rank describe(const struct kineto_trace *trace, const struct rank_
 
 static void make_events(struct import *import, const struct kineto_traces *traces) {
   struct model *model = import->model;
-  u32 world = 0;
-  for (u32 r = 0; r < traces->n; r++)
-    world = traces->at[r].world_size > world ? traces->at[r].world_size : world;
+  u32 world = MOST_OF(u32, traces->at, traces->n, one, one->world_size);
   model->world_size = world;
   model_make_ranks(model, traces->n);
   for (u32 r = 0; r < traces->n; r++) {

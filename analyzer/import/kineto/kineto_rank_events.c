@@ -33,9 +33,8 @@ kineto_calls kineto_calls_index(const struct kineto_trace *trace) {
 u32 kineto_call_of(const kineto_calls *calls, u32 correlation) {
   if (correlation == 0)
     return INDEX_NONE;
-  u32 first = FIRST_NOT(0, calls->n, i, calls->at[i].number < correlation);
-  return first < calls->n && calls->at[first].number == correlation ? calls->at[first].item
-                                                                    : INDEX_NONE;
+  u32 found = SORTED_INDEX(calls->n, i, calls->at[i].number, correlation);
+  return found == INDEX_NONE ? INDEX_NONE : calls->at[found].item;
 }
 
 struct building {
@@ -103,11 +102,10 @@ static struct around find_around(struct building *b, u16 lane, i64 at) {
 static u32 comm_of(struct building *b, const struct kineto_comm_facts *facts, u16 lane) {
   if (facts && facts->group != INDEX_NONE)
     return facts->group;
-  for (u32 i = 0; i < b->streams.n; i++)
-    if (b->streams.at[i] == lane)
-      return b->trace->groups.n + i;
-  VECTOR_PUSH(&b->streams, lane);
-  return b->trace->groups.n + b->streams.n - 1;
+  u32 known = INDEX_OF(b->streams.at, b->streams.n, one, *one == lane);
+  if (known == INDEX_NONE)
+    VECTOR_PUSH(&b->streams, lane);
+  return b->trace->groups.n + (known == INDEX_NONE ? b->streams.n - 1 : known);
 }
 
 /* The count as NCCL's own calls mean it: one rank's part of a gathered or scattered array. Splits

@@ -18,9 +18,8 @@ static u32 rank_in_groups(const struct kineto_trace *trace) {
     bool everywhere = true;
     for (u32 g = 0; g < trace->groups.n && everywhere; g++) {
       const struct kineto_group *group = &trace->groups.at[g];
-      everywhere = group->n_members == 0;
-      for (u32 m = 0; m < group->n_members && !everywhere; m++)
-        everywhere = group->members[m] == first->members[i];
+      everywhere = !group->n_members ||
+                   ANY(group->members, group->n_members, one, *one == first->members[i]);
     }
     if (everywhere && candidates++ == 0)
       found = first->members[i];

@@ -186,10 +186,7 @@ static void add_edge(struct making *m, u32 from, u32 to, u8 kind) {
 
 /* The device lane of a stream's number; INDEX_NONE. */
 static u32 lane_of_stream(const struct kineto_trace *trace, i64 stream) {
-  for (u32 i = 0; i < trace->lanes.n; i++)
-    if (trace->lanes.at[i].device && trace->lanes.at[i].stream == stream)
-      return i;
-  return INDEX_NONE;
+  return INDEX_OF(trace->lanes.at, trace->lanes.n, one, one->device && one->stream == stream);
 }
 
 /* Device work whose launch is known, lane by lane, in order of start: a stream runs its work in the
@@ -233,9 +230,7 @@ ORDER_BY(by_end, struct ending, UP(end) UP(span))
 
 static void sort_endings(struct making *m) {
   const struct timeline *t = m->timeline;
-  bool any = false;
-  for (u32 i = 0; i < t->n_spans && !any; i++)
-    any = t->spans[i].kind == SPAN_SYNC;
+  bool any = ANY(t->spans, t->n_spans, one, one->kind == SPAN_SYNC);
   for (u32 i = 0; i < t->n_spans && any; i++)
     if (SPAN_ON_DEVICE(t->spans[i].kind))
       VECTOR_PUSH(&m->endings, (struct ending){t->spans[i].end, i});

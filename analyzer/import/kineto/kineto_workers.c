@@ -119,9 +119,7 @@ static void give_over(struct kineto_item *call, const struct kineto_item *run) {
 void kineto_find_worker_waits(struct kineto_trace *trace) {
   static const char text[] = "waiting for a collective";
   struct worker_search s = {.trace = trace};
-  u32 n = trace->items.n, number = 0;
-  FOR_EACH(trace->items.at, n, item)
-    number = item->correlation > number ? item->correlation : number;
+  u32 n = trace->items.n, number = MOST_OF(u32, trace->items.at, n, item, item->correlation);
   for (u32 i = 0; i < n; i++) {
     if (trace->items.at[i].kind != KINETO_ITEM_RANGE || !name_of(&s, i)->comm_worker)
       continue;

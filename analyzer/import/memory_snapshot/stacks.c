@@ -247,12 +247,9 @@ static void grow_tree(struct stacks *stacks, struct stack *stack, const struct f
 }
 
 void stacks_resolve(struct stacks *stacks, struct arena *arena) {
-  u32 kept = 0, n = stacks->all.n;
-  SORT(stacks->all.at, n, by_address);
-  for (u32 i = 0; i < n; i++)
-    if (!i || stacks->all.at[i].frames != stacks->all.at[i - 1].frames)
-      stacks->all.at[kept++] = stacks->all.at[i];
-  stacks->all.n = kept;
+  SORT(stacks->all.at, stacks->all.n, by_address);
+  u32 kept = stacks->all.n =
+      KEEP_FIRST(stacks->all.at, stacks->all.n, last, one, last->frames == one->frames);
   struct frames frames = {0};
   SCOPED struct described *described = memory_zeroed(size_sum(kept, 1), sizeof(*described));
   list_frames(stacks, &frames, arena);

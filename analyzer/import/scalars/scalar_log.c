@@ -32,9 +32,9 @@ static bool next_line(char **at, char *end, char **line, size_t *n) {
 }
 
 static const char *intern_name(struct scalar_log *log, const char *name) {
-  for (u32 i = 0; i < log->names.n; i++)
-    if (strcmp(log->names.at[i], name) == 0)
-      return log->names.at[i];
+  const char **known = FIND(log->names.at, log->names.n, one, strcmp(*one, name) == 0);
+  if (known)
+    return *known;
   const char *kept = log->names.n < MOST_NAMES ? arena_text(log->arena, name) : NULL;
   if (kept)
     VECTOR_PUSH(&log->names, kept);

@@ -80,12 +80,9 @@ int summaries_merge(const char *const *paths, u32 n_paths, const char *run, stru
   summary_list_of_files all = {0};
   int error = list_files(paths, n_paths, model, &all, why, why_bytes);
   u64 wanted = run ? hash_text(HASH_SEED, run) : newest_run(&all);
-  u32 kept = 0;
   SORT(all.at, all.n, by_rank);
-  for (u32 i = 0; i < all.n; i++)
-    if (all.at[i].entry.run == wanted &&
-        (kept == 0 || all.at[kept - 1].entry.rank != all.at[i].entry.rank))
-      all.at[kept++] = all.at[i];
+  u32 kept = KEEP_WHERE(all.at, all.n, one, one->entry.run == wanted);
+  kept = KEEP_FIRST(all.at, kept, last, one, last->entry.rank == one->entry.rank);
   if (!error && kept == 0) {
     snprintf(why, why_bytes, run ? "there is no summary of run %s here" : "no rank is in it",
              run ? run : "");

@@ -396,10 +396,8 @@ static int read_records(const struct model *model, const struct memory_origin *o
 
 /* If a GPU's memory was recorded, that of tensors on the CPU is not of interest. */
 static bool is_recorded_device(const struct rank_events *events, u16 tag) {
-  bool gpu = false;
-  for (u32 d = 0; d < events->memory_devices.n; d++)
-    gpu = gpu || !is_cpu(events->memory_devices.at[d]);
-  return !gpu || !is_cpu(tag);
+  return !is_cpu(tag) ||
+         ALL(events->memory_devices.at, events->memory_devices.n, one, is_cpu(*one));
 }
 
 void list_memories(struct model *model) {

@@ -23,11 +23,7 @@ static void find_phases(const struct memory_sources_of *of, u32 n_kinds) {
         n_open--;
       open[n_open++] = &events->phases.at[next++];
     }
-    u32 kept = 0;
-    for (u32 p = 0; p < n_open; p++)
-      if (open[p]->end == NS_UNKNOWN || open[p]->end > event->time)
-        open[kept++] = open[p];
-    n_open = kept;
+    n_open = KEEP_WHERE(open, n_open, one, (*one)->end == NS_UNKNOWN || (*one)->end > event->time);
     if (event->kind == MEMORY_ALLOC && n_open && open[n_open - 1]->kind < n_kinds)
       event->source = open[n_open - 1]->kind;
   }

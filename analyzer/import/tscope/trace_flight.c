@@ -42,12 +42,9 @@ struct making {
 };
 
 static bool is_needed(const struct model *model) {
-  bool needed = model->world_size > model->n_ranks;
-  for (u32 r = 0; r < model->n_ranks && !needed; r++)
-    needed = !model->ranks[r].closed;
-  for (u32 c = 0; c < model->n_collectives && !needed; c++)
-    needed = model->collectives[c].mismatched;
-  return needed && model->n_ranks;
+  return model->n_ranks && (model->world_size > model->n_ranks ||
+                            ANY(model->ranks, model->n_ranks, one, !one->closed) ||
+                            ANY(model->collectives, model->n_collectives, one, one->mismatched));
 }
 
 /* --- Ranks --- */
@@ -141,9 +138,7 @@ static void make_ranks(struct making *m) {
 }
 
 static u32 flight_rank(const struct making *m, u32 global) {
-  u32 first = FIRST_NOT(0, m->flight->n_ranks, i, m->flight->ranks[i].rank < global);
-  bool found = first < m->flight->n_ranks && m->flight->ranks[first].rank == global;
-  return found ? first : INDEX_NONE;
+  return SORTED_INDEX(m->flight->n_ranks, i, m->flight->ranks[i].rank, global);
 }
 
 /* --- Groups --- */

@@ -185,10 +185,8 @@ static void read_scalar(struct reading *reading, const struct tscope_scalar_reco
 }
 
 void add_memory_device(struct rank_events *events, u16 device) {
-  for (u32 i = 0; i < events->memory_devices.n; i++)
-    if (events->memory_devices.at[i] == device)
-      return;
-  if (events->memory_devices.n < MOST_MEMORY_DEVICES)
+  if (events->memory_devices.n < MOST_MEMORY_DEVICES &&
+      !ANY(events->memory_devices.at, events->memory_devices.n, one, *one == device))
     VECTOR_PUSH(&events->memory_devices, device);
 }
 

@@ -44,33 +44,29 @@ static i64 to_ns(const struct making *m, u64 ticks) {
 
 static const struct call_frame *frame_of(struct making *m, u64 id) {
   const struct definitions *d = m->definitions;
-  u32 first = FIRST_NOT(0, d->n_frames, i, d->frames[i].id < id);
-  if (first == d->n_frames || d->frames[first].id != id)
+  u32 number = frame_number(d, id);
+  if (number == INDEX_NONE)
     return NULL;
-  if (!m->kept[first]) {
-    const struct frame_definition *frame = &d->frames[first];
-    m->kept[first] = true;
-    m->frames[first] = (struct call_frame){.file = copy_string(m, frame->file),
-                                           .function = copy_string(m, frame->function),
-                                           SAME(frame, line, first_line, runs_training)};
+  if (!m->kept[number]) {
+    const struct frame_definition *frame = &d->frames[number];
+    m->kept[number] = true;
+    m->frames[number] = (struct call_frame){.file = copy_string(m, frame->file),
+                                            .function = copy_string(m, frame->function),
+                                            SAME(frame, line, first_line, runs_training)};
   }
-  return &m->frames[first];
-}
-
-static const struct stack_definition *stack_of(const struct making *m, u64 id) {
-  const struct definitions *d = m->definitions;
-  return FIND(d->stacks, d->n_stacks, one, one->id == id);
+  return &m->frames[number];
 }
 
 /* Frames that are not announced, as in a trace that was cut, are left out. */
 static void fill_stack(struct making *m, const struct tscope_thread_stack_record *record,
                        struct stalled_thread *thread) {
-  const struct stack_definition *stack = stack_of(m, record->stack);
+  u32 number = stack_number(m->definitions, record->stack);
   thread->python = true;
   thread->holds_gil = record->header.tag & TSCOPE_STACK_HOLDS_GIL;
   thread->moved = record->header.tag & TSCOPE_STACK_MOVED;
-  if (!stack)
+  if (number == INDEX_NONE)
     return;
+  const struct stack_definition *stack = &m->definitions->stacks[number];
   thread->cut = stack->cut;
   thread->frames = arena_array(m->arena, stack->n, sizeof(*thread->frames));
   for (u32 i = 0; i < stack->n; i++) {
@@ -81,17 +77,13 @@ static void fill_stack(struct making *m, const struct tscope_thread_stack_record
 }
 
 static u32 number_of(const struct making *m, u32 tid) {
-  for (u32 i = 0; i < m->definitions->n_threads; i++)
-    if (m->definitions->threads[i].tid == tid)
-      return m->definitions->threads[i].thread;
-  return INDEX_NONE;
+  const struct thread_definition *thread =
+      FIND(m->definitions->threads, m->definitions->n_threads, one, one->tid == tid);
+  return thread ? thread->thread : INDEX_NONE;
 }
 
 static struct stalled_thread *thread_of(struct rank_stall *stall, u32 tid) {
-  for (u32 i = 0; tid && i < stall->n_threads; i++)
-    if (stall->threads[i].tid == tid)
-      return &stall->threads[i];
-  return NULL;
+  return tid ? FIND(stall->threads, stall->n_threads, one, one->tid == tid) : NULL;
 }
 
 ORDER_BY(by_main, struct stalled_thread, DOWN(main) UP(tid))

@@ -8,13 +8,6 @@
 #include "model/training_calls.h"
 #include "symbols/native_places.h"
 
-/* Index of a frame or stack by its hash; they are sorted by it. INDEX_NONE. */
-#define LOOK_UP(list, n, hash)                                                                     \
-  ({                                                                                               \
-    u32 first_ = FIRST_NOT(0, n, i_, (list)[i_].id < (hash));                                      \
-    first_ < (n) && (list)[first_].id == (hash) ? first_ : INDEX_NONE;                             \
-  })
-
 /* Not the user's own: what systems, CUDA and Python packages install. */
 static bool is_installed(const char *library) {
   static const char *const folders[] = {"/usr/", "/lib/", "/lib64/", "/opt/"};
@@ -77,7 +70,7 @@ static void copy_stacks(const struct definitions *definitions, struct arena *are
     sites->stacks[i] = (struct call_stack){.frames = frames, .cut = stack->cut};
     for (u32 k = 0; k < stack->n; k++) {
       u64 hash = definitions->stack_frames[stack->first + k];
-      u32 frame = LOOK_UP(definitions->frames, definitions->n_frames, hash);
+      u32 frame = frame_number(definitions, hash);
       if (frame != INDEX_NONE)
         frames[n++] = frame;
     }
@@ -107,15 +100,18 @@ void definitions_find_library(struct definitions *definitions) {
 }
 
 u32 stack_number(const struct definitions *definitions, u64 hash) {
-  return LOOK_UP(definitions->stacks, definitions->n_stacks, hash);
+  return SORTED_INDEX(definitions->n_stacks, i, definitions->stacks[i].id, hash);
+}
+
+u32 frame_number(const struct definitions *definitions, u64 hash) {
+  return SORTED_INDEX(definitions->n_frames, i, definitions->frames[i].id, hash);
 }
 
 bool stack_own_frame(const struct definitions *definitions, u64 hash, struct call_frame *frame) {
   u32 number = stack_number(definitions, hash);
   const struct stack_definition *stack = number == INDEX_NONE ? NULL : &definitions->stacks[number];
   for (u32 i = 0; stack && i < stack->n; i++) {
-    u64 id = definitions->stack_frames[stack->first + i];
-    u32 found = LOOK_UP(definitions->frames, definitions->n_frames, id);
+    u32 found = frame_number(definitions, definitions->stack_frames[stack->first + i]);
     if (found == INDEX_NONE || definitions->frames[found].native)
       continue;
     *frame = python_frame(definitions, &definitions->frames[found]);

@@ -17,8 +17,10 @@ void stacks_copy(const struct definitions *definitions, struct arena *arena,
  * look at single stacks. */
 void definitions_find_library(struct definitions *definitions);
 
-/* Index of a stack by the hash that call sites carry; INDEX_NONE. */
+/* Index of a stack by the hash that call sites carry, and of a frame by that of a stack;
+ * INDEX_NONE. */
 u32 stack_number(const struct definitions *definitions, u64 hash);
+u32 frame_number(const struct definitions *definitions, u64 hash);
 
 /* The innermost Python frame of the user's own code in the stack of that hash. False if it has
  * none, or is not announced. */

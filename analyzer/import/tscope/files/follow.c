@@ -218,14 +218,11 @@ static void look_at_chunk(struct look *look, u32 index) {
 
 static void look_at_chunks(struct look *look, bool definitions) {
   struct trace_follow *follow = look->follow;
-  u32 kept = 0;
   for (u32 i = 0; i < follow->open.n; i++)
     if ((writer_at(follow, follow->open.at[i])->thread == 0) == definitions)
       look_at_chunk(look, follow->open.at[i]);
-  for (u32 i = 0; i < follow->open.n; i++)
-    if (follow->chunks.at[follow->open.at[i]].state == CHUNK_OPEN)
-      follow->open.at[kept++] = follow->open.at[i];
-  follow->open.n = kept;
+  follow->open.n =
+      KEEP_WHERE(follow->open.at, follow->open.n, one, follow->chunks.at[*one].state == CHUNK_OPEN);
 }
 
 /* A settled chunk that is no longer as it was is open again. Whether it is. */

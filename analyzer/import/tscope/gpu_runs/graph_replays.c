@@ -187,12 +187,9 @@ static bool expand_graph(struct expanding *x, u32 captured, const struct graph_c
 }
 
 static u32 find_last_group(const struct graph_replays *graphs, const struct rank_events *events) {
-  u32 most = 0;
-  for (u32 i = 0; i < events->calls.n; i++)
-    most = events->calls.at[i].group > most ? events->calls.at[i].group : most;
-  for (u32 i = 0; i < graphs->items.n; i++)
-    most = graphs->items.at[i].call.group > most ? graphs->items.at[i].call.group : most;
-  return most;
+  u32 called = MOST_OF(u32, events->calls.at, events->calls.n, one, one->group);
+  u32 captured = MOST_OF(u32, graphs->items.at, graphs->items.n, one, one->call.group);
+  return called > captured ? called : captured;
 }
 
 void graph_replays_expand(struct graph_replays *graphs, struct rank_events *events) {

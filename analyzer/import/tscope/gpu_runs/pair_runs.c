@@ -31,14 +31,10 @@ struct call_index {
 };
 
 static void index_calls(const struct rank_events *events, struct call_index *index) {
-  u32 named = 0, n = events->calls.n;
-  for (u32 i = 0; i < events->runs.n; i++)
-    named += is_named(events->runs.at[i].comm, events->runs.at[i].seq);
-  for (u32 i = 0; i < events->waits.n; i++)
-    named += is_named(events->waits.at[i].comm, events->waits.at[i].seq);
-  for (u32 i = 0; i < events->insides.n; i++)
-    named += is_named(events->insides.at[i].comm, events->insides.at[i].seq);
-  if (named == 0 || n == 0)
+  u32 n = events->calls.n;
+  if (n == 0 || !(ANY(events->runs.at, events->runs.n, one, is_named(one->comm, one->seq)) ||
+                  ANY(events->waits.at, events->waits.n, one, is_named(one->comm, one->seq)) ||
+                  ANY(events->insides.at, events->insides.n, one, is_named(one->comm, one->seq))))
     return;
   index->at = memory_array(n, sizeof(*index->at));
   index->n = n;

@@ -108,11 +108,9 @@ static void sync_with(struct walk *walk, u32 span, const struct span_facts *fact
 
 static const struct replay_spans *replay_of(const struct walk *walk, u32 launch) {
   const struct timeline_build *build = walk->build;
-  u32 first =
-      FIRST_NOT(0, walk->n_launched, i, build->replays.at[walk->launched[i]].launch < launch);
-  bool found =
-      first < walk->n_launched && build->replays.at[walk->launched[first]].launch == launch;
-  return found ? &build->replays.at[walk->launched[first]] : NULL;
+  u32 found =
+      SORTED_INDEX(walk->n_launched, i, build->replays.at[walk->launched[i]].launch, launch);
+  return found == INDEX_NONE ? NULL : &build->replays.at[walk->launched[found]];
 }
 
 /* A replay's first work on each of its streams comes after what its launching stream got before;
@@ -197,13 +195,9 @@ static void sort_events(struct timeline_build *build) {
 }
 
 static void sort_edges(struct timeline_build *build) {
-  u32 kept = 0;
-  struct edge *edges = build->edges.at;
-  SORT(edges, build->edges.n, by_target);
-  for (u32 i = 0; i < build->edges.n; i++)
-    if (kept == 0 || edges[kept - 1].from != edges[i].from || edges[kept - 1].to != edges[i].to)
-      edges[kept++] = edges[i];
-  build->edges.n = kept;
+  SORT(build->edges.at, build->edges.n, by_target);
+  build->edges.n =
+      KEEP_FIRST(build->edges.at, build->edges.n, last, edge, by_target(last, edge) == 0);
 }
 
 ORDER_INDICES_BY(by_launch, struct replay_spans, UP(launch))

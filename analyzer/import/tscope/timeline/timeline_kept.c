@@ -16,15 +16,14 @@ static u16 add_lane(struct timeline_build *build, bool device, u32 id, const cha
 
 u16 timeline_thread_lane(struct timeline_build *build, u32 thread, bool device) {
   const struct definitions *definitions = &build->definitions;
-  const char *name = NULL;
-  for (u32 lane = 0; lane < build->lanes.n; lane++)
-    if (build->lanes.at[lane].device == device && build->lanes.at[lane].id == thread)
-      return (u16)lane;
-  for (u32 i = 0; i < definitions->n_threads && !name; i++)
-    if (definitions->threads[i].thread == thread)
-      name = definitions->threads[i].name;
+  u32 lane =
+      INDEX_OF(build->lanes.at, build->lanes.n, one, one->device == device && one->id == thread);
+  if (lane != INDEX_NONE)
+    return (u16)lane;
+  const struct thread_definition *named =
+      FIND(definitions->threads, definitions->n_threads, one, one->thread == thread && one->name);
   return add_lane(build, device, thread,
-                  name ? name : arena_printf(&build->arena, "thread %u", thread));
+                  named ? named->name : arena_printf(&build->arena, "thread %u", thread));
 }
 
 #define OVERLAPPING_RUNS 256u

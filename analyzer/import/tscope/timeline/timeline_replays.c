@@ -127,9 +127,7 @@ static void link_inside(struct timeline_build *build, const struct replay_spans 
 }
 
 static void link_all_inside(struct timeline_build *build) {
-  u32 most = 0;
-  for (u32 i = 0; i < build->replays.n; i++)
-    most = build->replays.at[i].n > most ? build->replays.at[i].n : most;
+  u32 most = MOST_OF(u32, build->replays.at, build->replays.n, one, one->n);
   SCOPED u32 *ended = memory_array(size_sum(most, 1), sizeof(*ended));
   for (u32 i = 0; i < build->replays.n; i++)
     link_inside(build, &build->replays.at[i], ended);
