@@ -11,26 +11,14 @@
 #define MOST_CONTRADICTIONS 0.1 /* share of the collectives: a few times may be damaged */
 
 struct claim {
-  const char *clock, *host; /* either may be NULL */
+  const char *clock; /* may be NULL; then: */
+  const char *host;  /* may be NULL */
+  i64 realtime_minus_monotonic;
   const struct clock_facts *facts;
   u32 rank;
 };
 
-static int by_text(const char *a, const char *b) {
-  return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
-}
-
-static int by_claim(const void *left, const void *right) {
-  const struct claim *a = left, *b = right;
-  int order = by_text(a->clock, b->clock);
-  if (order == 0 && !a->clock)
-    order = by_text(a->host, b->host);
-  if (order == 0 && !a->clock) {
-    i64 x = a->facts->realtime_minus_monotonic, y = b->facts->realtime_minus_monotonic;
-    order = (x > y) - (x < y);
-  }
-  return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
-}
+ORDER_BY(by_claim, struct claim, BY_TEXT(clock) BY_TEXT(host) UP(realtime_minus_monotonic) UP(rank))
 
 static bool claim_same_clock(const struct claim *a, const struct claim *b) {
   if (a->clock || b->clock)
@@ -44,9 +32,12 @@ static bool claim_same_clock(const struct claim *a, const struct claim *b) {
 static void group_claims(struct clock_domains *domains, const struct model *model,
                          const struct clock_facts *facts) {
   SCOPED struct claim *claims = memory_array(model->n_ranks, sizeof(*claims));
-  for (u32 r = 0; r < model->n_ranks; r++)
-    claims[r] =
-        (struct claim){model->ranks[r].info[TSCOPE_INFO_CLOCK], model->ranks[r].host, &facts[r], r};
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const char *clock = model->ranks[r].info[TSCOPE_INFO_CLOCK];
+    claims[r] = clock ? (struct claim){.clock = clock, .facts = &facts[r], .rank = r}
+                      : (struct claim){NULL, model->ranks[r].host,
+                                       facts[r].realtime_minus_monotonic, &facts[r], r};
+  }
   SORT(claims, model->n_ranks, by_claim);
   domains->certain = true;
   for (u32 i = 0; i < model->n_ranks; i++) {

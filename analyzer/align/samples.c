@@ -19,8 +19,13 @@ static u32 known_ends(const struct model *model, const struct collective *collec
 /* All members that came left it, and at least two members' ends are known. */
 static bool is_usable(const struct model *model, u32 index, const u32 *last_of_comm) {
   const struct collective *collective = &model->collectives[index];
-  return op_is_barrier_like(collective->op) && !collective->mismatched &&
-         index <= last_of_comm[collective->comm] && known_ends(model, collective) >= 2;
+  u32 known = 0;
+  if (!op_is_barrier_like(collective->op) || collective->mismatched ||
+      index > last_of_comm[collective->comm])
+    return false;
+  for (u32 i = 0; i < collective->n_arrivals && known < 2; i++)
+    known += model->arrivals[collective->first_arrival + i].end != NS_UNKNOWN;
+  return known == 2;
 }
 
 #define MOST_OUTSTANDING 64u /* collectives that a member has begun and not ended */

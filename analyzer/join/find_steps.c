@@ -55,12 +55,13 @@ static void put_step(struct steps *steps, size_t cell, const struct rank_bounds 
   steps->end[cell] = whole.end;
 }
 
+u32 bounds_steps(const struct rank_bounds *bounds, u32 n_ranks) {
+  return MOST_OF(u32, bounds, n_ranks, one, one->at.n > 1 ? one->first + one->at.n - 1 : 0);
+}
+
 static void assemble(struct model *model, const struct rank_bounds *bounds) {
   struct arena *arena = &internal_of(model)->arena;
-  u32 n = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    if (bounds[r].at.n > 1 && bounds[r].first + bounds[r].at.n - 1 > n)
-      n = bounds[r].first + bounds[r].at.n - 1;
+  u32 n = bounds_steps(bounds, model->n_ranks);
   size_t cells = (size_t)n * model->n_ranks;
   struct steps *steps = &model->steps;
   i64 **const times[] = {&steps->begin, &steps->end, &steps->host_begin, &steps->host_end};
@@ -70,8 +71,7 @@ static void assemble(struct model *model, const struct rank_bounds *bounds) {
       (*times[k])[i] = NS_UNKNOWN;
   }
   steps->ends_known = arena_array(arena, cells, sizeof(*steps->ends_known));
-  for (u32 r = 0; r < model->n_ranks; r++)
-    steps->open |= bounds[r].open;
+  steps->open = ANY(bounds, model->n_ranks, one, one->open);
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 s = 0; s + 1 < bounds[r].at.n; s++)
       put_step(steps, (size_t)(bounds[r].first + s) * model->n_ranks + r, &bounds[r], s);
@@ -201,11 +201,9 @@ static void set_times(struct model *model, const struct rank_bounds *bounds) {
   }
 }
 
-static void release_bounds(struct rank_bounds *bounds, u32 n) {
-  for (u32 r = 0; r < n; r++) {
-    free(bounds[r].at.at);
-    free(bounds[r].gpu.at);
-  }
+void bounds_release(struct rank_bounds *bounds, u32 n_ranks) {
+  for (u32 r = 0; r < n_ranks; r++)
+    FREE_EACH(&bounds[r], at.at, gpu.at);
   free(bounds);
 }
 
@@ -241,7 +239,7 @@ static void find_repeated_steps(struct model *model, struct rank_bounds **bounds
   if (!period || !repeats_itself(*bounds, model->n_ranks)) {
     struct rank_bounds *others = memory_zeroed(model->n_ranks, sizeof(*others));
     const char *found = bounds_by_repetition(model, others, &steps->confidence);
-    release_bounds(found ? *bounds : others, model->n_ranks);
+    bounds_release(found ? *bounds : others, model->n_ranks);
     *bounds = found ? others : *bounds;
     steps->method = found ? found : steps->method;
     steps->by_pattern = found == repeated_launches;
@@ -275,5 +273,5 @@ void find_steps(struct model *model, const struct model_options *options) {
   else if (!options->include_warmup && !model->steps.kind) /* its kinds take different times */
     count_warmup(model);
   step_of_arrivals(model, bounds);
-  release_bounds(bounds, model->n_ranks);
+  bounds_release(bounds, model->n_ranks);
 }

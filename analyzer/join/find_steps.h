@@ -57,6 +57,11 @@ const char *bounds_by_names(const struct model *model, struct rank_bounds *bound
 const char *bounds_by_repetition(const struct model *model, struct rank_bounds *bounds,
                                  double *confidence);
 
+/* How many steps there are, by the numbers that all ranks give them. */
+u32 bounds_steps(const struct rank_bounds *bounds, u32 n_ranks);
+
+void bounds_release(struct rank_bounds *bounds, u32 n_ranks);
+
 /* The number of the step of the rank in which an instant of its host lies; -1: in none. */
 i32 bounds_step_at(const struct rank_bounds *bounds, i64 time);
 

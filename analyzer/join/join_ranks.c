@@ -5,12 +5,6 @@
 #include "base/checked_memory.h"
 #include "join/joining.h"
 
-static void report_progress(const struct model_options *options, const char *what,
-                            double fraction) {
-  if (options->progress)
-    options->progress(options->user, what, fraction);
-}
-
 static void align(struct model *model, unsigned threads) {
   struct model_internal *internal = internal_of(model);
   SCOPED struct clock_facts *facts = memory_array(model->n_ranks, sizeof(*facts));
@@ -54,12 +48,12 @@ static void list_scalars(struct model *model) {
 }
 
 void join_collectives(struct model *model, const struct model_options *options) {
-  report_progress(options, "matching collectives", 0);
+  model_report_progress(options, "matching collectives", 0);
   group_kernels(model);
   unify_comms(model);
   merge_exchanges(model, options->threads);
   match_collectives(model, options->threads);
-  report_progress(options, "aligning clocks", 0);
+  model_report_progress(options, "aligning clocks", 0);
   align(model, options->threads);
   place_on_axis(model, options->threads);
   list_gpu_windows(model);
@@ -71,7 +65,7 @@ void join_ranks(struct model *model, const struct model_options *options) {
     options->before_join(options->joiner, model);
   note_of_ranks(model);
   join_collectives(model, options);
-  report_progress(options, "finding steps", 0);
+  model_report_progress(options, "finding steps", 0);
   find_steps(model, options);
   measure_phases(model, options);
   list_scalars(model);

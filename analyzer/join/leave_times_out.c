@@ -77,14 +77,8 @@ static bool can_be_left_out(const struct rank_events *events) {
          !ANY(events->calls.at, events->calls.n, call, op_is_message(call->op));
 }
 
-/* Index into bounds of the step in which something begins; INDEX_NONE outside of all. */
-static u32 step_of(const struct rank_bounds *bounds, i64 time) {
-  u32 later = FIRST_NOT(0, bounds->at.n, i, bounds->at.at[i] <= time);
-  return later == 0 || later == bounds->at.n ? INDEX_NONE : later - 1;
-}
-
-static u8 times_at(const struct leaving *l, u32 step) {
-  return step == INDEX_NONE ? TIMES_KEPT : l->times[l->bounds->first + step];
+static u8 times_at(const struct leaving *l, i32 step) {
+  return step < 0 ? TIMES_KEPT : l->times[step];
 }
 
 /* Who holds up a job is judged by what did not finish: that is kept. */
@@ -108,21 +102,22 @@ static u32 only_comm(const struct rank_whole *whole) {
 
 /* Who is late shows at the first collective of a step: its times are kept in every step, where that
  * is enough to tell. With several communicators it is not: what a rank waited for in another. */
-static bool is_first_of_step(const struct rank_call *call, u32 comm, u32 step, u32 *last_step) {
+static bool is_first_of_step(const struct rank_call *call, u32 comm, i32 step, i32 *last_step) {
   bool first = call->comm == comm && op_is_barrier_like(call->op) && step != *last_step;
   *last_step = first ? step : *last_step;
   return first;
 }
 
 static void add_calls(struct leaving *l, bool *has_run) {
-  u32 comm = only_comm(l->whole), last_step = INDEX_NONE;
+  u32 comm = only_comm(l->whole);
+  i32 last_step = -1;
   FOR_EACH(l->whole->calls.at, l->whole->calls.n, from) {
     struct rank_call call = *from;
-    u32 step = step_of(l->bounds, call.start);
+    i32 step = bounds_step_at(l->bounds, call.start);
     call.times = times_at(l, step);
     bool first = comm != INDEX_NONE && is_first_of_step(&call, comm, step, &last_step);
     if (call.times == TIMES_LEFT_OUT && was_done(l, from) && !first) {
-      call.start = call.end = call.launched = l->bounds->at.at[step];
+      call.start = call.end = call.launched = l->bounds->at.at[(u32)step - l->bounds->first];
       call.run = INDEX_NONE;
     } else if (call.times == TIMES_LEFT_OUT) {
       call.times = TIMES_KEPT;
@@ -148,8 +143,8 @@ static void add_runs(struct leaving *l, const bool *has_run) {
 
 /* Whether what begins then, for that call, keeps its times. */
 static bool stays(const struct leaving *l, u32 call, i64 start) {
-  u8 times =
-      call == INDEX_NONE ? times_at(l, step_of(l->bounds, start)) : l->events->calls.at[call].times;
+  u8 times = call == INDEX_NONE ? times_at(l, bounds_step_at(l->bounds, start))
+                                : l->events->calls.at[call].times;
   return times != TIMES_LEFT_OUT;
 }
 
@@ -183,19 +178,11 @@ static void leave_out(struct rank_events *events, struct rank_bounds *bounds, co
   events->whole = whole;
 }
 
-static u32 steps_of_all(const struct rank_bounds *bounds, u32 n_ranks) {
-  u32 n = 0;
-  for (u32 r = 0; r < n_ranks; r++)
-    if (bounds[r].at.n > 1 && bounds[r].first + bounds[r].at.n - 1 > n)
-      n = bounds[r].first + bounds[r].at.n - 1;
-  return n;
-}
-
 void leave_times_out(struct model *model, u32 most) {
   struct rank_bounds *bounds = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(*bounds));
   double confidence;
   bool named = most && bounds_by_names(model, bounds, &confidence);
-  u32 n = named ? steps_of_all(bounds, model->n_ranks) : 0;
+  u32 n = named ? bounds_steps(bounds, model->n_ranks) : 0;
   if (n > most) {
     SCOPED u8 *times = memory_array(n, sizeof(*times));
     choose_timed_steps(n, most, times);
@@ -204,7 +191,5 @@ void leave_times_out(struct model *model, u32 most) {
       if (bounds[r].at.n > 1 && can_be_left_out(model_events(model, r)))
         leave_out(model_events(model, r), &bounds[r], times);
   }
-  for (u32 r = 0; r < model->n_ranks; r++)
-    FREE_EACH(&bounds[r], at.at, gpu.at);
-  free(bounds);
+  bounds_release(bounds, model->n_ranks);
 }

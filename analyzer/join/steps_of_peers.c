@@ -17,10 +17,6 @@ static bool has_steps(const struct rank_bounds *bounds) {
   return bounds->at.n > 1;
 }
 
-static u32 end_of_steps(const struct rank_bounds *bounds) {
-  return has_steps(bounds) ? bounds->first + (u32)bounds->at.n - 1 : 0;
-}
-
 i32 bounds_step_at(const struct rank_bounds *bounds, i64 time) {
   u32 after = FIRST_NOT(0, (u32)bounds->at.n, i, bounds->at.at[i] <= time);
   return after == 0 || after == bounds->at.n ? -1 : (i32)(bounds->first + after - 1);
@@ -90,13 +86,8 @@ static bool bound_by_meetings(struct rank_bounds *bounds, const struct met *met,
 }
 
 void bounds_of_peers(const struct model *model, struct rank_bounds *bounds) {
-  u32 n = 0, without = 0;
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    u32 end = end_of_steps(&bounds[r]);
-    n = end > n ? end : n;
-    without += !has_steps(&bounds[r]);
-  }
-  if (!n || !without)
+  u32 n = bounds_steps(bounds, model->n_ranks);
+  if (!n || ALL(bounds, model->n_ranks, one, has_steps(one)))
     return;
   SCOPED i32 *steps = list_steps(model, bounds);
   SCOPED struct met *met = memory_array(n, sizeof(*met));

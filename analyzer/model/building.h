@@ -39,6 +39,9 @@ void model_captures(const struct model *model, u32 rank, struct arena *arena,
 /* Index into model.comms of a communicator from a rank's own list; INDEX_NONE. */
 u32 model_comm_of(const struct model *model, u32 rank, u32 comm);
 
+/* How far a stage is, to whoever wants to know. */
+void model_report_progress(const struct model_options *options, const char *what, double fraction);
+
 /* Data of the importer, for its timelines; freed with the model. */
 void model_set_imported(struct model *model, void *imported, void (*free_imported)(void *imported));
 const void *model_imported(const struct model *model);

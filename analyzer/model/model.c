@@ -143,6 +143,11 @@ u32 model_comm_of(const struct model *model, u32 rank, u32 comm) {
   return known ? internal_of(model)->comm_of[rank][comm] : INDEX_NONE;
 }
 
+void model_report_progress(const struct model_options *options, const char *what, double fraction) {
+  if (options->progress)
+    options->progress(options->user, what, fraction);
+}
+
 void model_set_imported(struct model *model, void *imported,
                         void (*free_imported)(void *imported)) {
   internal_of(model)->imported = imported;
@@ -170,7 +175,7 @@ int timeline_load(const struct model *model, u32 rank, struct timeline *timeline
 }
 
 void timeline_release(struct timeline *timeline) {
-  if (timeline->source)
+  if (timeline->source && timeline->source->release)
     timeline->source->release(timeline);
 }
 
@@ -181,7 +186,8 @@ bool model_found(const struct model *model, u32 rank, bool settled, struct arena
 }
 
 const char *timeline_name(const struct timeline *timeline, u32 name) {
-  return timeline->source ? timeline->source->name(timeline, name) : "unknown";
+  bool named = timeline->source && timeline->source->name;
+  return named ? timeline->source->name(timeline, name) : "unknown";
 }
 
 int model_named_ranges(const struct model *model, u32 rank, struct arena *arena,

@@ -390,7 +390,7 @@ struct timeline {
 /* The source of timelines: the kind of input that has them, or a test. */
 struct timeline_source {
   int (*load)(const struct model *model, u32 rank, struct timeline *timeline);
-  void (*release)(struct timeline *timeline);
+  void (*release)(struct timeline *timeline); /* NULL, as the next: there is nothing in them */
   const char *(*name)(const struct timeline *timeline, u32 name);
 
   /* What else the input provides; NULL if it does not. An int is 0, or negative errno. */

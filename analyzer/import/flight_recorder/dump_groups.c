@@ -47,12 +47,12 @@ static u32 group_of(struct draft *draft, const char *name, const char *desc, con
                     u32 n) {
   u64 hash = hash_bytes(hash_bytes(0, name, strlen(name)), members, n * sizeof(u32));
   HASH_INDEX_EACH(&draft->group_index, hash, i) {
-    const struct group_draft *known = &draft->groups.at[i];
+    const struct flight_group *known = &draft->groups.at[i];
     if (strcmp(known->name, name) == 0 && known->n_members == n &&
         (n == 0 || memcmp(known->members, members, n * sizeof(u32)) == 0))
       return i;
   }
-  struct group_draft fresh = {.name = name, .desc = desc, .n_members = n};
+  struct flight_group fresh = {.name = name, .desc = desc, .n_members = n};
   if (n)
     fresh.members = arena_elements(draft->arena, members, n, sizeof(u32));
   hash_index_add(&draft->group_index, hash, draft->groups.n);

@@ -66,7 +66,7 @@ static int parse(const struct input *input, struct arena *arena, struct value *r
 }
 
 static bool member(const struct draft *draft, u32 group, u32 rank) {
-  const struct group_draft *g = &draft->groups.at[group];
+  const struct flight_group *g = &draft->groups.at[group];
   return SORTED_INDEX(g->n_members, i, g->members[i], rank) != INDEX_NONE;
 }
 
@@ -83,7 +83,7 @@ static bool may_be_rank(const struct draft *draft, const dump_groups *groups, u3
 static u32 find_only_rank(const struct draft *draft, const dump_groups *groups) {
   u32 found = INDEX_NONE;
   for (u32 i = 0; i < groups->n; i++) {
-    const struct group_draft *g = &draft->groups.at[groups->at[i].group];
+    const struct flight_group *g = &draft->groups.at[groups->at[i].group];
     if (g->n_members == 0)
       continue;
     for (u32 m = 0; m < g->n_members; m++) {
@@ -226,15 +226,13 @@ static void collect_members(struct flight_record *flight, u32 group, struct aren
 
 static void fill_groups(struct flight_record *flight, struct draft *draft) {
   flight->n_groups = draft->groups.n;
-  flight->groups = arena_array(draft->arena, draft->groups.n, sizeof(*flight->groups));
+  flight->groups = VECTOR_KEPT(&draft->groups, draft->arena);
   for (u32 g = 0; g < flight->n_groups; g++) {
-    const struct group_draft *from = &draft->groups.at[g];
-    struct flight_group *to = &flight->groups[g];
-    *to = (struct flight_group){.members_known = from->n_members != 0,
-                                SAME(from, name, desc, members, n_members)};
-    for (u32 m = 0; m < to->n_members; m++)
-      to->members[m] = rank_index(flight, to->members[m]);
-    if (!to->members_known)
+    struct flight_group *group = &flight->groups[g];
+    group->members_known = group->n_members != 0;
+    for (u32 m = 0; m < group->n_members; m++)
+      group->members[m] = rank_index(flight, group->members[m]);
+    if (!group->members_known)
       collect_members(flight, g, draft->arena);
   }
 }

@@ -12,18 +12,12 @@
 #include "import/value_build.h"
 #include "model/flight_record.h"
 
-struct group_draft {
-  const char *name, *desc;
-  u32 *members; /* global ranks, ascending; NULL if not known */
-  u32 n_members;
-};
-
 /* What is known from the dumps read so far. Ranks are global ranks until all are known. */
 struct draft {
   struct arena *arena;        /* of what remains */
   struct value_builder texts; /* in that arena; each text once */
   struct hash_index group_index, stack_index;
-  VECTOR(struct group_draft) groups;
+  VECTOR(struct flight_group) groups; /* members ascend; none if they are not known */
   VECTOR(const struct flight_stack *) stacks;
   VECTOR(struct flight_call) calls;
   VECTOR(struct flight_progress) progress;

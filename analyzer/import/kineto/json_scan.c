@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/utf8.h"
+
 static bool ends_scalar(char c) {
   return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t' ||
          c == ':' || c == '{' || c == '[' || c == '"';
@@ -126,37 +128,7 @@ i64 scan_thousandths(struct json_text text, i64 otherwise) {
   return clamp(parse_other(text) * 1000, otherwise);
 }
 
-static u32 hex4(const char *p, const char *end) {
-  u32 value = 0;
-  for (int i = 0; i < 4; i++, p++) {
-    if (p >= end)
-      return UINT32_MAX;
-    u32 digit = *p >= '0' && *p <= '9'   ? (u32)(*p - '0')
-                : *p >= 'a' && *p <= 'f' ? (u32)(*p - 'a') + 10
-                : *p >= 'A' && *p <= 'F' ? (u32)(*p - 'A') + 10
-                                         : UINT32_MAX;
-    if (digit == UINT32_MAX)
-      return digit;
-    value = value * 16 + digit;
-  }
-  return value;
-}
-
 /* UTF-8 of a code point takes no more bytes than its escape. */
-static char *put_code_point(char *out, u32 code) {
-  if (code < 0x80) {
-    *out++ = code ? (char)code : '?';
-  } else if (code < 0x800) {
-    *out++ = (char)(0xc0 | code >> 6);
-    *out++ = (char)(0x80 | (code & 63));
-  } else {
-    *out++ = (char)(0xe0 | code >> 12);
-    *out++ = (char)(0x80 | (code >> 6 & 63));
-    *out++ = (char)(0x80 | (code & 63));
-  }
-  return out;
-}
-
 u32 scan_unescape(struct json_text text, char *out) {
   if (!text.n)
     return 0;
@@ -169,12 +141,12 @@ u32 scan_unescape(struct json_text text, char *out) {
     }
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     const char *known = p + 1 < end && p[1] ? strchr(from, p[1]) : NULL;
-    u32 code = p + 1 < end && p[1] == 'u' ? hex4(p + 2, end) : UINT32_MAX;
+    u32 code = p + 1 < end && p[1] == 'u' ? utf8_hex(p + 2, (size_t)(end - p - 2), 4) : UINT32_MAX;
     if (known) {
       *out++ = to[known - from];
       p += 2;
     } else if (code != UINT32_MAX && (code < 0xd800 || code > 0xdfff)) {
-      out = put_code_point(out, code);
+      out += utf8_write(code ? code : '?', out);
       p += 6;
     } else {
       *out++ = '?';

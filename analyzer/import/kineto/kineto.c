@@ -55,8 +55,8 @@ static void read_one(void *user, u32 index, unsigned worker) {
   if (!error && reading->errors[index])
     kineto_trace_free(trace);
   u32 done = atomic_fetch_add(&reading->done, 1) + 1;
-  if (worker == 0 && options->progress)
-    options->progress(options->user, "reading", (double)done / reading->n);
+  if (worker == 0)
+    model_report_progress(options, "reading", (double)done / reading->n);
 }
 
 static void free_traces(void *imported) {
@@ -72,11 +72,9 @@ static void free_traces(void *imported) {
 static bool ends_before_gpu(const struct reading *reading, const struct kineto_trace *trace) {
   u32 calls = 0;
   for (u32 i = 0; i < trace->items.n; i++) {
-    u8 kind = trace->items.at[i].kind;
-    if (kind == KINETO_ITEM_KERNEL || kind == KINETO_ITEM_MEMCPY || kind == KINETO_ITEM_MEMSET ||
-        kind == KINETO_ITEM_COLLECTIVE || kind == KINETO_ITEM_COMM_KERNEL)
+    if (kineto_is_device_item(&trace->items.at[i]))
       return false;
-    calls += kind == KINETO_ITEM_CALL;
+    calls += trace->items.at[i].kind == KINETO_ITEM_CALL;
   }
   return reading->import->options->quick && trace->events >= reading->import->options->quick &&
          calls;

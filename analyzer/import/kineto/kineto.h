@@ -24,6 +24,9 @@ typedef VECTOR(struct kineto_correlation) kineto_calls;
 kineto_calls kineto_calls_index(const struct kineto_trace *trace);
 u32 kineto_call_of(const kineto_calls *calls, u32 correlation);
 
+/* Whether an item is work of a device. */
+bool kineto_is_device_item(const struct kineto_item *item);
+
 /* Whether an item is a collective as it ran; the k-th of them is events.runs.at[k]. */
 bool kineto_is_run(const struct kineto_trace *trace, const struct kineto_item *item);
 

@@ -123,8 +123,6 @@ static void describe(struct kineto_name *name) {
   name->iteration = iteration_of(text);
   name->backward = text_starts_with(text, "autograd::engine::");
   name->fill = strcmp(text, "aten::fill_") == 0 || strcmp(text, "aten::zero_") == 0;
-  name->recompute =
-      text_contains(text, "CheckpointFunctionBackward") || text_contains(text, "recompute");
 }
 
 /* Looked up as it is written in the text; a name with escapes is also kept without them. */

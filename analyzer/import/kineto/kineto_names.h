@@ -49,7 +49,6 @@ struct kineto_name {
   bool param_comms; /* record_param_comms */
   bool backward;    /* autograd's own ranges */
   bool fill;        /* of an operator: aten::fill_ and the like */
-  bool recompute;   /* of an operator or range: activation checkpointing */
 };
 
 struct kineto_names {

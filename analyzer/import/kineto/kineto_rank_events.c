@@ -290,7 +290,7 @@ static void peers_in_groups(struct building *b) {
   }
 }
 
-static bool is_device_item(const struct kineto_item *item) {
+bool kineto_is_device_item(const struct kineto_item *item) {
   return item->kind == KINETO_ITEM_KERNEL || item->kind == KINETO_ITEM_COLLECTIVE ||
          item->kind == KINETO_ITEM_COMM_KERNEL || item->kind == KINETO_ITEM_MEMCPY ||
          item->kind == KINETO_ITEM_MEMSET;
@@ -304,7 +304,7 @@ static i64 end_of_unseen_work(const struct building *b) {
   SCOPED bool *began = memory_zeroed(size_sum(trace->lanes.n, 1), sizeof(bool));
   i64 until = NS_UNKNOWN, busy = 0, last_end = INT64_MIN;
   FOR_EACH(trace->items.at, trace->items.n, item) {
-    if (!is_device_item(item))
+    if (!kineto_is_device_item(item))
       continue;
     u32 call = began[item->lane] ? INDEX_NONE : kineto_call_of(&b->calls, item->correlation);
     i64 launched = call == INDEX_NONE ? item->start : trace->items.at[call].end;
@@ -400,7 +400,8 @@ static void find_rounds(struct building *b) {
   SCOPED VECTOR(struct launched) launches = {0};
   u32 n = rank_needs_rounds(b->events) ? trace->items.n : 0;
   FOR_EACH(trace->items.at, n, item) {
-    u32 call = is_device_item(item) ? kineto_call_of(&b->calls, item->correlation) : INDEX_NONE;
+    u32 call =
+        kineto_is_device_item(item) ? kineto_call_of(&b->calls, item->correlation) : INDEX_NONE;
     if (call == INDEX_NONE)
       continue;
     const struct kineto_item *by = &trace->items.at[call];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/pickle/pickle_text.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/utf8.h"
 
 /* Python also refuses to read longer ones: the time grows with the square. */
 #define MOST_DIGITS 4300u
@@ -91,19 +91,6 @@ int pickle_float(struct value_builder *b, const char *line, size_t n, struct val
   return end == text + n ? 0 : -EBADMSG;
 }
 
-static int hex(const char *at, size_t left, u32 digits, u32 *out) {
-  u32 value = 0;
-  if (left < digits)
-    return -EBADMSG;
-  for (u32 i = 0; i < digits; i++) {
-    if (!isxdigit((unsigned char)at[i]))
-      return -EBADMSG;
-    value = value * 16 + (u32)(at[i] <= '9' ? at[i] - '0' : (at[i] | 32) - 'a' + 10);
-  }
-  *out = value;
-  return 0;
-}
-
 static size_t octal(const char *at, size_t left, u32 *out) {
   size_t i = 0;
   for (*out = 0; i < 3 && i < left && at[i] >= '0' && at[i] <= '7'; i++)
@@ -120,7 +107,7 @@ static size_t escape(const char *at, size_t left, char *out) {
     *out = means[name - names];
     return 1;
   }
-  if (left && *at == 'x' && hex(at + 1, left - 1, 2, &code) == 0) {
+  if (left && *at == 'x' && (code = utf8_hex(at + 1, left - 1, 2)) != UINT32_MAX) {
     *out = (char)code;
     return 3;
   }
@@ -145,18 +132,6 @@ int pickle_quoted(struct value_builder *b, const char *line, size_t n, struct va
   return 0;
 }
 
-static u32 put_utf8(char *at, u32 code) {
-  if (code < 0x80) {
-    at[0] = (char)code;
-    return 1;
-  }
-  u32 n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-  for (u32 i = n - 1; i > 0; i--, code >>= 6)
-    at[i] = (char)(0x80 | (code & 0x3f));
-  at[0] = (char)((0xf00u >> n) | code);
-  return n;
-}
-
 int pickle_raw_unicode(struct value_builder *b, const char *line, size_t n, struct value *out) {
   if (n > UINT32_MAX / 2)
     return -EBADMSG;
@@ -170,13 +145,13 @@ int pickle_raw_unicode(struct value_builder *b, const char *line, size_t n, stru
                  : line[i + 1] == 'U'       ? 8
                                             : 0;
     if (digits) {
-      error = hex(line + i + 2, n - i - 2, digits, &code);
+      code = utf8_hex(line + i + 2, n - i - 2, digits);
       i += 1 + digits;
     }
     if (code > 0x10ffff)
       error = -EBADMSG;
     if (!error)
-      bytes += put_utf8(text + bytes, code);
+      bytes += (u32)utf8_write(code, text + bytes);
   }
   if (!error)
     value_make_text(b, VALUE_STR, text, bytes, out);

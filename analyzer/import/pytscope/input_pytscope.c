@@ -30,18 +30,7 @@ static int load_nothing(const struct model *model, u32 rank, struct timeline *ti
   return 0;
 }
 
-static void release_nothing(struct timeline *timeline) {
-  *timeline = (struct timeline){0};
-}
-
-static const char *name_nothing(const struct timeline *timeline, u32 name) {
-  (void)timeline;
-  (void)name;
-  return "unknown";
-}
-
-static const struct timeline_source pytscope_timelines = {load_nothing, release_nothing,
-                                                          name_nothing};
+static const struct timeline_source pytscope_timelines = {.load = load_nothing};
 
 ORDER_BY(by_rank, struct pytscope_run, UP(rank) BY_TEXT(path))
 

@@ -5,7 +5,7 @@
 
 #include "base/checked_memory.h"
 #include "import/file_budget.h"
-#include "import/tscope/trace_again.h"
+#include "import/tscope/load_traces.h"
 #include "import/tscope/trace_source.h"
 #include "model/building.h"
 #include "model/named_ranges.h"
@@ -212,23 +212,11 @@ void summary_source_release(void *source) {
   }
 }
 
-static void release(struct timeline *timeline) {
-  (void)timeline;
-}
-
-static const char *name(const struct timeline *timeline, u32 number) {
-  (void)timeline;
-  (void)number;
-  return "unknown";
-}
-
 static const struct flight_record *flight(const struct model *model, struct arena *arena) {
   return source_of(model)->traces ? trace_flight_record(model, arena) : NULL;
 }
 
 const struct timeline_source summary_timelines = {.load = load,
-                                                  .release = release,
-                                                  .name = name,
                                                   .infer_input = infer_input,
                                                   .named_ranges = named_ranges,
                                                   .flight = flight,

@@ -26,19 +26,13 @@ struct loading {
   atomic_uint done;
 };
 
-static void report_progress(const struct model_options *options, const char *what,
-                            double fraction) {
-  if (options->progress)
-    options->progress(options->user, what, fraction);
-}
-
 static void read_process(void *user, u32 index, unsigned worker) {
   struct loading *loading = user;
   struct process *process = &loading->processes.at[index];
   process_read(process, loading->options->kernel_names);
   u32 done = atomic_fetch_add(&loading->done, 1) + 1;
   if (worker == 0)
-    report_progress(loading->options, "reading", (double)done / loading->processes.n);
+    model_report_progress(loading->options, "reading", (double)done / loading->processes.n);
 }
 
 ORDER_BY(by_rank, struct process, UP(left_out) UP(rank))
@@ -261,6 +255,33 @@ int model_load(const char *path, const struct model_options *options, struct mod
   else
     *out = model;
   return result;
+}
+
+static bool is_of_process(const struct tscope_file_header *header, const struct model *model,
+                          const struct rank *rank) {
+  return header->pid == rank->pid && strcmp(header->host, rank->host) == 0 &&
+         strcmp(header->run, model->run) == 0;
+}
+
+int trace_read_again(const struct model *model, u32 rank, struct kernel_names *kernel_names,
+                     struct rank_events *events, char *why, size_t why_bytes) {
+  const struct rank *of = &model->ranks[rank];
+  struct trace_file file;
+  int error = trace_file_open(&file, of->path, why, why_bytes);
+  if (error)
+    return error;
+  bool same = is_of_process(&file.header, model, of);
+  if (same)
+    error = rank_events_read_in_budget(events, &file, kernel_names, why, why_bytes);
+  trace_file_close(&file);
+  if (error)
+    return error;
+  if (same && events->definitions->records == of->records && join_again(model, rank, events))
+    return 0;
+  if (same)
+    rank_events_release(events);
+  snprintf(why, why_bytes, same ? "has changed since it was reduced" : "is of another process");
+  return -ESTALE;
 }
 
 static bool has_repeated_rank(const struct trace_run *run) {

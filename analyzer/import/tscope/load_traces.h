@@ -6,7 +6,7 @@
 #define TSCOPE_LOAD_TRACES_H
 
 #include "import/tscope/files/trace_dir.h"
-#include "model/model.h"
+#include "model/rank_events.h"
 
 /* Reads tscope traces, at each path a tscope directory, a run's directory or one file, into an
  * empty model. 0, or negative errno with a one-line reason and remedy in `why`; then the model can
@@ -17,6 +17,13 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
 /* model_new() and model_read_runs() of one path. */
 int model_load(const char *path, const struct model_options *options, struct model **model,
                char *why, size_t why_bytes);
+
+/* Reads the events of a rank that is in the model without its trace, as from a summary, from the
+ * file at its path, after ranks were joined. The file must be the one that its process wrote, with
+ * as many records as the model knows. 0, or negative errno with a reason that follows the file's
+ * name. */
+int trace_read_again(const struct model *model, u32 rank, struct kernel_names *kernel_names,
+                     struct rank_events *events, char *why, size_t why_bytes);
 
 /* A run with the other runs that are the same job (processes_add_other_runs()). */
 struct trace_job {

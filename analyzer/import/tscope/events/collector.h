@@ -45,7 +45,7 @@ struct collector {
   struct stall_records stalls;
   u32 gpu_clock_reason;
   u64 error_ticks;
-  u32 damaged, cut, missing;
+  u32 damaged, cut;
 };
 
 /* Keeps the record if it defines something; running totals go to `out` at once. */

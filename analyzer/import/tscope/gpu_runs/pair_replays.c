@@ -222,15 +222,12 @@ static void clear_unshared_graphs(struct replay_side *sides, u32 n, const u32 *o
 }
 
 static void match_graphs(struct replays *r) {
-  u32 *launched = memory_array(r->launched.n, sizeof(*launched)),
-      *ran = memory_array(r->ran.n, sizeof(*ran));
+  SCOPED u32 *launched = memory_array(r->launched.n, sizeof(*launched));
+  SCOPED u32 *ran = memory_array(r->ran.n, sizeof(*ran));
   list_graphs(r->launched.at, r->launched.n, launched);
   list_graphs(r->ran.at, r->ran.n, ran);
   clear_unshared_graphs(r->launched.at, r->launched.n, ran, r->ran.n);
   clear_unshared_graphs(r->ran.at, r->ran.n, launched, r->launched.n);
-
-  free(launched);
-  free(ran);
 }
 
 ORDER_BY(by_start, struct replay_side, UP(start))
