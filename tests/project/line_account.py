@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """The product's lines then and now, by part: line_account.py [THEN [NOW]], in a clone with its history.
 
-A file that is new since THEN counts as new only where NEW or KEPT_PROMISES names it; all others, and all that
-files of then have gained, count as lines for what there was then. So `same` is an upper bound.
+A file that is new since THEN is new as a whole where NEW names it, and for a promise where KEPT_PROMISES does. In all
+other files each line counts for what the commit did that wrote it (line_account.txt): it was there then or only
+rewritten since, puts right what was wrong, or is of something new.
 """
 import collections
 import fnmatch
+import os
 import subprocess
 import sys
 
@@ -55,23 +57,47 @@ def part(path):
     return path.split("/")[0] if len(names) == 2 or names[0] in ("format", "inspect") else "/".join(names[:2])
 
 
+def purposes():
+    """[(what for, commit, patterns)]"""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "line_account.txt"), encoding="utf-8") as file:
+        rows = [line.split(" : ")[0].split(None, 2) for line in file if not line.startswith("#")]
+    return [(row[0], row[1], row[2] if len(row) > 2 else "*") for row in rows]
+
+
+def by_purpose(path, now, rows):
+    """Lines of a file by what their commits were for."""
+    blamed = git("blame", "-w", "-M", "-C", "-s", "-l", "--root", now, "--", path).splitlines()
+    count = collections.Counter()
+    for commit, n in collections.Counter(line.split(" ", 1)[0].lstrip("^") for line in blamed).items():
+        fits = (what for what, of, patterns in rows if commit.startswith(of) and matches(path, patterns))
+        count[next(fits, "same")] += n
+    return count
+
+
+COLUMNS = ("then", "same", "mended", "promise", "new")
+
+
 def main(then="8c3d632", now="HEAD"):
-    before, after = lines(then), lines(now)
+    before, after, rows = lines(then), lines(now), purposes()
     status = git("diff", "-M40%", "-l0", "--name-status", then, now, "--", *FOLDERS).splitlines()
     added = {row.split("\t")[1] for row in status if row.startswith("A")}
-    table, by_name = collections.defaultdict(lambda: [0, 0, 0, 0]), collections.Counter()
+    table, by_name = collections.defaultdict(collections.Counter), collections.Counter()
     for path, n in before.items():
-        table[part(path)][0] += n
+        table[part(path)]["then"] += n
     for path, n in after.items():
         name = next((name for name, patterns in NEW.items() if path in added and matches(path, patterns)), None)
-        column = 3 if name else 2 if path in added and matches(path, KEPT_PROMISES) else 1
-        table[part(path)][column] += n
-        by_name[name] += n if name else 0
-    table["**all**"] = [sum(column) for column in zip(*table.values())]
-    print("| Part | Then | Now, for the same | Now, to keep promises | Now, new |\n|---|---|---|---|---|")
+        by_name[name] += n
+        if name:
+            table[part(path)]["new"] += n
+        elif path in added and matches(path, KEPT_PROMISES):
+            table[part(path)]["promise"] += n
+        else:
+            table[part(path)] += by_purpose(path, now, rows)
+    table["**all**"] = sum(table.values(), collections.Counter())
+    print("| Part | Then | Now, for the same | Put right since | To keep promises | New |\n|---|---|---|---|---|---|")
     for name, row in sorted(table.items()):
-        print(f"| {name} |", " | ".join(f"{n:,}" if n else "" for n in row), "|")
-    print("\n| New since then | Lines |\n|---|---|")
+        print(f"| {name} |", " | ".join(f"{row[column]:,}" if row[column] else "" for column in COLUMNS), "|")
+    print("\n| New files since then | Lines |\n|---|---|")
     for name in NEW:
         print(f"| {name} | {by_name[name]:,} |")
 
