@@ -27,6 +27,11 @@ bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window
   return begin != NS_UNKNOWN && end != NS_UNKNOWN && end > begin;
 }
 
+i64 analysis_length(const struct analysis *a, u32 rank, u32 step) {
+  struct window window;
+  return analysis_window(a, rank, step, &window) ? window.end - window.begin : NS_UNKNOWN;
+}
+
 bool analysis_has_step(const struct analysis *a, u32 rank, u32 step) {
   return host_end(a, rank, step) != NS_UNKNOWN;
 }

@@ -15,6 +15,9 @@
 /* The step on one rank; false where it does not have it. */
 bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
 
+/* How long that is; NS_UNKNOWN if it is not known. */
+i64 analysis_length(const struct analysis *a, u32 rank, u32 step);
+
 /* steps/other_work.c: whether a step is one of training, as far as is known. */
 bool analysis_is_training(const struct analysis *a, u32 step);
 
@@ -97,6 +100,11 @@ i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arriv
 
 static inline double ns_to_ms(i64 ns) {
   return (double)ns / 1e6;
+}
+
+/* The same of what may not be known: NAN. */
+static inline double ms_if_known(i64 ns) {
+  return ns == NS_UNKNOWN ? (double)NAN : ns_to_ms(ns);
 }
 
 /* A pause of the host that the model takes for loading of input, before the copy that `span`

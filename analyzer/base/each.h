@@ -118,6 +118,35 @@
     listed_;                                                                                       \
   })
 
+/* The mean of those that are known; NAN if none is. */
+#define MEAN_KNOWN(from, end, i, value)                                                            \
+  ({                                                                                               \
+    double sum_ = 0;                                                                               \
+    u32 known_ = 0;                                                                                \
+    for (u32 i = (from), until_ = (end); i < until_; i++) {                                        \
+      double value_ = (value);                                                                     \
+      sum_ += value_ == value_ ? value_ : 0;                                                       \
+      known_ += value_ == value_;                                                                  \
+    }                                                                                              \
+    known_ ? sum_ / known_ : __builtin_nan("");                                                    \
+  })
+
+/* The number of [from, end) with the largest value, a double; of equal ones the first, and `from`
+ * if none is known. */
+#define NUMBER_OF_LARGEST(from, end, i, value)                                                     \
+  ({                                                                                               \
+    u32 largest_ = (from), until_ = (end);                                                         \
+    double most_ = -__builtin_inf();                                                               \
+    for (u32 i = largest_; i < until_; i++) {                                                      \
+      double value_ = (value);                                                                     \
+      if (value_ > most_) {                                                                        \
+        largest_ = i;                                                                              \
+        most_ = value_;                                                                            \
+      }                                                                                            \
+    }                                                                                              \
+    largest_;                                                                                      \
+  })
+
 /* Whether it is true of any number of [from, end). */
 #define ANY_NUMBER(from, end, i, that)                                                             \
   ({                                                                                               \

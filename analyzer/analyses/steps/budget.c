@@ -17,10 +17,10 @@
 static void add_line(struct analysis *a, enum budget_part part, double seconds,
                      enum change_kind change, double left) {
   struct results *r = a->results;
-  struct cure_change *one = arena_alloc(a->arena, sizeof(*one));
-  *one = (struct cure_change){.kind = change, .left = left};
-  r->budget[r->n_budget++] = (struct budget_line){
-      part, seconds, r->wall_s > 0 ? seconds / r->wall_s : NAN, NAN, {one, change && seconds > 0}};
+  struct cure cure = cure_by(a, (struct cure_change){.kind = change, .left = left});
+  cure.n = change && seconds > 0;
+  r->budget[r->n_budget++] =
+      (struct budget_line){part, seconds, r->wall_s > 0 ? seconds / r->wall_s : NAN, NAN, cure};
 }
 
 /* Sums over the ranks whose overlap is known; all ranks that were read if none is. */
@@ -32,20 +32,8 @@ static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool know
     if (known ? !rank_overlap_known(rank) : !rank->loaded || !rank->steps)
       continue;
     ++*n;
-    sum.total += rank->total;
-    sum.steps += rank->steps;
-    sum.other_steps += rank->other_steps;
-    sum.compute += rank->compute;
-    sum.exposed_comm += rank->exposed_comm;
-    sum.all.comm += rank->all.comm;
-    sum.all.wait += rank->all.wait;
-    sum.all.transfer += rank->all.transfer;
-    sum.exposed_memcpy += rank->exposed_memcpy;
-    sum.idle += rank->idle;
-    sum.begun_late += rank->begun_late;
-    sum.capturing += rank->capturing;
-    sum.data_stall += rank->data_stall;
-    sum.host_bound += rank->host_bound;
+    ADD_EACH(&sum, rank, total, steps, other_steps, compute, exposed_comm, all.comm, all.wait,
+             all.transfer, exposed_memcpy, idle, begun_late, capturing, data_stall, host_bound);
     sum.has_phases |= rank->has_phases;
     sum.has_cpu_times = (*n == 1 || sum.has_cpu_times) && rank->has_cpu_times;
     sum.has_input |= rank->has_input;
@@ -142,7 +130,7 @@ static void fill_recoverable(struct analysis *a, double steps) {
   }
 }
 
-static void list_lines(struct analysis *a) {
+void budget_analyse(struct analysis *a) {
   struct results *r = a->results;
   u32 n;
   struct rank_summary sum = add_ranks(a, &n, true);
@@ -164,11 +152,7 @@ static void list_lines(struct analysis *a) {
   if (other_s > 0)
     add_line(a, BUDGET_OTHER_THAN_TRAINING, other_s, 0, 0);
   r->residual_s = r->wall_s;
-  for (u32 i = 0; i < r->n_budget; i++)
-    r->residual_s -= r->budget[i].seconds;
+  FOR_EACH(r->budget, r->n_budget, line)
+    r->residual_s -= line->seconds;
   fill_recoverable(a, (double)sum.steps / n);
-}
-
-void budget_analyse(struct analysis *a) {
-  list_lines(a);
 }

@@ -42,13 +42,6 @@ static void add_to(struct named_range *one, const struct named_range *more) {
   one->longest = more->longest > one->longest ? more->longest : one->longest;
 }
 
-/* Adds up the ranges with the same name; returns how many names there are. */
-static u32 add_up(struct named_range *all, u32 n) {
-  u32 names = SORT_AND_JOIN(all, n, by_name, one, more, add_to(one, more));
-  SORT(all, names, by_time);
-  return names;
-}
-
 static double time_of_ranks(const struct model *model) {
   return TOTAL(double, model->ranks, model->n_ranks, one, (double)(one->end - one->begin));
 }
@@ -71,21 +64,20 @@ static void list(struct analysis *a, const struct named_range *all, u32 n) {
 }
 
 void named_ranges_analyse(struct analysis *a) {
-  u32 n_ranks = a->model->n_ranks, n = 0;
+  u32 n_ranks = a->model->n_ranks;
   struct collecting collecting = {
       .a = a, .ranks = memory_zeroed(size_sum(n_ranks, 1), sizeof(struct rank_ranges))};
   parallel_for(n_ranks, a->options->threads, collect_rank, &collecting);
-  for (u32 r = 0; r < n_ranks; r++)
-    n += collecting.ranks[r].n;
+  u32 n = TOTAL(u32, collecting.ranks, n_ranks, one, one->n);
   SCOPED struct named_range *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
   for (u32 r = 0; r < n_ranks; r++)
     for (u32 i = 0; i < collecting.ranks[r].n; i++)
       all[n++] = collecting.ranks[r].at[i];
-  if (n) {
-    u32 names = add_up(all, n);
+  u32 names = SORT_AND_JOIN(all, n, by_name, one, more, add_to(one, more));
+  SORT(all, names, by_time);
+  if (names)
     list(a, all, names < NAMED_RANGES_LISTED ? names : NAMED_RANGES_LISTED);
-  }
   for (u32 r = 0; r < n_ranks; r++)
     arena_release(&collecting.ranks[r].arena);
   free(collecting.ranks);

@@ -28,39 +28,23 @@ struct listing {
 static double phase_ms(const struct analysis *a, u32 rank, u32 step, u32 phase) {
   const struct phase_times *t = &a->model->phases[(size_t)step * a->model->n_ranks + rank];
   const i64 times[PHASES] = {t->data, t->forward, t->backward, t->optimizer, t->other};
-  return times[phase] == NS_UNKNOWN ? NAN : ns_to_ms(times[phase]);
+  return ms_if_known(times[phase]);
 }
 
 static double length_of_rank_ms(const struct analysis *a, u32 rank, u32 step) {
   const struct rank *of = &a->model->ranks[rank];
   u8 known = a->ends_known[(size_t)step * a->model->n_ranks + rank];
-  struct window window;
   bool on_gpu = of->launches || of->gpu_kernels;
-  if (!analysis_window(a, rank, step, &window) ||
-      (on_gpu && known != (STEP_BEGIN_KNOWN | STEP_END_KNOWN)))
-    return NAN;
-  return ns_to_ms(window.end - window.begin);
-}
-
-/* Mean over ranks; NAN if it is known of none. */
-static double length_ms(const struct analysis *a, u32 step) {
-  double sum = 0;
-  u32 n = 0;
-  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    double ms = length_of_rank_ms(a, rank, step);
-    sum += isnan(ms) ? 0 : ms;
-    n += !isnan(ms);
-  }
-  return n ? sum / n : NAN;
+  return on_gpu && known != (STEP_BEGIN_KNOWN | STEP_END_KNOWN)
+             ? NAN
+             : ms_if_known(analysis_length(a, rank, step));
 }
 
 /* Of steps that contain no more than others, if there are any. */
 static double typical_length(const struct listing *l, const double *lengths, double *scratch) {
   const struct analysis *a = l->a;
-  u32 n = 0;
-  for (u32 i = 0; i < a->n_steps; i++)
-    if (!isnan(lengths[i]) && !l->extras->of_step[a->first_step + i])
-      scratch[n++] = lengths[i];
+  u32 n = LIST_WHERE(scratch, 0, a->n_steps, i,
+                     !isnan(lengths[i]) && !l->extras->of_step[a->first_step + i], lengths[i]);
   return median_of(scratch, n);
 }
 
@@ -72,7 +56,8 @@ static void list_long_steps(struct listing *l) {
   l->long_at = arena_array(l->arena, a->model->steps.n, sizeof(u32));
   out->at = arena_array(l->arena, a->n_steps, sizeof(*out->at));
   for (u32 i = 0; i < a->n_steps; i++)
-    lengths[i] = length_ms(a, a->first_step + i);
+    lengths[i] =
+        MEAN_KNOWN(0, a->model->n_ranks, rank, length_of_rank_ms(a, rank, a->first_step + i));
   out->typical_ms = typical_length(l, lengths, scratch);
   out->excess_ms = lengths;
   for (u32 step = 0; step < a->model->steps.n; step++)
@@ -99,12 +84,8 @@ static void find_typical_phases(struct listing *l) {
   l->typical = arena_array(l->arena, size_product(a->model->n_ranks, PHASES), sizeof(double));
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
     for (u32 phase = 0; phase < PHASES; phase++) {
-      u32 n = 0;
-      for (u32 i = 0; a->model->phases && i < a->n_steps; i++) {
-        double ms = phase_ms(a, rank, a->first_step + i, phase);
-        if (!isnan(ms))
-          values[n++] = ms;
-      }
+      u32 n = LIST_KNOWN(values, 0, a->model->phases ? a->n_steps : 0, i,
+                         phase_ms(a, rank, a->first_step + i, phase));
       l->typical[(size_t)rank * PHASES + phase] = median_of(values, n);
     }
 }
@@ -161,10 +142,7 @@ static void find_times(struct listing *l, const u32 *row_of) {
 /* Takes from the values of long steps what is usual for the rank. */
 static void hold_against_usual(double *rows, u32 n_ranks, u32 n_long, u32 usual, double *values) {
   for (u32 rank = 0; rank < n_ranks && usual; rank++) {
-    u32 n = 0;
-    for (u32 i = n_long; i < n_long + usual; i++)
-      if (!isnan(rows[(size_t)i * n_ranks + rank]))
-        values[n++] = rows[(size_t)i * n_ranks + rank];
+    u32 n = LIST_KNOWN(values, n_long, n_long + usual, i, rows[(size_t)i * n_ranks + rank]);
     double typical = median_of(values, n);
     for (u32 i = 0; i < n_long; i++)
       rows[(size_t)i * n_ranks + rank] -= typical;
@@ -195,18 +173,11 @@ static double excess_in_phase(const struct listing *l, u32 rank, u32 step, u32 p
 
 /* The rank that waited least for the others: what it did took the time. */
 static u32 busiest_rank(const struct listing *l, u32 at) {
-  u32 best = 0, n = l->a->model->n_ranks;
-  double least = INFINITY;
-  for (u32 rank = 0; rank < n; rank++) {
-    double idle = l->waited[(size_t)at * n + rank];
-    if (!l->a->model->clock_aligned && l->a->model->phases)
-      idle = excess_in_phase(l, rank, l->out->at[at].step, BACKWARD); /* waits lie in it mostly */
-    if (idle < least) {
-      least = idle;
-      best = rank;
-    }
-  }
-  return best;
+  const struct model *model = l->a->model;
+  bool by_phase = !model->clock_aligned && model->phases; /* waits lie in backward mostly */
+  return NUMBER_OF_LARGEST(0, model->n_ranks, rank,
+                           by_phase ? -excess_in_phase(l, rank, l->out->at[at].step, BACKWARD)
+                                    : -l->waited[(size_t)at * model->n_ranks + rank]);
 }
 
 /* Where ranks meet in some steps only, they wait there for one that was slow in those before. */
@@ -217,11 +188,8 @@ static bool works_longer(const struct listing *l, u32 at, u32 rank) {
 
 /* What the ranks wait for the one, more than usual, median. */
 static double wait_for_rank(const struct listing *l, u32 at, u32 rank, double *values) {
-  u32 n = 0;
-  for (u32 i = 0; i < l->a->model->n_ranks; i++)
-    if (i != rank)
-      values[n++] = l->waited[(size_t)at * l->a->model->n_ranks + i];
-  return median_of(values, n);
+  u32 n = l->a->model->n_ranks;
+  return median_of(values, LIST_WHERE(values, 0, n, i, i != rank, l->waited[(size_t)at * n + i]));
 }
 
 /* Names the last rank of each long step, where clocks tell who waits. */

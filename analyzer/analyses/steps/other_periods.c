@@ -41,15 +41,6 @@ static double chance_of_period(const struct recurrence_wanted *wanted, u32 n, u3
   return exp(chance);
 }
 
-/* How many steps are at least as long as the shortest step of the period. */
-static u32 count_as_long(const struct long_steps *steps, u32 leave_out, double least_ms) {
-  u32 n = 0;
-  for (u32 i = 0; i < steps->n; i++)
-    n += may_recur(&steps->at[i], leave_out) && !steps->at[i].group &&
-         steps->at[i].excess_ms >= least_ms;
-  return n;
-}
-
 /* A step that also belongs to another period counts neither for nor against this one. */
 static bool check_period(const struct long_steps *steps, const struct recurrence_wanted *wanted,
                          struct recurrence *r) {
@@ -68,8 +59,10 @@ static bool check_period(const struct long_steps *steps, const struct recurrence
   u32 misses = members - shared - r->hits;
   if (r->hits < LEAST_HITS || 10 * misses > r->hits)
     return false;
-  r->chance = chance_of_period(wanted, steps->end - steps->first,
-                               count_as_long(steps, wanted->leave_out, least), r->hits, misses);
+  u32 as_long =
+      NUMBER_OF(steps->at, steps->n, one,
+                may_recur(one, wanted->leave_out) && !one->group && one->excess_ms >= least);
+  r->chance = chance_of_period(wanted, steps->end - steps->first, as_long, r->hits, misses);
   return true;
 }
 

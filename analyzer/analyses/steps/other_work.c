@@ -92,11 +92,8 @@ static void find_content(const struct model *model, const struct long_steps *ste
   u32 times[CONTENTS] = {0};
   for (u32 i = 0; i < kind->n_own; i++)
     times[steps->at[kind->own[i]].content] += steps->at[kind->own[i]].times != TIMES_LEFT_OUT;
-  kind->content = 0;
+  kind->content = (u8)NUMBER_OF_LARGEST(0, CONTENTS, content, times[content]);
   kind->rank = INDEX_NONE;
-  for (u8 content = 0; content < CONTENTS; content++)
-    if (times[content] > times[kind->content])
-      kind->content = content;
   bool first = true, same = true;
   for (u32 i = 0; i < kind->n_own; i++) {
     const struct long_step *step = &steps->at[kind->own[i]];
@@ -114,9 +111,8 @@ static void add_host(struct analysis *a, u32 rank, struct other_work *work) {
   const struct model *model = a->model;
   work->host = model->ranks[rank].host;
   work->of_host = arena_array(a->arena, model->n_ranks, sizeof(u32));
-  for (u32 i = 0; i < model->n_ranks; i++)
-    if (model_same_host(model, rank, i))
-      work->of_host[work->n_of_host++] = model->ranks[i].rank;
+  work->n_of_host = LIST_WHERE(work->of_host, 0, model->n_ranks, i, model_same_host(model, rank, i),
+                               model->ranks[i].rank);
 }
 
 /* All ranks do it: one may take longer than the others. */
@@ -180,33 +176,36 @@ struct judging {
   struct kind kinds[MOST_EXTRAS];
 };
 
+static u64 kinds_of(const struct judging *j, const struct long_step *step) {
+  return j->extras->of_step[step->step];
+}
+
+static double time_of_kinds(const struct judging *j, u64 kinds) {
+  double ms = 0;
+  for (u32 i = 0; i < j->extras->n; i++)
+    ms += kinds >> i & 1 ? j->kinds[i].ms : 0;
+  return ms;
+}
+
 /* The steps of a kind that have none of the kinds in `others`. */
 static u32 list_own(const struct judging *j, u32 extra, u64 others, u32 *own) {
-  u32 n = 0;
-  for (u32 i = 0; i < j->steps->n; i++) {
-    u64 has = j->extras->of_step[j->steps->at[i].step];
-    if (has >> extra & 1 && !(has & others & ~(1ull << extra)))
-      own[n++] = i;
-  }
-  return n;
+  u64 this = 1ull << extra;
+  return LIST_WHERE(own, 0, j->steps->n, i,
+                    (kinds_of(j, &j->steps->at[i]) & (others | this)) == this, i);
 }
 
 /* What a step takes longer, less what its other known kinds take. */
-static double excess_of(const struct judging *j, u32 extra, u32 at) {
-  double ms = j->steps->at[at].excess_ms;
-  u64 others = j->extras->of_step[j->steps->at[at].step] & j->accepted & ~(1ull << extra);
-  for (u32 i = 0; i < j->extras->n; i++)
-    ms -= others >> i & 1 ? j->kinds[i].ms : 0;
-  return ms;
+static double excess_of(const struct judging *j, u32 extra, const struct long_step *step) {
+  u64 others = kinds_of(j, step) & j->accepted & ~(1ull << extra);
+  return step->excess_ms - time_of_kinds(j, others);
 }
 
 /* What one in ten usual steps takes longer than the typical one. */
 static double tail_of_usual(const struct judging *j) {
   const struct long_steps *steps = j->steps;
-  u32 n = 0;
-  for (u32 i = 0; i < steps->end - steps->first; i++)
-    if (!isnan(steps->excess_ms[i]) && !j->extras->of_step[steps->first + i])
-      j->values[n++] = steps->excess_ms[i];
+  u32 n = LIST_WHERE(j->values, 0, steps->end - steps->first, i,
+                     !isnan(steps->excess_ms[i]) && !j->extras->of_step[steps->first + i],
+                     steps->excess_ms[i]);
   return quantile_of(j->values, n, 0.9);
 }
 
@@ -249,7 +248,7 @@ static bool judge_next(struct judging *j) {
   u32 *own = arena_array(j->a->arena, n, sizeof(*own));
   memcpy(own, j->own, n * sizeof(*own));
   for (u32 i = 0; i < n; i++)
-    j->values[i] = excess_of(j, best, own[i]);
+    j->values[i] = excess_of(j, best, &j->steps->at[own[i]]);
   *kind = (struct kind){.own = own,
                         .n_own = n,
                         .ms = median_of(j->values, n),
@@ -263,13 +262,10 @@ static bool judge_next(struct judging *j) {
 /* A step's extra time is divided among its kinds as these take time. */
 static double sum_of(const struct judging *j, u32 extra) {
   double sum = 0;
-  for (u32 i = 0; i < j->steps->n; i++) {
-    u64 has = j->extras->of_step[j->steps->at[i].step] & j->accepted;
-    double all = 0;
-    for (u32 k = 0; k < j->extras->n; k++)
-      all += has >> k & 1 ? j->kinds[k].ms : 0;
+  FOR_EACH(j->steps->at, j->steps->n, step) {
+    u64 has = kinds_of(j, step) & j->accepted;
     if (has >> extra & 1)
-      sum += j->steps->at[i].excess_ms * j->kinds[extra].ms / all;
+      sum += step->excess_ms * j->kinds[extra].ms / time_of_kinds(j, has);
   }
   return fmax(sum, 0);
 }
@@ -278,10 +274,8 @@ static double sum_of(const struct judging *j, u32 extra) {
 static void take_away(const struct judging *j) {
   struct long_steps *steps = j->steps;
   FOR_EACH_CHANGED(steps->at, steps->n, step) {
-    u64 has = j->extras->of_step[step->step] & j->accepted;
-    double known = 0;
-    for (u32 k = 0; k < j->extras->n; k++)
-      known += has >> k & 1 ? j->kinds[k].ms : 0;
+    u64 has = kinds_of(j, step) & j->accepted;
+    double known = time_of_kinds(j, has);
     if (!has)
       continue;
     step->excess_ms = steps->excess_ms[step->step - steps->first] -= known;
@@ -322,12 +316,10 @@ static void list_recurring(const struct long_steps *steps, const struct recurren
 /* Whether a rank or a host works alone in most of its long steps outside of the period too: it is
  * then late at times, in training. */
 static bool is_of_one_at_times(const struct long_steps *steps, const struct kind *kind) {
-  u32 all = 0;
-  if (kind->content != CONTENT_ONE_RANK && kind->content != CONTENT_ONE_HOST)
-    return false;
-  for (u32 i = 0; i < steps->n; i++)
-    all += steps->at[i].is_long && !steps->at[i].group && steps->at[i].content == kind->content;
-  return kind->n_own < PERIOD_OF_ONE * all;
+  u32 all = NUMBER_OF(steps->at, steps->n, one,
+                      one->is_long && !one->group && one->content == kind->content);
+  return (kind->content == CONTENT_ONE_RANK || kind->content == CONTENT_ONE_HOST) &&
+         kind->n_own < PERIOD_OF_ONE * all;
 }
 
 /* Kinds that only their time shows. */
@@ -342,13 +334,12 @@ static void add_recurring_work(struct analysis *a, struct arena *scratch,
   while (a->results->n_other_work < MOST_KINDS && other_find_recurrence(steps, &wanted, &r)) {
     struct kind kind = {.period = r.period, .own = own};
     u32 *members = arena_array(a->arena, a->n_steps, sizeof(u32));
-    for (u32 i = 0; i < steps->n; i++)
-      if (recurrence_has(&r, steps->at[i].step) && steps->at[i].is_long && !steps->at[i].group &&
-          !(wanted.leave_out >> steps->at[i].content & 1)) {
-        excess[kind.n_own] = steps->at[i].excess_ms;
-        own[kind.n_own++] = i;
-      }
-    kind.ms = median_of(excess, kind.n_own);
+    kind.n_own =
+        LIST_WHERE(own, 0, steps->n, i,
+                   recurrence_has(&r, steps->at[i].step) && steps->at[i].is_long &&
+                       !steps->at[i].group && !(wanted.leave_out >> steps->at[i].content & 1),
+                   i);
+    kind.ms = median_of(excess, LIST_KNOWN(excess, 0, kind.n_own, i, steps->at[own[i]].excess_ms));
     list_recurring(steps, &r, kind.ms, members, &kind.n);
     kind.steps = members;
     for (u32 i = 0; i < kind.n; i++)

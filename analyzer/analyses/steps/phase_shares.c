@@ -30,16 +30,11 @@ static double mean_phase_ms(const struct analysis *a, size_t member, u32 from, u
 
 double phase_of_middle_rank_ms(const struct analysis *a, size_t member) {
   SCOPED_ARENA struct arena scratch = {0};
-  double *of_ranks = arena_array(&scratch, a->model->n_ranks, sizeof(double)), middle = NAN;
-  u32 n = 0;
-  for (u32 rank = 0; a->model->phases && rank < a->model->n_ranks; rank++) {
-    double ms = mean_phase_ms(a, member, rank, rank + 1);
-    if (!isnan(ms))
-      of_ranks[n++] = ms;
-  }
+  double *of_ranks = arena_array(&scratch, a->model->n_ranks, sizeof(double));
+  u32 n = LIST_KNOWN(of_ranks, 0, a->model->phases ? a->model->n_ranks : 0, rank,
+                     mean_phase_ms(a, member, rank, rank + 1));
   SORT(of_ranks, n, by_double);
-  middle = n ? of_ranks[(n - 1) / 2] : NAN;
-  return middle;
+  return n ? of_ranks[(n - 1) / 2] : NAN;
 }
 
 void phases_analyse(struct analysis *a) {

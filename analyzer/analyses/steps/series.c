@@ -14,7 +14,7 @@
 
 /* Sums over ranks of one kept step; integers, so that the order of threads does not matter. */
 struct point_sum {
-  i64 compute, exposed, wait, transfer, memcpy, idle, input;
+  struct step_parts parts;
   u32 ranks, ranks_with_input;
 };
 
@@ -41,9 +41,8 @@ static float *cell_at(const struct series_sums *g, u32 rank, u32 column) {
 static i64 longest_wall(const struct analysis *a, u32 step) {
   i64 most = -1;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    struct window window;
-    if (analysis_window(a, rank, step, &window) && window.end - window.begin > most)
-      most = window.end - window.begin;
+    i64 length = analysis_length(a, rank, step);
+    most = length > most ? length : most;
   }
   return most;
 }
@@ -53,10 +52,8 @@ static u32 choose_slowest(const i64 *length, u32 first, u32 n, u32 per, u32 *cho
                           u32 *index_of) {
   u32 kept = 0;
   for (u32 from = first; from < n; from += per) {
-    u32 slowest = from;
-    for (u32 step = from; step < n && step < from + per; step++)
-      if (length[step] > length[slowest])
-        slowest = step;
+    u32 slowest =
+        NUMBER_OF_LARGEST(from, n - from < per ? n : from + per, step, (double)length[step]);
     index_of[slowest] = kept;
     chosen[kept++] = slowest;
   }
@@ -111,18 +108,14 @@ static bool wait_is_known(const struct step_parts *parts) {
   return (double)unsplit <= (1 - COVERAGE_ENOUGH) * (double)parts->exposed;
 }
 
+static double part_ms(const struct step_parts *parts, u32 measure) {
+  bool of_exposed = measure == SERIES_WAIT || measure == SERIES_TRANSFER;
+  return of_exposed && !wait_is_known(parts) ? NAN : ns_to_ms(parts->of[measure]);
+}
+
 static void add_to_point(struct point_sum *sum, const struct step_parts *parts, bool input) {
-  const struct {
-    i64 *to, value;
-  } terms[] = {{&sum->compute, parts->compute},
-               {&sum->exposed, parts->exposed},
-               {&sum->wait, parts->wait},
-               {&sum->transfer, parts->transfer},
-               {&sum->memcpy, parts->memcpy},
-               {&sum->idle, parts->idle},
-               {&sum->input, input ? parts->input : 0}};
-  for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++)
-    __atomic_fetch_add(terms[i].to, terms[i].value, __ATOMIC_RELAXED);
+  for (u32 m = SERIES_COMPUTE; m < SERIES_INPUT + (u32)input; m++)
+    __atomic_fetch_add(&sum->parts.of[m], parts->of[m], __ATOMIC_RELAXED);
   __atomic_fetch_add(&sum->ranks, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&sum->ranks_with_input, input, __ATOMIC_RELAXED);
 }
@@ -137,17 +130,9 @@ void series_add_rank(struct analysis *a, u32 rank, const struct window *windows,
     u32 point = g->point_of[windows[i].step], column = g->column_of[windows[i].step];
     if (point != INDEX_NONE)
       add_to_point(&g->sums[point], &parts[i], sum->has_input);
-    if (column == INDEX_NONE)
-      continue;
-    float *cell = cell_at(g, rank, column);
-    bool split = wait_is_known(&parts[i]);
-    cell[SERIES_COMPUTE] = (float)ns_to_ms(parts[i].compute);
-    cell[SERIES_EXPOSED] = (float)ns_to_ms(parts[i].exposed);
-    cell[SERIES_WAIT] = split ? (float)ns_to_ms(parts[i].wait) : NAN;
-    cell[SERIES_TRANSFER] = split ? (float)ns_to_ms(parts[i].transfer) : NAN;
-    cell[SERIES_MEMCPY] = (float)ns_to_ms(parts[i].memcpy);
-    cell[SERIES_IDLE] = (float)ns_to_ms(parts[i].idle);
-    cell[SERIES_INPUT] = sum->has_input ? (float)ns_to_ms(parts[i].input) : NAN;
+    for (u32 m = SERIES_COMPUTE; column != INDEX_NONE && m < SERIES_INPUT + (u32)sum->has_input;
+         m++)
+      cell_at(g, rank, column)[m] = (float)part_ms(&parts[i], m);
   }
 }
 
@@ -163,14 +148,12 @@ void series_add_memory(struct analysis *a, double global_rank, const double *byt
   struct series_sums *g = a->series;
   if (!g || n_steps != a->model->steps.n || !bytes)
     return;
-  u32 rank = 0;
-  while (rank < a->model->n_ranks && a->model->ranks[rank].rank != global_rank)
-    rank++;
-  if (rank == a->model->n_ranks)
+  const struct rank *rank = FIND(a->model->ranks, a->model->n_ranks, one, one->rank == global_rank);
+  if (!rank)
     return;
   pthread_mutex_lock(&g->lock);
   for (u32 column = 0; column < g->n_columns; column++) {
-    float *most = &cell_at(g, rank, column)[SERIES_MEMORY];
+    float *most = &cell_at(g, (u32)(rank - a->model->ranks), column)[SERIES_MEMORY];
     *most = fmaxf(*most, (float)bytes[g->column_step[column]]);
   }
   pthread_mutex_unlock(&g->lock);
@@ -191,10 +174,9 @@ static void fill_point_walls(struct analysis *a, u32 step, u32 point) {
   out->wall_ms[point] = a->results->step_ms[step];
   out->wall_least_ms[point] = out->wall_most_ms[point] = out->slowest_rank[point] = NAN;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    struct window window;
-    if (!analysis_window(a, rank, step, &window))
+    double ms = ms_if_known(analysis_length(a, rank, step));
+    if (isnan(ms))
       continue;
-    double ms = ns_to_ms(window.end - window.begin);
     out->wall_least_ms[point] = fmin(out->wall_least_ms[point], ms);
     if (!(ms <= out->wall_most_ms[point])) {
       out->wall_most_ms[point] = ms;
@@ -205,16 +187,12 @@ static void fill_point_walls(struct analysis *a, u32 step, u32 point) {
 
 static void fill_point_parts(struct analysis *a, const struct point_sum *sum, u32 point) {
   struct series_result *out = &a->results->series;
-  double n = sum->ranks ? sum->ranks : NAN;
-  struct step_parts all = {SAME(sum, exposed, wait, transfer)};
-  bool split = wait_is_known(&all);
-  out->compute_ms[point] = ns_to_ms(sum->compute) / n;
-  out->exposed_ms[point] = ns_to_ms(sum->exposed) / n;
-  out->wait_ms[point] = split ? ns_to_ms(sum->wait) / n : NAN;
-  out->transfer_ms[point] = split ? ns_to_ms(sum->transfer) / n : NAN;
-  out->memcpy_ms[point] = ns_to_ms(sum->memcpy) / n;
-  out->idle_ms[point] = ns_to_ms(sum->idle) / n;
-  out->input_ms[point] = sum->ranks_with_input ? ns_to_ms(sum->input) / sum->ranks_with_input : NAN;
+  double *const to[] = {out->compute_ms, out->exposed_ms, out->wait_ms, out->transfer_ms,
+                        out->memcpy_ms,  out->idle_ms,    out->input_ms};
+  for (u32 m = SERIES_COMPUTE; m <= SERIES_INPUT; m++) {
+    u32 n = m == SERIES_INPUT ? sum->ranks_with_input : sum->ranks;
+    to[m - SERIES_COMPUTE][point] = part_ms(&sum->parts, m) / (n ? n : (double)NAN);
+  }
 }
 
 static void fill_points(struct analysis *a) {
@@ -232,10 +210,6 @@ static void fill_points(struct analysis *a) {
   }
 }
 
-static float phase_ms(i64 ns) {
-  return ns == NS_UNKNOWN ? NAN : (float)ns_to_ms(ns);
-}
-
 static void fill_phases(struct analysis *a) {
   const struct series_sums *g = a->series;
   u32 n_ranks = a->model->n_ranks;
@@ -244,9 +218,9 @@ static void fill_phases(struct analysis *a) {
       const struct phase_times *phases =
           &a->model->phases[(size_t)g->column_step[column] * n_ranks + rank];
       float *cell = cell_at(g, rank, column);
-      cell[SERIES_FORWARD] = phase_ms(phases->forward);
-      cell[SERIES_BACKWARD] = phase_ms(phases->backward);
-      cell[SERIES_OPTIMIZER] = phase_ms(phases->optimizer);
+      cell[SERIES_FORWARD] = (float)ms_if_known(phases->forward);
+      cell[SERIES_BACKWARD] = (float)ms_if_known(phases->backward);
+      cell[SERIES_OPTIMIZER] = (float)ms_if_known(phases->optimizer);
     }
 }
 
@@ -255,10 +229,8 @@ static void fill_walls(struct analysis *a) {
   const struct series_sums *g = a->series;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
     for (u32 column = 0; column < g->n_columns; column++) {
-      struct window window;
-      float *cell = cell_at(g, rank, column);
-      if (analysis_window(a, rank, g->column_step[column], &window))
-        cell[SERIES_WALL] = (float)ns_to_ms(window.end - window.begin);
+      i64 length = analysis_length(a, rank, g->column_step[column]);
+      cell_at(g, rank, column)[SERIES_WALL] = (float)ms_if_known(length);
     }
   if (!communication_unseen(a))
     return;
@@ -267,24 +239,14 @@ static void fill_walls(struct analysis *a) {
       g->cells[i * SERIES_COUNT + m] = NAN;
 }
 
-/* How far a rank differs from the others in one measure: over its steps, and in its worst one. */
-struct rank_level {
-  double mean, most;
-};
-
-static struct rank_level rank_level_of(const struct series_sums *g, u32 rank, u32 measure) {
-  struct rank_level s = {0, 0};
-  u32 n = 0;
-  for (u32 column = 0; column < g->n_columns; column++) {
-    double value = cell_at(g, rank, column)[measure];
-    if (isnan(value))
-      continue;
-    s.mean += value;
-    s.most = fmax(s.most, value);
-    n++;
-  }
-  s.mean = n ? s.mean / n : 0;
-  return s;
+/* One measure of a rank over its steps, and in its worst one; 0 where it is not known. */
+static void find_levels(const struct series_sums *g, u32 rank, u32 measure, double *mean,
+                        double *most) {
+  *mean = MEAN_KNOWN(0, g->n_columns, column, cell_at(g, rank, column)[measure]);
+  *mean = isnan(*mean) ? 0 : *mean;
+  *most = 0;
+  for (u32 column = 0; column < g->n_columns; column++)
+    *most = fmax(*most, cell_at(g, rank, column)[measure]); /* NAN gives way */
 }
 
 /* Adds to each rank's score how many spreads its value is above the median rank's. */
@@ -306,11 +268,8 @@ static void choose_worst(struct analysis *a, bool *own, u32 wanted) {
   SCOPED double *scores = memory_zeroed(size_product(n, 4), sizeof(double));
   double *mean = scores + n, *most = mean + n, *scratch = most + n;
   for (size_t m = 0; m < sizeof(measures); m++) {
-    for (u32 rank = 0; rank < n; rank++) {
-      struct rank_level s = rank_level_of(a->series, rank, measures[m]);
-      mean[rank] = s.mean;
-      most[rank] = s.most;
-    }
+    for (u32 rank = 0; rank < n; rank++)
+      find_levels(a->series, rank, measures[m], &mean[rank], &most[rank]);
     add_scores(scores, mean, scratch, n);
     add_scores(scores, most, scratch, n);
   }
@@ -318,10 +277,7 @@ static void choose_worst(struct analysis *a, bool *own, u32 wanted) {
     if (a->results->ranks[rank].straggler)
       scores[rank] = INFINITY;
   for (u32 k = 0; k < wanted; k++) {
-    u32 worst = 0;
-    for (u32 rank = 1; rank < n; rank++)
-      if (scores[rank] > scores[worst])
-        worst = rank;
+    u32 worst = NUMBER_OF_LARGEST(0, n, rank, scores[rank]);
     own[worst] = true;
     scores[worst] = -1;
   }
@@ -340,17 +296,8 @@ static void add_row(struct analysis *a, u32 first, u32 last) {
     double *values = arena_array(a->arena, g->n_columns, sizeof(double));
     bool any = false;
     for (u32 column = 0; column < g->n_columns; column++) {
-      double sum = 0;
-      u32 n = 0;
-      for (u32 rank = first; rank <= last; rank++) {
-        float value = cell_at(g, rank, column)[m];
-        if (isnan(value))
-          continue;
-        sum += value;
-        n++;
-      }
-      values[column] = n ? sum / n : NAN;
-      any |= n > 0;
+      values[column] = MEAN_KNOWN(first, last + 1, rank, cell_at(g, rank, column)[m]);
+      any |= !isnan(values[column]);
     }
     row->values[m] = any ? values : NULL;
     row->n_values[m] = any ? g->n_columns : 0;
@@ -395,8 +342,7 @@ static void fill_ranks(struct analysis *a) {
 }
 
 void series_summarise(struct analysis *a) {
-  a->results->series =
-      (struct series_result){.steps_per_point = NAN, .steps_per_column = NAN, .ranks_joined = NAN};
+  a->results->series = series_result_unknown();
   if (!a->series)
     return;
   fill_points(a);

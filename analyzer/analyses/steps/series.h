@@ -8,9 +8,14 @@
 
 #include "analyses/analysis.h"
 
-/* One step of one rank, in nanoseconds. */
+/* One step of one rank, in nanoseconds; the first of SERIES_MEASURES in their order. */
 struct step_parts {
-  i64 wall, compute, exposed, wait, transfer, memcpy, idle, input;
+  union {
+    struct {
+      i64 wall, compute, exposed, wait, transfer, memcpy, idle, input;
+    };
+    i64 of[SERIES_INPUT + 1];
+  };
 };
 
 /* Adds what one rank did in its windows; thread-safe for different ranks. */

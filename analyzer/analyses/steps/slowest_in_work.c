@@ -21,27 +21,18 @@ static u32 most_often_last(const struct long_steps *steps, const u32 *own, u32 n
   return best;
 }
 
-/* What the others wait for it, median over the steps in which it is last. */
-static double wait_for(const struct long_steps *steps, const u32 *own, u32 n, u32 rank,
-                       double *values) {
-  u32 used = 0;
-  for (u32 i = 0; i < n; i++)
-    if (steps->at[own[i]].last == rank)
-      values[used++] = steps->at[own[i]].wait_ms;
-  return median_of(values, used);
-}
-
 void find_slowest_in_work(const struct model *model, const struct long_steps *steps, const u32 *own,
                           u32 n, struct slowest_in_work *out) {
   SCOPED_ARENA struct arena scratch = {0};
-  u32 *times = arena_array(&scratch, model->n_ranks, sizeof(*times)), known = 0;
+  u32 *times = arena_array(&scratch, model->n_ranks, sizeof(*times));
+  u32 known = NUMBER_OF(own, n, one, steps->at[*one].last != INDEX_NONE);
   double *values = arena_array(&scratch, n, sizeof(*values));
   *out = (struct slowest_in_work){.rank = INDEX_NONE, .ms = NAN};
-  for (u32 i = 0; i < n; i++)
-    known += steps->at[own[i]].last != INDEX_NONE;
   u32 rank = most_often_last(steps, own, n, times);
   if (rank != INDEX_NONE) {
-    double ms = wait_for(steps, own, n, rank, values);
+    u32 last =
+        LIST_WHERE(values, 0, n, i, steps->at[own[i]].last == rank, steps->at[own[i]].wait_ms);
+    double ms = median_of(values, last); /* that the others wait where it is last */
     double chance = binomial_tail(times[rank], known, 1.0 / model->n_ranks) * model->n_ranks;
     double rare = ms < STRAGGLER_SMALL * steps->typical_ms ? STRAGGLER_SMALL_SIGNIFICANCE
                                                            : STRAGGLER_SIGNIFICANCE;

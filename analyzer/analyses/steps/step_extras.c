@@ -137,13 +137,18 @@ void step_extras_add(const struct analysis *a, struct arena *arena, struct step_
   out->n++;
 }
 
+/* Of the kind that the i-th is the first of. */
+static u32 list_steps_of_kind(const struct counting *c, u32 i, u32 *steps) {
+  u32 n = ROW_OF_EQUALS(&c->extras.at[i], c->extras.n - i, first, one, one->kind == first->kind);
+  return LIST_WHERE(steps, i, i + n, k, true, c->extras.at[k].step);
+}
+
 /* If more than a fifth of the steps have calls of their own at no fixed distance, as when sizes are
  * never the same, these say nothing. */
 static bool irregular_calls_say_something(const struct counting *c, u32 *steps, u8 *seen) {
   u32 with = 0;
   for (u32 i = 0, n; i < c->extras.n; i += n) {
-    for (n = 0; i + n < c->extras.n && c->extras.at[i + n].kind == c->extras.at[i].kind; n++)
-      steps[n] = c->extras.at[i + n].step;
+    n = list_steps_of_kind(c, i, steps);
     bool regular = step_extras_period(c->a, steps, n) > 0;
     for (u32 k = 0; k < n && !regular; k++) {
       with += !seen[steps[k]];
@@ -154,18 +159,14 @@ static bool irregular_calls_say_something(const struct counting *c, u32 *steps, 
 }
 
 static void group_calls(struct counting *c, struct arena *arena, struct step_extras *out) {
-  u32 kept = 0;
-  for (u32 i = 0; i < c->extras.n; i++)
-    if (c->kinds[c->extras.at[i].kind].extra <= c->a->n_steps / MOST_OFTEN)
-      c->extras.at[kept++] = c->extras.at[i];
-  c->extras.n = kept;
-  SORT(c->extras.at, kept, by_kind);
+  c->extras.n = KEEP_WHERE(c->extras.at, c->extras.n, one,
+                           c->kinds[one->kind].extra <= c->a->n_steps / MOST_OFTEN);
+  SORT(c->extras.at, c->extras.n, by_kind);
   u32 *steps = arena_array(arena, c->a->n_steps, sizeof(*steps));
   u8 *seen = arena_array(arena, c->a->model->steps.n, sizeof(*seen));
   bool irregular = irregular_calls_say_something(c, steps, seen);
-  for (u32 i = 0, n; i < kept; i += n) {
-    for (n = 0; i + n < kept && c->extras.at[i + n].kind == c->extras.at[i].kind; n++)
-      steps[n] = c->extras.at[i + n].step;
+  for (u32 i = 0, n; i < c->extras.n; i += n) {
+    n = list_steps_of_kind(c, i, steps);
     if (irregular || step_extras_period(c->a, steps, n))
       step_extras_add(c->a, arena, out,
                       &(struct step_extra){.steps = steps,
@@ -216,7 +217,7 @@ static bool has_forward_only(const struct analysis *a, u32 rank, u32 step, const
 /* Steps with more forward passes than usual, and no more backward passes, on any rank. */
 static void list_forward_only(const struct analysis *a, struct arena *arena,
                               struct step_extras *out) {
-  u32 *steps = arena_array(arena, a->n_steps, sizeof(*steps)), n = 0;
+  u32 *steps = arena_array(arena, a->n_steps, sizeof(*steps));
   u8 *has = arena_array(arena, a->model->steps.n, sizeof(*has));
   for (u32 rank = 0; a->model->phases && rank < a->model->n_ranks; rank++) {
     u32 usual[PASSES];
@@ -225,9 +226,7 @@ static void list_forward_only(const struct analysis *a, struct arena *arena,
     for (u32 i = 0; i < a->n_steps; i++)
       has[a->first_step + i] |= has_forward_only(a, rank, a->first_step + i, usual);
   }
-  for (u32 i = 0; i < a->n_steps; i++)
-    if (has[a->first_step + i])
-      steps[n++] = a->first_step + i;
+  u32 n = LIST_WHERE(steps, a->first_step, a->first_step + a->n_steps, i, has[i], i);
   if (n && n <= a->n_steps / MOST_OFTEN)
     step_extras_add(a, arena, out, &(struct step_extra){.steps = steps, .n = n, .forward = true});
 }

@@ -52,18 +52,18 @@ static u32 usual_count(const struct rank_meetings *m, u32 n) {
   return m->known / 2 < without || n == 0 ? 0 : m->counts[(m->known / 2 - without) % n];
 }
 
+static u32 in_one_step(const struct met *met, u32 n) {
+  return ROW_OF_EQUALS(met, n, first, one, one->step == first->step);
+}
+
 /* One kind of meeting. */
 static void add_kind(const struct rank_meetings *m, const struct met *met, u32 n) {
   u32 with = 0, extra = 0;
-  for (u32 i = 0, same; i < n; i += same) {
-    for (same = 1; i + same < n && met[i + same].step == met[i].step; same++)
-      ;
-    m->counts[with++] = same;
-  }
+  for (u32 i = 0; i < n; i += m->counts[with++])
+    m->counts[with] = in_one_step(met + i, n - i);
   u32 usual = usual_count(m, with), more = 0;
   for (u32 i = 0, same; i < n; i += same) {
-    for (same = 1; i + same < n && met[i + same].step == met[i].step; same++)
-      ;
+    same = in_one_step(met + i, n - i);
     if (same > usual) {
       m->steps[extra++] = met[i].step;
       more = same - usual;
@@ -88,10 +88,8 @@ static void look_at(struct rank_meetings *m, u32 rank) {
   m->known = known_steps(m->a, rank, met, n);
   SORT(met, n, by_kind);
   for (u32 i = 0, kind; i < n; i += kind) {
-    for (kind = 1;
-         i + kind < n && met[i + kind].what == met[i].what && met[i + kind].bytes == met[i].bytes;
-         kind++)
-      ;
+    kind = ROW_OF_EQUALS(met + i, n - i, first, one,
+                         one->what == first->what && one->bytes == first->bytes);
     add_kind(m, met + i, kind);
   }
 }

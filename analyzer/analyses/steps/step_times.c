@@ -15,11 +15,9 @@ static double step_wall_ms(const struct analysis *a, u32 step) {
   i64 sum = 0;
   u32 n = 0;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    struct window window;
-    if (!analysis_window(a, rank, step, &window))
-      continue;
-    sum += window.end - window.begin;
-    n++;
+    i64 length = analysis_length(a, rank, step);
+    sum += length == NS_UNKNOWN ? 0 : length;
+    n += length != NS_UNKNOWN;
   }
   return n ? ns_to_ms(sum) / n : NAN;
 }
@@ -67,9 +65,8 @@ static bool any_end_is_known(const struct analysis *a) {
 static void count_by_lengths(struct analysis *a, double *lengths) {
   u32 n = a->model->steps.n;
   for (u32 step = 0; step < n; step++) {
-    struct window window;
-    bool known = analysis_window(a, 0, step, &window);
-    lengths[step] = known ? (double)(window.end - window.begin) : NAN;
+    i64 length = analysis_length(a, 0, step);
+    lengths[step] = length == NS_UNKNOWN ? NAN : (double)length;
   }
   choose_analysed_steps(a, model_count_warmup(lengths, n, !any_end_is_known(a)));
 }
@@ -152,12 +149,9 @@ static void list_kinds(struct analysis *a) {
   r->step_kinds = arena_array(a->arena, STEP_KINDS_COUNT, sizeof(*r->step_kinds));
   double *ms = arena_array(a->arena, a->n_steps, sizeof(double));
   for (u8 k = STEP_PREFILL; k < STEP_KINDS_COUNT; k++) {
-    u32 n = 0, known = 0;
-    for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++) {
-      n += kind[step] == k;
-      if (kind[step] == k && !isnan(r->step_ms[step]))
-        ms[known++] = r->step_ms[step];
-    }
+    u32 n = NUMBER_OF(kind + a->first_step, a->n_steps, one, *one == k);
+    u32 known = LIST_KNOWN(ms, a->first_step, a->first_step + a->n_steps, step,
+                           kind[step] == k ? r->step_ms[step] : NAN);
     if (n)
       r->step_kinds[r->n_step_kinds++] = (struct step_kind_result){
           names[k], n, median_of(ms, known), quantile_of(ms, known, 0.95)};

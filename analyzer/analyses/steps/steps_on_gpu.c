@@ -164,11 +164,7 @@ static void add_spans(struct step_bounds *b) {
 }
 
 static u32 computing_stream(const struct step_bounds *b) {
-  u32 most = 0;
-  for (u32 i = 1; i < b->t->n_lanes; i++)
-    if (b->streams[i].kernels > b->streams[most].kernels)
-      most = i;
-  return most;
+  return NUMBER_OF_LARGEST(0, b->t->n_lanes, i, (double)b->streams[i].kernels);
 }
 
 static void make_ascending(struct step_bounds *b) {

@@ -47,24 +47,19 @@ static const char *name_turn(struct arena *arena, const struct turn *turn, doubl
 /* What is left of a step may be work of another kind, if it is long by itself. */
 static void take_turn_away(struct long_steps *steps, u32 step, double ms) {
   steps->excess_ms[step - steps->first] -= ms;
-  for (u32 i = 0; i < steps->n; i++)
-    if (steps->at[i].step == step) {
-      steps->at[i].excess_ms -= ms;
-      steps->at[i].is_long =
-          steps->at[i].excess_ms >= OTHER_WORK_OF_STEP * fmax(steps->typical_ms, ms);
-    }
+  struct long_step *one = FIND(steps->at, steps->n, any, any->step == step);
+  if (!one)
+    return;
+  one->excess_ms -= ms;
+  one->is_long = one->excess_ms >= OTHER_WORK_OF_STEP * fmax(steps->typical_ms, ms);
 }
 
 /* False where it does not take long enough to be told. */
 static bool add_turn(struct analysis *a, struct arena *scratch, struct long_steps *steps,
                      const struct turn *turn) {
-  double *excess = arena_array(scratch, turn->n, sizeof(double)), sum = 0;
-  u32 n = 0;
-  for (u32 i = 0; i < turn->n; i++) {
-    double ms = steps->excess_ms[turn->steps[i] - steps->first];
-    if (!isnan(ms))
-      sum += excess[n++] = ms;
-  }
+  double *excess = arena_array(scratch, turn->n, sizeof(double));
+  u32 n = LIST_KNOWN(excess, 0, turn->n, i, steps->excess_ms[turn->steps[i] - steps->first]);
+  double sum = TOTAL(double, excess, n, one, *one);
   double ms = median_of(excess, n);
   if (!(ms > turn->least_ms) || a->results->n_turns == MOST_TURNS)
     return false;
@@ -85,15 +80,11 @@ static bool add_turn(struct analysis *a, struct arena *scratch, struct long_step
 /* Collectives that move parameters, of steps that alone have any. */
 static void find_synchronisation(struct analysis *a, struct step_extras *extras,
                                  struct arena *scratch, struct long_steps *steps) {
-  u32 best = INDEX_NONE;
-  for (u32 i = 0; i < extras->n && !extras->usual_calls; i++)
-    if (extras->at[i].bytes >= PARAMETERS_BYTES &&
-        (best == INDEX_NONE || extras->at[i].n > extras->at[best].n))
-      best = i;
-  if (best == INDEX_NONE)
+  const struct step_extra *extra =
+      LARGEST(extras->at, extras->n, one, one->bytes >= PARAMETERS_BYTES, one->n);
+  if (!extra || extras->usual_calls)
     return;
-  const struct step_extra *extra = &extras->at[best];
-  extras->in_turn |= 1ull << best;
+  extras->in_turn |= 1ull << (extra - extras->at);
   add_turn(a, scratch, steps,
            &(struct turn){
                extra->steps, extra->n, extra->period,
@@ -119,12 +110,9 @@ static void find_reads(struct analysis *a, struct step_extras *extras, struct ar
 /* The content of most of the steps that are long. */
 static u8 content_of(const struct long_steps *steps, const struct recurrence *r) {
   u32 times[CONTENTS] = {0};
-  u8 most = CONTENT_UNKNOWN;
-  for (u32 i = 0; i < steps->n; i++)
-    times[steps->at[i].content] += steps->at[i].is_long && recurrence_has(r, steps->at[i].step);
-  for (u8 content = 0; content < CONTENTS; content++)
-    most = times[content] > times[most] ? content : most;
-  return most;
+  FOR_EACH(steps->at, steps->n, one)
+    times[one->content] += one->is_long && recurrence_has(r, one->step);
+  return (u8)NUMBER_OF_LARGEST(0, CONTENTS, content, times[content]);
 }
 
 static void find_short_periods(struct analysis *a, struct arena *scratch,
