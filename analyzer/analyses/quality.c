@@ -45,45 +45,33 @@ static void add_coverage(struct results *r, const char *name, double part, doubl
 
 static void add_collective_coverage(struct analysis *a, double calls, double runs) {
   const char *note = "the others have only the time of the call";
-  const char *why = NULL;
-  for (u32 i = 0; i < a->model->n_ranks && !why; i++)
-    if (a->model->ranks[i].collective_calls)
-      why = gpu_timing_reason(&a->model->ranks[i]);
+  const struct rank *rank = FIND(a->model->ranks, a->model->n_ranks, one,
+                                 one->collective_calls && gpu_timing_reason(one));
   if (runs == 0)
     note = say(a,
                "NO COLLECTIVE TIMES: communication ran, but when is NOT KNOWN; exposed "
-               "communication, waits and stragglers are not known%s%s",
-               why ? ": " : "", text_or_empty(why));
+               "communication, waits and stragglers are not known%s",
+               say_why(a, rank ? gpu_timing_reason(rank) : NULL));
   add_coverage(a->results, "collective times", runs, calls, note);
-}
-
-static bool any_on_gpu(const struct analysis *a) {
-  for (u32 i = 0; i < a->model->n_ranks; i++)
-    if (a->ranks[i].on_gpu || a->model->ranks[i].launches)
-      return true;
-  return false;
 }
 
 /* Of what ran on the GPUs, what can be led back to a call on the host. */
 static void add_gpu_coverage(struct analysis *a) {
   struct results *r = a->results;
   struct rank_flops all = flops_all(a, false);
-  double runs = 0, called = 0, replays = 0, replays_run = 0, fixed = 0, in_graphs = 0, known = 0;
-  bool own_traces = false;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    runs += (double)a->ranks[i].collective_kernels;
-    called += (double)a->ranks[i].collective_kernels_called;
-    replays += (double)a->ranks[i].graph_launches;
-    replays_run += (double)a->ranks[i].graph_launches_run;
-    fixed += (double)(a->ranks[i].graph_launches - a->ranks[i].graph_launches_open);
-    in_graphs += (double)a->model->ranks[i].replayed_runs;
-    known += (double)a->model->ranks[i].replayed_known;
-    own_traces |= a->model->ranks[i].info[TSCOPE_INFO_TSCOPE] != NULL;
-  }
-  add_coverage(r, "collective calls", called, runs,
-               called ? "collectives without a recorded call: they cannot be matched across ranks"
-                      : "NO COLLECTIVE CALLS: collectives ran but their calls were NOT SEEN; ranks "
-                        "cannot be compared by them");
+  const struct model *model = a->model;
+  struct rank_summary sum = analysis_sums(a);
+  double replays = (double)sum.graph_launches, replays_run = (double)sum.graph_launches_run;
+  double fixed = replays - (double)sum.graph_launches_open;
+  double in_graphs = TOTAL(double, model->ranks, model->n_ranks, one, (double)one->replayed_runs);
+  double known = TOTAL(double, model->ranks, model->n_ranks, one, (double)one->replayed_known);
+  bool own_traces = ANY(model->ranks, model->n_ranks, one, one->info[TSCOPE_INFO_TSCOPE]);
+  add_coverage(r, "collective calls", (double)sum.collective_kernels_called,
+               (double)sum.collective_kernels,
+               sum.collective_kernels_called
+                   ? "collectives without a recorded call: they cannot be matched across ranks"
+                   : "NO COLLECTIVE CALLS: collectives ran but their calls were NOT SEEN; ranks "
+                     "cannot be compared by them");
   add_coverage(r, "launch calls", (double)all.launched, (double)all.kernels,
                all.launched ? "kernels without a recorded launch, such as those of libraries with "
                               "their own CUDA runtime"
@@ -180,8 +168,9 @@ static void add_look_coverage(struct analysis *a) {
 static void list_coverage(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
-  double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0, kept = 0, overwritten = 0;
-  double matched = 0, looked_at = 0, unseen = 0, untimed = 0, left_out = 0;
+  struct rank_summary sum = analysis_sums(a);
+  double kept = sum.steps, unseen = sum.steps_unseen, untimed = sum.steps_untimed;
+  double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0;
   bool inferred = false;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
@@ -191,15 +180,6 @@ static void list_coverage(struct analysis *a) {
     runs += (double)rank->collective_runs;
     phased += a->ranks[i].has_phases || (model->lengths_only && a->ranks[i].has_input);
     inferred |= a->ranks[i].has_input && !a->ranks[i].has_phases;
-    kept += a->ranks[i].steps;
-    overwritten += a->ranks[i].steps_overwritten;
-    unseen += a->ranks[i].steps_unseen;
-    untimed += a->ranks[i].steps_untimed;
-    left_out += a->ranks[i].steps_left_out;
-  }
-  for (u32 i = 0; i < model->n_collectives; i++) {
-    looked_at++;
-    matched += model->collectives[i].complete && !model->collectives[i].mismatched;
   }
   r->coverage = arena_array(a->arena, MAX_COVERAGE, sizeof(*r->coverage));
   u32 expected = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
@@ -211,15 +191,17 @@ static void list_coverage(struct analysis *a) {
                kernels > 0 ? "launches without a recorded run on the GPU"
                            : "NO KERNEL TIMES: work was launched, but when it ran is NOT KNOWN");
   add_gpu_coverage(a);
-  add_coverage(r, "matched collectives", matched, looked_at,
+  u32 matched =
+      NUMBER_OF(model->collectives, model->n_collectives, one, one->complete && !one->mismatched);
+  add_coverage(r, "matched collectives", matched, model->n_collectives,
                "some members are missing or disagree: waits there are lower bounds");
   add_coverage(r, "phases", phased, model->n_ranks,
                inferred ? "only waiting for input is known: the job names no other phase"
                         : "ranks without training phases");
   add_look_up_coverage(a);
   if (launches == 0 || kernels > 0)
-    add_coverage(r, any_on_gpu(a) || kernels > 0 ? "steps with kernels" : "whole steps",
-                 kept + unseen, kept + unseen + overwritten,
+    add_coverage(r, gpu_timing_any_work(a) || kernels > 0 ? "steps with kernels" : "whole steps",
+                 kept + unseen, kept + unseen + sum.steps_overwritten,
                  "kernels of earlier steps were overwritten at the disk limit");
   add_step_end_coverage(a);
   add_look_coverage(a);
@@ -230,8 +212,8 @@ static void list_coverage(struct analysis *a) {
                "that CUPTI reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost"
              : "NO STEP HAS THE TIMES OF ALL ITS COLLECTIVES: they ran in CUDA graphs that CUPTI "
                "reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost");
-  if (left_out > 0)
-    add_coverage(r, "steps whose collectives have times", kept, kept + left_out,
+  if (sum.steps_left_out > 0)
+    add_coverage(r, "steps whose collectives have times", kept, kept + sum.steps_left_out,
                  "a sample, as --timed-steps asked for: communication, waits and the critical path "
                  "are those of these steps");
   if (unseen > 0)

@@ -27,9 +27,18 @@ bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window
   return begin != NS_UNKNOWN && end != NS_UNKNOWN && end > begin;
 }
 
-i64 analysis_length(const struct analysis *a, u32 rank, u32 step) {
+i64 analysis_step_length(const struct analysis *a, u32 rank, u32 step) {
   struct window window;
   return analysis_window(a, rank, step, &window) ? window.end - window.begin : NS_UNKNOWN;
+}
+
+struct rank_summary analysis_sums(const struct analysis *a) {
+  struct rank_summary sum = {0};
+  FOR_EACH(a->ranks, a->model->n_ranks, rank)
+    ADD_EACH(&sum, rank, steps, steps_overwritten, steps_unseen, steps_untimed, steps_left_out,
+             collective_kernels, collective_kernels_called, graph_launches, graph_launches_run,
+             graph_launches_open);
+  return sum;
 }
 
 bool analysis_has_step(const struct analysis *a, u32 rank, u32 step) {

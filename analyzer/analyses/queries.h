@@ -16,7 +16,10 @@
 bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
 
 /* How long that is; NS_UNKNOWN if it is not known. */
-i64 analysis_length(const struct analysis *a, u32 rank, u32 step);
+i64 analysis_step_length(const struct analysis *a, u32 rank, u32 step);
+
+/* The ranks' steps, kernels of collectives and replays of graphs, added up. */
+struct rank_summary analysis_sums(const struct analysis *a);
 
 /* steps/other_work.c: whether a step is one of training, as far as is known. */
 bool analysis_is_training(const struct analysis *a, u32 step);
@@ -63,6 +66,10 @@ const char *gpu_timing_describe(struct analysis *a);
 double gpu_timing_since_cupti(const struct rank *rank);
 const char *gpu_timing_why_no_times(struct analysis *a);
 const char *gpu_timing_why_not_watched(const struct analysis *a); /* NULL where it always was */
+
+/* Whether any rank has GPU work. If none of it has times: why. */
+bool gpu_timing_any_work(const struct analysis *a);
+const char *gpu_timing_why_nothing(const struct analysis *a);
 
 /* Why a rank's GPU work has no times, if it has none; NULL if the reason is not known. */
 const char *gpu_timing_reason(const struct rank *rank);
@@ -120,6 +127,9 @@ void input_pauses(const struct analysis *a, const struct timeline *timeline, str
 
 /* If all steps were left out: why most of them were. */
 const char *overlap_why_no_steps(struct analysis *a);
+
+/* Wait and transfer represent the whole only if nearly all of it could be split. */
+bool wait_is_known(i64 exposed, i64 wait, i64 transfer);
 
 /* Whether the identity of overlap.c holds for this rank with nothing missing. */
 bool rank_overlap_known(const struct rank_summary *rank);

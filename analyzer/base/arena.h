@@ -38,6 +38,9 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 /* A text in the arena that this struct points to. */
 #define say(of, ...) arena_printf((of)->arena, __VA_ARGS__)
 
+/* ": why", which may be NULL: then nothing. */
+#define say_why(of, why) ((why) ? say(of, ": %s", why) : "")
+
 /* Frees everything the arena gave out; the arena is then empty and usable. SCOPED_ARENA before its
  * declaration does so at the end of the block. */
 void arena_release(struct arena *arena);

@@ -133,14 +133,10 @@ static double relative_variance(const struct sample *sample) {
  * others.
  */
 static double typical_variance(const struct gemm_sums *sums) {
-  double sum = 0, weight = 0;
-  for (u32 i = 0; i < sums->n; i++) {
-    const struct sample *sample = &sums->cells[i].sample;
-    if (sample->n < 2)
-      continue;
-    sum += (sample->n - 1) * relative_variance(sample);
-    weight += sample->n - 1;
-  }
+  double weight =
+      TOTAL(double, sums->cells, sums->n, one, one->sample.n < 2 ? 0 : one->sample.n - 1);
+  double sum = TOTAL(double, sums->cells, sums->n, one,
+                     one->sample.n < 2 ? 0 : (one->sample.n - 1) * relative_variance(&one->sample));
   return weight > 0 ? sum / weight : NAN;
 }
 
@@ -163,7 +159,11 @@ void gemms_rank(struct analysis *a, const struct timeline *timeline,
   struct gemm_sums *sums = &a->gemm_sums[timeline->rank];
   const struct gemms *gemms = timeline->gemms;
   const struct rank_flops *flops = &a->ranks[timeline->rank].flops;
-  double replayed = 0;
+  static const struct gemm_shape unknown = {.m = TSCOPE_UNKNOWN,
+                                            .n = TSCOPE_UNKNOWN,
+                                            .k = TSCOPE_UNKNOWN,
+                                            .batch = TSCOPE_UNKNOWN,
+                                            .precision = PRECISION_UNKNOWN};
   u32 n = (gemms ? gemms->n_shapes : 0) + 1;
   if (!flops->gemms)
     return;
@@ -171,22 +171,14 @@ void gemms_rank(struct analysis *a, const struct timeline *timeline,
   sums->n = n;
   for (u32 i = 0; i < n; i++) {
     sums->cells[i].rank = timeline->rank;
-    if (i + 1 < n)
-      sums->cells[i].shape = gemms->shapes[i];
-    else
-      sums->cells[i].shape = (struct gemm_shape){.m = TSCOPE_UNKNOWN,
-                                                 .n = TSCOPE_UNKNOWN,
-                                                 .k = TSCOPE_UNKNOWN,
-                                                 .batch = TSCOPE_UNKNOWN,
-                                                 .precision = PRECISION_UNKNOWN};
+    sums->cells[i].shape = i + 1 < n ? gemms->shapes[i] : unknown;
   }
   add_calls(sums, timeline, calls);
   if (gemms) {
     add_pairs(sums, timeline, calls, (i64)a->model->ranks[timeline->rank].gpu_event_error_ns);
     add_replays(sums, gemms, calls);
   }
-  for (u32 i = 0; i < n; i++)
-    replayed += sums->cells[i].replayed_flops;
+  double replayed = TOTAL(double, sums->cells, n, one, one->replayed_flops);
   sums->replays_known = replayed > 0 && flops->replayed_flops >= replayed * (1 - 1e-9);
   sums->replays_split = sums->replays_known && !flops->replayed_ns[PRECISION_UNKNOWN];
   double usual = typical_variance(sums);
@@ -263,23 +255,20 @@ static void name_row(struct analysis *a, const struct gemm_shape *shape, struct 
 /* The row of cells of one shape, one of each rank. */
 static void make_row(struct analysis *a, struct cell *const *cells, u32 n, double ranks,
                      struct gemm_row *row) {
-  double calls = 0, time = 0, variance = 0, flops = 0;
+  struct cell all = {0};
   *row = unknown_gemm_row;
   row->calls = row->timed = 0;
   for (u32 i = 0; i < n; i++) {
     const struct cell *cell = cells[i];
     row->calls += (cell->calls + cell->replayed) / steps_of(a, cell->rank, ranks);
     row->timed += cell->sample.n + cell->bounds.n;
-    calls += cell->estimated;
-    time += cell->time;
-    variance += cell->variance;
-    flops += cell->estimated_flops;
+    ADD_EACH(&all, cell, estimated, time, variance, estimated_flops);
   }
-  if (time > 0) {
-    row->mean_us = time / calls / 1e3;
-    row->mean_error_us = sqrt(variance) / calls / 1e3;
+  if (all.time > 0) {
+    row->mean_us = all.time / all.estimated / 1e3;
+    row->mean_error_us = sqrt(all.variance) / all.estimated / 1e3;
     row->ms = row->mean_us / 1e3 * row->calls;
-    row->tflops = flops > 0 ? flops / time / 1e3 : NAN;
+    row->tflops = all.estimated_flops > 0 ? all.estimated_flops / all.time / 1e3 : NAN;
     row->utilisation = row->tflops / mean_peak(a, (enum precision)cells[0]->shape.precision);
   }
   name_row(a, &cells[0]->shape, row);
@@ -310,17 +299,14 @@ static void list_rows(struct analysis *a, double ranks, double *total_ms) {
   SCOPED struct cell **cells = all_cells(a, &n);
   SCOPED struct gemm_row *rows = memory_array(size_sum(n, 1), sizeof(*rows));
   for (u32 i = 0, same; i < n; i += same) {
-    for (same = 1; i + same < n && by_shape(&cells[i], &cells[i + same]) == 0; same++)
-      ;
+    same = ROW_OF_EQUALS(&cells[i], n - i, first, one, by_shape(first, one) == 0);
     make_row(a, &cells[i], same, ranks, &rows[made++]);
   }
   SORT(rows, made, most_time_first);
   out->shapes = made;
   out->n_rows = made < LISTED ? made : LISTED;
   out->rows = arena_array(a->arena, out->n_rows, sizeof(*out->rows));
-  *total_ms = 0;
-  for (u32 i = 0; i < made; i++)
-    *total_ms += isnan(rows[i].ms) ? 0 : rows[i].ms;
+  *total_ms = TOTAL(double, rows, made, one, isnan(one->ms) ? 0 : one->ms);
   for (u32 i = 0; i < out->n_rows; i++) {
     out->rows[i] = rows[i];
     out->rows[i].share = *total_ms > 0 ? rows[i].ms / *total_ms : NAN;
@@ -459,25 +445,23 @@ static const char *why_no_times(struct analysis *a) {
   for (u32 i = 0; i < a->model->n_ranks && !why; i++)
     if (a->ranks[i].flops.gemms)
       why = a->model->ranks[i].gpu_clock_reason;
-  return say(a, "WHEN GEMMS RAN IS NOT KNOWN%s%s", why ? ": " : "", text_or_empty(why));
+  return say(a, "WHEN GEMMS RAN IS NOT KNOWN%s", say_why(a, why));
 }
 
 /* Why no GEMM is listed: the list is made from calls, and kernels may be known without them. */
 static const char *why_no_calls(struct analysis *a) {
-  const struct results *r = a->results;
-  for (u32 i = 0; i < r->n_kernel_categories; i++)
-    if (r->kernel_categories[i].kind == KERNEL_GEMM && r->kernel_categories[i].count > 0)
-      return say(a, "%.0f kernels of GEMMs were seen, but no calls with their shapes",
-                 r->kernel_categories[i].count);
-  return "no GEMM was seen";
+  const struct kernel_category_result *seen =
+      FIND(a->results->kernel_categories, a->results->n_kernel_categories, one,
+           one->kind == KERNEL_GEMM && one->count > 0);
+  return seen ? say(a, "%.0f kernels of GEMMs were seen, but no calls with their shapes",
+                    seen->count)
+              : "no GEMM was seen";
 }
 
 void gemms_summarise(struct analysis *a) {
   struct gemms_result *out = &a->results->gemms;
-  double ranks = 0, total_ms;
+  double ranks = NUMBER_OF(a->ranks, a->model->n_ranks, one, one->flops.gemms), total_ms;
   *out = unknown_gemms_result;
-  for (u32 i = 0; i < a->model->n_ranks; i++)
-    ranks += a->ranks[i].flops.gemms > 0;
   if (ranks == 0) {
     out->reason = why_no_calls(a);
     return;

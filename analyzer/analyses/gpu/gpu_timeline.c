@@ -25,12 +25,6 @@
 /* A smaller share of the run is not representative. */
 #define ENOUGH_SEEN 0.01
 
-static void nothing_known(struct gpu_timeline_result *out) {
-  out->compute_ms = out->exposed_comm_ms = out->exposed_memcpy_ms = out->idle_ms = out->total_ms =
-      out->busy_fraction = out->host_bound_ms = out->capturing_ms = out->kernel_gap_ms =
-          out->other_ms = NAN;
-}
-
 struct idle_causes {
   i64 host, capturing, gap, other;
   u32 at_capture; /* cursor */
@@ -133,23 +127,23 @@ void gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
 }
 
 void gpu_timeline_carry(struct analysis *a, u32 rank, struct carrier *c) {
-  struct gpu_timeline_result *one = &a->results->gpu_timelines[rank];
-  double *const members[] = {&one->compute_ms,    &one->exposed_comm_ms, &one->exposed_memcpy_ms,
-                             &one->idle_ms,       &one->total_ms,        &one->busy_fraction,
-                             &one->host_bound_ms, &one->capturing_ms,    &one->kernel_gap_ms,
-                             &one->other_ms};
-  for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
-    CARRY(c, members[i]);
+  CARRY_EACH(c, &a->results->gpu_timelines[rank], compute_ms, exposed_comm_ms, exposed_memcpy_ms,
+             idle_ms, total_ms, busy_fraction, host_bound_ms, capturing_ms, kernel_gap_ms,
+             other_ms);
+}
+
+static void set_unknown(struct analysis *a) {
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    a->results->gpu_timelines[i] = unknown_gpu_timeline_result;
+    a->results->gpu_timelines[i].rank = a->model->ranks[i].rank;
+  }
 }
 
 void gpu_timeline_prepare(struct analysis *a) {
   struct results *r = a->results;
   r->n_gpu_timelines = a->model->n_ranks;
   r->gpu_timelines = arena_array(a->arena, a->model->n_ranks, sizeof(*r->gpu_timelines));
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    nothing_known(&r->gpu_timelines[i]);
-    r->gpu_timelines[i].rank = a->model->ranks[i].rank;
-  }
+  set_unknown(a);
 }
 
 /* Of the time of all ranks on GPUs. */
@@ -166,23 +160,14 @@ static double share_known(const struct analysis *a) {
 }
 
 static const char *why_unknown(const struct analysis *a) {
-  bool on_gpu = false, without_runs = false, untimed = false;
-  const char *why = NULL;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const struct rank *rank = &a->model->ranks[i];
-    on_gpu |= a->ranks[i].on_gpu || rank->launches > 0;
-    without_runs |= rank->collective_calls && !rank->collective_runs;
-    untimed |= rank_lacks_times(&a->ranks[i]);
-    why = why ? why : gpu_timing_reason(rank);
-  }
-  if (!on_gpu)
-    return "no GPU work was seen";
-  if (without_runs)
+  const struct model *model = a->model;
+  if (!gpu_timing_any_work(a))
+    return gpu_timing_why_nothing(a);
+  if (ANY(model->ranks, model->n_ranks, one, one->collective_calls && !one->collective_runs))
     return "COLLECTIVES WERE CALLED, BUT NOT ONE WAS SEEN TO RUN";
-  if (untimed)
+  if (ANY(a->ranks, model->n_ranks, one, rank_lacks_times(one)))
     return "COLLECTIVES WERE CALLED, BUT WHEN MANY OF THEM RAN IS NOT KNOWN";
-  return why ? say(a, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", why)
-             : "WHAT RAN ON THE GPU WAS NOT SEEN";
+  return gpu_timing_why_nothing(a);
 }
 
 void gpu_timeline_summarise(struct analysis *a) {
@@ -200,26 +185,18 @@ void gpu_timeline_summarise(struct analysis *a) {
   r->gpu_timeline_ranks = a->model->n_ranks ? n : NAN;
   r->gpu_timeline_seen = share_known(a);
   if (n && r->gpu_timeline_seen < ENOUGH_SEEN) {
-    for (u32 i = 0; i < r->n_gpu_timelines; i++)
-      nothing_known(&r->gpu_timelines[i]);
-    nothing_known(mean);
-    r->gpu_timeline_ranks = 0;
+    set_unknown(a);
+    r->gpu_timeline_ranks = n = 0;
     r->gpu_timeline_reason = "GPUS WERE WATCHED FOR LESS THAN 1 % OF THE TIME IN ONE PIECE";
-    return;
+  } else if (n == 0) {
+    r->gpu_timeline_reason = why_unknown(a);
   }
   if (n == 0) {
-    nothing_known(mean);
-    r->gpu_timeline_reason = why_unknown(a);
+    *mean = unknown_gpu_timeline_result;
+    mean->rank = INDEX_NONE;
     return;
   }
-  mean->compute_ms /= n;
-  mean->exposed_comm_ms /= n;
-  mean->exposed_memcpy_ms /= n;
-  mean->idle_ms /= n;
-  mean->total_ms /= n;
-  mean->host_bound_ms /= n;
-  mean->capturing_ms /= n;
-  mean->kernel_gap_ms /= n;
-  mean->other_ms /= n;
+  DIVIDE_EACH(mean, n, compute_ms, exposed_comm_ms, exposed_memcpy_ms, idle_ms, total_ms,
+              host_bound_ms, capturing_ms, kernel_gap_ms, other_ms);
   mean->busy_fraction = mean->total_ms > 0 ? 1 - mean->idle_ms / mean->total_ms : NAN;
 }

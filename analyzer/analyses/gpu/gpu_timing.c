@@ -30,16 +30,10 @@ static i64 time_of(const struct rank *rank, const struct gpu_window *window) {
 
 /* The source that a rank's GPU time came from for the longest time. */
 static const struct gpu_window *main_window(const struct rank *rank) {
-  i64 sums[8] = {0}, most = -1;
-  const struct gpu_window *main = NULL;
-  for (u32 i = 0; i < rank->n_gpu_windows; i++)
-    sums[rank->gpu_windows[i].clock % 8] += time_of(rank, &rank->gpu_windows[i]);
-  for (u32 i = 0; i < rank->n_gpu_windows; i++)
-    if (sums[rank->gpu_windows[i].clock % 8] > most) {
-      most = sums[rank->gpu_windows[i].clock % 8];
-      main = &rank->gpu_windows[i];
-    }
-  return main;
+  i64 sums[8] = {0};
+  FOR_EACH(rank->gpu_windows, rank->n_gpu_windows, window)
+    sums[window->clock % 8] += time_of(rank, window);
+  return LARGEST(rank->gpu_windows, rank->n_gpu_windows, one, true, (double)sums[one->clock % 8]);
 }
 
 static enum tscope_gpu_clock main_clock(const struct rank *rank) {
@@ -48,21 +42,17 @@ static enum tscope_gpu_clock main_clock(const struct rank *rank) {
 }
 
 double gpu_timing_since_cupti(const struct rank *rank) {
-  for (u32 w = 0; w < rank->n_gpu_windows; w++) {
-    i64 start = rank->gpu_windows[w].start;
-    if (rank->gpu_windows[w].clock == TSCOPE_GPU_CLOCK_CUPTI && start < rank->end)
-      return (double)(rank->end - (start > rank->begin ? start : rank->begin));
-  }
-  return 0;
+  const struct gpu_window *first =
+      FIND(rank->gpu_windows, rank->n_gpu_windows, one,
+           one->clock == TSCOPE_GPU_CLOCK_CUPTI && one->start < rank->end);
+  return first ? (double)(rank->end - (first->start > rank->begin ? first->start : rank->begin))
+               : 0;
 }
 
 /* Nanoseconds of the run in which CUPTI was open. */
 static double under_cupti(const struct rank *rank) {
-  double seen = 0;
-  for (u32 w = 0; w < rank->n_gpu_windows; w++)
-    if (rank->gpu_windows[w].clock == TSCOPE_GPU_CLOCK_CUPTI)
-      seen += (double)time_of(rank, &rank->gpu_windows[w]);
-  return seen;
+  return TOTAL(double, rank->gpu_windows, rank->n_gpu_windows, one,
+               one->clock == TSCOPE_GPU_CLOCK_CUPTI ? (double)time_of(rank, one) : 0);
 }
 
 /* The share of the ranks' run time in which CUPTI was open; NAN if that never changed. */
@@ -112,10 +102,8 @@ static const char *describe_sources(struct analysis *a, struct arena *scratch) {
     if (listed >> clock & 1)
       continue;
     listed |= 1u << clock;
-    u32 n = 0;
-    for (u32 k = i; k < model->n_ranks; k++)
-      if (main_clock(&model->ranks[k]) == clock)
-        ranks[n++] = model->ranks[k].rank;
+    u32 n = LIST_WHERE(ranks, i, model->n_ranks, k, main_clock(&model->ranks[k]) == clock,
+                       model->ranks[k].rank);
     const char *source = describe_source(a, &model->ranks[i]);
     if (n == model->n_ranks || !source)
       return source;
@@ -154,14 +142,11 @@ static u32 count_changes(const struct model *model) {
 
 const char *gpu_timing_describe(struct analysis *a) {
   const struct model *model = a->model;
-  bool on_gpu = false;
   if (model->n_ranks == 0)
     return "not known";
-  for (u32 i = 0; i < model->n_ranks; i++)
-    on_gpu |= a->ranks[i].on_gpu || model->ranks[i].launches > 0;
   if (model->lengths_only)
     return say(a, "unknown: %s records none", model->recorder);
-  if (!on_gpu)
+  if (!gpu_timing_any_work(a))
     return "not needed: no GPU work was seen";
   double watched = share_watched(model);
   if (model->recorder) {
@@ -190,8 +175,7 @@ const char *gpu_timing_why_not_watched(const struct analysis *a) {
 
 const char *gpu_timing_why_no_times(struct analysis *a) {
   const char *why = gpu_timing_why_not_watched(a);
-  return say(a, "the others are left out of all figures of GPU time%s%s", why ? ": " : "",
-             text_or_empty(why));
+  return say(a, "the others are left out of all figures of GPU time%s", say_why(a, why));
 }
 
 const char *gpu_timing_reason(const struct rank *rank) {
@@ -200,6 +184,18 @@ const char *gpu_timing_reason(const struct rank *rank) {
                         : TSCOPE_REASON_CUT_SHORT " records of it";
   const struct gpu_window *window = main_window(rank);
   return window ? window->reason : rank->gpu_clock_reason;
+}
+
+bool gpu_timing_any_work(const struct analysis *a) {
+  return ANY_NUMBER(0, a->model->n_ranks, i, a->ranks[i].on_gpu || a->model->ranks[i].launches);
+}
+
+const char *gpu_timing_why_nothing(const struct analysis *a) {
+  const struct rank *rank = FIND(a->model->ranks, a->model->n_ranks, one, gpu_timing_reason(one));
+  if (!gpu_timing_any_work(a))
+    return "no GPU work was seen";
+  return rank ? say(a, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", gpu_timing_reason(rank))
+              : "WHAT RAN ON THE GPU WAS NOT SEEN";
 }
 
 const char *gpu_timing_remedy(const char *reason) {

@@ -253,20 +253,6 @@ static void list_kernels(struct analysis *a, const struct sum *sums, u32 n, doub
   }
 }
 
-static const char *why_none(const struct analysis *a) {
-  bool on_gpu = false;
-  const char *why = NULL;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    on_gpu |= a->ranks[i].on_gpu || a->model->ranks[i].launches > 0;
-    if (!why)
-      why = gpu_timing_reason(&a->model->ranks[i]);
-  }
-  if (!on_gpu)
-    return "no GPU work was seen";
-  return why ? say(a, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", why)
-             : "WHAT RAN ON THE GPU WAS NOT SEEN";
-}
-
 /* The share of the time of ranks with GPUs in which work was watched and is still in the trace. */
 static double share_seen(const struct analysis *a, u32 *ranks) {
   double seen = 0, all = 0;
@@ -295,36 +281,28 @@ static double share_seen(const struct analysis *a, u32 *ranks) {
 }
 
 static const char *why_only_collectives(const struct analysis *a) {
-  const char *why = NULL;
-  for (u32 i = 0; i < a->model->n_ranks && !why; i++)
-    why = gpu_timing_reason(&a->model->ranks[i]);
-  return say(a, "ONLY COLLECTIVES WERE TIMED, no other kernel%s%s", why ? ": " : "",
-             text_or_empty(why));
+  const struct rank *rank = FIND(a->model->ranks, a->model->n_ranks, one, gpu_timing_reason(one));
+  const char *why = rank ? gpu_timing_reason(rank) : NULL;
+  return say(a, "ONLY COLLECTIVES WERE TIMED, no other kernel%s", say_why(a, why));
 }
 
 void kernel_times_summarise(struct analysis *a) {
   struct kernel_sums *sums = a->kernel_sums;
-  u32 n = 0;
-  i64 total = 0;
-  for (u32 i = 0; i < sums->by_kernel.n; i++)
-    if (sums->by_kernel.at[i].count) {
-      sums->by_kernel.at[n++] = sums->by_kernel.at[i];
-      total += sums->by_kernel.at[n - 1].ns;
-    }
+  u32 n = KEEP_WHERE(sums->by_kernel.at, sums->by_kernel.n, one, one->count);
+  i64 total = TOTAL(i64, sums->by_kernel.at, n, one, one->ns);
   sums->by_kernel.n = n;
   if (n == 0) {
     a->results->kernel_names = a->results->kernels_seen = a->results->kernels_ranks = NAN;
-    a->results->kernels_reason = why_none(a);
+    a->results->kernels_reason = gpu_timing_why_nothing(a);
     return;
   }
   a->results->kernel_names = n;
   u32 ranks;
   a->results->kernels_seen = share_seen(a, &ranks);
   a->results->kernels_ranks = ranks;
-  for (u32 i = 0; i < a->model->n_ranks; i++)
-    if (rank_lacks_times(&a->ranks[i]))
-      a->results->kernels_note = "SOME COLLECTIVES ARE MISSING: they ran in CUDA graphs that CUPTI "
-                                 "reported as a whole, or their records were dropped";
+  if (ANY(a->ranks, a->model->n_ranks, one, rank_lacks_times(one)))
+    a->results->kernels_note = "SOME COLLECTIVES ARE MISSING: they ran in CUDA graphs that CUPTI "
+                               "reported as a whole, or their records were dropped";
   if (ranks == 0) {
     total = 0; /* of which shares would be */
     a->results->kernels_reason = why_only_collectives(a);

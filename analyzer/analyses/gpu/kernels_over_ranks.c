@@ -97,7 +97,6 @@ static void measure_kernels(struct analysis *a, const struct timeline *t, const 
 
 void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
   SCOPED VECTOR(struct times) by_name = {0};
-  u32 n = 0;
   if (a->model->n_ranks < 2 || !t->on_gpu || !t->has_compute)
     return;
   FOR_EACH(t->spans, t->n_spans, span) {
@@ -110,9 +109,7 @@ void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
     times->count++;
   }
   u32 most = by_name.n;
-  for (u32 i = 0; i < by_name.n; i++)
-    if (by_name.at[i].count)
-      by_name.at[n++] = by_name.at[i];
+  u32 n = KEEP_WHERE(by_name.at, by_name.n, one, one->count);
   SORT(by_name.at, n, longer_first);
   measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
 }
@@ -180,7 +177,6 @@ static void list_kernel(struct analysis *a, const struct kernel *kernel, const u
 /* The kernels that more than one rank ran, most time first; how many. */
 static u32 sum_over_ranks(const struct analysis *a, struct all_ranks **sums) {
   VECTOR(struct all_ranks) by_kernel = {0};
-  u32 n = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)
     FOR_EACH(a->kernels_of_ranks[i].at, a->kernels_of_ranks[i].n, one) {
       VECTOR_REACH(&by_kernel, one->kernel->number);
@@ -189,9 +185,7 @@ static u32 sum_over_ranks(const struct analysis *a, struct all_ranks **sums) {
       all->ns += one->ns;
       all->ranks++;
     }
-  for (u32 i = 0; i < by_kernel.n; i++)
-    if (by_kernel.at[i].ranks > 1)
-      by_kernel.at[n++] = by_kernel.at[i];
+  u32 n = KEEP_WHERE(by_kernel.at, by_kernel.n, one, one->ranks > 1);
   SORT(by_kernel.at, n, most_time_first);
   *sums = by_kernel.at;
   return n;

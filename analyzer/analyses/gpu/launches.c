@@ -269,26 +269,19 @@ static void add_spans(struct counting *c) {
   }
 }
 
-static int more_first(const void *left, const void *right) {
-  const struct fill_sum *a = left, *b = right;
-  if (a->ns != b->ns)
-    return a->ns > b->ns ? -1 : 1;
-  return a->name && b->name ? strcmp(a->name, b->name) : 0;
-}
+ORDER_BY(more_first, struct fill_sum, DOWN(ns) BY_TEXT(name))
+
+ORDER_BY(by_name, struct fill_sum, BY_TEXT(name))
 
 /* The fills of a rank that cost most, by name. */
 static void keep_fills(struct counting *c) {
   struct launch_sums *sums = c->sums;
-  u32 n = 0;
-  for (u32 i = 0; i < c->fills.n; i++) {
-    struct fill_sum fill = c->fills.at[i];
-    if (!fill.count)
-      continue;
-    fill.name = c->a->source.name(c->t, i);
-    c->fills.at[n++] = fill;
-    sums->fill_ns += fill.ns;
-    sums->fill_count += fill.count;
-  }
+  for (u32 i = 0; i < c->fills.n; i++)
+    if (c->fills.at[i].count)
+      c->fills.at[i].name = c->a->source.name(c->t, i);
+  u32 n = KEEP_WHERE(c->fills.at, c->fills.n, one, one->count);
+  sums->fill_ns = TOTAL(i64, c->fills.at, n, one, one->ns);
+  sums->fill_count = TOTAL(u64, c->fills.at, n, one, one->count);
   SORT(c->fills.at, n, more_first);
   n = n < FILLS_LISTED ? n : FILLS_LISTED;
   sums->fills = memory_array(size_sum(n, 1), sizeof(*sums->fills));
@@ -311,7 +304,7 @@ void launches_rank(struct analysis *a, const struct timeline *t) {
     c.threads[i].fill_end = c.threads[i].recompute_end = INT64_MIN;
   add_spans(&c);
   keep_fills(&c);
-  c.sums->known = !0;
+  c.sums->known = true;
   FREE_EACH(&c, classes.at, fills.at, threads, streams, fill_of, recomputed);
 }
 
@@ -410,15 +403,9 @@ static void list_fills(struct analysis *a) {
   SCOPED struct fill_sum *all = memory_zeroed(size_sum(room, 1), sizeof(*all));
   u32 n = 0;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
-    FOR_EACH(a->launch_sums[rank].fills, a->launch_sums[rank].n_fills, one) {
-      u32 k = 0;
-      while (k < n && strcmp(all[k].name, one->name) != 0)
-        k++;
-      if (k == n)
-        all[n++].name = one->name;
-      all[k].count += one->count;
-      all[k].ns += one->ns;
-    }
+    FOR_EACH(a->launch_sums[rank].fills, a->launch_sums[rank].n_fills, one)
+      all[n++] = *one;
+  n = SORT_AND_JOIN(all, n, by_name, kept, more, ADD_EACH(kept, more, count, ns));
   SORT(all, n, more_first);
   n = n < FILLS_LISTED ? n : FILLS_LISTED;
   r->launch.fills = arena_array(a->arena, n, sizeof(*r->launch.fills));

@@ -194,18 +194,19 @@ static void list_kernels(struct rank_operators *r, const struct span *span) {
 }
 
 /* Index of an operator among those of all ranks; shapes at the end of a name are left out. */
-static void find_operator(struct operator_sums *sums, const char *name, u32 *index) {
+static u32 operator_of(struct operator_sums *sums, const char *name) {
+  if (!name)
+    return NO_OPERATOR;
   const char *shapes = strstr(name, " [");
   size_t bytes = shapes ? (size_t)(shapes - name) : strlen(name);
-  for (u32 i = 1; i < sums->operators.n; i++)
-    if (strncmp(sums->operators.at[i].name, name, bytes) == 0 &&
-        !sums->operators.at[i].name[bytes]) {
-      *index = i;
-      return;
-    }
+  struct operator_sum *found =
+      FIND(sums->operators.at, sums->operators.n, one,
+           one->name && strncmp(one->name, name, bytes) == 0 && !one->name[bytes]);
+  if (found)
+    return (u32)(found - sums->operators.at);
   const char *copy = arena_printf(&sums->arena, "%.*s", (int)bytes, name);
-  *index = sums->operators.n;
   VECTOR_PUSH(&sums->operators, (struct operator_sum){.name = copy});
+  return sums->operators.n - 1;
 }
 
 static void add_operator(struct operator_sum *all, const struct operator_sum *one) {
@@ -277,14 +278,6 @@ static void carry_sequence(struct analysis *a, struct carrier *c, const char **n
     carry_kernel(a, c, &sequence->kernels[i]);
 }
 
-/* 0 where there is no name. */
-static u32 operator_of(struct analysis *a, const char *name) {
-  u32 index = NO_OPERATOR;
-  if (name)
-    find_operator(a->operator_sums, name, &index);
-  return index;
-}
-
 void operators_carry(struct analysis *a, u32 rank, struct carrier *c) {
   struct operator_sums *sums = a->operator_sums;
   const char *name = NULL;
@@ -294,16 +287,16 @@ void operators_carry(struct analysis *a, u32 rank, struct carrier *c) {
   pthread_mutex_lock(&sums->lock);
   for (struct operator_sum one = {0}; carry_next(c);) {
     carry_operator(c, &name, &one);
-    u32 index = operator_of(a, name); /* may move the operators */
+    u32 index = operator_of(sums, name); /* may move the operators */
     add_operator(&sums->operators.at[index], &one);
   }
   for (struct pair one = {0}; carry_next(c);) {
     carry_pair(a, c, &name, &one);
-    add_pair(sums, operator_of(a, name), &one);
+    add_pair(sums, operator_of(sums, name), &one);
   }
   for (struct operator_sequence one = {0}; carry_next(c);) {
     carry_sequence(a, c, &name, &one);
-    add_sequence(sums, operator_of(a, name), &one);
+    add_sequence(sums, operator_of(sums, name), &one);
   }
   pthread_mutex_unlock(&sums->lock);
 }
@@ -340,7 +333,7 @@ static void merge(struct rank_operators *r) {
     if (!one->calls && !one->kernels)
       continue;
     if (i)
-      find_operator(sums, r->a->source.name(r->t, i), &index[i]);
+      index[i] = operator_of(sums, r->a->source.name(r->t, i));
     struct operator_sum sum = *one;
     sum.total = i ? one->total : one->self;
     add_operator(&sums->operators.at[index[i]], &sum);
@@ -399,10 +392,8 @@ ORDER_BY(longest_first, struct operator_kernel_result,
 static void list_operators(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
-  i64 all = 0;
+  i64 all = TOTAL(i64, sums->operators.at, sums->operators.n, one, one->self);
   r->operators = arena_array(a->arena, sums->operators.n, sizeof(*r->operators));
-  for (u32 i = 0; i < sums->operators.n; i++)
-    all += sums->operators.at[i].self;
   FOR_EACH(sums->operators.at, sums->operators.n, sum) {
     if (sum->total <= 0)
       continue;
@@ -446,8 +437,7 @@ static char *describe_sequence(struct arena *arena, const struct operator_sequen
   char *words = arena_text(arena, "");
   for (u32 i = 0, row; i < kept; i += row) {
     const struct kernel *kernel = sequence->kernels[i];
-    for (row = 1; i + row < kept && sequence->kernels[i + row] == kernel;)
-      row++;
+    row = ROW_OF_EQUALS(&sequence->kernels[i], kept - i, first, one, *one == *first);
     char times[16] = "";
     if (row > 1)
       snprintf(times, sizeof(times), " ×%u", row);
@@ -459,21 +449,6 @@ static char *describe_sequence(struct arena *arena, const struct operator_sequen
 }
 
 ORDER_BY(by_words, struct operator_sequence_result, BY_TEXT(launcher) BY_TEXT(kernels))
-
-/* Kernels with the same short name share one row. */
-static void merge_equal_words(struct results *r) {
-  struct operator_sequence_result *rows = r->operator_sequences;
-  u32 n = 0;
-  SORT(rows, r->n_operator_sequences, by_words);
-  for (u32 i = 0; i < r->n_operator_sequences; i++)
-    if (n && by_words(&rows[n - 1], &rows[i]) == 0) {
-      rows[n - 1].count += rows[i].count;
-      rows[n - 1].sum_ms += rows[i].sum_ms;
-    } else {
-      rows[n++] = rows[i];
-    }
-  r->n_operator_sequences = n;
-}
 
 static void list_sequences(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
@@ -489,7 +464,9 @@ static void list_sequences(struct analysis *a) {
         .count = (double)one->count,
         .sum_ms = (double)one->ns}; /* whole, so that the order of adding does not matter */
   }
-  merge_equal_words(r);
+  /* Kernels with the same short name share one row. */
+  r->n_operator_sequences = SORT_AND_JOIN(r->operator_sequences, r->n_operator_sequences, by_words,
+                                          kept, more, ADD_EACH(kept, more, count, sum_ms));
   for (u32 i = 0; i < r->n_operator_sequences; i++)
     r->operator_sequences[i].sum_ms /= 1e6;
   SORT(r->operator_sequences, r->n_operator_sequences, most_sequence_first);
@@ -498,15 +475,10 @@ static void list_sequences(struct analysis *a) {
 
 static void add_without_operators(struct operator_sums *sums, const struct kernel *kernel, u8 kind,
                                   i64 ns, u64 count) {
-  struct operator_sum *none = &sums->operators.at[NO_OPERATOR];
-  struct pair *pair = pair_at(&sums->pairs, NO_OPERATOR, kernel->number);
-  none->self += ns;
-  none->total += ns;
-  none->kernels += count;
-  pair->kernel = kernel;
-  pair->kind = kind;
-  pair->ns += ns;
-  pair->count += count;
+  add_operator(&sums->operators.at[NO_OPERATOR],
+               &(struct operator_sum){.self = ns, .total = ns, .kernels = count});
+  add_pair(sums, NO_OPERATOR,
+           &(struct pair){.kernel = kernel, .kind = kind, .ns = ns, .count = count});
 }
 
 void operators_summarise(struct analysis *a) {

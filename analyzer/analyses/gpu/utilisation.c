@@ -35,14 +35,10 @@ static const struct device_peaks *find_device(const char *name) {
       TSCOPE_PEAKS(P)
 #undef P
   };
-  const struct device_peaks *found = NULL;
-  if (name && has_words(name, "MIG")) /* a part of a device; its name gives no peak */
+  if (!name || has_words(name, "MIG")) /* a part of a device; its name gives no peak */
     return NULL;
-  for (size_t i = 0; name && i < sizeof(devices) / sizeof(devices[0]); i++)
-    if (has_words(name, devices[i].words) &&
-        (!found || strlen(devices[i].words) > strlen(found->words)))
-      found = &devices[i];
-  return found;
+  return LARGEST(devices, sizeof(devices) / sizeof(devices[0]), one, has_words(name, one->words),
+                 (double)strlen(one->words));
 }
 
 double device_peak_tflops(const char *name, enum precision precision) {
@@ -83,14 +79,9 @@ static double job_peak(struct analysis *a, enum precision precision, const char 
 
 /* The one precision in which all GEMMs were made, if they all were in one that is known. */
 static enum precision only_precision(const struct rank_flops *all) {
-  enum precision only = PRECISION_UNKNOWN;
-  u32 n = 0;
-  for (u32 p = 0; p < PRECISIONS; p++)
-    if (all->by_precision[p] > 0) {
-      only = (enum precision)p;
-      n++;
-    }
-  return n == 1 && !all->unknown && !all->captured && !all->replays_unknown ? only
+  u32 n = NUMBER_OF(all->by_precision, PRECISIONS, one, *one > 0);
+  u32 only = NUMBER_OF_LARGEST(0, PRECISIONS, p, all->by_precision[p]);
+  return n == 1 && !all->unknown && !all->captured && !all->replays_unknown ? (enum precision)only
                                                                             : PRECISION_UNKNOWN;
 }
 

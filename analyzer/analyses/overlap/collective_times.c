@@ -109,7 +109,7 @@ struct kind {
   u32 comm;
   u32 from, to; /* index into model.ranks, INDEX_NONE */
   u8 op;
-  u32 n, first; /* in order[] */
+  u32 *of, n; /* indices into model.collectives */
 };
 
 struct kinds {
@@ -167,12 +167,11 @@ static void join_sizes(struct kinds *kinds, u32 steps, u32 *kind_of_collective, 
   }
 }
 
-static double median_bytes(const struct model *model, const struct kind *kind, const u32 *order,
-                           double *scratch) {
+static double median_bytes(const struct model *model, const struct kind *kind, double *scratch) {
   if (kind->bytes != ANY_SIZE)
     return kind->bytes || kind->op == TSCOPE_OP_BARRIER ? (double)kind->bytes : NAN;
   for (u32 i = 0; i < kind->n; i++)
-    scratch[i] = (double)model->collectives[order[kind->first + i]].bytes;
+    scratch[i] = (double)model->collectives[kind->of[i]].bytes;
   return median_of(scratch, kind->n);
 }
 
@@ -199,12 +198,9 @@ const char *comm_label(const struct model *model, u32 index, struct arena *arena
 }
 
 static double mean_wait_ns(const struct analysis *a, const struct collective *c) {
-  double sum = 0;
-  for (u32 i = 0; i < c->n_arrivals; i++) {
-    const struct arrival *arrival = &a->model->arrivals[c->first_arrival + i];
-    sum += (double)(arrival_transfer_begin(a, arrival) - arrival->start);
-  }
-  return sum / c->n_arrivals;
+  return TOTAL(double, &a->model->arrivals[c->first_arrival], c->n_arrivals, one,
+               (double)(arrival_transfer_begin(a, one) - one->start)) /
+         c->n_arrivals;
 }
 
 static bool is_among(const char *word, const char *words) {
@@ -231,11 +227,11 @@ static const char *tag_text(struct analysis *a, u64 tag, const char *before) {
 }
 
 /* What NCCL chose for the collectives of a kind, and was asked for. */
-static void summarise_choices(struct analysis *a, const struct kind *kind, const u32 *order,
+static void summarise_choices(struct analysis *a, const struct kind *kind,
                               struct collective_result *out, double *scratch) {
   u32 known = 0;
   for (u32 i = 0; i < kind->n; i++) {
-    const struct collective *one = &a->model->collectives[order[kind->first + i]];
+    const struct collective *one = &a->model->collectives[kind->of[i]];
     add_choice(a, one->algorithm, &out->algorithm);
     add_choice(a, one->protocol, &out->protocol);
     add_choice(a, one->asked, &out->asked);
@@ -280,35 +276,28 @@ static double shortest_time(const struct model *model, const struct collective *
   return shortest;
 }
 
-static u32 list_shortest(const struct model *model, const struct kind *kind, const u32 *order,
-                         enum bound as, double *scratch) {
-  u32 known = 0;
-  for (u32 i = 0; i < kind->n; i++) {
-    scratch[known] = shortest_time(model, &model->collectives[order[kind->first + i]], as);
-    known += !isnan(scratch[known]);
-  }
-  return known;
+static u32 list_shortest(const struct model *model, const struct kind *kind, enum bound as,
+                         double *scratch) {
+  return LIST_KNOWN(scratch, 0, kind->n, i,
+                    shortest_time(model, &model->collectives[kind->of[i]], as));
 }
 
-static double median_shortest(const struct model *model, const struct kind *kind, const u32 *order,
-                              enum bound as, double *scratch) {
-  u32 exact = list_shortest(model, kind, order, EXACT, scratch);
-  u32 n = exact < ENOUGH_EXACT ? list_shortest(model, kind, order, as, scratch) : exact;
+static double median_shortest(const struct model *model, const struct kind *kind, enum bound as,
+                              double *scratch) {
+  u32 exact = list_shortest(model, kind, EXACT, scratch);
+  u32 n = exact < ENOUGH_EXACT ? list_shortest(model, kind, as, scratch) : exact;
   return median_of(scratch, n) / 1e6;
 }
 
-static void summarise_kind(struct analysis *a, struct kind *kind, const u32 *order,
-                           struct collective_result *out, double *scratch) {
+static void summarise_kind(struct analysis *a, struct kind *kind, struct collective_result *out,
+                           double *scratch) {
   const struct comm *comm = &a->model->comms[kind->comm];
-  u32 known = 0;
-  for (u32 i = 0; i < kind->n; i++)
-    if (a->transfer[order[kind->first + i]] != NS_UNKNOWN)
-      scratch[known++] = (double)a->transfer[order[kind->first + i]];
-  double transfer = median_of(scratch, known);
-  for (u32 i = known = 0; i < kind->n; i++)
-    if (a->transfer[order[kind->first + i]] != NS_UNKNOWN)
-      scratch[known++] = mean_wait_ns(a, &a->model->collectives[order[kind->first + i]]);
-  double wait = median_of(scratch, known);
+  u32 n = LIST_WHERE(scratch, 0, kind->n, i, a->transfer[kind->of[i]] != NS_UNKNOWN,
+                     (double)a->transfer[kind->of[i]]);
+  double transfer = median_of(scratch, n);
+  n = LIST_WHERE(scratch, 0, kind->n, i, a->transfer[kind->of[i]] != NS_UNKNOWN,
+                 mean_wait_ns(a, &a->model->collectives[kind->of[i]]));
+  double wait = median_of(scratch, n);
   out->comm = comm_label(a->model, kind->comm, a->arena);
   out->comm_index = kind->comm;
   out->from = kind->from == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->from].rank;
@@ -318,49 +307,47 @@ static void summarise_kind(struct analysis *a, struct kind *kind, const u32 *ord
   out->op = op_name(kind->op);
   out->op_id = kind->op;
   out->count = kind->n;
-  out->bytes = median_bytes(a->model, kind, order, scratch);
+  out->bytes = median_bytes(a->model, kind, scratch);
   out->sizes = kind->sizes;
   out->wait_ms = wait / 1e6;
   out->transfer_ms = transfer / 1e6;
-  out->at_least_ms = median_shortest(a->model, kind, order, AT_LEAST, scratch);
-  out->at_most_ms = op_is_message(kind->op)
-                        ? median_shortest(a->model, kind, order, AT_MOST, scratch)
-                        : out->at_least_ms;
+  out->at_least_ms = median_shortest(a->model, kind, AT_LEAST, scratch);
+  out->at_most_ms = op_is_message(kind->op) ? median_shortest(a->model, kind, AT_MOST, scratch)
+                                            : out->at_least_ms;
   /* bytes per ns are 1e9 bytes per s */
   out->algbw_gbps = transfer > 0 && out->bytes > 0 ? out->bytes / transfer : NAN;
   out->busbw_gbps = comm->size ? out->algbw_gbps * op_bus_factor(kind->op, comm->size) : NAN;
-  summarise_choices(a, kind, order, out, scratch);
+  summarise_choices(a, kind, out, scratch);
 }
 
-static int by_total_time(const void *left, const void *right) {
-  const struct collective_result *a = left, *b = right;
-  double x = isnan(a->transfer_ms) ? 0 : (a->transfer_ms + a->wait_ms) * a->count;
-  double y = isnan(b->transfer_ms) ? 0 : (b->transfer_ms + b->wait_ms) * b->count;
-  if (x != y)
-    return x < y ? 1 : -1;
-  if (a->bytes != b->bytes)
-    return a->bytes < b->bytes ? 1 : -1;
-  int names = strcmp(a->op, b->op);
-  return names ? names : strcmp(a->comm, b->comm);
+static double total_ms(const struct collective_result *one) {
+  return isnan(one->transfer_ms) ? 0 : (one->transfer_ms + one->wait_ms) * one->count;
 }
+
+static double known_bytes(const struct collective_result *one) {
+  return isnan(one->bytes) ? (double)INFINITY : one->bytes;
+}
+
+ORDER_BY(by_total_time, struct collective_result,
+         DOWN_OF(total_ms) DOWN_OF(known_bytes) BY_TEXT(op) BY_TEXT(comm))
 
 static void summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_of_collective,
                             u32 *order, double *scratch) {
   struct results *r = a->results;
-  for (u32 i = 1; i < kinds->n; i++)
-    kinds->at[i].first = kinds->at[i - 1].first + kinds->at[i - 1].n;
-  for (u32 i = 0; i < kinds->n; i++)
-    kinds->at[i].n = 0;
-  for (u32 i = 0; i < a->model->n_collectives; i++) {
-    if (kind_of_collective[i] == INDEX_NONE)
-      continue;
-    struct kind *kind = &kinds->at[kind_of_collective[i]];
-    order[kind->first + kind->n++] = i;
+  FOR_EACH_CHANGED(kinds->at, kinds->n, kind) {
+    kind->of = order;
+    order += kind->n;
+    kind->n = 0;
   }
+  for (u32 i = 0; i < a->model->n_collectives; i++)
+    if (kind_of_collective[i] != INDEX_NONE) {
+      struct kind *kind = &kinds->at[kind_of_collective[i]];
+      kind->of[kind->n++] = i;
+    }
   r->collectives = arena_array(a->arena, kinds->n, sizeof(*r->collectives));
   for (u32 i = 0; i < kinds->n; i++)
     if (kinds->at[i].n)
-      summarise_kind(a, &kinds->at[i], order, &r->collectives[r->n_collectives++], scratch);
+      summarise_kind(a, &kinds->at[i], &r->collectives[r->n_collectives++], scratch);
   SORT(r->collectives, r->n_collectives, by_total_time);
 }
 

@@ -112,8 +112,7 @@ static void find_windows(struct sweep *s) {
     else
       s->windows[s->n_windows++] = window;
   }
-  for (u32 i = 0; i < s->n_windows; i++)
-    s->sum->steps += analysis_is_training(a, s->windows[i].step);
+  s->sum->steps = NUMBER_OF(s->windows, s->n_windows, one, analysis_is_training(a, one->step));
 }
 
 static i64 clamp(i64 value, i64 low, i64 high) {
@@ -219,12 +218,8 @@ static void sweep_collectives(struct sweep *s) {
     add_piece(s, op, comm, start, transfer, span->end);
     covered = span->end;
   }
-  FOR_EACH(s->sum->by_op.at, s->sum->by_op.n, of_op) {
-    s->sum->all.comm += of_op->comm;
-    s->sum->all.exposed += of_op->exposed;
-    s->sum->all.wait += of_op->wait;
-    s->sum->all.transfer += of_op->transfer;
-  }
+  FOR_EACH(s->sum->by_op.at, s->sum->by_op.n, of_op)
+    ADD_EACH(&s->sum->all, of_op, comm, exposed, wait, transfer);
 }
 
 /* Union of the host's phases, either the data phases or all other named ones. */
@@ -268,36 +263,34 @@ static void late_union(struct sweep *s, struct intervals *out) {
       intervals_append(out, gap->launched, gap->end);
 }
 
+enum { COMPUTE, COMMUNICATION, MEMCPYS, LATE, CAPTURING, DATA, HOST, UNIONS };
+
 /* The sums over windows of nested unions; what each adds to the one inside it is its own. */
 static void sum_windows(struct sweep *s, const struct intervals *data,
                         const struct intervals *phases) {
-  struct intervals busy, all, late, begun, captured, stalled, hosted;
+  struct intervals late, within[UNIONS] = {s->compute};
   struct rank_summary *sum = s->sum;
-  intervals_union(&s->scratch, &s->compute, &s->comm, &busy);
-  intervals_union(&s->scratch, &busy, &s->timeline->memcpy, &all);
+  const struct intervals *more[UNIONS] = {
+      NULL, &s->comm, &s->timeline->memcpy, &late, &s->timeline->capturing, data, phases};
   late_union(s, &late);
-  intervals_union(&s->scratch, &all, &late, &begun);
-  intervals_union(&s->scratch, &begun, &s->timeline->capturing, &captured);
-  intervals_union(&s->scratch, &captured, data, &stalled);
-  intervals_union(&s->scratch, &stalled, phases, &hosted);
-  u32 at[8] = {0};
+  for (u32 k = 1; k < UNIONS; k++)
+    intervals_union(&s->scratch, &within[k - 1], more[k], &within[k]);
+  u32 at[UNIONS] = {0}, at_data = 0;
   float *compute_ms = s->a->compute_ms + (size_t)s->timeline->rank * s->a->n_steps;
   for (u32 i = 0; i < s->n_windows; i++) {
-    i64 begin = s->windows[i].begin, end = s->windows[i].end;
-    i64 compute = intervals_covered(&s->compute, &at[0], begin, end);
-    i64 busy_time = intervals_covered(&busy, &at[1], begin, end);
-    i64 all_time = intervals_covered(&all, &at[2], begin, end);
-    i64 begun_time = intervals_covered(&begun, &at[6], begin, end);
-    i64 captured_time = intervals_covered(&captured, &at[7], begin, end);
-    i64 stalled_time = intervals_covered(&stalled, &at[3], begin, end);
+    i64 begin = s->windows[i].begin, end = s->windows[i].end, own[UNIONS], all = 0;
+    for (u32 k = 0; k < UNIONS; k++) {
+      i64 covered = intervals_covered(&within[k], &at[k], begin, end);
+      own[k] = covered - all;
+      all = covered;
+    }
     struct step_parts *parts = &s->parts[i];
     parts->wall = end - begin;
-    parts->compute = compute;
-    parts->exposed = busy_time - compute;
-    parts->memcpy = all_time - busy_time;
-    parts->idle = end - begin - all_time;
-    parts->input = intervals_covered(data, &at[5], begin, end);
-    i64 hosted_time = intervals_covered(&hosted, &at[4], begin, end);
+    parts->compute = own[COMPUTE];
+    parts->exposed = own[COMMUNICATION];
+    parts->memcpy = own[MEMCPYS];
+    parts->idle = parts->wall - own[COMPUTE] - own[COMMUNICATION] - own[MEMCPYS];
+    parts->input = intervals_covered(data, &at_data, begin, end);
     if (!analysis_is_training(s->a, s->windows[i].step)) {
       sum->other_steps += parts->wall;
       continue;
@@ -307,22 +300,21 @@ static void sum_windows(struct sweep *s, const struct intervals *data,
     sum->exposed_comm += parts->exposed;
     sum->exposed_memcpy += parts->memcpy;
     sum->idle += parts->idle;
-    sum->begun_late += begun_time - all_time;
-    sum->capturing += captured_time - begun_time;
-    sum->data_stall += stalled_time - captured_time;
-    sum->host_bound += hosted_time - stalled_time;
+    sum->begun_late += own[LATE];
+    sum->capturing += own[CAPTURING];
+    sum->data_stall += own[DATA];
+    sum->host_bound += own[HOST];
     sum->data += parts->input;
     if (sum->has_compute)
-      compute_ms[s->windows[i].step - s->a->first_step] = (float)ns_to_ms(compute);
+      compute_ms[s->windows[i].step - s->a->first_step] = (float)ns_to_ms(parts->compute);
   }
 }
 
 /* Whether the model knows how long loading took on this rank, if only that it took no time. */
 static bool input_is_known(const struct analysis *a, u32 rank) {
-  for (u32 step = a->first_step; a->model->phases && step < a->model->steps.n; step++)
-    if (a->model->phases[(size_t)step * a->model->n_ranks + rank].data != NS_UNKNOWN)
-      return true;
-  return false;
+  const struct phase_times *phases = a->model->phases;
+  return phases && ANY_NUMBER(a->first_step, a->model->steps.n, step,
+                              phases[(size_t)step * a->model->n_ranks + rank].data != NS_UNKNOWN);
 }
 
 static void carry_windows(struct carrier *c, struct window **windows, struct step_parts **parts,

@@ -21,10 +21,12 @@ static double per_step(const struct rank_summary *rank, i64 ns) {
   return ns_to_ms(ns) / rank->steps;
 }
 
-/* Wait and transfer represent the whole only if nearly all of it could be split. */
+bool wait_is_known(i64 exposed, i64 wait, i64 transfer) {
+  return (double)(exposed - wait - transfer) <= (1 - COVERAGE_ENOUGH) * (double)exposed;
+}
+
 static bool split_is_known(const struct op_times *times) {
-  i64 unsplit = times->exposed - times->wait - times->transfer;
-  return (double)unsplit <= (1 - COVERAGE_ENOUGH) * (double)times->exposed;
+  return wait_is_known(times->exposed, times->wait, times->transfer);
 }
 
 static void summarise_ranks(struct analysis *a) {
@@ -122,33 +124,21 @@ static void list_ops(struct analysis *a, const struct overlap_means *m) {
 }
 
 bool communication_unseen(const struct analysis *a) {
-  bool on_gpu = false;
-  if (a->model->world_size < 2)
-    return false;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const struct rank *rank = &a->model->ranks[i];
-    on_gpu |= a->ranks[i].on_gpu || rank->launches > 0;
-    if (rank->collective_calls || rank->collective_runs || a->ranks[i].collective_kernels)
-      return false;
-  }
-  return on_gpu;
+  const struct model *model = a->model;
+  return model->world_size >= 2 && gpu_timing_any_work(a) &&
+         ALL(model->ranks, model->n_ranks, one, !one->collective_calls && !one->collective_runs) &&
+         ALL(a->ranks, model->n_ranks, one, !one->collective_kernels);
 }
 
 const char *overlap_why_no_steps(struct analysis *a) {
-  u32 overwritten = 0, unseen = 0, untimed = 0;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    overwritten += a->ranks[i].steps_overwritten;
-    unseen += a->ranks[i].steps_unseen;
-    untimed += a->ranks[i].steps_untimed;
-  }
-  if (untimed > overwritten && untimed > unseen)
+  struct rank_summary sum = analysis_sums(a);
+  if (sum.steps_untimed > sum.steps_overwritten && sum.steps_untimed > sum.steps_unseen)
     return "COLLECTIVES WERE CALLED IN EVERY STEP, BUT WHEN THEY RAN IS NOT KNOWN: they ran in "
            "CUDA graphs that CUPTI reported as a whole (TSCOPE_GPU_GRAPHS), or their records were "
            "dropped";
-  if (unseen > overwritten) {
-    const char *why = gpu_timing_why_not_watched(a);
-    return say(a, "NO STEP WAS WATCHED FROM BEGIN TO END%s%s", why ? ": " : "", text_or_empty(why));
-  }
+  if (sum.steps_unseen > sum.steps_overwritten)
+    return say(a, "NO STEP WAS WATCHED FROM BEGIN TO END%s",
+               say_why(a, gpu_timing_why_not_watched(a)));
   return "the trace no longer has the events of any analysed step";
 }
 
@@ -176,12 +166,11 @@ static const char *why_unknown(struct analysis *a) {
     }
   }
   if (no_spans)
-    return say(a, "%llu collective calls were recorded on %s, but not when they ran%s%s",
-               (unsigned long long)calls, plural(no_spans, "rank").text, why ? ": " : "",
-               text_or_empty(why));
+    return say(a, "%llu collective calls were recorded on %s, but not when they ran%s",
+               (unsigned long long)calls, plural(no_spans, "rank").text, say_why(a, why));
   if (no_compute)
-    return say(a, "when compute ran is not known on %s%s%s", plural(no_compute, "rank").text,
-               why ? ": " : "", text_or_empty(why));
+    return say(a, "when compute ran is not known on %s%s", plural(no_compute, "rank").text,
+               say_why(a, why));
   return no_steps ? overlap_why_no_steps(a) : "no rank could be read";
 }
 

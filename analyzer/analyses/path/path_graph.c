@@ -43,8 +43,8 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   for (u32 i = 0; i < model->n_ranks; i++) {
     const char *why = gpu_timing_reason(&model->ranks[i]);
     if (model->ranks[i].launches && !model->ranks[i].gpu_kernels && path_has_rank(model, i))
-      return say(a, "when kernels ran on rank %u is not known%s%s", model->ranks[i].rank,
-                 why ? ": " : "", text_or_empty(why));
+      return say(a, "when kernels ran on rank %u is not known%s", model->ranks[i].rank,
+                 say_why(a, why));
   }
   if (nodes_per_step > NODES_LIMIT)
     return say(a,

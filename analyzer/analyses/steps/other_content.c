@@ -37,7 +37,7 @@ static double length_of_rank_ms(const struct analysis *a, u32 rank, u32 step) {
   bool on_gpu = of->launches || of->gpu_kernels;
   return on_gpu && known != (STEP_BEGIN_KNOWN | STEP_END_KNOWN)
              ? NAN
-             : ms_if_known(analysis_length(a, rank, step));
+             : ms_if_known(analysis_step_length(a, rank, step));
 }
 
 /* Of steps that contain no more than others, if there are any. */

@@ -41,7 +41,7 @@ static float *cell_at(const struct series_sums *g, u32 rank, u32 column) {
 static i64 longest_wall(const struct analysis *a, u32 step) {
   i64 most = -1;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    i64 length = analysis_length(a, rank, step);
+    i64 length = analysis_step_length(a, rank, step);
     most = length > most ? length : most;
   }
   return most;
@@ -102,15 +102,10 @@ void series_free(struct analysis *a) {
   a->series = NULL;
 }
 
-/* Whether wait and transfer together are all that was exposed. */
-static bool wait_is_known(const struct step_parts *parts) {
-  i64 unsplit = parts->exposed - parts->wait - parts->transfer;
-  return (double)unsplit <= (1 - COVERAGE_ENOUGH) * (double)parts->exposed;
-}
-
 static double part_ms(const struct step_parts *parts, u32 measure) {
   bool of_exposed = measure == SERIES_WAIT || measure == SERIES_TRANSFER;
-  return of_exposed && !wait_is_known(parts) ? NAN : ns_to_ms(parts->of[measure]);
+  bool split = wait_is_known(parts->exposed, parts->wait, parts->transfer);
+  return of_exposed && !split ? NAN : ns_to_ms(parts->of[measure]);
 }
 
 static void add_to_point(struct point_sum *sum, const struct step_parts *parts, bool input) {
@@ -174,7 +169,7 @@ static void fill_point_walls(struct analysis *a, u32 step, u32 point) {
   out->wall_ms[point] = a->results->step_ms[step];
   out->wall_least_ms[point] = out->wall_most_ms[point] = out->slowest_rank[point] = NAN;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    double ms = ms_if_known(analysis_length(a, rank, step));
+    double ms = ms_if_known(analysis_step_length(a, rank, step));
     if (isnan(ms))
       continue;
     out->wall_least_ms[point] = fmin(out->wall_least_ms[point], ms);
@@ -229,7 +224,7 @@ static void fill_walls(struct analysis *a) {
   const struct series_sums *g = a->series;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
     for (u32 column = 0; column < g->n_columns; column++) {
-      i64 length = analysis_length(a, rank, g->column_step[column]);
+      i64 length = analysis_step_length(a, rank, g->column_step[column]);
       cell_at(g, rank, column)[SERIES_WALL] = (float)ms_if_known(length);
     }
   if (!communication_unseen(a))

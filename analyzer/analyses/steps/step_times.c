@@ -15,7 +15,7 @@ static double step_wall_ms(const struct analysis *a, u32 step) {
   i64 sum = 0;
   u32 n = 0;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    i64 length = analysis_length(a, rank, step);
+    i64 length = analysis_step_length(a, rank, step);
     sum += length == NS_UNKNOWN ? 0 : length;
     n += length != NS_UNKNOWN;
   }
@@ -65,7 +65,7 @@ static bool any_end_is_known(const struct analysis *a) {
 static void count_by_lengths(struct analysis *a, double *lengths) {
   u32 n = a->model->steps.n;
   for (u32 step = 0; step < n; step++) {
-    i64 length = analysis_length(a, 0, step);
+    i64 length = analysis_step_length(a, 0, step);
     lengths[step] = length == NS_UNKNOWN ? NAN : (double)length;
   }
   choose_analysed_steps(a, model_count_warmup(lengths, n, !any_end_is_known(a)));

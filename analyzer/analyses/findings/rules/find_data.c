@@ -182,8 +182,8 @@ static void unseen_collectives(struct findings *f, u32 *ranks) {
   const char *of = describe_ranks_of_all(f, ranks, n);
   const char *on_some = n < model->n_ranks ? say(f, " ON %s", of) : "";
   finding_add(f, SEVERITY_CRITICAL, NAN, say(f, "COMMUNICATION TIMES ARE MISSING%s", on_some),
-              say(f, "%llu collective calls on %s; none has the time when it ran%s%s. %s",
-                  (unsigned long long)calls, of, why ? ": " : "", text_or_empty(why),
+              say(f, "%llu collective calls on %s; none has the time when it ran%s. %s",
+                  (unsigned long long)calls, of, say_why(f, why),
                   f->r->ov_ranks > 0 ? "Their communication is UNKNOWN, not zero: overlap, waits "
                                        "and exposed communication are means over the other ranks, "
                                        "and which rank arrives last is not known."
@@ -211,8 +211,8 @@ static void unseen_kernels(struct findings *f, u32 *ranks) {
       say(f, "GPU times of %s are missing%s%s", runs ? "all work but collectives" : "kernels",
           n < model->n_ranks ? " on " : "", n < model->n_ranks ? of : "");
   finding_add(f, SEVERITY_WARNING, NAN, title,
-              say(f, "%llu launches on %s; none has the time when it ran%s%s.",
-                  (unsigned long long)launches, of, why ? ": " : "", text_or_empty(why)),
+              say(f, "%llu launches on %s; none has the time when it ran%s.",
+                  (unsigned long long)launches, of, say_why(f, why)),
               gpu_timing_remedy(why), ranks, n);
 }
 
@@ -220,7 +220,6 @@ static void unseen_kernels(struct findings *f, u32 *ranks) {
 static void unseen_steps(struct findings *f) {
   struct analysis *a = f->a;
   double kept = 0, unseen = 0, untimed = 0, of_others = 0;
-  u64 replays = 0;
   const char *why = gpu_timing_why_not_watched(a);
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
@@ -229,7 +228,6 @@ static void unseen_steps(struct findings *f) {
     unseen += known ? rank->steps_unseen : 0;
     of_others += known && a->model->ranks[i].closed ? rank->steps_unseen + rank->steps_untimed : 0;
     untimed += known ? rank->steps_untimed : 0;
-    replays += rank->graph_launches;
   }
   if (a->whole_run || of_others == 0)
     return;
@@ -239,14 +237,14 @@ static void unseen_steps(struct findings *f) {
                        : "THE GPU WORK OF NO STEP IS KNOWN",
               say(a,
                   "Steps counted on each rank: %.0f of %.0f; %.0f were not recorded from begin to "
-                  "end%s%s; %.0f have collectives with unknown times. Communication, overlap and "
+                  "end%s; %.0f have collectives with unknown times. Communication, overlap and "
                   "the critical path are those of the other steps.",
-                  kept, kept + unseen + untimed, unseen, unseen > 0 && why ? ": " : "",
-                  unseen > 0 ? text_or_empty(why) : "", untimed),
+                  kept, kept + unseen + untimed, unseen, say_why(a, unseen > 0 ? why : NULL),
+                  untimed),
               unseen >= untimed && kept > 0 && tscope_gpu_reason_of(why) == TSCOPE_GPU_REASON_STEPS
                   ? "This is because of TSCOPE_GPU_STEPS; unset it to record all steps."
               : unseen >= untimed ? gpu_timing_remedy(why)
-              : replays
+              : analysis_sums(a).graph_launches
                   ? "Let CUPTI report the kernels of CUDA graphs: leave TSCOPE_GPU_GRAPHS unset."
                   : "Records of collectives are missing. First do what the other findings say "
                     "about lost records and damaged traces.",
