@@ -10,3 +10,5 @@ TSCOPE_FAMILIES(X)
 
 #define X(SLOT, name) &tscope_##name##_family,
 const struct tscope_family *const tscope_families[] = {TSCOPE_FAMILIES(X)};
+
+u32 tscope_stall_now;

@@ -31,31 +31,11 @@ enum {
 };
 
 /* What NVIDIA's variables say. They are read once, as the libraries do. */
-static bool variable_is(const char *variable, const char *value, u8 *known) {
-  enum { NOT_READ, NO, YES };
-  u8 answer = __atomic_load_n(known, __ATOMIC_RELAXED);
-  if (TSCOPE_UNLIKELY(answer == NOT_READ)) {
-    const char *text = getenv(variable);
-    answer = text && !strcmp(text, value) ? YES : NO;
-    __atomic_store_n(known, answer, __ATOMIC_RELAXED);
-  }
-  return answer == YES;
+static bool variable_is(const char *variable, const char *value) {
+  const char *text = getenv(variable);
+  return text && !strcmp(text, value);
 }
-
-static bool tf32_is_forbidden(void) {
-  static u8 known;
-  return variable_is("NVIDIA_TF32_OVERRIDE", "0", &known);
-}
-
-static bool singles_may_be_emulated(void) {
-  static u8 known;
-  return variable_is("CUBLAS_EMULATE_SINGLE_PRECISION", "1", &known);
-}
-
-static bool doubles_may_be_emulated(void) {
-  static u8 known;
-  return variable_is("CUBLAS_EMULATE_DOUBLE_PRECISION", "1", &known);
-}
+#define VARIABLE_IS(variable, value) TSCOPE_ONCE(variable_is(variable, value))
 
 /* cublasMath_t without its flags; -1 if the handle does not say. */
 static int math_mode(cublasHandle_t handle) {
@@ -85,16 +65,17 @@ static u8 single_by_mode(cublasHandle_t handle) {
 
 static u8 compute_of_single(cublasHandle_t handle, int requested) {
   u8 compute = requested && requested != COMPUTE_32F ? (u8)requested : single_by_mode(handle);
-  if (compute == COMPUTE_32F_FAST_TF32 && tf32_is_forbidden())
+  if (compute == COMPUTE_32F_FAST_TF32 && VARIABLE_IS("NVIDIA_TF32_OVERRIDE", "0"))
     compute = COMPUTE_32F;
-  return compute == COMPUTE_32F && singles_may_be_emulated() ? 0 : compute;
+  return compute == COMPUTE_32F && VARIABLE_IS("CUBLAS_EMULATE_SINGLE_PRECISION", "1") ? 0
+                                                                                       : compute;
 }
 
 static u8 compute_of_double(cublasHandle_t handle, int requested) {
   int mode = handle ? math_mode(handle) : MATH_DEFAULT;
   if (requested && requested != COMPUTE_64F)
     return (u8)requested;
-  if (mode < 0 || (mode != MATH_PEDANTIC && doubles_may_be_emulated()))
+  if (mode < 0 || (mode != MATH_PEDANTIC && VARIABLE_IS("CUBLAS_EMULATE_DOUBLE_PRECISION", "1")))
     return 0;
   return mode == MATH_FP64_EMULATED ? COMPUTE_64F_EMULATED
          : mode == MATH_PEDANTIC    ? COMPUTE_64F_PEDANTIC

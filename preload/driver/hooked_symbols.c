@@ -75,23 +75,12 @@ static u8 outcomes[N_HOOKED], reported[N_HOOKED];
 static const void *not_seen[N_HOOKED]; /* a function that was given out as it is */
 static u32 changes, changes_reported;
 
-static bool is_wanted(u8 *state, const char *variable) {
-  u8 now = __atomic_load_n(state, __ATOMIC_RELAXED); /* 0: not read yet, 1: no, 2: yes */
-  if (TSCOPE_UNLIKELY(!now)) {
-    now = tscope_env_flag("TSCOPE", true) && tscope_env_flag(variable, true) ? 2 : 1;
-    __atomic_store_n(state, now, __ATOMIC_RELAXED);
-  }
-  return now == 2;
-}
-
 bool driver_is_wanted(void) {
-  static u8 state;
-  return is_wanted(&state, "TSCOPE_DRIVER");
+  return TSCOPE_ONCE(tscope_env_flag("TSCOPE", true) && tscope_env_flag("TSCOPE_DRIVER", true));
 }
 
 bool look_ups_are_wanted(void) {
-  static u8 state;
-  return is_wanted(&state, "TSCOPE_LOOKUPS");
+  return TSCOPE_ONCE(tscope_env_flag("TSCOPE", true) && tscope_env_flag("TSCOPE_LOOKUPS", true));
 }
 
 static u32 name_hash(const char *name) {

@@ -60,22 +60,17 @@ int tscope_directory_open(const char *directory, const char *run, bool for_group
   size_t length = strlen(directory);
   while (length > 1 && directory[length - 1] == '/')
     length--;
-  if (length < 2 || directory[0] != '/' || length + strlen(run) + 2 > sizeof(path)) {
+  snprintf(path, sizeof(path), "%.*s", (int)length, directory);
+  char name[NAME_MAX + 1], *last = strrchr(path, '/');
+  if (length < 2 || directory[0] != '/' || length + strlen(run) + 2 > sizeof(path) ||
+      strlen(++last) >= sizeof(name) || !strcmp(last, "..") || !strcmp(last, ".")) {
     snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", directory);
     return -EINVAL;
   }
-  memcpy(path, directory, length);
-  path[length] = '\0';
   int error = make_parents(path);
   if (error) {
     snprintf(why, bytes, "cannot make the folders above %.200s (%s)", path, strerror(-error));
     return error;
-  }
-  char *last = strrchr(path, '/') + 1;
-  char name[NAME_MAX + 1];
-  if (strlen(last) >= sizeof(name) || !strcmp(last, "..") || !strcmp(last, ".")) {
-    snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", directory);
-    return -EINVAL;
   }
   strcpy(name, last);
   strcpy(shown, path);

@@ -7,9 +7,6 @@
 #include "resolve/real_dlsym.h"
 #include "streams/cuda_thread.h"
 
-TSCOPE_OLD_SYMBOL(dlerror);
-TSCOPE_OLD_SYMBOL(dlopen);
-
 struct cuda_events cuda_events;
 
 bool cuda_events_find(char *why, size_t why_bytes) {

@@ -11,10 +11,6 @@
 #include "resolve/real_dlsym.h"
 #include "streams/cuda_thread.h"
 
-TSCOPE_OLD_SYMBOL(dladdr);
-TSCOPE_OLD_SYMBOL(dlerror);
-TSCOPE_OLD_SYMBOL(dlopen);
-
 const char *const cupti_sonames[] = {"libcupti.so.13", "libcupti.so.12", NULL};
 
 /* Where CUPTI is, relative to the CUDA runtime: wheels of CUDA 13, wheels of CUDA 12, Toolkit. */

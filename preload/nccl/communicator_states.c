@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "nccl/nccl_record.h"
-#include "record/stall_now.h"
+#include "record/families.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
 

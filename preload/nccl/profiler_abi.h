@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * The interface between NCCL and a profiler plugin, in the versions that NCCL 2.23 (v1) to 2.30
- * (v6) look for; later NCCL still accepts v6. The layouts are those of NCCL's
- * src/include/plugin/profiler.
+ * (v6) look for; later NCCL still accepts v6. As in NCCL's src/include/plugin/profiler. What is
+ * read of events is in profiler_plugin.c; they are whole in tests/standins/nccl/profiler_events.h.
  */
 #ifndef TSCOPE_NCCL_PROFILER_ABI_H
 #define TSCOPE_NCCL_PROFILER_ABI_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "format/tscope_format.h"
@@ -23,157 +22,6 @@ enum {
 };
 
 enum { PROFILER_KERNEL_CHANNEL_STOP = 22 }; /* a state, from v4 on */
-
-/* Every version starts with these; `type` is one byte up to v4 and eight in v5. */
-struct profiler_event_head {
-  u64 type;
-  void *parent;
-  int rank;
-};
-
-struct profiler_event_v1 {
-  struct profiler_event_head head;
-  union {
-    struct {
-      const char *name;
-      u64 comm_hash, sequence;
-      u8 func;
-      const void *send_buffer;
-      void *receive_buffer;
-      size_t count;
-      int root;
-      u8 datatype;
-      u32 op;
-      size_t traffic_bytes;
-      u8 most_channels, warps, algorithm, protocol;
-    } coll;
-    struct {
-      const char *name;
-      u64 comm_hash;
-      u8 func;
-      void *buffer;
-      u8 datatype;
-      size_t count;
-      int peer;
-    } p2p;
-  };
-};
-
-struct profiler_event_v2 {
-  struct profiler_event_head head;
-  union {
-    struct {
-      const char *name;
-      u64 comm_hash, sequence;
-      const char *func;
-      const void *send_buffer;
-      void *receive_buffer;
-      size_t count;
-      int root;
-      const char *datatype;
-      size_t traffic_bytes;
-      u8 most_channels, warps;
-      const char *algorithm, *protocol;
-    } coll;
-    struct {
-      const char *name;
-      u64 comm_hash;
-      const char *func;
-      void *buffer;
-      const char *datatype;
-      size_t count;
-      int peer;
-    } p2p;
-  };
-};
-
-/* The transfers of v2. */
-struct profiler_event_v3 {
-  struct profiler_event_head head;
-  union {
-    struct {
-      const char *name;
-      u64 comm_hash, sequence;
-      const char *func;
-      const void *send_buffer;
-      void *receive_buffer;
-      size_t count;
-      int root;
-      const char *datatype;
-      u8 most_channels, warps;
-      const char *algorithm, *protocol;
-    } coll;
-    struct {
-      u8 channel;
-    } kernel_channel;
-  };
-};
-
-/* v4, and the part of v5 that is read: v5 appends to each struct. */
-struct profiler_event_v4 {
-  struct profiler_event_head head;
-  union {
-    struct {
-      u64 sequence;
-      const char *func;
-      const void *send_buffer;
-      void *receive_buffer;
-      size_t count;
-      int root;
-      const char *datatype;
-      u8 channels, warps;
-      const char *algorithm, *protocol;
-    } coll;
-    struct {
-      const char *func;
-      void *buffer;
-      const char *datatype;
-      size_t count;
-      int peer;
-      u8 channels;
-    } p2p;
-    struct {
-      u8 channel;
-      u64 timer; /* ns of the GPU's global timer */
-    } kernel_channel;
-  };
-};
-
-struct profiler_event_v5_api {
-  struct profiler_event_head head;
-  union {
-    struct {
-      const char *func;
-      size_t count;
-      const char *datatype;
-      int root;
-      void *stream;
-      bool captured;
-    } coll;
-    struct {
-      const char *func;
-      size_t count;
-      const char *datatype;
-      void *stream;
-      bool captured;
-    } p2p;
-  };
-};
-
-struct profiler_event_v6_copies {
-  struct profiler_event_head head;
-  u64 sequence;
-  const char *func;
-  const void *send_buffer;
-  void *receive_buffer;
-  size_t count;
-  int root;
-  const char *datatype;
-  const char *synchronization; /* how the ranks wait for each other */
-  bool waits_in_between;
-  u32 batch_size, batches, number;
-  void *stream;
-};
 
 /* Arguments of a change of state; for the end of a kernel channel, v4 on. */
 struct profiler_state {

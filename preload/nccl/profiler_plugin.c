@@ -79,125 +79,98 @@ static bool wants_times(void) {
 /* The subject of an event in v5: its parent is the event of the call. */
 static char called, captured;
 
-static int start_call(struct profiler_comm *comm, void **event, const struct profiler_call *call) {
-  *event = call->op ? profiler_call_started(comm, *call, wants_times()) : NULL;
-  return 0;
+/* Where an event has what is read of it, in bytes; 0: it has no such thing. The first version has
+ * numbers where the others have words. Later versions append to each kind of event. */
+static const struct layout {
+  u64 kind;
+  u8 first, last; /* versions of the interface */
+  u8 hash, func, buffer, count, datatype, algorithm, protocol, channels;
+} layouts[] = {
+    {PROFILE_COLL, 1, 1, 32, 48, 64, 72, 84, 106, 107, 0},
+    {PROFILE_COLL, 2, 2, 32, 48, 64, 72, 88, 112, 120, 0},
+    {PROFILE_COLL, 3, 3, 32, 48, 64, 72, 88, 104, 112, 0},
+    {PROFILE_COLL, 4, 6, 0, 32, 48, 56, 72, 88, 96, 80},
+    {PROFILE_P2P, 1, 3, 32, 40, 48, 64, 56, 0, 0, 0},
+    {PROFILE_P2P, 4, 6, 0, 24, 32, 48, 40, 0, 0, 60},
+    {PROFILE_COPIES, 6, 6, 0, 32, 48, 56, 72, 0, 80,
+     0}, /* "protocol": how ranks wait for each other */
+};
+enum { PARENT_AT = 8, TIMER_AT = 32, COLL_API_CAPTURED_AT = 64, P2P_API_CAPTURED_AT = 56 };
+
+static u64 word_at(const u8 *event, u32 place) {
+  u64 word;
+  memcpy(&word, event + place, sizeof(word));
+  return word;
 }
 
-#define TYPE(description) (*(const u8 *)(description))
-
-static int start_v1(void *context, void **event, const void *description) {
-  const struct profiler_event_v1 *event_info = description;
-  (void)context;
-  *event = NULL;
-  if (TYPE(event_info) == PROFILE_COLL)
-    return start_call(profiler_comm_by_hash(event_info->coll.comm_hash), event,
-                      &(struct profiler_call){
-                          .buffer = event_info->coll.receive_buffer,
-                          .bytes = nccl_bytes(event_info->coll.datatype, event_info->coll.count),
-                          .op = op_of_number(event_info->coll.func),
-                          .algorithm = WORD(algorithms, event_info->coll.algorithm),
-                          .protocol = WORD(protocols, event_info->coll.protocol)});
-  if (TYPE(event_info) == PROFILE_P2P)
-    return start_call(profiler_comm_by_hash(event_info->p2p.comm_hash), event,
-                      &(struct profiler_call){
-                          .buffer = event_info->p2p.buffer,
-                          .bytes = nccl_bytes(event_info->p2p.datatype, event_info->p2p.count),
-                          .op = op_of_number(event_info->p2p.func)});
-  return 0;
+static const char *text_at(const u8 *event, u32 place) {
+  return place ? (const char *)(uintptr_t)word_at(event, place) : NULL;
 }
 
-static int start_channel(void **event, void *parent, u64 timer) {
-  *event = profiler_channel_started(parent, timer);
-  return 0;
+static const struct layout *layout_of(u64 kind, u8 version) {
+  for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
+    if (layouts[i].kind == kind && version >= layouts[i].first && version <= layouts[i].last)
+      return &layouts[i];
+  return NULL;
 }
 
-/* What an event of v2 to v4 says of its call. */
-#define COLL_CALL(coll)                                                                            \
-  (struct profiler_call) {                                                                         \
-    .buffer = (coll).receive_buffer, .bytes = (coll).count * bytes_of((coll).datatype),            \
-    .op = op_of((coll).func), .algorithm = known_word((coll).algorithm),                           \
-    .protocol = known_word((coll).protocol)                                                        \
-  }
-#define P2P_CALL(p2p)                                                                              \
-  (struct profiler_call) {                                                                         \
-    .buffer = (p2p).buffer, .bytes = (p2p).count * bytes_of((p2p).datatype),                       \
-    .op = op_of((p2p).func)                                                                        \
-  }
-
-static int start_v2(void *context, void **event, const void *description) {
-  const struct profiler_event_v2 *event_info = description;
-  (void)context;
-  *event = NULL;
-  if (TYPE(event_info) == PROFILE_COLL)
-    return start_call(profiler_comm_by_hash(event_info->coll.comm_hash), event,
-                      &COLL_CALL(event_info->coll));
-  if (TYPE(event_info) == PROFILE_P2P)
-    return start_call(profiler_comm_by_hash(event_info->p2p.comm_hash), event,
-                      &P2P_CALL(event_info->p2p));
-  return 0;
-}
-
-static int start_v3(void *context, void **event, const void *description) {
-  const struct profiler_event_v3 *event_info = description;
-  *event = NULL;
-  if (TYPE(event_info) == PROFILE_COLL)
-    return start_call(profiler_comm_by_hash(event_info->coll.comm_hash), event,
-                      &COLL_CALL(event_info->coll));
-  if (TYPE(event_info) == PROFILE_KERNEL_CHANNEL)
-    return start_channel(event, event_info->head.parent, 0);
-  return start_v2(context, event, description);
-}
-
-static int start_event_v4(struct profiler_comm *comm, void **event,
-                          const struct profiler_event_v4 *event_info, bool in_graph) {
-  struct profiler_call call;
-  if (TYPE(event_info) == PROFILE_KERNEL_CHANNEL)
-    return start_channel(event, event_info->head.parent, event_info->kernel_channel.timer);
-  if (TYPE(event_info) == PROFILE_COLL) {
-    call = COLL_CALL(event_info->coll);
-    call.channels = event_info->coll.channels;
-  } else if (TYPE(event_info) == PROFILE_P2P) {
-    call = P2P_CALL(event_info->p2p);
-    call.channels = event_info->p2p.channels;
+static struct profiler_call read_call(const u8 *event, const struct layout *layout, u8 version) {
+  u64 count = word_at(event, layout->count);
+  struct profiler_call call = {.buffer = text_at(event, layout->buffer),
+                               .channels = layout->channels ? event[layout->channels] : 0};
+  if (version == 1) {
+    call.op = op_of_number(event[layout->func]);
+    call.bytes = nccl_bytes(event[layout->datatype], count);
+    call.algorithm = layout->algorithm ? WORD(algorithms, event[layout->algorithm]) : NULL;
+    call.protocol = layout->protocol ? WORD(protocols, event[layout->protocol]) : NULL;
   } else {
-    return 0;
+    call.op = op_of(text_at(event, layout->func));
+    call.bytes = count * bytes_of(text_at(event, layout->datatype));
+    call.algorithm = known_word(text_at(event, layout->algorithm));
+    call.protocol = known_word(text_at(event, layout->protocol));
   }
-  call.captured = in_graph;
-  return start_call(comm, event, &call);
-}
-
-static int start_v4(void *context, void **event, const void *description) {
-  *event = NULL;
-  return start_event_v4(context, event, description, false);
-}
-
-static int start_v5(void *context, void **event, const void *description) {
-  const struct profiler_event_v5_api *event_info = description;
-  *event = NULL;
-  if (event_info->head.type == PROFILE_COLL_API)
-    *event = event_info->coll.captured ? &captured : &called;
-  else if (event_info->head.type == PROFILE_P2P_API)
-    *event = event_info->p2p.captured ? &captured : &called;
-  else if (event_info->head.type <= UINT8_MAX)
-    start_event_v4(context, event, description, event_info->head.parent == &captured);
-  return 0;
+  return call;
 }
 
 /* A collective that copy engines run has no channels: its copies are what the GPU clock sees. */
-static int start_v6(void *context, void **event, const void *description) {
-  const struct profiler_event_v6_copies *copies = description;
-  if (copies->head.type != PROFILE_COPIES)
-    return start_v5(context, event, description);
-  struct profiler_call call = {.buffer = copies->receive_buffer,
-                               .bytes = copies->count * bytes_of(copies->datatype),
-                               .op = op_of(copies->func),
-                               .captured = copies->head.parent == &captured,
-                               .algorithm = "COPY_ENGINE",
-                               .protocol = known_word(copies->synchronization)};
-  *event = call.op ? profiler_call_started(context, call, false) : NULL;
+static void *start_call(struct profiler_comm *comm, const u8 *event, u64 kind, u8 version) {
+  const struct layout *layout = layout_of(kind, version);
+  if (!layout)
+    return NULL;
+  struct profiler_call call = read_call(event, layout, version);
+  if (layout->hash)
+    comm = profiler_comm_by_hash(word_at(event, layout->hash));
+  call.captured = version >= 5 && text_at(event, PARENT_AT) == &captured;
+  if (kind == PROFILE_COPIES)
+    call.algorithm = "COPY_ENGINE";
+  return call.op ? profiler_call_started(comm, call, wants_times() && kind != PROFILE_COPIES)
+                 : NULL;
+}
+
+static int start(void *context, void **handle, const u8 *event, u8 version) {
+  u64 kind = version >= 5 ? word_at(event, 0) : event[0];
+  if (version >= 5 && kind == PROFILE_COLL_API)
+    *handle = event[COLL_API_CAPTURED_AT] ? &captured : &called;
+  else if (version >= 5 && kind == PROFILE_P2P_API)
+    *handle = event[P2P_API_CAPTURED_AT] ? &captured : &called;
+  else if (version >= 3 && kind == PROFILE_KERNEL_CHANNEL)
+    *handle = profiler_channel_started((void *)(uintptr_t)word_at(event, PARENT_AT),
+                                       version >= 4 ? word_at(event, TIMER_AT) : 0);
+  else
+    *handle = start_call(context, event, kind, version);
   return 0;
 }
+
+#define START(version)                                                                             \
+  static int start_v##version(void *context, void **handle, const void *event) {                   \
+    return start(context, handle, event, version);                                                 \
+  }
+START(1)
+START(2)
+START(3)
+START(4)
+START(5)
+START(6)
 
 /* Of a collective: it is on its stream, nothing more. */
 static int stop(void *event) {

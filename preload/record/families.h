@@ -40,6 +40,10 @@ struct tscope_family {
 
 extern const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS];
 
+/* The number of the present stall in this process, for families that add to it what they know about
+ * the job; 0 while the job moves. Set by the watchdog, read by any thread. */
+extern u32 tscope_stall_now;
+
 /* For each slot `i` whose family is in this program and has this member. */
 #define TSCOPE_FOR_EACH_FAMILY(i, member)                                                          \
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)                                                    \

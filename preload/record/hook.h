@@ -40,6 +40,19 @@
 /* For functions that a sanitizer's runtime calls before it is set up. */
 #define TSCOPE_NOT_SANITIZED __attribute__((no_sanitize("address", "thread", "undefined")))
 
+/* A truth that does not change in the life of the process: `expression` is evaluated at the first
+ * call, and perhaps by several threads at once. */
+#define TSCOPE_ONCE(expression)                                                                    \
+  ({                                                                                               \
+    static u8 known_; /* 1: no, 2: yes */                                                          \
+    u8 now_ = __atomic_load_n(&known_, __ATOMIC_RELAXED);                                          \
+    if (TSCOPE_UNLIKELY(!now_)) {                                                                  \
+      now_ = (expression) ? 2 : 1;                                                                 \
+      __atomic_store_n(&known_, now_, __ATOMIC_RELAXED);                                           \
+    }                                                                                              \
+    now_ == 2;                                                                                     \
+  })
+
 /* Everything below is internal to the shim: it is reached without the indirection that exported
  * names need. */
 #pragma GCC visibility push(hidden)
@@ -385,6 +398,9 @@ TSCOPE_NOINLINE void tscope_failed_call(struct tscope_thread *thread, enum tscop
 
 /* Counts records that a hook could not keep. Safe from any thread; nothing is written here. */
 void tscope_count_lost(enum tscope_loss reason, u64 records);
+
+/* Moves the losses from before there was a trace into the trace. */
+void tscope_count_lost_early(void);
 
 /* Reads the GPU clock source's own clock in nanoseconds, for ANCHOR records; NULL if there is none.
  * Set with release order, once it can be called from any thread. */

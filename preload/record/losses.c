@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/losses.h"
-
+#include "record/hook.h"
 #include "record/process_trace.h"
 
 static u64 lost_before_wake[TSCOPE_LOSS_REASONS];

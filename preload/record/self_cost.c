@@ -2,7 +2,6 @@
 #include "record/self_cost.h"
 
 #include "record/carry.h"
-#include "record/losses.h"
 #include "record/process_trace.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"

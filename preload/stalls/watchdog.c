@@ -14,7 +14,6 @@
 #include "process/step_duration.h"
 #include "record/families.h"
 #include "record/process_trace.h"
-#include "record/stall_now.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
 #include "settings/env.h"

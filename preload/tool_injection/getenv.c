@@ -14,7 +14,42 @@
 #include <unistd.h>
 
 #include "record/hook.h"
-#include "tool_injection/tool_injection.h"
+#include "settings/env.h"
+#include "tool_injection/tool_injection.def"
+
+#pragma GCC visibility push(hidden)
+#define INJECTION(variable, answer, exported) const char *answer(const void *caller);
+TSCOPE_TOOL_INJECTIONS(INJECTION)
+#undef INJECTION
+#pragma GCC visibility pop
+
+/* Weak, so that a program may link the core with only some of the families. */
+#define INJECTION(variable, answer, exported)                                                      \
+  extern __typeof__(answer) answer __attribute__((weak));
+TSCOPE_TOOL_INJECTIONS(INJECTION)
+#undef INJECTION
+
+static const struct injection {
+  const char *variable;
+  const char *(*answer)(const void *caller);
+} injections[] = {
+#define INJECTION(variable, answer, exported) {#variable, answer},
+    TSCOPE_TOOL_INJECTIONS(INJECTION)
+#undef INJECTION
+};
+
+/* The answer to the code at `caller` for an environment variable that is not set. */
+static char *tool_for(const char *variable, const void *caller) {
+  for (const struct injection *injection = injections;
+       injection < injections + sizeof(injections) / sizeof(*injections); injection++) {
+    if (strcmp(variable, injection->variable) != 0)
+      continue;
+    TSCOPE_KEEP_ERRNO;
+    bool ours = injection->answer && tscope_env_flag("TSCOPE", true);
+    return ours ? (char *)injection->answer(caller) : NULL;
+  }
+  return NULL;
+}
 
 /* What getenv() does; for the programs that secure_getenv() refuses. */
 static char *search_environment(const char *name) {
@@ -25,20 +60,10 @@ static char *search_environment(const char *name) {
   return NULL;
 }
 
-static bool is_secure(void) {
-  static u8 known; /* 1: no, 2: yes */
-  u8 secure = __atomic_load_n(&known, __ATOMIC_RELAXED);
-  if (TSCOPE_UNLIKELY(!secure)) {
-    secure = getauxval(AT_SECURE) ? 2 : 1;
-    __atomic_store_n(&known, secure, __ATOMIC_RELAXED);
-  }
-  return secure == 2;
-}
-
 static char *value_if_unset(const char *name, const void *caller) {
-  if (TSCOPE_UNLIKELY(is_secure()))
+  if (TSCOPE_UNLIKELY(TSCOPE_ONCE(getauxval(AT_SECURE))))
     return search_environment(name);
-  return name[0] == 'N' ? tscope_tool_injection(name, caller) : NULL; /* as all of them begin */
+  return name[0] == 'N' ? tool_for(name, caller) : NULL; /* as all of them begin */
 }
 
 char *tscope_hook_getenv(const char *name) __asm__("getenv");

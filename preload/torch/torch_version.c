@@ -11,14 +11,6 @@
 
 #include "resolve/real_dlsym.h"
 
-/* May be missing, see glibc_compat.h. */
-#pragma weak dladdr
-#pragma weak dlclose
-#pragma weak dlopen
-TSCOPE_OLD_SYMBOL(dladdr);
-TSCOPE_OLD_SYMBOL(dlclose);
-TSCOPE_OLD_SYMBOL(dlopen);
-
 u32 torch_version;
 
 void *torch_function(const char *name) {

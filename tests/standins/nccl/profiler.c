@@ -17,6 +17,7 @@
 
 #include "comm.h"
 #include "nccl/profiler_abi.h"
+#include "profiler_events.h"
 
 enum { CHANNELS = 2 };
 

@@ -6,7 +6,6 @@
 #include "core_child.h"
 
 #include "record/families.h"
-#include "record/stall_now.h"
 
 extern const struct tscope_family tscope_stalls_family; /* links the watchdog into this program */
 
