@@ -12,7 +12,6 @@
 
 #include "base/vector.h"
 #include "import/file_budget.h"
-#include "import/pickle/pickle_text.h"
 #include "import/value_build.h"
 
 #define NEWEST_PROTOCOL 5
@@ -35,7 +34,6 @@ struct instruction {
   int (*run)(struct machine *, const struct instruction *);
   u32 n; /* bytes of its argument, or values of the stack */
   enum value_kind kind;
-  int (*read)(struct value_builder *, const char *line, size_t n, struct value *);
   const char *what; /* it asks for, if that is refused */
 };
 
@@ -44,7 +42,7 @@ static int fail(struct machine *m, const char *reason) {
   return -EBADMSG;
 }
 
-/* Explains what a function of value_build.h or pickle_text.h refused. */
+/* Explains what a function of value_build.h refused. */
 static int explain_error(struct machine *m, int error, const char *what) {
   return error ? fail(m, what) : 0;
 }
@@ -166,34 +164,14 @@ static int memo_get(struct machine *m, u64 index) {
   return push(m, m->memo.at[index]);
 }
 
-/* The number in a line of the text protocol. */
-static bool line_number(struct machine *m, u64 *value) {
-  const char *line;
-  size_t n;
-  if (!read_line(m, &line, &n) || n == 0 || n > 10)
-    return false;
-  *value = 0;
-  for (size_t i = 0; i < n; i++) {
-    if (line[i] < '0' || line[i] > '9')
-      return false;
-    *value = *value * 10 + (u64)(line[i] - '0');
-  }
-  return true;
-}
-
-/* Its number is a line, or so many bytes. */
-static bool memo_number(struct machine *m, const struct instruction *in, u64 *index) {
-  return in->n ? read_number(m, in->n, index) : line_number(m, index);
-}
-
 static int put_into_memo(struct machine *m, const struct instruction *in) {
   u64 index;
-  return memo_number(m, in, &index) ? memo_put(m, index) : fail_truncated(m);
+  return read_number(m, in->n, &index) ? memo_put(m, index) : fail_truncated(m);
 }
 
 static int get_from_memo(struct machine *m, const struct instruction *in) {
   u64 index;
-  return memo_number(m, in, &index) ? memo_get(m, index) : fail_truncated(m);
+  return read_number(m, in->n, &index) ? memo_get(m, index) : fail_truncated(m);
 }
 
 static int memoize(struct machine *m, const struct instruction *in) {
@@ -230,6 +208,22 @@ static int read_sized(struct machine *m, u32 width, const u8 **bytes, u32 *n) {
   return 0;
 }
 
+/* The two's complement of an integer, least significant byte first, of up to 64 bits or more. */
+static void make_integer(struct value_builder *b, const u8 *bytes, u32 n, struct value *out) {
+  bool negative = n && bytes[n - 1] & 0x80;
+  u8 sign = negative ? 0xff : 0;
+  while (n > 8 && bytes[n - 1] == sign && ((bytes[n - 2] ^ sign) & 0x80) == 0)
+    n--;
+  if (n > 8) {
+    value_make_text(b, VALUE_BIG, (const char *)bytes, n, out);
+    return;
+  }
+  u64 word = 0;
+  for (u32 i = 0; i < 8; i++)
+    word |= (u64)(i < n ? bytes[i] : sign) << (8 * i);
+  *out = (struct value){.kind = VALUE_INT, .integer = (i64)word};
+}
+
 static int push_long(struct machine *m, const struct instruction *in) {
   const u8 *bytes;
   u32 n;
@@ -237,7 +231,7 @@ static int push_long(struct machine *m, const struct instruction *in) {
   int error = read_sized(m, in->n, &bytes, &n);
   if (error)
     return error;
-  pickle_integer(&m->builder, bytes, n, &value);
+  make_integer(&m->builder, bytes, n, &value);
   return push(m, value);
 }
 
@@ -261,18 +255,6 @@ static int push_binary_float(struct machine *m, const struct instruction *in) {
   struct value value = {.kind = VALUE_FLOAT};
   memcpy(&value.real, &word, sizeof(value.real));
   return push(m, value);
-}
-
-/* The scalars that old protocols write as a line of text. */
-static int push_line(struct machine *m, const struct instruction *in) {
-  const char *line;
-  size_t n;
-  struct value value;
-  if (!read_line(m, &line, &n))
-    return fail_truncated(m);
-  int error = explain_error(m, in->read(&m->builder, line, n, &value),
-                            "a number or text that cannot be read");
-  return error ? error : push(m, value);
 }
 
 /* --- Containers --- */
@@ -408,11 +390,6 @@ static const struct instruction instructions[256] = {
     [0x8a] = {push_long, 1}, /* LONG1, LONG4 */
     [0x8b] = {push_long, 4},
     ['G'] = {push_binary_float},
-    ['I'] = {push_line, .read = pickle_decimal}, /* INT, LONG, FLOAT, STRING, UNICODE */
-    ['L'] = {push_line, .read = pickle_decimal},
-    ['F'] = {push_line, .read = pickle_float},
-    ['S'] = {push_line, .read = pickle_quoted},
-    ['V'] = {push_line, .read = pickle_raw_unicode},
     [0x8c] = {push_text, 1, VALUE_STR}, /* SHORT_BINUNICODE, BINUNICODE, BINUNICODE8 */
     ['X'] = {push_text, 4, VALUE_STR},
     [0x8d] = {push_text, 8, VALUE_STR},
@@ -438,12 +415,10 @@ static const struct instruction instructions[256] = {
     [0x90] = {add_values, MARKED, VALUE_SET},
     ['s'] = {add_values, 2, VALUE_DICT},
     ['u'] = {add_values, MARKED, VALUE_DICT},
-    ['p'] = {put_into_memo}, /* PUT, BINPUT, LONG_BINPUT, MEMOIZE */
-    ['q'] = {put_into_memo, 1},
+    ['q'] = {put_into_memo, 1}, /* BINPUT, LONG_BINPUT, MEMOIZE */
     ['r'] = {put_into_memo, 4},
     [0x94] = {memoize},
-    ['g'] = {get_from_memo}, /* GET, BINGET, LONG_BINGET */
-    ['h'] = {get_from_memo, 1},
+    ['h'] = {get_from_memo, 1}, /* BINGET, LONG_BINGET */
     ['j'] = {get_from_memo, 4},
 
     /* What names or calls something. */

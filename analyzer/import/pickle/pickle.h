@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Python's pickle, protocols 0 to 5, of plain data: None, bool, int, float, str, bytes, list,
- * tuple, dict, set. A pickle is a program. This reader has none of the instructions that name or
- * call anything, so whatever a file contains, nothing is imported, constructed or run. Such a file
- * is refused, with the name of what it requested.
+ * Python's pickle, protocols 2 to 5, of plain data: None, bool, int, float, str, bytes, list,
+ * tuple, dict, set. (Protocols 0 and 1 write numbers and texts as lines, and have no first bytes by
+ * which a pickle is recognised.) A pickle is a program. This reader has none of the instructions
+ * that name or call anything, so whatever a file contains, nothing is imported, constructed or run.
+ * Such a file is refused, with the name of what it requested.
  */
 #ifndef TSCOPE_PICKLE_H
 #define TSCOPE_PICKLE_H

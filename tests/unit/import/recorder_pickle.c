@@ -76,7 +76,6 @@ static void missing_data_is_not_believed(void **state) {
   REFUSED("Nr\xff\xff\xff\xff.", EBADMSG, "memo number beyond");
   REFUSED("j\xff\xff\xff\xff.", EBADMSG, "not memoized");
   REFUSED("h\x00.", EBADMSG, "not memoized");
-  REFUSED("Np99999999999\n.", EBADMSG, "ends inside");
   REFUSED(".", EBADMSG, "more or less");
   REFUSED("NN.", EBADMSG, "more or less");
   REFUSED("(N.", EBADMSG, "more or less");
@@ -89,13 +88,8 @@ static void missing_data_is_not_believed(void **state) {
   REFUSED("}]Ns.", EBADMSG, "as a key");
   REFUSED("\x8f(]\x90.", EBADMSG, "inside a set");
   REFUSED("]e.", EBADMSG, "mark");
-  REFUSED("I12x\n.", EBADMSG, "cannot be read");
-  REFUSED("I\n.", EBADMSG, "cannot be read");
-  REFUSED("Fabc\n.", EBADMSG, "cannot be read");
-  REFUSED("Sabc\n.", EBADMSG, "cannot be read");
-  REFUSED("V\\u12\n.", EBADMSG, "cannot be read");
-  REFUSED("V\\Uffffffff\n.", EBADMSG, "cannot be read");
   REFUSED("\xff.", EBADMSG, "not an instruction");
+  REFUSED("I12\n.", EBADMSG, "not an instruction"); /* of protocol 0 */
 }
 
 static void cycles_are_refused(void **state) {
@@ -134,9 +128,14 @@ static void nesting_through_references_has_an_end_too(void **state) {
   (void)state;
   char bytes[6000] = "(";
   size_t n = 1;
-  for (int i = 0; i < 300; i++)
-    n += (size_t)snprintf(bytes + n, sizeof(bytes) - n, i ? "]p%d\ng%d\na" : "]p%d\n", i, i - 1);
-  n += (size_t)snprintf(bytes + n, sizeof(bytes) - n, "l.");
+  for (int i = 0; i < 300; i++) {
+    const char one[] = {']', 'r', (char)i, (char)(i >> 8), 0, 0}; /* LONG_BINPUT */
+    const char before[] = {'j', (char)(i - 1), (char)((i - 1) >> 8), 0, 0, 'a'};
+    memcpy(mempcpy(bytes + n, one, sizeof(one)), before, sizeof(before));
+    n += sizeof(one) + (i ? sizeof(before) : 0);
+  }
+  memcpy(bytes + n, "l.", 2);
+  n += 2;
   refused(bytes, n, EBADMSG, "nested too deeply");
 }
 
@@ -144,16 +143,16 @@ static void nesting_through_references_has_an_end_too(void **state) {
 static void shared_objects_are_read_once(void **state) {
   (void)state;
   char bytes[4000];
-  size_t n = (size_t)snprintf(bytes, sizeof(bytes), "((I7\nlp0\n");
-  for (int level = 0; level < 40; level++) {
-    bytes[n++] = '(';
+  char *end = mempcpy(bytes, "((K\7lq\0", 7);
+  for (char level = 0; level < 40; level++) {
+    *end++ = '(';
     for (int i = 0; i < 10; i++)
-      n += (size_t)snprintf(bytes + n, sizeof(bytes) - n, "g%d\n", level);
-    n += (size_t)snprintf(bytes + n, sizeof(bytes) - n, "lp%d\n", level + 1);
+      end = mempcpy(end, (const char[]){'h', level}, 2);
+    end = mempcpy(end, (const char[]){'l', 'q', (char)(level + 1)}, 3);
   }
-  n += (size_t)snprintf(bytes + n, sizeof(bytes) - n, "l.");
+  end = mempcpy(end, "l.", 2);
   struct reading r;
-  read_bytes(&r, bytes, n);
+  read_bytes(&r, bytes, (size_t)(end - bytes));
   assert_int_equal(r.error, 0);
   assert_int_equal(value_count(&r.root), 41);
   const struct value *last = value_item(&r.root, 40);
@@ -163,10 +162,13 @@ static void shared_objects_are_read_once(void **state) {
   arena_release(&r.arena);
 }
 
+#define SIZE "\x8c\4size" /* SHORT_BINUNICODE */
+#define ADDR "\x8c\4addr"
+
 static void texts_and_keys_are_kept_once(void **state) {
   (void)state;
   struct reading r;
-  READ(&r, "](}(S'size'\nI1\nS'addr'\nI2\nu}(S'size'\nI3\nS'addr'\nI4\nu}S'size'\nS'addr'\nse.");
+  READ(&r, "](}(" SIZE "K\1" ADDR "K\2u}(" SIZE "K\3" ADDR "K\4u}" SIZE ADDR "se.");
   assert_int_equal(r.error, 0);
   const struct value *a = value_item(&r.root, 0), *b = value_item(&r.root, 1);
   assert_ptr_equal(a->items->keys, b->items->keys);
@@ -180,7 +182,7 @@ static void texts_and_keys_are_kept_once(void **state) {
 static void a_dict_that_grows_leaves_its_twin_alone(void **state) {
   (void)state;
   struct reading r;
-  READ(&r, "](}(S'a'\nI1\nu}(S'a'\nI2\nuS'b'\nI3\nsS'a'\nI4\nse.");
+  READ(&r, "](}(\x8c\1aK\1u}(\x8c\1aK\2u\x8c\1bK\3s\x8c\1aK\4se.");
   assert_int_equal(r.error, 0);
   assert_int_equal(value_count(value_item(&r.root, 0)), 1);
   assert_int_equal(value_count(value_item(&r.root, 1)), 3);
@@ -192,7 +194,7 @@ static void a_dict_that_grows_leaves_its_twin_alone(void **state) {
 static void a_value_of_another_kind_is_not_returned(void **state) {
   (void)state;
   struct reading r;
-  READ(&r, "(S'a'\nI1\nd.");
+  READ(&r, "(\x8c\1aK\1d.");
   assert_int_equal(r.error, 0);
   i64 n = 7;
   assert_null(value_get(value_get(&r.root, "a"), "b"));

@@ -102,14 +102,14 @@ def main():
             pathlib.Path(path).write_bytes(data)
 
         for round_ in range(60):
-            protocol = round_ % 6
+            protocol = 2 + round_ % 4
             value = later(protocol, thing(4))
             write(pickle.dumps(value, protocol))
             good, got = dump(options.dump, path)
             assert good, (protocol, got)
             assert same(got, value), (protocol, value, got)
         for name, make in REFUSED.items():
-            for protocol in range(6):
+            for protocol in range(2, 6):
                 write(pickle.dumps([make()], protocol))
                 good, got = dump(options.dump, path)
                 wanted = name.replace("os.", "posix.") if name == "os.system" else name
