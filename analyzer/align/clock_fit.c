@@ -232,24 +232,20 @@ static bool keep_gpu_ends(const struct fitter *fitter, struct ties *ties) {
 }
 
 static struct line fit_points(const struct end_point *at, u32 n) {
-  double *x = memory_array(n, 3 * sizeof(double)), *y = x + n;
+  SCOPED double *x = memory_array(n, 3 * sizeof(double));
+  double *y = x + n;
   for (u32 i = 0; i < n; i++) {
     x[i] = at[i].x;
     y[i] = at[i].apart;
   }
-  struct line line = fit_line(x, y, n, MOST_DRIFT, y + n);
-  free(x);
-  return line;
+  return fit_line(x, y, n, MOST_DRIFT, y + n);
 }
 
 ORDER_BY(by_sample, struct end_point, UP(sample) UP(x))
 
 /* The points of one sample are adjacent: the number of those that begin at `first`. */
 static u32 same_sample(const struct ties *ties, u32 first) {
-  u32 next = first;
-  while (next < ties->ends.n && ties->ends.at[next].sample == ties->ends.at[first].sample)
-    next++;
-  return next - first;
+  return ROW_OF_EQUALS(&ties->ends.at[first], ties->ends.n - first, a, b, a->sample == b->sample);
 }
 
 /* What the order of a ring or a slow link does to ends is the smaller, the shorter the transfer. So

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/utf8.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/checked_memory.h"
@@ -44,16 +43,6 @@ size_t utf8_write(u32 code, char bytes[4]) {
     bytes[i] = (char)(0x80 | (code & 0x3f));
   bytes[0] = (char)((0xf00u >> n & 0xff) | code);
   return n;
-}
-
-u32 utf8_hex(const char *at, size_t left, u32 digits) {
-  u32 value = 0;
-  for (u32 i = 0; i < digits; i++) {
-    if (i >= left || !isxdigit((unsigned char)at[i]))
-      return UINT32_MAX;
-    value = value * 16 + (u32)(at[i] <= '9' ? at[i] - '0' : (at[i] | 32) - 'a' + 10);
-  }
-  return value;
 }
 
 bool utf8_is_control(u32 code) {

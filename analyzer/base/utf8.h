@@ -20,10 +20,6 @@ size_t utf8_decode(const char *text, u32 *code);
 /* Writes 1 to 4 bytes and returns how many. */
 size_t utf8_write(u32 code, char bytes[4]);
 
-/* The number that so many hexadecimal digits write, of which `left` are there; UINT32_MAX if these
- * are none. */
-u32 utf8_hex(const char *at, size_t left, u32 digits);
-
 /* True for what acts on a terminal or reorders a line instead of showing: C0, C1, bidirectional
  * controls, zero-width characters. */
 bool utf8_is_control(u32 code);

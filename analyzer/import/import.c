@@ -35,17 +35,20 @@ struct sorting {
   u32 others;                   /* in folders */
 };
 
-u32 rank_of_name(const char *name) {
+const char *digits_after_rank(const char *name) {
   const char *digits = NULL;
+  for (const char *at = name; (at = strcasestr(at, "rank")) != NULL; at += 4) {
+    const char *number = at + 4 + strspn(at + 4, "_-=.: ");
+    digits = isdigit((unsigned char)*number) ? number : digits;
+  }
+  return digits;
+}
+
+u32 rank_of_name(const char *name) {
+  const char *digits = digits_after_rank(name);
   size_t length = strcspn(name, ".");
   if (length == 0)
     length = strlen(name);
-  for (const char *at = name; (at = strcasestr(at, "rank")) != NULL; at += 4) {
-    const char *number = at + 4;
-    number += strspn(number, "_-=.: ");
-    if (isdigit((unsigned char)*number))
-      digits = number;
-  }
   if (!digits) {
     const char *end = name + length;
     while (end > name && !isdigit((unsigned char)end[-1]))

@@ -58,6 +58,9 @@ int import_load(const char *const *paths, u32 n, const struct model_options *opt
  * of the name without its extensions (_dump_12, node7_12). INDEX_NONE if there is none. */
 u32 rank_of_name(const char *name);
 
+/* Where the number after the last "rank" of a name begins; NULL. */
+const char *digits_after_rank(const char *name);
+
 /* Whether `word` is in the first bytes of a file, which may hold zeroes. */
 bool head_has(const struct input *input, const char *word);
 

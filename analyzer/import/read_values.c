@@ -138,16 +138,14 @@ int value_read_json(const char *text, size_t n, struct arena *arena, struct valu
 
 int read_values(const char *path, struct arena *arena, struct value *root, char *why,
                 size_t why_bytes) {
-  u8 *bytes;
+  SCOPED u8 *bytes = NULL;
   size_t n;
   int error = whole_file_read(path, &bytes, &n);
   if (error) {
     snprintf(why, why_bytes, "%s", strerror(-error));
     return error;
   }
-  error = pickle_looks_like(bytes, n)
-              ? pickle_read(bytes, n, arena, root, why, why_bytes)
-              : value_read_json((const char *)bytes, n, arena, root, why, why_bytes);
-  free(bytes);
-  return error;
+  return pickle_looks_like(bytes, n)
+             ? pickle_read(bytes, n, arena, root, why, why_bytes)
+             : value_read_json((const char *)bytes, n, arena, root, why, why_bytes);
 }

@@ -119,8 +119,7 @@ static bool find_by_pauses(struct pattern *pattern) {
     begins[i] = (struct begin){(u32)hash_bytes(HASH_SEED, tokens + i, BEGINNING * sizeof(u32)), i};
   SORT(begins, n, by_next);
   for (u32 i = 0, same; i < n; i += same) {
-    for (same = 1; i + same < n && begins[i + same].next == begins[i].next; same++)
-      ;
+    same = ROW_OF_EQUALS(begins + i, n - i, a, b, a->next == b->next);
     double worth = worth_as_begins(pattern->launched, begins + i, same, usual);
     if (worth > best) {
       best = worth;
@@ -204,11 +203,10 @@ ORDER_BY(by_thread, struct launched, UP(thread) UP(start) UP(end))
 static struct launched *of_busiest_thread(struct launched *launched, u32 *n) {
   u32 first = 0, most = 0;
   SORT(launched, *n, by_thread);
-  for (u32 i = 0, end; i < *n; i = end) {
-    for (end = i; end < *n && launched[end].thread == launched[i].thread; end++)
-      ;
-    first = end - i > most ? i : first;
-    most = end - i > most ? end - i : most;
+  for (u32 i = 0, same; i < *n; i += same) {
+    same = ROW_OF_EQUALS(launched + i, *n - i, a, b, a->thread == b->thread);
+    first = same > most ? i : first;
+    most = same > most ? same : most;
   }
   *n = most;
   return launched + first;

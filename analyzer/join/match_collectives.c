@@ -195,7 +195,7 @@ static void match_pair(struct matcher *matcher, const struct transfer *at, u32 n
 }
 
 static void match_transfers(struct matcher *matcher) {
-  transfers all = {0};
+  SCOPED transfers all = {0};
   list_transfers(matcher, &all);
   SORT(all.at, all.n, by_meeting);
   for (u32 i = 0, next; i < all.n; i = next) {
@@ -207,7 +207,6 @@ static void match_transfers(struct matcher *matcher) {
       sends += all.at[next].op == TSCOPE_OP_SEND;
     match_pair(matcher, &all.at[i], sends, next - i);
   }
-  free(all.at);
 }
 
 static struct arrival arrival_of(const struct rank_events *events, u32 rank,

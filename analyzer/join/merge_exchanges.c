@@ -191,15 +191,11 @@ void merge_exchanges(struct model *model, unsigned threads) {
   number_exchanges(&all, &numbering);
   if (numbering.n || numbering.renumber)
     renumber_calls(&all, &numbering);
-  for (u32 i = 0, next; numbering.n && i < all.bundles.n; i = next) {
-    for (next = i; next < all.bundles.n && all.bundles.at[next].rank == all.bundles.at[i].rank;)
-      next++;
-    merge_calls_of(&all, i, next);
+  for (u32 i = 0, n; numbering.n && i < all.bundles.n; i += n) {
+    n = ROW_OF_EQUALS(&all.bundles.at[i], all.bundles.n - i, a, b, a->rank == b->rank);
+    merge_calls_of(&all, i, i + n);
   }
   list_sparse(&all, &numbering);
-  free(numbering.at);
-  free(numbering.first);
-  free(numbering.before);
-  free(all.bundles.at);
-  free(all.list.at);
+  FREE_EACH(&numbering, at, first, before);
+  FREE_EACH(&all, bundles.at, list.at);
 }

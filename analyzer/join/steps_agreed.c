@@ -26,23 +26,18 @@ static i64 most_common(i64 *values, u32 n, u32 *times) {
   i64 found = 0;
   *times = 0;
   SORT(values, n, by_i64);
-  for (u32 i = 0, end; i < n; i = end) {
-    for (end = i; end < n && values[end] == values[i]; end++)
-      ;
-    if (end - i > *times) {
-      *times = end - i;
-      found = values[i];
-    }
+  for (u32 i = 0, same; i < n; i += same) {
+    same = ROW_OF_EQUALS(&values[i], n - i, a, b, *a == *b);
+    found = same > *times ? values[i] : found;
+    *times = same > *times ? same : *times;
   }
   return found;
 }
 
 static u32 usual_bounds(const struct model *model, const struct rank_bounds *bounds) {
   SCOPED i64 *numbers = memory_array(size_sum(model->n_ranks, 1), sizeof(*numbers));
-  u32 n = 0, times;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    if (bounds[r].at.n > 1)
-      numbers[n++] = bounds[r].at.n;
+  u32 times;
+  u32 n = LIST_WHERE(numbers, 0, model->n_ranks, r, bounds[r].at.n > 1, bounds[r].at.n);
   return (u32)most_common(numbers, n, &times);
 }
 

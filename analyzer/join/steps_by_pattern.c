@@ -80,7 +80,8 @@ static u32 passes_per_step(const struct rank_events *events, const u32 *passes, 
 }
 
 static void add_passes(const struct rank_events *events, u8 kind, struct rank_bounds *bounds) {
-  u32 *passes = memory_array(size_sum(events->phases.n, 1), sizeof(*passes)), first;
+  SCOPED u32 *passes = memory_array(size_sum(events->phases.n, 1), sizeof(*passes));
+  u32 first;
   u32 n = list_phases(events, kind, passes);
   u32 each = n ? passes_per_step(events, passes, n, &first) : 1;
   for (u32 i = n ? first : 0; i + each <= n; i += each) {
@@ -91,7 +92,6 @@ static void add_passes(const struct rank_events *events, u8 kind, struct rank_bo
     VECTOR_PUSH(&bounds->at,
                 end_of_pass(events, last, i + each < n ? passes[i + each] : events->phases.n));
   }
-  free(passes);
 }
 
 bool bounds_by_passes(const struct model *model, u8 kind, struct rank_bounds *bounds,

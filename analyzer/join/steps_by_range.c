@@ -10,9 +10,7 @@
 #include "join/find_steps.h"
 
 /* Ranges on one thread that are not inside another. */
-struct outer_ranges {
-  VECTOR(struct rank_step_range) at;
-};
+typedef VECTOR(struct rank_step_range) outer_ranges;
 
 /* The thread with most step ranges is the one that trains: another may prefetch or evaluate. */
 static u32 busiest_thread(const struct rank_events *events) {
@@ -33,7 +31,7 @@ static u32 busiest_thread(const struct rank_events *events) {
   return best;
 }
 
-static void find_outer(const struct rank_events *events, struct outer_ranges *outer) {
+static void find_outer(const struct rank_events *events, outer_ranges *outer) {
   u32 thread = busiest_thread(events);
   i64 covered = INT64_MIN;
   FOR_EACH(events->step_ranges.at, events->step_ranges.n, range) {
@@ -41,7 +39,7 @@ static void find_outer(const struct rank_events *events, struct outer_ranges *ou
       continue;
     if (range->end != NS_UNKNOWN)
       covered = range->end;
-    VECTOR_PUSH(&outer->at, *range);
+    VECTOR_PUSH(outer, *range);
   }
 }
 
@@ -54,19 +52,18 @@ static bool are_micro_batches(const struct rank_events *events, u32 ranges) {
 }
 
 /* The number of the first range, if all numbers follow each other; else TSCOPE_UNKNOWN. */
-static u32 first_number(const struct outer_ranges *outer) {
-  for (u32 i = 0; i < outer->at.n; i++)
-    if (outer->at.at[i].number == TSCOPE_UNKNOWN ||
-        outer->at.at[i].number != outer->at.at[0].number + i)
+static u32 first_number(const outer_ranges *outer) {
+  for (u32 i = 0; i < outer->n; i++)
+    if (outer->at[i].number == TSCOPE_UNKNOWN || outer->at[i].number != outer->at[0].number + i)
       return TSCOPE_UNKNOWN;
-  return outer->at.n ? outer->at.at[0].number : TSCOPE_UNKNOWN;
+  return outer->n ? outer->at[0].number : TSCOPE_UNKNOWN;
 }
 
-static void add_bounds(const struct rank_events *events, const struct outer_ranges *outer,
+static void add_bounds(const struct rank_events *events, const outer_ranges *outer,
                        struct rank_bounds *bounds) {
-  for (u32 i = 0; i < outer->at.n; i++)
-    VECTOR_PUSH(&bounds->at, outer->at.at[i].start);
-  i64 last = outer->at.at[outer->at.n - 1].end;
+  for (u32 i = 0; i < outer->n; i++)
+    VECTOR_PUSH(&bounds->at, outer->at[i].start);
+  i64 last = outer->at[outer->n - 1].end;
   if (last == NS_UNKNOWN) /* killed in it: it ends with the last event of the rank */
     last = events->end;
   VECTOR_PUSH(&bounds->at, last);
@@ -90,13 +87,12 @@ bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, dou
   u32 with = 0, most = 0, agreeing = 0;
   bool believed = true;
   for (u32 r = 0; r < model->n_ranks && believed; r++) {
-    struct outer_ranges outer = {0};
+    SCOPED outer_ranges outer = {0};
     find_outer(&events[r], &outer);
-    believed = !are_micro_batches(&events[r], outer.at.n);
+    believed = !are_micro_batches(&events[r], outer.n);
     numbers[r] = first_number(&outer);
-    if (believed && outer.at.n)
+    if (believed && outer.n)
       add_bounds(&events[r], &outer, &bounds[r]);
-    free(outer.at.at);
     with += bounds[r].at.n > 1;
     most = bounds[r].at.n > most ? bounds[r].at.n : most;
   }

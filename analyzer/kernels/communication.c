@@ -160,7 +160,7 @@ struct communication communication_of_demangled(const char *demangled, const cha
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   struct communication found = {0};
   struct kernel_parts parts;
-  char *text = kernel_split(stripped, &parts);
+  SCOPED char *text = kernel_split(stripped, &parts);
   pthread_once(&once, compile_rows);
   int i = 0;
   while (i < ROWS + BY_PARAMETERS &&
@@ -169,16 +169,11 @@ struct communication communication_of_demangled(const char *demangled, const cha
     i++;
   if (i < ROWS + BY_PARAMETERS)
     found = as_row_says(row_at(i), parts.function);
-  free(text);
   return found;
 }
 
 struct communication communication_of_kernel(const char *name) {
-  struct communication found = {0};
-  char *demangled = kernel_demangle(name);
-  char *stripped = kernel_strip(demangled);
-  found = communication_of_demangled(demangled, stripped);
-  free(stripped);
-  free(demangled);
-  return found;
+  SCOPED char *demangled = kernel_demangle(name);
+  SCOPED char *stripped = kernel_strip(demangled);
+  return communication_of_demangled(demangled, stripped);
 }

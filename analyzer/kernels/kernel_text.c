@@ -409,13 +409,12 @@ static void choose_arguments(const char *arguments, char *out, size_t room) {
 }
 
 void kernel_shorten(const char *stripped, char *out) {
-  char chosen[1024], *text = NULL;
+  char chosen[1024];
   struct kernel_parts parts;
   SCOPED char *copy = kernel_split(stripped, &parts);
   const char *scope = needed_scope(&parts);
   choose_arguments(parts.arguments, chosen, sizeof(chosen));
-  text = memory_printf("%s%s%s%s", scope ? scope : "", scope ? "::" : "", parts.function, chosen);
-
+  SCOPED char *text =
+      memory_printf("%s%s%s%s", scope ? scope : "", scope ? "::" : "", parts.function, chosen);
   shorten_middle(text, out);
-  free(text);
 }

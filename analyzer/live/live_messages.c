@@ -74,7 +74,7 @@ static void leave_out(const struct live_process *process, struct rank_events *ev
 }
 
 void live_align_messages(const struct live_view *view, struct model *model) {
-  VECTOR(struct side) sides = {0};
+  SCOPED VECTOR(struct side) sides = {0};
   SCOPED u32 *first = memory_array(size_sum(view->n_ranks, 1), sizeof(*first));
   for (u32 r = 0; r < view->n_ranks; r++) {
     const struct live_process *process = view->ranks[r].process;
@@ -86,10 +86,9 @@ void live_align_messages(const struct live_view *view, struct model *model) {
   }
   SCOPED u32 *out = memory_zeroed(size_sum(sides.n, 1), sizeof(*out));
   SORT(sides.at, sides.n, by_message);
-  for (u32 i = 0, next; i < sides.n; i = next) {
-    for (next = i + 1; next < sides.n && !by_message(&sides.at[i], &sides.at[next]);)
-      next++;
-    align_sides(&sides.at[i], next - i);
+  for (u32 i = 0, n; i < sides.n; i += n) {
+    n = ROW_OF_EQUALS(&sides.at[i], sides.n - i, a, b, by_message(a, b) == 0);
+    align_sides(&sides.at[i], n);
   }
   FOR_EACH(sides.at, sides.n, side) {
     out[first[side->rank] + side->channel] = side->leave_out;
@@ -97,5 +96,4 @@ void live_align_messages(const struct live_view *view, struct model *model) {
   for (u32 r = 0; r < view->n_ranks; r++)
     if (view->ranks[r].process->channels.n)
       leave_out(view->ranks[r].process, model_events(model, r), &out[first[r]]);
-  free(sides.at);
 }

@@ -237,14 +237,11 @@ static bool has_new_comms(struct live_run *run) {
  * one without a rank where no other has ranks. */
 static void leave_out_others(struct live_run *run) {
   SCOPED struct live_entry **order = memory_array(size_sum(run->entries.n, 1), sizeof(*order));
-  u32 n = 0;
   if (has_new_comms(run))
     run->same_processes = 0;
   if (run->same_processes++ < POLLS_UNTIL_KNOWN)
     find_attempts(run);
-  for (u32 i = 0; i < run->entries.n; i++)
-    if (run->entries.at[i]->of_run)
-      order[n++] = run->entries.at[i];
+  u32 n = LIST_WHERE(order, 0, run->entries.n, i, run->entries.at[i]->of_run, run->entries.at[i]);
   SORT(order, n, by_rank);
   run->attempt = n ? order[0]->attempt : 0;
   run->ranks_before = 0;

@@ -63,7 +63,7 @@ struct flight_call {
  * SEQ_UNKNOWN if not known. */
 struct flight_progress {
   u32 rank, group;
-  i64 called, started, completed;
+  i64 called, completed;
 };
 
 /* What NCCL reports about a rank's communicator while the job stalls. */

@@ -19,7 +19,6 @@ struct module_stat {
   double parameters, gradients;
   double gradients_so_far; /* of all modules whose backward pass came before, without this one's */
   double activations_forward;  /* kept by its forward pass, without input and output */
-  double activations_backward; /* live at the peak of its backward pass */
   double activation_gradients; /* made in its backward pass, at the peak */
   double activations_so_far;   /* when its forward pass is done */
   double input, output;

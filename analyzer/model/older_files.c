@@ -79,11 +79,10 @@ bool *model_find_older_files(const struct model *model, struct arena *arena) {
                      .last_seq = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
                      .older = arena_array(arena, model->n_ranks, sizeof(bool))};
   order_by_comm(&s);
-  for (u32 from = 0, to; from < model->n_collectives; from = to) {
-    u32 comm = model->collectives[s.order[from]].comm;
-    for (to = from; to < model->n_collectives && model->collectives[s.order[to]].comm == comm; to++)
-      ;
-    look_at_comm(&s, from, to);
+  for (u32 from = 0, n; from < model->n_collectives; from += n) {
+    n = ROW_OF_EQUALS(&s.order[from], model->n_collectives - from, a, b,
+                      model->collectives[*a].comm == model->collectives[*b].comm);
+    look_at_comm(&s, from, from + n);
   }
   for (u32 r = 0; r < model->n_ranks; r++)
     s.older[r] &=

@@ -73,7 +73,7 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
   for (u32 i = 0; i < value_count(config) && memberships <= MOST_MEMBERSHIPS; i++) {
     const struct value *key = value_key(config, i), *one = value_item(config, i);
     const struct value *list = value_get(one, "ranks");
-    numbers members = {0};
+    SCOPED numbers members = {0};
     if (!value_text(key))
       continue;
     const char *name = draft_keep_text(draft, key->text, key->n);
@@ -84,7 +84,6 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
           group_of(draft, name, read_desc(draft, value_get(one, "desc")), members.at, members.n);
       VECTOR_PUSH(groups, (struct dump_group){name, group, -1});
     }
-    free(members.at);
   }
   return memberships > MOST_MEMBERSHIPS ? -E2BIG : 0;
 }
@@ -152,9 +151,9 @@ void dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
   const struct value *status = value_get(root, "pg_status");
   if (value_count(status) == 0)
     return;
-  struct numbered *work = memory_zeroed(size_sum(size_product(2, groups->n), 1), sizeof(*work));
+  SCOPED struct numbered *work =
+      memory_zeroed(size_sum(size_product(2, groups->n), 1), sizeof(*work));
   number_groups(groups, status, work, work + groups->n);
-  free(work);
   for (u32 i = 0; i < groups->n; i++) {
     char id[24];
     snprintf(id, sizeof(id), "%lld", (long long)groups->at[i].number);
@@ -162,7 +161,6 @@ void dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
     struct flight_progress progress = {.rank = rank,
                                        .group = groups->at[i].group,
                                        .called = seq_of(one, "last_enqueued_collective"),
-                                       .started = seq_of(one, "last_started_collective"),
                                        .completed = seq_of(one, "last_completed_collective")};
     if (one)
       VECTOR_PUSH(&draft->progress, progress);

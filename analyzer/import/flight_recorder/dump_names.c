@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "import/flight_recorder/flight_recorder.h"
+#include "import/import.h"
 
 static bool is_digit(char c) {
   return isdigit((unsigned char)c) != 0;
@@ -48,26 +49,12 @@ static size_t digits_before(const char *name, size_t end) {
   return end;
 }
 
-/* The number after the last "rank", or npos. */
-static size_t find_rank_digits(const char *name, size_t length) {
-  size_t found = SIZE_MAX;
-  for (size_t i = 0; i + 4 < length; i++) {
-    if (strncasecmp(name + i, "rank", 4) != 0)
-      continue;
-    size_t at = i + 4;
-    while (at < length && strchr("_-=.: ", name[at]))
-      at++;
-    if (at < length && is_digit(name[at]))
-      found = at;
-  }
-  return found;
-}
-
 void dump_name_ranks(const char *name, struct name_ranks *ranks) {
   *ranks = (struct name_ranks){0};
-  size_t length = length_without_suffixes(name), named = find_rank_digits(name, length);
-  if (named != SIZE_MAX)
-    add_rank_number(ranks, name + named);
+  const char *named = digits_after_rank(name);
+  size_t length = length_without_suffixes(name);
+  if (named)
+    add_rank_number(ranks, named);
   for (size_t end = length; end > 0; end--)
     if (is_digit(name[end - 1]) && (end == length || !is_digit(name[end])))
       add_rank_number(ranks, name + digits_before(name, end));
@@ -76,8 +63,8 @@ void dump_name_ranks(const char *name, struct name_ranks *ranks) {
 const char *dump_name_host(struct draft *draft, const char *name) {
   static const char *const words[] = {"rank", "dump", "trace",  "nccl",
                                       "xccl", "fr",   "flight", "recorder"};
-  size_t length = length_without_suffixes(name), named = find_rank_digits(name, length);
-  size_t end = named != SIZE_MAX ? named : digits_before(name, length);
+  const char *named = digits_after_rank(name);
+  size_t end = named ? (size_t)(named - name) : digits_before(name, length_without_suffixes(name));
   bool again = true;
   while (again) {
     again = false;

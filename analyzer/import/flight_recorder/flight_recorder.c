@@ -166,12 +166,11 @@ static int add_dump(struct import *import, struct draft *draft, const struct inp
 static void read_dump(struct import *import, struct draft *draft, const struct input *input) {
   SCOPED_ARENA struct arena arena = {0};
   struct value root = {0};
-  dump_groups groups = {0};
+  SCOPED dump_groups groups = {0};
   char why[300] = "";
   int error = parse(input, &arena, &root, why, sizeof(why));
   if (!error)
     error = add_dump(import, draft, input, &root, &groups, why, sizeof(why));
-  free(groups.at);
   if (error == 0)
     return;
   snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);

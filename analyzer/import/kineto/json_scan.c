@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/kineto/json_scan.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -128,6 +129,17 @@ i64 scan_thousandths(struct json_text text, i64 otherwise) {
   return clamp(parse_other(text) * 1000, otherwise);
 }
 
+/* The number of four hexadecimal digits; UINT32_MAX if they are none. */
+static u32 hex4(const char *p, const char *end) {
+  u32 value = 0;
+  for (u32 i = 0; i < 4; i++) {
+    if (p + i >= end || !isxdigit((unsigned char)p[i]))
+      return UINT32_MAX;
+    value = value * 16 + (u32)(p[i] <= '9' ? p[i] - '0' : (p[i] | 32) - 'a' + 10);
+  }
+  return value;
+}
+
 /* UTF-8 of a code point takes no more bytes than its escape. */
 u32 scan_unescape(struct json_text text, char *out) {
   if (!text.n)
@@ -141,7 +153,7 @@ u32 scan_unescape(struct json_text text, char *out) {
     }
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     const char *known = p + 1 < end && p[1] ? strchr(from, p[1]) : NULL;
-    u32 code = p + 1 < end && p[1] == 'u' ? utf8_hex(p + 2, (size_t)(end - p - 2), 4) : UINT32_MAX;
+    u32 code = p + 1 < end && p[1] == 'u' ? hex4(p + 2, end) : UINT32_MAX;
     if (known) {
       *out++ = to[known - from];
       p += 2;

@@ -143,11 +143,9 @@ void kineto_number_collectives(struct model *model) {
   for (u32 r = 0; r < model->n_ranks; r++)
     add_members(&m, r);
   SORT(m.members.at, m.members.n, by_identity);
-  for (u32 i = 0, next; i < m.members.n; i = next) {
-    for (next = i + 1;
-         next < m.members.n && m.members.at[next].identity == m.members.at[i].identity; next++) {
-    }
-    match_group(&m, &m.members.at[i], next - i);
+  for (u32 i = 0, n; i < m.members.n; i += n) {
+    n = ROW_OF_EQUALS(&m.members.at[i], m.members.n - i, a, b, a->identity == b->identity);
+    match_group(&m, &m.members.at[i], n);
   }
   if (m.unnamed)
     model_note(model, "the traces do not name their process groups: collectives on a "

@@ -89,7 +89,7 @@ static int load_one(struct import *import, const struct input *input, bool numbe
 }
 
 int load_memory_snapshot(struct import *import, const struct input *inputs, u32 n) {
-  origin_list found = {0};
+  SCOPED origin_list found = {0};
   u32 loaded = 0;
   bool numbered = names_are_ranks(inputs, n);
   int error = 0, failure = 0;
@@ -102,6 +102,5 @@ int load_memory_snapshot(struct import *import, const struct input *inputs, u32 
   model->memories = arena_joined(import->arena, model->memories, model->n_memories, found.at,
                                  found.n, sizeof(*model->memories));
   model->n_memories += found.n;
-  free(found.at);
   return loaded ? 0 : failure;
 }

@@ -146,14 +146,13 @@ static void clear_steps(struct memory_history *history) {
 }
 
 static void number_by_period(struct memory_history *history) {
-  u32 *tokens = memory_array(size_sum(history->n_events, 1), sizeof(*tokens)), n = 0;
+  SCOPED u32 *tokens = memory_array(size_sum(history->n_events, 1), sizeof(*tokens));
+  u32 n = 0;
   for (u32 i = 0; i < history->n_events; i++)
     if (history->events[i].kind == MEMORY_ALLOC)
       tokens[n++] = (u32)((u64)history->events[i].bytes * 0x9e3779b97f4a7c15ull >> 32);
   struct period period;
-  bool found = n > 0 && find_period(tokens, n, &period);
-  free(tokens);
-  if (!found)
+  if (!n || !find_period(tokens, n, &period))
     return;
   u32 allocations = 0;
   history->n_steps = (period.last - period.first) / period.length;
@@ -172,7 +171,8 @@ static void number_by_period(struct memory_history *history) {
 
 void snapshot_steps(const struct value *root, struct memory_history *history) {
   const struct value *annotations = value_get(root, "external_annotations");
-  instants steps = {0}, optimizers = {0};
+  SCOPED instants steps = {0};
+  SCOPED instants optimizers = {0};
   list_annotations(annotations, history, "START", "ProfilerStep#", &steps);
   list_annotations(annotations, history, "END", "Optimizer.step#", &optimizers);
   if (steps.n >= LEAST_STEPS) {
@@ -192,6 +192,4 @@ void snapshot_steps(const struct value *root, struct memory_history *history) {
       number_by_period(history);
     }
   }
-  free(steps.at);
-  free(optimizers.at);
 }

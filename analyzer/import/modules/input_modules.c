@@ -31,7 +31,6 @@ static const struct number {
     {"grad_per_module", offsetof(struct module_stat, gradients)},
     {"grad_total", offsetof(struct module_stat, gradients_so_far)},
     {"act_fw_per_module", offsetof(struct module_stat, activations_forward)},
-    {"act_bw_per_module", offsetof(struct module_stat, activations_backward)},
     {"act_grad_per_module", offsetof(struct module_stat, activation_gradients)},
     {"act_total", offsetof(struct module_stat, activations_so_far)},
     {"input_per_module", offsetof(struct module_stat, input)},

@@ -50,7 +50,7 @@ static u32 rank_of(const struct model *model, const struct input *input, u32 fil
 
 static int load_one(struct import *import, const struct input *input, u32 rank,
                     struct scalar_log *log) {
-  u8 *bytes = NULL;
+  SCOPED u8 *bytes = NULL;
   size_t n = 0;
   char why[256] = "";
   u32 before = log->values.n;
@@ -67,7 +67,6 @@ static int load_one(struct import *import, const struct input *input, u32 rank,
                                                    : scalar_log_recognise((const char *)bytes, n),
                         (char *)bytes, n, why, sizeof(why));
   error = budget_end(&budget, error, why, sizeof(why));
-  free(bytes);
   for (u32 i = before; i < log->values.n; i++)
     log->values.at[i].rank = rank;
   if (error)

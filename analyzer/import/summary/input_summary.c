@@ -63,7 +63,8 @@ static void note_ranks(struct model *model, const u32 *ranks, u32 n, const char 
 
 static void choose_ranks(struct adding *adding, const struct known_summary *all, u32 n) {
   struct settled_ranks settled = find_settled(all, n, model_arena(adding->model));
-  u32 *late = memory_array(size_sum(n, 1), sizeof(*late)), n_late = 0;
+  SCOPED u32 *late = memory_array(size_sum(n, 1), sizeof(*late));
+  u32 n_late = 0;
   adding->ranks = memory_zeroed(size_sum(n, 1), sizeof(*adding->ranks));
   for (u32 i = 0; i < n; i++)
     if (!settled.n || settled_has(&settled, all[i].entry.rank))
@@ -73,7 +74,6 @@ static void choose_ranks(struct adding *adding, const struct known_summary *all,
   note_ranks(adding->model, late, n_late,
              "came after the others were compared and left out of this report: run tscope reduce "
              "--with on every node again");
-  free(late);
 }
 
 /* --- reading their facts --- */
@@ -100,12 +100,11 @@ static void read_rank(void *user, u32 index, unsigned worker) {
 }
 
 static void note_bad(const struct adding *adding, bool whole, const char *what) {
-  u32 *bad = memory_array(size_sum(adding->n, 1), sizeof(*bad)), n = 0;
-  for (u32 i = 0; i < adding->n; i++)
-    if (!adding->ranks[i].good && adding->ranks[i].whole == whole)
-      bad[n++] = adding->ranks[i].summary->entry.rank;
+  const struct read_rank *ranks = adding->ranks;
+  SCOPED u32 *bad = memory_array(size_sum(adding->n, 1), sizeof(*bad));
+  u32 n = LIST_WHERE(bad, 0, adding->n, i, !ranks[i].good && ranks[i].whole == whole,
+                     ranks[i].summary->entry.rank);
   note_ranks(adding->model, bad, n, what);
-  free(bad);
 }
 
 static void drop_bad(struct adding *adding) {
@@ -191,9 +190,9 @@ static u64 stamp_of(const struct adding *adding) {
 
 /* Why, once for all ranks that it is true of. */
 static void note_unsettled(const struct adding *adding) {
-  u32 *other = memory_array(size_sum(adding->n, 1), sizeof(*other)), n_other = 0;
-  u32 *ranks = memory_array(size_sum(adding->n, 1), sizeof(*ranks)), n = 0;
-  u32 passes = 1, options = (u32)summary_stamp_begin(adding->options);
+  SCOPED u32 *other = memory_array(size_sum(adding->n, 1), sizeof(*other));
+  SCOPED u32 *ranks = memory_array(size_sum(adding->n, 1), sizeof(*ranks));
+  u32 n_other = 0, n = 0, passes = 1, options = (u32)summary_stamp_begin(adding->options);
   u64 stamp = stamp_of(adding);
   for (u32 i = 0; i < adding->n; i++) {
     const struct summary_entry *entry = &adding->ranks[i].summary->entry;
@@ -215,8 +214,6 @@ static void note_unsettled(const struct adding *adding) {
     note_ranks(adding->model, ranks, n,
                "TAKE PART WITHOUT WHAT RAN ON THEM: it was found beside other ranks; run tscope "
                "reduce --with on every node again");
-  free(other);
-  free(ranks);
 }
 
 static void settle(struct adding *adding, struct summary_source *source) {
@@ -269,7 +266,7 @@ bool probe_summary(const struct input *input) {
 
 int load_summary(struct import *import, const struct input *inputs, u32 n) {
   struct model *model = import->model;
-  struct known_summary *all = NULL, *kept;
+  SCOPED struct known_summary *all = NULL;
   const char **paths = arena_array(import->arena, n, sizeof(*paths));
   u32 n_ranks = 0;
   for (u32 i = 0; i < n; i++)
@@ -282,10 +279,9 @@ int load_summary(struct import *import, const struct input *inputs, u32 n) {
   int error = summaries_merge(paths, n, import->options->run, model, &all, &n_ranks, import->why,
                               import->why_bytes);
   if (!error) {
-    kept = arena_elements(import->arena, all, n_ranks, sizeof(*kept));
+    const struct known_summary *kept = arena_elements(import->arena, all, n_ranks, sizeof(*kept));
     summaries_add(model, kept, n_ranks, import->options);
   }
-  free(all);
   if (!error && model->n_ranks == 0) {
     snprintf(import->why, import->why_bytes, "no summary in %s can be read: %s", paths[0],
              model->n_notes ? model->notes[model->n_notes - 1] : "none has a rank");

@@ -29,7 +29,7 @@ static int list_files(const char *const *paths, u32 n, struct model *model,
                       summary_list_of_files *all, char *why, size_t why_bytes) {
   int error = -ENODATA;
   for (u32 i = 0; i < n; i++) {
-    struct summary_entry *entries;
+    SCOPED struct summary_entry *entries = NULL;
     char problem[256];
     u32 n_entries;
     int result = summary_list(paths[i], &entries, &n_entries, problem, sizeof(problem));
@@ -40,14 +40,13 @@ static int list_files(const char *const *paths, u32 n, struct model *model,
     error = result == 0 ? 0 : error;
     for (u32 k = 0; k < n_entries; k++)
       VECTOR_PUSH(all, (struct known_summary){entries[k], paths[i]});
-    free(entries);
   }
   return error;
 }
 
 u32 summary_files_in(const char *const *paths, u32 n_paths, struct arena *arena,
                      const char ***files) {
-  VECTOR(const char *) found = {0};
+  SCOPED VECTOR(const char *) found = {0};
   for (u32 i = 0; i < n_paths; i++) {
     DIR *folder = opendir(paths[i]);
     if (!folder)
@@ -59,7 +58,6 @@ u32 summary_files_in(const char *const *paths, u32 n_paths, struct arena *arena,
       closedir(folder);
   }
   *files = VECTOR_KEPT(&found, arena);
-  free(found.at);
   return found.n;
 }
 

@@ -176,7 +176,8 @@ u8 *summary_copy(const char *path, const struct summary_part *part) {
 }
 
 const u8 *summary_read(const char *path, const struct summary_part *part, struct arena *arena) {
-  u8 *bytes = summary_copy(path, part), *whole = NULL;
+  SCOPED u8 *bytes = summary_copy(path, part);
+  u8 *whole = NULL;
   uLongf n = part->whole;
   if (bytes && budget_inflate(part->whole)) {
     whole = arena_alloc(arena, size_sum(part->whole, 1));
@@ -184,6 +185,5 @@ const u8 *summary_read(const char *path, const struct summary_part *part, struct
         hash_bytes(HASH_SEED, whole, n) != part->hash)
       whole = NULL;
   }
-  free(bytes);
   return whole;
 }

@@ -90,15 +90,8 @@ void tick_map_build(struct tick_map *map, const struct tscope_file_header *heade
 
 const struct tick_stretch *tick_map_find(const struct tick_map *map, u64 units) {
   u64 ticks = units << map->shift;
-  u32 low = 0, high = map->n;
-  while (high - low > 1) {
-    u32 middle = low + (high - low) / 2;
-    if (map->stretches[middle].ticks <= ticks)
-      low = middle;
-    else
-      high = middle;
-  }
-  return &map->stretches[low];
+  u32 later = FIRST_NOT(1, map->n, i, map->stretches[i].ticks <= ticks);
+  return &map->stretches[later - 1];
 }
 
 i64 tick_map_ns(const struct tick_map *map, u64 ticks) {

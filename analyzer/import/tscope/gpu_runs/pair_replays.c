@@ -116,18 +116,12 @@ static bool unit_runs_match(const struct replays *r, const struct replay_unit *u
 }
 
 static u32 count_units_of_part(const struct replay_unit *units, u32 n) {
-  u32 same = 1;
-  while (same < n && units[same].part == units[0].part)
-    same++;
-  return same;
+  return ROW_OF_EQUALS(units, n, first, one, first->part == one->part);
 }
 
 static u32 runs_of_graph(const struct replays *r, const u32 *runs, u32 n) {
-  u32 same = 1;
-  while (same < n &&
-         r->events->runs.at[runs[same]].node >> 32 == r->events->runs.at[runs[0]].node >> 32)
-    same++;
-  return same;
+  const struct rank_run *all = r->events->runs.at;
+  return ROW_OF_EQUALS(runs, n, first, one, all[*first].node >> 32 == all[*one].node >> 32);
 }
 
 /* The runs of the only graph that a part fits; NULL if there is none, or more than one. */
@@ -257,12 +251,11 @@ static void list_all(struct replays *r) {
   const struct rank_events *events = r->events;
   r->calls = memory_array(size_sum(events->calls.n, 1), sizeof(u32));
   r->runs = memory_array(size_sum(events->runs.n, 1), sizeof(u32));
-  for (u32 i = 0; i < events->calls.n; i++)
-    if (events->calls.at[i].replayed && launches_kernel(events, &events->calls.at[i]))
-      r->calls[r->n_calls++] = i;
-  for (u32 i = 0; i < events->runs.n; i++)
-    if (events->runs.at[i].graph && !r->run_taken[i])
-      r->runs[r->n_runs++] = i;
+  const struct rank_call *calls = events->calls.at;
+  r->n_calls = LIST_WHERE(r->calls, 0, events->calls.n, i,
+                          calls[i].replayed && launches_kernel(events, &calls[i]), i);
+  r->n_runs =
+      LIST_WHERE(r->runs, 0, events->runs.n, i, events->runs.at[i].graph && !r->run_taken[i], i);
   if (r->n_calls == 0 || r->n_runs == 0)
     return;
   SORT_INDICES(r->calls, r->n_calls, events->calls.at, by_part);

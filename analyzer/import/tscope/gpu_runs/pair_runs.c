@@ -112,9 +112,7 @@ struct unit {
   u8 op; /* 0 when it mixes several */
 };
 
-struct units {
-  VECTOR(struct unit) list;
-};
+typedef VECTOR(struct unit) unit_list;
 
 ORDER_BY(by_group, struct rank_group, UP(group))
 
@@ -144,18 +142,18 @@ bool launches_kernel(const struct rank_events *events, const struct rank_call *c
 
 #define GROUP_REACH 64u /* units of one group lie close to each other */
 
-static struct unit *unit_of(struct units *units, const struct rank_call *call) {
+static struct unit *unit_of(unit_list *units, const struct rank_call *call) {
   if (call->group == 0)
     return NULL;
-  for (u32 back = 1; back <= units->list.n && back <= GROUP_REACH; back++) {
-    struct unit *unit = &units->list.at[units->list.n - back];
+  for (u32 back = 1; back <= units->n && back <= GROUP_REACH; back++) {
+    struct unit *unit = &units->at[units->n - back];
     if (unit->group == call->group && unit->comm == call->comm && unit->stream == call->stream)
       return unit;
   }
   return NULL;
 }
 
-static void make_units(struct rank_events *events, struct units *units) {
+static void make_units(struct rank_events *events, unit_list *units) {
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     bool here = launches_kernel(events, call) && !(call->replayed && events->names_gpu_graphs);
@@ -167,11 +165,11 @@ static void make_units(struct rank_events *events, struct units *units) {
       unit->last_call = i;
       unit->op = unit->op == kernel_op(call->op) ? unit->op : 0;
     } else
-      VECTOR_PUSH(&units->list, (struct unit){.first_call = i,
-                                              .last_call = i,
-                                              .session = session,
-                                              .op = kernel_op(call->op),
-                                              SAME(call, launched, group, comm, stream)});
+      VECTOR_PUSH(units, (struct unit){.first_call = i,
+                                       .last_call = i,
+                                       .session = session,
+                                       .op = kernel_op(call->op),
+                                       SAME(call, launched, group, comm, stream)});
   }
 }
 
@@ -189,7 +187,7 @@ ORDER_BY(by_ordered_time, struct unit, UP(launched))
 /* What pairing the units of streams needs. */
 struct pairing {
   struct rank_events *events;
-  const struct units *units;
+  const unit_list *units;
   bool *run_taken;
   u32 *sessions; /* [runs] of events.runs */
   struct pairable of_stream;
@@ -197,7 +195,7 @@ struct pairing {
 
 static void pair_unit(void *user, u32 unit, u32 run) {
   struct pairing *p = user;
-  set_run_of_unit(p->events, &p->units->list.at[unit], run);
+  set_run_of_unit(p->events, &p->units->at[unit], run);
   p->run_taken[run] = true;
 }
 
@@ -205,8 +203,8 @@ static void pair_unit(void *user, u32 unit, u32 run) {
 static void pair_stream(struct pairing *p, u16 stream) {
   struct pairable *all = &p->of_stream;
   all->causes.n = all->effects.n = 0;
-  for (u32 i = 0; i < p->units->list.n; i++) {
-    const struct unit *unit = &p->units->list.at[i];
+  for (u32 i = 0; i < p->units->n; i++) {
+    const struct unit *unit = &p->units->at[i];
     if (unit->stream == stream)
       VECTOR_PUSH(&all->causes, (struct ordered){unit->launched, unit->op, unit->session, i});
   }
@@ -218,20 +216,20 @@ static void pair_stream(struct pairing *p, u16 stream) {
   pair_sessions(all, p->events->end_lost, pair_unit, p);
 }
 
-static void pair_streams(struct rank_events *events, const struct units *units, bool *run_taken) {
-  u32 n = units->list.n, m = events->runs.n, streams = 1;
+static void pair_streams(struct rank_events *events, const unit_list *units, bool *run_taken) {
+  u32 n = units->n, m = events->runs.n, streams = 1;
   struct pairing p = {.events = events,
                       .units = units,
                       .run_taken = run_taken,
                       .sessions = memory_array(m, sizeof(u32))};
   for (u32 i = 0; i < n; i++)
-    if (units->list.at[i].stream >= streams)
-      streams = units->list.at[i].stream + 1u;
+    if (units->at[i].stream >= streams)
+      streams = units->at[i].stream + 1u;
   SCOPED bool *done = memory_zeroed(streams, 1);
   for (u32 i = 0; i < m; i++)
     p.sessions[i] = rank_cupti_session(events, events->runs.at[i].start, true);
   for (u32 i = 0; i < n; i++) {
-    u16 stream = units->list.at[i].stream;
+    u16 stream = units->at[i].stream;
     if (!done[stream])
       pair_stream(&p, stream);
     done[stream] = true;
@@ -285,13 +283,13 @@ void add_transfer_runs(struct rank_events *events) {
 void pair_runs(struct rank_events *events) {
   runs_from_copies(events);
   u32 n_recorded = events->runs.n;
-  struct units units = {0};
+  unit_list units = {0};
   SCOPED bool *run_taken = memory_zeroed(size_sum(events->runs.n, 1), 1);
   find_launches(events);
   pair_named(events, run_taken);
   pair_replays(events, run_taken);
   make_units(events, &units);
-  SORT(units.list.at, units.list.n, by_ordered_time);
+  SORT(units.at, units.n, by_ordered_time);
   pair_streams(events, &units, run_taken);
 
   add_transfer_runs(events);
@@ -306,5 +304,5 @@ void pair_runs(struct rank_events *events) {
   }
   for (u32 i = 0; i < n_recorded; i++)
     events->unpaired_runs += !run_taken[i];
-  free(units.list.at);
+  free(units.at);
 }

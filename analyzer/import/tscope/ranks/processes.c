@@ -108,7 +108,8 @@ void processes_keep_attempt(struct processes *processes, u32 attempt) {
 }
 
 void processes_number(struct processes *processes) {
-  struct hash_index known = {0}, later = {0};
+  SCOPED struct hash_index known = {0};
+  SCOPED struct hash_index later = {0};
   u32 next = 0;
   for (u32 i = 0; i < processes->n; i++)
     if (processes->at[i].rank != TSCOPE_UNKNOWN_RANK)
@@ -122,8 +123,6 @@ void processes_number(struct processes *processes) {
     if (process->rank != TSCOPE_UNKNOWN_RANK)
       hash_index_add(&later, process->rank, i);
   }
-  free(known.slots);
-  free(later.slots);
 }
 
 void processes_release(struct processes *processes) {

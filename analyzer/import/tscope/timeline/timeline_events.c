@@ -205,9 +205,8 @@ ORDER_INDICES_BY(by_launch, struct replay_spans, UP(launch))
 static void list_launched(struct walk *walk) {
   const struct timeline_build *build = walk->build;
   walk->launched = memory_array(size_sum(build->replays.n, 1), sizeof(u32));
-  for (u32 i = 0; i < build->replays.n; i++)
-    if (build->replays.at[i].launch != INDEX_NONE)
-      walk->launched[walk->n_launched++] = i;
+  walk->n_launched = LIST_WHERE(walk->launched, 0, build->replays.n, i,
+                                build->replays.at[i].launch != INDEX_NONE, i);
   SORT_INDICES(walk->launched, walk->n_launched, build->replays.at, by_launch);
 }
 

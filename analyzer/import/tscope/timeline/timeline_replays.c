@@ -39,11 +39,8 @@ void timeline_find_replayed_fills(struct timeline_build *build) {
 }
 
 static void list_replays(struct timeline_build *build) {
-  u32 n = 0;
   build->replayed = arena_array(&build->arena, build->spans.n, sizeof(u32));
-  for (u32 i = 0; i < build->spans.n; i++)
-    if (is_replayed(build, i))
-      build->replayed[n++] = i;
+  u32 n = LIST_WHERE(build->replayed, 0, build->spans.n, i, is_replayed(build, i), i);
   SORT_INDICES(build->replayed, n, build->facts.at, by_call_and_place);
   for (u32 i = 0; i < n; i++) {
     const struct span_facts *facts = &build->facts.at[build->replayed[i]];
@@ -83,7 +80,8 @@ static void join_replay(void *user, u32 launch, u32 number) {
 /* Launches and replays, in the order of the calls. */
 static void pair_replays_with_launches(struct timeline_build *build) {
   const struct rank_events *events = build->events;
-  u32 n = build->replays.n, *ran_graphs = memory_array(n, sizeof(u32)); /* sorted */
+  u32 n = build->replays.n;
+  SCOPED u32 *ran_graphs = memory_array(n, sizeof(u32)); /* sorted */
   struct pairable all = {0};
   for (u32 i = 0; i < n; i++) {
     const struct replay_spans *replay = &build->replays.at[i];
@@ -101,7 +99,6 @@ static void pair_replays_with_launches(struct timeline_build *build) {
   }
   pair_sessions(&all, timeline_end_is_lost(build), join_replay, build);
   pairable_free(&all);
-  free(ran_graphs);
 }
 
 /* --- inside --- */
