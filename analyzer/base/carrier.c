@@ -16,7 +16,7 @@ struct carrier carrier_to_read(const void *bytes, size_t n, struct arena *arena)
 }
 
 void carrier_free(struct carrier *c) {
-  FREE_EACH(c, written.at, texts.at, text_index.slots);
+  FREE_EACH(c, written.at, texts.at, texts.index.slots);
   *c = (struct carrier){0};
 }
 
@@ -132,13 +132,12 @@ static void write_text(struct carrier *c, const char *text) {
     return;
   }
   u64 hash = hash_text(HASH_SEED, text);
-  HASH_INDEX_EACH(&c->text_index, hash, i)
-    if (strcmp(c->texts.at[i], text) == 0) {
-      write_varint(c, i + 1);
-      return;
-    }
-  hash_index_add(&c->text_index, hash, c->texts.n);
-  VECTOR_PUSH(&c->texts, (const char *)arena_text(c->arena, text));
+  u32 known = HASHED_INDEX(&c->texts, hash, one, strcmp(*one, text) == 0);
+  if (known != INDEX_NONE) {
+    write_varint(c, known + 1);
+    return;
+  }
+  HASHED_ADD(&c->texts, hash, (const char *)arena_text(c->arena, text));
   write_varint(c, c->texts.n);
   size_t length = strlen(text);
   write_varint(c, length);
@@ -264,7 +263,7 @@ void carry_columns(struct carrier *c, void *elements, u32 n, size_t element_byte
 
 static void forget_texts(struct carrier *c) {
   c->texts.n = 0;
-  hash_index_clear(&c->text_index);
+  hash_index_clear(&c->texts.index);
 }
 
 size_t carrier_begin_part(struct carrier *c) {

@@ -24,10 +24,9 @@
 struct carrier {
   bool reads, bad;
   VECTOR(u8) written;
-  const u8 *at, *end;  /* reading: what is left */
-  struct arena *arena; /* for what is read, or for texts that were written */
-  VECTOR(const char *) texts;
-  struct hash_index text_index; /* writing */
+  const u8 *at, *end;         /* reading: what is left */
+  struct arena *arena;        /* for what is read, or for texts that were written */
+  HASHED(const char *) texts; /* by hash only when writing */
 };
 
 struct carrier carrier_to_write(struct arena *arena);

@@ -2,17 +2,12 @@
  *
  * Finds items of a list by a hash of each: a table from hashes to indices into the list. {0} is an
  * empty one; it is freed with free(index.slots).
- *
- *   HASH_INDEX_EACH(&index, hash, i)
- *     if (is_same(&list.at[i], wanted))
- *       return i;
- *   hash_index_add(&index, hash, list.n);
- *   VECTOR_PUSH(&list, wanted);
  */
 #ifndef TSCOPE_HASH_INDEX_H
 #define TSCOPE_HASH_INDEX_H
 
 #include "base/intervals.h"
+#include "base/vector.h"
 #include "format/tscope_format.h"
 
 struct hash_index {
@@ -42,5 +37,46 @@ void hash_index_add(struct hash_index *index, u64 hash, u32 value);
 
 /* Forgets all. */
 void hash_index_clear(struct hash_index *index);
+
+/* A vector of what is known by its hash; freed with free(list.at) and free(list.index.slots).
+ *
+ *   return HASHED_OR_ADD(&list, hash, one, is_same(one, &wanted), wanted);
+ */
+#define HASHED(type)                                                                               \
+  struct {                                                                                         \
+    type *at;                                                                                      \
+    u32 n, room;                                                                                   \
+    struct hash_index index;                                                                       \
+  }
+
+/* Index of the one that is `that`, of those with the hash; else INDEX_NONE. */
+#define HASHED_INDEX(list, hash, one, that)                                                        \
+  ({                                                                                               \
+    u32 found_ = INDEX_NONE;                                                                       \
+    HASH_INDEX_EACH(&(list)->index, hash, i_) {                                                    \
+      __typeof__(&(list)->at[0]) one = &(list)->at[i_];                                            \
+      if (that) {                                                                                  \
+        found_ = i_;                                                                               \
+        break;                                                                                     \
+      }                                                                                            \
+    }                                                                                              \
+    found_;                                                                                        \
+  })
+
+/* Appends; its index. */
+#define HASHED_ADD(list, hash, ...)                                                                \
+  ({                                                                                               \
+    hash_index_add(&(list)->index, hash, (list)->n);                                               \
+    VECTOR_PUSH(list, __VA_ARGS__);                                                                \
+    (list)->n - 1;                                                                                 \
+  })
+
+/* Index of the one that is there already, or is added. */
+#define HASHED_OR_ADD(list, hash, one, that, ...)                                                  \
+  ({                                                                                               \
+    u64 hash_ = (hash);                                                                            \
+    u32 index_ = HASHED_INDEX(list, hash_, one, that);                                             \
+    index_ == INDEX_NONE ? HASHED_ADD(list, hash_, __VA_ARGS__) : index_;                          \
+  })
 
 #endif

@@ -33,8 +33,7 @@ struct kernel_names {
   VECTOR(const char *) categories;
   pthread_mutex_t lock; /* over all that follows */
   struct arena arena;
-  VECTOR(struct kernel *) list;
-  struct hash_index index;
+  HASHED(struct kernel *) list;
 };
 
 /* An error has its cause in `why`. */
@@ -155,7 +154,7 @@ void kernel_names_free(struct kernel_names *names) {
   FOR_EACH_CHANGED(names->patterns.at, names->patterns.n, pattern)
     regfree(&pattern->regex);
   arena_release(&names->arena);
-  FREE_EACH(names, patterns.at, categories.at, list.at, index.slots);
+  FREE_EACH(names, patterns.at, categories.at, list.at, list.index.slots);
   pthread_mutex_destroy(&names->lock);
   free(names);
 }
@@ -233,22 +232,16 @@ static struct kernel *add_kernel(struct kernel_names *names, const char *name, u
       strcmp(name, demangled) == 0 ? kernel->raw : arena_text(&names->arena, demangled);
   kernel->shortened = arena_text(&names->arena, shortened);
   kernel->category = match_patterns(names, demangled, stripped, &kernel->communication);
-  hash_index_add(&names->index, hash, names->list.n);
-  VECTOR_PUSH(&names->list, kernel);
+  HASHED_ADD(&names->list, hash, kernel);
   return kernel;
 }
 
 const struct kernel *kernel_lookup(struct kernel_names *names, const char *name) {
-  const struct kernel *kernel = NULL;
   u64 hash = hash_text(HASH_SEED, name);
   pthread_mutex_lock(&names->lock);
-  HASH_INDEX_EACH(&names->index, hash, i)
-    if (strcmp(names->list.at[i]->raw, name) == 0) {
-      kernel = names->list.at[i];
-      break;
-    }
-  if (!kernel)
-    kernel = add_kernel(names, name, hash);
+  u32 known = HASHED_INDEX(&names->list, hash, one, strcmp((*one)->raw, name) == 0);
+  const struct kernel *kernel =
+      known == INDEX_NONE ? add_kernel(names, name, hash) : names->list.at[known];
   pthread_mutex_unlock(&names->lock);
   return kernel;
 }

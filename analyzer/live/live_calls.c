@@ -126,22 +126,17 @@ static u64 channel_hash(const struct rank_call *call) {
 }
 
 u32 live_channel_of(const struct live_process *process, const struct rank_call *call) {
-  HASH_INDEX_EACH(&process->channel_index, channel_hash(call), i) {
-    const struct live_channel *channel = &process->channels.at[i];
-    if (channel->comm == call->comm && channel->peer == (u32)call->peer && channel->op == call->op)
-      return i;
-  }
-  return INDEX_NONE;
+  return HASHED_INDEX(&process->channels, channel_hash(call), one,
+                      one->comm == call->comm && one->peer == (u32)call->peer &&
+                          one->op == call->op);
 }
 
 static void count_on_channel(struct live_process *process, const struct rank_call *call) {
   u32 number = live_channel_of(process, call);
-  if (number != INDEX_NONE) {
-    process->channels.at[number].made++;
-    return;
-  }
-  hash_index_add(&process->channel_index, channel_hash(call), process->channels.n);
-  VECTOR_PUSH(&process->channels, (struct live_channel){call->comm, (u32)call->peer, call->op, 1});
+  if (number == INDEX_NONE)
+    number = HASHED_ADD(&process->channels, channel_hash(call),
+                        (struct live_channel){call->comm, (u32)call->peer, call->op, 0});
+  process->channels.at[number].made++;
 }
 
 /* As join/find_exchanges.c does it. */

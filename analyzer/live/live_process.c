@@ -231,7 +231,7 @@ int live_process_open(struct live_process *process, const char *path, char *why,
 void live_process_close(struct live_process *process) {
   free(process->comms.at);
   free(process->channels.at);
-  free(process->channel_index.slots);
+  free(process->channels.index.slots);
   free(process->received.at);
   free(process->spans.at);
   rank_events_release(&process->called);

@@ -99,8 +99,7 @@ struct live_process {
   u32 rank;    /* TSCOPE_UNKNOWN_RANK if not known */
   struct followed_definitions definitions;
   VECTOR(struct live_comm) comms;
-  VECTOR(struct live_channel) channels;
-  struct hash_index channel_index;
+  HASHED(struct live_channel) channels;
   u64 messages;
   struct rank_events called;         /* communicators, their last calls, and where these ran; in a
                                         CUDA graph the first of a replay, with op 0 */

@@ -14,14 +14,11 @@ u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const ch
   u64 hash = hash_text(HASH_SEED ^ (caller * 0x9e3779b97f4a7c15ull), name);
   if (!frames->all.n)
     VECTOR_PUSH(&frames->all, (struct memory_frame){0});
-  HASH_INDEX_EACH(&frames->index, hash, i)
-    if (frames->all.at[i].caller == caller && strcmp(frames->all.at[i].name, name) == 0)
-      return i;
-  if (frames->all.n > MOST_FRAMES && caller)
-    return caller;
-  hash_index_add(&frames->index, hash, frames->all.n);
-  VECTOR_PUSH(&frames->all, (struct memory_frame){name, caller, own});
-  return frames->all.n - 1;
+  u32 known =
+      HASHED_INDEX(&frames->all, hash, one, one->caller == caller && strcmp(one->name, name) == 0);
+  if (known != INDEX_NONE || (frames->all.n > MOST_FRAMES && caller))
+    return known != INDEX_NONE ? known : caller;
+  return HASHED_ADD(&frames->all, hash, (struct memory_frame){name, caller, own});
 }
 
 void memory_frames_finish(struct memory_frames *frames, struct arena *arena,
@@ -32,7 +29,6 @@ void memory_frames_finish(struct memory_frames *frames, struct arena *arena,
 }
 
 void memory_frames_free(struct memory_frames *frames) {
-  free(frames->all.at);
-  free(frames->index.slots);
+  FREE_EACH(&frames->all, at, index.slots);
   *frames = (struct memory_frames){0};
 }

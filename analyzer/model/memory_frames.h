@@ -7,12 +7,10 @@
 #define TSCOPE_MEMORY_FRAMES_H
 
 #include "base/hash_index.h"
-#include "base/vector.h"
 #include "model/memory_history.h"
 
 struct memory_frames {
-  VECTOR(struct memory_frame) all; /* [0] is no frame */
-  struct hash_index index;
+  HASHED(struct memory_frame) all; /* [0] is no frame */
 };
 
 /* Index of the frame `name` that `caller` called (0: it is the outermost), made if there is none.

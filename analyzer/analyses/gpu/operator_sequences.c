@@ -11,19 +11,17 @@ static u64 mix_hash(u64 hash, u64 value) {
 }
 
 void operator_sequences_free(struct operator_sequences *sequences) {
-  free(sequences->list.at);
-  free(sequences->index.slots);
+  FREE_EACH(&sequences->list, at, index.slots);
   *sequences = (struct operator_sequences){0};
 }
 
 struct operator_sequence *operator_sequence_at(struct operator_sequences *sequences, u64 key) {
-  HASH_INDEX_EACH(&sequences->index, key, i)
-    return &sequences->list.at[i]; /* there is one sequence of a hash: it is its key */
-  if (sequences->list.n >= SEQUENCES_MOST)
+  u32 i = HASHED_INDEX(&sequences->list, key, one, one->key == key);
+  if (i == INDEX_NONE && sequences->list.n >= SEQUENCES_MOST)
     return NULL;
-  hash_index_add(&sequences->index, key, sequences->list.n);
-  VECTOR_PUSH(&sequences->list, (struct operator_sequence){.key = key});
-  return &sequences->list.at[sequences->list.n - 1];
+  if (i == INDEX_NONE)
+    i = HASHED_ADD(&sequences->list, key, (struct operator_sequence){.key = key});
+  return &sequences->list.at[i];
 }
 
 void operator_call_add(struct operator_call *call, const struct kernel *kernel, i64 ns) {

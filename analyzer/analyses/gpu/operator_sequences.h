@@ -10,7 +10,6 @@
 #include <stdbool.h>
 
 #include "base/hash_index.h"
-#include "base/vector.h"
 #include "kernels/kernels.h"
 
 enum {
@@ -30,8 +29,7 @@ struct operator_sequence {
 
 /* By key. {0} is an empty one. */
 struct operator_sequences {
-  VECTOR(struct operator_sequence) list;
-  struct hash_index index;
+  HASHED(struct operator_sequence) list;
 };
 
 void operator_sequences_free(struct operator_sequences *sequences);

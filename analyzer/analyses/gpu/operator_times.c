@@ -39,8 +39,7 @@ struct pair {
 };
 
 struct pairs {
-  VECTOR(struct pair) list;
-  struct hash_index index;
+  HASHED(struct pair) list;
 };
 
 struct operator_sums {
@@ -53,17 +52,14 @@ struct operator_sums {
 
 static struct pair *pair_at(struct pairs *pairs, u32 operator, u32 what) {
   u64 hash = ((u64) operator<< 32 | what) * 0x9e3779b97f4a7c15ull;
-  HASH_INDEX_EACH(&pairs->index, hash >> 32, i)
-    if (pairs->list.at[i].operator== operator&& pairs->list.at[i].what == what)
-      return &pairs->list.at[i];
-  hash_index_add(&pairs->index, hash >> 32, pairs->list.n);
-  VECTOR_PUSH(&pairs->list, (struct pair){.operator= operator, .what = what});
-  return &pairs->list.at[pairs->list.n - 1];
+  u32 i = HASHED_OR_ADD(&pairs->list, hash >> 32, one,
+                        one->operator== operator&& one->what == what,
+                        (struct pair){.operator= operator, .what = what});
+  return &pairs->list.at[i];
 }
 
 static void pairs_free(struct pairs *pairs) {
-  free(pairs->list.at);
-  free(pairs->index.slots);
+  FREE_EACH(&pairs->list, at, index.slots);
 }
 
 void operators_prepare(struct analysis *a) {

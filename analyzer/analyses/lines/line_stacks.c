@@ -39,9 +39,8 @@ struct sampled_on_rank {
 struct line_tree {
   pthread_mutex_t lock;
   struct arena arena;
-  VECTOR(struct tree_frame) frames;
+  HASHED(struct tree_frame) frames;
   VECTOR(struct sampled_on_rank) of_ranks;
-  struct hash_index index;
 };
 
 struct line_tree *line_tree_new(void) {
@@ -55,7 +54,7 @@ void line_tree_free(struct line_tree *tree) {
     return;
   pthread_mutex_destroy(&tree->lock);
   arena_release(&tree->arena);
-  FREE_EACH(tree, frames.at, of_ranks.at, index.slots);
+  FREE_EACH(tree, frames.at, of_ranks.at, frames.index.slots);
   free(tree);
 }
 
@@ -73,11 +72,9 @@ static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_fra
   u64 above = parent == INDEX_NONE ? HASH_SEED : tree->frames.at[parent].hash;
   u64 hash = hash_text(hash_text(above ^ frame->line, frame->file), frame->function);
   hash ^= hash >> 32;
-  HASH_INDEX_EACH(&tree->index, hash, i)
-    if (is_same(&tree->frames.at[i], parent, frame))
-      return i;
-  if (tree->frames.n == MOST_FRAMES)
-    return parent;
+  u32 known = HASHED_INDEX(&tree->frames, hash, one, is_same(one, parent, frame));
+  if (known != INDEX_NONE || tree->frames.n == MOST_FRAMES)
+    return known != INDEX_NONE ? known : parent;
   struct tree_frame new = {.file = arena_text(&tree->arena, text_or_empty(frame->file)),
                            .function = arena_text(&tree->arena, text_or_empty(frame->function)),
                            .hash = hash,
@@ -85,9 +82,7 @@ static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_fra
                            .parent = parent,
                            .depth = parent == INDEX_NONE ? 0 : tree->frames.at[parent].depth + 1,
                            .own = call_frame_is_user_code(frame)};
-  hash_index_add(&tree->index, hash, tree->frames.n);
-  VECTOR_PUSH(&tree->frames, new);
-  return tree->frames.n - 1;
+  return HASHED_ADD(&tree->frames, hash, new);
 }
 
 static i64 sum_of(const struct stack_cost *cost) {

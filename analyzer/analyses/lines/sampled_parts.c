@@ -27,10 +27,9 @@ struct open_part {
 
 struct part_collector {
   const struct call_sites *sites;
-  VECTOR(struct open_part) parts;
-  struct hash_index index; /* by key */
-  i64 *stack_ns;           /* [n_stacks], not waiting */
-  u32 *line_part;          /* [n_stacks] index + 1 of the part of its line */
+  HASHED(struct open_part) parts; /* by key */
+  i64 *stack_ns;                  /* [n_stacks], not waiting */
+  u32 *line_part;                 /* [n_stacks] index + 1 of the part of its line */
   i64 ns;
   u64 samples;
 };
@@ -71,13 +70,8 @@ static u64 key_of(enum part_kind kind, const struct call_frame *frame) {
 /* `frame`: of an activity, which. */
 static u32 find_part(struct part_collector *c, enum part_kind kind, u32 frame) {
   u64 key = kind == OWN_ACTIVITY ? frame : key_of(kind, &c->sites->frames[frame]);
-  u32 at = 0, known = hash_index_next(&c->index, key, &at); /* the key is a hash */
-  if (known != INDEX_NONE)
-    return known;
   struct open_part part = {.key = key, .kind = kind, .frame = frame, .last_step = INDEX_NONE};
-  hash_index_add(&c->index, key, c->parts.n);
-  VECTOR_PUSH(&c->parts, part);
-  return c->parts.n - 1;
+  return HASHED_OR_ADD(&c->parts, key, one, one->key == key, part);
 }
 
 /* A slice of training comes once; one of other work may come again. */
@@ -203,5 +197,5 @@ void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 r
       copy_part(c, &c->parts.at[i], arena, &out->at[out->n++]);
   for (u32 i = 0; i < c->parts.n; i++)
     free(c->parts.at[i].times.at);
-  FREE_EACH(c, parts.at, index.slots);
+  FREE_EACH(c, parts.at, parts.index.slots);
 }

@@ -27,8 +27,7 @@ struct label {
 struct path_labels {
   pthread_mutex_t lock;
   struct arena arena;
-  VECTOR(struct label) list;
-  struct hash_index index;
+  HASHED(struct label) list;
 };
 
 void path_labels_new(struct path_labels **labels) {
@@ -41,13 +40,13 @@ void path_labels_free(struct path_labels *labels) {
     return;
   pthread_mutex_destroy(&labels->lock);
   arena_release(&labels->arena);
-  FREE_EACH(labels, list.at, index.slots);
+  FREE_EACH(labels, list.at, list.index.slots);
   free(labels);
 }
 
 /* NULL if it is not known. Numbers are hashes themselves, each of one label. */
 static const struct label *label_of(const struct path_labels *labels, u32 number) {
-  u32 at = 0, index = hash_index_next(&labels->index, number, &at);
+  u32 index = HASHED_INDEX(&labels->list, number, one, one->number == number);
   return index == INDEX_NONE ? NULL : &labels->list.at[index];
 }
 
@@ -55,8 +54,7 @@ void path_labels_add(struct path_labels *labels, u32 number, const char *text, b
   pthread_mutex_lock(&labels->lock);
   if (!label_of(labels, number)) {
     const char *copy = arena_text(&labels->arena, text);
-    hash_index_add(&labels->index, number, labels->list.n);
-    VECTOR_PUSH(&labels->list, ((struct label){number, is_kernel, copy}));
+    HASHED_ADD(&labels->list, number, (struct label){number, is_kernel, copy});
   }
   pthread_mutex_unlock(&labels->lock);
 }

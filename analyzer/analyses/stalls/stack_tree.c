@@ -33,22 +33,17 @@ struct fork {
 
 struct tree_builder {
   struct arena *arena;
-  struct call_frame *frames; /* by their numbers */
-  struct hash_index index;
-  u32 n_frames;
+  HASHED(struct call_frame) frames; /* by their numbers */
   struct path *paths;
   VECTOR(struct stack_node) nodes;
 };
 
 static u32 frame_number(struct tree_builder *g, const struct call_frame *frame) {
   u64 hash = hash_text(hash_text(HASH_SEED ^ frame->line, frame->file), frame->function);
-  HASH_INDEX_EACH(&g->index, hash, i)
-    if (g->frames[i].line == frame->line && same_text(g->frames[i].file, frame->file) &&
-        same_text(g->frames[i].function, frame->function))
-      return i;
-  hash_index_add(&g->index, hash, g->n_frames);
-  g->frames[g->n_frames] = *frame;
-  return g->n_frames++;
+  return HASHED_OR_ADD(&g->frames, hash, one,
+                       one->line == frame->line && same_text(one->file, frame->file) &&
+                           same_text(one->function, frame->function),
+                       *frame);
 }
 
 static int by_frames(const void *left, const void *right) {
@@ -66,7 +61,6 @@ static void number_frames(struct tree_builder *g, const struct tree_stack *stack
   if (all > UINT32_MAX / 4)
     memory_is_short(all, sizeof(u32));
   u32 *numbers = arena_array(g->arena, all, sizeof(*numbers));
-  g->frames = arena_array(g->arena, all, sizeof(*g->frames));
   g->paths = arena_array(g->arena, n, sizeof(*g->paths));
   for (u32 i = 0; i < n; i++) {
     struct path *path = &g->paths[i];
@@ -77,7 +71,6 @@ static void number_frames(struct tree_builder *g, const struct tree_stack *stack
       numbers[path->n++] = frame_number(g, stacks[i].frames[k]);
     numbers += path->n;
   }
-  free(g->index.slots);
   SORT(g->paths, n, by_frames);
 }
 
@@ -110,7 +103,7 @@ static void name_native(struct tree_builder *g, const struct call_frame *frame,
 }
 
 static void add_node(struct tree_builder *g, const struct fork *fork, u32 depth, u32 above) {
-  const struct call_frame *frame = &g->frames[g->paths[fork->first].frames[depth]];
+  const struct call_frame *frame = &g->frames.at[g->paths[fork->first].frames[depth]];
   bool thread = !frame->file && !frame->line && frame->function;
   struct stack_node node = {.file = frame->file,
                             .function = thread ? NULL : frame->function,
@@ -166,7 +159,7 @@ void stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
   add_subtree(&g, 0, n, 0, INDEX_NONE);
   tree->nodes = VECTOR_KEPT(&g.nodes, arena);
   tree->n = g.nodes.n;
-  free(g.nodes.at);
+  FREE_EACH(&g, nodes.at, frames.at, frames.index.slots);
 }
 
 /* Whether all ranks of a node go on to the next node. */

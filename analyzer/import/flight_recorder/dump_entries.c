@@ -103,20 +103,14 @@ static const char *text_at(struct draft *draft, const struct value *frame, const
   return value_text(text) ? draft_keep_text(draft, text->text, text->n) : NULL;
 }
 
-static const struct flight_stack *find_stack(const struct draft *draft, u64 hash,
-                                             const struct flight_frame *frames, u32 n) {
-  HASH_INDEX_EACH(&draft->stack_index, hash, found) {
-    const struct flight_stack *stack = draft->stacks.at[found];
-    bool same = stack->n == n;
-    /* each text is kept once, so equal frames have equal pointers */
-    for (u32 i = 0; same && i < n; i++)
-      same = stack->frames[i].file == frames[i].file &&
-             stack->frames[i].function == frames[i].function &&
-             stack->frames[i].line == frames[i].line;
-    if (same)
-      return stack;
-  }
-  return NULL;
+/* Each text is kept once, so equal frames have equal pointers. */
+static bool is_stack(const struct flight_stack *stack, const struct flight_frame *frames, u32 n) {
+  bool same = stack->n == n;
+  for (u32 i = 0; same && i < n; i++)
+    same = stack->frames[i].file == frames[i].file &&
+           stack->frames[i].function == frames[i].function &&
+           stack->frames[i].line == frames[i].line;
+  return same;
 }
 
 #define MOST_FRAMES 256u
@@ -137,12 +131,11 @@ static const struct flight_stack *read_stack(struct draft *draft, const struct v
                           (u64)frames[i].line};
     hash = hash_bytes(hash, parts, sizeof(parts));
   }
-  const struct flight_stack *known = find_stack(draft, hash, frames, n);
-  if (known)
-    return known;
+  u32 known = HASHED_INDEX(&draft->stacks, hash, one, is_stack(*one, frames, n));
+  if (known != INDEX_NONE)
+    return draft->stacks.at[known];
   struct flight_stack *stack = arena_alloc(draft->arena, sizeof(*stack));
-  VECTOR_PUSH(&draft->stacks, stack);
-  hash_index_add(&draft->stack_index, hash, draft->stacks.n - 1);
+  HASHED_ADD(&draft->stacks, hash, stack);
   *stack = (struct flight_stack){.frames = arena_elements(draft->arena, frames, n, sizeof(*frames)),
                                  .n = n};
   return stack;

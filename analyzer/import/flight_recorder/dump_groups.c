@@ -46,18 +46,15 @@ static void read_members(const struct value *value, numbers *members) {
 static u32 group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
                     u32 n) {
   u64 hash = hash_bytes(hash_bytes(0, name, strlen(name)), members, n * sizeof(u32));
-  HASH_INDEX_EACH(&draft->group_index, hash, i) {
-    const struct flight_group *known = &draft->groups.at[i];
-    if (strcmp(known->name, name) == 0 && known->n_members == n &&
-        (n == 0 || memcmp(known->members, members, n * sizeof(u32)) == 0))
-      return i;
-  }
+  u32 known = HASHED_INDEX(&draft->groups, hash, one,
+                           strcmp(one->name, name) == 0 && one->n_members == n &&
+                               (n == 0 || !memcmp(one->members, members, n * sizeof(u32))));
+  if (known != INDEX_NONE)
+    return known;
   struct flight_group fresh = {.name = name, .desc = desc, .n_members = n};
   if (n)
     fresh.members = arena_elements(draft->arena, members, n, sizeof(u32));
-  hash_index_add(&draft->group_index, hash, draft->groups.n);
-  VECTOR_PUSH(&draft->groups, fresh);
-  return draft->groups.n - 1;
+  return HASHED_ADD(&draft->groups, hash, fresh);
 }
 
 /* What a group is for; "undefined" means that the recorder does not say. */

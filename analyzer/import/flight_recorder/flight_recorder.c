@@ -295,8 +295,8 @@ int load_flight(struct import *import, const struct input *inputs, u32 n) {
     assemble(flight, &draft);
   if (!error)
     import->model->flight = flight;
-  FREE_EACH(&draft, groups.at, stacks.at, calls.at, progress.at, ranks.at, group_index.slots,
-            stack_index.slots);
+  FREE_EACH(&draft, groups.at, stacks.at, calls.at, progress.at, ranks.at, groups.index.slots,
+            stacks.index.slots);
   value_builder_release(&draft.texts);
   return error;
 }

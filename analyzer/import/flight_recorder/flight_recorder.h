@@ -14,11 +14,10 @@
 
 /* What is known from the dumps read so far. Ranks are global ranks until all are known. */
 struct draft {
-  struct arena *arena;        /* of what remains */
-  struct value_builder texts; /* in that arena; each text once */
-  struct hash_index group_index, stack_index;
-  VECTOR(struct flight_group) groups; /* members ascend; none if they are not known */
-  VECTOR(const struct flight_stack *) stacks;
+  struct arena *arena;                /* of what remains */
+  struct value_builder texts;         /* in that arena; each text once */
+  HASHED(struct flight_group) groups; /* members ascend; none if they are not known */
+  HASHED(const struct flight_stack *) stacks;
   VECTOR(struct flight_call) calls;
   VECTOR(struct flight_progress) progress;
   VECTOR(struct flight_rank) ranks;

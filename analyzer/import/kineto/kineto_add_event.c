@@ -182,18 +182,13 @@ static u16 find_lane(struct kineto_trace *trace, const struct kineto_event *even
   i64 gpu = device && event->device != NS_UNKNOWN ? event->device : text_number(event->pid);
   const i64 key[] = {stream, gpu, device};
   u64 hash = hash_bytes(0, key, sizeof(key));
-  HASH_INDEX_EACH(&trace->lane_index, hash, i) {
-    const struct kineto_lane *one = &trace->lanes.at[i];
-    if (one->device == device && one->stream == stream && one->gpu == gpu)
-      return (u16)i;
-  }
-  if (trace->lanes.n == MOST_LANES)
-    return MOST_LANES - 1;
+  u32 known = HASHED_INDEX(&trace->lanes, hash, one,
+                           one->device == device && one->stream == stream && one->gpu == gpu);
+  if (known != INDEX_NONE || trace->lanes.n == MOST_LANES)
+    return (u16)(known != INDEX_NONE ? known : MOST_LANES - 1);
   const char *name =
       arena_printf(&trace->arena, device ? "stream %lld" : "thread %lld", (long long)stream);
-  hash_index_add(&trace->lane_index, hash, trace->lanes.n);
-  VECTOR_PUSH(&trace->lanes, (struct kineto_lane){device, stream, gpu, name});
-  return (u16)(trace->lanes.n - 1);
+  return (u16)HASHED_ADD(&trace->lanes, hash, (struct kineto_lane){device, stream, gpu, name});
 }
 
 static bool is_device(enum kineto_category category) {

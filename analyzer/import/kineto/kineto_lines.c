@@ -54,10 +54,8 @@ struct finding_lines {
   const struct kineto_trace *trace;
   struct arena *arena;
   struct lane_state *lanes;
-  VECTOR(struct place) places;
-  struct hash_index place_index;
-  VECTOR(struct forward_operator) forward;
-  struct hash_index forward_index;
+  HASHED(struct place) places;
+  HASHED(struct forward_operator) forward;
   u32 hits[FORWARD_THREADS];
   u32 lane_of[FORWARD_THREADS]; /* of a forward thread's number; INDEX_NONE */
 };
@@ -67,13 +65,8 @@ struct finding_lines {
 /* Index of a function called from another. */
 static u32 place_of(struct finding_lines *f, u32 name, u32 outer) {
   struct place wanted = {name, outer};
-  u64 hash = hash_bytes(0, &wanted, sizeof(wanted));
-  HASH_INDEX_EACH(&f->place_index, hash, i)
-    if (f->places.at[i].name == name && f->places.at[i].outer == outer)
-      return i;
-  hash_index_add(&f->place_index, hash, f->places.n);
-  VECTOR_PUSH(&f->places, wanted);
-  return f->places.n - 1;
+  return HASHED_OR_ADD(&f->places, hash_bytes(0, &wanted, sizeof(wanted)), one,
+                       one->name == name && one->outer == outer, wanted);
 }
 
 /* --- Operators of the forward pass --- */
@@ -83,21 +76,15 @@ static u64 forward_key(u32 lane, u32 sequence) {
 }
 
 /* NULL if there is none. */
-static struct forward_operator *find_forward(const struct finding_lines *f, u64 key) {
-  HASH_INDEX_EACH(&f->forward_index, hash_bytes(0, &key, sizeof(key)), i)
-    if (f->forward.at[i].key == key)
-      return &f->forward.at[i];
-  return NULL;
+static const struct forward_operator *find_forward(const struct finding_lines *f, u64 key) {
+  u32 i = HASHED_INDEX(&f->forward, hash_bytes(0, &key, sizeof(key)), one, one->key == key);
+  return i == INDEX_NONE ? NULL : &f->forward.at[i];
 }
 
 static void add_forward(struct finding_lines *f, u64 key, u32 place) {
-  struct forward_operator *known = find_forward(f, key);
-  if (known) {
-    known->place = place;
-    return;
-  }
-  hash_index_add(&f->forward_index, hash_bytes(0, &key, sizeof(key)), f->forward.n);
-  VECTOR_PUSH(&f->forward, (struct forward_operator){key, place});
+  u32 i = HASHED_OR_ADD(&f->forward, hash_bytes(0, &key, sizeof(key)), one, one->key == key,
+                        (struct forward_operator){.key = key});
+  f->forward.at[i].place = place;
 }
 
 /* --- Walking over the trace in the order of time --- */
@@ -175,7 +162,7 @@ static void list_forward_operators(struct finding_lines *f) {
     if (forward[lane])
       count_lanes(f, lane);
   f->forward.n = 0;
-  hash_index_clear(&f->forward_index);
+  hash_index_clear(&f->forward.index);
   for (u32 lane = 0; lane < f->trace->lanes.n; lane++)
     f->lanes[lane].n = 0;
 }
@@ -337,5 +324,5 @@ void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clo
   put_samples(&f, clock, sites);
   put_frames(&f, sites);
   timeline->call_sites = sites;
-  FREE_EACH(&f, places.at, place_index.slots, forward.at, forward_index.slots);
+  FREE_EACH(&f, places.at, places.index.slots, forward.at, forward.index.slots);
 }

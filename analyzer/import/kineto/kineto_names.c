@@ -126,7 +126,7 @@ static void describe(struct kineto_name *name) {
 }
 
 /* Looked up as it is written in the text; a name with escapes is also kept without them. */
-static void add_name(struct kineto_names *names, struct json_text text) {
+static struct kineto_name name_like(struct kineto_names *names, struct json_text text) {
   struct kineto_name name = {.raw = arena_copy(&names->arena, text.at, text.n),
                              .raw_bytes = text.n};
   name.text = name.raw;
@@ -136,23 +136,17 @@ static void add_name(struct kineto_names *names, struct json_text text) {
     names->bad_escapes += scan_unescape(text, plain) > 0;
   }
   describe(&name);
-  VECTOR_PUSH(&names->list, name);
+  return name;
 }
 
 u32 kineto_name_of(struct kineto_names *names, struct json_text text) {
-  if (names->list.n == 0) {
+  if (names->list.n == 0)
     VECTOR_PUSH(&names->list, (struct kineto_name){.text = ""});
-  }
   if (text.n == 0)
     return 0;
-  u64 hash = hash_bytes(0, text.at, text.n);
-  HASH_INDEX_EACH(&names->index, hash, i)
-    if (names->list.at[i].raw_bytes == text.n &&
-        memcmp(names->list.at[i].raw, text.at, text.n) == 0)
-      return i;
-  hash_index_add(&names->index, hash, names->list.n);
-  add_name(names, text);
-  return names->list.n - 1;
+  return HASHED_OR_ADD(&names->list, hash_bytes(0, text.at, text.n), one,
+                       one->raw_bytes == text.n && !memcmp(one->raw, text.at, text.n),
+                       name_like(names, text));
 }
 
 struct communication kineto_communication(struct kineto_names *names, u32 number) {
@@ -164,7 +158,6 @@ struct communication kineto_communication(struct kineto_names *names, u32 number
 }
 
 void kineto_names_free(struct kineto_names *names) {
-  free(names->list.at);
-  free(names->index.slots);
+  FREE_EACH(names, list.at, list.index.slots);
   arena_release(&names->arena);
 }

@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "base/hash_index.h"
-#include "base/vector.h"
 #include "import/kineto/json_scan.h"
 #include "kernels/kernels.h"
 
@@ -53,8 +52,7 @@ struct kineto_name {
 
 struct kineto_names {
   struct arena arena;
-  VECTOR(struct kineto_name) list; /* [0] is the empty one */
-  struct hash_index index;
+  HASHED(struct kineto_name) list;   /* [0] is the empty one */
   u64 bad_escapes;                   /* names that have some */
   struct kernel_names *kernel_names; /* NULL: the built-in table */
 };

@@ -368,7 +368,7 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
 
 void kineto_trace_free(struct kineto_trace *trace) {
   kineto_names_free(&trace->names);
-  FREE_EACH(trace, items.at, comms.at, groups.at, syncs.at, lanes.at, lane_index.slots);
+  FREE_EACH(trace, items.at, comms.at, groups.at, syncs.at, lanes.at, lanes.index.slots);
   arena_release(&trace->arena);
   *trace = (struct kineto_trace){0};
 }

@@ -77,8 +77,7 @@ struct kineto_trace {
   VECTOR(struct kineto_comm_facts) comms;
   VECTOR(struct kineto_group) groups;
   VECTOR(struct kineto_sync) syncs;
-  VECTOR(struct kineto_lane) lanes;
-  struct hash_index lane_index;
+  HASHED(struct kineto_lane) lanes;
   i64 begin, end; /* first and last instant of what is kept; NS_UNKNOWN */
   u64 events;     /* in the file */
   u64 bytes;      /* of text */

@@ -15,19 +15,15 @@ struct found_range {
 struct collecting {
   struct definitions definitions;
   struct arena text;
-  VECTOR(struct found_range) found;
-  struct hash_index index;
+  HASHED(struct found_range) found;
 };
 
 static struct named_range *range_of(struct collecting *collecting, u32 name, u32 domain) {
   const u32 key[] = {name, domain};
-  u64 hash = hash_bytes(0, key, sizeof(key));
-  HASH_INDEX_EACH(&collecting->index, hash, i)
-    if (collecting->found.at[i].name == name && collecting->found.at[i].domain == domain)
-      return &collecting->found.at[i].range;
-  hash_index_add(&collecting->index, hash, collecting->found.n);
-  VECTOR_PUSH(&collecting->found, (struct found_range){.name = name, .domain = domain});
-  return &collecting->found.at[collecting->found.n - 1].range;
+  u32 i = HASHED_OR_ADD(&collecting->found, hash_bytes(0, key, sizeof(key)), one,
+                        one->name == name && one->domain == domain,
+                        (struct found_range){.name = name, .domain = domain});
+  return &collecting->found.at[i].range;
 }
 
 static void add_range(struct collecting *collecting, const struct tscope_range_record *record,
@@ -88,8 +84,7 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
                          .chunks = TRACE_RING, .on_chunk = read_chunk, .user = &collecting});
   copy_ranges(&collecting, arena, ranges, n);
   trace_file_close(&file);
-  free(collecting.found.at);
-  free(collecting.index.slots);
+  FREE_EACH(&collecting.found, at, index.slots);
   definitions_free_text(&collecting.definitions);
   arena_release(&collecting.text);
   return 0;

@@ -17,18 +17,16 @@
 static i64 sqlite_name(struct sqlite_run *run, const struct shown_name *name) {
   struct sqlite_names *names = run->names;
   u64 hash = hash_text(HASH_SEED, name->whole);
-  HASH_INDEX_EACH(&names->index, hash, i)
-    if (strcmp(names->known.at[i], name->whole) == 0)
-      return i + 1;
-  hash_index_add(&names->index, hash, names->known.n);
-  VECTOR_PUSH(&names->known, (const char *)arena_text(&names->arena, name->whole));
+  u32 known = HASHED_INDEX(&names->known, hash, one, strcmp(*one, name->whole) == 0);
+  if (known != INDEX_NONE)
+    return known + 1;
+  HASHED_ADD(&names->known, hash, (const char *)arena_text(&names->arena, name->whole));
   sqlite_put_names(run, names->known.n, name);
   return names->known.n;
 }
 
 void sqlite_names_release(struct sqlite_names *names) {
-  free(names->known.at);
-  free(names->index.slots);
+  FREE_EACH(&names->known, at, index.slots);
   arena_release(&names->arena);
 }
 

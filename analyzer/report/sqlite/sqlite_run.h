@@ -8,7 +8,6 @@
 
 #include "analyses/analysis.h"
 #include "base/hash_index.h"
-#include "base/vector.h"
 #include "kernels/precision.h"
 #include "model/flight_record.h"
 #include "model/gemms.h"
@@ -18,8 +17,7 @@
 /* Names that are in the database, by their text. */
 struct sqlite_names {
   struct arena arena;
-  VECTOR(const char *) known; /* whole names; the id is the place + 1 */
-  struct hash_index index;
+  HASHED(const char *) known; /* whole names; the id is the place + 1 */
 };
 
 struct sqlite_run {

@@ -28,8 +28,7 @@ struct walk {
   u32 *launched;      /* replays whose launch is known, by that */
   u32 n_launched;
   VECTOR(struct pending_communicator) pending;
-  VECTOR(struct captured) captured; /* of each event the last */
-  struct hash_index captured_index;
+  HASHED(struct captured) captured; /* of each event the last */
   u16 most_stream;
 };
 
@@ -38,21 +37,15 @@ static u64 hash_of(u32 event) {
 }
 
 /* NULL if it was not recorded. */
-static struct captured *find_event(const struct walk *walk, u32 event) {
-  HASH_INDEX_EACH(&walk->captured_index, hash_of(event), i)
-    if (walk->captured.at[i].event == event)
-      return &walk->captured.at[i];
-  return NULL;
+static const struct captured *find_event(const struct walk *walk, u32 event) {
+  u32 i = HASHED_INDEX(&walk->captured, hash_of(event), one, one->event == event);
+  return i == INDEX_NONE ? NULL : &walk->captured.at[i];
 }
 
 static void record_event(struct walk *walk, u32 event, u32 span) {
-  struct captured *known = find_event(walk, event);
-  if (known) {
-    known->span = span;
-    return;
-  }
-  hash_index_add(&walk->captured_index, hash_of(event), walk->captured.n);
-  VECTOR_PUSH(&walk->captured, (struct captured){event, span});
+  u32 i = HASHED_OR_ADD(&walk->captured, hash_of(event), one, one->event == event,
+                        (struct captured){.event = event});
+  walk->captured.at[i].span = span;
 }
 
 static void add_edge(struct walk *walk, u32 from, u32 to, u8 kind) {
@@ -244,6 +237,6 @@ void timeline_link_events(struct timeline_build *build) {
     visit_span(&walk, i);
   }
   sort_edges(build);
-  FREE_EACH(&walk, last, first_pending, branch, launched, captured.at, captured_index.slots,
+  FREE_EACH(&walk, last, first_pending, branch, launched, captured.at, captured.index.slots,
             pending.at);
 }

@@ -30,13 +30,7 @@ static bool is_same(const struct gemm_shape *a, const struct gemm_shape *b) {
 
 /* Index of a shape. */
 static u32 shape_index(struct gemms_build *build, const struct gemm_shape *shape) {
-  u64 hash = shape_hash(shape);
-  HASH_INDEX_EACH(&build->index, hash, i)
-    if (is_same(&build->shapes.at[i], shape))
-      return i;
-  hash_index_add(&build->index, hash, build->shapes.n);
-  VECTOR_PUSH(&build->shapes, *shape);
-  return build->shapes.n - 1;
+  return HASHED_OR_ADD(&build->shapes, shape_hash(shape), one, is_same(one, shape), *shape);
 }
 
 /* --- graphs --- */
@@ -242,5 +236,5 @@ void timeline_gemms_end(struct timeline_build *build) {
 }
 
 void gemms_build_release(struct gemms_build *build) {
-  FREE_EACH(build, shapes.at, index.slots, calls.at, works.at, contents.at);
+  FREE_EACH(build, shapes.at, shapes.index.slots, calls.at, works.at, contents.at);
 }

@@ -23,8 +23,7 @@ struct timed_work {
 };
 
 struct gemms_build {
-  VECTOR(struct gemm_shape) shapes;
-  struct hash_index index; /* into shapes */
+  HASHED(struct gemm_shape) shapes;
   VECTOR(struct timed_call) calls;
   VECTOR(struct timed_work) works;
   VECTOR(struct graph_content) contents;
