@@ -49,10 +49,7 @@ static void fill_series(struct arena *arena, const struct point *points, u32 n,
   out->role = points->role;
   out->steps = arena_array(arena, n, sizeof(double));
   out->values = arena_array(arena, n, sizeof(double));
-  bool known = true;
-  for (u32 i = 0; i < n; i++)
-    known = known && points[i].scalar->step != INDEX_NONE;
-  out->has_steps = known;
+  bool known = out->has_steps = ALL(points, n, one, one->scalar->step != INDEX_NONE);
   double offset = 0, last = -1;
   for (u32 i = 0; i < n; i++) {
     double step = known ? points[i].scalar->step + offset : i;
@@ -68,51 +65,38 @@ static void fill_series(struct arena *arena, const struct point *points, u32 n,
   }
 }
 
+/* NAN where one of the counts is not known. */
+static double shift_at(const struct model *model, const struct scalar *scalar) {
+  i32 step = scalar->time != NS_UNKNOWN && scalar->step != INDEX_NONE &&
+                     scalar->rank < model->n_ranks && model->steps.n
+                 ? model_step_at(model, scalar->rank, scalar->time)
+                 : -1;
+  return step < 0 ? NAN : (double)scalar->step - (double)model->steps.first - step;
+}
+
 /* By how much the job's count of steps is ahead of the report's: it may have begun at a checkpoint,
  * and prints a step's values when the next one runs. */
 static double step_shift_of(const struct model *model, const struct point *points, u32 n) {
-  double *shifts = memory_array(size_sum(n, 1), sizeof(*shifts)), shift = NAN;
-  u32 known = 0;
-  for (u32 i = 0; i < n; i++) {
-    const struct scalar *scalar = points[i].scalar;
-    i32 step = scalar->time != NS_UNKNOWN && scalar->step != INDEX_NONE &&
-                       scalar->rank < model->n_ranks && model->steps.n
-                   ? model_step_at(model, scalar->rank, scalar->time)
-                   : -1;
-    if (step >= 0)
-      shifts[known++] = (double)scalar->step - (double)model->steps.first - step;
-  }
-  if (known)
-    shift = median_of(shifts, known);
-  free(shifts);
-  return shift;
+  SCOPED double *shifts = memory_array(size_sum(n, 1), sizeof(*shifts));
+  return median_of(shifts, LIST_KNOWN(shifts, 0, n, i, shift_at(model, points[i].scalar)));
 }
 
 static double median_of_part(const double *values, u32 from, u32 to) {
-  double *copy = memory_array(size_sum(to - from, 1), sizeof(*copy)), result = NAN;
-  u32 n = 0;
-  for (u32 i = from; i < to; i++)
-    if (isfinite(values[i]))
-      copy[n++] = values[i];
-  if (n)
-    result = median_of(copy, n);
-  free(copy);
-  return result;
+  SCOPED double *copy = memory_array(size_sum(to - from, 1), sizeof(*copy));
+  return median_of(copy, LIST_WHERE(copy, from, to, i, isfinite(values[i]), values[i]));
 }
 
 /* The trend of the values from this index on; 0 if chance explains it. */
 static double slope_from(const struct series *series, u32 from) {
   u32 n = 0, all = series->n - from;
-  double *x = memory_array(size_product(3, size_sum(all, 1)), sizeof(*x)), *y = x + all + 1,
-         *scratch = y + all + 1;
+  SCOPED double *x = memory_array(size_product(3, size_sum(all, 1)), sizeof(*x));
+  double *y = x + all + 1, *scratch = y + all + 1;
   for (u32 i = from; i < series->n; i++)
     if (isfinite(series->values[i])) {
       x[n] = series->steps[i];
       y[n++] = series->values[i];
     }
-  double slope = n > 1 ? fit_line(x, y, n, INFINITY, scratch).slope : NAN;
-  free(x);
-  return slope;
+  return n > 1 ? fit_line(x, y, n, INFINITY, scratch).slope : NAN;
 }
 
 static struct convergence_series summarise_series(const struct series *series) {
@@ -148,15 +132,11 @@ static void choose_points(struct arena *arena, const struct series *series,
   row->at_step = arena_array(arena, series->n / each, sizeof(double));
   row->value = arena_array(arena, series->n / each, sizeof(double));
   for (u32 from = 0; from < series->n; from += each) {
-    u32 to = from + each < series->n ? from + each : series->n, chosen = from;
-    double middle = median_of_part(series->values, from, to), farthest = -1;
-    for (u32 i = from; i < to; i++) {
-      double off = isfinite(series->values[i]) ? fabs(series->values[i] - middle) : INFINITY;
-      if (off > farthest) {
-        farthest = off;
-        chosen = i;
-      }
-    }
+    u32 to = from + each < series->n ? from + each : series->n;
+    double middle = median_of_part(series->values, from, to);
+    u32 chosen = NUMBER_OF_LARGEST(from, to, i,
+                                   isfinite(series->values[i]) ? fabs(series->values[i] - middle)
+                                                               : (double)INFINITY);
     row->at_step[row->n_points] = series->steps[chosen];
     row->value[row->n_points++] = series->values[chosen];
   }
@@ -291,9 +271,8 @@ static void list_diverged_ranks(struct analysis *a, const struct point *points, 
     if (points[i].role == SCALAR_ROLE_LOSS && !isfinite(points[i].scalar->value) &&
         points[i].scalar->rank < a->model->n_ranks)
       bad[points[i].scalar->rank] = true;
-  for (u32 r = 0; r < a->model->n_ranks; r++)
-    if (bad[r])
-      result->diverged_ranks[result->n_diverged_ranks++] = a->model->ranks[r].rank;
+  result->n_diverged_ranks =
+      LIST_WHERE(result->diverged_ranks, 0, a->model->n_ranks, r, bad[r], a->model->ranks[r].rank);
 }
 
 /* The program's own numbers, by libtscope.scalar(): those of the first rank that has the name. */
@@ -393,17 +372,16 @@ void convergence_analyse(struct analysis *a) {
   }
   struct series *all = arena_array(a->arena, n, sizeof(*all));
   SORT(points, n, by_series);
-  for (u32 i = 0, next; i < n; i = next) {
-    for (next = i + 1; next < n && points[next].scalar->rank == points[i].scalar->rank &&
-                       strcmp(points[next].scalar->name, points[i].scalar->name) == 0;)
-      next++;
-    all[n_series].shift = step_shift_of(model, points + i, next - i);
-    fill_series(a->arena, points + i, next - i, &all[n_series++]);
+  for (u32 i = 0, values; i < n; i += values) {
+    values = ROW_OF_EQUALS(points + i, n - i, first, one,
+                           one->scalar->rank == first->scalar->rank &&
+                               strcmp(one->scalar->name, first->scalar->name) == 0);
+    all[n_series].shift = step_shift_of(model, points + i, values);
+    fill_series(a->arena, points + i, values, &all[n_series++]);
   }
-  if (n)
-    list_diverged_ranks(a, points, n);
   if (!n)
     return;
+  list_diverged_ranks(a, points, n);
   result->reason = NULL;
   analyse_series(a, all, n_series);
 }

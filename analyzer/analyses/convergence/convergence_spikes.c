@@ -52,11 +52,9 @@ void find_spikes(const double *values, u32 n, double share, bool *marks, double 
 
 /* Steps at which a signal has a spike, several in a row counted once. */
 static u32 list_onsets(const struct signal_spikes *signal, double *out) {
-  u32 n = 0;
-  for (u32 i = 0; i < signal->n; i++)
-    if (!i || signal->steps[i] - signal->steps[i - 1] > INSTABILITY_STEPS)
-      out[n++] = signal->steps[i];
-  return n;
+  return LIST_WHERE(out, 0, signal->n, i,
+                    !i || signal->steps[i] - signal->steps[i - 1] > INSTABILITY_STEPS,
+                    signal->steps[i]);
 }
 
 /* Probability that, by chance, this many of the n spikes of one signal have one of the m spikes of
@@ -67,13 +65,7 @@ static double chance_of_coincidence(const double *left, u32 n, const double *rig
   double least = 1;
   u32 tried = 0;
   for (double within = 0; within <= INSTABILITY_STEPS; within++, tried++) {
-    u32 near = 0;
-    for (u32 i = 0; i < n; i++) {
-      u32 j = 0;
-      while (j < m && fabs(left[i] - right[j]) > within)
-        j++;
-      near += j < m;
-    }
+    u32 near = NUMBER_OF(left, n, one, ANY_NUMBER(0, m, i, fabs(*one - right[i]) <= within));
     double each = fmin(1, m * (2 * within + 1) / steps);
     if (near)
       least = fmin(least, binomial_tail(near, n, each));
@@ -118,9 +110,7 @@ static void name_signals(struct analysis *a, struct convergence_cluster *cluster
 
 void find_instability(struct analysis *a, const struct signal_spikes signals[SIGNALS]) {
   struct convergence_result *result = &a->results->convergence;
-  u32 n = 0, clusters = 0;
-  for (u32 s = 0; s < SIGNALS; s++)
-    n += signals[s].n;
+  u32 n = TOTAL(u32, signals, SIGNALS, one, one->n), clusters = 0;
   result->spikes = arena_array(a->arena, n, sizeof(*result->spikes));
   result->clusters = arena_array(a->arena, n, sizeof(*result->clusters));
   for (u32 s = 0; s < SIGNALS; s++)

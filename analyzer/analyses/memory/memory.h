@@ -57,6 +57,11 @@ void memory_draw_segments(const struct memory_history *history, struct arena *ar
 struct carrier;
 void memory_carry_result(struct carrier *c, struct memory_result *result);
 
+/* A size that is not known is below 0. */
+static inline i64 at_least_none(i64 bytes) {
+  return bytes > 0 ? bytes : 0;
+}
+
 static inline double memory_bytes(i64 bytes) {
   return bytes < 0 ? __builtin_nan("") : (double)bytes;
 }

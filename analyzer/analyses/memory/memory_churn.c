@@ -58,14 +58,8 @@ static struct memory_churn describe_churn(const struct memory_history *history,
       .count = row->n,
       .bytes = row->bytes,
       .per_step = history->n_steps ? (double)row->n / history->n_steps : NAN};
-  double lived = 0;
-  u32 ended = 0;
-  for (u32 i = 0; i < row->n; i++)
-    if (first[i].lifetime >= 0) {
-      lived += (double)first[i].lifetime;
-      ended++;
-    }
-  churn.lifetime_ms = ended ? lived / ended / 1e6 : NAN;
+  churn.lifetime_ms =
+      MEAN_KNOWN(0, row->n, i, first[i].lifetime < 0 ? NAN : (double)first[i].lifetime) / 1e6;
   return churn;
 }
 

@@ -22,10 +22,8 @@ void memory_draw_curve(const struct memory_history *history, struct arena *arena
   result->curve_allocated = arena_array(arena, points, sizeof(double));
   result->curve_reserved = arena_array(arena, points, sizeof(double));
   for (u32 from = 0; from < n; from += each) {
-    u32 most = from;
-    for (u32 i = from; i < n && i < from + each; i++)
-      if (history->events[i].allocated > history->events[most].allocated)
-        most = i;
+    u32 most = NUMBER_OF_LARGEST(from, n - from < each ? n : from + each, i,
+                                 (double)history->events[i].allocated);
     const struct memory_event *event = &history->events[most];
     u32 point = result->n_curve++;
     result->curve_time_s[point] = seconds_since(history->events[0].time, event->time);

@@ -80,15 +80,12 @@ static void find_growth_source(const struct memory_history *history, u32 from, u
   live_by_source(&replay, added, -1);
   memory_replay_to(&replay, to);
   live_by_source(&replay, added, 1);
-  double known = 0, sum = 0;
+  double known = 0;
   for (u32 s = 0; s < history->n_sources; s++)
     known = fmax(known, history->sources[s].place ? added[s].bytes : 0);
   extrapolate(history, added);
-  u32 most = 0;
-  for (u32 s = 0; s < history->n_sources; s++) {
-    sum += added[s].bytes > 0 ? added[s].bytes : 0;
-    most = added[s].bytes > added[most].bytes ? s : most;
-  }
+  double sum = TOTAL(double, added, history->n_sources, one, fmax(one->bytes, 0));
+  u32 most = NUMBER_OF_LARGEST(0, history->n_sources, s, added[s].bytes);
   if (most && added[most].bytes > 0) {
     const struct memory_source *source = &history->sources[most];
     result->growth_source = source->place ? arena_text(arena, source->place) : NULL;
@@ -154,8 +151,6 @@ static void keep_peaks(const struct memory_history *history, struct arena *arena
 
 void memory_find_growth(const struct memory_history *history, struct arena *arena,
                         struct memory_result *result) {
-  result->growth_bytes_per_step = result->growth_steps = result->growth_samples = NAN;
-  result->growth_from_bytes = result->growth_to_bytes = result->growth_source_share = NAN;
   if (!history->n_steps) {
     result->growth_reason = "no steps were found in the recording";
     return;

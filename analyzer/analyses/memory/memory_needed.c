@@ -30,20 +30,15 @@ ORDER_BY(by_address, struct known_segment, UP(address))
 static void list_segments(struct needed *needed, const struct memory_history *history) {
   needed->segments =
       memory_zeroed(size_sum(history->n_segments, history->n_events), sizeof(*needed->segments));
-  u32 n = 0, kept = 0;
-  for (u32 i = 0; i < history->n_segments; i++)
-    needed->segments[n++] = (struct known_segment){.address = history->segments[i].address};
-  for (u32 i = 0; i < history->n_events; i++) {
-    u8 kind = history->events[i].kind;
-    needed->has_reusable |= kind == MEMORY_REUSABLE;
-    if (kind == MEMORY_SEGMENT_ALLOC || kind == MEMORY_SEGMENT_FREE)
-      needed->segments[n++] = (struct known_segment){.address = history->events[i].address};
+  u32 n = 0;
+  FOR_EACH(history->segments, history->n_segments, segment)
+    needed->segments[n++] = (struct known_segment){SAME(segment, address)};
+  FOR_EACH(history->events, history->n_events, event) {
+    needed->has_reusable |= event->kind == MEMORY_REUSABLE;
+    if (event->kind == MEMORY_SEGMENT_ALLOC || event->kind == MEMORY_SEGMENT_FREE)
+      needed->segments[n++] = (struct known_segment){SAME(event, address)};
   }
-  SORT(needed->segments, n, by_address);
-  for (u32 i = 0; i < n; i++)
-    if (!kept || needed->segments[i].address != needed->segments[kept - 1].address)
-      needed->segments[kept++] = needed->segments[i];
-  needed->n = kept;
+  needed->n = SORT_AND_JOIN(needed->segments, n, by_address, one, same, (void)same);
 }
 
 /* The reserved segment in which the address lies; NULL if none is known. */
@@ -91,11 +86,9 @@ static void undo_event(struct needed *needed, const struct memory_event *event) 
 
 void memory_find_needed(const struct memory_history *history, struct memory_result *result) {
   struct needed needed = {0};
-  if (!history->segments)
+  /* Of an expandable segment events tell parts, and blocks lie across them. */
+  if (!history->segments || ANY(history->segments, history->n_segments, one, one->expandable))
     return;
-  for (u32 i = 0; i < history->n_segments; i++)
-    if (history->segments[i].expandable)
-      return; /* events tell of parts of it, and blocks lie across them */
   list_segments(&needed, history);
   FOR_EACH(history->segments, history->n_segments, segment) {
     reserve(&needed, segment->address, segment->bytes, true);

@@ -64,7 +64,7 @@ static u32 group_by_source(const struct memory_history *history, struct live_blo
     bool same = i && by_source(&blocks[i - 1], &blocks[i]) == 0;
     if (!same)
       uses[rows++] = use_of(history, &blocks[i]);
-    uses[rows - 1].bytes += blocks[i].bytes > 0 ? (double)blocks[i].bytes : 0;
+    uses[rows - 1].bytes += (double)at_least_none(blocks[i].bytes);
     uses[rows - 1].blocks++;
   }
   if (rest > 0)
@@ -76,14 +76,13 @@ static u32 group_by_source(const struct memory_history *history, struct live_blo
 /* Adds up rows of one category; there are few categories. */
 static u32 by_category(const struct memory_use *rows, u32 n, struct memory_use *out) {
   u32 found = 0;
-  for (u32 i = 0; i < n; i++) {
-    u32 at = 0;
-    while (at < found && out[at].kind != rows[i].kind)
-      at++;
-    if (at == found)
-      out[found++] = (struct memory_use){.kind = rows[i].kind};
-    out[at].bytes += rows[i].bytes;
-    out[at].blocks += rows[i].blocks;
+  FOR_EACH(rows, n, row) {
+    struct memory_use *all = FIND(out, found, one, one->kind == row->kind);
+    if (!all) {
+      all = &out[found++];
+      *all = (struct memory_use){.kind = row->kind};
+    }
+    ADD_EACH(all, row, bytes, blocks);
   }
   return found;
 }
@@ -93,10 +92,8 @@ static void keep_rows(struct memory_use *rows, u32 n, double total, struct arena
                       struct memory_use **kept, u32 *n_kept) {
   SORT(rows, n, by_bytes);
   u32 most = n > MEMORY_ROWS ? MEMORY_ROWS : n;
-  for (u32 i = most + 1; i < n; i++) {
-    rows[most].bytes += rows[i].bytes;
-    rows[most].blocks += rows[i].blocks;
-  }
+  for (u32 i = most + 1; i < n; i++)
+    ADD_EACH(&rows[most], &rows[i], bytes, blocks);
   *n_kept = n > most ? most + 1 : n;
   *kept = arena_array(arena, *n_kept, sizeof(**kept));
   for (u32 i = 0; i < *n_kept; i++) {
@@ -112,21 +109,17 @@ static void keep_rows(struct memory_use *rows, u32 n, double total, struct arena
 
 static void describe_peak(struct memory_replay *replay, i64 peak, struct arena *arena,
                           struct memory_result *result) {
-  u32 n = replay->live.n, at = 0;
+  u32 n = replay->live.n;
   SCOPED struct live_block *blocks = memory_array(size_sum(n, 1), sizeof(*blocks));
-  struct memory_use *rows = memory_array(size_product(2, size_sum(n, 2)), sizeof(*rows)),
-                    *categories = rows + n + 2u;
-  for (u32 i = 0; i < replay->live.room; i++)
-    if (replay->live.slots[i].used)
-      blocks[at++] = replay->live.slots[i];
+  SCOPED struct memory_use *rows = memory_array(size_product(2, size_sum(n, 2)), sizeof(*rows));
+  struct memory_use *categories = rows + n + 2u;
+  LIST_WHERE(blocks, 0, replay->live.room, i, replay->live.slots[i].used, replay->live.slots[i]);
   double rest = (double)peak - (double)replay->known_bytes;
   u32 n_rows = group_by_source(replay->history, blocks, n, rest, rows);
   u32 n_categories = by_category(rows, n_rows, categories);
   keep_rows(rows, n_rows, (double)peak, arena, &result->live_at_peak, &result->n_live_at_peak);
   keep_rows(categories, n_categories, (double)peak, arena, &result->by_category,
             &result->n_by_category);
-
-  free(rows);
   memory_stacks_at_peak(replay->history, &replay->live, (double)peak, arena, result);
 }
 

@@ -5,23 +5,19 @@
 
 #include "analyses/memory/memory.h"
 
-static void put_block(struct live_set *set, struct live_block block) {
-  live_put(set, block);
-}
-
 /* What is freed without having been allocated was there before; `during` is then what is alive of
  * what was allocated in the recording. */
 static void add_freed_later(struct memory_replay *replay, struct live_set *during) {
   const struct memory_history *history = replay->history;
   FOR_EACH(history->events, history->n_events, event) {
     if (event->kind == MEMORY_ALLOC)
-      put_block(during, (struct live_block){.address = event->address, .bytes = event->bytes});
+      live_put(during, (struct live_block){.address = event->address, .bytes = event->bytes});
     else if (event->kind == MEMORY_FREE && !live_remove(during, event->address, NULL)) {
       replay->conflicts += live_find(&replay->live, event->address) != NULL;
-      put_block(&replay->live, (struct live_block){.address = event->address,
-                                                   .bytes = event->bytes,
-                                                   .time = NS_UNKNOWN,
-                                                   .before = true});
+      live_put(&replay->live, (struct live_block){.address = event->address,
+                                                  .bytes = event->bytes,
+                                                  .time = NS_UNKNOWN,
+                                                  .before = true});
     }
   }
 }
@@ -36,9 +32,9 @@ static void add_kept(struct memory_replay *replay, struct live_set *during) {
       replay->conflicts++;
       continue;
     }
-    put_block(&replay->live, (struct live_block){.time = NS_UNKNOWN,
-                                                 .before = true,
-                                                 SAME(block, address, bytes, source, stack)});
+    live_put(&replay->live, (struct live_block){.time = NS_UNKNOWN,
+                                                .before = true,
+                                                SAME(block, address, bytes, source, stack)});
   }
   if (history->segments)
     replay->conflicts += during->n;
@@ -46,9 +42,8 @@ static void add_kept(struct memory_replay *replay, struct live_set *during) {
 
 static i64 bytes_of(const struct live_set *set) {
   i64 sum = 0;
-  for (u32 i = 0; i < set->room; i++)
-    if (set->slots[i].used && set->slots[i].bytes > 0)
-      sum = memory_add(sum, set->slots[i].bytes);
+  FOR_EACH(set->slots, set->room, block)
+    sum = memory_add(sum, block->used ? at_least_none(block->bytes) : 0);
   return sum;
 }
 
@@ -61,21 +56,17 @@ void memory_replay_begin(struct memory_replay *replay, const struct memory_histo
   replay->known_bytes = bytes_of(&replay->live);
 }
 
-static i64 positive(i64 bytes) {
-  return bytes > 0 ? bytes : 0;
-}
-
 static void apply_event(struct memory_replay *replay, const struct memory_event *event) {
   struct live_block freed;
   bool there = event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE
                    ? live_remove(&replay->live, event->address, &freed)
                    : false;
   if (there)
-    replay->known_bytes = memory_add(replay->known_bytes, -positive(freed.bytes));
+    replay->known_bytes = memory_add(replay->known_bytes, -at_least_none(freed.bytes));
   if (event->kind != MEMORY_ALLOC)
     return;
-  replay->known_bytes = memory_add(replay->known_bytes, positive(event->bytes));
-  put_block(&replay->live, (struct live_block){SAME(event, address, bytes, time, source, stack)});
+  replay->known_bytes = memory_add(replay->known_bytes, at_least_none(event->bytes));
+  live_put(&replay->live, (struct live_block){SAME(event, address, bytes, time, source, stack)});
 }
 
 void memory_replay_to(struct memory_replay *replay, u32 until) {

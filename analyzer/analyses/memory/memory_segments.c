@@ -58,9 +58,7 @@ static void count_run(struct tally *tally, i64 gap_before, i64 run, i64 gap_afte
 }
 
 static void count_blocks(struct tally *tally, const struct memory_block *blocks, u32 n) {
-  bool unused = true;
-  for (u32 i = 0; i < n; i++)
-    unused = unused && blocks[i].state == MEMORY_BLOCK_FREE;
+  bool unused = ALL(blocks, n, one, one->state == MEMORY_BLOCK_FREE);
   i64 gap = 0, run = 0, gap_before = 0;
   for (u32 i = 0; i < n; i++) {
     const struct memory_block *block = &blocks[i];
@@ -128,7 +126,7 @@ static void count_refetch(struct refetches *r, const struct memory_event *event,
 static void count_calls(const struct memory_history *history, struct memory_segments *out) {
   struct refetches refetches = {0};
   FOR_EACH(history->events, history->n_events, event) {
-    double bytes = event->bytes > 0 ? (double)event->bytes : 0;
+    double bytes = (double)at_least_none(event->bytes);
     if (event->kind != MEMORY_SEGMENT_ALLOC && event->kind != MEMORY_SEGMENT_FREE)
       continue;
     bool obtained = event->kind == MEMORY_SEGMENT_ALLOC;
@@ -142,15 +140,12 @@ static void count_calls(const struct memory_history *history, struct memory_segm
 void memory_analyse_segments(const struct memory_history *history, struct arena *arena,
                              struct memory_result *result) {
   struct memory_segments *out = &result->segments;
-  *out = (struct memory_segments){0};
+  *out = history->segments ? (struct memory_segments){0} : unknown_memory_segments;
+  out->obtained = out->obtained_bytes = out->returned = out->returned_bytes = 0;
+  out->refetched = out->rounds = 0;
   count_calls(history, out);
-  if (!history->segments) {
-    out->count = out->large = out->small = out->expandable = out->private_pool = NAN;
-    out->unused_bytes = out->stranded_bytes = out->gaps = out->largest_gap_bytes = NAN;
-    out->pinned_blocks = out->pinned_bytes = out->pinned_gap_bytes = NAN;
-    out->expandable_frees_bytes = NAN;
+  if (!history->segments)
     return;
-  }
   SCOPED struct tally *tally = memory_zeroed(1, sizeof(*tally));
   tally->out = out;
   double elsewhere = 0; /* stranded where expandable segments change nothing */

@@ -26,7 +26,7 @@ static void add_block(struct stack_sums *s, const struct live_block *block) {
   enum allocation_category category = block->source < s->history->n_sources
                                           ? s->history->sources[block->source].category
                                           : ALLOCATION_UNKNOWN;
-  double bytes = block->bytes > 0 ? (double)block->bytes : 0;
+  double bytes = (double)at_least_none(block->bytes);
   u32 at = block->stack < s->history->n_frames ? block->stack : 0;
   for (;; at = s->history->frames[at].caller) { /* callers come before what they call */
     s->frames[at].bytes += bytes;
@@ -38,12 +38,8 @@ static void add_block(struct stack_sums *s, const struct live_block *block) {
 }
 
 static enum allocation_category main_category(const struct stack_sums *s, u32 frame) {
-  u32 most = 0;
   const float *of = &s->by_category[(size_t)frame * ALLOCATION_CATEGORIES];
-  for (u32 i = 1; i < ALLOCATION_CATEGORIES; i++)
-    if (of[i] > of[most])
-      most = i;
-  return (enum allocation_category)most;
+  return (enum allocation_category)NUMBER_OF_LARGEST(0, ALLOCATION_CATEGORIES, i, of[i]);
 }
 
 /* Most bytes first; a caller before what it calls, then in the order of the recording. */
@@ -73,8 +69,8 @@ static void list_frame(struct stack_sums *s, u32 frame, u32 depth, double peak, 
 static void list_tree(struct stack_sums *s, double peak, struct arena *arena,
                       struct memory_result *result) {
   u32 n = s->history->n_frames, depth = 0;
-  u32 *first = memory_zeroed(size_sum(n, 1), sizeof(*first)),
-      *next = memory_zeroed(size_sum(n, 1), sizeof(*next));
+  SCOPED u32 *first = memory_zeroed(size_sum(n, 1), sizeof(*first));
+  SCOPED u32 *next = memory_zeroed(size_sum(n, 1), sizeof(*next));
   for (u32 i = s->n_kept; i-- > 0;) { /* so that the largest is first in its list */
     u32 frame = s->kept[i], caller = s->history->frames[frame].caller;
     next[frame] = first[caller];
@@ -91,8 +87,6 @@ static void list_tree(struct stack_sums *s, double peak, struct arena *arena,
     }
     at = go;
   }
-  free(first);
-  free(next);
 }
 
 /* What has no stack, so that the rows without a caller add up to the peak. */
@@ -120,12 +114,10 @@ void memory_stacks_at_peak(const struct memory_history *history, const struct li
       .kept = memory_zeroed(n, sizeof(*s.kept))};
   result->stacks_at_peak =
       arena_array(arena, MEMORY_STACKS_LISTED + 1, sizeof(*result->stacks_at_peak));
-  for (u32 i = 0; i < live->room; i++)
-    if (live->slots[i].used)
-      add_block(&s, &live->slots[i]);
-  for (u32 i = 1; i < n; i++)
-    if (s.frames[i].bytes > 0)
-      s.kept[s.n_kept++] = i;
+  FOR_EACH(live->slots, live->room, block)
+    if (block->used)
+      add_block(&s, block);
+  s.n_kept = LIST_WHERE(s.kept, 1, n, i, s.frames[i].bytes > 0, i);
   if (s.n_kept) {
     qsort_r(s.kept, s.n_kept, sizeof(*s.kept), by_bytes, &s);
     s.n_kept = s.n_kept < MEMORY_STACKS_LISTED ? s.n_kept : MEMORY_STACKS_LISTED;

@@ -38,16 +38,11 @@ static void add_bytes(struct without *w, u32 source, i64 bytes) {
     w->live[c] = memory_add(w->live[c], bytes);
 }
 
-static i64 positive(i64 bytes) {
-  return bytes > 0 ? bytes : 0;
-}
-
 /* What was there before the recording counts where its origin is known. */
 static void add_initial_blocks(struct without *w) {
-  const struct live_set *live = &w->replay.live;
-  for (u32 i = 0; i < live->room; i++)
-    if (live->slots[i].used)
-      add_bytes(w, live->slots[i].source, positive(live->slots[i].bytes));
+  FOR_EACH(w->replay.live.slots, w->replay.live.room, block)
+    if (block->used)
+      add_bytes(w, block->source, at_least_none(block->bytes));
   for (u32 c = 0; c < w->n; c++)
     w->peak[c] = w->replay.history->allocated_before - w->live[c];
 }
@@ -57,10 +52,10 @@ static void replay_event(struct without *w, u32 index) {
   if (event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE) {
     const struct live_block *freed = live_find(&w->replay.live, event->address);
     if (freed)
-      add_bytes(w, freed->source, -positive(freed->bytes));
+      add_bytes(w, freed->source, -at_least_none(freed->bytes));
   }
   if (event->kind == MEMORY_ALLOC)
-    add_bytes(w, event->source, positive(event->bytes));
+    add_bytes(w, event->source, at_least_none(event->bytes));
   for (u32 c = 0; c < w->n; c++)
     if (event->allocated - w->live[c] > w->peak[c])
       w->peak[c] = event->allocated - w->live[c];
