@@ -69,10 +69,8 @@ static void list_overlaps(struct findings *f, u32 index) {
   for (u32 i = 0; i < index; i++) {
     const char *id = finding_id_words[at[i].id];
     double shared = at[i].saving_s + finding->saving_s - run_seconds(f, savings[i].ms);
-    bool listed = !at[i].cure.n || !(shared > SAVING_OVERLAP * finding->saving_s);
-    for (u32 k = 0; k < finding->n_overlaps; k++)
-      listed |= finding->overlaps[k] == id;
-    if (!listed)
+    bool shares = at[i].cure.n && shared > SAVING_OVERLAP * finding->saving_s;
+    if (shares && !ANY(finding->overlaps, finding->n_overlaps, one, *one == id))
       finding->overlaps[finding->n_overlaps++] = id;
   }
   /* With no single one of them, but with all together: the first of them stands for all. */

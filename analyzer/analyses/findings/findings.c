@@ -28,10 +28,8 @@ static const struct {
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
 u32 finding_traits(enum finding_id id) {
-  for (size_t i = 0; i < RULES; i++)
-    if (rules[i].id == id)
-      return rules[i].traits;
-  return 0;
+  const __typeof__(rules[0]) *rule = FIND(rules, RULES, one, one->id == id);
+  return rule ? rule->traits : 0;
 }
 
 #define IN(name) #name,
@@ -153,9 +151,8 @@ double saving_of(struct findings *f, const struct cure *cure, double measured_ms
 }
 
 double saving_of_change(struct findings *f, struct cure_change change, double measured_ms) {
-  struct cure_change *kept = arena_alloc(f->a->arena, sizeof(*kept));
-  *kept = change;
-  return saving_of(f, &(struct cure){kept, 1}, measured_ms);
+  struct cure cure = cure_by(f->a, change);
+  return saving_of(f, &cure, measured_ms);
 }
 
 double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms) {
@@ -207,10 +204,9 @@ double without_waits_for_gpu(const struct findings *f, double host_ms) {
 }
 
 const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank) {
-  for (u32 i = 0; i < f->r->n_what_if; i++)
-    if (f->r->what_if[i].kind == kind && f->r->what_if[i].rank == rank)
-      return &f->r->what_if[i].cure;
-  return NULL;
+  const struct what_if *row =
+      FIND(f->r->what_if, f->r->n_what_if, one, one->kind == kind && one->rank == rank);
+  return row ? &row->cure : NULL;
 }
 
 const char *called_at(struct findings *f, const struct sampled_line *line) {
@@ -269,9 +265,8 @@ static void describe_close_second(struct analysis *a) {
   double margin = chance > SAVING_LEAST_MARGIN ? chance : SAVING_LEAST_MARGIN;
   if (second->saving_s < (1 - margin) * first->saving_s)
     return;
-  for (u32 i = 0; i < second->n_overlaps; i++)
-    if (second->overlaps[i] == finding_id_words[first->id])
-      return; /* the same time, described in another way */
+  if (ANY(second->overlaps, second->n_overlaps, one, *one == finding_id_words[first->id]))
+    return; /* the same time, described in another way */
   first->close_second =
       say(a, "not stable: %s is worth %.0f %% of that, and may come first in another run",
           finding_id_words[second->id], 100 * second->saving_s / first->saving_s);

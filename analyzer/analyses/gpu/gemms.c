@@ -16,6 +16,7 @@
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
 #include "analyses/gpu/arithmetic_calls.h"
+#include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
@@ -450,9 +451,7 @@ static const char *why_no_times(struct analysis *a) {
 
 /* Why no GEMM is listed: the list is made from calls, and kernels may be known without them. */
 static const char *why_no_calls(struct analysis *a) {
-  const struct kernel_category_result *seen =
-      FIND(a->results->kernel_categories, a->results->n_kernel_categories, one,
-           one->kind == KERNEL_GEMM && one->count > 0);
+  const struct kernel_category_result *seen = find_category(a->results, KERNEL_GEMM);
   return seen ? say(a, "%.0f kernels of GEMMs were seen, but no calls with their shapes",
                     seen->count)
               : "no GEMM was seen";

@@ -203,6 +203,11 @@ unsigned category_of_work(const struct kernel *kernel, u8 span_kind) {
   }
 }
 
+const struct kernel_category_result *find_category(const struct results *r,
+                                                   enum kernel_category kind) {
+  return FIND(r->kernel_categories, r->n_kernel_categories, one, one->kind == kind);
+}
+
 static unsigned category_of(const struct sum *sum) {
   return category_of_work(sum->kernel, sum->kind);
 }

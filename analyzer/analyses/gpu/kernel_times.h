@@ -28,4 +28,8 @@ void kernel_times_without_operators(struct analysis *a, void (*add)(struct opera
  * the name. */
 unsigned category_of_work(const struct kernel *kernel, u8 span_kind);
 
+/* All that ran of a category; NULL if nothing did. */
+const struct kernel_category_result *find_category(const struct results *r,
+                                                   enum kernel_category kind);
+
 #endif

@@ -27,9 +27,9 @@ static bool find_exposed_transfers(const struct findings *f, struct exposed *e) 
   e->compute_ms = r->ov_compute_ms;
   e->all_transfer_ms = r->ov_comm_ms - r->ov_exposed_wait_ms;
   e->worst = LARGEST(r->by_op, r->n_by_op, one, true, one->exposed_transfer_ms);
-  for (u32 i = 0; e->worst && i < r->n_collectives && !e->kind; i++)
-    if (r->collectives[i].op_id == e->worst->op_id && r->collectives[i].transfer_ms > 0)
-      e->kind = &r->collectives[i];
+  if (e->worst)
+    e->kind = FIND(r->collectives, r->n_collectives, one,
+                   one->op_id == e->worst->op_id && one->transfer_ms > 0);
   return e->worst && is_notable(f, e->transfer_ms);
 }
 

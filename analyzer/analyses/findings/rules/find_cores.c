@@ -102,20 +102,26 @@ static bool short_by_themselves(const struct sharing *s) {
   return (s->cpu_s + s->wait_s) / wall > OVERSUBSCRIBED_DEMAND * s->cores && !shared_with_others(s);
 }
 
+/* NULL if none of the groups is the rank's. */
+static struct sharing *group_of(const struct model *model, struct sharing *groups, u32 n,
+                                const struct rank *rank) {
+  return is_known(rank) ? FIND(groups, n, one, shares_cores(model, one, rank)) : NULL;
+}
+
 static u32 group_ranks(const struct model *model, struct sharing *groups) {
   u32 n = 0;
   FOR_EACH(model->ranks, model->n_ranks, rank) {
-    u32 at = 0;
     if (!is_known(rank))
       continue;
-    while (at < n && !shares_cores(model, &groups[at], rank))
-      at++;
-    if (at == n)
-      groups[n++] = (struct sharing){.first = rank,
-                                     .host = rank->host,
-                                     .cores_list = rank->info[TSCOPE_INFO_CORES],
-                                     .quota = quota_of(model, rank)};
-    add_rank(&groups[at], rank);
+    struct sharing *group = group_of(model, groups, n, rank);
+    if (!group) {
+      group = &groups[n++];
+      *group = (struct sharing){.first = rank,
+                                .host = rank->host,
+                                .cores_list = rank->info[TSCOPE_INFO_CORES],
+                                .quota = quota_of(model, rank)};
+    }
+    add_rank(group, rank);
   }
   return n;
 }
@@ -176,22 +182,19 @@ static const char *sharing_action(const struct sharing *s) {
                "this run may be its consequences.";
 }
 
-static void add_sharing_finding(struct findings *f, const struct sharing *groups, u32 n) {
+void rule_oversubscribed(struct findings *f) {
   const struct model *model = f->a->model;
-  const struct sharing *worst = NULL;
-  u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(u32)), n_ranks = 0, n_short = 0;
-  for (u32 i = 0; i < n; i++) {
-    n_short += is_short(&groups[i]);
-    if (is_short(&groups[i]) && (!worst || waiting_share(&groups[i]) > waiting_share(worst)))
-      worst = &groups[i];
-  }
+  struct sharing *groups = arena_array(f->a->arena, model->n_ranks, sizeof(*groups));
+  u32 n = group_ranks(model, groups), n_short = NUMBER_OF(groups, n, one, is_short(one));
+  const struct sharing *worst = LARGEST(groups, n, one, is_short(one), waiting_share(one));
+  u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(u32)), n_ranks = 0;
   if (!worst)
     return;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    for (u32 i = 0; i < n; i++)
-      if (is_known(&model->ranks[r]) && is_short(&groups[i]) &&
-          shares_cores(model, &groups[i], &model->ranks[r]))
-        ranks[n_ranks++] = model->ranks[r].rank;
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
+    const struct sharing *group = group_of(model, groups, n, rank);
+    if (group && is_short(group))
+      ranks[n_ranks++] = rank->rank;
+  }
   /* Waiting of threads that do not train may not affect the step. Threads of autograd and of gloo
    * train too. */
   bool much = short_by_themselves(worst) && waiting_share(worst) >= OVERSUBSCRIBED_ALARM &&
@@ -201,18 +204,10 @@ static void add_sharing_finding(struct findings *f, const struct sharing *groups
               n_ranks == model->n_ranks ? NULL : ranks, n_ranks == model->n_ranks ? 0 : n_ranks);
 }
 
-void rule_oversubscribed(struct findings *f) {
-  struct sharing *groups = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(*groups));
-  add_sharing_finding(f, groups, group_ranks(f->a->model, groups));
-}
-
 /* Whether something else took this rank's cores. */
-static bool others_took_cores(const struct model *model, const struct sharing *groups, u32 n,
-                              u32 r) {
-  for (u32 i = 0; i < n; i++)
-    if (is_known(&model->ranks[r]) && shares_cores(model, &groups[i], &model->ranks[r]))
-      return is_short(&groups[i]) && !short_by_themselves(&groups[i]);
-  return false;
+static bool others_took_cores(const struct model *model, struct sharing *groups, u32 n, u32 r) {
+  const struct sharing *group = group_of(model, groups, n, &model->ranks[r]);
+  return group && is_short(group) && !short_by_themselves(group);
 }
 
 static bool is_named(const struct finding *finding, u32 rank) {
@@ -321,7 +316,7 @@ static void lost_by_workers(const struct analysis *a, const struct finding *find
 }
 
 static struct core_loss lost_to_others(const struct analysis *a, const struct finding *finding,
-                                       const struct sharing *groups, u32 n) {
+                                       struct sharing *groups, u32 n) {
   struct core_times named = {0}, peers = {0};
   struct core_loss lost = {.at_line = share_without_core(a, finding)};
   u32 n_named = 0, n_peers = 0;

@@ -52,22 +52,17 @@ static void missing_ranks(struct findings *f, u32 *ranks) {
 /* Files that are incomplete: what is wrong with them shows what was lost. */
 static void damaged_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
-  u32 n = 0;
-  const char *damage = NULL;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct rank *rank = &model->ranks[i];
-    if (!rank->damage && f->a->ranks[i].loaded)
-      continue;
-    ranks[n++] = rank->rank;
-    damage = damage ? damage : rank->damage;
-  }
+  u32 n = LIST_WHERE(ranks, 0, model->n_ranks, i, model->ranks[i].damage || !f->a->ranks[i].loaded,
+                     model->ranks[i].rank);
+  const struct rank *damaged = FIND(model->ranks, model->n_ranks, one, one->damage);
   if (n == 0)
     return;
   finding_add(f, SEVERITY_WARNING, NAN,
               say(f, "The trace%s of %u rank%s %s damaged", n > 1 ? "s" : "", n, n > 1 ? "s" : "",
                   n > 1 ? "are" : "is"),
               say(f, "Rank%s %s: %s. What is missing is unknown, not zero.", n > 1 ? "s" : "",
-                  rank_list_in(f->a->arena, ranks, n), damage ? damage : "it could not be decoded"),
+                  rank_list_in(f->a->arena, ranks, n),
+                  damaged ? damaged->damage : "it could not be decoded"),
               "If the files were copied, copy them again after the job has ended; else look at the "
               "disk they were written to.",
               ranks, n);
@@ -75,22 +70,14 @@ static void damaged_ranks(struct findings *f, u32 *ranks) {
 
 static void cut_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
-  u32 n = 0, pending = 0, running = 0;
-  bool behind = false;
   if (f->r->run_end.n_culprits) /* reported by RUN.ENDED_EARLY, which knows whose logs to read */
     return;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    if (!model->ranks[i].closed)
-      ranks[n++] = model->ranks[i].rank;
-    behind |= model->ranks[i].last_moments_missing;
-  }
-  for (u32 i = 0; i < model->n_arrivals; i++)
-    pending += model->arrivals[i].call_end == NS_UNKNOWN;
-  for (u32 i = 0; i < model->n_ranks; i++)
-    running += model->ranks[i].running != 0;
+  u32 n = LIST_WHERE(ranks, 0, model->n_ranks, i, !model->ranks[i].closed, model->ranks[i].rank);
   if (n == 0)
     return;
-  if (running == n) {
+  bool behind = ANY(model->ranks, model->n_ranks, one, one->last_moments_missing);
+  u32 pending = NUMBER_OF(model->arrivals, model->n_arrivals, one, one->call_end == NS_UNKNOWN);
+  if (NUMBER_OF(model->ranks, model->n_ranks, one, one->running) == n) {
     finding_add(f, SEVERITY_INFO, NAN, "The run still runs: this is what it did until now",
                 say(f, "%u rank%s had not ended when the trace%s read.", n, n > 1 ? "s" : "",
                     n > 1 ? "s were" : " was"),
@@ -135,22 +122,18 @@ static const char *remedy_of_loss(u32 reason) {
 static void lost_records(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u64 by_reason[TSCOPE_LOSS_REASONS] = {0}, sum = 0;
-  u32 n = 0, overwritten = 0, most = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    u64 of_rank = 0;
-    for (u32 k = 0; k < TSCOPE_LOSS_REASONS; k++) {
-      by_reason[k] += model->ranks[i].lost[k];
-      of_rank += model->ranks[i].lost[k];
-    }
-    overwritten += f->a->ranks[i].steps_overwritten;
-    sum += of_rank;
-    if (of_rank)
-      ranks[n++] = model->ranks[i].rank;
+  u32 n = 0, overwritten = analysis_sums(f->a).steps_overwritten;
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
+    for (u32 k = 0; k < TSCOPE_LOSS_REASONS; k++)
+      by_reason[k] += rank->lost[k];
+    if (ANY(rank->lost, TSCOPE_LOSS_REASONS, one, *one))
+      ranks[n++] = rank->rank;
   }
+  for (u32 k = 0; k < TSCOPE_LOSS_REASONS; k++)
+    sum += by_reason[k];
   if (sum == 0)
     return;
-  for (u32 k = 1; k < TSCOPE_LOSS_REASONS; k++)
-    most = by_reason[k] > by_reason[most] ? k : most;
+  u32 most = NUMBER_OF_LARGEST(0, TSCOPE_LOSS_REASONS, k, (double)by_reason[k]);
   /* The ring drops the oldest detail by design; the steps that still have their detail are
    * complete. */
   bool only_ring = by_reason[TSCOPE_LOSS_RING] == sum;
@@ -256,10 +239,9 @@ static const char record_all[] =
 
 static void clocks_of_some_ranks(struct findings *f) {
   const struct model *model = f->a->model;
-  u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(*ranks)), n = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    if (!model->ranks[r].clock.aligned)
-      ranks[n++] = model->ranks[r].rank;
+  u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(*ranks));
+  u32 n =
+      LIST_WHERE(ranks, 0, model->n_ranks, i, !model->ranks[i].clock.aligned, model->ranks[i].rank);
   const char *s = n > 1 ? "s" : "";
   finding_add(f, SEVERITY_WARNING, NAN,
               say(f, "The clock%s of rank%s %s could not be aligned with the others'", s, s,
@@ -327,11 +309,11 @@ static void newer_libraries(struct findings *f) {
  */
 static void unknown_functions(struct findings *f) {
   const struct model *model = f->a->model;
-  const char *lines = NULL;
-  for (u32 i = 0; i < model->n_ranks && !lines; i++)
-    lines = model->ranks[i].info[TSCOPE_INFO_UNKNOWN_FUNCTIONS];
-  if (!lines)
+  const struct rank *rank =
+      FIND(model->ranks, model->n_ranks, one, one->info[TSCOPE_INFO_UNKNOWN_FUNCTIONS]);
+  if (!rank)
     return;
+  const char *lines = rank->info[TSCOPE_INFO_UNKNOWN_FUNCTIONS];
   const char *equals = strchr(lines, '='), *end = strchrnul(lines, '\n');
   if (!equals || equals > end)
     return;

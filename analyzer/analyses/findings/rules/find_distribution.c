@@ -19,10 +19,7 @@
 /* --- DIST.STRAGGLER --- */
 
 static bool several_hosts(const struct results *r) {
-  for (u32 i = 1; i < r->n_ranks; i++)
-    if (r->ranks[i].host && !model_same_host(r->model, 0, i))
-      return true;
-  return false;
+  return ANY_NUMBER(1, r->n_ranks, i, r->ranks[i].host && !model_same_host(r->model, 0, i));
 }
 
 /* Which step figures of a straggler are about. */
@@ -187,11 +184,9 @@ static const char *describe_waits(struct findings *f, const struct rank_result *
 
 /* " 3000 ranks on 375 hosts are like that: node[002-376]." */
 static const char *describe_alike(struct findings *f, const struct straggler_group *group) {
-  u32 n = 0, hosts;
+  u32 hosts;
   const char **names = arena_array(f->a->arena, group->n, sizeof(*names));
-  for (u32 i = 0; i < f->r->n_ranks; i++)
-    if (group->ranks[i])
-      names[n++] = f->r->ranks[i].host;
+  u32 n = LIST_WHERE(names, 0, f->r->n_ranks, i, group->ranks[i], f->r->ranks[i].host);
   const char *list = host_list_in(f->a->arena, names, n, &hosts);
   return hosts > 1 ? say(f, " %u ranks on %u hosts are like that: %s.", n, hosts, list)
                    : say(f, " %u ranks are like that.", n);
@@ -253,10 +248,8 @@ static double saving_of_group(struct findings *f, const struct straggler_group *
   f->cure = group->cure;
   f->saving = group->saving;
   if (group->with_others) {
-    u32 n = 0, *all = arena_array(f->a->arena, r->n_ranks, sizeof(u32));
-    for (u32 i = 0; i < r->n_ranks; i++)
-      if (group->cure.changes->ranks[i])
-        all[n++] = r->ranks[i].rank;
+    u32 *all = arena_array(f->a->arena, r->n_ranks, sizeof(u32));
+    u32 n = LIST_WHERE(all, 0, r->n_ranks, i, group->cure.changes->ranks[i], r->ranks[i].rank);
     f->together = say(f, "ranks %s", rank_list_in(f->a->arena, all, n));
   }
   return run_seconds(f, group->saving.ms);
@@ -265,13 +258,11 @@ static double saving_of_group(struct findings *f, const struct straggler_group *
 static void add_straggler_finding(struct findings *f, const struct straggler_group *group) {
   const struct results *r = f->r;
   const struct rank_result *rank = &r->ranks[group->first], *worst = &r->ranks[group->worst];
-  u32 n = 0, *ranks = arena_array(f->a->arena, group->n, sizeof(u32));
-  bool one_host = several_hosts(r);
-  for (u32 i = 0; i < r->n_ranks; i++)
-    if (group->ranks[i]) {
-      ranks[n++] = r->ranks[i].rank;
-      one_host &= model_same_host(r->model, group->first, i);
-    }
+  u32 *ranks = arena_array(f->a->arena, group->n, sizeof(u32));
+  u32 n = LIST_WHERE(ranks, 0, r->n_ranks, i, group->ranks[i], r->ranks[i].rank);
+  bool one_host =
+      several_hosts(r) &&
+      !ANY_NUMBER(0, r->n_ranks, i, group->ranks[i] && !model_same_host(r->model, group->first, i));
   double saving = saving_of_group(f, group);
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, worst);
@@ -305,13 +296,8 @@ void rule_straggler(struct findings *f) {
  * message can be caused by a pipeline's order and need not be an imbalance. NAN if it is not
  * known. */
 static double collective_wait_ms(const struct findings *f) {
-  double sum = 0;
-  for (u32 i = 0; i < f->r->n_by_op; i++) {
-    u8 op = f->r->by_op[i].op_id;
-    if (op_is_barrier_like(op))
-      sum += f->r->by_op[i].exposed_wait_ms;
-  }
-  return sum;
+  return TOTAL(double, f->r->by_op, f->r->n_by_op, one,
+               op_is_barrier_like(one->op_id) ? one->exposed_wait_ms : 0);
 }
 
 /* Stragglers, and the exposed waits for them a step. */
@@ -323,11 +309,9 @@ struct late_ranks {
 /* A rank that was last in most of the steps and explains most of the wait, if there are too few
  * steps to call it a straggler; NULL if there is none. */
 static const struct rank_result *likely_straggler(const struct findings *f, double wait) {
-  FOR_EACH(f->r->ranks, f->r->n_ranks, rank)
-    if (!rank->straggler && !rank->refuted && rank->slowest_fraction > STRAGGLER_MAJORITY &&
-        rank->imposed_wait_ms >= REASON_SHARE * wait)
-      return rank;
-  return NULL;
+  return FIND(f->r->ranks, f->r->n_ranks, one,
+              !one->straggler && !one->refuted && one->slowest_fraction > STRAGGLER_MAJORITY &&
+                  one->imposed_wait_ms >= REASON_SHARE * wait);
 }
 
 /* How many more steps, in as large a share of which the rank came last, would show that this is no
@@ -344,13 +328,10 @@ static double steps_to_judge(const struct rank_result *rank, u32 members) {
 
 /* The rank that would save most of what all ranks as fast as the median would; NULL if none. */
 static const struct what_if *rank_that_saves_most(const struct findings *f) {
-  const struct what_if *best = NULL, *all = NULL;
-  FOR_EACH(f->r->what_if, f->r->n_what_if, row) {
-    if (row->kind == WHAT_IF_EVERY_RANK)
-      all = row;
-    else if (row->kind == WHAT_IF_RANK && (!best || row->saving.ms > best->saving.ms))
-      best = row;
-  }
+  const struct what_if *best =
+      LARGEST(f->r->what_if, f->r->n_what_if, one, one->kind == WHAT_IF_RANK, one->saving.ms);
+  const struct what_if *all =
+      FIND(f->r->what_if, f->r->n_what_if, one, one->kind == WHAT_IF_EVERY_RANK);
   return best && all && best->saving.ms >= REASON_SHARE * all->saving.ms &&
                  saving_pays(&best->saving, f->step_ms)
              ? best
@@ -388,24 +369,20 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
   const char *text = "";
   u32 named[4], n_named = 0;
   while (n_named < 4) {
-    u32 best = INDEX_NONE;
-    for (u32 i = 0; i < r->n_ranks; i++) {
-      bool seen =
-          r->ranks[i].straggler || !(r->ranks[i].last_wait_ms >= WORTH_MENTIONING / 2 * f->step_ms);
-      if (!seen && !ranks_have(named, n_named, i) &&
-          (best == INDEX_NONE || r->ranks[i].last_wait_ms > r->ranks[best].last_wait_ms))
-        best = i;
-    }
-    if (best == INDEX_NONE)
+    const struct rank_result *rank =
+        LARGEST(r->ranks, r->n_ranks, one,
+                !one->straggler && one->last_wait_ms >= WORTH_MENTIONING / 2 * f->step_ms &&
+                    !ranks_have(named, n_named, one->rank),
+                one->last_wait_ms);
+    if (!rank)
       break;
-    const struct rank_result *rank = &r->ranks[best];
     text = say(f, "%s%srank %u at %.0f of %.0f", text,
                n_named ? ", " : " Last to arrive: ", rank->rank, rank->last_collectives,
                rank->judged_collectives);
     bool listed = rank->refuted || rank->last_wait_ms < WORTH_MENTIONING * f->step_ms;
     if (!listed && !ranks_have(ranks, *n, rank->rank))
       ranks[(*n)++] = rank->rank;
-    named[n_named++] = best;
+    named[n_named++] = rank->rank;
   }
   return n_named ? say(f, "%s collectives.", text) : "";
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/texts.h"
 
 static const struct {
   u32 key;
@@ -20,21 +21,16 @@ static const struct {
     {TSCOPE_INFO_GPU_NAME, "GPU"},
 };
 
-static bool has_value(const struct rank *rank, u32 key, const char *value) {
-  return rank->info[key] && !strcmp(rank->info[key], value);
-}
-
 /* The value of most ranks that have one; NULL if none has one. */
 static const char *most_common_value(const struct model *model, u32 key) {
   const char *most = NULL;
   u32 most_times = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const char *value = model->ranks[i].info[key];
-    u32 times = 0;
-    if (!value || (most && !strcmp(value, most)))
+    if (!value || same_text(value, most))
       continue;
-    for (u32 k = i; k < model->n_ranks; k++)
-      times += has_value(&model->ranks[k], key, value);
+    u32 times =
+        NUMBER_OF(model->ranks + i, model->n_ranks - i, one, same_text(one->info[key], value));
     if (times > most_times) {
       most = value;
       most_times = times;
@@ -46,17 +42,14 @@ static const char *most_common_value(const struct model *model, u32 key) {
 static void add_difference_finding(struct findings *f, u32 key, const char *name, const char *most,
                                    u32 *ranks) {
   const struct model *model = f->a->model;
-  const char *other = NULL;
-  u32 n = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const char *value = model->ranks[i].info[key];
-    if (!value || !strcmp(value, most))
-      continue;
-    other = other ? other : value;
-    ranks[n++] = model->ranks[i].rank;
-  }
-  if (n == 0)
+  const struct rank *first =
+      FIND(model->ranks, model->n_ranks, one, one->info[key] && strcmp(one->info[key], most));
+  if (!first)
     return;
+  const char *other = first->info[key];
+  u32 n = LIST_WHERE(ranks, 0, model->n_ranks, i,
+                     model->ranks[i].info[key] && strcmp(model->ranks[i].info[key], most),
+                     model->ranks[i].rank);
   finding_add(
       f, SEVERITY_WARNING, NAN,
       say(f, "%u rank%s not run the same %s as the others", n, n == 1 ? " does" : "s do", name),

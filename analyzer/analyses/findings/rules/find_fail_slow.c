@@ -21,11 +21,7 @@ struct onset {
 
 /* Median of the known values in [from, to); NAN where there are none. */
 static double median_between(const double *values, u32 from, u32 to, double *scratch) {
-  u32 n = 0;
-  for (u32 i = from; i < to; i++)
-    if (!isnan(values[i]))
-      scratch[n++] = values[i];
-  return median_of(scratch, n);
+  return median_of(scratch, LIST_KNOWN(scratch, from, to, i, values[i]));
 }
 
 static bool find_onset(const double *ms, u32 n, struct arena *arena, struct onset *onset) {

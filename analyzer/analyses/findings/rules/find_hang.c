@@ -7,6 +7,7 @@
 
 #include "analyses/findings/findings.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 
 #define ONES_NAMED 3u
 
@@ -32,14 +33,11 @@ static const char *host_of_rank(const struct model *model, u32 number) {
 static const char *describe_host(struct findings *f, const u32 *ranks, u32 n) {
   const struct model *model = f->a->model;
   const char *host = host_of_rank(model, ranks[0]);
-  bool others = false;
-  for (u32 i = 0; host && i < model->n_ranks; i++)
-    others = others || (model->ranks[i].host && strcmp(model->ranks[i].host, host) != 0);
-  for (u32 i = 1; host && i < n; i++) {
-    const char *next = host_of_rank(model, ranks[i]);
-    others = others && next && strcmp(next, host) == 0;
-  }
-  return others ? say(f, ", on %s", host) : "";
+  bool others =
+      host && ANY(model->ranks, model->n_ranks, one, one->host && !same_text(one->host, host));
+  return others && ALL(ranks, n, one, same_text(host_of_rank(model, *one), host))
+             ? say(f, ", on %s", host)
+             : "";
 }
 
 /* What is known of the first few, one sentence each. */
@@ -105,10 +103,7 @@ static const char *describe_places(struct findings *f) {
   u32 named = 0;
   for (u32 i = 0; i < check->n_suspects && named < ONES_NAMED; i++) {
     const char *place = check->suspects[i].place;
-    bool known = !place;
-    for (u32 k = 0; k < i && !known; k++)
-      known = check->suspects[k].place && strcmp(check->suspects[k].place, place) == 0;
-    if (!known)
+    if (place && !ANY(check->suspects, i, one, same_text(one->place, place)))
       text = say(f, "%s%s%s", text, named++ ? " and " : ", at ", place);
   }
   return text;

@@ -254,11 +254,10 @@ static double *usual_lengths(const struct findings *f, struct arena *scratch) {
   double *usual = arena_array(scratch, f->r->n_turns, sizeof(*usual));
   double *ms = arena_array(scratch, a->n_steps, sizeof(*ms));
   for (u32 turn = 0; turn <= f->r->n_turns; turn++) {
-    u32 n = 0;
-    for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
-      if (analysis_is_training(a, step) && analysis_turn_of(a, step) == turn &&
-          !isnan(f->r->step_ms[step]))
-        ms[n++] = f->r->step_ms[step];
+    u32 n = LIST_WHERE(ms, a->first_step, a->first_step + a->n_steps, step,
+                       analysis_is_training(a, step) && analysis_turn_of(a, step) == turn &&
+                           !isnan(f->r->step_ms[step]),
+                       f->r->step_ms[step]);
     usual[turn] = median_of(ms, n);
   }
   return usual;

@@ -6,24 +6,16 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/gpu/kernel_times.h"
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_labels.h"
 #include "base/quantity.h"
-#include "kernels/kernels.h"
 
 /* Time of all kernels, memcpys and memsets except communication, which includes waiting for ranks.
  * All ranks together, whole input. */
 static double own_work_ms(const struct results *r) {
-  double sum = 0;
-  for (u32 i = 0; i < r->n_kernel_categories; i++)
-    if (r->kernel_categories[i].kind != KERNEL_COMMUNICATION)
-      sum += r->kernel_categories[i].sum_ms;
-  return sum;
-}
-
-static const struct kernel_category_result *find_category(const struct results *r,
-                                                          enum kernel_category kind) {
-  return FIND(r->kernel_categories, r->n_kernel_categories, one, one->kind == kind);
+  return TOTAL(double, r->kernel_categories, r->n_kernel_categories, one,
+               one->kind == KERNEL_COMMUNICATION ? 0 : one->sum_ms);
 }
 
 /* Seconds of the run from milliseconds of all ranks together over the whole input; as much again in
@@ -110,10 +102,10 @@ static double fill_ms(const struct results *r, double *count) {
   const struct kernel_category_result *memset = find_category(r, KERNEL_MEMSET);
   double sum = memset ? memset->sum_ms : 0;
   *count = memset ? memset->count : 0;
-  for (u32 i = 0; i < r->n_kernels; i++)
-    if (strstr(r->kernels[i].name, "FillFunctor")) {
-      sum += r->kernels[i].sum_ms;
-      *count += r->kernels[i].count;
+  FOR_EACH(r->kernels, r->n_kernels, kernel)
+    if (strstr(kernel->name, "FillFunctor")) {
+      sum += kernel->sum_ms;
+      *count += kernel->count;
     }
   return sum;
 }
@@ -123,9 +115,12 @@ static bool is_fill(const char *name, const struct kernel *kernel) {
   return strstr(name, "FillFunctor") != NULL;
 }
 
+static bool name_copies(const char *name) {
+  return strstr(name, "direct_copy_kernel") || strstr(name, "CatArrayBatchedCopy");
+}
+
 static bool is_copy(const char *name, const struct kernel *kernel) {
-  return kernel->category != KERNEL_CONVERSION &&
-         (strstr(name, "direct_copy_kernel") || strstr(name, "CatArrayBatchedCopy"));
+  return kernel->category != KERNEL_CONVERSION && name_copies(name);
 }
 
 static bool is_conversion(const char *name, const struct kernel *kernel) {
@@ -161,12 +156,10 @@ void rule_copy(struct findings *f) {
   const struct memcpy_result *most =
       LARGEST(r->launch.memcpys, r->launch.n_memcpys, one, true, one->sum_ms);
   double all = own_work_ms(r), ms = memcpy_ ? memcpy_->sum_ms : 0, by_kernels = 0, kernels = 0;
-  for (u32 i = 0; i < r->n_kernels; i++)
-    if (r->kernels[i].kind != KERNEL_CONVERSION &&
-        (strstr(r->kernels[i].name, "direct_copy_kernel") ||
-         strstr(r->kernels[i].name, "CatArrayBatchedCopy"))) {
-      by_kernels += r->kernels[i].sum_ms;
-      kernels += r->kernels[i].count;
+  FOR_EACH(r->kernels, r->n_kernels, kernel)
+    if (kernel->kind != KERNEL_CONVERSION && name_copies(kernel->name)) {
+      by_kernels += kernel->sum_ms;
+      kernels += kernel->count;
     }
   if (!(all > 0) || !(ms + by_kernels >= WORTH_MENTIONING * all))
     return;

@@ -177,11 +177,9 @@ static bool is_slow(const struct routes *routes, const struct route *like, u32 h
  * the two. */
 static u32 constant_companion(const struct routes *routes, const struct route *like, u32 host) {
   for (u32 other = 0; other < routes->n_hosts; other++) {
-    bool always = other != host;
-    for (u32 i = 0; i < routes->n && always; i++)
-      always = !comparable(routes->f, like->row, routes->at[i].row) ||
-               !goes_over(&routes->at[i], host, INDEX_NONE) || routes->at[i].hosts[other];
-    if (always)
+    if (other != host &&
+        ALL(routes->at, routes->n, one,
+            !comparable(routes->f, like->row, one->row) || !one->hosts[host] || one->hosts[other]))
       return other;
   }
   return INDEX_NONE;
@@ -244,10 +242,10 @@ static void add_place_finding(const struct routes *routes, const struct slow_pla
   double extra = extra_ms(f, place->row, place->ms, place->others_ms);
   if (!is_notable(f, extra))
     return;
-  u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(u32)), n = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    if (routes->host_of[r] == place->host || routes->host_of[r] == place->other)
-      ranks[n++] = model->ranks[r].rank;
+  u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(u32));
+  u32 n = LIST_WHERE(ranks, 0, model->n_ranks, r,
+                     routes->host_of[r] == place->host || routes->host_of[r] == place->other,
+                     model->ranks[r].rank);
   const char *where = describe_place(routes, place);
   finding_add(f, severity_of(f, extra),
               saving_of_link(f, place->row, place->others_ms / place->ms, extra),
@@ -273,11 +271,8 @@ static u32 link_ranks(const struct findings *f, const struct collective_result *
     ranks[1] = c->to;
     return 2;
   }
-  u32 n = 0;
-  for (u32 i = 0; i < comm->size && comm->members; i++)
-    if (comm->members[i] != INDEX_NONE)
-      ranks[n++] = model->ranks[comm->members[i]].rank;
-  return n;
+  return LIST_WHERE(ranks, 0, comm->members ? comm->size : 0, i, comm->members[i] != INDEX_NONE,
+                    model->ranks[comm->members[i]].rank);
 }
 
 /* Once all had arrived, at least or at most. */
@@ -290,9 +285,9 @@ static bool has_link(const struct findings *f, const struct collective_result *r
                      const u32 *ranks, u32 n) {
   const struct model *model = f->a->model;
   u32 first = n ? model_rank_index(model, ranks[0]) : INDEX_NONE;
-  bool apart = first == INDEX_NONE || !model->ranks[first].host;
-  for (u32 i = 1; i < n && !apart; i++)
-    apart = !model_same_host(model, first, model_rank_index(model, ranks[i]));
+  bool apart =
+      first == INDEX_NONE || !model->ranks[first].host ||
+      ANY_NUMBER(1, n, i, !model_same_host(model, first, model_rank_index(model, ranks[i])));
   return apart || model->comms[row->comm_index].backend == TSCOPE_BACKEND_NCCL;
 }
 
@@ -300,13 +295,12 @@ static void check_link(struct findings *f, u32 index, double *values, u32 *ranks
   const struct results *r = f->r;
   const struct collective_result *c = &r->collectives[index];
   double ms = transfer_of_row(c, true);
-  u32 n = 0;
   if (!(ms > 0) || !(c->bytes > 0))
     return;
-  for (u32 i = 0; i < r->n_collectives; i++)
-    if (i != index && comparable(f, c, &r->collectives[i]) &&
-        transfer_of_row(&r->collectives[i], false) > 0)
-      values[n++] = transfer_of_row(&r->collectives[i], false);
+  u32 n = LIST_WHERE(values, 0, r->n_collectives, i,
+                     i != index && comparable(f, c, &r->collectives[i]) &&
+                         transfer_of_row(&r->collectives[i], false) > 0,
+                     transfer_of_row(&r->collectives[i], false));
   double others = median_of(values, n);
   double extra = extra_ms(f, c, ms, others);
   if (n < SLOW_LINK_MIN_PEERS || ms < SLOW_LINK_RATIO * others ||

@@ -14,10 +14,8 @@ enum { RANKS_NAMED = 3 };
 /* Whether the title of a finding about this rank alone has the line already: as what long steps
  * run, or what makes it late. */
 static bool is_told(const struct findings *f, u32 rank, const struct sampled_line *line) {
-  FOR_EACH(f->r->findings, f->r->n_findings, finding)
-    if (finding->n_ranks == 1 && finding->ranks[0] == rank && strstr(finding->title, line->place))
-      return true;
-  return false;
+  return ANY(f->r->findings, f->r->n_findings, one,
+             one->n_ranks == 1 && one->ranks[0] == rank && strstr(one->title, line->place));
 }
 
 static void add_lone_line_finding(struct findings *f, u32 index, const struct lone_line *lone) {
@@ -45,16 +43,14 @@ void rule_lone_line(struct findings *f) {
   struct lone_line *of = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(*of));
   lone_lines_find(f->a, of);
   for (u32 told = 0; told < RANKS_NAMED;) {
-    u32 most = INDEX_NONE;
-    for (u32 i = 0; i < n; i++)
-      if (of[i].line && (most == INDEX_NONE || of[i].run_ns > of[most].run_ns))
-        most = i;
-    if (most == INDEX_NONE)
+    struct lone_line *most = LARGEST(of, n, one, one->line, (double)one->run_ns);
+    if (!most)
       return;
-    if (!f->r->ranks[most].straggler && !is_told(f, f->r->ranks[most].rank, of[most].line)) {
-      add_lone_line_finding(f, most, &of[most]);
+    const struct rank_result *rank = &f->r->ranks[most - of];
+    if (!rank->straggler && !is_told(f, rank->rank, most->line)) {
+      add_lone_line_finding(f, (u32)(most - of), most);
       told++;
     }
-    of[most].line = NULL;
+    most->line = NULL;
   }
 }

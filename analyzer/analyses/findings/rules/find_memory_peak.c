@@ -55,10 +55,7 @@ static const struct avoidable *find_avoidable(const struct memory_use *use) {
 /* The place from which most of a category comes; NULL if none is known. */
 static const struct memory_use *main_source_of(const struct memory_result *memory,
                                                enum allocation_category kind) {
-  FOR_EACH(memory->live_at_peak, memory->n_live_at_peak, use)
-    if (use->source && use->kind == kind)
-      return use;
-  return NULL;
+  return FIND(memory->live_at_peak, memory->n_live_at_peak, one, one->source && one->kind == kind);
 }
 
 /* " softmax holds 6.40 GiB of it (24 %), most from nn_utils.py:12: the peak is 6.2 GiB lower

@@ -11,11 +11,9 @@
 
 /* The stage that works longest, if it is out of line with the mean; NULL if none is. */
 static const struct pipeline_stage *slowest_stage(const struct results *r, double *ratio) {
-  double sum = 0;
   const struct pipeline_stage *most =
       LARGEST(r->pipeline_stage, r->n_pipeline_stage, one, true, one->work_ms);
-  for (u32 i = 0; i < r->n_pipeline_stage; i++)
-    sum += r->pipeline_stage[i].work_ms;
+  double sum = TOTAL(double, r->pipeline_stage, r->n_pipeline_stage, one, one->work_ms);
   *ratio = most->work_ms * r->n_pipeline_stage / sum - 1;
   return *ratio >= WORTH_MENTIONING ? most : NULL;
 }
@@ -74,14 +72,11 @@ static bool is_told_of_ranks(struct findings *f, const struct pipeline_stage *st
 /* The line at which ranks of a stage spend time that others do not; NULL if it is not known. */
 static const struct sampled_line *line_of_stage(const struct results *r,
                                                 const struct pipeline_stage *stage) {
-  const struct sampled_line *best = NULL;
-  for (u32 i = 0; i < r->n_ranks; i++) {
-    const struct sampled_line *line = r->ranks[i].slow_line;
-    if (line && ranks_have(stage->ranks, stage->n_ranks, r->ranks[i].rank) &&
-        (!best || line->ms - line->peers_ms > best->ms - best->peers_ms))
-      best = line;
-  }
-  return best;
+  const struct rank_result *best =
+      LARGEST(r->ranks, r->n_ranks, one,
+              one->slow_line && ranks_have(stage->ranks, stage->n_ranks, one->rank),
+              one->slow_line->ms - one->slow_line->peers_ms);
+  return best ? best->slow_line : NULL;
 }
 
 static void add_slow_stage(struct findings *f, const struct pipeline_stage *stage,

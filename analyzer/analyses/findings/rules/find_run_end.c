@@ -13,10 +13,9 @@
 /* What is known of the first that ended it; nothing if that rank is not in the list. */
 static const struct rank_ending *first_culprit(const struct run_end *end) {
   static const struct rank_ending nothing;
-  for (u32 i = 0; i < end->n_ranks; i++)
-    if (end->ranks[i].rank == end->culprits[0])
-      return &end->ranks[i];
-  return &nothing;
+  const struct rank_ending *first =
+      FIND(end->ranks, end->n_ranks, one, one->rank == end->culprits[0]);
+  return first ? first : &nothing;
 }
 
 /* Whether it is a device's memory that ran out: PyTorch's words, of CUDA and HIP. */

@@ -17,20 +17,13 @@ static u32 count_ranks_at(const struct stalls_result *stalls, const struct stall
 /* The rank whose place is shared by the fewest ranks, if they are fewer than half of all; else
  * NULL. */
 static const struct stalled_rank *odd_rank(const struct stalls_result *stalls) {
-  const struct stalled_rank *odd = NULL;
-  for (u32 i = 0; i < stalls->n_ranks; i++)
-    if (stalls->ranks[i].place &&
-        (!odd || count_ranks_at(stalls, &stalls->ranks[i]) < count_ranks_at(stalls, odd)))
-      odd = &stalls->ranks[i];
+  const struct stalled_rank *odd = LARGEST(stalls->ranks, stalls->n_ranks, rank, rank->place,
+                                           -(double)count_ranks_at(stalls, rank));
   return odd && 2 * count_ranks_at(stalls, odd) < stalls->n_ranks ? odd : NULL;
 }
 
 static const struct stalled_rank *most_common_place(const struct stalls_result *stalls) {
-  const struct stalled_rank *common = &stalls->ranks[0];
-  for (u32 i = 1; i < stalls->n_ranks; i++)
-    if (count_ranks_at(stalls, &stalls->ranks[i]) > count_ranks_at(stalls, common))
-      common = &stalls->ranks[i];
-  return common;
+  return LARGEST(stalls->ranks, stalls->n_ranks, rank, true, count_ranks_at(stalls, rank));
 }
 
 static const char *describe_place(struct arena *arena, const struct stalled_rank *rank) {

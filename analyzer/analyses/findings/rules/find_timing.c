@@ -6,10 +6,10 @@
 #include <stddef.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/gpu/kernel_times.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
-#include "kernels/kernels.h"
 
 /* Time per step in which a rank did nothing but wait for its input; NAN if not known. */
 static double input_stall_ms(const struct findings *f, u32 rank) {
@@ -74,15 +74,10 @@ void rule_dataloader_bound(struct findings *f) {
  * that rank's finding. The rank, of those that are no stragglers, whose line there takes longest.
  */
 static u32 common_outside(const struct findings *f, double *ms) {
-  u32 best = INDEX_NONE;
-  for (u32 rank = 0; f->a->model->phases && rank < f->r->n_ranks; rank++) {
-    const struct sampled_line *line = f->r->ranks[rank].outside_line;
-    if (line && !f->r->ranks[rank].straggler &&
-        (best == INDEX_NONE || line->ms > f->r->ranks[best].outside_line->ms))
-      best = rank;
-  }
+  const struct rank_result *best = LARGEST(
+      f->r->ranks, f->r->n_ranks, one, one->outside_line && !one->straggler, one->outside_line->ms);
   *ms = phase_of_middle_rank_ms(f->a, offsetof(struct phase_times, other));
-  return best == INDEX_NONE ? 0 : best;
+  return best ? (u32)(best - f->r->ranks) : 0;
 }
 
 /* How long the rank is outside the phases that is so longest, mean over steps: no more of a step
@@ -107,15 +102,12 @@ static double longest_outside_ms(const struct findings *f) {
 /* The longest stay of a rank outside the phases at another line than `line`, at least half as long;
  * INDEX_NONE. */
 static u32 elsewhere_outside(const struct results *r, const struct sampled_line *line) {
-  u32 best = INDEX_NONE;
-  for (u32 rank = 0; rank < r->n_ranks; rank++) {
-    const struct sampled_line *at = r->ranks[rank].outside_line;
-    if (at && !r->ranks[rank].straggler && strcmp(at->place, line->place) != 0 &&
-        at->ms >= REASON_SHARE * line->ms &&
-        (best == INDEX_NONE || at->ms > r->ranks[best].outside_line->ms))
-      best = rank;
-  }
-  return best;
+  const struct rank_result *best = LARGEST(r->ranks, r->n_ranks, one,
+                                           one->outside_line && !one->straggler &&
+                                               strcmp(one->outside_line->place, line->place) != 0 &&
+                                               one->outside_line->ms >= REASON_SHARE * line->ms,
+                                           one->outside_line->ms);
+  return best ? (u32)(best - r->ranks) : INDEX_NONE;
 }
 
 /* " Rank 2 is then at wait.py:14 (load) for 73 % of the time in which it does not wait; rank 0 at
@@ -211,10 +203,7 @@ void rule_outside_phases(struct findings *f) {
 
 /* Whether the times of phases, which are the host's, are also the times of the work itself. */
 static bool host_computes(const struct findings *f) {
-  for (u32 i = 0; i < f->r->n_ranks; i++)
-    if (!f->a->ranks[i].loaded || f->a->ranks[i].on_gpu)
-      return false;
-  return f->r->n_ranks > 0;
+  return f->r->n_ranks > 0 && ALL(f->a->ranks, f->r->n_ranks, one, one->loaded && !one->on_gpu);
 }
 
 void rule_backward_heavy(struct findings *f) {
@@ -249,10 +238,8 @@ static double optimizer_share(const struct findings *f, const char **of) {
   if (host_computes(f))
     return phase_of_middle_rank_ms(f->a, offsetof(struct phase_times, optimizer)) / f->step_ms;
   *of = "of the time of all kernels is in the optimizer's";
-  for (u32 i = 0; i < r->n_kernel_categories; i++)
-    if (r->kernel_categories[i].kind == KERNEL_OPTIMIZER)
-      return r->kernel_categories[i].share;
-  return NAN;
+  const struct kernel_category_result *optimizer = find_category(r, KERNEL_OPTIMIZER);
+  return optimizer ? optimizer->share : NAN;
 }
 
 void rule_optimizer_heavy(struct findings *f) {

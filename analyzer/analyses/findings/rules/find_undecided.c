@@ -10,10 +10,6 @@
 #include "analyses/findings/findings.h"
 #include "base/texts.h"
 
-static void add_undecided(struct results *r, const char *what, const char *why) {
-  r->undecided[r->n_undecided++] = (struct undecided){what, why};
-}
-
 static const char *ranks_are(double n) {
   return n == 1 ? "rank is" : "ranks are";
 }
@@ -86,9 +82,7 @@ void undecided_analyse(struct analysis *a) {
   };
   u32 n = sizeof(gaps) / sizeof(gaps[0]);
   r->undecided = arena_array(a->arena, n, sizeof(*r->undecided));
-  for (u32 i = 0; i < n; i++)
-    if (gaps[i].why)
-      add_undecided(r, gaps[i].what, gaps[i].why);
+  r->n_undecided = LIST_WHERE(r->undecided, 0, n, i, gaps[i].why, gaps[i]);
 }
 
 /* Calls, and input without information: nothing else would warn about them. */

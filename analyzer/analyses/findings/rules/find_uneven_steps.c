@@ -45,14 +45,12 @@ static u32 list_ranks(const struct model *model, struct steps_of_rank *list) {
       last = of_rank > last ? of_rank : last;
     }
   }
-  for (u32 i = 0; i < n; i++)
-    if (!model->ranks[list[i].rank].closed || model->ranks[list[i].rank].end < last)
-      return 0;
   SORT(list, n, by_end);
-  for (u32 i = 0; i < n; i++)
-    if (!step_is_shared(model, list[i].end - 1, list[i].rank, list[n - 1].rank))
-      return 0;
-  return n;
+  return ALL(list, n, one,
+             model->ranks[one->rank].closed && model->ranks[one->rank].end >= last &&
+                 step_is_shared(model, one->end - 1, one->rank, list[n - 1].rank))
+             ? n
+             : 0;
 }
 
 /* "rank 0 makes 40 steps, rank 1 55". */
@@ -71,14 +69,10 @@ void rule_uneven_steps(struct findings *f) {
   if (f->a->whole_run || model->steps.by_collectives || model->n_ranks < 2)
     return;
   struct steps_of_rank *list = arena_array(f->arena, model->n_ranks, sizeof(*list));
-  u32 n = list_ranks(model, list), most = n ? list[n - 1].end : 0, fewer = 0;
+  u32 n = list_ranks(model, list), most = n ? list[n - 1].end : 0;
   u32 *ranks = arena_array(f->arena, model->n_ranks, sizeof(*ranks));
-  double sum = 0;
-  for (u32 i = 0; i < n; i++) {
-    sum += list[i].end;
-    if (list[i].end < most)
-      ranks[fewer++] = model->ranks[list[i].rank].rank;
-  }
+  u32 fewer = LIST_WHERE(ranks, 0, n, i, list[i].end < most, model->ranks[list[i].rank].rank);
+  double sum = TOTAL(double, list, n, one, one->end);
   if (!n || most - list[0].end < LEAST_FEWER || most - list[0].end < LEAST_SHARE_FEWER * most)
     return;
   double evenly = ceil(sum / n), saved_ms = (most - evenly) * f->r->step_median_ms;

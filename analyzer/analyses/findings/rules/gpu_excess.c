@@ -16,15 +16,14 @@ static double operations(const struct rank_summary *rank) {
 
 struct gpu_excess find_gpu_excess(struct findings *f, const struct rank_result *rank) {
   struct analysis *a = f->a;
-  u32 index = (u32)(rank - f->r->ranks), n = 0;
+  u32 index = (u32)(rank - f->r->ranks);
   struct gpu_excess found = {0};
   if (rank->reason != STRAGGLER_SLOW_COMPUTE || !a->ranks[index].on_gpu ||
       !kernels_that_take_longer(a, index, &found.kernels))
     return found;
   double *peers = arena_array(a->arena, f->r->n_ranks, sizeof(double));
-  for (u32 i = 0; i < f->r->n_ranks; i++)
-    if (i != index && a->ranks[i].on_gpu)
-      peers[n++] = operations(&a->ranks[i]);
+  u32 n = LIST_WHERE(peers, 0, f->r->n_ranks, i, i != index && a->ranks[i].on_gpu,
+                     operations(&a->ranks[i]));
   found.known = true;
   found.arithmetic = n ? operations(&a->ranks[index]) / median_of(peers, n) : NAN;
   found.more_work = found.kernels.oftener_ns > found.kernels.longer_ns ||
