@@ -68,12 +68,11 @@ static void find_in_timeline(struct analysis *a, const struct timeline *timeline
   for (size_t i = 0; i < ANALYSES; i++) {
     if (!analyses[i].per_rank)
       continue;
-    size_t part = keeps ? carrier_begin_part(keeps) : 0;
-    analyses[i].per_rank(a, timeline);
-    if (!keeps)
-      continue;
-    analyses[i].carry(a, timeline->rank, keeps);
-    carrier_end_part(keeps, part);
+    if (keeps)
+      CARRY_PART(keeps, analyses[i].per_rank(a, timeline);
+                 analyses[i].carry(a, timeline->rank, keeps));
+    else
+      analyses[i].per_rank(a, timeline);
   }
   sum->gaps = NULL;
 }
@@ -83,18 +82,12 @@ static void find_in_timeline(struct analysis *a, const struct timeline *timeline
 static bool read_found(struct analysis *a, u32 rank, bool *damaged) {
   SCOPED_ARENA struct arena arena = {0};
   struct carrier found;
-  const u8 *after, *end;
   bool there = !*damaged && model_found(a->model, rank, true, &arena, &found);
   if (there) {
-    if (carrier_enter_part(&found, &after, &end))
-      rank_summary_carry(&a->ranks[rank], &found);
-    carrier_leave_part(&found, after, end);
+    CARRY_PART(&found, rank_summary_carry(&a->ranks[rank], &found));
     for (size_t i = 0; i < ANALYSES && !found.bad; i++)
-      if (analyses[i].carry) {
-        if (carrier_enter_part(&found, &after, &end))
-          analyses[i].carry(a, rank, &found);
-        carrier_leave_part(&found, after, end);
-      }
+      if (analyses[i].carry)
+        CARRY_PART(&found, analyses[i].carry(a, rank, &found));
     *damaged = found.bad;
     carrier_free(&found);
   }
@@ -111,9 +104,7 @@ static void find_and_keep(struct analysis *a, const struct timeline *timeline) {
     a->keeps[rank] = &parts;
     find_in_timeline(a, timeline, &parts);
     a->keeps[rank] = NULL;
-    size_t part = carrier_begin_part(&all);
-    rank_summary_carry(&a->ranks[rank], &all);
-    carrier_end_part(&all, part);
+    CARRY_PART(&all, rank_summary_carry(&a->ranks[rank], &all));
     carrier_append(&all, &parts);
     keeper->end(keeper->keeping, a->model, rank, &all);
   }

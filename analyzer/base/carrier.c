@@ -266,35 +266,30 @@ static void forget_texts(struct carrier *c) {
   hash_index_clear(&c->texts.index);
 }
 
-size_t carrier_begin_part(struct carrier *c) {
-  forget_texts(c);
-  u8 length[PART_LENGTH] = {0};
-  write_bytes(c, length, sizeof(length));
-  return c->written.n;
-}
-
-void carrier_end_part(struct carrier *c, size_t began) {
-  u32 length = (u32)(c->written.n - began);
-  memcpy(c->written.at + began - PART_LENGTH, &length, PART_LENGTH);
-}
-
-bool carrier_enter_part(struct carrier *c, const u8 **after, const u8 **end) {
+struct carried_part carrier_begin_part(struct carrier *c) {
   u32 length = 0;
   forget_texts(c);
-  read_bytes(c, &length, sizeof(length));
+  if (!c->reads) {
+    write_bytes(c, &length, PART_LENGTH);
+    return (struct carried_part){.begin = c->written.n};
+  }
+  read_bytes(c, &length, PART_LENGTH);
   c->bad |= length > (size_t)(c->end - c->at);
-  if (c->bad)
-    length = 0;
-  *after = c->at + length;
-  *end = c->end;
-  c->end = *after;
-  return length > 0;
+  length = c->bad ? 0 : length;
+  struct carried_part part = {.after = c->at + length, .end = c->end, .empty = !length};
+  c->end = part.after;
+  return part;
 }
 
-void carrier_leave_part(struct carrier *c, const u8 *after, const u8 *end) {
-  c->bad |= c->at != after;
-  c->at = after;
-  c->end = end;
+void carrier_end_part(struct carrier *c, struct carried_part part) {
+  u32 length = (u32)(c->written.n - part.begin);
+  if (!c->reads) {
+    memcpy(c->written.at + part.begin - PART_LENGTH, &length, PART_LENGTH);
+    return;
+  }
+  c->bad |= c->at != part.after;
+  c->at = part.after;
+  c->end = part.end;
 }
 
 struct arena *carrier_read_into(struct carrier *c, struct arena *arena) {

@@ -130,13 +130,25 @@ void carry_columns(struct carrier *c, void *elements, u32 n, size_t element_byte
                    const struct column *columns, u32 n_columns);
 
 /* A part with its length, so that a reader finds the next one whatever is in it. Texts are written
- * once in each part. */
-size_t carrier_begin_part(struct carrier *c);
-void carrier_end_part(struct carrier *c, size_t began);
-/* Reading: what is left of the carrier is the part; `*after` is where the next one begins. False if
- * the part is empty. */
-bool carrier_enter_part(struct carrier *c, const u8 **after, const u8 **end);
-void carrier_leave_part(struct carrier *c, const u8 *after, const u8 *end);
+ * once in each part. Reading, what is left of the carrier is the part, and an empty one has no
+ * content. */
+#define CARRY_PART(c, content)                                                                     \
+  do {                                                                                             \
+    struct carried_part part_ = carrier_begin_part(c);                                             \
+    if (!part_.empty) {                                                                            \
+      content;                                                                                     \
+    }                                                                                              \
+    carrier_end_part(c, part_);                                                                    \
+  } while (0)
+
+struct carried_part {
+  size_t begin;          /* writing: of its content */
+  const u8 *after, *end; /* reading: where the next part begins, and the carrier ends */
+  bool empty;
+};
+
+struct carried_part carrier_begin_part(struct carrier *c);
+void carrier_end_part(struct carrier *c, struct carried_part part);
 
 /* What is read from here on lives in another arena; returns the one before. Texts are written anew:
  * those before live there. */

@@ -75,14 +75,10 @@ static void count_by_lengths(struct analysis *a, double *lengths) {
 static bool found_steps_of_rank0(struct analysis *a) {
   SCOPED_ARENA struct arena arena = {0};
   struct carrier found;
-  const u8 *after, *end;
   bool good = model_found(a->model, 0, false, &arena, &found);
   if (good) {
-    carrier_enter_part(&found, &after, &end); /* the rank's own sums */
-    found.at = after;
-    carrier_leave_part(&found, after, end);
-    if (carrier_enter_part(&found, &after, &end)) /* analyses.def begins with the steps */
-      steps_on_gpu_carry(a, 0, &found);
+    CARRY_PART(&found, found.at = found.end);             /* the rank's own sums */
+    CARRY_PART(&found, steps_on_gpu_carry(a, 0, &found)); /* the first of analyses.def */
     good = !found.bad;
     carrier_free(&found);
   }

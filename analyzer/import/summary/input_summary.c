@@ -45,9 +45,7 @@ static struct settled_ranks find_settled(const struct known_summary *all, u32 n,
   const u8 *bytes = best ? summary_read(best->path, &best->entry.found, &scratch) : NULL;
   if (bytes) {
     struct carrier c = carrier_to_read(bytes, best->entry.found.whole, arena);
-    const u8 *after, *end;
-    if (carrier_enter_part(&c, &after, &end))
-      carry_settled(&c, &settled);
+    CARRY_PART(&c, carry_settled(&c, &settled));
     if (carrier_is_bad(&c))
       settled.n = 0;
     carrier_free(&c);

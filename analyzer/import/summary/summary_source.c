@@ -52,17 +52,11 @@ void summary_keep_rank(const struct model *model, u32 rank, struct settled_ranks
   struct named_range *ranges = NULL;
   u32 n = 0;
   bool any;
-  size_t part = carrier_begin_part(found);
-  carry_settled(found, settled);
-  carrier_end_part(found, part);
-  part = carrier_begin_part(found);
-  carry_input(found, model, rank, &any);
-  carrier_end_part(found, part);
-  part = carrier_begin_part(found);
+  CARRY_PART(found, carry_settled(found, settled));
+  CARRY_PART(found, carry_input(found, model, rank, &any));
   if (model_named_ranges(model, rank, &scratch, &ranges, &n) != 0)
     n = 0;
-  carry_ranges(found, &ranges, &n);
-  carrier_end_part(found, part);
+  CARRY_PART(found, carry_ranges(found, &ranges, &n));
 }
 
 /* --- and what is read --- */
@@ -88,12 +82,8 @@ static bool open_found(const struct model *model, u32 rank, bool settled, enum i
   if (budget_end(&budget, 0, why, sizeof(why)) < 0 || !bytes)
     return false;
   *found = carrier_to_read(bytes, summary->entry.found.whole, arena);
-  for (u32 part = 0; part < at; part++) {
-    const u8 *after, *end;
-    carrier_enter_part(found, &after, &end);
-    found->at = after;
-    carrier_leave_part(found, after, end);
-  }
+  for (u32 part = 0; part < at; part++)
+    CARRY_PART(found, found->at = found->end);
   if (found->bad)
     carrier_free(found);
   return !found->bad && found->reads;
@@ -148,10 +138,7 @@ static int named_ranges(const struct model *model, u32 rank, struct arena *arena
     return 0;
   bool good = open_found(model, rank, true, PART_RANGES, arena, &c);
   if (good) {
-    const u8 *after, *end;
-    if (carrier_enter_part(&c, &after, &end))
-      carry_ranges(&c, ranges, n);
-    carrier_leave_part(&c, after, end);
+    CARRY_PART(&c, carry_ranges(&c, ranges, n));
     good = !c.bad;
     carrier_free(&c);
   }
@@ -176,10 +163,7 @@ static bool infer_input(const struct model *model, u32 rank) {
     return inner && inner->infer_input && inner->infer_input(model, rank);
   bool good = open_found(model, rank, true, PART_INPUT, &scratch, &c);
   if (good) {
-    const u8 *after, *end;
-    if (carrier_enter_part(&c, &after, &end))
-      carry_input(&c, model, rank, &found);
-    carrier_leave_part(&c, after, end);
+    CARRY_PART(&c, carry_input(&c, model, rank, &found));
     good = !c.bad;
     carrier_free(&c);
   }
