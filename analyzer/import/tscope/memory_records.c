@@ -35,6 +35,11 @@ struct found {
   u32 stack; /* index into sites.stacks, INDEX_NONE */
 };
 
+struct recorded_totals {
+  struct tscope_memory_record record;
+  i64 time;
+};
+
 struct collecting {
   const struct model *model;
   const struct recorded_device *device;
@@ -45,12 +50,12 @@ struct collecting {
   struct arena scratch;
   struct definitions definitions;
   struct call_sites sites; /* frames and stacks */
+  i64 time;                /* of the record that is read */
   i64 site_time;           /* of the last call site in the chunk, and the stack there */
   u32 site_stack;
   u32 *stacks; /* [n_events] of the history's events, in scratch */
   VECTOR(struct found) events;
-  VECTOR(struct tscope_memory_record) totals;
-  VECTOR(i64) totals_times;
+  VECTOR(struct recorded_totals) totals;
   i64 ring_begin; /* ring records before this were overwritten */
   u64 refused;    /* by CUDA, to any caller */
   u64 refused_bytes;
@@ -65,25 +70,24 @@ static i64 total(u64 bytes) {
 }
 
 static void add_event(struct collecting *collecting, struct memory_event event) {
+  event.time = collecting->time;
   event.step = -1;
   VECTOR_PUSH(&collecting->events, (struct found){event, collecting->events.n, INDEX_NONE});
 }
 
-static void read_out_of_memory(struct collecting *collecting, const struct tscope_record *record,
-                               i64 time) {
-  const struct tscope_out_of_memory_record *refusal = (const void *)record;
+static void read_out_of_memory(struct collecting *collecting,
+                               const struct tscope_out_of_memory_record *refusal) {
   if (refusal->device != collecting->device->tag && refusal->device != TSCOPE_UNKNOWN)
     return;
   if (has_total(refusal->device_total) && refusal->device_total > 0)
     collecting->history->capacity = (i64)refusal->device_total;
-  if (record->tag != TSCOPE_REFUSAL_ALLOCATOR) {
+  if (refusal->header.tag != TSCOPE_REFUSAL_ALLOCATOR) {
     /* PyTorch then gives back what it holds in reserve, and asks again. */
     collecting->refused++;
     collecting->refused_bytes = refusal->bytes;
     return;
   }
   add_event(collecting, (struct memory_event){
-                            .time = time,
                             .address = has_total(refusal->device_free) ? refusal->device_free : 0,
                             .bytes = total(refusal->bytes),
                             .allocated = total(refusal->allocated),
@@ -91,15 +95,21 @@ static void read_out_of_memory(struct collecting *collecting, const struct tscop
                             .kind = MEMORY_OUT_OF_MEMORY});
 }
 
+static void read_totals(struct collecting *collecting, const struct tscope_memory_record *record) {
+  u16 tag = record->header.tag;
+  if (tag == collecting->device->tag && !is_cpu(tag))
+    VECTOR_PUSH(&collecting->totals, (struct recorded_totals){*record, collecting->time});
+}
+
 /* PyTorch reports the CPU's shared memory, such as a batch from a loader's worker, with totals that
  * count this block alone or nothing: those of the CPU are counted here. */
-static void read_tensor(struct collecting *collecting, const struct tscope_record *record,
-                        i64 time) {
-  const struct tscope_tensor_record *tensor = (const void *)record;
-  const struct tscope_tensor_totals_record *totals = (const void *)record;
+static void read_tensor(struct collecting *collecting, const struct tscope_tensor_record *tensor) {
+  const struct tscope_record *record = &tensor->header;
+  const struct tscope_tensor_totals_record *totals = (const void *)tensor;
+  if (record->tag != collecting->device->tag)
+    return;
   bool known = record->type == TSCOPE_REC_TENSOR_TOTALS && !is_cpu(record->tag);
-  struct memory_event event = {.time = time,
-                               .address = tensor->address,
+  struct memory_event event = {.address = tensor->address,
                                .bytes = MEMORY_UNKNOWN,
                                .allocated = known ? total(totals->allocated) : MEMORY_UNKNOWN,
                                .reserved = known ? total(totals->reserved) : MEMORY_UNKNOWN,
@@ -111,81 +121,55 @@ static void read_tensor(struct collecting *collecting, const struct tscope_recor
 }
 
 /* The stack of a call site. The shim writes it right before the record of its call. */
-static void read_call_site(struct collecting *collecting, const struct tscope_record *record,
-                           i64 time) {
-  u64 hash = ((const struct tscope_call_site_ring_record *)(const void *)record)->stack;
-  collecting->site_time = time;
-  collecting->site_stack = stack_number(&collecting->definitions, hash);
+static void read_call_site(struct collecting *collecting,
+                           const struct tscope_call_site_ring_record *site) {
+  collecting->site_time = collecting->time;
+  collecting->site_stack = stack_number(&collecting->definitions, site->stack);
+}
+
+static void add_segment(struct collecting *collecting, u64 address, i64 bytes, bool obtained) {
+  if (!is_cpu(collecting->device->tag))
+    add_event(collecting,
+              (struct memory_event){.address = address,
+                                    .bytes = bytes,
+                                    .allocated = MEMORY_UNKNOWN,
+                                    .reserved = MEMORY_UNKNOWN,
+                                    .kind = obtained ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
 }
 
 /* CUDA's own calls do not say which device they are for: they are used for processes with one
  * device. */
-static void read_segment(struct collecting *collecting, const struct tscope_record *record,
-                         i64 time) {
-  bool obtained = record->type == TSCOPE_REC_ALLOC;
-  const struct tscope_alloc_record *alloc = (const void *)record;
-  const struct tscope_free_record *release = (const void *)record;
-  if (record->tag != TSCOPE_MEMORY_DEVICE || (obtained ? alloc->result : release->result) != 0)
-    return;
-  add_event(collecting,
-            (struct memory_event){.time = time,
-                                  .address = obtained ? alloc->address : release->address,
-                                  .bytes = obtained ? total(alloc->bytes) : MEMORY_UNKNOWN,
-                                  .allocated = MEMORY_UNKNOWN,
-                                  .reserved = MEMORY_UNKNOWN,
-                                  .kind = obtained ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
+static void read_alloc(struct collecting *collecting, const struct tscope_alloc_record *alloc) {
+  if (alloc->header.tag == TSCOPE_MEMORY_DEVICE && alloc->result == 0)
+    add_segment(collecting, alloc->address, total(alloc->bytes), true);
+}
+
+static void read_free(struct collecting *collecting, const struct tscope_free_record *release) {
+  if (release->header.tag == TSCOPE_MEMORY_DEVICE && release->result == 0)
+    add_segment(collecting, release->address, MEMORY_UNKNOWN, false);
 }
 
 /* Expandable segments grow and shrink by what is mapped; physical memory that is not mapped is of
  * no use to the allocator. */
-static void read_mapping(struct collecting *collecting, const struct tscope_record *record,
-                         i64 time) {
-  const struct tscope_mapping_record *mapping = (const void *)record;
-  bool mapped = record->tag == TSCOPE_MAPPING_MAP;
-  if ((!mapped && record->tag != TSCOPE_MAPPING_UNMAP) || mapping->result != 0)
-    return;
-  add_event(collecting,
-            (struct memory_event){.time = time,
-                                  .address = mapping->address,
-                                  .bytes = total(mapping->bytes),
-                                  .allocated = MEMORY_UNKNOWN,
-                                  .reserved = MEMORY_UNKNOWN,
-                                  .kind = mapped ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
+static void read_mapping(struct collecting *collecting,
+                         const struct tscope_mapping_record *mapping) {
+  bool mapped = mapping->header.tag == TSCOPE_MAPPING_MAP;
+  if ((mapped || mapping->header.tag == TSCOPE_MAPPING_UNMAP) && mapping->result == 0)
+    add_segment(collecting, mapping->address, total(mapping->bytes), mapped);
 }
 
-static void collect_record(struct collecting *collecting, const struct tscope_record *record,
-                           i64 time) {
-  if (record->type == TSCOPE_REC_CALL_SITE_RING)
-    read_call_site(collecting, record, time);
-  else if (time != collecting->site_time)
+static void collect_record(struct collecting *collecting, const struct tscope_record *record) {
+  if (record->type != TSCOPE_REC_CALL_SITE_RING && collecting->time != collecting->site_time)
     collecting->site_stack = INDEX_NONE;
-  bool mine = record->tag == collecting->device->tag;
   switch (record->type) {
-  case TSCOPE_REC_OUT_OF_MEMORY:
-    read_out_of_memory(collecting, record, time);
-    return;
-  case TSCOPE_REC_MEMORY:
-    if (mine && !is_cpu(record->tag)) {
-      VECTOR_PUSH(&collecting->totals, *(const struct tscope_memory_record *)record);
-      VECTOR_PUSH(&collecting->totals_times, time);
-    }
-    return;
-  case TSCOPE_REC_TENSOR:
-  case TSCOPE_REC_TENSOR_TOTALS:
-    if (mine)
-      read_tensor(collecting, record, time);
-    return;
-  case TSCOPE_REC_ALLOC:
-  case TSCOPE_REC_FREE:
-    if (!is_cpu(collecting->device->tag))
-      read_segment(collecting, record, time);
-    return;
-  case TSCOPE_REC_MAPPING:
-    if (!is_cpu(collecting->device->tag))
-      read_mapping(collecting, record, time);
-    return;
-  default:
-    return;
+    ON_RECORD(CALL_SITE_RING, read_call_site, collecting)
+    ON_RECORD(OUT_OF_MEMORY, read_out_of_memory, collecting)
+    ON_RECORD(MEMORY, read_totals, collecting)
+    ON_RECORD(TENSOR, read_tensor, collecting)
+    ON_RECORD(TENSOR_TOTALS, read_tensor, collecting)
+    ON_RECORD(ALLOC, read_alloc, collecting)
+    ON_RECORD(FREE, read_free, collecting)
+    ON_RECORD(MAPPING, read_mapping, collecting)
   }
 }
 
@@ -196,12 +180,12 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
   collecting->site_stack = INDEX_NONE;
   collecting->chunk = chunk_clock(&collecting->definitions.ticks, &chunk->header);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
-    i64 time =
+    collecting->time =
         clock_to_axis(collecting->clock, chunk_ns(&collecting->chunk, trace_time(&cursor, record)));
-    if (after_gap && time > collecting->ring_begin)
-      collecting->ring_begin = time;
+    if (after_gap && collecting->time > collecting->ring_begin)
+      collecting->ring_begin = collecting->time;
     after_gap = false;
-    collect_record(collecting, record, time);
+    collect_record(collecting, record);
   }
 }
 
@@ -220,19 +204,17 @@ static void read_file(struct collecting *collecting, const struct trace_file *fi
 static void add_totals(struct collecting *collecting) {
   i64 begin = collecting->ring_begin;
   u32 n_events = collecting->events.n;
-  for (u32 i = 0; i < collecting->totals.n; i++) {
-    const struct tscope_memory_record *record = &collecting->totals.at[i];
-    struct memory_event peak = {.time = collecting->totals_times.at[i],
-                                .allocated = total(record->peak_allocated),
-                                .reserved = total(record->peak_reserved),
-                                .kind = MEMORY_MARK};
-    struct memory_event now = peak;
-    now.allocated = total(record->allocated);
-    now.reserved = total(record->reserved);
-    if (n_events && peak.time >= begin)
+  FOR_EACH(collecting->totals.at, collecting->totals.n, of) {
+    const struct tscope_memory_record *record = &of->record;
+    if (n_events && of->time >= begin)
       continue;
-    add_event(collecting, peak);
-    add_event(collecting, now);
+    collecting->time = of->time;
+    add_event(collecting, (struct memory_event){.allocated = total(record->peak_allocated),
+                                                .reserved = total(record->peak_reserved),
+                                                .kind = MEMORY_MARK});
+    add_event(collecting, (struct memory_event){.allocated = total(record->allocated),
+                                                .reserved = total(record->reserved),
+                                                .kind = MEMORY_MARK});
   }
 }
 
@@ -390,7 +372,7 @@ static int read_records(const struct model *model, const struct memory_origin *o
   finish_history(&collecting);
   definitions_free_text(&collecting.definitions);
   arena_release(&collecting.scratch);
-  FREE_EACH(&collecting, events.at, totals.at, totals_times.at);
+  FREE_EACH(&collecting, events.at, totals.at);
   return 0;
 }
 

@@ -20,6 +20,8 @@ struct shape_arithmetic {
 struct decoding {
   struct timeline_build *build;
   struct chunk_clock clock;
+  u64 time;  /* of the record that is decoded, in the chunk's units */
+  i64 start; /* and on the model's axis */
   u16 host_lane;
   struct shape_arithmetic *arithmetic; /* [n_shapes] */
   u32 heads;                           /* as kernel_attention_heads() said last; 0: not yet */
@@ -29,12 +31,11 @@ static i64 axis_ns(struct decoding *decoding, u64 units) {
   return clock_to_axis(decoding->build->clock, chunk_ns(&decoding->clock, units));
 }
 
-/* From `start` on, for as long as the record says: all records of the ring begin with that. */
-static struct interval interval_of(struct decoding *decoding, const struct tscope_record *record,
-                                   i64 start, u64 time) {
+/* For as long as the record says: all records of the ring begin with that. */
+static struct interval interval_of(struct decoding *decoding, const struct tscope_record *record) {
   u32 dur = *(const u32 *)(const void *)(record + 1);
-  u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);
-  return (struct interval){start, axis_ns(decoding, end)};
+  u64 end = decoding->time + trace_dur(record, dur, trace_record_bytes[record->type]);
+  return (struct interval){decoding->start, axis_ns(decoding, end)};
 }
 
 /* What kernels of that name communicate; read_events.c has asked for all that the file has. */
@@ -79,12 +80,11 @@ static void estimate_arithmetic(struct decoding *decoding, u32 shape, const stru
                                                                   SAME(span, start, end, lane)});
 }
 
-static void decode_launch(struct decoding *decoding, const struct tscope_record *record, i64 start,
-                          u64 time) {
+static void decode_launch(struct decoding *decoding, const struct tscope_record *record) {
   const struct tscope_launch_record *launch = (const void *)record;
   const struct definitions *definitions = &decoding->build->definitions;
-  struct span span = timeline_span(SPAN_LAUNCH, interval_of(decoding, record, start, time), 0,
-                                   decoding->host_lane);
+  struct span span =
+      timeline_span(SPAN_LAUNCH, interval_of(decoding, record), 0, decoding->host_lane);
   struct span_facts facts = {.stream = record->tag, .work = WORK_KERNEL};
   bool blocking = false;
   switch (record->type) {
@@ -102,7 +102,7 @@ static void decode_launch(struct decoding *decoding, const struct tscope_record 
     facts.what = ((const struct tscope_graph_launch_record *)record)->graph;
     span.name = vocabulary_name(decoding->build, NAMES_OF_CALLS + 2);
     timeline_replay(decoding->build, ((const struct tscope_graph_launch_record *)record)->graph,
-                    (struct interval){start, span.end}, decoding->host_lane);
+                    (struct interval){decoding->start, span.end}, decoding->host_lane);
     break;
   default: {
     const struct tscope_memcpy_record *copy = (const void *)record;
@@ -117,11 +117,10 @@ static void decode_launch(struct decoding *decoding, const struct tscope_record 
   add_launch(decoding, &span, &facts, blocking);
 }
 
-static void decode_device(struct decoding *decoding, const struct tscope_record *record, i64 start,
-                          u64 time) {
+static void decode_device(struct decoding *decoding, const struct tscope_record *record) {
   struct timeline_build *build = decoding->build;
   const struct tscope_gpu_kernel_record *kernel = (const void *)record;
-  struct span span = timeline_span(SPAN_KERNEL, interval_of(decoding, record, start, time), 0, 0);
+  struct span span = timeline_span(SPAN_KERNEL, interval_of(decoding, record), 0, 0);
   struct span_facts facts = {.stream = record->tag, .work = WORK_KERNEL};
   if (record->type == TSCOPE_REC_GPU_KERNEL) {
     span.name = facts.what = kernel->name;
@@ -138,7 +137,7 @@ static void decode_device(struct decoding *decoding, const struct tscope_record 
   } else if (record->type == TSCOPE_REC_GPU_MEMCPY) {
     const struct tscope_gpu_memcpy_record *copy = (const void *)record;
     bool between_gpus = copy->kind == TSCOPE_MEMCPY_P2P;
-    if (timeline_is_in_run(build, record->tag, start, span.end))
+    if (timeline_is_in_run(build, record->tag, span.start, span.end))
       return;
     span.kind = between_gpus ? SPAN_COLLECTIVE : SPAN_MEMCPY;
     span.category = between_gpus ? COMM_OP_PEER_COPY : (u8)copy->kind;
@@ -163,57 +162,54 @@ static void decode_device(struct decoding *decoding, const struct tscope_record 
   timeline_add_span(build, &span, &facts);
 }
 
-static void decode_sync(struct decoding *decoding, const struct tscope_record *record, i64 start,
-                        u64 time) {
-  const struct tscope_sync_record *sync = (const void *)record;
+static void decode_sync(struct decoding *decoding, const struct tscope_sync_record *sync) {
+  const struct tscope_record *record = &sync->header;
   struct span span = timeline_span(
-      SPAN_SYNC, interval_of(decoding, record, start, time),
+      SPAN_SYNC, interval_of(decoding, record),
       vocabulary_name(decoding->build, NAMES_OF_SYNCS + record->tag % 8), decoding->host_lane);
   span.category = (u8)record->tag;
   timeline_add_span(decoding->build, &span,
                     &(struct span_facts){.what = sync->object, .sync = (u8)record->tag});
 }
 
-static void decode_record(struct decoding *decoding, const struct tscope_record *record, u64 time) {
-  i64 start = axis_ns(decoding, time);
+static void decode_gemm(struct decoding *decoding, const struct tscope_gemm_record *gemm) {
+  timeline_gemm(decoding->build, gemm, interval_of(decoding, &gemm->header), decoding->host_lane);
+}
+
+static void decode_gpu_work(struct decoding *decoding, const struct tscope_gpu_work_record *work) {
+  timeline_gemm_time(decoding->build, work, interval_of(decoding, &work->header));
+}
+
+static void decode_call_site(struct decoding *decoding,
+                             const struct tscope_call_site_ring_record *site) {
+  timeline_site(decoding->build, site->stack, site->header.tag, decoding->start,
+                decoding->host_lane);
+}
+
+static void decode_event_use(struct decoding *decoding,
+                             const struct tscope_event_record_record *use) {
+  VECTOR_PUSH(&decoding->build->event_uses,
+              (struct event_use){.time = decoding->start,
+                                 .event = use->event,
+                                 .stream = use->header.tag,
+                                 .wait = use->header.type == TSCOPE_REC_EVENT_WAIT});
+}
+
+static void decode_record(struct decoding *decoding, const struct tscope_record *record) {
   switch (record->type) {
-  case TSCOPE_REC_LAUNCH:
-  case TSCOPE_REC_GRAPH_LAUNCH:
-  case TSCOPE_REC_MEMCPY:
-  case TSCOPE_REC_MEMSET:
-    decode_launch(decoding, record, start, time);
-    break;
-  case TSCOPE_REC_GPU_KERNEL:
-  case TSCOPE_REC_GPU_MEMCPY:
-  case TSCOPE_REC_GPU_MEMSET:
-    decode_device(decoding, record, start, time);
-    break;
-  case TSCOPE_REC_GEMM:
-    timeline_gemm(decoding->build, (const void *)record, interval_of(decoding, record, start, time),
-                  decoding->host_lane);
-    break;
-  case TSCOPE_REC_GPU_WORK:
-    timeline_gemm_time(decoding->build, (const void *)record,
-                       interval_of(decoding, record, start, time));
-    break;
-  case TSCOPE_REC_SYNC:
-    decode_sync(decoding, record, start, time);
-    break;
-  case TSCOPE_REC_CALL_SITE_RING:
-    timeline_site(decoding->build,
-                  ((const struct tscope_call_site_ring_record *)(const void *)record)->stack,
-                  record->tag, start, decoding->host_lane);
-    break;
-  case TSCOPE_REC_EVENT_RECORD:
-  case TSCOPE_REC_EVENT_WAIT: {
-    const struct tscope_event_record_record *use = (const void *)record;
-    VECTOR_PUSH(&decoding->build->event_uses,
-                (struct event_use){.time = start,
-                                   .event = use->event,
-                                   .stream = record->tag,
-                                   .wait = record->type == TSCOPE_REC_EVENT_WAIT});
-    break;
-  }
+    ON_RECORD(LAUNCH, decode_launch, decoding)
+    ON_RECORD(GRAPH_LAUNCH, decode_launch, decoding)
+    ON_RECORD(MEMCPY, decode_launch, decoding)
+    ON_RECORD(MEMSET, decode_launch, decoding)
+    ON_RECORD(GPU_KERNEL, decode_device, decoding)
+    ON_RECORD(GPU_MEMCPY, decode_device, decoding)
+    ON_RECORD(GPU_MEMSET, decode_device, decoding)
+    ON_RECORD(GEMM, decode_gemm, decoding)
+    ON_RECORD(GPU_WORK, decode_gpu_work, decoding)
+    ON_RECORD(SYNC, decode_sync, decoding)
+    ON_RECORD(CALL_SITE_RING, decode_call_site, decoding)
+    ON_RECORD(EVENT_RECORD, decode_event_use, decoding)
+    ON_RECORD(EVENT_WAIT, decode_event_use, decoding)
   }
 }
 
@@ -235,13 +231,12 @@ static void decode_chunk(void *user, const struct trace_chunk *chunk) {
   if (chunk->header.clock == TSCOPE_CLOCK_TICKS)
     decoding->host_lane = timeline_thread_lane(build, chunk->header.thread, false);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
-    u64 time = trace_time(&cursor, record);
-    if (after_gap) { /* chunks before this one were recycled */
-      i64 first = axis_ns(decoding, time);
-      build->ring_begin = first > build->ring_begin ? first : build->ring_begin;
-      after_gap = false;
-    }
-    decode_record(decoding, record, time);
+    decoding->time = trace_time(&cursor, record);
+    decoding->start = axis_ns(decoding, decoding->time);
+    if (after_gap && decoding->start > build->ring_begin)
+      build->ring_begin = decoding->start; /* chunks before this one were recycled */
+    after_gap = false;
+    decode_record(decoding, record);
   }
 }
 
