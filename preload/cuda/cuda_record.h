@@ -64,13 +64,7 @@ HOT void record_launch_config(struct tscope_thread *thread, u64 start, cudaError
 }
 
 /* alloc_device, alloc_async, alloc_host: memory obtained; `where` now holds its address. */
-enum {
-  alloc_device_wakes = TSCOPE_WAKES,
-  alloc_async_wakes = TSCOPE_WAKES,
-  alloc_host_wakes = TSCOPE_QUIET
-};
-static inline void record_alloc_host(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                     enum tscope_memory memory, void *const *where, u64 bytes) {
+RECORDER(alloc_host, QUIET, enum tscope_memory memory, void *const *where, u64 bytes) {
   u64 dur = elapsed(thread, start);
   u64 address = result == cudaSuccess ? (u64)(uintptr_t)*where : 0;
   call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
@@ -79,33 +73,25 @@ static inline void record_alloc_host(struct tscope_thread *thread, u64 start, cu
   if (TSCOPE_UNLIKELY(result == cudaErrorMemoryAllocation))
     out_of_memory(thread, start, memory, bytes);
 }
-static inline void record_alloc_device(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                       enum tscope_memory memory, void *const *where, u64 bytes) {
+RECORDER(alloc_device, WAKES, enum tscope_memory memory, void *const *where, u64 bytes) {
   record_alloc_host(thread, start, result, memory, where, bytes);
   if (result == cudaSuccess)
     gpu_facts_record_once(thread);
 }
-static inline void record_alloc_async(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                      enum tscope_default_stream default_stream, void *const *where,
-                                      u64 bytes, cudaStream_t stream) {
+STREAM_RECORDER(alloc_async, WAKES, void *const *where, u64 bytes, cudaStream_t stream) {
   (void)default_stream, (void)stream;
   record_alloc_device(thread, start, result, TSCOPE_MEMORY_DEVICE_ASYNC, where, bytes);
 }
 
 /* alloc_pitch: as many rows, as long as the call says. */
-enum { alloc_pitch_wakes = TSCOPE_WAKES };
-static inline void record_alloc_pitch(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                      void *const *where, const size_t *pitch, size_t rows) {
+RECORDER(alloc_pitch, WAKES, void *const *where, const size_t *pitch, size_t rows) {
   u64 bytes = result == cudaSuccess ? (u64)*pitch * rows : 0;
   record_alloc_device(thread, start, result, TSCOPE_MEMORY_DEVICE, where, bytes);
 }
 
 /* alloc_array: the size of its elements; how the device lays them out is not known. */
-enum { alloc_array_wakes = TSCOPE_WAKES };
-static inline void record_alloc_array(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                      cudaArray_t *where,
-                                      const struct cudaChannelFormatDesc *format, u64 width,
-                                      u64 height, u64 depth) {
+RECORDER(alloc_array, WAKES, cudaArray_t *where, const struct cudaChannelFormatDesc *format,
+         u64 width, u64 height, u64 depth) {
   u64 elements = width * (height ? height : 1) * (depth ? depth : 1);
   u64 size = 1;
   if (result == cudaSuccess)
@@ -115,23 +101,18 @@ static inline void record_alloc_array(struct tscope_thread *thread, u64 start, c
 }
 
 /* release, release_async: memory freed. Freeing NULL is a usual way to initialise CUDA. */
-enum { release_wakes = TSCOPE_QUIET, release_async_wakes = TSCOPE_QUIET };
-static inline void record_release(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                  enum tscope_memory memory, const void *address) {
+RECORDER(release, QUIET, enum tscope_memory memory, const void *address) {
   u64 dur = elapsed(thread, start);
   if (address)
     RING(FREE, free, start, dur, (u16)memory, .result = (u32)result,
          .address = (u64)(uintptr_t)address);
 }
-static inline void record_release_async(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                        enum tscope_default_stream default_stream,
-                                        const void *address, cudaStream_t stream) {
+STREAM_RECORDER(release_async, QUIET, const void *address, cudaStream_t stream) {
   (void)default_stream, (void)stream;
   record_release(thread, start, result, TSCOPE_MEMORY_DEVICE_ASYNC, address);
 }
 
 /* memcpy, memcpy_peer, memset: bytes moved or set; `async` is TSCOPE_MEMCPY_ASYNC or 0. */
-enum { memcpy_wakes = TSCOPE_QUIET, memcpy_peer_wakes = TSCOPE_QUIET, memset_wakes = TSCOPE_QUIET };
 static inline u32 memcpy_direction(enum cudaMemcpyKind kind) {
   static const u8 directions[] = {[cudaMemcpyHostToHost] = TSCOPE_MEMCPY_H2H,
                                   [cudaMemcpyHostToDevice] = TSCOPE_MEMCPY_H2D,
@@ -152,22 +133,16 @@ static inline void record_any_memcpy(struct tscope_thread *thread, u64 start, cu
     call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
   RING(MEMCPY, memcpy, start, dur, index, .kind = kind, .bytes = bytes);
 }
-static inline void record_memcpy(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                 enum tscope_default_stream default_stream,
-                                 enum cudaMemcpyKind kind, size_t bytes, u32 async,
-                                 cudaStream_t stream) {
+STREAM_RECORDER(memcpy, QUIET, enum cudaMemcpyKind kind, size_t bytes, u32 async,
+                cudaStream_t stream) {
   record_any_memcpy(thread, start, result, default_stream, memcpy_direction(kind) | async, bytes,
                     stream);
 }
-static inline void record_memcpy_peer(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                      enum tscope_default_stream default_stream, size_t bytes,
-                                      u32 async, cudaStream_t stream) {
+STREAM_RECORDER(memcpy_peer, QUIET, size_t bytes, u32 async, cudaStream_t stream) {
   record_any_memcpy(thread, start, result, default_stream, TSCOPE_MEMCPY_P2P | async, bytes,
                     stream);
 }
-static inline void record_memset(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                 enum tscope_default_stream default_stream, size_t bytes, u32 async,
-                                 cudaStream_t stream) {
+STREAM_RECORDER(memset, QUIET, size_t bytes, u32 async, cudaStream_t stream) {
   u64 dur = elapsed(thread, start);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MEMSET))
     return;
@@ -184,11 +159,7 @@ static inline u64 memcpy_3d_bytes(struct cudaExtent extent, bool has_array) {
 
 /* The recorder of a copy that is given in a struct; `copy` points at it. */
 #define MEMCPY_BY_STRUCT(recorder, parameters, direction, bytes_)                                  \
-  enum { recorder##_wakes = TSCOPE_QUIET };                                                        \
-  static inline void record_##recorder(struct tscope_thread *thread, u64 start,                    \
-                                       cudaError_t result,                                         \
-                                       enum tscope_default_stream default_stream,                  \
-                                       const parameters *copy, u32 async, cudaStream_t stream) {   \
+  STREAM_RECORDER(recorder, QUIET, const parameters *copy, u32 async, cudaStream_t stream) {       \
     if (result == cudaSuccess)                                                                     \
       record_any_memcpy(thread, start, result, default_stream, (direction) | async, (bytes_),      \
                         stream);                                                                   \
@@ -200,16 +171,13 @@ MEMCPY_BY_STRUCT(memcpy_3d_peer, struct cudaMemcpy3DPeerParms, TSCOPE_MEMCPY_P2P
 
 /* memcpy_batch, memcpy_3d_batch: many copies in one call, whose directions may differ: one record
  * of all. The sizes are only read after the real function accepted them. */
-enum { memcpy_batch_wakes = TSCOPE_QUIET, memcpy_3d_batch_wakes = TSCOPE_QUIET };
 static inline u64 batch_bytes(cudaError_t result, const size_t *sizes, size_t copies) {
   u64 bytes = 0;
   for (size_t i = 0; result == cudaSuccess && i < copies; i++)
     bytes += sizes[i];
   return bytes;
 }
-static inline void record_memcpy_batch(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                       enum tscope_default_stream default_stream,
-                                       const size_t *sizes, size_t copies, cudaStream_t stream) {
+STREAM_RECORDER(memcpy_batch, QUIET, const size_t *sizes, size_t copies, cudaStream_t stream) {
   record_any_memcpy(thread, start, result, default_stream,
                     TSCOPE_MEMCPY_UNKNOWN | TSCOPE_MEMCPY_ASYNC, batch_bytes(result, sizes, copies),
                     stream);
@@ -228,10 +196,7 @@ static inline u64 memcpy_3d_batch_bytes(const void *copies, size_t n) {
 #endif
   return bytes;
 }
-static inline void record_memcpy_3d_batch(struct tscope_thread *thread, u64 start,
-                                          cudaError_t result,
-                                          enum tscope_default_stream default_stream,
-                                          const void *copies, size_t n, cudaStream_t stream) {
+STREAM_RECORDER(memcpy_3d_batch, QUIET, const void *copies, size_t n, cudaStream_t stream) {
   record_any_memcpy(thread, start, result, default_stream,
                     TSCOPE_MEMCPY_UNKNOWN | TSCOPE_MEMCPY_ASYNC,
                     result == cudaSuccess ? memcpy_3d_batch_bytes(copies, n) : 0, stream);
@@ -239,26 +204,17 @@ static inline void record_memcpy_3d_batch(struct tscope_thread *thread, u64 star
 
 /* prefetch, prefetch_batch: managed memory is to be moved somewhere; what is already there is not
  * moved. */
-enum { prefetch_wakes = TSCOPE_QUIET, prefetch_batch_wakes = TSCOPE_QUIET };
-static inline void record_prefetch(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                   enum tscope_default_stream default_stream, size_t bytes,
-                                   cudaStream_t stream) {
+STREAM_RECORDER(prefetch, QUIET, size_t bytes, cudaStream_t stream) {
   record_any_memcpy(thread, start, result, default_stream,
                     TSCOPE_MEMCPY_PREFETCH | TSCOPE_MEMCPY_ASYNC, bytes, stream);
 }
-static inline void record_prefetch_batch(struct tscope_thread *thread, u64 start,
-                                         cudaError_t result,
-                                         enum tscope_default_stream default_stream,
-                                         const size_t *sizes, size_t ranges, cudaStream_t stream) {
+STREAM_RECORDER(prefetch_batch, QUIET, const size_t *sizes, size_t ranges, cudaStream_t stream) {
   record_prefetch(thread, start, result, default_stream, batch_bytes(result, sizes, ranges),
                   stream);
 }
 
 /* host_function: the stream's work waits while a host function runs. */
-enum { host_function_wakes = TSCOPE_QUIET };
-static inline void record_host_function(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                        enum tscope_default_stream default_stream,
-                                        const void *function, cudaStream_t stream) {
+STREAM_RECORDER(host_function, QUIET, const void *function, cudaStream_t stream) {
   u64 dur = elapsed(thread, start);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MARK))
     return;
@@ -268,20 +224,16 @@ static inline void record_host_function(struct tscope_thread *thread, u64 start,
 
 /* sync_device, sync_stream, sync_event: the host waited for the GPU. Recorded even if the wait
  * ended with an error, because the time has passed. */
-enum { sync_device_wakes = TSCOPE_QUIET, sync_stream_wakes = TSCOPE_QUIET };
-enum { sync_event_wakes = TSCOPE_QUIET };
 static inline u32 event_bits(cudaEvent_t event) {
   return (u32)((uintptr_t)event >> 4);
 }
-static inline void record_sync_device(struct tscope_thread *thread, u64 start, cudaError_t result) {
+RECORDER(sync_device, QUIET) {
   u64 dur = elapsed(thread, start);
   record_failure(thread, "waiting for the device", result);
   call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
   RING(SYNC, sync, start, dur, TSCOPE_SYNC_DEVICE, .object = 0);
 }
-static inline void record_sync_stream(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                      enum tscope_default_stream default_stream,
-                                      cudaStream_t stream) {
+STREAM_RECORDER(sync_stream, QUIET, cudaStream_t stream) {
   record_failure(thread, "waiting for a stream", result);
   u64 dur = elapsed(thread, start);
   u16 index =
@@ -289,8 +241,7 @@ static inline void record_sync_stream(struct tscope_thread *thread, u64 start, c
   call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
   RING(SYNC, sync, start, dur, TSCOPE_SYNC_STREAM, .object = index);
 }
-static inline void record_sync_event(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                     cudaEvent_t event) {
+RECORDER(sync_event, QUIET, cudaEvent_t event) {
   u64 dur = elapsed(thread, start);
   record_failure(thread, "waiting for an event", result);
   call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
@@ -298,19 +249,14 @@ static inline void record_sync_event(struct tscope_thread *thread, u64 start, cu
 }
 
 /* event_record, event_wait: the edges between streams. */
-enum { event_record_wakes = TSCOPE_QUIET, event_wait_wakes = TSCOPE_QUIET };
-static inline void record_event_record(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                       enum tscope_default_stream default_stream, cudaEvent_t event,
-                                       cudaStream_t stream) {
+STREAM_RECORDER(event_record, QUIET, cudaEvent_t event, cudaStream_t stream) {
   u64 dur = elapsed(thread, start);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MARK))
     return;
   u16 index = stream_index(thread, default_stream, stream);
   RING(EVENT_RECORD, event_record, start, dur, index, .event = event_bits(event));
 }
-static inline void record_event_wait(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                     enum tscope_default_stream default_stream, cudaEvent_t event,
-                                     cudaStream_t stream) {
+STREAM_RECORDER(event_wait, QUIET, cudaEvent_t event, cudaStream_t stream) {
   u64 dur = elapsed(thread, start);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MARK))
     return;

@@ -7,6 +7,15 @@
 
 #include "streams/stream_numbers.h"
 
+/* The head of a recorder (hooks/wrapper.h) of calls that return a cudaError_t. The second: of those
+ * that put work on a stream, or wait for it. */
+#define RECORDER(name, wakes, ...)                                                                 \
+  enum { name##_wakes = TSCOPE_##wakes };                                                          \
+  static inline void record_##name(struct tscope_thread *thread, u64 start, cudaError_t result,    \
+                                   ##__VA_ARGS__)
+#define STREAM_RECORDER(name, wakes, ...)                                                          \
+  RECORDER(name, wakes, enum tscope_default_stream default_stream, ##__VA_ARGS__)
+
 /* Elapsed chunk units. */
 static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
   return (tscope_ticks() - start) >> thread->tick_shift;

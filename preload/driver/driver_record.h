@@ -49,10 +49,8 @@ MEMCPY_BY_STRUCT(driver_memcpy_3d_peer, CUDA_MEMCPY3D_PEER, TSCOPE_MEMCPY_P2P,
 
 /* mapping: ranges of addresses, and physical memory that is mapped there. `address` is the job's
  * variable, or the parameter. */
-enum { mapping_wakes = TSCOPE_QUIET };
-static inline void record_mapping(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                  enum tscope_mapping what, const CUdeviceptr *address,
-                                  size_t bytes, u64 memory) {
+RECORDER(mapping, QUIET, enum tscope_mapping what, const CUdeviceptr *address, size_t bytes,
+         u64 memory) {
   u64 dur = elapsed(thread, start);
   u64 at = result == cudaSuccess || what != TSCOPE_MAPPING_RESERVE ? *address : 0;
   RING(MAPPING, mapping, start, dur, (u16)what, .result = (u32)result, .address = at,

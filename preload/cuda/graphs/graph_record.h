@@ -13,25 +13,17 @@
 
 /* capture_begin, and capture_into, which adds to a graph. Both wake the process: otherwise the GPU
  * clock would start with the first launch, inside the capture. */
-enum { capture_begin_wakes = TSCOPE_WAKES, capture_into_wakes = TSCOPE_WAKES };
-static inline void record_capture_into(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                       enum tscope_default_stream default_stream,
-                                       cudaStream_t stream, cudaGraph_t graph) {
+STREAM_RECORDER(capture_into, WAKES, cudaStream_t stream, cudaGraph_t graph) {
   if (result == cudaSuccess)
     graph_capture_began(start, stream_key(thread, default_stream, stream),
                         graph_capture_id(default_stream, stream), graph);
 }
-static inline void record_capture_begin(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                        enum tscope_default_stream default_stream,
-                                        cudaStream_t stream) {
+STREAM_RECORDER(capture_begin, WAKES, cudaStream_t stream) {
   record_capture_into(thread, start, result, default_stream, stream, NULL);
 }
 
 /* capture_end. A call by the wrong thread, or on a stream that joined the capture, ends nothing. */
-enum { capture_end_wakes = TSCOPE_QUIET };
-static inline void record_capture_end(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                      enum tscope_default_stream default_stream,
-                                      cudaStream_t stream, const cudaGraph_t *graph) {
+STREAM_RECORDER(capture_end, QUIET, cudaStream_t stream, const cudaGraph_t *graph) {
   (void)start;
   if (result != cudaErrorStreamCaptureWrongThread && result != cudaErrorStreamCaptureUnmatched)
     graph_capture_ended(thread, stream_key(thread, default_stream, stream),
@@ -39,35 +31,26 @@ static inline void record_capture_end(struct tscope_thread *thread, u64 start, c
 }
 
 /* graph_instantiate, graph_update: an executable gets a graph's content. */
-enum { graph_instantiate_wakes = TSCOPE_QUIET, graph_update_wakes = TSCOPE_QUIET };
-static inline void record_graph_update(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                       cudaGraphExec_t executable, cudaGraph_t graph) {
+RECORDER(graph_update, QUIET, cudaGraphExec_t executable, cudaGraph_t graph) {
   (void)start;
   if (result == cudaSuccess)
     graph_executable_created(thread, executable, graph);
 }
-static inline void record_graph_instantiate(struct tscope_thread *thread, u64 start,
-                                            cudaError_t result, const cudaGraphExec_t *executable,
-                                            cudaGraph_t graph) {
+RECORDER(graph_instantiate, QUIET, const cudaGraphExec_t *executable, cudaGraph_t graph) {
   if (result == cudaSuccess)
     record_graph_update(thread, start, result, *executable, graph);
 }
 /* The same of a call that also uploads, and so has a default stream. */
-enum { graph_instantiate_twin_wakes = TSCOPE_QUIET };
-static inline void record_graph_instantiate_twin(struct tscope_thread *thread, u64 start,
-                                                 cudaError_t result,
-                                                 enum tscope_default_stream default_stream,
-                                                 const cudaGraphExec_t *executable,
-                                                 cudaGraph_t graph) {
+STREAM_RECORDER(graph_instantiate_twin, QUIET, const cudaGraphExec_t *executable,
+                cudaGraph_t graph) {
   (void)default_stream;
   record_graph_instantiate(thread, start, result, executable, graph);
 }
 
 /* graph_child, graph_node: a graph is put into another. Only the driver's calls are hooked: the
  * runtime's calls lead there, and have different parameters in each version. */
-enum { graph_child_wakes = TSCOPE_QUIET, graph_node_wakes = TSCOPE_QUIET };
-static inline void record_graph_child(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                      cudaGraph_t graph, cudaGraph_t child) {
+enum { graph_node_wakes = TSCOPE_QUIET };
+RECORDER(graph_child, QUIET, cudaGraph_t graph, cudaGraph_t child) {
   (void)start;
   if (result == cudaSuccess)
     graph_child_added(thread, graph, child);
@@ -75,9 +58,7 @@ static inline void record_graph_child(struct tscope_thread *thread, u64 start, c
 void record_graph_node(struct tscope_thread *thread, u64 start, cudaError_t result,
                        const cudaGraphNode_t *node, cudaGraph_t graph, const void *made_of);
 
-enum { graph_clone_wakes = TSCOPE_QUIET };
-static inline void record_graph_clone(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                      const cudaGraph_t *clone, cudaGraph_t graph) {
+RECORDER(graph_clone, QUIET, const cudaGraph_t *clone, cudaGraph_t graph) {
   (void)thread, (void)start;
   if (result == cudaSuccess)
     graph_cloned(*clone, graph);
