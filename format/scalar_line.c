@@ -36,14 +36,17 @@ static int is_blank(char c) {
   return c == ' ' || c == '\t';
 }
 
-static int ends_with(const char *begin, const char *end, const struct word *word) {
-  if (end - begin < word->length)
-    return 0;
-  for (u32 i = 0; i < word->length; i++)
-    if (lower_case(end[(int)i - word->length]) != word->text[i])
+static int is_text(const char *at, size_t n, const char *text, size_t length) {
+  for (size_t i = 0; i < n && n == length; i++)
+    if (lower_case(at[i]) != text[i])
       return 0;
+  return n == length;
+}
+
+static int ends_with(const char *begin, const char *end, const struct word *word) {
   const char *from = end - word->length;
-  return from == begin || !is_name(from[-1]);
+  return end - begin >= word->length && is_text(from, word->length, word->text, word->length) &&
+         (from == begin || !is_name(from[-1]));
 }
 
 /* Whether the word before makes it a different loss. */
@@ -72,13 +75,6 @@ static const char *part_end(const char *at, const char *end) {
          (at == begin || *at > 'Z' || is_digit(*at) || at[-1] <= 'Z'))
     at++;
   return at;
-}
-
-static int is_text(const char *at, size_t n, const char *text, size_t length) {
-  for (size_t i = 0; i < n && n == length; i++)
-    if (lower_case(at[i]) != text[i])
-      return 0;
-  return n == length;
 }
 
 /* The role of a name that is no word of the table but has "loss" as one of its parts. */
@@ -135,12 +131,8 @@ static double power_of_ten(int exponent) {
 }
 
 static int same_word(const char *at, const char *end, const char *word, u32 length) {
-  if (end - at < (ptrdiff_t)length)
-    return 0;
-  for (u32 i = 0; i < length; i++)
-    if (lower_case(at[i]) != word[i])
-      return 0;
-  return end - at == (ptrdiff_t)length || !is_name(at[length]);
+  return end - at >= (ptrdiff_t)length && is_text(at, length, word, length) &&
+         (end - at == (ptrdiff_t)length || !is_name(at[length]));
 }
 
 /* Reads digits, up to as many as a double holds; `dropped` counts those beyond. */

@@ -20,38 +20,27 @@
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
 
-/* Environment variables that show how the training was set up. */
+/* Environment variables that show how the training was set up, and those on which the exact bits of
+ * the results depend. */
 static const char *const recorded_prefixes[] = {
-    "NCCL_",          "CUDA_",    "TORCH",          "PYTORCH_",
-    "GLOO_",          "OMP_",     "MKL_",           "KMP_",
-    "SLURM_",         "OMPI_",    "PMI_",           "PMIX_",
-    "RANK",           "LOCAL_",   "GROUP_",         "ROLE_",
-    "WORLD",          "MASTER_",  "NVTE_",          "CUBLAS",
-    "TRITON",         "XLA_",     "UCX_",           "FI_",
-    "NVIDIA",         "TSCOPE",   "HSA_",           "DEEPSPEED",
-    "ACCELERATE_",    "MEGATRON", "PYTHONHASHSEED", "CONDA_DEFAULT_ENV",
+    "NCCL_",          "CUDA_",       "TORCH",    "CUDNN_",         "FLASH_ATTENTION_",
+    "PL_GLOBAL_SEED", "PYTORCH_",    "GLOO_",    "OMP_",           "MKL_",
+    "KMP_",           "SLURM_",      "OMPI_",    "PMI_",           "PMIX_",
+    "RANK",           "LOCAL_",      "GROUP_",   "ROLE_",          "WORLD",
+    "MASTER_",        "NVTE_",       "CUBLAS",   "TRITON",         "XLA_",
+    "UCX_",           "FI_",         "NVIDIA",   "TSCOPE",         "HSA_",
+    "DEEPSPEED",      "ACCELERATE_", "MEGATRON", "PYTHONHASHSEED", "CONDA_DEFAULT_ENV",
     "KUBERNETES_NODE"};
-
-/* Variables on which the exact bits of the results depend. */
-static const char *const recorded_result_prefixes[] = {"CUDNN_", "FLASH_ATTENTION_",
-                                                       "PL_GLOBAL_SEED"};
 
 static bool starts_with(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static bool starts_with_any(const char *entry, const char *const *prefixes, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (starts_with(entry, prefixes[i]))
+static bool is_recorded(const char *entry) {
+  for (size_t i = 0; i < sizeof(recorded_prefixes) / sizeof(*recorded_prefixes); i++)
+    if (starts_with(entry, recorded_prefixes[i]))
       return true;
   return false;
-}
-
-static bool is_recorded(const char *entry) {
-  return starts_with_any(entry, recorded_prefixes,
-                         sizeof(recorded_prefixes) / sizeof(*recorded_prefixes)) ||
-         starts_with_any(entry, recorded_result_prefixes,
-                         sizeof(recorded_result_prefixes) / sizeof(*recorded_result_prefixes));
 }
 
 static void write_environment(struct tscope_thread *thread) {
@@ -185,8 +174,8 @@ static void write_directory(struct tscope_thread *thread) {
     tscope_info(thread, TSCOPE_INFO_GIT_COMMIT, commit, NULL);
 }
 
-/* The value of `name` for the first processor in /proc/cpuinfo; false if there is none. */
-static bool cpu_value(const char *text, const char *name, char *value, size_t bytes) {
+/* What stands after the first `name` and a colon in a file of /proc; false if there is none. */
+static bool value_of(const char *text, const char *name, char *value, size_t bytes) {
   const char *at = strstr(text, name);
   at = at ? strchr(at, ':') : NULL;
   if (!at)
@@ -201,9 +190,9 @@ static void write_cpu(struct tscope_thread *thread) {
   char text[4096], model[128], maker[16], part[16];
   if (!read_text("/proc/cpuinfo", text, sizeof(text)))
     return;
-  if (!cpu_value(text, "model name", model, sizeof(model))) {
-    if (!cpu_value(text, "CPU implementer", maker, sizeof(maker)) ||
-        !cpu_value(text, "CPU part", part, sizeof(part)))
+  if (!value_of(text, "model name", model, sizeof(model))) {
+    if (!value_of(text, "CPU implementer", maker, sizeof(maker)) ||
+        !value_of(text, "CPU part", part, sizeof(part)))
       return;
     snprintf(model, sizeof(model), "implementer %s, part %s", maker, part);
   }
@@ -212,17 +201,10 @@ static void write_cpu(struct tscope_thread *thread) {
 
 /* The cores that the main thread may run on, as "0-3,8". */
 static void write_cores(struct tscope_thread *thread) {
-  static const char name[] = "\nCpus_allowed_list:";
   char text[4096], list[512];
-  if (!read_text("/proc/self/status", text, sizeof(text)))
-    return;
-  const char *at = strstr(text, name);
-  if (!at)
-    return;
-  at += sizeof(name) - 1;
-  at += strspn(at, " \t");
-  snprintf(list, sizeof(list), "%.*s", (int)strcspn(at, "\n"), at);
-  tscope_info(thread, TSCOPE_INFO_CORES, list, NULL);
+  if (read_text("/proc/self/status", text, sizeof(text)) &&
+      value_of(text, "\nCpus_allowed_list:", list, sizeof(list)))
+    tscope_info(thread, TSCOPE_INFO_CORES, list, NULL);
 }
 
 /* "1500 of /slice/job": thousandths of a core, and the control group with that limit. */

@@ -194,8 +194,7 @@ event_pair_ticket event_pair_open(cudaStream_t stream, enum tscope_default_strea
                                   u16 index) {
   TSCOPE_KEEP_ERRNO;
   void *handle = stream ? (void *)stream : (void *)(uintptr_t)default_stream;
-  event_pair_ticket ticket = index == TSCOPE_NO_STREAM ? 0 : open_pair(handle, index);
-  return ticket;
+  return index == TSCOPE_NO_STREAM ? 0 : open_pair(handle, index);
 }
 
 void event_pair_close(event_pair_ticket ticket, const struct event_subject *subject) {

@@ -68,15 +68,6 @@ static void print_usage(FILE *out) {
         out);
 }
 
-struct options {
-  const char *directory;
-  const char *run;
-  const char *library;
-  const char *max_size;
-  bool print_env;
-  bool quiet;
-};
-
 __attribute__((format(printf, 1, 2))) static void print_message(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
@@ -102,44 +93,29 @@ static void getopt_table(struct option table[N_ROWS + 1], char letters[2 * N_ROW
   *letters = '\0';
 }
 
-/* The number of arguments that were ours; exits on --help and on wrong usage. */
-static int parse(int argc, char **argv, struct options *options) {
+/* The number of arguments that were ours; exits on --help and on wrong usage. `given` by letter:
+ * the argument of an option, "" if it takes none, NULL if it is not there. */
+static int parse(int argc, char **argv, const char *given[UCHAR_MAX + 1]) {
   struct option table[N_ROWS + 1];
   char letters[2 * N_ROWS + 2];
   getopt_table(table, letters);
   int option;
   while ((option = getopt_long(argc, argv, letters, table, NULL)) != -1) {
     switch (option) {
-    case 'd':
-      options->directory = optarg;
-      break;
-    case 'r':
-      options->run = optarg;
-      break;
-    case 'l':
-      options->library = optarg;
-      break;
-    case 'm':
-      options->max_size = optarg;
-      break;
-    case 'p':
-      options->print_env = true;
-      break;
-    case 'q':
-      options->quiet = true;
-      break;
     case 'h':
       print_usage(stdout);
       exit(0);
     case 'V':
       puts("tscope-run " TSCOPE_VERSION);
       exit(0);
-    default:
+    case '?':
       fputs("Try tscope-run --help.\n", stderr);
       exit(EXIT_USAGE);
+    default:
+      given[option] = optarg ? optarg : "";
     }
   }
-  if (optind == argc && !options->print_env) {
+  if (optind == argc && !given['p']) {
     print_usage(stderr);
     exit(EXIT_USAGE);
   }
@@ -213,20 +189,13 @@ static void set_run(const char *run) {
 }
 
 static void set_directory(const char *directory) {
-  if (!directory)
-    return;
-  char *absolute = NULL;
-  if (*directory == '/') {
-    absolute = strdup(directory);
-  } else {
-    char *here = getcwd(NULL, 0);
-    if (here && asprintf(&absolute, "%s/%s", here, directory) < 0)
-      absolute = NULL;
-    free(here);
-  }
-  if (absolute)
+  char *here = directory && *directory != '/' ? getcwd(NULL, 0) : NULL, *absolute = NULL;
+  if (directory && (here || *directory == '/') &&
+      asprintf(&absolute, "%s%s%s", here ? here : "", here ? "/" : "", directory) >= 0) {
     setenv("TSCOPE_DIR", absolute, 1);
-  free(absolute);
+    free(absolute);
+  }
+  free(here);
 }
 
 static void print_env(void) {
@@ -544,12 +513,12 @@ static int exit_like(int status) {
 }
 
 int main(int argc, char **argv) {
-  struct options options = {0};
-  char **command = argv + parse(argc, argv, &options);
+  const char *given[UCHAR_MAX + 1] = {0};
+  char **command = argv + parse(argc, argv, given);
   char library[PATH_MAX];
-  bool found = options.library ? realpath(options.library, library) && !access(library, R_OK)
-                               : installed_library(library);
-  if (!found && options.print_env) {
+  bool found = given['l'] ? realpath(given['l'], library) && !access(library, R_OK)
+                          : installed_library(library);
+  if (!found && given['p']) {
     print_message("libtscope.so not found; name it with --lib");
     return 1;
   }
@@ -557,9 +526,9 @@ int main(int argc, char **argv) {
     print_message("libtscope.so not found, so the command runs without it; name it with --lib");
   else
     set_preload(library);
-  set_directory(options.directory);
-  set_run(options.run);
-  if (options.print_env) {
+  set_directory(given['d']);
+  set_run(given['r']);
+  if (given['p']) {
     print_env();
     return 0;
   }
@@ -569,12 +538,12 @@ int main(int argc, char **argv) {
     tscope_directory_to_write(standard);
     directory = standard;
   }
-  hold_bound(directory, options.max_size ? options.max_size : getenv("TSCOPE_DIR_MAX"));
+  hold_bound(directory, given['m'] ? given['m'] : getenv("TSCOPE_DIR_MAX"));
   char off[PATH_MAX + 64] = "";
-  if (found && is_off(directory, off, sizeof(off)) && !options.quiet && prints_closing_line())
+  if (found && is_off(directory, off, sizeof(off)) && !given['q'] && prints_closing_line())
     print_message("%s, so the command runs without tscope", off);
   int status = supervise(command);
-  if (found && !options.quiet && prints_closing_line())
+  if (found && !given['q'] && prints_closing_line())
     closing_line(command[0], directory, off, sizeof(off));
   return exit_like(status);
 }
