@@ -85,24 +85,23 @@ static void add_call(struct call_index *index, u32 number) {
 /* PyTorch counts a group's collectives and messages separately, but has one progress counter for
  * both. The counter of a group in which messages were sent, or whose numbers do not agree with the
  * calls, says nothing. */
-static void find_reliable_counters(const struct call_index *index, bool **reliable) {
+static bool *find_reliable_counters(const struct call_index *index) {
   const struct flight_record *flight = index->flight;
-  *reliable = arena_array(index->arena, flight->n_groups, sizeof(bool));
-  memset(*reliable, true, flight->n_groups);
-  for (u32 i = 0; i < flight->n_calls; i++)
-    if (flight->calls[i].message)
-      (*reliable)[flight->calls[i].group] = false;
+  bool *reliable = arena_array(index->arena, flight->n_groups, sizeof(bool));
+  memset(reliable, true, flight->n_groups);
+  FOR_EACH(flight->calls, flight->n_calls, call)
+    reliable[call->group] &= !call->message;
   FOR_EACH(flight->progress, flight->n_progress, progress) {
     const struct member_progress *member =
         member_progress_of(index, progress->group, progress->rank);
     if (!member || (member->called != SEQ_UNKNOWN && progress->called != member->called))
-      (*reliable)[progress->group] = false;
+      reliable[progress->group] = false;
   }
+  return reliable;
 }
 
 static void add_progress_counters(struct call_index *index) {
-  bool *reliable;
-  find_reliable_counters(index, &reliable);
+  const bool *reliable = find_reliable_counters(index);
   FOR_EACH(index->flight->progress, index->flight->n_progress, progress) {
     struct member_progress *member = member_progress_of(index, progress->group, progress->rank);
     if (!member || !reliable[progress->group])
@@ -172,9 +171,14 @@ char *verdict_call_name(const struct call_index *index, const struct flight_call
   return say(index, "%s%s of %s (group %s)", call->op, seq, group->desc, group->name);
 }
 
-char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n) {
+u32 *verdict_global_ranks(const struct call_index *index, const u32 *ranks, u32 n) {
   u32 *numbers = arena_array(index->arena, n, sizeof(u32));
   for (u32 i = 0; i < n; i++)
     numbers[i] = index->flight->ranks[ranks[i]].rank;
-  return say(index, "%s %s", n == 1 ? "rank" : "ranks", rank_list_in(index->arena, numbers, n));
+  return numbers;
+}
+
+char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n) {
+  return say(index, "%s %s", n == 1 ? "rank" : "ranks",
+             rank_list_in(index->arena, verdict_global_ranks(index, ranks, n), n));
 }

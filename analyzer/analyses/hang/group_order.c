@@ -129,30 +129,28 @@ static bool has_started(const struct call_index *index, u32 group, u32 rank) {
 }
 
 void find_root_suspects(struct suspect_search *j) {
-  u32 root = find_root(j), started = 0;
+  u32 root = find_root(j);
   if (root == INDEX_NONE) {
-    j->waits->cannot_tell = say(
+    j->check->cannot_tell = say(
         j->index,
-        "%u ranks are in calls that have not finished, but none of them differs from the others",
-        j->waits->pending_ranks);
+        "%.0f ranks are in calls that have not finished, but none of them differs from the others",
+        j->check->pending_ranks);
     return;
   }
   u32 n, *members_in = graph_members_in(j->g, root, &n);
   char *name = verdict_call_name(j->index, call_of(j, root));
   u32 group = j->g->blocked_calls.at[root].group;
-  for (u32 i = 0; i < n; i++)
-    started += has_started(j->index, group, members_in[i]);
+  u32 started = NUMBER_OF(members_in, n, one, has_started(j->index, group, *one));
   name_ranks_with_nccl_error(j, members_in, n, group, name);
-  bool by_nccl = j->waits->suspects.n != 0;
+  bool by_nccl = j->suspects->n != 0;
   for (u32 i = 0; i < n && !by_nccl && started < n && 2 * started >= n; i++)
     if (!has_started(j->index, group, members_in[i]))
       name_suspect(j, members_in[i], SUSPECT_NOT_BEGUN,
                    (struct suspect_facts){.call = name, .some = started, .all = n});
-  if (j->waits->suspects.n == 0) {
-    j->waits->cannot_tell =
+  if (j->suspects->n == 0)
+    j->check->cannot_tell =
         say(j->index,
             "all %u members%s are in %s and nothing comes before it; the record does not "
             "show which of them, or which link between them, delays it",
             n, j->g->blocked_calls.at[root].unknown ? " with a record of it" : "", name);
-  }
 }

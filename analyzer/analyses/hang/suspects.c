@@ -13,7 +13,7 @@ void name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason
   if (j->named[rank])
     return;
   struct suspect suspect = {.rank = rank, .reason = reason, .facts = facts};
-  VECTOR_PUSH(&j->waits->suspects, suspect);
+  VECTOR_PUSH(j->suspects, suspect);
   j->named[rank] = true;
 }
 
@@ -36,7 +36,7 @@ static bool has_more_members(const struct suspect_search *j, u32 blocked, u32 th
 
 /* Of the calls that wait for each rank, the one with the most ranks in it. INDEX_NONE if none
  * waits. */
-static void find_waiting_calls(const struct suspect_search *j, u32 **out) {
+static u32 *find_waiting_calls(const struct suspect_search *j) {
   const struct graph *g = j->g;
   u32 *waiting = arena_array(j->index->arena, g->ranks, sizeof(u32));
   memset(waiting, 0xff, g->ranks * sizeof(u32));
@@ -48,7 +48,7 @@ static void find_waiting_calls(const struct suspect_search *j, u32 **out) {
     if (waiting[to] == INDEX_NONE || has_more_members(j, blocked, waiting[to]))
       waiting[to] = blocked;
   }
-  *out = waiting;
+  return waiting;
 }
 
 static void name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
@@ -71,26 +71,25 @@ static void name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
 /* A rank without a record may be the one that crashed, or its record was not collected. It is a
  * suspect only if it is the one such rank, and no record leads to another. */
 static void name_unrecorded_rank(struct suspect_search *j) {
-  const struct waits *w = j->waits;
-  if (w->n_unrecorded != 1)
-    return;
-  u32 rank = w->unrecorded[0];
-  name_suspect(j, rank, SUSPECT_NO_RECORD, facts_of_call(j, j->waiting[rank]));
+  if (j->n_unrecorded == 1)
+    name_suspect(j, j->unrecorded[0], SUSPECT_NO_RECORD,
+                 facts_of_call(j, j->waiting[j->unrecorded[0]]));
 }
 
 static void find_absent_ranks(struct suspect_search *j) {
   struct graph *g = j->g;
-  find_waiting_calls(j, &j->waiting);
-  const u32 *waiting = j->waiting;
-  j->waits->unrecorded = arena_array(j->index->arena, g->ranks, sizeof(u32));
+  const u32 *waiting = j->waiting = find_waiting_calls(j);
+  j->unrecorded = arena_array(j->index->arena, g->ranks, sizeof(u32));
   for (u32 r = 0; r < g->ranks; r++) {
     if (waiting[r] == INDEX_NONE || g->first_edge[r] != g->first_edge[r + 1])
       continue;
     if (j->index->flight->ranks[r].seen)
       name_absent_rank(j, r, waiting[r]);
     else
-      j->waits->unrecorded[j->waits->n_unrecorded++] = r;
+      j->unrecorded[j->n_unrecorded++] = r;
   }
+  j->check->awaited_unrecorded = verdict_global_ranks(j->index, j->unrecorded, j->n_unrecorded);
+  j->check->n_awaited_unrecorded = j->n_unrecorded;
 }
 
 /* --- The only ones left in a call --- */
@@ -138,8 +137,7 @@ static struct suspect_facts facts_of_cycle(const struct suspect_search *j, u32 r
     if (n == 0)
       continue;
     u32 *ranks = arena_array(j->index->arena, n, sizeof(u32));
-    for (u32 i = 0; i < n; i++)
-      ranks[i] = g->edges.at[g->first_edge[node] + i].to;
+    LIST_WHERE(ranks, g->first_edge[node], g->first_edge[node + 1], i, true, g->edges.at[i].to);
     return (struct suspect_facts){.call = verdict_call_name(j->index, call_of(j, node - g->ranks)),
                                   .others = verdict_rank_list(j->index, ranks, n),
                                   .n_others = n};
@@ -168,12 +166,10 @@ static void name_cycle_suspects(struct suspect_search *j, u32 cycle) {
   }
   bool decided = !tie && most_node != INDEX_NONE && 2 * most > g->ranks_in_cycle[cycle];
   for (u32 r = 0; r < g->ranks; r++) {
-    bool inside = g->cycle[r] == cycle, with_most = false;
-    for (u32 e = g->first_edge[r]; inside && e < g->first_edge[r + 1]; e++)
-      with_most |= g->edges.at[e].to == most_node;
-    if (!inside || (decided && with_most))
-      continue;
-    name_suspect(j, r, decided ? SUSPECT_OTHER_ORDER : SUSPECT_IN_CIRCLE, facts_of_cycle(j, r));
+    bool with_most =
+        ANY_NUMBER(g->first_edge[r], g->first_edge[r + 1], e, g->edges.at[e].to == most_node);
+    if (g->cycle[r] == cycle && !(decided && with_most))
+      name_suspect(j, r, decided ? SUSPECT_OTHER_ORDER : SUSPECT_IN_CIRCLE, facts_of_cycle(j, r));
   }
 }
 
@@ -266,66 +262,64 @@ static void find_unmet_messages(struct suspect_search *j) {
 
 static void count_waits(struct suspect_search *j) {
   const struct graph *g = j->g;
-  struct waits *w = j->waits;
-  w->since = NS_UNKNOWN;
-  w->pending_calls = g->blocked_calls.n;
+  i64 end = j->index->flight->end, since = INT64_MAX; /* when the oldest pending call was made */
   for (u32 r = 0; r < g->ranks; r++) {
     bool pending = g->first_edge[r] != g->first_edge[r + 1];
-    w->pending_ranks += pending;
-    w->victims += pending && !j->named[r];
+    j->check->pending_ranks += pending;
+    j->check->victims += pending && !j->named[r];
   }
   for (u32 f = 0; f < g->blocked_calls.n; f++) {
     i64 created = call_of(j, f)->created;
-    if (created != NS_UNKNOWN && (w->since == NS_UNKNOWN || created < w->since))
-      w->since = created;
+    since = created != NS_UNKNOWN && created < since ? created : since;
   }
+  if (end != NS_UNKNOWN && since != INT64_MAX)
+    j->check->pending_s = (double)(end - since) / 1e9;
 }
 
-static void unrecorded_cannot_tell(struct suspect_search *j) {
-  struct waits *w = j->waits;
-  char *list = verdict_rank_list(j->index, w->unrecorded, w->n_unrecorded);
-  w->cannot_tell = say(j->index,
-                       "%s left no record and others wait for them: they ended "
-                       "without writing one, or it was not collected",
-                       list);
+static const char *unrecorded_cannot_tell(const struct suspect_search *j) {
+  return say(j->index,
+             "%s left no record and others wait for them: they ended without writing one, or it "
+             "was not collected",
+             verdict_rank_list(j->index, j->unrecorded, j->n_unrecorded));
 }
 
 static void find_suspects(struct suspect_search *j) {
-  struct waits *w = j->waits;
+  const suspect_list *suspects = j->suspects;
   find_absent_ranks(j);
   find_ranks_left_behind(j);
   find_cycle_suspects(j);
   find_mismatched_ranks(j, true);
-  if (w->suspects.n == 0)
+  if (suspects->n == 0)
     find_mismatched_ranks(j, false);
-  if (w->suspects.n == 0)
+  if (suspects->n == 0)
     find_unmet_messages(j);
-  if (w->suspects.n == 0)
+  if (suspects->n == 0)
     find_order_suspects(j);
-  if (w->suspects.n == 0)
+  if (suspects->n == 0)
     name_unrecorded_rank(j);
   count_waits(j);
-  if (w->suspects.n || w->pending_ranks == 0)
+  if (suspects->n || j->check->pending_ranks == 0)
     return;
-  if (w->n_unrecorded) {
-    unrecorded_cannot_tell(j);
+  if (j->n_unrecorded) {
+    j->check->cannot_tell = unrecorded_cannot_tell(j);
     return;
   }
   find_root_suspects(j);
-  w->victims -= w->suspects.n; /* that are in that call themselves */
+  j->check->victims -= suspects->n; /* that are in that call themselves */
 }
 
 ORDER_BY(by_rank, struct suspect, UP(rank))
 
 void waits_find_suspects(struct call_index *index, const struct matching *matching,
-                         const channel_list *channels, struct waits *waits) {
+                         const channel_list *channels, struct collective_check *check,
+                         suspect_list *suspects) {
   struct graph g;
-  *waits = (struct waits){.since = NS_UNKNOWN};
-  struct suspect_search j = {.g = &g, .index = index, .matching = matching, .waits = waits};
+  struct suspect_search j = {
+      .g = &g, .index = index, .matching = matching, .check = check, .suspects = suspects};
   graph_make(&g, index, channels);
   j.named = arena_array(index->arena, g.ranks, sizeof(bool));
   find_suspects(&j);
-  waits_list(&g, j.waits);
+  waits_list(&g, check);
   graph_release(&g);
-  SORT(waits->suspects.at, waits->suspects.n, by_rank);
+  SORT(suspects->at, suspects->n, by_rank);
 }

@@ -12,7 +12,10 @@ struct suspect_search {
   struct graph *g;
   struct call_index *index;
   const struct matching *matching;
-  struct waits *waits;
+  struct collective_check *check;
+  suspect_list *suspects;
+  u32 *unrecorded; /* ranks that others wait for and that left no record */
+  u32 n_unrecorded;
   bool *named;  /* [ranks] */
   u32 *waiting; /* [ranks] the blocked call, with the most ranks in it, that waits for each */
 };

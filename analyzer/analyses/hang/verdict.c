@@ -17,20 +17,13 @@ struct flight_check {
   struct call_index index;
   struct matching matching;
   channel_list channels;
-  struct waits waits;
+  suspect_list suspects;
   struct collective_check *check;
   bool *desync; /* [ranks] */
 };
 
 static struct arena *arena_of(const struct flight_check *m) {
   return m->index.arena;
-}
-
-static u32 *to_global_ranks(const struct flight_check *m, const u32 *ranks, u32 n) {
-  u32 *out = arena_array(arena_of(m), n, sizeof(u32));
-  for (u32 i = 0; i < n; i++)
-    out[i] = m->index.flight->ranks[ranks[i]].rank;
-  return out;
 }
 
 static void put_groups(struct flight_check *m) {
@@ -68,7 +61,8 @@ static void put_mismatches(struct flight_check *m) {
                                 .group_name = group->name,
                                 .group_index = from->group,
                                 .seq = (double)from->seq,
-                                .ranks = to_global_ranks(m, from->ranks, from->n_ranks),
+                                .ranks =
+                                    verdict_global_ranks(&m->index, from->ranks, from->n_ranks),
                                 SAME(from, op, state, detail, message, n_ranks)};
     check->every_mismatch[check->n_every_mismatch++] = to;
     if (kept_of[from->group]++ < MISMATCHES_KEPT)
@@ -126,7 +120,7 @@ static void find_desync(struct flight_check *m) {
                        flight_group_label(&flight->groups[mismatch->group]),
                        match_state_words[mismatch->state], mismatch->detail);
   }
-  FOR_EACH(m->waits.suspects.at, m->waits.suspects.n, suspect)
+  FOR_EACH(m->suspects.at, m->suspects.n, suspect)
     m->desync[suspect->rank] |= suspect->reason == SUSPECT_OTHER_ORDER;
   m->check->desync_ranks = arena_array(arena, flight->n_ranks, sizeof(u32));
   m->check->n_desync_ranks = LIST_WHERE(m->check->desync_ranks, 0, flight->n_ranks, r, m->desync[r],
@@ -136,11 +130,10 @@ static void find_desync(struct flight_check *m) {
 static void put_suspects(struct flight_check *m) {
   const struct flight_record *flight = m->index.flight;
   struct collective_check *check = m->check;
-  u32 n = m->waits.suspects.n;
+  u32 n = m->suspects.n;
   check->suspects = arena_array(arena_of(m), flight->n_ranks, sizeof(*check->suspects));
   check->hang_ranks = arena_array(arena_of(m), n, sizeof(u32));
-  for (u32 i = 0; i < n; i++) {
-    const struct suspect *suspect = &m->waits.suspects.at[i];
+  FOR_EACH(m->suspects.at, n, suspect) {
     check->hang_ranks[check->n_hang_ranks++] = flight->ranks[suspect->rank].rank;
     put_suspect(m, suspect->rank, suspect->reason, suspect->facts);
   }
@@ -161,20 +154,9 @@ static void put_totals(struct flight_check *m) {
   struct collective_check *check = m->check;
   check->matched = (double)m->matching.matched;
   check->checked = (double)m->matching.calls;
-  check->pending_ranks = m->waits.pending_ranks;
-  check->victims = m->waits.victims;
-  check->pending_s = flight->end != NS_UNKNOWN && m->waits.since != NS_UNKNOWN
-                         ? (double)(flight->end - m->waits.since) / 1e9
-                         : (double)NAN;
-  check->cannot_tell = m->waits.cannot_tell;
-  check->waits = m->waits.list;
-  check->n_waits = m->waits.n_list;
-  check->calls_waiting = m->waits.n_blocked;
   check->unrecorded = arena_array(arena_of(m), flight->n_ranks, sizeof(u32));
   check->n_unrecorded = LIST_WHERE(check->unrecorded, 0, flight->n_ranks, r, !flight->ranks[r].seen,
                                    flight->ranks[r].rank);
-  check->awaited_unrecorded = to_global_ranks(m, m->waits.unrecorded, m->waits.n_unrecorded);
-  check->n_awaited_unrecorded = m->waits.n_unrecorded;
   check->verdict = verdict_of(check);
 }
 
@@ -183,7 +165,7 @@ static void check_flight_record(struct flight_check *m, const struct flight_reco
   call_index_make(&m->index, flight, arena);
   matching_make(&m->index, &m->matching);
   messages_match(&m->index, &m->matching, &m->channels);
-  waits_find_suspects(&m->index, &m->matching, &m->channels, &m->waits);
+  waits_find_suspects(&m->index, &m->matching, &m->channels, m->check, &m->suspects);
   add_nccl_reports(&m->index, m->check);
   put_groups(m);
   put_mismatches(m);
@@ -198,7 +180,7 @@ void verdict_of_flight_record(const struct flight_record *flight, struct arena *
   *check = (struct collective_check){
       .flight = flight, .source = flight->source, .pending_s = (double)NAN, .nccl_ranks = NAN};
   check_flight_record(&m, flight, arena);
-  FREE_EACH(&m, matching.mismatches.at, channels.at, waits.suspects.at);
+  FREE_EACH(&m, matching.mismatches.at, channels.at, suspects.at);
 }
 
 void verdict_analyse(struct analysis *a) {

@@ -134,18 +134,7 @@ struct suspect {
   struct suspect_facts facts;
 };
 
-struct waits {
-  VECTOR(struct suspect) suspects;
-  u32 pending_ranks; /* that are in a call */
-  u32 pending_calls; /* oldest of each group, each counted once */
-  u32 victims;       /* ranks in a call that are not suspects */
-  char *cannot_tell; /* why there is no suspect although calls are pending; NULL */
-  i64 since;         /* when the oldest pending call was made; NS_UNKNOWN */
-  u32 *unrecorded;   /* ranks that others wait for and that left no record */
-  u32 n_unrecorded;
-  struct check_wait *list; /* of calls that ranks are in */
-  u32 n_list, n_blocked;
-};
+typedef VECTOR(struct suspect) suspect_list;
 
 /* A rank's calls, `n` of them; NULL if it has none. */
 const struct flight_call *waits_calls_of(const struct flight_record *flight, u32 global, u32 *n);
@@ -155,8 +144,10 @@ const struct flight_call *waits_calls_of(const struct flight_record *flight, u32
 const struct flight_call *waits_call_of(const struct flight_record *flight, u32 global,
                                         const struct check_wait *wait);
 
+/* Fills in what the check says of waits and pending calls, and why there is no suspect. */
 void waits_find_suspects(struct call_index *index, const struct matching *matching,
-                         const channel_list *channels, struct waits *waits);
+                         const channel_list *channels, struct collective_check *check,
+                         suspect_list *suspects);
 
 /* The whole of it, into results in `arena`. */
 void verdict_of_flight_record(const struct flight_record *flight, struct arena *arena,
@@ -165,7 +156,10 @@ void verdict_of_flight_record(const struct flight_record *flight, struct arena *
 /* "all_to_all 20537 of EXPERT_MODEL_PARALLEL_GROUP (74)" */
 char *verdict_call_name(const struct call_index *index, const struct flight_call *call);
 
-/* "ranks 1-3, 7 and 2 more" of indices into flight.ranks */
+/* The numbers in the job of indices into flight.ranks. */
+u32 *verdict_global_ranks(const struct call_index *index, const u32 *ranks, u32 n);
+
+/* "ranks 1-3, 7 and 2 more" of such indices. */
 char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n);
 
 #endif

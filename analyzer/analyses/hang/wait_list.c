@@ -43,36 +43,28 @@ const struct flight_call *waits_call_of(const struct flight_record *flight, u32 
                   ranks_have(wait->ranks, wait->n_ranks, flight->ranks[one->peer].rank));
 }
 
-static u32 *to_global(const struct flight_record *flight, u32 *ranks, u32 n) {
-  for (u32 i = 0; i < n; i++)
-    ranks[i] = flight->ranks[ranks[i]].rank;
-  return ranks;
-}
-
 static void fill_wait(const struct graph *g, u32 blocked, struct check_wait *wait) {
   const struct flight_record *flight = g->index->flight;
   const struct blocked_call *f = &g->blocked_calls.at[blocked];
   u32 node = g->ranks + blocked;
-  u32 *members_in = graph_members_in(g, blocked, &wait->n_ranks);
+  const u32 *members_in = graph_members_in(g, blocked, &wait->n_ranks);
   wait->waits_for = arena_array(g->index->arena, f->n_waits_for, sizeof(u32));
-  for (u32 e = g->first_edge[node]; e < g->first_edge[node + 1]; e++)
-    wait->waits_for[wait->n_waits_for++] = g->edges.at[e].to;
+  wait->n_waits_for = LIST_WHERE(wait->waits_for, g->first_edge[node], g->first_edge[node + 1], e,
+                                 true, flight->ranks[g->edges.at[e].to].rank);
   const struct flight_group *group = &flight->groups[f->group];
   wait->group_name = group->name;
   wait->group = flight_group_label(group);
   wait->op = flight->calls[f->call].op;
   wait->seq = (double)f->seq;
-  wait->ranks = to_global(flight, members_in, wait->n_ranks);
-  to_global(flight, wait->waits_for, wait->n_waits_for);
+  wait->ranks = verdict_global_ranks(g->index, members_in, wait->n_ranks);
 }
 
-void waits_list(const struct graph *g, struct waits *waits) {
-  u32 n = (u32)g->blocked_calls.n;
-  struct check_wait *list = arena_array(g->index->arena, n, sizeof(*list));
+void waits_list(const struct graph *g, struct collective_check *check) {
+  u32 n = g->blocked_calls.n;
+  check->waits = arena_array(g->index->arena, n, sizeof(*check->waits));
   for (u32 blocked = 0; blocked < n; blocked++)
-    fill_wait(g, blocked, &list[blocked]);
-  SORT(list, n, most_ranks_first);
-  waits->list = list;
-  waits->n_list = n < CHECK_WAITS_LISTED ? n : CHECK_WAITS_LISTED;
-  waits->n_blocked = n;
+    fill_wait(g, blocked, &check->waits[blocked]);
+  SORT(check->waits, n, most_ranks_first);
+  check->n_waits = n < CHECK_WAITS_LISTED ? n : CHECK_WAITS_LISTED;
+  check->calls_waiting = n;
 }

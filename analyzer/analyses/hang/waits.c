@@ -40,17 +40,11 @@ static void find_blocked_calls(struct graph *g) {
     if (member->oldest_pending != SEQ_UNKNOWN)
       VECTOR_PUSH(&g->blocked_calls, blocked);
   }
-  SORT(g->blocked_calls.at, g->blocked_calls.n, by_group_and_seq);
-  u32 kept = 0;
-  for (u32 i = 0; i < g->blocked_calls.n; i++) {
-    struct blocked_call *last = kept ? &g->blocked_calls.at[kept - 1] : NULL;
-    if (!last || by_group_and_seq(last, &g->blocked_calls.at[i]) != 0)
-      g->blocked_calls.at[kept++] = g->blocked_calls.at[i];
-    else if (index->flight->calls[g->blocked_calls.at[i].call].created <
-             index->flight->calls[last->call].created)
-      last->call = g->blocked_calls.at[i].call;
-  }
-  g->blocked_calls.n = kept;
+  const struct flight_call *calls = index->flight->calls;
+  g->blocked_calls.n = SORT_AND_JOIN(
+      g->blocked_calls.at, g->blocked_calls.n, by_group_and_seq, first, same,
+      first->call =
+          calls[same->call].created < calls[first->call].created ? same->call : first->call);
 }
 
 /* Whether some member has finished it and no member can before all have made it. Then also the
@@ -203,10 +197,8 @@ static void find_cycles(struct graph *g) {
   g->waits_outside = arena_array(arena, g->cycles, sizeof(bool));
   for (u32 node = 0; node < g->ranks; node++)
     g->ranks_in_cycle[g->cycle[node]]++;
-  for (u32 e = 0; e < g->edges.n; e++) {
-    u32 from = g->cycle[g->edges.at[e].from], to = g->cycle[g->edges.at[e].to];
-    g->waits_outside[from] |= from != to;
-  }
+  FOR_EACH(g->edges.at, g->edges.n, edge)
+    g->waits_outside[g->cycle[edge->from]] |= g->cycle[edge->from] != g->cycle[edge->to];
 }
 
 void graph_make(struct graph *g, struct call_index *index, const channel_list *channels) {

@@ -43,8 +43,8 @@ void graph_release(struct graph *g);
 /* Whether any call that a rank is in waits for another rank. */
 bool graph_waits_for_others(const struct graph *g, u32 rank);
 
-/* wait_list.c: fills the list of `waits`. */
-void waits_list(const struct graph *g, struct waits *waits);
+/* wait_list.c: fills in the check's list of waits. */
+void waits_list(const struct graph *g, struct collective_check *check);
 
 /* The ranks in a call. */
 u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n);
