@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/rank_list.h"
 #include "kernels/communication.h"
 
 static size_t cell_of(const struct analysis *a, u32 rank, u32 step) {
@@ -39,6 +40,13 @@ struct rank_summary analysis_sums(const struct analysis *a) {
              collective_kernels, collective_kernels_called, graph_launches, graph_launches_run,
              graph_launches_open);
   return sum;
+}
+
+bool *mark_ranks(const struct analysis *a, const u32 *ranks, u32 n) {
+  bool *marks = arena_array(a->arena, a->model->n_ranks, sizeof(*marks));
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    marks[i] = ranks_have(ranks, n, a->model->ranks[i].rank);
+  return marks;
 }
 
 bool analysis_has_step(const struct analysis *a, u32 rank, u32 step) {

@@ -114,6 +114,15 @@ static inline double ms_if_known(i64 ns) {
   return ns == NS_UNKNOWN ? (double)NAN : ns_to_ms(ns);
 }
 
+/* A rank's time in a phase of a step: a member of struct phase_times, by its offset. */
+static inline double phase_ms(const struct analysis *a, u32 rank, u32 step, size_t phase) {
+  const struct phase_times *times = &a->model->phases[(size_t)step * a->model->n_ranks + rank];
+  return ms_if_known(*(const i64 *)((const char *)times + phase));
+}
+
+/* The ranks of these numbers, as [n_ranks]. */
+bool *mark_ranks(const struct analysis *a, const u32 *ranks, u32 n);
+
 /* A pause of the host that the model takes for loading of input, before the copy that `span`
  * launches. */
 struct input_pause {

@@ -118,6 +118,8 @@ struct column {
                           : COLUMN_FLAGS, default                                                  \
                           : COLUMN_STEPS))                                                         \
   }
+#define EACH_COLUMN(type, ...) EACH_WITH(ONE_COLUMN, type, __VA_ARGS__)
+#define ONE_COLUMN(type, member) COLUMN(type, member),
 #define COLUMN_NEAR(type, member, other)                                                           \
   { COLUMN_CODED(type, member, COLUMN_AFTER), .after = offsetof(type, other) }
 #define COLUMN_LASTING(type, member, until)                                                        \

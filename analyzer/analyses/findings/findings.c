@@ -156,12 +156,9 @@ double saving_of_change(struct findings *f, struct cure_change change, double me
 }
 
 double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms) {
-  const struct model *model = f->a->model;
-  bool *group = arena_array(f->a->arena, model->n_ranks, sizeof(bool));
-  for (u32 i = 0; i < model->n_ranks; i++)
-    group[i] = ranks_have(ranks, n, model->ranks[i].rank);
-  return saving_of_change(f, (struct cure_change){.kind = CHANGE_RANKS, .ranks = group},
-                          measured_ms);
+  return saving_of_change(
+      f, (struct cure_change){.kind = CHANGE_RANKS, .ranks = mark_ranks(f->a, ranks, n)},
+      measured_ms);
 }
 
 double saving_beyond_stragglers(struct findings *f, const struct cure *cure, double measured_ms) {

@@ -27,9 +27,7 @@ static void carry_frame(struct carrier *c, struct line_sums *sums, struct call_f
 }
 
 static void carry_part(struct carrier *c, struct sampled_part *part) {
-  static const struct column times[] = {COLUMN(struct part_time, slice),
-                                        COLUMN(struct part_time, steps),
-                                        COLUMN(struct part_time, ns)};
+  static const struct column times[] = {EACH_COLUMN(struct part_time, slice, steps, ns)};
   u32 kind = part->kind;
   CARRY(c, &part->key);
   CARRY(c, &kind);

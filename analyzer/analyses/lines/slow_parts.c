@@ -348,31 +348,18 @@ static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_
   return line;
 }
 
-/* A phase that takes longer by enough, in the steps in which the rank is late: phases are recorded,
- * not sampled. */
-static double phase_more_ms(struct comparison *c, u32 rank, size_t phase, double *scratch) {
+/* How much longer than the mean peer a rank that is late in a step is in a phase; NAN in others. */
+static double phase_more_ms(const struct comparison *c, u32 rank, u32 step, size_t phase) {
   const struct analysis *a = c->a;
-  u32 n_ranks = a->model->n_ranks, n = 0;
-  for (u32 s = 0; s < a->n_steps; s++) {
-    u32 step = a->first_step + s, peers = 0;
-    if (!analysis_is_training(a, step) || !is_late_in(c, rank, step))
-      continue;
-    const struct phase_times *of = &a->model->phases[(size_t)step * n_ranks];
-    i64 own = *(const i64 *)((const char *)&of[rank] + phase);
-    double sum = 0;
-    for (u32 r = 0; r < n_ranks; r++) {
-      i64 ns = *(const i64 *)((const char *)&of[r] + phase);
-      if (r != rank && is_peer(c, r) && ns != NS_UNKNOWN) {
-        sum += (double)ns;
-        peers++;
-      }
-    }
-    if (own != NS_UNKNOWN && peers)
-      scratch[n++] = ((double)own - sum / peers) / 1e6;
-  }
-  return n ? median_of(scratch, n) : NAN;
+  if (!analysis_is_training(a, step) || !is_late_in(c, rank, step))
+    return NAN;
+  return phase_ms(a, rank, step, phase) -
+         MEAN_KNOWN(0, a->model->n_ranks, r,
+                    r != rank && is_peer(c, r) ? phase_ms(a, r, step, phase) : (double)NAN);
 }
 
+/* A phase that takes longer by enough, in the steps in which the rank is late: phases are recorded,
+ * not sampled. */
 static void set_slow_phase(struct comparison *c, u32 index) {
   static const struct {
     size_t at;
@@ -387,7 +374,9 @@ static void set_slow_phase(struct comparison *c, u32 index) {
   struct rank_result *rank = &a->results->ranks[index];
   SCOPED double *scratch = memory_array(size_sum(a->n_steps, 1), sizeof(*scratch));
   for (size_t i = 0; a->model->phases && i < sizeof(phases) / sizeof(*phases); i++) {
-    double more = phase_more_ms(c, index, phases[i].at, scratch);
+    u32 n = LIST_KNOWN(scratch, a->first_step, a->first_step + a->n_steps, step,
+                       phase_more_ms(c, index, step, phases[i].at));
+    double more = median_of(scratch, n);
     if (!(more >= REASON_SHARE * rank->late_a_step_ms) ||
         (rank->slow_line && rank->slow_line->more_ms >= more))
       continue;

@@ -323,10 +323,7 @@ static void carry_windows(struct carrier *c, struct window **windows, struct ste
                                             COLUMN_NEAR(struct window, end, begin),
                                             COLUMN(struct window, step)};
   static const struct column of_parts[] = {
-      COLUMN(struct step_parts, wall),     COLUMN(struct step_parts, compute),
-      COLUMN(struct step_parts, exposed),  COLUMN(struct step_parts, wait),
-      COLUMN(struct step_parts, transfer), COLUMN(struct step_parts, memcpy),
-      COLUMN(struct step_parts, idle),     COLUMN(struct step_parts, input)};
+      EACH_COLUMN(struct step_parts, wall, compute, exposed, wait, transfer, memcpy, idle, input)};
   *n = carry_count(c, *n, 11);
   CARRY_ARRAY(c, *windows, *n);
   CARRY_ARRAY(c, *parts, *n);

@@ -62,14 +62,9 @@ struct gatherings {
 };
 
 static bool is_gathering(const struct sample_graph *g, u32 n) {
-  if (g->nodes[n].kind != NODE_COLLECTIVE)
-    return false;
-  for (u32 i = g->first_joined[n]; i < g->first_joined[n + 1]; i++) {
-    const struct collective_join *join = &g->joins[g->joined[i]];
-    if (join->barrier && join->n > 1)
-      return true;
-  }
-  return false;
+  return g->nodes[n].kind == NODE_COLLECTIVE &&
+         ANY_NUMBER(g->first_joined[n], g->first_joined[n + 1], i,
+                    g->joins[g->joined[i]].barrier && g->joins[g->joined[i]].n > 1);
 }
 
 /* In the order in which the program called them, which is the same on all ranks; on the device one
@@ -89,10 +84,7 @@ static void list_gatherings(const struct sample_graph *g, u32 rank, struct gathe
 }
 
 static bool gather_alike(const struct gatherings *a, const struct gatherings *b) {
-  bool alike = a->n == b->n;
-  for (u32 i = 0; i < a->n && alike; i++)
-    alike = a->at[i].key == b->at[i].key;
-  return alike;
+  return a->n == b->n && !ANY_NUMBER(0, a->n, i, a->at[i].key != b->at[i].key);
 }
 
 /* Only one that the rank waits for before it calls the next parts its work: what is done while
@@ -125,14 +117,6 @@ static void put_into_rows(struct spread *s, u32 rank, const struct gatherings *o
   }
 }
 
-static u32 keep_awaited(struct gatherings *of, const bool *awaited) {
-  u32 kept = 0;
-  for (u32 i = 0; i < of->n; i++)
-    if (awaited[i])
-      of->at[kept++] = of->at[i];
-  return of->n = kept;
-}
-
 /* False if the ranks do not all call the same. */
 static bool find_rows_by_collectives(struct spread *s) {
   const struct sample_graph *g = s->g;
@@ -155,7 +139,8 @@ static bool find_rows_by_collectives(struct spread *s) {
     if (!g->slices[rank].present)
       continue;
     list_gatherings(g, rank, &of);
-    s->rows = keep_awaited(&of, awaited) + 1;
+    of.n = LIST_WHERE(of.at, 0, of.n, i, awaited[i], of.at[i]);
+    s->rows = of.n + 1;
     put_into_rows(s, rank, &of);
   }
   free(first.at);

@@ -43,21 +43,9 @@ static void read_labels(struct path_labels *labels, struct carrier *c) {
 
 static void carry_nodes(struct slice *slice, struct carrier *c) {
   static const struct column columns[] = {COLUMN_LASTING(struct node, start, end),
-                                          COLUMN(struct node, key),
-                                          COLUMN(struct node, label),
-                                          COLUMN(struct node, launch),
-                                          COLUMN(struct node, line),
-                                          COLUMN(struct node, arrival),
-                                          COLUMN(struct node, first_dep),
-                                          COLUMN(struct node, kind),
-                                          COLUMN(struct node, phase),
-                                          COLUMN(struct node, batch),
-                                          COLUMN(struct node, first),
-                                          COLUMN(struct node, cut),
-                                          COLUMN(struct node, queued),
-                                          COLUMN(struct node, inferred),
-                                          COLUMN(struct node, late),
-                                          COLUMN(struct node, call)};
+                                          EACH_COLUMN(struct node, key, label, launch, line,
+                                                      arrival, first_dep, kind, phase, batch, first,
+                                                      cut, queued, inferred, late, call)};
   /* The last node only closes first_dep. */
   u32 n = carry_count(c, slice->n_nodes + 1, sizeof(columns) / sizeof(*columns));
   if (c->reads) {

@@ -50,18 +50,14 @@ static u32 costliest_rank(const struct results *r) {
 /* "rank 3", "2 ranks on node7", "ranks 1, 5", as fast as their peers */
 static const char *describe_group(struct analysis *a, const bool *group, u32 first, u32 n) {
   const struct model *model = a->model;
-  bool one_host = model->ranks[first].host != NULL, others = false;
-  u32 *ranks = arena_array(a->arena, n, sizeof(u32)), at = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    one_host &= !group[i] || model_same_host(model, first, i);
-    others |= !model_same_host(model, first, i);
-    if (group[i])
-      ranks[at++] = model->ranks[i].rank;
-  }
+  bool others = ANY_NUMBER(0, model->n_ranks, i, !model_same_host(model, first, i));
+  bool apart = ANY_NUMBER(0, model->n_ranks, i, group[i] && !model_same_host(model, first, i));
   if (n == 1)
     return say(a, "rank %u as fast as its peers", model->ranks[first].rank);
-  if (one_host && others)
+  if (model->ranks[first].host && !apart && others)
     return say(a, "%u ranks on %s as fast as their peers", n, model->ranks[first].host);
+  u32 *ranks = arena_array(a->arena, n, sizeof(u32));
+  LIST_WHERE(ranks, 0, model->n_ranks, i, group[i], model->ranks[i].rank);
   char *list = rank_list_in(a->arena, ranks, n);
   return say(a, "ranks %s as fast as their peers", list);
 }
@@ -106,10 +102,8 @@ static void add_stages(struct analysis *a) {
     if (!best)
       return;
     tried[best->stage] = true;
-    bool *group = arena_array(a->arena, a->model->n_ranks, sizeof(bool));
-    for (u32 i = 0; i < a->model->n_ranks; i++)
-      group[i] = ranks_have(best->ranks, best->n_ranks, a->model->ranks[i].rank);
-    struct what_if *row = add_row(a, WHAT_IF_STAGE, CHANGE_RANKS, 0, group);
+    struct what_if *row =
+        add_row(a, WHAT_IF_STAGE, CHANGE_RANKS, 0, mark_ranks(a, best->ranks, best->n_ranks));
     row->rank = best->stage;
     row->change = say(a, "stage %u as fast as the others", best->stage);
   }

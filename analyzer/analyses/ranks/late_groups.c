@@ -201,9 +201,8 @@ static u32 order_hosts(struct straggler_test *c, const struct late_member *membe
     sorted[i] = (struct host_member){c->a->model->ranks[members[i].rank].clock.domain, members[i]};
   SORT(sorted, n, by_host);
   for (u32 i = 0, of_host; i < n; i += of_host) {
-    double sum = 0;
-    for (of_host = 0; i + of_host < n && sorted[i + of_host].host == sorted[i].host; of_host++)
-      sum += sorted[i + of_host].member.late_ns;
+    of_host = ROW_OF_EQUALS(&sorted[i], n - i, first, one, one->host == first->host);
+    double sum = TOTAL(double, &sorted[i], of_host, one, one->member.late_ns);
     hosts[n_hosts++] = (struct late_member){sorted[i].member.rank, sum / of_host};
   }
   SORT(hosts, n_hosts, by_lateness);

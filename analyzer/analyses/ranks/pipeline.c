@@ -109,24 +109,22 @@ static u32 pair_length(const struct search *s, u32 from) {
 }
 
 /* False where some rank exchanges messages with more than two others: no pipeline. */
-static void list_links(struct search *s, bool *chained) {
+static bool list_links(struct search *s) {
   u32 n_ranks = s->a->model->n_ranks;
-  *chained = s->n_messages > 0;
   s->links = arena_array(&s->scratch, n_ranks, sizeof(*s->links));
   s->links_of = arena_array(&s->scratch, n_ranks, sizeof(*s->links_of));
   s->n_links_of = arena_array(&s->scratch, n_ranks, sizeof(u32));
   s->in_pipeline = arena_array(&s->scratch, n_ranks, sizeof(bool));
-  for (u32 i = 0, n; i < s->n_messages && *chained; i += n) {
+  for (u32 i = 0, n; i < s->n_messages; i += n) {
     n = pair_length(s, i);
     struct link link = count_link(&s->messages[i], n);
-    if (s->n_links_of[link.low] == MOST_LINKS || s->n_links_of[link.high] == MOST_LINKS) {
-      *chained = false;
-      break;
-    }
+    if (s->n_links_of[link.low] == MOST_LINKS || s->n_links_of[link.high] == MOST_LINKS)
+      return false;
     s->links_of[link.low][s->n_links_of[link.low]++] = s->n_links;
     s->links_of[link.high][s->n_links_of[link.high]++] = s->n_links;
     s->links[s->n_links++] = link;
   }
+  return s->n_messages > 0;
 }
 
 /* Walks from `rank` over `link` on to the other end, or once round the ring. Returns the number of
@@ -174,12 +172,14 @@ static double messages_up(const struct link *link, u32 from) {
 }
 
 static const struct link *link_between(const struct search *s, u32 one, u32 other) {
-  for (u32 i = 0; i < s->n_links_of[one]; i++) {
-    const struct link *link = &s->links[s->links_of[one][i]];
-    if ((link->low ^ link->high ^ one) == other)
-      return link;
-  }
-  return NULL;
+  const u32 *found = FIND(s->links_of[one], s->n_links_of[one], link,
+                          (s->links[*link].low ^ s->links[*link].high ^ one) == other);
+  return found ? &s->links[*found] : NULL;
+}
+
+static double messages_between(const struct search *s, u32 one, u32 other) {
+  const struct link *link = link_between(s, one, other);
+  return link->up + link->down;
 }
 
 static bool nearly_equal(double x, double y) {
@@ -188,15 +188,10 @@ static bool nearly_equal(double x, double y) {
 
 /* Cuts a ring behind its last stage: the link there carries the fewest messages. */
 static void cut_ring(const struct search *s, struct chain *chain, u32 *ranks) {
-  u32 n = chain->stages, cut = 0;
-  double fewest = INFINITY;
-  for (u32 i = 0; i < n; i++) {
-    const struct link *link = link_between(s, ranks[i], ranks[(i + 1) % n]);
-    cut = link->up + link->down < fewest ? (i + 1) % n : cut;
-    fewest = fmin(fewest, link->up + link->down);
-  }
+  u32 n = chain->stages;
+  u32 last = NUMBER_OF_LARGEST(0, n, i, -messages_between(s, ranks[i], ranks[(i + 1) % n]));
   for (u32 i = 0; i < n; i++)
-    chain->ranks[i] = ranks[(cut + i) % n];
+    chain->ranks[i] = ranks[(last + 1 + i) % n];
 }
 
 /* Whether the links carry what the links of a pipeline do, and how many micro-batches that makes.
@@ -255,10 +250,8 @@ static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
 static bool add_rank_times(const struct rank_summary *rank, double *bubble_ms, double *work_ms) {
   if (!rank_overlap_known(rank))
     return false;
-  i64 bubble = rank->all.wait;
-  for (u32 i = 0; i < rank->by_op.n; i++)
-    if (op_is_message(rank->by_op.at[i].op))
-      bubble += rank->by_op.at[i].exposed - rank->by_op.at[i].wait;
+  i64 bubble = rank->all.wait + TOTAL(i64, rank->by_op.at, rank->by_op.n, one,
+                                      op_is_message(one->op) ? one->exposed - one->wait : 0);
   *bubble_ms = ns_to_ms(bubble) / rank->steps;
   /* Without a GPU a stage may also work where nothing shows it: asleep, or in other libraries. */
   i64 work = rank->on_gpu ? rank->compute : rank->total - rank->exposed_comm;
@@ -335,11 +328,10 @@ void pipeline_analyse(struct analysis *a) {
   struct results *r = a->results;
   struct search s = {.a = a};
   struct sums sums = {0};
-  bool chained = false;
   r->pipeline_stages = r->pipeline_micro_batches = r->pipeline_chunks = NAN;
   r->pipeline_bubble = r->pipeline_inherent = r->pipeline_excess = r->pipeline_excess_ms = NAN;
   collect_messages(&s);
-  list_links(&s, &chained);
+  bool chained = list_links(&s);
   for (u32 rank = 0; rank < a->model->n_ranks && chained; rank++) {
     struct chain chain;
     if (s.n_links_of[rank] && !s.in_pipeline[rank] && find_chain(&s, rank, &chain))

@@ -142,12 +142,12 @@ static void find_latest(void *user, u32 part, unsigned worker) {
 /* Of the member that is latest for sure at a place. */
 static double sure_lateness(struct candidates *all, u32 place) {
   u32 members = collective_of(all, all->by_place[all->first[place]])->n_arrivals;
-  double most = 0, *of_threads = memory_zeroed(all->threads, sizeof(*of_threads));
+  double most = 0;
+  SCOPED double *of_threads = memory_zeroed(all->threads, sizeof(*of_threads));
   parallel_for((members + MEMBERS_AT_ONCE - 1) / MEMBERS_AT_ONCE, all->threads, find_latest,
                &(struct place_members){all, place, of_threads});
   for (unsigned i = 0; i < all->threads; i++)
     most = fmax(most, of_threads[i]);
-  free(of_threads);
   return most;
 }
 

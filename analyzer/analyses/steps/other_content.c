@@ -25,11 +25,10 @@ struct listing {
   u32 *long_at;    /* [steps.n] index into out->at, INDEX_NONE */
 };
 
-static double phase_ms(const struct analysis *a, u32 rank, u32 step, u32 phase) {
-  const struct phase_times *t = &a->model->phases[(size_t)step * a->model->n_ranks + rank];
-  const i64 times[PHASES] = {t->data, t->forward, t->backward, t->optimizer, t->other};
-  return ms_if_known(times[phase]);
-}
+static const size_t phase_at[PHASES] = {
+    offsetof(struct phase_times, data), offsetof(struct phase_times, forward),
+    offsetof(struct phase_times, backward), offsetof(struct phase_times, optimizer),
+    offsetof(struct phase_times, other)};
 
 static double length_of_rank_ms(const struct analysis *a, u32 rank, u32 step) {
   const struct rank *of = &a->model->ranks[rank];
@@ -85,7 +84,7 @@ static void find_typical_phases(struct listing *l) {
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
     for (u32 phase = 0; phase < PHASES; phase++) {
       u32 n = LIST_KNOWN(values, 0, a->model->phases ? a->n_steps : 0, i,
-                         phase_ms(a, rank, a->first_step + i, phase));
+                         phase_ms(a, rank, a->first_step + i, phase_at[phase]));
       l->typical[(size_t)rank * PHASES + phase] = median_of(values, n);
     }
 }
@@ -167,7 +166,8 @@ static void find_waits(struct listing *l) {
 
 /* How much more than typical the rank has in a phase; 0 if nothing is known. */
 static double excess_in_phase(const struct listing *l, u32 rank, u32 step, u32 phase) {
-  double more = phase_ms(l->a, rank, step, phase) - l->typical[(size_t)rank * PHASES + phase];
+  double more =
+      phase_ms(l->a, rank, step, phase_at[phase]) - l->typical[(size_t)rank * PHASES + phase];
   return more > 0 ? more : 0;
 }
 
@@ -240,7 +240,7 @@ static void classify(struct listing *l, u32 at) {
     return;
   }
   u32 rank = busiest_rank(l, at);
-  if (!l->a->model->phases || isnan(phase_ms(l->a, rank, step->step, OTHER))) {
+  if (!l->a->model->phases || isnan(phase_ms(l->a, rank, step->step, phase_at[OTHER]))) {
     u8 content = content_of_waits(l, at, rank);
     bool of_some = content == CONTENT_ONE_RANK || content == CONTENT_ONE_HOST;
     step->content = of_some ? content : CONTENT_UNKNOWN;

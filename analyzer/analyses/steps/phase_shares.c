@@ -13,17 +13,13 @@
 
 /* Of the ranks [from, end); NAN where none has it. */
 static double mean_phase_ms(const struct analysis *a, size_t member, u32 from, u32 end) {
-  const struct model *model = a->model;
   double sum = 0;
   u32 n = 0;
-  for (u32 step = a->first_step; step < model->steps.n; step++)
+  for (u32 step = a->first_step; step < a->model->steps.n; step++)
     for (u32 rank = from; rank < end && analysis_is_training(a, step); rank++) {
-      const struct phase_times *times = &model->phases[(size_t)step * model->n_ranks + rank];
-      i64 time = *(const i64 *)((const char *)times + member);
-      if (time == NS_UNKNOWN)
-        continue;
-      sum += ns_to_ms(time);
-      n++;
+      double ms = phase_ms(a, rank, step, member);
+      sum += isnan(ms) ? 0 : ms;
+      n += !isnan(ms);
     }
   return n ? sum / n : NAN;
 }
