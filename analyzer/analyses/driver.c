@@ -170,6 +170,7 @@ static struct results *try_to_analyse(const struct model *model,
                                       const struct timeline_source *source, bool *damaged) {
   struct arena *arena = memory_zeroed(1, sizeof(*arena));
   struct results *out = arena_alloc(arena, sizeof(*out));
+  *out = unknown_results;
   out->model = model;
   out->internal = arena;
   struct analysis *a = arena_alloc(arena, sizeof(*a));

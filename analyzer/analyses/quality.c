@@ -235,6 +235,7 @@ static void fill_own_cost(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
   double startup = 0, calls = 0, duration = 0, helper = 0, gpu_clock = 0, since_cupti = 0;
+  r->events = r->lost = r->trace_bytes = model->n_ranks ? 0 : NAN;
   FOR_EACH(model->ranks, model->n_ranks, rank) {
     startup += (double)rank->cost_startup_ns;
     calls +=
@@ -248,8 +249,6 @@ static void fill_own_cost(struct analysis *a) {
     if (rank->begin != NS_UNKNOWN && rank->end != NS_UNKNOWN)
       duration += (double)(rank->end - rank->begin);
   }
-  if (model->n_ranks == 0)
-    r->events = r->lost = r->trace_bytes = NAN;
   double cost = startup + calls;
   r->overhead_fraction = duration > 0 && cost > 0 ? cost / duration : NAN;
   r->overhead_helper_cpu_s = cost > 0 ? helper : NAN;

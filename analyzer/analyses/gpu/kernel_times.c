@@ -297,7 +297,6 @@ void kernel_times_summarise(struct analysis *a) {
   i64 total = TOTAL(i64, sums->by_kernel.at, n, one, one->ns);
   sums->by_kernel.n = n;
   if (n == 0) {
-    a->results->kernel_names = a->results->kernels_seen = a->results->kernels_ranks = NAN;
     a->results->kernels_reason = gpu_timing_why_nothing(a);
     return;
   }

@@ -132,7 +132,6 @@ static double model_flops(struct analysis *a, const struct rank_flops *all) {
 static void model_utilisation(struct analysis *a, const struct rank_flops *all) {
   struct results *r = a->results;
   const struct analyse_options *o = a->options;
-  r->mfu = NAN;
   r->flops_per_step = o->flops_per_step;
   if (isnan(r->flops_per_step) && !isnan(o->params) && !isnan(o->tokens_per_step))
     r->flops_per_step = 6 * o->params * o->tokens_per_step;
@@ -209,8 +208,6 @@ static double at_peak_s(const struct analysis *a, u32 rank, enum precision preci
 static void hardware_utilisation(struct analysis *a, const struct rank_flops *all) {
   struct results *r = a->results;
   double used_s = 0, attention_s = 0, wall_s = (double)all->wall_ns / 1e9;
-  r->hfu = r->hfu_coverage = r->hfu_attention = r->hfu_attention_coverage = NAN;
-  r->gemm_flops = NAN;
   r->hfu_reason = why_no_hfu(a, all);
   if (!all->gemms)
     return;

@@ -37,13 +37,11 @@ static void summarise_ranks(struct analysis *a) {
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
     struct rank_result *out = &r->ranks[i];
+    *out = unknown_rank_result;
     out->rank = model->ranks[i].rank;
     out->host = model->ranks[i].host;
-    out->mean_compute_ms = out->median_compute_ms = out->slowest_count = out->slowest_fraction =
-        out->z = out->p_value = out->rel_slowdown = out->imposed_wait_ms = NAN;
-    out->comm_ms = out->exposed_ms = out->exposed_wait_ms = out->exposed_transfer_ms = NAN;
-    out->data_ms = out->idle_ms = NAN;
-    out->last_collectives = out->judged_collectives = out->last_wait_ms = NAN;
+    out->comm_ms = out->exposed_ms = out->exposed_wait_ms = out->exposed_transfer_ms =
+        out->data_ms = out->idle_ms = out->lateness_ms = NAN;
     if (!rank->loaded || !rank->steps)
       continue;
     if (rank->has_comm)
@@ -181,10 +179,7 @@ void overlap_summarise(struct analysis *a) {
     a->ranks[i].has_comm &= !unseen;
   struct overlap_means m = sum_over_ranks(a);
   summarise_ranks(a);
-  r->ov_step_ms = r->ov_compute_ms = r->ov_comm_ms = r->ov_overlapped_ms = NAN;
-  r->ov_exposed_late_ms = NAN;
-  r->ov_exposed_ms = r->ov_exposed_wait_ms = r->ov_exposed_transfer_ms = r->ov_fused_ms = NAN;
-  r->ov_exposed_fraction = r->ov_exposed_memcpy_ms = r->ov_idle_ms = r->comm_fraction = NAN;
+  r->ov_step_ms = r->ov_compute_ms = r->ov_exposed_memcpy_ms = r->ov_idle_ms = NAN;
   r->ov_ranks = a->model->n_ranks ? m.ranks : NAN;
   r->ov_steps = m.ranks && !a->whole_run ? (double)m.steps / m.ranks : NAN;
   if (m.ranks == 0) {

@@ -274,7 +274,7 @@ static void report_path(struct analysis *a) {
 
 void critical_path_analyse(struct analysis *a) {
   struct results *r = a->results;
-  r->path_length_ms = r->path_selfcheck = NAN;
+  r->path_selfcheck = NAN;
   if (r->path_reason)
     return;
   a->graph->n_threads = parallel_threads(INDEX_NONE, a->options->threads);

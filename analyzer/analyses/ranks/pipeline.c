@@ -328,8 +328,7 @@ void pipeline_analyse(struct analysis *a) {
   struct results *r = a->results;
   struct search s = {.a = a};
   struct sums sums = {0};
-  r->pipeline_stages = r->pipeline_micro_batches = r->pipeline_chunks = NAN;
-  r->pipeline_bubble = r->pipeline_inherent = r->pipeline_excess = r->pipeline_excess_ms = NAN;
+  r->pipeline_excess_ms = NAN;
   collect_messages(&s);
   bool chained = list_links(&s);
   for (u32 rank = 0; rank < a->model->n_ranks && chained; rank++) {

@@ -375,12 +375,6 @@ void stragglers_analyse(struct analysis *a) {
   struct results *r = a->results;
   struct straggler_test c = {.a = a, .meeting = INDEX_NONE};
   r->mean_step_wall_ms = r->step_mean_ms;
-  r->dist_steps = 0;
-  r->sync_skew_ms = NAN;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    r->ranks[i].lateness_ms = r->ranks[i].late_a_step_ms = r->ranks[i].late_a_step_error_ms =
-        r->ranks[i].late_more_ms = r->ranks[i].late_error_ms = r->ranks[i].late_every =
-            r->ranks[i].longer_compute_steps = NAN;
   make_room(&c);
   arrival_times_prepare(&c);
   if (!a->whole_run)

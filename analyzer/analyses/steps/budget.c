@@ -134,7 +134,6 @@ void budget_analyse(struct analysis *a) {
   struct results *r = a->results;
   u32 n;
   struct rank_summary sum = add_ranks(a, &n, true);
-  r->wall_s = r->residual_s = NAN;
   r->budget = arena_array(a->arena, MAX_LINES, sizeof(*r->budget));
   bool known = n > 0;
   if (!known)

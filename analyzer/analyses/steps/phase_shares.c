@@ -36,7 +36,6 @@ double phase_of_middle_rank_ms(const struct analysis *a, size_t member) {
 void phases_analyse(struct analysis *a) {
   struct results *r = a->results;
   u32 n = a->model->n_ranks;
-  r->data_ms = r->forward_ms = r->backward_ms = r->optimizer_ms = r->other_ms = NAN;
   r->comm_ms = r->ov_exposed_ms;
   if (!a->model->phases || a->whole_run)
     return;

@@ -28,7 +28,6 @@ static void whole_run(struct analysis *a) {
   a->first_step = 0;
   a->n_steps = 1;
   r->step_count = a->model->n_ranks ? 0 : NAN;
-  r->warmup_excluded = NAN;
 }
 
 static void choose_analysed_steps(struct analysis *a, u32 warmup) {
@@ -159,11 +158,8 @@ void steps_analyse(struct analysis *a) {
   struct results *r = a->results;
   u32 n = 0, ahead = 0;
   double other_ms = 0;
-  r->step_median_ms = r->step_p95_ms = r->step_mean_ms = r->step_cv = NAN;
-  r->host_ahead_ms = r->host_ahead_max_ms = r->host_ahead_max_steps = NAN;
-  r->training_steps = NAN;
-  r->analysed_s = NAN; /* without steps the run's wall time, which budget.c sets */
-  if (a->whole_run)
+  r->step_mean_ms = NAN;
+  if (a->whole_run) /* then budget.c takes the run's wall time as what was analysed */
     return;
   r->step_ms = arena_array(a->arena, steps->n, sizeof(double));
   double *looked_at = arena_array(a->arena, a->n_steps, sizeof(double));
