@@ -55,13 +55,12 @@ struct gemm_sums {
 };
 
 void gemms_prepare(struct analysis *a) {
-  a->gemm_sums = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->gemm_sums));
+  a->gemm_sums = arena_array(a->arena, a->model->n_ranks, sizeof(*a->gemm_sums));
 }
 
 void gemms_free(struct analysis *a) {
-  for (u32 i = 0; a->gemm_sums && i < a->model->n_ranks; i++)
-    free(a->gemm_sums[i].cells);
-  free(a->gemm_sums);
+  FOR_EACH(a->gemm_sums, a->model->n_ranks, sums)
+    free(sums->cells);
 }
 
 /* --- one rank --- */

@@ -36,7 +36,7 @@ struct kernel_sums {
 
 void kernel_times_prepare(struct analysis *a) {
   char why[128];
-  struct kernel_sums *sums = a->kernel_sums = memory_zeroed(1, sizeof(*sums));
+  struct kernel_sums *sums = a->kernel_sums = arena_alloc(a->arena, sizeof(*sums));
   pthread_mutex_init(&sums->lock, NULL);
   a->kernel_names = a->options->kernel_names;
   if (!a->kernel_names)
@@ -45,13 +45,9 @@ void kernel_times_prepare(struct analysis *a) {
 
 void kernel_times_free(struct analysis *a) {
   struct kernel_sums *sums = a->kernel_sums;
-  if (!sums)
-    return;
   kernel_names_free(sums->own);
   free(sums->by_kernel.at);
   pthread_mutex_destroy(&sums->lock);
-  free(sums);
-  a->kernel_sums = NULL;
 }
 
 /* Workers of a CPU backend run collectives too, on lanes that are not streams. */

@@ -40,13 +40,12 @@ struct times {
 };
 
 void kernels_over_ranks_prepare(struct analysis *a) {
-  a->kernels_of_ranks = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->kernels_of_ranks));
+  a->kernels_of_ranks = arena_array(a->arena, a->model->n_ranks, sizeof(*a->kernels_of_ranks));
 }
 
 void kernels_over_ranks_free(struct analysis *a) {
-  for (u32 i = 0; a->kernels_of_ranks && i < a->model->n_ranks; i++)
-    free(a->kernels_of_ranks[i].at);
-  free(a->kernels_of_ranks);
+  FOR_EACH(a->kernels_of_ranks, a->model->n_ranks, rank)
+    free(rank->at);
 }
 
 ORDER_BY(longer_first, struct times, DOWN(ns) UP(name))
@@ -240,10 +239,10 @@ static void add_longer(const struct analysis *a, u32 rank, const struct kernel_o
 
 bool kernels_that_take_longer(const struct analysis *a, u32 rank, struct longer_kernels *found) {
   const struct kernels_of_rank *of = &a->kernels_of_ranks[rank];
-  double *scratch = memory_array(2 * size_sum(a->model->n_ranks, 1), sizeof(double)), most = 0;
+  SCOPED double *scratch = memory_array(2 * size_sum(a->model->n_ranks, 1), sizeof(double));
+  double most = 0;
   *found = (struct longer_kernels){0};
   for (u32 k = 0; k < of->n; k++)
     add_longer(a, rank, &of->at[k], scratch, scratch + a->model->n_ranks, found, &most);
-  free(scratch);
   return most > 0;
 }

@@ -50,7 +50,8 @@ struct launch_sums {
   u32 *delays; /* [n_delays] from the bucket first_delay on: most of them are alike */
   u32 first_delay, n_delays;
   struct memcpy_sum memcpys[MEMCPY_DIRECTIONS];
-  struct fill_sum *fills; /* [n_fills], most time first; names are its own */
+  struct arena arena;     /* of the fills */
+  struct fill_sum *fills; /* [n_fills], most time first */
   u32 n_fills;
 };
 
@@ -283,13 +284,10 @@ static void keep_fills(struct counting *c) {
   sums->fill_ns = TOTAL(i64, c->fills.at, n, one, one->ns);
   sums->fill_count = TOTAL(u64, c->fills.at, n, one, one->count);
   SORT(c->fills.at, n, more_first);
-  n = n < FILLS_LISTED ? n : FILLS_LISTED;
-  sums->fills = memory_array(size_sum(n, 1), sizeof(*sums->fills));
-  for (u32 i = 0; i < n; i++) {
-    sums->fills[i] = c->fills.at[i];
-    sums->fills[i].name = memory_text(c->fills.at[i].name);
-    sums->n_fills++;
-  }
+  sums->n_fills = n < FILLS_LISTED ? n : FILLS_LISTED;
+  sums->fills = arena_elements(&sums->arena, c->fills.at, sums->n_fills, sizeof(*sums->fills));
+  FOR_EACH_CHANGED(sums->fills, sums->n_fills, fill)
+    fill->name = arena_text(&sums->arena, fill->name);
 }
 
 void launches_rank(struct analysis *a, const struct timeline *t) {
@@ -311,7 +309,7 @@ void launches_rank(struct analysis *a, const struct timeline *t) {
 static void carry_fills(struct launch_sums *sums, struct carrier *c) {
   u32 n = carry_count(c, sums->n_fills, 3);
   if (c->reads) {
-    sums->fills = memory_zeroed(size_sum(n, 1), sizeof(*sums->fills));
+    sums->fills = arena_array(&sums->arena, n, sizeof(*sums->fills));
     sums->n_fills = n;
   }
   for (u32 i = 0; i < n; i++) {
@@ -319,7 +317,7 @@ static void carry_fills(struct launch_sums *sums, struct carrier *c) {
     CARRY(c, &name);
     CARRY_EACH(c, &sums->fills[i], count, ns);
     if (c->reads)
-      sums->fills[i].name = memory_text(text_or_empty(name));
+      sums->fills[i].name = arena_text(&sums->arena, text_or_empty(name));
   }
 }
 
@@ -343,17 +341,14 @@ void launches_carry(struct analysis *a, u32 rank, struct carrier *c) {
 }
 
 void launches_prepare(struct analysis *a) {
-  a->launch_sums = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->launch_sums));
+  a->launch_sums = arena_array(a->arena, a->model->n_ranks, sizeof(*a->launch_sums));
 }
 
 void launches_free(struct analysis *a) {
-  for (u32 r = 0; a->launch_sums && r < a->model->n_ranks; r++) {
-    for (u32 i = 0; i < a->launch_sums[r].n_fills; i++)
-      free((char *)a->launch_sums[r].fills[i].name);
-    free(a->launch_sums[r].fills);
-    free(a->launch_sums[r].delays);
+  FOR_EACH_CHANGED(a->launch_sums, a->model->n_ranks, sums) {
+    free(sums->delays);
+    arena_release(&sums->arena);
   }
-  free(a->launch_sums);
 }
 
 static double quantile_us(const struct launch_sums *sums, double share) {

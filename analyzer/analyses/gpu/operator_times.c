@@ -63,22 +63,18 @@ static void pairs_free(struct pairs *pairs) {
 }
 
 void operators_prepare(struct analysis *a) {
-  a->operator_sums = memory_zeroed(1, sizeof(*a->operator_sums));
+  a->operator_sums = arena_alloc(a->arena, sizeof(*a->operator_sums));
   VECTOR_PUSH(&a->operator_sums->operators, (struct operator_sum){0});
   pthread_mutex_init(&a->operator_sums->lock, NULL);
 }
 
 void operators_free(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
-  if (!sums)
-    return;
   free(sums->operators.at);
   pairs_free(&sums->pairs);
   operator_sequences_free(&sums->sequences);
   arena_release(&sums->arena);
   pthread_mutex_destroy(&sums->lock);
-  free(sums);
-  a->operator_sums = NULL;
 }
 
 /* --- one rank --- */

@@ -387,10 +387,9 @@ void lines_summarise(struct analysis *a) {
     return;
   }
   lines->of_functions = functions ? ANSWER_YES : ANSWER_NO;
-  for (u32 r = 0; r < a->model->n_ranks && !lines->loop; r++) {
-    const struct call_frame *loop = a->line_sums[r].loop;
-    lines->loop = loop ? line_place(a, loop->file, loop->line, loop->function) : NULL;
-  }
+  const struct line_sums *with = FIND(a->line_sums, n_ranks, one, one->loop);
+  if (with)
+    lines->loop = line_place(a, with->loop->file, with->loop->line, with->loop->function);
   SCOPED struct line_sum *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)

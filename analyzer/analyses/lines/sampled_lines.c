@@ -309,11 +309,9 @@ static void set_input_line(struct analysis *a, const struct line_on_rank *line) 
 }
 
 double lines_unmarked_training(const struct analysis *a) {
-  double training = 0, outside = 0;
-  for (u32 i = 0; a->line_sums && i < a->model->n_ranks; i++) {
-    training += (double)a->line_sums[i].training_ns;
-    outside += (double)a->line_sums[i].outside_ns;
-  }
+  u32 n = a->model->n_ranks;
+  double training = TOTAL(double, a->line_sums, n, one, (double)one->training_ns);
+  double outside = TOTAL(double, a->line_sums, n, one, (double)one->outside_ns);
   return training > 0 ? training / (training + outside) : 0;
 }
 

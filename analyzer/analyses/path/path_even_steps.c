@@ -121,8 +121,8 @@ static void put_into_rows(struct spread *s, u32 rank, const struct gatherings *o
 static bool find_rows_by_collectives(struct spread *s) {
   const struct sample_graph *g = s->g;
   size_t most = size_sum(g->n, 1);
-  struct gatherings first = {memory_array(most, sizeof(*first.at)), 0};
-  struct gatherings of = {memory_array(most, sizeof(*of.at)), 0};
+  SCOPED struct gatherings first = {memory_array(most, sizeof(*first.at)), 0};
+  SCOPED struct gatherings of = {memory_array(most, sizeof(*of.at)), 0};
   SCOPED bool *awaited = memory_zeroed(most, sizeof(*awaited));
   u32 ranks = 0;
   bool alike = true;
@@ -143,8 +143,6 @@ static bool find_rows_by_collectives(struct spread *s) {
     s->rows = of.n + 1;
     put_into_rows(s, rank, &of);
   }
-  free(first.at);
-  free(of.at);
   return s->rows > 1;
 }
 

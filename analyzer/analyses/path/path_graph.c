@@ -231,7 +231,8 @@ static bool append_all(struct sample_graph *g, unsigned threads) {
   g->nodes = memory_array(size_sum(n, 1), sizeof(*g->nodes));
   g->deps = memory_array(size_sum(n_deps, 1), sizeof(u32));
   g->base = memory_array(size_sum(g->n_ranks, 1), sizeof(u32));
-  u32 deps = 0, *first_dep = memory_array(size_sum(g->n_ranks, 1), sizeof(u32));
+  u32 deps = 0;
+  SCOPED u32 *first_dep = memory_array(size_sum(g->n_ranks, 1), sizeof(u32));
   for (u32 i = 0; i < g->n_ranks; i++) {
     struct slice *slice = &g->slices[i];
     g->base[i] = g->n;
@@ -242,7 +243,6 @@ static bool append_all(struct sample_graph *g, unsigned threads) {
     deps += slice->n_deps;
   }
   parallel_for(g->n_ranks, threads, append_slice, &(struct appending){g, first_dep});
-  free(first_dep);
   g->base[g->n_ranks] = g->n;
   g->nodes[g->n] = (struct node){.first_dep = deps};
   sample_graph_find_limits(g);
@@ -324,7 +324,7 @@ static void join_collectives(const struct analysis *a, struct sample_graph *g) {
 
 /* Makes the nodes' keys dense: phases first, then in order of appearance. */
 static void number_keys(struct sample_graph *g) {
-  struct hash_index index = {0};
+  SCOPED struct hash_index index = {0};
   VECTOR(u32) first = {0}; /* node of each number */
   for (u32 phase = 0; phase < HOST_KEYS; phase++)
     VECTOR_PUSH(&first, INDEX_NONE);
@@ -341,7 +341,6 @@ static void number_keys(struct sample_graph *g) {
     }
     node->key = number;
   }
-  free(index.slots);
   g->node_of_key = first.at;
   g->n_keys = first.n;
 }

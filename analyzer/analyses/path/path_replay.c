@@ -112,7 +112,7 @@ static void put_in_order(struct replay *r, frame_stack *stack, u8 *state, u32 ro
 }
 
 static void order_events(struct replay *r) {
-  frame_stack stack = {0};
+  SCOPED frame_stack stack = {0};
   size_t events = size_sum(2 * (size_t)r->g->n, r->g->n_joins);
   SCOPED u8 *state = memory_zeroed(size_sum(events, 1), 1);
   r->order = memory_array(size_sum(events, 1), sizeof(u32));
@@ -121,7 +121,6 @@ static void order_events(struct replay *r) {
     if (ends_apart(r->g, n))
       put_in_order(r, &stack, state, r->g->n + n);
   }
-  free(stack.at);
 }
 
 /* --- the replay --- */

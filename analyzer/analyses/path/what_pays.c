@@ -101,7 +101,8 @@ static struct work_of_name *largest(const struct results *r, struct work_of_name
 }
 
 static void add_names(struct analysis *a, u32 most) {
-  struct work_of_name *works, *next;
+  SCOPED struct work_of_name *works = NULL;
+  struct work_of_name *next;
   u32 n, added = 0;
   double least_ms = ON_PATH_LEAST * a->results->path_length_ms;
   replay_names(a, &works, &n);
@@ -112,7 +113,6 @@ static void add_names(struct analysis *a, u32 most) {
                   (next = largest(a->results, works, n, false, KERNEL_LEAST * device_ns));
        added++)
     add_name(a, next, device_ns);
-  free(works);
 }
 
 static void add_phases_and_lines(struct analysis *a, u32 most) {

@@ -127,9 +127,9 @@ static i32 count_by_step(const struct analysis *a, const struct member *member,
 static bool find_step_difference(const struct analysis *a, const struct member *more,
                                  const struct member *fewer, u32 *at) {
   u32 n_steps = a->model->steps.n;
-  struct step_calls *of_more =
-                        memory_zeroed(size_sum(size_product(2, n_steps), 1), sizeof(*of_more)),
-                    *of_fewer = of_more + n_steps;
+  SCOPED struct step_calls *of_more =
+      memory_zeroed(size_sum(size_product(2, n_steps), 1), sizeof(*of_more));
+  struct step_calls *of_fewer = of_more + n_steps;
   count_by_step(a, more, of_more);
   i32 last = count_by_step(a, fewer, of_fewer), first = -1;
   bool separated = true;
@@ -141,7 +141,6 @@ static bool find_step_difference(const struct analysis *a, const struct member *
   first = separated ? first : -1;
   if (first >= 0)
     *at = of_more[first].first + of_more[first].n - 1;
-  free(of_more);
   return first >= 0;
 }
 

@@ -355,9 +355,7 @@ static void add_recurring_work(struct analysis *a, struct arena *scratch,
 
 /* What so many steps have is part of how this job trains. */
 static void remove_if_usual(struct analysis *a) {
-  u32 n = 0;
-  for (u32 i = 0; i < a->n_steps; i++)
-    n += !analysis_is_training(a, a->first_step + i);
+  u32 n = NUMBER_OF(a->other_work_of + a->first_step, a->n_steps, one, *one);
   if (n <= OTHER_WORK_MOST_STEPS * a->n_steps) {
     a->n_training = a->n_steps - n;
     return;

@@ -236,7 +236,7 @@ static const char *suggest_action(struct findings *f, const u32 *ranks, u32 n, b
 void rule_fail_slow(struct findings *f) {
   const struct analysis *a = f->a;
   u32 n_steps = 0, n = 0;
-  struct arena scratch = {0};
+  SCOPED_ARENA struct arena scratch = {0};
   struct onset onset;
   u32 *steps = arena_array(&scratch, a->n_steps, sizeof(*steps));
   double *ms = arena_array(&scratch, a->n_steps, sizeof(*ms));
@@ -245,12 +245,12 @@ void rule_fail_slow(struct findings *f) {
     if (!analysis_is_training(a, step))
       continue;
     if (isnan(f->r->step_ms[step]))
-      goto out; /* steps that some rank lacks are not compared */
+      return; /* steps that some rank lacks are not compared */
     steps[n_steps] = step;
     ms[n_steps++] = f->r->step_ms[step];
   }
   if (n_steps < FAIL_SLOW_MIN_STEPS || !find_onset(ms, n_steps, &scratch, &onset))
-    goto out;
+    return;
   u32 step = f->r->changed_step = steps[onset.at], after = n_steps - onset.at;
   u32 *ranks = arena_array(&scratch, a->model->n_ranks, sizeof(u32));
   const char *who = NULL;
@@ -288,6 +288,4 @@ void rule_fail_slow(struct findings *f) {
           duration_ms(onset.before_ms).text, duration_ms(onset.after_ms).text, after,
           duration_s(since).text, onset.p_value, text_or_empty(who)),
       suggest_action(f, ranks, n, late, grew, cores), ranks, n == a->model->n_ranks ? 0 : n);
-out:
-  arena_release(&scratch);
 }

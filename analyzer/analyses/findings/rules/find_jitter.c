@@ -162,12 +162,11 @@ static u32 backwards_in(const struct analysis *a, u32 step) {
 static u32 count_skipped(const struct analysis *a, const struct long_steps *longer,
                          struct arena *scratch) {
   double *all = arena_array(scratch, a->n_steps, sizeof(*all));
-  u32 skipped = 0;
   for (u32 i = 0; i < a->n_steps; i++)
     all[i] = backwards_in(a, a->first_step + i);
   u32 usual = (u32)median_of(all, a->n_steps);
-  for (u32 i = 0; i < longer->n && usual; i++)
-    skipped += backwards_in(a, longer->at[i].step) >= 2 * usual;
+  u32 skipped =
+      NUMBER_OF(longer->at, longer->n, one, usual && backwards_in(a, one->step) >= 2 * usual);
   return skipped >= REASON_SHARE * longer->n ? skipped : 0;
 }
 

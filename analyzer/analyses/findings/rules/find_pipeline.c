@@ -38,10 +38,9 @@ static const struct pipeline_stage *limiting_stage(struct findings *f, double *s
 
 static u32 ranks_in_stage(const struct results *r, const struct straggler_group *group,
                           const struct pipeline_stage *stage) {
-  u32 n = 0;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    n += group->ranks[i] && ranks_have(stage->ranks, stage->n_ranks, r->ranks[i].rank);
-  return n;
+  return NUMBER_OF(r->ranks, r->n_ranks, one,
+                   group->ranks[one - r->ranks] &&
+                       ranks_have(stage->ranks, stage->n_ranks, one->rank));
 }
 
 /* Whether ranks are late for what the model has them do, as a stage with many layers is. */
