@@ -244,26 +244,18 @@ static void sum_analysed_time(struct counting *c) {
 
 static void prepare(struct counting *c) {
   const struct timeline *t = c->timeline;
-  size_t n = t->n_arithmetic + 1u, contents = t->gemms ? t->gemms->n_contents : 0;
-  c->first_start = memory_array(n, sizeof(*c->first_start));
-  c->kernel_ns = memory_zeroed(n, sizeof(*c->kernel_ns));
-  c->analysed = memory_zeroed(n, sizeof(*c->analysed));
-  c->replays = memory_zeroed(size_sum(contents, 1), sizeof(*c->replays));
-  c->replays_run = memory_zeroed(size_sum(contents, 1), sizeof(*c->replays_run));
-  c->replayed = memory_zeroed(size_sum(contents, 1), sizeof(*c->replayed));
-  for (size_t i = 0; i < contents; i++) {
-    c->replayed[i] =
-        memory_zeroed(size_sum(t->gemms->contents[i].n_kernels, 1), sizeof(**c->replayed));
-  }
-  for (u32 i = 0; i < t->n_arithmetic; i++)
+  struct arena *arena = &c->scratch;
+  u32 n = t->n_arithmetic, contents = t->gemms ? t->gemms->n_contents : 0;
+  c->first_start = arena_array(arena, n, sizeof(*c->first_start));
+  c->kernel_ns = arena_array(arena, n, sizeof(*c->kernel_ns));
+  c->analysed = arena_array(arena, n, sizeof(*c->analysed));
+  c->replays = arena_array(arena, contents, sizeof(*c->replays));
+  c->replays_run = arena_array(arena, contents, sizeof(*c->replays_run));
+  c->replayed = arena_array(arena, contents, sizeof(*c->replayed));
+  for (u32 i = 0; i < contents; i++)
+    c->replayed[i] = arena_array(arena, t->gemms->contents[i].n_kernels, sizeof(**c->replayed));
+  for (u32 i = 0; i < n; i++)
     c->first_start[i] = NS_UNKNOWN;
-}
-
-static void release(struct counting *c) {
-  u32 contents = c->timeline->gemms ? c->timeline->gemms->n_contents : 0;
-  for (u32 i = 0; c->replayed && i < contents; i++)
-    free(c->replayed[i]);
-  FREE_EACH(c, first_start, kernel_ns, analysed, replays, replays_run, replayed, is_gemm.at);
 }
 
 void flops_rank(struct analysis *a, const struct timeline *timeline) {
@@ -282,8 +274,7 @@ void flops_rank(struct analysis *a, const struct timeline *timeline) {
   sum_analysed_time(&c);
   gemms_rank(a, timeline,
              &(struct arithmetic_calls){c.first_start, c.kernel_ns, c.analysed, c.replays});
-
-  release(&c);
+  free(c.is_gemm.at);
   arena_release(&c.scratch);
 }
 
