@@ -46,10 +46,7 @@ static bool follows(const struct host_name *a, const struct host_name *b) {
 
 /* In order, each once. */
 static u32 sort_hosts(const char *const *names, u32 n, struct host_name *hosts) {
-  u32 known = 0, different = 0;
-  for (u32 i = 0; i < n; i++)
-    if (names[i])
-      hosts[known++] = take_apart(names[i]);
+  u32 known = LIST_WHERE(hosts, 0, n, i, names[i], take_apart(names[i])), different = 0;
   SORT(hosts, known, next_to_next);
   for (u32 i = 0; i < known; i++)
     if (i == 0 || strcmp(hosts[i].name, hosts[different - 1].name) != 0)

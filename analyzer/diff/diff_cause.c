@@ -26,6 +26,11 @@ static const struct own_part {
                  {PART_COMPUTE, offsetof(struct rank_result, mean_compute_ms)},
                  {PART_HOST, offsetof(struct rank_result, idle_ms)}};
 
+/* NAN where there is no rank. */
+static double part_of(const struct rank_result *rank, size_t offset) {
+  return rank ? *(const double *)((const char *)rank + offset) : NAN;
+}
+
 static const struct rank_result *rank_of(const struct results *r, u32 rank) {
   return FIND(r->ranks, r->n_ranks, one, one->rank == rank);
 }
@@ -34,10 +39,8 @@ static const struct rank_result *rank_of(const struct results *r, u32 rank) {
 static double mean_level(struct diffing *d, u32 side, u32 rank, size_t offset) {
   u32 n = d->sides[side]->n;
   double *values = arena_array(&d->scratch, n, sizeof(*values));
-  for (u32 i = 0; i < n; i++) {
-    const struct rank_result *one = rank_of(d->sides[side]->runs[i], rank);
-    values[i] = one ? *(const double *)((const char *)one + offset) : NAN;
-  }
+  for (u32 i = 0; i < n; i++)
+    values[i] = part_of(rank_of(d->sides[side]->runs[i], rank), offset);
   return diff_mean(values, n);
 }
 
@@ -82,10 +85,9 @@ static char *describe_ranks_changed(struct diffing *d, const struct diff_cause *
 static double peers_wait_ms(struct diffing *d, u32 side, const struct diff_cause *cause) {
   const struct results *r = d->sides[side]->runs[0];
   double *waits = arena_array(&d->scratch, r->n_ranks, sizeof(*waits));
-  u32 n = 0;
-  FOR_EACH(r->ranks, r->n_ranks, one)
-    if (!ranks_have(cause->ranks, cause->n_ranks, one->rank))
-      waits[n++] = mean_level(d, side, one->rank, offsetof(struct rank_result, exposed_wait_ms));
+  u32 n = LIST_WHERE(
+      waits, 0, r->n_ranks, i, !ranks_have(cause->ranks, cause->n_ranks, r->ranks[i].rank),
+      mean_level(d, side, r->ranks[i].rank, offsetof(struct rank_result, exposed_wait_ms)));
   return diff_mean(waits, n);
 }
 
@@ -172,16 +174,9 @@ static void find_common_cause(struct diffing *d, double enough) {
 
 /* How much more of the part this rank has than the median of the others, in one run. */
 static double excess_ms(const struct results *r, u32 rank, size_t offset, double *scratch) {
-  double own = NAN;
-  u32 n = 0;
-  for (u32 i = 0; i < r->n_ranks; i++) {
-    double value = *(const double *)((const char *)&r->ranks[i] + offset);
-    if (r->ranks[i].rank == rank)
-      own = value;
-    else if (!isnan(value))
-      scratch[n++] = value;
-  }
-  return own - median_of(scratch, n);
+  u32 n = LIST_KNOWN(scratch, 0, r->n_ranks, i,
+                     r->ranks[i].rank == rank ? (double)NAN : part_of(&r->ranks[i], offset));
+  return part_of(rank_of(r, rank), offset) - median_of(scratch, n);
 }
 
 /* The largest probability, of the ranks named, that runs of one kind differ so much in them. */

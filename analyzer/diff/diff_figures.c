@@ -255,10 +255,7 @@ static void noise_within(struct diffing *d, struct diff_row *row) {
 static double threshold_among(struct diffing *d) {
   const struct diff_result *out = d->out;
   double threshold = -1, *p = arena_array(&d->scratch, out->n_rows, sizeof(*p));
-  u32 n = 0;
-  for (u32 i = 0; i < out->n_rows; i++)
-    if (!isnan(out->rows[i].p_value))
-      p[n++] = out->rows[i].p_value;
+  u32 n = LIST_KNOWN(p, 0, out->n_rows, i, out->rows[i].p_value);
   SORT(p, n, by_double);
   for (u32 i = 0; i < n; i++)
     if (p[i] <= FALSE_DISCOVERIES * (i + 1) / n)

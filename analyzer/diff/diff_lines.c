@@ -42,19 +42,14 @@ static int by_place(const void *left, const void *right) {
 }
 
 /* How many of `parts`, from the first on, are of one place or function. */
-static u32 count_same(const struct part *parts, u32 n, int (*compare)(const void *, const void *)) {
-  u32 same = 1;
-  while (same < n && compare(&parts[0], &parts[same]) == 0)
-    same++;
-  return same;
-}
+#define COUNT_SAME(parts, n, compare) ROW_OF_EQUALS(parts, n, a, b, compare(a, b) == 0)
 
 /* Lines of a function, sorted: it is one row if each side has lines that the other has not. */
 static void join_moved_lines(struct part *parts, u32 n, u32 n_before) {
   bool alone[2] = {false, false};
   for (u32 i = 0, same; i < n; i += same) {
     bool seen[2] = {false, false};
-    same = count_same(parts + i, n - i, by_place);
+    same = COUNT_SAME(parts + i, n - i, by_place);
     for (u32 k = 0; k < same; k++)
       seen[parts[i + k].run >= n_before] = true;
     alone[BEFORE] |= !seen[AFTER];
@@ -120,11 +115,11 @@ void diff_lines(struct diffing *d) {
     out->lines = arena_array(d->arena, n, sizeof(*out->lines));
     SORT(parts, n, by_place);
     for (u32 i = 0, same; i < n; i += same) {
-      same = count_same(parts + i, n - i, by_function);
+      same = COUNT_SAME(parts + i, n - i, by_function);
       join_moved_lines(parts + i, same, d->sides[BEFORE]->n);
     }
     for (u32 i = 0, same; i < n; i += same) {
-      same = count_same(parts + i, n - i, by_place);
+      same = COUNT_SAME(parts + i, n - i, by_place);
       out->lines[out->n_lines++] = row_of(d, parts + i, same, values);
     }
     SORT(out->lines, out->n_lines, by_difference);

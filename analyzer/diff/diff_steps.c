@@ -11,10 +11,7 @@
 double *diff_step_times(struct arena *arena, const struct results *r, u32 *n) {
   double *values = arena_array(arena, r->n_step_ms, sizeof(*values));
   u32 first = r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
-  *n = 0;
-  for (u32 i = first; i < r->n_step_ms; i++)
-    if (!isnan(r->step_ms[i]))
-      values[(*n)++] = r->step_ms[i];
+  *n = LIST_KNOWN(values, first, r->n_step_ms, i, r->step_ms[i]);
   return values;
 }
 

@@ -235,11 +235,9 @@ static struct effect judge_unit(const struct fit *fit, u32 unit, u32 tests, doub
 /* What the search would just believe of a unit with the median number of runs, in all of them. */
 static void describe_power(const struct fit *fit, u32 tests, struct effects *effects) {
   effects->could_show = NAN;
-  for (u32 unit = 0; unit < fit->from->units; unit++) {
-    u32 runs = fit->unit_begin[unit + 1] - fit->unit_begin[unit];
-    if (runs)
-      fit->scratch[effects->units++] = runs;
-  }
+  const u32 *begin = fit->unit_begin;
+  effects->units = LIST_WHERE(fit->scratch, 0, fit->from->units, unit,
+                              begin[unit + 1] > begin[unit], begin[unit + 1] - begin[unit]);
   if (!effects->units)
     return;
   double runs = floor(median_of(fit->scratch, effects->units));

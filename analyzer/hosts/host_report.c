@@ -21,7 +21,7 @@ const struct host_measure_facts host_measures[] = {
 #undef H
 };
 
-static const struct name_numbers *names_of(const struct run_records *records,
+static const struct text_numbers *names_of(const struct run_records *records,
                                            enum host_measure measure) {
   return (const void *)((const char *)records + host_measures[measure].names);
 }
@@ -32,7 +32,7 @@ double host_effect_share(enum host_measure measure, double size) {
 
 const char *host_effect_unit(const struct host_report *report, enum host_measure measure,
                              u32 unit) {
-  return names_of(report->records, measure)->names.at[unit];
+  return names_of(report->records, measure)->texts.at[unit];
 }
 
 static void observe_ranks(const struct run_records *records, enum host_measure measure,
@@ -51,7 +51,7 @@ static void observe_ranks(const struct run_records *records, enum host_measure m
                                                     .value = value});
     }
   all->groups = records->runs.n;
-  all->positions = records->positions.names.n;
+  all->positions = records->positions.texts.n;
 }
 
 ORDER_BY(by_kind, struct observation, UP(group) UP(run))
@@ -89,7 +89,7 @@ static void observe_messages(const struct run_records *records, enum host_measur
 
 static void find_measure(struct host_report *report, enum host_measure measure) {
   struct observations all = {.runs = report->records->runs.n,
-                             .units = names_of(report->records, measure)->names.n};
+                             .units = names_of(report->records, measure)->texts.n};
   if (measure == HOST_SLOW_LINK || measure == HOST_SLOW_LINKS)
     observe_messages(report->records, measure, &all);
   else
@@ -117,11 +117,9 @@ static bool names_host(const struct host_report *report, enum host_measure of_ho
 static void leave_out_parts(struct host_report *report, enum host_measure parts,
                             enum host_measure of_hosts) {
   struct effects *effects = &report->measures[parts];
-  u32 kept = 0;
-  for (u32 i = 0; i < effects->found.n; i++)
-    if (!names_host(report, of_hosts, host_effect_unit(report, parts, effects->found.at[i].unit)))
-      effects->found.at[kept++] = effects->found.at[i];
-  effects->found.n = kept;
+  effects->found.n =
+      KEEP_WHERE(effects->found.at, effects->found.n, one,
+                 !names_host(report, of_hosts, host_effect_unit(report, parts, one->unit)));
 }
 
 /* P(at least k of `drawn` are marked) if `marked` of `all` are: the hypergeometric tail. */
@@ -138,7 +136,7 @@ static double marked_tail(u32 k, u32 drawn, u32 marked, u32 all) {
 
 static void find_lost_hosts(struct host_report *report) {
   const struct run_records *records = report->records;
-  u32 hosts = records->hosts.names.n, all = 0, all_lost = 0;
+  u32 hosts = records->hosts.texts.n, all = 0, all_lost = 0;
   /* of each host: its runs, those that it ended, and the last of each, from 1 on */
   SCOPED struct { u32 runs, lost, run, lost_in; } *of = memory_zeroed(hosts, sizeof(*of));
   for (u32 run = 1; run <= records->runs.n; run++)
@@ -185,11 +183,11 @@ static void find_trends(struct host_report *report) {
   SCOPED u32 *runs = memory_array(records->runs.n, sizeof(u32));
   SCOPED double *values = memory_array(records->runs.n, sizeof(double));
   SCOPED struct ranked_value *scratch = memory_array(records->runs.n, sizeof(*scratch));
-  for (u32 job = 0; job < records->jobs.names.n; job++) {
-    struct job_trend trend = {.job = job};
-    for (u32 run = 0; run < records->runs.n; run++)
-      if (records->runs.at[run].job == job && records->runs.at[run].step_ms > 0)
-        runs[trend.runs++] = run;
+  for (u32 job = 0; job < records->jobs.texts.n; job++) {
+    const struct run_record *all = records->runs.at;
+    struct job_trend trend = {.job = job,
+                              .runs = LIST_WHERE(runs, 0, records->runs.n, run,
+                                                 all[run].job == job && all[run].step_ms > 0, run)};
     if (trend.runs < TREND_LEAST_RUNS)
       continue;
     divide(report, &trend, runs, trend.runs, values, scratch);

@@ -32,7 +32,7 @@ extern const struct host_measure_facts {
   const char *word, *meaning;
   double least; /* effects below are not told */
   bool logarithmic;
-  size_t names; /* of its units, a struct name_numbers in struct run_records */
+  size_t names; /* of its units, a struct text_numbers in struct run_records */
 } host_measures[HOST_MEASURES];
 
 /* A loop over all effects that were found, of each kind of measure. */

@@ -38,7 +38,7 @@ static json_t *measure_of(const struct host_report *report, enum host_measure me
 
 static json_t *lost_of(const struct host_report *report, const struct lost_host *lost) {
   return json_pack("{s:o, s:i, s:i, s:f, s:f}", "name",
-                   text_or_null(report->records->hosts.names.at[lost->host]), "lost",
+                   text_or_null(report->records->hosts.texts.at[lost->host]), "lost",
                    (int)lost->lost, "of_runs", (int)lost->runs, "expected", lost->expected,
                    "p_value", lost->probability);
 }
@@ -49,7 +49,7 @@ static json_t *trend_of(const struct host_report *report, const struct job_trend
       json_pack("{s:o, s:o, s:i, s:f}", "first", run_of(report, one->first), "last",
                 run_of(report, one->last), "runs", (int)one->runs, "step_ms", one->step_ms));
   return json_pack("{s:o, s:i, s:o}", "job",
-                   text_or_null(report->records->jobs.names.at[trend->job]), "runs",
+                   text_or_null(report->records->jobs.texts.at[trend->job]), "runs",
                    (int)trend->runs, "stretches", stretches);
 }
 
@@ -59,7 +59,7 @@ int host_report_json(const struct host_report *report, FILE *out) {
     json_array_append_new(measures, measure_of(report, measure));
   json_t *document =
       json_pack("{s:s, s:i, s:i, s:b, s:o, s:o, s:o}", "schema", "tscope.hosts/1", "runs",
-                (int)report->records->runs.n, "hosts", (int)report->records->hosts.names.n,
+                (int)report->records->runs.n, "hosts", (int)report->records->hosts.texts.n,
                 "in_order", report->records->in_order, "measures", measures, "lost",
                 JSON_LIST(report->lost.at, report->lost.n, one, lost_of(report, one)), "trends",
                 JSON_LIST(report->trends.at, report->trends.n, one, trend_of(report, one)));

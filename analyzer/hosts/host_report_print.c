@@ -59,7 +59,7 @@ static void print_effect(const struct host_report *report, enum host_measure mea
 static void print_lost(const struct host_report *report, FILE *out) {
   FOR_EACH(report->lost.at, report->lost.n, lost) {
     fprintf(out, "%-11s  ", "lost host");
-    print_name(report->records->hosts.names.at[lost->host], out);
+    print_name(report->records->hosts.texts.at[lost->host], out);
     fprintf(out,
             "  ended %u of its %u runs by a signal or in silence; %s expected  (by chance: %s)\n",
             lost->lost, lost->runs, decimal(lost->expected, 1).text,
@@ -85,7 +85,7 @@ static void print_power(const struct host_report *report, enum host_measure meas
 static void print_trend(const struct host_report *report, const struct job_trend *trend,
                         FILE *out) {
   SCOPED_ARENA struct arena arena = {0};
-  const char *job = arena_printable(&arena, report->records->jobs.names.at[trend->job]);
+  const char *job = arena_printable(&arena, report->records->jobs.texts.at[trend->job]);
   fprintf(out, "%u runs of %.*s%s\n", trend->runs, JOB_SHOWN, job,
           strlen(job) > JOB_SHOWN ? "..." : "");
   for (u32 i = 0; i < trend->stretches.n; i++) {
@@ -104,7 +104,7 @@ static void print_trend(const struct host_report *report, const struct job_trend
 void host_report_print(const struct host_report *report, FILE *out) {
   const struct run_records *records = report->records;
   fprintf(out, "%s on %s", plural(records->runs.n, "run").text,
-          plural(records->hosts.names.n, "host").text);
+          plural(records->hosts.texts.n, "host").text);
   if (records->in_order && records->runs.n)
     fprintf(out, "%s to %s", day_of(report, 0).text, day_of(report, records->runs.n - 1).text + 2);
   fprintf(out, "\n\n");
@@ -146,7 +146,7 @@ void host_report_metrics(const struct host_report *report, FILE *out) {
                "# TYPE tscope_hosts_lost gauge\n");
   FOR_EACH(report->lost.at, report->lost.n, lost) {
     fprintf(out, "tscope_hosts_lost{");
-    print_label("name", report->records->hosts.names.at[lost->host], out);
+    print_label("name", report->records->hosts.texts.at[lost->host], out);
     fprintf(out, "} %u\n", lost->lost);
   }
   fprintf(out,

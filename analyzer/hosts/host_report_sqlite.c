@@ -55,7 +55,7 @@ static int insert_effect(sqlite3 *db, const struct host_report *report, enum hos
 static int insert_lost(sqlite3 *db, const struct host_report *report,
                        const struct lost_host *lost) {
   return insert(db, "INSERT INTO lost VALUES(?,?,?,?,?)", "tiirr",
-                report->records->hosts.names.at[lost->host], (int)lost->lost, (int)lost->runs,
+                report->records->hosts.texts.at[lost->host], (int)lost->lost, (int)lost->runs,
                 lost->expected, lost->probability);
 }
 
@@ -67,7 +67,7 @@ static int insert_trend(sqlite3 *db, const struct host_report *report,
     const struct run_record *first = &report->records->runs.at[one->first];
     const struct run_record *last = &report->records->runs.at[one->last];
     error = insert(db, "INSERT INTO trends VALUES(?,?,?,?,?,?,?,?)", "titrtrir",
-                   report->records->jobs.names.at[trend->job], (int)i, first->name, first->began_s,
+                   report->records->jobs.texts.at[trend->job], (int)i, first->name, first->began_s,
                    last->name, last->began_s, (int)one->runs, one->step_ms);
   }
   return error;

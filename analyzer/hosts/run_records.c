@@ -8,17 +8,6 @@
 #include "analyses/results/words.h"
 #include "base/sorting.h"
 
-static u32 number_of(struct run_records *records, struct name_numbers *names, const char *name) {
-  if (!names->numbers)
-    names->numbers = json_object();
-  const json_t *known = json_object_get(names->numbers, name);
-  if (known)
-    return (u32)json_integer_value(known);
-  json_object_set_new_nocheck(names->numbers, name, json_integer(names->names.n));
-  VECTOR_PUSH(&names->names, arena_text(&records->arena, name));
-  return names->names.n - 1;
-}
-
 static double number_at(const json_t *object, const char *key) {
   const json_t *value = json_object_get(object, key);
   return json_is_number(value) ? json_number_value(value) : NAN;
@@ -63,13 +52,13 @@ static void add_rank(struct run_records *records, struct run_record *run, const 
   if (!host || !(number >= 0 && number < INDEX_NONE))
     return;
   struct rank_record record = {.rank = (u32)number,
-                               .host = number_of(records, &records->hosts, host),
+                               .host = text_number(&records->hosts, host),
                                .own_ms = number_at(rank, "median_compute_ms")};
   char name[512];
   snprintf(name, sizeof(name), "%u %u", run->job, record.rank);
-  record.position = number_of(records, &records->positions, name);
+  record.position = text_number(&records->positions, name);
   snprintf(name, sizeof(name), "%s" DEVICE_OF "%u", host, place_on_host(run, record.host));
-  record.device = number_of(records, &records->devices, name);
+  record.device = text_number(&records->devices, name);
   record.late = waited / run->step_ms;
   const json_t *end = end_of(ends, record.rank);
   record.lost = end && was_lost(end);
@@ -89,11 +78,11 @@ static void add_link(struct run_records *records, struct run_record *run, const 
   if (from == INDEX_NONE || to == INDEX_NONE || from == to || !(ms > 0))
     return;
   char name[1100];
-  snprintf(name, sizeof(name), "%s" ARROW "%s", records->hosts.names.at[from],
-           records->hosts.names.at[to]);
-  u32 link = number_of(records, &records->links, name);
+  snprintf(name, sizeof(name), "%s" ARROW "%s", records->hosts.texts.at[from],
+           records->hosts.texts.at[to]);
+  u32 link = text_number(&records->links, name);
   snprintf(name, sizeof(name), "%u %s %.0f", run->job, op ? op : "", number_at(messages, "bytes"));
-  u32 kind = number_of(records, &records->kinds, name);
+  u32 kind = text_number(&records->kinds, name);
   VECTOR_PUSH(&run->links,
               (struct link_record){.from = from, .to = to, .link = link, .kind = kind, .ms = ms});
 }
@@ -110,7 +99,7 @@ bool run_records_add(struct run_records *records, const json_t *report, const ch
       arena_printf(&records->arena, "%s, %.0f ranks", command ? command : "unknown command",
                    number_at(facts, "world_size"));
   struct run_record run = {.name = arena_text(&records->arena, id ? id : name),
-                           .job = number_of(records, &records->jobs, job),
+                           .job = text_number(&records->jobs, job),
                            .began_s = number_at(facts, "began_s"),
                            .step_ms = number_at(distributed, "mean_step_wall_ms")};
   size_t i;
@@ -131,12 +120,10 @@ void run_records_order(struct run_records *records) {
 }
 
 void run_records_free(struct run_records *records) {
-  struct name_numbers *const names[] = {&records->hosts, &records->devices, &records->positions,
+  struct text_numbers *const names[] = {&records->hosts, &records->devices, &records->positions,
                                         &records->links, &records->kinds,   &records->jobs};
-  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-    json_decref(names[i]->numbers);
-    free(names[i]->names.at);
-  }
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    text_numbers_free(names[i]);
   FOR_EACH(records->runs.at, records->runs.n, run)
     FREE_EACH(run, ranks.at, links.at);
   free(records->runs.at);

@@ -10,14 +10,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "base/intervals.h"
-#include "base/vector.h"
-
-/* Names as numbers: names.at[number]. */
-struct name_numbers {
-  json_t *numbers; /* name to number */
-  VECTOR(const char *) names;
-};
+#include "base/text_numbers.h"
 
 /* How a device is named, and a link: "HOST, device 3", "HOST -> OTHER". */
 #define DEVICE_OF ", device "
@@ -52,7 +45,7 @@ struct run_record {
 struct run_records {
   struct arena arena;
   VECTOR(struct run_record) runs;
-  struct name_numbers hosts, devices, positions, links, kinds, jobs;
+  struct text_numbers hosts, devices, positions, links, kinds, jobs;
   bool in_order; /* by the time at which they began; else as they were added */
 };
 

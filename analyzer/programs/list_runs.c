@@ -72,11 +72,8 @@ static struct trace_run attempt_of_run(const struct trace_run *run, const u32 *a
                                        u32 attempt, struct arena *arena) {
   struct trace_run part = *run;
   part.entries = arena_array(arena, run->n_entries, sizeof(*part.entries));
-  part.n_entries = 0;
-  for (u32 i = 0; i < run->n_entries; i++)
-    if (attempt_of[i] == attempt)
-      part.entries[part.n_entries++] = run->entries[i];
-  part.n_readable = part.n_entries;
+  part.n_readable = part.n_entries =
+      LIST_WHERE(part.entries, 0, run->n_entries, i, attempt_of[i] == attempt, run->entries[i]);
   return part;
 }
 

@@ -87,10 +87,8 @@ static struct summary_made *made_of(const struct reducing *reducing, u32 rank) {
 
 /* --with: the ranks of other nodes, as their facts say. Own ranks are there already. */
 static void add_others(struct reducing *reducing, struct model *model) {
-  u32 kept = 0;
-  for (u32 i = 0; i < reducing->n_others; i++)
-    if (!made_of(reducing, reducing->others[i].entry.rank))
-      reducing->others[kept++] = reducing->others[i];
+  u32 kept =
+      KEEP_WHERE(reducing->others, reducing->n_others, one, !made_of(reducing, one->entry.rank));
   reducing->n_others = kept;
   if (kept)
     summaries_add(model, reducing->others, kept, &reducing->options->model);

@@ -135,11 +135,11 @@ static void put_silent(struct run_stacks *run) {
   SORT(run->silent, run->n_silent, by_silence);
   for (u32 i = 0, end; i < run->n_silent; i = end) {
     const struct silent_rank *first = &run->silent[i];
-    printf("%son %s %s:", i ? "" : "\n", first->host, silence_text(first->silence));
-    for (end = i; end < run->n_silent && run->silent[end].silence == first->silence &&
-                  strcmp(run->silent[end].host, first->host) == 0;
-         end++)
-      printf(" %s%u", end == i ? "rank " : "", run->silent[end].rank);
+    printf("%son %s %s: rank", i ? "" : "\n", first->host, silence_text(first->silence));
+    end = i + ROW_OF_EQUALS(run->silent + i, run->n_silent - i, a, b,
+                            a->silence == b->silence && strcmp(a->host, b->host) == 0);
+    for (u32 k = i; k < end; k++)
+      printf(" %u", run->silent[k].rank);
     putchar('\n');
   }
 }

@@ -151,10 +151,8 @@ static int write_entries(const struct results *results, const struct report_view
     if (call->created != NS_UNKNOWN && (l.first == NS_UNKNOWN || call->created < l.first))
       l.first = call->created;
   SCOPED u32 *ranks = memory_array(size_sum(flight->n_ranks, 1), sizeof(u32));
-  u32 n = 0;
-  for (u32 r = 0; r < flight->n_ranks; r++)
-    if (selection_has_rank(view->ranks, flight->ranks[r].rank))
-      ranks[n++] = r;
+  u32 n = LIST_WHERE(ranks, 0, flight->n_ranks, r,
+                     selection_has_rank(view->ranks, flight->ranks[r].rank), r);
   u32 across = (view->width + GAP) / (LEAST_COLUMN + GAP);
   across = across < 1 ? 1 : across > n && n ? n : across;
   unsigned columns = (view->width + GAP) / across - GAP;

@@ -179,11 +179,9 @@ static void put_collectives(struct writer *w, const struct results *results,
         selection_has_group(view, &flight->groups[flight->calls[i].group]))
       parts[n++] = (struct part){flight->calls[i].group, flight->calls[i].seq, i};
   SORT(parts, n, by_collective);
-  for (u32 i = 0, next; i < n; i = next) {
-    for (next = i;
-         next < n && parts[next].group == parts[i].group && parts[next].seq == parts[i].seq;)
-      next++;
-    put_collective(w, results, parts + i, next - i, &mismatch);
+  for (u32 i = 0, calls; i < n; i += calls) {
+    calls = ROW_OF_EQUALS(parts + i, n - i, a, b, a->group == b->group && a->seq == b->seq);
+    put_collective(w, results, parts + i, calls, &mismatch);
   }
 }
 

@@ -318,12 +318,9 @@ static u32 put_common(struct live_view *view, struct pen *pen, u32 most,
                       void put(struct live_view *, const u32 *, u32, struct pen *)) {
   u32 *alike = arena_array(&view->arena, view->n_ranks, sizeof(*alike)), found = 0;
   for (u32 i = 0; i < view->n_ranks; i++) {
-    u32 n = 0, first = 0;
-    while (first < i && !same(&view->ranks[first], &view->ranks[i]))
-      first++;
-    for (u32 k = i; k < view->n_ranks && first == i; k++)
-      if (same(&view->ranks[k], &view->ranks[i]))
-        alike[n++] = k;
+    const struct live_rank *ranks = view->ranks;
+    bool is_first = !ANY(ranks, i, one, same(one, &ranks[i]));
+    u32 n = is_first ? LIST_WHERE(alike, i, view->n_ranks, k, same(&ranks[k], &ranks[i]), k) : 0;
     if (n && found++ < most)
       put(view, alike, n, pen);
   }

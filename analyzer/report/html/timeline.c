@@ -2,22 +2,18 @@
 #include "report/html/page.h"
 
 #include "base/json_values.h"
+#include "base/text_numbers.h"
+#include "base/texts.h"
 #include "report/timeline/shown.h"
 
 /* A piece is about 25 bytes of the page. */
 #define MOST_PIECES 40000.0
 #define MOST_RANKS 16u
 
-/* Texts of all ranks, each once. */
-struct texts {
-  json_t *list;
-  json_t *index_of; /* text -> its place */
-};
-
 struct picture {
   const struct shown_scope *scope;
   json_t *ranks, *paths, *collectives; /* collectives: {"number": facts} */
-  struct texts texts;
+  struct text_numbers texts;           /* of all ranks; the first is "" */
   u32 cut; /* pieces left out because there was no room, the first ones of their ranks */
 };
 
@@ -25,20 +21,8 @@ static void add_integer(json_t *list, i64 value) {
   json_array_append_new(list, json_integer(value));
 }
 
-/* The position of a text in the list; 0 is "". */
-static i64 index_of_text(struct texts *texts, const char *text) {
-  if (!text || !*text)
-    return 0;
-  json_t *value = text_or_null(text);
-  const char *valid = json_string_value(value);
-  json_t *known = valid ? json_object_get(texts->index_of, valid) : NULL;
-  i64 place = known ? json_integer_value(known) : (i64)json_array_size(texts->list);
-  if (!known && valid) {
-    json_object_set_new(texts->index_of, valid, json_integer(place));
-    json_array_append(texts->list, value);
-  }
-  json_decref(value);
-  return place;
+static json_int_t index_of_text(struct picture *picture, const char *text) {
+  return text_number(&picture->texts, text_or_empty(text));
 }
 
 static json_t *ns_or_null(i64 ns) {
@@ -50,9 +34,9 @@ static json_t *index_or_null(u32 index) {
 }
 
 static json_t *lanes_of(struct picture *picture, const struct shown_rank *rank) {
-  return JSON_LIST(rank->lanes, rank->n_lanes, lane,
-                   json_pack("[I,i,i]", (json_int_t)index_of_text(&picture->texts, lane->name),
-                             (int)lane->kind, (int)lane->rows));
+  return JSON_LIST(
+      rank->lanes, rank->n_lanes, lane,
+      json_pack("[I,i,i]", index_of_text(picture, lane->name), (int)lane->kind, (int)lane->rows));
 }
 
 /* What all members of a collective share, once; its position among the facts of members. */
@@ -62,14 +46,12 @@ static json_t *member(struct picture *picture, u32 index, const struct shown_spa
   char key[24];
   snprintf(key, sizeof(key), "%u", c.collective);
   if (c.collective != INDEX_NONE && !json_object_get(picture->collectives, key))
-    json_object_set_new(picture->collectives, key,
-                        json_pack("{s:I,s:I,s:o,s:o,s:o,s:o,s:I}", "op",
-                                  (json_int_t)index_of_text(&picture->texts, c.op), "comm",
-                                  (json_int_t)index_of_text(&picture->texts, c.comm), "bytes",
-                                  number_or_null(c.bytes), "busbw_gbps",
-                                  number_or_null(c.busbw_gbps), "members", index_or_null(c.members),
-                                  "seq", index_or_null(c.seq), "algorithm",
-                                  (json_int_t)index_of_text(&picture->texts, c.algorithm)));
+    json_object_set_new(
+        picture->collectives, key,
+        json_pack("{s:I,s:I,s:o,s:o,s:o,s:o,s:I}", "op", index_of_text(picture, c.op), "comm",
+                  index_of_text(picture, c.comm), "bytes", number_or_null(c.bytes), "busbw_gbps",
+                  number_or_null(c.busbw_gbps), "members", index_or_null(c.members), "seq",
+                  index_or_null(c.seq), "algorithm", index_of_text(picture, c.algorithm)));
   return json_pack("[I,o,o]", (json_int_t)index, index_or_null(c.collective), ns_or_null(c.wait));
 }
 
@@ -95,8 +77,8 @@ static json_t *spans_of(struct picture *picture, const struct shown_rank *rank) 
     add_integer(columns[LANES], span->lane);
     add_integer(columns[ROWS], span->row);
     add_integer(columns[KINDS], span->kind);
-    add_integer(columns[NAMES], index_of_text(&picture->texts, rank->names[span->name].text));
-    add_integer(columns[CATEGORIES], index_of_text(&picture->texts, span->category));
+    add_integer(columns[NAMES], index_of_text(picture, rank->names[span->name].text));
+    add_integer(columns[CATEGORIES], index_of_text(picture, span->category));
     add_integer(columns[LAUNCHES], launched ? (i64)i - span->launch : 0);
     before = span->start;
     if (span->arrival != INDEX_NONE && span->kind == SPAN_COLLECTIVE)
@@ -130,9 +112,8 @@ static int add_path(void *user, const struct shown_path *path) {
       JSON_LIST(path->stretches, path->n, s,
                 json_pack("[I,I,I,I,I,I]", (json_int_t)(s->start - picture->scope->begin),
                           (json_int_t)(s->end - s->start), (json_int_t)model->ranks[s->rank].rank,
-                          (json_int_t)index_of_text(&picture->texts, s->name),
-                          (json_int_t)index_of_text(&picture->texts, s->category),
-                          (json_int_t)index_of_text(&picture->texts, s->reached_by)));
+                          index_of_text(picture, s->name), index_of_text(picture, s->category),
+                          index_of_text(picture, s->reached_by)));
   json_array_append_new(picture->paths, stretches);
   return 0;
 }
@@ -155,18 +136,17 @@ static json_t *left_out_of(const struct picture *picture) {
 }
 
 static json_t *make_timeline(const struct shown_scope *scope) {
-  struct picture picture = {.scope = scope,
-                            .ranks = json_array(),
-                            .paths = json_array(),
-                            .collectives = json_object(),
-                            .texts = {json_pack("[s]", ""), json_object()}};
+  struct picture picture = {
+      .scope = scope, .ranks = json_array(), .paths = json_array(), .collectives = json_object()};
   const struct shown_visitor visitor = {add_rank, add_path, &picture};
+  text_number(&picture.texts, "");
   shown_walk(scope, &visitor);
-  json_decref(picture.texts.index_of);
+  json_t *texts = JSON_LIST(picture.texts.texts.at, picture.texts.texts.n, one, text_or_null(*one));
+  text_numbers_free(&picture.texts);
   return json_pack("{s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o}", "steps", steps_of(scope), "left_out",
                    left_out_of(&picture), "path_reason", text_or_null(scope->path_reason), "length",
                    (json_int_t)(scope->end - scope->begin), "ranks", picture.ranks, "paths",
-                   picture.paths, "collectives", picture.collectives, "texts", picture.texts.list);
+                   picture.paths, "collectives", picture.collectives, "texts", texts);
 }
 
 json_t *html_timeline(const struct results *results, const struct report_view *view) {

@@ -53,7 +53,7 @@ static int write_run(struct sqlite_run *run, const struct results *results,
 
 static int write_runs(const struct results *const *results, u32 n, const struct report_view *view) {
   struct sqlite_writer writer;
-  struct sqlite_names names = {0};
+  struct text_numbers names = {0};
   u64 comms = 0, collectives = 0, spans = 0;
   if (!view->building)
     return -ENODATA;
@@ -71,7 +71,7 @@ static int write_runs(const struct results *const *results, u32 n, const struct 
     shown_release(&run.scope);
   }
   int closed = sqlite_writer_close(&writer);
-  sqlite_names_release(&names);
+  text_numbers_free(&names);
   return closed && (!error || error == -EIO) ? closed : error;
 }
 

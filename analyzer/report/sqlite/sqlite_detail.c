@@ -7,27 +7,15 @@
 #include <stdio.h>
 
 #include "base/checked_memory.h"
-#include "base/hash.h"
 #include "model/span_call_sites.h"
 #include "report/sqlite/sqlite_run.h"
 
-/* --- names --- */
-
 /* The id of a name, which is added if it is new. */
 static i64 sqlite_name(struct sqlite_run *run, const struct shown_name *name) {
-  struct sqlite_names *names = run->names;
-  u64 hash = hash_text(HASH_SEED, name->whole);
-  u32 known = HASHED_INDEX(&names->known, hash, one, strcmp(*one, name->whole) == 0);
-  if (known != INDEX_NONE)
-    return known + 1;
-  HASHED_ADD(&names->known, hash, (const char *)arena_text(&names->arena, name->whole));
-  sqlite_put_names(run, names->known.n, name);
-  return names->known.n;
-}
-
-void sqlite_names_release(struct sqlite_names *names) {
-  FREE_EACH(&names->known, at, index.slots);
-  arena_release(&names->arena);
+  u32 known = run->names->texts.n, number = text_number(run->names, name->whole);
+  if (number == known)
+    sqlite_put_names(run, number + 1, name);
+  return number + 1;
 }
 
 #define leave_out(run, ...) sqlite_put_left_out(run, arena_printf(&(run)->scope.arena, __VA_ARGS__))

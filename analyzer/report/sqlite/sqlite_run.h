@@ -7,22 +7,16 @@
 #define TSCOPE_SQLITE_RUN_H
 
 #include "analyses/analysis.h"
-#include "base/hash_index.h"
+#include "base/text_numbers.h"
 #include "kernels/precision.h"
 #include "model/flight_record.h"
 #include "model/gemms.h"
 #include "report/sqlite/sqlite_writer.h"
 #include "report/timeline/shown.h"
 
-/* Names that are in the database, by their text. */
-struct sqlite_names {
-  struct arena arena;
-  HASHED(const char *) known; /* whole names; the id is the place + 1 */
-};
-
 struct sqlite_run {
   struct sqlite_writer *writer;
-  struct sqlite_names *names;
+  struct text_numbers *names; /* whole names that are in the database; the id is the number + 1 */
   struct shown_scope scope;
   u32 run;   /* 1 or 2 */
   u64 comms; /* added to the model's indices, for ids of both runs */
@@ -69,7 +63,5 @@ int sqlite_write_detail(struct sqlite_run *run);
 
 /* What was left out, once all is written. */
 void sqlite_write_left_out(struct sqlite_run *run);
-
-void sqlite_names_release(struct sqlite_names *names);
 
 #endif

@@ -121,9 +121,8 @@ static void add_named_ranks(struct choosing *c, u32 most) {
 
 static void choose_requested_ranks(struct choosing *c) {
   struct shown_scope *scope = c->scope;
-  for (u32 i = 0; i < c->model->n_ranks; i++)
-    if (selection_has_rank(scope->request.ranks, c->model->ranks[i].rank))
-      scope->ranks[scope->n_ranks++] = i;
+  scope->n_ranks = LIST_WHERE(scope->ranks, 0, c->model->n_ranks, i,
+                              selection_has_rank(scope->request.ranks, c->model->ranks[i].rank), i);
 }
 
 /* Those that findings name, and of the others as many as there is room for, evenly over the run. */

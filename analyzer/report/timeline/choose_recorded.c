@@ -18,9 +18,9 @@ static void extend(struct shown_scope *scope, i64 from, i64 to) {
 static void choose_from_calls(struct shown_scope *scope) {
   const struct flight_record *flight = scope->results->check.flight;
   scope->ranks = arena_array(&scope->arena, flight->n_ranks, sizeof(u32));
-  for (u32 i = 0; i < flight->n_ranks; i++)
-    if (flight->ranks[i].seen && selection_has_rank(scope->request.ranks, flight->ranks[i].rank))
-      scope->ranks[scope->n_ranks++] = i;
+  scope->n_ranks = LIST_WHERE(
+      scope->ranks, 0, flight->n_ranks, i,
+      flight->ranks[i].seen && selection_has_rank(scope->request.ranks, flight->ranks[i].rank), i);
   if (flight->end != NS_UNKNOWN)
     scope->end = flight->end;
   FOR_EACH(flight->calls, flight->n_calls, call)

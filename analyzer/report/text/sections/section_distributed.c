@@ -56,12 +56,9 @@ ORDER_POINTERS_BY(worst_first, struct rank_result, DOWN(straggler) DOWN_OF(known
 /* What is left out of the table, in one line. */
 static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u32 n) {
   double *compute = arena_array(&pen->scratch, n, sizeof(*compute)), most_wait = NAN;
-  u32 known = 0;
-  for (u32 i = 0; i < n; i++) {
+  u32 known = LIST_KNOWN(compute, 0, n, i, compute_of(ranks[i]));
+  for (u32 i = 0; i < n; i++)
     most_wait = fmax(most_wait, ranks[i]->imposed_wait_ms);
-    if (!isnan(compute_of(ranks[i])))
-      compute[known++] = compute_of(ranks[i]);
-  }
   section_line(pen, STYLE_PLAIN, "the other %s ranks", count_of(n).text);
   if (known) {
     SORT(compute, known, by_double);
@@ -104,10 +101,9 @@ static void put_why_none(struct pen *pen, const struct results *results) {
 }
 
 static void put_summary(struct pen *pen, const struct results *results) {
-  u32 *stragglers = arena_array(&pen->scratch, results->n_ranks, sizeof(*stragglers)), n = 0;
-  FOR_EACH(results->ranks, results->n_ranks, one)
-    if (one->straggler)
-      stragglers[n++] = one->rank;
+  u32 *stragglers = arena_array(&pen->scratch, results->n_ranks, sizeof(*stragglers));
+  u32 n = LIST_WHERE(stragglers, 0, results->n_ranks, i, results->ranks[i].straggler,
+                     results->ranks[i].rank);
   section_label(pen, "stragglers");
   if (n)
     item_of_ranks(pen, STYLE_CRITICAL, stragglers, n, 40);

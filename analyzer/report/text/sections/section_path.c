@@ -36,13 +36,10 @@ static void put_categories(struct pen *pen, const struct results *results) {
       {"", COLUMN_BAR, offsetof(struct path_row, share), 0, 10},
   };
   struct path_row *rows = arena_array(&pen->scratch, results->n_path_by_category, sizeof(*rows));
-  u32 n = 0;
-  for (u32 i = 0; i < results->n_path_by_category; i++) {
-    const struct share *one = &results->path_by_category[i];
-    if (one->ms > 0)
-      rows[n++] =
-          (struct path_row){category_words(results, i), one->ms, one->ms / results->path_length_ms};
-  }
+  const struct share *of = results->path_by_category;
+  u32 n = LIST_WHERE(rows, 0, results->n_path_by_category, i, of[i].ms > 0,
+                     ((struct path_row){category_words(results, i), of[i].ms,
+                                        of[i].ms / results->path_length_ms}));
   SORT(rows, n, longest_first);
   table_print(pen, &TABLE(struct path_row, columns, .bars = STYLE_NOTE), rows, n);
 }
@@ -56,13 +53,11 @@ ORDER_BY(most_first, struct path_rank, DOWN(ms) UP(rank))
 
 static void put_ranks(struct pen *pen, const struct results *results) {
   struct path_rank *ranks = arena_array(&pen->scratch, results->n_ranks, sizeof(*ranks));
-  u32 n = 0;
   double rest = 0;
   if (!results->path_by_rank || results->n_ranks < 2)
     return;
-  for (u32 i = 0; i < results->n_ranks; i++)
-    if (results->path_by_rank[i] > 0)
-      ranks[n++] = (struct path_rank){results->ranks[i].rank, results->path_by_rank[i]};
+  u32 n = LIST_WHERE(ranks, 0, results->n_ranks, i, results->path_by_rank[i] > 0,
+                     ((struct path_rank){results->ranks[i].rank, results->path_by_rank[i]}));
   SORT(ranks, n, most_first);
   section_label(pen, "by rank");
   for (u32 i = 0; i < n; i++) {
