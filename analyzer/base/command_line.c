@@ -111,10 +111,6 @@ static struct option *getopt_table(const struct command_line *line) {
   return table;
 }
 
-static const struct command_option *find_row(const struct command_line *line, const char *name) {
-  return FIND(line->rows, line->n_rows, one, one->name && strcmp(one->name, name) == 0);
-}
-
 int command_line_parse(const struct command_line *line, int argc, char **argv, void *options,
                        char *why, size_t why_bytes) {
   SCOPED struct option *table = getopt_table(line);
@@ -129,7 +125,8 @@ int command_line_parse(const struct command_line *line, int argc, char **argv, v
       break;
     }
     const struct command_option *row =
-        code == 'h' ? find_row(line, "help") : &line->rows[code - FIRST_CODE];
+        code == 'h' ? FIND(line->rows, line->n_rows, one, one->name && !strcmp(one->name, "help"))
+                    : &line->rows[code - FIRST_CODE];
     const char *wanted = read_argument(row, options, optarg);
     if (wanted) {
       snprintf(why, why_bytes, "--%s wants %s, not '%s'", row->name, wanted, optarg);

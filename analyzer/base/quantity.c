@@ -19,6 +19,10 @@ __attribute__((format(printf, 1, 2))) static struct quantity format_quantity(con
   return quantity;
 }
 
+static struct quantity unknown(void) {
+  return format_quantity("%s", quantity_unknown);
+}
+
 /* Decimals that leave three significant digits. */
 static int decimals_for(double value) {
   value = fabs(value);
@@ -26,8 +30,7 @@ static int decimals_for(double value) {
 }
 
 struct quantity decimal(double value, int decimals) {
-  return isnan(value) ? format_quantity("%s", quantity_unknown)
-                      : format_quantity("%.*f", decimals, value);
+  return isnan(value) ? unknown() : format_quantity("%.*f", decimals, value);
 }
 
 struct unit {
@@ -38,7 +41,7 @@ struct unit {
 /* `units` from large to small; the last takes what is left. `more` digits than three. */
 static struct quantity scaled(double value, const struct unit *units, size_t n, int more) {
   if (isnan(value))
-    return format_quantity("%s", quantity_unknown);
+    return unknown();
   if (value == 0)
     return format_quantity("0 %s", units[n - 1].name);
   for (size_t i = 0; i < n; i++) {
@@ -106,7 +109,7 @@ struct quantity count_of(double count) {
   if (fabs(count) < 1000)
     return format_quantity(count == floor(count) ? "%.0f" : "%.1f", count);
   if (isnan(count))
-    return format_quantity("%s", quantity_unknown);
+    return unknown();
   double whole = round(count);
   return format_quantity("%.0f,%03.0f", trunc(whole / 1000), fabs(fmod(whole, 1000)));
 }
@@ -118,7 +121,7 @@ struct quantity plural(double count, const char *one) {
 /* A value above 0 must not read "0 %", and one below 1 must not read "100 %". */
 struct quantity percent(double fraction) {
   if (isnan(fraction))
-    return format_quantity("%s", quantity_unknown);
+    return unknown();
   double hundredths = fraction * 100;
   if (hundredths > 0 && hundredths < 0.05)
     return format_quantity("<0.1 %%");
@@ -131,17 +134,17 @@ struct quantity percent(double fraction) {
 
 struct quantity signed_percent(double fraction) {
   if (isnan(fraction))
-    return format_quantity("%s", quantity_unknown);
+    return unknown();
   double hundredths = fraction * 100;
-  if (fabs(hundredths) < 0.05)
-    return format_quantity("0 %%");
-  return format_quantity("%+.*f %%", fabs(hundredths) < 9.95 ? 1 : 0, hundredths);
+  return fabs(hundredths) < 0.05
+             ? format_quantity("0 %%")
+             : format_quantity("%+.*f %%", fabs(hundredths) < 9.95 ? 1 : 0, hundredths);
 }
 
 struct quantity rate(double per_second, const char *unit) {
   static const struct unit units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
   if (isnan(per_second))
-    return format_quantity("%s", quantity_unknown);
+    return unknown();
   if (per_second < 999.5)
     return format_quantity("%.*f %s/s", decimals_for(per_second), per_second, unit);
   return format_quantity("%s %s/s", SCALED(per_second, units).text, unit);
@@ -155,15 +158,12 @@ struct quantity bandwidth(double gbps) {
 struct quantity flops(double count, const char *unit) {
   static const struct unit units[] = {{1e21, "Z"}, {1e18, "E"}, {1e15, "P"},
                                       {1e12, "T"}, {1e9, "G"},  {1e6, "M"}};
-  if (isnan(count))
-    return format_quantity("%s", quantity_unknown);
-  return format_quantity("%s%s", SCALED(count, units).text, unit);
+  return isnan(count) ? unknown() : format_quantity("%s%s", SCALED(count, units).text, unit);
 }
 
 struct quantity probability(double p) {
-  if (isnan(p))
-    return format_quantity("%s", quantity_unknown);
-  if (p < 1e-12)
-    return format_quantity("<1e-12");
-  return p < 1e-3 ? format_quantity("%.0e", p) : format_quantity("%.2g", p);
+  return isnan(p)    ? unknown()
+         : p < 1e-12 ? format_quantity("<1e-12")
+         : p < 1e-3  ? format_quantity("%.0e", p)
+                     : format_quantity("%.2g", p);
 }

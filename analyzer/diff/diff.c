@@ -81,13 +81,10 @@ void diff_sides(const struct diff_side *before, const struct diff_side *after,
   out->after = name_of(d.arena, d.after);
   out->runs_before = before->n;
   out->runs_after = after->n;
-  void (*const parts[])(struct diffing *) = {diff_steps,      diff_scalars,     diff_figures,
-                                             diff_kernels,    diff_collectives, diff_lines,
-                                             diff_provenance, diff_determinism, diff_cause,
-                                             diff_explain,    diff_told,        diff_findings};
   list_runs(&d, middle);
-  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-    parts[i](&d);
+#define P(part) diff_##part(&d);
+  DIFF_PARTS(P)
+#undef P
   arena_release(&d.scratch);
   (*shown)->diff = out;
 }

@@ -46,19 +46,15 @@ struct diffing {
   for (u32 side = BEFORE; side <= AFTER; side++)                                                   \
     for (u32 i = 0; i < (d)->sides[side]->n; i++)
 
-/* The parts. */
-void diff_steps(struct diffing *d);
-void diff_figures(struct diffing *d);
-void diff_kernels(struct diffing *d);
-void diff_collectives(struct diffing *d);
-void diff_lines(struct diffing *d);
-void diff_cause(struct diffing *d);
-void diff_explain(struct diffing *d);
-void diff_told(struct diffing *d);
-void diff_provenance(struct diffing *d);
-void diff_determinism(struct diffing *d);
-void diff_scalars(struct diffing *d);
-void diff_findings(struct diffing *d);
+/* The parts, a function diff_steps() and so on for each, in the order in which they are made. */
+#define DIFF_PARTS(P)                                                                              \
+  P(steps)                                                                                         \
+  P(scalars)                                                                                       \
+  P(figures) P(kernels) P(collectives) P(lines) P(provenance) P(determinism) P(cause) P(explain)   \
+      P(told) P(findings)
+#define P(part) void diff_##part(struct diffing *d);
+DIFF_PARTS(P)
+#undef P
 
 /* The step times of a run without warm-up, in order. */
 double *diff_step_times(struct arena *arena, const struct results *r, u32 *n);

@@ -163,10 +163,6 @@ struct comparison {
   double *values;          /* of all of these, of the figure at hand */
 };
 
-static bool has_list(const struct entries *entries, enum diff_section section) {
-  return ANY(entries->at, entries->n, one, one->section == section);
-}
-
 /* False where one side knows nothing of it. */
 static bool gather_values(struct comparison *c, const struct entry *of) {
   bool list = is_list(of->section), known[2] = {false, false};
@@ -174,7 +170,8 @@ static bool gather_values(struct comparison *c, const struct entry *of) {
   EACH_RUN(c->d, side, i) {
     const struct entries *run = &c->runs[side][i];
     const struct entry *entry = entry_of(run, of->section, of->name);
-    double none = list && has_list(run, of->section) ? 0 : NAN, value = entry ? entry->value : none;
+    bool has_list = list && ANY(run->at, run->n, one, one->section == of->section);
+    double value = entry ? entry->value : has_list ? 0 : (double)NAN;
     c->values[n++] = value;
     known[side] |= !isnan(value);
   }
@@ -193,11 +190,6 @@ static void add_row(struct comparison *c, const struct entry *of) {
                                                SAME(of, section, figure, unit)};
 }
 
-static bool has_row(const struct diff_result *out, const struct entry *of) {
-  return ANY(out->rows, out->n_rows, one,
-             one->section == of->section && !strcmp(one->name, of->name));
-}
-
 static void add_rows(struct comparison *c) {
   struct diff_result *out = c->d->out;
   u32 room = 0;
@@ -207,7 +199,9 @@ static void add_rows(struct comparison *c) {
   for (int side = AFTER; side >= BEFORE; side--)
     for (u32 i = 0; i < c->d->sides[side]->n; i++)
       FOR_EACH(c->runs[side][i].at, c->runs[side][i].n, of) {
-        if (!has_row(out, of) && gather_values(c, of))
+        if (!ANY(out->rows, out->n_rows, one,
+                 one->section == of->section && !strcmp(one->name, of->name)) &&
+            gather_values(c, of))
           add_row(c, of);
       }
 }

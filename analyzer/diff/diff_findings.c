@@ -39,16 +39,6 @@ static enum severity severity_of_change(const struct diffing *d, double change) 
                                   : SEVERITY_WARNING;
 }
 
-static const struct diff_row *figure_of(const struct diff_result *out, enum diff_figure figure) {
-  return FIND(out->rows, out->n_rows, one, one->figure == figure);
-}
-
-/* The level at the end of the runs of a value that they report. */
-static const struct diff_row *level_of(const struct diff_result *out, const char *name) {
-  return FIND(out->rows, out->n_rows, one,
-              one->section == DIFF_OF_VALUES && !strcmp(one->name, name));
-}
-
 /* What must be added if there is one run on each side; "" if there are several. */
 static const char *describe_repetition(const struct diffing *d) {
   return d->several ? ""
@@ -213,20 +203,16 @@ static void diff_rule_rank(struct diffing *d) {
 
 /* --- memory --- */
 
-/* The category of what lived at the peak that grew most; NULL if none did. */
-static const struct diff_row *find_most_growth(const struct diff_result *out) {
-  return LARGEST(out->rows, out->n_rows, one,
-                 one->section == DIFF_OF_LIVE_AT_PEAK && one->after > one->before,
-                 one->after - one->before);
-}
-
 static void diff_rule_memory(struct diffing *d) {
-  const struct diff_row *peak = figure_of(d->out, FIGURE_PEAK_ALLOCATED);
+  const struct diff_row *peak =
+      FIND(d->out->rows, d->out->n_rows, one, one->figure == FIGURE_PEAK_ALLOCATED);
   if (!peak || !(peak->change >= WORTH_MENTIONING))
     return;
   if (d->several && peak->verdict != FIGURE_IS_MORE)
     return;
-  const struct diff_row *most = find_most_growth(d->out);
+  const struct diff_row *most = LARGEST(
+      d->out->rows, d->out->n_rows, one,
+      one->section == DIFF_OF_LIVE_AT_PEAK && one->after > one->before, one->after - one->before);
   const char *where = most ? say(d, " Most of it: %s, from %s to %s.", most->name,
                                  memory_size(most->before).text, memory_size(most->after).text)
                            : "";
@@ -299,7 +285,9 @@ static void diff_rule_results(struct diffing *d) {
   const struct diff_scalar *first = find_first_difference(d->out, false);
   if (!first || d->out->determinism)
     return;
-  const struct diff_row *level = level_of(d->out, first->name);
+  const struct diff_row *level =
+      FIND(d->out->rows, d->out->n_rows, one,
+           one->section == DIFF_OF_VALUES && !strcmp(one->name, first->name));
   bool apart = level && level->verdict && level->verdict != FIGURE_IS_SAME;
   const char *facts = describe_differences(d, true);
   const char *ends =

@@ -87,10 +87,6 @@ static int write_to(const struct options *options, const struct results *results
                : STATUS_OK;
 }
 
-static bool has_fail_on(const struct gate *gate) {
-  return ANY(gate->rules.at, gate->rules.n, one, one->kind == GATE_FAIL_ON);
-}
-
 /* A gate that had too little data to decide was not passed. */
 static int judge_by_gate(const struct options *options, struct gate *gate,
                          const struct results *results) {
@@ -105,7 +101,8 @@ static int judge_by_gate(const struct options *options, struct gate *gate,
     return STATUS_OK;
   if (gate_judge(gate, results, why, sizeof(why)) < 0)
     return fail("%s", why);
-  if (!gate->n_failed && diff && has_fail_on(gate) &&
+  bool has_fail_on = ANY(gate->rules.at, gate->rules.n, one, one->kind == GATE_FAIL_ON);
+  if (!gate->n_failed && diff && has_fail_on &&
       (diff->runs_before < DIFF_LEAST_RUNS || diff->runs_after < DIFF_LEAST_RUNS))
     return fail("--fail-on needs %d runs on each side, not %.0f and %.0f: with fewer, a change "
                 "cannot be distinguished from noise; tscope-report diff A1 A2 A3 -- B1 B2 B3",
@@ -320,7 +317,8 @@ static int report(const struct options *options, struct gate *gate) {
   if (!names)
     return fail("%s", why);
   struct reading *runs = read_runs = memory_zeroed(n_runs, sizeof(*runs));
-  struct results **all = memory_zeroed(n_runs, sizeof(struct results *)), *shown = NULL;
+  SCOPED struct results **all = memory_zeroed(n_runs, sizeof(struct results *));
+  struct results *shown = NULL;
   struct progress progress = progress_begin(stderr);
   int error = 0;
   if (options->diff)
@@ -334,7 +332,6 @@ static int report(const struct options *options, struct gate *gate) {
   if (!error && !options->diff)
     import_tell_times_kept(runs->model, options->timed_steps, "tscope-report");
   int status = error ? fail("%s", why) : write_report(options, gate, shown ? shown : runs->results);
-  free(all);
   if (error) {
     for (u32 i = 0; i < n_runs; i++)
       free_reading(&runs[i]);

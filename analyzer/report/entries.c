@@ -30,14 +30,11 @@ struct listing {
   i64 first;                                  /* when the first call of all was made; NS_UNKNOWN */
 };
 
-static bool is_selected(const struct listing *l, const struct flight_call *call) {
-  return selection_has_group(l->view, &l->flight->groups[call->group]);
-}
-
 /* The next selected call of a rank; the rank's end if there is none. */
 static u32 next_call(const struct listing *l, const struct flight_rank *rank, u32 from) {
   u32 end = rank->first_call + rank->n_calls;
-  while (from < end && !is_selected(l, &l->flight->calls[from]))
+  while (from < end &&
+         !selection_has_group(l->view, &l->flight->groups[l->flight->calls[from].group]))
     from++;
   return from;
 }

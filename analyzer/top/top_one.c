@@ -6,10 +6,6 @@
 
 #include "top/top_page.h"
 
-static const struct live_rank *rank_of_view(const struct live_view *view, u32 rank) {
-  return FIND(view->ranks, view->n_ranks, one, one->rank == rank);
-}
-
 static void put_row(struct pen *pen, const char *name, const char *text) {
   pen_left(pen, STYLE_DIM, name, 18);
   pen_hang(pen, 18);
@@ -38,7 +34,7 @@ static void put_comms(struct live_view *view, const struct live_rank *rank, stru
 }
 
 void top_one(const struct top_page *page, struct live_view *view, struct pen *pen) {
-  const struct live_rank *rank = rank_of_view(view, page->chosen);
+  const struct live_rank *rank = FIND(view->ranks, view->n_ranks, one, one->rank == page->chosen);
   char text[256], room[96];
   enum style style;
   if (!rank) {

@@ -95,16 +95,6 @@ const char *gate_rule_place(const struct gate_rule *rule) {
 
 /* --- findings --- */
 
-static bool is_ignored(const struct gate *gate, const struct finding *finding) {
-  return ANY(gate->rules.at, gate->rules.n, one,
-             one->kind == GATE_IGNORE && gate_rule_selects(one, finding));
-}
-
-static char *describe_finding(struct gate *gate, const struct finding *finding) {
-  return arena_printf(&gate->arena, "%s %s: %s", severity_words[finding->severity],
-                      finding_id_words[finding->id], finding->title);
-}
-
 /* Once, however many rules are about it. */
 static void add_ignored(struct gate *gate, char *line) {
   if (!ANY(gate->ignored.at, gate->ignored.n, one, strcmp(*one, line) == 0))
@@ -117,8 +107,10 @@ static struct gate_check check_findings(struct gate *gate, const struct gate_rul
   FOR_EACH(subject->findings, subject->n_findings, finding) {
     if (!gate_rule_selects(rule, finding))
       continue;
-    char *line = describe_finding(gate, finding);
-    if (is_ignored(gate, finding))
+    char *line = arena_printf(&gate->arena, "%s %s: %s", severity_words[finding->severity],
+                              finding_id_words[finding->id], finding->title);
+    if (ANY(gate->rules.at, gate->rules.n, one,
+            one->kind == GATE_IGNORE && gate_rule_selects(one, finding)))
       add_ignored(gate, line);
     else
       found = found ? arena_printf(&gate->arena, "%s; %s", found, line) : line;

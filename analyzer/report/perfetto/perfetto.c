@@ -192,13 +192,6 @@ static int write_path(void *user, const struct shown_path *path) {
   return run->trace->error;
 }
 
-static struct shown_request request_of(const struct report_view *view, double bytes) {
-  return (struct shown_request){.most_ranks = MOST_RANKS,
-                                .all_steps = ALL_STEPS_BYTES / BYTES_PER_RECORD,
-                                .most_events = bytes / BYTES_PER_RECORD,
-                                SAME(view, ranks, steps_requested, threads)};
-}
-
 static int write_run(struct run *run) {
   struct shown_visitor visitor = {.rank = write_rank, .path = write_path, .user = run};
   make_run_tracks(run);
@@ -220,7 +213,10 @@ static int write_runs(const struct results *const *results, u32 n, const struct 
     struct run run = {.trace = &trace,
                       .label = n > 1 ? labels[i] : NULL,
                       .limit = view->limit_bytes / n * (i + 1)};
-    struct shown_request request = request_of(view, view->limit_bytes / n);
+    const struct shown_request request = {.most_ranks = MOST_RANKS,
+                                          .all_steps = ALL_STEPS_BYTES / BYTES_PER_RECORD,
+                                          .most_events = view->limit_bytes / n / BYTES_PER_RECORD,
+                                          SAME(view, ranks, steps_requested, threads)};
     shown_choose(results[i], &request, &run.scope);
     if (run.scope.source == SHOWN_NOTHING)
       error = -ENODATA;

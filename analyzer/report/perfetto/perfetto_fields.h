@@ -32,9 +32,9 @@ enum { /* TrackDescriptor */
 };
 enum { CHILD_ORDERING_EXPLICIT = 3, PROCESS_ORDERING_EXPLICIT = 1 };
 
-enum { PROCESS_PID = 1, PROCESS_SORT_INDEX = 3, PROCESS_NAME = 6, PROCESS_LABELS = 8 };
-enum { COUNTER_UNIT = 3, COUNTER_UNIT_NAME = 6, COUNTER_SHARE_KEY = 7 };
-enum { UNIT_COUNT = 2, UNIT_SIZE_BYTES = 3 };
+enum { PROCESS_PID = 1, PROCESS_SORT_INDEX = 3, PROCESS_NAME = 6 };
+enum { COUNTER_UNIT = 3, COUNTER_UNIT_NAME = 6 };
+enum { UNIT_SIZE_BYTES = 3 };
 
 enum { /* TrackEvent */
        EVENT_CATEGORY = 3,
@@ -49,15 +49,13 @@ enum { /* TrackEvent */
        EVENT_FLOW = 47,
        EVENT_FLOW_END = 48,
 };
-enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
+enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_COUNTER = 4 };
 
 enum { /* DebugAnnotation */
        ANNOTATION_NAME_IID = 1,
-       ANNOTATION_UINT = 3,
        ANNOTATION_INT = 4,
        ANNOTATION_DOUBLE = 5,
        ANNOTATION_TEXT = 6,
-       ANNOTATION_NAME = 10,
        ANNOTATION_TEXT_IID = 17,
 };
 

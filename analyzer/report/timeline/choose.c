@@ -5,7 +5,6 @@
  * always among them.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "analyses/queries.h"
@@ -30,16 +29,8 @@ struct choosing {
   VECTOR(const char *) left_out;
 };
 
-__attribute__((format(printf, 2, 3))) static void leave_out(struct choosing *c, const char *format,
-                                                            ...) {
-  char line[512];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(line, sizeof(line), format, arguments);
-  va_end(arguments);
-  const char *kept = arena_text(&c->scope->arena, line);
-  VECTOR_PUSH(&c->left_out, kept);
-}
+/* A sentence of what is left out. */
+#define leave_out(c, ...) VECTOR_PUSH(&(c)->left_out, arena_printf(&(c)->scope->arena, __VA_ARGS__))
 
 /* --- steps --- */
 
@@ -98,8 +89,9 @@ static void choose_steps(struct choosing *c, bool all) {
 
 /* --- ranks --- */
 
-static void add_wanted(struct choosing *c, u32 global) {
-  u32 index = model_rank_index(c->model, global);
+/* As long as there are fewer than `most`. */
+static void add_wanted(struct choosing *c, u32 global, u32 most) {
+  u32 index = c->n_wanted < most ? model_rank_index(c->model, global) : INDEX_NONE;
   if (index == INDEX_NONE || c->wanted[index])
     return;
   c->wanted[index] = true;
@@ -109,14 +101,14 @@ static void add_wanted(struct choosing *c, u32 global) {
 /* Findings come with the most saving first; of very many ranks that are named alike not all. */
 static void add_named_ranks(struct choosing *c, u32 most) {
   const struct results *r = c->results;
-  for (u32 i = 0; i < r->n_ranks && c->n_wanted < most; i++)
-    if (r->ranks[i].straggler)
-      add_wanted(c, r->ranks[i].rank);
-  for (u32 i = 0; i < r->check.n_suspects && c->n_wanted < most; i++)
-    add_wanted(c, r->check.suspects[i].rank);
-  for (u32 i = 0; i < r->n_findings; i++)
-    for (u32 k = 0; k < r->findings[i].n_ranks && c->n_wanted < most; k++)
-      add_wanted(c, r->findings[i].ranks[k]);
+  FOR_EACH(r->ranks, r->n_ranks, rank)
+    if (rank->straggler)
+      add_wanted(c, rank->rank, most);
+  FOR_EACH(r->check.suspects, r->check.n_suspects, suspect)
+    add_wanted(c, suspect->rank, most);
+  FOR_EACH(r->findings, r->n_findings, finding)
+    FOR_EACH(finding->ranks, finding->n_ranks, rank)
+      add_wanted(c, *rank, most);
 }
 
 static void choose_requested_ranks(struct choosing *c) {

@@ -97,10 +97,6 @@ void body_overlap(struct pen *pen, const struct results *results) {
   put_by_op(pen, results);
 }
 
-static bool any_ran(const struct results *results) {
-  return ANY(results->model->ranks, results->model->n_ranks, one, one->collective_runs);
-}
-
 static double weight(const struct collective_result *one) {
   double each =
       (isnan(one->wait_ms) ? 0 : one->wait_ms) + (isnan(one->transfer_ms) ? 0 : one->transfer_ms);
@@ -155,7 +151,7 @@ void body_collectives(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_PLAIN, "and %s lighter kinds", count_of(n - shown).text);
   pen_item(pen, STYLE_DIM, "%s",
            section_unjudged(SECTION_collectives, results)
-               ? any_ran(results)
+               ? ANY(results->model->ranks, results->model->n_ranks, one, one->collective_runs)
                      ? "wait, transfer and bandwidth: unknown, no other member was recorded"
                      : "wait, transfer and bandwidth: unknown, their times were not recorded"
                : "medians; busbw is comparable to the link's bandwidth");

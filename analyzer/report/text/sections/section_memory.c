@@ -21,14 +21,10 @@ static void put_share(struct pen *pen, const char *what, double bytes, double wh
              of_whole ? percent(bytes / whole).text : "", of_whole ? ")" : "");
 }
 
-/* A job on GPUs has tensors on its hosts too; they are not compared with devices. */
-static u32 count_devices_of_kind(const struct memory_result *memory) {
-  return NUMBER_OF(memory->devices, memory->n_devices, one,
-                   isnan(one->device) == isnan(memory->device));
-}
-
 static void put_device(struct pen *pen, const struct memory_result *memory) {
-  u32 devices = count_devices_of_kind(memory);
+  /* a job on GPUs has tensors on its hosts too; they are not compared with devices */
+  u32 devices = NUMBER_OF(memory->devices, memory->n_devices, one,
+                          isnan(one->device) == isnan(memory->device));
   section_value(pen, "from", STYLE_PLAIN, "%s", memory->origin);
   if (devices > 1)
     pen_item(pen, STYLE_PLAIN, "the highest peak of %u devices", devices);

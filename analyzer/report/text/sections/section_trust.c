@@ -124,10 +124,6 @@ static void put_events(struct pen *pen, const struct results *results) {
   }
 }
 
-static bool hosts_are_known(const struct model *model) {
-  return !ANY(model->ranks, model->n_ranks, one, !one->host);
-}
-
 static void put_clocks(struct pen *pen, const struct model *model) {
   section_label(pen, "clocks");
   const char *method = model->clock_method ? model->clock_method : quantity_unknown;
@@ -135,7 +131,7 @@ static void put_clocks(struct pen *pen, const struct model *model) {
     pen_item(pen, model_all_aligned(model) ? STYLE_PLAIN : STYLE_WARNING, "aligned by %s", method);
     if (isnan(model->clock_between_us))
       pen_item(pen, STYLE_PLAIN, "residual %s", duration_s(model->clock_residual_us * 1e-6).text);
-    else if (!hosts_are_known(model))
+    else if (ANY(model->ranks, model->n_ranks, one, !one->host))
       pen_item(pen, STYLE_PLAIN, "known to %s between ranks; hosts are not known",
                duration_s(model->clock_between_us * 1e-6).text);
     else
