@@ -50,8 +50,9 @@ struct diffing {
 #define DIFF_PARTS(P)                                                                              \
   P(steps)                                                                                         \
   P(scalars)                                                                                       \
-  P(figures) P(kernels) P(collectives) P(lines) P(provenance) P(determinism) P(cause) P(explain)   \
-      P(told) P(findings)
+  P(figures)                                                                                       \
+  P(kernels)                                                                                       \
+  P(collectives) P(lines) P(provenance) P(determinism) P(cause) P(explain) P(told) P(findings)
 #define P(part) void diff_##part(struct diffing *d);
 DIFF_PARTS(P)
 #undef P
@@ -91,13 +92,12 @@ struct diff_compared {
 struct diff_compared diff_compare(const struct diffing *d, const double *values);
 
 /* The median of each of a run's own values (the loss) over the last quarter of the steps that all
- * runs have. 0 or negative errno. */
+ * runs have; how many there are, at most `room`. */
 struct diff_level {
   const char *name;
   double value;
 };
-void diff_levels(struct diffing *d, const struct model *model, struct diff_level *levels, u32 room,
-                 u32 *n);
+u32 diff_levels(struct diffing *d, const struct model *model, struct diff_level *levels, u32 room);
 
 /* A loss or gradient norm, by its name; not a throughput. */
 bool diff_is_result(const char *name);

@@ -128,9 +128,7 @@ static void add_lists(struct entries *entries, const struct results *r, bool per
 /* What the job reports about itself, if several runs on each side show its noise. */
 static void add_levels(struct diffing *d, struct entries *entries, const struct results *r) {
   struct diff_level levels[MOST_NAMES];
-  u32 n = 0;
-  if (d->several)
-    diff_levels(d, r->model, levels, MOST_NAMES, &n);
+  u32 n = d->several ? diff_levels(d, r->model, levels, MOST_NAMES) : 0;
   for (u32 i = 0; i < n; i++)
     add_listed(entries, DIFF_OF_VALUES, levels[i].name, UNIT_VALUE, levels[i].value);
 }

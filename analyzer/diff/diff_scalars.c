@@ -27,13 +27,13 @@ ORDER_BY(by_name_and_step, struct point, BY_TEXT(name) UP(step))
 static struct point *points_of(struct arena *scratch, const struct model *model, u32 *n) {
   struct point *points = arena_array(scratch, model->n_scalars, sizeof(*points));
   u32 rank = INDEX_NONE;
-  *n = 0;
+  const struct scalar *all = model->scalars;
   for (u32 i = 0; i < model->n_scalars; i++)
-    if (model->scalars[i].step != INDEX_NONE && model->scalars[i].rank < rank)
-      rank = model->scalars[i].rank;
-  FOR_EACH(model->scalars, model->n_scalars, scalar)
-    if (scalar->name && scalar->step != INDEX_NONE && scalar->rank == rank)
-      points[(*n)++] = (struct point){scalar->name, scalar->step, scalar->value};
+    if (all[i].step != INDEX_NONE && all[i].rank < rank)
+      rank = all[i].rank;
+  *n = LIST_WHERE(points, 0, model->n_scalars, i,
+                  all[i].name && all[i].step != INDEX_NONE && all[i].rank == rank,
+                  ((struct point){all[i].name, all[i].step, all[i].value}));
   SORT(points, *n, by_name_and_step);
   return points;
 }
@@ -77,20 +77,19 @@ static void choose_level_steps(struct diffing *d) {
   d->level_from = to > from ? to - (to - from) / 4 : to;
 }
 
-void diff_levels(struct diffing *d, const struct model *model, struct diff_level *levels, u32 room,
-                 u32 *n) {
-  u32 n_points;
+u32 diff_levels(struct diffing *d, const struct model *model, struct diff_level *levels, u32 room) {
+  u32 n_points, n = 0;
   struct point *points = points_of(&d->scratch, model, &n_points);
   double *values = arena_array(&d->scratch, n_points, sizeof(*values));
-  *n = 0;
-  for (u32 i = 0, end; i < n_points && *n < room; i = end) {
+  for (u32 i = 0, end; i < n_points && n < room; i = end) {
     u32 n_values = 0;
     for (end = i; end < n_points && !strcmp(points[end].name, points[i].name); end++)
       if (points[end].step >= d->level_from && points[end].step <= d->level_to)
         values[n_values++] = points[end].value;
     if (n_values)
-      levels[(*n)++] = (struct diff_level){points[i].name, median_of(values, n_values)};
+      levels[n++] = (struct diff_level){points[i].name, median_of(values, n_values)};
   }
+  return n;
 }
 
 /* --- the runs shown, step by step --- */

@@ -22,7 +22,6 @@ struct writer {
   FILE *out;
   bool json;
   const char *const *columns; /* NULL at the end */
-  u32 column;
   u64 rows;
 };
 
@@ -52,36 +51,36 @@ static void put_csv_text(FILE *out, const char *text) {
     fputc('"', out);
 }
 
-static void begin_cell(struct writer *w) {
-  if (w->json)
-    fprintf(w->out, "%s\"%s\":", w->column ? "," : w->rows ? ",\n{" : "\n{", w->columns[w->column]);
-  else if (w->column)
-    fputc(',', w->out);
-  w->column++;
-}
+struct cell {
+  bool known, is_text;
+  i64 number;
+  const char *text;
+};
+#define KNOWN(is_known, value)                                                                     \
+  { .known = (is_known), .number = (i64)(value) }
+#define NUMBER(value) KNOWN(true, value)
+#define TEXT(value)                                                                                \
+  { .known = (value) != NULL, .is_text = true, .text = (value) }
 
-static void end_row(struct writer *w) {
+/* As many cells as the table has columns. */
+static void put_row(struct writer *w, const struct cell *cells) {
+  for (u32 c = 0; w->columns[c]; c++) {
+    const struct cell *cell = &cells[c];
+    if (w->json)
+      fprintf(w->out, "%s\"%s\":", c ? "," : w->rows ? ",\n{" : "\n{", w->columns[c]);
+    else if (c)
+      fputc(',', w->out);
+    if (!cell->known)
+      fputs(w->json ? "null" : "", w->out);
+    else if (!cell->is_text)
+      fprintf(w->out, "%lld", (long long)cell->number);
+    else if (w->json)
+      put_json_text(w->out, cell->text);
+    else
+      put_csv_text(w->out, cell->text);
+  }
   fputs(w->json ? "}" : "\n", w->out);
-  w->column = 0;
   w->rows++;
-}
-
-static void put_text_cell(struct writer *w, const char *value) {
-  begin_cell(w);
-  if (!value)
-    fputs(w->json ? "null" : "", w->out);
-  else if (w->json)
-    put_json_text(w->out, value);
-  else
-    put_csv_text(w->out, value);
-}
-
-static void put_number_cell(struct writer *w, bool known, i64 value) {
-  begin_cell(w);
-  if (known)
-    fprintf(w->out, "%lld", (long long)value);
-  else
-    fputs(w->json ? "null" : "", w->out);
 }
 
 /* --- Rows --- */
@@ -93,14 +92,10 @@ static void put_groups(struct writer *w, const struct results *results,
     const struct check_group *group = &results->check.groups[g];
     if (!selection_has_group(view, &flight->groups[g]))
       continue;
-    put_number_cell(w, true, g);
-    put_text_cell(w, group->name);
-    put_text_cell(w, group->desc);
-    put_number_cell(w, flight->groups[g].members_known, flight->groups[g].n_members);
-    put_number_cell(w, true, (i64)group->recorded);
-    put_number_cell(w, true, (i64)group->matched);
-    put_number_cell(w, true, (i64)group->mismatched);
-    end_row(w);
+    put_row(w, (struct cell[]){NUMBER(g), TEXT(group->name), TEXT(group->desc),
+                               KNOWN(flight->groups[g].members_known, flight->groups[g].n_members),
+                               NUMBER(group->recorded), NUMBER(group->matched),
+                               NUMBER(group->mismatched)});
   }
 }
 
@@ -113,12 +108,8 @@ static void put_memberships(struct writer *w, const struct results *results,
       if (!selection_has_group(view, &flight->groups[g]) ||
           !selection_has_rank(view->ranks, rank->rank))
         continue;
-      put_number_cell(w, true, g);
-      put_number_cell(w, true, m);
-      put_number_cell(w, true, rank->rank);
-      put_text_cell(w, rank->host);
-      put_number_cell(w, true, rank->seen);
-      end_row(w);
+      put_row(w, (struct cell[]){NUMBER(g), NUMBER(m), NUMBER(rank->rank), TEXT(rank->host),
+                                 NUMBER(rank->seen)});
     }
 }
 
@@ -153,20 +144,13 @@ static void put_collective(struct writer *w, const struct results *results,
   u8 least = FLIGHT_COMPLETED;
   for (u32 i = 0; i < n; i++)
     least = flight->calls[parts[i].call].state < least ? flight->calls[parts[i].call].state : least;
-  put_number_cell(w, true, first->group);
-  put_number_cell(w, true, first->seq);
-  put_text_cell(w, first->op);
-  put_number_cell(w, group->members_known, group->n_members);
-  put_number_cell(w, true, n);
-  put_text_cell(w, mismatch                ? match_state_words[mismatch->state]
-                   : n == group->n_members ? "matched"
-                                           : NULL);
-  put_text_cell(w, flight_state_words[least]);
-  put_text_cell(w, first->in);
-  put_text_cell(w, first->out);
-  put_text_cell(w, first->in_type);
-  put_text_cell(w, mismatch ? mismatch->detail : NULL);
-  end_row(w);
+  const char *check = mismatch                ? match_state_words[mismatch->state]
+                      : n == group->n_members ? "matched"
+                                              : NULL;
+  put_row(w, (struct cell[]){NUMBER(first->group), NUMBER(first->seq), TEXT(first->op),
+                             KNOWN(group->members_known, group->n_members), NUMBER(n), TEXT(check),
+                             TEXT(flight_state_words[least]), TEXT(first->in), TEXT(first->out),
+                             TEXT(first->in_type), TEXT(mismatch ? mismatch->detail : NULL)});
 }
 
 static void put_collectives(struct writer *w, const struct results *results,
@@ -193,23 +177,16 @@ static void put_calls(struct writer *w, const struct results *results,
     if (!selection_has_rank(view->ranks, rank->rank) ||
         !selection_has_group(view, &flight->groups[call->group]))
       continue;
-    put_number_cell(w, true, rank->rank);
-    put_number_cell(w, true, (i64)call->order);
-    put_number_cell(w, true, call->group);
-    put_number_cell(w, call->seq != SEQ_UNKNOWN, call->seq);
-    put_text_cell(w, call->op);
-    put_number_cell(w, call->peer != INDEX_NONE,
-                    call->peer != INDEX_NONE ? (i64)flight->ranks[call->peer].rank : 0);
-    put_text_cell(w, flight_state_words[call->state]);
-    put_text_cell(w, call->in);
-    put_text_cell(w, call->out);
-    put_text_cell(w, call->in_type);
-    put_text_cell(w, call->out_type);
-    put_number_cell(w, call->created != NS_UNKNOWN, call->created);
     const struct flight_frame *frame = call->stack && call->stack->n ? call->stack->frames : NULL;
-    put_text_cell(w, frame ? frame->file : NULL);
-    put_number_cell(w, frame != NULL, frame ? frame->line : 0);
-    end_row(w);
+    bool message = call->peer != INDEX_NONE;
+    put_row(w, (struct cell[]){NUMBER(rank->rank), NUMBER(call->order), NUMBER(call->group),
+                               KNOWN(call->seq != SEQ_UNKNOWN, call->seq), TEXT(call->op),
+                               KNOWN(message, message ? flight->ranks[call->peer].rank : 0),
+                               TEXT(flight_state_words[call->state]), TEXT(call->in),
+                               TEXT(call->out), TEXT(call->in_type), TEXT(call->out_type),
+                               KNOWN(call->created != NS_UNKNOWN, call->created),
+                               TEXT(frame ? frame->file : NULL),
+                               KNOWN(frame, frame ? frame->line : 0)});
   }
 }
 

@@ -14,7 +14,7 @@ enum { LINES_MOST = 2000, DEEPEST = 40 };
 static void write_tree(struct live_view *view, struct pen *pen) {
   u32 n = 0;
   struct stack_line *lines = stack_tree_lines(&view->arena, &view->stalls, LINES_MOST, &n);
-  for (u32 i = 0; lines && i < n; i++) {
+  for (u32 i = 0; i < n; i++) {
     unsigned indent = 2 * lines[i].depth;
     put_stack_line(pen, 2 + (indent < DEEPEST ? indent : DEEPEST), &lines[i]);
     pen_newline(pen);

@@ -173,20 +173,17 @@ void sqlite_rounded(struct sqlite_row *row, double value) {
     sqlite_null(row);
 }
 
-static const char *valid_text(struct sqlite_writer *w, struct arena *arena, const char *text) {
+static const char *valid_text(struct arena *arena, const char *text) {
   SCOPED char *valid = text ? utf8_valid_copy(text) : NULL;
-  const char *kept = valid ? arena_text(arena, valid) : NULL;
-  if (text && !kept)
-    w->error = SQLITE_NOMEM;
-  return kept;
+  return valid ? arena_text(arena, valid) : NULL;
 }
 
 void sqlite_text(struct sqlite_row *row, const char *text) {
-  sqlite_word(row, valid_text(row->writer, &row->batch->text, text));
+  sqlite_word(row, valid_text(&row->batch->text, text));
 }
 
 const char *sqlite_shared(struct sqlite_writer *w, const char *text) {
-  return valid_text(w, &w->shared_texts, text);
+  return valid_text(&w->shared_texts, text);
 }
 
 void sqlite_static_text(struct sqlite_row *row, const char *text) {

@@ -267,7 +267,7 @@ static void describe_left_out(struct choosing *c) {
 static void choose_paths(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   const struct results *r = c->results;
-  scope->path_reason = scope->request.without_paths ? "not selected" : r->path_reason;
+  scope->path_reason = r->path_reason;
   if (!scope->path_reason && c->model->timelines->unreachable)
     scope->path_reason = "it needs the traces of all ranks, and this report is from summaries";
   u32 ahead =

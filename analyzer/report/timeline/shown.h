@@ -26,8 +26,7 @@
 struct shown_request {
   const char *ranks;    /* --ranks: these only; NULL: as many as there is room for */
   bool steps_requested; /* --steps was given: all steps of the model */
-  double all_steps; /* without --steps: all of them too, if these are no more events; 0: never */
-  bool without_paths;
+  double all_steps;   /* without --steps: all of them too, if these are no more events; 0: never */
   u32 most_ranks;     /* where --ranks is not given; 0: no such limit */
   double most_events; /* of all ranks and steps together, by estimate; INFINITY: no limit */
   unsigned threads;   /* 0: one per core; so many ranks are in memory at a time */
