@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "format/default_directory.h"
 
 /* getopt's codes: the row's number above every character it may return. */
 #define FIRST_CODE 256
@@ -178,4 +179,18 @@ void command_line_print_options(const struct command_line *line, FILE *out) {
     fprintf(out, "  %-*s  ", WHAT_COLUMN - 4, usage);
     print_words(row->what, out);
   }
+}
+
+const char *directory_to_read(const char *program) {
+  static char path[TSCOPE_DEFAULT_DIRECTORY_BYTES];
+  const char *set = getenv("TSCOPE_DIR");
+  unsigned owner;
+  if (set && *set)
+    return set;
+  if (tscope_directory_to_read(path, &owner))
+    fprintf(stderr,
+            "%s: %s belongs to another user (number %u), and you have no directory of your own "
+            "there: what follows is from that user's files\n",
+            program, path, owner);
+  return path;
 }

@@ -82,6 +82,10 @@ bool command_line_takes_next(const struct command_line *line, const char *given)
 
 void command_line_print_options(const struct command_line *line, FILE *out);
 
+/* Where a program looks for traces if its command line names no directory: TSCOPE_DIR, else where
+ * this user's jobs write. If that belongs to another user, says so in a line on stderr. Static. */
+const char *directory_to_read(const char *program);
+
 /* A positive number, with k, M, G or B (1e9), T, P or E behind it. */
 bool command_line_amount(const char *argument, double *value);
 

@@ -2,7 +2,6 @@
 #include "programs/reduce_options.h"
 
 #include "base/command_line.h"
-#include "base/directory_to_read.h"
 #include "programs/reduce_options.def"
 
 #define OPTIONS struct reduce_options

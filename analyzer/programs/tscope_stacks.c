@@ -12,7 +12,6 @@
 #include "attach/attached.h"
 #include "base/checked_memory.h"
 #include "base/command_line.h"
-#include "base/directory_to_read.h"
 #include "base/printable.h"
 #include "base/sorting.h"
 #include "programs/run_stacks.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/command_line.h"
-#include "base/directory_to_read.h"
 #include "format/default_directory.h"
 #include "import/inputs.def"
 #include "report/options.def"

@@ -2,7 +2,6 @@
 #include "top/top_options.h"
 
 #include "base/command_line.h"
-#include "base/directory_to_read.h"
 #include "format/default_directory.h"
 #include "top/top_options.def"
 

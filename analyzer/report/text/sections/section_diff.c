@@ -159,10 +159,9 @@ static void put_kinds(struct pen *pen, const struct diff_result *diff) {
   struct kind_row *rows = arena_array(&pen->scratch, diff->n_rows, sizeof(*rows));
   u32 n = 0;
   FOR_EACH(diff->rows, diff->n_rows, row) {
-    bool changed = row->before > 0 || row->after > 0;
-    if (changed && row->section == DIFF_OF_KERNELS)
-      rows[n++] = (struct kind_row){
-          *row, row->after > 0 && row->before > 0 ? row->before / row->after : NAN};
+    double speedup = row->after > 0 && row->before > 0 ? row->before / row->after : NAN;
+    if (row->section == DIFF_OF_KERNELS && (row->before > 0 || row->after > 0))
+      rows[n++] = (struct kind_row){*row, speedup};
   }
   table_print(pen, &TABLE(struct kind_row, columns), rows, section_rows(pen, n, ROWS_SHOWN));
 }
