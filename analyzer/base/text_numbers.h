@@ -6,12 +6,10 @@
 #define TSCOPE_TEXT_NUMBERS_H
 
 #include "base/hash_index.h"
-#include "base/vector.h"
 
 /* {0} is empty. */
 struct text_numbers {
-  VECTOR(const char *) texts; /* by number */
-  struct hash_index index;
+  HASHED(const char *) texts; /* by number */
   struct arena arena;
 };
 
