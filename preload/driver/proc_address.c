@@ -7,7 +7,6 @@
 
 #include "driver/driver_symbols.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

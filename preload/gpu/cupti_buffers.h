@@ -7,7 +7,6 @@
 #ifndef TSCOPE_CUPTI_BUFFERS_H
 #define TSCOPE_CUPTI_BUFFERS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

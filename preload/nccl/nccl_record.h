@@ -80,6 +80,13 @@ static inline bool nccl_accepted(ncclResult_t result) {
  * launched; if `launched` is false, it is not known any more when that was. */
 TSCOPE_NOINLINE void nccl_end_deferred(struct nccl_thread *nccl, u32 number, bool launched);
 
+/* The head of a recorder (hooks/wrapper.h) that has something to do on both sides of the call, and
+ * what it keeps of one. */
+#define RECORDER_AROUND(name, wakes, call_type, ...)                                               \
+  enum { name##_wakes = TSCOPE_##wakes };                                                          \
+  call_type name##_begin(struct tscope_thread *thread, ##__VA_ARGS__);                             \
+  void name##_end(struct tscope_thread *thread, call_type *call, ncclResult_t result)
+
 /* The place of the duration in the record of a call in progress; written at its end. */
 struct nccl_span {
   u64 *dur;
@@ -89,58 +96,43 @@ struct nccl_span {
 /* collective: every collective and point-to-point call. `bytes` is count times element size, with
  * count in the sense that the function itself gives it. */
 #define TSCOPE_RECORDER_SHAPE_collective ~, AROUND
-enum { collective_wakes = TSCOPE_WAKES };
 struct collective_call {
   struct nccl_span span;
   event_pair_ticket pair; /* 0 inside a group, and if events are not the source */
   struct event_subject subject;
 };
-struct collective_call collective_begin(struct tscope_thread *thread, enum tscope_op op,
-                                        const void *buffer, size_t count, ncclDataType_t datatype,
-                                        int redop, int peer, ncclComm_t comm, cudaStream_t stream);
-void collective_end(struct tscope_thread *thread, struct collective_call *call,
-                    ncclResult_t result);
+RECORDER_AROUND(collective, WAKES, struct collective_call, enum tscope_op op, const void *buffer,
+                size_t count, ncclDataType_t datatype, int redop, int peer, ncclComm_t comm,
+                cudaStream_t stream);
 /* Of a call in progress; NULL if it has none. */
 struct tscope_collective_record *collective_record(const struct collective_call *call);
 
 /* configured: a collective with a configuration of the call, which is read once NCCL has accepted
  * it. */
 #define TSCOPE_RECORDER_SHAPE_configured ~, AROUND
-enum { configured_wakes = TSCOPE_WAKES };
 struct configured_call {
   struct collective_call collective;
   const void *config;
 };
-struct configured_call configured_begin(struct tscope_thread *thread, const void *config,
-                                        enum tscope_op op, const void *buffer, size_t count,
-                                        ncclDataType_t datatype, int redop, int peer,
-                                        ncclComm_t comm, cudaStream_t stream);
-void configured_end(struct tscope_thread *thread, struct configured_call *call,
-                    ncclResult_t result);
+RECORDER_AROUND(configured, WAKES, struct configured_call, const void *config, enum tscope_op op,
+                const void *buffer, size_t count, ncclDataType_t datatype, int redop, int peer,
+                ncclComm_t comm, cudaStream_t stream);
 
 /* one_sided: what a rank does with another rank's memory. The order of such calls differs between
  * the two ranks, so they have no sequence number and are not matched. */
 #define TSCOPE_RECORDER_SHAPE_one_sided ~, AROUND
-enum { one_sided_wakes = TSCOPE_WAKES };
-struct nccl_span one_sided_begin(struct tscope_thread *thread, enum tscope_one_sided kind,
-                                 size_t count, int datatype, int peer, ncclComm_t comm,
-                                 cudaStream_t stream);
-void one_sided_end(struct tscope_thread *thread, struct nccl_span *span, ncclResult_t result);
+RECORDER_AROUND(one_sided, WAKES, struct nccl_span, enum tscope_one_sided kind, size_t count,
+                int datatype, int peer, ncclComm_t comm, cudaStream_t stream);
 
 enum { nccl_group_start_wakes = TSCOPE_WAKES };
 void record_nccl_group_start(struct tscope_thread *thread, u64 start, ncclResult_t result);
 
 #define TSCOPE_RECORDER_SHAPE_nccl_group_end ~, AROUND
-enum { nccl_group_end_wakes = TSCOPE_QUIET };
-struct nccl_span nccl_group_end_begin(struct tscope_thread *thread);
-void nccl_group_end_end(struct tscope_thread *thread, struct nccl_span *span, ncclResult_t result);
+RECORDER_AROUND(nccl_group_end, QUIET, struct nccl_span);
 
 /* nccl_group_simulate: also ends the group, but launches nothing. */
 #define TSCOPE_RECORDER_SHAPE_nccl_group_simulate ~, AROUND
-enum { nccl_group_simulate_wakes = TSCOPE_QUIET };
-struct nccl_span nccl_group_simulate_begin(struct tscope_thread *thread);
-void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_span *span,
-                             ncclResult_t result);
+RECORDER_AROUND(nccl_group_simulate, QUIET, struct nccl_span);
 
 /* comm_init and similar: calls that create communicators. */
 enum { comm_init_wakes = TSCOPE_WAKES, comm_init_all_wakes = TSCOPE_WAKES };
@@ -154,26 +146,20 @@ void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t 
  * queried. */
 #define TSCOPE_RECORDER_SHAPE_comm_split ~, AROUND
 #define TSCOPE_RECORDER_SHAPE_comm_shrink ~, AROUND
-enum { comm_split_wakes = TSCOPE_WAKES, comm_shrink_wakes = TSCOPE_WAKES };
 struct child_call {
   struct pending_communicator pending;
   const ncclConfig_t *config; /* the job's, NULL: as the parent */
 };
-struct child_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
-                                   ncclComm_t *child, const ncclConfig_t *config);
-struct child_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
-                                    ncclComm_t *child, const ncclConfig_t *config);
-void comm_split_end(struct tscope_thread *thread, struct child_call *call, ncclResult_t result);
-void comm_shrink_end(struct tscope_thread *thread, struct child_call *call, ncclResult_t result);
+RECORDER_AROUND(comm_split, WAKES, struct child_call, ncclComm_t parent, int color,
+                ncclComm_t *child, const ncclConfig_t *config);
+RECORDER_AROUND(comm_shrink, WAKES, struct child_call, ncclComm_t parent, ncclComm_t *child,
+                const ncclConfig_t *config);
 
 /* comm_grow: a communicator with additional ranks. Its old members know the old communicator, its
  * new members know an id, and only the root knows both. So its identity is not known. */
 #define TSCOPE_RECORDER_SHAPE_comm_grow ~, AROUND
-enum { comm_grow_wakes = TSCOPE_WAKES };
-struct pending_communicator comm_grow_begin(struct tscope_thread *thread, ncclComm_t from,
-                                            int nranks, int rank, ncclComm_t *grown);
-void comm_grow_end(struct tscope_thread *thread, struct pending_communicator *pending,
-                   ncclResult_t result);
+RECORDER_AROUND(comm_grow, WAKES, struct pending_communicator, ncclComm_t from, int nranks,
+                int rank, ncclComm_t *grown);
 
 /* comm_ready: the job queries whether the operation that it started on a communicator is done. */
 enum { comm_ready_wakes = TSCOPE_QUIET };
@@ -181,14 +167,11 @@ void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t res
                        ncclComm_t comm, const ncclResult_t *state);
 
 #define TSCOPE_RECORDER_SHAPE_comm_end ~, AROUND
-enum { comm_end_wakes = TSCOPE_QUIET };
 struct comm_end_call {
   u64 start;
   u32 number;
   u16 how;
 };
-struct comm_end_call comm_end_begin(struct tscope_thread *thread, enum tscope_comm_end how,
-                                    ncclComm_t comm);
-void comm_end_end(struct tscope_thread *thread, struct comm_end_call *call, ncclResult_t result);
+RECORDER_AROUND(comm_end, QUIET, struct comm_end_call, enum tscope_comm_end how, ncclComm_t comm);
 
 #endif

@@ -8,7 +8,6 @@
 #include "format/exception_links.def"
 #include "format/own_code.h"
 #include "process/out_of_memory_kills.h"
-#include "process/process.h"
 #include "record/carry.h"
 #include "record/process_trace.h"
 #include "record/tick_clock.h"

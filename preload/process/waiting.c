@@ -4,7 +4,6 @@
  * results are those of the next function of the name, which may be another preloaded library's. If
  * that is not known, they call wait4(), the same system call.
  */
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "process/reaped.h"
