@@ -112,8 +112,7 @@ static void read_memory(struct live_process *process, const struct tscope_memory
 }
 
 static void read_kernel(struct live_process *process, const struct live_record *record) {
-  const struct tscope_gpu_kernel_record *kernel = (const void *)record->record;
-  u64 dur = trace_dur(record->record, kernel->dur, sizeof(*kernel));
+  u64 dur = trace_dur(record->record);
   if (process->spans.n < SPANS_KEPT)
     VECTOR_PUSH(&process->spans,
                 (struct interval){record->start, chunk_ns(record->clock, record->time + dur)});

@@ -43,7 +43,7 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
     const struct tscope_range_record *range = (const void *)record;
     if (record->type != TSCOPE_REC_RANGE || record->tag == TSCOPE_RANGE_MARK)
       continue;
-    u64 time = trace_time(&cursor, record), dur = trace_dur(record, range->dur, sizeof(*range));
+    u64 time = trace_time(&cursor, record), dur = trace_dur(record);
     i64 end = chunk_end_ns(&clock, time, dur), start = chunk_ns(&clock, time);
     if (end != NS_UNKNOWN && end >= start)
       add_range(collecting, range, end - start);

@@ -212,18 +212,60 @@ static void read_gpu_overhead(struct reading *reading,
   *most = overhead->ns > *most ? overhead->ns : *most;
 }
 
-static void read_graph(struct reading *reading, const struct tscope_record *record) {
-  graph_replays_add_record(&reading->graphs, reading->events, record,
-                           (struct interval){reading->start, NS_UNKNOWN}, 0);
+static void read_graph(struct reading *reading, const struct tscope_graph_record *graph) {
+  reading->events->names_gpu_graphs |= graph->gpu_graph != 0;
+  VECTOR_PUSH(&reading->events->graphs,
+              (struct rank_graph){SAME(graph, graph, captured, gpu_graph)});
+}
+
+static void read_graph_body(struct reading *reading, const struct tscope_graph_body_record *body) {
+  VECTOR_PUSH(&reading->events->graph_bodies, body->graph);
+}
+
+/* The communicators behind a record of `bytes`, which claims to have `claimed`. */
+static struct graph_comms read_comms(struct reading *reading, const struct tscope_record *record,
+                                     size_t bytes, u32 claimed) {
+  u32 room = (u32)(8u * record->words - bytes) / (u32)sizeof(struct tscope_graph_comm);
+  u32 n = claimed < room ? claimed : room;
+  struct tscope_graph_comm *comms = arena_array(&reading->events->arena, n, sizeof(*comms));
+  memcpy(comms, (const u8 *)record + bytes, n * sizeof(*comms));
+  return (struct graph_comms){comms, n};
+}
+
+static void read_graph_child(struct reading *reading,
+                             const struct tscope_graph_child_record *child) {
+  if (child->child != 0)
+    VECTOR_PUSH(&reading->graphs.items,
+                (struct captured_item){
+                    .time = reading->start,
+                    .order = reading->graphs.items.n,
+                    .comms = read_comms(reading, &child->header, sizeof(*child), child->comms),
+                    SAME(child, captured, child)});
+}
+
+static void read_graph_collective(struct reading *reading,
+                                  const struct tscope_graph_collective_record *call) {
+  VECTOR_PUSH(&reading->graphs.items, (struct captured_item){.time = reading->start,
+                                                             .captured = call->captured,
+                                                             .order = reading->graphs.items.n,
+                                                             .call = *call});
+}
+
+static void read_replay(struct reading *reading, const struct tscope_graph_replay_record *launch) {
+  struct interval span = span_of(reading, &launch->header);
+  VECTOR_PUSH(&reading->graphs.replays,
+              (struct replay){
+                  .start = span.start,
+                  .end = span.end,
+                  .graph = launch->graph,
+                  .thread = reading->thread,
+                  .stream = launch->header.tag,
+                  .failed = span.end != NS_UNKNOWN && launch->result != 0,
+                  .comms = read_comms(reading, &launch->header, sizeof(*launch), launch->comms)});
 }
 
 static void read_capture(struct reading *reading, const struct tscope_record *record) {
   VECTOR_PUSH(&reading->events->captures, span_of(reading, record));
-}
-
-static void read_replay(struct reading *reading, const struct tscope_record *record) {
-  graph_replays_add_record(&reading->graphs, reading->events, record, span_of(reading, record),
-                           reading->thread);
 }
 
 static void read_call_site(struct reading *reading, const struct tscope_call_site_record *site) {
@@ -284,9 +326,9 @@ static void read_memory(struct reading *reading, const struct tscope_record *mem
 static void read_record(struct reading *reading, const struct tscope_record *record) {
   switch (record->type) {
     ON_RECORD(GRAPH, read_graph, reading)
-    ON_RECORD(GRAPH_BODY, read_graph, reading)
-    ON_RECORD(GRAPH_CHILD, read_graph, reading)
-    ON_RECORD(GRAPH_COLLECTIVE, read_graph, reading)
+    ON_RECORD(GRAPH_BODY, read_graph_body, reading)
+    ON_RECORD(GRAPH_CHILD, read_graph_child, reading)
+    ON_RECORD(GRAPH_COLLECTIVE, read_graph_collective, reading)
     ON_RECORD(COLLECTIVE, read_call, reading)
     ON_RECORD(GRAPH_REPLAY, read_replay, reading)
     ON_RECORD(CAPTURE, read_capture, reading)

@@ -31,8 +31,8 @@ static void read_kernel(struct reading *reading, const struct tscope_record *rec
   struct communication is = communication_of(reading, kernel->name);
   if (is.library == COMM_LIBRARY_NONE || is.library == COMM_LIBRARY_NCCL)
     return;
-  u64 dur = trace_dur(record, kernel->dur, trace_record_bytes[record->type]);
-  i64 start = chunk_ns(&reading->clock, time), end = chunk_ns(&reading->clock, time + dur);
+  i64 start = chunk_ns(&reading->clock, time);
+  i64 end = chunk_ns(&reading->clock, time + trace_dur(record));
   VECTOR_PUSH(&reading->events->kernels,
               (struct rank_kernel){.start = start,
                                    .end = end < start ? start : end,
@@ -47,12 +47,11 @@ static void read_kernel(struct reading *reading, const struct tscope_record *rec
 /* Keeps a copy that copy engines may have made for a collective. */
 static void read_copy(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_gpu_memcpy_record *copy = (const void *)record;
-  u64 dur = trace_dur(record, copy->dur, trace_record_bytes[record->type]);
   bool between_gpus = copy->kind == TSCOPE_MEMCPY_D2D || copy->kind == TSCOPE_MEMCPY_P2P;
   if (between_gpus)
     VECTOR_PUSH(&reading->events->copies,
                 (struct rank_copy){.start = chunk_ns(&reading->clock, time),
-                                   .end = chunk_ns(&reading->clock, time + dur),
+                                   .end = chunk_ns(&reading->clock, time + trace_dur(record)),
                                    .stream = record->tag,
                                    SAME(copy, bytes, graph, correlation)});
 }
@@ -104,8 +103,7 @@ void read_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
         (record->type == TSCOPE_REC_MEMCPY || record->type == TSCOPE_REC_SYNC))
       read_meeting(reading, record, time);
     if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_MEMSET) {
-      u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */
-      u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);
+      u64 end = time + trace_dur(record);
       gpu_latest = end > gpu_latest ? end : gpu_latest;
     }
     if (record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS)

@@ -98,9 +98,11 @@ static inline u64 trace_time(const struct trace_cursor *cursor,
   return cursor->base + record->time;
 }
 
-/* A 32-bit duration field, or the 64-bit one in the word that follows when it saturated.
- * `struct_bytes` is the size of the record's struct. */
-static inline u64 trace_dur(const struct tscope_record *record, u32 dur, size_t struct_bytes) {
+/* The 32-bit duration that a record of the ring begins with, or the 64-bit one in the word that
+ * follows when it saturated. */
+static inline u64 trace_dur(const struct tscope_record *record) {
+  size_t struct_bytes = trace_record_bytes[record->type];
+  u32 dur = *(const u32 *)(const void *)(record + 1);
   if (dur != TSCOPE_DUR_LONG || 8u * record->words < struct_bytes + 8)
     return dur;
   u64 longer;

@@ -38,10 +38,6 @@ struct graph_replays {
   VECTOR(struct replay) replays;
 };
 
-/* One record of a graph; `span` is when it began and, of a replay, ended. */
-void graph_replays_add_record(struct graph_replays *graphs, struct rank_events *events,
-                              const struct tscope_record *record, struct interval span, u32 thread);
-
 /* Adds the calls of all replays to the retained records, unsorted; those of one replay a nanosecond
  * apart, in the order of capture, as far as the budget for them goes. */
 void graph_replays_expand(struct graph_replays *graphs, struct rank_events *events);

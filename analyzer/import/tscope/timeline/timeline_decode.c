@@ -31,11 +31,10 @@ static i64 axis_ns(struct decoding *decoding, u64 units) {
   return clock_to_axis(decoding->build->clock, chunk_ns(&decoding->clock, units));
 }
 
-/* For as long as the record says: all records of the ring begin with that. */
+/* For as long as the record says. */
 static struct interval interval_of(struct decoding *decoding, const struct tscope_record *record) {
-  u32 dur = *(const u32 *)(const void *)(record + 1);
-  u64 end = decoding->time + trace_dur(record, dur, trace_record_bytes[record->type]);
-  return (struct interval){decoding->start, axis_ns(decoding, end)};
+  i64 end = axis_ns(decoding, decoding->time + trace_dur(record));
+  return (struct interval){decoding->start, end};
 }
 
 /* What kernels of that name communicate; read_events.c has asked for all that the file has. */
