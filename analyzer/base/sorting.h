@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sorting: functions for SORT() and bsearch() from what they compare; the first difference decides:
+ * Sorting: functions for SORT() and FIND_SORTED() from what they compare; the first difference
+ * decides:
  *
  *   ORDER_BY(longest_first, struct kernel_result, DOWN(sum_ms) BY_TEXT(name))
  */
@@ -52,6 +53,11 @@
 #define SORT(at, n, order) ((n) ? qsort(at, n, sizeof(*(at)), order) : (void)0)
 #define SORT_INDICES(indices, n, list, order)                                                      \
   ((n) ? qsort_r(indices, n, sizeof(u32), order, list) : (void)0)
+
+/* Of a list that is sorted so: the one that equals `wanted`, which points to one like it or to the
+ * value that it begins with; NULL if there is none. */
+#define FIND_SORTED(at, n, wanted, order)                                                          \
+  ((n) ? (__typeof__(&(at)[0]))bsearch(wanted, at, n, sizeof(*(at)), order) : NULL)
 
 /* Sorts a list and joins what is equal in that order: `join` adds `other` to `kept`, the first of
  * its equals. How many are left. */

@@ -73,8 +73,7 @@ static struct rank_lines lines_of(struct live_view *view, const struct live_rank
 
 /* Of its time. */
 static double share_at(const struct rank_lines *lines, const struct line_time *line) {
-  const struct line_time *found =
-      lines->n ? bsearch(line, lines->at, lines->n, sizeof(*line), by_place) : NULL;
+  const struct line_time *found = FIND_SORTED(lines->at, lines->n, line, by_place);
   return found ? found->ns / lines->ns : 0;
 }
 

@@ -81,8 +81,7 @@ static void write_facts(struct reducing *reducing, struct model *model, u32 r) {
 
 /* Of the node's own; NULL for others. */
 static struct summary_made *made_of(const struct reducing *reducing, u32 rank) {
-  return reducing->n ? bsearch(&rank, reducing->made, reducing->n, sizeof(*reducing->made), by_u32)
-                     : NULL;
+  return FIND_SORTED(reducing->made, reducing->n, &rank, by_u32);
 }
 
 /* --with: the ranks of other nodes, as their facts say. Own ranks are there already. */
@@ -96,9 +95,8 @@ static void add_others(struct reducing *reducing, struct model *model) {
 
 static const struct summary_entry *entry_of(const struct reducing *reducing, u32 rank) {
   const struct summary_made *made = made_of(reducing, rank);
-  const struct known_summary *known = made ? NULL
-                                           : bsearch(&rank, reducing->others, reducing->n_others,
-                                                     sizeof(*reducing->others), by_u32);
+  const struct known_summary *known =
+      made ? NULL : FIND_SORTED(reducing->others, reducing->n_others, &rank, by_u32);
   return made ? &made->entry : &known->entry;
 }
 

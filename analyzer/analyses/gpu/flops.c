@@ -97,11 +97,10 @@ ORDER_BY(by_name, struct graph_kernel, UP(name))
 static struct replayed_kernel *find_replayed(struct counting *c, const struct arithmetic *replay,
                                              u32 name) {
   const struct graph_content *content = replay_content(c->timeline, replay);
-  struct graph_kernel wanted = {.name = name};
   const struct graph_kernel *kernel =
-      content && content->n_kernels
-          ? bsearch(&wanted, content->kernels, content->n_kernels, sizeof(wanted), by_name)
-          : NULL;
+      content ? FIND_SORTED(content->kernels, content->n_kernels,
+                            &(struct graph_kernel){.name = name}, by_name)
+              : NULL;
   return kernel ? &c->replayed[replay->what][kernel - content->kernels] : NULL;
 }
 

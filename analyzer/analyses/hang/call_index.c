@@ -14,7 +14,7 @@ ORDER_BY(by_entry, struct call_entry, UP(group) UP(seq) UP(rank) UP(call))
 struct member_progress *member_progress_of(const struct call_index *index, u32 group, u32 rank) {
   struct member_progress key = {.group = group, .rank = rank};
   u32 first = index->first_place[group], n = index->first_place[group + 1] - first;
-  return n ? bsearch(&key, index->members + first, n, sizeof(key), by_place) : NULL;
+  return FIND_SORTED(index->members + first, n, &key, by_place);
 }
 
 /* The first entry not before (group, seq, rank). */

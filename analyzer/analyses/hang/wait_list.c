@@ -14,7 +14,7 @@ ORDER_BY(most_ranks_first, struct check_wait, DOWN(n_ranks) UP(seq) BY_TEXT(grou
 
 const struct flight_call *waits_calls_of(const struct flight_record *flight, u32 global, u32 *n) {
   const struct flight_rank *rank =
-      flight ? bsearch(&global, flight->ranks, flight->n_ranks, sizeof(*rank), by_u32) : NULL;
+      flight ? FIND_SORTED(flight->ranks, flight->n_ranks, &global, by_u32) : NULL;
   *n = rank ? rank->n_calls : 0;
   return rank ? &flight->calls[rank->first_call] : NULL;
 }

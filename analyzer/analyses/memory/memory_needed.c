@@ -50,9 +50,8 @@ static struct known_segment *segment_of(struct needed *needed, u64 address) {
 }
 
 static void reserve(struct needed *needed, u64 address, i64 bytes, bool reserved) {
-  struct known_segment key = {.address = address};
-  struct known_segment *segment =
-      bsearch(&key, needed->segments, needed->n, sizeof(*needed->segments), by_address);
+  struct known_segment *segment = FIND_SORTED(
+      needed->segments, needed->n, &(struct known_segment){.address = address}, by_address);
   if (!segment)
     return;
   if (segment->reserved && segment->blocks)

@@ -267,8 +267,7 @@ const struct stack *stacks_find(const struct stacks *stacks, const struct value 
   if (!value_is_sequence(frames) || !stacks->all.n)
     return &unknown;
   const struct stack key = {.frames = frames->items};
-  const struct stack *found =
-      bsearch(&key, stacks->all.at, stacks->all.n, sizeof(*stacks->all.at), by_address);
+  const struct stack *found = FIND_SORTED(stacks->all.at, stacks->all.n, &key, by_address);
   return found ? found : &unknown;
 }
 

@@ -55,8 +55,7 @@ static int by_name(const void *left, const void *right) {
 
 static const struct name *find_name(const struct name *names, u32 n, const char *text,
                                     size_t length) {
-  const struct name key = {.text = text, .length = length};
-  return n ? bsearch(&key, names, n, sizeof(*names), by_name) : NULL;
+  return FIND_SORTED(names, n, (&(struct name){.text = text, .length = length}), by_name);
 }
 
 static bool read_module(const struct value *value, struct arena *arena, struct module_stat *stat) {

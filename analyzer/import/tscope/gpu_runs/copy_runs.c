@@ -149,8 +149,7 @@ static bool find_call(const struct search *s, const struct rank_copy *copy, u64 
   for (u32 i = 0; i < (copy->graph ? 2 : 1); i++) {
     struct copied wanted = {
         .graph = graphs[i], .stream = copy->graph ? 0 : copy->stream, .total = bytes};
-    const struct copied *call =
-        bsearch(&wanted, s->calls.at, s->calls.n, sizeof(*s->calls.at), by_row_and_total);
+    const struct copied *call = FIND_SORTED(s->calls.at, s->calls.n, &wanted, by_row_and_total);
     if (call && found->ranks && found->op != call->op)
       found->op = 0;
     else if (call)

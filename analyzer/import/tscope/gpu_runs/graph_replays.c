@@ -14,15 +14,12 @@ ORDER_BY(by_capture, struct captured_item, UP(captured) UP(time) UP(order))
 ORDER_BY(by_graph, struct rank_graph, UP(graph))
 
 const struct rank_graph *rank_find_graph(const struct rank_events *events, u32 graph) {
-  struct rank_graph wanted = {.graph = graph};
-  return events->graphs.n
-             ? bsearch(&wanted, events->graphs.at, events->graphs.n, sizeof(wanted), by_graph)
-             : NULL;
+  return FIND_SORTED(events->graphs.at, events->graphs.n, &(struct rank_graph){.graph = graph},
+                     by_graph);
 }
 
 bool rank_graph_is_conditional(const struct rank_events *events, u32 graph) {
-  return events->graph_bodies.n &&
-         bsearch(&graph, events->graph_bodies.at, events->graph_bodies.n, sizeof(graph), by_u32);
+  return FIND_SORTED(events->graph_bodies.at, events->graph_bodies.n, &graph, by_u32) != NULL;
 }
 
 static const struct tscope_graph_comm *comm_of(const struct graph_comms *comms, u32 comm) {

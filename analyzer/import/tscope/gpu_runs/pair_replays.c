@@ -211,7 +211,7 @@ static void list_graphs(const struct replay_side *sides, u32 n, u32 *out) {
 static void clear_unshared_graphs(struct replay_side *sides, u32 n, const u32 *others,
                                   u32 n_others) {
   for (u32 i = 0; i < n; i++)
-    if (!bsearch(&sides[i].gpu_graph, others, n_others, sizeof(*others), by_u32))
+    if (!FIND_SORTED(others, n_others, &sides[i].gpu_graph, by_u32))
       sides[i].gpu_graph = 0;
 }
 

@@ -47,9 +47,9 @@ static void index_calls(const struct rank_events *events, struct call_index *ind
 }
 
 static u32 find_numbered(const struct call_index *index, u32 comm, u32 seq, bool p2p) {
-  struct keyed wanted = {.key = key_of(comm, seq, p2p)}, *found = NULL;
-  if (index->n && is_named(comm, seq))
-    found = bsearch(&wanted, index->at, index->n, sizeof(*index->at), by_u64);
+  u64 key = key_of(comm, seq, p2p);
+  const struct keyed *found =
+      is_named(comm, seq) ? FIND_SORTED(index->at, index->n, &key, by_u64) : NULL;
   return found ? found->index : INDEX_NONE;
 }
 
@@ -126,8 +126,7 @@ static void find_launches(struct rank_events *events) {
   SORT(groups, n, by_group);
   FOR_EACH_CHANGED(events->calls.at, events->calls.n, call) {
     struct rank_group wanted = {.group = call->group};
-    struct rank_group *group =
-        call->group ? bsearch(&wanted, groups, n, sizeof(*groups), by_group) : NULL;
+    struct rank_group *group = call->group ? FIND_SORTED(groups, n, &wanted, by_group) : NULL;
     if (group && group->start > call->launched)
       call->launched = group->start;
     if (group && group->failed)

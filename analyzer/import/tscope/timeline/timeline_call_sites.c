@@ -25,8 +25,7 @@ ORDER_BY(by_place, struct call_site, UP(lane) UP(time))
 
 static u32 find_site(const struct call_sites *sites, u16 lane, i64 time) {
   const struct call_site wanted = {.time = time, .lane = lane};
-  const struct call_site *found =
-      bsearch(&wanted, sites->sites, sites->n_sites, sizeof(wanted), by_place);
+  const struct call_site *found = FIND_SORTED(sites->sites, sites->n_sites, &wanted, by_place);
   return found ? (u32)(found - sites->sites) : INDEX_NONE;
 }
 

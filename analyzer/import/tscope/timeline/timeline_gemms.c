@@ -157,9 +157,7 @@ void timeline_replay(struct timeline_build *build, u32 graph, struct interval ca
   if (made && made->captured) {
     struct graph_content key = {.captured = made->captured};
     const struct graph_content *content =
-        gemms->contents.n
-            ? bsearch(&key, gemms->contents.at, gemms->contents.n, sizeof(key), by_capture)
-            : NULL;
+        FIND_SORTED(gemms->contents.at, gemms->contents.n, &key, by_capture);
     if (!content)
       return;
     replay.flops = content->flops;
@@ -211,7 +209,7 @@ static u32 join_times(struct timeline_build *build, struct gemm_time *times) {
       continue;
     struct arithmetic key = {.start = call->start, .lane = call->lane};
     const struct arithmetic *found =
-        bsearch(&key, build->arithmetic.at, build->arithmetic.n, sizeof(key), by_lane);
+        FIND_SORTED(build->arithmetic.at, build->arithmetic.n, &key, by_lane);
     if (found)
       times[n++] =
           (struct gemm_time){gemms->works.at[w].start, gemms->works.at[w].end,

@@ -137,8 +137,7 @@ static void decode_calls(struct timeline_build *build) {
     if (call->replayed)
       continue;
     struct numbered_group wanted = {.group = call->group};
-    struct numbered_group *group =
-        call->group && n ? bsearch(&wanted, groups, n, sizeof(*groups), by_number) : NULL;
+    struct numbered_group *group = call->group ? FIND_SORTED(groups, n, &wanted, by_number) : NULL;
     u32 host = group ? group->span : build->spans.n;
     if (!group)
       decode_call(build, call->start, call->end, call->thread,

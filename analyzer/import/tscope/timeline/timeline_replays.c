@@ -33,7 +33,7 @@ void timeline_find_replayed_fills(struct timeline_build *build) {
   for (u32 i = 0; i < build->spans.n && n; i++) {
     struct span_facts *facts = &build->facts.at[i];
     if (build->spans.at[i].kind == SPAN_MEMSET && facts->correlation &&
-        bsearch(&facts->correlation, calls, n, sizeof(*calls), by_u32))
+        FIND_SORTED(calls, n, &facts->correlation, by_u32))
       facts->graph = facts->correlation;
   }
 }
@@ -58,7 +58,7 @@ static void list_replays(struct timeline_build *build) {
 /* The GPU clock source's id of the graph that a span launches; 0 if nothing ran under that. */
 static u32 launched_graph(const struct timeline_build *build, const u32 *ran_graphs, u32 span) {
   const struct rank_graph *graph = rank_find_graph(build->events, build->facts.at[span].what);
-  bool ran = graph && bsearch(&graph->gpu_graph, ran_graphs, build->replays.n, sizeof(u32), by_u32);
+  bool ran = graph && FIND_SORTED(ran_graphs, build->replays.n, &graph->gpu_graph, by_u32);
   return ran ? graph->gpu_graph : 0;
 }
 
