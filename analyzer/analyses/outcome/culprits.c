@@ -74,11 +74,23 @@ static const struct ending *find_first_own(const struct outcome *o) {
   return first;
 }
 
+/* Whether it raised an exception of its own when the first ended, or before, and called nothing
+ * more: its interpreter was still ending when the launcher stopped it. */
+static bool raised_beside(const struct outcome *o, const struct ending *ending,
+                          const struct ending *first) {
+  if (ending->what != ENDING_STOPPED || ending->cause != END_EXCEPTION || !o->ordered || !first ||
+      !ending->last || ending->pending || waited_for(o->a->model, ending, first))
+    return false;
+  i64 raised = o->a->model->ranks[ending->rank].ending.exception_at;
+  return ending->last->call_start <= raised && raised - first->at <= TOGETHER_NS;
+}
+
 static u32 mark_own_reasons(struct outcome *o) {
   const struct ending *first = find_first_own(o);
-  return MARK_WHERE(o, ending,
-                    ending->what == ENDING_OWN &&
-                        (ending == first || !was_consequence(o, ending, first)));
+  return MARK_WHERE(
+      o, ending,
+      (ending->what == ENDING_OWN && (ending == first || !was_consequence(o, ending, first))) ||
+          raised_beside(o, ending, first));
 }
 
 /* Clocks that are not aligned put no deaths in order: those that all others outlived for certain.

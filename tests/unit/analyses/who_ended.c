@@ -232,6 +232,33 @@ static void who_hangs_after_an_exception_is_named(void **state) {
   expect(&job, &(struct expected){.culprit = 1, .says = "after it wrote ValueError: no label"});
 }
 
+static void stopped(struct job *job, u32 rank, i64 at) {
+  lived_until(job, rank, at);
+  trace_writer_header(job->writers[rank])->reaped_signal = SIGTERM;
+}
+
+/* Ranks 1 and 2 raise the same; the launcher stops all when rank 1 has ended, and the interpreter
+ * of rank 2 is still ending. Rank 2 is no culprit if it had called something since, or had waited
+ * for rank 1 and raised what tells of that in words that nobody knows. */
+static void who_is_stopped_at_the_end_of_its_interpreter_is_named_too(void **state) {
+  enum { RAISED, CAUGHT, WAITED, KINDS };
+  for (u32 kind = 0; kind < KINDS; kind++) {
+    struct job job = new_job(state, 4, 20 * MS);
+    call(&job, 0, SMALL);
+    call(&job, 3, SMALL);
+    for (u32 r = 1; r <= 2; r++)
+      wrote(&job, r, "ValueError: no label",
+            kind == CAUGHT && r == 2 ? 5 * MS : (i64)(12 + r) * MS);
+    if (kind == WAITED)
+      call(&job, 2, SMALL);
+    exited(&job, 1, 1, 300 * MS);
+    for (u32 r = 0; r < 4; r++)
+      if (r != 1)
+        stopped(&job, r, (i64)(2000 + r) * MS);
+    expect(&job, &(struct expected){.culprit = 1, .says = "no label", .n = kind == RAISED ? 2 : 1});
+  }
+}
+
 static const char larger[] = "rank 1 called all_reduce of 4096 bytes where its peers called "
                              "all_reduce of 16 (call number 10";
 
@@ -271,6 +298,7 @@ int main(void) {
       WITH_FOLDER(who_dies_first_is_named_by_the_last_words_of_its_peer),
       WITH_FOLDER(an_exception_before_the_last_call_says_nothing),
       WITH_FOLDER(who_hangs_after_an_exception_is_named),
+      WITH_FOLDER(who_is_stopped_at_the_end_of_its_interpreter_is_named_too),
       WITH_FOLDER(who_makes_another_call_is_named_before_the_one_that_it_aborts),
       WITH_FOLDER(a_short_list_is_not_the_usual_one),
   };
