@@ -1,50 +1,92 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What loaders cost: for each job, what a step would take without its work outside the phases, and with ranks that load
-equally fast. The truth is the same job without that work, or with equal loaders.
+equally fast. The truth is from the job's own clock in the same run: on a busy machine another run is another job.
 
     loaders.py LIBTSCOPE TSCOPE-REPORT
 """
+import json
+import os
 import sys
 import tempfile
 
 from training import SKIPPED, Job, expect, python_with_torch, report_on
 
 NO_WORK, EQUAL = "nothing outside the phases", "rank 1 as fast as its peers"
-# Options, what is changed, the options that are then other, and who is named.
+PREFETCHED = 2  # batches that PyTorch asks each worker for ahead
+# Options, what is changed, and who is named.
 JOBS = {
     # Workers that need longer than the program: without its work, nothing is gained.
-    "equally slow": (["--load-ms", "20", "--late-ms", "40"], NO_WORK, ["--work-ms", "0"], []),
-    "two workers each": (["--load-ms", "44", "--workers", "2"], NO_WORK, ["--work-ms", "0"], []),
+    "equally slow": (["--load-ms", "20", "--late-ms", "40"], NO_WORK, []),
+    "two workers each": (["--load-ms", "44", "--workers", "2"], NO_WORK, []),
+    # Workers that have nothing to do while the program works long at times: only that time is gained.
+    "idle at times": (["--load-ms", "20", "--pause-ms", "80"], NO_WORK, []),
     # Without workers the program loads by itself.
-    "no workers": (["--load-ms", "20", "--workers", "0"], NO_WORK, ["--work-ms", "0"], []),
+    "no workers": (["--load-ms", "20", "--workers", "0"], NO_WORK, []),
     # Workers that are always ahead.
-    "quick": (["--load-ms", "4", "--work-ms", "20"], NO_WORK, ["--work-ms", "10"], []),
-    "one slow": (["--load-ms", "10", "--slow-rank", "1", "--slow-ms", "30"], EQUAL, ["--slow-ms", "0"], [1]),
+    "quick": (["--load-ms", "4", "--work-ms", "20"], NO_WORK, []),
+    "one slow": (["--load-ms", "10", "--slow-rank", "1", "--slow-ms", "30"], EQUAL, [1]),
 }
 
 
-def run(python, library, scratch, name, options):
-    job = Job(python, library, scratch, name)
-    return job, float(job.run(*options, script="loading_rank.py", ranks=2))
+def seconds_for(ranks, workers, change, quicker_s):
+    """When each step ends on each rank if its work, or the loading of rank 1, takes so much less: a worker begins a
+    batch when its last one is done, and when the program has taken one of those that it was asked for; a rank goes
+    backward when it has the batch and has worked; and all go on when the last has come there."""
+    taken, ready, ends = ([[] for _ in ranks] for _ in range(3))
+
+    def can_begin(rank, step, of_taken, of_ready):
+        first = ranks[rank][0]["wants"]
+        return max(of_ready[step - workers] if step >= workers else first,
+                   of_taken[step - PREFETCHED * workers] if step >= PREFETCHED * workers else first)
+
+    for i, now in enumerate(zip(*ranks)):
+        last, comes = max(step["backward"] for step in now), []
+        for r, step in enumerate(now):
+            wants = ends[r][-1] if ends[r] else step["wants"]
+            less = quicker_s(step) if change == NO_WORK else 0
+            if workers:
+                loads = step["ready"] - can_begin(r, i, [s["has"] for s in ranks[r]], [s["ready"] for s in ranks[r]])
+                loads -= quicker_s(step) if change == EQUAL and r == 1 else 0
+                ready[r].append(can_begin(r, i, taken[r], ready[r]) + loads)
+                taken[r].append(max(ready[r][-1], wants) + step["has"] - max(step["ready"], step["wants"]))
+            else:
+                taken[r].append(wants + step["has"] - step["wants"])
+            comes.append(taken[r][-1] + step["backward"] - step["has"] - less)
+        for r, step in enumerate(now):
+            ends[r].append(max(comes) + step["ends"] - last)
+    return ends
 
 
 def check(name, python, library, report, scratch):
-    options, change, others, named = JOBS[name]
-    job, step_ms = run(python, library, scratch, "job", options)
-    _, changed_ms = run(python, None, scratch, "changed", [*options, *others])
+    options, change, named = JOBS[name]
+    job = Job(python, library, scratch, "job")
+    job.run("--times", scratch, *options, script="loading_rank.py", ranks=2)
+    ranks = []
+    for rank in range(2):
+        with open(os.path.join(scratch, f"rank{rank}.json"), encoding="utf-8") as file:
+            ranks.append(json.load(file))
     document = report_on(report, job.directory)
+    value = dict(zip(options[::2], options[1::2]))
+    first = document["steps"]["warmup_excluded"]
+
+    def mean_ms(quicker_s):
+        ends = seconds_for(ranks, int(value.get("--workers", 1)), change, quicker_s)
+        return sum(1e3 * (end[-1] - end[first - 1]) / (len(end) - first) for end in ends) / len(ends)
+
+    slow_s = float(value.get("--slow-ms", 0)) / 1e3
+    step_ms, changed_ms = mean_ms(lambda step: 0), mean_ms(lambda step: slow_s or step["backward"] - step["works"])
     rows = {row["change"]: row["step_ms"] for row in document["critical_path"]["what_if"]}
-    if name == "quick":  # half of the work
-        rows[change] = (rows[change] + step_ms) / 2
     print(f"{name}: {step_ms:.1f} ms a step; {change}: {rows[change]:.1f} ms, in truth {changed_ms:.1f} ms")
+    expect(abs(document["distributed"]["mean_step_wall_ms"] - step_ms) < 0.05 * step_ms, f"the job's own clock says {step_ms} ms")
     expect(abs(rows[change] - changed_ms) < 0.1 * step_ms, f"{name}: {rows}")
     # Equal loaders get unequal shares of a busy machine, so one may be the slower one in truth. But both are the limit:
     # to mend one promises nothing beyond that, within what figures may be off.
     found = [f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["saving_s"] or 0) > 0]
     off_s = 0.1 * step_ms / 1e3 * document["steps"]["training"]
     promised = {rank for f in found for rank in f["ranks"] if rank in named or f["saving_added_s"] > off_s}
-    expect(promised == set(named), f"{name}: {found}")
+    told = named if step_ms - changed_ms > 2 * 0.1 * step_ms else []  # on a busy machine others are as slow
+    expect(set(told) <= promised <= set(named), f"{name}: {found}")
 
 
 def main():

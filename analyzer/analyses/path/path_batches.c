@@ -4,7 +4,8 @@
  * as they come. Then it is of no use to take them faster.
  *
  * How long it is from one batch that the program waited for to the next does not depend on what the
- * program did meanwhile, if the processes need that time: samples then find them at work. If the
+ * program did meanwhile, if the processes need that time: samples then find them at work. If these
+ * find them idle for a part of it, they can save that part (path_replay.c). If the
  * queue holds batches, it is what the program did, and the time that taking one needs. So where
  * samples are few, the slope of the first over the second decides, 0 or 1.
  */
@@ -22,9 +23,10 @@
 #define SHARE 10
 #define LONG 5000000
 
-/* Samples of workers that say how busy they are; and from which share on they are always. */
+/* Samples of workers that say how busy they are. Those that are idle three quarters of the time are
+ * ahead. */
 #define LEAST_LOOKS 10
-#define ALWAYS_BUSY 0.8
+#define LEAST_BUSY 0.25
 
 /* A program waits this share of its time for no batches that are ready. Where it waits less, there
  * must be so many batches, and it must not always do the same, for a slope to be known. */
@@ -62,7 +64,7 @@ static double busy_share(const struct slice_builder *c) {
 
 static bool limits_program(const struct paces *p, double busy) {
   if (!isnan(busy))
-    return busy >= ALWAYS_BUSY;
+    return busy >= LEAST_BUSY;
   double variance = (p->squares - p->work * p->work / p->n) / p->n;
   double least = LEAST_SCATTER * p->between / p->n;
   if (p->waits >= WAITS_SHARE * p->between)

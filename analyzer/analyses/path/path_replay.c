@@ -302,6 +302,19 @@ static i64 host_start(const struct run *run, u32 n) {
   return from + edited_gap(run, n);
 }
 
+/* From the batch before to this one. Where samples saw workers with nothing to do, the program was
+ * slower than they at times: what it takes less now, they have less of that. */
+static i64 time_since_batch(const struct run *run, u32 n) {
+  const struct sample_graph *g = run->r->g;
+  const struct node *node = &g->nodes[n], *before = &g->nodes[node->launch];
+  i64 between = node->end - before->end;
+  if (!workers_idle_at_times(&g->slices[node->rank]))
+    return between;
+  i64 less = node->start - before->end - (run_start(run, n) - run_end(run, node->launch));
+  i64 works = (i64)(g->slices[node->rank].workers_busy * (double)between);
+  return later(between - later(less, 0), works);
+}
+
 /* A batch that is waited for is there so long after the one before as it was: the processes that
  * prepare them do not work faster because the program does. What a change takes from the wait, it
  * takes from that time; without any wait, batches are always ready. */
@@ -311,7 +324,7 @@ static i64 batch_end(struct run *run, u32 n) {
   i64 waited = node->end - node->start, waits = scaled(waited, left_of(run, node));
   i64 *ready = &run->batch_ready[(size_t)node->rank * MOST_SIDE_BY_SIDE],
       end = run_start(run, n) + waits;
-  i64 between = node->launch == INDEX_NONE ? 0 : node->end - g->nodes[node->launch].end;
+  i64 between = node->launch == INDEX_NONE ? 0 : time_since_batch(run, n);
   i64 changed = between - waited + waits, of_peers = run->r->batch_of_peers;
   if (changed < between && rank_factor(run, node->key, n) < 1)
     changed = later(changed, between < of_peers ? between : of_peers);

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""One rank of a job over gloo whose batches take time. Writes the mean length of its later steps, in ms.
+"""One rank of a job over gloo whose batches take time. Writes into a folder when it did what, for loaders.py.
 
     loading_rank.py [--load-ms MS] [--slow-rank R --slow-ms MS] [--work-ms MS] [--workers N] [--late-ms MS]
+        [--pause-ms MS] [--times FOLDER]
 """
 import argparse
+import json
 import os
 import random
 import time
@@ -11,7 +13,7 @@ import time
 import torch
 import torch.distributed as dist
 
-STEPS, FIRST = 60, 10
+STEPS = 60
 
 
 class Samples(torch.utils.data.Dataset):
@@ -23,21 +25,30 @@ class Samples(torch.utils.data.Dataset):
 
     def __getitem__(self, index):
         time.sleep(self.ms / 4e3)  # the loading
-        return torch.ones(16)
+        return torch.ones(16), torch.tensor(time.perf_counter(), dtype=torch.float64)
 
 
-def train(loader, work_ms):
+def train(loader, work_ms, pause_ms):
+    """For each step: when it wanted a batch, had one, which was ready since; when it worked, went backward, and ended."""
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 16))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    ends = []
-    for batch in loader:
+    steps, wants = [], time.perf_counter()
+    for batch, ready in loader:
+        has = time.perf_counter()
         optimizer.zero_grad()
         loss = model(batch).sum()
-        time.sleep(work_ms * random.uniform(0.8, 1.2) / 1e3)  # in no phase
+        works = time.perf_counter()
+        pause = pause_ms if random.random() < 1 / 8 else 0
+        time.sleep((work_ms * random.uniform(0.8, 1.2) + pause) / 1e3)  # in no phase
+        backward = time.perf_counter()
         loss.backward()
+        met = time.perf_counter()
         optimizer.step()
-        ends.append(time.perf_counter())
-    return 1e3 * (ends[-1] - ends[FIRST]) / (len(ends) - 1 - FIRST)
+        ends = time.perf_counter()
+        steps.append({"wants": wants, "ready": ready.max().item(), "has": has, "works": works, "backward": backward,
+                      "met": met, "ends": ends})
+        wants = ends
+    return steps
 
 
 def main():
@@ -48,6 +59,8 @@ def main():
     parser.add_argument("--work-ms", type=float, default=10)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--late-ms", type=float, default=0, help="rank 1 begins so much later")
+    parser.add_argument("--pause-ms", type=float, default=0, help="more work in one step of eight")
+    parser.add_argument("--times")
     options = parser.parse_args()
     rank = int(os.environ["RANK"])
     torch.set_num_threads(1)
@@ -57,9 +70,10 @@ def main():
     dist.barrier()
     if rank == 1:
         time.sleep(options.late_ms / 1e3)
-    step_ms = train(loader, options.work_ms)
-    if rank == 0:
-        print(step_ms)
+    steps = train(loader, options.work_ms, options.pause_ms)
+    if options.times:
+        with open(os.path.join(options.times, f"rank{rank}.json"), "w", encoding="utf-8") as out:
+            json.dump(steps, out)
     dist.destroy_process_group()
 
 
