@@ -20,22 +20,28 @@ JOBS = {"products": 2, "sort": 2, "plain": 3, "sleep": 2, "quiet": 3}
 
 
 def check(kind, ranks, extra_ms, document):
+    """Whether all of it could be told: the recordings do not say that their ranks share a clock, and on a busy machine
+    their collectives may not end so closely together that one can be found."""
+    path, slow = document["critical_path"], ranks - 1
+    if kind != "quiet" and "clocks are not on one axis" in (path["reason"] or ""):
+        print(f"{kind}: cannot tell: {path['reason']}")
+        expect(not path["what_if"], path)
+        return False
     step_ms = document["distributed"]["mean_step_wall_ms"]
-    saved = {row["change"]: step_ms - row["step_ms"] for row in document["critical_path"]["what_if"]}
-    slow = ranks - 1
+    saved = {row["change"]: step_ms - row["step_ms"] for row in path["what_if"]}
     costly = [finding for finding in document["findings"] if finding["id"] in ("DIST.STRAGGLER", "DIST.LOAD_IMBALANCE")]
     print(f"{kind}: {extra_ms:.1f} ms of {step_ms:.1f} ms; {saved}; {[one['title'] for one in costly]}")
     if kind == "quiet":
         expect(not document["distributed"]["stragglers"], document["distributed"])
-        return
+        return True
     # On a busy machine the other work is slowed and quickened too.
     for change in (f"rank {slow} as fast as its peers", "every rank as fast as the median"):
         expect(abs(saved[change] - extra_ms) < 0.2 * step_ms, f"{extra_ms} ms: {saved}")
     expect(document["distributed"]["stragglers"] == [slow], document["distributed"])
-    expect(document["critical_path"]["by_rank"][str(slow)] > 0.5 * document["critical_path"]["length_ms"],
-           document["critical_path"]["by_rank"])
+    expect(path["by_rank"][str(slow)] > 0.5 * path["length_ms"], path["by_rank"])
     straggler = document["findings"][[one["id"] for one in document["findings"]].index("DIST.STRAGGLER")]
     expect(straggler["title"].endswith(f"at profiled_rank.py:{FIRST_LINE_OF_EXTRA}"), straggler)
+    return True
 
 
 def main():
@@ -44,13 +50,15 @@ def main():
     if not python:
         print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
         return SKIPPED
+    told = 0
     for kind, ranks in JOBS.items():
         with tempfile.TemporaryDirectory(prefix="torch-profiled-") as scratch:
             took = json.loads(Job(python, None, scratch, kind).run(scratch, kind, script="profiled_rank.py", ranks=ranks))
             made = subprocess.run([report, scratch, "--format", "json"], capture_output=True, text=True, check=True)
             document = json.loads(made.stdout)
         first = document["steps"]["warmup_excluded"]
-        check(kind, ranks, statistics.mean(took[first:first + document["steps"]["training"]]), document)
+        told += check(kind, ranks, statistics.mean(took[first:first + document["steps"]["training"]]), document)
+    expect(told >= len(JOBS) - 1, f"{told} of {len(JOBS)} could be told")
     return 0
 
 

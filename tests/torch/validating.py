@@ -14,12 +14,13 @@ import tempfile
 
 from training import SKIPPED, Job, expect, python_with_torch, report_on
 
-# Long ones; short validations, which share steps with checkpoints, with N of 400 and 100; nothing but their passes shows validations, nothing but their time checkpoints; frequent calls that take
-# no time are training.
+# Long ones; short validations, which share steps with checkpoints; nothing but their passes shows validations, nothing
+# but their time checkpoints, which therefore must be many and long beside what a busy machine makes of other steps;
+# frequent calls that take no time are training.
 SHORT = ["--accumulate", "4", "--validate-every", "10", "--batches", "8", "--saves", "4"]
 JOBS = {"both": ["--steps", "110"],
         "many": [*SHORT, "--steps", "400"],
-        "silent": [*SHORT, "--steps", "100", "--own", "--no-barrier", "--log-every", "5"]}
+        "silent": [*SHORT, "--steps", "200", "--saves", "12", "--own", "--no-barrier", "--log-every", "5"]}
 KINDS = {"validation": ("forward only", None), "checkpoint": ("on rank 0 alone while the others wait", 0)}
 
 
