@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """One rank of a job over gloo whose last rank does more than its peers, recorded by PyTorch's own profiler. Writes the
-recording, and how long the work that only it does took in each step, in ms.
+recording, and how long in each step the rank's own work took, and of it what only one rank does, in ms.
 
     profiled_rank.py FOLDER KIND
 """
@@ -30,21 +30,24 @@ def extra(kind, matrix):
 
 def train(kind, model, optimizer, rank, recording):
     slow = rank == dist.get_world_size() - 1
-    batch, matrix, took = torch.randn(64, 128), torch.randn(384, 384), []
+    batch, matrix, own, more = torch.randn(64, 128), torch.randn(384, 384), [], []
     for _ in range(WAIT + WARMUP + ACTIVE):
+        start = time.perf_counter()
         optimizer.zero_grad()
         loss = model(batch).square().mean()
         begin = time.perf_counter()
         if slow:
             extra(kind, matrix)
-        took.append(1e3 * (time.perf_counter() - begin))
+        comes = time.perf_counter()
+        own.append(1e3 * (comes - start))
+        more.append(1e3 * (comes - begin))
         loss.backward()
         if kind == "plain":  # no DDP: reduces by itself
             for weights in model.parameters():
                 dist.all_reduce(weights.grad)
         optimizer.step()
         recording.step()
-    return took[-ACTIVE:]
+    return {"rank": rank, "own": own[-ACTIVE:], "more": more[-ACTIVE:]}
 
 
 def main():
@@ -60,8 +63,7 @@ def main():
                  schedule=schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE)) as recording:
         took = train(kind, model, optimizer, rank, recording)
     recording.export_chrome_trace(os.path.join(folder, f"rank{rank}.json"))
-    if rank == dist.get_world_size() - 1:
-        print(json.dumps(took))
+    sys.stdout.write(json.dumps(took) + "\n")  # at once: the ranks share the output
     dist.destroy_process_group()
 
 
