@@ -39,8 +39,9 @@ u64 tracegen_end_noise(const struct tracegen_options *options, u32 rank, u32 ste
   return pattern + (options->end_noise_ns ? hash3(rank, step, bucket) % options->end_noise_ns : 0);
 }
 
-static u64 kernel_time(const struct tracegen_options *options, u32 rank) {
-  bool slow = rank >= options->slow_rank && rank - options->slow_rank < options->slow_ranks;
+static u64 kernel_time(const struct tracegen_options *options, u32 rank, u32 step) {
+  bool slow = rank >= options->slow_rank && rank - options->slow_rank < options->slow_ranks &&
+              (double)(hash3(step, 1, 0x510e) % 1000) < 1000 * options->slow_share;
   return slow ? (u64)((double)options->kernel_ns * options->slow_factor) : options->kernel_ns;
 }
 
@@ -93,7 +94,7 @@ static void all_reduce(struct walk *walk, u32 bucket, u64 *ready, const u64 *end
 
 static void walk_nccl(struct walk *walk, u64 *ready, const u64 *ends) {
   const struct tracegen_options *options = walk->options;
-  u64 begin = walk->host, duration = kernel_time(options, walk->rank);
+  u64 begin = walk->host, duration = kernel_time(options, walk->rank, walk->step);
   load_batch(walk);
   u64 forward = walk->host;
   for (u32 k = 0; k < options->buckets * options->kernels; k++)
@@ -122,7 +123,7 @@ static void walk_nccl(struct walk *walk, u64 *ready, const u64 *ends) {
 
 static void walk_gloo(struct walk *walk, u64 *ready, const u64 *ends) {
   const struct tracegen_options *options = walk->options;
-  u64 begin = walk->host, compute = options->kernels * kernel_time(options, walk->rank);
+  u64 begin = walk->host, compute = options->kernels * kernel_time(options, walk->rank, walk->step);
   u64 unmarked = walk->rank == options->unmarked_rank ? options->unmarked_ns : 0;
   u64 forward = begin + options->data_ns + unmarked;
   if (unmarked && options->unmarked_asleep)

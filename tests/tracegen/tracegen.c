@@ -27,6 +27,7 @@ struct tracegen_options tracegen_defaults(void) {
                                    .unmarked_rank = TSCOPE_UNKNOWN_RANK,
                                    .hang_rank = TSCOPE_UNKNOWN_RANK,
                                    .slow_factor = 1.3,
+                                   .slow_share = 1,
                                    .islands = 1,
                                    .ranks_per_host = 8,
                                    .cut_rank = TSCOPE_UNKNOWN_RANK,

@@ -29,6 +29,7 @@ struct tracegen_options {
   u32 slow_rank;   /* TSCOPE_UNKNOWN_RANK for none */
   u32 slow_ranks;  /* how many, from that one on */
   double slow_factor;
+  double slow_share;    /* of the steps, which are the same on all of them */
   bool skew;            /* ranks' clocks have offsets of up to 3 s and drifts of up to 50 ppm */
   bool skew_hosts;      /* so have the clocks of hosts, which their ranks share and say so */
   u32 drift_ppm;        /* instead of 50 */

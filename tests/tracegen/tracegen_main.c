@@ -34,6 +34,7 @@ static const struct {
     {"slow-rank", U32, FIELD(slow_rank), "rank whose kernels take longer (none)"},
     {"slow-ranks", U32, FIELD(slow_ranks), "that many ranks, from this one on (1)"},
     {"slow-factor", REAL, FIELD(slow_factor), "by this factor (1.3)"},
+    {"slow-share", REAL, FIELD(slow_share), "in this share of the steps (1)"},
     {"skew", YES, FIELD(skew), "clocks are seconds apart and drift by up to 50 ppm"},
     {"skew-hosts", YES, FIELD(skew_hosts), "so are the clocks of hosts, which their ranks share"},
     {"wall-ahead-ns", U64, FIELD(wall_ahead_ns),

@@ -186,6 +186,7 @@ struct graph {
   struct replay **replays;     /* [n_samples] NULL: none */
   struct runs *runs;           /* [n_threads] in which the threads replay them */
   unsigned n_threads;
+  double *weights; /* [n_steps] of those that are in samples; set with the first question */
   VECTOR(struct asked) asked; /* and what they gave: no cure is replayed twice */
 };
 

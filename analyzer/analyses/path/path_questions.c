@@ -66,6 +66,8 @@ static i64 exposed_time(const struct run *run) {
 
 /* --- all samples --- */
 
+#define MOST_LATE 6 /* ranks that are late in some steps, of which this is looked at */
+
 static u32 first_sample(const struct analysis *a) {
   u32 first = 0;
   while (first < a->graph->n_samples &&
@@ -126,6 +128,42 @@ static void ask_cures(void *user, u32 index, unsigned thread) {
   }
 }
 
+/* Which of the ranks that are late in some steps are so in this one; one bit each. */
+static u32 who_is_late(const struct analysis *a, u32 step) {
+  u32 late = 0, n = 0;
+  FOR_EACH(a->results->ranks, a->results->n_ranks, rank)
+    if (rank->n_late && n < MOST_LATE)
+      late |= (u32)straggler_is_late_in(rank, a->model->steps.first + step) << n++;
+  return late;
+}
+
+/* Of the steps in which the same ranks are late there are not as many among those that are replayed
+ * as chance would have it, but as in the run: each replayed one stands for so many of these. */
+static void weigh_steps(const struct analysis *a) {
+  struct graph *graph = a->graph;
+  u32 all[1u << MOST_LATE] = {0}, sampled[1u << MOST_LATE] = {0};
+  u32 *late = arena_array(a->arena, a->n_steps, sizeof(*late));
+  graph->weights = arena_array(a->arena, a->n_steps, sizeof(*graph->weights));
+  for (u32 i = 0; i < a->n_steps; i++) {
+    late[i] = who_is_late(a, a->first_step + i);
+    all[late[i]] += analysis_is_training(a, a->first_step + i);
+  }
+  for (u32 s = 0; s < graph->n_samples; s++)
+    for (u32 k = 0; k < graph->samples[s].n && graph->outcomes[s].valid; k++)
+      sampled[late[graph->samples[s].first - a->first_step + k]]++;
+  for (u32 i = 0; i < a->n_steps; i++)
+    graph->weights[i] = sampled[late[i]] ? (double)all[late[i]] / sampled[late[i]] : 1;
+}
+
+static double weighted_mean(const double *values, const double *weights, u32 n) {
+  double sum = 0, of = 0;
+  for (u32 i = 0; i < n; i++) {
+    sum += weights[i] * values[i];
+    of += weights[i];
+  }
+  return sum / of;
+}
+
 static bool has_change(const struct cure *cure, enum change_kind kind) {
   return ANY(cure->changes, cure->n, one, one->kind == kind);
 }
@@ -143,12 +181,13 @@ static void shorten_long_steps(double *saved, const double *length, const double
   }
 }
 
-/* The mean over all steps, and quartiles of what each step saves. `scratch` has room for four
+/* The mean over all steps, and quartiles of what each step saves. `scratch` has room for five
  * figures of every step. */
 static struct saving summarise(const struct question *q, u32 cure, double *scratch, u32 room,
                                u32 samples) {
   const struct graph *graph = q->a->graph;
-  double *saved_ms = scratch, *length_ms = scratch + room, *turn = length_ms + room;
+  double *saved_ms = scratch, *length_ms = scratch + room, *turn = length_ms + room,
+         *weight = turn + room;
   i64 hidden = 0;
   u32 n = 0;
   for (u32 s = 0; s < samples; s++) {
@@ -160,6 +199,7 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
     for (u32 k = 0; k < in_sample; k++, n++) {
       saved_ms[n] = ns_to_ms(saved[k] - (k ? saved[k - 1] : 0));
       i64 from = k ? r->step_ends[k - 1] : r->g->begin, to = r->step_ends[k];
+      weight[n] = graph->weights[graph->samples[s].first - q->a->first_step + k];
       turn[n] = analysis_turn_of(q->a, graph->samples[s].first + k);
       length_ms[n] = from == NS_UNKNOWN || to == NS_UNKNOWN ? 0 : ns_to_ms(to - from);
     }
@@ -168,8 +208,8 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
   if (!n)
     return (struct saving){NAN, NAN, NAN, NAN, NAN};
   if (has_change(&q->cures[cure], CHANGE_LONG_STEPS))
-    shorten_long_steps(saved_ms, length_ms, turn, q->a->results->n_turns, turn + room, n);
-  double mean = mean_of(saved_ms, n), spread = fabs(mean * variation_of(saved_ms, n));
+    shorten_long_steps(saved_ms, length_ms, turn, q->a->results->n_turns, weight + room, n);
+  double mean = weighted_mean(saved_ms, weight, n), spread = fabs(mean * variation_of(saved_ms, n));
   return (struct saving){.ms = fmax(0, mean),
                          .low_ms = fmax(0, quantile_of(saved_ms, n, 0.25)),
                          .high_ms = fmax(0, quantile_of(saved_ms, n, 0.75)),
@@ -181,6 +221,8 @@ static void ask_samples(struct question *q, struct saving *savings) {
   const struct graph *graph = q->a->graph;
   u32 samples = q->first_only ? first_sample(q->a) + 1 : graph->n_samples;
   u32 steps = TOTAL(u32, graph->samples, samples, one, one->n);
+  if (!graph->weights)
+    weigh_steps(q->a);
   unsigned threads = parallel_threads(samples * q->n, q->a->options->threads);
   q->batches = (q->n + MOST_SIDE_BY_SIDE - 1) / MOST_SIDE_BY_SIDE;
   while (samples * q->batches % threads && q->batches < q->n)
@@ -188,7 +230,7 @@ static void ask_samples(struct question *q, struct saving *savings) {
   q->together = (q->n + q->batches - 1) / q->batches;
   q->saved = memory_zeroed(samples, sizeof(i64 *));
   q->hidden = memory_zeroed(samples, sizeof(i64 *));
-  SCOPED double *scratch = memory_array(size_product(4, steps), sizeof(double));
+  SCOPED double *scratch = memory_array(size_product(5, steps), sizeof(double));
   parallel_for(samples, threads, begin_sample, q);
   parallel_for(samples * q->batches, threads, ask_cures, q);
   for (u32 i = 0; i < q->n; i++)
