@@ -24,6 +24,13 @@ static void describe_clocks(struct live_view *view) {
   }
 }
 
+/* The last calls of each communicator. */
+struct last_calls {
+  u32 *newest; /* [n_comms] index into model.collectives, INDEX_NONE */
+  u32 *before; /* [n_collectives] */
+  i64 *waited; /* [n_arrivals] by the rank in other communicators, since the call before ended */
+};
+
 struct lateness {
   u32 members;                    /* of the communicator, with a trace */
   const struct arrival *arrivals; /* theirs at one of the calls */
@@ -35,7 +42,7 @@ struct lateness {
 
 /* When each member arrived, if all members have the call. */
 static void measure_call(const struct model *model, const struct collective *call, bool by_run,
-                         struct lateness *late) {
+                         const i64 *waited, struct lateness *late) {
   const struct arrival *arrivals = &model->arrivals[call->first_arrival];
   if (call->n_arrivals != late->members || op_is_message(call->op))
     return;
@@ -60,33 +67,86 @@ static void measure_call(const struct model *model, const struct collective *cal
         fmax(END_SPREAD_NS, END_SPREAD_SHARE * (double)(last - first)))
       return;
   }
-  for (u32 m = 0; m < late->members; m++)
-    late->behind[m * LATE_CALLS + late->n] = (double)(late->times[m] - middle) / 1e9;
+  for (u32 m = 0; m < late->members; m++) {
+    i64 behind = late->times[m] - middle, waits = waited[call->first_arrival + m];
+    if (behind > 0) /* of that time; else it is not late */
+      behind -= waits < behind ? waits : behind;
+    late->behind[m * LATE_CALLS + late->n] = (double)behind / 1e9;
+  }
   late->middle[late->n++] = middle;
   late->arrivals = arrivals;
 }
 
-/* The last calls of each communicator. */
-struct last_calls {
-  u32 *newest; /* [n_comms] index into model.collectives, INDEX_NONE */
-  u32 *before; /* [n_collectives] */
-};
+/* When a member was ready: a call on the host takes part when it is made; NCCL's only queues work
+ * for the GPU. */
+static i64 ready_at(const struct model *model, const struct arrival *arrival) {
+  const struct comm *comm = &model->comms[model->collectives[arrival->collective].comm];
+  return comm->backend != TSCOPE_BACKEND_NCCL ? arrival->call_start : arrival->start;
+}
+
+static i64 left_at(const struct arrival *arrival) {
+  return arrival->end != NS_UNKNOWN ? arrival->end : arrival->call_end;
+}
+
+/* Until when members wait: INT64_MIN if that is not known. */
+static i64 last_ready(const struct model *model, const struct collective *call) {
+  i64 last = INT64_MIN;
+  for (u32 m = 0; m < call->n_arrivals && op_is_barrier_like(call->op); m++) {
+    i64 ready = ready_at(model, &model->arrivals[call->first_arrival + m]);
+    last = ready != NS_UNKNOWN && ready > last ? ready : last;
+  }
+  return last;
+}
+
+static const struct arrival *member_before(const struct model *model,
+                                           const struct last_calls *calls, u32 call, u32 m) {
+  u32 rank = model->arrivals[model->collectives[call].first_arrival + m].rank;
+  u32 before = calls->before[call];
+  const struct collective *same = before == INDEX_NONE ? NULL : &model->collectives[before];
+  const struct arrival *arrival =
+      same && m < same->n_arrivals ? &model->arrivals[same->first_arrival + m] : NULL;
+  return arrival && arrival->rank == rank ? arrival : NULL;
+}
+
+/* All left the call before together, so what made a rank late at this one came after it: its own
+ * work, or waits in other communicators. Their victims are not late by themselves. */
+static void find_waits(const struct model *model, struct last_calls *calls, struct arena *arena) {
+  i64 *all = arena_array(arena, model->n_ranks, sizeof(*all));        /* waits of the rank so far */
+  i64 *until = arena_array(arena, model->n_arrivals, sizeof(*until)); /* with that call's */
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    const struct collective *call = &model->collectives[i];
+    i64 last = last_ready(model, call);
+    for (u32 m = 0; m < call->n_arrivals; m++) {
+      u32 at = call->first_arrival + m;
+      const struct arrival *arrival = &model->arrivals[at];
+      const struct arrival *before = member_before(model, calls, i, m);
+      i64 others = before ? all[arrival->rank] - until[before - model->arrivals] : 0;
+      i64 ready = ready_at(model, arrival), left = before ? left_at(before) : NS_UNKNOWN;
+      i64 most = ready != NS_UNKNOWN && left != NS_UNKNOWN ? ready - left : 0;
+      calls->waited[at] = others < most ? others : most > 0 ? most : 0;
+      all[arrival->rank] += ready != NS_UNKNOWN && last > ready ? last - ready : 0;
+      until[at] = all[arrival->rank];
+    }
+  }
+}
 
 static struct last_calls list_calls(const struct model *model, struct arena *arena) {
   struct last_calls calls = {.newest = arena_array(arena, model->n_comms, sizeof(u32)),
-                             .before = arena_array(arena, model->n_collectives, sizeof(u32))};
+                             .before = arena_array(arena, model->n_collectives, sizeof(u32)),
+                             .waited = arena_array(arena, model->n_arrivals, sizeof(i64))};
   memset(calls.newest, 0xff, model->n_comms * sizeof(u32));
   for (u32 i = 0; i < model->n_collectives; i++) {
     calls.before[i] = calls.newest[model->collectives[i].comm];
     calls.newest[model->collectives[i].comm] = i;
   }
+  find_waits(model, &calls, arena);
   return calls;
 }
 
 static void measure_calls(const struct model *model, const struct last_calls *calls, u32 comm,
                           bool by_run, struct lateness *late) {
   for (u32 i = calls->newest[comm]; i != INDEX_NONE && late->n < LATE_CALLS; i = calls->before[i])
-    measure_call(model, &model->collectives[i], by_run, late);
+    measure_call(model, &model->collectives[i], by_run, calls->waited, late);
 }
 
 static bool every_run_is_recorded(const struct rank *rank) {
@@ -129,7 +189,6 @@ static void measure_lateness(struct live_view *view, const struct last_calls *ca
   late.times = arena_array(arena, late.members, sizeof(i64));
   late.sorted = arena_array(arena, late.members, sizeof(i64));
   late.ends = arena_array(arena, late.members, sizeof(i64));
-  /* A call on the host takes part when it is made; NCCL's only queues work for the GPU. */
   bool on_host = comm->backend != TSCOPE_BACKEND_NCCL;
   enum live_arrival by = on_host ? LIVE_ARRIVAL_CALL : LIVE_ARRIVAL_RUN;
   measure_calls(model, calls, c, !on_host, &late);

@@ -19,7 +19,7 @@
 
 #include "live/live_view.h"
 #include "model/building.h"
-#include "trace_writer.h"
+#include "model_support.h"
 #include "tracegen.h"
 
 static char folder[] = "/tmp/tscope-view-XXXXXX";
@@ -101,6 +101,48 @@ static void the_slow_rank_is_late(void **state) {
     }
     end(&looking);
   }
+}
+
+enum {
+  ACROSS = 1,
+  DOWN,
+  MS = 1000000
+}; /* communicators of ranks 0 1 and 2 3, and of 0 2 and 1 3 */
+
+static void call_of(struct trace_writer *writer, u32 comm, u32 step, u64 at, u64 last) {
+  struct tscope_collective_record *call = write_call(writer, at, TSCOPE_OP_ALLREDUCE, comm, step);
+  call->stream = TSCOPE_NO_STREAM;
+  call->dur = last - at + MS / 10;
+}
+
+/* Rank 0 works 4 ms longer before it meets rank 1. That one waits for it, and comes as late to rank
+ * 3, which waits for it. Only rank 0 is late by itself. */
+static void who_waited_in_another_communicator_is_not_late(void **state) {
+  (void)state;
+  char place[64], path[96], why[256] = "";
+  struct live_run run = {.directory = place};
+  struct live_view view;
+  snprintf(place, sizeof(place), "%s/across", folder);
+  assert_int_equal(mkdir(place, 0700), 0);
+  for (u32 r = 0; r < 4; r++) {
+    struct trace_writer *writer = new_rank(r, 4);
+    write_comm(writer, ACROSS, 10 + r / 2, r % 2, 2, TSCOPE_BACKEND_GLOO);
+    write_comm(writer, DOWN, 20 + r % 2, r / 2, 2, TSCOPE_BACKEND_GLOO);
+    for (u32 step = 0; step < 20; step++) {
+      u64 begin = (10 + 20 * step) * MS, met = r < 2 ? begin + 5 * MS : begin + MS;
+      call_of(writer, ACROSS, step, r == 0 ? met : begin + MS, met);
+      call_of(writer, DOWN, step, met + MS, begin + 6 * MS);
+    }
+    snprintf(path, sizeof(path), "%s/%u.tscope", place, r);
+    assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
+    trace_writer_free(writer);
+  }
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
+  live_view_make(&view, &run);
+  for (u32 r = 0; r < 4; r++)
+    assert_true(r == 0 ? view.ranks[r].late_s > 1e-3 : view.ranks[r].late_s < 0.3e-3);
+  live_view_release(&view);
+  live_run_close(&run);
 }
 
 /* A true instant, as a rank's clock has it, on the axis. */
@@ -287,7 +329,6 @@ static void the_start_before_is_counted(void **state) {
 /* Passes as PyTorch has them: each step loads for 2 ms, goes forward for 2 and backward for 3, and
  * is 10 ms long. Two optimizers take turns. */
 static void save_passes(const char *path, u32 steps, bool backward, bool optimizers) {
-  const struct trace_place retained = {0, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS};
   const u64 ms = 1000000, begin = 1000000 * ms;
   const struct {
     enum tscope_phase kind;
@@ -375,6 +416,7 @@ int main(void) {
       cmocka_unit_test(steps_are_as_long_as_they_were),
       cmocka_unit_test(steps_are_found_as_in_the_report),
       cmocka_unit_test(the_slow_rank_is_late),
+      cmocka_unit_test(who_waited_in_another_communicator_is_not_late),
       cmocka_unit_test(hosts_come_onto_one_axis),
       cmocka_unit_test(what_cannot_be_aligned_is_not_late),
       cmocka_unit_test(what_is_not_known_is_not_zero),
