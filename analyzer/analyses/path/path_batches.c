@@ -13,6 +13,8 @@
 
 #include "analyses/lines/line_sums.h"
 #include "analyses/path/path_slice.h"
+#include "base/checked_memory.h"
+#include "base/statistics.h"
 
 /* A queue from which a batch is missing less often than this is not what limits the program. */
 #define MOST_BATCHES_READY 8u
@@ -23,10 +25,10 @@
 #define SHARE 10
 #define LONG 5000000
 
-/* Samples of workers that say how busy they are. Those that are idle three quarters of the time are
+/* Samples of workers that say how busy they are. Those that are idle for two thirds of the time are
  * ahead. */
 #define LEAST_LOOKS 10
-#define LEAST_BUSY 0.25
+#define LEAST_BUSY 0.35
 
 /* A program waits this share of its time for no batches that are ready. Where it waits less, there
  * must be so many batches, and it must not always do the same, for a slope to be known. */
@@ -74,6 +76,30 @@ static bool limits_program(const struct paces *p, double busy) {
   return (p->products - p->between * p->work / p->n) / p->n < variance / 2;
 }
 
+/* Samples find workers idle more often than they are where a machine is busy: it takes them when
+ * the others leave it a core. Of two batches in a row that the program waited for, workers needed
+ * all the time between, or the program got no core to take the second one: by the median of these
+ * they are more busy than they are. The truth is between both. */
+static double busy_by_pace(const struct slice_builder *c, u32 lane, double sampled) {
+  const struct node *nodes = c->slice->nodes;
+  u32 n = 0, batches = 0, first = 0, before = INDEX_NONE;
+  SCOPED double *paces = memory_array(c->lanes[lane].next - c->lanes[lane].base, sizeof(*paces));
+  for (u32 i = c->lanes[lane].base; i < c->lanes[lane].next; i++) {
+    if (!nodes[i].batch)
+      continue;
+    if (before != INDEX_NONE && nodes[i].launch == before)
+      paces[n++] = (double)(nodes[i].end - nodes[before].end);
+    first = batches++ ? first : i;
+    before = i;
+  }
+  bool always = sampled >= ALWAYS_BUSY;
+  if (n < LEAST_BATCHES || !(sampled >= LEAST_BUSY))
+    return always ? 1 : sampled;
+  double all = (double)(nodes[before].end - nodes[first].end) / (batches - 1);
+  double share = fmin(1, median_of(paces, n) / all);
+  return always ? share : (sampled + share) / 2;
+}
+
 static i64 quickest_batch(const struct slice_builder *c, u32 lane) {
   const struct node *nodes = c->slice->nodes;
   i64 quickest = INT64_MAX;
@@ -110,6 +136,7 @@ static void link_lane(struct slice_builder *c, u32 lane) {
     before = nodes[i].end;
   }
   bool limits = limits_program(&paces, c->slice->workers_busy);
+  c->slice->workers_busy = busy_by_pace(c, lane, c->slice->workers_busy);
   for (u32 i = c->lanes[lane].base; i < c->lanes[lane].next && !limits; i++)
     if (nodes[i].batch) {
       nodes[i].batch = BATCH_READY;

@@ -87,9 +87,11 @@ struct slice {
   double workers_busy; /* share of their time in which workers prepare batches; NAN: not known */
 };
 
-/* From 0.8 on they always are: looks are few, and also see how a worker takes its next work. */
+/* From this share on: looks are few, and also see how a worker takes its next work. */
+#define ALWAYS_BUSY 0.8
+
 static inline bool workers_idle_at_times(const struct slice *slice) {
-  return slice->workers_busy < 0.8;
+  return slice->workers_busy < ALWAYS_BUSY;
 }
 
 /* Members in order of start: the collective's nodes; of messages on the host, the calls. */

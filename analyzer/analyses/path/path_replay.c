@@ -308,7 +308,7 @@ static i64 time_since_batch(const struct run *run, u32 n) {
   const struct sample_graph *g = run->r->g;
   const struct node *node = &g->nodes[n], *before = &g->nodes[node->launch];
   i64 between = node->end - before->end;
-  if (!workers_idle_at_times(&g->slices[node->rank]))
+  if (!(g->slices[node->rank].workers_busy < 1))
     return between;
   i64 less = node->start - before->end - (run_start(run, n) - run_end(run, node->launch));
   i64 works = (i64)(g->slices[node->rank].workers_busy * (double)between);
