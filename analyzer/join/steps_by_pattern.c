@@ -12,7 +12,10 @@
 #include "join/find_steps.h"
 
 #define ALIKE_FACTOR 2.0
-#define LEAST_ALIKE 0.5 /* of forward passes */
+#define LEAST_ALIKE 0.5   /* of forward passes */
+#define LEAST_DONE 1000.0 /* ns: what is shorter is nothing */
+#define NOTHING_DONE 0.01 /* of the time from pass to pass, after which no parameters changed */
+#define MOSTLY 0.9
 #define LEAST_MATCH 0.8 /* of launches: these do not depend on how busy the machine is */
 
 /* Share of a rank's steps that take about as long as its usual one: on a busy machine not all do.
@@ -67,14 +70,32 @@ static i64 end_of_pass(const struct rank_events *events, u32 pass, u32 next) {
              : end;
 }
 
-/* Gradients that are accumulated: the pauses between steps are longer than those in them. */
+/* After how many passes something is done before the next batch, and nothing after the others: that
+ * is an update by hand. 1 if that does not show. */
+static u32 passes_per_update(const double *after, u32 n, double pass_to_pass, u32 *place) {
+  u32 merged = find_gap_period(after, n, place);
+  u32 nothing = NUMBER_OF(after, n, one, *one < NOTHING_DONE * pass_to_pass);
+  return merged > 1 && nothing * merged >= MOSTLY * n * (merged - 1) ? merged : 1;
+}
+
+/* Gradients that are accumulated: the pauses between steps are longer than those in them; or all
+ * pauses are alike, since a batch is loaded in each, but for what is done before that. */
 static u32 passes_per_step(const struct rank_events *events, const u32 *passes, u32 n, u32 *first) {
   u32 each = phases_per_step(events, passes, n), groups = n / each, place = 0;
   SCOPED double *pauses = memory_array(size_sum(groups, 1), sizeof(*pauses));
-  for (u32 k = 1; k < groups; k++)
-    pauses[k - 1] = (double)(events->phases.at[passes[k * each]].start -
-                             events->phases.at[passes[k * each - 1]].end);
+  SCOPED double *after = memory_array(size_sum(groups, 1), sizeof(*after));
+  for (u32 k = 1; k < groups; k++) {
+    u32 pass = passes[k * each - 1], next = passes[k * each];
+    i64 end = events->phases.at[pass].end;
+    pauses[k - 1] = (double)(events->phases.at[next].start - end);
+    after[k - 1] = (double)(end_of_pass(events, pass, next) - end) + LEAST_DONE;
+  }
+  const struct rank_phase *begin = &events->phases.at[passes[0]],
+                          *last = &events->phases.at[passes[n - 1]];
   u32 merged = groups > 1 ? find_gap_period(pauses, groups - 1, &place) : 1;
+  if (merged == 1 && groups > 1 && begin->kind == TSCOPE_PHASE_BACKWARD)
+    merged =
+        passes_per_update(after, groups - 1, (double)(last->end - begin->start) / groups, &place);
   *first = merged > 1 ? (place + 1) % merged * each : 0;
   return each * merged;
 }

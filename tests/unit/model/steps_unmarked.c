@@ -59,6 +59,30 @@ static void test_accumulated_passes_are_one_step(void **state) {
   model_free(model);
 }
 
+/* Three passes load, go backward at once, and only behind the last one something is done: that is
+ * an update, and the next batch takes as long to load as those before. If all do something behind
+ * the pass, each is a step, also where some do more, such as to log. */
+static void test_passes_up_to_an_update_are_one_step(void **state) {
+  for (u64 each = 0; each < 2; each++) {
+    struct fixture *fixture = *state;
+    struct trace_writer *writer = new_rank(0, 1);
+    u64 at = 0;
+    for (u32 pass = 0; pass < 60; pass++) {
+      write_phase(writer, at, 200000, TSCOPE_PHASE_DATA);
+      write_phase(writer, at + 200000, 600000 + 1000 * (pass % 7), TSCOPE_PHASE_BACKWARD);
+      at += 800000 + 1000 * (pass % 7) + (pass % 3 == 2 ? 150000 : each ? 30000 : 2000);
+    }
+    struct fixture own;
+    snprintf(own.directory, sizeof(own.directory), "%.50s/%u", fixture->directory, (u32)each);
+    assert_int_equal(mkdir(own.directory, 0700), 0);
+    save_rank(&own, writer);
+    struct model *model = load(own.directory, NULL);
+    assert_string_equal(model->steps.method, "backward passes");
+    assert_int_equal(model->steps.n, each ? 60 : 20);
+    model_free(model);
+  }
+}
+
 /* Where a busy machine makes no two steps alike, the report says how little agrees. */
 static void test_backward_passes_of_any_length_are_steps(void **state) {
   struct trace_writer *writer = new_rank(0, 1);
@@ -304,6 +328,7 @@ int main(void) {
       WITH_FOLDER(test_a_backward_pass_without_an_optimizer_is_a_step),
       WITH_FOLDER(test_an_update_by_hand_belongs_to_the_step_of_its_pass),
       WITH_FOLDER(test_accumulated_passes_are_one_step),
+      WITH_FOLDER(test_passes_up_to_an_update_are_one_step),
       WITH_FOLDER(test_backward_passes_of_any_length_are_steps),
       WITH_FOLDER(test_forward_passes_alone_are_steps),
       WITH_FOLDER(test_passes_that_are_not_alike_are_no_steps),
