@@ -6,6 +6,7 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/findings/rules/gpu_excess.h"
+#include "analyses/findings/rules/own_part.h"
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
@@ -82,6 +83,12 @@ static const char *straggler_action(struct findings *f, const struct rank_result
                                     const struct gpu_excess *gpu) {
   const char *host = rank->host ? rank->host : "its host";
   const struct sampled_line *line = straggler_line(rank);
+  if (find_own_part(f, (u32)(rank - f->r->ranks)).bytes > 0)
+    return say(f,
+               "Divide what the ranks share by size: rank %u holds more of it than its peers "
+               "(parameters, optimizer state). Where whole tensors are given to ranks, as by "
+               "ZeroRedundancyOptimizer, a large one makes one rank slow; FSDP divides each.",
+               rank->rank);
   if (line && line->beside)
     return say(f, "Look at what another thread does at %s: rank %u waits for it at %s, %s %s.",
                line->beside, rank->rank, line->place, duration_ms(line->ms).text,
@@ -182,6 +189,16 @@ static const char *describe_waits(struct findings *f, const struct rank_result *
                   : "";
 }
 
+/* " Of what ranks broadcast in a step 15.4 MB are its own, of a peer 16 kB: ...". */
+static const char *describe_own_part(struct findings *f, const struct rank_result *rank) {
+  struct own_part part = find_own_part(f, (u32)(rank - f->r->ranks));
+  return part.bytes > 0 ? say(f,
+                              " Its part of what the ranks share is larger: it broadcasts %s a "
+                              "step, a peer %s (median).",
+                              byte_size(part.bytes).text, byte_size(part.of_peers).text)
+                        : "";
+}
+
 /* " 3000 ranks on 375 hosts are like that: node[002-376]." */
 static const char *describe_alike(struct findings *f, const struct straggler_group *group) {
   u32 hosts;
@@ -215,7 +232,8 @@ static const char *straggler_evidence(struct findings *f, const struct straggler
   if (group->n > 1)
     more = say(f, "%s%s", more, describe_alike(f, group));
   const char *at = describe_straggler_line(f, rank);
-  more = say(f, "%s%s%s%s", at, describe_waits(f, rank), more, describe_gpu_excess(f, gpu));
+  more = say(f, "%s%s%s%s%s", at, describe_waits(f, rank), more, describe_own_part(f, rank),
+             describe_gpu_excess(f, gpu));
   if (rank->of_path)
     return describe_path_of(f, rank, more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
