@@ -38,8 +38,10 @@ static struct own_part part_in(const struct model *model, const struct rank_even
 
 struct own_part find_own_part(const struct findings *f, u32 rank) {
   const struct model *model = f->a->model;
-  const struct rank_events *events = model_events(model, rank);
   struct own_part most = {0};
+  if (!model->timelines) /* made by hand */
+    return most;
+  const struct rank_events *events = model_events(model, rank);
   for (u32 comm = 0; comm < events->n_comms && model->steps.n; comm++) {
     struct own_part part = part_in(model, events, comm);
     most = part.bytes > most.bytes ? part : most;
