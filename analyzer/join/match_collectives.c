@@ -51,6 +51,7 @@ static struct collective collective_of(const struct model *model, u32 comm, u32 
                              .last_start = NS_UNKNOWN,
                              .transfer_ns = NS_UNKNOWN,
                              .step = -1,
+                             .root = call->peer,
                              SAME(call, count, op, dtype, redop)};
 }
 

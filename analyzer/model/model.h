@@ -147,6 +147,7 @@ struct collective {
                                     of a rank whose clock is not aligned with those of others */
   i64 transfer_ns;               /* see analyse/; NS_UNKNOWN */
   i32 step;                      /* step of its first arrival, -1 outside */
+  i32 root;                      /* of a broadcast: number of the member that sends, -1 not known */
   const char *algorithm, *protocol; /* in NCCL's words; NULL if not known */
   const char *asked;                /* what the program asked for; NULL */
   u64 user_tag;                     /* that it gave the call; 0 */
