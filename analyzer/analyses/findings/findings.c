@@ -11,7 +11,6 @@
 #include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
 #include "base/plain_numbers.h"
-#include "base/rank_list.h"
 #include "base/sorting.h"
 
 static const struct {

@@ -20,9 +20,7 @@
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
-#include "base/texts.h"
 #include "format/dtypes.h"
-#include "kernels/kernels.h"
 
 /* Times of calls, in nanoseconds. */
 enum { LISTED = 50 };

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/checked_memory.h"
-
 static u64 mix_hash(u64 hash, u64 value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
   return hash ^ hash >> 29;

@@ -14,7 +14,6 @@
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/gpu/operator_sequences.h"
 #include "analyses/queries.h"
-#include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/sorting.h"
 #include "base/texts.h"

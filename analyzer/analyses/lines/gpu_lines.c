@@ -2,7 +2,6 @@
  *
  * Which line gives a rank's GPU more to do than its peers'.
  */
-#include <stdlib.h>
 
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"

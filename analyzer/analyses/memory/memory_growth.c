@@ -5,7 +5,6 @@
  * the median over pairs of steps (Theil-Sen), so a few odd steps do not cause one.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyses/memory/memory.h"
 #include "analyses/thresholds.h"

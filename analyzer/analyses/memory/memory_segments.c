@@ -8,7 +8,6 @@
  * then stranded memory seldom stays.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyses/memory/memory.h"
 #include "analyses/thresholds.h"

@@ -10,7 +10,6 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/quantity.h"
-#include "base/texts.h"
 #include "kernels/communication.h"
 
 bool rank_overlap_known(const struct rank_summary *rank) {

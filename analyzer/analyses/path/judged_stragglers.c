@@ -11,7 +11,6 @@
 #include "analyses/analyses.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_replay.h"
-#include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/rank_list.h"
 

@@ -11,7 +11,6 @@
 #include "base/hash_index.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
-#include "base/texts.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
  * begun at a random moment of the time in which it could begin, the chance that it lies so close
  * behind one of the k ends in that time would be k NEAR / (that time).
  */
-#include <stdlib.h>
 
 #include "analyses/path/path_slice.h"
 #include "base/checked_memory.h"

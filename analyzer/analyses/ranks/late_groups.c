@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/thresholds.h"
 #include "base/persistence.h"

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 
 #include "analyses/queries.h"
 #include "analyses/run_end/run_end.h"

@@ -11,7 +11,6 @@
 
 #include "base/hash.h"
 #include "base/hash_index.h"
-#include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
 #include "base/texts.h"

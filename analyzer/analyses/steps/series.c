@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "analyses/queries.h"
-#include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/statistics.h"
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/queries.h"
 #include "base/hash.h"
 #include "base/sorting.h"
 #include "base/vector.h"

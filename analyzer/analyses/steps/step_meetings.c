@@ -4,7 +4,6 @@
  * parameters from the GPU, a validation copies batches to it, a loss that is logged makes the host
  * wait. Most of that is no call that other ranks take part in, so each rank is held against itself.
  */
-#include "analyses/queries.h"
 #include "analyses/steps/step_extras.h"
 #include "base/sorting.h"
 

@@ -4,7 +4,6 @@
  * that are recorded as a whole, records that were dropped. The sum over the others is then too
  * small.
  */
-#include <stdlib.h>
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"

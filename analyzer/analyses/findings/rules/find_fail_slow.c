@@ -3,7 +3,6 @@
  * A run that became slower at some step and stayed so, and which rank did.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"

@@ -3,7 +3,6 @@
  * A job that hangs, and ranks that call different things.
  */
 #include <math.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "base/quantity.h"

@@ -9,7 +9,6 @@
  * known.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyses/findings/findings.h"

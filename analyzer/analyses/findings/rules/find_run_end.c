@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "analyses/queries.h"
 #include "base/rank_list.h"
 #include "base/texts.h"
 

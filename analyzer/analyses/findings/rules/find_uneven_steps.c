@@ -6,8 +6,6 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
-#include "analyses/queries.h"
-#include "base/quantity.h"
 #include "base/sorting.h"
 
 enum { RANKS_TOLD = 3, LEAST_FEWER = 2 };
