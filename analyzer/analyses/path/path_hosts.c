@@ -70,12 +70,10 @@ static double move_hosts(struct settling *s) {
     if (s->g->joins[i].barrier)
       compare_ends(s, &s->g->joins[i]);
   SORT(s->of, s->n_differences, by_host_and_ns);
-  for (size_t i = 0, end; i < s->n_differences; i = end) {
-    u32 host = s->of[i].host;
-    for (end = i; end < s->n_differences && s->of[end].host == host;)
-      end++;
-    double ns = s->of[i + (end - i) / 2].ns;
-    s->move[host] += ns;
+  for (size_t i = 0, n; i < s->n_differences; i += n) {
+    n = ROW_OF_EQUALS(&s->of[i], s->n_differences - i, first, one, one->host == first->host);
+    double ns = s->of[i + n / 2].ns;
+    s->move[s->of[i].host] += ns;
     largest = fmax(largest, fabs(ns));
   }
   return largest;

@@ -48,8 +48,8 @@ static i64 exposed_time(const struct run *run) {
   for (u32 rank = 0; rank < g->n_ranks; rank++)
     most = g->base[rank + 1] - g->base[rank] > most ? g->base[rank + 1] - g->base[rank] : most;
   SCOPED struct interval *scratch = memory_array(size_sum(most, 1), sizeof(*scratch));
-  struct intervals compute = {memory_array(size_sum(most, 1), sizeof(*compute.at)), 0};
-  struct intervals comm = {memory_array(size_sum(most, 1), sizeof(*comm.at)), 0};
+  SCOPED struct intervals compute = {memory_array(size_sum(most, 1), sizeof(*compute.at)), 0};
+  SCOPED struct intervals comm = {memory_array(size_sum(most, 1), sizeof(*comm.at)), 0};
   i64 exposed = 0;
   for (u32 rank = 0; rank < g->n_ranks; rank++) {
     u32 cursor = 0;
@@ -59,8 +59,6 @@ static i64 exposed_time(const struct run *run) {
       exposed += comm.at[i].end - comm.at[i].start -
                  intervals_covered(&compute, &cursor, comm.at[i].start, comm.at[i].end);
   }
-  free(compute.at);
-  free(comm.at);
   return exposed;
 }
 
@@ -248,10 +246,8 @@ static bool same_change(const struct cure_change *x, const struct cure_change *y
 }
 
 static bool same_cure(const struct cure *x, const struct cure *y, u32 n_ranks) {
-  bool same = x->n == y->n;
-  for (u32 i = 0; same && i < x->n; i++)
-    same = same_change(&x->changes[i], &y->changes[i], n_ranks);
-  return same;
+  return x->n == y->n &&
+         !ANY_NUMBER(0, x->n, i, !same_change(&x->changes[i], &y->changes[i], n_ranks));
 }
 
 struct cure cure_by(const struct analysis *a, struct cure_change change) {
@@ -345,7 +341,7 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
   bool replays = a->graph && a->graph->replays && !a->results->what_if_reason;
   double now_ms = analysis_length_ms(a);
   struct question q = {.a = a, .exposed = exposed};
-  struct cure *unknown = memory_array(n, sizeof(*unknown));
+  SCOPED struct cure *unknown = memory_array(n, sizeof(*unknown));
   SCOPED struct saving *found = memory_array(n, sizeof(*found));
   for (u32 i = 0; i < n && replays; i++)
     if (cures[i].n && !asked_before(a, &cures[i], exposed) && !is_among(a, unknown, q.n, &cures[i]))
@@ -368,7 +364,6 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
     savings[i] = asked ? asked->saving
                        : (struct saving){nothing, nothing, nothing, 0, exposed ? nothing : NAN};
   }
-  free(unknown);
 }
 
 bool saving_pays(const struct saving *saving, double step_ms) {

@@ -98,9 +98,7 @@ void last_ranks_of_steps(const struct analysis *a, u32 *last, double *waited_ms)
   }
   for (u32 step = 0; step < a->n_steps; step++) {
     const struct waits *of = &waits[step * n];
-    u32 who = 0;
-    for (u32 rank = 1; rank < n; rank++)
-      who = of[rank].sum > of[who].sum ? rank : who;
+    u32 who = NUMBER_OF_LARGEST(0, (u32)n, rank, (double)of[rank].sum);
     last[step] = of[who].sum > 0 ? who : INDEX_NONE;
     waited_ms[step] = of[who].sum > 0 ? ns_to_ms(of[who].longest) : NAN;
   }
