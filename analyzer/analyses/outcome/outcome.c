@@ -182,14 +182,11 @@ static const struct stalled_rank *stall_of(const struct stalls_result *stalls, u
 
 /* For a rank that does not stall at a known place: where samples saw it last. */
 static void add_last_seen(struct analysis *a, struct check_suspect *suspect) {
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    const struct rank *rank = &a->model->ranks[r];
-    if (rank->rank != suspect->rank || rank->closed || !a->line_sums[r].last)
-      continue;
-    suspect->place = stack_place(a->arena, a->line_sums[r].last);
-    suspect->evidence = words_with_last_seen(a->arena, suspect->evidence, stack_last_sampled(a, r));
+  u32 r = model_rank_index(a->model, suspect->rank);
+  if (r == INDEX_NONE || a->model->ranks[r].closed || !a->line_sums[r].last)
     return;
-  }
+  suspect->place = stack_place(a->arena, a->line_sums[r].last);
+  suspect->evidence = words_with_last_seen(a->arena, suspect->evidence, stack_last_sampled(a, r));
 }
 
 /* The calls alone name a suspect; its stall shows where it is. */

@@ -56,15 +56,12 @@ static const char *describe_state(const struct stalled_thread *thread) {
 static bool is_in_communication(const struct stalled_thread *thread) {
   static const char *const calls[] = {"send",   "recv",    "all_",    "broadcast",        "reduce",
                                       "gather", "scatter", "barrier", "batch_isend_irecv"};
-  for (u32 i = 0; i < thread->n_frames; i++) {
-    const struct call_frame *frame = thread->frames[i];
-    if (!frame->file || !frame->function ||
-        !strstr(frame->file, "/torch/distributed/distributed_c10d.py"))
-      continue;
-    if (ANY(calls, sizeof(calls) / sizeof(*calls), one, text_starts_with(frame->function, *one)))
-      return true;
-  }
-  return false;
+  const struct call_frame *const *frames = thread->frames;
+  return ANY_NUMBER(0, thread->n_frames, i,
+                    frames[i]->file && frames[i]->function &&
+                        strstr(frames[i]->file, "/torch/distributed/distributed_c10d.py") &&
+                        ANY(calls, sizeof(calls) / sizeof(*calls), one,
+                            text_starts_with(frames[i]->function, *one)));
 }
 
 static enum stall_doing stall_doing_of(const struct rank_stall *stall,
