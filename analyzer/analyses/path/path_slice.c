@@ -316,7 +316,9 @@ static u32 first_span_from(const struct timeline *t, i64 time) {
   return FIRST_NOT(0, t->n_spans, i, t->spans[i].start < time);
 }
 
-/* From the begin of the first step to the end of the last step of a sample that this rank has. */
+/* From the begin of the first step to the end of the last step of a sample that this rank has. A
+ * job that was killed while its host was ahead has steps that end on the host before those on the
+ * GPU. */
 static bool sample_window(const struct analysis *a, u32 rank, const struct sample *sample,
                           struct window *all) {
   bool found = false;
@@ -331,7 +333,7 @@ static bool sample_window(const struct analysis *a, u32 rank, const struct sampl
     all->step = window.step;
     found = true;
   }
-  return found;
+  return found && all->end > all->begin;
 }
 
 static void cut_sample(struct slice_builder *c, u32 sample) {

@@ -13,6 +13,9 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
+#include "analyses/analyses.h"
+#include "analyses/path/path_graph.h"
+#include "analyses/path/path_labels.h"
 
 #define assert_near(a, b, tolerance)                                                               \
   do {                                                                                             \
@@ -385,6 +388,34 @@ static void a_step_ends_on_the_device_without_its_host(void **state) {
   results_free(r);
 }
 
+/* A job was killed while its host was ahead of its GPU: of the second step only the host's times
+ * are known. */
+static void a_sample_that_ends_before_it_begins(void **state) {
+  i64 begin[] = {100 * MS, 0}, end[] = {200 * MS, MS};
+  struct span spans[3] = {0};
+  struct lane lane = {.name = "main"};
+  struct rank rank = {0};
+  struct model model = {
+      .n_ranks = 1, .ranks = &rank, .steps = {.n = 2, .begin = begin, .end = end}};
+  struct sample sample = {0, 2};
+  struct slice slice = {0};
+  struct graph graph = {.n_samples = 1, .samples = &sample, .slices = &slice};
+  struct analysis a = {.model = &model, .graph = &graph, .n_steps = 2, .begin = begin, .end = end};
+  (void)state;
+  for (u32 i = 0; i < 3; i++)
+    spans[i] = (struct span){.start = i * 50 * MS,
+                             .end = i * 50 * MS + MS,
+                             .kind = SPAN_OP,
+                             .link = INDEX_NONE,
+                             .launch = INDEX_NONE};
+  const struct timeline timeline = {
+      .spans = spans, .n_spans = 3, .lanes = &lane, .n_lanes = 1, .ring_begin = NS_UNKNOWN};
+  path_labels_new(&graph.labels);
+  slice_cut(&a, &timeline);
+  assert_false(slice.present);
+  path_labels_free(graph.labels);
+}
+
 /* Kernels of two streams that only ran side by side in a replay would not be as fast. */
 static void no_step_is_shorter_than_its_compute(void **state) {
   (void)state;
@@ -507,6 +538,7 @@ int main(void) {
       cmocka_unit_test(a_slow_host_beside_a_thread_of_autograd),
       cmocka_unit_test(the_streams_have_work_without_launch_gaps),
       cmocka_unit_test(a_step_ends_on_the_device_without_its_host),
+      cmocka_unit_test(a_sample_that_ends_before_it_begins),
       cmocka_unit_test(no_step_is_shorter_than_its_compute),
       cmocka_unit_test(a_wait_without_an_event_is_inferred),
       cmocka_unit_test(a_wait_for_nothing_recorded_is_unknown),
