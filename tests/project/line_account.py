@@ -78,6 +78,7 @@ COLUMNS = ("then", "same", "mended", "promise", "new")
 
 
 def main(then="8c3d632", now="HEAD"):
+    now = git("rev-parse", now).strip()
     before, after, rows = lines(then), lines(now), purposes()
     status = git("diff", "-M40%", "-l0", "--name-status", then, now, "--", *FOLDERS).splitlines()
     added = {row.split("\t")[1] for row in status if row.startswith("A")}
