@@ -3,7 +3,7 @@
 """What loaders cost: for each job, what a step would take without its work outside the phases, and with ranks that load
 equally fast. The truth is from the job's own clock in the same run: on a busy machine another run is another job.
 
-    loaders.py LIBTSCOPE TSCOPE-REPORT
+    loaders.py LIBTSCOPE TSCOPE-REPORT [JOB...]
 """
 import json
 import os
@@ -19,8 +19,10 @@ JOBS = {
     # Workers that need longer than the program: without its work, nothing is gained.
     "equally slow": (["--load-ms", "20", "--late-ms", "40"], NO_WORK, []),
     "two workers each": (["--load-ms", "44", "--workers", "2"], NO_WORK, []),
-    # Workers that have nothing to do while the program works long at times: only that time is gained.
-    "idle at times": (["--load-ms", "20", "--pause-ms", "80"], NO_WORK, []),
+    # Workers that have nothing to do while the program works long at times: only that time is gained. How long that is is
+    # sampled: of 60 steps some 30 samples of a worker, each with a chance of a half, would be off by a tenth. Of 240 it is
+    # a twentieth, and as much in the pace of the batches: three times that is in half of the step.
+    "idle at times": (["--load-ms", "20", "--pause-ms", "80", "--steps", "240"], NO_WORK, []),
     # Without workers the program loads by itself.
     "no workers": (["--load-ms", "20", "--workers", "0"], NO_WORK, []),
     # Workers that are always ahead.
@@ -79,7 +81,8 @@ def check(name, python, library, report, scratch):
     rows = {row["change"]: row["step_ms"] for row in document["critical_path"]["what_if"]}
     print(f"{name}: {step_ms:.1f} ms a step; {change}: {rows[change]:.1f} ms, in truth {changed_ms:.1f} ms")
     expect(abs(document["distributed"]["mean_step_wall_ms"] - step_ms) < 0.05 * step_ms, f"the job's own clock says {step_ms} ms")
-    expect(abs(rows[change] - changed_ms) < 0.1 * step_ms, f"{name}: {rows}")
+    off = 0.15 if "--pause-ms" in value else 0.1
+    expect(abs(rows[change] - changed_ms) < off * step_ms, f"{name}: {rows}")
     # Equal loaders get unequal shares of a busy machine, so one may be the slower one in truth. But both are the limit:
     # to mend one promises nothing beyond that, within what figures may be off.
     found = [f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["saving_s"] or 0) > 0]

@@ -92,12 +92,11 @@ static double busy_by_pace(const struct slice_builder *c, u32 lane, double sampl
     first = batches++ ? first : i;
     before = i;
   }
-  bool always = sampled >= ALWAYS_BUSY;
+  sampled = sampled >= ALWAYS_BUSY ? 1 : sampled;
   if (n < LEAST_BATCHES || !(sampled >= LEAST_BUSY))
-    return always ? 1 : sampled;
+    return sampled;
   double all = (double)(nodes[before].end - nodes[first].end) / (batches - 1);
-  double share = fmin(1, median_of(paces, n) / all);
-  return always ? share : (sampled + share) / 2;
+  return (sampled + fmin(1, median_of(paces, n) / all)) / 2;
 }
 
 static i64 quickest_batch(const struct slice_builder *c, u32 lane) {

@@ -239,8 +239,10 @@ static void find_levels(const struct series_sums *g, u32 rank, u32 measure, doub
   *mean = MEAN_KNOWN(0, g->n_columns, column, cell_at(g, rank, column)[measure]);
   *mean = isnan(*mean) ? 0 : *mean;
   *most = 0;
-  for (u32 column = 0; column < g->n_columns; column++)
-    *most = fmax(*most, cell_at(g, rank, column)[measure]); /* NAN gives way */
+  for (u32 column = 0; column < g->n_columns; column++) {
+    double value = cell_at(g, rank, column)[measure]; /* fmax() here ends GCC 12 for aarch64 */
+    *most = value > *most ? value : *most;            /* NAN gives way */
+  }
 }
 
 /* Adds to each rank's score how many spreads its value is above the median rank's. */

@@ -2,7 +2,7 @@
 """One rank of a job over gloo whose batches take time. Writes into a folder when it did what, for loaders.py.
 
     loading_rank.py [--load-ms MS] [--slow-rank R --slow-ms MS] [--work-ms MS] [--workers N] [--late-ms MS]
-        [--pause-ms MS] [--times FOLDER]
+        [--pause-ms MS] [--steps N] [--times FOLDER]
 """
 import argparse
 import json
@@ -13,15 +13,13 @@ import time
 import torch
 import torch.distributed as dist
 
-STEPS = 60
-
-
 class Samples(torch.utils.data.Dataset):
-    def __init__(self, ms):
+    def __init__(self, ms, steps):
         self.ms = ms
+        self.steps = steps
 
     def __len__(self):
-        return 4 * STEPS
+        return 4 * self.steps
 
     def __getitem__(self, index):
         time.sleep(self.ms / 4e3)  # the loading
@@ -60,13 +58,14 @@ def main():
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--late-ms", type=float, default=0, help="rank 1 begins so much later")
     parser.add_argument("--pause-ms", type=float, default=0, help="more work in one step of eight")
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--times")
     options = parser.parse_args()
     rank = int(os.environ["RANK"])
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     ms = options.load_ms + (options.slow_ms if rank == options.slow_rank else 0)
-    loader = torch.utils.data.DataLoader(Samples(ms), batch_size=4, num_workers=options.workers)
+    loader = torch.utils.data.DataLoader(Samples(ms, options.steps), batch_size=4, num_workers=options.workers)
     dist.barrier()
     if rank == 1:
         time.sleep(options.late_ms / 1e3)

@@ -29,4 +29,5 @@ for _ in range(40):
     model(torch.randint(0, 24000, (32,))).backward()
     optimizer.step()
 dist.barrier()
+del model, optimizer, tables  # they hold the group, whose threads may outlive the interpreter: docs/harm.md
 dist.destroy_process_group()
