@@ -78,15 +78,16 @@ char *memory_text(const char *text) {
   return memcpy(memory_array(bytes, 1), text, bytes);
 }
 
+/* In two passes, so that what a lack of memory says is how much was asked for. */
 char *memory_vprintf(const char *format, va_list arguments) {
-  char *text;
-  errno = 0;
-  int length = vasprintf(&text, format, arguments);
-  if (length < 0 && errno == ENOMEM)
-    memory_is_short(1, 1);
-  if (length < 0)
-    return memory_zeroed(1, 1); /* what cannot be shown is empty */
-  memory_count((size_t)length);
+  va_list again;
+  va_copy(again, arguments);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  size_t bytes = length < 0 ? 1 : size_sum((size_t)length, 1); /* what cannot be shown is empty */
+  char *text = memory_zeroed(bytes, 1);
+  if (length > 0)
+    vsnprintf(text, bytes, format, again);
+  va_end(again);
   return text;
 }
 
