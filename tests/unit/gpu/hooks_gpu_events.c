@@ -19,14 +19,11 @@
 #include "gpu/cuda_events.h"
 #include "gpu/event_clock.h"
 #include "gpu/event_pairs.h"
-#include "hooks_gpu.h"
+#include "hooks_gpu_events.h"
 #include "nccl/nccl_record.h"
 #include "record/process_trace.h"
 
-static char kernel;
 static const int64_t us = 1000, ms = 1000000;
-static ncclComm_t comm;
-static void *memory;
 
 /* What everything in this program takes for the time, the helper's thread too. */
 static int64_t later_s;
@@ -34,30 +31,6 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
   int result = (int)syscall(SYS_clock_gettime, clock, time);
   time->tv_sec += clock == CLOCK_MONOTONIC ? __atomic_load_n(&later_s, __ATOMIC_RELAXED) : 0;
   return result;
-}
-
-static int set_up(void **state) {
-  ncclUniqueId id;
-  register_kernel(&kernel, "_Z6kernelv");
-  return setenv("TSCOPE_GPU", "events", 1) || trace_set_up(state) ||
-         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
-         cudaMalloc(&memory, 1 << 20) != cudaSuccess || ncclGetUniqueId(&id) != ncclSuccess ||
-         ncclCommInitRank(&comm, 1, id, 0) != ncclSuccess;
-}
-
-static int tear_down(void **state) {
-  ncclCommDestroy(comm);
-  return trace_tear_down(state);
-}
-
-static void deliver(void) {
-  cudaDeviceSynchronize();
-  poller_part(gpu_clock_events.poll);
-}
-
-static u32 runs(void) {
-  deliver();
-  return count(TSCOPE_REC_COLLECTIVE_RUN);
 }
 
 static const struct event_subject subject = {.name = "all_reduce", .comm = 7, .seq = 11};
@@ -504,100 +477,6 @@ static void what_is_in_progress_when_the_next_call_comes_has_no_time(void **stat
   assert_int_equal(tscope_trace.header->lost[TSCOPE_LOSS_GPU], lost + 1);
 }
 
-static u32 n_streams_made;
-static int (*make_stream)(void **made, unsigned flags);
-static int count_streams(void **made, unsigned flags) {
-  n_streams_made++;
-  return make_stream(made, flags);
-}
-
-static int refuse_event(void **event, unsigned flags) {
-  (void)event, (void)flags;
-  return 2; /* CUDA_ERROR_OUT_OF_MEMORY */
-}
-
-/* Asked at every tick, it would take more of the device's memory each time. */
-static void a_driver_that_makes_no_events_is_asked_once(void **state) {
-  (void)state;
-  static char context;
-  int (*make_event)(void **, unsigned) = cuda_events.cuEventCreate;
-  make_stream = cuda_events.cuStreamCreate;
-  cuda_events.cuStreamCreate = count_streams;
-  cuda_events.cuEventCreate = refuse_event;
-  for (int tick = 0; tick < 5; tick++)
-    assert_null(event_clock_of(&context));
-  assert_int_equal(n_streams_made, 1);
-  cuda_events.cuStreamCreate = make_stream;
-  cuda_events.cuEventCreate = make_event;
-}
-
-#define FUNCTION(name) ((void *)dlsym(RTLD_DEFAULT, #name))
-
-/* A green context may be current in one thread at a time, and is the job's: the stand-in ends the
- * program otherwise. What runs on its streams has no time. */
-static void green_contexts_are_left_alone(void **state) {
-  (void)state;
-  const struct timespec ticks = {.tv_nsec = 350000000};
-  /* Older cuda.h do not declare them. */
-  int (*create)(CUcontext *, void *, int, unsigned) = FUNCTION(cuGreenCtxCreate);
-  int (*create_stream)(cudaStream_t *, CUcontext, unsigned, int) = FUNCTION(cuGreenCtxStreamCreate);
-  int (*destroy)(CUcontext) = FUNCTION(cuGreenCtxDestroy);
-  CUcontext green;
-  cudaStream_t on;
-  u64 dropped = gpu_clock_events.totals->dropped;
-  u32 before = runs(), calls = count(TSCOPE_REC_COLLECTIVE);
-  assert_int_equal(create(&green, NULL, 0, 1), 0);
-  assert_int_equal(create_stream(&on, green, 1, 0), 0);
-  assert_int_equal(cuCtxPushCurrent_v2(green), 0);
-  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, on), ncclSuccess);
-  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, NULL), ncclSuccess);
-  nanosleep(&ticks, NULL);
-  assert_int_equal(cuCtxPopCurrent_v2(&green), 0);
-  assert_int_equal(destroy(green), 0);
-  nanosleep(&ticks, NULL);
-  assert_int_equal(runs(), before);
-  assert_int_equal(count(TSCOPE_REC_COLLECTIVE), calls + 2);
-  assert_true(gpu_clock_events.totals->dropped == dropped + 2);
-}
-
-/* Also after that the stand-in ends the program when an event is used after its context. */
-static void events_end_with_the_last_release(void **state) {
-  (void)state;
-  const struct timespec ticks = {.tv_nsec = 350000000};
-  CUcontext context;
-  u32 before = runs();
-  assert_int_equal(cuDevicePrimaryCtxRetain(&context, 0), 0);
-  assert_int_equal(cuDevicePrimaryCtxRelease_v2(0), 0); /* not the last */
-  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
-                   ncclSuccess);
-  assert_int_equal(runs(), before + 1);
-  while (cuDevicePrimaryCtxRelease_v2(0) == 0)
-    ;
-  nanosleep(&ticks, NULL); /* the poller runs, and queries nothing */
-  assert_int_equal(cuDevicePrimaryCtxRetain(&context, 0), 0);
-  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
-                   ncclSuccess);
-  deliver();
-  assert_int_equal(runs(), before + 1);
-}
-
-/* Last: the stand-in ends the program when an event is used after its context. */
-static void events_end_with_their_device(void **state) {
-  (void)state;
-  const struct timespec ticks = {.tv_nsec = 350000000};
-  assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  u64 dropped = gpu_clock_events.totals->dropped;
-  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
-                   ncclSuccess);
-  assert_int_equal(cudaDeviceReset(), cudaSuccess);
-  assert_true(gpu_clock_events.totals->dropped > dropped);
-  nanosleep(&ticks, NULL); /* the poller runs, and queries nothing */
-  deliver();
-  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
-                   ncclSuccess);
-  deliver();
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_pair_gives_start_and_duration),
@@ -621,10 +500,6 @@ int main(void) {
       cmocka_unit_test(what_is_in_progress_ends_when_the_job_knows_that_it_is_launched),
       cmocka_unit_test(what_is_in_progress_when_the_next_call_comes_has_no_time),
       cmocka_unit_test(a_call_that_takes_long_keeps_its_pair),
-      cmocka_unit_test(a_driver_that_makes_no_events_is_asked_once),
-      cmocka_unit_test(green_contexts_are_left_alone),
-      cmocka_unit_test(events_end_with_the_last_release),
-      cmocka_unit_test(events_end_with_their_device),
   };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, events_set_up, events_tear_down);
 }
