@@ -40,11 +40,10 @@ def train(loader, work_ms, pause_ms):
         time.sleep((work_ms * random.uniform(0.8, 1.2) + pause) / 1e3)  # in no phase
         backward = time.perf_counter()
         loss.backward()
-        met = time.perf_counter()
         optimizer.step()
         ends = time.perf_counter()
         steps.append({"wants": wants, "ready": ready.max().item(), "has": has, "works": works, "backward": backward,
-                      "met": met, "ends": ends})
+                      "ends": ends})
         wants = ends
     return steps
 

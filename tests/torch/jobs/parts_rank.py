@@ -13,6 +13,7 @@ dist.init_process_group("gloo")
 rows = [8000, 8000, 8000] if sys.argv[1] == "even" else [24000, 64, 64]
 tables = torch.nn.ModuleList(torch.nn.Embedding(n, 64) for n in rows)
 
+
 class Sum(torch.nn.Module):
     def __init__(self):
         super().__init__()
