@@ -204,9 +204,10 @@ static void a_run_ends_with_its_last_work(void **state) {
 
 enum { PROFILED = 6, MARK_US = 100, KERNEL_US = 150 };
 
-/* The host marks a step every 100 us and launches two kernels of 150 us in it. Before that, the GPU
- * still has work that was launched before the recording began. */
-static void write_profile(const struct fixture *fixture, u32 queued) {
+/* The host marks a step every 100 us and launches two kernels of 150 us in it, of which those of
+ * the first `finished` steps run. Before that, the GPU still has work that was launched before the
+ * recording began. */
+static void write_profile(const struct fixture *fixture, u32 queued, u32 finished) {
   char path[128];
   snprintf(path, sizeof(path), "%s/rank0.trace.json", fixture->directory);
   FILE *file = fopen(path, "w");
@@ -223,15 +224,19 @@ static void write_profile(const struct fixture *fixture, u32 queued) {
             "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#%u\",\"tid\":1,"
             "\"ts\":%u,\"dur\":%u},",
             s, mark, MARK_US);
-    for (u32 k = 0; k < 2; k++)
+    for (u32 k = 0; k < 2; k++) {
       fprintf(file,
               "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,"
-              "\"tid\":1,\"ts\":%u,\"dur\":5,\"args\":{\"correlation\":%u}},"
-              "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":%u,"
-              "\"dur\":%u,\"args\":{\"stream\":7,\"correlation\":%u}}%s",
-              mark + 10 * (k + 1), 100 + 2 * s + k, 1020 + (queued + 2 * s + k) * KERNEL_US,
-              KERNEL_US, 100 + 2 * s + k, s + 1 == PROFILED && k ? "]}" : ",");
+              "\"tid\":1,\"ts\":%u,\"dur\":5,\"args\":{\"correlation\":%u}},",
+              mark + 10 * (k + 1), 100 + 2 * s + k);
+      if (s < finished)
+        fprintf(file,
+                "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":%u,"
+                "\"dur\":%u,\"args\":{\"stream\":7,\"correlation\":%u}},",
+                1020 + (queued + 2 * s + k) * KERNEL_US, KERNEL_US, 100 + 2 * s + k);
+    }
   }
+  fputs("{\"ph\":\"i\",\"name\":\"end\"}]}", file);
   fclose(file);
 }
 
@@ -240,7 +245,7 @@ static void marks_of_a_profiler_end_on_the_host(void **state) {
   const char *path = fixture->directory;
   struct model *model = NULL;
   char why[512] = "";
-  write_profile(fixture, 0);
+  write_profile(fixture, 0, PROFILED);
   assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
   struct results *r = analyse_model(model);
   assert_int_equal(r->n_step_ms, PROFILED);
@@ -258,12 +263,28 @@ static void a_recording_that_begins_amid_work(void **state) {
   const char *path = fixture->directory;
   struct model *model = NULL;
   char why[512] = "";
-  write_profile(fixture, 5);
+  write_profile(fixture, 5, PROFILED);
   assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
   struct results *r = analyse_model(model);
   for (u32 s = 0; s < PROFILED; s++)
     assert_near(r->step_ms[s], 2 * KERNEL_US / 1e3, 1e-9);
   assert_near(r->ranks[0].median_compute_ms, 2 * KERNEL_US / 1e3, 1e-6);
+  results_free(r);
+  model_free(model);
+}
+
+/* It was killed: the host had launched six steps when the GPU had finished two. */
+static void steps_that_the_gpu_never_ended_have_no_length(void **state) {
+  const struct fixture *fixture = *state;
+  const char *path = fixture->directory;
+  struct model *model = NULL;
+  char why[512] = "";
+  write_profile(fixture, 0, 2);
+  assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
+  struct results *r = analyse_model(model);
+  assert_near(r->step_ms[1], 2 * KERNEL_US / 1e3, 1e-9);
+  for (u32 s = 2; s < r->n_step_ms; s++)
+    assert_true(isnan(r->step_ms[s]));
   results_free(r);
   model_free(model);
 }
@@ -535,6 +556,7 @@ int main(void) {
       WITH_FOLDER(a_run_ends_with_its_last_work),
       WITH_FOLDER(marks_of_a_profiler_end_on_the_host),
       WITH_FOLDER(a_recording_that_begins_amid_work),
+      WITH_FOLDER(steps_that_the_gpu_never_ended_have_no_length),
       cmocka_unit_test(work_beside_the_steps_ends_none),
       cmocka_unit_test(work_of_another_stream_is_part_of_the_step),
       cmocka_unit_test(work_of_unseen_launches_follows_what_ran_before),
