@@ -217,11 +217,12 @@ static i64 after_earlier_work(const struct step_bounds *b, i64 begin) {
   return begin;
 }
 
-/* A job may be killed while its host is ahead: a step of which the GPU ended nothing, and that the
- * host had ended before the GPU ended an earlier one, has no length. */
+/* A job may be killed while its host is ahead: a step that was watched, of which the GPU ended
+ * nothing, and that the host had ended before the GPU ended an earlier one, has no length. */
 static void set_step_ends(struct step_bounds *b) {
   const struct interval never = {NS_UNKNOWN, NS_UNKNOWN};
   struct analysis *a = b->a;
+  const struct rank *rank = &a->model->ranks[b->t->rank];
   i64 done = INT64_MIN; /* by the GPU */
   u32 bound = 0;
   for (u32 step = 0; step < a->model->steps.n; step++) {
@@ -235,7 +236,8 @@ static void set_step_ends(struct step_bounds *b) {
     if (a->model->steps.kind && step == 0)
       known.start = after_earlier_work(b, known.start);
     struct interval whole = step_on_gpu(host, known, ends);
-    whole = !*ends && whole.end < done ? never : whole;
+    if (!*ends && whole.end < done && model_gpu_seen(rank, host.start, host.end))
+      whole = never;
     done = *ends & STEP_END_KNOWN && known.end > done ? known.end : done;
     a->begin[cell] = whole.start;
     a->end[cell] = whole.end;
