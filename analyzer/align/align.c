@@ -38,8 +38,6 @@ i64 clock_realtime_difference(const struct clock_facts *a, const struct clock_fa
   return sane ? x - y : NS_UNKNOWN;
 }
 
-/* --- Which ranks calls link --- */
-
 static u32 set_of(u32 *set, u32 rank) {
   while (set[rank] != rank)
     rank = set[rank] = set[set[rank]];
@@ -92,8 +90,6 @@ static void choose_root(struct aligner *aligner) {
       best = r;
   aligner->root = aligner->domains.of[best];
 }
-
-/* --- Results --- */
 
 static bool is_placed(const struct aligner *aligner, u32 rank) {
   const struct clock_domains *domains = &aligner->domains;

@@ -109,8 +109,6 @@ static void add_end(struct ties *ties, double axis_ends, i64 axis_end, const str
   VECTOR_PUSH(&ties->ends, point);
 }
 
-/* --- One collective --- */
-
 static void add_to_part(struct part *part, const struct arrival *arrival, u32 collective) {
   if (part->members == 0 || part->collective != collective)
     *part = (struct part){collective, 0, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, 0};
@@ -214,8 +212,6 @@ static void tie_message(struct fitter *fitter, u32 number, u32 sample) {
           member_times_of(fitter->model, &fitter->model->collectives[number]).shortest, sample);
 }
 
-/* --- What the ends say --- */
-
 struct ends_fit {
   struct line line; /* of `apart` */
   bool drifts;      /* the points show a drift */
@@ -318,8 +314,6 @@ static struct ends_fit fit_ends(const struct fitter *fitter, struct ties *ties) 
   return (struct ends_fit){
       .line = line, .drifts = n >= DRIFT_LEAST && apart > 2 * error, .error_ns = pattern + error};
 }
-
-/* --- One domain's clock --- */
 
 static struct clock_range ends_range(const struct ends_fit *fit, double x) {
   double middle = line_at(&fit->line, x);

@@ -122,7 +122,7 @@ void carry_double(struct carrier *c, double *value) {
     write_bytes(c, value, sizeof(*value));
 }
 
-/* --- texts: 0 is NULL; the number after the last is a new one, which follows --- */
+/* Texts: 0 is NULL; the number after the last is a new one, which follows. */
 
 /* The text's place among those known, + 1; one that is not known yet is added, as a copy: the
  * caller's may be gone by the next. */
@@ -172,8 +172,6 @@ u32 carry_count(struct carrier *c, u32 n, u32 least) {
   c->bad |= c->reads && size_product(n, least ? least : 1) > (size_t)(c->end - c->at);
   return c->bad ? 0 : n;
 }
-
-/* --- columns --- */
 
 static i64 integer_at(const u8 *at, u16 bytes) {
   i64 value = 0;
@@ -258,8 +256,6 @@ void carry_columns(struct carrier *c, void *elements, u32 n, size_t element_byte
         write_bytes(c, at, column->bytes);
   }
 }
-
-/* --- parts --- */
 
 static void forget_texts(struct carrier *c) {
   c->texts.n = 0;

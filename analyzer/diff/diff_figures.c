@@ -59,8 +59,6 @@ static const struct phase {
     {FIGURE_OTHER_PHASE, offsetof(struct phase_times, other)},
 };
 
-/* --- the figures of one run --- */
-
 struct entry {
   enum diff_section section;
   enum diff_figure figure;
@@ -153,8 +151,6 @@ static void add_figures(struct diffing *d, struct entries *entries, const struct
   add_levels(d, entries, r);
 }
 
-/* --- both sides --- */
-
 struct comparison {
   struct diffing *d;
   struct entries *runs[2]; /* [d->sides[].n] */
@@ -204,7 +200,7 @@ static void add_rows(struct comparison *c) {
       }
 }
 
-/* --- noise within the two runs, where there is only one a side --- */
+/* Noise within the two runs, where there is only one a side. */
 
 /* A phase's time in each step, mean over ranks. */
 static double *phase_series(struct diffing *d, const struct results *r, size_t offset, u32 *n) {
@@ -240,8 +236,6 @@ static void noise_within(struct diffing *d, struct diff_row *row) {
     return;
   }
 }
-
-/* --- verdicts --- */
 
 /* The largest p-value that still counts as found among so many. */
 static double threshold_among(struct diffing *d) {

@@ -46,7 +46,7 @@ static const char *describe_repetition(const struct diffing *d) {
                       "A3 -- B1 B2 B3.";
 }
 
-/* --- what differs in how the runs were made --- */
+/* What differs in how the runs were made. */
 
 /* What the bits of a result may depend on: seeds, algorithms, versions, the number of threads. */
 static bool affects_results(const struct diff_fact *fact) {
@@ -106,8 +106,6 @@ static const char *describe_differences(struct diffing *d, bool of_results) {
     list = say(d, "%s and %u more", list, listed - FACTS_LISTED);
   return say(d, " Differences in the set-up of the runs: %s.", list);
 }
-
-/* --- time --- */
 
 /* " Changed most: train.py:4 +4 ms, ...": what explains it, in the words of diff_explain(). */
 static const char *describe_places(struct diffing *d) {
@@ -201,8 +199,6 @@ static void diff_rule_rank(struct diffing *d) {
   COPY_EACH(finding, cause, ranks, n_ranks);
 }
 
-/* --- memory --- */
-
 static void diff_rule_memory(struct diffing *d) {
   const struct diff_row *peak =
       FIND(d->out->rows, d->out->n_rows, one, one->figure == FIGURE_PEAK_ALLOCATED);
@@ -225,8 +221,6 @@ static void diff_rule_memory(struct diffing *d) {
                   "sequence, parameters and optimizer state do not.%s",
                   describe_repetition(d)));
 }
-
-/* --- values --- */
 
 /* If runs of one side differ: " Runs of the same side differ too, ...". */
 static const char *describe_noise_of_sides(struct diffing *d) {

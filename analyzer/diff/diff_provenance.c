@@ -50,7 +50,7 @@ static bool is_volatile_option(const char *name) {
 }
 #undef V
 
-/* --- command lines, without what is new in each run --- */
+/* Command lines, without what is new in each run. */
 
 static bool is_temporary_file(const char *word) {
   return !strncmp(word, "/tmp/", 5) || !strncmp(word, "/var/tmp/", 9) ||
@@ -100,8 +100,6 @@ static bool same_value(struct arena *arena, u32 key, const char *a, const char *
   return strcmp(one, other) == 0;
 }
 
-/* --- one fact of one run --- */
-
 /* NULL if it is not there; with a name the value of that in lines of NAME=value. */
 static const char *value_of(struct arena *arena, const struct results *r, u32 key,
                             const char *name) {
@@ -115,8 +113,6 @@ static bool all_have(struct diffing *d, u32 side, u32 key, const char *name, con
   return !ANY(d->sides[side]->runs, d->sides[side]->n, one,
               !same_value(d->arena, key, value_of(d->arena, *one, key, name), value));
 }
-
-/* --- both sides --- */
 
 static void add_fact(struct diffing *d, const char *what, const char *name, const char *before,
                      const char *after) {

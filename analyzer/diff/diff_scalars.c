@@ -57,7 +57,7 @@ static void compare_point(struct diff_scalar *row, const struct point *a, const 
   }
 }
 
-/* --- the level at the end, by which several runs a side are compared --- */
+/* The level at the end, by which several runs a side are compared. */
 
 /* The last quarter of the steps for which all runs report values. */
 static void choose_level_steps(struct diffing *d) {
@@ -91,8 +91,6 @@ u32 diff_levels(struct diffing *d, const struct model *model, struct diff_level 
   }
   return n;
 }
-
-/* --- the runs shown, step by step --- */
 
 static u32 compare_points(const struct point *before, u32 n_before, const struct point *after,
                           u32 n_after, struct diff_scalar *rows) {

@@ -51,8 +51,6 @@ int whole_file_read(const char *path, u8 **bytes, size_t *n) {
   return 0;
 }
 
-/* --- JSON --- */
-
 /* jansson itself refuses texts nested deeper than 2048. */
 static int convert(struct value_builder *b, const json_t *json, u32 depth, struct value *out);
 

@@ -39,8 +39,6 @@ static bool is_message(const struct rank_call *call) {
   return op_is_message(call->op) && !call->failed && call->peer >= 0;
 }
 
-/* --- Which communicators have something like an exchange --- */
-
 static void look_for_candidates(void *user, u32 rank, unsigned worker) {
   struct finding *f = user;
   const struct model *model = f->all->model;
@@ -62,8 +60,6 @@ static void look_for_candidates(void *user, u32 rank, unsigned worker) {
       __atomic_store_n(&f->candidate[comm], 1, __ATOMIC_RELAXED);
   }
 }
-
-/* --- Bundles, and the sides of their messages --- */
 
 static struct bundle *bundle_of(struct exchanges *all, u32 first, u32 comm, u32 group) {
   u32 n = all->bundles.n;
@@ -154,8 +150,6 @@ static void list_bundles(struct finding *f) {
     list_bundles_of(f, r, called);
 }
 
-/* --- Which belong together --- */
-
 static u32 representative(struct exchanges *all, u32 bundle) {
   struct bundle *at = all->bundles.at;
   while (at[bundle].together != bundle)
@@ -197,8 +191,6 @@ static void for_each_pair(struct finding *f,
     each(f, of, sends, next - i);
   }
 }
-
-/* --- What they are --- */
 
 static bool is_over(const struct model *model, const struct bundle *bundle) {
   const struct rank_events *events = model_events(model, bundle->rank);

@@ -8,8 +8,6 @@
 #include "join/find_steps.h"
 #include "kernels/communication.h"
 
-/* --- which steps --- */
-
 #define LONG_STEP 1.5 /* times the median */
 enum { MOST_LONG_STEPS = 8 };
 
@@ -62,8 +60,6 @@ static void keep_long_steps(const struct rank_bounds *bounds, u32 n_ranks, u32 n
         times[lengths[i].step] == TIMES_LEFT_OUT)
       times[lengths[i].step] = TIMES_OF_LONG_STEP;
 }
-
-/* --- leaving out --- */
 
 struct leaving {
   struct rank_events *events;

@@ -17,8 +17,6 @@ void live_add_comms(struct live_process *process) {
   process->called.n_comms = now->n_comms;
 }
 
-/* --- The last calls --- */
-
 /* Or will not be seen to end. */
 static bool is_over(const struct rank_events *called, const struct rank_call *call) {
   return call->stream == TSCOPE_NO_STREAM ||
@@ -118,8 +116,6 @@ static void keep_call(struct live_process *process, struct rank_call call, bool 
   }
 }
 
-/* --- Messages --- */
-
 static u64 channel_hash(const struct rank_call *call) {
   const u32 key[] = {call->comm, (u32)call->peer, call->op};
   return hash_bytes(0, key, sizeof(key));
@@ -156,8 +152,6 @@ static void count_message(struct live_process *process, const struct rank_call *
   process->messages++;
   count_on_channel(process, call);
 }
-
-/* --- Records --- */
 
 static void update_longest(struct live_process *process, i64 start, i64 end) {
   if (end != NS_UNKNOWN && end - start > process->longest_ns)

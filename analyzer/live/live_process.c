@@ -15,8 +15,6 @@ i64 live_end_ns(const struct live_record *record) {
   return chunk_end_ns(record->clock, record->time, dur_of(record));
 }
 
-/* --- Spans that are open --- */
-
 static void opens_add(struct live_opens *opens, struct live_open open) {
   if (opens->n == LIVE_OPEN)
     memmove(opens->at, opens->at + 1, --opens->n * sizeof(*opens->at));
@@ -40,8 +38,6 @@ void live_update_open(struct live_opens *opens, const struct live_record *record
   if (dur_of(record) == TSCOPE_DUR_PENDING)
     opens_add(opens, open);
 }
-
-/* --- Steps and phases --- */
 
 /* Adds to a list of what tells steps. */
 #define SEE(process, list, ...)                                                                    \
@@ -93,8 +89,6 @@ static void read_step_range(struct live_process *process, const struct live_reco
       (struct rank_step_range){record->start, end, range->number, record->thread});
   process->range_number = range->number == TSCOPE_UNKNOWN ? INDEX_NONE : range->number;
 }
-
-/* --- Memory and GPU --- */
 
 static void read_memory(struct live_process *process, const struct tscope_memory_record *memory) {
   u32 i = 0;
@@ -210,8 +204,6 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
                                                .again = chunk->again});
   }
 }
-
-/* --- The process --- */
 
 int live_process_open(struct live_process *process, const char *path, char *why, size_t why_bytes) {
   *process = (struct live_process){.rank = TSCOPE_UNKNOWN_RANK,

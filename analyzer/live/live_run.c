@@ -19,8 +19,6 @@ enum { POLLS_UNTIL_KNOWN = 10 };
  * many ranks' newest chunk, in turn. */
 enum { RANKS_WHOLLY = 16, CHUNKS_WHOLLY = 4, RANKS_IN_TURN = 64 };
 
-/* --- Which files there are --- */
-
 static struct live_entry *find_or_add_entry(struct live_run *run, const char *path) {
   for (u32 i = 0; i < run->entries.n; i++) { /* a folder is listed in the same order each time */
     struct live_entry *known = run->entries.at[run->listed++ % run->entries.n];
@@ -93,8 +91,6 @@ static int list_files(struct live_run *run) {
   run->entries.n = kept;
   return 0;
 }
-
-/* --- Which run is read --- */
 
 static const char *run_of(const struct live_entry *entry) {
   return entry->process ? entry->process->trace.file.header.run : "";
@@ -253,8 +249,6 @@ static void leave_out_others(struct live_run *run) {
     run->ranks_before += order[i]->attempt + 1 == run->attempt && !extra;
   }
 }
-
-/* --- Looking --- */
 
 static struct ring_share share_of_ring(struct live_run *run, u32 index, u32 n) {
   if (n <= RANKS_WHOLLY)

@@ -14,8 +14,6 @@
 
 enum { LEAST_CALLS = 8, FEW_CALLS = 64 };
 
-/* --- By the period of calls --- */
-
 static u32 in_order(const struct live_tokens *tokens, u32 *at, float *pauses) {
   u64 kept = tokens->n < LIVE_TOKENS ? tokens->n : LIVE_TOKENS;
   for (u64 i = 0; i < kept; i++) {
@@ -91,8 +89,6 @@ static bool find_period_of_calls(struct live_rank *rank, u32 *hint) {
   add_period_lengths(&rank->steps, tokens);
   return rank->steps.n >= LEAST_STEPS;
 }
-
-/* --- By what the report finds --- */
 
 /* To be given back before the model is freed. */
 static struct model *lend_events(const struct live_view *view) {

@@ -38,8 +38,6 @@ const char *live_group_name(struct live_view *view, const struct comm_definition
                     : arena_printf(&view->arena, "%016llx", (unsigned long long)comm->identity);
 }
 
-/* --- Hosts --- */
-
 static bool is_on_this_host(const struct live_process *process, i64 realtime, i64 monotonic) {
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
@@ -68,8 +66,6 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
                          .behind_s = NAN};
   return view->n_hosts++;
 }
-
-/* --- What it does --- */
 
 static double median_of_last(const struct live_steps *steps) {
   double last[USUAL_STEPS];
@@ -145,8 +141,6 @@ static void fill_gpu(struct live_rank *rank) {
   if (!(live_seconds_between(until, rank->seen_ns) < GPU_OLD_S))
     rank->gpu = NAN;
 }
-
-/* --- The whole --- */
 
 ORDER_BY(by_rank, struct live_rank, UP(rank))
 

@@ -17,8 +17,6 @@ RANK_STRUCTS(S)
 #undef S
 #undef M
 
-/* --- the rank's process, and where it stalled --- */
-
 static void carry_rank(struct carrier *c, struct rank *rank) {
   u32 clock = rank->gpu_clock;
   carry_process(c, rank);
@@ -58,8 +56,6 @@ static void carry_whole_stall(struct carrier *c, struct rank_stall *stall) {
   CARRY_LIST(c, stall->peers, stall->n_peers, 5, carry_peer);
   CARRY_LIST(c, stall->comms, stall->n_comms, 4, carry_stalled_comm);
 }
-
-/* --- its events --- */
 
 static void carry_comms(struct carrier *c, struct rank_events *events) {
   struct comm_definition *comms = (struct comm_definition *)events->comms;

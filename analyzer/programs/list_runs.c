@@ -148,8 +148,6 @@ int list_runs(const struct options *options, run_finding *worst, char *why, size
   return error;
 }
 
-/* --- pruning --- */
-
 /* The folder that only this run's files are in; NULL if it is a directory that was named, or if
  * files of others are there too. */
 static char *folder_of(struct arena *arena, const struct trace_run *run) {

@@ -41,7 +41,7 @@ struct reducing {
   char why[512];
 };
 
-/* --- facts: before ranks are joined --- */
+/* Facts: before ranks are joined. */
 
 static u64 start_of(const struct model *model, u32 rank) {
   const struct rank_events *events = model_events(model, rank);
@@ -131,8 +131,6 @@ static void keep_facts(void *user, struct model *model) {
   settle(reducing, model);
 }
 
-/* --- what is found on each rank --- */
-
 static bool begin_rank(void *keeping, const struct model *model, u32 rank, struct carrier *found) {
   struct reducing *reducing = keeping;
   if (!made_of(reducing, model->ranks[rank].rank))
@@ -148,8 +146,6 @@ static void end_rank(void *keeping, const struct model *model, u32 rank,
   made->found = summary_deflate(found, &made->entry.found);
   made->entry.stamp = reducing->stamp;
 }
-
-/* --- files --- */
 
 /* "OUTPUT/RUN-rank8.tscope-summary": nodes have different first ranks. */
 static int write_summaries(struct reducing *reducing, const char *run) {
@@ -234,8 +230,6 @@ static int reduce(struct reduce_options *options) {
   arena_release(&reducing.arena);
   return status;
 }
-
-/* --- merging --- */
 
 /* The better of each rank, as it is: nothing is read into a model. */
 static int copy_kept(struct reducing *reducing, const struct known_summary *all, u32 n) {

@@ -54,8 +54,6 @@ static void stop_watching(struct watching *watching) {
   live_run_close(&watching->run);
 }
 
-/* --- To be printed --- */
-
 static double interval_of(const struct top_options *options) {
   return options->interval_s   ? options->interval_s
          : options->prometheus ? METRICS_INTERVAL_S
@@ -122,8 +120,6 @@ static int print_until_stopped(const struct top_options *options, struct watchin
       return STATUS_OK;
   }
 }
-
-/* --- On a terminal --- */
 
 static void draw(const struct top_options *options, struct top_page *page,
                  struct watching *watching) {

@@ -25,8 +25,6 @@ struct writer {
   u64 rows;
 };
 
-/* --- Cells --- */
-
 static void put_json_text(FILE *out, const char *text) {
   SCOPED char *valid = utf8_valid_copy(text);
   json_t *string = json_string(valid);
@@ -82,8 +80,6 @@ static void put_row(struct writer *w, const struct cell *cells) {
   fputs(w->json ? "}" : "\n", w->out);
   w->rows++;
 }
-
-/* --- Rows --- */
 
 static void put_groups(struct writer *w, const struct results *results,
                        const struct report_view *view) {
@@ -189,8 +185,6 @@ static void put_calls(struct writer *w, const struct results *results,
                                KNOWN(frame, frame ? frame->line : 0)});
   }
 }
-
-/* --- Tables --- */
 
 struct export_table {
   const char *name;

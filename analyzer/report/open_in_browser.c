@@ -24,8 +24,6 @@
 #define PORT 9001
 enum { REQUEST_BYTES = 8192, REQUEST_TIMEOUT_S = 10 };
 
-/* --- the browser --- */
-
 /* Runs a program: false if it fails within three seconds. A browser that was not running before
  * stays, and may outlive the report. Its output is discarded. */
 static bool run_program(const char *program, const char *argument) {
@@ -69,8 +67,6 @@ bool open_page(const char *path, char *why, size_t why_bytes) {
              path);
   return opened;
 }
-
-/* --- the file --- */
 
 static int listen_on_loopback(void) {
   int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;

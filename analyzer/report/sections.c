@@ -101,8 +101,6 @@ static bool diff_few_runs(const struct results *r) {
   return r->diff->noise != NOISE_BETWEEN_RUNS;
 }
 
-/* --- the table --- */
-
 enum judged_by { OWN, ALL };
 
 static const struct {

@@ -172,8 +172,6 @@ void top_head(const struct top_page *page, struct live_view *view, struct pen *p
   put_reading(view, pen);
 }
 
-/* --- What is wrong --- */
-
 static const char *ranks_text(struct live_view *view, const u32 *indices, u32 n) {
   u32 *ranks = arena_array(&view->arena, n, sizeof(*ranks));
   for (u32 i = 0; i < n; i++)

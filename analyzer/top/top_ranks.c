@@ -182,8 +182,6 @@ static void put_cell(enum column column, struct top_cell cell, struct pen *pen) 
   pen_blank(pen, 1);
 }
 
-/* --- Order --- */
-
 /* What ranks are sorted by, the largest first: a number of each, or its negative. */
 static const struct {
   const char *name;
@@ -251,8 +249,6 @@ u32 *top_order(struct live_view *view, enum top_sort sort) {
     indices[i] = order[i].index;
   return indices;
 }
-
-/* --- The table --- */
 
 static void put_headings(const bool shown[COLUMNS], enum top_sort sort, struct pen *pen) {
   for (unsigned c = 0; c < COLUMNS; c++) {

@@ -7,7 +7,7 @@
 
 static const char redacted[] = "(redacted)";
 
-/* --- environment variables: only a few are recorded, so the rule may be broad --- */
+/* Environment variables: only a few are recorded, so the rule may be broad. */
 
 bool tscope_is_secret_variable(const char *name, const char *value) {
   static const char *const words[] = {"KEY",  "TOKEN",      "SECRET", "PASSWORD", "PASSWD",
@@ -18,7 +18,7 @@ bool tscope_is_secret_variable(const char *name, const char *value) {
   return strstr(value, "://") && strchr(value, '@'); /* user and password in an address */
 }
 
-/* --- command lines: options such as --tokenizer and --max-tokens are to be recorded --- */
+/* Command lines: options such as --tokenizer and --max-tokens are to be recorded. */
 
 static bool is_one_of(const char *word, size_t n, const char *const *words) {
   for (; *words; words++)

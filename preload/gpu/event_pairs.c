@@ -72,8 +72,6 @@ static void take_away(struct event_pair *pair) {
     drop(1);
 }
 
-/* --- on the job's threads --- */
-
 static struct pool *find_pool(u16 index) {
   u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
   for (u32 i = 0; i < n; i++)
@@ -225,8 +223,6 @@ void event_pairs_stream_destroy(cudaStream_t stream) {
   if (index != TSCOPE_NO_STREAM)
     event_pairs_release(index);
 }
-
-/* --- on the poller --- */
 
 /* Names are few, and interned once each. */
 static u32 name_number(struct tscope_thread *thread, const char *name) {

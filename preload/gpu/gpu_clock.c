@@ -32,8 +32,6 @@ static char open_reason[512];                   /* why this source and no earlie
 static const char *cupti_disabled_why;          /* why CUPTI is not to be used again */
 static struct tscope_lock changing = {.for_records = true};
 
-/* --- one change at a time --- */
-
 bool gpu_clock_lock(void) {
   return tscope_lock_within(&changing, 2000000000); /* a flush can take long, but not for ever */
 }
@@ -46,8 +44,6 @@ void gpu_clock_unlock(bool locked) {
 static bool try_lock(void) {
   return tscope_lock_within(&changing, 0);
 }
-
-/* --- what the trace records --- */
 
 static struct gpu_clock_counts sum_counts(void) {
   struct gpu_clock_counts sum = {0};
@@ -73,8 +69,6 @@ static void record_clock(struct tscope_thread *thread, enum tscope_gpu_clock id,
                                            .seen = at_most_u32(recorded_counts.seen)};
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_CLOCK, (u16)id, &record, sizeof(record));
 }
-
-/* --- closing --- */
 
 /* A poll must not run while the driver ends, so its end is awaited, but not for ever. */
 static void wait_for_poll(void) {
@@ -127,8 +121,6 @@ void gpu_clock_release_cupti(const char *why, bool for_good) {
   if (thread)
     tscope_leave(thread);
 }
-
-/* --- opening --- */
 
 bool gpu_clock_is_open(const struct gpu_clock_source *which) {
   return __atomic_load_n(&source, __ATOMIC_ACQUIRE) == which;
@@ -250,8 +242,6 @@ u32 gpu_clock_graph_id(void *executable) {
   return open && open->graph_id ? open->graph_id(executable) : TSCOPE_UNKNOWN;
 }
 
-/* --- duty cycle --- */
-
 /* On the job's thread. If another thread is working here, or a graph is being captured, which CUPTI
  * might disturb, the session is postponed to the next step. */
 void gpu_clock_pause(struct tscope_thread *thread, bool pause) {
@@ -273,8 +263,6 @@ void gpu_clock_pause(struct tscope_thread *thread, bool pause) {
   }
   gpu_clock_unlock(true);
 }
-
-/* --- the poller's part --- */
 
 enum { TICKS_PER_COUNT = 5 };
 

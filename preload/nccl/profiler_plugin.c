@@ -15,8 +15,6 @@
 #include "nccl/profiler_calls.h"
 #include "settings/env.h"
 
-/* --- NCCL's words --- */
-
 static const char *const algorithms[] = {
     "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
 static const char *const protocols[] = {"LL", "LL128", "SIMPLE"};
@@ -69,8 +67,6 @@ static u32 bytes_of(const char *datatype) {
 static const char *known_word(const char *text) {
   return text && strcmp(text, "Unknown") != 0 ? text : NULL;
 }
-
-/* --- events --- */
 
 static bool wants_times(void) {
   return strcmp(tscope_env.nccl_profiler, "times") == 0;
@@ -186,8 +182,6 @@ static int state(void *event, int what, const struct profiler_state *arguments) 
     profiler_channel_timer(channel, arguments->timer);
   return 0;
 }
-
-/* --- communicators --- */
 
 static int event_mask(int version) {
   int mask = PROFILE_COLL | PROFILE_P2P;

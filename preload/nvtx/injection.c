@@ -66,8 +66,6 @@ static struct nvtx_text unicode(const wchar_t *message, char *room) {
   return message ? nvtx_text_of(nvtx_narrow(message, room)) : nameless;
 }
 
-/* --- what the libraries call --- */
-
 /* Each of these is called with attributes, for a domain or for the program's own, or with a text.
  */
 #define WAYS_OF_CALLING(type, name, function)                                                      \
@@ -121,8 +119,6 @@ static void *domain_create_w(const wchar_t *name) {
 static int range_pop(void) {
   return domain_range_pop(NULL);
 }
-
-/* --- becoming the tool --- */
 
 struct entry {
   unsigned place;

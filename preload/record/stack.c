@@ -13,8 +13,6 @@
 #include "inspect/small_file.h"
 #include "record/thread.h"
 
-/* --- on the job's threads --- */
-
 static u32 stacks_unknown; /* there are stacks whose extent is not known */
 
 void tscope_stack_begin(struct tscope_stack *stack) {
@@ -92,8 +90,6 @@ bool tscope_guard_is_active(const struct tscope_thread *thread, const struct tsc
     return false;
   return is_intact_elsewhere(guard);
 }
-
-/* --- on the helper --- */
 
 /* The stack that begins at `low`; for the first thread's stack, which grows, its greatest
  * extent. */

@@ -6,8 +6,6 @@
 #include "resolve/elf_object.h"
 #include "resolve/loaded_objects.h"
 
-/* --- what the program started with --- */
-
 /* The C library comes after all preloaded libraries, which nobody needs. Behind it, what is needed
  * by an earlier object was there from the start; the first that is not was loaded later. */
 struct start {
@@ -55,8 +53,6 @@ static u32 objects_from_start(void) {
   __atomic_store_n(&known, start.order, __ATOMIC_RELAXED);
   return start.order;
 }
-
-/* --- objects --- */
 
 struct object_search {
   const void *address;
@@ -107,8 +103,6 @@ bool tscope_is_own(const void *address) {
   uintptr_t from = __atomic_load_n(&begin, __ATOMIC_RELAXED);
   return (uintptr_t)address - from < known - from;
 }
-
-/* --- names --- */
 
 struct name_search {
   struct elf_name name;

@@ -21,8 +21,6 @@ static const char kernel;
 static double floor_ns[ROUNDS], direct_ns[ROUNDS], hooked_ns[ROUNDS], found_ns[ROUNDS],
     ratio[ROUNDS];
 
-/* --- the call --- */
-
 typedef cudaError_t (*launch_function)(const void *, dim3, dim3, void **, size_t, cudaStream_t);
 
 __attribute__((noinline)) static double measure_calls(launch_function launch, u64 calls) {
@@ -86,8 +84,6 @@ static void sustained(const char *directory) {
       "over %.0f M calls (wanted: 2.00)\n",
       busy, busy / base, wall, wall / base, (double)calls / 1e6);
 }
-
-/* --- the written trace --- */
 
 struct bytes {
   u64 records, bytes;

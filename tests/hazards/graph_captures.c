@@ -51,7 +51,7 @@ static cudaEvent_t new_event(void) {
   return event;
 }
 
-/* --- the captured work: two streams, two communicators, a group, copies and a fill --- */
+/* The captured work: two streams, two communicators, a group, copies and a fill. */
 
 static void fork_and_join(bool join, cudaEvent_t event) {
   expect("record", cudaEventRecord(event, join ? side : stream));
@@ -73,8 +73,6 @@ static void captured_work(cudaEvent_t forked, cudaEvent_t joined) {
   expect("launch", launch(stream));
   fork_and_join(true, joined);
 }
-
-/* --- legal calls of other threads meanwhile --- */
 
 static void *legal_calls(void *number) {
   cudaStream_t own;
@@ -162,8 +160,6 @@ static void capture_among_others(void) {
   expect("destroy", cudaGraphDestroy(graph));
   pthread_barrier_destroy(&barrier);
 }
-
-/* --- illegal calls, each in its own capture --- */
 
 static cudaEvent_t pending;
 static cudaStream_t blocking;

@@ -60,8 +60,6 @@ static void plain(char **arguments) {
   launch(strtoul(arguments[0], NULL, 10));
 }
 
-/* --- children --- */
-
 static void wait_for(pid_t child) {
   int status;
   if (child < 0 || waitpid(child, &status, 0) != child)
@@ -163,8 +161,6 @@ static void exec_self(char **arguments) {
   }
 }
 
-/* --- threads --- */
-
 static void *launch_in_thread(void *count) {
   launch((unsigned long)count);
   return NULL;
@@ -241,8 +237,6 @@ static void cancelled(char **arguments) {
   puts(result == PTHREAD_CANCELED ? "cancelled" : "ended");
 }
 
-/* --- control flow --- */
-
 static sigjmp_buf back;
 static void jump(void) {
   siglongjmp(back, 1);
@@ -289,8 +283,6 @@ static void handler_inside(char **arguments) {
   fake_inside_launch = NULL;
   launch(1000);
 }
-
-/* --- descriptors of the job --- */
 
 /* The standard streams are closed: the next files that the job opens must get 0, 1 and 2. */
 static void closed_streams(char **arguments) {

@@ -156,7 +156,7 @@ def check_untouched(directory):
     assert traces(directory) == [], traces(directory)
 
 
-# --- programs that do not train ---
+# Programs that do not train.
 
 def programs_that_do_not_train(scratch):
     commands = [["true"], ["ls", "/"], ["bash", "-c", "echo hello; exit 3"], ["git", "--version"],
@@ -176,7 +176,7 @@ def programs_that_do_not_train(scratch):
     assert not os.path.exists(directory), "a directory was made"
 
 
-# --- finding the real function ---
+# Finding the real function.
 
 def plain(scratch):
     walked = check_recorded(scratch, "plain", "10000", launches=10000)
@@ -380,7 +380,7 @@ def cudart_linked_statically(scratch):
     print(Walked(scratch), "(a preload does not see the calls inside a static runtime)")
 
 
-# --- children ---
+# Children.
 
 def fork_with_work_in_the_child(scratch):
     check_recorded(scratch, "fork", launches=8000)
@@ -408,7 +408,7 @@ def exec_of_another_program(scratch):
     check_recorded(scratch, "exec", "2", launches=3000, files=3)
 
 
-# --- threads ---
+# Threads.
 
 def threads_64(scratch):
     check_recorded(scratch, "threads", "64", launches=64 * 20000, lossless=False)
@@ -469,7 +469,7 @@ def namespaces_of_its_own(scratch):
     print(bare.stdout.decode())
 
 
-# --- control flow ---
+# Control flow.
 
 def coroutine_with_nothing_below(scratch):
     """Before the thread's own stack is known, and after."""
@@ -525,7 +525,7 @@ def one_core_at_real_time_priority(scratch):
     assert min(kept) - began > (max(kept) - began) / 2, (began, min(kept), max(kept))
 
 
-# --- ends ---
+# Ends.
 
 def end_by_exit(scratch):
     check_recorded(scratch, "exit", launches=10000)
@@ -576,7 +576,7 @@ def kill_9_at_1000_instants(scratch):
     assert awake > 300, "too few kills hit a recording process to prove anything"
 
 
-# --- signals and descriptors of the job ---
+# Signals and descriptors of the job.
 
 def signal_handlers_and_mask_kept(scratch):
     check_recorded(scratch, "signals-kept", launches=50000, lossless=False)
@@ -639,7 +639,7 @@ def descriptors_closed_and_reused(scratch):
     assert walked.launches + walked.lost == 801000, walked
 
 
-# --- resources ---
+# Resources.
 
 def little_address_space(scratch):
     check_recorded(scratch, "little-memory", launches=50000, env=ONLY_LAUNCHES, lossless=False)
@@ -800,7 +800,7 @@ def pages_of_64_kib(scratch):
     assert len(trace.records["Scalar"]) == 1000, len(trace.records["Scalar"])
 
 
-# --- the directory ---
+# The directory.
 
 def check_refused(directory, stderr="tscope", arguments=("plain", "10000"), **more):
     """The job runs the same; the shim prints one line that says why nothing is recorded."""
@@ -882,7 +882,7 @@ def files_are_private(scratch):
     assert Walked(directory).launches == 1000
 
 
-# --- stream captures ---
+# Stream captures.
 
 def compare_captures(scratch, mode):
     """The same results, nodes and errors with every source of GPU times, also for the job's illegal calls."""
@@ -934,7 +934,7 @@ def setuid_program(scratch):
     assert not os.path.exists(directory)
 
 
-# --- a place that the job can no longer reach ---
+# A place that the job can no longer reach.
 
 def check_places(scratch, *arguments, **more):
     """Where the trace is mapped and where it is carried to a file; there, an end at once is like kill -9."""
@@ -969,7 +969,7 @@ def mask_that_allows_nothing(scratch):
         check_places(scratch, "mask-all")
 
 
-# --- other tools ---
+# Other tools.
 
 def environment_seen(result):
     """The output of the program and its child, without the variables that the preload needs."""

@@ -138,7 +138,7 @@ def prometheus(folder, names):
             server.shutdown()
 
 
-# --- pictures for the documents ---
+# Pictures for the documents.
 
 SLOW_RANK, LOST_RANK = 2, 1
 

@@ -125,7 +125,7 @@ class Outputs(unittest.TestCase):
             db.execute(f"SELECT * FROM {table}").fetchall()  # text that is not UTF-8 is an error
         return db
 
-    # --- each alone, and each compared with each ---
+    # Each alone, and each compared with each.
 
     HOLDS = {"own": "gpu_work", "kineto": "gpu_work", "dumps": "recorded_calls", "snapshot": "counters",
              "log": "scalars"}
@@ -168,8 +168,6 @@ class Outputs(unittest.TestCase):
         events, tracks = self.timeline(*self.made["log"])
         self.assertEqual(len([event for event in events if event.type == COUNTER]), 40)
         self.assertIn("each step is drawn as one millisecond", " ".join(event.name for event in events))
-
-    # --- hostile names ---
 
     def hostile(self, names, tag):
         one_line = [re.sub(r"[\ud800-\udfff]", "?", name) for name in names]

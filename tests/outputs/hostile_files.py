@@ -90,7 +90,7 @@ class HostileFiles(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1 if done.returncode else 0, done.stderr)
         self.assertEqual(ended, {0, 2})
 
-    # --- Files that grow when they are read ---
+    # Files that grow when they are read.
 
     def left_out(self, most_mib, bad, reason, *others):
         """The bad file is named with the reason; what is beside it makes the report."""
@@ -142,8 +142,6 @@ class HostileFiles(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write('{"mod_stats": [], "mod_order": [' + "[]," * MIB + "[]]}")
         self.bounded(64 + 48 * 3 + 100, path, self.log())
-
-    # --- Traces ---
 
     def trace_of(self, records):
         """A good run of two ranks, and the file of a third that has only these retained records."""

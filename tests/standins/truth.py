@@ -176,8 +176,6 @@ class Truth:
                     op.meetings.append(meeting)
         return list(met.values())
 
-    # --- overlap ---
-
     @staticmethod
     @functools.cache
     def unions(rank):
@@ -207,8 +205,6 @@ class Truth:
         return {"wall": end - begin,
                 **{name: length(within(intervals, begin, end))
                    for name, intervals in self.unions(rank).items()}}
-
-    # --- critical path ---
 
     def predecessor(self, rank, op):
         """(op or "host", time): the last end or launch that op had to wait for."""
@@ -278,8 +274,6 @@ class Truth:
                 return released
         account(0, "host", rank.number)
         return None
-
-    # --- results ---
 
     def steady(self, first, last):
         """Means per step and rank over the steps [first, last)."""

@@ -142,9 +142,6 @@ def gemm_flops(tokens, width=128, blocks=2, vocabulary=512):
     return 3 * 2 * tokens * (blocks * block + width * vocabulary)
 
 
-# --- cases ---
-
-
 def data_parallel(python, site, library, tool, scratch):
     """DDP in several buckets, with gradient accumulation and data workers, on four ranks."""
     arguments = ["--steps", "8", "--grad-accum", "2", "--workers", "1"]

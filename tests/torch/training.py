@@ -151,9 +151,6 @@ def report(job, tool):
     return report_on(tool, job.directory)
 
 
-# --- cases ---
-
-
 def same_numbers(python, library, tool, scratch):
     """Training has bit for bit the same results with and without the shim, and the records are right."""
     bare, job = Job(python, None, scratch, "bare"), Job(python, library, scratch, "profiled")

@@ -61,8 +61,6 @@ void gemms_free(struct analysis *a) {
     free(sums->cells);
 }
 
-/* --- one rank --- */
-
 static void add_time(struct sample *sample, i64 ns) {
   sample->n++;
   sample->sum += (double)ns;
@@ -212,8 +210,6 @@ void gemms_carry(struct analysis *a, u32 rank, struct carrier *c) {
     sums->n = 0;
   CARRY_EACH(c, sums, one_in, by_kernels, by_pairs, replays_known, replays_split);
 }
-
-/* --- all ranks --- */
 
 /* The divisor that makes a rank's figures a mean over ranks for one step. */
 static double steps_of(const struct analysis *a, u32 rank, double ranks) {

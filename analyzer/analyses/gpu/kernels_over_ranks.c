@@ -129,8 +129,6 @@ void kernels_over_ranks_carry(struct analysis *a, u32 rank, struct carrier *c) {
   }
 }
 
-/* --- all ranks --- */
-
 struct all_ranks {
   const struct kernel *kernel;
   i64 ns;

@@ -76,8 +76,6 @@ void operators_free(struct analysis *a) {
   pthread_mutex_destroy(&sums->lock);
 }
 
-/* --- one rank --- */
-
 struct rank_operators {
   struct analysis *a;
   const struct timeline *t;
@@ -228,7 +226,7 @@ static void add_sequence(struct operator_sums *sums, u32 operator,
   all->ns = ns;
 }
 
-/* --- what one rank adds, written or read: each entry begins with 1, and 0 ends the list --- */
+/* What one rank adds, written or read: each entry begins with 1, and 0 ends the list. */
 
 static bool carry_next(struct carrier *c) {
   bool more = true;
@@ -371,8 +369,6 @@ void operators_rank(struct analysis *a, const struct timeline *t) {
   FREE_EACH(&r, innermost, by_name.at, seen.at);
   pairs_free(&r.pairs);
 }
-
-/* --- all ranks --- */
 
 ORDER_BY(most_time_first, struct operator_result, DOWN(self_ms) DOWN(total_ms) BY_TEXT(name))
 

@@ -46,8 +46,6 @@ static bool same_dtype(const struct flight_call *a, const struct flight_call *b)
   return in && out;
 }
 
-/* --- Among the members of one call --- */
-
 struct instance {
   struct call_index *index;
   struct matching *matching;

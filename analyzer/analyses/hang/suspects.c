@@ -26,8 +26,6 @@ static struct suspect_facts facts_of_call(const struct suspect_search *j, u32 bl
   return facts;
 }
 
-/* --- In no call at all --- */
-
 /* More ranks wait in it, or it was called earlier. */
 static bool has_more_members(const struct suspect_search *j, u32 blocked, u32 than) {
   u32 a = j->g->blocked_calls.at[blocked].members_in, b = j->g->blocked_calls.at[than].members_in;
@@ -92,8 +90,6 @@ static void find_absent_ranks(struct suspect_search *j) {
   j->check->n_awaited_unrecorded = j->n_unrecorded;
 }
 
-/* --- The only ones left in a call --- */
-
 /* In most collectives no member finishes before all have done their part. So the members that are
  * still in it are held up by something of their own; in one-way operations only if nothing else
  * holds them up. */
@@ -125,8 +121,6 @@ static void find_ranks_left_behind(struct suspect_search *j) {
     name_suspect(j, r, SUSPECT_OLDER_CALLS, facts);
   }
 }
-
-/* --- Cycles --- */
 
 /* A call that the rank waits in, and others that wait for it in turn. */
 static struct suspect_facts facts_of_cycle(const struct suspect_search *j, u32 rank) {
@@ -179,8 +173,6 @@ static void find_cycle_suspects(struct suspect_search *j) {
       name_cycle_suspects(j, c);
 }
 
-/* --- Calls that do not agree --- */
-
 static enum suspect_reason mismatch_reason(enum match_state state) {
   return state == MATCH_TYPE    ? SUSPECT_OTHER_CALL
          : state == MATCH_DTYPE ? SUSPECT_OTHER_DTYPE
@@ -224,8 +216,6 @@ static void find_mismatched_ranks(struct suspect_search *j, bool decided) {
   }
 }
 
-/* --- A message whose two ends are there --- */
-
 static void name_end_of_message(struct suspect_search *j, u32 blocked, u32 rank, u32 other) {
   const struct flight_call *call = call_of(j, blocked);
   bool sends = (call->rank == rank) == call->sends;
@@ -257,8 +247,6 @@ static void find_unmet_messages(struct suspect_search *j) {
       name_end_of_message(j, f, ends[i], ends[!i]);
   }
 }
-
-/* --- All of it --- */
 
 static void count_waits(struct suspect_search *j) {
   const struct graph *g = j->g;

@@ -71,8 +71,6 @@ static void put_mismatches(struct flight_check *m) {
   check->mismatches_found = n;
 }
 
-/* --- Suspects --- */
-
 /* The call that a rank is in: the oldest of all its pending calls. NULL if it is in none. */
 static const struct flight_call *oldest_pending(const struct flight_record *flight, u32 rank) {
   const struct flight_rank *r = &flight->ranks[rank];

@@ -80,8 +80,6 @@ static inline bool is_pending(const struct flight_call *call) {
 /* Collectives that no member can finish before all members have come; see op_is_barrier_like(). */
 bool verdict_waits_for_all(const char *op);
 
-/* --- matching.c --- */
-
 struct mismatch {
   enum match_state state;
   u32 group;
@@ -104,8 +102,6 @@ struct matching {
 
 void matching_make(struct call_index *index, struct matching *matching);
 
-/* --- messages.c --- */
-
 /* What goes from one rank to another in one group, as far as it is pending on either side. */
 struct channel {
   u32 group, from, to;
@@ -117,16 +113,12 @@ typedef VECTOR(struct channel) channel_list;
 
 void messages_match(struct call_index *index, struct matching *matching, channel_list *channels);
 
-/* --- nccl_reports.c --- */
-
 /* Fills in nccl, nccl_errors and nccl_ranks of the check. */
 void add_nccl_reports(const struct call_index *index, struct collective_check *check);
 
 /* Whether NCCL reports an error of the communicator on a rank (index into flight.ranks): the error;
  * 0 for none, or if it is not known. */
 i32 nccl_error_of(const struct flight_record *flight, u32 group, u32 rank);
-
-/* --- waits.c --- */
 
 struct suspect {
   u32 rank; /* index into flight.ranks */

@@ -20,8 +20,6 @@
 
 #include <stdlib.h>
 
-/* --- Calls that block ranks --- */
-
 ORDER_BY(by_group_and_seq, struct blocked_call, UP(group) UP(seq))
 
 static void add_edge(struct graph *g, u32 from, u32 to) {
@@ -131,7 +129,7 @@ static void connect(struct graph *g, const channel_list *channels) {
   }
 }
 
-/* --- Cycles: strongly connected components, by Tarjan's walk without recursion --- */
+/* Cycles: strongly connected components, by Tarjan's walk without recursion. */
 
 struct walk {
   u32 *number, *low, *next_edge, *stack, *path;

@@ -58,8 +58,6 @@ void line_tree_free(struct line_tree *tree) {
   free(tree);
 }
 
-/* --- adding --- */
-
 static bool is_same(const struct tree_frame *known, u32 parent, const struct call_frame *frame) {
   return known->parent == parent && known->line == frame->line &&
          strcmp(known->file, text_or_empty(frame->file)) == 0 &&
@@ -122,7 +120,7 @@ void line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *si
   pthread_mutex_unlock(&tree->lock);
 }
 
-/* --- of ranks that are reduced: frames, then stacks of them --- */
+/* Of ranks that are reduced: frames, then stacks of them. */
 
 static void carry_tree_frame(struct carrier *c, struct call_frame *frame) {
   CARRY_EACH(c, frame, file, function, line, others, library, native_own, runs_training);
@@ -181,7 +179,7 @@ void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c) {
     line_tree_add(tree, rank, &sites, costs);
 }
 
-/* --- listing: in an order that does not depend on which rank came first --- */
+/* Listing: in an order that does not depend on which rank came first. */
 
 ORDER_BY(by_text, struct tree_frame, BY_TEXT(file) UP(line) BY_TEXT(function))
 

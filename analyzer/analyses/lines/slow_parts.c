@@ -160,7 +160,7 @@ static struct difference difference_of(const struct comparison *c, u32 rank) {
   return d;
 }
 
-/* --- the best of each kind on each rank --- */
+/* The best of each kind on each rank. */
 
 /* Whether chance does not explain the difference, of so many parts; the steps before are a second
  * try. Of lines of other threads all are seen where one waits for them. */
@@ -252,8 +252,6 @@ static void compare_part(struct comparison *c, const struct entry *at, u32 n) {
     keep_if_best(c, &at[i], &d);
   }
 }
-
-/* --- results --- */
 
 /* If the thread waits there for another one, where that one is meanwhile. */
 static void set_beside(struct comparison *c, u32 rank, const struct sampled_part *part,

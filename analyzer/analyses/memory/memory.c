@@ -145,8 +145,6 @@ static bool analyse_origin(struct analysis *a, const struct memory_origin *origi
   return good;
 }
 
-/* --- over all devices --- */
-
 struct place {
   u32 rank, number; /* of the model's ranks, n_ranks for inputs without; of its devices */
 };

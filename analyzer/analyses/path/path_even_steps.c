@@ -46,8 +46,6 @@ static void find_steps_of_nodes(struct spread *s) {
   }
 }
 
-/* --- What lies between two collectives --- */
-
 /* A collective at which all members wait for each other, as one rank came to it. */
 struct gathering {
   i64 called, began; /* by the host, and on the device: what lies before it there */
@@ -154,8 +152,6 @@ static void find_rows(struct spread *s) {
   for (u32 n = 0; n < s->g->n; n++)
     s->e->row_of_node[n] = s->step_of_node[n];
 }
-
-/* --- Each rank's work --- */
 
 static double *work_at(const struct spread *s, u32 n, u32 key) {
   size_t row = (size_t)s->e->row_of_node[n] * WORK_GROUPS + s->e->group_of_key[key];

@@ -18,8 +18,6 @@
 #include "base/sorting.h"
 #include "base/statistics.h"
 
-/* --- how much communication is exposed --- */
-
 static bool is_compute(const struct sample_graph *g, const struct node *node) {
   u8 phase = node->phase;
   return node->kind == NODE_KERNEL ||
@@ -61,8 +59,6 @@ static i64 exposed_time(const struct run *run) {
   }
   return exposed;
 }
-
-/* --- all samples --- */
 
 #define MOST_LATE 6 /* ranks that are late in some steps, of which this is looked at */
 

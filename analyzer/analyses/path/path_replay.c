@@ -123,8 +123,6 @@ static void order_events(struct replay *r) {
   }
 }
 
-/* --- the replay --- */
-
 static i64 scaled(i64 ns, double factor) {
   return factor == 1 ? ns : (i64)((double)ns * factor);
 }

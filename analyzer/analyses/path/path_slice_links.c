@@ -39,8 +39,8 @@ static u32 first_edge_to(const struct timeline *t, u32 span) {
   return FIRST_NOT(0, t->n_edges, i, t->edges[i].to < span);
 }
 
-/* --- threads that wait for each other: nothing records it, but the backward pass on the GPU runs
- * in a thread of its own while the thread that called it waits --- */
+/* Threads that wait for each other: nothing records it, but the backward pass on the GPU runs in
+ * a thread of its own while the thread that called it waits. */
 
 static bool has_host_nodes(const struct slice_builder *c, u32 lane) {
   return !c->t->lanes[lane].device && c->lanes[lane].next > c->lanes[lane].base;

@@ -96,8 +96,6 @@ static u8 read_state(const struct value *entry) {
   return FLIGHT_SCHEDULED;
 }
 
-/* --- Stacks --- */
-
 static const char *text_at(struct draft *draft, const struct value *frame, const char *key) {
   const struct value *text = value_get(frame, key);
   return value_text(text) ? draft_keep_text(draft, text->text, text->n) : NULL;
@@ -140,8 +138,6 @@ static const struct flight_stack *read_stack(struct draft *draft, const struct v
                                  .n = n};
   return stack;
 }
-
-/* --- Operations --- */
 
 /* "nccl:send 1->2" is a send to rank 2 of the group, "nccl:recv 2<-1" the matching receive on
  * rank 2; anything else is the library's name and the name of an operation. */

@@ -95,8 +95,6 @@ u32 dump_group_find(struct draft *draft, dump_groups *groups, const char *name, 
   return groups->n - 1;
 }
 
-/* --- pg_status --- */
-
 static bool number_of(const char *text, i64 *number) {
   char *end;
   errno = 0;

@@ -39,8 +39,6 @@ const char *draft_keep_text(struct draft *draft, const char *text, size_t n) {
   return value.text;
 }
 
-/* --- One dump --- */
-
 static int parse(const struct input *input, struct arena *arena, struct value *root, char *why,
                  size_t why_bytes) {
   struct budget budget;
@@ -176,8 +174,6 @@ static void read_dump(struct import *import, struct draft *draft, const struct i
   snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
   model_note(import->model, "%s was left out: %s", input->path, why);
 }
-
-/* --- All of them --- */
 
 ORDER_BY(by_rank, struct flight_rank, UP(rank) DOWN(seen))
 

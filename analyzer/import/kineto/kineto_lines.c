@@ -60,16 +60,12 @@ struct finding_lines {
   u32 lane_of[FORWARD_THREADS]; /* of a forward thread's number; INDEX_NONE */
 };
 
-/* --- Functions --- */
-
 /* Index of a function called from another. */
 static u32 place_of(struct finding_lines *f, u32 name, u32 outer) {
   struct place wanted = {name, outer};
   return HASHED_OR_ADD(&f->places, hash_bytes(0, &wanted, sizeof(wanted)), one,
                        one->name == name && one->outer == outer, wanted);
 }
-
-/* --- Operators of the forward pass --- */
 
 static u64 forward_key(u32 lane, u32 sequence) {
   return (u64)lane << 32 | sequence;
@@ -87,7 +83,7 @@ static void add_forward(struct finding_lines *f, u64 key, u32 place) {
   f->forward.at[i].place = place;
 }
 
-/* --- Walking over the trace in the order of time --- */
+/* Walking over the trace in the order of time. */
 
 static bool is_operator(const struct kineto_item *item) {
   return item->kind == KINETO_ITEM_OP && item->what != INDEX_NONE;
@@ -182,8 +178,6 @@ static u32 function_of(struct finding_lines *f, const struct lane_state *lane, b
   *of_forward = forward != NULL;
   return forward ? forward->place : function ? function->place : INDEX_NONE;
 }
-
-/* --- What the model wants --- */
 
 /* PyTorch shortens files to the folder from which they were imported, so a user's file looks like
  * one of a package. These are not the user's. */

@@ -47,8 +47,6 @@ static int explain_error(struct machine *m, int error, const char *what) {
   return error ? fail(m, what) : 0;
 }
 
-/* --- Refusing what is not plain data --- */
-
 /* Copies a name of the file for a message: printable, and not long. */
 static size_t quote(char *out, size_t room, const char *name, size_t n) {
   size_t i = 0;
@@ -76,8 +74,6 @@ static int refuse_instruction(struct machine *m, const struct instruction *in) {
            in->what);
   return -EPERM;
 }
-
-/* --- Reading arguments --- */
 
 static size_t bytes_left(const struct machine *m) {
   return (size_t)(m->end - m->at);
@@ -107,8 +103,6 @@ static bool read_line(struct machine *m, const char **line, size_t *n) {
 static int fail_truncated(struct machine *m) {
   return fail(m, "the file ends inside an instruction; it was not fully written");
 }
-
-/* --- The stack --- */
 
 static u32 stack_floor(const struct machine *m) {
   return m->marks.n ? m->marks.at[m->marks.n - 1] : 0;
@@ -144,8 +138,6 @@ static struct value *top(struct machine *m, enum value_kind kind) {
   return value->kind == kind ? value : NULL;
 }
 
-/* --- The memo --- */
-
 /* Indices count what was stored before them, so none exceeds the number of bytes. */
 static int memo_put(struct machine *m, u64 index) {
   if (index > (u64)(m->end - m->start))
@@ -178,8 +170,6 @@ static int memoize(struct machine *m, const struct instruction *in) {
   (void)in;
   return memo_put(m, m->memoized);
 }
-
-/* --- Scalars --- */
 
 static int push_constant(struct machine *m, const struct instruction *in) {
   return push(m, (struct value){.kind = in->kind, .boolean = in->n});
@@ -257,8 +247,6 @@ static int push_binary_float(struct machine *m, const struct instruction *in) {
   return push(m, value);
 }
 
-/* --- Containers --- */
-
 /* Values that cannot change later, and so may be in a set or be the key of a dict. */
 static bool is_hashable(const struct value *value) {
   return value->kind != VALUE_LIST && value->kind != VALUE_DICT && value->kind != VALUE_SET;
@@ -304,8 +292,6 @@ static int add_values(struct machine *m, const struct instruction *in) {
     return fail(m, "items for a list, dict or set that is not there");
   return in->kind == VALUE_DICT ? put_pairs(m, to, values, n) : put_items(m, to, values, n);
 }
-
-/* --- The rest --- */
 
 static int mark(struct machine *m, const struct instruction *in) {
   (void)in;

@@ -11,7 +11,7 @@
 #define FOOTER_BYTES 4u  /* u32 checksum of the record */
 #define LONGEST_TAG 128u
 
-/* --- protocol buffers: https://protobuf.dev/programming-guides/encoding/ --- */
+/* Protocol buffers: https://protobuf.dev/programming-guides/encoding/. */
 
 enum wire { WIRE_VARINT, WIRE_64, WIRE_BYTES, WIRE_32 = 5 };
 
@@ -85,8 +85,6 @@ static double double_of(u64 bits) {
   return value;
 }
 
-/* --- Event, Summary, Summary.Value, TensorProto --- */
-
 enum event_field { EVENT_STEP = 2, EVENT_SUMMARY = 5 };
 enum summary_field { SUMMARY_VALUE = 1 };
 enum value_field { VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_TENSOR = 8 };
@@ -157,8 +155,6 @@ int event_file_read_event(struct scalar_log *log, const u8 *bytes, size_t n) {
   }
   return error ? error : event.bad ? -EBADMSG : 0;
 }
-
-/* --- TFRecord --- */
 
 /* CRC-32C (Castagnoli), a bit at a time from its reflected polynomial, kept by byte. */
 static void fill_table(u32 table[256]) {

@@ -30,8 +30,6 @@ struct adding {
   const struct model_options *options;
 };
 
-/* --- which ranks were settled together --- */
-
 /* Where nodes have read the facts of others, the ranks that the most recent of them knew; no
  * stretch at all where none has. */
 static struct settled_ranks find_settled(const struct known_summary *all, u32 n,
@@ -73,8 +71,6 @@ static void choose_ranks(struct adding *adding, const struct known_summary *all,
              "came after the others were compared and left out of this report: run tscope reduce "
              "--with on every node again");
 }
-
-/* --- reading their facts --- */
 
 static void read_rank(void *user, u32 index, unsigned worker) {
   struct read_rank *to = &((struct adding *)user)->ranks[index];
@@ -118,8 +114,6 @@ static void drop_bad(struct adding *adding) {
       rank_events_release(&adding->ranks[i].events);
   adding->n = kept;
 }
-
-/* --- into the model --- */
 
 static bool has_note(const struct model *model, const char *note) {
   return ANY(model->notes, model->n_notes, one, strcmp(*one, note) == 0);
@@ -176,8 +170,6 @@ static void add_to_model(struct adding *adding) {
   add_attempts(model, adding);
   model_sort_ranks(model);
 }
-
-/* --- which of what was found is valid --- */
 
 static u64 stamp_of(const struct adding *adding) {
   u64 stamp = summary_stamp_begin(adding->options);
@@ -254,8 +246,6 @@ void summaries_add(struct model *model, const struct known_summary *all, u32 n,
   model->timelines = &summary_timelines;
   free(adding.ranks);
 }
-
-/* --- the kind of input --- */
 
 bool probe_summary(const struct input *input) {
   return input->head_bytes >= sizeof(SUMMARY_MAGIC) - 1 &&

@@ -11,8 +11,6 @@
 #include "base/hash.h"
 #include "base/sorting.h"
 
-/* --- merging --- */
-
 ORDER_BY(by_saving, struct summary_entry,
          UP(passes) UP(settled) UP(records) UP(facts.hash) UP(found.hash))
 
@@ -91,8 +89,6 @@ int summaries_merge(const char *const *paths, u32 n_paths, const char *run, stru
   return error;
 }
 
-/* --- stamps --- */
-
 u64 summary_stamp_begin(const struct model_options *options) {
   return hash_text(HASH_SEED ^ options->include_warmup, options->steps);
 }
@@ -101,8 +97,6 @@ u64 summary_stamp_add(u64 stamp, const struct summary_entry *entry) {
   const u64 key[] = {entry->rank, entry->facts.hash};
   return hash_bytes(stamp, key, sizeof(key));
 }
-
-/* --- values --- */
 
 static void carry_attempt(struct carrier *c, struct attempt *attempt) {
   CARRY(c, &attempt->processes);

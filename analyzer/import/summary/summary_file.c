@@ -47,8 +47,6 @@ u8 *summary_deflate(const struct carrier *written, struct summary_part *part) {
   return memory_resized(bytes, room, 1);
 }
 
-/* --- writing --- */
-
 static void place_part(struct summary_part *part, const u8 *bytes, FILE *out) {
   if (part->bytes == 0)
     return;
@@ -90,8 +88,6 @@ int summary_write(const char *path, struct summary_made *made, u32 n) {
   }
   return error;
 }
-
-/* --- reading --- */
 
 static bool read_at(int file, void *to, size_t n, u64 offset) {
   for (u8 *at = to; n > 0;) {

@@ -10,7 +10,7 @@
 #include "model/building.h"
 #include "model/named_ranges.h"
 
-/* --- what the importer keeps: the ranks that were there, pauses for input, named ranges --- */
+/* What the importer keeps: the ranks that were there, pauses for input, named ranges. */
 
 /* By step; NS_UNKNOWN where none was found. Only what was inferred: phases are among the facts. */
 static void carry_input(struct carrier *c, const struct model *model, u32 rank, bool *found) {
@@ -59,8 +59,6 @@ void summary_keep_rank(const struct model *model, u32 rank, struct settled_ranks
   CARRY_PART(found, carry_ranges(found, &ranges, &n));
 }
 
-/* --- and what is read --- */
-
 static const struct summary_source *source_of(const struct model *model) {
   return model_imported(model);
 }
@@ -94,7 +92,7 @@ static bool summary_found(const struct model *model, u32 rank, bool settled, str
   return open_found(model, rank, settled, PART_RANGES + 1, arena, found);
 }
 
-/* --- single spans: from the rank's trace, where it can be reached --- */
+/* Single spans: from the rank's trace, where it can be reached. */
 
 static bool find_trace(const struct model *model, u32 rank) {
   const struct summary_source *source = source_of(model);

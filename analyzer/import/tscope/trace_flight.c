@@ -47,8 +47,6 @@ static bool is_needed(const struct model *model) {
                             ANY(model->collectives, model->n_collectives, one, one->mismatched));
 }
 
-/* --- Ranks --- */
-
 static i64 alive_interval(i64 since_begin) {
   return since_begin > LIFE_FIRST_NS ? LIFE_LATER_NS : LIFE_NS;
 }
@@ -141,8 +139,6 @@ static u32 flight_rank(const struct making *m, u32 global) {
   return SORTED_INDEX(m->flight->n_ranks, i, m->flight->ranks[i].rank, global);
 }
 
-/* --- Groups --- */
-
 /* A member without a trace is known only by its position: in a communicator of the whole world that
  * is its rank, and if only one rank is missing it is that one. */
 static u32 missing_member(const struct making *m, const struct comm *comm, u32 place) {
@@ -179,8 +175,6 @@ static void make_groups(struct making *m) {
     }
   }
 }
-
-/* --- Calls --- */
 
 /* How far a call got. Where it ran is known once it is done there; that it was not seen to run
  * means little if nothing was watched. */

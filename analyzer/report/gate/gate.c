@@ -19,8 +19,6 @@ struct subject {
   json_t *document;
 };
 
-/* --- the rules --- */
-
 /* Cuts remarks and blanks off a line, and splits the first word from the rest. */
 static char *split_line(char *line, char **rest) {
   for (char *mark = line; (mark = strchr(mark, '#')); mark++)
@@ -93,8 +91,6 @@ const char *gate_rule_place(const struct gate_rule *rule) {
   return place;
 }
 
-/* --- findings --- */
-
 /* Once, however many rules are about it. */
 static void add_ignored(struct gate *gate, char *line) {
   if (!ANY(gate->ignored.at, gate->ignored.n, one, strcmp(*one, line) == 0))
@@ -120,8 +116,6 @@ static struct gate_check check_findings(struct gate *gate, const struct gate_rul
   return (struct gate_check){rule, !found,
                              found ? found : arena_text(&gate->arena, "no such finding")};
 }
-
-/* --- figures --- */
 
 /* A run of one kind is not more than the limit, but in one case of a hundred: the prediction
  * interval of one more value. */
@@ -175,8 +169,6 @@ static bool check_figure(struct gate *gate, const struct gate_rule *rule,
           : arena_printf(&gate->arena, "%s is not known, wanted %s", rule->figure, limit);
   return true;
 }
-
-/* --- judging --- */
 
 static struct subject subject_of(struct gate *gate, const struct results *results) {
   const struct diff_result *diff = results->diff;

@@ -12,8 +12,6 @@
 
 static const char program[] = "tscope-report";
 
-/* --- for people, and for GitHub --- */
-
 /* GitHub's form of a value: %25 and so on; `property`: also what ends one. */
 static void put_github(FILE *out, const char *text, bool property) {
   for (; *text; text++)
@@ -49,8 +47,6 @@ void gate_print(struct gate *gate, bool github) {
   print_problem(program, "gate: %s, %u of %u checks failed", gate->n_failed ? "FAILED" : "passed",
                 gate->n_failed, gate->checks.n);
 }
-
-/* --- JUnit --- */
 
 static void put_xml(struct gate *gate, FILE *out, const char *text) {
   for (text = arena_printable(&gate->arena, text); *text; text++)
@@ -97,8 +93,6 @@ int gate_write_junit(struct gate *gate, const struct results *results, const cha
   fputs("  </testsuite>\n</testsuites>\n", file.out);
   return report_file_close(&file, 0);
 }
-
-/* --- a file to begin with --- */
 
 /* Figures that a job is held to, and by how much they may be worse in its next run. */
 static void put_figures(FILE *out, json_t *document) {

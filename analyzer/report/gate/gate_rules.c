@@ -17,8 +17,6 @@ static const char expect_wanted[] =
     "a figure of the JSON report and what it should be: \"steps.median_ms <= 12\", \"budget.mfu "
     ">= 40 %\", \"steps.median_ms within 5 % of 11.3\" or \"steps.median_ms like 11.2 11.4 11.3\"";
 
-/* --- selections of findings --- */
-
 /* Whether the first n characters are this finding's id or the group before its point. */
 static bool names_finding(const char *name, size_t n, const char *id) {
   return strncmp(name, id, n) == 0 && (!id[n] || (id[n] == '.' && !memchr(name, '.', n)));
@@ -77,8 +75,6 @@ bool gate_rule_selects(const struct gate_rule *rule, const struct finding *findi
   return (rule->kind == GATE_IGNORE || finding->severity >= rule->severity) &&
          (!rule->what || is_in_list(rule->what, finding_id_words[finding->id]));
 }
-
-/* --- expectations of figures --- */
 
 static const char *skip_blanks(const char *at) {
   return at + strspn(at, " \t");

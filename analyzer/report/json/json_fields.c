@@ -7,8 +7,6 @@
 #include "diff/diff_result.h"
 #include "report/sections.h"
 
-/* --- what is no member of the results --- */
-
 #define MAKE(name, value)                                                                          \
   static json_t *make_##name(const struct results *results) {                                      \
     (void)results;                                                                                 \
@@ -126,8 +124,6 @@ static json_t *make_sections(const struct results *results) {
   }
   return list;
 }
-
-/* --- the tables --- */
 
 /* Each struct of the tables becomes a function that returns its fields. */
 #define STRUCT(name) VIEW(name, name)

@@ -173,8 +173,6 @@ json_t *json_report_figure(json_t *document, const char *path) {
   return value;
 }
 
-/* --- the document as text --- */
-
 /* Indented, but each array of numbers is on one line: a thousand step times are not a thousand
  * lines. */
 struct printing {

@@ -34,8 +34,6 @@ struct run {
   u32 ranks_left_out;
 };
 
-/* --- the top --- */
-
 static void begin_slice(const struct run *run, i64 time, u64 track, const char *name,
                         struct perfetto_event *event) {
   *event = perfetto_event_begin(run->trace, run->sequence, time, TYPE_BEGIN, track);
@@ -161,8 +159,6 @@ static void write_scalars(const struct run *run) {
     }
   }
 }
-
-/* --- the walk --- */
 
 static int write_rank(void *user, const struct shown_rank *rank) {
   struct run *run = user;

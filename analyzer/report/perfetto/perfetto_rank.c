@@ -36,7 +36,7 @@ struct writing {
   u64 process;
 };
 
-/* --- tracks: the UI sorts those of a process by name, so that begins with a number --- */
+/* Tracks: the UI sorts those of a process by name, so that begins with a number. */
 
 enum { COUNTERS_ORDER = SHOWN_GROUP + 2 };
 
@@ -58,8 +58,6 @@ static void make_tracks(struct writing *w) {
       w->tracks[k].uuid = perfetto_track(w->trace, w->sequence, &track);
   }
 }
-
-/* --- launches and their work --- */
 
 static void list_work(struct writing *w) {
   const struct shown_rank *rank = w->rank;
@@ -87,8 +85,6 @@ static u64 launch_flow(const struct writing *w, u32 span) {
 static u64 collective_flow(const struct writing *w, u32 collective) {
   return w->trace->flows | 1ull << 63 | collective;
 }
-
-/* --- names --- */
 
 static u32 category_iid(struct writing *w, const char *category, bool *is_new) {
   *is_new = false;
@@ -138,8 +134,6 @@ static void write_new_names(struct writing *w, const struct shown_span *span, u3
   protobuf_close(p, packet);
   w->named[span->name] = true;
 }
-
-/* --- annotations --- */
 
 static void annotate_collective(struct writing *w, const struct shown_span *span) {
   struct shown_collective is = shown_collective(w->scope, span->arrival, &w->arena);
@@ -233,8 +227,6 @@ static void annotate_span(struct writing *w, const struct shown_span *span) {
   if (span->frame != INDEX_NONE)
     annotate_line(w, &w->rank->timeline->call_sites->frames[span->frame]);
 }
-
-/* --- slices --- */
 
 static void add_flows(struct writing *w, u32 index, const struct shown_span *span) {
   struct protobuf *p = &w->trace->buffer;

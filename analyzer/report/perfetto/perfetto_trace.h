@@ -77,8 +77,6 @@ static inline u64 perfetto_trace_bytes(const struct perfetto_trace *trace) {
   return trace->written + trace->buffer.n;
 }
 
-/* --- tracks --- */
-
 struct perfetto_track {
   const char *name; /* as in the recording */
   const char *description;
@@ -92,16 +90,12 @@ struct perfetto_track {
 /* Returns its uuid. */
 u64 perfetto_track(struct perfetto_trace *trace, u32 sequence, const struct perfetto_track *track);
 
-/* --- sequences of packets that share names --- */
-
 /* Announces the names of annotations. Returns the sequence's number. */
 u32 perfetto_sequence(struct perfetto_trace *trace);
 
 /* Text as a trace can hold it: valid UTF-8, not endless. The caller frees. */
 enum { PERFETTO_NAME_BYTES = 256, PERFETTO_TEXT_BYTES = 64 * 1024 };
 char *perfetto_text(const char *text, size_t most);
-
-/* --- events --- */
 
 /* Opens an event's packet and the event in it; both are closed by perfetto_event_end(). */
 struct perfetto_event {

@@ -20,8 +20,6 @@ static i64 sqlite_name(struct sqlite_run *run, const struct shown_name *name) {
 
 #define leave_out(run, ...) sqlite_put_left_out(run, arena_printf(&(run)->scope.arena, __VA_ARGS__))
 
-/* --- one rank --- */
-
 struct detail {
   struct sqlite_run *run;
   const struct shown_rank *rank;

@@ -48,8 +48,6 @@ static void write_comms(struct sqlite_run *run) {
   }
 }
 
-/* --- collectives --- */
-
 static bool is_included(const struct sqlite_run *run, i32 step) {
   return !run->ring_only || (step >= 0 && run->shown_steps[step]);
 }
@@ -118,8 +116,6 @@ static void write_recorded_calls(struct sqlite_run *run) {
                                                    : NULL);
   }
 }
-
-/* --- results --- */
 
 /* Ids continue from run to run. */
 static void write_memory_stacks(struct sqlite_run *run) {

@@ -32,8 +32,6 @@ struct choosing {
 /* A sentence of what is left out. */
 #define leave_out(c, ...) VECTOR_PUSH(&(c)->left_out, arena_printf(&(c)->scope->arena, __VA_ARGS__))
 
-/* --- steps --- */
-
 const char *const shown_reason_words[] = {
 #define R(name, text) text,
     SHOWN_REASONS(R)
@@ -87,8 +85,6 @@ static void choose_steps(struct choosing *c, bool all) {
     add_notable_steps(c);
 }
 
-/* --- ranks --- */
-
 /* As long as there are fewer than `most`. */
 static void add_wanted(struct choosing *c, u32 global, u32 most) {
   u32 index = c->n_wanted < most ? model_rank_index(c->model, global) : INDEX_NONE;
@@ -138,8 +134,6 @@ static void choose_some_ranks(struct choosing *c, u32 most) {
       scope->ranks[scope->n_ranks++] = i;
   }
 }
-
-/* --- room --- */
 
 static double events_per_step(const struct model *model) {
   double records = 0, kept = 1;

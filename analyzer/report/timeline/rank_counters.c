@@ -97,7 +97,7 @@ static void count_changes(struct rank_lanes *l, struct change *changes, u32 n,
   finish_counter(l, &c, counter);
 }
 
-/* --- queues: calls begun, less their work begun --- */
+/* Queues: calls begun, less their work begun. */
 
 static bool reaches_a_window(const struct rank_lanes *l, i64 from, i64 to) {
   /* the first that ends later */
@@ -184,7 +184,7 @@ static void count_queues(struct rank_lanes *l) {
   }
 }
 
-/* --- waiting for the other ranks of a collective --- */
+/* Waiting for the other ranks of a collective. */
 
 static void count_waits(struct rank_lanes *l) {
   const struct shown_rank *shown = &l->shown;
@@ -207,8 +207,6 @@ static void count_waits(struct rank_lanes *l) {
   if (n)
     count_changes(l, changes, n, counter);
 }
-
-/* --- bandwidth of copies, by direction --- */
 
 /* Of one direction: the bytes of each copy, spread evenly over the time that it took. */
 static void count_bandwidth(struct rank_lanes *l, const char *direction, struct change *changes) {
@@ -248,8 +246,6 @@ static void count_memcpys(struct rank_lanes *l) {
   for (u32 i = 0; i < directions.n; i++)
     count_bandwidth(l, directions.at[i], changes);
 }
-
-/* --- memory --- */
 
 static void count_history(struct rank_lanes *l, const struct memory_history *history) {
   struct counting allocated = {.lanes = l}, reserved = {.lanes = l};

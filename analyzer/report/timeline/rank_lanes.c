@@ -15,8 +15,6 @@
 
 enum { CALLS_OR_STREAM, PHASES_OR_COLLECTIVES };
 
-/* --- which spans --- */
-
 static void list_windows(struct rank_lanes *l) {
   const struct shown_scope *scope = l->scope;
   const struct steps *steps = &l->analysis->model->steps;
@@ -72,8 +70,6 @@ static u32 choose_spans(const struct rank_lanes *l, u32 *place) {
       place[i] = n++;
   return n;
 }
-
-/* --- lanes --- */
 
 static const char *backend_of(const struct rank_lanes *l, const struct span *span) {
   static const char *const names[] = {
@@ -153,8 +149,6 @@ static void make_lanes(struct rank_lanes *l, const u32 *place) {
     shown->lanes[shown->n_lanes++] = made[order[i]];
   }
 }
-
-/* --- names --- */
 
 /* A collective is called by what it does; the name of its kernel is kept too. */
 struct collective_name {
@@ -266,8 +260,6 @@ static const char *category_of(const struct rank_lanes *l, const struct span *sp
   }
 }
 
-/* --- spans --- */
-
 static i32 step_of(const struct rank_lanes *l, const struct span *span,
                    const struct rank_window *window) {
   bool device = SPAN_ON_DEVICE(span->kind);
@@ -340,8 +332,6 @@ static void add_span(struct rank_lanes *l, struct naming *naming, const u32 *pla
   shown.category = category_of(l, span, &naming->names.at[shown.name]);
   l->shown.spans[l->shown.n_spans++] = shown;
 }
-
-/* --- rows --- */
 
 typedef VECTOR(i64) end_stack;
 

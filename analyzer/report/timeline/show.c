@@ -31,8 +31,6 @@ struct walk {
   int error;
 };
 
-/* --- ranks --- */
-
 static void wait_for_turn(struct walk *w, u32 rank) {
   while (w->turn != rank && !w->error)
     pthread_cond_wait(&w->turned, &w->lock);
@@ -96,8 +94,6 @@ static void show_rank(void *user, u32 ignored, unsigned worker) {
   if (loaded)
     w->analysis.source.release(&timeline);
 }
-
-/* --- paths --- */
 
 /* A row for each step, with those before it. */
 static void plan_paths(struct walk *w) {

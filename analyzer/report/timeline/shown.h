@@ -20,8 +20,6 @@
 #include "analyses/results/results.h"
 #include "base/arena.h"
 
-/* --- what to show --- */
-
 /* What the reader wants, and how much the output can hold. */
 struct shown_request {
   const char *ranks;    /* --ranks: these only; NULL: as many as there is room for */
@@ -89,8 +87,6 @@ void shown_release(struct shown_scope *scope);
 /* Of inputs without timelines: sets ranks, begin and end by scope->source; SHOWN_NOTHING where no
  * time is known. */
 void choose_recorded(struct shown_scope *scope);
-
-/* --- one rank --- */
 
 enum shown_lane_kind {
   SHOWN_STEPS,
@@ -187,8 +183,6 @@ struct shown_collective {
 
 struct shown_collective shown_collective(const struct shown_scope *scope, u32 arrival,
                                          struct arena *arena);
-
-/* --- all ranks --- */
 
 /* One stretch of the critical path. */
 struct shown_stretch {

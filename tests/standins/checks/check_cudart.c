@@ -221,8 +221,6 @@ static void a_fork_child_cannot_use_the_gpu(void **state) {
   OK(cudaFree(memory));
 }
 
-/* --- CUPTI --- */
-
 struct seen {
   size_t kernels, copies, fills;
   uint64_t kernel_ns, copied, first_start, last_end;

@@ -21,8 +21,6 @@ static struct sim_deps indices_of(const struct sim_graph *graph, const CUgraphNo
   return deps;
 }
 
-/* --- captures --- */
-
 TWINS(cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCaptureMode mode),
       sim_capture_begin(stream, own, (int)mode, NULL, NULL))
 
@@ -87,8 +85,6 @@ ENTRY(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode)) {
   *mode = (CUstreamCaptureMode)sim_capture_exchange_mode((int)*mode);
   return CUDA_SUCCESS;
 }
-
-/* --- building graphs --- */
 
 ENTRY(cuGraphCreate, (CUgraph * graph, unsigned flags)) {
   (void)flags;
@@ -211,8 +207,6 @@ ENTRY(cuGraphDestroy, (CUgraph graph)) {
 ENTRY(cuGraphExecDestroy, (CUgraphExec executable)) {
   return (CUresult)sim_graph_destroy(as_graph(executable));
 }
-
-/* --- queries --- */
 
 ENTRY(cuGraphGetNodes, (CUgraph graph, CUgraphNode *nodes, size_t *n)) {
   const struct sim_graph *of = as_graph(graph);

@@ -18,8 +18,6 @@ int sim_capture_exchange_mode(int mode) {
   return before;
 }
 
-/* --- forbidden calls --- */
-
 bool sim_capture_forbids(void) {
   bool forbidden = false;
   if (thread_mode == SIM_CAPTURE_RELAXED)
@@ -77,8 +75,6 @@ cudaError_t sim_capture_refuses(const struct CUstream_st *stream) {
       other->graph->invalidated = true;
   return cudaErrorStreamCaptureImplicit;
 }
-
-/* --- begin and end --- */
 
 static struct sim_graph *find_capture(uint64_t id) {
   for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next)
@@ -200,8 +196,6 @@ cudaError_t sim_capture_id(cudaStream_t handle, bool own, int *status, unsigned 
          : implied ? cudaErrorStreamCaptureImplicit
                    : cudaSuccess;
 }
-
-/* --- events --- */
 
 void sim_capture_record(struct CUevent_st *event, const struct CUstream_st *stream) {
   event->capture = stream->graph ? stream->capture : 0;

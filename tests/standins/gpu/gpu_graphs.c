@@ -24,8 +24,6 @@ struct sim_graph *sim_graph_new(void) {
   return graph;
 }
 
-/* --- nodes --- */
-
 static void *grow(void *array, size_t n, size_t each) {
   void *larger = realloc(array, n * each);
   if (!larger)
@@ -152,8 +150,6 @@ cudaError_t sim_graph_destroy(struct sim_graph *graph) {
   sim_unlock();
   return cudaSuccess;
 }
-
-/* --- launches --- */
 
 struct graph_launch {
   struct sim_graph *graph;

@@ -17,8 +17,6 @@
 static char kernel;
 static const int64_t us = 1000, ms = 1000000;
 
-/* --- the job's client --- */
-
 static struct {
   u64 buffers[2][65536];
   int next;
@@ -69,8 +67,6 @@ static void end_session(void) {
   assert_int_equal(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), CUPTI_SUCCESS);
   assert_int_equal(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), CUPTI_SUCCESS);
 }
-
-/* --- tscope --- */
 
 static u32 kernels_seen(void) {
   cudaDeviceSynchronize();

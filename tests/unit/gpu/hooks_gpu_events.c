@@ -255,8 +255,6 @@ static void a_stream_that_is_gone_leaves_its_pool_to_the_next(void **state) {
   }
 }
 
-/* --- pairs that are not ended --- */
-
 static int (*real_record)(void *, void *);
 static u32 recorded;
 static int count_record(void *event, void *on) {
@@ -341,8 +339,6 @@ static void pairs_left_on_streams_that_are_gone_leave_the_pools(void **state) {
   }
 }
 
-/* --- captures --- */
-
 static void nothing_is_recorded_on_a_captured_stream(void **state) {
   (void)state;
   cudaGraph_t graph;
@@ -397,8 +393,6 @@ static void queries_end_no_capture(void **state) {
   cudaStreamDestroy(captured);
   cudaStreamDestroy(fresh);
 }
-
-/* --- calls of NCCL --- */
 
 static void a_collective_has_its_own_number(void **state) {
   (void)state;

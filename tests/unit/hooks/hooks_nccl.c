@@ -467,8 +467,6 @@ static void a_grown_communicator_has_a_parent_but_no_identity(void **state) {
   assert_int_equal(made.rank, 2);
 }
 
-/* --- every result of every family of calls --- */
-
 static bool accepted(ncclResult_t result) {
   return result == ncclSuccess || result == ncclInProgress;
 }

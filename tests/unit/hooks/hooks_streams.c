@@ -65,8 +65,6 @@ static u16 number_on_gpu(u32 id) {
   return index;
 }
 
-/* --- the GPU clock source --- */
-
 static u32 source_id;
 static u32 id_of(void *stream, bool per_thread) {
   (void)stream, (void)per_thread;
@@ -100,8 +98,6 @@ static void an_id_that_comes_back_leads_to_one_number(void **state) {
   cudaStreamDestroy(brief(3));
   stream_id_of_clock = NULL;
 }
-
-/* --- a million streams --- */
 
 static void a_million_streams_one_after_the_other_have_numbers(void **state) {
   (void)state;
@@ -151,8 +147,6 @@ static void more_streams_at_a_time_than_numbers_are_counted(void **state) {
     cudaStreamDestroy((cudaStream_t)(uintptr_t)(0x40000000 + 64 * i));
   assert_int_not_equal(number_of(brief(7)), TSCOPE_NO_STREAM);
 }
-
-/* --- shapes --- */
 
 static void launch_all_shapes(void) {
   for (u32 i = 0; i < 33000; i++)

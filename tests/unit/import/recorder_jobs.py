@@ -124,8 +124,6 @@ class Job:
         return {r: [(op, seq, i < head[r]) for i, (op, seq) in enumerate(calls[r][:called(r)])]
                 for r in range(self.world)}
 
-    # --- dumps ---
-
     def dumps(self, version="2.9", ring=2000, only_pending=False, status=True, timing=False,
               frames=False, library="nccl"):
         ran = self.run()

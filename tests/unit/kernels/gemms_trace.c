@@ -16,8 +16,6 @@ enum { COMPUTE_32F_EMULATED = 78, COMPUTE_64F_EMULATED = 79, COMPUTE_32I = 72 };
 static const char *const gemm_kernel = "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT";
 static const char *const other_kernel = "_Z10elementwisev";
 
-/* --- precision --- */
-
 static void the_slower_factor_and_what_is_allowed_decide(void **state) {
   (void)state;
   static const struct {
@@ -45,8 +43,6 @@ static void the_slower_factor_and_what_is_allowed_decide(void **state) {
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
     assert_int_equal(gemm_precision(cases[i].a, cases[i].b, cases[i].compute), cases[i].precision);
 }
-
-/* --- runs --- */
 
 struct gemm {
   u32 m, n, k;
@@ -269,8 +265,6 @@ static void a_sample_represents_calls_of_its_shape(void **state) {
   drop(r, model);
 }
 
-/* --- graphs --- */
-
 /* A capture with two GEMMs of one kernel each. */
 static void write_graph(struct trace_writer *writer, u32 captured) {
   u32 name = trace_string(writer, gemm_kernel);
@@ -383,7 +377,7 @@ static void a_capture_that_was_not_seen_is_unknown(void **state) {
   drop(r, model);
 }
 
-/* --- the operations that the model needs, without an option --- */
+/* The operations that the model needs, without an option. */
 
 enum { LAYERS = 6, TOKENS = 2048, HIDDEN = 512 };
 

@@ -103,8 +103,6 @@ static void forget(struct received *received) {
   *received = (struct received){0};
 }
 
-/* --- A file, and its place --- */
-
 static char folder[] = "/tmp/tscope-live-XXXXXX";
 static char path[128];
 
@@ -167,8 +165,6 @@ static void open_file(struct trace_follow *file) {
   char why[256];
   assert_int_equal(trace_follow_open(file, path, why, sizeof(why)), 0);
 }
-
-/* --- Tests --- */
 
 /* The worst case of a copy or a shared file system: the file grows by a few bytes at a time. */
 static void grows_byte_by_byte(void **state) {
@@ -310,7 +306,7 @@ static void spans_come_again_when_they_end(void **state) {
   trace_writer_free(writer);
 }
 
-/* --- A ring chunk that is used again while it is read --- */
+/* A ring chunk that is used again while it is read. */
 
 struct recycler {
   u8 *map;
@@ -430,8 +426,6 @@ static void follows_a_ring_that_wraps(void **state) {
   free(now);
   trace_writer_free(writer);
 }
-
-/* --- Files that are cut or replaced --- */
 
 static void a_cut_file_is_not_the_end(void **state) {
   (void)state;

@@ -303,7 +303,7 @@ static void test_each_communicator_of_a_group_has_its_own(void **state) {
   model_free(model);
 }
 
-/* --- What is no all-to-all: from[i] sends to to[i], each rank's messages in one group --- */
+/* What is no all-to-all: from[i] sends to to[i], each rank's messages in one group. */
 
 static const struct pattern {
   const char *what;
@@ -356,8 +356,6 @@ static void test_a_message_outside_the_group_is_not_overlooked(void **state) {
   assert_int_equal(count_of(model, TSCOPE_OP_SEND), 1);
   model_free(model);
 }
-
-/* --- In a graph --- */
 
 static void capture(struct job *job, u32 rank, enum tscope_op op, u32 peer, u32 index) {
   struct tscope_graph_collective_record *call =

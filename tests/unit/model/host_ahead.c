@@ -26,8 +26,6 @@ static void assert_near(double value, double wanted, double allowed) {
     fail_msg("%.6f, wanted %.6f", value, wanted);
 }
 
-/* --- runs from tracegen --- */
-
 static u64 later(u64 a, u64 b) {
   return a > b ? a : b;
 }
@@ -200,7 +198,7 @@ static void a_run_ends_with_its_last_work(void **state) {
   tracegen_truth_free(&truth);
 }
 
-/* --- a recording of PyTorch's profiler, whose step marks are on the host --- */
+/* A recording of PyTorch's profiler, whose step marks are on the host. */
 
 enum { PROFILED = 6, MARK_US = 100, KERNEL_US = 150 };
 
@@ -289,8 +287,8 @@ static void steps_that_the_gpu_never_ended_have_no_length(void **state) {
   model_free(model);
 }
 
-/* --- timelines made by hand: one rank, whose host launches a step every millisecond and is one
- * step ahead of its GPU; a step's work on the compute stream also takes a millisecond --- */
+/* Timelines made by hand: one rank, whose host launches a step every millisecond and is one step
+ * ahead of its GPU; a step's work on the compute stream also takes a millisecond. */
 
 enum { STEPS = 12, MOST_SPANS = 512, HOST = 0, COMPUTE, OTHER };
 #define STEP 1000000ll

@@ -259,8 +259,6 @@ static void test_chain_through_shared_ranks(void **state) {
   arena_release(&arena);
 }
 
-/* --- Drift --- */
-
 enum { DRAWS = 100, MOST_STEPS = 4000 };
 
 /* A reproducible draw in [0, 1): Knuth's MMIX generator. */

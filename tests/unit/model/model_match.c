@@ -208,8 +208,6 @@ static void test_group_members_share_their_kernel(void **state) {
   model_free(model);
 }
 
-/* --- collectives in graphs --- */
-
 static void write_graph(struct trace_writer *writer, u32 gpu_graph) {
   struct tscope_graph_record *graph =
       trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH, 0, sizeof(*graph));

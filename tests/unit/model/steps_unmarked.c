@@ -125,8 +125,6 @@ static void test_passes_that_are_not_alike_are_no_steps(void **state) {
   model_free(model);
 }
 
-/* --- launches --- */
-
 enum { KERNELS = 6 };
 
 struct job {

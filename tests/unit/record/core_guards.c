@@ -62,8 +62,6 @@ static void hook_around(void (*what)(void)) {
   hook();
 }
 
-/* --- jumps --- */
-
 static void jump_from_depths(void) {
   static const int depths[] = {0, 1, 7, 30, DEPTHS, 3 * DEPTHS};
   for (size_t i = 0; i < sizeof(depths) / sizeof(*depths); i++) {
@@ -80,8 +78,6 @@ static void jump_from_inside_nested_calls(void) {
     hook_around(launch_inner), hook_around(jump);
   sweep();
 }
-
-/* --- signal handlers on their own stack --- */
 
 static void (*volatile in_handler)(void);
 static void handle(int number) {
@@ -145,8 +141,6 @@ static void brief_handlers_on(void *stack, size_t bytes) {
   CHILD_CHECK(sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL) == 0);
 }
 
-/* --- coroutines --- */
-
 static ucontext_t main_context, coroutine;
 
 static void switch_back(void) {
@@ -172,8 +166,6 @@ static void run_on(void *stack, size_t bytes, void (*what)(void)) {
   makecontext(&coroutine, what, 0);
   CHILD_CHECK(swapcontext(&main_context, &coroutine) == 0);
 }
-
-/* --- a thread between two other stacks --- */
 
 enum { STACK_BYTES = 512 << 10, GAP = 64 << 10, PLACES = 3 };
 

@@ -154,8 +154,6 @@ static void nonsense_leaves_the_default(void **state) {
   assert_int_equal(lines, 4);
 }
 
-/* --- facts in the trace --- */
-
 static void play_environment(void *nothing) {
   (void)nothing;
   setenv("NCCL_DEBUG", "INFO", 1);
@@ -212,8 +210,6 @@ static void an_environment_that_is_freed_does_no_harm(void **state) {
   assert_non_null(memmem(scene.trace.bytes, scene.trace.size, "NCCL_LAST", 9));
   scene_end(&scene);
 }
-
-/* --- the command line --- */
 
 static void assert_redacted(const char *const *arguments, const char *wanted) {
   char line[1024], redacted[1024];
@@ -339,8 +335,6 @@ static void commit_of_the_working_folder(void **state) {
   assert_string_equal(commit, COMMIT);
   scene_clean(&scene);
 }
-
-/* --- the directory --- */
 
 static unsigned mode_of(const char *path) {
   struct stat info;

@@ -158,8 +158,6 @@ static void what_a_thread_that_ended_held_is_taken_over(void **state) {
   tscope_unlock(&lock);
 }
 
-/* --- maps --- */
-
 HANDLE_MAP(map, 256);
 
 static void words_that_mark_free_slots_are_no_keys(void **state) {

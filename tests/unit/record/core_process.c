@@ -82,8 +82,6 @@ static void off_where_nothing_can_be_written(void **state) {
   play_without_trace(play_nowhere, NULL);
 }
 
-/* --- children --- */
-
 static pid_t by_fork(void) {
   return fork();
 }
@@ -191,8 +189,6 @@ static void children_of_a_dormant_process_may_wake(void **state) {
   scene_clean(&scene);
 }
 
-/* --- no side effects --- */
-
 static void play_side_effects(void *nothing) {
   (void)nothing;
   sigset_t before, after;
@@ -222,8 +218,6 @@ static void errno_signals_and_descriptors_are_left_alone(void **state) {
   scene_play(&scene, play_side_effects, NULL);
   scene_end(&scene);
 }
-
-/* --- guards --- */
 
 __attribute__((noinline)) static void nested(void) {
   char below[64];

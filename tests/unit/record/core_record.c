@@ -34,8 +34,6 @@ static struct tscope_thread *enter(void) {
   return thread;
 }
 
-/* --- one of each type --- */
-
 static u8 filler(u8 type, size_t byte) {
   return (u8)(type * 7 + byte);
 }
@@ -90,8 +88,6 @@ static void one_of_each_type(void **state) {
   }
   scene_end(&scene);
 }
-
-/* --- times --- */
 
 enum { JUMPS = 5 };
 static const i64 jumps[JUMPS] = {0, 20, 3600, -3600, 7 * 86400}; /* seconds */
@@ -156,8 +152,6 @@ static void writers_on_another_clock(void **state) {
   }
   scene_end(&scene);
 }
-
-/* --- durations --- */
 
 static void play_durations(void *nothing) {
   (void)nothing;
@@ -230,8 +224,6 @@ static void spans_pending_and_closed(void **state) {
   assert_int_equal(second->group, 7);
   scene_end(&scene);
 }
-
-/* --- strings and facts --- */
 
 static char long_text[5000];
 
@@ -306,8 +298,6 @@ static void schema_of_every_type(void **state) {
   assert_int_equal(schemas.count, types);
   scene_end(&scene);
 }
-
-/* --- clocks and totals --- */
 
 static void play_launches(void *more) {
   for (u32 i = 0; i < *(u32 *)more; i++)

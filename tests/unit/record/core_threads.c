@@ -56,7 +56,7 @@ static void new_threads_take_over_slots(void **state) {
   scene_end(&scene);
 }
 
-/* --- one number per text, whichever thread is first --- */
+/* One number per text, whichever thread is first. */
 
 enum { NAMES = 200, NAMERS = 4 };
 static u32 numbers[NAMERS][NAMES];
@@ -103,7 +103,7 @@ static void strings_are_the_same_for_all_threads(void **state) {
   scene_end(&scene);
 }
 
-/* --- threads that still record while the process ends --- */
+/* Threads that still record while the process ends. */
 
 static void *launch_on(void *nothing) {
   for (;;)
@@ -130,8 +130,6 @@ static void end_while_threads_record(void **state) {
     scene_end(&scene);
   }
 }
-
-/* --- the queue --- */
 
 enum { VALUES = 20000, PUTTERS = 2, TAKERS = 2 };
 static struct tscope_queue queue;

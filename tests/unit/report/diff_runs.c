@@ -288,8 +288,6 @@ static void kernels_need_no_steps(void **state) {
   pair_free(&pair);
 }
 
-/* --- one run per side --- */
-
 /* The steps of single runs show no difference in at least 95 of 100 cases, and never prove one. */
 static void noise_is_no_change(void **state) {
   (void)state;

@@ -47,7 +47,7 @@ static void values_part(void **state) {
   pair_free(&pair);
 }
 
-/* --- jobs that request the same bits in every run --- */
+/* Jobs that request the same bits in every run. */
 
 static const char *requested[2]; /* environments */
 

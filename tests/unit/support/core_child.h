@@ -85,8 +85,6 @@ static inline void scene_end(struct scene *scene) {
   scene_clean(scene);
 }
 
-/* --- the actions of the children --- */
-
 /* A hooked launch. False when it was only forwarded. */
 __attribute__((noinline, unused)) static bool hooked_launch(u32 shape) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);

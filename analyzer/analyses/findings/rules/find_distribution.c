@@ -17,8 +17,6 @@
 #include "base/statistics.h"
 #include "base/texts.h"
 
-/* --- DIST.STRAGGLER --- */
-
 static bool several_hosts(const struct results *r) {
   return ANY_NUMBER(1, r->n_ranks, i, r->ranks[i].host && !model_same_host(r->model, 0, i));
 }
@@ -307,8 +305,6 @@ void rule_straggler(struct findings *f) {
     if (!is_slow_stage(f, &f->r->straggler_groups[i]))
       add_straggler_finding(f, &f->r->straggler_groups[i]);
 }
-
-/* --- DIST.LOAD_IMBALANCE --- */
 
 /* Exposed wait per step in collectives in which every member waits for every other. Waiting for a
  * message can be caused by a pipeline's order and need not be an imbalance. NAN if it is not

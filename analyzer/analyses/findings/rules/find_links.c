@@ -55,8 +55,6 @@ static bool comparable(const struct findings *f, const struct collective_result 
          comms[a->comm_index].backend == comms[b->comm_index].backend;
 }
 
-/* --- Which hosts transfers go over --- */
-
 static void number_hosts(struct routes *routes) {
   const struct model *model = routes->f->a->model;
   SCOPED struct hash_index by_name = {0};
@@ -140,8 +138,6 @@ static struct routes find_routes(struct findings *f) {
   return routes;
 }
 
-/* --- What is slow --- */
-
 static bool goes_over(const struct route *route, u32 host, u32 other) {
   return route->hosts[host] && (other == INDEX_NONE || route->hosts[other]);
 }
@@ -207,8 +203,6 @@ static bool find_slow_place(const struct routes *routes, const struct route *lik
   }
   return false;
 }
-
-/* --- DIST.SLOW_LINK --- */
 
 static const char *host_name(const struct routes *routes, u32 host) {
   const char *name = routes->f->a->model->ranks[routes->first_rank[host]].host;
@@ -347,8 +341,6 @@ void rule_slow_link(struct findings *f) {
     if (!explained[i])
       check_link(f, i, values, ranks);
 }
-
-/* --- For other findings --- */
 
 const char *describe_hosts_of(struct findings *f, const struct collective_result *row) {
   struct routes routes = find_routes(f);

@@ -83,8 +83,6 @@ static void read_stack(struct collector *into, const struct tscope_stack_record 
   VECTOR_PUSH(&into->stacks, definition);
 }
 
-/* --- running totals --- */
-
 /* A process may be killed between a loss and its count by reason. */
 static u64 uncounted_losses(const struct tscope_file_header *header,
                             const struct trace_visit *visit) {
@@ -123,8 +121,6 @@ static void read_gpu_clock(struct collector *into, const struct tscope_gpu_clock
   into->out->gpu_invalid = clock->invalid;
   into->gpu_clock_reason = clock->reason;
 }
-
-/* --- */
 
 static void read_info(struct collector *into, const struct tscope_info_record *info) {
   if (info->header.tag < sizeof(into->out->info) / sizeof(*into->out->info))

@@ -27,8 +27,6 @@ struct look {
   u8 *buffer; /* of one chunk */
 };
 
-/* --- Records --- */
-
 /* Records whose first field is a u64 duration that is pending while they last. */
 static bool may_be_pending(u8 type) {
   switch (type) {
@@ -94,8 +92,6 @@ static void look_at_pending(struct look *look) {
   }
   follow->pending.n = kept;
 }
-
-/* --- Chunks --- */
 
 /* The chunk's header as it is now. False while the chunk has nothing that may be read. */
 static bool peek(struct look *look, u32 index, struct trace_chunk *chunk) {
@@ -269,8 +265,6 @@ static void look_at_file(struct look *look) {
   look_at_chunks(look, false);
   look_at_chunks(look, true);
 }
-
-/* --- The file --- */
 
 int trace_follow_open(struct trace_follow *follow, const char *path, char *why, size_t why_bytes) {
   *follow = (struct trace_follow){.keep_open = true};

@@ -32,8 +32,6 @@ struct replays {
   VECTOR(struct replay_side) launched, ran;
 };
 
-/* --- what was launched --- */
-
 /* Parts are numbered replay by replay. */
 ORDER_INDICES_BY(by_part, struct rank_call, UP(part) UP(start))
 
@@ -68,8 +66,6 @@ static void list_units(struct replays *r) {
   }
 }
 
-/* --- what ran --- */
-
 ORDER_INDICES_BY(by_replay_and_start, struct rank_run, UP(correlation) UP(start))
 ORDER_INDICES_BY(by_node, struct rank_run, UP(node))
 
@@ -91,7 +87,7 @@ static void list_replays_run(struct replays *r) {
   }
 }
 
-/* --- which kernel of a replay was which call --- */
+/* Which kernel of a replay was which call. */
 
 static void set_run(struct replays *r, struct replay_unit *unit, u32 run, bool known) {
   for (u32 i = unit->first; i < unit->first + unit->n; i++)
@@ -195,8 +191,6 @@ static void pair_by_order(struct replays *r, struct replay_unit *units, u32 n_un
     set_run(r, &units[i], runs[next[op]], false);
   }
 }
-
-/* --- which replay was which launch --- */
 
 /* The graphs of a side, sorted, in `out` of n. */
 static void list_graphs(const struct replay_side *sides, u32 n, u32 *out) {

@@ -137,8 +137,6 @@ static bool same_rank(const struct life *a, const struct life *b) {
   return has_rank(a) && a->process->rank == b->process->rank;
 }
 
-/* --- One host --- */
-
 /* Whether a process begins another start on its host than the group before it. One that takes the
  * place of a rank while others live on belongs to theirs. So does one without a rank, which may be
  * anything. */
@@ -186,8 +184,6 @@ static u32 end_of_group(const struct search *s, u32 number) {
 static bool same_place(const struct search *s, u32 a, u32 b) {
   return strcmp(s->lives[s->groups[a].first].place, s->lives[s->groups[b].first].place) == 0;
 }
-
-/* --- Several hosts --- */
 
 static i64 walls_apart(const struct group *a, const struct group *b) {
   return a->wall_start > b->wall_end   ? a->wall_start - b->wall_end
@@ -287,8 +283,6 @@ static void make_attempts(struct search *s) {
     complete_attempt(s, s->n_attempts, newest);
   }
 }
-
-/* --- Their order --- */
 
 static i64 restarts_of(const struct search *s, u32 attempt) {
   i64 most = -1;

@@ -115,8 +115,6 @@ bool processes_lack(const struct processes *processes, const struct process *can
   return ANY(processes->at, processes->n, one, is_missing_beside(processes, one, candidate));
 }
 
-/* --- Files --- */
-
 static void add_process(struct processes *processes, const struct process *process) {
   processes->at = memory_resized(processes->at, size_sum(processes->n, 1), sizeof(*processes->at));
   processes->at[processes->n++] = *process;

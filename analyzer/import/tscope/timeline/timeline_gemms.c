@@ -6,8 +6,6 @@
 #include "base/sorting.h"
 #include "import/tscope/timeline/timeline_build.h"
 
-/* --- shapes --- */
-
 /* Of the record of a GEMM, called or captured. */
 #define SHAPE_OF(gemm)                                                                             \
   {                                                                                                \
@@ -32,8 +30,6 @@ static bool is_same(const struct gemm_shape *a, const struct gemm_shape *b) {
 static u32 shape_index(struct gemms_build *build, const struct gemm_shape *shape) {
   return HASHED_OR_ADD(&build->shapes, shape_hash(shape), one, is_same(one, shape), *shape);
 }
-
-/* --- graphs --- */
 
 ORDER_BY(by_shape, struct graph_gemm, UP(shape) UP(flops))
 
@@ -165,8 +161,6 @@ void timeline_replay(struct timeline_build *build, u32 graph, struct interval ca
   }
   VECTOR_PUSH(&build->arithmetic, replay);
 }
-
-/* --- calls --- */
 
 void timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record *gemm,
                    struct interval call, u16 lane) {

@@ -17,8 +17,6 @@ static bool is_replayed(const struct timeline_build *build, u32 span) {
   return SPAN_ON_DEVICE(build->spans.at[span].kind) && build->facts.at[span].graph;
 }
 
-/* --- listing --- */
-
 ORDER_INDICES_BY(by_call_and_place, struct span_facts, UP(graph) LESS_FIRST(a, b))
 
 void timeline_find_replayed_fills(struct timeline_build *build) {
@@ -52,8 +50,6 @@ static void list_replays(struct timeline_build *build) {
       VECTOR_PUSH(&build->replays, (struct replay_spans){i, 1, INDEX_NONE, facts->gpu_graph});
   }
 }
-
-/* --- pairing --- */
 
 /* The GPU clock source's id of the graph that a span launches; 0 if nothing ran under that. */
 static u32 launched_graph(const struct timeline_build *build, const u32 *ran_graphs, u32 span) {
@@ -100,8 +96,6 @@ static void pair_replays_with_launches(struct timeline_build *build) {
   pair_sessions(&all, timeline_end_is_lost(build), join_replay, build);
   pairable_free(&all);
 }
-
-/* --- inside --- */
 
 ORDER_INDICES_BY(by_end, struct span, UP(end))
 

@@ -12,8 +12,6 @@
 
 enum { INDENT = 4, ROWS_SHOWN = 12 };
 
-/* --- the step --- */
-
 static void put_medians(struct pen *pen, const struct diff_result *diff, enum diff_side_name side) {
   section_label(pen, diff_side_name_words[side]);
   FOR_EACH(diff->runs, diff->n_runs, run)
@@ -82,8 +80,6 @@ void body_diff_steps(struct pen *pen, const struct results *results) {
   put_told(pen, "new", diff->came, diff->n_came);
 }
 
-/* --- figures --- */
-
 struct figure_row {
   const char *section, *name, *verdict;
   double before, after, change;
@@ -141,8 +137,6 @@ void body_diff_memory(struct pen *pen, const struct results *results) {
   put_figures(pen, results, UNIT_BYTES, &TABLE(struct figure_row, columns));
 }
 
-/* --- kernels --- */
-
 struct kind_row {
   struct diff_row of;
   double speedup;
@@ -193,8 +187,6 @@ void body_diff_kernels(struct pen *pen, const struct results *results) {
   put_kernels(pen, results->diff);
 }
 
-/* --- collectives --- */
-
 void body_diff_collectives(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"operation", COLUMN_TEXT, offsetof(struct diff_collective, op), 0, 0},
@@ -214,8 +206,6 @@ void body_diff_collectives(struct pen *pen, const struct results *results) {
                  plural(diff->n_collectives - n, "kind").text);
 }
 
-/* --- lines of the program --- */
-
 void body_diff_lines(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"line", COLUMN_TEXT, offsetof(struct diff_line, place), 0, 16},
@@ -229,8 +219,6 @@ void body_diff_lines(struct pen *pen, const struct results *results) {
   section_line(pen, STYLE_DIM,
                "time of the threads that train, mean over ranks; largest change first");
 }
-
-/* --- values of the job's own --- */
 
 /* How the runs end, if a side has several. */
 static void put_level(struct pen *pen, const struct diff_row *row) {
@@ -258,8 +246,6 @@ void body_diff_scalars(struct pen *pen, const struct results *results) {
     if (row->section == DIFF_OF_VALUES)
       put_level(pen, row);
 }
-
-/* --- how the runs were made --- */
 
 static void put_fact(struct pen *pen, const char *sign, const char *fact) {
   pen_line(pen, INDENT);
