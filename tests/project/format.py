@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every C file is formatted by clang-format 14 with the project's .clang-format, and uses sizeof with parentheses,
-which clang-format does not check: format.py SOURCE."""
+"""Every C file is formatted by clang-format 14 with the project's .clang-format. What clang-format does not check:
+sizeof has parentheses, and no comment is a line of dashes. format.py SOURCE."""
 import os
 import re
 import subprocess
 import sys
 
 VERSION = "14"
-BARE_SIZEOF = re.compile(r"\bsizeof [^(]")
+RULES = {"sizeof without parentheses": re.compile(r"\bsizeof [^(]"),
+         "a comment that is a line": re.compile(r"/\* ?[-=*]{3,}(?!\w)")}
 
 
 def read(path):
@@ -43,11 +44,11 @@ def main():
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning", said, re.M)))
     for name in wrong:
         print(f"{os.path.relpath(name, source)}: clang-format -i changes it")
-    bare = [name for name in files if BARE_SIZEOF.search(read(name))]
-    for name in bare:
-        print(f"{os.path.relpath(name, source)}: sizeof without parentheses")
-    print(f"{len(files)} files, {len(wrong)} not formatted, {len(bare)} with another sizeof")
-    return 1 if wrong or bare else 0
+    against = [(name, rule) for name in files for rule, pattern in RULES.items() if pattern.search(read(name))]
+    for name, rule in against:
+        print(f"{os.path.relpath(name, source)}: {rule}")
+    print(f"{len(files)} files, {len(wrong)} not formatted, {len(against)} against another rule")
+    return 1 if wrong or against else 0
 
 
 if __name__ == "__main__":
