@@ -173,7 +173,7 @@ static bool has_ended(const struct live_rank *rank) {
   return rank->state == LIVE_ENDED;
 }
 
-static bool is_running(const struct live_rank *rank) {
+bool live_is_running(const struct live_rank *rank) {
   return rank->state == LIVE_RUNNING || rank->state == LIVE_UNCERTAIN;
 }
 
@@ -213,9 +213,9 @@ void live_view_make(struct live_view *view, struct live_run *run) {
     fill_memory(rank);
     fill_losses(view, rank);
     fill_gpu(rank);
-    view->n_running += is_running(rank);
+    view->n_running += live_is_running(rank);
     view->n_over += has_ended(rank);
-    view->n_trouble += !is_running(rank) && !has_ended(rank);
+    view->n_trouble += !live_is_running(rank) && !has_ended(rank);
     start = header->start_realtime_ns < start ? header->start_realtime_ns : start;
     u64 seen = (u64)(rank->seen_ns + rank->process->definitions.now.realtime_minus_monotonic);
     latest = rank->seen_ns != NS_UNKNOWN && seen > latest ? seen : latest;

@@ -127,6 +127,9 @@ void live_view_release(struct live_view *view);
 
 const char *live_state_name(enum live_state state);
 
+/* As far as is known. What was last measured of a rank that does not run is no news of it. */
+bool live_is_running(const struct live_rank *rank);
+
 /* A communicator's name for people; in the view's arena. */
 const char *live_group_name(struct live_view *view, const struct comm_definition *comm);
 

@@ -61,6 +61,12 @@ class Documents(unittest.TestCase):
         self.addCleanup(job.end)
         return job
 
+    def late_in_metrics(self, traces):
+        path = os.path.join(self.folder, "late.prom")
+        top("--prometheus", path, traces)
+        with open(path, encoding="utf-8") as file:
+            return re.findall(r'^tscope_rank_late_seconds{.*rank="(\d+)"', file.read(), re.M)
+
     def until(self, traces, test, what):
         end = time.monotonic() + DEADLINE_S
         document = None
@@ -108,6 +114,13 @@ class Documents(unittest.TestCase):
         document = self.until(job.traces, lambda one: (one["ranks"][0]["step"] or 0) > 60 and None not in late(one), "how late ranks are")
         self.assertEqual({rank["late_by"] for rank in document["ranks"]}, {"run"})
         self.assertEqual(max(range(RANKS), key=late(document).__getitem__), 2)
+        self.assertEqual(sorted(self.late_in_metrics(job.traces)), list("0123"))
+        job.send(signal.SIGKILL)
+        for rank in job.ranks:
+            rank.wait()
+        dead = self.until(job.traces, lambda one: one["in_trouble"] == RANKS, "that all are gone")
+        self.assertNotIn(None, late(dead))
+        self.assertEqual(self.late_in_metrics(job.traces), []) # an alert about the last values would never end
 
     def test_rank_that_others_wait_for(self):
         job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50")
@@ -187,9 +200,7 @@ class Documents(unittest.TestCase):
                 self.assertLessEqual(set(sample.labels), {"run", "rank", "host"})
                 self.assertFalse(math.isnan(sample.value))
         self.assertEqual(got["tscope_rank_memory_bytes"].samples, []) # an unknown value has no series
-        document = look(traces)
-        late = {sample.labels["rank"]: sample.value for sample in got["tscope_rank_late_seconds"].samples}
-        self.assertEqual(late, {str(rank["rank"]): rank["late_s"] for rank in document["ranks"]})
+        self.assertEqual(got["tscope_rank_late_seconds"].samples, []) # no rank runs any more
 
     def test_metrics_are_replaced_as_a_whole(self):
         traces, path = self.generate("--ranks", "32"), os.path.join(self.folder, "tscope.prom")

@@ -44,10 +44,9 @@ struct frame {
   enum priority priority;
 };
 
-static int by_address(const void *left, const void *right) {
-  const struct value_items *const *a = left, *const *b = right;
-  return *a < *b ? -1 : *a > *b;
-}
+ORDER_BY(by_address, struct stack, UP(frames))
+ORDER_BY(by_address_and_place, struct stack, UP(frames) UP(nth))
+ORDER_INDICES_BY(as_recorded, struct stack, UP(nth))
 
 static bool contains(const char *text, const char *part) {
   return !*part || strcasestr(text, part) != NULL;
@@ -196,7 +195,7 @@ void stacks_add(struct stacks *stacks, const struct value *frames) {
   /* Most stacks come from the same place as the one before. */
   if (stacks->all.n && stacks->all.at[stacks->all.n - 1].frames == frames->items)
     return;
-  VECTOR_PUSH(&stacks->all, (struct stack){.frames = frames->items});
+  VECTOR_PUSH(&stacks->all, (struct stack){.frames = frames->items, .nth = stacks->all.n});
 }
 
 struct described {
@@ -247,7 +246,7 @@ static void grow_tree(struct stacks *stacks, struct stack *stack, const struct f
 }
 
 void stacks_resolve(struct stacks *stacks, struct arena *arena) {
-  SORT(stacks->all.at, stacks->all.n, by_address);
+  SORT(stacks->all.at, stacks->all.n, by_address_and_place);
   u32 kept = stacks->all.n =
       KEEP_FIRST(stacks->all.at, stacks->all.n, last, one, last->frames == one->frames);
   struct frames frames = {0};
@@ -256,8 +255,11 @@ void stacks_resolve(struct stacks *stacks, struct arena *arena) {
   for (u32 i = 0; i < kept; i++)
     described[i] = (struct described){describe(stacks->all.at[i].frames, &frames), i};
   number_sources(stacks, described, arena);
-  for (u32 i = 0; i < kept; i++)
-    grow_tree(stacks, &stacks->all.at[i], &frames, arena);
+  SCOPED u32 *order = memory_array(size_sum(kept, 1), sizeof(*order));
+  LIST_WHERE(order, 0, kept, i, true, i);
+  SORT_INDICES(order, kept, stacks->all.at, as_recorded);
+  for (u32 i = 0; i < kept; i++) /* addresses differ from run to run */
+    grow_tree(stacks, &stacks->all.at[order[i]], &frames, arena);
   free(frames.all.at);
   live_free(&frames.index);
 }

@@ -15,6 +15,7 @@ struct stack {
   const struct value_items *frames;
   u32 source; /* index into sources, 0 not known */
   u32 stack;  /* index into tree, likewise */
+  u32 nth;    /* in the order of the recording */
 };
 
 struct stacks {

@@ -69,7 +69,7 @@ static void end_pause(struct pauses *pauses) {
 
 static void read_call(struct pauses *pauses, const struct tscope_record *record, u64 time) {
   const struct model *model = pauses->model;
-  const struct tscope_memcpy_record *copy = (const void *)record; /* all begin with dur */
+  const struct tscope_memcpy_record *copy = (const void *)record;
   bool to_device = record->type == TSCOPE_REC_MEMCPY && (copy->kind & 0xff) == TSCOPE_MEMCPY_H2D;
   if (to_device) {
     i64 start = axis_time(pauses, time);
@@ -84,7 +84,8 @@ static void read_call(struct pauses *pauses, const struct tscope_record *record,
       pauses->found = true;
     }
   }
-  pauses->latest = time + copy->dur > pauses->latest ? time + copy->dur : pauses->latest;
+  u64 end = time + trace_dur(record);
+  pauses->latest = end > pauses->latest ? end : pauses->latest;
 }
 
 static void read_chunk(void *user, const struct trace_chunk *chunk) {

@@ -268,6 +268,19 @@ class Snapshot(unittest.TestCase):
         self.assertEqual(live[(None, "build (job/train.py:5)")], (9 * MIB, 3))
         self.assertEqual(live[("before recording", None)], (3 * MIB, 1))
 
+    def test_equal_frames_are_in_the_order_of_the_recording(self):
+        """Whatever lies where in memory: what a pickle names first has the lower address."""
+        first, second = (frames((name, f"/job/{name}.py", 1)) for name in ("zeta", "alpha"))
+        for stacks in ([first, second], [second, first]):
+            allocator = Allocator()
+            for stack in stacks:
+                allocator.alloc(MIB, stack)
+            snapshot = {"names": [second, first], **allocator.snapshot()}
+            for event in snapshot["device_traces"][0]:
+                event["frames"] = next((one for one in (first, second) if one == event["frames"]), [])
+            got = self.report(self.write(snapshot))["memory"]["stacks_at_peak"]
+            self.assertEqual([row["frame"].split()[0] for row in got], [stack[0]["name"] for stack in stacks])
+
     def test_rounding_is_separate(self):
         a = Allocator()
         a.alloc(1000)

@@ -384,6 +384,32 @@ static void test_meetings_are_kept_of_64_ranks(void **state) {
   assert_in_range(kept, MEETING_RANKS / 2, MEETING_RANKS);
 }
 
+/* A duration of 2^32 units or more is in the word after the record. */
+static void test_long_meetings_are_whole(void **state) {
+  (void)state;
+  const u8 types[] = {TSCOPE_REC_MEMCPY, TSCOPE_REC_SYNC};
+  const u64 dur = 6000000000;
+  for (u32 i = 0; i < 2; i++) {
+    struct trace_writer *writer = new_rank(0, 2);
+    size_t size = types[i] == TSCOPE_REC_MEMCPY ? sizeof(struct tscope_memcpy_record)
+                                                : sizeof(struct tscope_sync_record);
+    u8 *record = trace_add(writer, in_ring, AT(0), types[i], 0, size + sizeof(dur));
+    *(u32 *)(void *)(record + sizeof(struct tscope_record)) = TSCOPE_DUR_LONG;
+    memcpy(record + size, &dur, sizeof(dur));
+    if (types[i] == TSCOPE_REC_MEMCPY)
+      ((struct tscope_memcpy_record *)(void *)record)->kind = TSCOPE_MEMCPY_D2H;
+    size_t bytes;
+    const u8 *data = trace_writer_data(writer, &bytes);
+    struct rank_events events;
+    char why[256];
+    assert_int_equal(read_bytes(data, bytes, &events, why), 0);
+    assert_int_equal(events.meetings.n, 1);
+    assert_int_equal(events.meetings.at[0].end - events.meetings.at[0].start, dur);
+    rank_events_release(&events);
+    trace_writer_free(writer);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_anchors_outvote_the_header),
@@ -408,6 +434,7 @@ int main(void) {
                                       drop_fixture),
       cmocka_unit_test(test_ticks_follow_the_anchors),
       cmocka_unit_test(test_meetings_are_kept_of_64_ranks),
+      cmocka_unit_test(test_long_meetings_are_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

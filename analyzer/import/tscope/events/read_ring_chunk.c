@@ -58,7 +58,7 @@ static void read_copy(struct reading *reading, const struct tscope_record *recor
 
 /* Keeps where the host and its GPU meet. */
 static void read_meeting(struct reading *reading, const struct tscope_record *record, u64 time) {
-  const struct tscope_memcpy_record *copy = (const void *)record; /* dur comes first in both */
+  const struct tscope_memcpy_record *copy = (const void *)record;
   bool copies = record->type == TSCOPE_REC_MEMCPY;
   u8 what = !copies                                    ? MEETING_WAIT
             : (copy->kind & 0xff) == TSCOPE_MEMCPY_H2D ? MEETING_COPY_IN
@@ -67,7 +67,7 @@ static void read_meeting(struct reading *reading, const struct tscope_record *re
   if (what)
     VECTOR_PUSH(&reading->events->meetings,
                 (struct rank_meeting){.start = chunk_ns(&reading->clock, time),
-                                      .end = chunk_ns(&reading->clock, time + copy->dur),
+                                      .end = chunk_ns(&reading->clock, time + trace_dur(record)),
                                       .bytes = copies ? copy->bytes : 0,
                                       .what = what});
 }

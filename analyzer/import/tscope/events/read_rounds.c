@@ -39,9 +39,8 @@ static void read_launches(void *user, const struct trace_chunk *chunk) {
     if (record->type < TSCOPE_REC_LAUNCH || record->type > TSCOPE_REC_MEMSET)
       continue;
     u64 time = trace_time(&cursor, record);
-    u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */
     struct launched launched = {.start = chunk_ns(&clock, time),
-                                .end = chunk_ns(&clock, time + dur),
+                                .end = chunk_ns(&clock, time + trace_dur(record)),
                                 .thread = chunk->header.thread};
     identify(launches->definitions, record, &launched);
     VECTOR_PUSH(&launches->at, launched);
