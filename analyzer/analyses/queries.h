@@ -143,6 +143,11 @@ bool wait_is_known(i64 exposed, i64 wait, i64 transfer);
 /* Whether the identity of overlap.c holds for this rank with nothing missing. */
 bool rank_overlap_known(const struct rank_summary *rank);
 
+/* Idle outside the phases, where the rank has phases: on a CPU job it is then asleep. */
+static inline i64 rank_idle_outside(const struct rank_summary *rank) {
+  return rank->idle - rank->begun_late - rank->capturing - rank->data_stall - rank->host_bound;
+}
+
 /* Whether a job of several ranks on GPUs showed no collective at all: then communication is not
  * zero but unknown. */
 bool communication_unseen(const struct analysis *a);

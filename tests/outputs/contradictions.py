@@ -38,6 +38,7 @@ ONE_REPLAY = [
     ("no launch gaps", "launch and idle", None),
     ("the GPU always there", "launched, begun late", None),
     ("nothing outside the phases", "outside phases", "outside the phases"),
+    ("nothing outside the phases", "outside phases, busy or not", "outside the phases"),
 ]
 # What a change can save at most: what it takes from the critical path.
 ON_PATH = {
@@ -61,6 +62,9 @@ JOBS = [
     ["--flavour", "gloo", "--ranks", "4", "--steps", "40", "--unmarked-rank", "1", "--unmarked-ns", "3000000"],
     ["--flavour", "gloo", "--ranks", "4", "--steps", "40", "--unmarked-rank", "1", "--unmarked-ns", "3000000",
      "--unmarked-asleep"],
+    ["--flavour", "gloo", "--ranks", "3", "--steps", "40", "--unmarked-by-turns", "--unmarked-ns", "3000000",
+     "--unmarked-asleep"],
+    ["--flavour", "gloo", "--ranks", "3", "--steps", "40", "--unmarked-by-turns", "--unmarked-ns", "3000000"],
 ]
 
 
@@ -75,19 +79,25 @@ class Shares:
         whole = None if report["budget"]["wall_s"] is None else 1e3 * report["budget"]["wall_s"]
         self.step = report["distributed"]["mean_step_wall_ms"] or whole or self.path["length_ms"]
         self.share_of = self.path["length_ms"] if report["distributed"]["mean_step_wall_ms"] else self.step
-        self.training = not report["steps"]["other"]  # else savings are of other steps too
         known = self.path["what_if_reason"] is None
         self.saved = {row["change"]: row["saving_fraction"] for row in self.path["what_if"] if known}
         self.pays = {row["name"]: row["saves_at_0"] for row in self.path["pays"]}
         self.budget = {line["name"]: line for line in report["budget"]["lines"]}
+        # What-ifs and phases are of the steps of training; the run's time has the others in it.
+        self.other = self.budget.get("other than training", {}).get("fraction", 0)
 
     def saving(self, finding):
+        """Of the time; of_training() makes it a share of the steps of training."""
         return None if finding["saving_s"] is None or not self.time else finding["saving_s"] / self.time
+
+    def of_training(self, share):
+        return None if share is None or self.other >= 1 else share / (1 - self.other)
 
     def recoverable(self, name):
         line = self.budget.get(name)
         wall = self.report["budget"]["wall_s"]
-        return line["recoverable"] / wall if line and line["recoverable"] is not None and wall else None
+        known = line and line["recoverable"] is not None and wall
+        return self.of_training(line["recoverable"] / wall) if known else None
 
 
 class Pairs:
@@ -130,21 +140,24 @@ def row_of_straggler(shares, finding):
 def of_one_finding(pairs, shares, finding):
     saving, name, title = shares.saving(finding), finding["id"], finding["title"]
     share = re.search(r"(\d+(?:\.\d+)?) % of (?:each step|the run)", title)
+    of_training = shares.of_training(saving)
     for one, change, line, by_saving in SAME:
         if name != one or saving is None:
             continue
         if by_saving and share and "next to nothing" not in title:
-            pairs.same("title and saving", title, float(share[1]) / 100, saving)
+            pairs.same("title and saving", title, float(share[1]) / 100, of_training)
         beyond_stragglers = name in ("DIST.LOAD_IMBALANCE", "TIMING.OUTSIDE_PHASES")
         of_others = beyond_stragglers and shares.report["distributed"]["stragglers"]
-        if shares.training and not of_others:
-            pairs.same("finding and what-if", name, saving, shares.saved.get(change))
-            pairs.same("finding and budget", name, saving, shares.recoverable(line))
-    if name == "DIST.STRAGGLER" and shares.training and not finding["together"]:
-        pairs.same("finding and what-if", title, saving, row_of_straggler(shares, finding))
+        if not of_others:
+            pairs.same("finding and what-if", name, of_training, shares.saved.get(change))
+            pairs.same("finding and budget", name, of_training, shares.recoverable(line))
+    if name == "TIMING.OUTSIDE_PHASES" and share and " is outside " in title and shares.report["phases"]["other_ms"]:
+        pairs.within("title and phases", title, float(share[1]) / 100, shares.report["phases"]["other_ms"] / shares.step)
+    if name == "DIST.STRAGGLER" and not finding["together"]:
+        pairs.same("finding and what-if", title, of_training, row_of_straggler(shares, finding))
     stage = re.match(r"Stage (\d+) of the pipeline", title)
-    if stage and shares.training:
-        pairs.same("finding and what-if", title, saving, shares.saved.get(f"stage {stage[1]} as fast as the others"))
+    if stage:
+        pairs.same("finding and what-if", title, of_training, shares.saved.get(f"stage {stage[1]} as fast as the others"))
     if saving is not None:
         pairs.within("finding and time", name, saving, 1)
         pairs.within("what a finding adds", name, finding["saving_added_s"] / shares.time, saving)
@@ -178,21 +191,34 @@ def of_path(pairs, shares):
         if row["kind"] == "collective":
             pairs.within("what pays and what-if", row["name"], row["saves_at_0"],
                          shares.saved.get("communication takes no time"))
+    of_sleep(pairs, shares)
     for change, line, phase in ONE_REPLAY:
-        if shares.training:
-            pairs.same("what-if and budget", change, shares.saved.get(change), shares.recoverable(line))
-            pairs.same("what pays and what-if", change, shares.pays.get(phase), shares.saved.get(change))
+        pairs.same("what-if and budget", change, shares.saved.get(change), shares.recoverable(line))
+        pairs.same("what pays and what-if", change, shares.pays.get(phase), shares.saved.get(change))
+
+
+def of_sleep(pairs, shares):
+    """Without the sleep outside the phases a step saves less than without all that is done there: at most by what the
+    ranks compute there, one after the other."""
+    saved, other = shares.saved.get("nothing outside the phases"), shares.report["phases"]["other_ms"]
+    recoverable = shares.recoverable("asleep outside phases")
+    if None in (saved, other, recoverable):
+        return
+    awake = other / shares.step - shares.of_training(shares.budget["asleep outside phases"]["fraction"])
+    ranks = len(shares.report["distributed"]["ranks"])
+    pairs.within("sleep and what-if", "sleep outside the phases", recoverable, saved)
+    pairs.within("what-if and sleep", "nothing outside the phases", saved, recoverable + ranks * max(0, awake))
 
 
 def of_panels(pairs, shares):
     overlap, wall, step = shares.report["overlap"], shares.report["budget"]["wall_s"], shares.step
-    if not wall or not step or not shares.training:
+    if not wall or not step:
         return
 
     def share(milliseconds):
         return None if milliseconds is None else milliseconds / step
 
-    fraction = {name: line["fraction"] for name, line in shares.budget.items()}
+    fraction = {name: shares.of_training(line["fraction"]) for name, line in shares.budget.items()}
     compute = [fraction[name] for name in fraction if name.startswith("compute")]
     pairs.same("budget and overlap", "waiting for ranks", fraction.get("waiting for ranks"),
                share(overlap["exposed_wait_ms"]))

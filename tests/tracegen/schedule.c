@@ -124,7 +124,11 @@ static void walk_nccl(struct walk *walk, u64 *ready, const u64 *ends) {
 static void walk_gloo(struct walk *walk, u64 *ready, const u64 *ends) {
   const struct tracegen_options *options = walk->options;
   u64 begin = walk->host, compute = options->kernels * kernel_time(options, walk->rank, walk->step);
-  u64 unmarked = walk->rank == options->unmarked_rank ? options->unmarked_ns : 0;
+  /* By turns it is another rank in each step, and for another time. */
+  u32 turn = walk->step % options->ranks;
+  bool does =
+      options->unmarked_by_turns ? walk->rank == turn : walk->rank == options->unmarked_rank;
+  u64 unmarked = does ? options->unmarked_ns * (options->unmarked_by_turns ? 1 + turn : 1) : 0;
   u64 forward = begin + options->data_ns + unmarked;
   if (unmarked && options->unmarked_asleep)
     EMIT(walk, asleep, begin + options->data_ns, forward);

@@ -29,15 +29,16 @@ struct tracegen_options {
   u32 slow_rank;   /* TSCOPE_UNKNOWN_RANK for none */
   u32 slow_ranks;  /* how many, from that one on */
   double slow_factor;
-  double slow_share;    /* of the steps, which are the same on all of them */
-  bool skew;            /* ranks' clocks have offsets of up to 3 s and drifts of up to 50 ppm */
-  bool skew_hosts;      /* so have the clocks of hosts, which their ranks share and say so */
-  u32 drift_ppm;        /* instead of 50 */
-  u64 wall_ahead_ns;    /* the wall clock of host N is ahead by N times this */
-  u64 wall_step_ns;     /* NTP sets the wall clock of host N forward by N times this */
-  u32 unmarked_rank;    /* gloo: does something outside of phases; TSCOPE_UNKNOWN_RANK for none */
-  u64 unmarked_ns;      /* its time in each step */
-  bool unmarked_asleep; /* sleeps meanwhile */
+  double slow_share;      /* of the steps, which are the same on all of them */
+  bool skew;              /* ranks' clocks have offsets of up to 3 s and drifts of up to 50 ppm */
+  bool skew_hosts;        /* so have the clocks of hosts, which their ranks share and say so */
+  u32 drift_ppm;          /* instead of 50 */
+  u64 wall_ahead_ns;      /* the wall clock of host N is ahead by N times this */
+  u64 wall_step_ns;       /* NTP sets the wall clock of host N forward by N times this */
+  u32 unmarked_rank;      /* gloo: does something outside of phases; TSCOPE_UNKNOWN_RANK for none */
+  u64 unmarked_ns;        /* its time in each step */
+  bool unmarked_asleep;   /* sleeps meanwhile */
+  bool unmarked_by_turns; /* each step another rank */
   u32 hang_rank; /* gloo: does not call a last collective, until the job is killed; likewise */
   u32 islands;   /* communicators with no rank in common; 1 for a normal run */
   u32 ranks_per_host;

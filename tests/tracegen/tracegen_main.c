@@ -46,6 +46,8 @@ static const struct {
      "gloo: rank that does something outside of phases"},
     {"unmarked-ns", U64, FIELD(unmarked_ns), "its time in each step"},
     {"unmarked-asleep", YES, FIELD(unmarked_asleep), "sleeps meanwhile"},
+    {"unmarked-by-turns", YES, FIELD(unmarked_by_turns),
+     "in each step another rank, for another time"},
     {"hang-rank", U32, FIELD(hang_rank), "gloo: rank that never calls a last collective (none)"},
     {"islands", U32, FIELD(islands), "communicators with no rank in common (1)"},
     {"ranks-per-host", U32, FIELD(ranks_per_host), "(8)"},

@@ -19,6 +19,7 @@ enum change_kind {
   CHANGE_LAUNCHES,      /* the host of a GPU, but for input; and launch latency */
   CHANGE_INPUT,         /* the data phase */
   CHANGE_OUTSIDE,       /* the host in no phase */
+  CHANGE_ASLEEP,        /* of that, where each rank's CPU does nothing */
   CHANGE_PHASE,         /* the host in phase `which`, and what it launches there */
   CHANGE_LINE,          /* the host's waits at the line with line_key() `which` */
   CHANGE_LONG_STEPS,    /* steps longer than the median take as long as it */
@@ -30,7 +31,8 @@ struct cure_change {
   enum change_kind kind;
   u32 which, of;
   double left;
-  const bool *ranks; /* [n_ranks] CHANGE_RANKS */
+  const bool *ranks;     /* [n_ranks] CHANGE_RANKS */
+  const double *left_of; /* [n_ranks] CHANGE_ASLEEP */
 };
 
 /* Changes that are made together; none: not known what to change. */

@@ -238,7 +238,7 @@ static bool same_change(const struct cure_change *x, const struct cure_change *y
   bool ranks = x->ranks == y->ranks ||
                (x->ranks && y->ranks && memcmp(x->ranks, y->ranks, n_ranks * sizeof(bool)) == 0);
   return x->kind == y->kind && x->which == y->which && x->of == y->of && x->left == y->left &&
-         ranks;
+         x->left_of == y->left_of && ranks;
 }
 
 static bool same_cure(const struct cure *x, const struct cure *y, u32 n_ranks) {
@@ -281,6 +281,7 @@ static struct left left_by(const struct cure_change *change, u32 rank, bool on_g
   case CHANGE_TRANSFERS:
   case CHANGE_INPUT:
   case CHANGE_LINE:
+  case CHANGE_ASLEEP:
     return all;
   case CHANGE_GPU_AWAY:
   case CHANGE_LAUNCHES:

@@ -138,13 +138,17 @@ static double rank_factor(const struct run *run, u32 key, u32 n) {
   return run->even ? as_others * even_steps_left(&run->r->peers.even, g, n, key) : as_others;
 }
 
+static bool is_outside(u8 phase) {
+  return phase == 0 || phase == TSCOPE_PHASE_USER;
+}
+
 /* Whether a change is about the host's own time in a phase, 0 for none. */
 static bool is_host_time(const struct cure_change *change, bool on_gpu, u8 phase) {
   switch (change->kind) {
   case CHANGE_INPUT:
     return phase == TSCOPE_PHASE_DATA;
   case CHANGE_OUTSIDE:
-    return phase == 0 || phase == TSCOPE_PHASE_USER;
+    return is_outside(phase);
   case CHANGE_LAUNCHES:
     return on_gpu && phase != TSCOPE_PHASE_DATA && phase != PHASE_CAPTURING;
   case CHANGE_COMPUTE:
@@ -209,6 +213,8 @@ static void prepare_shares(struct run *run) {
   for (u32 phase = 0; phase < HOST_KEYS; phase++)
     run->host_left[0][phase] = run->host_left[1][phase] = 1;
   FOR_EACH(run->cure->changes, run->cure->n, change) {
+    if (change->kind == CHANGE_ASLEEP)
+      run->awake = change->left_of;
     run->special |= change->kind == CHANGE_LINE || change->kind == CHANGE_TRANSFERS ||
                     change->kind == CHANGE_PHASE;
     for (u8 kind = 0; kind <= NODE_COLLECTIVE; kind++)
@@ -222,7 +228,10 @@ static void prepare_shares(struct run *run) {
 }
 
 static double host_left(const struct run *run, u32 rank, u8 phase) {
-  return phase < HOST_KEYS ? run->host_left[run->r->g->slices[rank].on_gpu][phase] : 1;
+  if (phase >= HOST_KEYS)
+    return 1;
+  double left = run->host_left[run->r->g->slices[rank].on_gpu][phase];
+  return run->awake && is_outside(phase) ? fmin(left, run->awake[rank]) : left;
 }
 
 /* The share of its time that a node keeps; of a wait, only 0 means anything. */

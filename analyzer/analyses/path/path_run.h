@@ -34,6 +34,7 @@ struct run {
   bool even;           /* and an equal share of the work of each step */
   const bool *ranks;   /* which these are; NULL: all */
   float *own_factor;   /* if it was made for this cure */
+  const double *awake; /* [rank] what stays outside the phases; NULL: as `host_left` says */
   float *by_name;      /* [key] what work with such names keeps; NULL: no name is changed */
   double launches_left, away_left;
   double kind_left[NODE_COLLECTIVE + 1], host_left[2][HOST_KEYS]; /* by kind; on a GPU, by phase */

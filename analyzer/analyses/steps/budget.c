@@ -13,11 +13,30 @@
 
 #define MAX_LINES 13
 
+/* What each rank keeps of its time outside the phases without that in which it is asleep there. */
+static const double *awake_outside(const struct analysis *a) {
+  u32 ranks = a->model->n_ranks;
+  double *left = arena_array(a->arena, ranks, sizeof(*left)), least = lines_unmarked_training(a);
+  for (u32 rank = 0; rank < ranks; rank++) {
+    double outside = 0;
+    for (u32 step = a->first_step; a->model->phases && step < a->model->steps.n; step++) {
+      i64 other = a->model->phases[(size_t)step * ranks + rank].other;
+      outside += other > 0 && analysis_is_training(a, step) ? (double)other : 0;
+    }
+    double asleep = (double)rank_idle_outside(&a->ranks[rank]);
+    left[rank] = outside > 0 ? fmin(1, fmax(least, 1 - asleep / outside)) : 1;
+  }
+  return left;
+}
+
 /* `change`: what the line is made of, and how much of it would be left; 0 for not told. */
 static void add_line(struct analysis *a, enum budget_part part, double seconds,
                      enum change_kind change, double left) {
   struct results *r = a->results;
-  struct cure cure = cure_by(a, (struct cure_change){.kind = change, .left = left});
+  struct cure cure = cure_by(
+      a, (struct cure_change){.kind = change,
+                              .left = left,
+                              .left_of = change == CHANGE_ASLEEP ? awake_outside(a) : NULL});
   cure.n = change && seconds > 0;
   r->budget[r->n_budget++] =
       (struct budget_line){part, seconds, r->wall_s > 0 ? seconds / r->wall_s : NAN, NAN, cure};
@@ -73,8 +92,9 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
   /* Where forward passes are not marked, nothing says what a GPU's host does outside the phases. */
   bool has_phases = sum->has_phases && (!sum->on_gpu || a->results->forward_ms > 0);
   i64 of_host = sum->idle - sum->begun_late - sum->capturing - sum->data_stall;
-  i64 other = has_phases ? of_host - sum->host_bound : 0;
+  i64 other = has_phases ? rank_idle_outside(sum) : 0;
   i64 launch = of_host - other;
+  enum budget_part outside = outside_phases(sum);
   const struct {
     enum budget_part part;
     i64 ns;
@@ -91,7 +111,9 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
       {BUDGET_CAPTURING, sum->capturing, sum->capturing > 0, 0, 0},
       {sum->on_gpu ? BUDGET_LAUNCH_AND_IDLE : BUDGET_IDLE_IN_PHASES, launch, true,
        sum->on_gpu ? CHANGE_LAUNCHES : 0, 0},
-      {outside_phases(sum), other, has_phases, CHANGE_OUTSIDE, lines_unmarked_training(a)},
+      {outside, other, has_phases,
+       outside == BUDGET_ASLEEP_OUTSIDE ? CHANGE_ASLEEP : CHANGE_OUTSIDE,
+       lines_unmarked_training(a)},
   };
   add_compute(a, (double)sum->compute * to_s, (double)sum->total * to_s);
   for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -121,12 +143,8 @@ static void fill_recoverable(struct analysis *a, double steps) {
   replay_savings(a, cures, r->n_budget + 1, false, savings);
   for (u32 i = 0; i < r->n_budget; i++) {
     struct budget_line *line = &r->budget[i];
-    if (!cures[i].n)
-      continue;
-    line->recoverable = savings[i].ms * steps / 1e3;
-    /* What a CPU computes outside the phases is in the line of compute. */
-    if (line->part == BUDGET_ASLEEP_OUTSIDE || line->part == BUDGET_OUTSIDE_UNKNOWN)
-      line->recoverable = fmin(line->recoverable, line->seconds);
+    if (cures[i].n)
+      line->recoverable = savings[i].ms * steps / 1e3;
   }
 }
 

@@ -162,6 +162,8 @@ void rule_outside_phases(struct findings *f) {
   double gain = per_step_of(f, saving);
   if (!is_notable(f, gain))
     return;
+  /* More than the Phases show is saved where the ranks are there by turns. */
+  bool by_turns = gain > r->other_ms * (1 - unmarked) + REPLAY_TOLERANCE * f->step_ms;
   const struct sampled_line *line = r->ranks[rank].outside_line;
   if (!(r->forward_ms > 0) && !(unmarked > 0) && !line)
     return; /* forward passes may be all of it */
@@ -184,15 +186,16 @@ void rule_outside_phases(struct findings *f) {
                 duration_ms(gain).text)
           : "";
   const char *turns =
-      gain > 1.1 * ms
+      by_turns
           ? say(f, " The one that is so longest in a step is for %s, and the others wait for it.",
                 duration_ms(longest).text)
           : "";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
   f->spent_at = line && line->share >= REASON_SHARE ? line : NULL;
   finding_add(f, severity_of(f, gain), saving,
-              say(f, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
-                  of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
+              say(f, "%.0f %% of %s is %soutside %s and optimizer%s%s", 100 * gain / f->step_ms,
+                  of_each_step(f), by_turns ? "what one rank or another does " : "", phases,
+                  line ? ", mostly at " : "", line ? line->place : ""),
               say(f,
                   "The program is in no phase of training for %s of a %s step, or longer, on most "
                   "ranks.%s%s%s%s",
