@@ -5,14 +5,8 @@
 
 enum { SPANS_KEPT = 1 << 20 };
 
-static u64 dur_of(const struct live_record *record) {
-  u64 dur;
-  memcpy(&dur, record->record + 1, sizeof(dur));
-  return dur;
-}
-
 i64 live_end_ns(const struct live_record *record) {
-  return chunk_end_ns(record->clock, record->time, dur_of(record));
+  return chunk_end_ns(record->clock, record->time, trace_whole_dur(record->record));
 }
 
 static void opens_add(struct live_opens *opens, struct live_open open) {
@@ -35,7 +29,7 @@ void live_update_open(struct live_opens *opens, const struct live_record *record
   opens_remove(opens, record->place);
   open.place = record->place;
   open.thread = record->thread;
-  if (dur_of(record) == TSCOPE_DUR_PENDING)
+  if (trace_whole_dur(record->record) == TSCOPE_DUR_PENDING)
     opens_add(opens, open);
 }
 

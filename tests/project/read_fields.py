@@ -38,6 +38,8 @@ def unread(all_fields, code):
     names = set(re.findall(r"(?:\.|->)(\w+)\b", code)) | set(re.findall(r"offsetof\(\s*struct \w+,\s*(\w+)", code))
     for lists in re.findall(r"\b(?:SAME|COPY_EACH)\(([^;{}]*)", code):  # base/each.h
         names |= set(re.findall(r"\w+", lists))
+    if "trace_dur(" in code and "trace_whole_dur(" in code:  # import/tscope/files/trace_file.h reads it of every record
+        names.add("dur")
     return [field for field in all_fields if field.partition(".")[2] not in names]
 
 

@@ -24,9 +24,8 @@ void extend_time_range(struct rank_events *events, i64 time) {
 
 /* Start and end of a retained record whose first field is its u64 duration. */
 static struct interval span_of(struct reading *reading, const struct tscope_record *record) {
-  u64 dur;
-  memcpy(&dur, record + 1, sizeof(dur));
-  struct interval span = {reading->start, chunk_end_ns(&reading->clock, reading->time, dur)};
+  i64 end = chunk_end_ns(&reading->clock, reading->time, trace_whole_dur(record));
+  struct interval span = {reading->start, end};
   if (span.end != NS_UNKNOWN && span.end < span.start)
     span.end = span.start;
   extend_time_range(reading->events, span.end);

@@ -46,9 +46,7 @@ static bool may_be_pending(u8 type) {
 }
 
 static bool is_pending(const struct tscope_record *record) {
-  u64 dur;
-  memcpy(&dur, record + 1, sizeof(dur));
-  return dur == TSCOPE_DUR_PENDING;
+  return trace_whole_dur(record) == TSCOPE_DUR_PENDING;
 }
 
 /* Keeps what is still open in the chunk, and the time that the next record's is relative to. False

@@ -98,6 +98,14 @@ static inline u64 trace_time(const struct trace_cursor *cursor,
   return cursor->base + record->time;
 }
 
+/* The 64-bit duration that most retained records begin with, TSCOPE_DUR_PENDING while they are
+ * open. Nobody else reads a duration: one of the ring may be longer than its field. */
+static inline u64 trace_whole_dur(const struct tscope_record *record) {
+  u64 dur;
+  memcpy(&dur, record + 1, sizeof(dur));
+  return dur;
+}
+
 /* The 32-bit duration that a record of the ring begins with, or the 64-bit one in the word that
  * follows when it saturated. */
 static inline u64 trace_dur(const struct tscope_record *record) {
