@@ -144,6 +144,7 @@ struct rank_line_sample {
   i64 start, end; /* the same */
   u64 stack;
   u32 represented_us; /* of the time until then */
+  u32 interval_us;    /* from one look at a thread to the next, as far as known; 0 */
   u32 tid;            /* 0: of the rank's first thread; of a child: its process id */
   u16 tag;            /* of its LINE_SAMPLE */
 };

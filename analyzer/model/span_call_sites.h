@@ -39,7 +39,8 @@ struct call_site {
 /* A moment at which a thread was sampled. */
 struct line_sample {
   i64 time;
-  i64 represented_ns; /* how much of the time until then it represents */
+  i64 represented_ns; /* how much of the time until then it represents, */
+  i64 interval_ns;    /* by looks so far apart */
   u32 stack;
   u32 child;   /* process id of the child that was sampled, 0: the rank itself */
   u32 tid;     /* the kernel's number of the thread; 0 in old traces: the first */

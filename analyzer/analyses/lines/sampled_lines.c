@@ -222,12 +222,36 @@ static const bool *stacks_outside_program(const struct call_sites *sites, const 
 
 /* A record may stand for several looks one after the other that saw the same: each is at a moment
  * of its own. */
-static void add_looks(struct moments *m, const struct line_sample *sample, u32 frame,
-                      i64 interval) {
-  i64 looks = (sample->represented_ns + interval / 2) / interval;
+static void add_looks(struct moments *m, const struct line_sample *sample, u32 frame) {
+  i64 interval = sample->interval_ns, looks = (sample->represented_ns + interval / 2) / interval;
   looks = looks < 1 || sample->child || sample->beside ? 1 : looks;
   for (i64 k = looks; k-- > 0;)
     add_look(m, sample, frame, sample->time - k * interval, sample->represented_ns / looks);
+}
+
+/* From the first to the last sample of a worker at work. */
+struct worker_time {
+  u32 child;
+  i64 first, last;
+};
+
+typedef VECTOR(struct worker_time) worker_times;
+
+static void note_worker(worker_times *workers, const struct line_sample *sample) {
+  u32 i = workers->n;
+  while (i > 0 && workers->at[i - 1].child != sample->child)
+    i--;
+  if (i > 0)
+    workers->at[i - 1].last = sample->time;
+  else
+    VECTOR_PUSH(workers, ((struct worker_time){sample->child, sample->time, sample->time}));
+}
+
+/* Each epoch may have workers of its own. */
+static u32 most_at_once(const worker_times *workers) {
+  return MOST_OF(u32, workers->at, workers->n, one,
+                 NUMBER_OF(workers->at, workers->n, other,
+                           other->first <= one->first && one->first <= other->last));
 }
 
 void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *line_of_stack,
@@ -243,18 +267,23 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   phases_of(t, false, scratch, &m.all);
   waits_of(t, scratch, &m.waits);
   launching_of(a, t, scratch, &m.launching);
+  SCOPED worker_times workers = {0};
   FOR_EACH(sites->samples, sites->n_samples, sample) {
     bool worker = false;
     u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack], &worker)
                               : line_of_stack[sample->stack];
     if (worker) { /* one sample may stand for the whole run */
       out->workers_ns += sample->represented_ns;
-      out->workers_busy_ns += frame == INDEX_NONE ? 0 : sample->represented_ns;
+      bool busy = frame != INDEX_NONE || !waits_for_another(sample->activity);
+      out->workers_busy_ns += busy ? sample->represented_ns : 0;
+      if (busy)
+        note_worker(&workers, sample);
     }
     bool of_program = sample->child || sample->beside || !outside[sample->stack];
     if (frame != INDEX_NONE && of_program && !sample->after_call && !sample->ends)
-      add_looks(&m, sample, frame, sites->sample_ns);
+      add_looks(&m, sample, frame);
   }
+  out->n_workers = most_at_once(&workers);
   parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);
   keep_last(sites, line_of_stack, outside, out);
   out->loop = sites->loop ? keep_frame(sites->loop, &out->arena) : NULL;

@@ -120,8 +120,7 @@ static bool cross_node(struct walk *w, bool at_end) {
       return true;
     }
   }
-  if (at_end && node->batch == BATCH_AWAITED && node->launch != INDEX_NONE &&
-      !workers_idle_at_times(&g->slices[node->rank])) {
+  if (at_end && node->is_batch && node->launch != INDEX_NONE) {
     add_piece(w, g->nodes[node->launch].end, PATH_INPUT, node->rank, node->label);
     record_edge(w, PATH_EDGE_BATCH);
     w->node = node->launch;

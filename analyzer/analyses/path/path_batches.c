@@ -1,150 +1,204 @@
 /* SPDX-License-Identifier: MIT
  *
- * Batches that other processes prepare, one after the other: whether the program takes them as fast
- * as they come. Then it is of no use to take them faster.
+ * Batches that other processes prepare: when each was ready, and how long its worker needed for it.
  *
- * How long it is from one batch that the program waited for to the next does not depend on what the
- * program did meanwhile, if the processes need that time: samples then find them at work. If these
- * find them idle for a part of it, they can save that part (path_replay.c). If the
- * queue holds batches, it is what the program did, and the time that taking one needs. So where
- * samples are few, the slope of the first over the second decides, 0 or 1.
+ * PyTorch's loader gives batches to its workers in turn, and asks each for two ahead. So a worker
+ * begins a batch when it has made the one before, and when the program has taken that before it:
+ * until then it has nothing to do. When a batch was ready is known where the program waited for it.
+ * Where it did not, the batch was ready by then, and is taken to need as long as others do.
  */
 #include <math.h>
 
 #include "analyses/lines/line_sums.h"
+#include "analyses/path/path_run.h"
 #include "analyses/path/path_slice.h"
 #include "base/checked_memory.h"
 #include "base/statistics.h"
+#include "base/vector.h"
 
-/* A queue from which a batch is missing less often than this is not what limits the program. */
-#define MOST_BATCHES_READY 8u
-
-/* Taking a batch that is ready also takes time: the program waited if that took so much longer than
- * the quickest, and this share of the time since the batch before, or so long. */
+/* Taking a batch that is ready also takes time: the program waited if that took more than twice as
+ * long as the quickest, and this share of the time since the batch before, or so long. */
 #define LONGER 100000
 #define SHARE 10
 #define LONG 5000000
 
-/* Samples of workers that say how busy they are. Those that are idle for two thirds of the time are
- * ahead. */
+/* Samples of workers that say how busy they are. */
 #define LEAST_LOOKS 10
-#define LEAST_BUSY 0.35
 
-/* A program waits this share of its time for no batches that are ready. Where it waits less, there
- * must be so many batches, and it must not always do the same, for a slope to be known. */
-#define LEAST_BATCHES 8u
-#define LEAST_SCATTER 0.01
-#define WAITS_SHARE 0.25
+/* The usual time of a batch is that of those of which it is known; so many must be, and more where
+ * there are no samples, because the program waits for the slow ones. Samples decide where they find
+ * workers at work for less than this share of it. */
+#define LEAST_KNOWN 5
+#define KNOWN_SHARE_UNSAMPLED 4
+#define SAMPLED_SHARE 0.75
 
-static bool was_awaited(const struct node *batch, i64 quickest, i64 before) {
-  i64 took = batch->end - batch->start;
-  return took >= quickest + LONGER && (took >= LONG || took >= (batch->end - before) / SHARE);
-}
-
-/* Times between batches, and what the program did in them. */
-struct paces {
-  double n, between, work, squares, products, waits;
-};
-
-static void add_pace(struct paces *p, double between, double work, double waits) {
-  p->n++;
-  p->between += between;
-  p->work += work;
-  p->squares += work * work;
-  p->products += between * work;
-  p->waits += waits;
-}
+/* Where workers are mostly idle, the program waits for one that takes very long only, that is so
+ * many times as long as it usually takes to take a batch. */
+#define MANY 3
 
 /* Which share of their time the workers of a rank prepare batches; NAN if it is not known. */
-static double busy_share(const struct slice_builder *c) {
+void slice_watch_workers(struct slice_builder *c) {
   const struct line_sums *sums = c->a->line_sums ? &c->a->line_sums[c->t->rank] : NULL;
   i64 look = c->t->call_sites ? c->t->call_sites->sample_ns : 0;
-  return sums && look > 0 && sums->workers_ns >= LEAST_LOOKS * look
-             ? (double)sums->workers_busy_ns / (double)sums->workers_ns
-             : NAN;
+  bool known = sums && look > 0 && sums->workers_ns >= LEAST_LOOKS * look;
+  c->slice->workers = known && sums->n_workers ? sums->n_workers : 1;
+  c->slice->workers_busy = known ? (double)sums->workers_busy_ns / (double)sums->workers_ns : NAN;
 }
 
-static bool limits_program(const struct paces *p, double busy) {
-  if (!isnan(busy))
-    return busy >= LEAST_BUSY;
-  double variance = (p->squares - p->work * p->work / p->n) / p->n;
-  double least = LEAST_SCATTER * p->between / p->n;
-  if (p->waits >= WAITS_SHARE * p->between)
-    return p->n > 0;
-  if (p->n < LEAST_BATCHES || !(variance > least * least))
-    return false;
-  return (p->products - p->between * p->work / p->n) / p->n < variance / 2;
+typedef VECTOR(struct batch) batch_list;
+
+/* The batches of one loader, in the order in which they are taken. */
+struct loader {
+  const struct sample_graph *g;
+  const struct slice *slice;
+  struct batch *at;
+  u32 n, base; /* base: number of the first */
+  i64 usual;
+  bool mostly_idle;
+};
+
+static i64 time_of(const struct loader *of, u32 i) {
+  const struct node *node = &of->g->nodes[of->at[i].node];
+  return node->end - node->start;
 }
 
-/* Samples find workers idle more often than they are where a machine is busy: it takes them when
- * the others leave it a core. Of two batches in a row that the program waited for, workers needed
- * all the time between, or the program got no core to take the second one: by the median of these
- * they are more busy than they are. The truth is between both. */
-static double busy_by_pace(const struct slice_builder *c, u32 lane, double sampled) {
-  const struct node *nodes = c->slice->nodes;
-  u32 n = 0, batches = 0, first = 0, before = INDEX_NONE;
-  SCOPED double *paces = memory_array(c->lanes[lane].next - c->lanes[lane].base, sizeof(*paces));
-  for (u32 i = c->lanes[lane].base; i < c->lanes[lane].next; i++) {
-    if (!nodes[i].batch)
-      continue;
-    if (before != INDEX_NONE && nodes[i].launch == before)
-      paces[n++] = (double)(nodes[i].end - nodes[before].end);
-    first = batches++ ? first : i;
-    before = i;
+static struct batch *batch_before(const struct loader *of, u32 i, u32 rounds) {
+  u64 back = (u64)rounds * of->slice->workers;
+  return i >= back ? &of->at[i - back] : NULL;
+}
+
+/* The worker has nothing to do before. INT64_MIN: it began before the sample, or at its begin. */
+static i64 could_begin(const struct loader *of, u32 i) {
+  const struct batch *same = batch_before(of, i, 1),
+                     *asked = batch_before(of, i, BATCHES_ASKED_AHEAD);
+  i64 begin = same ? same->ready : INT64_MIN;
+  return asked && of->g->nodes[asked->node].end > begin ? of->g->nodes[asked->node].end : begin;
+}
+
+static void find_awaited(struct loader *of) {
+  i64 quickest = LONG / 2, before = of->slice->begin;
+  for (u32 i = 0; i < of->n; i++)
+    quickest = time_of(of, i) < quickest ? time_of(of, i) : quickest;
+  for (u32 i = 0; i < of->n; i++) {
+    struct batch *batch = &of->at[i];
+    i64 took = time_of(of, i), end = of->g->nodes[batch->node].end;
+    batch->awaited = took >= 2 * quickest + LONGER && end < of->slice->end &&
+                     (took >= LONG || took >= (end - before) / SHARE);
+    batch->ready = batch->latest = end - (batch->awaited ? quickest : took);
+    before = end;
   }
-  sampled = sampled >= ALWAYS_BUSY ? 1 : sampled;
-  if (n < LEAST_BATCHES || !(sampled >= LEAST_BUSY))
-    return sampled;
-  double all = (double)(nodes[before].end - nodes[first].end) / (batches - 1);
-  return (sampled + fmin(1, median_of(paces, n) / all)) / 2;
 }
 
-static i64 quickest_batch(const struct slice_builder *c, u32 lane) {
-  const struct node *nodes = c->slice->nodes;
-  i64 quickest = INT64_MAX;
-  for (u32 i = c->lanes[lane].base; i < c->lanes[lane].next; i++)
-    if (nodes[i].batch && nodes[i].end - nodes[i].start < quickest)
-      quickest = nodes[i].end - nodes[i].start;
-  return quickest;
+/* How long a batch takes its worker by the samples of it; NAN */
+static double sampled_load(const struct loader *of) {
+  const struct slice *slice = of->slice;
+  return slice->workers_busy * slice->workers * (double)(slice->end - slice->begin) / of->n;
 }
 
-static void link_lane(struct slice_builder *c, u32 lane) {
-  struct node *nodes = c->slice->nodes;
-  i64 quickest = quickest_batch(c, lane), before = c->slice->begin, waits = 0;
-  u32 awaited = INDEX_NONE, since = 0;
-  struct paces paces = {0};
-  if (quickest == INT64_MAX)
+/* How long a batch usually takes its worker, where it is not known. */
+static void find_usual(struct loader *of) {
+  SCOPED double *loads = memory_array(size_sum(of->n, 1), sizeof(*loads));
+  u32 n = 0;
+  for (u32 i = 0; i < of->n; i++) {
+    const struct batch *same = batch_before(of, i, 1);
+    if (of->at[i].awaited && same && same->awaited)
+      loads[n++] = (double)(of->at[i].ready - could_begin(of, i));
+  }
+  double sampled = sampled_load(of), known = n >= LEAST_KNOWN ? median_of(loads, n) : NAN;
+  of->mostly_idle = sampled < SAMPLED_SHARE * known || (isnan(known) && !isnan(sampled));
+  if (of->mostly_idle)
+    of->usual = (i64)sampled;
+  else
+    of->usual = isnan(sampled) && n * KNOWN_SHARE_UNSAMPLED < of->n ? 0 : (i64)known;
+}
+
+static i64 usual_time(const struct loader *of) {
+  SCOPED double *times = memory_array(size_sum(of->n, 1), sizeof(*times));
+  for (u32 i = 0; i < of->n; i++)
+    times[i] = (double)time_of(of, i);
+  return (i64)median_of(times, of->n);
+}
+
+/* Where the program had no core to take a batch, it looks as if it had waited for it. But then it
+ * would have been ready for longer, if it took its worker as long as usual, than the program took
+ * to take it; or the worker's next one was ready sooner after it than one can be. */
+static bool was_ready_before(const struct loader *of, u32 i, i64 ready) {
+  const struct batch *batch = &of->at[i], *next = batch + of->slice->workers;
+  i64 wanted = of->g->nodes[batch->node].start;
+  if (wanted - ready > time_of(of, i))
+    return true;
+  return i + of->slice->workers < of->n &&
+         of->g->nodes[next->node].end - batch->latest < of->usual / 4 * (next->awaited ? 2 : 3);
+}
+
+/* A batch that nobody waited for was ready as soon as a worker usually has it. */
+static void find_loads(struct loader *of) {
+  find_usual(of);
+  i64 long_time = of->mostly_idle ? MANY * usual_time(of) : 0;
+  for (u32 i = 0; i < of->n; i++) {
+    struct batch *batch = &of->at[i];
+    const struct node *node = &of->g->nodes[batch->node];
+    i64 could = could_begin(of, i), begin = could == INT64_MIN ? of->slice->begin : could;
+    i64 usually = begin + of->usual;
+    batch->awaited &=
+        time_of(of, i) > long_time && (could == INT64_MIN || !was_ready_before(of, i, usually));
+    batch->ready = batch->awaited || batch->latest < usually ? batch->latest : usually;
+    batch->takes = node->end - later(batch->ready, node->start);
+    batch->loads = batch->ready > begin ? batch->ready - begin : 0;
+  }
+}
+
+static void link_batches(struct loader *of) {
+  u32 workers = of->slice->workers, ahead = BATCHES_ASKED_AHEAD * workers;
+  for (u32 i = 0; i < of->n; i++) {
+    of->at[i].same = i >= workers ? of->base + i - workers : INDEX_NONE;
+    of->at[i].asked = i >= ahead ? of->base + i - ahead : INDEX_NONE;
+  }
+}
+
+/* Where the workers' time for a batch that was waited for began: at the batch that was waited for
+ * before, or where the program took one and so asked for another. */
+static u32 loading_since(const struct loader *of, u32 i) {
+  for (; i >= of->slice->workers; i -= of->slice->workers) {
+    const struct batch *same = batch_before(of, i, 1),
+                       *asked = batch_before(of, i, BATCHES_ASKED_AHEAD);
+    if (asked && of->g->nodes[asked->node].end > same->ready)
+      return asked->node;
+    if (same->awaited)
+      return same->node;
+  }
+  return INDEX_NONE;
+}
+
+static void find_loader(struct sample_graph *g, const struct slice *slice, struct batch *at, u32 n,
+                        u32 base) {
+  struct loader loader = {.g = g, .slice = slice, .at = at, .n = n, .base = base};
+  if (n == 0)
     return;
-  c->slice->batch_ns = quickest < LONGER ? quickest : LONGER;
-  for (u32 i = c->lanes[lane].base; i < c->lanes[lane].next; i++) {
-    if (!nodes[i].batch)
-      continue;
-    since++;
-    waits += nodes[i].end - nodes[i].start;
-    if (was_awaited(&nodes[i], c->slice->batch_ns, before)) {
-      nodes[i].batch = BATCH_AWAITED;
-      if (awaited != INDEX_NONE && since <= MOST_BATCHES_READY) {
-        double between = (double)(nodes[i].end - nodes[awaited].end);
-        nodes[i].launch = awaited;
-        add_pace(&paces, between, between - (double)waits, (double)waits);
-      }
-      awaited = i;
-      since = 0;
-      waits = 0;
-    }
-    before = nodes[i].end;
+  find_awaited(&loader);
+  find_loads(&loader);
+  find_loads(&loader); /* without those that were found ready, others are usual */
+  link_batches(&loader);
+  for (u32 i = 0; i < n; i++) {
+    g->nodes[at[i].node].call = base + i;
+    g->nodes[at[i].node].launch = at[i].awaited ? loading_since(&loader, i) : INDEX_NONE;
   }
-  bool limits = limits_program(&paces, c->slice->workers_busy);
-  c->slice->workers_busy = busy_by_pace(c, lane, c->slice->workers_busy);
-  for (u32 i = c->lanes[lane].base; i < c->lanes[lane].next && !limits; i++)
-    if (nodes[i].batch) {
-      nodes[i].batch = BATCH_READY;
-      nodes[i].launch = INDEX_NONE;
-    }
 }
 
-void slice_link_batches(struct slice_builder *c) {
-  c->slice->workers_busy = busy_share(c);
-  for (u32 lane = 0; lane < c->t->n_lanes; lane++)
-    link_lane(c, lane);
+void sample_graph_find_batches(struct sample_graph *g) {
+  batch_list all = {0};
+  u32 first = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++) {
+    for (u32 i = g->base[rank]; i <= g->base[rank + 1]; i++) {
+      bool over = i == g->base[rank + 1];
+      if (over || g->nodes[i].first) {
+        find_loader(g, &g->slices[rank], &all.at[first], all.n - first, first);
+        first = all.n;
+      }
+      if (!over && g->nodes[i].is_batch)
+        VECTOR_PUSH(&all, ((struct batch){.node = i}));
+    }
+  }
+  g->batches = all.at;
+  g->n_batches = all.n;
 }

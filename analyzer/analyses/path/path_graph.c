@@ -359,12 +359,13 @@ bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph
     free_joins(g);
     join_collectives(a, g);
   }
+  sample_graph_find_batches(g);
   number_keys(g);
   return true;
 }
 
 void sample_graph_free(struct sample_graph *g) {
-  FREE_EACH(g, nodes, deps, base, node_of_key);
+  FREE_EACH(g, nodes, deps, base, node_of_key, batches);
   free_joins(g);
 }
 

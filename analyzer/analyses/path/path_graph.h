@@ -31,14 +31,6 @@ enum node_kind {
 };
 #define NODE_ON_DEVICE(kind) ((kind) >= NODE_KERNEL)
 
-/* Input that other processes prepare. */
-enum batch_kind {
-  BATCH_NONE,
-  BATCH_READY,
-  BATCH_AWAITED /* the program waited for it. `launch` is the one that it waited for before: the
-                   processes prepare them one after the other, as long as the program takes all */
-};
-
 /* As a phase: the host captures a CUDA graph. What it does then launches nothing. */
 #define PHASE_CAPTURING 7u
 
@@ -48,15 +40,17 @@ struct node {
   i64 start, end; /* cut to the sample */
   u32 key;        /* which work it is, the same number on all ranks */
   u32 label;      /* its name: see path_labels.h */
-  u32 launch;     /* node that launched it, INDEX_NONE; of a batch, see BATCH_AWAITED */
+  u32 launch;     /* node that launched it, INDEX_NONE; of a batch that was waited for, the one with
+                   * whose end its worker was set to work */
   u32 line;       /* NODE_BLOCKED: line_key() of where the program waits; 0 if not known */
   u32 arrival;   /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
-  u32 call;      /* NODE_COLLECTIVE: node that called it, also where it began with a wait for it */
+  u32 call;      /* NODE_COLLECTIVE: node that called it, also where it began with a wait for it;
+                  * of a batch, its number in sample_graph.batches */
   u32 rank;      /* index into model.ranks */
   u32 first_dep; /* its dependencies end where the next node begins */
   u8 kind;
   u8 phase;      /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
-  u8 batch;      /* NODE_HOST: enum batch_kind */
+  bool is_batch; /* NODE_HOST: the program takes input that other processes prepare */
   bool first;    /* on its lane */
   bool cut;      /* goes on after the sample */
   bool queued;   /* on the device: launched before the sample began */
@@ -83,16 +77,24 @@ struct slice {
   struct step_end *last_of_step; /* [n of the sample] */
   bool present, on_gpu;
   bool ends_on_gpu;    /* the host finished the sample before the device did */
-  i64 batch_ns;        /* what a batch takes that is ready */
-  double workers_busy; /* share of their time in which workers prepare batches; NAN: not known */
+  u32 workers;         /* that prepare batches; 1 if it is not known how many */
+  double workers_busy; /* share of their time in which they do; NAN: not known */
 };
 
-/* From this share on: looks are few, and also see how a worker takes its next work. */
-#define ALWAYS_BUSY 0.8
+/* PyTorch's loader asks each worker for so many batches ahead, unless it is told otherwise. */
+#define BATCHES_ASKED_AHEAD 2u
 
-static inline bool workers_idle_at_times(const struct slice *slice) {
-  return slice->workers_busy < ALWAYS_BUSY;
-}
+/* Input that a worker prepares. Numbers of batches are INDEX_NONE where they are not in the sample.
+ */
+struct batch {
+  u32 node;
+  u32 same;  /* the worker begins when it has made this one, */
+  u32 asked; /* and when the program has taken this one */
+  bool awaited;
+  i64 loads;         /* from then on, or from the begin of the sample, until it is ready */
+  i64 ready, latest; /* it was so at the latest */
+  i64 takes;         /* what the program needs to take it when it is ready */
+};
 
 /* Members in order of start: the collective's nodes; of messages on the host, the calls. */
 struct collective_join {
@@ -113,6 +115,8 @@ struct sample_graph {
   u32 *joined;       /* joins, of node i from first_joined[i] on; several in a group's kernel */
   u32 *first_joined; /* [n + 1] */
   u32 n_joins;
+  struct batch *batches;
+  u32 n_batches;
   u32 n_keys;
   u32 *node_of_key; /* [n_keys] one that has it; INDEX_NONE, and for phases */
   i64 begin, end;   /* earliest begin and latest end of the slices of all ranks */
@@ -195,6 +199,9 @@ struct graph {
 /* path_slice.c: its nodes and dependencies; and what else it holds. */
 void slice_free(struct slice *slice);
 void slice_free_all(struct slice *slice);
+
+/* path_batches.c: the batches of all ranks, and what each waited for. */
+void sample_graph_find_batches(struct sample_graph *g);
 
 /* path_graph.c: joins the slices of a sample and frees them. False if there are too many nodes. */
 bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);

@@ -309,37 +309,32 @@ static i64 host_start(const struct run *run, u32 n) {
   return from + edited_gap(run, n);
 }
 
-/* From the batch before to this one. Where samples saw workers with nothing to do, the program was
- * slower than they at times: what it takes less now, they have less of that. */
-static i64 time_since_batch(const struct run *run, u32 n) {
-  const struct sample_graph *g = run->r->g;
-  const struct node *node = &g->nodes[n], *before = &g->nodes[node->launch];
-  i64 between = node->end - before->end;
-  if (!(g->slices[node->rank].workers_busy < 1))
-    return between;
-  i64 less = node->start - before->end - (run_start(run, n) - run_end(run, node->launch));
-  i64 works = (i64)(g->slices[node->rank].workers_busy * (double)between);
-  return later(between - later(less, 0), works);
+/* What its worker needs for a batch; of a rank whose loader works as fast as others, as long as
+ * they do. */
+static i64 loading_time(const struct run *run, const struct batch *batch) {
+  const struct node *node = &run->r->g->nodes[batch->node];
+  double left = host_left(run, node->rank, node->phase);
+  i64 loads = scaled(batch->loads, left),
+      of_peers = run->r->batch_of_peers * run->r->g->slices[node->rank].workers;
+  return loads > of_peers && rank_factor(run, node->key, batch->node) < 1 ? of_peers : loads;
 }
 
-/* A batch that is waited for is there so long after the one before as it was: the processes that
- * prepare them do not work faster because the program does. What a change takes from the wait, it
- * takes from that time; without any wait, batches are always ready. */
+/* The processes that prepare batches do not work faster because the program does: one begins when
+ * it has made the last, and when it is asked for another because one was taken. Without any wait,
+ * batches are always ready. */
 static i64 batch_end(struct run *run, u32 n) {
   const struct sample_graph *g = run->r->g;
-  const struct node *node = &g->nodes[n];
-  i64 waited = node->end - node->start, waits = scaled(waited, left_of(run, node));
-  i64 *ready = &run->batch_ready[(size_t)node->rank * MOST_SIDE_BY_SIDE],
-      end = run_start(run, n) + waits;
-  i64 between = node->launch == INDEX_NONE ? 0 : time_since_batch(run, n);
-  i64 changed = between - waited + waits, of_peers = run->r->batch_of_peers;
-  if (changed < between && rank_factor(run, node->key, n) < 1)
-    changed = later(changed, between < of_peers ? between : of_peers);
-  *ready = node->launch == INDEX_NONE ? end : *ready + changed;
-  if (node->launch == INDEX_NONE || waits == 0)
-    return end;
-  i64 at_once = run_start(run, n) + g->slices[node->rank].batch_ns;
-  return *ready > at_once ? *ready : at_once;
+  const struct batch *batch = &g->batches[g->nodes[n].call];
+  i64 *ready = &run->batch_ready[(size_t)g->nodes[n].call * MOST_SIDE_BY_SIDE],
+      begin = g->slices[g->nodes[n].rank].begin, start = run_start(run, n);
+  if (batch->same != INDEX_NONE)
+    begin = run->batch_ready[(size_t)batch->same * MOST_SIDE_BY_SIDE];
+  if (batch->asked != INDEX_NONE)
+    begin = later(begin, run_end(run, g->batches[batch->asked].node));
+  *ready = begin + loading_time(run, batch);
+  if (host_left(run, g->nodes[n].rank, g->nodes[n].phase) == 0)
+    return start;
+  return later(start, *ready) + batch->takes;
 }
 
 static void end_at(const struct run *run, u32 n, i64 end) {
@@ -354,7 +349,7 @@ static void end_at(const struct run *run, u32 n, i64 end) {
 static void replay_start(struct run *run, u32 n) {
   const struct node *node = &run->r->g->nodes[n];
   *run_start_at(run, n) = NODE_ON_DEVICE(node->kind) ? device_start(run, n) : host_start(run, n);
-  if (node->batch == BATCH_AWAITED)
+  if (node->is_batch)
     end_at(run, n, batch_end(run, n));
   else if (!ends_apart(run->r->g, n))
     end_at(run, n, run_start(run, n) + scaled(node->end - node->start, left_of(run, node)));
@@ -534,7 +529,7 @@ static void make_room(struct runs *runs, const struct sample_graph *g) {
   runs_free(runs);
   i64 *times = memory_zeroed(size_sum(size_product(2 * (size_t)g->n, n), 1), sizeof(i64));
   i64 *arrived = memory_zeroed(size_sum(size_product(g->n_joins, n), 1), sizeof(i64));
-  i64 *batch_ready = memory_zeroed(size_sum(size_product(g->n_ranks, n), 1), sizeof(i64));
+  i64 *batch_ready = memory_zeroed(size_sum(size_product(g->n_batches, n), 1), sizeof(i64));
   i64 *device_done = memory_array(size_sum(size_product(g->n_ranks, n), 1), sizeof(i64));
   runs->g = g;
   for (u32 i = 0; i < n; i++)
@@ -562,15 +557,20 @@ void runs_free(struct runs *runs) {
   FREE_EACH(runs->at, times, arrived, batch_ready, device_done);
 }
 
-/* The workers of the faster half of the ranks are busy for this share of a step: as long as they
- * take for a batch, if all of them work on one. */
+/* The loaders of the faster half of the ranks have a batch so often, if all of their workers are at
+ * work. */
 static i64 find_batch_of_peers(const struct replay *r) {
   const struct sample_graph *g = r->g;
-  SCOPED double *busy = memory_array(size_sum(g->n_ranks, 1), sizeof(double));
-  u32 n = LIST_KNOWN(busy, 0, g->n_ranks, rank,
-                     g->slices[rank].present ? g->slices[rank].workers_busy : NAN);
-  SORT(busy, n, by_double);
-  return n ? (i64)(busy[(n - 1) / 2] * (double)(g->end - g->begin) / r->n_steps) : 0;
+  SCOPED double *sums = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(double));
+  SCOPED double *numbers = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(double));
+  FOR_EACH(g->batches, g->n_batches, batch) {
+    u32 rank = g->nodes[batch->node].rank;
+    sums[rank] += (double)batch->loads / g->slices[rank].workers;
+    numbers[rank]++;
+  }
+  u32 n = LIST_KNOWN(sums, 0, g->n_ranks, rank, sums[rank] / numbers[rank]);
+  SORT(sums, n, by_double);
+  return n ? (i64)sums[(n - 1) / 2] : 0;
 }
 
 void replay_new(const struct analysis *a, u32 sample, const struct sample_graph *g,

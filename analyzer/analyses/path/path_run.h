@@ -16,7 +16,7 @@ struct replay {
   const struct sample_graph *g;
   u32 *order, n_order;
   struct peers peers;
-  i64 batch_of_peers; /* how long workers of the median rank take for one, as far as known */
+  i64 batch_of_peers; /* how long the workers of the median rank take from one to the next */
   u32 n_steps;
   i64 *step_ends; /* [n_steps] without changes */
   i64 exposed;    /* communication of all ranks, without changes; -1: not yet known */
@@ -42,7 +42,7 @@ struct run {
   /* Times of nodes, joins and ranks. Those of runs side by side are next to each other, so from one
    * to the next it is MOST_SIDE_BY_SIDE. */
   i64 *times, *arrived;
-  i64 *batch_ready; /* the last batch that was waited for */
+  i64 *batch_ready; /* of each batch */
   i64 *device_done; /* when all of its device's work is done that the sample does not cut */
 };
 

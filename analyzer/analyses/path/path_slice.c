@@ -76,20 +76,34 @@ static u8 top_phase(const struct lane_state *lane) {
   return lane->depth ? lane->open[lane->depth - 1].phase : 0;
 }
 
+/* The program waits for a batch in the longest piece of the phase's own time. */
+static void mark_batch(struct slice_builder *c, struct lane_state *lane, u32 node) {
+  struct node *nodes = c->slice->nodes;
+  u32 *piece = &lane->open[lane->depth - 1].piece;
+  if (*piece != INDEX_NONE &&
+      nodes[node].end - nodes[node].start <= nodes[*piece].end - nodes[*piece].start)
+    return;
+  if (*piece != INDEX_NONE)
+    nodes[*piece].is_batch = false;
+  nodes[node].is_batch = true;
+  *piece = node;
+}
+
 static void add_own_time(struct slice_builder *c, struct lane_state *lane, i64 until) {
   u8 phase = top_phase(lane);
   if (until <= lane->covered || !phase)
     return;
-  add_node(c, lane,
-           (struct node){.start = lane->covered,
-                         .end = until,
-                         .kind = NODE_HOST,
-                         .key = lane->open[lane->depth - 1].key,
-                         .label = lane->open[lane->depth - 1].label,
-                         .phase = phase,
-                         .batch = lane->open[lane->depth - 1].batch ? BATCH_READY : BATCH_NONE,
-                         .launch = INDEX_NONE,
-                         .arrival = INDEX_NONE});
+  u32 node = add_node(c, lane,
+                      (struct node){.start = lane->covered,
+                                    .end = until,
+                                    .kind = NODE_HOST,
+                                    .key = lane->open[lane->depth - 1].key,
+                                    .label = lane->open[lane->depth - 1].label,
+                                    .phase = phase,
+                                    .launch = INDEX_NONE,
+                                    .arrival = INDEX_NONE});
+  if (lane->open[lane->depth - 1].batch)
+    mark_batch(c, lane, node);
   lane->covered = until;
 }
 
@@ -140,6 +154,7 @@ static void open_host_span(struct slice_builder *c, struct lane_state *lane,
   lane->open[lane->depth].label = label_of(c, span);
   lane->open[lane->depth].op = op;
   lane->open[lane->depth].batch = is_batch(c, span);
+  lane->open[lane->depth].piece = INDEX_NONE;
   lane->open[lane->depth++].phase = phase;
 }
 

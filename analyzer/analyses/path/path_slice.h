@@ -23,6 +23,7 @@ struct lane_state {
     u32 key, label; /* of its own time */
     u8 phase;
     bool op, batch; /* batch: input that other processes prepare */
+    u32 piece;      /* node of its longest own time; INDEX_NONE */
   } open[MAX_DEPTH];
 };
 
@@ -64,7 +65,7 @@ void slice_link(struct slice_builder *c, u32 n_spans);
 /* path_inferred.c: fills `inferred` from what is linked already. */
 void slice_infer(struct slice_builder *c);
 
-/* path_batches.c: from each batch that the program waited for to the one before. */
-void slice_link_batches(struct slice_builder *c);
+/* path_batches.c: how many processes prepare input, and how busy they are. */
+void slice_watch_workers(struct slice_builder *c);
 
 #endif

@@ -44,8 +44,8 @@ static void read_labels(struct path_labels *labels, struct carrier *c) {
 static void carry_nodes(struct slice *slice, struct carrier *c) {
   static const struct column columns[] = {COLUMN_LASTING(struct node, start, end),
                                           EACH_COLUMN(struct node, key, label, launch, line,
-                                                      arrival, first_dep, kind, phase, batch, first,
-                                                      cut, queued, inferred, late, call)};
+                                                      arrival, first_dep, kind, phase, is_batch,
+                                                      first, cut, queued, inferred, late, call)};
   /* The last node only closes first_dep. */
   u32 n = carry_count(c, slice->n_nodes + 1, sizeof(columns) / sizeof(*columns));
   if (c->reads) {
@@ -84,7 +84,7 @@ static void check_slice(const struct analysis *a, struct slice *slice, u32 n, u3
     node->rank = rank;
     good = is_node(slice, node->launch) && is_node(slice, node->call) &&
            node->first_dep >= before && node->first_dep <= slice->n_deps &&
-           node->phase < HOST_KEYS && node->batch <= BATCH_AWAITED &&
+           node->phase < HOST_KEYS &&
            (node->arrival < a->model->n_arrivals || node->arrival == INDEX_NONE);
     before = node->first_dep;
   }
@@ -102,7 +102,8 @@ static void carry_slice(struct analysis *a, u32 sample, u32 rank, struct carrier
   struct graph *graph = a->graph;
   struct slice *slice = &graph->slices[(size_t)sample * a->model->n_ranks + rank];
   u32 n = graph->samples[sample].n;
-  CARRY_EACH(c, slice, present, on_gpu, ends_on_gpu, begin, end, host_end, batch_ns, workers_busy);
+  CARRY_EACH(c, slice, present, on_gpu, ends_on_gpu, begin, end, host_end, workers, workers_busy);
+  c->bad |= slice->present && slice->workers == 0;
   if (!slice->present || c->bad)
     return;
   CARRY_EACH(c, slice, last_host, last_device);

@@ -224,7 +224,7 @@ static void adjust_to_waits(struct slice *slice) {
 void slice_link(struct slice_builder *c, u32 n_spans) {
   link_launches(c, n_spans);
   join_threads(c);
-  slice_link_batches(c);
+  slice_watch_workers(c);
   c->n_inferred = 0;
   link_deps(c);
   slice_infer(c);

@@ -272,6 +272,7 @@ static void look(struct lane_state *lane, i64 at, const struct rank_clock *clock
   if (function)
     sites->samples[sites->n_samples++] = (struct line_sample){.time = clock_to_axis(clock, at),
                                                               .represented_ns = sites->sample_ns,
+                                                              .interval_ns = sites->sample_ns,
                                                               .stack = function->place};
 }
 

@@ -135,6 +135,7 @@ static void the_other_thread_is_named(void **state) {
       if (since == 5)
         *sample = (struct line_sample){.time = sample->time,
                                        .represented_ns = 100 * MS,
+                                       .interval_ns = 100 * MS,
                                        .activity = TSCOPE_ACTIVITY_SLEEP,
                                        .stack = 3,
                                        .beside = true};

@@ -30,6 +30,7 @@ static void sample_step(struct call_sites *sites, i64 first, i64 begin, i64 end,
     sites->samples[sites->n_samples++] =
         (struct line_sample){.time = at,
                              .represented_ns = (i64)sites->sample_ns,
+                             .interval_ns = (i64)sites->sample_ns,
                              .activity = TSCOPE_ACTIVITY_SLEEP,
                              .stack = at < begin + slow - other      ? 1
                                       : at < begin + slow            ? 3

@@ -36,7 +36,8 @@ static void read_line_sample(struct reading *reading,
                              const struct tscope_line_sample_record *sample) {
   i64 time = tick_map_ns(&reading->events->definitions->ticks, sample->at);
   VECTOR_PUSH(&reading->events->line_samples,
-              (struct rank_line_sample){time, time, sample->stack, sample->stands_us, sample->tid,
+              (struct rank_line_sample){time, time, sample->stack, sample->stands_us,
+                                        reading->events->line_sampling.interval_us, sample->tid,
                                         sample->header.tag});
 }
 

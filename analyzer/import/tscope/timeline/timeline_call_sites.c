@@ -55,17 +55,18 @@ static void copy_samples(const struct timeline_build *build, struct arena *arena
   FOR_EACH(events->line_samples.at, events->line_samples.n, sample) {
     u32 stack = stack_number(&build->definitions, sample->stack);
     if (stack != INDEX_NONE)
-      sites->samples[sites->n_samples++] =
-          (struct line_sample){.time = sample->start,
-                               .represented_ns = (i64)sample->represented_us * 1000,
-                               .stack = stack,
-                               .child = sample->tag & TSCOPE_SAMPLE_OF_THREAD ? 0 : sample->tid,
-                               .tid = sample->tid,
-                               .activity = sample->tag & TSCOPE_SAMPLE_ACTIVITY,
-                               .beside = sample->tag & TSCOPE_SAMPLE_BESIDE,
-                               .holds_gil = sample->tag & TSCOPE_SAMPLE_HOLDS_GIL,
-                               .ends = sample->tag & TSCOPE_SAMPLE_ENDS,
-                               .after_call = sample->tag & TSCOPE_SAMPLE_AFTER_CALL};
+      sites->samples[sites->n_samples++] = (struct line_sample){
+          .time = sample->start,
+          .represented_ns = (i64)sample->represented_us * 1000,
+          .interval_ns = sample->interval_us ? sample->interval_us * 1000ll : sites->sample_ns,
+          .stack = stack,
+          .child = sample->tag & TSCOPE_SAMPLE_OF_THREAD ? 0 : sample->tid,
+          .tid = sample->tid,
+          .activity = sample->tag & TSCOPE_SAMPLE_ACTIVITY,
+          .beside = sample->tag & TSCOPE_SAMPLE_BESIDE,
+          .holds_gil = sample->tag & TSCOPE_SAMPLE_HOLDS_GIL,
+          .ends = sample->tag & TSCOPE_SAMPLE_ENDS,
+          .after_call = sample->tag & TSCOPE_SAMPLE_AFTER_CALL};
   }
 }
 
