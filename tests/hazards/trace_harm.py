@@ -3,9 +3,12 @@
 """What happens to the trace file never harms the job: trace_harm.py LIBTSCOPE PROGRAMS [CASE].
 
 Each case runs a program that launches for 1.2 s, on a file system of its own, and does something to its trace
-meanwhile. The program's output and exit status must be those of a run without the preload, with at most one line on
+meanwhile; several cases run at once, since they mostly wait. The program's output and exit status must be those of a run without the preload, with at most one line on
 stderr. File systems are made in files, which needs root; a case that cannot be made is skipped with the reason.
 """
+import concurrent.futures
+import ctypes
+import functools
 import os
 import shutil
 import subprocess
@@ -14,7 +17,7 @@ import tempfile
 import time
 
 LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
-LAUNCHES = 120000
+LAUNCHES, AT_ONCE = 120000, 4
 MEGABYTES = {"btrfs": 120, "xfs": 320, "ext4": 40, "tmpfs": 24}
 MUST_TELL = ("cut_to_nothing", "cut_in_the_middle", "removed", "server_reports_eio", "server_has_no_space",
              "server_has_forgotten_us")
@@ -82,6 +85,13 @@ class Mounted:
             self.server.communicate(timeout=20)
 
 
+def sync(path):
+    """Only the file system of this path: others may not answer."""
+    file = os.open(path, os.O_RDONLY)
+    ctypes.CDLL(None).syncfs(file)
+    os.close(file)
+
+
 def fill(where):
     """Until nothing more fits, also no small file."""
     for size in (1 << 20, 4096, 1):
@@ -91,7 +101,7 @@ def fill(where):
                     pass
         except OSError:
             pass
-    os.sync()
+    sync(where)
 
 
 @harm(*ALL)
@@ -120,7 +130,7 @@ def copied_by_reference_on_a_full_disk(trace):
     for number in range(3):
         copy = os.path.join(where, f"copy-{number}")
         subprocess.run(["cp", "--reflink=auto", trace, copy], check=True)
-        os.sync()
+        sync(where)
         time.sleep(0.05)
     fill(where)
 
@@ -155,7 +165,7 @@ def server_has_forgotten_us(trace):
 def server_does_not_answer(trace):
     """The helper waits for it. The job does not, before its end."""
     fail_with("SILENCE", trace)
-    time.sleep(10)
+    time.sleep(4)  # longer than the job launches
     fail_with("", trace)
 
 
@@ -193,7 +203,7 @@ def wait_for_trace(directory, job):
             found = [file for file in files if file.endswith(".tscope") and not file.startswith(".")]
             if found:
                 time.sleep(0.3)  # so that pages went to the file
-                os.sync()
+                sync(folder)
                 return os.path.join(folder, found[0])
         time.sleep(0.01)
     raise AssertionError(f"no trace in {directory}: {job.communicate()}")
@@ -224,44 +234,55 @@ class Limited:
         os.rmdir(self.folder)
 
 
+@functools.lru_cache
+def without_preload(*arguments):
+    """What the program prints and how it ends; each is run once."""
+    bare = start(None, *arguments)
+    bare_out, _ = bare.communicate(timeout=60)
+    assert bare.returncode == 0 and bare_out.endswith(b"%d launches\n" % LAUNCHES), (bare.returncode, bare_out)
+    return bare.returncode, bare_out
+
+
 def check(name, kind, scratch):
     if name == memory_is_short.__name__:
         return memory_is_short(scratch)
     arguments = ["shapes"] if name == server_does_not_answer.__name__ else []
-    bare = start(None, *arguments)
-    bare_out, _ = bare.communicate(timeout=60)
-    assert bare.returncode == 0 and bare_out.endswith(b"%d launches\n" % LAUNCHES), (bare.returncode, bare_out)
     with Mounted(kind, scratch) as where:
         directory = os.path.join(where, "traces")
         job = start(directory, *arguments)
         HARMS[name](wait_for_trace(directory, job))
         out, errors = job.communicate(timeout=60)
-        assert (job.returncode, out) == (bare.returncode, bare_out), (job.returncode, out, errors)
+        assert (job.returncode, out) == without_preload(*arguments), (job.returncode, out, errors)
         lines = errors.decode().splitlines()
         assert len(lines) <= 1 and all(line.startswith("tscope: ") for line in lines), lines
         assert lines or name not in MUST_TELL, "no line"
         return lines[0] if lines else "no line"
 
 
+def passes(name, kind):
+    """None if the case could not be made."""
+    with tempfile.TemporaryDirectory(prefix="tscope-harm-") as scratch:
+        try:
+            print(f"{name} {kind}: {check(name, kind, scratch)}", flush=True)
+            return True
+        except Skip as why:
+            print(f"{name} {kind}: skipped, {why}", flush=True)
+            return None
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            print(f"{name} {kind}: FAILED, {error}", flush=True)
+            return False
+
+
 def main():
-    failed, ran = [], 0
-    for name, file_systems in FILE_SYSTEMS.items():
-        for kind in file_systems:
-            case = f"{name} {kind}"
-            if sys.argv[3:] and sys.argv[3] not in case:
-                continue
-            with tempfile.TemporaryDirectory(prefix="tscope-harm-") as scratch:
-                try:
-                    print(f"{case}: {check(name, kind, scratch)}", flush=True)
-                    ran += 1
-                except Skip as why:
-                    print(f"{case}: skipped, {why}", flush=True)
-                except (AssertionError, subprocess.TimeoutExpired) as error:
-                    print(f"{case}: FAILED, {error}", flush=True)
-                    failed.append(case)
-    if failed:
-        sys.exit(f"failed: {failed}")
-    sys.exit(0 if ran else 77)
+    cases = [(name, kind) for name, file_systems in FILE_SYSTEMS.items() for kind in file_systems
+             if not sys.argv[3:] or sys.argv[3] in f"{name} {kind}"]
+    for arguments in ([], ["shapes"]):
+        without_preload(*arguments)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        passed = list(pool.map(lambda case: passes(*case), cases))
+    if False in passed:
+        sys.exit(f"failed: {[' '.join(case) for case, good in zip(cases, passed) if good is False]}")
+    sys.exit(0 if True in passed else 77)
 
 
 main()

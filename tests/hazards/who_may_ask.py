@@ -11,6 +11,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import at_once  # noqa: E402
+
 BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
 STACKS = os.path.join(BUILD, "analyzer", "tscope-stacks")
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lines", "asked_rank.py")
@@ -91,26 +94,43 @@ class Requests(unittest.TestCase):
         self.assertIn("answer only their own user (number 0) and root", refused.stderr)
         self.check_unharmed(run)
 
-    def test_what_is_no_request(self):
-        run, name = self.start(), "/.stacks-request"
-        good = os.path.join(self.folder, "good")
-        with open(good, "w", encoding="utf-8") as file:
-            file.write(request(9))
-        for make in (lambda: os.symlink(good, run + name), lambda: os.mkfifo(run + name), lambda: os.mkdir(run + name),
-                     lambda: self.write(run + name, ""), lambda: self.write(run + name, request(0)),
-                     lambda: self.write(run + name, "\0" * 5000), lambda: self.write(run + name, "tscope-stacks 2 9\n")):
-            make()
-            time.sleep(1.5)
-            self.assertEqual(self.answers(run), {})
-            if os.path.isdir(run + name):
-                os.rmdir(run + name)
-            else:
-                os.remove(run + name)
+    def check_no_request(self, make):
+        run = self.start()
+        make(run + "/.stacks-request")
+        time.sleep(LOOKS_S)
+        self.assertEqual(self.answers(run), {})
+        if os.path.isdir(run + "/.stacks-request"):
+            os.rmdir(run + "/.stacks-request")
+        else:
+            os.remove(run + "/.stacks-request")
         self.check_unharmed(run)
 
     def write(self, path, text):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
+
+    def test_a_link_to_a_request(self):
+        good = os.path.join(self.folder, "good")
+        self.write(good, request(9))
+        self.check_no_request(lambda path: os.symlink(good, path))
+
+    def test_a_pipe(self):
+        self.check_no_request(os.mkfifo)
+
+    def test_a_folder(self):
+        self.check_no_request(os.mkdir)
+
+    def test_nothing_in_the_file(self):
+        self.check_no_request(lambda path: self.write(path, ""))
+
+    def test_no_number(self):
+        self.check_no_request(lambda path: self.write(path, request(0)))
+
+    def test_bytes_without_a_meaning(self):
+        self.check_no_request(lambda path: self.write(path, "\0" * 5000))
+
+    def test_another_version(self):
+        self.check_no_request(lambda path: self.write(path, "tscope-stacks 2 9\n"))
 
     def test_a_flood_is_bounded(self):
         """However many requests there are, a rank answers at most one a second."""
@@ -161,4 +181,4 @@ class Requests(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    at_once.main(6)

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 
-SECONDS, STEP_S = 8, 2.5
+SECONDS, STEP_S = 5, 2.5
 
 
 def numbers(n):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Runs a program with every CPython from 3.9 on that this machine has.
+"""Runs a program with every CPython from 3.9 on that this machine has, or with three of them: the oldest, the newest,
+and one of the version that runs this.
 
-usage: each_python.py PROGRAM [ARGUMENT...]
+usage: each_python.py [--few] PROGRAM [ARGUMENT...]
 """
 import glob
 import os
@@ -32,7 +33,12 @@ def pythons():
         version = re.fullmatch(r"python(3\.\d+)", os.path.basename(path))
         if version and version.group(1) in WANTED:
             found[os.path.realpath(path)] = version.group(1)
-    return sorted((version, path) for path, version in found.items())
+    return sorted(((version, path) for path, version in found.items()), key=lambda one: (WANTED.index(one[0]), one[1]))
+
+
+def few(found):
+    own = [(version, path) for version, path in found if version == "%d.%d" % sys.version_info[:2]]
+    return sorted({found[0], *own[-1:], found[-1]}, key=found.index)
 
 
 def main():
@@ -42,7 +48,10 @@ def main():
     if not found:
         print("no Python from 3.9 on; skipped")
         return 77
-    failed = [path for _, path in found if subprocess.run([path] + sys.argv[1:]).returncode]
+    command = sys.argv[1:]
+    if command[0] == "--few":
+        command, found = command[1:], few(found)
+    failed = [path for _, path in found if subprocess.run([path] + command).returncode]
     for path in failed:
         print("FAILED under", path)
     return 1 if failed else 0

@@ -405,7 +405,7 @@ CALLERS = {"even": {"odd", "chains"}, "odd": {"even", "chains"}, "<genexpr>": {"
            "down_1": {"calls_1", "yields_1", "key_1"}, "down_2": {"calls_2", "yields_2", "key_2"},
            "calls_1": {"pairs"}, "calls_2": {"pairs"}, "yields_1": {"generators"}, "yields_2": {"generators"},
            "key_1": {"callbacks"}, "key_2": {"callbacks"}}
-LOOKS = 1000  # at each of them
+LOOKS = int(500 * SECONDS)  # at each of them
 
 
 def never_was(names):

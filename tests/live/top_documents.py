@@ -13,6 +13,8 @@ import tempfile
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import at_once  # noqa: E402
 from job import RANKS, STANDING, Job, environment
 
 BUILD, SOURCE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
@@ -241,4 +243,4 @@ class Documents(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    at_once.main(3)

@@ -11,7 +11,8 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "..", "html"))
+sys.path += [os.path.join(HERE, "..", "html"), os.path.join(HERE, "..", "tools")]
+import at_once
 import browser
 from job import RANKS, STANDING, Job, environment
 
@@ -142,4 +143,4 @@ def step_or_none(step):
 
 if __name__ == "__main__":
     browser.need()
-    unittest.main()
+    at_once.main(2)

@@ -12,6 +12,8 @@ import tempfile
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import at_once  # noqa: E402
 from job import STANDING, Job, environment
 
 BUILD = os.path.abspath(sys.argv.pop(1))
@@ -254,4 +256,4 @@ class Watching(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    at_once.main(3)
