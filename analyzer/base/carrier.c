@@ -74,7 +74,8 @@ void carry_u64(struct carrier *c, u64 *value) {
 void carry_difference(struct carrier *c, i64 *value) {
   u64 code = zigzag(*value);
   carry_u64(c, &code);
-  *value = unzigzag(code);
+  if (c->reads)
+    *value = unzigzag(code);
 }
 
 static void check(struct carrier *c, bool good, i64 *value) {
@@ -100,7 +101,8 @@ void carry_i64(struct carrier *c, i64 *value) {
     wider whole = c->reads ? 0 : (wider)*value;                                                    \
     carry_##wide(c, &whole);                                                                       \
     c->bad |= c->reads && (wider)(type)whole != whole;                                             \
-    *value = (type)whole;                                                                          \
+    if (c->reads)                                                                                  \
+      *value = (type)whole;                                                                        \
   }
 CARRY_NARROWER(u32, u32, u64, u64)
 CARRY_NARROWER(u8, u8, u64, u64)
@@ -112,7 +114,8 @@ void carry_bool(struct carrier *c, bool *value) {
   u8 byte = c->reads ? 0 : *value;
   carry_u8(c, &byte);
   c->bad |= byte > 1;
-  *value = byte == 1;
+  if (c->reads)
+    *value = byte == 1;
 }
 
 void carry_double(struct carrier *c, double *value) {

@@ -83,7 +83,9 @@ u32 carry_count(struct carrier *c, u32 n, u32 least);
 /* A list: how many there are, and each by a function. `least` as for carry_count(). */
 #define CARRY_LIST(c, at, n, least, carry)                                                         \
   do {                                                                                             \
-    (n) = carry_count(c, n, least);                                                                \
+    u32 n_ = carry_count(c, n, least);                                                             \
+    if ((c)->reads)                                                                                \
+      (n) = n_;                                                                                    \
     CARRY_ARRAY(c, at, n);                                                                         \
     for (u32 i_ = 0; i_ < (n); i_++)                                                               \
       carry(c, &(at)[i_]);                                                                         \

@@ -12,13 +12,7 @@
 
 enum { KILLS = 150, WRITERS = 2, CANNOT_STEP = 77 };
 
-/* The ring has room for three chunks. ThreadSanitizer makes ten instructions of one, each look at
- * the ring is ten times as long, and where a single thread makes steps it has nothing to find. */
-#ifdef __SANITIZE_THREAD__
-enum { ROUNDS = 1 };
-#else
-enum { ROUNDS = 8 };
-#endif
+enum { ROUNDS = 8 }; /* the ring has room for three chunks */
 
 struct progress {
   u64 launches[WRITERS]; /* calls that returned, by thread */
