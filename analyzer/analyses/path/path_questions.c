@@ -218,7 +218,11 @@ static void ask_samples(struct question *q, struct saving *savings) {
   if (!graph->weights)
     weigh_steps(q->a);
   unsigned threads = parallel_threads(samples * q->n, q->a->options->threads);
-  q->batches = (q->n + MOST_SIDE_BY_SIDE - 1) / MOST_SIDE_BY_SIDE;
+  u32 most = MOST_SIDE_BY_SIDE;
+  for (u32 i = 0; i < samples; i++)
+    if (is_asked(q, i) && side_by_side(graph->replays[i]->g) < most)
+      most = side_by_side(graph->replays[i]->g);
+  q->batches = (q->n + most - 1) / most;
   while (samples * q->batches % threads && q->batches < q->n)
     q->batches++; /* else some threads would have nothing to do in the end */
   q->together = (q->n + q->batches - 1) / q->batches;

@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyses/path/path_run.h"
 #include "analyses/thresholds.h"
@@ -19,7 +20,9 @@
 
 static bool ends_apart(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
-  return joins_others(g, n) || (node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep);
+  return node->kind == NODE_COLLECTIVE
+             ? joins_others(g, n)
+             : node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep;
 }
 
 static u32 end_event(const struct sample_graph *g, u32 n) {
@@ -234,10 +237,14 @@ static double host_left(const struct run *run, u32 rank, u8 phase) {
   return run->awake && is_outside(phase) ? fmin(left, run->awake[rank]) : left;
 }
 
+static bool is_host_work(u32 kind) {
+  return kind == NODE_HOST || kind == NODE_LAUNCH;
+}
+
 /* The share of its time that a node keeps; of a wait, only 0 means anything. */
 static double left_of(const struct run *run, const struct node *node) {
-  bool host = node->kind == NODE_HOST || node->kind == NODE_LAUNCH;
-  double left = host ? host_left(run, node->rank, node->phase) : run->kind_left[node->kind];
+  double left = is_host_work(node->kind) ? host_left(run, node->rank, node->phase)
+                                         : run->kind_left[node->kind];
   if (run->by_name && run->by_name[node->key] < left)
     left = run->by_name[node->key];
   for (u32 i = 0; run->special && i < run->cure->n; i++)
@@ -249,64 +256,148 @@ static double left_of(const struct run *run, const struct node *node) {
 }
 
 /* Host time before a node: its phase's. */
-static i64 edited_gap(const struct run *run, u32 n) {
+static i64 edited_gap(const struct run *run, u32 n, i64 gap) {
   const struct node *node = &run->r->g->nodes[n];
   u8 phase = phase_of_gap(node);
-  return scaled(gap_ns(run->r->g, n),
-                host_left(run, node->rank, phase) * rank_factor(run, phase, n));
+  return scaled(gap, host_left(run, node->rank, phase) * rank_factor(run, phase, n));
 }
 
-/* The latest of the nodes that must end before this one starts, before and after the changes;
- * INT64_MIN if there is none. */
-static void latest_before(const struct run *run, u32 n, i64 *was, i64 *now) {
-  const struct sample_graph *g = run->r->g;
-  const struct node *node = &g->nodes[n];
-  *was = *now = INT64_MIN;
-  if (!node->first) {
-    *was = g->nodes[n - 1].end;
-    *now = run_end(run, n - 1);
-  }
+/* What follows is done for all runs side by side: what is the same in them is found once. */
+
+/* With a number of lanes that the compiler knows, a loop over runs is a few instructions; lanes
+ * without a run have what was there before. */
+#define FOR_RUNS(lanes, k) for (u32 k = 0; k < (lanes); k++)
+
+/* Of `which`, one bit each, that of the k-th first. */
+#define FOR_RUNS_OF(which, k)                                                                      \
+  for (u32 left_ = (which), k = 0; left_ && (k = (u32)__builtin_ctz(left_), true);                 \
+       left_ &= left_ - 1)
+
+static i64 *starts_of(const struct runs *runs, u32 lanes, u32 n) {
+  return &runs->at->times[2 * (size_t)n * lanes];
+}
+
+static i64 *ends_of(const struct runs *runs, u32 lanes, u32 n) {
+  return starts_of(runs, lanes, n) + lanes;
+}
+
+/* Which runs may change how long a node takes, as far as one sees without left_of(). */
+static u32 who_changes(const struct runs *runs, const struct node *node) {
+  return runs->by_kind[node->kind][node->phase % HOST_KEYS] | runs->by_key[node->key] |
+         runs->by_rank[node->rank] | runs->special;
+}
+
+/* A node ends so long after `from`, but for what a cure leaves of it. */
+static void end_after(const struct runs *runs, u32 lanes, u32 n, const i64 *from, i64 ns) {
+  const struct node *node = &runs->g->nodes[n];
+  i64 *ends = ends_of(runs, lanes, n);
+  FOR_RUNS(lanes, k)
+    ends[k] = from[k] + ns;
+  FOR_RUNS_OF(who_changes(runs, node), k)
+    ends[k] = from[k] + scaled(ns, left_of(&runs->at[k], node));
+}
+
+/* On one lane of a device work ends in order, so the last that the sample does not cut says it. */
+static void note_device_done(const struct runs *runs, u32 lanes, u32 n) {
+  const struct node *node = &runs->g->nodes[n];
+  bool is_last = node[1].first || node[1].cut || n + 1 == runs->g->n;
+  const i64 *ends = ends_of(runs, lanes, n);
+  i64 *done = &runs->at->device_done[(size_t)node->rank * lanes];
+  if (!is_last || !NODE_ON_DEVICE(node->kind) || node->cut)
+    return;
+  FOR_RUNS(lanes, k)
+    done[k] = later(done[k], ends[k]);
+}
+
+/* When the last of the nodes that a node waits for by `deps` ended before the changes; INT64_MIN
+ * if there is none. And later ones of `now`. */
+static i64 latest_dep(const struct runs *runs, u32 lanes, const struct node *node, i64 *now) {
+  const struct sample_graph *g = runs->g;
+  i64 was = INT64_MIN;
   for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
-    u32 from = g->deps[i];
-    *was = g->nodes[from].end > *was ? g->nodes[from].end : *was;
-    *now = later(*now, run_end(run, from));
+    const i64 *ends = ends_of(runs, lanes, g->deps[i]);
+    was = later(was, g->nodes[g->deps[i]].end);
+    FOR_RUNS(lanes, k)
+      now[k] = later(now[k], ends[k]);
   }
+  return was;
 }
 
-static i64 device_start(const struct run *run, u32 n) {
-  const struct sample_graph *g = run->r->g;
-  const struct node *node = &g->nodes[n];
-  i64 was, now;
-  bool launch_bound = false;
-  latest_before(run, n, &was, &now);
-  if (node->launch != INDEX_NONE) {
-    const struct node *launch = &g->nodes[node->launch];
-    i64 called = launch->end < node->start ? launch->end : node->start;
-    i64 call = called > launch->start ? called - launch->start : 0;
-    i64 then = run_start(run, node->launch);
-    if (call > 0) { /* else it began with the call, whose end may depend on it */
-      i64 duration = run_end(run, node->launch) - then;
-      then += call < duration ? call : duration;
-    }
-    launch_bound = called > was;
-    was = called > was ? called : was;
-    now = then > now ? then : now;
+/* The same with the node before it on its lane. */
+static i64 latest_before(const struct runs *runs, u32 lanes, u32 n, i64 *now) {
+  const struct node *node = &runs->g->nodes[n];
+  i64 was = INT64_MIN;
+  FOR_RUNS(lanes, k)
+    now[k] = INT64_MIN;
+  if (!node->first) {
+    const i64 *ends = ends_of(runs, lanes, n - 1);
+    was = node[-1].end;
+    FOR_RUNS(lanes, k)
+      now[k] = ends[k];
   }
-  if (was == INT64_MIN)
-    return node->start;
+  return later(was, latest_dep(runs, lanes, node, now));
+}
+
+/* What was launched can begin so long after its call has begun, but not after that has ended; later
+ * ones of `now`. When that was before the changes. */
+static i64 latest_launch(const struct runs *runs, u32 lanes, const struct node *node, i64 *now) {
+  const struct node *launch = &runs->g->nodes[node->launch];
+  i64 called = launch->end < node->start ? launch->end : node->start;
+  i64 call = called > launch->start ? called - launch->start : 0;
+  const i64 *starts = starts_of(runs, lanes, node->launch),
+            *ends = ends_of(runs, lanes, node->launch);
+  FOR_RUNS(lanes, k) {
+    i64 then = starts[k] + call;
+    if (call > 0) /* else it began with the call, whose end may depend on it */
+      then = then < ends[k] ? then : ends[k];
+    now[k] = later(now[k], then);
+  }
+  return called;
+}
+
+static void device_starts(const struct runs *runs, u32 lanes, u32 n, i64 *starts) {
+  const struct node *node = &runs->g->nodes[n];
+  i64 was = latest_before(runs, lanes, n, starts);
+  bool launch_bound = false;
+  if (node->launch != INDEX_NONE) {
+    i64 called = latest_launch(runs, lanes, node, starts);
+    launch_bound = called > was;
+    was = later(was, called);
+  }
+  if (was == INT64_MIN) {
+    FOR_RUNS(lanes, k)
+      starts[k] = node->start;
+    return;
+  }
   i64 delay = node->start > was ? node->start - was : 0;
   bool latency =
       launch_bound && delay <= LONGEST_LATENCY; /* else it waited for something unknown */
-  return now + scaled(delay, latency ? run->launches_left : node->late ? run->away_left : 1);
+  FOR_RUNS(lanes, k)
+    starts[k] += delay;
+  FOR_RUNS_OF(latency ? runs->by_latency : node->late ? runs->by_away : 0, k) {
+    const struct run *run = &runs->at[k];
+    starts[k] += scaled(delay, latency ? run->launches_left : run->away_left) - delay;
+  }
 }
 
 /* After a thread's own work, which it begins when those that it waited for are done. */
-static i64 host_start(const struct run *run, u32 n) {
-  const struct node *node = &run->r->g->nodes[n];
-  i64 was, from = node->first ? run->r->g->slices[node->rank].begin : run_end(run, n - 1);
-  if (follows_other_thread(node))
-    latest_before(run, n, &was, &from);
-  return from + edited_gap(run, n);
+static void host_starts(const struct runs *runs, u32 lanes, u32 n, i64 *starts) {
+  const struct sample_graph *g = runs->g;
+  const struct node *node = &g->nodes[n];
+  bool follows = follows_other_thread(node);
+  i64 gap = gap_ns(g, n);
+  if (follows)
+    latest_before(runs, lanes, n, starts);
+  FOR_RUNS(lanes, k) {
+    i64 from = follows       ? starts[k]
+               : node->first ? g->slices[node->rank].begin
+                             : ends_of(runs, lanes, n - 1)[k];
+    starts[k] = from + gap;
+  }
+  u32 changes =
+      runs->by_kind[NODE_HOST][phase_of_gap(node) % HOST_KEYS] | runs->by_rank[node->rank];
+  FOR_RUNS_OF(changes, k)
+    starts[k] += edited_gap(&runs->at[k], n, gap) - gap;
 }
 
 /* What its worker needs for a batch; of a rank whose loader works as fast as others, as long as
@@ -325,10 +416,10 @@ static i64 loading_time(const struct run *run, const struct batch *batch) {
 static i64 batch_end(struct run *run, u32 n) {
   const struct sample_graph *g = run->r->g;
   const struct batch *batch = &g->batches[g->nodes[n].call];
-  i64 *ready = &run->batch_ready[(size_t)g->nodes[n].call * MOST_SIDE_BY_SIDE],
+  i64 *ready = &run->batch_ready[(size_t)g->nodes[n].call * run->apart],
       begin = g->slices[g->nodes[n].rank].begin, start = run_start(run, n);
   if (batch->same != INDEX_NONE)
-    begin = run->batch_ready[(size_t)batch->same * MOST_SIDE_BY_SIDE];
+    begin = run->batch_ready[(size_t)batch->same * run->apart];
   if (batch->asked != INDEX_NONE)
     begin = later(begin, run_end(run, g->batches[batch->asked].node));
   *ready = begin + loading_time(run, batch);
@@ -337,60 +428,70 @@ static i64 batch_end(struct run *run, u32 n) {
   return later(start, *ready) + batch->takes;
 }
 
-static void end_at(const struct run *run, u32 n, i64 end) {
-  const struct node *node = &run->r->g->nodes[n];
-  *run_end_at(run, n) = end;
-  if (NODE_ON_DEVICE(node->kind) && !node->cut) {
-    i64 *done = &run->device_done[(size_t)node->rank * MOST_SIDE_BY_SIDE];
-    *done = later(*done, end);
-  }
-}
-
-static void replay_start(struct run *run, u32 n) {
-  const struct node *node = &run->r->g->nodes[n];
-  *run_start_at(run, n) = NODE_ON_DEVICE(node->kind) ? device_start(run, n) : host_start(run, n);
+static void replay_start(struct runs *runs, u32 lanes, u32 n) {
+  const struct node *node = &runs->g->nodes[n];
+  i64 starts[MOST_SIDE_BY_SIDE], *kept = starts_of(runs, lanes, n);
+  if (NODE_ON_DEVICE(node->kind))
+    device_starts(runs, lanes, n, starts);
+  else
+    host_starts(runs, lanes, n, starts);
+  FOR_RUNS(lanes, k)
+    kept[k] = starts[k];
   if (node->is_batch)
-    end_at(run, n, batch_end(run, n));
-  else if (!ends_apart(run->r->g, n))
-    end_at(run, n, run_start(run, n) + scaled(node->end - node->start, left_of(run, node)));
+    FOR_RUNS(runs->n, k)
+      *run_end_at(&runs->at[k], n) = batch_end(&runs->at[k], n);
+  else if (!ends_apart(runs->g, n))
+    end_after(runs, lanes, n, starts, node->end - node->start);
+  else
+    return;
+  note_device_done(runs, lanes, n);
 }
 
-static i64 blocked_end(const struct run *run, u32 n) {
-  const struct sample_graph *g = run->r->g;
-  const struct node *node = &g->nodes[n];
-  if (left_of(run, node) == 0)
-    return run_start(run, n);
-  i64 was = INT64_MIN, now = INT64_MIN;
-  for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
-    u32 from = g->deps[i];
-    was = g->nodes[from].end > was ? g->nodes[from].end : was;
-    now = later(now, run_end(run, from));
-  }
-  i64 own = run_start(run, n);
-  if (was < node->start) /* everything that it waited for had ended before */
-    own += node->end - node->start;
-  else if (node->end > was)
-    now += node->end - was;
-  return own > now ? own : now;
+static void replay_blocked_end(const struct runs *runs, u32 lanes, u32 n) {
+  const struct node *node = &runs->g->nodes[n];
+  const i64 *starts = starts_of(runs, lanes, n);
+  i64 *ends = ends_of(runs, lanes, n);
+  FOR_RUNS(lanes, k)
+    ends[k] = INT64_MIN;
+  i64 was = latest_dep(runs, lanes, node, ends);
+  /* If everything that it waited for had ended before, it took its own time. */
+  i64 own = was < node->start ? node->end - node->start : 0;
+  i64 more = was >= node->start && node->end > was ? node->end - was : 0;
+  FOR_RUNS(lanes, k)
+    ends[k] = later(starts[k] + own, ends[k] + more);
+  FOR_RUNS_OF(who_changes(runs, node), k)
+    if (left_of(&runs->at[k], node) == 0)
+      ends[k] = starts[k];
 }
 
-static i64 collective_end(const struct run *run, u32 n) {
-  const struct sample_graph *g = run->r->g;
-  const struct node *node = &g->nodes[n];
-  u32 last;
-  i64 was = join_start(g, n, &last), now = run_start(run, n);
+/* When the last member has come that the collective of a node waits for. */
+static void last_members(const struct runs *runs, u32 lanes, u32 n, i64 *now) {
+  const struct sample_graph *g = runs->g;
   for (u32 i = g->first_joined[n]; i < g->first_joined[n + 1]; i++) {
     const struct collective_join *join = &g->joins[g->joined[i]];
-    if (join->barrier)
-      now = later(now, run->arrived[(size_t)g->joined[i] * MOST_SIDE_BY_SIDE]);
-    for (u32 k = 0; !join->barrier && k < join->n; k++) {
+    const i64 *arrived = &runs->at->arrived[(size_t)g->joined[i] * lanes];
+    for (u32 k = 0; k < (join->barrier ? 1 : join->n); k++) {
       u32 member = g->members[join->first + k];
-      if (g->nodes[member].start <= node->end)
-        now =
-            later(now, comes_by_call(g, n, member) ? run_end(run, member) : run_start(run, member));
+      if (!join->barrier && g->nodes[member].start > g->nodes[n].end)
+        continue;
+      const i64 *came = join->barrier                 ? arrived
+                        : comes_by_call(g, n, member) ? ends_of(runs, lanes, member)
+                                                      : starts_of(runs, lanes, member);
+      FOR_RUNS(lanes, one)
+        now[one] = later(now[one], came[one]);
     }
   }
-  return now + scaled(node->end - was, left_of(run, node));
+}
+
+static void replay_collective_end(const struct runs *runs, u32 lanes, u32 n) {
+  const i64 *starts = starts_of(runs, lanes, n);
+  i64 now[MOST_SIDE_BY_SIDE];
+  u32 last;
+  FOR_RUNS(lanes, k)
+    now[k] = starts[k];
+  last_members(runs, lanes, n, now);
+  end_after(runs, lanes, n, now, runs->g->nodes[n].end - join_start(runs->g, n, &last));
+  note_device_done(runs, lanes, n);
 }
 
 /* A rank is done when its host and all of its streams are done, whichever is later: what a cure
@@ -405,7 +506,7 @@ static i64 rank_end(const struct run *run, u32 rank) {
     bool changed = slice->on_gpu && rest > 0;
     end = run_end(run, slice->last_host) + (changed ? scaled(rest, run->launches_left) : rest);
   }
-  end = later(end, run->device_done[(size_t)rank * MOST_SIDE_BY_SIDE]);
+  end = later(end, run->device_done[(size_t)rank * run->apart]);
   if (slice->last_device == INDEX_NONE)
     return slice->last_host == INDEX_NONE ? slice->end : end;
   if (slice->ends_on_gpu || slice->last_host == INDEX_NONE)
@@ -414,33 +515,40 @@ static i64 rank_end(const struct run *run, u32 rank) {
   return end;
 }
 
-static void replay_join(struct run *runs, u32 n_runs, u32 join) {
-  const struct sample_graph *g = runs->r->g;
-  i64 last[MOST_SIDE_BY_SIDE];
-  for (u32 i = 0; i < n_runs; i++)
-    last[i] = INT64_MIN;
-  for (u32 k = 0; k < g->joins[join].n; k++)
-    for (u32 i = 0; i < n_runs; i++)
-      last[i] = later(last[i], run_start(&runs[i], g->members[g->joins[join].first + k]));
-  for (u32 i = 0; i < n_runs; i++)
-    runs[i].arrived[(size_t)join * MOST_SIDE_BY_SIDE] = last[i];
+static void replay_join(const struct runs *runs, u32 lanes, u32 join) {
+  const struct sample_graph *g = runs->g;
+  i64 *arrived = &runs->at->arrived[(size_t)join * lanes];
+  FOR_RUNS(lanes, k)
+    arrived[k] = INT64_MIN;
+  for (u32 i = 0; i < g->joins[join].n; i++) {
+    const i64 *starts = starts_of(runs, lanes, g->members[g->joins[join].first + i]);
+    FOR_RUNS(lanes, k)
+      arrived[k] = later(arrived[k], starts[k]);
+  }
 }
 
-static void replay_events(struct run *runs, u32 n_runs) {
-  const struct sample_graph *g = runs->r->g;
-  for (u32 i = 0; i < runs->r->n_order; i++) {
-    u32 event = runs->r->order[i], n = event < g->n ? event : event - g->n;
+static void replay_events(struct runs *runs, u32 lanes) {
+  const struct replay *r = runs->at->r;
+  const struct sample_graph *g = r->g;
+  for (u32 i = 0; i < r->n_order; i++) {
+    u32 event = r->order[i];
     if (event >= 2 * g->n)
-      replay_join(runs, n_runs, event - 2 * g->n);
+      replay_join(runs, lanes, event - 2 * g->n);
     else if (event < g->n)
-      for (u32 k = 0; k < n_runs; k++)
-        replay_start(&runs[k], n);
+      replay_start(runs, lanes, event);
+    else if (g->nodes[event - g->n].kind == NODE_COLLECTIVE)
+      replay_collective_end(runs, lanes, event - g->n);
     else
-      for (u32 k = 0; k < n_runs; k++)
-        end_at(&runs[k], n,
-               g->nodes[n].kind == NODE_COLLECTIVE ? collective_end(&runs[k], n)
-                                                   : blocked_end(&runs[k], n));
+      replay_blocked_end(runs, lanes, event - g->n);
   }
+}
+
+__attribute__((flatten)) static void replay_most(struct runs *runs) {
+  replay_events(runs, MOST_SIDE_BY_SIDE);
+}
+
+__attribute__((flatten)) static void replay_least(struct runs *runs) {
+  replay_events(runs, LEAST_SIDE_BY_SIDE);
 }
 
 void run_step_ends(const struct run *run, i64 *ends) {
@@ -518,35 +626,75 @@ static void prepare_run(struct run *run, const struct replay *r, const struct cu
                       .cure = cure,
                       .launches_left = 1,
                       .away_left = 1,
-                      SAME(run, times, arrived, batch_ready, device_done)};
+                      SAME(run, times, arrived, batch_ready, device_done, apart)};
   prepare_shares(run);
   prepare_ranks(run);
   prepare_names(run);
 }
 
+/* What the k-th run changes. */
+static void note_changes(struct runs *runs, u32 k) {
+  const struct run *run = &runs->at[k];
+  const struct sample_graph *g = runs->g;
+  u8 bit = (u8)(1u << k);
+  for (u32 kind = 0; kind <= NODE_COLLECTIVE; kind++)
+    for (u32 phase = 0; phase < HOST_KEYS; phase++) {
+      bool of_host =
+          is_host_work(kind) && (run->host_left[0][phase] < 1 || run->host_left[1][phase] < 1 ||
+                                 (run->awake && is_outside((u8)phase)));
+      if (of_host || run->kind_left[kind] < 1)
+        runs->by_kind[kind][phase] |= bit;
+    }
+  for (u32 key = 0; run->by_name && key < g->n_keys; key++)
+    runs->by_key[key] |= run->by_name[key] < 1 ? bit : 0;
+  for (u32 rank = 0; run->factor && rank < g->n_ranks; rank++)
+    runs->by_rank[rank] |= !run->ranks || run->ranks[rank] ? bit : 0;
+  runs->by_latency |= run->launches_left < 1 ? bit : 0;
+  runs->by_away |= run->away_left < 1 ? bit : 0;
+  runs->special |= run->special ? bit : 0;
+}
+
+/* Room for the times of the largest graph so far, which most others fit into: new memory costs as
+ * much as a replay, and so does clearing it. */
 static void make_room(struct runs *runs, const struct sample_graph *g) {
-  size_t n = MOST_SIDE_BY_SIDE;
-  runs_free(runs);
-  i64 *times = memory_zeroed(size_sum(size_product(2 * (size_t)g->n, n), 1), sizeof(i64));
-  i64 *arrived = memory_zeroed(size_sum(size_product(g->n_joins, n), 1), sizeof(i64));
-  i64 *batch_ready = memory_zeroed(size_sum(size_product(g->n_batches, n), 1), sizeof(i64));
-  i64 *device_done = memory_array(size_sum(size_product(g->n_ranks, n), 1), sizeof(i64));
+  size_t lanes = side_by_side(g), nodes = 2 * (size_t)g->n * lanes, joins = g->n_joins * lanes;
+  size_t ranks = g->n_ranks * lanes, batches = g->n_batches * lanes;
+  size_t needed = size_sum(size_sum(nodes, joins), size_sum(ranks, batches));
+  if (needed > runs->room) {
+    free(runs->times);
+    runs->room = size_sum(needed, needed / 8);
+    runs->times = memory_zeroed(runs->room, sizeof(i64));
+  }
+  FREE_EACH(runs, by_key, by_rank);
+  runs->by_key = memory_array(size_sum(g->n_keys, 1), 1);
+  runs->by_rank = memory_array(size_sum(g->n_ranks, 1), 1);
   runs->g = g;
-  for (u32 i = 0; i < n; i++)
-    runs->at[i] = (struct run){.times = times + i,
-                               .arrived = arrived + i,
-                               .batch_ready = batch_ready + i,
-                               .device_done = device_done + i};
+  runs->apart = (u32)lanes;
+  for (u32 i = 0; i < lanes; i++) {
+    i64 *times = runs->times + i, *arrived = times + nodes, *ready = arrived + joins;
+    runs->at[i] = (struct run){.times = times,
+                               .arrived = arrived,
+                               .batch_ready = ready,
+                               .device_done = ready + batches,
+                               .apart = (u32)lanes};
+  }
 }
 
 void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cure *cures) {
   if (runs->g != r->g)
     make_room(runs, r->g);
-  for (u32 i = 0; i < r->g->n_ranks * MOST_SIDE_BY_SIDE; i++)
+  runs->n = n;
+  for (u32 i = 0; i < r->g->n_ranks * runs->apart; i++)
     runs->at->device_done[i] = INT64_MIN;
-  for (u32 i = 0; i < n; i++)
+  memset(runs->by_kind, 0, sizeof(runs->by_kind));
+  memset(runs->by_key, 0, r->g->n_keys);
+  memset(runs->by_rank, 0, r->g->n_ranks);
+  runs->by_latency = runs->by_away = runs->special = 0;
+  for (u32 i = 0; i < n; i++) {
     prepare_run(&runs->at[i], r, &cures[i]);
-  replay_events(runs->at, n);
+    note_changes(runs, i);
+  }
+  (runs->apart == MOST_SIDE_BY_SIDE ? replay_most : replay_least)(runs);
   for (u32 i = 0; i < n; i++) {
     FREE_EACH(&runs->at[i], own_factor, by_name);
     free((void *)(uintptr_t)runs->at[i].ranks);
@@ -554,7 +702,7 @@ void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cu
 }
 
 void runs_free(struct runs *runs) {
-  FREE_EACH(runs->at, times, arrived, batch_ready, device_done);
+  FREE_EACH(runs, times, by_key, by_rank);
 }
 
 /* The loaders of the faster half of the ranks have a batch so often, if all of their workers are at

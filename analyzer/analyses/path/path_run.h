@@ -23,8 +23,17 @@ struct replay {
   u64 contradictions;
 };
 
-/* So many cures are replayed side by side: what must be fetched of a node serves all of them. */
-#define MOST_SIDE_BY_SIDE 2u
+/* So many cures are replayed side by side: what is found out about a node serves all of them. */
+#define MOST_SIDE_BY_SIDE 4u
+
+/* And so many where the times of a graph's nodes take more memory than this. */
+#define LEAST_SIDE_BY_SIDE 2u
+#define SIDE_BY_SIDE_BYTES (16u << 20)
+
+static inline u32 side_by_side(const struct sample_graph *g) {
+  return 2 * sizeof(i64) * MOST_SIDE_BY_SIDE * g->n <= SIDE_BY_SIDE_BYTES ? MOST_SIDE_BY_SIDE
+                                                                          : LEAST_SIDE_BY_SIDE;
+}
 
 /* One replay with a cure. */
 struct run {
@@ -40,28 +49,35 @@ struct run {
   double kind_left[NODE_COLLECTIVE + 1], host_left[2][HOST_KEYS]; /* by kind; on a GPU, by phase */
   bool special;                                                   /* some changes depend on more */
   /* Times of nodes, joins and ranks. Those of runs side by side are next to each other, so from one
-   * to the next it is MOST_SIDE_BY_SIDE. */
+   * to the next it is `apart`. */
   i64 *times, *arrived;
   i64 *batch_ready; /* of each batch */
   i64 *device_done; /* when all of its device's work is done that the sample does not cut */
+  u32 apart;
 };
 
-/* A thread's runs, kept from question to question: new memory costs as much as a replay. */
+/* A thread's runs, kept from question to question. */
 struct runs {
   struct run at[MOST_SIDE_BY_SIDE];
-  const struct sample_graph *g; /* that they have room for */
+  u32 n, apart;                 /* in use; there is room for */
+  const struct sample_graph *g; /* that they are made for */
+  i64 *times;                   /* of all of them */
+  size_t room;                  /* [room] */
+  /* Which of them change work of a kind in a phase, of a key, of a rank, how long after its launch
+   * it begins, what waits for a GPU that is away, or anything: one bit each. */
+  u8 by_kind[NODE_COLLECTIVE + 1][HOST_KEYS], *by_key, *by_rank, by_latency, by_away, special;
 };
 
-/* At most MOST_SIDE_BY_SIDE replays, in runs->at. */
+/* At most side_by_side() replays, in runs->at. */
 void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cure *cures);
 void runs_free(struct runs *runs);
 
 static inline i64 *run_start_at(const struct run *run, u32 node) {
-  return &run->times[2 * (size_t)node * MOST_SIDE_BY_SIDE];
+  return &run->times[2 * (size_t)node * run->apart];
 }
 
 static inline i64 *run_end_at(const struct run *run, u32 node) {
-  return run_start_at(run, node) + MOST_SIDE_BY_SIDE;
+  return run_start_at(run, node) + run->apart;
 }
 
 static inline i64 run_start(const struct run *run, u32 node) {
