@@ -44,8 +44,9 @@ HOT void record_launch(struct tscope_thread *thread, u64 start, cudaError_t resu
     captured_kernels_add(thread, function, grid, block);
     return;
   }
-  u16 index = stream_index(thread, default_stream, stream); /* first: it forgets what is stale */
-  u32 shape = shape_number(thread, function, grid, block);
+  u64 key = shape_key(function, grid, block); /* before the call: it needs all registers */
+  u16 index = stream_index(thread, default_stream, stream); /* forgets what is stale */
+  u32 shape = shape_number(thread, key, function, grid, block);
   call_site(thread, &thread->ring, start, CALL_SITE_SAMPLED);
   RING(LAUNCH, launch, start, dur, index, .shape = shape);
 }

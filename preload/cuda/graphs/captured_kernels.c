@@ -15,7 +15,8 @@ void captured_kernels_add(struct tscope_thread *thread, const void *function, di
   u32 n = captured_kernels.n++;
   cuda_thread_forget_stale(cuda_thread(thread));
   if (n < CAPTURED_KERNELS)
-    captured_kernels.shapes[n] = shape_number(thread, function, grid, block);
+    captured_kernels.shapes[n] =
+        shape_number(thread, shape_key(function, grid, block), function, grid, block);
 }
 
 u32 captured_kernels_get(u32 shapes[CAPTURED_KERNELS], u32 *in_all) {
