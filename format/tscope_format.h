@@ -27,7 +27,7 @@ typedef int64_t i64;
 
 #define TSCOPE_MAGIC "tscope\r\n"
 #define TSCOPE_VERSION_MAJOR 1 /* a reader refuses a newer major */
-#define TSCOPE_VERSION_MINOR 2 /* a reader skips what a newer minor added */
+#define TSCOPE_VERSION_MINOR 3 /* a reader skips what a newer minor added */
 #define TSCOPE_BYTE_ORDER_MARK 0x01020304u
 #define TSCOPE_HEADER_BYTES 4096u
 #define TSCOPE_CHUNK_BYTES 65536u
@@ -274,6 +274,8 @@ struct tscope_file_header {
   /* Since 1.2: losses that are not of a whole chunk. With those that the chunks say, they are all
    * losses; lost[], which says why, is counted after both. A kill may come in between. */
   u64 lost_singly;
+  u64 pid_namespace; /* since 1.3: in which the process has that pid; the inode of
+                        /proc/self/ns/pid, 0 if unknown */
 };
 _Static_assert(sizeof(struct tscope_file_header) <= TSCOPE_HEADER_BYTES, "one page");
 _Static_assert(TSCOPE_LOSS_REASONS <= 16, "loss counters fit");

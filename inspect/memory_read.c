@@ -8,12 +8,13 @@
 #include <unistd.h>
 
 #include "inspect/kept_errno.h"
+#include "inspect/pid_namespace.h"
 
 /* Where seccomp refuses process_vm_readv(), as older container runtimes do, and where an emulator
  * does not know it. */
 static int read_mem_file(pid_t pid, u64 address, void *to, size_t bytes) {
-  char path[32];
-  snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+  char path[32], room[16];
+  snprintf(path, sizeof(path), "/proc/%s/mem", proc_name(pid, room));
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return -errno;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "inspect/kept_errno.h"
+#include "inspect/pid_namespace.h"
 #include "inspect/small_file.h"
 #include "inspect/thread_state.h"
 
@@ -20,8 +21,8 @@ enum {
 };
 
 static int open_file(pid_t pid, u32 tid, const char *name) {
-  char path[64];
-  snprintf(path, sizeof(path), "/proc/%d/task/%u/%s", (int)pid, tid, name);
+  char path[64], room[16];
+  snprintf(path, sizeof(path), "/proc/%s/task/%u/%s", proc_name(pid, room), tid, name);
   return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -61,9 +62,9 @@ static u8 activity_of_file(const struct thread_activity *activity, u64 number) {
                {"anon_inode:", TSCOPE_ACTIVITY_EVENTS}, {"/dev/pts/", TSCOPE_ACTIVITY_PIPE},
                {"/dev/tty", TSCOPE_ACTIVITY_PIPE},      {"/dev/shm/", TSCOPE_ACTIVITY_DISK},
                {"/dev/", TSCOPE_ACTIVITY_DEVICE},       {"/", TSCOPE_ACTIVITY_DISK}};
-  char path[64], text[32];
-  snprintf(path, sizeof(path), "/proc/%d/task/%u/fd/%d", (int)activity->pid, activity->tid,
-           (i32)number);
+  char path[64], room[16], text[32];
+  snprintf(path, sizeof(path), "/proc/%s/task/%u/fd/%d", proc_name(activity->pid, room),
+           activity->tid, (i32)number);
   ssize_t got = readlink(path, text, sizeof(text) - 1);
   text[got > 0 ? got : 0] = '\0';
   for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)

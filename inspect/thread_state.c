@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "inspect/kept_errno.h"
+#include "inspect/pid_namespace.h"
 #include "inspect/python_memory.h"
 #include "inspect/small_file.h"
 #include "inspect/system_calls.def"
@@ -57,7 +58,8 @@ u8 thread_call_waits(i32 number) {
 }
 
 static void thread_path(char *path, size_t bytes, pid_t pid, u32 tid, const char *file) {
-  snprintf(path, bytes, "/proc/%d/task/%u/%s", (int)pid, tid, file);
+  char room[16];
+  snprintf(path, bytes, "/proc/%s/task/%u/%s", proc_name(pid, room), tid, file);
 }
 
 struct directory_entry { /* struct linux_dirent64 */
@@ -69,10 +71,10 @@ struct directory_entry { /* struct linux_dirent64 */
 };
 
 u32 thread_list(pid_t pid, u32 *tids, u32 most) {
-  char path[32];
+  char path[32], room[16];
   _Alignas(8) char entries[1024];
   u32 n = 0;
-  snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+  snprintf(path, sizeof(path), "/proc/%s/task", proc_name(pid, room));
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
     return 0;
@@ -145,12 +147,13 @@ static void read_text(pid_t pid, u64 address, char *to, size_t bytes) {
 
 static void find_file(pid_t pid, struct thread_state *state, enum call_kind kind,
                       const u64 *arguments) {
-  char path[64], text[512];
+  char path[64], file[16], text[512];
   if (kind == PATH || kind == PATH_AT) {
     read_text(pid, arguments[kind == PATH_AT], text, sizeof(text));
     copy_path_end(state->file, sizeof(state->file), text);
   } else if (kind == DESCRIPTOR) {
-    snprintf(path, sizeof(path), "/proc/%d/task/%u/fd/%d", (int)pid, state->tid, (i32)arguments[0]);
+    snprintf(file, sizeof(file), "fd/%d", (i32)arguments[0]);
+    thread_path(path, sizeof(path), pid, state->tid, file);
     ssize_t got = readlink(path, text, sizeof(text) - 1);
     text[got > 0 ? got : 0] = '\0';
     copy_path_end(state->file, sizeof(state->file), text);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "import/tscope/files/process_state.h"
+#include "inspect/trace_process.h"
 #include "live/live_view.h"
 
 /* The shim gives a sign of life every 100 ms; a busy machine or disk may delay it. */
@@ -42,7 +42,7 @@ static void describe_ended(struct live_rank *rank, const struct tscope_file_head
 
 static void describe_silent(struct live_rank *rank, const struct live_host *host,
                             const struct tscope_file_header *header) {
-  char state = host->here ? process_state_of(header) : '?';
+  char state = host->here ? trace_process_find(header).state : '?';
   rank->state = LIVE_SILENT;
   switch (state) {
   case 0:

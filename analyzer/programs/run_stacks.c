@@ -15,7 +15,6 @@
 #include "attach/ask_ranks.h"
 #include "attach/attached.h"
 #include "attach/refused.h"
-#include "attach/trace_process.h"
 #include "base/checked_memory.h"
 #include "base/now.h"
 #include "base/printable.h"
@@ -25,10 +24,11 @@
 #include "import/tscope/load_traces.h"
 #include "import/tscope/ranks/processes.h"
 #include "inspect/thread_state.h"
+#include "inspect/trace_process.h"
 
 /* A rank that has not answered when no other has for so long does not get to it. */
 static const i64 quiet_ns = 2000000000;
-enum { LOOK_NS = 50000000, LOOKS_PER_CHECK = 10, FOLDERS_MOST = 64 };
+enum { LOOK_NS = 50000000, LOOKS_PER_CHECK = 10, FOLDERS_MOST = 64, THREADS_MOST = 4096 };
 
 struct target {
   u32 rank;
@@ -144,17 +144,33 @@ static void ask_all(struct asking *a) {
   }
 }
 
+/* Whether one of a process's threads has the name of our helper. */
+static bool has_helper(pid_t pid) {
+  static u32 tids[THREADS_MOST];
+  u32 n = thread_list(pid, tids, THREADS_MOST);
+  for (u32 i = 0; i < n && i < THREADS_MOST; i++) {
+    struct thread_state state;
+    if (thread_state_read(pid, tids[i], &state) && strcmp(state.name, "tscope") == 0)
+      return true;
+  }
+  return false;
+}
+
+/* A process that has become another program has no helper: it is gone. */
+static struct trace_process process_here(const struct target *target) {
+  struct trace_process here = trace_process_find(&target->header);
+  if (here.pid && !has_helper(here.pid))
+    here = (struct trace_process){0};
+  return here;
+}
+
 /* Whether a process of this host can answer: not if it is stopped or gone. */
 static void check_here(struct target *target) {
-  struct thread_state state;
-  if (!trace_process_is_of_this_host(&target->header))
-    return;
-  if (!trace_process_runs(&target->header) ||
-      !thread_state_read((pid_t)target->header.pid, target->header.pid, &state))
-    target->stopped = 'X';
-  else if (strchr("TtZX", state.state))
-    target->stopped = state.state;
-  target->hopeless |= target->stopped != '\0';
+  char state = process_here(target).state;
+  if (!state || strchr("TtZX", state)) {
+    target->stopped = state ? state : 'X';
+    target->hopeless = true;
+  }
 }
 
 /* What the processes that answered say of those that did not. */
@@ -163,6 +179,7 @@ static void hear_neighbours(struct asking *a, const struct target *from) {
     FOR_EACH_CHANGED(a->targets, a->n, target) {
       const struct stalled_peer *peer = &from->stacks.peers[p];
       if (target->header.pid != peer->pid || target->answer == ANSWER_WHOLE ||
+          target->header.pid_namespace != from->header.pid_namespace ||
           strncmp(target->header.host, from->header.host, sizeof(from->header.host)) != 0)
         continue;
       target->stopped = peer->state;
@@ -265,8 +282,8 @@ static bool use_record(struct asking *a, const struct target *target, struct pro
 /* From outside; where the kernel refuses that, what the rank said itself has more. */
 static bool look_from_outside(struct asking *a, const struct target *target,
                               struct process_stacks *one) {
-  pid_t pid = (pid_t)target->header.pid;
-  if (!trace_process_runs(&target->header))
+  pid_t pid = process_here(target).pid;
+  if (!pid)
     return false;
   if (is_reading_refused(pid)) {
     one->refused = describe_refusal(pid);

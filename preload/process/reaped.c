@@ -19,6 +19,7 @@
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
 #include "inspect/kept_errno.h"
+#include "inspect/pid_namespace.h"
 #include "process/out_of_memory_kills.h"
 #include "record/cancellation.h"
 
@@ -58,7 +59,7 @@ struct read_header {
   char magic[8];
   u32 pid, reaped_signal;
   char host[64];
-  u64 closed_realtime_ns, reaped_realtime_ns, oom_kills;
+  u64 closed_realtime_ns, reaped_realtime_ns, oom_kills, pid_namespace;
   char memory_events[256];
 };
 
@@ -92,12 +93,14 @@ static bool write_death(int folder, const char *name, void *more) {
     return false;
   char host[sizeof(header.host)] = "";
   gethostname(host, sizeof(host) - 1);
-  bool is_it = READ(file, &header, magic) && READ(file, &header, pid) &&
-               READ(file, &header, host) && READ(file, &header, closed_realtime_ns) &&
-               READ(file, &header, reaped_signal) && READ(file, &header, memory_events) &&
-               memcmp(header.magic, TSCOPE_MAGIC, sizeof(header.magic)) == 0 &&
-               header.pid == death->pid && strncmp(header.host, host, sizeof(host) - 1) == 0 &&
-               !header.closed_realtime_ns && !header.reaped_signal;
+  bool is_it =
+      READ(file, &header, magic) && READ(file, &header, pid) && READ(file, &header, host) &&
+      READ(file, &header, closed_realtime_ns) && READ(file, &header, reaped_signal) &&
+      READ(file, &header, memory_events) && READ(file, &header, pid_namespace) &&
+      memcmp(header.magic, TSCOPE_MAGIC, sizeof(header.magic)) == 0 && header.pid == death->pid &&
+      (!header.pid_namespace || header.pid_namespace == pid_namespace_of("self")) &&
+      strncmp(header.host, host, sizeof(host) - 1) == 0 && !header.closed_realtime_ns &&
+      !header.reaped_signal;
   if (is_it) {
     header.reaped_signal = (u32)death->signal;
     struct timespec now = {0};

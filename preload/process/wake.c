@@ -14,6 +14,7 @@
 #include "facts/identity.h"
 #include "facts/memory_limit.h"
 #include "format/default_directory.h"
+#include "inspect/pid_namespace.h"
 #include "process/bus_errors.h"
 #include "process/process.h"
 #include "process/workers.h"
@@ -42,6 +43,7 @@ static void fill_header(struct tscope_file_header *header, const struct tscope_i
       .tick_shift = tscope_clock.shift,
       .tick_hz = tscope_clock.hz,
       .pid = (u32)getpid(),
+      .pid_namespace = pid_namespace_of("self"),
       .rank = identity->rank,
       .world_size = identity->world_size,
       .local_rank = identity->local_rank,

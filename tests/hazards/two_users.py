@@ -112,33 +112,36 @@ class Header(ctypes.LittleEndianStructure):
         ("lost", ctypes.c_uint64 * 16), ("ends", ctypes.c_uint64 * 2), ("end", ctypes.c_uint32 * 2),
         ("reaped_signal", ctypes.c_uint32), ("carried", ctypes.c_uint32), ("reaped_at", ctypes.c_uint64),
         ("oom_kills_at_start", ctypes.c_uint64), ("oom_kills", ctypes.c_uint64), ("exception_ticks", ctypes.c_uint64),
-        ("memory_events", ctypes.c_char * 256), ("exception", ctypes.c_char * 512)]
+        ("memory_events", ctypes.c_char * 256), ("exception", ctypes.c_char * 512),
+        ("exception_place", ctypes.c_char * 512), ("last_line_ticks", ctypes.c_uint64),
+        ("last_line", ctypes.c_char * 256), ("lost_singly", ctypes.c_uint64), ("pid_namespace", ctypes.c_uint64)]
 
 
 SECRET = "/tmp/secret"
-# The job puts a trace of its own process there, which then dies: FOLDER OWNER EVENTS.
+# The job puts a trace of its own process there, which then dies: FOLDER OWNER EVENTS NAMESPACE.
 PLANT = f"""
 import os, sys
 sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
 sys.argv[1:1] = [{BUILD!r}, {LIBRARY!r}]
 from two_users import plant
-plant(os.getppid(), sys.argv[1], int(sys.argv[2]), sys.argv[3])
+plant(os.getppid(), sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
 """
 
 
-def plant(pid, folder, owner, events):
+def plant(pid, folder, owner, events, namespace):
     os.makedirs(folder, exist_ok=True)
     header = Header(magic=b"tscope\r\n", version=(1, 1), byte_order=0x01020304, header_bytes=4096, chunk_bytes=65536,
-                    pid=pid, host=socket.gethostname().encode(), run=b"run", memory_events=events.encode())
+                    pid=pid, host=socket.gethostname().encode(), run=b"run", memory_events=events.encode(),
+                    pid_namespace=os.stat("/proc/self/ns/pid").st_ino if namespace == "own" else int(namespace))
     path = os.path.join(folder, f"host-{pid}-1.tscope")
     with open(path, "wb") as file:
         file.write(bytes(header).ljust(4096, b"\0"))
     os.chown(path, owner, owner)
 
 
-def reaped_trace(folder, folder_owner, file_owner, events, launcher):
+def reaped_trace(folder, folder_owner, file_owner, events, namespace, launcher):
     """The header of a trace of a process that `launcher` (words of a shell) saw being killed, afterwards."""
-    inner = shlex.join([sys.executable, "-c", PLANT, folder, str(file_owner), events]) + "; kill -9 $$"
+    inner = shlex.join([sys.executable, "-c", PLANT, folder, str(file_owner), events, namespace]) + "; kill -9 $$"
     out, _ = in_own_tmp(
         f"mkdir -p {folder}", f"chown {folder_owner} /tmp/traces {folder}",
         f"echo 'oom_kill 42' > {SECRET}; chmod 600 {SECRET}", f"mkfifo {folder}/host-1-1.tscope",
@@ -155,13 +158,17 @@ PRELOADED = (f"TSCOPE_DIR=/tmp/traces TSCOPE_RUN=run LD_PRELOAD={shlex.quote(LIB
 class HowAProcessEnded(unittest.TestCase):
     """tscope-run and a preloaded launcher write how a process died into its trace, and into no other file."""
 
-    def check(self, folder_owner, file_owner, events, expected):
+    def check(self, folder_owner, file_owner, events, expected, namespace="0"):
         for launcher in (RUN_IT, PRELOADED):
-            header = reaped_trace("/tmp/traces/run", folder_owner, file_owner, events, launcher)
+            header = reaped_trace("/tmp/traces/run", folder_owner, file_owner, events, namespace, launcher)
             self.assertEqual((header.reaped_signal, header.oom_kills), expected, launcher)
 
     def test_in_its_own_trace(self):
         self.check(ROOT, ROOT, "", (9, 0))
+        self.check(ROOT, ROOT, "", (9, 0), "own")
+
+    def test_not_in_a_trace_from_another_pid_namespace(self):
+        self.check(ROOT, ROOT, "", (0, 0), "1")
 
     def test_a_path_in_the_trace_is_not_opened(self):
         self.check(ROOT, ROOT, SECRET, (9, 0))

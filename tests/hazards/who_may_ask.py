@@ -3,6 +3,7 @@
 """Whose requests for stacks a rank answers: who_may_ask.py BUILD LIBTSCOPE."""
 import glob
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 import at_once  # noqa: E402
 
 BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
-STACKS = os.path.join(BUILD, "analyzer", "tscope-stacks")
+STACKS, REPORT = (os.path.join(BUILD, "analyzer", name) for name in ("tscope-stacks", "tscope-report"))
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lines", "asked_rank.py")
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -35,10 +36,10 @@ class Requests(unittest.TestCase):
     def tearDown(self):
         for job in self.jobs:
             job.kill()
-            job.communicate()
+            job.communicate(timeout=10)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def start(self, drop=(), ranks=1):
+    def start(self, drop=(), ranks=1, how=()):
         """Starts ranks that sleep; returns the run's folder."""
         if drop:
             os.chmod(self.folder, 0o755)
@@ -48,7 +49,7 @@ class Requests(unittest.TestCase):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("TSCOPE_", "LD_PRELOAD"))}
         for rank in range(ranks):
             self.jobs.append(subprocess.Popen(
-                [*drop, sys.executable, RANK, "asleep"], stdout=subprocess.PIPE, text=True,
+                [*how, *drop, sys.executable, RANK, "asleep"], stdout=subprocess.PIPE, text=True,
                 env={**clean, "RANK": str(rank), "WORLD_SIZE": str(ranks), "TSCOPE_DIR": traces, "TSCOPE_RUN": "run",
                      "LD_PRELOAD": LIBRARY}))
             self.jobs[-1].stdout.readline()
@@ -168,6 +169,35 @@ class Requests(unittest.TestCase):
         asking.wait()
         os.kill(self.jobs[0].pid, signal.SIGCONT)
         self.check_unharmed(run)
+
+    def check_in_namespaces(self, *more):
+        how = ["unshare", "--pid", "--kill-child", *more]
+        if subprocess.run([*how, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("unshare --pid is refused here")
+        run = self.start(ranks=2, how=how)
+        self.check_unharmed(run)
+        parents = [job.pid for job in self.jobs]
+        ranks = [int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")) for pid in parents]
+        os.kill(ranks[1], signal.SIGSTOP)
+        said = self.ask(run).stdout
+        self.assertRegex(said, "rank 0  now")
+        self.assertRegex(said, "rank 1 .*stopped")
+        os.kill(ranks[1], signal.SIGKILL)
+        self.jobs[1].wait()
+        said = self.ask(run)
+        self.assertRegex(said.stdout, "rank 0  now")
+        self.assertRegex(said.stderr + said.stdout, "has died: rank 1")
+        listed = subprocess.run([REPORT, "--list", self.folder], capture_output=True, text=True, check=False)
+        self.assertIn("  runs", listed.stdout)
+
+    @needs_root
+    def test_ranks_in_pid_namespaces_of_their_own(self):
+        """As in containers: the first process of each has the number 1, which here is somebody else's."""
+        self.check_in_namespaces("--mount-proc")
+
+    @needs_root
+    def test_ranks_in_pid_namespaces_that_proc_does_not_show(self):
+        self.check_in_namespaces()
 
     @needs_root
     def test_a_folder_that_the_job_cannot_write(self):

@@ -9,12 +9,9 @@
 
 #include "format/tscope_format.h"
 
-/* R, S, D, T, Z of /proc; 0 if there is no such process, '?' if it is not known. The trace must be
- * of this machine. */
-char process_state_of(const struct tscope_file_header *header);
-
-/* Its state, as above, if the process runs: its trace has no end, it was written on this host since
- * that was started, and the process is there. Else 0, also for a process of another host. */
+/* Its state, as in struct trace_process, if the process runs: its trace has no end, it was written
+ * on this host since that was started, and the process is there. Else 0, also if that cannot be
+ * told. */
 char process_runs(const struct tscope_file_header *header);
 
 /* Two machines of one name, and one that was booted again, were booted at different times: when,

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect/trace_process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inspect/pid_namespace.h"
+#include "inspect/small_file.h"
+
+#define SECOND_NS 1000000000ll
+#define FIRST_NAMESPACE 0xEFFFFFFCu /* of the machine: PROC_PID_INIT_INO of the kernel */
+
+bool trace_process_is_of_this_host(const struct tscope_file_header *header) {
+  char host[sizeof(header->host)] = "";
+  gethostname(host, sizeof(host) - 1);
+  return strncmp(host, header->host, sizeof(host) - 1) == 0;
+}
+
+static i64 now_ns(clockid_t clock) {
+  struct timespec now = {0};
+  clock_gettime(clock, &now);
+  return now.tv_sec * SECOND_NS + now.tv_nsec;
+}
+
+/* The state of a process, if it started before its trace did; 0 if there is none: a later process
+ * only has the number of one that has ended. */
+static char state_of(const struct tscope_file_header *header, pid_t pid) {
+  char path[64], text[1024];
+  snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+  if (small_file_read(path, text, sizeof(text)) < 0)
+    return errno == ENOENT || errno == ESRCH ? 0 : '?';
+  const char *state = stat_field(text, 3), *ticks = stat_field(text, 22);
+  if (!ticks)
+    return '?';
+  i64 suspended = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
+  i64 started = strtoll(ticks, NULL, 10) * (SECOND_NS / sysconf(_SC_CLK_TCK)) - suspended;
+  return started > (i64)header->start_monotonic_ns + SECOND_NS ? 0 : *state;
+}
+
+/* Whether a process has the trace's number in its own namespace, which is the trace's. */
+static bool is_in_namespace(const struct tscope_file_header *header, const char *process) {
+  char path[64], text[4096];
+  snprintf(path, sizeof(path), "/proc/%s/status", process);
+  small_file_read(path, text, sizeof(text));
+  const char *numbers = strstr(text, "\nNSpid:"), *last = numbers + 7;
+  for (const char *at = last; numbers && *at && *at != '\n'; at++)
+    last = *at == '\t' ? at : last;
+  return numbers && strtoul(last, NULL, 10) == header->pid &&
+         pid_namespace_of(process) == header->pid_namespace;
+}
+
+/* From a namespace the processes of those below are seen, from the first one all. */
+static struct trace_process find_in_namespace(const struct tscope_file_header *header, u64 own) {
+  struct trace_process found = {0, own == FIRST_NAMESPACE ? 0 : '?'};
+  DIR *processes = opendir("/proc");
+  for (struct dirent *entry; processes && !found.pid && (entry = readdir(processes));) {
+    pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+    char state = pid && is_in_namespace(header, entry->d_name) ? state_of(header, pid) : 0;
+    if (state)
+      found = (struct trace_process){pid, state};
+  }
+  if (processes)
+    closedir(processes);
+  return found;
+}
+
+struct trace_process trace_process_find(const struct tscope_file_header *header) {
+  char self[16] = "";
+  if (!trace_process_is_of_this_host(header))
+    return (struct trace_process){0, '?'};
+  u64 own = pid_namespace_of("self");
+  bool numbered_as_here =
+      readlink("/proc/self", self, sizeof(self) - 1) > 0 && strtol(self, NULL, 10) == getpid();
+  if (header->pid_namespace && (header->pid_namespace != own || !numbered_as_here))
+    return find_in_namespace(header, own);
+  char state = state_of(header, (pid_t)header->pid);
+  return (struct trace_process){state ? (pid_t)header->pid : 0, state};
+}

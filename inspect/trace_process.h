@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The process that writes a trace, as the kernel of this machine sees it. A trace says the number
+ * that the process has in its own PID namespace; in a container that is not its number here.
+ */
+#ifndef TSCOPE_TRACE_PROCESS_H
+#define TSCOPE_TRACE_PROCESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "format/tscope_format.h"
+
+struct trace_process {
+  pid_t pid;  /* its number here; 0 if it is not there, or not known */
+  char state; /* R, S, D, T, t, Z, X of /proc; 0: there is no such process; '?': cannot be told, as
+                 of another host, or of a namespace that cannot be seen from here */
+};
+
+struct trace_process trace_process_find(const struct tscope_file_header *header);
+
+/* Whether it ran on a host of this one's name. */
+bool trace_process_is_of_this_host(const struct tscope_file_header *header);
+
+#endif
