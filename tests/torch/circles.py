@@ -3,7 +3,7 @@
 """PyTorch jobs over gloo whose ranks wait for each other's messages in a circle: the report names all of them, for whom
 each waits, and their lines.
 
-    circles.py LIBTSCOPE TSCOPE-REPORT
+    circles.py LIBTSCOPE TSCOPE-REPORT [JOB...]
 """
 import json
 import os
@@ -64,7 +64,8 @@ def main():
     if not python:
         print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
         return SKIPPED
-    for name, (ranks, _, _) in JOBS.items():
+    for name in sys.argv[3:] or JOBS:
+        ranks = JOBS[name][0]
         with tempfile.TemporaryDirectory(prefix="torch-circles-") as scratch:
             job = Job(python, library, scratch, name)
             job.environment["TSCOPE_STALL"] = "3"

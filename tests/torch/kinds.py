@@ -3,7 +3,7 @@
 """Jobs on a GPU that validate, save and log at fixed distances, of a model that is not wrapped: the report names these
 steps by what they hold, which the job itself writes. On the stand-ins.
 
-    kinds.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER
+    kinds.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER [JOB...]
 """
 import json
 import os
@@ -45,7 +45,8 @@ def main():
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="torch-kinds-") as scratch:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
-        for name, (ranks, options) in JOBS.items():
+        for name in sys.argv[4:] or JOBS:
+            ranks, options = JOBS[name]
             job = Job(python, library, scratch, name)
             job.environment.update(PYTHONPATH=site, STANDIN_KERNEL_US="300", **({} if ranks else {"RANK": "0"}))
             out = job.run(os.path.join(scratch, "checkpoint.pt"), *options, script="kinds_rank.py", ranks=ranks)

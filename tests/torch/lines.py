@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares the report's lines with those of a known program: lines.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER.
+"""Compares the report's lines with those of a known program: lines.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER
+[PART...].
 
 PyTorch's CUDA wheel on the stand-ins runs lines_job.py, which waits for the GPU with .item() once per step; the report
 has to give its file, its line and the right number of waits.
@@ -109,8 +110,31 @@ def check_database(job, tool, line):
         expect(found > 0, f"{name}: calls of that line in the database")
 
 
+def check_jobs(python, site, library, tool, scratch, parts):
+    """With the lines of all calls, of some, and of none."""
+    bare = CudaJob(python, site, None, scratch, "bare")
+    bare.environment["RANK"] = "0"
+    printed = bare.run(str(STEPS), script="lines_job.py", ranks=0)
+    for name, environment in (("all", {"TSCOPE_LINES": "sampled"}), ("some", {"TSCOPE_LINES": "collectives"}),
+                              ("none", {"TSCOPE_LINES": "off"})):
+        if name not in parts:
+            continue
+        job = CudaJob(python, site, library, scratch, name)
+        job.environment.update(environment, RANK="0")
+        expect(job.run(str(STEPS), script="lines_job.py", ranks=0) == printed, "its output")
+        document = report(job, tool)
+        if name == "all":
+            check_database(job, tool, check(document))
+        elif name == "some":
+            rows = document["lines"]["lines"]
+            expect(rows and not any(row["samples"] for row in rows), f"no launches: {rows}")
+        else:
+            expect(document["lines"]["call_sites"] is None, f"{document['lines']}")
+
+
 def main():
     library, tool, standins = sys.argv[1:4]
+    parts = sys.argv[4:] or ["all", "some", "none", "backward"]
     python = python_with_torch()
     if not python:
         print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
@@ -122,26 +146,12 @@ def main():
     scratch = tempfile.mkdtemp(prefix="tscope-lines-")
     try:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
-        bare = CudaJob(python, site, None, scratch, "bare")
-        bare.environment["RANK"] = "0"
-        printed = bare.run(str(STEPS), script="lines_job.py", ranks=0)
-        for name, environment in (("all", {"TSCOPE_LINES": "sampled"}), ("some", {"TSCOPE_LINES": "collectives"}),
-                                  ("none", {"TSCOPE_LINES": "off"})):
-            job = CudaJob(python, site, library, scratch, name)
-            job.environment.update(environment, RANK="0")
-            expect(job.run(str(STEPS), script="lines_job.py", ranks=0) == printed, "its output")
-            document = report(job, tool)
-            if name == "all":
-                check_database(job, tool, check(document))
-            elif name == "some":
-                rows = document["lines"]["lines"]
-                expect(rows and not any(row["samples"] for row in rows), f"no launches: {rows}")
-            else:
-                expect(document["lines"]["call_sites"] is None, f"{document['lines']}")
-        job = CudaJob(python, site, library, scratch, "backward")
-        job.environment.update(TSCOPE_LINES="sampled", RANK="0")
-        job.run("300", script="backward_job.py", ranks=0)
-        check_backward(report(job, tool))
+        check_jobs(python, site, library, tool, scratch, parts)
+        if "backward" in parts:
+            job = CudaJob(python, site, library, scratch, "backward")
+            job.environment.update(TSCOPE_LINES="sampled", RANK="0")
+            job.run("300", script="backward_job.py", ranks=0)
+            check_backward(report(job, tool))
         return 0
     finally:
         shutil.rmtree(scratch)

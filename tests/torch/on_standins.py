@@ -146,7 +146,6 @@ def data_parallel(python, site, library, tool, scratch):
     """DDP in several buckets, with gradient accumulation and data workers, on four ranks."""
     arguments = ["--steps", "8", "--grad-accum", "2", "--workers", "1"]
     bare, job = CudaJob(python, site, None, scratch, "bare"), CudaJob(python, site, library, scratch, "ddp")
-    bare.launcher = job.launcher = CudaJob.torchrun
     bare = bare.train(*arguments, ranks=4)
     out = job.train(*arguments, ranks=4)
     expect(out == bare and len(out) == 4, f"{bare} without, {out} with the shim")

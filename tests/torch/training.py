@@ -155,14 +155,14 @@ def same_numbers(python, library, tool, scratch):
     """Training has bit for bit the same results with and without the shim, and the records are right."""
     bare, job = Job(python, None, scratch, "bare"), Job(python, library, scratch, "profiled")
     bare.launcher = job.launcher = Job.torchrun
-    bare = bare.run("--steps", "20")
-    out = job.run("--steps", "20")
+    bare = bare.run("--steps", "20", ranks=2)
+    out = job.run("--steps", "20", ranks=2)
     expect(out == bare, f"{bare!r} without, {out!r} with the shim")
-    traces = job.traces()
+    traces = job.traces(2)
     for trace in traces:
         check_phases(trace, 20, 20)
         expect(trace.closed, "ended in order")
-        expect(trace.world_size == 4, "world size")
+        expect(trace.world_size == 2, "world size")
         expect(len(trace.info("TORCH")) == 1 and trace.info("TORCH")[0].startswith("2."),
                f"version of PyTorch: {trace.info('TORCH')}")
         expect(trace.records["Tensor"], "tensor memory")
@@ -198,15 +198,19 @@ def accumulation(python, library, tool, scratch):
     expect(found["steps"]["count"] == 15, f"steps: {found['steps']}")
 
 
-def recomputation(python, library, tool, scratch):
-    """The forward pass runs again inside the backward pass, in both of PyTorch's ways, which give the same numbers."""
-    arguments = ["--steps", "10", "--base-ms", "2", "--checkpoint"]
-    bare = Job(python, None, scratch, "bare").run(*arguments, "plain", ranks=2)
-    for way in ("reentrant", "plain"):
-        job = Job(python, library, scratch, way)
-        expect(job.run(*arguments, way, ranks=2) == bare, "the same numbers")
-        for trace in job.traces(2):
-            check_phases(trace, 10, 10)
+def recomputation(python, library, tool, scratch, way="reentrant"):
+    """The forward pass runs again inside the backward pass."""
+    arguments = ["--steps", "10", "--base-ms", "2", "--checkpoint", way]
+    bare = Job(python, None, scratch, "bare").run(*arguments, ranks=2)
+    job = Job(python, library, scratch, way)
+    expect(job.run(*arguments, ranks=2) == bare, "the same numbers")
+    for trace in job.traces(2):
+        check_phases(trace, 10, 10)
+
+
+def recomputation_plain(*where):
+    """In the other of PyTorch's ways."""
+    recomputation(*where, way="plain")
 
 
 def data_workers(python, library, tool, scratch):
@@ -257,10 +261,10 @@ def survived_errors(python, library, tool, scratch):
                for earlier, later in zip(backward, backward[1:])), "one after the other")
 
 
-def inside_backward(python, library, tool, scratch):
+def inside_backward(python, library, tool, scratch, jobs=((66, 20),)):
     """Optimizer steps inside the backward pass are seen. tscope listens to ranges there in the first 32 passes and in one
     of 16, and in all once it heard one: a job that begins with it in its pass 66 is seen from pass 80 on."""
-    for first, seen in ((0, 100), (66, 20), (100, 0)):
+    for first, seen in jobs:
         job = Job(python, library, scratch, f"from{first}")
         arguments = [str(first), "100"]
         bare = Job(python, None, scratch, "bare").run(*arguments, script="steps_in_backward.py", ranks=0)
@@ -269,6 +273,11 @@ def inside_backward(python, library, tool, scratch):
         expect(len(trace.phases("BACKWARD")) == 100, "100 backward passes")
         took = sum(record.tag == read_trace.ENUMS["PHASES"]["OPTIMIZER"] for record in trace.records["Phase"])
         expect(took == 2 * seen, f"{took} optimizer steps of a job that takes them from pass {first}, not {2 * seen}")
+
+
+def always_inside_backward(*where):
+    """Jobs that do so from the beginning, or never."""
+    inside_backward(*where, jobs=((0, 100), (100, 0)))
 
 
 def collectives(python, library, tool, scratch):
@@ -347,8 +356,8 @@ def dormant(python, library, tool, scratch):
 
 
 CASES = {case.__name__.replace("_", "-"): case
-         for case in (same_numbers, straggler_named, accumulation, recomputation, data_workers,
-                      killed, survived_errors, inside_backward, collectives, names, dormant)}
+         for case in (same_numbers, straggler_named, accumulation, recomputation, recomputation_plain, data_workers,
+                      killed, survived_errors, inside_backward, always_inside_backward, collectives, names, dormant)}
 
 
 def main():
