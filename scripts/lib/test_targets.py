@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The build targets that the tests of some suites need: test_targets.py FOLDER --suite NAME...
+"""The build targets that the tests of some suites need: test_targets.py FOLDER [--no-suite NAME] --suite NAME...
 
 Prints the files for ninja, so that a folder with few tests is not built completely.
 """
@@ -17,10 +17,12 @@ def introspect(folder, what):
 
 def main():
     folder = sys.argv[1]
-    suites = {sys.argv[i + 1] for i, word in enumerate(sys.argv) if word == "--suite"}
+    chosen, left_out = ({sys.argv[i + 1] for i, word in enumerate(sys.argv) if word == option}
+                        for option in ("--suite", "--no-suite"))
     wanted = set()
     for test in introspect(folder, "--tests"):
-        if suites & {suite.rpartition(":")[2] for suite in test["suite"]}:
+        suites = {suite.rpartition(":")[2] for suite in test["suite"]}
+        if chosen & suites and not left_out & suites:
             wanted.update(test["depends"])
     files = [name for target in introspect(folder, "--targets") if target["id"] in wanted
              for name in target["filename"]]

@@ -67,19 +67,17 @@ def cut(value):
     return value
 
 
+def setUpModule():
+    """One browser for all tests, and inputs that are made once."""
+    holder = tempfile.TemporaryDirectory(prefix="tscope-html-")
+    unittest.addModuleCleanup(holder.cleanup)
+    Page.folder = holder.name
+    Page.made = inputs.made(TRACEGEN, Page.folder)
+    Page.browser = browser.Browser()
+    unittest.addModuleCleanup(Page.browser.close)
+
+
 class Page(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.holder = tempfile.TemporaryDirectory(prefix="tscope-html-")
-        cls.folder = cls.holder.name
-        cls.made = inputs.made(TRACEGEN, cls.folder)
-        cls.browser = browser.Browser()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.holder.cleanup()
-
     def setUp(self):
         self.browser.size(1280, 900)
 
