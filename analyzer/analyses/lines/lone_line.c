@@ -19,25 +19,37 @@
 
 static const double mostly_without_core = 0.9, nearly_as_long = 0.5;
 
+/* A stay of so many samples is seen on every rank that makes it. */
+static const double samples_of_seen = 5;
+
+/* A sample stands for the time before it, so the beginning of a stay may count in the step before.
+ */
+static const double share_of_stay = 0.3;
+
 /* Time at a line, in steps of training. */
 struct stay {
   double ns;
-  u32 seen, n, *slices; /* steps with a sample; slices that have some, if they are wanted */
+  u32 seen, n, *slices; /* steps with a sample; slices with a whole stay, if they are wanted */
 };
+
+static bool is_training_slice(const struct part_time *time) {
+  return time->slice < TRAINING_SLICES && time->steps > 0;
+}
 
 static struct stay stay_at(const struct sampled_part *part, struct arena *scratch) {
   struct stay stay = {0};
-  if (scratch)
-    stay.slices = arena_array(scratch, part->n_times, sizeof(u32));
+  u32 slices = NUMBER_OF(part->times, part->n_times, time, is_training_slice(time));
   FOR_EACH(part->times, part->n_times, time) {
-    if (time->slice >= TRAINING_SLICES || !time->steps)
-      continue;
-    stay.ns += (double)time->ns;
-    stay.seen += time->steps;
-    if (stay.slices)
-      stay.slices[stay.n] = time->slice;
-    stay.n++;
+    stay.ns += is_training_slice(time) ? (double)time->ns : 0;
+    stay.seen += is_training_slice(time) ? time->steps : 0;
   }
+  if (!scratch || !slices)
+    return stay;
+  stay.slices = arena_array(scratch, slices, sizeof(u32));
+  stay.n = LIST_WHERE(stay.slices, 0, part->n_times, i,
+                      is_training_slice(&part->times[i]) &&
+                          (double)part->times[i].ns >= share_of_stay * stay.ns / slices,
+                      part->times[i].slice);
   return stay;
 }
 
@@ -84,8 +96,8 @@ static struct everywhere add_up(const struct analysis *a, struct arena *arena) {
   return sums;
 }
 
-/* Whether the rank is there alone, and chance does not explain it: its peers are hardly there, and
- * none of them is there nearly as long, as the first rank of each host might be. */
+/* Whether the rank is there alone: its peers are hardly there, and none of them is there nearly as
+ * long, as the first rank of each host might be. Sets by what chance any one is. */
 static bool is_alone(const struct everywhere *sums, const struct sampled_part *part,
                      const struct stay *own, struct lone_line *found) {
   u32 at = FIRST_NOT(0, sums->n, i, sums->at[i].key < part->key);
@@ -96,7 +108,7 @@ static bool is_alone(const struct everywhere *sums, const struct sampled_part *p
   found->seen = own->seen;
   found->peers_seen = all->seen - own->seen;
   found->chance = chance_of_count(own->seen, all->seen, 1.0 / sums->ranks, 0) * sums->tests;
-  return found->chance < STRAGGLER_SIGNIFICANCE;
+  return true;
 }
 
 /* Whether all ranks have the same part in the job, as far as their communicators show it. */
@@ -111,14 +123,19 @@ static bool has_cores(const struct sampled_part *part) {
   return (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] < mostly_without_core * (double)all;
 }
 
-/* In which steps it is, in words; sets how many. NULL if in none of these ways. */
+/* In which steps it is, in words; sets how many. NULL if in none of these ways. Stays that are long
+ * enough to be seen come neither on one rank nor at a fixed distance by chance: the few checkpoints
+ * of one of two ranks are no chance, though each of them alone is as likely on the other. */
 static const char *find_steps(struct analysis *a, const struct sampled_part *part,
-                              const struct stay *own, struct arena *scratch, double *steps) {
+                              const struct stay *own, double sample_ns, struct arena *scratch,
+                              double *steps, double *chance) {
   bool single = a->n_steps <= TRAINING_SLICES;
-  u32 period = single ? period_of_steps(own->slices, own->n, a->n_steps, scratch) : 0;
-  u32 turns = a->n_training / (period ? period : 1), first_step;
+  double of_period = 1;
+  u32 period = single ? period_of_steps(own->slices, own->n, a->n_steps, scratch, &of_period) : 0;
+  *chance *= own->ns >= samples_of_seen * sample_ns * own->n ? of_period : 1;
+  double turns = (double)a->n_training / (period ? period : 1);
   u32 first = own->slices[0], last = own->slices[own->n - 1];
-  *steps = own->seen > turns ? own->seen : turns;
+  *steps = fmax(period ? own->n : own->seen, turns);
   if (period)
     return describe_period(a->arena, period);
   if (!ranks_are_alike(a) || !has_cores(part))
@@ -128,7 +145,7 @@ static const char *find_steps(struct analysis *a, const struct sampled_part *par
   *steps = last - first + 1;
   if (!single || *steps < STRETCH_MIN_STEPS || own->seen < STRETCH_INSIDE * *steps)
     return NULL;
-  first_step = a->model->steps.first + a->first_step;
+  u32 first_step = a->model->steps.first + a->first_step;
   return say(a, "steps %u to %u", first_step + first, first_step + last);
 }
 
@@ -145,8 +162,9 @@ static void find_of_rank(struct analysis *a, u32 rank, const struct everywhere *
         !is_alone(sums, part, &own, &now))
       continue;
     double steps;
-    now.when = find_steps(a, part, &own, &scratch, &steps);
-    if (!now.when || own.ns / steps < WORTH_MENTIONING * step_ns)
+    now.when = find_steps(a, part, &own, parts->sample_ns, &scratch, &steps, &now.chance);
+    if (!now.when || now.chance >= STRAGGLER_SIGNIFICANCE ||
+        own.ns / steps < WORTH_MENTIONING * step_ns)
       continue;
     now.ms = own.ns / steps / 1e6;
     now.run_ns = own.ns;

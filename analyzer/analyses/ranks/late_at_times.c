@@ -160,7 +160,7 @@ static struct verdict verdict_on(const struct late_events *events, const struct 
     steps[i] = (u32)tested_collective(c, steps[i])->step;
   /* Where ranks meet in every tenth step only, who is late in most meetings is so at no period. */
   bool in_most = n > MOST_MEETINGS * (c->first[comm + 1] - c->first[comm]);
-  v.period = n && !in_most ? period_of_steps(steps, n, c->a->n_steps, &c->scratch) : 0;
+  v.period = n && !in_most ? period_of_steps(steps, n, c->a->n_steps, &c->scratch, NULL) : 0;
   return v;
 }
 

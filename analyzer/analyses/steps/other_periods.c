@@ -85,8 +85,8 @@ bool other_find_recurrence(const struct long_steps *steps, const struct recurren
   return found->hits > 0;
 }
 
-u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch) {
-  double chance = STRAGGLER_SIGNIFICANCE, mean = (double)of / n;
+u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch, double *chance) {
+  double least = STRAGGLER_SIGNIFICANCE, mean = (double)of / n;
   u32 best = 0, longest = (u32)(mean / STRETCH_INSIDE) + 1;
   u32 *times = arena_array(scratch, longest, sizeof(u32));
   for (u32 period = 2; period <= longest; period++) {
@@ -99,8 +99,10 @@ u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch) {
     if (most < STRETCH_INSIDE * n || most < STRETCH_INSIDE * floor(all))
       continue;
     double p = binomial_tail(most, n, 1.0 / period) * period * longest;
-    best = p < chance ? period : best;
-    chance = fmin(chance, p);
+    best = p < least ? period : best;
+    least = fmin(least, p);
   }
+  if (chance)
+    *chance = best ? least : 1;
   return best;
 }

@@ -169,6 +169,26 @@ static void a_line_of_the_first_of_each_host_is_of_no_rank(void **state) {
   assert_true(tells_lone_line(MANY, late, 1));
 }
 
+/* The few checkpoints of one of two ranks: each may as well have been the other's, but not all of
+ * them at a fixed distance. At random they are told of nobody. */
+static void few_stays_of_one_of_two_ranks_are_named_at_a_distance(void **state) {
+  static i64 late[STEPS * 2], at_random[STEPS * 2];
+  u32 told = 0, chance = 0, draw = 5;
+  (void)state;
+  for (u32 seed = 1; seed <= 20; seed++) {
+    memset(late, 0, sizeof(late));
+    memset(at_random, 0, sizeof(at_random));
+    for (u32 s = 15; s < STEPS; s += 16) {
+      late[2 * s] = 120 * MS;
+      at_random[2 * (u32)(uniform_share(&draw) * STEPS)] = 120 * MS;
+    }
+    told += tells_lone_line(2, late, seed);
+    chance += tells_lone_line(2, at_random, seed);
+  }
+  assert_in_range(told, 17, 20); /* the others are told as what long steps hold */
+  assert_int_equal(chance, 0);
+}
+
 /* Each rank is at line 20 in some steps of its own, at no distance: no rank alone is. */
 static void lines_at_random_are_of_no_rank(void **state) {
   static i64 late[STEPS * RANKS];
@@ -396,6 +416,7 @@ int main(void) {
       cmocka_unit_test(line_of_one_rank_is_named),
       cmocka_unit_test(a_line_of_the_first_of_each_host_is_of_no_rank),
       cmocka_unit_test(lines_at_random_are_of_no_rank),
+      cmocka_unit_test(few_stays_of_one_of_two_ranks_are_named_at_a_distance),
       cmocka_unit_test(line_of_some_long_steps_is_counted),
       cmocka_unit_test(steps_that_would_tell),
       cmocka_unit_test(mean_and_median_are_told),

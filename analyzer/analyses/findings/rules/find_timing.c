@@ -81,21 +81,34 @@ static u32 common_outside(const struct findings *f, double *ms) {
 }
 
 /* How long the rank is outside the phases that is so longest, mean over steps: no more of a step
- * can go with that time. The other ranks may wait for another one in each step. */
-static double longest_outside_ms(const struct findings *f) {
+ * can go with that time. The other ranks may wait for another one in each step. `alone`: the rank
+ * that is so much longer than all others for most of what any one is, INDEX_NONE if by turns. */
+static double longest_outside_ms(const struct findings *f, u32 *alone) {
   const struct analysis *a = f->a;
-  double sum = 0;
+  double sum = 0, beyond = 0;
   u32 n = 0, ranks = a->model->n_ranks;
+  double *of_rank = arena_array(a->arena, ranks, sizeof(*of_rank));
   for (u32 step = a->first_step; step < a->model->steps.n; step++) {
-    i64 longest = NS_UNKNOWN;
+    const struct phase_times *phases = &a->model->phases[(size_t)step * ranks];
+    i64 longest = NS_UNKNOWN, second = 0;
+    u32 who = 0;
     for (u32 rank = 0; rank < ranks && analysis_is_training(a, step); rank++) {
-      i64 other = a->model->phases[(size_t)step * ranks + rank].other;
-      if (!f->r->ranks[rank].straggler && other > longest)
-        longest = other;
+      if (f->r->ranks[rank].straggler)
+        continue;
+      i64 shorter = phases[rank].other < longest ? phases[rank].other : longest;
+      second = shorter > second ? shorter : second;
+      who = phases[rank].other > longest ? rank : who;
+      longest = phases[rank].other > longest ? phases[rank].other : longest;
     }
-    sum += longest == NS_UNKNOWN ? 0 : ns_to_ms(longest);
-    n += longest != NS_UNKNOWN;
+    if (longest == NS_UNKNOWN)
+      continue;
+    sum += ns_to_ms(longest);
+    of_rank[who] += ns_to_ms(longest - second);
+    beyond += ns_to_ms(longest - second);
+    n++;
   }
+  *alone = NUMBER_OF_LARGEST(0, ranks, i, of_rank[i]);
+  *alone = of_rank[*alone] >= EQUALS_SHARE * beyond ? *alone : INDEX_NONE;
   return n ? sum / n : NAN;
 }
 
@@ -156,14 +169,19 @@ void rule_outside_phases(struct findings *f) {
   if (!(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
     return;
   ms *= 1 - unmarked;
-  double measured = without_waits_for_gpu(f, ms), longest = longest_outside_ms(f) * (1 - unmarked);
+  u32 alone;
+  double measured = without_waits_for_gpu(f, ms);
+  double longest = longest_outside_ms(f, &alone) * (1 - unmarked);
   double saving = fmin(saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), measured),
                        run_seconds(f, longest));
   double gain = per_step_of(f, saving);
   if (!is_notable(f, gain))
     return;
-  /* More than the Phases show is saved where the ranks are there by turns. */
+  /* More than the Phases show is saved where the others wait for one rank, or for each by turns. */
   bool by_turns = gain > r->other_ms * (1 - unmarked) + REPLAY_TOLERANCE * f->step_ms;
+  const char *whose = !by_turns             ? ""
+                      : alone == INDEX_NONE ? "what one rank or another does "
+                                            : say(f, "what rank %u does ", r->ranks[alone].rank);
   const struct sampled_line *line = r->ranks[rank].outside_line;
   if (!(r->forward_ms > 0) && !(unmarked > 0) && !line)
     return; /* forward passes may be all of it */
@@ -194,8 +212,8 @@ void rule_outside_phases(struct findings *f) {
   f->spent_at = line && line->share >= REASON_SHARE ? line : NULL;
   finding_add(f, severity_of(f, gain), saving,
               say(f, "%.0f %% of %s is %soutside %s and optimizer%s%s", 100 * gain / f->step_ms,
-                  of_each_step(f), by_turns ? "what one rank or another does " : "", phases,
-                  line ? ", mostly at " : "", line ? line->place : ""),
+                  of_each_step(f), whose, phases, line ? ", mostly at " : "",
+                  line ? line->place : ""),
               say(f,
                   "The program is in no phase of training for %s of a %s step, or longer, on most "
                   "ranks.%s%s%s%s",
