@@ -85,6 +85,25 @@ i64 begin_of_phases(const struct rank_events *events, u32 first) {
   return events->phases.at[first].start;
 }
 
+/* The optimizer's steps of a rank: their phases, and where each ends. Those that are taken inside
+ * of one backward pass, one for each parameter, are one step, and it ends with that pass. */
+static u32 list_optimizer_steps(const struct rank_events *events, u32 *phases, i64 *ends) {
+  SCOPED u32 *passes = memory_array(size_sum(events->phases.n, 1), sizeof(*passes));
+  u32 n_passes = list_phases(events, TSCOPE_PHASE_BACKWARD, passes), pass = 0, joined = INDEX_NONE;
+  u32 n = list_phases(events, TSCOPE_PHASE_OPTIMIZER, phases), kept = 0;
+  for (u32 i = 0; i < n; i++) {
+    const struct rank_phase *of = events->phases.at, *step = &of[phases[i]];
+    while (pass < n_passes && of[passes[pass]].end < step->end)
+      pass++;
+    bool inside = pass < n_passes && of[passes[pass]].start <= step->start;
+    kept -= inside && joined == pass;
+    joined = inside ? pass : INDEX_NONE;
+    phases[kept] = phases[i];
+    ends[kept++] = inside ? of[passes[pass]].end : step->end;
+  }
+  return kept;
+}
+
 bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
                          double *confidence) {
   const struct rank_events *all = internal_of(model)->events;
@@ -92,12 +111,13 @@ bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &all[r];
     SCOPED u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
-    u32 n = list_phases(events, TSCOPE_PHASE_OPTIMIZER, phases);
+    SCOPED i64 *ends = memory_array(size_sum(events->phases.n, 1), sizeof(*ends));
+    u32 n = list_optimizer_steps(events, phases, ends);
     u32 per_step = n ? phases_per_step(events, phases, n) : 1;
     if (n >= per_step && n > 0)
       push(&bounds[r], begin_of_phases(events, phases[0]));
     for (u32 i = per_step; i <= n; i += per_step)
-      push(&bounds[r], events->phases.at[phases[i - 1]].end);
+      push(&bounds[r], ends[i - 1]);
     with += bounds[r].at.n > 1;
     most = bounds[r].at.n > most ? bounds[r].at.n : most;
   }

@@ -180,6 +180,35 @@ static void test_steps_from_optimizer_ranges(void **state) {
   tracegen_truth_free(&truth);
 }
 
+static void add_phase(struct trace_writer *writer, u64 at, u64 dur, u16 kind, u32 name) {
+  struct tscope_phase_record *phase =
+      trace_add(writer, retained, at, TSCOPE_REC_PHASE, kind, sizeof(*phase));
+  phase->dur = dur;
+  phase->name = name;
+}
+
+/* Each of three parameters takes its step inside of the backward pass: one step of the job. */
+static void test_optimizers_inside_the_backward_pass_are_one_step(void **state) {
+  struct fixture *fixture = *state;
+  for (u32 r = 0; r < 2; r++) {
+    struct trace_writer *writer = new_rank(r, 2);
+    u32 name = trace_string(writer, "Optimizer.step#SGD.step");
+    for (u32 i = 0; i < 20; i++) {
+      u64 at = AT(5000000 + i * 1000000);
+      add_phase(writer, at, 900000, TSCOPE_PHASE_BACKWARD, 0);
+      for (u32 k = 1; k <= 3; k++)
+        add_phase(writer, at + k * 200000, 50000, TSCOPE_PHASE_OPTIMIZER, name);
+    }
+    save_rank(fixture, writer);
+  }
+  struct model *model = load(fixture->directory, NULL);
+  assert_string_equal(model->steps.method, "optimizer phases");
+  assert_int_equal(model->steps.n, 20);
+  for (u32 s = 1; s < 20; s++)
+    assert_int_equal(model->steps.end[2 * s] - model->steps.end[2 * (s - 1)], 1000000);
+  model_free(model);
+}
+
 /* Two ranks; the second records from step 2 on. Each step has `ranges` ranges, each with a range
  * inside it; the optimizer runs once per step. */
 static struct model *model_of_ranges(struct fixture *fixture, u32 ranges, bool optimizer,
@@ -544,6 +573,7 @@ int main(void) {
       cmocka_unit_test(test_steps_with_times),
       cmocka_unit_test(test_pauses_distinguish_equal_collectives),
       WITH_FOLDER(test_steps_of_a_gpu_job_without_annotation),
+      WITH_FOLDER(test_optimizers_inside_the_backward_pass_are_one_step),
       WITH_FOLDER(test_steps_from_optimizer_ranges),
       WITH_FOLDER(test_ranges_that_the_program_calls_steps),
       WITH_FOLDER(test_ranges_of_micro_batches_are_no_steps),
