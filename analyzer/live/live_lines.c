@@ -3,6 +3,9 @@
  * The line that makes a rank late: where it is for longer than its peers, in the last seconds. A
  * rank that others wait for is at its slow line while they are at the line where they wait, so the
  * time of all lines is compared, waits and work alike.
+ *
+ * On a busy machine looks are late, and stand for very different times. All of them tell as much as
+ * so many that stand for the same time: (sum of times)^2 / sum of squares [Kish, 1965].
  */
 #include <math.h>
 
@@ -16,24 +19,27 @@ enum { PEERS_MOST = 16, LOOKS_LEAST = 20 };
 #define LATE_SHARE 0.05     /* of a step, from which on a rank is late */
 #define EXPLAINED_SHARE 0.5 /* of the delay, which the line must explain */
 #define ERRORS 3.0
+/* Of two lines of the rank one is named if it is so much more than the other, or if all looks tell
+ * as much as so many: then both are slow. */
+#define ERRORS_APART 2.0
+#define LOOKS_ENOUGH (10 * LOOKS_LEAST)
 
 struct line_time {
   struct call_frame frame;
   double ns;
-  u32 looks;
 };
 
 /* Where a rank was. */
 struct rank_lines {
   struct line_time *at;
-  u32 n, looks;
-  double ns;
+  u32 n;
+  double ns, squares, looks; /* looks: as many as would tell as much */
 };
 
 ORDER_BY(by_place, struct line_time, UP(frame.line) BY_TEXT(frame.file))
 
 static u32 merge_lines(struct line_time *all, u32 n) {
-  return SORT_AND_JOIN(all, n, by_place, sum, more, ADD_EACH(sum, more, ns, looks));
+  return SORT_AND_JOIN(all, n, by_place, sum, more, ADD_EACH(sum, more, ns));
 }
 
 /* Since when its steps are known, at most for a while: what it did before them is no matter. */
@@ -62,12 +68,13 @@ static struct rank_lines lines_of(struct live_view *view, const struct live_rank
     if (!rank->steps.n || look->at < from)
       continue;
     lines.ns += (double)look->ns;
-    lines.looks++;
-    struct line_time line = {.ns = (double)look->ns, .looks = 1};
+    lines.squares += (double)look->ns * (double)look->ns;
+    struct line_time line = {.ns = (double)look->ns};
     if (stack_own_frame(&process->definitions.now, look->stack, &line.frame))
       lines.at[lines.n++] = line;
   }
   lines.n = merge_lines(lines.at, lines.n);
+  lines.looks = lines.squares > 0 ? lines.ns * lines.ns / lines.squares : 0;
   return lines;
 }
 
@@ -93,40 +100,71 @@ static u32 list_peers(struct live_view *view, struct rank_lines *peers) {
   return n;
 }
 
-static void say_too_few(struct live_view *view, struct live_rank *rank, u32 looks, const char *of) {
-  rank->late_why = arena_printf(&view->arena, "not known yet: %u of %u looks at the lines of %s",
-                                looks, LOOKS_LEAST, of);
+static void say_too_few(struct live_view *view, struct live_rank *rank, double looks) {
+  rank->late_why =
+      arena_printf(&view->arena, "not known yet: %.0f of %u looks at the lines of this rank",
+                   floor(looks), LOOKS_LEAST);
+}
+
+/* A line of a late rank: what is more of it there than at its peers, as a share of the time. */
+struct excess {
+  const struct line_time *line;
+  double share, theirs, more;
+};
+
+static struct excess excess_at(const struct rank_lines *own, const struct line_time *line,
+                               const struct rank_lines *peers, u32 n) {
+  struct excess excess = {.line = line, .share = line->ns / own->ns};
+  for (u32 p = 0; p < n; p++)
+    excess.theirs += share_at(&peers[p], line) / n;
+  excess.more = excess.share - excess.theirs;
+  return excess;
+}
+
+static void find_most(const struct rank_lines *own, const struct rank_lines *peers, u32 n,
+                      struct excess *most, struct excess *next) {
+  FOR_EACH(own->at, own->n, line) {
+    struct excess one = excess_at(own, line, peers, n);
+    if (one.more > most->more) {
+      *next = *most;
+      *most = one;
+    } else if (one.more > next->more) {
+      *next = one;
+    }
+  }
 }
 
 /* The line must be seen more often than chance explains, and for most of what the rank is late. */
+static const char *why_not(const struct live_view *view, const struct live_rank *rank,
+                           const struct rank_lines *own, u32 peers, const struct excess *most,
+                           const struct excess *next) {
+  double error = sqrt((most->share + most->theirs / peers) / own->looks);
+  if (!most->line || most->more < ERRORS * error ||
+      most->more * view->step_s < EXPLAINED_SHARE * rank->late_s)
+    return "not known: no one line takes longer than on its peers by half of that";
+  double apart = sqrt((most->share + next->share) / own->looks);
+  if (own->looks < LOOKS_ENOUGH && most->more - next->more < ERRORS_APART * apart)
+    return "not known yet: two lines are seen nearly as often";
+  return NULL;
+}
+
 static void find_line(struct live_view *view, struct live_rank *rank,
                       const struct rank_lines *peers, u32 n) {
   struct rank_lines own = lines_of(view, rank);
-  const struct line_time *best = NULL;
+  struct excess most = {0}, next = {0};
   if (own.looks < LOOKS_LEAST) {
-    say_too_few(view, rank, own.looks, "this rank");
+    say_too_few(view, rank, own.looks);
     return;
   }
-  FOR_EACH(own.at, own.n, line) {
-    double share = line->ns / own.ns, theirs = 0;
-    for (u32 p = 0; p < n; p++)
-      theirs += share_at(&peers[p], line) / n;
-    double more_s = (share - theirs) * view->step_s;
-    double error_s = view->step_s * sqrt((share + theirs / n) / own.looks);
-    if (more_s < ERRORS * error_s || more_s < EXPLAINED_SHARE * rank->late_s ||
-        (best && more_s <= rank->late_more_s))
-      continue;
-    best = line;
-    rank->late_more_s = more_s;
-  }
-  if (!best) {
-    rank->late_why = "not known: no one line takes longer than on its peers by half of that";
+  find_most(&own, peers, n, &most, &next);
+  rank->late_why = why_not(view, rank, &own, n, &most, &next);
+  if (rank->late_why)
     return;
-  }
   char place[512];
-  call_frame_write_place(&best->frame, place, sizeof(place));
+  call_frame_write_place(&most.line->frame, place, sizeof(place));
+  rank->late_more_s = most.more * view->step_s;
   rank->late_at = arena_printf(&view->arena, "%s (%s)", place,
-                               best->frame.function ? best->frame.function : "?");
+                               most.line->frame.function ? most.line->frame.function : "?");
 }
 
 void live_find_late_lines(struct live_view *view) {

@@ -151,6 +151,77 @@ static i64 axis_time(const struct looking *looking, u32 rank, u64 instant) {
                        (i64)tracegen_clock(&looking->truth.ranks[rank], instant));
 }
 
+/* Looks at a line, numbered so, of /home/me/train.py: each line is a stack of its own. */
+static void write_line(struct trace_writer *writer, u32 line) {
+  u32 file = trace_string(writer, "/home/me/train.py"), function = trace_string(writer, "load");
+  struct tscope_frame_record *frame =
+      trace_add(writer, retained, AT(0), TSCOPE_REC_FRAME, 0, sizeof(*frame));
+  frame->frame = frame->line = frame->first_line = line;
+  frame->file = file;
+  frame->function = function;
+  struct tscope_stack_record *stack =
+      trace_add(writer, retained, AT(0), TSCOPE_REC_STACK, 0, sizeof(*stack) + sizeof(u64));
+  stack->stack = line;
+  stack->frames = 1;
+  *(u64 *)(stack + 1) = line;
+}
+
+static void write_look(struct trace_writer *writer, u64 at, u64 stands, u32 line) {
+  struct tscope_line_sample_record *look =
+      trace_add(writer, retained, AT(at), TSCOPE_REC_LINE_SAMPLE,
+                TSCOPE_ACTIVITY_RUNNING | TSCOPE_SAMPLE_OF_THREAD, sizeof(*look));
+  look->at = AT(at);
+  look->stack = line;
+  look->stands_us = (u32)(stands / 1000);
+  look->tid = 1;
+}
+
+/* Rank 0 is 6 ms late in steps of 20 ms: it is at line 11. Once it was seen at line 10 by a look
+ * that came late and stands for much time. Peers are at line 20 all the time. */
+static const char *late_line(u32 steps, u32 first_at_11, char *why, size_t why_bytes) {
+  static char text[128];
+  char place[64], path[96];
+  struct live_run run = {.directory = place};
+  struct live_view view;
+  static unsigned n;
+  snprintf(place, sizeof(place), "%s/line%u", folder, n++);
+  assert_int_equal(mkdir(place, 0700), 0);
+  for (u32 r = 0; r < 3; r++) {
+    struct trace_writer *writer = new_rank(r, 3);
+    write_comm(writer, ACROSS, 10, r, 3, TSCOPE_BACKEND_GLOO);
+    for (u32 line = 10; line <= 20; line++)
+      write_line(writer, line);
+    for (u32 step = 0; step < steps; step++) {
+      u64 begin = (10 + 20 * step) * MS;
+      write_look(writer, begin, 20 * MS, r ? 20 : step < first_at_11 ? 10 : 11);
+      call_of(writer, ACROSS, step, begin + (r ? 1 : 7) * MS, begin + 7 * MS);
+    }
+    if (r == 0)
+      write_look(writer, (10 + 20 * steps) * MS, 500 * MS, 10);
+    snprintf(path, sizeof(path), "%s/%u.tscope", place, r);
+    assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
+    trace_writer_free(writer);
+  }
+  assert_int_equal(live_run_poll(&run, why, why_bytes), 0);
+  live_view_make(&view, &run);
+  assert_true(view.ranks[0].late_s > 4e-3);
+  snprintf(text, sizeof(text), "%s", view.ranks[0].late_at ? view.ranks[0].late_at : "");
+  snprintf(why, why_bytes, "%s", view.ranks[0].late_why ? view.ranks[0].late_why : "");
+  live_view_release(&view);
+  live_run_close(&run);
+  return text;
+}
+
+static void one_late_look_names_no_line(void **state) {
+  (void)state;
+  char why[256] = "";
+  assert_string_equal(late_line(24, 0, why, sizeof(why)), "");
+  assert_non_null(strstr(why, "looks at the lines of this rank"));
+  assert_string_equal(late_line(100, 0, why, sizeof(why)), "/home/me/train.py:11 (load)");
+  assert_string_equal(late_line(100, 37, why, sizeof(why)), ""); /* 1.25 s at each */
+  assert_non_null(strstr(why, "two lines"));
+}
+
 static void hosts_come_onto_one_axis(void **state) {
   (void)state;
   struct tracegen_options options = tracegen_defaults();
@@ -417,6 +488,7 @@ int main(void) {
       cmocka_unit_test(steps_are_found_as_in_the_report),
       cmocka_unit_test(the_slow_rank_is_late),
       cmocka_unit_test(who_waited_in_another_communicator_is_not_late),
+      cmocka_unit_test(one_late_look_names_no_line),
       cmocka_unit_test(hosts_come_onto_one_axis),
       cmocka_unit_test(what_cannot_be_aligned_is_not_late),
       cmocka_unit_test(what_is_not_known_is_not_zero),
