@@ -36,7 +36,8 @@ struct line_sums {
   i64 worker_ns;                   /* likewise of workers while they were at a line of the user's */
   i64 worker_ready_ns;             /* of it with a core or in need of one */
   i64 workers_ns, workers_busy_ns; /* of workers in samples; of it at a line of the user's */
-  u32 n_workers;                   /* most that were so in the same time */
+  u32 worker_looks;                /* in how many samples */
+  u32 n_workers;                   /* most that were at such a line in the same time */
   struct rank_parts parts;
   struct fewer_looks fewer;
   struct call_frame *last; /* where the first thread was last seen; NULL */

@@ -274,6 +274,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
                               : line_of_stack[sample->stack];
     if (worker) { /* one sample may stand for the whole run */
       out->workers_ns += sample->represented_ns;
+      out->worker_looks++;
       bool busy = frame != INDEX_NONE || !waits_for_another(sample->activity);
       out->workers_busy_ns += busy ? sample->represented_ns : 0;
       if (busy)

@@ -22,8 +22,8 @@
 #define SHARE 10
 #define LONG 5000000
 
-/* Samples of workers that say how busy they are. */
-#define LEAST_LOOKS 10
+/* More samples of workers say how busy they are. The first stands for no time. */
+#define LEAST_LOOKS 5
 
 /* The usual time of a batch is that of those of which it is known; so many must be, and more where
  * there are no samples, because the program waits for the slow ones. Samples decide where they find
@@ -39,9 +39,8 @@
 /* Which share of their time the workers of a rank prepare batches; NAN if it is not known. */
 void slice_watch_workers(struct slice_builder *c) {
   const struct line_sums *sums = c->a->line_sums ? &c->a->line_sums[c->t->rank] : NULL;
-  i64 look = c->t->call_sites ? c->t->call_sites->sample_ns : 0;
-  bool known = sums && look > 0 && sums->workers_ns >= LEAST_LOOKS * look;
-  c->slice->workers = known && sums->n_workers ? sums->n_workers : 1;
+  bool known = sums && sums->worker_looks > LEAST_LOOKS;
+  c->slice->workers = sums && sums->n_workers ? sums->n_workers : 1;
   c->slice->workers_busy = known ? (double)sums->workers_busy_ns / (double)sums->workers_ns : NAN;
 }
 
