@@ -104,7 +104,7 @@ static void put_in_order(struct replay *r, frame_stack *stack, u8 *state, u32 ro
       continue;
     if (before == INDEX_NONE) {
       state[top->event] = 2;
-      r->order[r->n_order++] = top->event;
+      r->moves[r->n_moves++].event = top->event;
       stack->n--;
     } else if (state[before] == 0) {
       push(stack, state, before);
@@ -118,11 +118,69 @@ static void order_events(struct replay *r) {
   SCOPED frame_stack stack = {0};
   size_t events = size_sum(2 * (size_t)r->g->n, r->g->n_joins);
   SCOPED u8 *state = memory_zeroed(size_sum(events, 1), 1);
-  r->order = memory_array(size_sum(events, 1), sizeof(u32));
+  r->moves = memory_array(size_sum(events, 1), sizeof(*r->moves));
   for (u32 n = 0; n < r->g->n; n++) {
     put_in_order(r, &stack, state, n);
     if (ends_apart(r->g, n))
       put_in_order(r, &stack, state, r->g->n + n);
+  }
+}
+
+/* From its launch's begin until work on the device could begin. */
+static i64 called_after(const struct sample_graph *g, const struct node *node) {
+  const struct node *launch = &g->nodes[node->launch];
+  i64 called = launch->end < node->start ? launch->end : node->start;
+  return called > launch->start ? called - launch->start : 0;
+}
+
+/* When the last of the nodes that a node waits for ended; INT64_MIN if there is none. */
+static i64 latest_end(const struct sample_graph *g, u32 n) {
+  const struct node *node = &g->nodes[n];
+  i64 was = node->first || node->kind == NODE_BLOCKED ? INT64_MIN : node[-1].end;
+  for (u32 i = node->first_dep; i < node[1].first_dep; i++)
+    was = later(was, g->nodes[g->deps[i]].end);
+  return was;
+}
+
+static void plan_device_start(const struct sample_graph *g, u32 n, struct move *move) {
+  const struct node *node = &g->nodes[n];
+  i64 was = latest_end(g, n);
+  bool launch_bound = false;
+  if (node->launch != INDEX_NONE) {
+    const struct node *launch = &g->nodes[node->launch];
+    i64 called = launch->end < node->start ? launch->end : node->start;
+    i64 call = called_after(g, node);
+    move->call = call < UINT32_MAX ? (u32)call : UINT32_MAX;
+    launch_bound = called > was;
+    was = later(was, called);
+  }
+  if (was == INT64_MIN) {
+    move->wait = node->start;
+    move->held = HELD_BY_NOTHING_KNOWN;
+    return;
+  }
+  move->wait = later(node->start - was, 0);
+  bool latency =
+      launch_bound && move->wait <= LONGEST_LATENCY; /* else it waited for something unknown */
+  move->held = latency ? HELD_BY_LATENCY : node->late ? HELD_BY_GPU_AWAY : HELD;
+}
+
+/* What the recorded run says of each event, once for all replays. */
+static void plan_moves(struct replay *r) {
+  const struct sample_graph *g = r->g;
+  for (u32 i = 0; i < r->n_moves; i++) {
+    struct move *move = &r->moves[i];
+    u32 n = move->event < g->n ? move->event : move->event - g->n, last;
+    *move = (struct move){.event = move->event};
+    if (move->event >= 2 * g->n)
+      continue;
+    const struct node *node = &g->nodes[n];
+    if (move->event < g->n && NODE_ON_DEVICE(node->kind))
+      plan_device_start(g, n, move);
+    else if (move->event < g->n)
+      move->wait = gap_ns(g, n);
+    else if (node->kind == NODE_COLLECTIVE)
+      move->wait = node->end - join_start(g, n, &last);
   }
 }
 
@@ -309,41 +367,27 @@ static void note_device_done(const struct runs *runs, u32 lanes, u32 n) {
     done[k] = later(done[k], ends[k]);
 }
 
-/* When the last of the nodes that a node waits for by `deps` ended before the changes; INT64_MIN
- * if there is none. And later ones of `now`. */
-static i64 latest_dep(const struct runs *runs, u32 lanes, const struct node *node, i64 *now) {
-  const struct sample_graph *g = runs->g;
-  i64 was = INT64_MIN;
+/* When the last of the nodes has ended that a node waits for by `deps`, if that is later. */
+static void wait_for_deps(const struct runs *runs, u32 lanes, const struct node *node, i64 *now) {
   for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
-    const i64 *ends = ends_of(runs, lanes, g->deps[i]);
-    was = later(was, g->nodes[g->deps[i]].end);
+    const i64 *ends = ends_of(runs, lanes, runs->g->deps[i]);
     FOR_RUNS(lanes, k)
       now[k] = later(now[k], ends[k]);
   }
-  return was;
 }
 
-/* The same with the node before it on its lane. */
-static i64 latest_before(const struct runs *runs, u32 lanes, u32 n, i64 *now) {
-  const struct node *node = &runs->g->nodes[n];
-  i64 was = INT64_MIN;
+/* When the node before on its lane has ended; `otherwise` for the first. */
+static void wait_for_lane(const struct runs *runs, u32 lanes, u32 n, i64 otherwise, i64 *now) {
+  bool first = runs->g->nodes[n].first;
+  const i64 *ends = ends_of(runs, lanes, first ? n : n - 1);
   FOR_RUNS(lanes, k)
-    now[k] = INT64_MIN;
-  if (!node->first) {
-    const i64 *ends = ends_of(runs, lanes, n - 1);
-    was = node[-1].end;
-    FOR_RUNS(lanes, k)
-      now[k] = ends[k];
-  }
-  return later(was, latest_dep(runs, lanes, node, now));
+    now[k] = first ? otherwise : ends[k];
 }
 
-/* What was launched can begin so long after its call has begun, but not after that has ended; later
- * ones of `now`. When that was before the changes. */
-static i64 latest_launch(const struct runs *runs, u32 lanes, const struct node *node, i64 *now) {
-  const struct node *launch = &runs->g->nodes[node->launch];
-  i64 called = launch->end < node->start ? launch->end : node->start;
-  i64 call = called > launch->start ? called - launch->start : 0;
+/* What was launched can begin so long after its call has begun, but not after that has ended. */
+static void wait_for_launch(const struct runs *runs, u32 lanes, const struct move *move,
+                            const struct node *node, i64 *now) {
+  i64 call = move->call < UINT32_MAX ? move->call : called_after(runs->g, node);
   const i64 *starts = starts_of(runs, lanes, node->launch),
             *ends = ends_of(runs, lanes, node->launch);
   FOR_RUNS(lanes, k) {
@@ -352,52 +396,40 @@ static i64 latest_launch(const struct runs *runs, u32 lanes, const struct node *
       then = then < ends[k] ? then : ends[k];
     now[k] = later(now[k], then);
   }
-  return called;
 }
 
-static void device_starts(const struct runs *runs, u32 lanes, u32 n, i64 *starts) {
-  const struct node *node = &runs->g->nodes[n];
-  i64 was = latest_before(runs, lanes, n, starts);
-  bool launch_bound = false;
-  if (node->launch != INDEX_NONE) {
-    i64 called = latest_launch(runs, lanes, node, starts);
-    launch_bound = called > was;
-    was = later(was, called);
-  }
-  if (was == INT64_MIN) {
-    FOR_RUNS(lanes, k)
-      starts[k] = node->start;
-    return;
-  }
-  i64 delay = node->start > was ? node->start - was : 0;
-  bool latency =
-      launch_bound && delay <= LONGEST_LATENCY; /* else it waited for something unknown */
+static void device_starts(const struct runs *runs, u32 lanes, const struct move *move,
+                          i64 *starts) {
+  const struct node *node = &runs->g->nodes[move->event];
+  i64 now[MOST_SIDE_BY_SIDE];
+  wait_for_lane(runs, lanes, move->event, INT64_MIN, now);
+  wait_for_deps(runs, lanes, node, now);
+  if (node->launch != INDEX_NONE)
+    wait_for_launch(runs, lanes, move, node, now);
   FOR_RUNS(lanes, k)
-    starts[k] += delay;
-  FOR_RUNS_OF(latency ? runs->by_latency : node->late ? runs->by_away : 0, k) {
+    starts[k] = move->held == HELD_BY_NOTHING_KNOWN ? move->wait : now[k] + move->wait;
+  FOR_RUNS_OF(runs->by_held[move->held], k) {
     const struct run *run = &runs->at[k];
-    starts[k] += scaled(delay, latency ? run->launches_left : run->away_left) - delay;
+    double left = move->held == HELD_BY_LATENCY ? run->launches_left : run->away_left;
+    starts[k] += scaled(move->wait, left) - move->wait;
   }
 }
 
 /* After a thread's own work, which it begins when those that it waited for are done. */
-static void host_starts(const struct runs *runs, u32 lanes, u32 n, i64 *starts) {
+static void host_starts(const struct runs *runs, u32 lanes, const struct move *move, i64 *starts) {
   const struct sample_graph *g = runs->g;
-  const struct node *node = &g->nodes[n];
+  const struct node *node = &g->nodes[move->event];
   bool follows = follows_other_thread(node);
-  i64 gap = gap_ns(g, n);
+  i64 now[MOST_SIDE_BY_SIDE], begin = follows ? INT64_MIN : g->slices[node->rank].begin;
+  wait_for_lane(runs, lanes, move->event, begin, now);
   if (follows)
-    latest_before(runs, lanes, n, starts);
-  FOR_RUNS(lanes, k) {
-    i64 from = follows       ? starts[k]
-               : node->first ? g->slices[node->rank].begin
-                             : ends_of(runs, lanes, n - 1)[k];
-    starts[k] = from + gap;
-  }
+    wait_for_deps(runs, lanes, node, now);
+  FOR_RUNS(lanes, k)
+    starts[k] = now[k] + move->wait;
   u32 changes =
       runs->by_kind[NODE_HOST][phase_of_gap(node) % HOST_KEYS] | runs->by_rank[node->rank];
-  FOR_RUNS_OF(changes, k)
-    starts[k] += edited_gap(&runs->at[k], n, gap) - gap;
+  FOR_RUNS_OF(move->wait ? changes : 0, k)
+    starts[k] += edited_gap(&runs->at[k], move->event, move->wait) - move->wait;
 }
 
 /* What its worker needs for a batch; of a rank whose loader works as fast as others, as long as
@@ -428,15 +460,14 @@ static i64 batch_end(struct run *run, u32 n) {
   return later(start, *ready) + batch->takes;
 }
 
-static void replay_start(struct runs *runs, u32 lanes, u32 n) {
+static void replay_start(struct runs *runs, u32 lanes, const struct move *move) {
+  u32 n = move->event;
   const struct node *node = &runs->g->nodes[n];
-  i64 starts[MOST_SIDE_BY_SIDE], *kept = starts_of(runs, lanes, n);
+  i64 *starts = starts_of(runs, lanes, n);
   if (NODE_ON_DEVICE(node->kind))
-    device_starts(runs, lanes, n, starts);
+    device_starts(runs, lanes, move, starts);
   else
-    host_starts(runs, lanes, n, starts);
-  FOR_RUNS(lanes, k)
-    kept[k] = starts[k];
+    host_starts(runs, lanes, move, starts);
   if (node->is_batch)
     FOR_RUNS(runs->n, k)
       *run_end_at(&runs->at[k], n) = batch_end(&runs->at[k], n);
@@ -453,7 +484,8 @@ static void replay_blocked_end(const struct runs *runs, u32 lanes, u32 n) {
   i64 *ends = ends_of(runs, lanes, n);
   FOR_RUNS(lanes, k)
     ends[k] = INT64_MIN;
-  i64 was = latest_dep(runs, lanes, node, ends);
+  wait_for_deps(runs, lanes, node, ends);
+  i64 was = latest_end(runs->g, n);
   /* If everything that it waited for had ended before, it took its own time. */
   i64 own = was < node->start ? node->end - node->start : 0;
   i64 more = was >= node->start && node->end > was ? node->end - was : 0;
@@ -483,14 +515,13 @@ static void last_members(const struct runs *runs, u32 lanes, u32 n, i64 *now) {
   }
 }
 
-static void replay_collective_end(const struct runs *runs, u32 lanes, u32 n) {
+static void replay_collective_end(const struct runs *runs, u32 lanes, u32 n, i64 takes) {
   const i64 *starts = starts_of(runs, lanes, n);
   i64 now[MOST_SIDE_BY_SIDE];
-  u32 last;
   FOR_RUNS(lanes, k)
     now[k] = starts[k];
   last_members(runs, lanes, n, now);
-  end_after(runs, lanes, n, now, runs->g->nodes[n].end - join_start(runs->g, n, &last));
+  end_after(runs, lanes, n, now, takes);
   note_device_done(runs, lanes, n);
 }
 
@@ -530,14 +561,14 @@ static void replay_join(const struct runs *runs, u32 lanes, u32 join) {
 static void replay_events(struct runs *runs, u32 lanes) {
   const struct replay *r = runs->at->r;
   const struct sample_graph *g = r->g;
-  for (u32 i = 0; i < r->n_order; i++) {
-    u32 event = r->order[i];
-    if (event >= 2 * g->n)
+  FOR_EACH(r->moves, r->n_moves, move) {
+    u32 event = move->event;
+    if (event < g->n)
+      replay_start(runs, lanes, move);
+    else if (event >= 2 * g->n)
       replay_join(runs, lanes, event - 2 * g->n);
-    else if (event < g->n)
-      replay_start(runs, lanes, event);
     else if (g->nodes[event - g->n].kind == NODE_COLLECTIVE)
-      replay_collective_end(runs, lanes, event - g->n);
+      replay_collective_end(runs, lanes, event - g->n, move->wait);
     else
       replay_blocked_end(runs, lanes, event - g->n);
   }
@@ -649,15 +680,15 @@ static void note_changes(struct runs *runs, u32 k) {
     runs->by_key[key] |= run->by_name[key] < 1 ? bit : 0;
   for (u32 rank = 0; run->factor && rank < g->n_ranks; rank++)
     runs->by_rank[rank] |= !run->ranks || run->ranks[rank] ? bit : 0;
-  runs->by_latency |= run->launches_left < 1 ? bit : 0;
-  runs->by_away |= run->away_left < 1 ? bit : 0;
+  runs->by_held[HELD_BY_LATENCY] |= run->launches_left < 1 ? bit : 0;
+  runs->by_held[HELD_BY_GPU_AWAY] |= run->away_left < 1 ? bit : 0;
   runs->special |= run->special ? bit : 0;
 }
 
 /* Room for the times of the largest graph so far, which most others fit into: new memory costs as
  * much as a replay, and so does clearing it. */
-static void make_room(struct runs *runs, const struct sample_graph *g) {
-  size_t lanes = side_by_side(g), nodes = 2 * (size_t)g->n * lanes, joins = g->n_joins * lanes;
+static void make_room(struct runs *runs, const struct sample_graph *g, size_t lanes) {
+  size_t nodes = 2 * (size_t)g->n * lanes, joins = g->n_joins * lanes;
   size_t ranks = g->n_ranks * lanes, batches = g->n_batches * lanes;
   size_t needed = size_sum(size_sum(nodes, joins), size_sum(ranks, batches));
   if (needed > runs->room) {
@@ -681,15 +712,17 @@ static void make_room(struct runs *runs, const struct sample_graph *g) {
 }
 
 void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cure *cures) {
-  if (runs->g != r->g)
-    make_room(runs, r->g);
+  u32 lanes = n <= LEAST_SIDE_BY_SIDE ? LEAST_SIDE_BY_SIDE : side_by_side(r->g);
+  if (runs->g != r->g || runs->apart != lanes)
+    make_room(runs, r->g, lanes);
   runs->n = n;
   for (u32 i = 0; i < r->g->n_ranks * runs->apart; i++)
     runs->at->device_done[i] = INT64_MIN;
   memset(runs->by_kind, 0, sizeof(runs->by_kind));
   memset(runs->by_key, 0, r->g->n_keys);
   memset(runs->by_rank, 0, r->g->n_ranks);
-  runs->by_latency = runs->by_away = runs->special = 0;
+  memset(runs->by_held, 0, sizeof(runs->by_held));
+  runs->special = 0;
   for (u32 i = 0; i < n; i++) {
     prepare_run(&runs->at[i], r, &cures[i]);
     note_changes(runs, i);
@@ -729,6 +762,7 @@ void replay_new(const struct analysis *a, u32 sample, const struct sample_graph 
   r->batch_of_peers = find_batch_of_peers(r);
   r->step_ends = memory_zeroed(size_sum(r->n_steps, 1), sizeof(i64));
   order_events(r);
+  plan_moves(r);
   peers_compare(&r->peers, g, a->results, r->n_steps);
   runs_cure(runs, 1, r, &none);
   run_step_ends(runs->at, r->step_ends);
@@ -740,7 +774,7 @@ void replay_new(const struct analysis *a, u32 sample, const struct sample_graph 
 void replay_free(struct replay *r) {
   if (!r)
     return;
-  FREE_EACH(r, order, step_ends);
+  FREE_EACH(r, moves, step_ends);
   peers_free(&r->peers);
   free(r);
 }

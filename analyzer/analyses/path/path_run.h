@@ -9,12 +9,23 @@
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_peers.h"
 
+/* What held up work on the device after all that it is known to have waited for. */
+enum held { HELD, HELD_BY_LATENCY, HELD_BY_GPU_AWAY, HELD_BY_NOTHING_KNOWN };
+
+/* An event, and what the recorded run says of it. */
+struct move {
+  i64 wait; /* a start: so long after all that it waited for; a collective's end: its transfer */
+  u32 event : 30, held : 2; /* enum held, on the device */
+  u32 call; /* a launched start: so long after the call began, if that is less than UINT32_MAX */
+};
+
 /* Events that must be put in order. The start of node n is event n. Its end is event n too, unless
  * other events decide it: then it is V + n. Join m is 2V + m. */
 struct replay {
   const struct analysis *a;
   const struct sample_graph *g;
-  u32 *order, n_order;
+  struct move *moves; /* in order */
+  u32 n_moves;
   struct peers peers;
   i64 batch_of_peers; /* how long the workers of the median rank take from one to the next */
   u32 n_steps;
@@ -63,9 +74,9 @@ struct runs {
   const struct sample_graph *g; /* that they are made for */
   i64 *times;                   /* of all of them */
   size_t room;                  /* [room] */
-  /* Which of them change work of a kind in a phase, of a key, of a rank, how long after its launch
-   * it begins, what waits for a GPU that is away, or anything: one bit each. */
-  u8 by_kind[NODE_COLLECTIVE + 1][HOST_KEYS], *by_key, *by_rank, by_latency, by_away, special;
+  /* Which of them change work of a kind in a phase, of a key, of a rank, what held it up, or
+   * anything: one bit each. */
+  u8 by_kind[NODE_COLLECTIVE + 1][HOST_KEYS], *by_key, *by_rank, by_held[4], special;
 };
 
 /* At most side_by_side() replays, in runs->at. */
