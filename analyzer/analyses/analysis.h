@@ -71,7 +71,8 @@ struct rank_summary {
   i64 data_stall;  /* of which nothing else ran: part of idle */
   i64 begun_late;  /* idle though work was launched, for over LONGEST_LATENCY: part of idle */
   i64 capturing;   /* idle while the host captured a CUDA graph, work not launched: part of idle */
-  i64 host_bound;  /* idle inside other training phases: part of idle */
+  u32 capture_steps; /* steps in which it did */
+  i64 host_bound;    /* idle inside other training phases: part of idle */
   struct op_times all;
   VECTOR(struct op_times) by_op; /* those that the rank has, until all ranks are summarised */
   struct rank_flops flops;

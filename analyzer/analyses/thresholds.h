@@ -103,6 +103,10 @@
  * that begins this much later waited for something. */
 #define LONGEST_LATENCY 100000 /* ns */
 
+/* Steps in which CUDA graphs are captured, from which on that is no start-up: a few may be left of
+ * a warm-up. */
+#define RECAPTURE_STEPS 3u
+
 /* What-ifs are shown as reliable if a replay of the unedited step gives the step back to within
  * this share, and if at most this share of the path is time without a recorded reason. */
 #define REPLAY_TOLERANCE 0.01

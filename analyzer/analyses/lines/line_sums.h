@@ -17,7 +17,7 @@ struct line_sum {
   double launches, gpu_ns, backward_gpu_ns;
   /* sampled: of the first thread; the part of it in the data phase, in no phase, and while the GPU
    * had nothing to do for want of it; of data loader workers */
-  i64 host_ns, host_input_ns, host_outside_ns, host_launching_ns, worker_ns;
+  i64 host_ns, host_input_ns, host_outside_ns, host_launching_ns, host_capturing_ns, worker_ns;
 };
 
 /* Of one rank, in an arena of its own; ranks are analysed in parallel. */
@@ -27,14 +27,15 @@ struct line_sums {
   u32 n;
   u64 sites, samples;
   bool of_functions;
-  bool idle_unknown;               /* the GPU was not watched after any of its waits */
-  i64 input_ns;                    /* of the data phase in samples, at any line */
-  i64 input_waits_ns;              /* of it waiting for another thread or process */
-  i64 outside_ns;                  /* of no phase in samples, but not waiting */
-  i64 launching_ns;                /* in samples, while the GPU had nothing to do for want of it */
-  i64 training_ns;                 /* likewise, but inside a function that is training */
-  i64 worker_ns;                   /* likewise of workers while they were at a line of the user's */
-  i64 worker_ready_ns;             /* of it with a core or in need of one */
+  bool idle_unknown;   /* the GPU was not watched after any of its waits */
+  i64 input_ns;        /* of the data phase in samples, at any line */
+  i64 input_waits_ns;  /* of it waiting for another thread or process */
+  i64 outside_ns;      /* of no phase in samples, but not waiting */
+  i64 launching_ns;    /* in samples, while the GPU had nothing to do for want of it */
+  i64 capturing_ns;    /* in samples, while it captured a CUDA graph */
+  i64 training_ns;     /* of no phase in samples, but inside a function that is training */
+  i64 worker_ns;       /* likewise of workers while they were at a line of the user's */
+  i64 worker_ready_ns; /* of it with a core or in need of one */
   i64 workers_ns, workers_busy_ns; /* of workers in samples; of it at a line of the user's */
   u32 worker_looks;                /* in how many samples */
   u32 n_workers;                   /* most that were at such a line in the same time */

@@ -11,7 +11,7 @@
 static void carry_line(struct carrier *c, struct line_sum *sum) {
   CARRY_EACH(c, sum, file, function, line, waits, collectives, samples, calls, of_backward, wait_ns,
              idle_ns, input_ns, comm_ns, exposed_ns, host_ns, host_input_ns, host_outside_ns,
-             host_launching_ns, worker_ns, launches, gpu_ns, backward_gpu_ns);
+             host_launching_ns, host_capturing_ns, worker_ns, launches, gpu_ns, backward_gpu_ns);
   c->bad |= !sum->file || !sum->function;
 }
 
@@ -76,8 +76,8 @@ void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
     line_tree_read(a->line_tree, rank, c);
   struct arena *before = carrier_read_into(c, &sums->arena);
   CARRY_EACH(c, sums, sites, samples, of_functions, idle_unknown, input_ns, input_waits_ns,
-             outside_ns, launching_ns, training_ns, worker_ns, worker_ready_ns, fewer.wanted,
-             fewer.missed, fewer.slowest_us, last_ends);
+             outside_ns, launching_ns, capturing_ns, training_ns, worker_ns, worker_ready_ns,
+             fewer.wanted, fewer.missed, fewer.slowest_us, last_ends);
   carry_frame(c, sums, &sums->last);
   carry_frame(c, sums, &sums->loop);
   carry_parts(c, &sums->parts);

@@ -117,7 +117,7 @@ struct moments {
   const struct timeline *t;
   const bool *in_training; /* [n_stacks] */
   struct intervals data, all, waits, launching;
-  u32 at, in_any, wait, idle; /* cursors */
+  u32 at, in_any, wait, idle, in_capture; /* cursors */
   struct line_sum *sums;
   struct stack_cost *costs;
   struct line_sums *out;
@@ -170,6 +170,9 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
   /* Inside of the model's code launching itself takes the time, and no line of the program's. */
   sum->host_launching_ns += launching && outside ? ns : 0;
   m->out->launching_ns += launching ? ns : 0;
+  bool capturing = is_within(&m->t->capturing, &m->in_capture, time);
+  sum->host_capturing_ns += capturing ? ns : 0;
+  m->out->capturing_ns += capturing ? ns : 0;
   sum->host_outside_ns += outside ? ns : 0;
   m->out->outside_ns += outside ? ns : 0;
   sum->host_ns += waiting ? 0 : ns;
@@ -290,7 +293,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   out->loop = sites->loop ? keep_frame(sites->loop, &out->arena) : NULL;
 }
 
-enum { WORKERS, INPUT, OUTSIDE, LAUNCHING, KINDS };
+enum { WORKERS, INPUT, OUTSIDE, LAUNCHING, CAPTURING, KINDS };
 
 /* A line of a rank: of all places in it. */
 struct line_on_rank {
@@ -376,10 +379,10 @@ static void compare_lines(struct analysis *a, struct line_on_rank *all) {
   u32 n = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     FOR_EACH(a->line_sums[r].at, a->line_sums[r].n, sum)
-      all[n++] = (struct line_on_rank){
-          sum,
-          r,
-          {sum->worker_ns, sum->host_input_ns, sum->host_outside_ns, sum->host_launching_ns}};
+      all[n++] = (struct line_on_rank){sum,
+                                       r,
+                                       {sum->worker_ns, sum->host_input_ns, sum->host_outside_ns,
+                                        sum->host_launching_ns, sum->host_capturing_ns}};
   n = SORT_AND_JOIN(all, n, by_line, sum, more, add_times(sum, more));
   for (u32 i = 0; i < n; i++) {
     set_input_line(a, &all[i]);
@@ -387,6 +390,7 @@ static void compare_lines(struct analysis *a, struct line_on_rank *all) {
     struct rank_result *rank = &a->results->ranks[all[i].rank];
     set_host_line(a, &all[i], all[i].ns[OUTSIDE], sums->outside_ns, &rank->outside_line);
     set_host_line(a, &all[i], all[i].ns[LAUNCHING], sums->launching_ns, &rank->launching_line);
+    set_host_line(a, &all[i], all[i].ns[CAPTURING], sums->capturing_ns, &rank->capturing_line);
   }
 }
 

@@ -302,6 +302,7 @@ static void sum_windows(struct sweep *s, const struct intervals *data,
     sum->idle += parts->idle;
     sum->begun_late += own[LATE];
     sum->capturing += own[CAPTURING];
+    sum->capture_steps += own[CAPTURING] > 0;
     sum->data_stall += own[DATA];
     sum->host_bound += own[HOST];
     sum->data += parts->input;

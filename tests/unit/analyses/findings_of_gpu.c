@@ -17,6 +17,7 @@
 #include "analyses/findings/findings.h"
 #include "kernels/kernels.h"
 #include "model/gemms.h"
+#include "model/span_call_sites.h"
 #include "sampled_cluster.h"
 #include "scenario.h"
 
@@ -384,9 +385,8 @@ static void a_host_that_waits_for_its_gpu_is_not_the_limit(void **state) {
 }
 
 /* Between its launches the host is at line 20 for 400 ms; the GPU has work for 150 of these. */
-static void the_line_at_which_the_gpu_has_nothing_to_do(void **state) {
+static struct cluster *at_line_20_while_the_gpu_is_idle(void) {
   static i64 at_line_20[100 * CLUSTER_RANKS];
-  (void)state;
   for (u32 i = 0; i < 100 * CLUSTER_RANKS; i++)
     at_line_20[i] = 400 * MS;
   struct cluster_options o = healthy_gpu();
@@ -394,6 +394,12 @@ static void the_line_at_which_the_gpu_has_nothing_to_do(void **state) {
     o.late_launch[i] = 400 * MS;
   struct cluster *c = cluster_new(&o);
   cluster_sample(c, at_line_20, 0, 10 * MS, 1);
+  return c;
+}
+
+static void the_line_at_which_the_gpu_has_nothing_to_do(void **state) {
+  (void)state;
+  struct cluster *c = at_line_20_while_the_gpu_is_idle();
   struct results *r = cluster_analyse(c, NULL);
   const struct finding *idle = finding_of(r, "EFFICIENCY.RECOVERABLE");
   assert_non_null(idle);
@@ -403,8 +409,35 @@ static void the_line_at_which_the_gpu_has_nothing_to_do(void **state) {
   cluster_end(r, c);
 }
 
+/* Where it is at line 20 it captures a graph, in each step or in the last one only. */
+static void the_line_at_which_graphs_are_captured(void **state) {
+  (void)state;
+  for (u32 every = 0; every < 2; every++) {
+    struct cluster *c = at_line_20_while_the_gpu_is_idle();
+    for (u32 rank = 0; rank < c->model.n_ranks; rank++) {
+      const struct call_sites *sites = c->timelines[rank].call_sites;
+      struct intervals *made = &c->timelines[rank].capturing;
+      u32 last = c->model.steps.n - 1;
+      i64 from = every ? INT64_MIN : c->model.steps.begin[(size_t)last * c->model.n_ranks + rank];
+      *made = (struct intervals){arena_array(&c->arena, sites->n_samples, sizeof(*made->at)), 0};
+      for (u32 i = 0; i < sites->n_samples; i++)
+        if (sites->samples[i].stack == 1 && sites->samples[i].time - 10 * MS >= from)
+          intervals_append(made, sites->samples[i].time - 10 * MS, sites->samples[i].time);
+    }
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *captures = finding_of(r, "KERNEL.RECAPTURE");
+    assert_true((captures != NULL) == every);
+    if (captures) {
+      assert_non_null(strstr(captures->title, "train.py:20"));
+      assert_non_null(strstr(captures->action, "train.py:20"));
+    }
+    cluster_end(r, c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_line_at_which_graphs_are_captured),
       cmocka_unit_test(low_mfu),
       cmocka_unit_test(precision),
       cmocka_unit_test(outside_phases),

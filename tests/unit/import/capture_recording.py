@@ -80,6 +80,27 @@ class Capturing(unittest.TestCase):
         self.assertIn("EFFICIENCY.RECOVERABLE", [one["id"] for one in report["findings"]])
         self.assertEqual(report["gpu_timeline"]["idle_by_cause"]["capturing_ms"], 0)
 
+    def test_again_and_again_in_steps_is_told(self):
+        """Each of 12 steps captures; or only the first two do, which is start-up."""
+        for captures in (12, 2):
+            events, at = [], 1000
+            for step in range(12):
+                begin, number = at, 100 * (step + 1)
+                events += launch(at, number, 1000)
+                at += LATE + 1000
+                if step < captures:
+                    events.append(call("cudaStreamBeginCapture", at, number + 1))
+                    events.append(call("cudaStreamEndCapture", at + CAPTURE - 2, number + 90))
+                    events.append(call("cudaGraphInstantiateWithFlags", at + CAPTURE, number + 91, took=INSTANTIATE))
+                at += CAPTURE + INSTANTIATE + 10
+                events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1,
+                               "ts": begin - 1, "dur": at - begin, "args": {}})
+            told = [one for one in report_of(events)["findings"] if one["id"] == "KERNEL.RECAPTURE"]
+            self.assertEqual(len(told), captures == 12)
+            if told:
+                steps = int(told[0]["title"].split(" of ")[1].split()[0])
+                self.assertAlmostEqual(told[0]["saving_s"] / steps, (CAPTURE + INSTANTIATE) / 1e6, delta=2e-5)
+
     def test_another_thread_launches_meanwhile(self):
         """In its relaxed mode only the thread that captures launches nothing."""
         events = recording("cuda")

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
+ * A GPU that does nothing of this job though it could. CUDA graphs that are captured again and
+ * again: nothing is launched meanwhile.
+ *
  * Launched work that begins late: all that it is known to wait for is over, and its GPU does
  * nothing of its rank. So what it waits for is outside the rank: the GPU's time slices go to
  * another process, or a function of the host holds up the stream.
@@ -7,7 +10,9 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
+#include "analyses/queries.h"
 #include "base/quantity.h"
 
 void rule_late_start(struct findings *f) {
@@ -40,4 +45,36 @@ void rule_late_start(struct findings *f) {
       "another rank of this job, a GPU that is shared in time slices. If there are none: functions "
       "of the host in the stream (cudaLaunchHostFunc), waits for other processes' events.",
       NULL, 0);
+}
+
+void rule_recapture(struct findings *f) {
+  const struct rank_summary *sum =
+      f->a->whole_run ? NULL
+                      : LARGEST(f->a->ranks, f->r->n_ranks, one,
+                                one->capture_steps >= RECAPTURE_STEPS, one->capture_steps);
+  if (!sum)
+    return;
+  double idle_ms = ns_to_ms(sum->capturing) / sum->steps;
+  const struct cure_change change = {.kind = CHANGE_PHASE, .which = PHASE_CAPTURING};
+  double saving = saving_of_change(f, change, idle_ms), gain = per_step_of(f, saving);
+  if (!is_notable(f, gain))
+    return;
+  const struct rank_result *rank = &f->r->ranks[sum - f->a->ranks];
+  const struct sampled_line *line = rank->capturing_line;
+  finding_add(f, severity_of(f, gain), saving,
+              say(f, "CUDA graphs are captured again and again, in %u of %u steps%s%s",
+                  sum->capture_steps, sum->steps, line ? ", at " : "", line ? line->place : ""),
+              say(f,
+                  "Rank %u captures graphs in so many steps. Calls in a capture launch nothing: "
+                  "its GPU does nothing for %s of a %s step meanwhile (mean).%s",
+                  rank->rank, duration_ms(idle_ms).text, duration_ms(f->step_ms).text,
+                  line ? say(f, " It is then at %s (%s) in %.0f %% of the samples.", line->place,
+                             line->function, 100 * line->share)
+                       : ""),
+              say(f,
+                  "%sCapture once and replay: pad shapes, or keep a graph for each of a few sizes; "
+                  "copy inputs into the same buffers. With torch.compile, TORCH_LOGS=recompiles "
+                  "says why it captures again.",
+                  line ? say(f, "Look at %s first. ", line->place) : ""),
+              NULL, 0);
 }
