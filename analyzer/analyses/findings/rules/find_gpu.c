@@ -54,9 +54,10 @@ void rule_recapture(struct findings *f) {
                                 one->capture_steps >= RECAPTURE_STEPS, one->capture_steps);
   if (!sum)
     return;
-  double idle_ms = ns_to_ms(sum->capturing) / sum->steps;
-  const struct cure_change change = {.kind = CHANGE_PHASE, .which = PHASE_CAPTURING};
-  double saving = saving_of_change(f, change, idle_ms), gain = per_step_of(f, saving);
+  /* Measured: calls in a capture have no records that a replay could do without. */
+  const struct budget_line *captures = budget_line_of(f->r, BUDGET_CAPTURING);
+  double idle_ms = ns_to_ms(sum->capturing) / sum->steps, saving = captures ? captures->seconds : 0;
+  double gain = per_step_of(f, saving);
   if (!is_notable(f, gain))
     return;
   const struct rank_result *rank = &f->r->ranks[sum - f->a->ranks];
