@@ -76,24 +76,30 @@ static void optimizer_heavy(void **state) {
 /* A job that does not mark its forward passes: 100 ms of a step of 310 are in no phase. Samples of
  * these are inside a call of a module, or of a framework's own step, or not. */
 static u32 samples_in_modules; /* of 10; above 10: no samples */
-static bool in_deepspeed;
+#define SITE "/usr/lib/python3/site-packages/"
+static const struct call_frame in_module = {.file = SITE "torch/nn/modules/module.py",
+                                            .function = "Module._call_impl",
+                                            .line = 1773,
+                                            .others = true};
+static const struct call_frame in_deepspeed = {.file = SITE "deepspeed/runtime/engine.py",
+                                               .function = "DeepSpeedEngine.step",
+                                               .line = 3567,
+                                               .others = true};
+static const struct call_frame in_schedule = {.file =
+                                                  SITE "torch/distributed/pipelining/schedules.py",
+                                              .function = "ScheduleGPipe._step_microbatches",
+                                              .line = 690,
+                                              .others = true};
+static const struct call_frame *framework = &in_module;
 static i64 looks_apart;
 static void do_not_mark_forward(struct cluster *c) {
   static struct call_frame frames[] = {
       {.file = "/home/me/net.py", .function = "Net.forward", .line = 5},
-      {.file = "/usr/lib/python3/site-packages/torch/nn/modules/module.py",
-       .function = "Module._call_impl",
-       .line = 1773,
-       .others = true},
+      {0},
       {.file = "/home/me/train.py", .function = "prepare", .line = 20}};
   static const u32 inside[] = {0, 1}, outside[] = {2};
   static struct call_stack stacks[] = {{inside, 2, 0}, {outside, 1, 0}};
-  if (in_deepspeed)
-    frames[1] =
-        (struct call_frame){.file = "/usr/lib/python3/site-packages/deepspeed/runtime/engine.py",
-                            .function = "DeepSpeedEngine.step",
-                            .line = 3567,
-                            .others = true};
+  frames[1] = *framework;
   const struct steps *steps = &c->model.steps;
   forward_ms = 100;
   backward_ms = 210;
@@ -144,22 +150,23 @@ static void unmarked_training_is_not_outside(void **state) {
     u32 in_modules;
     double saves_ms;
     const char *title;
-    bool in_deepspeed;
+    const struct call_frame *framework;
     i64 looks_apart; /* 0: as the trace says at its end */
   } cases[] = {
       {0, 100, "32 % of each step is outside backward and optimizer"},
       {6, 40, "13 % of each step is outside forward, backward and optimizer"},
       {10, 0, NULL},
       {11, 100, NULL}, /* nothing tells that it is not the forward pass */
-      {6, 40, "13 % of each step is outside forward, backward and optimizer", true},
+      {6, 40, "13 % of each step is outside forward, backward and optimizer", &in_deepspeed},
+      {6, 40, "13 % of each step is outside forward, backward and optimizer", &in_schedule},
       /* There was not enough CPU time for all looks: each is of its moment. */
-      {6, 40, "13 % of each step is outside forward, backward and optimizer", false, 110 * MS}};
+      {6, 40, "13 % of each step is outside forward, backward and optimizer", NULL, 110 * MS}};
   (void)state;
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct scenario s = {.options = healthy_cpu(), .given = no_options()};
     struct cluster *c = cluster_new(&s.options);
     samples_in_modules = cases[i].in_modules;
-    in_deepspeed = cases[i].in_deepspeed;
+    framework = cases[i].framework ? cases[i].framework : &in_module;
     looks_apart = cases[i].looks_apart ? cases[i].looks_apart : 10 * MS;
     do_not_mark_forward(c);
     struct results *r = cluster_analyse(c, &s.given);
@@ -234,7 +241,7 @@ static void a_gpu_idles_outside_the_phases_only_if_they_are_known(void **state) 
     s.options.late_launch[2] = 150 * MS;
     struct cluster *c = cluster_new(&s.options);
     samples_in_modules = 11;
-    in_deepspeed = false;
+    framework = &in_module;
     do_not_mark_forward(c);
     for (u32 i = 0; marked && i < c->model.steps.n * c->model.n_ranks; i++)
       c->model.phases[i].forward = 10 * MS;
