@@ -13,7 +13,8 @@
 
 #define MAX_LINES 13
 
-/* What each rank keeps of its time outside the phases without that in which it is asleep there. */
+/* What each rank keeps of its time outside the phases without that in which it is asleep there. Its
+ * waits for others are in neither; a rank without phases is always outside. */
 static const double *awake_outside(const struct analysis *a) {
   u32 ranks = a->model->n_ranks;
   double *left = arena_array(a->arena, ranks, sizeof(*left)), least = lines_unmarked_training(a);
@@ -24,6 +25,8 @@ static const double *awake_outside(const struct analysis *a) {
       outside += other > 0 && analysis_is_training(a, step) ? (double)other : 0;
     }
     double asleep = (double)rank_idle_outside(&a->ranks[rank]);
+    double most = asleep + (double)a->ranks[rank].compute;
+    outside = outside > 0 ? fmin(outside, most) : most;
     left[rank] = outside > 0 ? fmin(1, fmax(least, 1 - asleep / outside)) : 1;
   }
   return left;

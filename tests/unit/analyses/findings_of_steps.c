@@ -206,8 +206,38 @@ static void uneven_steps(void **state) {
   assert_false(fires(&s, "DIST.UNEVEN_STEPS"));
 }
 
-/* In each step another of eight ranks does something outside the phases for 120 ms: of that each
- * has an eighth, and a step takes all of it longer. */
+/* A job of which `late` is what ranks sleep outside the phases; one rank may mark no phases at all.
+ */
+static struct results *asleep_outside(const struct cluster_options *o, const i64 *late,
+                                      u32 without_phases, struct cluster **made) {
+  struct cluster *c = *made = cluster_new(o);
+  u32 n = c->model.steps.n * o->ranks;
+  c->model.phases = arena_array(&c->arena, n, sizeof(*c->model.phases));
+  for (u32 i = 0; i < n; i++)
+    c->model.phases[i] =
+        i % o->ranks == without_phases
+            ? (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN}
+            : (struct phase_times){
+                  .other = late[i], .forward = o->forward, .backward = 2 * o->backward};
+  for (u32 rank = 0; rank < o->ranks; rank++) {
+    struct timeline *t = &c->timelines[rank];
+    t->has_cpu_times = true;
+    for (u32 i = 0; i < t->n_spans; i++)
+      if (t->spans[i].kind == SPAN_PHASE &&
+          (t->spans[i].category == TSCOPE_PHASE_DATA || rank == without_phases))
+        t->spans[i].category = TSCOPE_PHASE_USER;
+  }
+  return cluster_analyse(c, NULL);
+}
+
+static double recoverable_asleep(const struct results *r) {
+  const struct budget_line *asleep =
+      FIND(r->budget, r->n_budget, one, one->part == BUDGET_ASLEEP_OUTSIDE);
+  return asleep ? asleep->recoverable / r->training_steps : NAN;
+}
+
+/* In each step another of eight ranks is outside for 120 ms: of that each has an eighth, and a step
+ * takes all of it longer. It is the same where a rank marks no phases. */
 static void others_wait_for_who_is_outside_by_turns(void **state) {
   static i64 late[100 * CLUSTER_RANKS];
   (void)state;
@@ -215,21 +245,33 @@ static void others_wait_for_who_is_outside_by_turns(void **state) {
   o.late_input = late;
   for (u32 step = 0; step < o.steps; step++)
     late[step * o.ranks + step % o.ranks] = 120 * MS;
-  struct cluster *c = cluster_new(&o);
-  u32 n = c->model.steps.n * o.ranks;
-  c->model.phases = arena_array(&c->arena, n, sizeof(*c->model.phases));
-  for (u32 i = 0; i < n; i++)
-    c->model.phases[i] =
-        (struct phase_times){.other = late[i], .forward = 100 * MS, .backward = 200 * MS};
-  for (u32 rank = 0; rank < o.ranks; rank++)
-    for (u32 i = 0; i < c->timelines[rank].n_spans; i++)
-      if (c->timelines[rank].spans[i].category == TSCOPE_PHASE_DATA)
-        c->timelines[rank].spans[i].category = TSCOPE_PHASE_USER;
-  struct results *r = cluster_analyse(c, NULL);
-  const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
-  assert_non_null(outside);
-  assert_true(fabs(outside->saving_s / r->training_steps - 0.120) < 0.002);
-  assert_non_null(strstr(outside->evidence, "for 120 ms, and the others wait for it"));
+  for (u32 all = 0; all < 2; all++) {
+    struct cluster *c;
+    struct results *r = asleep_outside(&o, late, all ? INDEX_NONE : 3, &c);
+    const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
+    assert_non_null(outside);
+    assert_true(fabs(outside->saving_s / r->training_steps - 0.120) < 0.002);
+    if (all) {
+      assert_true(fabs(recoverable_asleep(r) - 0.120) < 0.002);
+      assert_non_null(strstr(outside->evidence, "for 120 ms, and the others wait for it"));
+    }
+    cluster_end(r, c);
+  }
+}
+
+/* One that generates what the others train on has no phases: it is always outside. */
+static void a_rank_without_phases_is_asleep_outside(void **state) {
+  static i64 late[100 * CLUSTER_RANKS];
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.forward = o.backward = 10 * MS;
+  o.late_input = late;
+  for (u32 step = 0; step < o.steps; step++)
+    late[step * o.ranks + 3] = 120 * MS;
+  struct cluster *c;
+  struct results *r = asleep_outside(&o, late, 3, &c);
+  /* The 30 ms that it computes are taken to be spread over its step, also before the last wait. */
+  assert_true(recoverable_asleep(r) > 0.110 && recoverable_asleep(r) < 0.121);
   cluster_end(r, c);
 }
 
@@ -298,6 +340,7 @@ int main(void) {
       cmocka_unit_test(optimizer_heavy),
       cmocka_unit_test(unmarked_training_is_not_outside),
       cmocka_unit_test(uneven_steps),
+      cmocka_unit_test(a_rank_without_phases_is_asleep_outside),
       cmocka_unit_test(others_wait_for_who_is_outside_by_turns),
       cmocka_unit_test(a_gpu_idles_outside_the_phases_only_if_they_are_known),
       cmocka_unit_test(jitter),

@@ -81,7 +81,8 @@ static u32 common_outside(const struct findings *f, double *ms) {
 }
 
 /* How long the rank is outside the phases that is so longest, mean over steps: no more of a step
- * can go with that time. The other ranks may wait for another one in each step. `alone`: the rank
+ * can go with that time. The other ranks may wait for another one in each step; one without phases
+ * is outside for all of it. `alone`: the rank
  * that is so much longer than all others for most of what any one is, INDEX_NONE if by turns. */
 static double longest_outside_ms(const struct findings *f, u32 *alone) {
   const struct analysis *a = f->a;
@@ -90,11 +91,15 @@ static double longest_outside_ms(const struct findings *f, u32 *alone) {
   double *of_rank = arena_array(a->arena, ranks, sizeof(*of_rank));
   for (u32 step = a->first_step; step < a->model->steps.n; step++) {
     const struct phase_times *phases = &a->model->phases[(size_t)step * ranks];
-    i64 longest = NS_UNKNOWN, second = 0;
+    i64 longest = NS_UNKNOWN, second = 0, whole = 0;
     u32 who = 0;
     for (u32 rank = 0; rank < ranks && analysis_is_training(a, step); rank++) {
       if (f->r->ranks[rank].straggler)
         continue;
+      i64 begin = a->model->steps.begin[(size_t)step * ranks + rank],
+          end = a->model->steps.end[(size_t)step * ranks + rank];
+      if (phases[rank].other == NS_UNKNOWN && begin != NS_UNKNOWN && end - begin > whole)
+        whole = end - begin;
       i64 shorter = phases[rank].other < longest ? phases[rank].other : longest;
       second = shorter > second ? shorter : second;
       who = phases[rank].other > longest ? rank : who;
@@ -102,7 +107,7 @@ static double longest_outside_ms(const struct findings *f, u32 *alone) {
     }
     if (longest == NS_UNKNOWN)
       continue;
-    sum += ns_to_ms(longest);
+    sum += ns_to_ms(longest > whole ? longest : whole);
     of_rank[who] += ns_to_ms(longest - second);
     beyond += ns_to_ms(longest - second);
     n++;
