@@ -160,9 +160,11 @@
 #define GROWTH_WARMUP_STEPS 1u
 #define GROWTH_LEAST_STEPS 5u
 
-/* Of the whole rise, what each third of the steps must have: a leak that shows every tenth step is
- * spread enough, a cache that is made once is not. */
-#define GROWTH_THIRD 0.1
+/* Of the whole rise, what each third of the steps must have, and what must be left without the
+ * largest rises: a leak that shows every tenth step is spread enough, a cache that is made once or
+ * three models one after another are not. */
+#define GROWTH_SPREAD 0.1
+enum { GROWTH_JUMPS = 3 };
 
 /* Growth worth a finding: the job would lose a hundredth of its peak in a thousand steps. */
 #define GROWTH_SHARE_PER_STEP 1e-5

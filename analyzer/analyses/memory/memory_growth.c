@@ -96,15 +96,34 @@ static void find_growth_source(const struct memory_history *history, u32 from, u
   memory_replay_free(&replay);
 }
 
-/* A single jump has a slope too. Real growth is in each third. */
-static bool rises_throughout(const double *y, u32 n) {
+/* What the largest jumps add: rises within a few steps, such as a model's parameters and then its
+ * gradients, of what stays: no later step has less. */
+static double few_jumps(const double *y, u32 n, double *stays) {
+  const u32 width = n < 20 ? 1 : n < 30 ? 2 : 3;
+  double sum = 0;
+  stays[n - 1] = y[n - 1];
+  for (u32 i = n - 1; i-- > 0;)
+    stays[i] = fmin(y[i], stays[i + 1]);
+  for (u32 jump = 0; jump < GROWTH_JUMPS; jump++) {
+    u32 at = NUMBER_OF_LARGEST(0, n - width, i, stays[i + width] - stays[i]);
+    double rise = stays[at + width] - stays[at];
+    sum += rise;
+    for (u32 i = at + 1; i < n; i++)
+      stays[i] = i < at + width ? stays[at] : stays[i] - rise;
+  }
+  return sum;
+}
+
+/* A few jumps have a slope too: a cache that is made, another model. Real growth is in each third,
+ * and more than they. */
+static bool rises_throughout(const double *y, u32 n, double *scratch) {
   double rise = y[n - 1] - y[0];
   for (u32 third = 0; third < 3; third++) {
     u32 from = (n - 1) * third / 3, to = (n - 1) * (third + 1) / 3;
-    if (y[to] - y[from] < GROWTH_THIRD * rise)
+    if (y[to] - y[from] < GROWTH_SPREAD * rise)
       return false;
   }
-  return rise > 0;
+  return rise > 0 && rise - few_jumps(y, n, scratch) >= GROWTH_SPREAD * rise;
 }
 
 static void fit_growth(const struct memory_history *history, const double *floors, const u32 *at,
@@ -125,7 +144,7 @@ static void fit_growth(const struct memory_history *history, const double *floor
     return;
   }
   struct line line = fit_line(x, y, n, INFINITY, rest);
-  if (line.slope > 0 && !rises_throughout(y, n))
+  if (line.slope > 0 && !rises_throughout(y, n, rest))
     line.slope = 0;
   result->growth_bytes_per_step = line.slope;
   result->growth_steps = n;

@@ -511,17 +511,29 @@ class Snapshot(unittest.TestCase):
         self.assertIsNone(memory["growth_bytes_per_step"])
         self.assertIn("too few", memory["growth_reason"])
 
-    def test_a_one_time_jump_is_no_growth(self):
-        a = self.trained(15, 0)
-        a.alloc(8 * MIB)
-        more = self.trained(15, 0)
-        shift = a.now
-        for event in more.trace:
-            a.trace.append({**event, "time_us": event["time_us"] + shift,
-                            "addr": event["addr"] + (1 << 40)})
-        for mark in more.annotations:
-            a.annotations.append({**mark, "time_us": mark["time_us"] + shift})
-        self.assertNotIn("MEMORY.GROWTH", ids(self.report(self.write(a.snapshot()))))
+    def jumping(self, steps, jumps):
+        """That many steps, then a jump, and so on, and steps at last."""
+        a = self.trained(steps, 0)
+        for jump in range(jumps):
+            a.alloc(8 * MIB)
+            a.free(a.alloc(MIB))
+            a.step()
+            a.alloc(4 * MIB)  # what the first step of another model adds
+            more, shift = self.trained(steps, 0), a.now
+            for event in more.trace:
+                a.trace.append({**event, "time_us": event["time_us"] + shift,
+                                "addr": event["addr"] + ((jump + 1) << 40)})
+            for mark in more.annotations:
+                a.annotations.append({**mark, "time_us": mark["time_us"] + shift})
+            a.now += more.now
+        return ids(self.report(self.write(a.snapshot())))
+
+    def test_a_few_jumps_are_no_growth(self):
+        for jumps in (1, 2, 3):
+            self.assertNotIn("MEMORY.GROWTH", self.jumping(60 // (jumps + 1), jumps), jumps)
+
+    def test_what_is_kept_every_tenth_step_is_growth(self):
+        self.assertIn("MEMORY.GROWTH", self.jumping(10, 7))
 
     def test_steps_from_what_repeats(self):
         document = self.report(self.write(self.trained(40, 64 << 10, annotated=False).snapshot()))
