@@ -3,8 +3,7 @@
  * Where traces are if nobody names a directory. /tmp/tscope belongs to the user who made it first;
  * everybody else has a directory with the user's id.
  */
-#ifndef TSCOPE_DEFAULT_DIRECTORY_H
-#define TSCOPE_DEFAULT_DIRECTORY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ void tscope_directory_to_write(char path[TSCOPE_DEFAULT_DIRECTORY_BYTES]);
 /* Where to look for traces: that one of this user's two directories that changed last. If there is
  * none, /tmp/tscope. True if that belongs to another user, whose number is then in `owner`. */
 bool tscope_directory_to_read(char path[TSCOPE_DEFAULT_DIRECTORY_BYTES], unsigned *owner);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Types of numbers, as records name them (enums.def): their sizes and names.
  */
-#ifndef TSCOPE_DTYPES_H
-#define TSCOPE_DTYPES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ static inline const char *tscope_dtype_name(u8 dtype) {
 #undef X
   return dtype && dtype < sizeof(names) / sizeof(names[0]) ? names[dtype] : NULL;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * words of the kind: the library takes them from here, and the analyzer recognises the kind by
  * them.
  */
-#ifndef TSCOPE_GPU_REASONS_H
-#define TSCOPE_GPU_REASONS_H
+#pragma once
 
 #include <string.h>
 
@@ -47,5 +46,3 @@ static inline enum tscope_gpu_reason tscope_gpu_reason_of(const char *reason) {
     kind++;
   return reason ? (enum tscope_gpu_reason)kind : TSCOPE_GPU_REASON_OTHER;
 }
-
-#endif

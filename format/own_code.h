@@ -3,8 +3,7 @@
  * Which files of Python are the user's own code, as both halves see it: the library keeps the last
  * own frame of a traceback, the analyzer names lines.
  */
-#ifndef TSCOPE_OWN_CODE_H
-#define TSCOPE_OWN_CODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -61,5 +60,3 @@ static inline bool tscope_is_own_code(const char *file) {
   return *file != '\0' && !tscope_installed_package(file) && !tscope_is_generated(file) &&
          !tscope_is_in_torch(file);
 }
-
-#endif

@@ -11,8 +11,7 @@
  * analyzer for log files. Allocates nothing, and takes time in proportion to the length of the
  * line.
  */
-#ifndef TSCOPE_SCALAR_LINE_H
-#define TSCOPE_SCALAR_LINE_H
+#pragma once
 
 #include "format/scalar_words.def"
 #include "format/tscope_format.h"
@@ -53,5 +52,3 @@ enum scalar_role scalar_role_of(const char *name);
 
 /* Whether its role is from words of scalar_words.def, not from its parts. */
 int scalar_name_is_usual(const char *name);
-
-#endif

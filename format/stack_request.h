@@ -26,8 +26,7 @@
  *
  * Without the line "end" the process still writes, or cannot read its own memory.
  */
-#ifndef TSCOPE_STACK_REQUEST_H
-#define TSCOPE_STACK_REQUEST_H
+#pragma once
 
 #define TSCOPE_REQUEST_FILE ".stacks-request"
 #define TSCOPE_REQUEST_START "tscope-stacks 1 "
@@ -37,5 +36,3 @@
 #define TSCOPE_ANSWER_FILE ".%s.stacks"
 
 enum { TSCOPE_ANSWER_MOST = 4 << 20 }; /* bytes; a longer one is cut and has no end */
-
-#endif

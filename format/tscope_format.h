@@ -9,8 +9,7 @@
  * records. Retained chunks are written once; ring chunks are recycled, oldest first, once the cap
  * is reached. All integers are little-endian.
  */
-#ifndef TSCOPE_FORMAT_H
-#define TSCOPE_FORMAT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -279,5 +278,3 @@ struct tscope_file_header {
 };
 _Static_assert(sizeof(struct tscope_file_header) <= TSCOPE_HEADER_BYTES, "one page");
 _Static_assert(TSCOPE_LOSS_REASONS <= 16, "loss counters fit");
-
-#endif

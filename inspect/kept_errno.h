@@ -2,8 +2,7 @@
  *
  * errno belongs to the caller: code that is called in between leaves it as it was.
  */
-#ifndef TSCOPE_KEPT_ERRNO_H
-#define TSCOPE_KEPT_ERRNO_H
+#pragma once
 
 #include <errno.h>
 
@@ -14,5 +13,3 @@ static inline void tscope_put_errno_back(const int *kept) {
 /* At the end of this block, errno is again what it is here. */
 #define TSCOPE_KEEP_ERRNO                                                                          \
   const int kept_errno_ __attribute__((cleanup(tscope_put_errno_back), unused)) = errno
-
-#endif

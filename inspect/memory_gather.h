@@ -7,8 +7,7 @@
  * piece; process_vm_readv(), which looks up the pages of each piece first, costs some 400 ns. It
  * reads other processes, and one's own where there is no such file.
  */
-#ifndef TSCOPE_MEMORY_GATHER_H
-#define TSCOPE_MEMORY_GATHER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -44,5 +43,3 @@ bool memory_gather_read(struct memory_gather *gather, pid_t pid);
 
 /* Reads one piece of at most a page, apart from the others. NULL if it is not there. */
 const u8 *memory_gather_one(struct memory_gather *gather, pid_t pid, u64 address, size_t bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * Reading memory that may not be there: the kernel reads it, so that a bad address gives an error
  * and no fault.
  */
-#ifndef TSCOPE_MEMORY_READ_H
-#define TSCOPE_MEMORY_READ_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -14,5 +13,3 @@
  * if not all of them are there; another negative errno if the kernel does not allow it.
  * Preserves errno. */
 int tscope_read_memory(pid_t pid, u64 address, void *to, size_t bytes);
-
-#endif

@@ -4,8 +4,7 @@
  * and there, mostly near what it has just read, and each reading through the kernel is a system
  * call.
  */
-#ifndef TSCOPE_MEMORY_WINDOW_H
-#define TSCOPE_MEMORY_WINDOW_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ void memory_window_open(struct memory_window *window, pid_t pid);
 
 /* A python_read; `context` is a struct memory_window, which it changes. Preserves errno. */
 bool python_read_window(const void *context, u64 address, void *to, size_t bytes);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Numbers of processes, which each PID namespace gives anew.
  */
-#ifndef TSCOPE_PID_NAMESPACE_H
-#define TSCOPE_PID_NAMESPACE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -16,5 +15,3 @@ u64 pid_namespace_of(const char *process);
 /* The name of a process's folder in /proc. For the calling process "self": where /proc numbers
  * processes as another namespace does, its own number is somebody else's. */
 const char *proc_name(pid_t pid, char room[16]);
-
-#endif

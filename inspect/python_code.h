@@ -2,8 +2,7 @@
  *
  * What a frame means: its file, function and line.
  */
-#ifndef TSCOPE_PYTHON_CODE_H
-#define TSCOPE_PYTHON_CODE_H
+#pragma once
 
 #include "inspect/python_frames.h"
 
@@ -24,5 +23,3 @@ bool python_location_of(const struct python *python, python_read *read, const vo
  */
 bool python_text(const struct python *python, python_read *read, const void *context, u64 text,
                  char *to, size_t bytes);
-
-#endif

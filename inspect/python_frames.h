@@ -6,8 +6,7 @@
  *
  * All of it is inline: with python_read_directly a frame costs a handful of loads.
  */
-#ifndef TSCOPE_PYTHON_FRAMES_H
-#define TSCOPE_PYTHON_FRAMES_H
+#pragma once
 
 #include "inspect/python_layout.h"
 
@@ -156,5 +155,3 @@ PYTHON_INLINE enum python_walk python_next_frame(const struct python *python, py
   }
   return PYTHON_END;
 }
-
-#endif

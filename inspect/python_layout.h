@@ -2,8 +2,7 @@
  *
  * What has to be known of one CPython interpreter to read its frames from outside its own code.
  */
-#ifndef TSCOPE_PYTHON_LAYOUT_H
-#define TSCOPE_PYTHON_LAYOUT_H
+#pragma once
 
 #include "inspect/python_layouts.def"
 #include "inspect/python_memory.h"
@@ -42,5 +41,3 @@ enum {
  * read from 3.13 on. NULL, or why it is not known. */
 const char *python_layout_find(struct python_layout *layout, const char *version, python_read *read,
                                const void *context, u64 runtime);
-
-#endif

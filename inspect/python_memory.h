@@ -6,8 +6,7 @@
  *   from a process  its memory through the kernel, one's own among them: a bad address is then an
  *                   error and no fault. For what may change while it is read.
  */
-#ifndef TSCOPE_PYTHON_MEMORY_H
-#define TSCOPE_PYTHON_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -38,5 +37,3 @@ static inline bool python_read_process(const void *context, u64 address, void *t
   const struct python_process *process = context;
   return tscope_read_memory(process->pid, address, to, bytes) == 0;
 }
-
-#endif

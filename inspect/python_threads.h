@@ -3,8 +3,7 @@
  * The threads of an interpreter, as it lists them itself. Read without its lock: of a list
  * that changes meanwhile, a part may be missing, but all that is returned was there.
  */
-#ifndef TSCOPE_PYTHON_THREADS_H
-#define TSCOPE_PYTHON_THREADS_H
+#pragma once
 
 #include "inspect/python_frames.h"
 
@@ -18,5 +17,3 @@ struct python_thread {
  * `most` into `threads`. Returns how many. */
 u32 python_threads(const struct python *python, python_read *read, const void *context, u64 runtime,
                    struct python_thread *threads, u32 most);
-
-#endif

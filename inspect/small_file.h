@@ -2,8 +2,7 @@
  *
  * Small files of text, such as those of /proc and of control groups. Safe in signal handlers.
  */
-#ifndef TSCOPE_SMALL_FILE_H
-#define TSCOPE_SMALL_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -21,5 +20,3 @@ const char *stat_field(const char *text, int number);
  * cut or left out. Nothing is allocated. */
 bool file_lines_visit(const char *path, char *room, size_t bytes,
                       bool (*each)(const char *line, void *with), void *with);
-
-#endif

@@ -10,8 +10,7 @@
  * waits for a core. The kernel counts both times; a moment is one or the other such that as much of
  * the moments are without a core as of the time.
  */
-#ifndef TSCOPE_THREAD_ACTIVITY_H
-#define TSCOPE_THREAD_ACTIVITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -37,5 +36,3 @@ void thread_activity_close(struct thread_activity *activity);
  * the thread has ended. Preserves errno. */
 bool thread_activity_read(struct thread_activity *activity, u64 now_ns, u64 gil, u32 gil_bytes,
                           u8 *what);
-
-#endif

@@ -4,8 +4,7 @@
  * nothing waits for it. Allocates nothing and takes no lock of the C library; opens and closes
  * files.
  */
-#ifndef TSCOPE_THREAD_STATE_H
-#define TSCOPE_THREAD_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -38,5 +37,3 @@ bool thread_state_read(pid_t pid, u32 tid, struct thread_state *state);
  * THREAD_CALL_FILE: that depends on the file. */
 enum { THREAD_CALL_FILE = 255 };
 u8 thread_call_waits(i32 number);
-
-#endif

@@ -3,8 +3,7 @@
  * The process that writes a trace, as the kernel of this machine sees it. A trace says the number
  * that the process has in its own PID namespace; in a container that is not its number here.
  */
-#ifndef TSCOPE_TRACE_PROCESS_H
-#define TSCOPE_TRACE_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -21,5 +20,3 @@ struct trace_process trace_process_find(const struct tscope_file_header *header)
 
 /* Whether it ran on a host of this one's name. */
 bool trace_process_is_of_this_host(const struct tscope_file_header *header);
-
-#endif

@@ -5,8 +5,7 @@
  * (all-reduce, all-gather, reduce-scatter, all-to-all, barrier) and by messages (clock_fit.h).
  * Groups are chained through the hosts they share.
  */
-#ifndef TSCOPE_ALIGN_H
-#define TSCOPE_ALIGN_H
+#pragma once
 
 #include "base/arena.h"
 #include "model/model.h"
@@ -29,5 +28,3 @@ i64 clock_realtime_difference(const struct clock_facts *a, const struct clock_fa
  * CLOCK_REALTIME as best they can. */
 void align_clocks(struct model *model, const struct clock_facts *facts, struct rank_clock *clocks,
                   struct arena *arena, unsigned threads);
-
-#endif

@@ -5,8 +5,7 @@
  * clocks from one side, whatever delays threads and links had. Bounds of a whole run leave a set of
  * lines (offset and drift) that a clock may follow.
  */
-#ifndef TSCOPE_CLOCK_BOUNDS_H
-#define TSCOPE_CLOCK_BOUNDS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/vector.h"
@@ -32,5 +31,3 @@ struct clock_range {
  * others imply. False if one side has no bound. */
 bool clock_bounds_solve(struct bounds *bounds, double x0, double x1, struct clock_range *at_x0,
                         struct clock_range *at_x1);
-
-#endif

@@ -5,8 +5,7 @@
  * are never placed apart. Traces say the boot and the offset of their namespace; older ones only
  * the name of the host and their distance from the wall clock.
  */
-#ifndef TSCOPE_CLOCK_DOMAINS_H
-#define TSCOPE_CLOCK_DOMAINS_H
+#pragma once
 
 #include "align/align.h"
 #include "align/samples.h"
@@ -25,5 +24,3 @@ struct clock_domains {
 void clock_domains_find(struct clock_domains *domains, const struct model *model,
                         const struct clock_facts *facts, const struct samples *samples,
                         struct arena *arena);
-
-#endif

@@ -15,8 +15,7 @@
  * that tie it. Its error is half of what they leave: between these, the truth lies within, also
  * after drift. Where the middle of what is likely is impossible, only what is certain counts.
  */
-#ifndef TSCOPE_CLOCK_FIT_H
-#define TSCOPE_CLOCK_FIT_H
+#pragma once
 
 #include "align/align.h"
 #include "align/clock_domains.h"
@@ -39,5 +38,3 @@ struct domain_clock {
 void clock_fit_domains(const struct model *model, const struct clock_facts *facts,
                        const struct samples *samples, const struct clock_domains *domains, u32 root,
                        struct domain_clock *clocks, unsigned threads);
-
-#endif

@@ -4,8 +4,7 @@
  * sample: what makes their ends differ between ranks (the order of a ring, a slow link) depends on
  * these. If two ranks also exchange messages in both directions, these are a sample too.
  */
-#ifndef TSCOPE_SAMPLES_H
-#define TSCOPE_SAMPLES_H
+#pragma once
 
 #include "base/arena.h"
 #include "model/model.h"
@@ -37,5 +36,3 @@ struct member_times member_times_of(const struct model *model, const struct coll
 /* Means over all sampled collectives, or messages where there are none: of a transfer, and of the
  * rank that waits most, whatever the clocks say. */
 void samples_mean_times(const struct samples *samples, double *transfer_us, double *waiting_us);
-
-#endif

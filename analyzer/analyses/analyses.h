@@ -2,8 +2,7 @@
  *
  * The functions that analyses.def names, and how many rows some of them list.
  */
-#ifndef TSCOPE_ANALYSES_H
-#define TSCOPE_ANALYSES_H
+#pragma once
 
 #include "analyses/analyses.def"
 #include "analyses/analysis.h"
@@ -21,5 +20,3 @@ TSCOPE_ANALYSES(A, STAGE, PER_RANK, CARRIES, STAGE, RELEASE)
 #undef PER_RANK
 #undef CARRIES
 #undef RELEASE
-
-#endif

@@ -8,8 +8,7 @@
  * until they enter the results, because integer sums do not depend on the order in which threads
  * finish.
  */
-#ifndef TSCOPE_ANALYSIS_H
-#define TSCOPE_ANALYSIS_H
+#pragma once
 
 #include "analyses/results/results.h"
 #include "base/arena.h"
@@ -140,5 +139,3 @@ static inline struct carrier *analysis_keeps(const struct analysis *a, u32 rank)
 /* analyse() with timelines from elsewhere. */
 struct results *analyse_with(const struct model *model, const struct analyse_options *options,
                              const struct timeline_source *source);
-
-#endif

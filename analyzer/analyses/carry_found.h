@@ -2,8 +2,7 @@
  *
  * For functions that write or read what was found on a rank (CARRIES of analyses.def).
  */
-#ifndef TSCOPE_ANALYSES_CARRY_H
-#define TSCOPE_ANALYSES_CARRY_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "base/carrier.h"
@@ -11,5 +10,3 @@
 void rank_summary_carry(struct rank_summary *sum, struct carrier *c);
 
 #define COLUMNS(columns) columns, sizeof(columns) / sizeof(*(columns))
-
-#endif

@@ -4,8 +4,7 @@
  * seen, the source of GPU time. Each question is answered by the analysis that it is about; the
  * others by queries.c.
  */
-#ifndef TSCOPE_QUERIES_H
-#define TSCOPE_QUERIES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -182,5 +181,3 @@ struct longer_kernels {
 
 /* gpu/kernels_over_ranks.c: false if no kernel takes longer there, or none are known. */
 bool kernels_that_take_longer(const struct analysis *a, u32 rank, struct longer_kernels *found);
-
-#endif

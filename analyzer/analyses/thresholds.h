@@ -2,8 +2,7 @@
  *
  * Where a figure becomes a finding. Each has its reason; docs/findings.md quotes them.
  */
-#ifndef TSCOPE_THRESHOLDS_H
-#define TSCOPE_THRESHOLDS_H
+#pragma once
 
 /* Of a finding's saving: less in common with others is rounding. */
 #define SAVING_OVERLAP 0.01
@@ -225,5 +224,3 @@ enum { GROWTH_JUMPS = 3 };
 
 /* Of a step, saved if all ranks are equal: below it they do come together. */
 #define LATE_LEAST 0.005
-
-#endif

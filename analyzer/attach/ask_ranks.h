@@ -3,8 +3,7 @@
  * Asks the processes of a run what they are doing now, through the run's folder, and reads what
  * they answer: format/stack_request.h.
  */
-#ifndef TSCOPE_ASK_RANKS_H
-#define TSCOPE_ASK_RANKS_H
+#pragma once
 
 #include "base/arena.h"
 #include "model/stalls.h"
@@ -33,5 +32,3 @@ enum answer question_read(const struct question *question, const char *trace, bo
 /* Takes the request out again, and the answer of one process. */
 void question_withdraw(struct question *question);
 void question_forget(const struct question *question, const char *trace);
-
-#endif

@@ -3,8 +3,7 @@
  * A running process, read from outside: the state of its threads, and their Python frames. Nothing
  * of it is stopped, except for native frames; what changes while it is read is marked.
  */
-#ifndef TSCOPE_ATTACHED_H
-#define TSCOPE_ATTACHED_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -17,5 +16,3 @@
  * says; `native` is the result of that. 0, or -ESRCH. */
 int attached_read_stacks(struct arena *arena, pid_t pid, enum native_which which,
                          struct rank_stall *stacks, struct native_outcome *native);
-
-#endif

@@ -4,8 +4,7 @@
  * C++ exceptions use (.eh_frame), named from the symbols of the files that the process has mapped,
  * with file and line if debug information is beside them. The process itself is not touched.
  */
-#ifndef TSCOPE_NATIVE_FRAMES_H
-#define TSCOPE_NATIVE_FRAMES_H
+#pragma once
 
 #include "attach/thread_snapshot.h"
 #include "base/arena.h"
@@ -36,5 +35,3 @@ u32 native_unwind(struct native_process *process, const struct thread_snapshot *
                   struct native_frame *frames, u32 most, bool *whole);
 
 void native_close(struct native_process *process);
-
-#endif

@@ -3,8 +3,7 @@
  * Whole stacks of a process: its Python frames replace the interpreter's calls that run them,
  * between the frames of C and C++.
  */
-#ifndef TSCOPE_NATIVE_STACKS_H
-#define TSCOPE_NATIVE_STACKS_H
+#pragma once
 
 #include "attach/native_frames.h"
 #include "model/stalls.h"
@@ -31,5 +30,3 @@ struct native_outcome {
 void native_stacks_add(struct arena *arena, pid_t pid, const struct python *python,
                        const u64 *states, enum native_which which, struct rank_stall *look,
                        struct native_outcome *outcome);
-
-#endif

@@ -5,8 +5,7 @@
  * to 3.10 a call runs one frame; later one call runs many, and ends at a frame that is marked
  * (is_entry, in 3.11) or of its own kind (FRAME_OWNED_BY_CSTACK, from 3.12 on).
  */
-#ifndef TSCOPE_PYTHON_CALLS_H
-#define TSCOPE_PYTHON_CALLS_H
+#pragma once
 
 #include "base/arena.h"
 #include "inspect/python_frames.h"
@@ -25,5 +24,3 @@ u32 python_calls_read(const struct python *python, pid_t pid, u64 thread_state,
 /* What a frame is of, all unknown where it cannot be read. */
 struct call_frame *python_call_frame(struct arena *arena, const struct python *python, pid_t pid,
                                      const struct python_frame *frame);
-
-#endif

@@ -2,13 +2,10 @@
  *
  * The CPython in another process: which version, and where its own objects lie.
  */
-#ifndef TSCOPE_PYTHON_IMAGE_H
-#define TSCOPE_PYTHON_IMAGE_H
+#pragma once
 
 #include "inspect/python_layout.h"
 
 /* NULL, or why frames cannot be read: "" if the process has no Python. `runtime` is the address of
  * its _PyRuntime. */
 const char *python_image_find(pid_t pid, struct python *python, u64 *runtime);
-
-#endif

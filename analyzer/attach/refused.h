@@ -5,8 +5,7 @@
  * apply to every access with PTRACE_MODE_ATTACH (ptrace, its memory, the system call that a thread
  * is in), and not for the rest of /proc.
  */
-#ifndef TSCOPE_REFUSED_H
-#define TSCOPE_REFUSED_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -20,5 +19,3 @@ const char *describe_refusal(pid_t pid);
 /* The same of a process of `owner`, for a reader of `reader`, where Yama's scope is in the file
  * `scope`; no such file is no Yama. */
 const char *describe_refusal_for(uid_t owner, uid_t reader, const char *scope);
-
-#endif

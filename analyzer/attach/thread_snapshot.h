@@ -6,8 +6,7 @@
  * This is done by a process of its own, which ends at once, and which the kernel ends together with
  * its parent: whatever happens to either, the kernel then lets every thread go on.
  */
-#ifndef TSCOPE_THREAD_SNAPSHOT_H
-#define TSCOPE_THREAD_SNAPSHOT_H
+#pragma once
 
 #include <sys/types.h>
 #include <sys/user.h>
@@ -55,5 +54,3 @@ void snapshots_release(struct snapshots *snapshots);
 /* Whether the kernel lets its memory be read now: no, where a thread of it holds its memory map and
  * waits for a device. Takes two seconds to say no. */
 bool process_is_readable(pid_t pid);
-
-#endif

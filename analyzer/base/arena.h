@@ -3,8 +3,7 @@
  * Memory with one lifetime: allocations are taken from blocks one after the other and freed all at
  * once. Not thread-safe: one arena per thread of work, or per object being built.
  */
-#ifndef TSCOPE_ARENA_H
-#define TSCOPE_ARENA_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ char *arena_printf(struct arena *arena, const char *format, ...)
  * declaration does so at the end of the block. */
 void arena_release(struct arena *arena);
 #define SCOPED_ARENA __attribute__((cleanup(arena_release)))
-
-#endif

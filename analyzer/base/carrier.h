@@ -11,8 +11,7 @@
  * Integers are written in as few bytes as they need, texts once. What is read may be damaged, or
  * made to do harm: then members are 0 and carrier_is_bad() says so.
  */
-#ifndef TSCOPE_CARRIER_H
-#define TSCOPE_CARRIER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -160,5 +159,3 @@ struct arena *carrier_read_into(struct carrier *c, struct arena *arena);
 
 /* Adds the parts that another has written. */
 void carrier_append(struct carrier *c, const struct carrier *parts);
-
-#endif

@@ -5,8 +5,7 @@
  * much was asked for and what to do. What a file can make a reader allocate is bounded before,
  * by import/file_budget.h, which counts by the account below.
  */
-#ifndef TSCOPE_CHECKED_MEMORY_H
-#define TSCOPE_CHECKED_MEMORY_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,5 +68,3 @@ _Noreturn void memory_is_short(size_t count, size_t element_bytes);
 
 /* Called before that, once: puts in order what must not be left behind. */
 void memory_when_short(void (*tidy)(void));
-
-#endif

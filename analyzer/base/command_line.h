@@ -14,8 +14,7 @@
  *     ONE_OF(member, "a, b or c") enum: the place of the word
  *     READ(function)              what the function makes of it
  */
-#ifndef TSCOPE_COMMAND_LINE_H
-#define TSCOPE_COMMAND_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ const char *directory_to_read(const char *program);
 
 /* A positive number, with k, M, G or B (1e9), T, P or E behind it. */
 bool command_line_amount(const char *argument, double *value);
-
-#endif

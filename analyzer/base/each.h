@@ -2,8 +2,7 @@
  *
  * The same for each element of a list, and for each member of a struct.
  */
-#ifndef TSCOPE_EACH_H
-#define TSCOPE_EACH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -250,5 +249,3 @@
     EACH(FREE_MEMBER, __VA_ARGS__)                                                                 \
   } while (0)
 #define FREE_MEMBER(member) free(of_->member);
-
-#endif

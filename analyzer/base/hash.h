@@ -2,8 +2,7 @@
  *
  * Hashes. Equal bytes have equal hashes, in every run and on every machine.
  */
-#ifndef TSCOPE_HASH_H
-#define TSCOPE_HASH_H
+#pragma once
 
 #include <string.h>
 
@@ -39,5 +38,3 @@ static inline u64 hash_bytes(u64 seed, const void *bytes, size_t n) {
   hash = (hash ^ word) * 0x9fb21c651e98df25ull;
   return hash ^ hash >> 32;
 }
-
-#endif

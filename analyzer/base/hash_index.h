@@ -3,8 +3,7 @@
  * Finds items of a list by a hash of each: a table from hashes to indices into the list. {0} is an
  * empty one; it is freed with free(index.slots).
  */
-#ifndef TSCOPE_HASH_INDEX_H
-#define TSCOPE_HASH_INDEX_H
+#pragma once
 
 #include "base/intervals.h"
 #include "base/vector.h"
@@ -78,5 +77,3 @@ void hash_index_clear(struct hash_index *index);
     u32 index_ = HASHED_INDEX(list, hash_, one, that);                                             \
     index_ == INDEX_NONE ? HASHED_ADD(list, hash_, __VA_ARGS__) : index_;                          \
   })
-
-#endif

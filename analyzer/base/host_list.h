@@ -2,13 +2,10 @@
  *
  * Names of hosts as "node[002-017], login, node[019-020]": as cluster tools write and read them.
  */
-#ifndef TSCOPE_HOST_LIST_H
-#define TSCOPE_HOST_LIST_H
+#pragma once
 
 #include "base/arena.h"
 
 /* In a sentence: shortened to what can be read there. Some names may be equal, or NULL. *different:
  * how many hosts these are. */
 char *host_list_in(struct arena *arena, const char *const *names, u32 n, u32 *different);
-
-#endif

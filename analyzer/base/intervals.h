@@ -2,8 +2,7 @@
  *
  * Exact arithmetic on sets of intervals. Everything is one merge, O(n).
  */
-#ifndef TSCOPE_INTERVALS_H
-#define TSCOPE_INTERVALS_H
+#pragma once
 
 #include "base/arena.h"
 #include "format/tscope_format.h"
@@ -38,5 +37,3 @@ void intervals_within(const struct intervals *set, u32 *cursor, i64 start, i64 e
 /* How much of [start, end) the set covers. Successive calls with one cursor must not go back in
  * `start`; a cursor begins at 0. */
 i64 intervals_covered(const struct intervals *set, u32 *cursor, i64 start, i64 end);
-
-#endif

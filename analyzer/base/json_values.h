@@ -2,8 +2,7 @@
  *
  * Values of JSON that may not be known: null then; and lists.
  */
-#ifndef TSCOPE_JSON_VALUES_H
-#define TSCOPE_JSON_VALUES_H
+#pragma once
 
 #include <jansson.h>
 #include <math.h>
@@ -32,5 +31,3 @@ static inline json_t *text_or_null(const char *text) {
       json_array_append_new(list_, value);                                                         \
     list_;                                                                                         \
   })
-
-#endif

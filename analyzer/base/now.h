@@ -2,8 +2,7 @@
  *
  * What time it is.
  */
-#ifndef TSCOPE_NOW_H
-#define TSCOPE_NOW_H
+#pragma once
 
 #include <time.h>
 
@@ -20,5 +19,3 @@ static inline i64 clock_ns(clockid_t clock) {
 static inline double now_s(void) {
   return (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Values in order, of which some are taken out one after the other: the largest and the median of
  * those that are left, each in O(log n).
  */
-#ifndef TSCOPE_ORDERED_VALUES_H
-#define TSCOPE_ORDERED_VALUES_H
+#pragma once
 
 #include "base/arena.h"
 #include "format/tscope_format.h"
@@ -29,5 +28,3 @@ void ordered_values_take_out(struct ordered_values *ordered, u32 index);
 u32 ordered_values_largest(const struct ordered_values *ordered); /* of equal ones the first */
 double ordered_values_median(const struct ordered_values *ordered);
 double ordered_values_median_without(const struct ordered_values *ordered, u32 index);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Spreads independent pieces of work over threads.
  */
-#ifndef TSCOPE_PARALLEL_H
-#define TSCOPE_PARALLEL_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -17,5 +16,3 @@ unsigned parallel_threads(u32 n, unsigned threads);
  * core) including the caller's. Returns when all are done. Threads that cannot be started are done
  * without. */
 void parallel_for(u32 n, unsigned threads, parallel_fn *fn, void *user);
-
-#endif

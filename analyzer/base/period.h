@@ -3,8 +3,7 @@
  * The period of a sequence of collectives: a training step, as it looks if only the communication
  * is visible.
  */
-#ifndef TSCOPE_PERIOD_H
-#define TSCOPE_PERIOD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ u32 find_gap_period(const double *gaps, u32 n, u32 *first);
  * clearly longer than those at place 0, else there. logs[place] is the sum of the logarithms of
  * counts[place] gaps, and becomes their mean. */
 u32 find_longest_gap(double *logs, const u32 *counts, u32 length);
-
-#endif

@@ -6,8 +6,7 @@
  * correlation r as n (1 - r) / (1 + r) [Bayley and Hammersley 1946]. Every question whether
  * something happens more often than by chance, over steps that follow each other, is asked here.
  */
-#ifndef TSCOPE_PERSISTENCE_H
-#define TSCOPE_PERSISTENCE_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -40,5 +39,3 @@ double chance_of_mean(double *values, u32 n, double correlation, double *scratch
 /* The probability that values without a change differ as much as those before and from `at` on, as
  * medians, wherever in the series. `scratch` holds n. 1 below four values. */
 double chance_of_change(const double *values, u32 n, u32 at, double correlation, double *scratch);
-
-#endif

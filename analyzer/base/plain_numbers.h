@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TSCOPE_PLAIN_NUMBERS_H
-#define TSCOPE_PLAIN_NUMBERS_H
+#pragma once
 
 struct arena;
 
 /* A sentence with its numbers as people write them: 4,360 for 4.36e+03, "unknown" for nan. */
 char *plain_numbers(struct arena *arena, const char *sentence);
-
-#endif

@@ -4,8 +4,7 @@
  * through a pen (report/text/pen.h) and JSON. A name may hold escapes that retitle or recolor a
  * terminal, and newlines that make a second line.
  */
-#ifndef TSCOPE_PRINTABLE_H
-#define TSCOPE_PRINTABLE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -28,5 +27,3 @@ void print_label(const char *name, const char *value, FILE *out);
 /* Prints "PROGRAM: ..." as one such line on standard error. Returns 2, the exit status for it. */
 int print_problem(const char *program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-#endif

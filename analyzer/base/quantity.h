@@ -4,8 +4,7 @@
  * decimal (1 MB = 1e6 bytes), as for bandwidths; except for memory of devices, where a card "of 80
  * GB" has 80 GiB, as PyTorch and nvidia-smi show it.
  */
-#ifndef TSCOPE_QUANTITY_H
-#define TSCOPE_QUANTITY_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -30,5 +29,3 @@ struct quantity bandwidth(double gbps); /* 1e9 bytes/s */
 struct quantity flops(double count, const char *unit);
 struct quantity probability(double p); /* 0.03, 2e-07, <1e-12 */
 struct quantity decimal(double value, int decimals);
-
-#endif

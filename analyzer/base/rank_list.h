@@ -2,8 +2,7 @@
  *
  * Ranks as "0, 3-7, 12", shortened by "and 31 more". They need not be sorted.
  */
-#ifndef TSCOPE_RANK_LIST_H
-#define TSCOPE_RANK_LIST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ char *rank_list(const u32 *ranks, u32 n, size_t limit);
 
 /* In a sentence: shortened to what can be read there. */
 char *rank_list_in(struct arena *arena, const u32 *ranks, u32 n);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TSCOPE_REORDERED_H
-#define TSCOPE_REORDERED_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -9,5 +8,3 @@
  * few. Else 0: where a list leaves out a key of a sequence that repeats, the rest does not agree.
  */
 u32 reordered_until(const u64 *a, const u64 *b, u32 n);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Robust statistics: a few extreme points do not change them.
  */
-#ifndef TSCOPE_ROBUST_H
-#define TSCOPE_ROBUST_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -31,5 +30,3 @@ struct line fit_line(const double *x, const double *y, u32 n, double most_slope,
 static inline double line_at(const struct line *line, double x) {
   return line->at_x0 + line->slope * (x - line->x0);
 }
-
-#endif

@@ -5,8 +5,7 @@
  *
  *   ORDER_BY(longest_first, struct kernel_result, DOWN(sum_ms) BY_TEXT(name))
  */
-#ifndef TSCOPE_SORTING_H
-#define TSCOPE_SORTING_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -104,5 +103,3 @@ int by_u32(const void *left, const void *right);
 int by_u64(const void *left, const void *right);
 int by_i64(const void *left, const void *right);
 int by_double(const void *left, const void *right);
-
-#endif

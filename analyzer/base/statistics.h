@@ -3,8 +3,7 @@
  * Small statistics over plain arrays. Unknown values (NAN) must be left out by the caller; an
  * empty sample has NAN for every figure.
  */
-#ifndef TSCOPE_STATISTICS_H
-#define TSCOPE_STATISTICS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -53,5 +52,3 @@ struct ranked_value {
   u32 index;
 };
 u32 change_point(const double *values, u32 n, struct ranked_value *scratch, double *probability);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Texts, each once, by their numbers: 0, 1 and so on in the order in which they came.
  */
-#ifndef TSCOPE_TEXT_NUMBERS_H
-#define TSCOPE_TEXT_NUMBERS_H
+#pragma once
 
 #include "base/hash_index.h"
 
@@ -17,5 +16,3 @@ struct text_numbers {
 u32 text_number(struct text_numbers *numbers, const char *text);
 
 void text_numbers_free(struct text_numbers *numbers);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Texts that may be NULL, which is as good as "" where two are put in order; and tables of words.
  */
-#ifndef TSCOPE_TEXTS_H
-#define TSCOPE_TEXTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -71,5 +70,3 @@ static inline const char *last_part(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash && slash[1] ? slash + 1 : path;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The words of the trace's vocabularies (format/enums.def). NULL for a value that has none.
  */
-#ifndef TSCOPE_TRACE_WORDS_H
-#define TSCOPE_TRACE_WORDS_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -11,5 +10,3 @@ const char *op_word(u32 op);
 const char *phase_word(u32 phase);
 const char *copy_word(u32 direction);
 const char *loss_word(u32 reason);
-
-#endif

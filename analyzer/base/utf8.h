@@ -3,8 +3,7 @@
  * Text from traces is whatever the job had there: host names, commands and kernel names may contain
  * terminal escapes, or bytes that are not characters at all.
  */
-#ifndef TSCOPE_UTF8_H
-#define TSCOPE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ const char *utf8_ascii_substitute(u32 code);
 
 /* A copy in valid UTF-8 with every invalid byte replaced. The caller frees. */
 char *utf8_valid_copy(const char *text);
-
-#endif

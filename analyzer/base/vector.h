@@ -2,8 +2,7 @@
  *
  * Arrays that grow, for what is still being counted. Freed with free(vector.at).
  */
-#ifndef TSCOPE_VECTOR_H
-#define TSCOPE_VECTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -69,5 +68,3 @@ static inline void *vector_more(void *at, u32 *room, size_t bytes) {
     VECTOR_ROOM(vector);                                                                           \
     (vector)->at[(vector)->n++] = (__VA_ARGS__);                                                   \
   } while (0)
-
-#endif

@@ -8,8 +8,7 @@
  * clocks, neighbours, a seed. Only the second level shows whether a change made a difference, and
  * it takes several runs on each side to see it [Kalibera and Jones, 2013]; see docs/analysis.md.
  */
-#ifndef TSCOPE_DIFF_H
-#define TSCOPE_DIFF_H
+#pragma once
 
 #include "analyses/results/results.h"
 #include "base/arena.h"
@@ -105,5 +104,3 @@ bool diff_is_result(const char *name);
 /* Where results of two runs first differ in any bit: the step, or NAN; `name` is the value that
  * differs. */
 double diff_bits(const struct model *before, const struct model *after, const char **name);
-
-#endif

@@ -3,8 +3,7 @@
  * How one run, or several of a kind, differs from earlier ones. NAN and NULL if not known; all of
  * it if there was nothing to compare with.
  */
-#ifndef TSCOPE_DIFF_RESULT_H
-#define TSCOPE_DIFF_RESULT_H
+#pragma once
 
 #include "analyses/results/words.h"
 #include "format/tscope_format.h"
@@ -21,5 +20,3 @@ enum { DIFF_LEAST_RUNS = 3 };
 
 /* Nothing compared. */
 extern const struct diff_result diff_none;
-
-#endif

@@ -12,8 +12,7 @@
  * the record. A part is believed if chance makes one as large, among all hosts and all stretches of
  * runs together, at most once in ten thousand reports (Bonferroni).
  */
-#ifndef TSCOPE_EFFECTS_H
-#define TSCOPE_EFFECTS_H
+#pragma once
 
 #include "base/intervals.h"
 #include "base/vector.h"
@@ -56,5 +55,3 @@ struct effects {
 /* `tests` is by how many such searches the probability is corrected as well; effects smaller than
  * `least` are not told. The caller frees found.at. */
 struct effects find_effects(const struct observations *observations, u32 tests, double least);
-
-#endif

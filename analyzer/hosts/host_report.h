@@ -3,8 +3,7 @@
  * What many runs together say: hosts, devices and links that are slow, hosts that others wait for,
  * hosts that are lost more often than chance allows, and how the step time of each job went.
  */
-#ifndef TSCOPE_HOST_REPORT_H
-#define TSCOPE_HOST_REPORT_H
+#pragma once
 
 #include "hosts/effects.h"
 #include "hosts/run_records.h"
@@ -78,5 +77,3 @@ void host_report_print(const struct host_report *report, FILE *out);
 int host_report_json(const struct host_report *report, FILE *out);
 int host_report_sqlite(const struct host_report *report, const char *path); /* an empty file */
 void host_report_metrics(const struct host_report *report, FILE *out);
-
-#endif

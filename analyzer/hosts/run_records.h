@@ -3,8 +3,7 @@
  * What the reports of many runs say of hosts: one record for each run, from its JSON report. Hosts,
  * jobs and kinds of messages are numbers here, in the order in which they were first seen.
  */
-#ifndef TSCOPE_RUN_RECORDS_H
-#define TSCOPE_RUN_RECORDS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ bool run_records_add(struct run_records *records, const json_t *report, const ch
 void run_records_order(struct run_records *records);
 
 void run_records_free(struct run_records *records);
-
-#endif

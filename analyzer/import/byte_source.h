@@ -2,8 +2,7 @@
  *
  * The bytes of a file from its beginning to its end, decompressed where it is gzip.
  */
-#ifndef TSCOPE_BYTE_SOURCE_H
-#define TSCOPE_BYTE_SOURCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ i64 byte_source_read(struct byte_source *source, u8 *buffer, size_t bytes);
 
 /* Bytes of the file, as it is on disk, that have been read: for progress. */
 u64 byte_source_position(const struct byte_source *source);
-
-#endif

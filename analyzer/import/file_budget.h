@@ -5,8 +5,7 @@
  * begins a budget, which then is the calling thread's; whatever reads, decompresses, expands or
  * allocates draws from it. A file beyond its budget is left out, and the report says which and why.
  */
-#ifndef TSCOPE_FILE_BUDGET_H
-#define TSCOPE_FILE_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ void budget_covers_json(void);
 
 /* The file turns out to hold more bytes than it has on the disk. False as budget_take(). */
 bool budget_inflate(u64 bytes);
-
-#endif

@@ -4,8 +4,7 @@
  * kind adds its facts to the model. A model of inputs without timelines has no ranks; the facts in
  * it (model.h) have their own.
  */
-#ifndef TSCOPE_IMPORT_H
-#define TSCOPE_IMPORT_H
+#pragma once
 
 #include "base/arena.h"
 #include "import/inputs.def"
@@ -67,5 +66,3 @@ bool head_has(const struct input *input, const char *word);
 /* Where more than `most` steps were found (0: as many as there are) and yet no times are left out:
  * a line on standard error that says so, in the name of a program. */
 void import_tell_times_kept(const struct model *model, u32 most, const char *program);
-
-#endif

@@ -3,8 +3,7 @@
  * Files that are read as a whole: as bytes, or as values (value.h). All functions return 0, or
  * negative errno; those with a `why` put the reason there.
  */
-#ifndef TSCOPE_READ_VALUES_H
-#define TSCOPE_READ_VALUES_H
+#pragma once
 
 #include "base/arena.h"
 #include "import/value.h"
@@ -23,5 +22,3 @@ int value_read_json(const char *text, size_t n, struct arena *arena, struct valu
  * which. The values live in `arena`. */
 int read_values(const char *path, struct arena *arena, struct value *root, char *why,
                 size_t why_bytes);
-
-#endif

@@ -7,8 +7,7 @@
  * Every accessor takes any value, or NULL, and returns "not that" (NULL, false, 0) for a wrong
  * kind, so that a chain of look-ups needs one check at its end.
  */
-#ifndef TSCOPE_VALUE_H
-#define TSCOPE_VALUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ static inline bool value_is_sequence(const struct value *value) {
 static inline double value_spread(const struct value *value) {
   return value && value->kind >= VALUE_LIST ? (double)value->items->spread : 1;
 }
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Functions return 0 or negative errno.
  */
-#ifndef TSCOPE_VALUE_BUILD_H
-#define TSCOPE_VALUE_BUILD_H
+#pragma once
 
 #include "base/arena.h"
 #include "import/value.h"
@@ -41,5 +40,3 @@ int value_finish(const struct value *root, u32 most);
 
 /* Frees what only building needed; the tree stays. */
 void value_builder_release(struct value_builder *b);
-
-#endif

@@ -12,8 +12,7 @@
  *     in a ring are all others).
  * Where this cannot be told they stay messages.
  */
-#ifndef TSCOPE_EXCHANGES_H
-#define TSCOPE_EXCHANGES_H
+#pragma once
 
 #include "join/joining.h"
 
@@ -62,5 +61,3 @@ struct exchanges {
 /* Finds them, with their places in the order of calls on each communicator. Costs one look at each
  * call where no group has such messages. */
 void find_exchanges(struct exchanges *all, unsigned threads);
-
-#endif

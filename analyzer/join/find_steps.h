@@ -2,8 +2,7 @@
  *
  * Where training steps begin and end. Each way to find them fills one list of bounds per rank.
  */
-#ifndef TSCOPE_STEPS_H
-#define TSCOPE_STEPS_H
+#pragma once
 
 #include "join/joining.h"
 
@@ -76,5 +75,3 @@ void bounds_of_peers(const struct model *model, struct rank_bounds *bounds);
 /* Bounds of a rank on its GPU, from those on its host: there a step is over when the collectives
  * that were launched before are over. */
 void bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds);
-
-#endif

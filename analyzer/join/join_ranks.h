@@ -2,8 +2,7 @@
  *
  * Joins single ranks to one run: communicators, collectives, clocks, steps, phases.
  */
-#ifndef TSCOPE_JOIN_RANKS_H
-#define TSCOPE_JOIN_RANKS_H
+#pragma once
 
 #include "model/rank_events.h"
 
@@ -17,5 +16,3 @@ void join_ranks(struct model *model, const struct model_options *options);
 /* Events of a rank that were read once more after ranks were joined: gives them what joining found.
  * False if they are others than those that were joined. */
 bool join_again(const struct model *model, u32 rank, struct rank_events *events);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The parts of join_ranks(), in order.
  */
-#ifndef TSCOPE_JOINING_H
-#define TSCOPE_JOINING_H
+#pragma once
 
 #include "model/internal.h"
 
@@ -45,5 +44,3 @@ void find_steps(struct model *model, const struct model_options *options);
 /* Fills model.phases and phase_method from PHASE records, else as the input infers them
  * (timeline_source.infer_input). */
 void measure_phases(struct model *model, const struct model_options *options);
-
-#endif

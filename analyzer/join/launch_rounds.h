@@ -3,8 +3,7 @@
  * Rounds of a rank whose steps nothing names: what its host puts on the GPU comes again and again
  * in the same order. For importers, which see each launch.
  */
-#ifndef TSCOPE_LAUNCH_ROUNDS_H
-#define TSCOPE_LAUNCH_ROUNDS_H
+#pragma once
 
 #include "model/rank_events.h"
 
@@ -23,5 +22,3 @@ bool rank_needs_rounds(const struct rank_events *events);
 /* Fills events.rounds from what the busiest thread launched; nothing if nothing repeats. Changes
  * the order of `launched`. */
 void find_launch_rounds(struct rank_events *events, struct launched *launched, u32 n);
-
-#endif

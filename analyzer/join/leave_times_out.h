@@ -5,8 +5,7 @@
  * stays: every step with its length and its phases, what was called in it, when its first
  * collective ran if that tells who is late, and how the run ended.
  */
-#ifndef TSCOPE_LEAVE_TIMES_OUT_H
-#define TSCOPE_LEAVE_TIMES_OUT_H
+#pragma once
 
 #include "model/rank_events.h"
 
@@ -22,5 +21,3 @@ void choose_timed_steps(u32 n, u32 most, u8 *times);
  * of a rank that exchanges messages, or whose collectives are kernels without calls: these are told
  * apart by their times. */
 void leave_times_out(struct model *model, u32 most);
-
-#endif

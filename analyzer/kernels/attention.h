@@ -2,8 +2,7 @@
  *
  * Arithmetic of fused attention, as far as a launch shows it.
  */
-#ifndef TSCOPE_ATTENTION_H
-#define TSCOPE_ATTENTION_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -24,5 +23,3 @@ double kernel_attention_flops(const char *name, const u32 grid[3], u32 heads);
 
 /* Heads times batch, if the launch prepares a backward pass of FlashAttention 3; else 0. */
 u32 kernel_attention_heads(const char *name, const u32 grid[3]);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What a kernel's name says about communication between ranks: communication.def has the names.
  */
-#ifndef TSCOPE_COMMUNICATION_H
-#define TSCOPE_COMMUNICATION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -72,5 +71,3 @@ u8 kernel_op(u8 op);
 
 /* The same of a kernel's or a transport's name. */
 u8 op_of_name(const char *name);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Names of kernels as text: from the compiler's form to one that people can read.
  */
-#ifndef TSCOPE_KERNEL_TEXT_H
-#define TSCOPE_KERNEL_TEXT_H
+#pragma once
 
 /* The whole demangled name; a copy of `name` if it is not mangled. The caller frees it. */
 char *kernel_demangle(const char *name);
@@ -25,5 +24,3 @@ char *kernel_split(const char *stripped, struct kernel_parts *parts);
 /* Writes a stripped name for people into `out` of KERNEL_SHORT + 1 bytes: without namespaces, and
  * of the template arguments only the one that says what the kernel does. */
 void kernel_shorten(const char *stripped, char *out);
-
-#endif

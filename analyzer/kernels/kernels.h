@@ -6,8 +6,7 @@
  * A struct kernel_names remembers each distinct name, so asking again costs only a look-up. Several
  * threads may use it at once.
  */
-#ifndef TSCOPE_KERNELS_H
-#define TSCOPE_KERNELS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -58,5 +57,3 @@ struct communication kernel_communication(struct kernel_names *names, const char
 /* How many categories there are, those of the file included, and what a report calls each. */
 unsigned kernel_category_count(const struct kernel_names *names);
 const char *kernel_category_name(const struct kernel_names *names, unsigned category);
-
-#endif

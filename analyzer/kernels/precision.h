@@ -2,8 +2,7 @@
  *
  * The arithmetic in which a GEMM is made: it decides which peak of the device the GEMM can reach.
  */
-#ifndef TSCOPE_PRECISION_H
-#define TSCOPE_PRECISION_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -31,5 +30,3 @@ const char *precision_name(enum precision precision);
  * allows it, and only there. Not known: integers, emulated arithmetic (several GEMMs of a lower
  * precision for one), single precision whose compute type is not known. */
 enum precision gemm_precision(u8 a, u8 b, u8 compute);
-
-#endif

@@ -3,8 +3,7 @@
  * What one process of a running job is doing, as far as its trace goes. All times are nanoseconds
  * of its own host's CLOCK_MONOTONIC; NS_UNKNOWN if not known.
  */
-#ifndef TSCOPE_LIVE_PROCESS_H
-#define TSCOPE_LIVE_PROCESS_H
+#pragma once
 
 #include "base/hash_index.h"
 #include "base/intervals.h"
@@ -179,5 +178,3 @@ struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq
 
 /* The channel of a message; INDEX_NONE. */
 u32 live_channel_of(const struct live_process *process, const struct rank_call *call);
-
-#endif

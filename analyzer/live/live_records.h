@@ -2,8 +2,7 @@
  *
  * What the functions that read records share.
  */
-#ifndef TSCOPE_LIVE_RECORDS_H
-#define TSCOPE_LIVE_RECORDS_H
+#pragma once
 
 #include "live/live_process.h"
 
@@ -31,5 +30,3 @@ void live_read_call(struct live_process *process, const struct live_record *reco
 void live_read_graph_replay(struct live_process *process, const struct live_record *record);
 void live_read_run(struct live_process *process, const struct live_record *record);
 void live_read_comm_wait(struct live_process *process, const struct live_record *record);
-
-#endif

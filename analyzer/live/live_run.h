@@ -2,8 +2,7 @@
  *
  * The runs in a directory while they are written: which processes there are, and what they do now.
  */
-#ifndef TSCOPE_LIVE_RUN_H
-#define TSCOPE_LIVE_RUN_H
+#pragma once
 
 #include "live/live_process.h"
 
@@ -49,5 +48,3 @@ struct live_run {
  * -ENOENT while there is no trace yet. */
 int live_run_poll(struct live_run *run, char *why, size_t why_bytes);
 void live_run_close(struct live_run *run);
-
-#endif

@@ -3,8 +3,7 @@
  * A run at one instant, with its ranks joined: the source of every page, document and metric. Times
  * are in seconds, NAN if not known. Texts belong to the run and are valid until its next poll.
  */
-#ifndef TSCOPE_LIVE_VIEW_H
-#define TSCOPE_LIVE_VIEW_H
+#pragma once
 
 #include "analyses/stalls/stack_tree.h"
 #include "base/arena.h"
@@ -164,5 +163,3 @@ struct model *live_model_make(const struct live_view *view, bool pending);
 /* live_waits.c: who waits for whom, and calls that differ; whether it is worth asking. */
 bool live_waits_matter(const struct live_view *view);
 void live_find_waits(struct live_view *view);
-
-#endif

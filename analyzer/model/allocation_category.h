@@ -3,8 +3,7 @@
  * What an allocation is for: from its stack (import/memory_snapshot/allocation_categories.def), or
  * from the phase of training that it was made in.
  */
-#ifndef TSCOPE_ALLOCATION_CATEGORY_H
-#define TSCOPE_ALLOCATION_CATEGORY_H
+#pragma once
 
 /* C(NAME, "how reports call it"). A phase of training has the category of its name in enums.def. */
 #define TSCOPE_ALLOCATION_CATEGORIES(C)                                                            \
@@ -52,5 +51,3 @@ enum allocation_category {
 
 /* A constant; NULL for ALLOCATION_UNKNOWN. */
 const char *allocation_category_name(enum allocation_category category);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What an importer needs to put ranks into a model, and to read more about them later.
  */
-#ifndef TSCOPE_BUILDING_H
-#define TSCOPE_BUILDING_H
+#pragma once
 
 #include "base/arena.h"
 #include "model/model.h"
@@ -48,5 +47,3 @@ const void *model_imported(const struct model *model);
 
 /* What the marks of steps are, if they are not calls of tscope_step(). */
 void model_name_marks(struct model *model, const char *marks_are);
-
-#endif

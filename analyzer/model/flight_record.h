@@ -8,8 +8,7 @@
  * only the last calls, and each rank's record begins at another one. What is in no rank's record is
  * unknown. Everything lives in the arena into which it was read.
  */
-#ifndef TSCOPE_FLIGHT_RECORD_H
-#define TSCOPE_FLIGHT_RECORD_H
+#pragma once
 
 #include "base/arena.h"
 #include "model/model.h"
@@ -119,5 +118,3 @@ struct flight_record {
 /* The flight record of the run; NULL if the input has none. The flight record of a dump belongs to
  * the model, that of traces is made in `arena`. */
 const struct flight_record *model_flight_record(const struct model *model, struct arena *arena);
-
-#endif

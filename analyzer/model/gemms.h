@@ -3,8 +3,7 @@
  * GEMMs of one rank, beyond struct arithmetic: their shapes, the times that pairs of events
  * measured for some of them, and the GEMMs in CUDA graphs.
  */
-#ifndef TSCOPE_GEMMS_H
-#define TSCOPE_GEMMS_H
+#pragma once
 
 #include "kernels/precision.h"
 #include "model/model.h"
@@ -68,5 +67,3 @@ static inline const struct graph_content *replay_content(const struct timeline *
   bool known = gemms && replay->replay && replay->what < gemms->n_contents;
   return known ? &gemms->contents[replay->what] : NULL;
 }
-
-#endif

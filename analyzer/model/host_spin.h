@@ -11,8 +11,7 @@
  * when the copy has ended, and so when all work before it on the stream has. So do
  * hipMemcpyWithStream() and others, whatever they are called.
  */
-#ifndef TSCOPE_HOST_SPIN_H
-#define TSCOPE_HOST_SPIN_H
+#pragma once
 
 #include "base/intervals.h"
 
@@ -34,5 +33,3 @@ static inline bool host_copy_blocks(const struct interval *call, const struct in
   return call->end - call->start >= least_ns && copy->start >= call->start - clock_ns &&
          copy->end <= call->end + clock_ns;
 }
-
-#endif

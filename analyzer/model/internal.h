@@ -2,8 +2,7 @@
  *
  * The model while its ranks are being joined: only for model/ and join/.
  */
-#ifndef TSCOPE_MODEL_INTERNAL_H
-#define TSCOPE_MODEL_INTERNAL_H
+#pragma once
 
 #include "model/building.h"
 
@@ -29,5 +28,3 @@ struct model_internal {
 static inline struct model_internal *internal_of(const struct model *model) {
   return model->internal;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The stacks from which allocations come, as one tree: stacks that are equal from the outermost
  * frame down to a node share that node.
  */
-#ifndef TSCOPE_MEMORY_FRAMES_H
-#define TSCOPE_MEMORY_FRAMES_H
+#pragma once
 
 #include "base/hash_index.h"
 #include "model/memory_history.h"
@@ -23,5 +22,3 @@ void memory_frames_finish(struct memory_frames *frames, struct arena *arena,
                           struct memory_history *history);
 
 void memory_frames_free(struct memory_frames *frames);
-
-#endif

@@ -12,8 +12,7 @@
  * Sizes are bytes, MEMORY_UNKNOWN where not known. Everything lives in the arena that the history
  * was read into.
  */
-#ifndef TSCOPE_MEMORY_HISTORY_H
-#define TSCOPE_MEMORY_HISTORY_H
+#pragma once
 
 #include "model/allocation_category.h"
 #include "model/model.h"
@@ -121,5 +120,3 @@ struct memory_origin {
               struct memory_history *history);
   const void *data;
 };
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The blocks that live at one moment, by address.
  */
-#ifndef TSCOPE_MEMORY_LIVE_H
-#define TSCOPE_MEMORY_LIVE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ const struct live_block *live_find(const struct live_set *set, u64 address);
 bool live_remove(struct live_set *set, u64 address, struct live_block *removed);
 
 void live_free(struct live_set *set);
-
-#endif

@@ -7,8 +7,7 @@
  * The model keeps retained records whole (collectives, steps, phases). Detail (launches, GPU spans)
  * is not kept: timeline_load() decodes one rank at a time, so a run of any size fits in memory.
  */
-#ifndef TSCOPE_MODEL_H
-#define TSCOPE_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -507,5 +506,3 @@ void model_free(struct model *model);
 
 /* Adds a sentence about the input, which the model keeps. */
 void model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -4,8 +4,7 @@
  * sharding or recomputation. The figures come from PyTorch's memory tracker and runtime estimator,
  * through scripts/export_modules.py. Bytes and milliseconds, NAN if not given.
  */
-#ifndef TSCOPE_MODULE_TREE_H
-#define TSCOPE_MODULE_TREE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ struct module_tree {
   struct module_stat *at;
   u32 n;
 };
-
-#endif

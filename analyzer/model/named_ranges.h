@@ -3,8 +3,7 @@
  * Ranges that the program named through NVTX, summed by name. Steps and phases among them are in
  * the model already; these are all others.
  */
-#ifndef TSCOPE_NAMED_RANGES_H
-#define TSCOPE_NAMED_RANGES_H
+#pragma once
 
 #include "base/arena.h"
 #include "model/model.h"
@@ -20,5 +19,3 @@ struct named_range {
  * Everything lives in `arena`. 0, or negative errno. */
 int model_named_ranges(const struct model *model, u32 rank, struct arena *arena,
                        struct named_range **ranges, u32 *n);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * From a rank's own clock to the axis that all ranks share. align/ finds it.
  */
-#ifndef TSCOPE_RANK_CLOCK_H
-#define TSCOPE_RANK_CLOCK_H
+#pragma once
 
 #include "base/intervals.h"
 
@@ -18,5 +17,3 @@ static inline i64 clock_to_axis(const struct rank_clock *clock, i64 local) {
     return NS_UNKNOWN;
   return local + clock->offset + (i64)(clock->drift * (double)(local - clock->pivot));
 }
-
-#endif

@@ -3,8 +3,7 @@
  * How a rank's process ended, as far as its trace shows it: what it recorded itself, what its
  * launcher saw, and when it was last alive.
  */
-#ifndef TSCOPE_RANK_END_H
-#define TSCOPE_RANK_END_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -42,5 +41,3 @@ struct arena;
 void rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
                    const struct rank_events *events, struct arena *arena);
 void rank_end_place(struct rank_end *end, const struct rank_clock *clock);
-
-#endif

@@ -3,8 +3,7 @@
  * One rank's events, decoded: everything that is kept for the whole of the analysis. Times are
  * nanoseconds of the rank's own CLOCK_MONOTONIC until align/ has put all ranks on one axis.
  */
-#ifndef TSCOPE_RANK_EVENTS_H
-#define TSCOPE_RANK_EVENTS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/vector.h"
@@ -308,5 +307,3 @@ u32 rank_cupti_session(const struct rank_events *events, i64 time, bool runs);
 /* Training phases of one kind, united over threads. `out` lives in the arena. */
 void unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
                   struct intervals *out);
-
-#endif

@@ -3,8 +3,7 @@
  * One rank as bytes: what an importer delivers of it, before ranks are joined, as far as joining
  * ranks and comparing them needs it. Instants are on the rank's own clock.
  */
-#ifndef TSCOPE_RANK_FACTS_H
-#define TSCOPE_RANK_FACTS_H
+#pragma once
 
 #include "base/carrier.h"
 #include "model/rank_events.h"
@@ -17,5 +16,3 @@ void carry_rank_facts(struct carrier *c, struct rank *rank, struct rank_events *
 /* One frame of a stack. */
 struct call_frame;
 void carry_call_frame(struct carrier *c, struct call_frame *frame);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * From which lines of the program calls came. Part of a rank's timeline, if the trace has it.
  */
-#ifndef TSCOPE_MODEL_CALL_SITES_H
-#define TSCOPE_MODEL_CALL_SITES_H
+#pragma once
 
 #include "model/model.h"
 
@@ -81,5 +80,3 @@ void call_frame_write_place(const struct call_frame *frame, char *text, size_t b
 /* The innermost frame of the user's own code, else the innermost frame with a name; INDEX_NONE.
  */
 u32 call_stack_line(const struct call_sites *sites, const struct call_stack *stack);
-
-#endif

@@ -3,8 +3,7 @@
  * Moments in which a rank's process stalled, and what its threads were doing, according to its
  * trace.
  */
-#ifndef TSCOPE_MODEL_STALLS_H
-#define TSCOPE_MODEL_STALLS_H
+#pragma once
 
 #include "model/span_call_sites.h"
 
@@ -75,5 +74,3 @@ const struct rank_stall *rank_last_pause(const struct rank *rank, i64 alive);
 
 /* Puts the instants of stalls on the model's axis. */
 void rank_stalls_place(struct rank_stall *stalls, u32 n, const struct rank_clock *clock);
-
-#endif

@@ -3,8 +3,7 @@
  * What stacks show of training: which part of it a function is, and a library that runs the whole
  * loop, as trainers do.
  */
-#ifndef TSCOPE_TRAINING_CALLS_H
-#define TSCOPE_TRAINING_CALLS_H
+#pragma once
 
 #include "model/span_call_sites.h"
 
@@ -24,5 +23,3 @@ enum training_part frame_training_part(const struct call_frame *frame);
  * user's own: sets runs_training of their frames, and sites->loop. From the shape of stacks alone,
  * so that all ranks of a job agree. */
 void call_sites_find_library(struct call_sites *sites);
-
-#endif

@@ -3,8 +3,7 @@
  * What is about many runs: `tscope list`, `tscope prune` and `tscope hosts`. Each returns 0, or
  * negative errno with a line in `why`.
  */
-#ifndef TSCOPE_MANY_RUNS_H
-#define TSCOPE_MANY_RUNS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ typedef json_t *run_document(const struct options *options, const char *run, cha
                              size_t why_bytes);
 int compare_hosts(const struct options *options, run_document *document_of, char *why,
                   size_t why_bytes);
-
-#endif

@@ -4,8 +4,7 @@
  * Nothing is linked: one program serves Open MPI, and MPICH with all that keep its binary interface
  * (Intel MPI, Cray MPICH, MVAPICH).
  */
-#ifndef TSCOPE_MPI_LIBRARY_H
-#define TSCOPE_MPI_LIBRARY_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -32,5 +31,3 @@ void mpi_share(const void *own, void *all, size_t bytes);
 void mpi_give_to_all(int root, void *data, u64 bytes);
 void mpi_send(int to, const void *data, u64 bytes);
 void mpi_receive(int from, void *data, u64 bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TSCOPE_REDUCE_OPTIONS_H
-#define TSCOPE_REDUCE_OPTIONS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -18,5 +17,3 @@ struct reduce_options {
 bool reduce_options_parse(int argc, char **argv, struct reduce_options *options, char *why,
                           size_t why_bytes);
 void reduce_options_help(FILE *out);
-
-#endif

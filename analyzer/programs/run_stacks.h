@@ -2,8 +2,7 @@
  *
  * What the ranks of a run are doing now: asked, looked at from outside, or from their own record.
  */
-#ifndef TSCOPE_RUN_STACKS_H
-#define TSCOPE_RUN_STACKS_H
+#pragma once
 
 #include "attach/native_stacks.h"
 #include "base/arena.h"
@@ -60,5 +59,3 @@ int run_stacks_get(struct arena *arena, const struct run_request *request, struc
 
 /* In words, to follow a rank and its host. */
 const char *silence_text(enum silence silence);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Shows a file that was written in the browser of whoever runs the report.
  */
-#ifndef TSCOPE_OPEN_IN_BROWSER_H
-#define TSCOPE_OPEN_IN_BROWSER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ bool open_page(const char *path, char *why, size_t why_bytes);
  * Returns when it was fetched, or when nobody came for `patience_s` seconds; false, with what to do
  * instead in `why`, if it was not. */
 bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t why_bytes);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The command line of tscope-report, read by the table in options.def.
  */
-#ifndef TSCOPE_REPORT_OPTIONS_H
-#define TSCOPE_REPORT_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -50,5 +49,3 @@ struct options {
 bool options_parse(int argc, char **argv, struct options *options, char *why, size_t why_bytes);
 
 void options_print_help(FILE *out);
-
-#endif

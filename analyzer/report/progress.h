@@ -3,8 +3,7 @@
  * Says on stderr what is being done, once it has taken longer than a second. On a terminal that is
  * one line that rewrites itself and goes away; elsewhere a plain line now and then.
  */
-#ifndef TSCOPE_PROGRESS_H
-#define TSCOPE_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,5 +22,3 @@ void progress_report(void *user, const char *what, double fraction);
 
 /* Takes the line away again. */
 void progress_end(struct progress *progress);
-
-#endif

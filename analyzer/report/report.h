@@ -3,8 +3,7 @@
  * Ways to write a report. A new one is a file with one const struct report_backend, and its line in
  * backends.def.
  */
-#ifndef TSCOPE_REPORT_H
-#define TSCOPE_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -70,5 +69,3 @@ const char *report_backend_name(const struct report_backend *backend);
 
 /* "text, json or html": the formats that fit; NULL for all. Valid until the next call. */
 const char *report_backend_names(bool (*suits)(const struct report_backend *backend));
-
-#endif

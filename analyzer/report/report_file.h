@@ -3,8 +3,7 @@
  * Where a report goes: standard output, or a file that is built beside its place and moved there
  * when it is whole, so that nobody ever reads half of one.
  */
-#ifndef TSCOPE_REPORT_FILE_H
-#define TSCOPE_REPORT_FILE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -25,5 +24,3 @@ static inline const char *report_file_path(const struct report_file *file) {
 /* Moves it into place if `error` is 0, else removes what is there. Returns `error`, or the negative
  * errno of what went wrong now. */
 int report_file_close(struct report_file *file, int error);
-
-#endif

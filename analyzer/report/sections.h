@@ -3,8 +3,7 @@
  * How each section of sections.def is judged: its mark is that of the worst of the findings that
  * belong to it.
  */
-#ifndef TSCOPE_SECTIONS_H
-#define TSCOPE_SECTIONS_H
+#pragma once
 
 #include "analyses/results/results.h"
 #include "report/sections.def"
@@ -40,5 +39,3 @@ enum mark mark_of(enum severity severity);
 
 /* "ok", "note" and so on; NULL for MARK_NONE. */
 extern const char *const mark_words[N_MARKS];
-
-#endif

@@ -3,8 +3,7 @@
  * Ranks and groups that the command line selected (--ranks 0,4-7, --groups NAME,NAME) for entries
  * and tables.
  */
-#ifndef TSCOPE_SELECTION_H
-#define TSCOPE_SELECTION_H
+#pragma once
 
 #include "model/flight_record.h"
 #include "report/report.h"
@@ -19,5 +18,3 @@ bool selection_has_group(const struct report_view *view, const struct flight_gro
 /* What of the selection is in no record: "rank 7" or "group foo", in `text`. False where all is. */
 bool selection_find_missing(const struct report_view *view, const struct flight_record *flight,
                             char *text, size_t bytes);
-
-#endif

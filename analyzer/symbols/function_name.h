@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TSCOPE_FUNCTION_NAME_H
-#define TSCOPE_FUNCTION_NAME_H
+#pragma once
 
 #include "base/arena.h"
 
 /* The name of a function of C or C++ for people, from its symbol: "c10d::Work::wait", without
  * arguments, and without "@@GLIBC_2.3.2". */
 const char *function_name(struct arena *arena, const char *symbol);
-
-#endif

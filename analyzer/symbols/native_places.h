@@ -3,8 +3,7 @@
  * What places in C and C++ code are called, from the files that a trace names. Only where the file
  * is still there and is the same build: another one would give wrong names.
  */
-#ifndef TSCOPE_NATIVE_PLACES_H
-#define TSCOPE_NATIVE_PLACES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ extern native_place_finder *native_place_find;
 
 /* Makes this program know them, where it was built with elfutils. */
 void native_places_ready(void);
-
-#endif

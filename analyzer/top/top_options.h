@@ -2,8 +2,7 @@
  *
  * The command line of tscope-top, read by the table in top_options.def.
  */
-#ifndef TSCOPE_TOP_OPTIONS_H
-#define TSCOPE_TOP_OPTIONS_H
+#pragma once
 
 #include "report/text/terminal.h"
 #include "top/top_page.h"
@@ -29,5 +28,3 @@ void top_options_help(FILE *out);
 
 /* What the place that a page goes to can show. Needs setlocale() done. */
 struct report_view top_find_display(const struct top_options *options, int fd);
-
-#endif

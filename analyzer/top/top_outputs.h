@@ -3,8 +3,7 @@
  * What tscope-top shows, for others than a terminal. docs/outputs/top.md says what each field and
  * metric means.
  */
-#ifndef TSCOPE_TOP_OUTPUTS_H
-#define TSCOPE_TOP_OUTPUTS_H
+#pragma once
 
 #include "top/top_page.h"
 
@@ -22,5 +21,3 @@ void top_html_write(struct live_view *view, const char *why, enum top_sort sort,
 
 /* The page but for its data, made by embed.py of page/. */
 extern const char live_page_before_data[], live_page_after_data[];
-
-#endif

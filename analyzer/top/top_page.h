@@ -3,8 +3,7 @@
  * A page of text about a running job: no line is wider than requested, and an unknown value is a
  * dash.
  */
-#ifndef TSCOPE_TOP_PAGE_H
-#define TSCOPE_TOP_PAGE_H
+#pragma once
 
 #include "base/quantity.h"
 #include "live/live_view.h"
@@ -78,5 +77,3 @@ bool top_is_in_trouble(const struct live_rank *rank); /* it does not run, and ha
 const char *top_describe_activity(const struct live_rank *rank, double threshold_s, char *room,
                                   size_t bytes, enum style *style);
 void top_sparkline(struct pen *pen, const struct live_steps *steps, unsigned columns);
-
-#endif

@@ -3,8 +3,7 @@
  * The terminal while it shows a page: the alternate screen, keys without Enter, its size. However
  * the program ends, the terminal is as it was before.
  */
-#ifndef TSCOPE_TOP_SCREEN_H
-#define TSCOPE_TOP_SCREEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ int top_screen_signal(void);
 
 /* From here on signals that end the program are noted, also without a screen. */
 void top_screen_catch(void);
-
-#endif

@@ -4,8 +4,7 @@
  * for their shape; blas_wrappers.c says how these differ. A call that failed launched nothing and
  * is not recorded.
  */
-#ifndef TSCOPE_BLAS_RECORD_H
-#define TSCOPE_BLAS_RECORD_H
+#pragma once
 
 #include "blas/blas_types.h"
 #include "gpu/event_pairs.h"
@@ -102,5 +101,3 @@ struct gemm_facts lt_matmul_facts(cublasLtMatmulDesc_t desc, cublasLtMatrixLayou
 
 extern const char *const tscope_cublas_sonames[];
 extern const char *const tscope_cublaslt_sonames[];
-
-#endif

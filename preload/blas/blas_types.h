@@ -4,8 +4,7 @@
  * needs no cuBLAS header. Where there is one, tests/unit/hooks/hooks_blas_api.c compares the
  * registry with it.
  */
-#ifndef TSCOPE_BLAS_TYPES_H
-#define TSCOPE_BLAS_TYPES_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <library_types.h>
@@ -22,6 +21,4 @@ typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct cublasLtMatmulDescOpaque_t *cublasLtMatmulDesc_t;
 typedef struct cublasLtMatrixLayoutOpaque_t *cublasLtMatrixLayout_t;
 typedef struct cublasLtMatmulAlgo_t cublasLtMatmulAlgo_t;
-#endif
-
 #endif

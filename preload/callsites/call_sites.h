@@ -8,8 +8,7 @@
  * The hot path takes no lock, allocates nothing and makes no system call. The meaning of a stack or
  * frame is found and written when it is first met.
  */
-#ifndef TSCOPE_CALL_SITES_H
-#define TSCOPE_CALL_SITES_H
+#pragma once
 
 #include "record/families.h"
 
@@ -91,5 +90,3 @@ void call_site_operator_end(const struct tscope_thread *thread,
 void call_sites_init(struct tscope_thread *thread);
 
 #pragma GCC visibility pop
-
-#endif

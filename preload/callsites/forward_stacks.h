@@ -5,8 +5,7 @@
  * that its forward operator got. A hash of the number decides which operators are sampled, so both
  * passes sample the same ones.
  */
-#ifndef TSCOPE_FORWARD_STACKS_H
-#define TSCOPE_FORWARD_STACKS_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -27,5 +26,3 @@ u64 forward_stack_get(u64 key);
 static inline bool forward_is_sampled(u64 key, u32 one_in) {
   return ((u32)(key >> 32) & (one_in - 1)) == 0;
 }
-
-#endif

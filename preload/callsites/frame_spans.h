@@ -3,8 +3,7 @@
  * Which memory holds the frames of a stack. Frames that lie close together are read as one piece,
  * so that nothing delays the reading of one after the other.
  */
-#ifndef TSCOPE_FRAME_SPANS_H
-#define TSCOPE_FRAME_SPANS_H
+#pragma once
 
 #include "callsites/watched_stack.h"
 
@@ -26,5 +25,3 @@ bool frame_spans_add(struct frame_spans *spans, struct memory_gather *gather,
 /* The head of the frame at an address, after that was read; NULL if it was not among them. `from`:
  * where to begin to search, from the innermost out; 0 at first. */
 const u8 *frame_spans_head(const struct frame_spans *spans, u64 at, u32 *from);
-
-#endif

@@ -4,8 +4,7 @@
  * its code objects, the position in each, and their tags. If two threads meet the same stack at
  * once, both write it, which does no harm.
  */
-#ifndef TSCOPE_KNOWN_STACKS_H
-#define TSCOPE_KNOWN_STACKS_H
+#pragma once
 
 #include "callsites/native_here.h"
 #include "callsites/python_here.h"
@@ -115,5 +114,3 @@ static inline bool stack_is_known(u64 hash) {
 bool stack_define(struct stack_walk *walk, u64 hash, const struct python_process *process);
 
 #pragma GCC visibility pop
-
-#endif

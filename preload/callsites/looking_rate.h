@@ -4,8 +4,7 @@
  * takes no more than the budget allows (sampling_budget.h). The credit that is granted at the start
  * is spent in the first seconds of training, of which a short run has no more.
  */
-#ifndef TSCOPE_LOOKING_RATE_H
-#define TSCOPE_LOOKING_RATE_H
+#pragma once
 
 #include "callsites/sampling_budget.h"
 
@@ -22,5 +21,3 @@ struct looking_rate {
 /* The time between two looks from now on, in microseconds: the shortest, or it doubled some times.
  * `cpu_ns` and `looks` are running totals. To be called some times a second. */
 u32 looking_rate_update(struct looking_rate *rate, u64 now_ns, u64 cpu_ns, u32 looks, bool trains);
-
-#endif

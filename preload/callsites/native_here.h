@@ -6,8 +6,7 @@
  * opens nothing and makes no system call. See
  * docs/decisions/native-frames-by-libgcc.md for why not by libunwind.
  */
-#ifndef TSCOPE_NATIVE_HERE_H
-#define TSCOPE_NATIVE_HERE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ struct native_address {
   char build_id[2 * 32 + 1];
 };
 void native_here_name(u64 address, struct native_address *name);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The CPython interpreter of this process.
  */
-#ifndef TSCOPE_PYTHON_HERE_H
-#define TSCOPE_PYTHON_HERE_H
+#pragma once
 
 #include "inspect/python_frames.h"
 
@@ -26,5 +25,3 @@ const char *python_here_find(void);
 u64 python_here_thread(void);
 
 #pragma GCC visibility pop
-
-#endif

@@ -5,8 +5,7 @@
  * A thread trains if calls of its own carry lines (call_sites.h): collectives, launches, phases,
  * waits for the GPU. It may be any thread, or several. Until one is known it is the first thread.
  */
-#ifndef TSCOPE_SAMPLED_THREADS_H
-#define TSCOPE_SAMPLED_THREADS_H
+#pragma once
 
 #include "callsites/watched_stack.h"
 #include "inspect/thread_activity.h"
@@ -76,5 +75,3 @@ struct sampled_thread *sampled_thread_of_child(u32 *n);
 void sampled_children_find(void);
 
 #pragma GCC visibility pop
-
-#endif

@@ -3,8 +3,7 @@
  * What sampling may cost: a share of the time that passes, and a credit to begin with. A bucket of
  * time: income flows in, what is spent flows out.
  */
-#ifndef TSCOPE_SAMPLING_BUDGET_H
-#define TSCOPE_SAMPLING_BUDGET_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -33,5 +32,3 @@ enum sampling_change sampling_budget_update(struct sampling_budget *budget, u64 
  * work: the thread was off the processor meanwhile, as happens on a busy machine. The budget must
  * not pay for that, or a single such moment would end the sampling for many seconds. */
 u64 sampling_cost(u64 hz, u64 ticks, u32 most_us);
-
-#endif

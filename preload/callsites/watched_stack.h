@@ -6,8 +6,7 @@
  * again, some times: only what is the same each time counts, from the outermost frame inwards
  * (docs/lines.md says why that is enough).
  */
-#ifndef TSCOPE_WATCHED_STACK_H
-#define TSCOPE_WATCHED_STACK_H
+#pragma once
 
 #include "callsites/known_stacks.h"
 #include "inspect/memory_gather.h"
@@ -52,5 +51,3 @@ bool watched_stack_begin(struct watched_stack *watched, struct memory_gather *ga
  * is not the thread's state any more. */
 bool watched_stack_read(struct watched_stack *watched, struct memory_gather *gather,
                         struct stack_walk *walk, struct watched_moment *moment);
-
-#endif

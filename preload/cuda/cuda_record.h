@@ -6,8 +6,7 @@
  * There are two exceptions: failed allocations, which matter, and the first failures of any call,
  * which may be the reason why the run ends.
  */
-#ifndef TSCOPE_CUDA_RECORD_H
-#define TSCOPE_CUDA_RECORD_H
+#pragma once
 
 #include "callsites/call_sites.h"
 #include "cuda/gpu_facts.h"
@@ -264,5 +263,3 @@ STREAM_RECORDER(event_wait, QUIET, cudaEvent_t event, cudaStream_t stream) {
   u16 index = stream_index(thread, default_stream, stream);
   RING(EVENT_WAIT, event_wait, start, dur, index, .event = event_bits(event));
 }
-
-#endif

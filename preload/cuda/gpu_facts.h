@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TSCOPE_GPU_FACTS_H
-#define TSCOPE_GPU_FACTS_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -11,5 +10,3 @@ void gpu_facts_record_once(struct tscope_thread *thread);
 /* The version of the CUDA runtime to which the hooked call in progress goes on, as CUDART_VERSION;
  * 0 if it cannot be queried. */
 int gpu_facts_runtime_version(const struct tscope_thread *thread);
-
-#endif

@@ -3,8 +3,7 @@
  * Names of kernels by what is launched: a host function, or a kernel handle. Programs register them
  * at load time, long before tscope wakes; at that time only pointers are kept.
  */
-#ifndef TSCOPE_KERNEL_NAMES_H
-#define TSCOPE_KERNEL_NAMES_H
+#pragma once
 
 #include "record/families.h"
 
@@ -28,5 +27,3 @@ u64 kernel_name_entry(const void *function);
 /* Mangled name, NULL if not known. Call it after a launch of the function succeeded: it may query
  * the CUDA runtime, which is harmless only then. */
 const char *kernel_name(const void *function);
-
-#endif

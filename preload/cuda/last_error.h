@@ -5,13 +5,10 @@
  *
  *   if (last_error_is_clear()) { ...; last_error_clear(); }
  */
-#ifndef TSCOPE_LAST_ERROR_H
-#define TSCOPE_LAST_ERROR_H
+#pragma once
 
 #include <stdbool.h>
 
 /* False also if the runtime cannot be queried. */
 bool last_error_is_clear(void);
 void last_error_clear(void);
-
-#endif

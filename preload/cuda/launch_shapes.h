@@ -3,8 +3,7 @@
  * Kernel and launch geometry, written once per combination in a SHAPE record, so that a launch
  * costs one word.
  */
-#ifndef TSCOPE_SHAPES_H
-#define TSCOPE_SHAPES_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -47,5 +46,3 @@ static inline u32 shape_number(struct tscope_thread *thread, u64 key, const void
     return cached->shape;
   return shape_number_slow(thread, key, function, grid, block);
 }
-
-#endif

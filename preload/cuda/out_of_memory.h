@@ -2,8 +2,7 @@
  *
  * Allocations that failed in the CUDA runtime or the driver.
  */
-#ifndef TSCOPE_OUT_OF_MEMORY_H
-#define TSCOPE_OUT_OF_MEMORY_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -12,5 +11,3 @@
  * preserved. */
 TSCOPE_NOINLINE void out_of_memory(struct tscope_thread *thread, u64 start,
                                    enum tscope_memory memory, u64 bytes);
-
-#endif

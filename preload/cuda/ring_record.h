@@ -2,8 +2,7 @@
  *
  * Helpers for the recorders of CUDA calls.
  */
-#ifndef TSCOPE_RING_RECORD_H
-#define TSCOPE_RING_RECORD_H
+#pragma once
 
 #include "streams/stream_numbers.h"
 
@@ -39,5 +38,3 @@ static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
         tscope_commit(&thread->ring, sizeof(*record_));                                            \
     }                                                                                              \
   } while (0)
-
-#endif

@@ -3,8 +3,7 @@
  * Recorders for calls of the driver, for cases where those of the runtime (cuda/cuda_record.h) do
  * not fit, because the facts are in a struct of the driver.
  */
-#ifndef TSCOPE_DRIVER_RECORD_H
-#define TSCOPE_DRIVER_RECORD_H
+#pragma once
 
 #include "cuda/cuda_record.h"
 #include "cuda/kernel_names.h"
@@ -56,5 +55,3 @@ RECORDER(mapping, QUIET, enum tscope_mapping what, const CUdeviceptr *address, s
   RING(MAPPING, mapping, start, dur, (u16)what, .result = (u32)result, .address = at,
        .bytes = bytes, .memory = memory);
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A number for each hooked function of the driver: DRIVER_cuLaunchKernel and so on.
  */
-#ifndef TSCOPE_DRIVER_SYMBOLS_H
-#define TSCOPE_DRIVER_SYMBOLS_H
+#pragma once
 
 #include "driver/driver_hooks.def"
 #include "driver/hooked_symbols.h"
@@ -11,5 +10,3 @@
 #define DRIVER_SYMBOL(name, since, type, params, args, failure, recorder, what) DRIVER_##name,
 enum driver_symbol { TSCOPE_DRIVER_HOOKS(DRIVER_SYMBOL) DRIVER_SYMBOLS };
 #undef DRIVER_SYMBOL
-
-#endif

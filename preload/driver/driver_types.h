@@ -2,8 +2,7 @@
  *
  * cuda.h without the macros that give functions the name of their newest version.
  */
-#ifndef TSCOPE_DRIVER_TYPES_H
-#define TSCOPE_DRIVER_TYPES_H
+#pragma once
 
 #pragma GCC visibility push(default)
 #include <cuda.h>
@@ -15,5 +14,3 @@
 #undef cuMemcpy3DBatchAsync
 #undef cuMemPrefetchAsync
 #undef cuGraphAddNode
-
-#endif

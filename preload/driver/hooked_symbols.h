@@ -4,8 +4,7 @@
  * the driver (driver_hooks.def), CUPTI (gpu/cupti_hooks.def), NCCL, the CUDA runtime, cuBLAS and
  * cuBLASLt; cuGetProcAddress() for the driver's.
  */
-#ifndef TSCOPE_HOOKED_SYMBOLS_H
-#define TSCOPE_HOOKED_SYMBOLS_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -38,5 +37,3 @@ void *hooked_symbol_wrapper(const struct hooked_symbol *hooked, void *real);
 extern struct tscope_symbol driver_symbols[];
 
 #pragma GCC visibility pop
-
-#endif

@@ -4,8 +4,7 @@
  * systems use to limit what it may have. See admin-guide/cgroup-v2.rst and admin-guide/cgroup-v1 of
  * Linux.
  */
-#ifndef TSCOPE_CGROUPS_H
-#define TSCOPE_CGROUPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ void tscope_cgroups_visit(const char *root, const char *controller,
 /* The content of a group's file as text, cut to what fits; false if there is none. */
 bool tscope_cgroup_read(const struct tscope_cgroup *group, const char *file, char *text,
                         size_t bytes);
-
-#endif

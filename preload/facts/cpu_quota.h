@@ -3,8 +3,7 @@
  * The CPU time that control groups allow a process, on whatever cores it may run. Containers and
  * batch systems set such limits.
  */
-#ifndef TSCOPE_CPU_QUOTA_H
-#define TSCOPE_CPU_QUOTA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ struct tscope_cpu_quota {
  * of Linux. False if no limit is set, or none can be read. `root` is put before the paths of /proc
  * and /sys; it is "" except in tests. Reads some small files. */
 bool tscope_cpu_quota(const char *root, struct tscope_cpu_quota *quota);
-
-#endif

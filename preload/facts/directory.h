@@ -2,8 +2,7 @@
  *
  * Opens the run's directory safely, also where other users may write, such as in /tmp.
  */
-#ifndef TSCOPE_DIRECTORY_H
-#define TSCOPE_DIRECTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@
  * `why`. */
 int tscope_directory_open(const char *directory, const char *run, bool for_group, char *why,
                           size_t bytes);
-
-#endif

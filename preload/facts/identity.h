@@ -2,8 +2,7 @@
  *
  * Which process of which run this is, according to its launcher.
  */
-#ifndef TSCOPE_IDENTITY_H
-#define TSCOPE_IDENTITY_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -33,5 +32,3 @@ bool tscope_facts_write_python(void);
 /* The commit checked out where `folder` is, read from the repository's own files. False where
  * there is none. */
 bool tscope_git_commit(const char *folder, char *commit, size_t bytes);
-
-#endif

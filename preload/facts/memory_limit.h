@@ -4,8 +4,7 @@
  * tmpfs, and what waits to be carried to a file. If a group's memory is used up, the kernel kills a
  * process of the job.
  */
-#ifndef TSCOPE_MEMORY_LIMIT_H
-#define TSCOPE_MEMORY_LIMIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ void tscope_memory_limit_find(const char *root);
  * of the limit, and a quarter of the limit stays free. Page cache of files counts as free. True if
  * there is no limit, or none can be read. For one thread at a time. */
 bool tscope_memory_limit_allows(uint64_t bytes, uint64_t more);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Leaves secrets out of what the trace says about how a process was started.
  */
-#ifndef TSCOPE_REDACT_H
-#define TSCOPE_REDACT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ bool tscope_is_secret_variable(const char *name, const char *value);
  * may be a secret: values of options and settings whose names suggest one, keys that are recognised
  * by how they begin, and user names and passwords in addresses. */
 void tscope_redact_command(char *text, size_t bytes, const char *arguments, size_t n);
-
-#endif

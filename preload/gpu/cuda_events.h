@@ -4,8 +4,7 @@
  * runtime (shared, static, several). Its calls do not change the runtime's last error, and with a
  * context pushed none of them creates one. Streams of the runtime are handles of the driver.
  */
-#ifndef TSCOPE_CUDA_EVENTS_H
-#define TSCOPE_CUDA_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ extern struct cuda_events cuda_events;
 /* Fills in cuda_events. Loads the driver, as the runtime is about to do. False, with a reason in
  * words, if there is no suitable driver. */
 bool cuda_events_find(char *why, size_t why_bytes);
-
-#endif

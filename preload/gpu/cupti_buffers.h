@@ -4,8 +4,7 @@
  * are touched. They are zero when handed out. CUPTI 13 fills one for each thread that launches
  * work, and holds each back until all work in it is done.
  */
-#ifndef TSCOPE_CUPTI_BUFFERS_H
-#define TSCOPE_CUPTI_BUFFERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ enum cupti_buffer cupti_buffer_kind(const uint8_t *buffer);
 
 /* Gives back a buffer with `used` bytes written. A foreign one is left alone. */
 void cupti_buffer_release(uint8_t *buffer, size_t used);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What is known about the job's own CUPTI client, such as torch.profiler, from its calls.
  */
-#ifndef TSCOPE_CUPTI_CLIENTS_H
-#define TSCOPE_CUPTI_CLIENTS_H
+#pragma once
 
 #include "gpu/cupti_hooks.def"
 #include "gpu/cupti_library.h"
@@ -40,5 +39,3 @@ bool cupti_client_wants(int kind);
 
 /* Whether tscope's source, while it is open, has records of this kind. */
 bool cupti_source_wants(int kind);
-
-#endif

@@ -7,8 +7,7 @@
  * job's own profiler (release notes of CUDA 13.1; PyTorch issue 192021). Instead it reads both
  * clocks again and again.
  */
-#ifndef TSCOPE_CUPTI_CLOCK_H
-#define TSCOPE_CUPTI_CLOCK_H
+#pragma once
 
 #include "gpu/cupti_library.h"
 #include "record/hook.h"
@@ -38,5 +37,3 @@ struct cupti_clock cupti_clock_read(void);
 
 /* CLOCK_MONOTONIC in nanoseconds for a time on CUPTI's clock; 0 if the time is impossible. */
 u64 cupti_clock_ns(const struct cupti_clock *clock, u64 cupti_time);
-
-#endif

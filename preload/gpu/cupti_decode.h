@@ -3,8 +3,7 @@
  * Reads CUPTI activity records by what all versions have in common. NVIDIA only ever appends
  * fields, so a field exists if the record is long enough to hold it.
  */
-#ifndef TSCOPE_CUPTI_DECODE_H
-#define TSCOPE_CUPTI_DECODE_H
+#pragma once
 
 #include "gpu/gpu_clock.h"
 
@@ -22,5 +21,3 @@ struct cupti_record {
 /* Reads one record of `bytes` bytes. False if its kind is not wanted or it is too short. Names
  * point into CUPTI's memory. */
 bool cupti_decode(const void *record, size_t bytes, struct cupti_record *out);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The functions of CUPTI that tscope calls, found at run time: X(name, needed, (parameters)).
  */
-#ifndef TSCOPE_CUPTI_LIBRARY_H
-#define TSCOPE_CUPTI_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ extern const char *const cupti_sonames[];
 /* Finds CUPTI: the copy that is in the process, else one beside the CUDA runtime. Never loads a
  * second copy. False, with a reason in words, if there is no suitable one. */
 bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes);
-
-#endif

@@ -4,8 +4,7 @@
  * Anchors connect this to the host's clock: events that are recorded on an idle stream of tscope
  * between two readings of the host's clock. Only one thread at a time may call these functions.
  */
-#ifndef TSCOPE_EVENT_CLOCK_H
-#define TSCOPE_EVENT_CLOCK_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -42,5 +41,3 @@ void event_clock_update(struct event_clock *clock, struct tscope_thread *thread)
 
 /* When a completed event happened, CLOCK_MONOTONIC in nanoseconds; 0 if that is not known. */
 u64 event_clock_ns(const struct event_clock *clock, void *event);
-
-#endif

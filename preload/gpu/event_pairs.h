@@ -9,8 +9,7 @@
  *   result = real(...);                               // puts the work on the stream
  *   event_pair_end(pair, result == ok ? &subject : NULL);
  */
-#ifndef TSCOPE_EVENT_PAIRS_H
-#define TSCOPE_EVENT_PAIRS_H
+#pragma once
 
 #include "streams/stream_numbers.h"
 
@@ -63,5 +62,3 @@ void event_pairs_context_destroy(void *context);
  * known whether it did. True if they are held, for the second. */
 bool event_pairs_hold(void);
 void event_pairs_let_go(bool held);
-
-#endif

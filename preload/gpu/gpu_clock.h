@@ -7,8 +7,7 @@
  * that does not, all work launched is seen by that source; otherwise only the host side is
  * recorded.
  */
-#ifndef TSCOPE_GPU_CLOCK_H
-#define TSCOPE_GPU_CLOCK_H
+#pragma once
 
 #include "record/families.h"
 
@@ -118,5 +117,3 @@ u32 gpu_clock_stream_id(void *stream, bool per_thread);
 
 /* Likewise for an executable graph. */
 u32 gpu_clock_graph_id(void *executable);
-
-#endif

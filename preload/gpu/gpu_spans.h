@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TSCOPE_GPU_SPANS_H
-#define TSCOPE_GPU_SPANS_H
+#pragma once
 
 #include "gpu/cupti_decode.h"
 
@@ -30,5 +29,3 @@ struct gpu_work {
   u16 stream;
 };
 void gpu_work_record(struct tscope_thread *thread, const struct gpu_work *work);
-
-#endif

@@ -12,8 +12,7 @@
  * Two keys mark slots without an entry. A job may pass either of them as a handle (NULL, or -1), so
  * they are never found and never added.
  */
-#ifndef TSCOPE_HANDLE_MAP_H
-#define TSCOPE_HANDLE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -81,5 +80,3 @@ bool handle_map_put_locked(struct handle_map *map, u64 key, u64 value);
 /* Removes an entry and returns its value. False if there was none. */
 bool handle_map_remove(struct handle_map *map, u64 key, u64 *value);
 bool handle_map_remove_locked(struct handle_map *map, u64 key, u64 *value);
-
-#endif

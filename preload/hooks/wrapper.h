@@ -27,8 +27,7 @@
  * cannot clash with the prototype in whatever version of the header is installed. A second one,
  * tscope_via_dlsym_<name>, is for callers that look up the function by name (enum tscope_via).
  */
-#ifndef TSCOPE_WRAPPER_H
-#define TSCOPE_WRAPPER_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -119,5 +118,3 @@
 #define TSCOPE_WRAPPER(...) TSCOPE_WRAPPERS(TSCOPE_VIA_BODY, __VA_ARGS__)
 
 /* TSCOPE_BEFORE_CALL(wakes) runs at the start of every hook, see gpu/gpu_clock.h. */
-
-#endif

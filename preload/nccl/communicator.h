@@ -4,8 +4,7 @@
  * communicator is known by its handle, from when the job gets the handle until the job releases it.
  * Its memory belongs to NCCL and is never read.
  */
-#ifndef TSCOPE_COMMUNICATOR_H
-#define TSCOPE_COMMUNICATOR_H
+#pragma once
 
 #include <nccl.h>
 
@@ -127,5 +126,3 @@ bool communicator_query(u32 slot, u32 number, ncclComm_t handle, ncclResult_t *s
 void communicators_write_states(u32 stall, bool first);
 /* For each tick of the poller. */
 void communicators_tick(struct tscope_thread *poller);
-
-#endif

@@ -7,8 +7,7 @@
  * Calls made inside a group are launched when the outermost group ends. Each still has its own
  * record, with the group's number. The time for launching is in the GROUP record.
  */
-#ifndef TSCOPE_NCCL_RECORD_H
-#define TSCOPE_NCCL_RECORD_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -173,5 +172,3 @@ struct comm_end_call {
   u16 how;
 };
 RECORDER_AROUND(comm_end, QUIET, struct comm_end_call, enum tscope_comm_end how, ncclComm_t comm);
-
-#endif

@@ -4,8 +4,7 @@
  * (v6) look for; later NCCL still accepts v6. As in NCCL's src/include/plugin/profiler. What is
  * read of events is in profiler_plugin.c; they are whole in tests/standins/nccl/profiler_events.h.
  */
-#ifndef TSCOPE_NCCL_PROFILER_ABI_H
-#define TSCOPE_NCCL_PROFILER_ABI_H
+#pragma once
 
 #include <stddef.h>
 
@@ -57,5 +56,3 @@ struct profiler_plugin_v5 {
   int (*state)(void *event, int state, const struct profiler_state *arguments);
   int (*finalize)(void *context);
 };
-
-#endif

@@ -3,8 +3,7 @@
  * Collectives as NCCL itself runs them, see profiler_plugin.c: each one that NCCL reports is joined
  * to the job's call, and recorded.
  */
-#ifndef TSCOPE_NCCL_PROFILER_CALLS_H
-#define TSCOPE_NCCL_PROFILER_CALLS_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -51,5 +50,3 @@ void profiler_channel_stopped(struct profiler_channel *channel);
 
 /* Convert a handle to one of the two types; NULL if it is not of that type. */
 struct profiler_channel *profiler_channel_of(void *handle);
-
-#endif

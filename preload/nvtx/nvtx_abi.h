@@ -5,8 +5,7 @@
  * since version 2. tests/unit/inside/inside_nvtx.c compares it with the headers where they are
  * installed.
  */
-#ifndef TSCOPE_NVTX_ABI_H
-#define TSCOPE_NVTX_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <wchar.h>
@@ -72,5 +71,3 @@ enum nvtx_core2 {
   NVTX_DOMAIN_CREATE_A = 12,
   NVTX_DOMAIN_CREATE_W = 13
 };
-
-#endif

@@ -3,8 +3,7 @@
  * Domains, and the strings that programs register in them. Both are made once and kept until the
  * process ends. They may be made before the process is awake, so they are in separate tables.
  */
-#ifndef TSCOPE_NVTX_DOMAINS_H
-#define TSCOPE_NVTX_DOMAINS_H
+#pragma once
 
 #include "nvtx/nvtx_names.h"
 
@@ -30,5 +29,3 @@ u32 nvtx_domain_string(struct tscope_thread *thread, struct nvtx_domain *domain)
  * so. */
 const void *nvtx_string_register(const char *name);
 struct nvtx_text nvtx_string_of(const void *handle);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The name of a range, and its meaning.
  */
-#ifndef TSCOPE_NVTX_NAMES_H
-#define TSCOPE_NVTX_NAMES_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -49,5 +48,3 @@ struct nvtx_name nvtx_name_of(struct tscope_thread *thread, struct nvtx_cache *c
 
 /* As much of a wide text as fits, with '?' for what is not ASCII. */
 const char *nvtx_narrow(const wchar_t *wide, char narrow[NVTX_TEXT_BYTES]);
-
-#endif

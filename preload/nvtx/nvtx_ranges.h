@@ -4,8 +4,7 @@
  * records when they begin, so that the trace of a killed process has them. All others get one RANGE
  * record when they end. Nothing is recorded while the process is dormant, and no range wakes it.
  */
-#ifndef TSCOPE_NVTX_RANGES_H
-#define TSCOPE_NVTX_RANGES_H
+#pragma once
 
 #include "nvtx/nvtx_domains.h"
 
@@ -18,5 +17,3 @@ u64 nvtx_start(struct nvtx_domain *domain, struct nvtx_text text);
 void nvtx_end(u64 number);
 
 void nvtx_mark(struct nvtx_domain *domain, struct nvtx_text text);
-
-#endif

@@ -10,13 +10,10 @@
  * Not guarded: a thread that blocks SIGBUS, which the kernel ends with its process, and a job that
  * sets its action in other ways (sigset(), sysv_signal(), a system call of its own).
  */
-#ifndef TSCOPE_BUS_ERRORS_H
-#define TSCOPE_BUS_ERRORS_H
+#pragma once
 
 /* Guards the stores into the trace, once it is mapped. */
 void tscope_bus_errors_guard(void);
 
 /* In a fork child: the job's action stays what it is, and is still the one that the job sees. */
 void tscope_bus_errors_in_child(void);
-
-#endif

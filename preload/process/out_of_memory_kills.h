@@ -3,8 +3,7 @@
  * How many processes the kernel has killed in a cgroup because its memory was used up. Used by
  * tscope-run too.
  */
-#ifndef TSCOPE_OUT_OF_MEMORY_KILLS_H
-#define TSCOPE_OUT_OF_MEMORY_KILLS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ void tscope_memory_events_file(char *path, size_t bytes);
 
 /* The count in that file; UINT64_MAX if there is none. Safe in signal handlers. */
 u64 tscope_oom_kills(const char *path);
-
-#endif

@@ -4,8 +4,7 @@
  * finally off, at the end of the process or after a failure. A fork child of an awake process is
  * off.
  */
-#ifndef TSCOPE_PROCESS_H
-#define TSCOPE_PROCESS_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -20,5 +19,3 @@ bool tscope_wake(u64 began_ns, char *why, size_t bytes);
 /* Registers tscope's end of the process so that it runs before all exit handlers registered so
  * far. */
 void tscope_register_end(void);
-
-#endif

@@ -4,8 +4,7 @@
  * page, where it survives whatever comes next. What only others can see, such as a signal, is
  * written there by the process that waits for this one (reaped.c).
  */
-#ifndef TSCOPE_PROCESS_END_H
-#define TSCOPE_PROCESS_END_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -28,5 +27,3 @@ void tscope_end_count_oom_kills(void);
 
 /* Reads what Python wrote to standard error, to find the last exception in it. */
 void tscope_end_read_stderr(const char *text, size_t bytes);
-
-#endif

@@ -4,8 +4,7 @@
  * it: a launcher under the shim, although dormant, or tscope-run. Without this, a trace that stops
  * does not say why.
  */
-#ifndef TSCOPE_REAPED_H
-#define TSCOPE_REAPED_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -13,5 +12,3 @@
  * trace, if it has one in a run that this process started or that TSCOPE_RUN names. No other file
  * is changed or created. Safe in signal handlers; errno is preserved. */
 void tscope_reaped(pid_t child, int signal);
-
-#endif

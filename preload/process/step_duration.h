@@ -2,8 +2,7 @@
  *
  * How long the job's steps take, as far as the process can see it while it runs.
  */
-#ifndef TSCOPE_STEP_TIMES_H
-#define TSCOPE_STEP_TIMES_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -13,5 +12,3 @@ void tscope_step_ended(bool marked);
 
 /* Median of the last steps, 0 if none is known. */
 u64 tscope_step_median_ns(void);
-
-#endif

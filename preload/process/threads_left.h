@@ -2,8 +2,7 @@
  *
  * The threads of the process, as the kernel counts them.
  */
-#ifndef TSCOPE_THREADS_LEFT_H
-#define TSCOPE_THREADS_LEFT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ bool tscope_job_has_ended(bool own_descriptors);
 
 /* How the first thread ended, as waitpid() tells it of a process; 0 if that is not known. */
 int tscope_first_thread_status(void);
-
-#endif

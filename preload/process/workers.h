@@ -6,8 +6,7 @@
  * signals blocked but SIGBUS (bus_errors.h). If all threads of the job end, the poller ends the
  * process, which the C library does only when no thread is left.
  */
-#ifndef TSCOPE_WORKERS_H
-#define TSCOPE_WORKERS_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -38,5 +37,3 @@ bool tscope_is_worker(u32 tid);
 
 /* CPU time of both so far. */
 u64 tscope_workers_cpu_ns(void);
-
-#endif

@@ -3,8 +3,7 @@
  * A call of the job must not become a point at which its thread is cancelled because of us: the
  * thread would end in a function that may not end, and leave behind what we were at.
  */
-#ifndef TSCOPE_CANCELLATION_H
-#define TSCOPE_CANCELLATION_H
+#pragma once
 
 #include <pthread.h>
 
@@ -18,5 +17,3 @@ static inline void tscope_put_cancellation_back(const int *kept) {
   int cancellation_ __attribute__((cleanup(tscope_put_cancellation_back))) =                       \
       PTHREAD_CANCEL_ENABLE;                                                                       \
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_)
-
-#endif

@@ -7,8 +7,7 @@
  * carried goes back to the system. In a trace that is mapped, only tscope_carry() does something:
  * it looks whether the file is still there.
  */
-#ifndef TSCOPE_CARRY_H
-#define TSCOPE_CARRY_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -42,5 +41,3 @@ void tscope_carry_early(void);
 /* The same for the last time, on a thread that ends the process. What cannot be carried is counted
  * as lost, and tscope_carry_tell() says so. errno is preserved. */
 void tscope_carry_last(void);
-
-#endif

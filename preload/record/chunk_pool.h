@@ -4,8 +4,7 @@
  * chunks wait in the `filled` queue, oldest first, to be used again when the file may not grow any
  * more. Both queues are lock-free, so that a thread that needs a chunk waits for no other thread.
  */
-#ifndef TSCOPE_CHUNK_POOL_H
-#define TSCOPE_CHUNK_POOL_H
+#pragma once
 
 #include "record/hook.h"
 #include "record/queue.h"
@@ -59,5 +58,3 @@ void tscope_chunk_pool_take_reserve(void);
 void tscope_chunk_pool_close(void);
 
 #pragma GCC visibility pop
-
-#endif

@@ -3,8 +3,7 @@
  * What an API family (NCCL, CUDA runtime, GPU clock, PyTorch, ...) does at each point in the life
  * of the shim. Each member may be NULL.
  */
-#ifndef TSCOPE_FAMILIES_H
-#define TSCOPE_FAMILIES_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -48,5 +47,3 @@ extern u32 tscope_stall_now;
 #define TSCOPE_FOR_EACH_FAMILY(i, member)                                                          \
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)                                                    \
     if (tscope_families[i] && tscope_families[i]->member)
-
-#endif

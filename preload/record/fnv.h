@@ -3,8 +3,7 @@
  * FNV-1a with 64 bits: short, and the same on every machine. Facts in the trace depend on it
  * (identities of communicators), so its values never change.
  */
-#ifndef TSCOPE_FNV_H
-#define TSCOPE_FNV_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ static inline u64 tscope_fnv(u64 seed, const void *bytes, size_t n) {
     seed = (seed ^ *byte) * 0x100000001b3ull;
   return seed;
 }
-
-#endif

@@ -19,8 +19,7 @@
  * tscope_enter() returns it. No lock, system call or allocation happens here; a record becomes
  * visible with the one release store in tscope_commit().
  */
-#ifndef TSCOPE_HOOK_H
-#define TSCOPE_HOOK_H
+#pragma once
 
 #include <stdbool.h>
 #include <time.h>
@@ -416,5 +415,3 @@ void tscope_log_begin(void);
 void tscope_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #pragma GCC visibility pop
-
-#endif

@@ -15,8 +15,7 @@
  * locks exist to protect writing, and are marked by `for_records`: those of the definitions' chunk,
  * of changes of the GPU clock's source, and of finished event pairs. No event waits for these.
  */
-#ifndef TSCOPE_LOCK_H
-#define TSCOPE_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -54,5 +53,3 @@ bool tscope_lock(struct tscope_lock *lock) __attribute__((warn_unused_result));
 void tscope_unlock(struct tscope_lock *lock);
 
 #pragma GCC visibility pop
-
-#endif

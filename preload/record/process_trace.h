@@ -9,8 +9,7 @@
  * layout is mapped instead, and carry.h brings its content to the file
  * (docs/decisions/mapped-file.md).
  */
-#ifndef TSCOPE_STORE_H
-#define TSCOPE_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -89,5 +88,3 @@ static inline u32 tscope_trace_number(const struct tscope_chunk_header *chunk) {
 }
 
 #pragma GCC visibility pop
-
-#endif

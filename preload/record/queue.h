@@ -3,8 +3,7 @@
  * A bounded queue of numbers, in which any number of threads push and pop without a lock (Dmitry
  * Vyukov's bounded MPMC queue): each cell carries a ticket that says whose turn it is.
  */
-#ifndef TSCOPE_QUEUE_H
-#define TSCOPE_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -81,5 +80,3 @@ static inline u32 tscope_queue_length(const struct tscope_queue *queue) {
   return __atomic_load_n(&queue->tail, __ATOMIC_RELAXED) -
          __atomic_load_n(&queue->head, __ATOMIC_RELAXED);
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Records of the clocks' readings, of tscope's own cost, and of what was lost so far.
  */
-#ifndef TSCOPE_SELF_COST_H
-#define TSCOPE_SELF_COST_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -25,5 +24,3 @@ void tscope_self_cost_measure_hook(void);
 void tscope_self_cost_write(u64 helper_cpu_ns);
 
 #pragma GCC visibility pop
-
-#endif

@@ -4,8 +4,7 @@
  * longjmp or an exception, only if it is known whether both are on the thread's own stack: signal
  * handlers and coroutines have other stacks.
  */
-#ifndef TSCOPE_STACK_H
-#define TSCOPE_STACK_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -18,5 +17,3 @@ bool tscope_stack_has(const struct tscope_thread *thread, const char *frame);
 
 /* Finds the extent of the stacks that are new since the last call; on the helper. */
 void tscope_stacks_find(void);
-
-#endif

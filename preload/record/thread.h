@@ -5,8 +5,7 @@
  * starts a million short threads uses no more slots and chunks than it has threads at one time. A
  * THREAD record says from which time on a number means which thread.
  */
-#ifndef TSCOPE_THREAD_H
-#define TSCOPE_THREAD_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -38,5 +37,3 @@ void tscope_thread_idle(void);
 
 /* Releases the writer's chunk. */
 void tscope_writer_retire(struct tscope_writer *writer);
-
-#endif

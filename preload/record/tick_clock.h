@@ -2,8 +2,7 @@
  *
  * The process's tick clock and its relation to the system's clocks.
  */
-#ifndef TSCOPE_CLOCK_H
-#define TSCOPE_CLOCK_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -36,5 +35,3 @@ static inline u64 tscope_clock_ns(clockid_t id) {
 void tscope_clock_anchor(struct tscope_anchor_record *anchor);
 
 #pragma GCC visibility pop
-
-#endif

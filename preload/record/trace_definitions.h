@@ -4,8 +4,7 @@
  * strings. They are written as thread 0, into a part of the retained records that is reserved for
  * them, under a lock that no event ever takes.
  */
-#ifndef TSCOPE_TRACE_DEFINITIONS_H
-#define TSCOPE_TRACE_DEFINITIONS_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -20,5 +19,3 @@ void tscope_definitions_write_schema(void);
 
 /* A THREAD record: thread `number` is the kernel's thread `tid` from now on. */
 void tscope_definitions_write_thread(u32 number, u32 tid, const char *name);
-
-#endif

@@ -4,8 +4,7 @@
  * it needs, what it defines, and where it calls others. All readers of such tables use this one. It
  * takes no lock and allocates nothing.
  */
-#ifndef TSCOPE_ELF_OBJECT_H
-#define TSCOPE_ELF_OBJECT_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ bool elf_object_is_called(const struct elf_object *object, const char *path, con
 /* Whether the object has a DT_NEEDED that means the other one. */
 bool elf_object_needs(const struct elf_object *object, const struct elf_object *other,
                       const char *path);
-
-#endif

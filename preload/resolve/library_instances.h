@@ -5,8 +5,7 @@
  * the other, so no call and no query may reach a copy that its caller did not mean. A library is
  * known by its list of sonames.
  */
-#ifndef TSCOPE_LIBRARY_INSTANCES_H
-#define TSCOPE_LIBRARY_INSTANCES_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -21,5 +20,3 @@ void tscope_copies_settle(void);
 
 /* The file of the copy that contains `address`, NULL if that copy is not known. */
 const char *tscope_copy_path(const struct tscope_symbol *symbol, const void *address);
-
-#endif

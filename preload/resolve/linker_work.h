@@ -5,8 +5,7 @@
  * the poller does it. The thread waits until it is done, unless somebody else holds the lock: then
  * it goes on, and the work is done later.
  */
-#ifndef TSCOPE_LINKER_WORK_H
-#define TSCOPE_LINKER_WORK_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -24,5 +23,3 @@ void tscope_linker_work(struct tscope_thread *thread, struct tscope_linker_work 
 /* The poller's part: `wake` makes it call tscope_linker_work_do(). NULL: it is there no more. */
 void tscope_linker_work_begin(void (*wake)(void));
 void tscope_linker_work_do(struct tscope_thread *poller);
-
-#endif

@@ -8,8 +8,7 @@
  * these threads would not be there. So a fork waits until they have left, and they wait until the
  * fork is over; both only for a limited time.
  */
-#ifndef TSCOPE_LOADED_OBJECTS_H
-#define TSCOPE_LOADED_OBJECTS_H
+#pragma once
 
 #include <link.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ int tscope_each_object(int (*visit)(struct dl_phdr_info *, size_t, void *), void
  * May be nested. */
 void tscope_objects_enter(void);
 void tscope_objects_leave(void);
-
-#endif

@@ -5,8 +5,7 @@
  * lock and may allocate. So it can be found in a signal handler, and in a program that does not
  * train.
  */
-#ifndef TSCOPE_NEXT_FUNCTION_H
-#define TSCOPE_NEXT_FUNCTION_H
+#pragma once
 
 /* NULL if it is not known, as in a program that was started through the dynamic linker. Only for
  * functions of the C library: the search ends there, so that it visits no object that may be
@@ -22,5 +21,3 @@ void *tscope_next_function_once(void **next, const char *name);
     static void *next_;                                                                            \
     tscope_next_function_once(&next_, name);                                                       \
   })
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The dlsym() behind the one that libtscope.so exports.
  */
-#ifndef TSCOPE_REAL_DLSYM_H
-#define TSCOPE_REAL_DLSYM_H
+#pragma once
 
 #pragma GCC visibility push(hidden)
 
@@ -18,5 +17,3 @@ void *(*tscope_dlsym_find(void))(void *handle, const char *name);
 void *tscope_dlsym(void *handle, const char *name);
 
 #pragma GCC visibility pop
-
-#endif

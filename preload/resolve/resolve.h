@@ -3,8 +3,7 @@
  * What only the dynamic linker knows: which of several libraries that were loaded later its search
  * order leads to. All of it waits for the linker's lock.
  */
-#ifndef TSCOPE_RESOLVE_H
-#define TSCOPE_RESOLVE_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -21,5 +20,3 @@ void *resolve_from_libraries(const struct tscope_symbol *symbol, const void *ret
 
 /* From one loaded file and what it links; NULL if it is not loaded or has no such function. */
 void *resolve_in(const char *file, const char *name);
-
-#endif

@@ -8,8 +8,7 @@
  * What the program started with is the beginning of the global search order. Which of the objects
  * loaded later are part of that order (RTLD_GLOBAL), the tables do not say.
  */
-#ifndef TSCOPE_SEARCH_H
-#define TSCOPE_SEARCH_H
+#pragma once
 
 #include "record/hook.h"
 #include "resolve/elf_object.h"
@@ -53,5 +52,3 @@ static inline bool tscope_is_within(const struct tscope_object *object, const vo
 
 /* Whether an address is in tscope itself. */
 bool tscope_is_own(const void *address);
-
-#endif

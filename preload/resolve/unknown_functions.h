@@ -4,8 +4,7 @@
  * they came with a newer version, and calls of them are not recorded. The trace says which
  * (UNKNOWN_FUNCTIONS facts).
  */
-#ifndef TSCOPE_UNKNOWN_FUNCTIONS_H
-#define TSCOPE_UNKNOWN_FUNCTIONS_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -14,5 +13,3 @@ void unknown_functions_tick(struct tscope_thread *poller);
 
 /* Looks now, at libraries that were not looked at before. */
 void unknown_functions_look(struct tscope_thread *poller);
-
-#endif

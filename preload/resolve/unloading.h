@@ -4,8 +4,7 @@
  * lock, for which no thread may wait at its first call (search.h). It is enough to do it before
  * something is unloaded: in dlclose(), which takes the lock in any case.
  */
-#ifndef TSCOPE_UNLOADING_H
-#define TSCOPE_UNLOADING_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -18,5 +17,3 @@ u64 tscope_unloads(void);
 
 /* What the exported dlclose() jumps to (dlclose.S). */
 int tscope_hook_dlclose(void *handle);
-
-#endif

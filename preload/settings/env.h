@@ -2,8 +2,7 @@
  *
  * The configuration of this process, from the variables of env.def.
  */
-#ifndef TSCOPE_ENV_H
-#define TSCOPE_ENV_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -36,5 +35,3 @@ void tscope_env_read(void);
 bool tscope_env_flag(const char *variable, bool standard);
 
 #pragma GCC visibility pop
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The words for a setting that is on or off.
  */
-#ifndef TSCOPE_FLAG_WORDS_H
-#define TSCOPE_FLAG_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ static inline bool tscope_read_flag(const char *value, bool *on) {
   }
   return false;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * process, where the job itself reads it too; tscope's own threads read the copy and never the
  * environment, which the job may change at any time.
  */
-#ifndef TSCOPE_ENVIRONMENT_H
-#define TSCOPE_ENVIRONMENT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ const char *tscope_environment_get(const char *name);
 
 /* The entry ("NAME=value") after `entry`, the first for NULL; NULL when there are no more. */
 const char *tscope_environment_next(const char *entry);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What is written of a stall. On the helper.
  */
-#ifndef TSCOPE_STALL_RECORDS_H
-#define TSCOPE_STALL_RECORDS_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -22,5 +21,3 @@ void stall_write_peers(u32 stall);
 void stall_write_end(u32 stall, u64 ticks);
 
 #pragma GCC visibility pop
-
-#endif

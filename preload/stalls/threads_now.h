@@ -4,8 +4,7 @@
  * who asks. On the helper, which has descriptors of its own: nothing of the job is waited for,
  * stopped or allocated from.
  */
-#ifndef TSCOPE_THREADS_NOW_H
-#define TSCOPE_THREADS_NOW_H
+#pragma once
 
 #include "callsites/known_stacks.h"
 #include "inspect/python_threads.h"
@@ -33,5 +32,3 @@ void threads_now_stacks(void (*each)(const struct python_thread *thread, struct 
  * back from the kernel. */
 void threads_now_peers(void (*each)(u32 pid, const struct thread_state *state, void *more),
                        void *more);
-
-#endif

@@ -2,10 +2,7 @@
  *
  * _exit() as Python calls it (os._exit): such an end runs no exit handlers.
  */
-#ifndef TSCOPE_EXIT_SLOT_H
-#define TSCOPE_EXIT_SLOT_H
+#pragma once
 
 /* Follows it from here on, in a process that records. */
 void exit_slot_install(void);
-
-#endif

@@ -3,8 +3,7 @@
  * What each thread remembers of CUDA handles it has met, so that a call it repeats is recorded
  * without looking further. Both caches are direct-mapped: an entry is simply overwritten.
  */
-#ifndef TSCOPE_CUDA_THREAD_H
-#define TSCOPE_CUDA_THREAD_H
+#pragma once
 
 #include "record/families.h"
 
@@ -51,5 +50,3 @@ extern const char *const tscope_driver_sonames[];
 /* A function of the CUDA runtime, or of the driver; NULL if there is none. */
 #define CUDA_FUNCTION(name) TSCOPE_FUNCTION(name, tscope_cuda_sonames)
 #define DRIVER_FUNCTION(name) TSCOPE_FUNCTION(name, tscope_driver_sonames)
-
-#endif

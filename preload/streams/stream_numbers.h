@@ -4,8 +4,7 @@
  * a stream by its handle, the GPU clock source by an id of its own; both lead to one number
  * wherever the source can translate.
  */
-#ifndef TSCOPE_STREAMS_H
-#define TSCOPE_STREAMS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -91,5 +90,3 @@ u16 stream_index_of_gpu(struct tscope_thread *thread, u32 device, u32 gpu_stream
 /* The handle is about to be invalid, and may come back as another stream. The number that the
  * stream had, TSCOPE_NO_STREAM if it had none. */
 u16 stream_remove(cudaStream_t stream);
-
-#endif

@@ -7,8 +7,7 @@
  * move it there from x8, and back, and all other parameters by one register. So there may be seven
  * of these, of general registers; the stubs change neither the stack nor the return address.
  */
-#ifndef TSCOPE_CLASS_RESULT_H
-#define TSCOPE_CLASS_RESULT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -56,7 +55,5 @@
                                                       "mov x6, x7\n"                               \
                                                       "br x16\n" CLASS_STUB_END(name))
 _Static_assert(offsetof(struct tscope_symbol, address) == 16, "as CLASS_CALL has it");
-
-#endif
 
 #endif

@@ -3,8 +3,7 @@
  * The process groups of this process: those on gloo, which are communicators themselves, and the
  * labels of those on NCCL.
  */
-#ifndef TSCOPE_GLOO_COMM_H
-#define TSCOPE_GLOO_COMM_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -24,5 +23,3 @@ struct gloo_comm {
 /* The communicator of a process group; writes its COMM record the first time. NULL if the creation
  * of the group was not seen, or the table is full. */
 struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group);
-
-#endif

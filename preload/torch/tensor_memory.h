@@ -2,12 +2,9 @@
  *
  * How much memory tensors use, by device, according to PyTorch's allocators.
  */
-#ifndef TSCOPE_TENSOR_MEMORY_H
-#define TSCOPE_TENSOR_MEMORY_H
+#pragma once
 
 #include "record/hook.h"
 
 /* Writes a MEMORY record for each device whose totals changed since the one before. */
 void tensor_memory_record(struct tscope_thread *thread);
-
-#endif

@@ -3,8 +3,7 @@
  * What the sources of this folder share: facts found once PyTorch is there, what each thread keeps,
  * and helpers.
  */
-#ifndef TSCOPE_TORCH_FAMILY_H
-#define TSCOPE_TORCH_FAMILY_H
+#pragma once
 
 #include "record/families.h"
 #include "torch/torch_record.h"
@@ -78,5 +77,3 @@ void operators_init(struct tscope_thread *thread);
 /* Makes PyTorch report its ranges; again, in a child that was forked when it did not. */
 void torch_phases_install(struct tscope_thread *thread);
 void torch_listening_again(void);
-
-#endif

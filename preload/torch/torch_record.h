@@ -4,8 +4,7 @@
  * _begin pushes `scope`, recording or not; every _end pops it. Those without a scope say their
  * shape, TORCH_SHAPE_recorder: see torch_hooks.c.
  */
-#ifndef TSCOPE_TORCH_RECORD_H
-#define TSCOPE_TORCH_RECORD_H
+#pragma once
 
 #include "torch/torch_scope.h"
 
@@ -86,5 +85,3 @@ void record_tensor_totals(struct tscope_thread *thread, u16 device, const void *
                           u64 allocated, u64 reserved);
 void record_tensor_refused(struct tscope_thread *thread, u16 device, i64 bytes, u64 allocated,
                            u64 reserved);
-
-#endif

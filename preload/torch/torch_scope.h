@@ -5,8 +5,7 @@
  * training script catches and survives, say): TSCOPE_UNWINDS in the wrapper makes the unwinder
  * close the scope then, so that the span ends and what encloses it is known again.
  */
-#ifndef TSCOPE_TORCH_SCOPE_H
-#define TSCOPE_TORCH_SCOPE_H
+#pragma once
 
 #include "callsites/call_sites.h"
 #include "record/hook.h"
@@ -85,5 +84,3 @@ int tscope_torch_unwind(int version, int actions, u64 exception_class, void *exc
 
 /* In a wrapper that has pushed a scope. 0x1b: relative to here, four bytes. */
 #define TSCOPE_UNWINDS __asm__ volatile(".cfi_personality 0x1b, tscope_torch_unwind")
-
-#endif

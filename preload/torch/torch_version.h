@@ -5,8 +5,7 @@
  * Layouts were compared in the headers of 2.0, 2.3, 2.6, 2.11 and 2.15; outside these, layouts
  * count as unknown, and what needs them is left out, which a FEATURE fact records.
  */
-#ifndef TSCOPE_TORCH_VERSION_H
-#define TSCOPE_TORCH_VERSION_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -42,5 +41,3 @@ void torch_version_find(struct tscope_thread *thread);
 
 /* Address of a function of PyTorch that no hook stands before, NULL if it lacks it. */
 void *torch_function(const char *name);
-
-#endif

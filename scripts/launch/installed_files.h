@@ -3,8 +3,7 @@
  * Finds the other parts of an installation from the place of the running program, and never by a
  * path fixed at build time, so that a build folder, a prefix and a wheel all work.
  */
-#ifndef TSCOPE_INSTALLED_FILES_H
-#define TSCOPE_INSTALLED_FILES_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -14,5 +13,3 @@ bool installed_program(const char *name, char path[PATH_MAX]);
 
 /* Fills `path` with libtscope.so of the same installation; false if there is none. */
 bool installed_library(char path[PATH_MAX]);
-
-#endif

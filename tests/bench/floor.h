@@ -3,8 +3,7 @@
  * The floor with which costs are compared: the least work of any recorder for a call, which is two
  * readings of the processor's counter and one 32-byte store to a warm page of a shared mapping.
  */
-#ifndef TSCOPE_BENCH_FLOOR_H
-#define TSCOPE_BENCH_FLOOR_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -85,5 +84,3 @@ __attribute__((noinline, unused)) static double measure_floor(volatile struct en
   }
   return (double)(now_ns() - begin) / CALLS;
 }
-
-#endif

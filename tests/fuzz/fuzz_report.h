@@ -3,8 +3,7 @@
  * For targets whose input is one file: analyses it and writes all kinds of reports. For every input
  * this must end, without an invalid memory access, with reports or a reason.
  */
-#ifndef TSCOPE_FUZZ_REPORT_H
-#define TSCOPE_FUZZ_REPORT_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -15,5 +14,3 @@ void fuzz_report(const u8 *data, size_t bytes);
  */
 const char *fuzz_report_path(void);
 void fuzz_report_file(void);
-
-#endif

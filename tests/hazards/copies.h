@@ -2,8 +2,7 @@
  *
  * The NCCL calls of a small training, with the functions of any copy of NCCL.
  */
-#ifndef COPIES_H
-#define COPIES_H
+#pragma once
 
 #include <stdio.h>
 
@@ -36,5 +35,3 @@ static inline void train(const char *title, const struct nccl_api *nccl) {
 
 /* The same in a library that links NCCL. */
 void train_linked_copy(const char *title);
-
-#endif

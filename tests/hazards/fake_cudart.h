@@ -2,8 +2,7 @@
  *
  * A CUDA runtime of a few functions that do almost nothing, so that a hazard tests only the shim.
  */
-#ifndef FAKE_CUDART_H
-#define FAKE_CUDART_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -20,5 +19,3 @@ int fake_launch_in_blocks_of(const void *function, unsigned threads);
 
 /* The number of launches in this process that reached this library. */
 unsigned long fake_launches(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * An NCCL of a few functions that recognises communicators of another copy.
  */
-#ifndef FAKE_NCCL_H
-#define FAKE_NCCL_H
+#pragma once
 
 #include <nccl.h>
 
@@ -12,5 +11,3 @@ unsigned long fake_nccl_foreign_calls(void);
 
 /* Reductions that arrived here. */
 unsigned long fake_nccl_all_reduces(void);
-
-#endif

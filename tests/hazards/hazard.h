@@ -2,8 +2,7 @@
  *
  * What the files of the program hazard share.
  */
-#ifndef TSCOPE_HAZARD_H
-#define TSCOPE_HAZARD_H
+#pragma once
 
 /* Ends the program with what went wrong. */
 void fail(const char *what);
@@ -47,5 +46,3 @@ void join_namespaces(char **arguments);
 void change_root(char **arguments);
 void change_user(char **arguments);
 void mask_all(char **arguments);
-
-#endif

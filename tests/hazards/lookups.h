@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LOOKUPS_H
-#define LOOKUPS_H
+#pragma once
 
 #define LOOKUPS_EXPORT __attribute__((visibility("default")))
 
@@ -8,5 +7,3 @@ LOOKUPS_EXPORT const char *cu_marker(void);
 LOOKUPS_EXPORT const char *next_of_plugin(void);
 
 LOOKUPS_EXPORT int links_the_library(void);
-
-#endif

@@ -3,8 +3,7 @@
  * How the stand-in libraries look up the driver's functions, as NVIDIA's do: cuGetProcAddress()
  * with dlsym(), and the others with cuGetProcAddress().
  */
-#ifndef STANDIN_DRIVER_POINTER_H
-#define STANDIN_DRIVER_POINTER_H
+#pragma once
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ static inline void *driver_pointer(const char *name, bool per_thread) {
   }
   return get && !get(name, &function, 13000, per_thread ? 2 : 0, NULL) ? function : NULL;
 }
-
-#endif

@@ -7,8 +7,7 @@
  * Times are nanoseconds of CLOCK_MONOTONIC, read by system call and not through a preloaded
  * library, so that they are right even if a test changes the process's clocks.
  */
-#ifndef STANDIN_H
-#define STANDIN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ void standin_mark(const char *name, int64_t value);
 
 /* The present time on the clock of the log. */
 int64_t standin_now_ns(void);
-
-#endif

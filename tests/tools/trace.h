@@ -4,8 +4,7 @@
  * code with the analyzer's reader, so that it finds mistakes that the shim and the analyzer have in
  * common.
  */
-#ifndef TRACE_H
-#define TRACE_H
+#pragma once
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -171,5 +170,3 @@ static inline int trace_find(const char *directory, char **paths, int most) {
     closedir(runs);
   return found;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Converts the events of one rank, in true time, into that rank's trace file, in local time, and
  * sums up their truth.
  */
-#ifndef TSCOPE_TRACEGEN_RANK_FILE_H
-#define TSCOPE_TRACEGEN_RANK_FILE_H
+#pragma once
 
 #include "schedule.h"
 
@@ -21,5 +20,3 @@ void rank_file_step(struct rank_file *file, const u64 *last_start);
 const struct emitter *rank_file_emitter(struct rank_file *file);
 int rank_file_save(struct rank_file *file, const char *folder, u64 end);
 void rank_file_free(struct rank_file *file);
-
-#endif

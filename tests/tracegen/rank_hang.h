@@ -3,8 +3,7 @@
  * The end of a run that hangs: one rank never calls the next collective, the others wait in it, and
  * each records a stall and its stacks.
  */
-#ifndef TSCOPE_TRACEGEN_RANK_HANG_H
-#define TSCOPE_TRACEGEN_RANK_HANG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ struct rank_hang {
 #define RANK_HANG_CULPRIT "ckpt.py", 33
 
 void rank_hang_write(struct trace_writer *writer, const struct rank_hang *hang);
-
-#endif

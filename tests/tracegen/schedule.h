@@ -3,8 +3,7 @@
  * The closed-form schedule of tracegen: one function per flavour walks a rank through a step. The
  * first walk has no emitter and computes the arrival of all ranks; the second has one.
  */
-#ifndef TSCOPE_TRACEGEN_SCHEDULE_H
-#define TSCOPE_TRACEGEN_SCHEDULE_H
+#pragma once
 
 #include "tracegen.h"
 
@@ -49,5 +48,3 @@ u32 tracegen_host_from_last(const struct tracegen_options *options, u32 rank);
 /* The elements of a bucket's all-reduce, and its time after all ranks have arrived. */
 u64 tracegen_bucket_count(const struct tracegen_options *options, u32 bucket);
 u64 tracegen_bucket_transfer(const struct tracegen_options *options, u32 bucket);
-
-#endif

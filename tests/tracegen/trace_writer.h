@@ -3,8 +3,7 @@
  * Writes a trace file directly in the on-disk format, without the shim, so that tests know the
  * truth of what the analyzer reads. The file is built in memory and saved at the end.
  */
-#ifndef TSCOPE_TRACE_WRITER_H
-#define TSCOPE_TRACE_WRITER_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -55,5 +54,3 @@ const u8 *trace_writer_data(const struct trace_writer *writer, size_t *bytes);
 /* Writes the first `cut` bytes of the file (all for SIZE_MAX) to `path`. Returns 0 or negative
  * errno. */
 int trace_writer_save(const struct trace_writer *writer, const char *path, size_t cut);
-
-#endif

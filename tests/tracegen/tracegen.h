@@ -3,8 +3,7 @@
  * Synthetic training runs in which every time is known in closed form: data-parallel steps of
  * forward, backward with bucketed all-reduces that overlap it, and an optimizer.
  */
-#ifndef TSCOPE_TRACEGEN_H
-#define TSCOPE_TRACEGEN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -84,5 +83,3 @@ u64 tracegen_clock(const struct tracegen_rank *rank, u64 true_ns);
 
 /* How much later than collective_end the collective ended on this rank. */
 u64 tracegen_end_noise(const struct tracegen_options *options, u32 rank, u32 step, u32 bucket);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What the files convergence*.c of this folder share.
  */
-#ifndef TSCOPE_ANALYSE_CONVERGENCE_H
-#define TSCOPE_ANALYSE_CONVERGENCE_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "format/scalar_line.h"
@@ -35,5 +34,3 @@ struct signal_spikes {
 
 /* Fills clusters and instability_p of the result. */
 void find_instability(struct analysis *a, const struct signal_spikes signals[SIGNALS]);
-
-#endif

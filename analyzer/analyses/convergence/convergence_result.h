@@ -3,8 +3,7 @@
  * What the job's own values (loss, gradient norm, learning rate) show about its training: a part of
  * struct results. NAN where not known.
  */
-#ifndef TSCOPE_CONVERGENCE_RESULT_H
-#define TSCOPE_CONVERGENCE_RESULT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ extern const char *const scalar_role_words[];
 
 /* Nothing known. */
 struct convergence_result convergence_result_unknown(void);
-
-#endif

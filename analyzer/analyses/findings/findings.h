@@ -3,8 +3,7 @@
  * What the rules share. A rule reads the results, decides by thresholds.h, and adds findings; the
  * table findings.def says which rule belongs to which id.
  */
-#ifndef TSCOPE_FINDINGS_H
-#define TSCOPE_FINDINGS_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "analyses/findings/findings.def"
@@ -156,5 +155,3 @@ static inline const char *a_step(const struct findings *f) {
 #define F(group, name, rule, ...) void rule_##rule(struct findings *f);
 TSCOPE_FINDINGS(F)
 #undef F
-
-#endif

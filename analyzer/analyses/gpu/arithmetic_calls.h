@@ -2,8 +2,7 @@
  *
  * What flops.c finds about the calls of a rank, for gemms.c.
  */
-#ifndef TSCOPE_ARITHMETIC_CALLS_H
-#define TSCOPE_ARITHMETIC_CALLS_H
+#pragma once
 
 #include "analyses/analysis.h"
 
@@ -18,5 +17,3 @@ struct arithmetic_calls {
 /* gemms.c: time and speed of GEMMs, by shape and precision. */
 void gemms_rank(struct analysis *a, const struct timeline *timeline,
                 const struct arithmetic_calls *calls);
-
-#endif

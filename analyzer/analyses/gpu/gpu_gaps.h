@@ -3,8 +3,7 @@
  * When a GPU does nothing, and until when for want of a launch: found once for each rank, for all
  * analyses that ask.
  */
-#ifndef TSCOPE_GPU_GAPS_H
-#define TSCOPE_GPU_GAPS_H
+#pragma once
 
 #include "analyses/analysis.h"
 
@@ -23,5 +22,3 @@ struct gpu_gaps {
 
 /* Empty where it is not known what ran. */
 void gpu_gaps_find(struct arena *arena, const struct timeline *timeline, struct gpu_gaps *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TSCOPE_KERNEL_TIMES_H
-#define TSCOPE_KERNEL_TIMES_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "kernels/kernels.h"
@@ -31,5 +30,3 @@ unsigned category_of_work(const struct kernel *kernel, u8 span_kind);
 /* All that ran of a category; NULL if nothing did. */
 const struct kernel_category_result *find_category(const struct results *r,
                                                    enum kernel_category kind);
-
-#endif

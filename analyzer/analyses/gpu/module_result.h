@@ -3,8 +3,7 @@
  * What is known of the model's modules: a part of struct results. Bytes and milliseconds, NAN where
  * not known. "Plain" is a step on one device without sharding or recomputation.
  */
-#ifndef TSCOPE_MODULE_RESULT_H
-#define TSCOPE_MODULE_RESULT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@
 
 /* Nothing known. */
 struct module_result module_result_unknown(void);
-
-#endif

@@ -4,8 +4,7 @@
  * in the order in which the kernels began. Calls that launched the same kernels in the same order
  * are one sequence.
  */
-#ifndef TSCOPE_OPERATOR_SEQUENCES_H
-#define TSCOPE_OPERATOR_SEQUENCES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -48,5 +47,3 @@ struct operator_call {
 
 void operator_call_add(struct operator_call *call, const struct kernel *kernel, i64 ns);
 u64 operator_call_key(const struct operator_call *call, u32 operator);
-
-#endif

@@ -3,8 +3,7 @@
  * Whether the ranks of a job called the same collectives, and who holds it up if it hangs: a part
  * of struct results. It comes from flight-recorder dumps, or from traces of a run that did not end.
  */
-#ifndef TSCOPE_CHECK_RESULT_H
-#define TSCOPE_CHECK_RESULT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ struct suspect_facts {
 
 #define RESULT_TABLE "analyses/hang/check_result.def"
 #include "analyses/results/result_structs.h"
-
-#endif

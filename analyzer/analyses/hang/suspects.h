@@ -3,8 +3,7 @@
  * What the two halves of the verdict share: suspects.c follows which rank waits for which,
  * group_order.c examines calls that all members have made.
  */
-#ifndef TSCOPE_SUSPECTS_H
-#define TSCOPE_SUSPECTS_H
+#pragma once
 
 #include "analyses/hang/waits.h"
 
@@ -52,5 +51,3 @@ void find_order_suspects(struct suspect_search *j);
 /* The call in which the waiting begins: ranks that have not begun it while most have, or that this
  * is not known. */
 void find_root_suspects(struct suspect_search *j);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * verdict.c: all of these in order, into results.check.
  */
-#ifndef TSCOPE_VERDICT_H
-#define TSCOPE_VERDICT_H
+#pragma once
 
 #include "analyses/queries.h"
 #include "analyses/results/results.h"
@@ -153,5 +152,3 @@ u32 *verdict_global_ranks(const struct call_index *index, const u32 *ranks, u32 
 
 /* "ranks 1-3, 7 and 2 more" of such indices. */
 char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n);
-
-#endif

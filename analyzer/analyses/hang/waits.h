@@ -3,8 +3,7 @@
  * The graph of waiting: its nodes are ranks, and the calls that block them. An edge
  * leads from a rank to a call that it is in, and from a call to a rank that it waits for.
  */
-#ifndef TSCOPE_WAITS_H
-#define TSCOPE_WAITS_H
+#pragma once
 
 #include "analyses/hang/verdict.h"
 
@@ -48,5 +47,3 @@ void waits_list(const struct graph *g, struct collective_check *check);
 
 /* The ranks in a call. */
 u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n);
-
-#endif

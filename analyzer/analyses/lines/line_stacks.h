@@ -3,8 +3,7 @@
  * Time by the whole stack that it comes from: the frames of all ranks as one tree, for a flame
  * graph. The cost of a frame includes all that it calls.
  */
-#ifndef TSCOPE_LINE_STACKS_H
-#define TSCOPE_LINE_STACKS_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "model/span_call_sites.h"
@@ -38,5 +37,3 @@ struct line_steps {
 
 /* Sets results->lines.stacks, and of what was sampled also a straggler's beside its peers'. */
 void line_tree_list(struct line_tree *tree, struct analysis *a, const struct line_steps *steps);
-
-#endif

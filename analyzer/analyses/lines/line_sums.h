@@ -2,8 +2,7 @@
  *
  * What each line of the program cost on one rank: shared by lines.c and sampled_lines.c.
  */
-#ifndef TSCOPE_LINE_SUMS_H
-#define TSCOPE_LINE_SUMS_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "analyses/lines/sampled_parts.h"
@@ -71,5 +70,3 @@ struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part 
 /* slow_parts.c: for each rank, the part of the program that takes longer there than on its peers;
  * of a straggler, one that explains why it is late. */
 void slow_parts_summarise(struct analysis *a);
-
-#endif

@@ -6,8 +6,7 @@
  * lone_line.c    what one rank alone runs
  * last_ranks_line.c  what the rank runs that comes last in a step, now one and now another
  */
-#ifndef TSCOPE_LINES_H
-#define TSCOPE_LINES_H
+#pragma once
 
 #include "analyses/analysis.h"
 
@@ -98,5 +97,3 @@ u32 line_of_span(const struct timeline *timeline, const struct span *span);
 
 /* The part of a file's path that distinguishes it, with a line. In the results' arena. */
 char *line_place(struct analysis *a, const char *file, u32 line, const char *function);
-
-#endif

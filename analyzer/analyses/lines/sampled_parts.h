@@ -4,8 +4,7 @@
  * run: so that a part can be compared over ranks in any stretch of steps, and over steps. A slice
  * is some neighbouring steps of training, at best one; or all steps of one kind of other work.
  */
-#ifndef TSCOPE_SAMPLED_PARTS_H
-#define TSCOPE_SAMPLED_PARTS_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "base/persistence.h"
@@ -78,5 +77,3 @@ void parts_collect(struct part_collector *c, const struct analysis *a, struct pa
 /* Copies what was collected for the rank. */
 void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 rank,
                        struct arena *arena, struct rank_parts *out);
-
-#endif

@@ -3,8 +3,7 @@
  * Device memory: what the files memory*.c of this folder share. Each takes one device's history
  * and fills its part of the result.
  */
-#ifndef TSCOPE_ANALYSE_MEMORY_H
-#define TSCOPE_ANALYSE_MEMORY_H
+#pragma once
 
 #include "analyses/memory/memory_result.h"
 #include "base/arena.h"
@@ -65,5 +64,3 @@ static inline i64 at_least_none(i64 bytes) {
 static inline double memory_bytes(i64 bytes) {
   return bytes < 0 ? __builtin_nan("") : (double)bytes;
 }
-
-#endif

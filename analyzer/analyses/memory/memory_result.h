@@ -4,8 +4,7 @@
  * with the highest peak; by_rank has the few that every device has. Bytes unless said otherwise,
  * NAN if not known.
  */
-#ifndef TSCOPE_MEMORY_RESULT_H
-#define TSCOPE_MEMORY_RESULT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ enum { MEMORY_CURVE_POINTS = 1000, MEMORY_PIECES = 64, MEMORY_SEGMENTS_DRAWN = 6
 
 /* Nothing known. */
 struct memory_result memory_result_unknown(void);
-
-#endif

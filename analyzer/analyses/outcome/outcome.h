@@ -8,8 +8,7 @@
  *   outcome.c       puts the three together: where they disagree, the end of the run decides
  *   outcome_words.c the sentences, all of them
  */
-#ifndef TSCOPE_OUTCOME_H
-#define TSCOPE_OUTCOME_H
+#pragma once
 
 #include "analyses/run_end/run_end.h"
 
@@ -58,5 +57,3 @@ char *words_of_end(const struct outcome *o, const struct run_end *end);
 char *words_of_suspect(struct arena *arena, const struct check_suspect *suspect);
 char *words_with_stall(struct arena *arena, const char *words, const struct stalled_rank *stall);
 char *words_with_last_seen(struct arena *arena, const char *words, const char *place);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What a replay of the steps changes (path_replay.h), and what it then saves.
  */
-#ifndef TSCOPE_CURE_H
-#define TSCOPE_CURE_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -58,5 +57,3 @@ struct straggler_group {
   bool with_others; /* saved only if all stragglers that were judged are mended: what this group
                        adds to the others */
 };
-
-#endif

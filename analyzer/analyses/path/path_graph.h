@@ -11,8 +11,7 @@
  * are flattened: nested phases become pieces of their own time (NODE_HOST), calls are nodes, and
  * the time between a call and the node before it belongs to `phase`.
  */
-#ifndef TSCOPE_GRAPH_H
-#define TSCOPE_GRAPH_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "analyses/path/path_replay.h"
@@ -259,5 +258,3 @@ const char *what_if_unreliable(struct analysis *a);
 static inline bool path_has_rank(const struct model *model, u32 rank) {
   return model->n_ranks == 1 || model->ranks[rank].clock.aligned;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Names on the critical path.
  */
-#ifndef TSCOPE_PATH_LABELS_H
-#define TSCOPE_PATH_LABELS_H
+#pragma once
 
 #include "analyses/path/path_graph.h"
 
@@ -40,5 +39,3 @@ void path_labels_take(struct analysis *a, bool (*is)(const char *name, const str
 
 const char *path_category_name(u8 category);
 const char *path_edge_name(u8 edge);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * How long each kind of work takes on each rank of a sample, compared with its peers.
  */
-#ifndef TSCOPE_PATH_PEERS_H
-#define TSCOPE_PATH_PEERS_H
+#pragma once
 
 #include "analyses/path/path_graph.h"
 
@@ -53,5 +52,3 @@ static inline float even_steps_left(const struct even_steps *e, const struct sam
 /* What is left if several ranks are together as fast as the median of all others; to be freed by
  * the caller. */
 float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group);
-
-#endif

@@ -3,8 +3,7 @@
  * What a step would take if something about it were different: each sample's dependency graph is
  * replayed in topological order with other durations.
  */
-#ifndef TSCOPE_PATH_REPLAY_H
-#define TSCOPE_PATH_REPLAY_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "analyses/path/cure.h"
@@ -69,5 +68,3 @@ u32 rank_of_path(const struct results *r);
 /* Names that rank a straggler if steps would be shorter with it as fast as its peers, by more than
  * chance; false if it does not. */
 bool name_straggler_of_path(struct analysis *a);
-
-#endif

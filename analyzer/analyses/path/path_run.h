@@ -3,8 +3,7 @@
  * A prepared sample and one replay of it: shared by path_replay.c, which replays, and
  * path_questions.c, which asks.
  */
-#ifndef TSCOPE_PATH_RUN_H
-#define TSCOPE_PATH_RUN_H
+#pragma once
 
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_peers.h"
@@ -105,5 +104,3 @@ void run_step_ends(const struct run *run, i64 *ends);
 static inline i64 later(i64 a, i64 b) {
   return a > b ? a : b;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Shared by slice.c, which makes nodes from a rank's spans, and slice_links.c, which finds what
  * they waited for.
  */
-#ifndef TSCOPE_SLICE_H
-#define TSCOPE_SLICE_H
+#pragma once
 
 #include "analyses/path/path_graph.h"
 #include "analyses/queries.h"
@@ -67,5 +66,3 @@ void slice_infer(struct slice_builder *c);
 
 /* path_batches.c: how many processes prepare input, and how busy they are. */
 void slice_watch_workers(struct slice_builder *c);
-
-#endif

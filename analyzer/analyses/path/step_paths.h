@@ -4,8 +4,7 @@
  * that draw it. The ranks' timelines are added once more, in any order; then each row of steps is
  * walked. Until it is walked, a row takes about 100 bytes for each span of all ranks in it.
  */
-#ifndef TSCOPE_STEP_PATHS_H
-#define TSCOPE_STEP_PATHS_H
+#pragma once
 
 #include "analyses/path/path_graph.h"
 
@@ -25,5 +24,3 @@ void step_paths_walk(struct step_paths *paths, u32 row, struct path_segment **se
 
 /* A segment's label in words, shortened for people; lives as long as the paths. */
 const char *step_paths_name(struct step_paths *paths, u32 label);
-
-#endif

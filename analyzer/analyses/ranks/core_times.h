@@ -4,8 +4,7 @@
  * of the run: from the running totals that the kernel keeps
  * (Documentation/scheduler/sched-stats.rst).
  */
-#ifndef TSCOPE_CORE_TIMES_H
-#define TSCOPE_CORE_TIMES_H
+#pragma once
 
 #include "base/intervals.h"
 #include "model/model.h"
@@ -23,5 +22,3 @@ bool core_times_add(struct core_times *to, const struct rank *rank, struct inter
  * CPU time as its peers did: a rank that has more to do also waits longer, and lacks nothing. Below
  * zero where its peers waited longer; NAN where its peers were never on a core. */
 double core_times_lack_s(struct core_times own, struct core_times peers);
-
-#endif

@@ -3,8 +3,7 @@
  * What the files of the search for stragglers share: stragglers.c, arrival_times.c,
  * tested_collectives.c, unnamed_members.c, late_groups.c, late_stretches.c, late_at_times.c.
  */
-#ifndef TSCOPE_STRAGGLER_TEST_H
-#define TSCOPE_STRAGGLER_TEST_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "base/ordered_values.h"
@@ -192,5 +191,3 @@ void late_group_test(struct straggler_test *c, u32 comm);
 /* Gives the name to those members in c->in_group that are late themselves by at least so much. */
 void late_group_name(struct straggler_test *c, u32 comm, double least_ns, struct verdict v,
                      const char *together);
-
-#endif

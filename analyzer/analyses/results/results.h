@@ -4,8 +4,7 @@
  * NAN is "unknown" and is printed as such, as null in JSON, never as 0. The shape follows
  * docs/outputs/report-json.md. Everything lives in the results' arena.
  */
-#ifndef TSCOPE_RESULTS_H
-#define TSCOPE_RESULTS_H
+#pragma once
 
 #include "analyses/convergence/convergence_result.h"
 #include "analyses/gpu/module_result.h"
@@ -93,5 +92,3 @@ struct rank_keeper {
 /* Pure: the same model and options give the same results. */
 struct results *analyse(const struct model *model, const struct analyse_options *options);
 void results_free(struct results *results);
-
-#endif

@@ -3,8 +3,7 @@
  * The enums of words.def, and of each its words: oom_risk_words[OOM_LOW] is "low". NULL ends
  * them, and stands first where the first value means "not known".
  */
-#ifndef TSCOPE_WORDS_H
-#define TSCOPE_WORDS_H
+#pragma once
 
 #define WORDS(name) enum name {
 #define WORD(NAME, word) NAME,
@@ -23,5 +22,3 @@
 #undef WORDS
 #undef WORD
 #undef END_WORDS
-
-#endif

@@ -7,8 +7,7 @@
  *   outlived.c who fell silent first, where the clocks cannot tell
  *   run_end.c  all of these, in the order in which the ranks ended
  */
-#ifndef TSCOPE_RUN_END_H
-#define TSCOPE_RUN_END_H
+#pragma once
 
 #include "analyses/analyses.h"
 #include "analyses/analysis.h"
@@ -68,5 +67,3 @@ struct endings {
 
 /* Compares how many collectives the members of each communicator called. */
 void calls_compare(const struct analysis *a, struct call_counts *counts);
-
-#endif

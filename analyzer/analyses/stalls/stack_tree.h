@@ -3,8 +3,7 @@
  * Stacks of many ranks as one tree, with the set of ranks at each node, as STAT of LLNL shows them.
  * Stacks share a node as long as all frames from the outermost on are the same.
  */
-#ifndef TSCOPE_STACK_TREE_H
-#define TSCOPE_STACK_TREE_H
+#pragma once
 
 #include "analyses/stalls/stall_result.h"
 #include "base/arena.h"
@@ -41,5 +40,3 @@ struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree
 
 /* "train.py:120" of a frame. */
 char *stack_place(struct arena *arena, const struct call_frame *frame);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Where ranks stalled: a part of struct results.
  */
-#ifndef TSCOPE_STALL_RESULT_H
-#define TSCOPE_STALL_RESULT_H
+#pragma once
 
 #include "analyses/results/words.h"
 #include "format/tscope_format.h"
@@ -12,5 +11,3 @@ enum { PAST_STALLS_LISTED = 20 };
 
 #define RESULT_TABLE "analyses/stalls/stall_result.def"
 #include "analyses/results/result_structs.h"
-
-#endif

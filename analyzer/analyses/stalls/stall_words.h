@@ -3,8 +3,7 @@
  * What a rank that stalls is doing, from the state of its threads: for recorded stalls and
  * for processes that are read while they run.
  */
-#ifndef TSCOPE_STALL_WORDS_H
-#define TSCOPE_STALL_WORDS_H
+#pragma once
 
 #include "analyses/stalls/stack_tree.h"
 #include "model/stalls.h"
@@ -27,5 +26,3 @@ u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *st
 /* "train.py:12 in load": the user's line at which the last sample of a rank (index into
  * model.ranks) saw its first thread; NULL if there is none. */
 char *stack_last_sampled(const struct analysis *a, u32 rank);
-
-#endif

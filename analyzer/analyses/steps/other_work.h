@@ -6,8 +6,7 @@
  * ones come at a fixed distance; slowest_in_work.c finds who takes longest with what all do;
  * other_work.c combines all of it.
  */
-#ifndef TSCOPE_OTHER_WORK_H
-#define TSCOPE_OTHER_WORK_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "analyses/steps/step_extras.h"
@@ -109,5 +108,3 @@ const char *describe_steps(struct arena *arena, const double *step, u32 n);
 static inline bool recurrence_has(const struct recurrence *r, u32 step) {
   return step >= r->first && (step - r->first) % r->period == 0;
 }
-
-#endif

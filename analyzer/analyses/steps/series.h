@@ -3,8 +3,7 @@
  * The run step by step and rank by rank (series_result.h), collected while ranks are analysed.
  * Which steps are kept is decided before, by their lengths in the model.
  */
-#ifndef TSCOPE_ANALYSE_SERIES_H
-#define TSCOPE_ANALYSE_SERIES_H
+#pragma once
 
 #include "analyses/analysis.h"
 
@@ -28,5 +27,3 @@ void series_add_lateness(struct analysis *a, u32 rank, i32 step, double ms);
 /* Most that was allocated on a device of a rank (global number) in each step of the model; the
  * largest device counts. Thread-safe. */
 void series_add_memory(struct analysis *a, double global_rank, const double *bytes, u32 n_steps);
-
-#endif

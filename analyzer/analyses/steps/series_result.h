@@ -5,8 +5,7 @@
  * slowest is kept, with its own figures; of ranks the worst are kept, and the rest are joined to
  * means. NAN if not known;  an array without known values is NULL.
  */
-#ifndef TSCOPE_SERIES_RESULT_H
-#define TSCOPE_SERIES_RESULT_H
+#pragma once
 
 #include "format/tscope_format.h"
 
@@ -50,5 +49,3 @@ enum series_measure {
 
 /* Nothing known. */
 struct series_result series_result_unknown(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What some steps contain more of than the others: see step_extras.c.
  */
-#ifndef TSCOPE_STEP_EXTRAS_H
-#define TSCOPE_STEP_EXTRAS_H
+#pragma once
 
 #include "analyses/analysis.h"
 
@@ -47,5 +46,3 @@ u32 step_extras_period(const struct analysis *a, const u32 *steps, u32 n);
 
 /* What the host and its GPU do together in some steps more than in others. */
 void step_meetings_list(const struct analysis *a, struct arena *arena, struct step_extras *out);
-
-#endif

@@ -3,8 +3,7 @@
  * PyTorch's flight recorder: what each rank's process groups were doing, dumped when a collective
  * timed out, as a pickle or as JSON. Format versions 2.x.
  */
-#ifndef TSCOPE_FLIGHT_RECORDER_H
-#define TSCOPE_FLIGHT_RECORDER_H
+#pragma once
 
 #include "base/hash.h"
 #include "base/hash_index.h"
@@ -60,5 +59,3 @@ void dump_name_ranks(const char *name, struct name_ranks *ranks);
 /* The host in a file's name before its rank, such as node7 in node7_trace_rank_3; NULL if there
  * is none. In the draft's arena. */
 const char *dump_name_host(struct draft *draft, const char *name);
-
-#endif

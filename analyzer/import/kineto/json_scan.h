@@ -5,8 +5,7 @@
  * escapes. Every function gets the end of the text; at least SCAN_PADDING readable zero bytes
  * must follow there.
  */
-#ifndef TSCOPE_JSON_SCAN_H
-#define TSCOPE_JSON_SCAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -79,5 +78,3 @@ static inline bool text_is(struct json_text text, const char *word, u32 n) {
   return text.n == n && memcmp(text.at, word, n) == 0;
 }
 #define TEXT_IS(text, literal) text_is(text, literal, sizeof(literal) - 1)
-
-#endif

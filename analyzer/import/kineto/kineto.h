@@ -2,8 +2,7 @@
  *
  * From the traces of all ranks to a model: events, collectives matched by order, timelines.
  */
-#ifndef TSCOPE_KINETO_H
-#define TSCOPE_KINETO_H
+#pragma once
 
 #include "import/kineto/kineto_trace.h"
 #include "model/building.h"
@@ -60,5 +59,3 @@ void kineto_find_spins(struct kineto_trace *trace);
 void kineto_find_worker_waits(struct kineto_trace *trace);
 
 extern const struct timeline_source kineto_timelines;
-
-#endif

@@ -2,8 +2,7 @@
  *
  * One event of a Kineto (Chrome) trace, as it is written in the text.
  */
-#ifndef TSCOPE_KINETO_EVENT_H
-#define TSCOPE_KINETO_EVENT_H
+#pragma once
 
 #include "import/kineto/json_scan.h"
 #include "model/model.h"
@@ -69,5 +68,3 @@ enum kineto_scan { KINETO_EVENT, KINETO_CUT, KINETO_BAD };
 
 /* Scans the object that begins at *p, which moves to its end; CUT if the text ends before. */
 enum kineto_scan kineto_event_scan(const char **p, const char *end, struct kineto_event *event);
-
-#endif

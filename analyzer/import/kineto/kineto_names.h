@@ -3,8 +3,7 @@
  * The distinct names of one trace, each with what it means: determined once per name, not per
  * event.
  */
-#ifndef TSCOPE_KINETO_NAMES_H
-#define TSCOPE_KINETO_NAMES_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/hash_index.h"
@@ -64,5 +63,3 @@ u32 kineto_name_of(struct kineto_names *names, struct json_text text);
 struct communication kineto_communication(struct kineto_names *names, u32 name);
 
 void kineto_names_free(struct kineto_names *names);
-
-#endif

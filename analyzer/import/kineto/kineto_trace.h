@@ -4,8 +4,7 @@
  * that collectives and synchronisation need in addition. Times are nanoseconds on the file's own
  * clock.
  */
-#ifndef TSCOPE_KINETO_TRACE_H
-#define TSCOPE_KINETO_TRACE_H
+#pragma once
 
 #include "import/import.h"
 #include "import/kineto/kineto_event.h"
@@ -103,5 +102,3 @@ void kineto_add_event(struct kineto_trace *trace, const struct kineto_event *eve
  * ignored. */
 void kineto_add_fact(struct kineto_trace *trace, struct json_text key, const char *value,
                      size_t bytes, i64 *base_ns);
-
-#endif

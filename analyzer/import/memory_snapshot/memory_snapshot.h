@@ -4,8 +4,7 @@
  * _snapshot(), and the bare list of segments from torch.cuda.memory_snapshot(). Unknown keys are
  * ignored.
  */
-#ifndef TSCOPE_MEMORY_SNAPSHOT_H
-#define TSCOPE_MEMORY_SNAPSHOT_H
+#pragma once
 
 #include "import/value.h"
 #include "model/memory_history.h"
@@ -30,5 +29,3 @@ void snapshot_find_gradients(struct memory_history *history, struct arena *arena
  * else the ends of the optimizer's steps, both from the snapshot's annotations, else the ends of
  * what the optimizer allocates, else the period of all that is allocated. */
 void snapshot_steps(const struct value *root, struct memory_history *history);
-
-#endif

@@ -4,8 +4,7 @@
  * the file. Each list is described once: a place in the program, and a category
  * (allocation_categories.def).
  */
-#ifndef TSCOPE_MEMORY_STACKS_H
-#define TSCOPE_MEMORY_STACKS_H
+#pragma once
 
 #include "base/vector.h"
 #include "import/value.h"
@@ -36,5 +35,3 @@ void stacks_resolve(struct stacks *stacks, struct arena *arena);
 const struct stack *stacks_find(const struct stacks *stacks, const struct value *frames);
 
 void stacks_free(struct stacks *stacks);
-
-#endif

@@ -6,8 +6,7 @@
  * that name or call anything, so whatever a file contains, nothing is imported, constructed or run.
  * Such a file is refused, with the name of what it requested.
  */
-#ifndef TSCOPE_PICKLE_H
-#define TSCOPE_PICKLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ bool pickle_looks_like(const void *bytes, size_t n);
  * 0, or negative errno with the reason and the place in `why`; `root` is then untouched. */
 int pickle_read(const void *bytes, size_t n, struct arena *arena, struct value *root, char *why,
                 size_t why_bytes);
-
-#endif

@@ -4,8 +4,7 @@
  * says whose run it is. A record's timestamp is the wall clock when its step was over (RunStore and
  * StepRecord of that version); its phases are seconds of the host.
  */
-#ifndef TSCOPE_PYTSCOPE_RUN_H
-#define TSCOPE_PYTSCOPE_RUN_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/vector.h"
@@ -34,5 +33,3 @@ struct pytscope_run {
 
 /* Reads both files; strings live in the arena. 0, or negative errno. free() steps.at. */
 int pytscope_run_read(struct pytscope_run *run, const char *path, struct arena *arena);
-
-#endif

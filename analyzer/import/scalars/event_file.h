@@ -5,8 +5,7 @@
  * https://github.com/tensorflow/tensorboard/tree/master/tensorboard/compat/proto: event.proto,
  * summary.proto, tensor.proto.
  */
-#ifndef TSCOPE_EVENT_FILE_H
-#define TSCOPE_EVENT_FILE_H
+#pragma once
 
 #include "import/scalars/scalar_log.h"
 
@@ -19,5 +18,3 @@ int event_file_read(struct scalar_log *log, const u8 *bytes, size_t n, char *why
 
 /* Adds the values of one Event. 0, or -EBADMSG where it is none. */
 int event_file_read_event(struct scalar_log *log, const u8 *bytes, size_t n);
-
-#endif

@@ -3,8 +3,7 @@
  * Values of training in log files: JSON lines, CSV, HuggingFace's trainer_state.json, TensorBoard's
  * event files, and lines that were printed for people (scalar_line.h).
  */
-#ifndef TSCOPE_SCALAR_LOG_H
-#define TSCOPE_SCALAR_LOG_H
+#pragma once
 
 #include <stddef.h>
 
@@ -45,5 +44,3 @@ int scalar_json_read(char *text, size_t n, struct arena *values, struct value *r
  * at all. values.rank and values.time are not known. free() values.at and names.at. */
 int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n,
                     char *why, size_t why_bytes);
-
-#endif

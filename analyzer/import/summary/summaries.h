@@ -2,8 +2,7 @@
  *
  * The summaries of a run, from any number of files: one of each rank.
  */
-#ifndef TSCOPE_SUMMARIES_H
-#define TSCOPE_SUMMARIES_H
+#pragma once
 
 #include "import/summary/summary_file.h"
 #include "model/model.h"
@@ -61,5 +60,3 @@ bool settled_has(const struct settled_ranks *settled, u32 rank);
  * why, becomes a note. */
 void summaries_add(struct model *model, const struct known_summary *all, u32 n,
                    const struct model_options *options);
-
-#endif

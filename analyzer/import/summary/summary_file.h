@@ -4,8 +4,7 @@
  * with struct summary_header, then the parts of all ranks, deflated; its table of struct
  * summary_entry is at the end. All integers are little-endian, as the machine has them.
  */
-#ifndef TSCOPE_SUMMARY_FILE_H
-#define TSCOPE_SUMMARY_FILE_H
+#pragma once
 
 #include "base/carrier.h"
 #include "base/vector.h"
@@ -63,5 +62,3 @@ const u8 *summary_read(const char *path, const struct summary_part *part, struct
 
 /* A part as it is in the file, to be freed; NULL likewise. */
 u8 *summary_copy(const char *path, const struct summary_part *part);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What summaries answer about a rank (struct timeline_source): what was kept when it was reduced.
  */
-#ifndef TSCOPE_SUMMARY_SOURCE_H
-#define TSCOPE_SUMMARY_SOURCE_H
+#pragma once
 
 #include "import/summary/summaries.h"
 #include "model/rank_events.h"
@@ -34,5 +33,3 @@ extern const struct timeline_source summary_timelines;
 /* What the importer adds to what is found on a rank, before the analyses do: in this order. */
 void summary_keep_rank(const struct model *model, u32 rank, struct settled_ranks *settled,
                        struct carrier *found);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * From directories of traces to a model.
  */
-#ifndef TSCOPE_LOAD_TRACES_H
-#define TSCOPE_LOAD_TRACES_H
+#pragma once
 
 #include "import/tscope/files/trace_dir.h"
 #include "model/rank_events.h"
@@ -37,5 +36,3 @@ struct trace_job {
 /* The job of runs->runs[number]; what it points to is in the arena. */
 void trace_job_find(struct trace_job *job, const struct trace_runs *runs, u32 number,
                     struct arena *arena);
-
-#endif

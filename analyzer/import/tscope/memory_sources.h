@@ -3,8 +3,7 @@
  * Where allocations come from: the training phase that they were made in and, where the trace has
  * their call site, the line of the program.
  */
-#ifndef TSCOPE_MEMORY_SOURCES_H
-#define TSCOPE_MEMORY_SOURCES_H
+#pragma once
 
 #include "model/building.h"
 #include "model/memory_history.h"
@@ -21,5 +20,3 @@ struct memory_sources_of {
 
 /* Makes the history's sources and the tree of its stacks, and gives each allocation its own. */
 void memory_name_sources(const struct memory_sources_of *of);
-
-#endif

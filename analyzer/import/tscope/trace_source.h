@@ -3,8 +3,7 @@
  * What our own traces answer about a rank: the members of trace_timelines (struct timeline_source
  * of model.h), each in a file of its own.
  */
-#ifndef TSCOPE_TRACE_SOURCE_H
-#define TSCOPE_TRACE_SOURCE_H
+#pragma once
 
 #include "import/tscope/events/definitions.h"
 #include "model/flight_record.h"
@@ -29,5 +28,3 @@ void trace_flight_nccl(const struct model *model, const u32 *rank_of, struct are
 
 /* Fills model.memories from the records of memory. */
 void list_memories(struct model *model);
-
-#endif

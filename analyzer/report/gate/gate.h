@@ -3,8 +3,7 @@
  * A gate for a pipeline: rules (gate_rules.h), and what becomes of them on one run or comparison.
  * Each rule has one answer, with its reason.
  */
-#ifndef TSCOPE_GATE_H
-#define TSCOPE_GATE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -51,5 +50,3 @@ int gate_write_junit(struct gate *gate, const struct results *results, const cha
 int gate_write_expectations(const struct results *results, const char *path);
 
 void gate_free(struct gate *gate);
-
-#endif

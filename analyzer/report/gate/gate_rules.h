@@ -11,8 +11,7 @@
  *
  * WHAT is a list of groups (DIST) and ids (DIST.STRAGGLER), separated by commas.
  */
-#ifndef TSCOPE_GATE_RULES_H
-#define TSCOPE_GATE_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ const char *gate_rule_parse(enum gate_kind kind, const char *text, struct gate_r
 
 /* Whether fail-on or ignore is about this finding. */
 bool gate_rule_selects(const struct gate_rule *rule, const struct finding *finding);
-
-#endif

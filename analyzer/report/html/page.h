@@ -2,8 +2,7 @@
  *
  * The page, and its data.
  */
-#ifndef TSCOPE_HTML_PAGE_H
-#define TSCOPE_HTML_PAGE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -25,5 +24,3 @@ int html_write_document(json_t *document, FILE *out);
  * them; null if there is nothing to show. Times are ns; those of pieces are relative to the piece
  * before. */
 json_t *html_timeline(const struct results *results, const struct report_view *view);
-
-#endif

@@ -4,8 +4,7 @@
  * docs/outputs/report-json.md says about it. Made from the tables of results,
  * analyses/results/results.def and *_result.def.
  */
-#ifndef TSCOPE_JSON_FIELDS_H
-#define TSCOPE_JSON_FIELDS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ json_t *json_report_figure(json_t *document, const char *path);
 /* Calls `each` for every path of the document, such as "distributed.ranks[].z", in order. */
 void json_fields_visit(void (*each)(void *user, const char *path, const struct json_field *field),
                        void *user);
-
-#endif

@@ -4,8 +4,7 @@
  * protos/perfetto/trace/ of github.com/google/perfetto; the tests read them with the classes of the
  * `perfetto` package.
  */
-#ifndef TSCOPE_PERFETTO_FIELDS_H
-#define TSCOPE_PERFETTO_FIELDS_H
+#pragma once
 
 enum { TRACE_PACKET = 1 };
 
@@ -61,5 +60,3 @@ enum { /* DebugAnnotation */
 
 enum { INTERNED_CATEGORY = 1, INTERNED_NAME = 2, INTERNED_ANNOTATION = 3, INTERNED_TEXT = 29 };
 enum { INTERN_IID = 1, INTERN_TEXT = 2 };
-
-#endif

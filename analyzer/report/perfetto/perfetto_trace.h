@@ -6,8 +6,7 @@
  *   perfetto_trace.c  tracks, names and the file
  *   perfetto_rank.c   one rank as a process of the trace
  */
-#ifndef TSCOPE_PERFETTO_TRACE_H
-#define TSCOPE_PERFETTO_TRACE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -117,5 +116,3 @@ void perfetto_end_slice(struct perfetto_trace *trace, u32 sequence, i64 time, u6
 /* perfetto_rank.c: a rank below everything that is there. 0, or negative errno. */
 int perfetto_rank(struct perfetto_trace *trace, const struct shown_scope *scope,
                   const struct shown_rank *rank, const char *run);
-
-#endif

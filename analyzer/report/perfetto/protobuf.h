@@ -4,8 +4,7 @@
  * and how its value is written; a message within another has its length before it, which is known
  * when it is closed.
  */
-#ifndef TSCOPE_PROTOBUF_H
-#define TSCOPE_PROTOBUF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -90,5 +89,3 @@ static inline void protobuf_close(struct protobuf *p, size_t begin) {
   protobuf_put_varint(p, length);
   p->n += length;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * One run in the database: sqlite_facts.c finds facts about the whole run, sqlite_detail.c what ran
  * in the steps that are shown, and sqlite_rows.c writes both.
  */
-#ifndef TSCOPE_SQLITE_RUN_H
-#define TSCOPE_SQLITE_RUN_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "base/text_numbers.h"
@@ -63,5 +62,3 @@ int sqlite_write_detail(struct sqlite_run *run);
 
 /* What was left out, once all is written. */
 void sqlite_write_left_out(struct sqlite_run *run);
-
-#endif

@@ -3,8 +3,7 @@
  * Rows into the tables of sqlite_schema.def, column by column in the order of the schema. The first
  * error is kept and nothing is written after it.
  */
-#ifndef TSCOPE_SQLITE_WRITER_H
-#define TSCOPE_SQLITE_WRITER_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -128,5 +127,3 @@ const char *sqlite_shared(struct sqlite_writer *writer, const char *text);
 
 /* Puts the row into the table. */
 void sqlite_end(struct sqlite_row *row);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Bars and sparklines.
  */
-#ifndef TSCOPE_METER_H
-#define TSCOPE_METER_H
+#pragma once
 
 #include "report/text/pen.h"
 
@@ -35,5 +34,3 @@ struct value_range range_of(const double *values, unsigned from, unsigned until)
  * 0 if nothing was drawn. */
 unsigned meter_sparkline(struct pen *pen, enum style style, const double *values, unsigned n,
                          unsigned warmup, unsigned columns);
-
-#endif

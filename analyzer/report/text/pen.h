@@ -4,8 +4,7 @@
  * terminal, no line ends in spaces, and without colour the same characters are at the same
  * positions. Where UTF-8 cannot be shown, similar ASCII characters are written.
  */
-#ifndef TSCOPE_PEN_H
-#define TSCOPE_PEN_H
+#pragma once
 
 #include "base/arena.h"
 #include "report/report.h"
@@ -85,5 +84,3 @@ void pen_item(struct pen *pen, enum style style, const char *format, ...)
  * for; 0 if they are none. An address holds only characters that are safe in a terminal. */
 size_t place_link(const struct results *results, const char *text, size_t bytes, char *address,
                   size_t room);
-
-#endif

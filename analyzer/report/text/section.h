@@ -2,8 +2,7 @@
  *
  * The text report is a list of sections (report/sections.def): each has a mark and a body.
  */
-#ifndef TSCOPE_SECTION_H
-#define TSCOPE_SECTION_H
+#pragma once
 
 #include <string.h>
 
@@ -61,5 +60,3 @@ static inline u32 section_rows(const struct pen *pen, u32 n, u32 reads_well) {
 
 /* "a step"; "in all" if there were no steps and figures are for the whole run. */
 const char *section_per(const struct results *results);
-
-#endif

@@ -5,8 +5,7 @@
  * the window are left out, the highest `drop` first. All times share one unit, named in the titles.
  * A column without known values is left out.
  */
-#ifndef TSCOPE_TABLE_H
-#define TSCOPE_TABLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -64,5 +63,3 @@ struct row_name {
 /* If another short name begins in the same way, the part in which the two differ comes first; if
  * they are equal, the part in which the whole names do. Rows that still look alike are numbered. */
 void make_names_distinct(const struct pen *pen, struct row_name *names, u32 n);
-
-#endif

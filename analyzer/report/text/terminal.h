@@ -2,8 +2,7 @@
  *
  * What the place that a text goes to can show.
  */
-#ifndef TSCOPE_TERMINAL_H
-#define TSCOPE_TERMINAL_H
+#pragma once
 
 #include "report/report.h"
 
@@ -20,5 +19,3 @@ struct terminal_wishes {
  * of COLUMNS or the terminal, within `least` and `most`. Needs setlocale() done. */
 void terminal_detect(const struct terminal_wishes *wishes, unsigned least, unsigned most, int fd,
                      struct report_view *view);
-
-#endif

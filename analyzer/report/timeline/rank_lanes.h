@@ -2,8 +2,7 @@
  *
  * Shared by the files that build one struct shown_rank.
  */
-#ifndef TSCOPE_RANK_LANES_H
-#define TSCOPE_RANK_LANES_H
+#pragma once
 
 #include "analyses/analysis.h"
 #include "base/vector.h"
@@ -53,5 +52,3 @@ void rank_calls_build(struct rank_lanes *lanes, u32 rank);
 
 /* Sets the rows of spans that overlap on one lane. */
 void rank_lanes_assign_rows(struct shown_rank *rank);
-
-#endif

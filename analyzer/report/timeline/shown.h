@@ -14,8 +14,7 @@
  * Times are int64 nanoseconds on the model's axis; they may be negative. Indices of ranks and steps
  * are those of struct model, unless a comment says "global". INDEX_NONE: none, or not known.
  */
-#ifndef TSCOPE_SHOWN_H
-#define TSCOPE_SHOWN_H
+#pragma once
 
 #include "analyses/results/results.h"
 #include "base/arena.h"
@@ -209,5 +208,3 @@ struct shown_visitor {
 
 /* 0, or negative errno. */
 int shown_walk(const struct shown_scope *scope, const struct shown_visitor *visitor);
-
-#endif

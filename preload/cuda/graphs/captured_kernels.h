@@ -4,8 +4,7 @@
  * recognised when the graph runs. Kept per thread, while it watches. If nothing is captured, this
  * costs two stores.
  */
-#ifndef TSCOPE_CAPTURED_KERNELS_H
-#define TSCOPE_CAPTURED_KERNELS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -36,5 +35,3 @@ TSCOPE_NOINLINE void captured_kernels_add(struct tscope_thread *thread, const vo
 /* The kernels of the last call that was watched: their SHAPE numbers in `shapes`, their total
  * number in `in_all`. Returns how many are in `shapes`. */
 u32 captured_kernels_get(u32 shapes[CAPTURED_KERNELS], u32 *in_all);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Graph and executable handles are the same to the runtime and the driver.
  */
-#ifndef TSCOPE_GRAPHS_H
-#define TSCOPE_GRAPHS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -69,5 +68,3 @@ void graph_executable_destroyed(cudaGraphExec_t executable);
 /* The executable's number, 0 if not known. `content` is set if it has collectives, else NULL. It
  * does not change while the executable is launched, as CUDA requires of its callers. */
 u32 graph_executable(cudaGraphExec_t executable, const struct graph_content **content);
-
-#endif

@@ -3,8 +3,7 @@
  * What a graph holds. Communicators are chained entries of a pool of fixed size, since most graphs
  * have none and few have many.
  */
-#ifndef TSCOPE_GRAPH_CONTENT_H
-#define TSCOPE_GRAPH_CONTENT_H
+#pragma once
 
 #include "record/hook.h"
 
@@ -51,5 +50,3 @@ void graph_content_copy(struct graph_content *to, const struct graph_content *fr
  * the child's first call on each communicator there; returns the number of communicators. */
 u32 graph_content_add(struct graph_content *outer, const struct graph_content *child,
                       struct tscope_graph_comm *places);
-
-#endif

@@ -3,8 +3,7 @@
  * The nodes of a graph as the driver lists them, including those of graphs within it. The driver
  * does not list the bodies of conditional nodes: they are known from the creation of the node.
  */
-#ifndef TSCOPE_GRAPH_NODES_H
-#define TSCOPE_GRAPH_NODES_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -26,5 +25,3 @@ void graph_nodes_count(cudaGraph_t graph, struct graph_content *content, struct 
 
 /* A conditional node was created, with this many bodies. */
 void graph_bodies_created(cudaGraphNode_t node, u32 condition, const cudaGraph_t *bodies, u32 n);
-
-#endif

@@ -3,8 +3,7 @@
  * What is recorded about CUDA graphs: the recorders for captures, for creating and destroying
  * graphs, and for launching them.
  */
-#ifndef TSCOPE_GRAPH_RECORD_H
-#define TSCOPE_GRAPH_RECORD_H
+#pragma once
 
 #include "callsites/call_sites.h"
 #include "cuda/graphs/cuda_graphs.h"
@@ -125,5 +124,3 @@ static inline void graph_launch_end(struct tscope_thread *thread,
   call_site(thread, &thread->ring, call->start, CALL_SITE_ALWAYS);
   RING(GRAPH_LAUNCH, graph_launch, call->start, dur, stream, .graph = call->graph);
 }
-
-#endif

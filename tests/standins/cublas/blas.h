@@ -5,8 +5,7 @@
  * nothing. The types of the API are written as the ABI passes them, so that no cuBLAS header is
  * needed.
  */
-#ifndef STANDIN_BLAS_H
-#define STANDIN_BLAS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ struct blas_gemm {
  * program's CUDA runtime. The kernel runs for flops / STANDIN_TFLOPS, but at least
  * STANDIN_KERNEL_US. Returns a cublasStatus_t. */
 BLAS_API int blas_launch(void *stream, struct blas_gemm gemm);
-
-#endif

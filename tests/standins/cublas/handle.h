@@ -2,8 +2,7 @@
  *
  * The state of a cuBLAS handle.
  */
-#ifndef STANDIN_BLAS_HANDLE_H
-#define STANDIN_BLAS_HANDLE_H
+#pragma once
 
 #include "blas.h"
 
@@ -11,5 +10,3 @@ struct cublasContext {
   void *stream;
   int math_mode, pointer_mode, atomics_mode, sm_count;
 };
-
-#endif

@@ -3,8 +3,7 @@
  * Shared by the files of the stand-in CUDA runtime. STANDIN_CUDA_MAJOR (12 or 13) selects the
  * version; the sources are the same.
  */
-#ifndef STANDIN_CUDART_H
-#define STANDIN_CUDART_H
+#pragma once
 
 #include "../gpu/clock.h"
 #include "../gpu/engine.h"
@@ -43,5 +42,3 @@ cudaError_t remember(cudaError_t error);
 /* Makes the device's primary context current if the thread has no context, as the real runtime does
  * for a thread that gives the device work. */
 void ensure_context(void);
-
-#endif

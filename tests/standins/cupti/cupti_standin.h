@@ -3,8 +3,7 @@
  * Shared by the files of the stand-in CUPTI. STANDIN_CUDA_MAJOR (12 or 13) selects the
  * layouts of the records.
  */
-#ifndef STANDIN_CUPTI_H
-#define STANDIN_CUPTI_H
+#pragma once
 
 #include "../gpu/clock.h"
 #include "../gpu/order.h"
@@ -68,5 +67,3 @@ void activity_reset(void);
 
 /* Reads both clocks again. The caller must not hold the engine's lock. */
 struct clock_map clock_map_now(void);
-
-#endif

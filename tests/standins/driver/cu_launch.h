@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef STANDIN_LAUNCH_H
-#define STANDIN_LAUNCH_H
+#pragma once
 
 /* The name of the kernel behind a handle, NULL if there is no such kernel. It is never freed. */
 const char *driver_kernel_name(const void *handle);
-
-#endif

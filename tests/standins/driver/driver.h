@@ -3,8 +3,7 @@
  * Shared by the files of the stand-in driver, libcuda.so.1: the driver API as runtimes, Triton and
  * frameworks use it. Kernels only take time.
  */
-#ifndef STANDIN_DRIVER_H
-#define STANDIN_DRIVER_H
+#pragma once
 
 #include "../gpu/order.h"
 
@@ -50,5 +49,3 @@ struct CUctx_st *driver_context(void);
 void *driver_green_context(void);
 
 struct CUctx_st *driver_primary_context(CUdevice device);
-
-#endif

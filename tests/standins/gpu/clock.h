@@ -3,8 +3,7 @@
  * The simulator's only clock: CLOCK_MONOTONIC by system call, so that a preloaded library that
  * changes clock_gettime() has no effect on it.
  */
-#ifndef STANDIN_CLOCK_H
-#define STANDIN_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -22,5 +21,3 @@ static inline int64_t clock_now(void) {
 static inline struct timespec clock_timespec(int64_t ns) {
   return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
 }
-
-#endif

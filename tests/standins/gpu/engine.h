@@ -13,8 +13,7 @@
  * One lock guards the whole simulator. The caller of a function named sim_* must hold it, except
  * for sim_lock() and where a comment says otherwise.
  */
-#ifndef STANDIN_ENGINE_H
-#define STANDIN_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -218,5 +217,3 @@ struct sim_activity {
 };
 SIM_API void sim_activity_set(const struct sim_activity *activity);
 SIM_API const struct sim_activity *sim_activity(void);
-
-#endif

@@ -3,8 +3,7 @@
  * An order: the work that an API call requests, before it is an operation on a stream or a node of
  * a graph. Errors are the runtime's; the driver's have the same values.
  */
-#ifndef STANDIN_ORDER_H
-#define STANDIN_ORDER_H
+#pragma once
 
 #include "engine.h"
 
@@ -160,5 +159,3 @@ SIM_API cudaError_t sim_copy_2d(void *target, size_t target_pitch, const void *s
 /* `unit` is the bytes of one element, 1, 2 or 4. */
 SIM_API cudaError_t sim_fill(void *target, unsigned value, size_t unit, size_t count,
                              cudaStream_t stream, bool own);
-
-#endif

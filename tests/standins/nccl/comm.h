@@ -13,8 +13,7 @@
  * Each rank stages its data in the segment at its kernel's start, and the others read it at the
  * end.
  */
-#ifndef STANDIN_NCCL_COMM_H
-#define STANDIN_NCCL_COMM_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -178,5 +177,3 @@ ncclResult_t split_finish(const struct pending_split *split, struct ncclComm **j
 /* reduce.c: reduces n sources of `count` elements into `into`, in rank order. */
 void reduce(void *into, const void *const *sources, int n, size_t count, ncclDataType_t dtype,
             const struct ncclComm *comm, ncclRedOp_t redop);
-
-#endif

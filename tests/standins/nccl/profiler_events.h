@@ -3,8 +3,7 @@
  * The events of NCCL's profiler interface as NCCL's src/include/plugin/profiler has them, in each
  * version.
  */
-#ifndef TSCOPE_PROFILER_EVENTS_H
-#define TSCOPE_PROFILER_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -161,5 +160,3 @@ struct profiler_event_v6_copies {
   u32 batch_size, batches, number;
   void *stream;
 };
-
-#endif

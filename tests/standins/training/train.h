@@ -2,8 +2,7 @@
  *
  * Shared by the files of the training program.
  */
-#ifndef STANDIN_TRAIN_H
-#define STANDIN_TRAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -131,5 +130,3 @@ cudaError_t launch_kernel(enum kernel kernel, cudaStream_t stream);
 int environment_number(const char *name, int fallback);
 int launch_ranks(const struct options *options, char **argv);
 ncclUniqueId rendezvous(const struct rank *rank);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Times in nanoseconds. Everything is freed by cluster_free().
  */
-#ifndef TSCOPE_ANALYSE_CLUSTER_H
-#define TSCOPE_ANALYSE_CLUSTER_H
+#pragma once
 
 #include "analyses/analysis.h"
 
@@ -85,5 +84,3 @@ double uniform_share(u32 *seed);
  * steps. The same without GPUs. */
 struct cluster_options healthy_gpu(void);
 struct cluster_options healthy_cpu(void);
-
-#endif

@@ -4,8 +4,7 @@
  * scene runs in a child that records like a hooked program, and the test checks the trace it
  * leaves.
  */
-#ifndef CORE_CHILD_H
-#define CORE_CHILD_H
+#pragma once
 
 #include <errno.h>
 #include <setjmp.h>
@@ -109,5 +108,3 @@ __attribute__((noinline, unused)) static bool hooked_launch(u32 shape) {
       _exit(1);                                                                                    \
     }                                                                                              \
   } while (0)
-
-#endif

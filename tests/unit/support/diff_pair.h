@@ -2,8 +2,7 @@
  *
  * Compares invented runs with each other: one per side, or several.
  */
-#ifndef TSCOPE_DIFF_PAIR_H
-#define TSCOPE_DIFF_PAIR_H
+#pragma once
 
 #include "analyse_cluster.h"
 #include "diff/diff.h"
@@ -47,5 +46,3 @@ struct cluster_options small(void);
 
 /* Factors for similar runs. */
 extern const double even[2][RUNS];
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Invented results, so that reports can be tested without the analyses and their constants.
  */
-#ifndef TSCOPE_EXAMPLE_RESULTS_H
-#define TSCOPE_EXAMPLE_RESULTS_H
+#pragma once
 
 #include "analyses/results/results.h"
 
@@ -18,5 +17,3 @@ extern const struct example examples[];
 
 struct results *example_make(const char *name); /* NULL if there is none */
 void example_free(struct results *results);
-
-#endif

@@ -3,8 +3,7 @@
  * A library with every function that tscope hooks, and those that it queries, generated from the
  * registries. Each notes its arguments and behaves as the test says.
  */
-#ifndef HOOKS_FAKES_H
-#define HOOKS_FAKES_H
+#pragma once
 
 #include "blas/blas_types.h"
 
@@ -58,5 +57,3 @@ extern __thread struct fake_call fake_last; /* on this thread, without queries *
   HOOK(cudaGetDevice, 0, cudaError_t, (int *device), (device), 0, 0, ())                           \
   HOOK(cudaGetDeviceProperties, 0, cudaError_t, (void *properties, int device),                    \
        (properties, device), 0, 0, ())
-
-#endif

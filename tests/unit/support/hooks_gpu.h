@@ -2,8 +2,7 @@
  *
  * Work for the stand-in GPU, whose kernels run for a given time.
  */
-#ifndef HOOKS_GPU_H
-#define HOOKS_GPU_H
+#pragma once
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -45,5 +44,3 @@ static inline void poller_part(void (*part)(struct tscope_thread *)) {
   part(thread);
   tscope_leave(thread);
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A job whose GPU times come from pairs of events on the stand-in GPU: a communicator and memory.
  */
-#ifndef TSCOPE_TEST_HOOKS_GPU_EVENTS_H
-#define TSCOPE_TEST_HOOKS_GPU_EVENTS_H
+#pragma once
 
 #include <nccl.h>
 
@@ -37,5 +36,3 @@ static inline u32 runs(void) {
   deliver();
   return count(TSCOPE_REC_COLLECTIVE_RUN);
 }
-
-#endif

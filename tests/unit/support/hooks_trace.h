@@ -4,8 +4,7 @@
  * separate from the analyzer's, so that the hooks are not checked by code that has the same
  * mistakes.
  */
-#ifndef HOOKS_TRACE_H
-#define HOOKS_TRACE_H
+#pragma once
 
 #include <glob.h>
 #include <stdbool.h>
@@ -169,5 +168,3 @@ static inline void assert_string(u32 number, const char *text) {
   assert_memory_equal(found, text, bytes);
   trace_free(&trace);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef INSIDE_C10_H
-#define INSIDE_C10_H
+#pragma once
 
 enum { C10_CPU = 0xff00, C10_CUDA_0 = 0x0001, C10_CUDA_3 = 0x0301 };
 
@@ -21,5 +20,3 @@ void c10_report_refused(
     unsigned short device) __asm__("_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE");
 void c10_cpu_new(void *self, void *address,
                  unsigned long bytes) __asm__("_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm");
-
-#endif

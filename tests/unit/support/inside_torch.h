@@ -4,8 +4,7 @@
  * struct that does not fit into registers is returned like a C++ class object: at the address in
  * the same hidden register.
  */
-#ifndef INSIDE_TORCH_H
-#define INSIDE_TORCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ extern struct torch_callback torch_callback;
 
 /* The work that gloo's allreduce queues; NULL: none. */
 extern void *torch_work;
-
-#endif

@@ -3,8 +3,7 @@
  * Recordings of PyTorch's profiler that a test writes as text, with the events that most of them
  * have.
  */
-#ifndef TSCOPE_KINETO_TEXTS_H
-#define TSCOPE_KINETO_TEXTS_H
+#pragma once
 
 #include "model_support.h"
 
@@ -60,5 +59,3 @@ static inline const struct span *first_of(const struct timeline *timeline, u8 ki
 #define KERNEL(name, at, dur, correlation)                                                         \
   "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" name "\",\"pid\":0,\"tid\":7,\"ts\":" at          \
   ",\"dur\":" dur ",\"args\":{\"device\":0,\"stream\":7,\"correlation\":" correlation "}}"
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Shared by the tests of the model: a temporary directory, and runs whose true values are known.
  */
-#ifndef TSCOPE_MODEL_SUPPORT_H
-#define TSCOPE_MODEL_SUPPORT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -132,5 +131,3 @@ static inline struct tscope_collective_run_record *write_run(struct trace_writer
 }
 
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Samples of lines for a cluster (analyse_cluster.h).
  */
-#ifndef TSCOPE_SAMPLED_CLUSTER_H
-#define TSCOPE_SAMPLED_CLUSTER_H
+#pragma once
 
 #include "analyse_cluster.h"
 
@@ -15,5 +14,3 @@ void cluster_sample(struct cluster *c, const i64 *slow, i64 other, i64 apart, u3
 /* After that: where ranks are slow they are at the lines of the function `inner` in turn, called at
  * line 100 by `outer`, which does nothing else. */
 void cluster_call_function(struct cluster *c, const char *inner, const char *outer);
-
-#endif

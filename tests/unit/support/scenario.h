@@ -2,8 +2,7 @@
  *
  * A run on invented ranks, and whether it gives a finding.
  */
-#ifndef TSCOPE_SCENARIO_H
-#define TSCOPE_SCENARIO_H
+#pragma once
 
 #include "analyse_cluster.h"
 
@@ -18,5 +17,3 @@ struct scenario healthy_scenario(void);
 
 /* Whether the report has the finding `id`. Checks the text of the finding too. */
 bool fires(const struct scenario *s, const char *id);
-
-#endif

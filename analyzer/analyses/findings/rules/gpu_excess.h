@@ -2,8 +2,7 @@
  *
  * Why the GPU of a straggler computes longer than its peers'.
  */
-#ifndef TSCOPE_GPU_EXCESS_H
-#define TSCOPE_GPU_EXCESS_H
+#pragma once
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
@@ -21,5 +20,3 @@ struct gpu_excess find_gpu_excess(struct findings *f, const struct rank_result *
 
 /* In words, after a blank; "" if nothing is known. */
 const char *describe_gpu_excess(struct findings *f, const struct gpu_excess *found);
-
-#endif

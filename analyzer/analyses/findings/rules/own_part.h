@@ -3,8 +3,7 @@
  * How much a rank holds of what is divided among ranks, such as parameters whose optimizer state
  * each rank has a part of: each broadcasts its part when it has changed.
  */
-#ifndef TSCOPE_OWN_PART_H
-#define TSCOPE_OWN_PART_H
+#pragma once
 
 #include "analyses/findings/findings.h"
 
@@ -14,5 +13,3 @@ struct own_part {
 };
 
 struct own_part find_own_part(const struct findings *f, u32 rank);
-
-#endif

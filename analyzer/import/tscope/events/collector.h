@@ -3,8 +3,7 @@
  * Definitions while they are collected, record by record in the order of the file: of a whole file
  * (definitions.c), or of one that still grows (follow_definitions.c).
  */
-#ifndef TSCOPE_COLLECTOR_H
-#define TSCOPE_COLLECTOR_H
+#pragma once
 
 #include "base/vector.h"
 #include "import/tscope/events/definitions.h"
@@ -57,5 +56,3 @@ void collector_release(struct collector *into);
 
 /* Frames and stacks by id, as they are looked for. */
 void definitions_sort_stacks(struct definitions *definitions);
-
-#endif

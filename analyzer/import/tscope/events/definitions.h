@@ -4,8 +4,7 @@
  * clock anchors, facts. Collected in a first pass over the retained records, because chunks
  * interleave.
  */
-#ifndef TSCOPE_DEFINITIONS_H
-#define TSCOPE_DEFINITIONS_H
+#pragma once
 
 #include "import/tscope/events/tick_map.h"
 #include "import/tscope/files/trace_file.h"
@@ -149,5 +148,3 @@ static inline i64 chunk_end_ns(struct chunk_clock *clock, u64 start, u64 dur) {
   u64 end = start + dur;
   return chunk_ns(clock, end < start ? UINT64_MAX : end);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * kept up to date chunk by chunk. Shapes, streams and graphs are left out; of stalls the last one
  * is kept.
  */
-#ifndef TSCOPE_FOLLOW_DEFINITIONS_H
-#define TSCOPE_FOLLOW_DEFINITIONS_H
+#pragma once
 
 #include "import/tscope/events/definitions.h"
 
@@ -31,5 +30,3 @@ void definitions_follow_chunk(struct followed_definitions *definitions,
 void definitions_follow_finish(struct followed_definitions *definitions,
                                const struct trace_file *file);
 void definitions_follow_end(struct followed_definitions *definitions);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * From one trace file to the events of a rank (model/rank_events.h).
  */
-#ifndef TSCOPE_READ_EVENTS_H
-#define TSCOPE_READ_EVENTS_H
+#pragma once
 
 #include "import/tscope/events/definitions.h"
 #include "model/rank_events.h"
@@ -41,5 +40,3 @@ void add_transfer_run(struct rank_events *events, u32 call, const struct rank_wa
 
 /* For all of them. A transfer that the program still waits for has not ended: it has no run. */
 void add_transfer_runs(struct rank_events *events);
-
-#endif

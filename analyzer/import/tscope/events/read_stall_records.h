@@ -2,8 +2,7 @@
  *
  * From records of stalls in a trace file to the model's description of them.
  */
-#ifndef TSCOPE_IMPORT_STALL_RECORDS_H
-#define TSCOPE_IMPORT_STALL_RECORDS_H
+#pragma once
 
 #include "import/tscope/events/definitions.h"
 #include "model/stalls.h"
@@ -32,5 +31,3 @@ void stall_records_finish(const struct stall_records *records, u32 pid,
                           struct definitions *definitions, struct arena *arena);
 
 void stall_records_release(struct stall_records *records);
-
-#endif

@@ -3,8 +3,7 @@
  * What the files that read the events of one rank share: read_events.c for retained records,
  * read_ring_chunk.c for those of the ring.
  */
-#ifndef TSCOPE_READING_H
-#define TSCOPE_READING_H
+#pragma once
 
 #include "import/tscope/events/definitions.h"
 #include "import/tscope/events/read_events.h"
@@ -40,5 +39,3 @@ void read_rounds(struct rank_events *events, const struct trace_file *file);
 
 /* Counts the records of a chunk of the ring, and keeps the kernels that communicate. */
 void read_ring_chunk(struct reading *reading, const struct trace_chunk *chunk);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The frames and stacks that a trace announces, as the model has them.
  */
-#ifndef TSCOPE_STACKS_OF_CALLS_H
-#define TSCOPE_STACKS_OF_CALLS_H
+#pragma once
 
 #include "import/tscope/events/definitions.h"
 #include "model/span_call_sites.h"
@@ -25,5 +24,3 @@ u32 frame_number(const struct definitions *definitions, u64 hash);
 /* The innermost Python frame of the user's own code in the stack of that hash. False if it has
  * none, or is not announced. */
 bool stack_own_frame(const struct definitions *definitions, u64 hash, struct call_frame *frame);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Tick clock of one process -> its CLOCK_MONOTONIC, through the anchors in its trace.
  */
-#ifndef TSCOPE_TICK_MAP_H
-#define TSCOPE_TICK_MAP_H
+#pragma once
 
 #include "base/arena.h"
 #include "format/tscope_format.h"
@@ -55,5 +54,3 @@ static inline i64 tick_map_in(const struct tick_map *map, const struct tick_stre
 
 /* `ticks` is unshifted. */
 i64 tick_map_ns(const struct tick_map *map, u64 ticks);
-
-#endif

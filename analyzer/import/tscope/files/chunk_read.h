@@ -2,8 +2,7 @@
  *
  * Single chunks of a file, for the two ways through all of them: visit.h and follow.h.
  */
-#ifndef TSCOPE_CHUNK_READ_H
-#define TSCOPE_CHUNK_READ_H
+#pragma once
 
 #include "import/tscope/files/trace_file.h"
 
@@ -30,5 +29,3 @@ enum trace_chunk_state trace_chunk_load(const struct trace_file *file, u32 index
 
 /* Reads up to `bytes` at `offset`; how many there were. */
 size_t trace_file_read(const struct trace_file *file, u64 offset, void *buffer, size_t bytes);
-
-#endif

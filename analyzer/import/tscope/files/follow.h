@@ -8,8 +8,7 @@
  * when it has ended. Of the ring only the share that the caller gives is read, newest first,
  * because a job writes there faster than a page can be read.
  */
-#ifndef TSCOPE_FOLLOW_H
-#define TSCOPE_FOLLOW_H
+#pragma once
 
 #include "base/vector.h"
 #include "import/tscope/files/visit.h"
@@ -71,5 +70,3 @@ void trace_follow_close(struct trace_follow *follow);
  * that of this process, or the error of reading. */
 int trace_follow_look(struct trace_follow *follow, struct ring_share ring, trace_on_chunk *on_chunk,
                       void *user);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Whether the process that writes a trace still exists, as the kernel of this machine says.
  */
-#ifndef TSCOPE_PROCESS_STATE_H
-#define TSCOPE_PROCESS_STATE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ char process_runs(const struct tscope_file_header *header);
 
 /* Whether two processes ran on the same host since it was booted. */
 bool processes_share_host(const struct tscope_file_header *a, const struct tscope_file_header *b);
-
-#endif

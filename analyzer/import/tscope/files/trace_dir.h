@@ -2,8 +2,7 @@
  *
  * Which trace files there are and which runs they belong to.
  */
-#ifndef TSCOPE_TRACE_DIR_H
-#define TSCOPE_TRACE_DIR_H
+#pragma once
 
 #include "base/arena.h"
 #include "import/tscope/files/trace_file.h"
@@ -45,5 +44,3 @@ int trace_runs_find(const char *const *paths, u32 n, unsigned threads, struct ar
  * for NULL. NULL with a line in `why` when there is none or several. */
 const struct trace_run *trace_runs_choose(const struct trace_runs *runs, const char *name,
                                           char *why, size_t why_bytes);
-
-#endif

@@ -4,8 +4,7 @@
  * garbage, and nothing beyond what the writer had committed is ever shown. Files of a run that
  * still goes on may be read.
  */
-#ifndef TSCOPE_TRACE_FILE_H
-#define TSCOPE_TRACE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -125,5 +124,3 @@ static inline const char *trace_text(const struct tscope_record *record, size_t 
   *bytes = claimed < room ? claimed : (u32)room;
   return (const char *)record + struct_bytes;
 }
-
-#endif

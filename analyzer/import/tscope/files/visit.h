@@ -3,8 +3,7 @@
  * The one way through the records of a file: chunk by chunk, to a function that gets each. follow.h
  * is the same for a file that still grows: it keeps its position and brings what is new.
  */
-#ifndef TSCOPE_VISIT_H
-#define TSCOPE_VISIT_H
+#pragma once
 
 #include "import/tscope/files/trace_file.h"
 
@@ -34,5 +33,3 @@ struct trace_visit {
 /* All chunks of a file, or those up to where its budget is exceeded, which budget_end() then says
  * (file_budget.h). */
 void trace_visit(const struct trace_file *file, struct trace_visit *visit);
-
-#endif

@@ -4,8 +4,7 @@
  * collected while the retained records are read, and becomes ordinary calls when all of it is
  * known.
  */
-#ifndef TSCOPE_GRAPH_REPLAYS_H
-#define TSCOPE_GRAPH_REPLAYS_H
+#pragma once
 
 #include "model/rank_events.h"
 
@@ -49,5 +48,3 @@ bool rank_graph_is_conditional(const struct rank_events *events, u32 graph);
 
 /* NULL if there is none of that number. */
 const struct rank_graph *rank_find_graph(const struct rank_events *events, u32 graph);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What all ways of pairing calls with the kernels that they ran as share.
  */
-#ifndef TSCOPE_PAIR_RUNS_H
-#define TSCOPE_PAIR_RUNS_H
+#pragma once
 
 #include "kernels/communication.h"
 #include "model/rank_events.h"
@@ -22,5 +21,3 @@ void runs_from_copies(struct rank_events *events);
  * Without that, order of time is all there is, for each kind of kernel of which as many ran as were
  * called. */
 void pair_replays(struct rank_events *events, bool *run_taken);
-
-#endif

@@ -3,8 +3,7 @@
  * Which piece of GPU work a host call caused, if only the order is known: a stream runs its work
  * first in, first out.
  */
-#ifndef TSCOPE_PAIRING_H
-#define TSCOPE_PAIRING_H
+#pragma once
 
 #include "base/vector.h"
 #include "model/model.h"
@@ -37,5 +36,3 @@ struct pairable {
 void pair_sessions(struct pairable *all, bool end_is_lost,
                    void pair(void *user, u32 cause, u32 effect), void *user);
 void pairable_free(struct pairable *all);
-
-#endif

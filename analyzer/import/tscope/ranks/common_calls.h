@@ -4,8 +4,7 @@
  * in every start of a job. But nobody ends a collective before all have started it: so where no
  * distance between the two clocks allows that for the calls of the same numbers, these were others.
  */
-#ifndef TSCOPE_COMMON_CALLS_H
-#define TSCOPE_COMMON_CALLS_H
+#pragma once
 
 #include "model/rank_events.h"
 
@@ -13,5 +12,3 @@
 enum common_calls { CALLS_NOT_KNOWN, CALLS_ARE_COMMON, CALLS_ARE_OTHERS };
 
 enum common_calls common_calls_of(const struct rank_events *a, const struct rank_events *b);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * From trace files to ranks: which process is which rank, and which are left out.
  */
-#ifndef TSCOPE_PROCESSES_H
-#define TSCOPE_PROCESSES_H
+#pragma once
 
 #include "import/tscope/events/read_events.h"
 #include "import/tscope/files/trace_dir.h"
@@ -76,5 +75,3 @@ const char *process_variable(const struct process *process, const char *name, si
 void processes_number(struct processes *processes);
 
 void processes_release(struct processes *processes);
-
-#endif

@@ -3,8 +3,7 @@
  * A timeline while it is being decoded: spans with what is needed to link them, then sorted and
  * linked.
  */
-#ifndef TSCOPE_TIMELINE_BUILD_H
-#define TSCOPE_TIMELINE_BUILD_H
+#pragma once
 
 #include "import/tscope/gpu_runs/graph_replays.h"
 #include "import/tscope/timeline/timeline_gemms.h"
@@ -157,5 +156,3 @@ static inline void timeline_add_span(struct timeline_build *build, const struct 
     placed->end = placed->start;
   build->facts.at[build->facts.n++] = *facts;
 }
-
-#endif

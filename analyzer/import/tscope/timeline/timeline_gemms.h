@@ -3,8 +3,7 @@
  * GEMMs of a timeline while it is being decoded: every shape once, pairs of events traced back to
  * their calls, and the launches of graphs that contain GEMMs.
  */
-#ifndef TSCOPE_TIMELINE_GEMMS_H
-#define TSCOPE_TIMELINE_GEMMS_H
+#pragma once
 
 #include "base/hash_index.h"
 #include "base/vector.h"
@@ -45,5 +44,3 @@ void timeline_replay(struct timeline_build *build, u32 graph, struct interval ca
 void timeline_gemms_end(struct timeline_build *build);
 
 void gemms_build_release(struct gemms_build *build);
-
-#endif
