@@ -224,10 +224,15 @@ static const bool *stacks_outside_program(const struct call_sites *sites, const 
 }
 
 /* A record may stand for several looks one after the other that saw the same: each is at a moment
- * of its own. */
+ * of its own. A stay of more looks than this is divided into so many. */
+enum { LOOKS_MOST = 1000 };
 static void add_looks(struct moments *m, const struct line_sample *sample, u32 frame) {
   i64 interval = sample->interval_ns, looks = (sample->represented_ns + interval / 2) / interval;
   looks = looks < 1 || sample->child || sample->beside ? 1 : looks;
+  if (looks > LOOKS_MOST) {
+    looks = LOOKS_MOST;
+    interval = sample->represented_ns / LOOKS_MOST;
+  }
   for (i64 k = looks; k-- > 0;)
     add_look(m, sample, frame, sample->time - k * interval, sample->represented_ns / looks);
 }

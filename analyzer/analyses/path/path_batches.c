@@ -105,10 +105,8 @@ static void find_usual(struct loader *of) {
   }
   double sampled = sampled_load(of), known = n >= LEAST_KNOWN ? median_of(loads, n) : NAN;
   of->mostly_idle = sampled < SAMPLED_SHARE * known || (isnan(known) && !isnan(sampled));
-  if (of->mostly_idle)
-    of->usual = (i64)sampled;
-  else
-    of->usual = isnan(sampled) && n * KNOWN_SHARE_UNSAMPLED < of->n ? 0 : (i64)known;
+  bool told = !isnan(known) && (!isnan(sampled) || n * KNOWN_SHARE_UNSAMPLED >= of->n);
+  of->usual = of->mostly_idle ? (i64)sampled : told ? (i64)known : 0;
 }
 
 static i64 usual_time(const struct loader *of) {
@@ -124,6 +122,8 @@ static i64 usual_time(const struct loader *of) {
 static bool was_ready_before(const struct loader *of, u32 i, i64 ready) {
   const struct batch *batch = &of->at[i], *next = batch + of->slice->workers;
   i64 wanted = of->g->nodes[batch->node].start;
+  if (!of->usual)
+    return false; /* nothing says how long it took */
   if (wanted - ready > time_of(of, i))
     return true;
   return i + of->slice->workers < of->n &&

@@ -82,8 +82,8 @@ static u32 common_outside(const struct findings *f, double *ms) {
 
 /* How long the rank is outside the phases that is so longest, mean over steps: no more of a step
  * can go with that time. The other ranks may wait for another one in each step; one without phases
- * is outside for all of it. `alone`: the rank
- * that is so much longer than all others for most of what any one is, INDEX_NONE if by turns. */
+ * is outside for all of it. `alone`: the rank that is so much longer than all others for most of
+ * what any one is; INDEX_NONE if they are so by turns. */
 static double longest_outside_ms(const struct findings *f, u32 *alone) {
   const struct analysis *a = f->a;
   double sum = 0, beyond = 0;
