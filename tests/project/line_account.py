@@ -35,7 +35,8 @@ NEW = {
 }
 KEPT_PROMISES = ("preload/record/carry.* */reserve.* */cancellation.h */cgroups.* */memory_limit.* */own_file.* */bus_errors.* "
                  "*/fork_count.* */namespaces.c */threads_left.* */locked_memory.c */address_sanitizer.c preload/resolve/* "
-                 "*/checked_memory.* */file_budget.* */printable.* */read_values.h */default_directory.*")
+                 "*/checked_memory.* */file_budget.* */printable.* */read_values.h */default_directory.* */pid_namespace.* "
+                 "*/trace_process.*")
 
 
 def git(*arguments):
