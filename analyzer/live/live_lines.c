@@ -32,7 +32,7 @@ struct line_time {
 /* Where a rank was. */
 struct rank_lines {
   struct line_time *at;
-  u32 n;
+  u32 n, seen;               /* seen: in so many looks */
   double ns, squares, looks; /* looks: as many as would tell as much */
 };
 
@@ -67,6 +67,7 @@ static struct rank_lines lines_of(struct live_view *view, const struct live_rank
   FOR_EACH(looks->at, kept, look) {
     if (!rank->steps.n || look->at < from)
       continue;
+    lines.seen++;
     lines.ns += (double)look->ns;
     lines.squares += (double)look->ns * (double)look->ns;
     struct line_time line = {.ns = (double)look->ns};
@@ -95,7 +96,7 @@ static u32 list_peers(struct live_view *view, struct rank_lines *peers) {
     if (is_late(view, &view->ranks[i]))
       continue;
     peers[n] = lines_of(view, &view->ranks[i]);
-    n += peers[n].looks >= LOOKS_LEAST;
+    n += peers[n].seen >= LOOKS_LEAST; /* a wait is seen in a few long looks */
   }
   return n;
 }

@@ -21,7 +21,7 @@ def formats(source):
 def rows(source, path, pattern):
     """The rows of a table of macros, with adjacent strings joined as by the compiler."""
     with open(os.path.join(source, path), encoding="utf-8") as file:
-        table = file.read().partition("#define")[2].partition("#define")[2].replace("\\\n", "\n")
+        table = file.read().partition("#define")[2].replace("\\\n", "\n")
     if FORMATS in table:
         table = table.replace(FORMATS, '"' + formats(source) + '"')
     joined = lambda text: "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text)).replace('\\"', '"') if text.startswith('"') else text

@@ -177,8 +177,10 @@ static void write_look(struct trace_writer *writer, u64 at, u64 stands, u32 line
 }
 
 /* Rank 0 is 6 ms late in steps of 20 ms: it is at line 11. Once it was seen at line 10 by a look
- * that came late and stands for much time. Peers are at line 20 all the time. */
-static const char *late_line(u32 steps, u32 first_at_11, char *why, size_t why_bytes) {
+ * that came late and stands for much time. Peers are at line 20 all the time, which one in ten of
+ * their looks says for `long_look`. */
+static const char *late_line(u32 steps, u32 first_at_11, u64 long_look, char *why,
+                             size_t why_bytes) {
   static char text[128];
   char place[64], path[96];
   struct live_run run = {.directory = place};
@@ -193,7 +195,8 @@ static const char *late_line(u32 steps, u32 first_at_11, char *why, size_t why_b
       write_line(writer, line);
     for (u32 step = 0; step < steps; step++) {
       u64 begin = (10 + 20 * step) * MS;
-      write_look(writer, begin, 20 * MS, r ? 20 : step < first_at_11 ? 10 : 11);
+      u64 stands = r && step % 10 == 0 ? long_look : 20 * MS;
+      write_look(writer, begin, stands, r ? 20 : step < first_at_11 ? 10 : 11);
       call_of(writer, ACROSS, step, begin + (r ? 1 : 7) * MS, begin + 7 * MS);
     }
     if (r == 0)
@@ -215,11 +218,13 @@ static const char *late_line(u32 steps, u32 first_at_11, char *why, size_t why_b
 static void one_late_look_names_no_line(void **state) {
   (void)state;
   char why[256] = "";
-  assert_string_equal(late_line(24, 0, why, sizeof(why)), "");
+  assert_string_equal(late_line(24, 0, 20 * MS, why, sizeof(why)), "");
   assert_non_null(strstr(why, "looks at the lines of this rank"));
-  assert_string_equal(late_line(100, 0, why, sizeof(why)), "/home/me/train.py:11 (load)");
-  assert_string_equal(late_line(100, 37, why, sizeof(why)), ""); /* 1.25 s at each */
+  assert_string_equal(late_line(100, 0, 20 * MS, why, sizeof(why)), "/home/me/train.py:11 (load)");
+  assert_string_equal(late_line(100, 37, 20 * MS, why, sizeof(why)), ""); /* 1.25 s at each */
   assert_non_null(strstr(why, "two lines"));
+  assert_string_equal(late_line(100, 0, 1000 * MS, why, sizeof(why)),
+                      "/home/me/train.py:11 (load)");
 }
 
 static void hosts_come_onto_one_axis(void **state) {
