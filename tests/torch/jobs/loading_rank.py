@@ -5,6 +5,7 @@
         [--pause-ms MS] [--steps N] [--times FOLDER]
 """
 import argparse
+import gc
 import json
 import os
 import random
@@ -72,6 +73,7 @@ def main():
     if options.times:
         with open(os.path.join(options.times, f"rank{rank}.json"), "w", encoding="utf-8") as out:
             json.dump(steps, out)
+    gc.collect()  # DDP's model holds the group, whose threads may outlive the interpreter: docs/harm.md
     dist.destroy_process_group()
 
 
