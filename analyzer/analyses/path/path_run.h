@@ -104,3 +104,24 @@ void run_step_ends(const struct run *run, i64 *ends);
 static inline i64 later(i64 a, i64 b) {
   return a > b ? a : b;
 }
+
+/* Whether other events decide when a node ends. */
+static inline bool ends_apart(const struct sample_graph *g, u32 n) {
+  const struct node *node = &g->nodes[n];
+  return node->kind == NODE_COLLECTIVE
+             ? joins_others(g, n)
+             : node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep;
+}
+
+/* From its launch's begin until work on the device could begin. */
+static inline i64 called_after(const struct sample_graph *g, const struct node *node) {
+  const struct node *launch = &g->nodes[node->launch];
+  i64 called = launch->end < node->start ? launch->end : node->start;
+  return called > launch->start ? called - launch->start : 0;
+}
+
+/* When the last of the nodes that a node waits for ended; INT64_MIN if there is none. */
+i64 latest_end(const struct sample_graph *g, u32 n);
+
+/* path_moves.c: fills in the moves, and counts events that must come before themselves. */
+void replay_plan(struct replay *r);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The events of a sample in an order in which they can be replayed, and what the recorded run says
+ * of each: what it waited for, and for how long.
+ */
+#include "analyses/path/path_run.h"
+#include "analyses/thresholds.h"
+#include "base/checked_memory.h"
+#include "base/vector.h"
+
+static u32 end_event(const struct sample_graph *g, u32 n) {
+  return ends_apart(g, n) ? g->n + n : n;
+}
+
+/* The k-th event that a collective's end waits for. For each of its joins this is the join itself,
+ * or, if not all members must have started, every member. */
+static u32 member_event(const struct sample_graph *g, u32 n, u32 k, bool *skip) {
+  for (u32 i = g->first_joined[n]; i < g->first_joined[n + 1]; i++) {
+    const struct collective_join *join = &g->joins[g->joined[i]];
+    u32 events = join->barrier ? 1 : join->n;
+    if (k >= events) {
+      k -= events;
+      continue;
+    }
+    if (join->barrier)
+      return 2 * g->n + g->joined[i];
+    u32 member = g->members[join->first + k];
+    *skip = g->nodes[member].start > g->nodes[n].end;
+    return member;
+  }
+  return INDEX_NONE;
+}
+
+/* The k-th event that must come before `event`; INDEX_NONE if there are no more. `*skip` is set for
+ * a k that has none. */
+static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *skip) {
+  *skip = false;
+  if (event >= 2 * g->n) {
+    const struct collective_join *join = &g->joins[event - 2 * g->n];
+    return k < join->n ? g->members[join->first + k] : INDEX_NONE;
+  }
+  u32 n = event < g->n ? event : event - g->n;
+  const struct node *node = &g->nodes[n];
+  u32 n_deps = node[1].first_dep - node->first_dep;
+  if (event >= g->n) { /* the end of a node that other events decide */
+    if (k == 0)
+      return n;
+    if (node->kind == NODE_BLOCKED)
+      return k <= n_deps ? end_event(g, g->deps[node->first_dep + k - 1]) : INDEX_NONE;
+    return member_event(g, n, k - 1, skip);
+  }
+  if (k == 0) {
+    *skip = node->first;
+    return node->first ? 0 : end_event(g, n - 1);
+  }
+  if (node->kind == NODE_BLOCKED)
+    return INDEX_NONE;
+  if (k == 1) {
+    *skip = node->launch == INDEX_NONE;
+    return node->launch;
+  }
+  return k - 2 < n_deps ? end_event(g, g->deps[node->first_dep + k - 2]) : INDEX_NONE;
+}
+
+struct frame {
+  u32 event, k;
+};
+
+typedef VECTOR(struct frame) frame_stack;
+
+static void push(frame_stack *stack, u8 *state, u32 event) {
+  VECTOR_PUSH(stack, ((struct frame){event, 0}));
+  state[event] = 1;
+}
+
+/* Depth first, without recursion: an event enters the order after all its predecessors. `state` of
+ * each event: 0 not seen, 1 on the stack, 2 in order. */
+static void put_in_order(struct replay *r, frame_stack *stack, u8 *state, u32 root) {
+  if (state[root])
+    return;
+  push(stack, state, root);
+  while (stack->n) {
+    struct frame *top = &stack->at[stack->n - 1];
+    bool skip;
+    u32 before = predecessor(r->g, top->event, top->k++, &skip);
+    if (skip)
+      continue;
+    if (before == INDEX_NONE) {
+      state[top->event] = 2;
+      r->moves[r->n_moves++].event = top->event;
+      stack->n--;
+    } else if (state[before] == 0) {
+      push(stack, state, before);
+    } else if (state[before] == 1) {
+      r->contradictions++;
+    }
+  }
+}
+
+static void order_events(struct replay *r) {
+  SCOPED frame_stack stack = {0};
+  size_t events = size_sum(2 * (size_t)r->g->n, r->g->n_joins);
+  SCOPED u8 *state = memory_zeroed(size_sum(events, 1), 1);
+  r->moves = memory_array(size_sum(events, 1), sizeof(*r->moves));
+  for (u32 n = 0; n < r->g->n; n++) {
+    put_in_order(r, &stack, state, n);
+    if (ends_apart(r->g, n))
+      put_in_order(r, &stack, state, r->g->n + n);
+  }
+}
+
+i64 latest_end(const struct sample_graph *g, u32 n) {
+  const struct node *node = &g->nodes[n];
+  i64 was = node->first || node->kind == NODE_BLOCKED ? INT64_MIN : node[-1].end;
+  for (u32 i = node->first_dep; i < node[1].first_dep; i++)
+    was = later(was, g->nodes[g->deps[i]].end);
+  return was;
+}
+
+static void plan_device_start(const struct sample_graph *g, u32 n, struct move *move) {
+  const struct node *node = &g->nodes[n];
+  i64 was = latest_end(g, n);
+  bool launch_bound = false;
+  if (node->launch != INDEX_NONE) {
+    const struct node *launch = &g->nodes[node->launch];
+    i64 called = launch->end < node->start ? launch->end : node->start;
+    i64 call = called_after(g, node);
+    move->call = call < UINT32_MAX ? (u32)call : UINT32_MAX;
+    launch_bound = called > was;
+    was = later(was, called);
+  }
+  if (was == INT64_MIN) {
+    move->wait = node->start;
+    move->held = HELD_BY_NOTHING_KNOWN;
+    return;
+  }
+  move->wait = later(node->start - was, 0);
+  bool latency =
+      launch_bound && move->wait <= LONGEST_LATENCY; /* else it waited for something unknown */
+  move->held = latency ? HELD_BY_LATENCY : node->late ? HELD_BY_GPU_AWAY : HELD;
+}
+
+/* What the recorded run says of each event, once for all replays. */
+static void plan_moves(struct replay *r) {
+  const struct sample_graph *g = r->g;
+  for (u32 i = 0; i < r->n_moves; i++) {
+    struct move *move = &r->moves[i];
+    u32 n = move->event < g->n ? move->event : move->event - g->n, last;
+    *move = (struct move){.event = move->event};
+    if (move->event >= 2 * g->n)
+      continue;
+    const struct node *node = &g->nodes[n];
+    if (move->event < g->n && NODE_ON_DEVICE(node->kind))
+      plan_device_start(g, n, move);
+    else if (move->event < g->n)
+      move->wait = gap_ns(g, n);
+    else if (node->kind == NODE_COLLECTIVE)
+      move->wait = node->end - join_start(g, n, &last);
+  }
+}
+
+void replay_plan(struct replay *r) {
+  order_events(r);
+  plan_moves(r);
+}
