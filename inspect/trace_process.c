@@ -39,7 +39,7 @@ static char state_of(const struct tscope_file_header *header, pid_t pid) {
     return '?';
   i64 suspended = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
   i64 started = strtoll(ticks, NULL, 10) * (SECOND_NS / sysconf(_SC_CLK_TCK)) - suspended;
-  return started > (i64)header->start_monotonic_ns + SECOND_NS ? 0 : *state;
+  return started - SECOND_NS > (i64)header->start_monotonic_ns ? 0 : *state;
 }
 
 /* Whether a process has the trace's number in its own namespace, which is the trace's. */
@@ -47,10 +47,10 @@ static bool is_in_namespace(const struct tscope_file_header *header, const char 
   char path[64], text[4096];
   snprintf(path, sizeof(path), "/proc/%s/status", process);
   small_file_read(path, text, sizeof(text));
-  const char *numbers = strstr(text, "\nNSpid:"), *last = numbers + 7;
-  for (const char *at = last; numbers && *at && *at != '\n'; at++)
+  const char *last = strstr(text, "\nNSpid:\t");
+  for (const char *at = last ? last + 1 : ""; *at && *at != '\n'; at++)
     last = *at == '\t' ? at : last;
-  return numbers && strtoul(last, NULL, 10) == header->pid &&
+  return last && strtoul(last, NULL, 10) == header->pid &&
          pid_namespace_of(process) == header->pid_namespace;
 }
 
