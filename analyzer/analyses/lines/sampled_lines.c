@@ -245,13 +245,16 @@ struct worker_time {
 
 typedef VECTOR(struct worker_time) worker_times;
 
+/* The first ones tell how many there are at a time; a damaged trace may name a new one each time. */
+enum { WORKERS_MOST = 1024 };
+
 static void note_worker(worker_times *workers, const struct line_sample *sample) {
   u32 i = workers->n;
   while (i > 0 && workers->at[i - 1].child != sample->child)
     i--;
   if (i > 0)
     workers->at[i - 1].last = sample->time;
-  else
+  else if (workers->n < WORKERS_MOST)
     VECTOR_PUSH(workers, ((struct worker_time){sample->child, sample->time, sample->time}));
 }
 
