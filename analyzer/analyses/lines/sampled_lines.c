@@ -245,7 +245,7 @@ struct worker_time {
 
 typedef VECTOR(struct worker_time) worker_times;
 
-/* The first ones tell how many there are at a time; a damaged trace may name a new one each time. */
+/* The first tell how many there are at a time; a damaged trace may name a new one each time. */
 enum { WORKERS_MOST = 1024 };
 
 static void note_worker(worker_times *workers, const struct line_sample *sample) {
