@@ -175,6 +175,20 @@ static void shorten_long_steps(double *saved, const double *length, const double
   }
 }
 
+/* Where the rank that ends last begins. */
+static i64 begin_of_last(const struct sample_graph *g) {
+  return g->slices[g->last_rank].begin;
+}
+
+/* Ranks that do not wait for each other drift apart. A replayed step is then one of the rank that
+ * ends last, and the step that the report speaks of the mean over ranks: what is saved of the one
+ * is the same share of the other. */
+static double as_share(const struct analysis *a, const double *length_ms, const double *weights,
+                       u32 n) {
+  double replayed_ms = weighted_mean(length_ms, weights, n), step_ms = analysis_length_ms(a);
+  return replayed_ms > step_ms ? step_ms / replayed_ms : 1;
+}
+
 /* The mean over all steps, and quartiles of what each step saves. `scratch` has room for five
  * figures of every step. */
 static struct saving summarise(const struct question *q, u32 cure, double *scratch, u32 room,
@@ -192,7 +206,7 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
     const i64 *saved = &q->saved[s][(size_t)cure * in_sample];
     for (u32 k = 0; k < in_sample; k++, n++) {
       saved_ms[n] = ns_to_ms(saved[k] - (k ? saved[k - 1] : 0));
-      i64 from = k ? r->step_ends[k - 1] : r->g->begin, to = r->step_ends[k];
+      i64 from = k ? r->step_ends[k - 1] : begin_of_last(r->g), to = r->step_ends[k];
       weight[n] = graph->weights[graph->samples[s].first - q->a->first_step + k];
       turn[n] = analysis_turn_of(q->a, graph->samples[s].first + k);
       length_ms[n] = from == NS_UNKNOWN || to == NS_UNKNOWN ? 0 : ns_to_ms(to - from);
@@ -203,12 +217,15 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
     return (struct saving){NAN, NAN, NAN, NAN, NAN};
   if (has_change(&q->cures[cure], CHANGE_LONG_STEPS))
     shorten_long_steps(saved_ms, length_ms, turn, q->a->results->n_turns, weight + room, n);
+  double kept = as_share(q->a, length_ms, weight, n);
+  for (u32 i = 0; i < n; i++)
+    saved_ms[i] *= kept;
   double mean = weighted_mean(saved_ms, weight, n), spread = fabs(mean * variation_of(saved_ms, n));
   return (struct saving){.ms = fmax(0, mean),
                          .low_ms = fmax(0, quantile_of(saved_ms, n, 0.25)),
                          .high_ms = fmax(0, quantile_of(saved_ms, n, 0.75)),
                          .error_ms = isnan(spread) ? 0 : spread / sqrt(n),
-                         .hidden_ms = fmax(0, ns_to_ms(hidden) / n / q->a->model->n_ranks)};
+                         .hidden_ms = fmax(0, kept * ns_to_ms(hidden) / n / q->a->model->n_ranks)};
 }
 
 static void ask_samples(struct question *q, struct saving *savings) {

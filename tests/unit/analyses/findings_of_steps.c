@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "model/span_call_sites.h"
+#include "sampled_cluster.h"
 #include "scenario.h"
 
 static void dataloader_bound(void **state) {
@@ -208,9 +209,9 @@ static void uneven_steps(void **state) {
 
 /* A job of which `late` is what ranks sleep outside the phases; one rank may mark no phases at all.
  */
-static struct results *asleep_outside(const struct cluster_options *o, const i64 *late,
-                                      u32 without_phases, struct cluster **made) {
-  struct cluster *c = *made = cluster_new(o);
+static struct cluster *asleep_outside(const struct cluster_options *o, const i64 *late,
+                                      u32 without_phases) {
+  struct cluster *c = cluster_new(o);
   u32 n = c->model.steps.n * o->ranks;
   c->model.phases = arena_array(&c->arena, n, sizeof(*c->model.phases));
   for (u32 i = 0; i < n; i++)
@@ -227,7 +228,7 @@ static struct results *asleep_outside(const struct cluster_options *o, const i64
           (t->spans[i].category == TSCOPE_PHASE_DATA || rank == without_phases))
         t->spans[i].category = TSCOPE_PHASE_USER;
   }
-  return cluster_analyse(c, NULL);
+  return c;
 }
 
 static double recoverable_asleep(const struct results *r) {
@@ -246,15 +247,72 @@ static void others_wait_for_who_is_outside_by_turns(void **state) {
   for (u32 step = 0; step < o.steps; step++)
     late[step * o.ranks + step % o.ranks] = 120 * MS;
   for (u32 all = 0; all < 2; all++) {
-    struct cluster *c;
-    struct results *r = asleep_outside(&o, late, all ? INDEX_NONE : 3, &c);
+    struct cluster *c = asleep_outside(&o, late, all ? INDEX_NONE : 3);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
     assert_non_null(outside);
     assert_true(fabs(outside->saving_s / r->training_steps - 0.120) < 0.002);
     if (all) {
       assert_true(fabs(recoverable_asleep(r) - 0.120) < 0.002);
-      assert_non_null(strstr(outside->evidence, "for 120 ms, and the others wait for it"));
+      assert_non_null(strstr(outside->evidence, "for 120 ms, and the job is as slow as that one"));
     }
+    cluster_end(r, c);
+  }
+}
+
+/* Ranks that wait for nobody drift apart. Each is outside for so many ms of all of its steps. */
+static struct cluster *drifting(const i64 *outside_ms, u32 ranks, u32 without_phases) {
+  static i64 late[100 * CLUSTER_RANKS];
+  struct cluster_options o = healthy_cpu();
+  o.ranks = ranks;
+  o.meets_every = 1000;
+  o.late_input = late;
+  for (u32 i = 0; i < o.steps * ranks; i++)
+    late[i] = outside_ms[i % ranks] * MS;
+  return asleep_outside(&o, late, without_phases);
+}
+
+/* Rank 0 has steps of 300 ms, rank 1 of 900: of the time of the job two thirds go. */
+static void of_ranks_that_drift_apart_a_share_is_saved(void **state) {
+  static const i64 outside_ms[] = {0, 600};
+  (void)state;
+  struct cluster *c = drifting(outside_ms, 2, INDEX_NONE);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(fabs(r->step_mean_ms - 600) < 2);
+  assert_true(fabs(saved_outside(r) - 400) < 2);
+  cluster_end(r, c);
+}
+
+/* Rank 1 is outside for longest, at two lines in turn; rank 0 is longer at one line. What is told
+ * is where rank 1 is. */
+static void who_is_outside_alone_is_told_with_its_own_line(void **state) {
+  static const i64 outside_ms[] = {300, 600};
+  static i64 slow[100 * CLUSTER_RANKS];
+  (void)state;
+  struct cluster *c = drifting(outside_ms, 2, INDEX_NONE);
+  for (u32 step = 0; step < c->options.steps; step++)
+    slow[step * 2 + 1] = 580 * MS;
+  cluster_sample(c, slow, 290 * MS, 10 * MS, 0);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
+  assert_non_null(outside);
+  assert_non_null(strstr(outside->title, "what rank 1 does outside"));
+  assert_null(strstr(outside->title, "train.py:10"));
+  assert_non_null(strstr(outside->evidence, "Rank 1 is then at me/train.py:20"));
+  cluster_end(r, c);
+}
+
+/* Rank 2 marks no phases, and its steps are the longest. */
+static void who_marks_no_phases_may_be_outside_for_longest(void **state) {
+  static const i64 outside_ms[] = {0, 600, 900};
+  (void)state;
+  for (u32 marked = 0; marked < 2; marked++) {
+    struct cluster *c = drifting(outside_ms, 3, marked ? INDEX_NONE : 2);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
+    assert_non_null(outside);
+    assert_int_equal(marked, strstr(outside->title, "what rank 2 does outside") != NULL);
+    assert_int_equal(!marked, strstr(outside->title, "what one rank or another does") != NULL);
     cluster_end(r, c);
   }
 }
@@ -268,8 +326,8 @@ static void a_rank_without_phases_is_asleep_outside(void **state) {
   o.late_input = late;
   for (u32 step = 0; step < o.steps; step++)
     late[step * o.ranks + 3] = 120 * MS;
-  struct cluster *c;
-  struct results *r = asleep_outside(&o, late, 3, &c);
+  struct cluster *c = asleep_outside(&o, late, 3);
+  struct results *r = cluster_analyse(c, NULL);
   /* The 30 ms that it computes are taken to be spread over its step, also before the last wait. */
   assert_true(recoverable_asleep(r) > 0.110 && recoverable_asleep(r) < 0.121);
   cluster_end(r, c);
@@ -340,6 +398,9 @@ int main(void) {
       cmocka_unit_test(optimizer_heavy),
       cmocka_unit_test(unmarked_training_is_not_outside),
       cmocka_unit_test(uneven_steps),
+      cmocka_unit_test(of_ranks_that_drift_apart_a_share_is_saved),
+      cmocka_unit_test(who_is_outside_alone_is_told_with_its_own_line),
+      cmocka_unit_test(who_marks_no_phases_may_be_outside_for_longest),
       cmocka_unit_test(a_rank_without_phases_is_asleep_outside),
       cmocka_unit_test(others_wait_for_who_is_outside_by_turns),
       cmocka_unit_test(a_gpu_idles_outside_the_phases_only_if_they_are_known),

@@ -83,7 +83,7 @@ static u32 common_outside(const struct findings *f, double *ms) {
 /* How long the rank is outside the phases that is so longest, mean over steps: no more of a step
  * can go with that time. The other ranks may wait for another one in each step; one without phases
  * is outside for all of it. `alone`: the rank that is so much longer than all others for most of
- * what any one is; INDEX_NONE if they are so by turns. */
+ * what any one is; INDEX_NONE if they are so by turns, or it may be one without phases. */
 static double longest_outside_ms(const struct findings *f, u32 *alone) {
   const struct analysis *a = f->a;
   double sum = 0, beyond = 0;
@@ -107,9 +107,10 @@ static double longest_outside_ms(const struct findings *f, u32 *alone) {
     }
     if (longest == NS_UNKNOWN)
       continue;
+    i64 marked = longest - (second > whole ? second : whole);
     sum += ns_to_ms(longest > whole ? longest : whole);
-    of_rank[who] += ns_to_ms(longest - second);
-    beyond += ns_to_ms(longest - second);
+    of_rank[who] += marked > 0 ? ns_to_ms(marked) : 0;
+    beyond += ns_to_ms(marked > 0 ? marked : -marked);
     n++;
   }
   *alone = NUMBER_OF_LARGEST(0, ranks, i, of_rank[i]);
@@ -187,6 +188,7 @@ void rule_outside_phases(struct findings *f) {
   const char *whose = !by_turns             ? ""
                       : alone == INDEX_NONE ? "what one rank or another does "
                                             : say(f, "what rank %u does ", r->ranks[alone].rank);
+  rank = by_turns && alone != INDEX_NONE ? alone : rank;
   const struct sampled_line *line = r->ranks[rank].outside_line;
   if (!(r->forward_ms > 0) && !(unmarked > 0) && !line)
     return; /* forward passes may be all of it */
@@ -208,11 +210,11 @@ void rule_outside_phases(struct findings *f) {
                 "the rest the step is %s shorter.",
                 duration_ms(gain).text)
           : "";
-  const char *turns =
-      by_turns
-          ? say(f, " The one that is so longest in a step is for %s, and the others wait for it.",
-                duration_ms(longest).text)
-          : "";
+  const char *turns = by_turns ? say(f,
+                                     " The one that is so longest in a step is for %s, and the job "
+                                     "is as slow as that one.",
+                                     duration_ms(longest).text)
+                               : "";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
   f->spent_at = line && line->share >= REASON_SHARE ? line : NULL;
   finding_add(f, severity_of(f, gain), saving,
