@@ -210,9 +210,10 @@ const char *called_at(struct findings *f, const struct sampled_line *line) {
 }
 
 const char *busy_with(struct findings *f, const struct sampled_line *line) {
-  return line->activity
-             ? say(f, ", %s for %.0f %% of it", line->activity, 100 * line->activity_share)
-             : "";
+  const char *beside = line->beside ? say(f, ", while another thread is at %s", line->beside) : "";
+  return line->activity ? say(f, ", %s for %.0f %% of it%s", line->activity,
+                              100 * line->activity_share, beside)
+                        : "";
 }
 
 const char *words_of_line(struct findings *f, const struct sampled_line *line) {

@@ -67,6 +67,11 @@ struct sampled_line;
 /* part_lines.c: a part in words, without its times. */
 struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part);
 
+/* If the thread waits in that part for another one most of the time: that one is at `beside`
+ * (NULL: not known) meanwhile. */
+void line_set_beside(struct analysis *a, const struct sampled_part *part,
+                     const struct sampled_part *beside, struct sampled_line *line);
+
 /* slow_parts.c: for each rank, the part of the program that takes longer there than on its peers;
  * of a straggler, one that explains why it is late. */
 void slow_parts_summarise(struct analysis *a);

@@ -27,17 +27,31 @@ static const char *activity_words(u32 activity) {
   return activity && activity < sizeof(words) / sizeof(*words) ? words[activity] : NULL;
 }
 
-/* Whether the thread mostly waits for another one or a process, but for what it is without a core:
- * on a busy machine that follows every wait. */
-static bool most_waits(const struct sampled_part *part) {
+/* Whether the thread mostly waits in one of these ways, but for what it is without a core: on a
+ * busy machine that follows every wait. */
+static bool mostly(const struct sampled_part *part, u32 ways) {
   i64 waits = 0, all = 0;
   for (u32 i = 0; i < ACTIVITIES; i++) {
-    bool is = i == TSCOPE_ACTIVITY_LOCK || i == TSCOPE_ACTIVITY_PIPE ||
-              i == TSCOPE_ACTIVITY_EVENTS || i == TSCOPE_ACTIVITY_NETWORK;
-    waits += is ? part->activity_ns[i] : 0;
+    waits += ways >> i & 1 ? part->activity_ns[i] : 0;
     all += i != TSCOPE_ACTIVITY_NO_CORE ? part->activity_ns[i] : 0;
   }
   return 2 * waits > all;
+}
+
+/* For another thread or a process. */
+static bool most_waits(const struct sampled_part *part) {
+  return mostly(part, 1u << TSCOPE_ACTIVITY_LOCK | 1u << TSCOPE_ACTIVITY_PIPE |
+                          1u << TSCOPE_ACTIVITY_EVENTS | 1u << TSCOPE_ACTIVITY_NETWORK);
+}
+
+void line_set_beside(struct analysis *a, const struct sampled_part *part,
+                     const struct sampled_part *beside, struct sampled_line *line) {
+  if (!beside || !mostly(part, 1u << TSCOPE_ACTIVITY_LOCK | 1u << TSCOPE_ACTIVITY_GIL))
+    return;
+  const char *place = line_place(a, beside->file, beside->line, beside->function);
+  i64 all = TOTAL(i64, beside->activity_ns, ACTIVITIES, one, *one);
+  line->beside = say(a, "%s (%s)%s", place, beside->function,
+                     2 * beside->gil_ns > all ? ", with the GIL" : "");
 }
 
 /* What the thread does there for most of the time. */

@@ -364,6 +364,12 @@ static const struct sampled_part *part_of_line(const struct rank_parts *parts,
                   same_text(one->function, sum->function));
 }
 
+/* Where other threads are most while those that train wait for a lock or the GIL; NULL. */
+static const struct sampled_part *part_beside(const struct rank_parts *parts) {
+  return LARGEST(parts->at, parts->n, one, one->kind == BESIDE_LINE,
+                 TOTAL(double, one->activity_ns, ACTIVITIES, ns, (double)*ns));
+}
+
 /* The line at which most of some time of the host goes, `all_ns`. */
 static void set_host_line(struct analysis *a, const struct line_on_rank *line, i64 line_ns,
                           i64 all_ns, const struct sampled_line **place) {
@@ -373,6 +379,8 @@ static void set_host_line(struct analysis *a, const struct line_on_rank *line, i
     return;
   const struct sampled_part *part = part_of_line(&sums->parts, line->sum);
   struct sampled_line *best = part ? line_of_part(a, part) : sampled_line_new(a, line->sum);
+  if (part)
+    line_set_beside(a, part, part_beside(&sums->parts), best);
   best->share = share;
   best->ms = ns_to_ms((i64)ns) / line_steps_of(a, line->rank);
   *place = best;

@@ -253,18 +253,6 @@ static void compare_part(struct comparison *c, const struct entry *at, u32 n) {
   }
 }
 
-/* If the thread waits there for another one, where that one is meanwhile. */
-static void set_beside(struct comparison *c, u32 rank, const struct sampled_part *part,
-                       struct sampled_line *line) {
-  const struct sampled_part *beside = c->best[rank].part[BESIDE_LINE];
-  i64 waits = part->activity_ns[TSCOPE_ACTIVITY_LOCK] + part->activity_ns[TSCOPE_ACTIVITY_GIL];
-  if (!beside || waits < part->times->ns / 2)
-    return;
-  const char *place = line_place(c->a, beside->file, beside->line, beside->function);
-  line->beside = arena_printf(c->a->arena, "%s (%s)%s", place, beside->function,
-                              2 * beside->gil_ns > beside->times->ns ? ", with the GIL" : "");
-}
-
 static void add_lines(struct sums *to, const struct rank_parts *parts) {
   for (u32 i = 0; i < parts->n; i++)
     if (parts->at[i].kind == OWN_LINE)
@@ -342,7 +330,7 @@ static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_
   set_amount(c, rank, d, late, line);
   line->ms = d->ms;
   line->peers_ms = d->peers_ms;
-  set_beside(c, rank, part, line);
+  line_set_beside(c->a, part, c->best[rank].part[BESIDE_LINE], line);
   return line;
 }
 

@@ -113,8 +113,17 @@ static u32 steps_at_line(const struct search *s) {
   return s->times.seen && ms >= looks * sample_ms ? s->times.seen : s->times.steps;
 }
 
+/* Where other threads of the rank were most in these steps while this one waited for a lock or the
+ * GIL; NULL. */
+static const struct sampled_part *part_beside(const struct search *s) {
+  const struct rank_parts *parts = &s->a->line_sums[s->rank].parts;
+  return LARGEST(parts->at, parts->n, one, one->kind == BESIDE_LINE,
+                 times_of(parts, one, s->slices).ms);
+}
+
 static struct sampled_line *line_of(struct search *s) {
   struct sampled_line *line = line_of_part(s->a, s->part);
+  line_set_beside(s->a, s->part, part_beside(s), line);
   line->ms = s->times.ms;
   line->peers_ms = s->times.base_ms;
   line->more_ms = s->times.more_ms;

@@ -203,6 +203,31 @@ static void lines_at_random_are_of_no_rank(void **state) {
   }
 }
 
+/* In some steps all ranks wait at line 20 for the GIL. */
+static void who_holds_the_gil_in_long_steps_is_told(void **state) {
+  static i64 late[STEPS * RANKS];
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  u32 seed = 3;
+  for (u32 s = 0; s < STEPS; s++)
+    late[s * RANKS] = uniform_share(&seed) < 0.15 ? 120 * MS : 0;
+  for (u32 i = 0; i < STEPS * RANKS; i++)
+    late[i] = late[i / RANKS * RANKS];
+  o.ranks = RANKS;
+  o.steps = STEPS;
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
+  cluster_sample(c, late, 0, 10 * MS, 1);
+  cluster_hold_gil(c);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *found = finding_of(r, "TIMING.JITTER");
+  assert_non_null(found);
+  assert_non_null(strstr(found->evidence, "waiting for the GIL for 100 % of it, while another "
+                                          "thread is at me/train.py:40 (check), with the GIL"));
+  assert_non_null(strstr(found->action, "what another thread does at me/train.py:40"));
+  cluster_end(r, c);
+}
+
 /* Of the long steps most are at line 20, the others have more to compute: in how many it is, and
  * for how long there, is told, but not that these steps are long for it. */
 static void line_of_some_long_steps_is_counted(void **state) {
@@ -417,6 +442,7 @@ int main(void) {
       cmocka_unit_test(a_line_of_the_first_of_each_host_is_of_no_rank),
       cmocka_unit_test(lines_at_random_are_of_no_rank),
       cmocka_unit_test(few_stays_of_one_of_two_ranks_are_named_at_a_distance),
+      cmocka_unit_test(who_holds_the_gil_in_long_steps_is_told),
       cmocka_unit_test(line_of_some_long_steps_is_counted),
       cmocka_unit_test(steps_that_would_tell),
       cmocka_unit_test(mean_and_median_are_told),

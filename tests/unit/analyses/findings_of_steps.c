@@ -302,6 +302,25 @@ static void who_is_outside_alone_is_told_with_its_own_line(void **state) {
   cluster_end(r, c);
 }
 
+/* Rank 1 is outside for longest, where it waits for another thread: what that does is told. */
+static void who_is_waited_for_outside_is_told(void **state) {
+  static const i64 outside_ms[] = {0, 600};
+  static i64 slow[100 * CLUSTER_RANKS];
+  (void)state;
+  struct cluster *c = drifting(outside_ms, 2, INDEX_NONE);
+  for (u32 step = 0; step < c->options.steps; step++)
+    slow[step * 2 + 1] = 600 * MS;
+  cluster_sample(c, slow, 0, 10 * MS, 0);
+  cluster_hold_gil(c);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
+  assert_non_null(outside);
+  assert_non_null(strstr(outside->title, "train.py:20, waiting for another thread"));
+  assert_non_null(strstr(outside->evidence, "at me/train.py:40 (check), with the GIL"));
+  assert_non_null(strstr(outside->action, "another thread does at me/train.py:40 (check)"));
+  cluster_end(r, c);
+}
+
 /* Rank 2 marks no phases, and its steps are the longest. */
 static void who_marks_no_phases_may_be_outside_for_longest(void **state) {
   static const i64 outside_ms[] = {0, 600, 900};
@@ -400,6 +419,7 @@ int main(void) {
       cmocka_unit_test(uneven_steps),
       cmocka_unit_test(of_ranks_that_drift_apart_a_share_is_saved),
       cmocka_unit_test(who_is_outside_alone_is_told_with_its_own_line),
+      cmocka_unit_test(who_is_waited_for_outside_is_told),
       cmocka_unit_test(who_marks_no_phases_may_be_outside_for_longest),
       cmocka_unit_test(a_rank_without_phases_is_asleep_outside),
       cmocka_unit_test(others_wait_for_who_is_outside_by_turns),

@@ -83,3 +83,21 @@ void cluster_call_function(struct cluster *c, const char *inner, const char *out
     c->timelines[r].call_sites = sites;
   }
 }
+
+void cluster_hold_gil(struct cluster *c) {
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    const struct call_sites *sites = c->timelines[r].call_sites;
+    u32 since = 0;
+    for (u32 i = 0; i < sites->n_samples; i++) {
+      struct line_sample *sample = &sites->samples[i];
+      if (sample->stack != 1)
+        continue;
+      sample->activity = TSCOPE_ACTIVITY_GIL;
+      if (since++ % 3)
+        continue;
+      sample->activity = TSCOPE_ACTIVITY_RUNNING;
+      sample->stack = 3;
+      sample->beside = sample->holds_gil = true;
+    }
+  }
+}

@@ -14,3 +14,7 @@ void cluster_sample(struct cluster *c, const i64 *slow, i64 other, i64 apart, u3
 /* After that: where ranks are slow they are at the lines of the function `inner` in turn, called at
  * line 100 by `outer`, which does nothing else. */
 void cluster_call_function(struct cluster *c, const char *inner, const char *outer);
+
+/* After cluster_sample(): where the thread is at line 20 it waits for the GIL, which another one
+ * holds meanwhile, at line 40. */
+void cluster_hold_gil(struct cluster *c);

@@ -197,6 +197,13 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
              duration_ms(f->r->step_ms[worst]).text, how);
 }
 
+/* What to look at before all else. */
+static const char *look_first(struct findings *f, const struct sampled_line *line) {
+  if (line && line->beside)
+    return say(f, "what another thread does at %s, and at ", line->beside);
+  return line ? say(f, "%s first, and at ", line->place) : "";
+}
+
 /* What these steps run that the others do not. */
 static void line_of_long_steps(struct findings *f, const struct long_steps *longer,
                                struct arena *scratch, struct step_line *at) {
@@ -240,10 +247,10 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
             "print its scale, and train in bf16 or with a smaller scale. If the program adds up "
             "gradients of more batches there, such steps are as they should be."
           : say(f,
-                "Look at %s%swhat happens only in those steps: checkpoints, evaluation, logging, "
+                "Look at %swhat happens only in those steps: checkpoints, evaluation, logging, "
                 "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
                 "length, other jobs on the machine or network.",
-                at.line ? at.line->place : "", at.line ? " first, and at " : ""),
+                look_first(f, at.line)),
       &rank, at.line && at.rank != INDEX_NONE);
 }
 

@@ -10,6 +10,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 
 /* Time per step in which a rank did nothing but wait for its input; NAN if not known. */
 static double input_stall_ms(const struct findings *f, u32 rank) {
@@ -136,10 +137,14 @@ static const char *describe_outside_line(struct findings *f, u32 rank, u32 elsew
   const struct sampled_line *line = one->outside_line;
   if (!line)
     return "";
-  const char *text = say(f,
-                         " Rank %u is then at %s (%s) for %.0f %% of the time in which it does "
-                         "not wait",
-                         one->rank, line->place, line->function, 100 * line->share);
+  const char *text =
+      say(f,
+          " Rank %u is then at %s (%s) for %.0f %% of the time in which it does "
+          "not wait for communication%s%s",
+          one->rank, line->place, line->function, 100 * line->share,
+          line->beside ? "; most of what it does there is to wait for another thread, which is at "
+                       : "",
+          text_or_empty(line->beside));
   if (elsewhere == INDEX_NONE)
     return say(f, "%s.", text);
   const struct rank_result *other = &f->r->ranks[elsewhere];
@@ -153,6 +158,9 @@ static const char *outside_action(struct findings *f, u32 rank, u32 elsewhere) {
   if (!line)
     return "Look at what the training loop does between forward, backward and optimizer: logging, "
            "metrics, input, checkpoints. Do it less often, or in another thread or process.";
+  if (line->beside)
+    return say(f, "Look at what another thread does at %s: rank %u waits for it at %s.",
+               line->beside, f->r->ranks[rank].rank, line->place);
   const char *others =
       elsewhere == INDEX_NONE
           ? ""
@@ -215,12 +223,13 @@ void rule_outside_phases(struct findings *f) {
                                      "is as slow as that one.",
                                      duration_ms(longest).text)
                                : "";
+  const char *waiting = line && line->beside ? ", waiting for another thread" : "";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
   f->spent_at = line && line->share >= REASON_SHARE ? line : NULL;
   finding_add(f, severity_of(f, gain), saving,
-              say(f, "%.0f %% of %s is %soutside %s and optimizer%s%s", 100 * gain / f->step_ms,
+              say(f, "%.0f %% of %s is %soutside %s and optimizer%s%s%s", 100 * gain / f->step_ms,
                   of_each_step(f), whose, phases, line ? ", mostly at " : "",
-                  line ? line->place : ""),
+                  line ? line->place : "", waiting),
               say(f,
                   "The program is in no phase of training for %s of a %s step, or longer, on most "
                   "ranks.%s%s%s%s",
