@@ -12,6 +12,7 @@ enum training_part {
   TRAINING_FORWARD,
   TRAINING_BACKWARD,
   TRAINING_OPTIMIZER,
+  TRAINING_SCHEDULE, /* of a pipeline: forward and backward passes in turn */
 };
 
 /* The part that a function of a library is by its name (training_functions.def). */

@@ -10,6 +10,7 @@
 #include "base/hash_index.h"
 #include "base/texts.h"
 #include "base/vector.h"
+#include "model/training_calls.h"
 
 /* A path is kept of parts with at least this share of the samples. */
 static const double path_least_share = 0.01;
@@ -30,6 +31,7 @@ struct part_collector {
   HASHED(struct open_part) parts; /* by key */
   i64 *stack_ns;                  /* [n_stacks], not waiting */
   u32 *line_part;                 /* [n_stacks] index + 1 of the part of its line */
+  bool *is_schedule;              /* [n_frames] */
   i64 ns;
   u64 samples;
 };
@@ -59,6 +61,9 @@ struct part_collector *parts_collect_new(const struct call_sites *sites, struct 
   *c = (struct part_collector){.sites = sites};
   c->stack_ns = arena_array(scratch, sites->n_stacks, sizeof(*c->stack_ns));
   c->line_part = arena_array(scratch, sites->n_stacks, sizeof(*c->line_part));
+  c->is_schedule = arena_array(scratch, sites->n_frames, sizeof(*c->is_schedule));
+  for (u32 i = 0; i < sites->n_frames; i++)
+    c->is_schedule[i] = frame_training_part(&sites->frames[i]) == TRAINING_SCHEDULE;
   return c;
 }
 
@@ -67,9 +72,25 @@ static u64 key_of(enum part_kind kind, const struct call_frame *frame) {
   return hash_text(hash_text(HASH_SEED ^ line << 3 ^ kind, frame->file), frame->function);
 }
 
+/* Where a line calls a pipeline's schedule. */
+static bool calls_schedule(const struct part_collector *c, const struct part_sample *sample) {
+  const struct call_stack *stack = &c->sites->stacks[sample->stack];
+  for (u32 i = 0; i < stack->n && stack->frames[i] != sample->line; i++)
+    if (c->is_schedule[stack->frames[i]])
+      return true;
+  return false;
+}
+
+/* The first stage, the last and those between call their schedule at lines of their own. What it
+ * does for them is compared as if it were one line. */
+static u64 key_of_line(const struct part_collector *c, const struct part_sample *sample) {
+  bool own = sample->kind == OWN_LINE || sample->kind == WAIT_LINE;
+  return own && calls_schedule(c, sample) ? hash_text(HASH_SEED ^ sample->kind, "schedule")
+                                          : key_of(sample->kind, &c->sites->frames[sample->line]);
+}
+
 /* `frame`: of an activity, which. */
-static u32 find_part(struct part_collector *c, enum part_kind kind, u32 frame) {
-  u64 key = kind == OWN_ACTIVITY ? frame : key_of(kind, &c->sites->frames[frame]);
+static u32 find_part(struct part_collector *c, enum part_kind kind, u32 frame, u64 key) {
   struct open_part part = {.key = key, .kind = kind, .frame = frame, .last_step = INDEX_NONE};
   return HASHED_OR_ADD(&c->parts, key, one, one->key == key, part);
 }
@@ -105,7 +126,7 @@ static void add_callers(struct part_collector *c, const struct analysis *a,
     if (!call_frame_is_user_code(frame) || !frame->function)
       continue;
     for (u32 kind = OWN_FUNCTION; kind <= CALLING_LINE; kind++) {
-      u32 part = find_part(c, kind, stack->frames[i]);
+      u32 part = find_part(c, kind, stack->frames[i], key_of(kind, frame));
       if (ANY(seen, n, one, *one == part))
         continue;
       seen[n++] = part;
@@ -115,7 +136,7 @@ static void add_callers(struct part_collector *c, const struct analysis *a,
 }
 
 void parts_collect(struct part_collector *c, const struct analysis *a, struct part_sample sample) {
-  u32 part = find_part(c, sample.kind, sample.line);
+  u32 part = find_part(c, sample.kind, sample.line, key_of_line(c, &sample));
   add(&c->parts.at[part], a, sample);
   if (sample.kind == OWN_LINE || sample.kind == WAIT_LINE) {
     c->ns += sample.ns;
@@ -128,7 +149,7 @@ void parts_collect(struct part_collector *c, const struct analysis *a, struct pa
   add_callers(c, a, sample);
   if (!sample.activity)
     return;
-  part = find_part(c, OWN_ACTIVITY, sample.activity); /* it may move them all */
+  part = find_part(c, OWN_ACTIVITY, sample.activity, sample.activity); /* it may move them all */
   add(&c->parts.at[part], a, sample);
 }
 

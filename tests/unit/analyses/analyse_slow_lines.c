@@ -116,6 +116,50 @@ static void two_lines_share_the_delay(void **state) {
   assert_true(found >= 10);
 }
 
+/* Line 10 is another one on each rank, and calls a pipeline's schedule. */
+static void call_schedule(struct cluster *c) {
+  enum { FRAMES = 5 };
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    struct call_frame *frames = arena_array(&c->arena, FRAMES, sizeof(*frames));
+    struct call_stack *stacks = arena_array(&c->arena, 4, sizeof(*stacks));
+    u32 *inside = arena_array(&c->arena, 2, sizeof(*inside));
+    *sites = *c->timelines[r].call_sites;
+    memcpy(frames, sites->frames, 4 * sizeof(*frames));
+    memcpy(stacks, sites->stacks, 4 * sizeof(*stacks));
+    frames[0].line = 110 + r;
+    frames[4] = (struct call_frame){
+        .file = "/usr/lib/python3/site-packages/torch/distributed/pipelining/schedules.py",
+        .function = "ScheduleGPipe._step_microbatches",
+        .line = 690,
+        .others = true};
+    inside[0] = 4;
+    stacks[0] = (struct call_stack){inside, 2, 0};
+    sites->frames = frames;
+    sites->n_frames = FRAMES;
+    sites->stacks = stacks;
+    c->timelines[r].call_sites = sites;
+  }
+}
+
+/* Each rank calls its schedule at a line at which its peers are never, for 300 ms; that is not why
+ * rank 2 is slow. */
+static void lines_that_call_schedules_are_compared(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.slow[2] = 0.4;
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, o.steps, 0);
+  call_schedule(c);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct rank_result *rank = &r->ranks[2];
+  assert_true(rank->straggler && rank->late_at);
+  assert_non_null(strstr(rank->late_at, "train.py:20"));
+  for (u32 i = 0; i < r->n_ranks; i++)
+    assert_true(i == 2 || !r->ranks[i].slow_line);
+  cluster_end(r, c);
+}
+
 /* Rank 2 waits at its slow line for another thread, which is at line 40. On the peers that thread
  * is there too, while they wait in collectives: no thread of theirs makes them wait. */
 static void the_other_thread_is_named(void **state) {
@@ -356,6 +400,7 @@ static void no_line_of_healthy_ranks(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_looks_are_said),
                                      cmocka_unit_test(line_is_named),
+                                     cmocka_unit_test(lines_that_call_schedules_are_compared),
                                      cmocka_unit_test(the_other_thread_is_named),
                                      cmocka_unit_test(second_line_is_told),
                                      cmocka_unit_test(two_lines_share_the_delay),
