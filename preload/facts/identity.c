@@ -49,19 +49,6 @@ static u32 number(const char *variable, u32 unknown) {
                                                                                  : unknown;
 }
 
-void tscope_file_name_from(char *name, size_t bytes, const char *text) {
-  size_t length = 0;
-  for (; *text && length + 1 < bytes; text++) {
-    char c = *text;
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                 c == '-' || c == '_' || (c == '.' && length > 0);
-    name[length++] = plain ? c : '_';
-  }
-  if (length == 0 && bytes > 1)
-    name[length++] = '_';
-  name[length] = '\0';
-}
-
 struct parent {
   u32 pid;
   u64 start; /* clock ticks since boot; together with the pid it identifies a process for ever */
@@ -93,14 +80,18 @@ static bool is_interactive_parent(const char *name) {
   return false;
 }
 
-/* The process that started the ranks of this host. This is the parent, except if the parent is a
- * shell and the run has one process: then it is this process itself. */
+/* The process that started the ranks of this host. This is the parent, or the parent's if a
+ * launcher started each rank by a tscope-run of its own. If the parent is a shell and the run has
+ * one process, then it is this process itself. */
 static void find_starter(struct parent *process, u32 world_size) {
   struct parent self = {.pid = (u32)getpid()};
-  u32 parent = (u32)getppid(), unused;
+  u32 parent = (u32)getppid();
   read_process(self.pid, &self, &parent);
-  if (!read_process(parent, process, &unused) ||
-      (world_size < 2 && is_interactive_parent(process->name)))
+  bool found;
+  do {
+    found = read_process(parent, process, &parent);
+  } while (found && strcmp(process->name, "tscope-run") == 0);
+  if (!found || (world_size < 2 && is_interactive_parent(process->name)))
     *process = self;
 }
 

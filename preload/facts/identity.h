@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "facts/file_name.h"
 #include "record/hook.h"
 
 struct tscope_identity {
@@ -12,16 +13,12 @@ struct tscope_identity {
   u32 world_size;       /* 0 where the launcher says none */
   const char *launcher; /* its name, NULL if not known */
   char host[64];
-  char file_host[64]; /* host as part of a file name */
-  char run[128];      /* equal for all processes of a run, and valid as a file name */
+  char file_host[64];              /* host as part of a file name */
+  char run[TSCOPE_RUN_NAME_BYTES]; /* equal for all processes of a run, and valid as a file name */
 };
 
 /* From the copy of the environment (process_environment.h), /proc and the host's name. */
 void tscope_identify(struct tscope_identity *identity);
-
-/* Keeps letters, digits and "._-" of `text`; anything else becomes '_', and so does a leading dot.
- */
-void tscope_file_name_from(char *name, size_t bytes, const char *text);
 
 /* Writes everything the core knows about the process as INFO records. */
 void tscope_facts_write(const struct tscope_identity *identity);

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "facts/file_name.h"
 #include "facts/own_file.h"
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
@@ -113,7 +114,8 @@ static bool write_death(int folder, const char *name, void *more) {
   return is_it;
 }
 
-static bool search_run(int folder, const char *name, struct death *death) {
+__attribute__((noinline)) static bool search_run(int folder, const char *name,
+                                                 struct death *death) {
   int run = tscope_open_own(folder, name, O_RDONLY | O_DIRECTORY);
   bool found = run >= 0 && visit_names(run, write_death, death);
   if (run >= 0)
@@ -128,6 +130,12 @@ static bool search_started_run(int folder, const char *name, void *more) {
          search_run(folder, name, death);
 }
 
+static void search_named_run(int folder, const char *run, struct death *death) {
+  char name[TSCOPE_RUN_NAME_BYTES];
+  tscope_file_name_from(name, sizeof(name), run);
+  search_run(folder, name, death);
+}
+
 void tscope_reaped(pid_t child, int signal) {
   TSCOPE_KEEP_ERRNO;
   TSCOPE_DEFER_CANCELLATION;
@@ -136,13 +144,12 @@ void tscope_reaped(pid_t child, int signal) {
   snprintf(death.pid_in_name, sizeof(death.pid_in_name), "-%d-", (int)child);
   snprintf(death.mine, sizeof(death.mine), "-%d-", (int)getpid());
   char standard[TSCOPE_DEFAULT_DIRECTORY_BYTES];
-  bool named = run && *run && *run != '.' && !strchr(run, '/');
   tscope_directory_to_write(standard);
   int folder = tscope_open_own(AT_FDCWD, directory && *directory ? directory : standard,
                                O_RDONLY | O_DIRECTORY);
   if (folder >= 0) {
-    if (named)
-      search_run(folder, run, &death);
+    if (run && *run)
+      search_named_run(folder, run, &death);
     else
       visit_names(folder, search_started_run, &death);
     close(folder);

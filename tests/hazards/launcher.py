@@ -23,6 +23,10 @@ while os.read(0, 1): pass
 print(count[0])
 """
 
+# What schedulers and timers send: LSF and SGE use SIGXCPU, Slurm whatever the user names, and an alarm survives exec().
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT,
+             signal.SIGALRM, signal.SIGXCPU, signal.SIGPWR, signal.SIGABRT, signal.SIGWINCH, signal.SIGRTMIN)
+
 
 def run(*command, options=(), **more):
     environment = dict(os.environ, TSCOPE_DIR=tempfile.gettempdir() + "/tscope-launcher-none")
@@ -106,10 +110,37 @@ class Launcher(unittest.TestCase):
         self.assertEqual((done.stdout, done.returncode), ("ran\n", 0))
 
     def test_signal_to_tscope_run_reaches_the_command_once(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
+        for number in PASSED_ON:
             child = start_counter(number)
             os.kill(child.pid, number)
             self.assertEqual(signal_count(child), 1, number)
+
+    def test_command_does_not_outlive_tscope_run(self):
+        with start_counter(signal.SIGTERM) as child:
+            child.kill()
+            child.wait()
+            self.assertEqual(child.stdout.read(), b"")  # ends when the command's end of the pipe closes
+
+    def test_exit_status_passes_through_when_nobody_reads_our_lines(self):
+        for options in ((), ("--dir", "/proc/none")):  # the second says before and after that it is off
+            reader, writer = os.pipe()
+            os.close(reader)
+            child = subprocess.run([RUN, "--lib", LIBRARY, *options, "--", "sh", "-c", "echo ran; exit 7"],
+                                   stdout=subprocess.PIPE, stderr=writer, check=False)
+            os.close(writer)
+            self.assertEqual((child.stdout, child.returncode), (b"ran\n", 7), options)
+
+    def test_signal_that_comes_at_the_end_does_not_change_the_end(self):
+        script = "kill -HUP $PPID; kill -TERM $$"
+        self.assertEqual(run("sh", "-c", script).returncode, -signal.SIGTERM)
+
+    def test_stop_and_go_on(self):
+        child = start_counter(signal.SIGTERM, preexec_fn=os.setpgrp)
+        os.killpg(child.pid, signal.SIGTSTP)
+        self.assertTrue(os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1]))
+        os.killpg(child.pid, signal.SIGCONT)
+        os.kill(child.pid, signal.SIGTERM)
+        self.assertEqual(signal_count(child), 1)
 
     def test_signal_to_the_group_reaches_the_command_once(self):
         for number in (signal.SIGINT, signal.SIGTERM):

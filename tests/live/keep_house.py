@@ -220,6 +220,27 @@ class House(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, "loss 3\n"))
         return done.stderr.splitlines()
 
+    def test_a_name_that_no_folder_can_have_is_found_again(self):
+        command = ["--run", "my run/1", "--", TRAIN, "--ranks", "2", "--steps", "12"]
+        done = tscope("run", "--dir", self.folder, *command)
+        self.assertRegex(done.stderr, r"2 ranks recorded; .* --run my_run_1\n$")
+        self.assertEqual(os.listdir(self.folder), ["my_run_1"])
+        killed = f'(until ls {self.folder}/one_more/*.tscope; do sleep 0.1; done; kill -9 $$) & exec {TRAIN} --steps 9999'
+        done = tscope("run", "--dir", self.folder, "--run", "one more", "--", "sh", "-c", killed, RANK="0", WORLD_SIZE="1")
+        self.assertEqual(done.returncode, -signal.SIGKILL)
+        report = json.loads(tscope("report", "--format", "json", "--run", "one_more", self.folder).stdout)
+        self.assertEqual(report["run_end"]["ranks"][0]["signal"], signal.SIGKILL, "tscope run wrote how its child ended")
+
+    def test_ranks_that_are_each_started_by_a_tscope_run_are_one_run(self):
+        env = {**ENV, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TSCOPE_DIR": self.folder}
+        tscope("run", "--dir", self.folder, "--run", "before", "--", TRAIN, "--ranks", "1", "--steps", "12")
+        ranks = [subprocess.Popen([TSCOPE, "run", "--", TRAIN, "--alone", "1", "--steps", "12"], stderr=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL, text=True, env={**env, "RANK": str(rank)}) for rank in range(2)]
+        said = [rank.communicate()[1] for rank in reversed(ranks)][1]
+        name, = set(os.listdir(self.folder)) - {"before"}
+        self.assertRegex(said, rf"[12] ranks? recorded; .* --run {name}\n$")
+        self.assertEqual(len(os.listdir(os.path.join(self.folder, name))), 2)
+
     def test_a_disk_that_is_full_is_said_before_and_after(self):
         place = self.small_disk(2)
         fill = f"head -c 4M /dev/zero >{place}/filler 2>/dev/null"
@@ -245,4 +266,4 @@ class House(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
