@@ -7,6 +7,7 @@
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "base/statistics.h"
 
 #define LEAST_MATCH 0.95
 #define ANCHORS 4u
@@ -18,6 +19,7 @@
 #define LEAST_EXPLAINED 0.8
 #define LEAST_CONTRAST 2.0
 #define LEAST_APART 0.85
+#define NO_CHANCE 1e-9 /* of one place; some 30,000 are looked at */
 #define CLEARLY_LONGER 1.5
 
 struct numbered {
@@ -188,8 +190,10 @@ static double explained_by(const double *logs, u32 n, u32 length, double *means,
   return total > 0 ? 1 - left / total : 0;
 }
 
-/* Whether the gaps at the first place are nearly all longer, and the others nearly all shorter,
- * than the middle between them: single ones may be any, where a busy machine held up the host. */
+/* Whether the gaps at the first place are nearly all longer than the middle between theirs and the
+ * others, and the others nearly all shorter: single ones may be any. A busy machine that holds up
+ * the host makes many of the others longer; then those at the first place are more than chance
+ * would put there, of all places and lengths. */
 static bool are_apart(const double *logs, u32 n, u32 length, const double *means, u32 first) {
   u32 at_first = 0, longer = 0, shorter = 0;
   double others = 0;
@@ -201,7 +205,9 @@ static bool are_apart(const double *logs, u32 n, u32 length, const double *means
     longer += i % length == first && is_longer;
     shorter += i % length != first && !is_longer;
   }
-  return longer >= LEAST_APART * at_first && shorter >= LEAST_APART * (n - at_first);
+  double by_chance = binomial_tail(longer, at_first, (n - at_first - shorter + longer) / (double)n);
+  return longer >= LEAST_APART * at_first &&
+         (shorter >= LEAST_APART * (n - at_first) || by_chance < NO_CHANCE);
 }
 
 u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
