@@ -36,7 +36,7 @@ enum {
 
 /* Of the helper. */
 static struct {
-  u32 looks, rounds, interval_us;
+  u32 looks, rounds, interval_us, chance;
   u64 looked, looked_at_child, round; /* ticks: the last of each; 0: none yet */
   u64 samples, unreadable, cpu_ns;    /* so far */
   u64 bytes;                          /* of records */
@@ -257,7 +257,8 @@ static u64 look(bool own_descriptors, u64 cpu_ns) {
   if (opened)
     look_now(tscope_ticks(), now_ns, cpu_ns);
   __atomic_store_n(&taken, false, __ATOMIC_RELEASE);
-  return now_ns + (opened ? wanted_interval_us() * 1000ull : NOT_WANTED_NS);
+  return now_ns +
+         (opened ? looking_rate_next_ns(wanted_interval_us(), &sampling.chance) : NOT_WANTED_NS);
 }
 
 static void write_last(struct tscope_thread *thread) {

@@ -39,3 +39,8 @@ u32 looking_rate_update(struct looking_rate *rate, u64 now_ns, u64 cpu_ns, u32 l
   rate->interval_us = interval;
   return interval;
 }
+
+u64 looking_rate_next_ns(u32 interval_us, u32 *chance) {
+  *chance = *chance * 1664525u + 1013904223u;
+  return interval_us * 1000ull * (512 + (*chance >> 22)) / 1024;
+}

@@ -21,3 +21,8 @@ struct looking_rate {
 /* The time between two looks from now on, in microseconds: the shortest, or it doubled some times.
  * `cpu_ns` and `looks` are running totals. To be called some times a second. */
 u32 looking_rate_update(struct looking_rate *rate, u64 now_ns, u64 cpu_ns, u32 looks, bool trains);
+
+/* Nanoseconds until the next look: from half of the interval to one and a half, by chance. At equal
+ * distances, looks at a job whose steps take about as long, or a multiple, would see the same
+ * moments of each. `chance` may begin with anything. */
+u64 looking_rate_next_ns(u32 interval_us, u32 *chance);

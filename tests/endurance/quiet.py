@@ -23,7 +23,7 @@ ON_STANDINS = {"data parallel": [], "1F1B pipeline": ["--pipeline", "4", "--micr
                "tensor and data parallel": ["--tensor", "2"], "graphs": ["--graph", "8"]}
 ON_TORCH = {"DDP over gloo": ("ddp_gloo.py", ["--steps", "40"], 4),
             "pipeline over gloo": ("pipeline_gloo.py", ["--steps", "40"], 4),
-            "loaders with workers": ("loading_rank.py", ["--load-ms", "8", "--workers", "2"], 2)}
+            "loaders with workers": ("loading_rank.py", ["--load-ms", "8", "--workers", "2", "--steps", "60"], 2)}
 
 
 def run_on_standins(build, options, seed, scratch):

@@ -22,11 +22,12 @@ JOBS = {
     # Workers that have nothing to do while the program works long at times: only that time is gained. It is told of 128 of
     # the 240 steps: of the pauses some 16 lie in these, four more or less. That is 2.5 ms of a step of 36 ms, and twice
     # that is 15 %.
-    "idle at times": (["--load-ms", "20", "--pause-ms", "80", "--steps", "240"], NO_WORK, []),
+    "idle at times": (["--load-ms", "20", "--pause-ms", "80"], NO_WORK, []),
     # Without workers the program loads by itself.
     "no workers": (["--load-ms", "20", "--workers", "0"], NO_WORK, []),
-    # Workers that are always ahead: how long they take is only sampled.
-    "quick": (["--load-ms", "4", "--work-ms", "20", "--steps", "240"], NO_WORK, []),
+    # Workers that are always ahead, and those of the quicker rank: how long they take is only sampled, so that it takes
+    # many steps to tell.
+    "quick": (["--load-ms", "4", "--work-ms", "20"], NO_WORK, []),
     "one slow": (["--load-ms", "10", "--slow-rank", "1", "--slow-ms", "30"], EQUAL, [1]),
 }
 

@@ -27,21 +27,30 @@
 
 /* The usual time of a batch is that of those of which it is known; so many must be, and more where
  * there are no samples, because the program waits for the slow ones. Samples decide where they find
- * workers at work for less than this share of it. */
+ * workers at work for less than this share of it, beyond doubt. */
 #define LEAST_KNOWN 5
 #define KNOWN_SHARE_UNSAMPLED 4
-#define SAMPLED_SHARE 0.75
+#define SAMPLED_SHARE 0.95
 
 /* Where workers are mostly idle, the program waits for one that takes very long only, that is so
  * many times as long as it usually takes to take a batch. */
 #define MANY 3
+
+/* By two standard errors of a share of so many looks, with one more busy and one more idle: so that
+ * few that are alike are not taken for certain. */
+static double busy_at_most(double busy, u32 looks) {
+  double n = looks + 2.0, share = (busy * looks + 1) / n;
+  return fmin(1, share + 2 * sqrt(share * (1 - share) / n));
+}
 
 /* Which share of their time the workers of a rank prepare batches; NAN if it is not known. */
 void slice_watch_workers(struct slice_builder *c) {
   const struct line_sums *sums = c->a->line_sums ? &c->a->line_sums[c->t->rank] : NULL;
   bool known = sums && sums->worker_looks > LEAST_LOOKS;
   c->slice->workers = sums && sums->n_workers ? sums->n_workers : 1;
-  c->slice->workers_busy = known ? (double)sums->workers_busy_ns / (double)sums->workers_ns : NAN;
+  double busy = known ? (double)sums->workers_busy_ns / (double)sums->workers_ns : NAN;
+  c->slice->workers_busy = busy;
+  c->slice->workers_busy_most = known ? busy_at_most(busy, sums->worker_looks) : NAN;
 }
 
 typedef VECTOR(struct batch) batch_list;
@@ -51,7 +60,8 @@ struct loader {
   const struct sample_graph *g;
   const struct slice *slice;
   struct batch *at;
-  u32 n, base; /* base: number of the first */
+  u32 n, base;  /* base: number of the first */
+  i64 quickest; /* to take a batch */
   i64 usual;
   bool mostly_idle;
 };
@@ -74,24 +84,34 @@ static i64 could_begin(const struct loader *of, u32 i) {
   return asked && of->g->nodes[asked->node].end > begin ? of->g->nodes[asked->node].end : begin;
 }
 
+typedef VECTOR(struct loader) loader_list;
+
 static void find_awaited(struct loader *of) {
-  i64 quickest = LONG / 2, before = of->slice->begin;
+  i64 before = of->slice->begin;
+  of->quickest = LONG / 2;
   for (u32 i = 0; i < of->n; i++)
-    quickest = time_of(of, i) < quickest ? time_of(of, i) : quickest;
+    of->quickest = time_of(of, i) < of->quickest ? time_of(of, i) : of->quickest;
   for (u32 i = 0; i < of->n; i++) {
     struct batch *batch = &of->at[i];
     i64 took = time_of(of, i), end = of->g->nodes[batch->node].end;
-    batch->awaited = took >= 2 * quickest + LONGER && end < of->slice->end &&
+    batch->awaited = took >= 2 * of->quickest + LONGER && end < of->slice->end &&
                      (took >= LONG || took >= (end - before) / SHARE);
-    batch->ready = batch->latest = end - (batch->awaited ? quickest : took);
     before = end;
   }
 }
 
-/* How long a batch takes its worker by the samples of it; NAN */
-static double sampled_load(const struct loader *of) {
+/* One that was waited for was ready when it takes as long to take it as others. */
+static void find_ready(struct loader *of, i64 takes) {
+  for (u32 i = 0; i < of->n; i++) {
+    i64 took = time_of(of, i), least = of->at[i].awaited && takes < took ? takes : took;
+    of->at[i].ready = of->at[i].latest = of->g->nodes[of->at[i].node].end - least;
+  }
+}
+
+/* How long a batch takes its worker if they are at work for such a share of their time; NAN */
+static double load_at(const struct loader *of, double busy) {
   const struct slice *slice = of->slice;
-  return slice->workers_busy * slice->workers * (double)(slice->end - slice->begin) / of->n;
+  return busy * slice->workers * (double)(slice->end - slice->begin) / of->n;
 }
 
 /* How long a batch usually takes its worker, where it is not known. */
@@ -103,8 +123,10 @@ static void find_usual(struct loader *of) {
     if (of->at[i].awaited && same && same->awaited)
       loads[n++] = (double)(of->at[i].ready - could_begin(of, i));
   }
-  double sampled = sampled_load(of), known = n >= LEAST_KNOWN ? median_of(loads, n) : NAN;
-  of->mostly_idle = sampled < SAMPLED_SHARE * known || (isnan(known) && !isnan(sampled));
+  double sampled = load_at(of, of->slice->workers_busy),
+         most = load_at(of, of->slice->workers_busy_most),
+         known = n >= LEAST_KNOWN ? median_of(loads, n) : NAN;
+  of->mostly_idle = most < SAMPLED_SHARE * known || (isnan(known) && !isnan(sampled));
   bool told = !isnan(known) && (!isnan(sampled) || n * KNOWN_SHARE_UNSAMPLED >= of->n);
   of->usual = of->mostly_idle ? (i64)sampled : told ? (i64)known : 0;
 }
@@ -169,34 +191,61 @@ static u32 loading_since(const struct loader *of, u32 i) {
   return INDEX_NONE;
 }
 
-static void find_loader(struct sample_graph *g, const struct slice *slice, struct batch *at, u32 n,
-                        u32 base) {
-  struct loader loader = {.g = g, .slice = slice, .at = at, .n = n, .base = base};
-  if (n == 0)
-    return;
-  find_awaited(&loader);
-  find_loads(&loader);
-  find_loads(&loader); /* without those that were found ready, others are usual */
-  link_batches(&loader);
-  for (u32 i = 0; i < n; i++) {
-    g->nodes[at[i].node].call = base + i;
-    g->nodes[at[i].node].launch = at[i].awaited ? loading_since(&loader, i) : INDEX_NONE;
+/* How long it takes on average to take a batch that is ready: longer than the quickest where the
+ * machine is busy. Where all are waited for, the peers of a rank tell it. */
+static i64 usual_take(const batch_list *all) {
+  double sum = 0;
+  u32 n = 0;
+  FOR_EACH(all->at, all->n, batch) {
+    sum += batch->awaited ? 0 : (double)batch->takes;
+    n += !batch->awaited;
+  }
+  return n ? (i64)(sum / n) : 0;
+}
+
+static void note_batches(struct sample_graph *g, struct loader *loader) {
+  link_batches(loader);
+  for (u32 i = 0; i < loader->n; i++) {
+    g->nodes[loader->at[i].node].call = loader->base + i;
+    g->nodes[loader->at[i].node].launch =
+        loader->at[i].awaited ? loading_since(loader, i) : INDEX_NONE;
+  }
+}
+
+/* The batches of all ranks, and the loaders that they are of. */
+static void list_batches(struct sample_graph *g, batch_list *all, loader_list *loaders) {
+  for (u32 rank = 0; rank < g->n_ranks; rank++) {
+    u32 first = all->n;
+    for (u32 i = g->base[rank]; i <= g->base[rank + 1]; i++) {
+      bool over = i == g->base[rank + 1];
+      if ((over || g->nodes[i].first) && all->n > first) {
+        VECTOR_PUSH(loaders,
+                    ((struct loader){
+                        .g = g, .slice = &g->slices[rank], .n = all->n - first, .base = first}));
+        first = all->n;
+      }
+      if (!over && g->nodes[i].is_batch)
+        VECTOR_PUSH(all, ((struct batch){.node = i}));
+    }
   }
 }
 
 void sample_graph_find_batches(struct sample_graph *g) {
   batch_list all = {0};
-  u32 first = 0;
-  for (u32 rank = 0; rank < g->n_ranks; rank++) {
-    for (u32 i = g->base[rank]; i <= g->base[rank + 1]; i++) {
-      bool over = i == g->base[rank + 1];
-      if (over || g->nodes[i].first) {
-        find_loader(g, &g->slices[rank], &all.at[first], all.n - first, first);
-        first = all.n;
-      }
-      if (!over && g->nodes[i].is_batch)
-        VECTOR_PUSH(&all, ((struct batch){.node = i}));
-    }
+  SCOPED loader_list loaders = {0};
+  list_batches(g, &all, &loaders);
+  FOR_EACH_CHANGED(loaders.at, loaders.n, loader) {
+    loader->at = &all.at[loader->base];
+    find_awaited(loader);
+    find_ready(loader, loader->quickest);
+    find_loads(loader);
+    find_loads(loader); /* without those that were found ready, others are usual */
+  }
+  i64 takes = usual_take(&all);
+  FOR_EACH_CHANGED(loaders.at, loaders.n, loader) {
+    find_ready(loader, takes > loader->quickest ? takes : loader->quickest);
+    find_loads(loader);
+    note_batches(g, loader);
   }
   g->batches = all.at;
   g->n_batches = all.n;

@@ -75,9 +75,10 @@ struct slice {
   u32 last_host, last_device;    /* nodes of these steps that end last, INDEX_NONE */
   struct step_end *last_of_step; /* [n of the sample] */
   bool present, on_gpu;
-  bool ends_on_gpu;    /* the host finished the sample before the device did */
-  u32 workers;         /* that prepare batches; 1 if it is not known how many */
-  double workers_busy; /* share of their time in which they do; NAN: not known */
+  bool ends_on_gpu;         /* the host finished the sample before the device did */
+  u32 workers;              /* that prepare batches; 1 if it is not known how many */
+  double workers_busy;      /* share of their time in which they do; NAN: not known */
+  double workers_busy_most; /* it may be, by so few looks */
 };
 
 /* PyTorch's loader asks each worker for so many batches ahead, unless it is told otherwise. */

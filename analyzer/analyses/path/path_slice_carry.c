@@ -102,7 +102,8 @@ static void carry_slice(struct analysis *a, u32 sample, u32 rank, struct carrier
   struct graph *graph = a->graph;
   struct slice *slice = &graph->slices[(size_t)sample * a->model->n_ranks + rank];
   u32 n = graph->samples[sample].n;
-  CARRY_EACH(c, slice, present, on_gpu, ends_on_gpu, begin, end, host_end, workers, workers_busy);
+  CARRY_EACH(c, slice, present, on_gpu, ends_on_gpu, begin, end, host_end, workers, workers_busy,
+             workers_busy_most);
   c->bad |= slice->present && slice->workers == 0;
   if (!slice->present || c->bad)
     return;

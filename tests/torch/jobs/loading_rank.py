@@ -58,7 +58,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--late-ms", type=float, default=0, help="rank 1 begins so much later")
     parser.add_argument("--pause-ms", type=float, default=0, help="more work in one step of eight")
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=240)
     parser.add_argument("--times")
     options = parser.parse_args()
     rank = int(os.environ["RANK"])

@@ -133,6 +133,21 @@ static void expensive_looks_stay_within_their_share(void **state) {
   assert_true(share <= 0.003 + 0.05 / 600);
 }
 
+/* Of steps of 40 ms, 10 are at a line: a quarter of the looks see it, whatever lies between them.
+ */
+static void looks_do_not_see_the_same_moment_of_each_step(void **state) {
+  (void)state;
+  enum { LOOKS = 4000, STEP_NS = 40000000 };
+  u32 chance = 0;
+  for (u32 interval_us = 10000; interval_us <= 160000; interval_us *= 2) {
+    u64 now = 0, busy = 0;
+    for (u32 i = 0; i < LOOKS; i++, now += looking_rate_next_ns(interval_us, &chance))
+      busy += now % STEP_NS < STEP_NS / 4;
+    assert_in_range(busy, LOOKS / 4 - LOOKS / 20, LOOKS / 4 + LOOKS / 20);
+    assert_in_range(now / LOOKS / 1000, interval_us * 97 / 100, interval_us * 103 / 100);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(cheap_looks_are_all_taken),
@@ -142,6 +157,7 @@ int main(void) {
       cmocka_unit_test(looks_that_are_cheap_are_a_hundred_a_second),
       cmocka_unit_test(the_first_seconds_of_training_have_a_hundred_looks),
       cmocka_unit_test(expensive_looks_stay_within_their_share),
+      cmocka_unit_test(looks_do_not_see_the_same_moment_of_each_step),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
