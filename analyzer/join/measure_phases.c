@@ -68,22 +68,25 @@ static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct
   }
 }
 
-/* Removes from `outer` the intervals of `inner` that lie completely within one of outer's. */
+/* Removes from `outer` the intervals of `inner` that lie completely within one of outer's; with
+ * `before`, also what is before them there. */
 static void remove_nested(struct arena *arena, struct intervals *outer,
-                          const struct intervals *inner) {
+                          const struct intervals *inner, bool before) {
   struct intervals nested = {.at = arena_array(arena, inner->n, sizeof(*nested.at))}, rest;
   for (u32 i = 0, k = 0; i < inner->n; i++) {
     while (k < outer->n && outer->at[k].end < inner->at[i].end)
       k++;
     if (k < outer->n && outer->at[k].start <= inner->at[i].start)
-      intervals_append(&nested, inner->at[i].start, inner->at[i].end);
+      intervals_append(&nested, before ? outer->at[k].start : inner->at[i].start,
+                       inner->at[i].end);
   }
   intervals_subtract(arena, outer, &nested, &rest);
   *outer = rest;
 }
 
 /* An optimizer's step that gets a closure (LBFGS; Lightning always) runs the forward and backward
- * pass inside. */
+ * pass inside. What comes before the last backward pass is the closure's, or not known to be the
+ * optimizer's: a forward pass may have no mark. */
 static void unite_optimizer(const struct rank_events *events, struct arena *arena,
                             struct intervals *out) {
   static const u8 closure[] = {TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_DATA};
@@ -91,7 +94,7 @@ static void unite_optimizer(const struct rank_events *events, struct arena *aren
   for (u32 i = 0; i < sizeof(closure); i++) {
     struct intervals inner;
     unite_phases(events, closure[i], arena, &inner);
-    remove_nested(arena, out, &inner);
+    remove_nested(arena, out, &inner, closure[i] == TSCOPE_PHASE_BACKWARD);
   }
 }
 
