@@ -91,6 +91,10 @@ static const struct call_frame in_schedule = {.file =
                                               .function = "ScheduleGPipe._step_microbatches",
                                               .line = 690,
                                               .others = true};
+static const struct call_frame in_checkpoint = {.file = SITE "torch/utils/checkpoint.py",
+                                                .function = "checkpoint",
+                                                .line = 490,
+                                                .others = true};
 static const struct call_frame *framework = &in_module;
 static i64 looks_apart;
 static void do_not_mark_forward(struct cluster *c) {
@@ -160,6 +164,7 @@ static void unmarked_training_is_not_outside(void **state) {
       {11, 100, NULL}, /* nothing tells that it is not the forward pass */
       {6, 40, "13 % of each step is outside forward, backward and optimizer", &in_deepspeed},
       {6, 40, "13 % of each step is outside forward, backward and optimizer", &in_schedule},
+      {6, 40, "13 % of each step is outside forward, backward and optimizer", &in_checkpoint},
       /* There was not enough CPU time for all looks: each is of its moment. */
       {6, 40, "13 % of each step is outside forward, backward and optimizer", NULL, 110 * MS}};
   (void)state;
@@ -302,6 +307,23 @@ static void who_is_outside_alone_is_told_with_its_own_line(void **state) {
   cluster_end(r, c);
 }
 
+/* Who calls the line is told. */
+static void the_callers_of_a_line_outside_are_told(void **state) {
+  static const i64 outside_ms[] = {0, 600};
+  static i64 slow[100 * CLUSTER_RANKS];
+  (void)state;
+  struct cluster *c = drifting(outside_ms, 2, INDEX_NONE);
+  for (u32 step = 0; step < c->options.steps; step++)
+    slow[step * 2 + 1] = 600 * MS;
+  cluster_sample(c, slow, 0, 10 * MS, 0);
+  cluster_call_function(c, "inner", "outer");
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
+  assert_non_null(outside);
+  assert_non_null(strstr(outside->evidence, "(inner, called at me/train.py:10 > me/train.py:100)"));
+  cluster_end(r, c);
+}
+
 /* Rank 1 is outside for longest, where it waits for another thread: what that does is told. */
 static void who_is_waited_for_outside_is_told(void **state) {
   static const i64 outside_ms[] = {0, 600};
@@ -419,6 +441,7 @@ int main(void) {
       cmocka_unit_test(uneven_steps),
       cmocka_unit_test(of_ranks_that_drift_apart_a_share_is_saved),
       cmocka_unit_test(who_is_outside_alone_is_told_with_its_own_line),
+      cmocka_unit_test(the_callers_of_a_line_outside_are_told),
       cmocka_unit_test(who_is_waited_for_outside_is_told),
       cmocka_unit_test(who_marks_no_phases_may_be_outside_for_longest),
       cmocka_unit_test(a_rank_without_phases_is_asleep_outside),

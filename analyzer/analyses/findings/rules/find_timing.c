@@ -139,9 +139,9 @@ static const char *describe_outside_line(struct findings *f, u32 rank, u32 elsew
     return "";
   const char *text =
       say(f,
-          " Rank %u is then at %s (%s) for %.0f %% of the time in which it does "
+          " Rank %u is then at %s (%s%s) for %.0f %% of the time in which it does "
           "not wait for communication%s%s",
-          one->rank, line->place, line->function, 100 * line->share,
+          one->rank, line->place, line->function, called_at(f, line), 100 * line->share,
           line->beside ? "; most of what it does there is to wait for another thread, which is at "
                        : "",
           text_or_empty(line->beside));
