@@ -85,6 +85,33 @@ static void exposed_comm(void **state) {
   assert_false(fires(&s, "DIST.EXPOSED_COMM"));
 }
 
+/* Which calls belong together is not known; a rank more may be missing. */
+static u32 ranks_missing;
+static void forget_peers(struct cluster *c) {
+  c->model.world_size += ranks_missing;
+  c->model.n_collectives = 0;
+  for (u32 i = 0; i < c->model.n_arrivals; i++)
+    c->model.arrivals[i].collective = INDEX_NONE;
+}
+
+/* The traces of all ranks are asked for only where some are missing. */
+static void traces_that_are_there_are_not_asked_for(void **state) {
+  (void)state;
+  for (ranks_missing = 0; ranks_missing < 2; ranks_missing++) {
+    struct scenario s = healthy_scenario();
+    s.options.transfer = 40 * MS;
+    s.options.no_overlap = true;
+    struct cluster *c = cluster_new(&s.options);
+    forget_peers(c);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *exposed = finding_of(r, "DIST.EXPOSED_COMM");
+    assert_non_null(exposed);
+    assert_non_null(strstr(exposed->title, "waiting included"));
+    assert_int_equal(strstr(exposed->action, "traces of all ranks") != NULL, ranks_missing);
+    cluster_end(r, c);
+  }
+}
+
 /* Moves the all-reduces of a step to four communicators, each with its own transfer time. */
 static double slow_link_ratio;
 static struct comm four[4];
@@ -428,6 +455,7 @@ int main(void) {
                                      cmocka_unit_test(late_in_few_steps),
                                      cmocka_unit_test(comm_bound),
                                      cmocka_unit_test(exposed_comm),
+                                     cmocka_unit_test(traces_that_are_there_are_not_asked_for),
                                      cmocka_unit_test(slow_link),
                                      cmocka_unit_test(slow_links_are_named_by_their_hosts),
                                      cmocka_unit_test(links_of_unknown_hosts_name_none),

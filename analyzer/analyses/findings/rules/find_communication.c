@@ -98,6 +98,7 @@ static void add_whole_comm_finding(struct findings *f) {
   double exposed = r->ov_exposed_ms;
   if (!worst || !is_notable(f, exposed))
     return;
+  bool some = model->n_ranks == 1 || model->world_size > model->n_ranks;
   const char *why = model->world_size > model->n_ranks
                         ? say(f, "%u of %u ranks are here", model->n_ranks, model->world_size)
                     : model->n_ranks == 1       ? "the traces of the other ranks are not here"
@@ -113,9 +114,10 @@ static void add_whole_comm_finding(struct findings *f) {
           "known: %s.",
           duration_ms(exposed).text, duration_ms(r->ov_comm_ms).text, per_step(f),
           duration_ms(worst->exposed_ms).text, worst->op, duration_ms(r->ov_compute_ms).text, why),
-      say(f,
-          "Give the report the traces of all ranks: they show whether a rank or the transfers are "
-          "slow. In both cases start %s earlier, so that it runs during compute.",
+      say(f, "%sStart %s earlier, so that it runs during compute.",
+          some ? "Give the report the traces of all ranks: they show whether a rank or the "
+                 "transfers are slow. "
+               : "",
           worst->op),
       NULL, 0);
 }
