@@ -46,12 +46,12 @@ static void add_coverage(struct results *r, const char *name, double part, doubl
 static void add_collective_coverage(struct analysis *a, double calls, double runs) {
   const char *note = "the others have only the time of the call";
   const struct rank *rank = FIND(a->model->ranks, a->model->n_ranks, one,
-                                 one->collective_calls && gpu_timing_reason(one));
+                                 one->collective_calls && gpu_timing_reason(a->model, one));
   if (runs == 0)
     note = say(a,
                "NO COLLECTIVE TIMES: communication ran, but when is NOT KNOWN; exposed "
                "communication, waits and stragglers are not known%s",
-               say_why(a, rank ? gpu_timing_reason(rank) : NULL));
+               say_why(a, rank ? gpu_timing_reason(a->model, rank) : NULL));
   add_coverage(a->results, "collective times", runs, calls, note);
 }
 

@@ -71,10 +71,10 @@ bool gpu_timing_any_work(const struct analysis *a);
 const char *gpu_timing_why_nothing(const struct analysis *a);
 
 /* Why a rank's GPU work has no times, if it has none; NULL if the reason is not known. */
-const char *gpu_timing_reason(const struct rank *rank);
+const char *gpu_timing_reason(const struct model *model, const struct rank *rank);
 
 /* What to do about that reason, which may be NULL. */
-const char *gpu_timing_remedy(const char *reason);
+const char *gpu_timing_remedy(const struct model *model, const char *reason);
 
 /* Whether a collective is in an analysed step of training. */
 bool analysis_includes(const struct analysis *a, const struct collective *collective);

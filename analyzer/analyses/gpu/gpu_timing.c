@@ -178,7 +178,9 @@ const char *gpu_timing_why_no_times(struct analysis *a) {
   return say(a, "the others are left out of all figures of GPU time%s", say_why(a, why));
 }
 
-const char *gpu_timing_reason(const struct rank *rank) {
+const char *gpu_timing_reason(const struct model *model, const struct rank *rank) {
+  if (model->recorder && main_clock(rank) == TSCOPE_GPU_CLOCK_CUPTI)
+    return "no work on the GPU is known to be theirs";
   if (main_clock(rank) == TSCOPE_GPU_CLOCK_CUPTI)
     return rank->closed ? "CUPTI was open, but delivered no records of it"
                         : TSCOPE_REASON_CUT_SHORT " records of it";
@@ -191,14 +193,18 @@ bool gpu_timing_any_work(const struct analysis *a) {
 }
 
 const char *gpu_timing_why_nothing(const struct analysis *a) {
-  const struct rank *rank = FIND(a->model->ranks, a->model->n_ranks, one, gpu_timing_reason(one));
+  const struct rank *rank =
+      FIND(a->model->ranks, a->model->n_ranks, one, gpu_timing_reason(a->model, one));
   if (!gpu_timing_any_work(a))
     return "no GPU work was seen";
-  return rank ? say(a, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", gpu_timing_reason(rank))
+  return rank ? say(a, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", gpu_timing_reason(a->model, rank))
               : "WHAT RAN ON THE GPU WAS NOT SEEN";
 }
 
-const char *gpu_timing_remedy(const char *reason) {
+const char *gpu_timing_remedy(const struct model *model, const char *reason) {
+  if (model->recorder)
+    return "Record the device's activities too (of torch.profiler: CUDA, XPU or PrivateUse1), for "
+           "whole steps, on every rank.";
   switch (tscope_gpu_reason_of(reason)) {
   case TSCOPE_GPU_REASON_STEPS:
     return "Let CUPTI work for at least two steps in a row (TSCOPE_GPU_STEPS=2/20): the first of "

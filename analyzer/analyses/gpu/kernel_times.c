@@ -282,8 +282,9 @@ static double share_seen(const struct analysis *a, u32 *ranks) {
 }
 
 static const char *why_only_collectives(const struct analysis *a) {
-  const struct rank *rank = FIND(a->model->ranks, a->model->n_ranks, one, gpu_timing_reason(one));
-  const char *why = rank ? gpu_timing_reason(rank) : NULL;
+  const struct rank *rank =
+      FIND(a->model->ranks, a->model->n_ranks, one, gpu_timing_reason(a->model, one));
+  const char *why = rank ? gpu_timing_reason(a->model, rank) : NULL;
   return say(a, "ONLY COLLECTIVES WERE TIMED, no other kernel%s", say_why(a, why));
 }
 

@@ -211,16 +211,32 @@ static double times_of(const struct kernel_on_rank *one) {
   return one && one->mean_us > 0 ? round((double)one->ns / 1e3 / one->mean_us) : 0;
 }
 
-/* What one kernel of the rank takes more than on the median of its peers. */
+/* Of many ranks so many are compared. */
+static u32 apart(const struct analysis *a) {
+  return a->model->n_ranks / MOST_PEERS + 1;
+}
+
+/* The steps that a rank has of those found; 1 where none were. */
+static double steps_of(const struct analysis *a, u32 rank) {
+  const struct steps *steps = &a->model->steps;
+  u32 n = 0;
+  for (u32 step = 0; step < steps->n && !a->whole_run; step++)
+    n += steps->begin[(size_t)step * a->model->n_ranks + rank] != NS_UNKNOWN;
+  return n ? n : 1;
+}
+
+/* What one kernel of the rank takes more than on the median of its peers, in as many steps. */
 static void add_longer(const struct analysis *a, u32 rank, const struct kernel_on_rank *own,
-                       double *ns, double *times, struct longer_kernels *found, double *most) {
-  u32 n = 0, each = a->model->n_ranks / MOST_PEERS + 1;
-  for (u32 i = 0; i < a->model->n_ranks; i += each) {
+                       const double *steps, double *ns, double *times, struct longer_kernels *found,
+                       double *most) {
+  u32 n = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i += apart(a)) {
     if (i == rank || !a->kernels_of_ranks[i].n)
       continue;
     const struct kernel_on_rank *peer = find_kernel(&a->kernels_of_ranks[i], own->kernel);
-    ns[n] = peer ? (double)peer->ns : 0;
-    times[n++] = times_of(peer);
+    double as_long = steps[rank] / steps[i];
+    ns[n] = peer ? as_long * (double)peer->ns : 0;
+    times[n++] = as_long * times_of(peer);
   }
   double more = (double)own->ns - median_of(ns, n), peers_times = median_of(times, n);
   if (!n || !(more > 0))
@@ -237,10 +253,14 @@ static void add_longer(const struct analysis *a, u32 rank, const struct kernel_o
 
 bool kernels_that_take_longer(const struct analysis *a, u32 rank, struct longer_kernels *found) {
   const struct kernels_of_rank *of = &a->kernels_of_ranks[rank];
-  SCOPED double *scratch = memory_array(2 * size_sum(a->model->n_ranks, 1), sizeof(double));
-  double most = 0;
+  u32 n = a->model->n_ranks;
+  SCOPED double *scratch = memory_array(3 * size_sum(n, 1), sizeof(double));
+  double most = 0, *steps = scratch + 2 * n;
+  steps[rank] = steps_of(a, rank);
+  for (u32 i = 0; i < n; i += apart(a))
+    steps[i] = steps_of(a, i);
   *found = (struct longer_kernels){0};
   for (u32 k = 0; k < of->n; k++)
-    add_longer(a, rank, &of->at[k], scratch, scratch + a->model->n_ranks, found, &most);
+    add_longer(a, rank, &of->at[k], steps, scratch, scratch + n, found, &most);
   return most > 0;
 }

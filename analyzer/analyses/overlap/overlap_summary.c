@@ -155,11 +155,11 @@ static const char *why_unknown(struct analysis *a) {
     if (rank->loaded && !rank->has_comm) {
       no_spans++;
       calls += a->model->ranks[i].collective_calls;
-      why = gpu_timing_reason(&a->model->ranks[i]);
+      why = gpu_timing_reason(a->model, &a->model->ranks[i]);
     }
     if (rank->loaded && !rank->has_compute) {
       no_compute++;
-      why = why ? why : gpu_timing_reason(&a->model->ranks[i]);
+      why = why ? why : gpu_timing_reason(a->model, &a->model->ranks[i]);
     }
   }
   if (no_spans)

@@ -40,7 +40,7 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
     return say(a, "the ranks' clocks are not on one axis (%s)",
                model->clock_method ? model->clock_method : "method not known");
   for (u32 i = 0; i < model->n_ranks; i++) {
-    const char *why = gpu_timing_reason(&model->ranks[i]);
+    const char *why = gpu_timing_reason(model, &model->ranks[i]);
     if (model->ranks[i].launches && !model->ranks[i].gpu_kernels && path_has_rank(model, i))
       return say(a, "when kernels ran on rank %u is not known%s", model->ranks[i].rank,
                  say_why(a, why));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/queries.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
@@ -23,15 +24,31 @@ struct comparison {
   u32 n, first, last;         /* how many that are; two of them */
 };
 
+/* How many steps the sample has for each that the rank has of it. */
+static double steps_for_one(const struct analysis *a, const struct sample *sample, u32 rank) {
+  u32 own = 0;
+  struct window window;
+  for (u32 i = 0; i < sample->n; i++)
+    own += analysis_window(a, rank, sample->first + i, &window);
+  return own ? (double)sample->n / own : 1;
+}
+
 /* Ranks are compared by all of their time for a kind of work: one may do it more often than its
- * peers, and calls divide a host's time differently on each rank. */
-static void sum_work(const struct sample_graph *g, double *work) {
+ * peers, and calls divide a host's time differently on each rank. Of a rank that lacks steps it is
+ * what it would be in all. */
+static void sum_work(const struct analysis *a, const struct sample *sample,
+                     const struct sample_graph *g, double *work) {
   for (u32 n = 0; n < g->n; n++) {
     const struct node *node = &g->nodes[n];
     if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE)
       work[(size_t)node->key * g->n_ranks + node->rank] += (double)(node->end - node->start);
     if (!NODE_ON_DEVICE(node->kind))
       work[(size_t)phase_of_gap(node) * g->n_ranks + node->rank] += (double)gap_ns(g, n);
+  }
+  for (u32 rank = 0; rank < g->n_ranks; rank++) {
+    double for_one = steps_for_one(a, sample, rank);
+    for (u32 key = 0; key < g->n_keys && for_one > 1; key++)
+      work[(size_t)key * g->n_ranks + rank] *= for_one;
   }
 }
 
@@ -183,18 +200,19 @@ float *peers_compare_group(const struct peers *p, const struct sample_graph *g, 
   return compare((struct comparison){.p = p, .g = g, .group = group});
 }
 
-void peers_compare(struct peers *p, const struct sample_graph *g, const struct results *r,
-                   u32 steps) {
+void peers_compare(struct peers *p, const struct sample_graph *g, const struct analysis *a,
+                   const struct sample *sample) {
+  const struct results *r = a->results;
   SCOPED double *scratch = memory_array(size_product(2, g->n_ranks), sizeof(double));
   p->work = memory_zeroed(size_product(g->n_keys, g->n_ranks), sizeof(double));
   p->late = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(double));
   for (u32 rank = 0; rank < r->n_ranks; rank++)
-    p->late[rank] = steps * fmax(0, r->ranks[rank].imposed_wait_ms) * 1e6;
-  sum_work(g, p->work);
+    p->late[rank] = sample->n * fmax(0, r->ranks[rank].imposed_wait_ms) * 1e6;
+  sum_work(a, sample, g, p->work);
   p->alike = do_the_same(p, g, scratch);
   p->as_peers = compare((struct comparison){.p = p, .g = g});
   p->as_median = compare((struct comparison){.p = p, .g = g, .of_all = true});
-  even_steps_new(&p->even, g, steps);
+  even_steps_new(&p->even, g, sample->n);
 }
 
 void peers_free(struct peers *p) {

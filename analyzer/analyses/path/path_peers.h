@@ -33,9 +33,8 @@ struct peers {
   bool alike;             /* the ranks do the same, but for a little */
 };
 
-/* `steps`: in the sample. */
-void peers_compare(struct peers *p, const struct sample_graph *g, const struct results *r,
-                   u32 steps);
+void peers_compare(struct peers *p, const struct sample_graph *g, const struct analysis *a,
+                   const struct sample *sample);
 void peers_free(struct peers *p);
 
 void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 steps);

@@ -595,7 +595,7 @@ void replay_new(const struct analysis *a, u32 sample, const struct sample_graph 
   r->batch_of_peers = find_batch_of_peers(r);
   r->step_ends = memory_zeroed(size_sum(r->n_steps, 1), sizeof(i64));
   replay_plan(r);
-  peers_compare(&r->peers, g, a->results, r->n_steps);
+  peers_compare(&r->peers, g, a, &a->graph->samples[sample]);
   runs_cure(runs, 1, r, &none);
   run_step_ends(runs->at, r->step_ends);
   out->replayed = r->step_ends[r->n_steps - 1] - g->begin;

@@ -80,6 +80,22 @@ static bool ends_before_gpu(const struct reading *reading, const struct kineto_t
          calls;
 }
 
+/* Whether calls of more than one process put work on devices, as where the traces
+ * of several ranks were joined into one file. */
+static bool has_several_processes(const struct kineto_trace *trace) {
+  i64 process = NS_UNKNOWN;
+  FOR_EACH(trace->items.at, trace->items.n, item) {
+    if (item->kind != KINETO_ITEM_CALL ||
+        trace->names.list.at[item->name].call != KINETO_CALL_LAUNCH)
+      continue;
+    i64 of_call = trace->lanes.at[item->lane].gpu;
+    if (process != NS_UNKNOWN && of_call != process)
+      return true;
+    process = of_call;
+  }
+  return false;
+}
+
 /* Keeps what could be read. */
 static int keep_readable(struct reading *reading, struct kineto_traces *traces) {
   int error = 0;
@@ -97,6 +113,11 @@ static int keep_readable(struct reading *reading, struct kineto_traces *traces) 
                  "%s: the first %llu events, which --quick allows, have NO GPU WORK: it comes "
                  "later in the file; give a larger --quick, or none",
                  reading->inputs[i].path, (unsigned long long)reading->import->options->quick);
+    if (reading->errors[i] == 0 && has_several_processes(&reading->traces[i]))
+      model_note(reading->import->model,
+                 "%s has the launches of SEVERAL PROCESSES; all count as one rank: give a file for "
+                 "each rank",
+                 reading->inputs[i].path);
     if (reading->errors[i])
       model_note(reading->import->model, "%s %s", reading->inputs[i].path, reading->why[i]);
   }

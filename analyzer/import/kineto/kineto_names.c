@@ -30,9 +30,29 @@ static const struct word calls[] = {
     {"StreamEndCapture", KINETO_CALL_CAPTURE_END},
 };
 
+/* Calls of other devices: Intel's (Unified Runtime, Level Zero), Huawei's (ACL), MTIA's. */
+static const struct word calls_of_others[] = {
+    {"urEnqueueKernelLaunch", KINETO_CALL_LAUNCH},
+    {"urEnqueueUSMMemcpy", KINETO_CALL_MEMCPY},
+    {"urEnqueueUSMFill", KINETO_CALL_MEMSET},
+    {"urQueueFinish", KINETO_CALL_SYNC_STREAM},
+    {"urEventWait", KINETO_CALL_SYNC_EVENT},
+    {"zeCommandListAppendLaunch", KINETO_CALL_LAUNCH},
+    {"zeCommandListAppendMemoryCopy", KINETO_CALL_MEMCPY},
+    {"zeCommandListAppendMemoryFill", KINETO_CALL_MEMSET},
+    {"zeCommandListHostSynchronize", KINETO_CALL_SYNC_STREAM},
+    {"zeCommandQueueSynchronize", KINETO_CALL_SYNC_STREAM},
+    {"zeEventHostSynchronize", KINETO_CALL_SYNC_EVENT},
+    {"aclrtLaunch", KINETO_CALL_LAUNCH},
+    {"aclrtMemcpy", KINETO_CALL_MEMCPY},
+    {"aclrtMemset", KINETO_CALL_MEMSET},
+    {"aclrtSynchronizeDevice", KINETO_CALL_SYNC_DEVICE},
+    {"aclrtSynchronizeStream", KINETO_CALL_SYNC_STREAM},
+    {"aclrtSynchronizeEvent", KINETO_CALL_SYNC_EVENT},
+    {"runFunction", KINETO_CALL_LAUNCH},
+};
+
 static u8 call_of(const char *text) {
-  if (text_starts_with(text, "runFunction")) /* of MTIA */
-    return KINETO_CALL_LAUNCH;
   if (same_text(text, "synchronizeStream") || same_text(text, "synchronize"))
     /* of MTIA: a thread of the program, and one of its driver for it */
     return KINETO_CALL_SYNC_STREAM;
@@ -40,7 +60,7 @@ static u8 call_of(const char *text) {
   for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
     if (text_starts_with(text, prefixes[i]))
       return MEANING_OF(text + strlen(prefixes[i]), calls, text_starts_with);
-  return KINETO_CALL_OTHER;
+  return MEANING_OF(text, calls_of_others, text_starts_with);
 }
 
 /* Whether a text is the word, whatever the case, between blanks and number signs. */

@@ -90,7 +90,8 @@ void rule_comm_bound(struct findings *f) {
 }
 
 /* If waiting cannot be separated from transfer, as in the trace of a single rank, the finding says
- * what is known: how much communication is exposed. */
+ * what is known: how much communication is exposed. How much of that can be saved is not, so it
+ * does not come before what is. */
 static void add_whole_comm_finding(struct findings *f) {
   const struct results *r = f->r;
   const struct model *model = f->a->model;
@@ -105,7 +106,7 @@ static void add_whole_comm_finding(struct findings *f) {
                     : !model_all_aligned(model) ? "the ranks are not on one time axis"
                                                 : "the start of some transfers is not known";
   finding_add(
-      f, severity_of(f, exposed), NAN,
+      f, SEVERITY_WARNING, NAN,
       say(f, "%.0f %% of %s is exposed communication, waiting included", 100 * exposed / f->step_ms,
           of_each_step(f)),
       say(f,

@@ -157,7 +157,7 @@ static void unseen_collectives(struct findings *f, u32 *ranks) {
     if (rank->collective_calls == 0 || rank->collective_runs > 0)
       continue;
     calls += rank->collective_calls;
-    why = why ? why : gpu_timing_reason(rank);
+    why = why ? why : gpu_timing_reason(model, rank);
     ranks[n++] = rank->rank;
   }
   if (n == 0)
@@ -171,7 +171,7 @@ static void unseen_collectives(struct findings *f, u32 *ranks) {
                                        "and exposed communication are means over the other ranks, "
                                        "and which rank arrives last is not known."
                                      : "Exposed communication is UNKNOWN, not zero."),
-              gpu_timing_remedy(why), ranks, n);
+              gpu_timing_remedy(model, why), ranks, n);
 }
 
 static void unseen_kernels(struct findings *f, u32 *ranks) {
@@ -184,7 +184,7 @@ static void unseen_kernels(struct findings *f, u32 *ranks) {
       continue;
     launches += rank->launches;
     runs += rank->collective_runs;
-    why = why ? why : gpu_timing_reason(rank);
+    why = why ? why : gpu_timing_reason(model, rank);
     ranks[n++] = rank->rank;
   }
   if (n == 0)
@@ -196,7 +196,7 @@ static void unseen_kernels(struct findings *f, u32 *ranks) {
   finding_add(f, SEVERITY_WARNING, NAN, title,
               say(f, "%llu launches on %s; none has the time when it ran%s.",
                   (unsigned long long)launches, of, say_why(f, why)),
-              gpu_timing_remedy(why), ranks, n);
+              gpu_timing_remedy(model, why), ranks, n);
 }
 
 /* Steps for which not all GPU work was seen. A process that was killed has its own finding. */
@@ -226,7 +226,7 @@ static void unseen_steps(struct findings *f) {
                   untimed),
               unseen >= untimed && kept > 0 && tscope_gpu_reason_of(why) == TSCOPE_GPU_REASON_STEPS
                   ? "This is because of TSCOPE_GPU_STEPS; unset it to record all steps."
-              : unseen >= untimed ? gpu_timing_remedy(why)
+              : unseen >= untimed ? gpu_timing_remedy(a->model, why)
               : analysis_sums(a).graph_launches
                   ? "Let CUPTI report the kernels of CUDA graphs: leave TSCOPE_GPU_GRAPHS unset."
                   : "Records of collectives are missing. First do what the other findings say "

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Two ranks of a job on a device, as PyTorch's profiler records them: rank_recordings.py TSCOPE-REPORT. Whatever the
+device's calls are named, however long each was recorded and wherever its clock stands, the truth is the schedule that is
+written here: rank 1 computes half as long again as rank 0, which waits for it in an all-reduce."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPORT = sys.argv[1]
+STEPS, RANKS = 12, 2
+KERNEL, KERNELS, TRANSFER, REST = 4.0, 6, 3.0, 0.26  # ms
+COMPUTE = KERNEL * KERNELS
+STEP = 1.5 * COMPUTE + TRANSFER + REST
+SAVING = 0.5 * COMPUTE
+HOUR = 3600e3
+
+CUDA = {"calls": "cuda_runtime", "launch": "cudaLaunchKernel", "wait": "cudaStreamSynchronize",
+        "all_reduce": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"}
+AMD = {**CUDA, "calls": "hip_runtime", "launch": "hipLaunchKernel", "wait": "hipStreamSynchronize",
+       "all_reduce": "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)"}
+INTEL = {"calls": "xpu_runtime", "launch": "urEnqueueKernelLaunch", "wait": "urQueueFinish",
+         "all_reduce": "oneccl_allreduce_pcie"}
+HUAWEI = {"calls": "privateuse1_runtime", "launch": "aclrtLaunchKernelWithConfig", "wait": "aclrtSynchronizeStream",
+          "all_reduce": "hcom_allReduce__503_0_1"}
+
+
+class Rank:
+    """Its events, in microseconds."""
+
+    def __init__(self, rank, device, kernel):
+        self.rank, self.device, self.kernel, self.process = rank, device, kernel, 1000 + rank
+        self.events, self.correlation = [], 100000 * (rank + 1)
+
+    def add(self, category, name, start, us, where=None, **args):
+        pid, tid = where or (self.process, self.process)
+        self.events.append({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": us,
+                            "args": args})
+
+    def launch(self, call, name, start, us, stream, **facts):
+        self.correlation += 1
+        self.add(self.device["calls"], self.device["launch"], call, 8, correlation=self.correlation)
+        self.add("kernel", name, start, us, (self.rank, stream), correlation=self.correlation, device=self.rank,
+                 stream=stream, **facts)
+
+    def add_step(self, step, begin):
+        call, start = begin + 20, begin + 60
+        takes = 1e3 * KERNEL * (1.5 if self.rank == 1 else 1)
+        ends = start + 1e3 * (1.5 * COMPUTE + TRANSFER)
+        for i in range(KERNELS):
+            self.launch(call, self.kernel.format(i), start, takes, 7)
+            call, start = call + 12, start + takes
+        facts = {"Collective name": "allreduce", "In msg nelems": 1000000, "Out msg nelems": 1000000, "Group size": RANKS,
+                 "dtype": "Float", "Process Group Name": "0", "Process Group Description": "default_pg",
+                 "Process Group Ranks": str(list(range(RANKS))), "Seq": step}
+        self.add("cpu_op", "record_param_comms", call - 1, 10, **facts)
+        self.launch(call, self.device["all_reduce"], start, ends - start, 20, **facts)
+        self.add(self.device["calls"], self.device["wait"], call + 12, ends - call - 2, correlation=self.correlation + 50000)
+        self.add("user_annotation", "Optimizer.step#SGD.step", ends + 20, 100)
+        self.add("user_annotation", f"ProfilerStep#{step}", begin, 1e3 * STEP)
+
+
+def events_of(rank, device=CUDA, kernel="gemm_{}", steps=STEPS, ahead_ms=0.0):
+    one = Rank(rank, device, kernel)
+    for step in range(steps):
+        one.add_step(step, 1e6 + 1e3 * (ahead_ms + step * STEP))
+    return one.events
+
+
+def report_on(files):
+    with tempfile.TemporaryDirectory(prefix="tscope-ranks-") as folder:
+        for name, events in files.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                json.dump({"schemaVersion": 1, "traceEvents": events}, file, ensure_ascii=False)
+        made = subprocess.run([REPORT, "--format", "json", folder], check=True, capture_output=True)
+    return json.loads(made.stdout)
+
+
+def report_of_ranks(*ranks):
+    return report_on({f"rank{i}.json": ranks[i] for i in range(len(ranks))})
+
+
+class RankRecordings(unittest.TestCase):
+    def check_slow_rank(self, report):
+        self.assertEqual(report["steps"]["count"], STEPS)
+        self.assertAlmostEqual(report["steps"]["median_ms"], STEP, delta=0.01)
+        found, = [f for f in report["findings"] if f["id"] == "DIST.STRAGGLER"]
+        self.assertEqual(found["ranks"], [1])
+        self.assertIn("slow compute", found["title"])
+        self.assertAlmostEqual(1e3 * found["saving_s"] / report["steps"]["training"], SAVING, delta=0.05)
+        self.assertIs(report["findings"][0], found)
+        return found
+
+    def check_all(self, report):
+        found = self.check_slow_rank(report)
+        self.assertIn("the same work", found["evidence"])
+        self.assertAlmostEqual(report["overlap"]["exposed_wait_ms"], SAVING / 2, delta=0.01)
+        self.assertAlmostEqual(report["overlap"]["exposed_transfer_ms"], TRANSFER, delta=0.01)
+        saved = {row["change"]: row["saving_fraction"] for row in report["critical_path"]["what_if"]}
+        self.assertIsNone(report["critical_path"]["what_if_reason"])
+        self.assertAlmostEqual(saved["rank 1 as fast as its peers"], SAVING / STEP, delta=0.002)
+        self.assertAlmostEqual(saved["communication takes no time"], TRANSFER / STEP, delta=0.002)
+
+    def test_devices(self):
+        for device in (CUDA, AMD, INTEL, HUAWEI):
+            with self.subTest(device["launch"]):
+                self.check_all(report_of_ranks(*(events_of(rank, device) for rank in range(RANKS))))
+
+    def test_names_in_other_scripts(self):
+        self.check_all(report_of_ranks(*(events_of(rank, kernel="矩阵乘法_{}_🚀") for rank in range(RANKS))))
+
+    def test_clocks_an_hour_apart(self):
+        self.check_all(report_of_ranks(events_of(0), events_of(1, ahead_ms=HOUR)))
+
+    def test_steps_that_one_rank_lacks_are_no_more_work_of_the_other(self):
+        found = self.check_slow_rank(report_of_ranks(events_of(0, steps=7), events_of(1)))
+        self.assertIn("the same work", found["evidence"])
+
+    def test_several_ranks_in_a_file(self):
+        report = report_on({"all.json": events_of(0) + events_of(1)})
+        self.assertTrue([note for note in report["quality"]["notes"] if "SEVERAL PROCESSES" in note], report["quality"])
+        report = report_of_ranks(events_of(0), events_of(1))
+        self.assertFalse([note for note in report["quality"]["notes"] if "SEVERAL PROCESSES" in note])
+
+    def test_work_without_its_launches(self):
+        ranks = [events_of(rank) for rank in range(RANKS)]
+        for event in (event for rank in ranks for event in rank):
+            event["args"].pop("correlation", None)
+        for finding in report_of_ranks(*ranks)["findings"]:
+            self.assertNotIn("CUPTI", finding["title"] + finding["evidence"] + finding["action"])
+
+
+del sys.argv[1:]
+unittest.main()
