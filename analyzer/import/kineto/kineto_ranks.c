@@ -63,7 +63,15 @@ static void drop_earlier(struct import *import, struct kineto_traces *traces) {
   traces->n = kept;
 }
 
+/* A rank that its own world does not have is a mistake of who wrote it. */
+static bool is_outside_world(const struct kineto_trace *trace) {
+  return trace->world_size && trace->rank != INDEX_NONE && trace->rank >= trace->world_size;
+}
+
 void kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
+  FOR_EACH_CHANGED(traces->at, traces->n, trace)
+    if (is_outside_world(trace))
+      trace->rank = INDEX_NONE;
   FOR_EACH_CHANGED(traces->at, traces->n, trace)
     if (trace->rank == INDEX_NONE)
       trace->rank = rank_in_groups(trace);

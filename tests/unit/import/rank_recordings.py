@@ -70,17 +70,17 @@ def events_of(rank, device=CUDA, kernel="gemm_{}", steps=STEPS, ahead_ms=0.0):
     return one.events
 
 
-def report_on(files):
+def report_on(files, **info):
     with tempfile.TemporaryDirectory(prefix="tscope-ranks-") as folder:
         for name, events in files.items():
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-                json.dump({"schemaVersion": 1, "traceEvents": events}, file, ensure_ascii=False)
+                json.dump({"schemaVersion": 1, "traceEvents": events, **info.get(name[:-5], {})}, file, ensure_ascii=False)
         made = subprocess.run([REPORT, "--format", "json", folder], check=True, capture_output=True)
     return json.loads(made.stdout)
 
 
-def report_of_ranks(*ranks):
-    return report_on({f"rank{i}.json": ranks[i] for i in range(len(ranks))})
+def report_of_ranks(*ranks, **info):
+    return report_on({f"rank{i}.json": ranks[i] for i in range(len(ranks))}, **info)
 
 
 class RankRecordings(unittest.TestCase):
@@ -114,6 +114,12 @@ class RankRecordings(unittest.TestCase):
 
     def test_clocks_an_hour_apart(self):
         self.check_all(report_of_ranks(events_of(0), events_of(1, ahead_ms=HOUR)))
+
+    def test_a_rank_that_its_world_does_not_have(self):
+        info = {"distributedInfo": {"backend": "nccl", "rank": 5, "world_size": RANKS}}
+        report = report_of_ranks(*(events_of(rank) for rank in range(RANKS)), rank1=info)
+        self.assertEqual(report["run"]["ranks_found"], [0, 1])
+        self.check_all(report)
 
     def test_steps_that_one_rank_lacks_are_no_more_work_of_the_other(self):
         found = self.check_slow_rank(report_of_ranks(events_of(0, steps=7), events_of(1)))
