@@ -113,6 +113,44 @@ static void traces_that_are_there_are_not_asked_for(void **state) {
   }
 }
 
+/* In each step each rank broadcasts its part of what the ranks share, rank 2 so much. */
+static void share_parts(struct cluster *c, u64 bytes_of_rank_2) {
+  struct model *m = &c->model;
+  u32 n = m->n_collectives, parts = m->steps.n * m->n_ranks;
+  struct collective *all = arena_array(&c->arena, n + parts, sizeof(*all));
+  memcpy(all, m->collectives, n * sizeof(*all));
+  for (u32 i = 0; i < parts; i++) {
+    u32 root = i % m->n_ranks;
+    all[n + i] = (struct collective){.seq = n + i,
+                                     .bytes = root == 2 ? bytes_of_rank_2 : 1000000,
+                                     .root = (i32)root,
+                                     .step = (i32)(i / m->n_ranks),
+                                     .op = TSCOPE_OP_BROADCAST,
+                                     .last_start = NS_UNKNOWN,
+                                     .transfer_ns = NS_UNKNOWN};
+  }
+  m->collectives = all;
+  m->n_collectives = n + parts;
+}
+
+/* A slow rank that holds twice as much of what is shared as its peers: dividing that is the cure.
+ */
+static void a_larger_part_is_told(void **state) {
+  (void)state;
+  for (u32 larger = 0; larger < 2; larger++) {
+    struct scenario s = healthy_scenario();
+    s.options.slow[2] = 0.5;
+    struct cluster *c = cluster_new(&s.options);
+    share_parts(c, larger ? 2000000 : 1900000);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *found = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(found);
+    assert_int_equal(larger, strstr(found->evidence, "2.00 MB") != NULL);
+    assert_int_equal(larger, strstr(found->action, "Divide what the ranks share by size") != NULL);
+    cluster_end(r, c);
+  }
+}
+
 /* Moves the all-reduces of a step to four communicators, each with its own transfer time. */
 static double slow_link_ratio;
 static struct comm four[4];
@@ -457,6 +495,7 @@ int main(void) {
                                      cmocka_unit_test(comm_bound),
                                      cmocka_unit_test(exposed_comm),
                                      cmocka_unit_test(traces_that_are_there_are_not_asked_for),
+                                     cmocka_unit_test(a_larger_part_is_told),
                                      cmocka_unit_test(slow_link),
                                      cmocka_unit_test(slow_links_are_named_by_their_hosts),
                                      cmocka_unit_test(links_of_unknown_hosts_name_none),
