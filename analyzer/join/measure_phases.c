@@ -77,8 +77,7 @@ static void remove_nested(struct arena *arena, struct intervals *outer,
     while (k < outer->n && outer->at[k].end < inner->at[i].end)
       k++;
     if (k < outer->n && outer->at[k].start <= inner->at[i].start)
-      intervals_append(&nested, before ? outer->at[k].start : inner->at[i].start,
-                       inner->at[i].end);
+      intervals_append(&nested, before ? outer->at[k].start : inner->at[i].start, inner->at[i].end);
   }
   intervals_subtract(arena, outer, &nested, &rest);
   *outer = rest;
