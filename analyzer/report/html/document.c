@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/html/page.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked_memory.h"
-#include "report/json/json_fields.h"
+#include "report/json/json_text.h"
 
 /* With this many objects or more it is worth writing the names of fields only once. */
 #define LEAST_ROWS 4u
@@ -86,21 +85,7 @@ static void make_smaller(json_t *value) {
   }
 }
 
-/* Only strings hold a '<', and nothing ends a script without one. */
-static int write_escaped(const char *text, size_t bytes, void *out) {
-  for (size_t i = 0; i < bytes; i++)
-    if (text[i] == '<')
-      fputs("\\u003c", out);
-    else
-      putc(text[i], out);
-  return 0;
-}
-
 int html_write_document(json_t *document, FILE *out) {
   make_smaller(document);
-  return json_dump_callback(document, write_escaped, out,
-                            JSON_COMPACT | JSON_ENSURE_ASCII |
-                                JSON_REAL_PRECISION(JSON_REPORT_DIGITS))
-             ? -EILSEQ
-             : 0;
+  return json_text_write(document, JSON_TEXT_SCRIPT, out);
 }

@@ -48,9 +48,6 @@ struct json_field {
 /* The fields of the whole document: of struct results. */
 const struct json_field *json_report_fields(void);
 
-/* Nine digits hold every measured figure, and print the same everywhere. */
-#define JSON_REPORT_DIGITS 9
-
 /* The whole document. The caller gives it back with json_decref(). */
 json_t *json_report_document(const struct results *results);
 

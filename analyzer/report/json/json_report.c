@@ -2,7 +2,6 @@
  *
  * The report for programs: the fields of json_fields.c, filled in. Unknown values are null.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "base/arena.h"
 #include "base/json_values.h"
 #include "report/json/json_fields.h"
+#include "report/json/json_text.h"
 #include "report/report.h"
 
 static json_t *object_of(const struct results *results, const struct json_field *fields,
@@ -173,47 +173,6 @@ json_t *json_report_figure(json_t *document, const char *path) {
   return value;
 }
 
-/* Indented, but each array of numbers is on one line: a thousand step times are not a thousand
- * lines. */
-struct printing {
-  FILE *out;
-  bool in_string, escaped;
-  bool opened;        /* an array; what is in it comes next */
-  unsigned blanks;    /* of which not written since it was opened */
-  bool among_numbers; /* or nulls */
-};
-
-static void put_character(struct printing *p, char c) {
-  bool blank = c == ' ' || c == '\n';
-  if (p->in_string) {
-    p->in_string = p->escaped || c != '"';
-    p->escaped = !p->escaped && c == '\\';
-  } else if (p->opened && blank) {
-    p->blanks++;
-    return;
-  } else if (p->among_numbers && blank) {
-    return;
-  } else {
-    if (p->opened)
-      p->among_numbers = strchr("-0123456789n", c) != NULL;
-    if (p->opened && !p->among_numbers && p->blanks)
-      fprintf(p->out, "\n%*s", (int)p->blanks - 1, "");
-    p->opened = c == '[';
-    p->blanks = 0;
-    p->in_string = c == '"';
-    p->among_numbers &= c != ']';
-  }
-  putc_unlocked(c, p->out);
-  if (p->among_numbers && c == ',')
-    putc_unlocked(' ', p->out);
-}
-
-static int print_part(const char *text, size_t bytes, void *printing) {
-  for (size_t i = 0; i < bytes; i++)
-    put_character(printing, text[i]);
-  return 0;
-}
-
 /* A report of many ranks is a million small things, which need not be freed one by one. */
 static struct arena of_document;
 
@@ -231,14 +190,11 @@ static int write_json(const struct results *results, const struct report_view *v
   json_free_t usual_give_back;
   json_get_alloc_funcs(&usual_take, &usual_give_back);
   json_set_alloc_funcs(take, give_back);
-  /* ASCII only: then no name from a trace can act on the reader's terminal. */
-  int failed = json_dump_callback(
-      json_report_document(results), print_part, &(struct printing){.out = out},
-      JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(JSON_REPORT_DIGITS));
+  int error = json_text_write(json_report_document(results), JSON_TEXT_LINES, out);
   json_set_alloc_funcs(usual_take, usual_give_back);
   arena_release(&of_document);
   fputc('\n', out);
-  return failed ? -EILSEQ : 0;
+  return error;
 }
 
 const struct report_backend report_json = {.write = write_json, .write_diff = write_json};

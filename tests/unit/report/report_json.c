@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "example_results.h"
+#include "report/json/json_text.h"
 #include "report/report.h"
 #include <jansson.h>
 
@@ -178,12 +179,72 @@ static void hostile_names_stay_data(void **state) {
   json_decref(document);
 }
 
+/* The text as json_text_write() has it, and as jansson itself would write the value. */
+static void assert_written_as_by_jansson(json_t *value) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *out = open_memstream(&text, &bytes);
+  assert_int_equal(json_text_write(value, JSON_TEXT_SCRIPT, out), 0);
+  fclose(out);
+  char *expected = json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY |
+                                         JSON_REAL_PRECISION(9));
+  assert_string_equal(text, expected);
+  free(expected);
+  free(text);
+  json_decref(value);
+}
+
+static void numbers_are_written_as_printf_does(void **state) {
+  (void)state;
+  static const double sizes[] = {1e-6, 1e-4, 1e-3, 0.01, 0.1, 1, 10, 12345, 1e7, 1e8, 1e9, 1e16};
+  static const double parts[] = {0.1,
+                                 0.123456789,
+                                 0.9999999995,
+                                 0.99999999949,
+                                 1,
+                                 1.0000000005,
+                                 1.00000000049,
+                                 1.23456789,
+                                 1.2345678905,
+                                 1.5,
+                                 2.5000000150,
+                                 9.9999999949,
+                                 9.9999999951,
+                                 9.999999995,
+                                 -0.123456789,
+                                 -4};
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+    for (size_t k = 0; k < sizeof(parts) / sizeof(*parts); k++)
+      assert_written_as_by_jansson(json_real(sizes[i] * parts[k]));
+  assert_written_as_by_jansson(json_real(65536.00048828125));
+  assert_written_as_by_jansson(json_real(0.5 + 0x1p-10)); /* 0.5009765625: in the middle */
+  for (u64 i = 1; i < 20000; i++)                         /* spread over all sizes */
+    assert_written_as_by_jansson(
+        json_real(ldexp((double)(i * 0x9e3779b97f4a7c15u >> 11), (int)(i % 60) - 80)));
+  assert_written_as_by_jansson(json_real(0.0));
+  assert_written_as_by_jansson(json_real(-0.0));
+  static const json_int_t whole[] = {0, 7, -7, 1234567890, INT64_MAX, INT64_MIN};
+  for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
+    assert_written_as_by_jansson(json_integer(whole[i]));
+}
+
+static void texts_and_lists_are_written_as_by_jansson(void **state) {
+  (void)state;
+  assert_written_as_by_jansson(json_string("plain text, 100 %"));
+  assert_written_as_by_jansson(
+      json_string("\"\\/\b\f\n\r\t\001\177 \xe8\xa8\x93 \xf0\x9f\x8e\x84"));
+  assert_written_as_by_jansson(json_pack("{s:[], s:{}, s:[i,n,f,b], s:[s,[i],{s:n}]}", "a", "b",
+                                         "c\n", 1, 2.5, 1, "d", "x", 3, "y"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(promised_names_are_there),
       cmocka_unit_test(unknown_is_null),
       cmocka_unit_test(known_values_come_through),
       cmocka_unit_test(hostile_names_stay_data),
+      cmocka_unit_test(numbers_are_written_as_printf_does),
+      cmocka_unit_test(texts_and_lists_are_written_as_by_jansson),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
