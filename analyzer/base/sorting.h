@@ -91,6 +91,18 @@
     low_;                                                                                          \
   })
 
+/* The same, where it mostly is the one that was found last. */
+#define FIRST_NOT_NEAR(last, from, to, i, before)                                                  \
+  ({                                                                                               \
+    u32 least_ = from, most_ = to;                                                                 \
+    for (u32 i = last, n_ = 2; n_-- && i >= least_ && i < most_; i--)                              \
+      if (before)                                                                                  \
+        least_ = i + 1;                                                                            \
+      else                                                                                         \
+        most_ = i;                                                                                 \
+    FIRST_NOT(least_, most_, i, before);                                                           \
+  })
+
 /* Of [0, n), over which value(i) grows: the one for which it is `wanted`, else INDEX_NONE. */
 #define SORTED_INDEX(n, i, value, wanted)                                                          \
   ({                                                                                               \

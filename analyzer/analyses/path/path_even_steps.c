@@ -41,8 +41,10 @@ static void find_steps_of_nodes(struct spread *s) {
     if (!s->g->slices[rank].present)
       continue;
     list_step_ends(s->g, rank, s->steps, ends);
-    for (u32 n = s->g->base[rank]; n < s->g->base[rank + 1]; n++)
-      s->step_of_node[n] = (u8)FIRST_NOT(0, s->steps - 1, i, ends[i] < s->g->nodes[n].end);
+    for (u32 n = s->g->base[rank], step = 0; n < s->g->base[rank + 1]; n++) {
+      step = FIRST_NOT_NEAR(step, 0, s->steps - 1, i, ends[i] < s->g->nodes[n].end);
+      s->step_of_node[n] = (u8)step;
+    }
   }
 }
 
@@ -107,11 +109,12 @@ static void note_awaited(const struct sample_graph *g, u32 rank, const struct ga
 }
 
 static void put_into_rows(struct spread *s, u32 rank, const struct gatherings *of) {
-  for (u32 n = s->g->base[rank]; n < s->g->base[rank + 1]; n++) {
+  for (u32 n = s->g->base[rank], row = 0; n < s->g->base[rank + 1]; n++) {
     const struct node *node = &s->g->nodes[n];
-    bool device = NODE_ON_DEVICE(node->kind);
-    s->e->row_of_node[n] = device ? FIRST_NOT(0, of->n, i, of->at[i].began < node->end)
-                                  : FIRST_NOT(0, of->n, i, of->at[i].called < node->start);
+    row = NODE_ON_DEVICE(node->kind)
+              ? FIRST_NOT_NEAR(row, 0, of->n, i, of->at[i].began < node->end)
+              : FIRST_NOT_NEAR(row, 0, of->n, i, of->at[i].called < node->start);
+    s->e->row_of_node[n] = row;
   }
 }
 

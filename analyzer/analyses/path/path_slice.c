@@ -114,10 +114,10 @@ static void close_phases(struct slice_builder *c, struct lane_state *lane, i64 n
   }
 }
 
-static bool ends_input_pause(const struct slice_builder *c, const struct span *span) {
+static bool ends_input_pause(struct slice_builder *c, const struct span *span) {
   u32 index = (u32)(span - c->t->spans);
-  u32 low = FIRST_NOT(0, c->n_pauses, i, c->pauses[i].span < index);
-  return low < c->n_pauses && c->pauses[low].span == index;
+  c->pause = FIRST_NOT_NEAR(c->pause, 0, c->n_pauses, i, c->pauses[i].span < index);
+  return c->pause < c->n_pauses && c->pauses[c->pause].span == index;
 }
 
 /* PyTorch's DataLoader says in its name whether worker processes make the batches. */
@@ -257,20 +257,18 @@ static void find_last(struct slice_builder *c) {
     slice->host_end = slice->nodes[slice->last_host].end;
 }
 
-/* The step in which a node ends. */
-static u32 step_of_end(const i64 *ends, u32 n, i64 end) {
-  return FIRST_NOT(0, n, i, ends[i] < end);
-}
-
 /* A step ends when its host and its device have ended it: the later one decides, and in a replay
- * the other may. `host_ends` are those on the host. */
+ * the other may. `host_ends` are those on the host. `*near` is the step in which the last node
+ * ended, and becomes that of this one. */
 static void note_last_node(struct slice_builder *c, u32 at, const i64 *ends, const i64 *host_ends,
-                           u32 n) {
+                           u32 n, u32 *near) {
   struct slice *slice = c->slice;
   const struct node *node = &slice->nodes[at];
   bool device = NODE_ON_DEVICE(node->kind);
-  u32 step = node->cut ? n : step_of_end(device ? ends : host_ends, n, node->end);
-  if (step == n)
+  const i64 *own_ends = device ? ends : host_ends;
+  u32 step = FIRST_NOT_NEAR(*near, 0, n, i, own_ends[i] < node->end);
+  *near = step;
+  if (node->cut || step == n)
     return;
   struct step_end *last = &slice->last_of_step[step];
   bool decides = device == (ends[step] > host_ends[step]);
@@ -297,8 +295,8 @@ static void find_step_ends(struct slice_builder *c, const struct sample *sample)
     if (known && analysis_ends_on_gpu(c->a, rank, step.step))
       host_ends[i] -= analysis_host_ahead(c->a, rank, step.step, step.step);
   }
-  for (u32 i = 0; i < slice->n_nodes; i++)
-    note_last_node(c, i, ends, host_ends, sample->n);
+  for (u32 i = 0, step = 0; i < slice->n_nodes; i++)
+    note_last_node(c, i, ends, host_ends, sample->n, &step);
 }
 
 static void cut_spans(struct slice_builder *c, const struct sample *sample) {
@@ -380,15 +378,20 @@ struct carry {
 typedef VECTOR(struct carry) carry_list;
 
 static void find_carries(struct slice_builder *c, const i64 *begins, carry_list *carries) {
-  u32 next = 0, samples = c->a->graph->n_samples;
+  u32 next = 0, samples = c->a->graph->n_samples, most = 0;
+  i64 begin = begins[0]; /* of the next sample */
   for (u32 i = 0; i < c->t->n_spans; i++) {
     const struct span *span = &c->t->spans[i];
-    c->n_names = span->name >= c->n_names ? span->name + 1 : c->n_names;
+    most = span->name > most ? span->name : most;
+    if (span->end <= begin) /* and so its start */
+      continue;
     while (next < samples && begins[next] <= span->start)
       next++;
     for (u32 s = next; s < samples && begins[s] < span->end; s++)
       VECTOR_PUSH(carries, ((struct carry){s, i}));
+    begin = next < samples ? begins[next] : INT64_MAX;
   }
+  c->n_names = most + 1;
   c->name_keys = arena_array(&c->scratch, c->n_names, sizeof(u32));
 }
 

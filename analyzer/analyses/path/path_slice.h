@@ -45,7 +45,7 @@ struct slice_builder {
   u32 low, high; /* spans that started in it */
   u32 *node_of;  /* by position: carried, then low.. */
   struct input_pause *pauses;
-  u32 n_pauses;
+  u32 n_pauses, pause; /* that was looked at last */
   struct dep *thread_deps;
   u32 n_thread_deps;
   struct dep *inferred; /* between streams: path_inferred.c */
