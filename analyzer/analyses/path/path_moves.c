@@ -117,27 +117,55 @@ i64 latest_end(const struct sample_graph *g, u32 n) {
   return was;
 }
 
+static bool is_last_on_device(const struct sample_graph *g, u32 n) {
+  const struct node *node = &g->nodes[n];
+  return NODE_ON_DEVICE(node->kind) && !node->cut &&
+         (node[1].first || node[1].cut || n + 1 == g->n);
+}
+
 static void plan_device_start(const struct sample_graph *g, u32 n, struct move *move) {
   const struct node *node = &g->nodes[n];
   i64 was = latest_end(g, n);
   bool launch_bound = false;
-  if (node->launch != INDEX_NONE) {
+  move->launched = node->launch != INDEX_NONE;
+  move->gap = HELD;
+  if (move->launched) {
     const struct node *launch = &g->nodes[node->launch];
     i64 called = launch->end < node->start ? launch->end : node->start;
     i64 call = called_after(g, node);
-    move->call = call < UINT32_MAX ? (u32)call : UINT32_MAX;
+    move->call = call < LONG_CALL ? (u32)call : LONG_CALL;
     launch_bound = called > was;
     was = later(was, called);
   }
   if (was == INT64_MIN) {
     move->wait = node->start;
-    move->held = HELD_BY_NOTHING_KNOWN;
     return;
   }
   move->wait = later(node->start - was, 0);
-  bool latency =
-      launch_bound && move->wait <= LONGEST_LATENCY; /* else it waited for something unknown */
-  move->held = latency ? HELD_BY_LATENCY : node->late ? HELD_BY_GPU_AWAY : HELD;
+  if (launch_bound && move->wait <= LONGEST_LATENCY) /* else it waited for something unknown */
+    move->gap = HELD_BY_LATENCY;
+  else if (node->late)
+    move->gap = HELD_BY_GPU_AWAY;
+}
+
+static void plan_start(const struct sample_graph *g, u32 n, struct move *move) {
+  const struct node *node = &g->nodes[n];
+  move->first = node->first;
+  move->waits = follows_other_thread(node);
+  move->plain = !node->is_batch && !ends_apart(g, n);
+  move->last = move->plain && is_last_on_device(g, n);
+  if (NODE_ON_DEVICE(node->kind)) {
+    plan_device_start(g, n, move);
+    return;
+  }
+  move->wait = gap_ns(g, n);
+  move->gap = phase_of_gap(node) % HOST_KEYS;
+}
+
+static void plan_collective_end(const struct sample_graph *g, u32 n, struct move *move) {
+  u32 last;
+  move->wait = g->nodes[n].end - join_start(g, n, &last);
+  move->last = is_last_on_device(g, n);
 }
 
 /* What the recorded run says of each event, once for all replays. */
@@ -145,17 +173,12 @@ static void plan_moves(struct replay *r) {
   const struct sample_graph *g = r->g;
   for (u32 i = 0; i < r->n_moves; i++) {
     struct move *move = &r->moves[i];
-    u32 n = move->event < g->n ? move->event : move->event - g->n, last;
-    *move = (struct move){.event = move->event};
-    if (move->event >= 2 * g->n)
-      continue;
-    const struct node *node = &g->nodes[n];
-    if (move->event < g->n && NODE_ON_DEVICE(node->kind))
-      plan_device_start(g, n, move);
-    else if (move->event < g->n)
-      move->wait = gap_ns(g, n);
-    else if (node->kind == NODE_COLLECTIVE)
-      move->wait = node->end - join_start(g, n, &last);
+    u32 event = move->event;
+    *move = (struct move){.event = event};
+    if (event < g->n)
+      plan_start(g, event, move);
+    else if (event < 2 * g->n && g->nodes[event - g->n].kind == NODE_COLLECTIVE)
+      plan_collective_end(g, event - g->n, move);
   }
 }
 

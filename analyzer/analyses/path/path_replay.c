@@ -26,10 +26,15 @@ static i64 scaled(i64 ns, double factor) {
 static double rank_factor(const struct run *run, u32 key, u32 n) {
   const struct sample_graph *g = run->r->g;
   u32 rank = g->nodes[n].rank;
-  if (!run->factor || (run->ranks && !run->ranks[rank]))
+  if (run->ranks && !run->ranks[rank])
     return 1;
   double as_others = run->factor[(size_t)key * g->n_ranks + rank];
   return run->even ? as_others * even_steps_left(&run->r->peers.even, g, n, key) : as_others;
+}
+
+/* With that, of what else is left. */
+static double left_with_rank(const struct run *run, double left, u32 key, u32 n) {
+  return run->factor ? left * rank_factor(run, key, n) : left;
 }
 
 static bool is_outside(u8 phase) {
@@ -143,14 +148,14 @@ static double left_of(const struct run *run, const struct node *node) {
       left = fmin(left, run->cure->changes[i].left);
   if (node->kind == NODE_BLOCKED || node->kind == NODE_COLLECTIVE)
     return left;
-  return left * rank_factor(run, node->key, (u32)(node - run->r->g->nodes));
+  return left_with_rank(run, left, node->key, (u32)(node - run->r->g->nodes));
 }
 
 /* Host time before a node: its phase's. */
 static i64 edited_gap(const struct run *run, u32 n, i64 gap) {
   const struct node *node = &run->r->g->nodes[n];
   u8 phase = phase_of_gap(node);
-  return scaled(gap, host_left(run, node->rank, phase) * rank_factor(run, phase, n));
+  return scaled(gap, left_with_rank(run, host_left(run, node->rank, phase), phase, n));
 }
 
 /* What follows is done for all runs side by side: what is the same in them is found once. */
@@ -174,8 +179,15 @@ static i64 *ends_of(const struct runs *runs, u32 lanes, u32 n) {
 
 /* Which runs may change how long a node takes, as far as one sees without left_of(). */
 static u32 who_changes(const struct runs *runs, const struct node *node) {
-  return runs->by_kind[node->kind][node->phase % HOST_KEYS] | runs->by_key[node->key] |
-         runs->by_rank[node->rank] | runs->special;
+  u32 which = runs->by_kind[node->kind][node->phase % HOST_KEYS] | runs->by_key[node->key];
+  return runs->of_ranks ? which | runs->by_rank[node->rank] : which;
+}
+
+/* What a cure leaves of how long a node takes. Apart, so that what all runs need stays in
+ * registers. */
+__attribute__((noinline)) static i64 edited_time(const struct run *run, const struct node *node,
+                                                 i64 ns) {
+  return scaled(ns, left_of(run, node));
 }
 
 /* A node ends so long after `from`, but for what a cure leaves of it. */
@@ -185,17 +197,13 @@ static void end_after(const struct runs *runs, u32 lanes, u32 n, const i64 *from
   FOR_RUNS(lanes, k)
     ends[k] = from[k] + ns;
   FOR_RUNS_OF(who_changes(runs, node), k)
-    ends[k] = from[k] + scaled(ns, left_of(&runs->at[k], node));
+    ends[k] += edited_time(&runs->each[k], node, ns) - ns;
 }
 
 /* On one lane of a device work ends in order, so the last that the sample does not cut says it. */
 static void note_device_done(const struct runs *runs, u32 lanes, u32 n) {
-  const struct node *node = &runs->g->nodes[n];
-  bool is_last = node[1].first || node[1].cut || n + 1 == runs->g->n;
   const i64 *ends = ends_of(runs, lanes, n);
-  i64 *done = &runs->at->device_done[(size_t)node->rank * lanes];
-  if (!is_last || !NODE_ON_DEVICE(node->kind) || node->cut)
-    return;
+  i64 *done = &runs->at->device_done[(size_t)runs->g->nodes[n].rank * lanes];
   FOR_RUNS(lanes, k)
     done[k] = later(done[k], ends[k]);
 }
@@ -209,18 +217,10 @@ static void wait_for_deps(const struct runs *runs, u32 lanes, const struct node 
   }
 }
 
-/* When the node before on its lane has ended; `otherwise` for the first. */
-static void wait_for_lane(const struct runs *runs, u32 lanes, u32 n, i64 otherwise, i64 *now) {
-  bool first = runs->g->nodes[n].first;
-  const i64 *ends = ends_of(runs, lanes, first ? n : n - 1);
-  FOR_RUNS(lanes, k)
-    now[k] = first ? otherwise : ends[k];
-}
-
 /* What was launched can begin so long after its call has begun, but not after that has ended. */
 static void wait_for_launch(const struct runs *runs, u32 lanes, const struct move *move,
                             const struct node *node, i64 *now) {
-  i64 call = move->call < UINT32_MAX ? move->call : called_after(runs->g, node);
+  i64 call = move->call < LONG_CALL ? move->call : called_after(runs->g, node);
   const i64 *starts = starts_of(runs, lanes, node->launch),
             *ends = ends_of(runs, lanes, node->launch);
   FOR_RUNS(lanes, k) {
@@ -231,38 +231,48 @@ static void wait_for_launch(const struct runs *runs, u32 lanes, const struct mov
   }
 }
 
-static void device_starts(const struct runs *runs, u32 lanes, const struct move *move,
-                          i64 *starts) {
-  const struct node *node = &runs->g->nodes[move->event];
-  i64 now[MOST_SIDE_BY_SIDE];
-  wait_for_lane(runs, lanes, move->event, INT64_MIN, now);
-  wait_for_deps(runs, lanes, node, now);
-  if (node->launch != INDEX_NONE)
-    wait_for_launch(runs, lanes, move, node, now);
-  FOR_RUNS(lanes, k)
-    starts[k] = move->held == HELD_BY_NOTHING_KNOWN ? move->wait : now[k] + move->wait;
-  FOR_RUNS_OF(runs->by_held[move->held], k) {
-    const struct run *run = &runs->at[k];
-    double left = move->held == HELD_BY_LATENCY ? run->launches_left : run->away_left;
-    starts[k] += scaled(move->wait, left) - move->wait;
-  }
+/* When the first node of a lane may begin as far as its lane is concerned. What nothing is known of
+ * begins when it did. */
+static i64 lane_begin(const struct runs *runs, const struct move *move) {
+  if (move->waits || move->launched)
+    return INT64_MIN;
+  return move->gap < HOST_KEYS ? runs->g->slices[runs->g->nodes[move->event].rank].begin : 0;
 }
 
-/* After a thread's own work, which it begins when those that it waited for are done. */
-static void host_starts(const struct runs *runs, u32 lanes, const struct move *move, i64 *starts) {
-  const struct sample_graph *g = runs->g;
-  const struct node *node = &g->nodes[move->event];
-  bool follows = follows_other_thread(node);
-  i64 now[MOST_SIDE_BY_SIDE], begin = follows ? INT64_MIN : g->slices[node->rank].begin;
-  wait_for_lane(runs, lanes, move->event, begin, now);
-  if (follows)
+/* And of the time before it. */
+__attribute__((noinline)) static i64 edited_wait(const struct run *run, const struct move *move) {
+  if (move->gap < HOST_KEYS)
+    return edited_gap(run, move->event, move->wait);
+  return scaled(move->wait, move->gap == HELD_BY_LATENCY ? run->launches_left : run->away_left);
+}
+
+/* When all that a node waits for is done, and the time before it is over. */
+static void find_starts(const struct runs *runs, u32 lanes, const struct move *move,
+                        const struct node *node, i64 *starts) {
+  i64 now[MOST_SIDE_BY_SIDE];
+  if (move->first) {
+    i64 begin = lane_begin(runs, move);
+    FOR_RUNS(lanes, k)
+      now[k] = begin;
+  } else {
+    const i64 *ends = starts - lanes; /* of the node before on its lane */
+    FOR_RUNS(lanes, k)
+      now[k] = ends[k];
+  }
+  if (move->waits)
     wait_for_deps(runs, lanes, node, now);
+  if (move->launched)
+    wait_for_launch(runs, lanes, move, node, now);
+  i64 wait = move->wait;
   FOR_RUNS(lanes, k)
-    starts[k] = now[k] + move->wait;
-  u32 changes =
-      runs->by_kind[NODE_HOST][phase_of_gap(node) % HOST_KEYS] | runs->by_rank[node->rank];
-  FOR_RUNS_OF(move->wait ? changes : 0, k)
-    starts[k] += edited_gap(&runs->at[k], move->event, move->wait) - move->wait;
+    starts[k] = now[k] + wait;
+  if (wait == 0)
+    return;
+  u32 changes = runs->by_gap[move->gap];
+  if (runs->of_ranks && move->gap < HOST_KEYS)
+    changes |= runs->by_rank[node->rank];
+  FOR_RUNS_OF(changes, k)
+    starts[k] += edited_wait(&runs->each[k], move) - wait;
 }
 
 /* What its worker needs for a batch; of a rank whose loader works as fast as others, as long as
@@ -272,13 +282,13 @@ static i64 loading_time(const struct run *run, const struct batch *batch) {
   double left = host_left(run, node->rank, node->phase);
   i64 loads = scaled(batch->loads, left),
       of_peers = run->r->batch_of_peers * run->r->g->slices[node->rank].workers;
-  return loads > of_peers && rank_factor(run, node->key, batch->node) < 1 ? of_peers : loads;
+  return loads > of_peers && left_with_rank(run, 1, node->key, batch->node) < 1 ? of_peers : loads;
 }
 
 /* The processes that prepare batches do not work faster because the program does: one begins when
  * it has made the last, and when it is asked for another because one was taken. Without any wait,
  * batches are always ready. */
-static i64 batch_end(struct run *run, u32 n) {
+static i64 batch_end(const struct run *run, u32 n) {
   const struct sample_graph *g = run->r->g;
   const struct batch *batch = &g->batches[g->nodes[n].call];
   i64 *ready = &run->batch_ready[(size_t)g->nodes[n].call * run->apart],
@@ -297,18 +307,14 @@ static void replay_start(struct runs *runs, u32 lanes, const struct move *move) 
   u32 n = move->event;
   const struct node *node = &runs->g->nodes[n];
   i64 *starts = starts_of(runs, lanes, n);
-  if (NODE_ON_DEVICE(node->kind))
-    device_starts(runs, lanes, move, starts);
-  else
-    host_starts(runs, lanes, move, starts);
-  if (node->is_batch)
-    FOR_RUNS(runs->n, k)
-      *run_end_at(&runs->at[k], n) = batch_end(&runs->at[k], n);
-  else if (!ends_apart(runs->g, n))
+  find_starts(runs, lanes, move, node, starts);
+  if (move->plain)
     end_after(runs, lanes, n, starts, node->end - node->start);
-  else
-    return;
-  note_device_done(runs, lanes, n);
+  else if (node->is_batch)
+    FOR_RUNS(runs->n, k)
+      *run_end_at(&runs->each[k], n) = batch_end(&runs->each[k], n);
+  if (move->last)
+    note_device_done(runs, lanes, n);
 }
 
 static void replay_blocked_end(const struct runs *runs, u32 lanes, u32 n) {
@@ -325,7 +331,7 @@ static void replay_blocked_end(const struct runs *runs, u32 lanes, u32 n) {
   FOR_RUNS(lanes, k)
     ends[k] = later(starts[k] + own, ends[k] + more);
   FOR_RUNS_OF(who_changes(runs, node), k)
-    if (left_of(&runs->at[k], node) == 0)
+    if (left_of(&runs->each[k], node) == 0)
       ends[k] = starts[k];
 }
 
@@ -348,14 +354,16 @@ static void last_members(const struct runs *runs, u32 lanes, u32 n, i64 *now) {
   }
 }
 
-static void replay_collective_end(const struct runs *runs, u32 lanes, u32 n, i64 takes) {
+static void replay_collective_end(const struct runs *runs, u32 lanes, const struct move *move) {
+  u32 n = move->event - runs->g->n;
   const i64 *starts = starts_of(runs, lanes, n);
   i64 now[MOST_SIDE_BY_SIDE];
   FOR_RUNS(lanes, k)
     now[k] = starts[k];
   last_members(runs, lanes, n, now);
-  end_after(runs, lanes, n, now, takes);
-  note_device_done(runs, lanes, n);
+  end_after(runs, lanes, n, now, move->wait);
+  if (move->last)
+    note_device_done(runs, lanes, n);
 }
 
 /* A rank is done when its host and all of its streams are done, whichever is later: what a cure
@@ -391,9 +399,12 @@ static void replay_join(const struct runs *runs, u32 lanes, u32 join) {
   }
 }
 
-static void replay_events(struct runs *runs, u32 lanes) {
+static void replay_events(struct runs *of, u32 lanes) {
+  /* A copy that nothing points to: what is in it need not be read again after each time written. */
+  struct runs copy = *of, *runs = &copy;
+  runs->each = of->at;
+  const struct sample_graph graph = *of->g, *g = runs->g = &graph;
   const struct replay *r = runs->at->r;
-  const struct sample_graph *g = r->g;
   FOR_EACH(r->moves, r->n_moves, move) {
     u32 event = move->event;
     if (event < g->n)
@@ -401,7 +412,7 @@ static void replay_events(struct runs *runs, u32 lanes) {
     else if (event >= 2 * g->n)
       replay_join(runs, lanes, event - 2 * g->n);
     else if (g->nodes[event - g->n].kind == NODE_COLLECTIVE)
-      replay_collective_end(runs, lanes, event - g->n, move->wait);
+      replay_collective_end(runs, lanes, move);
     else
       replay_blocked_end(runs, lanes, event - g->n);
   }
@@ -496,26 +507,31 @@ static void prepare_run(struct run *run, const struct replay *r, const struct cu
   prepare_names(run);
 }
 
+/* Whether a run may change the host's time in a phase, but for what it does to ranks. */
+static bool changes_host(const struct run *run, u8 phase) {
+  return run->host_left[0][phase] < 1 || run->host_left[1][phase] < 1 ||
+         (run->awake && is_outside(phase));
+}
+
 /* What the k-th run changes. */
 static void note_changes(struct runs *runs, u32 k) {
   const struct run *run = &runs->at[k];
   const struct sample_graph *g = runs->g;
   u8 bit = (u8)(1u << k);
-  for (u32 kind = 0; kind <= NODE_COLLECTIVE; kind++)
-    for (u32 phase = 0; phase < HOST_KEYS; phase++) {
-      bool of_host =
-          is_host_work(kind) && (run->host_left[0][phase] < 1 || run->host_left[1][phase] < 1 ||
-                                 (run->awake && is_outside((u8)phase)));
-      if (of_host || run->kind_left[kind] < 1)
+  for (u8 phase = 0; phase < HOST_KEYS; phase++) {
+    bool of_host = changes_host(run, phase);
+    runs->by_gap[phase] |= of_host ? bit : 0;
+    for (u32 kind = 0; kind <= NODE_COLLECTIVE; kind++)
+      if (run->special || run->kind_left[kind] < 1 || (of_host && is_host_work(kind)))
         runs->by_kind[kind][phase] |= bit;
-    }
+  }
   for (u32 key = 0; run->by_name && key < g->n_keys; key++)
     runs->by_key[key] |= run->by_name[key] < 1 ? bit : 0;
   for (u32 rank = 0; run->factor && rank < g->n_ranks; rank++)
     runs->by_rank[rank] |= !run->ranks || run->ranks[rank] ? bit : 0;
-  runs->by_held[HELD_BY_LATENCY] |= run->launches_left < 1 ? bit : 0;
-  runs->by_held[HELD_BY_GPU_AWAY] |= run->away_left < 1 ? bit : 0;
-  runs->special |= run->special ? bit : 0;
+  runs->of_ranks |= run->factor != NULL;
+  runs->by_gap[HELD_BY_LATENCY] |= run->launches_left < 1 ? bit : 0;
+  runs->by_gap[HELD_BY_GPU_AWAY] |= run->away_left < 1 ? bit : 0;
 }
 
 /* Room for the times of the largest graph so far, which most others fit into: new memory costs as
@@ -554,8 +570,8 @@ void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cu
   memset(runs->by_kind, 0, sizeof(runs->by_kind));
   memset(runs->by_key, 0, r->g->n_keys);
   memset(runs->by_rank, 0, r->g->n_ranks);
-  memset(runs->by_held, 0, sizeof(runs->by_held));
-  runs->special = 0;
+  memset(runs->by_gap, 0, sizeof(runs->by_gap));
+  runs->of_ranks = false;
   for (u32 i = 0; i < n; i++) {
     prepare_run(&runs->at[i], r, &cures[i]);
     note_changes(runs, i);

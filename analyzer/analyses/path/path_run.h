@@ -8,14 +8,22 @@
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_peers.h"
 
-/* What held up work on the device after all that it is known to have waited for. */
-enum held { HELD, HELD_BY_LATENCY, HELD_BY_GPU_AWAY, HELD_BY_NOTHING_KNOWN };
+/* Whose the time before a node's start is: a phase's of the host, or, from here on, what held up
+ * work on the device after all that it is known to have waited for. */
+enum gap { HELD = HOST_KEYS, HELD_BY_LATENCY, HELD_BY_GPU_AWAY, GAPS };
+
+/* From here on the time between a launch and its work is looked up. */
+#define LONG_CALL ((1u << 28) - 1)
 
 /* An event, and what the recorded run says of it. */
 struct move {
   i64 wait; /* a start: so long after all that it waited for; a collective's end: its transfer */
-  u32 event : 30, held : 2; /* enum held, on the device */
-  u32 call; /* a launched start: so long after the call began, if that is less than UINT32_MAX */
+  u32 event : 27;
+  /* Of starts: the first on its lane; waits for `deps`; for its launch; ends as long after it as in
+   * the run. Of what tells an end: the last on its lane of a device that the sample does not cut.
+   */
+  u32 first : 1, waits : 1, launched : 1, plain : 1, last : 1;
+  u32 call : 28, gap : 4; /* a launched start: so long after the call began; enum gap */
 };
 
 /* Events that must be put in order. The start of node n is event n. Its end is event n too, unless
@@ -69,13 +77,15 @@ struct run {
 /* A thread's runs, kept from question to question. */
 struct runs {
   struct run at[MOST_SIDE_BY_SIDE];
+  const struct run *each;       /* these, for a copy of this too */
   u32 n, apart;                 /* in use; there is room for */
   const struct sample_graph *g; /* that they are made for */
   i64 *times;                   /* of all of them */
   size_t room;                  /* [room] */
-  /* Which of them change work of a kind in a phase, of a key, of a rank, what held it up, or
-   * anything: one bit each. */
-  u8 by_kind[NODE_COLLECTIVE + 1][HOST_KEYS], *by_key, *by_rank, by_held[4], special;
+  /* Which of them change work of a kind in a phase, of a key, of a rank, or time before work: one
+   * bit each. */
+  u8 by_kind[NODE_COLLECTIVE + 1][HOST_KEYS], *by_key, *by_rank, by_gap[GAPS];
+  bool of_ranks; /* any of by_rank */
 };
 
 /* At most side_by_side() replays, in runs->at. */
