@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "inspect/small_file.h"
@@ -25,6 +26,13 @@ u32 tscope_threads_left(void) {
 static bool first_has_ended(void) {
   char program[8];
   return readlink("/proc/self/exe", program, sizeof(program)) < 0 && errno == ENOENT;
+}
+
+/* The same without /proc. */
+static bool first_has_no_memory(void) {
+  char here, copy;
+  struct iovec from = {&here, 1}, to = {&copy, 1};
+  return process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == ESRCH;
 }
 
 static const char *stat_of(u32 tid, char *line, size_t bytes) {
@@ -46,8 +54,8 @@ static bool is_of_job(u32 tid) {
   return tid != (u32)getpid() && !tscope_is_worker(tid) && !is_the_kernels(tid);
 }
 
-bool tscope_job_has_ended(bool own_descriptors) {
-  u32 threads = tscope_threads_left(), tids[64];
+static bool all_have_ended(u32 threads, bool own_descriptors) {
+  u32 tids[64];
   if (threads < 1 + TSCOPE_OWN_THREADS || !first_has_ended())
     return false;
   if (threads == 1 + TSCOPE_OWN_THREADS || !own_descriptors)
@@ -57,6 +65,13 @@ bool tscope_job_has_ended(bool own_descriptors) {
   for (u32 i = 0; i < n && !job; i++)
     job = is_of_job(tids[i]);
   return !job;
+}
+
+enum tscope_job tscope_job_now(bool own_descriptors) {
+  u32 threads = tscope_threads_left();
+  if (!threads && first_has_no_memory())
+    return TSCOPE_JOB_UNKNOWN;
+  return all_have_ended(threads, own_descriptors) ? TSCOPE_JOB_ENDED : TSCOPE_JOB_RUNS;
 }
 
 /* The last number of its line is the status (proc_pid_stat(5)). */

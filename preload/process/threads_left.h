@@ -13,10 +13,14 @@ enum { TSCOPE_OWN_THREADS = 2 };
 /* How many there are, tscope's own included; 0 if that is not known. Uses no descriptor. */
 u32 tscope_threads_left(void);
 
-/* Whether all threads of the job have ended, and only tscope's own are left. Then the C library
- * does not end the process, as it would without them. With descriptors of its own, the calling
- * thread also sees that what is left are threads of the kernel's; else this uses none. */
-bool tscope_job_has_ended(bool own_descriptors);
+/* UNKNOWN: the first thread has ended, and others cannot be counted (without /proc). ENDED: only
+ * tscope's own threads are left. Then the C library does not end the process, as it would without
+ * them. */
+enum tscope_job { TSCOPE_JOB_RUNS, TSCOPE_JOB_UNKNOWN, TSCOPE_JOB_ENDED };
+
+/* With descriptors of its own, the calling thread also sees that what is left are threads of the
+ * kernel's; else this uses none. */
+enum tscope_job tscope_job_now(bool own_descriptors);
 
 /* How the first thread ended, as waitpid() tells it of a process; 0 if that is not known. */
 int tscope_first_thread_status(void);

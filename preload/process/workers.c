@@ -59,8 +59,8 @@ static struct worker helper, poller;
 static bool own_descriptors; /* the helper's table is not the job's */
 static bool own_root;        /* nor are its root and working directories */
 
-static u32 job_is_over; /* as the helper sees it */
-static u32 recording;   /* enum, below; it ends once */
+static u32 job_seen;  /* enum tscope_job, as the helper sees it */
+static u32 recording; /* enum, below; it ends once */
 enum { RECORDING, ENDS, CLOSED };
 
 enum { RUNS, MUST_STOP, LEAVES }; /* for `stopping` */
@@ -154,8 +154,8 @@ static bool sleep_until_look(struct worker *worker, const struct work *work, u64
 /* A worker begins with all signals blocked. That of a store that fails may come only when it is
  * known that this is no thread of the job's. */
 static void begin(struct worker *worker, const char *name) {
-  prctl(PR_SET_NAME, name);
   store(&worker->tid, (u32)syscall(SYS_gettid));
+  prctl(PR_SET_NAME, name);
   sigset_t open;
   sigemptyset(&open);
   sigaddset(&open, SIGBUS);
@@ -210,8 +210,7 @@ static void tick_helper(u64 tick, void *nothing) {
     tscope_families[i]->watch();
   write_totals(tick);
   tscope_carry();
-  if (own_descriptors && tscope_job_has_ended(true))
-    store(&job_is_over, true);
+  store(&job_seen, tscope_job_now(own_descriptors));
 }
 
 /* Whether the process is awake now, and the waiting thread knows it. */
@@ -314,9 +313,13 @@ static void tick_families(u64 tick, void *thread) {
   tscope_carry_tell();
   if (tick == 2 || tick == 2 * TICKS_PER_SECOND || tick == 20 * TICKS_PER_SECOND)
     tscope_register_end();
-  job_has_ended = load(&job_is_over) || tscope_job_has_ended(false);
+  u32 seen = load(&job_seen);
+  job_has_ended = seen == TSCOPE_JOB_ENDED || tscope_job_now(false) == TSCOPE_JOB_ENDED;
   if (job_has_ended)
     store(&poller.stopping, MUST_STOP);
+  else if (seen == TSCOPE_JOB_UNKNOWN) /* without tscope's threads, the process ends by itself */
+    tscope_turn_off(
+        "the first thread has ended, and without /proc it cannot tell when the job ends");
 }
 
 static struct tscope_thread *ticking; /* the poller's state; its own */
@@ -406,6 +409,12 @@ static int start(void *(*run)(void *), size_t stack_bytes) {
   return -error;
 }
 
+/* Whether the kernel does not know the thread any more. */
+static bool is_gone(const struct worker *worker) {
+  u32 tid = load(&worker->tid);
+  return tid && syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
+}
+
 static bool start_helper(const char **why) {
   const u64 timeout_ns = 10000000000;
   waking.began_ns = tscope_clock_ns(CLOCK_MONOTONIC);
@@ -416,11 +425,13 @@ static bool start_helper(const char **why) {
   while (load(&waking.state) == WAKING) {
     now = tscope_clock_ns(CLOCK_MONOTONIC);
     u32 expected = WAKING;
-    if (now < until)
-      futex_wait(&waking.state, WAKING, until - now);
+    bool gone = is_gone(&helper);
+    if (now < until && !gone)
+      futex_wait(&waking.state, WAKING, until - now < TICK_NS ? until - now : TICK_NS);
     else if (__atomic_compare_exchange_n(&waking.state, &expected, TIMED_OUT, false,
                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-      *why = "opening the trace takes too long; set TSCOPE_DIR to a local directory";
+      *why = gone ? "a filter of system calls (seccomp) ended its thread"
+                  : "opening the trace takes too long; set TSCOPE_DIR to a local directory";
   }
   return load(&waking.state) == AWAKE;
 }
@@ -468,9 +479,9 @@ bool tscope_workers_start(const char **why) {
 }
 
 /* Waits until the kernel does not know the thread any more, which takes some microseconds. */
-static bool wait_until_gone(const struct worker *worker) {
+static bool wait_until_gone(struct worker *worker) {
   for (int i = 0; i < 10000; i++) {
-    if (syscall(SYS_tgkill, getpid(), worker->tid, 0) != 0 && errno == ESRCH)
+    if (is_gone(worker))
       return true;
     nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
   }

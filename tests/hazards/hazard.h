@@ -22,6 +22,7 @@ void end_busy(char **arguments);
 void until_killed(char **arguments);
 void first_thread_ends(char **arguments);
 void only_thread_ends(char **arguments);
+void other_threads_end(char **arguments);
 
 /* hazard_signals.c */
 void signals_kept(char **arguments);
@@ -44,5 +45,6 @@ void join_namespaces(char **arguments);
 
 /* hazard_places.c */
 void change_root(char **arguments);
+void first_thread_ends_without_proc(char **arguments);
 void change_user(char **arguments);
 void mask_all(char **arguments);

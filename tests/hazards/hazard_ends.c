@@ -101,21 +101,33 @@ void first_thread_ends(char **arguments) {
   pthread_exit(NULL);
 }
 
-/* The only thread ends by a system call of its own, or because of one that a filter forbids. */
-void only_thread_ends(char **arguments) {
+/* From now on the kernel ends a thread that makes this call. */
+static void forbid(unsigned call) {
   struct sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog filter = {sizeof(code) / sizeof(*code), code};
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+    fail("filter");
+}
+
+/* The only thread ends by a system call of its own, or because of one that a filter forbids. */
+void only_thread_ends(char **arguments) {
   launch(1000);
   report();
   if (*arguments[0])
     syscall(SYS_exit, atoi(arguments[0]));
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
-    fail("filter");
+  forbid(SYS_getppid);
   syscall(SYS_getppid);
+}
+
+/* A filter that new threads inherit, and that does not know what tscope's need. */
+void other_threads_end(char **arguments) {
+  (void)arguments;
+  forbid(SYS_unshare);
+  launch(1000);
 }

@@ -2,9 +2,11 @@
  *
  * A job that can no longer reach, or no longer write, the place where its trace is.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,6 +37,14 @@ void change_root(char **arguments) {
     fail(arguments[0]);
   launch_for_a_while();
   end(arguments[1]);
+}
+
+/* Without /proc, where a process sees its threads. */
+void first_thread_ends_without_proc(char **arguments) {
+  if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+      umount2("/proc", MNT_DETACH) != 0)
+    fail("/proc");
+  first_thread_ends(arguments);
 }
 
 /* Another user, to whom the trace's directory is closed. */

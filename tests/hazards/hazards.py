@@ -52,6 +52,8 @@ NOT_EMULATED = {
     "signal-handlers-and-mask-kept": "the emulator uses signals itself",
     "namespaces-of-its-own": "the emulator has threads itself, which the kernel counts with the program's",
     "only-thread-ends-by-a-system-call": "the emulator has threads itself, which the kernel counts with the program's",
+    "first-thread-ends-first-without-proc": "the emulator has threads itself, which the kernel counts with the program's",
+    "filter-that-ends-the-first-of-tscopes-threads": "the emulator refuses filters",
     "first-thread-ends-first": "the emulator has threads itself, which the kernel counts with the program's",
     "memory-locked-by-a-program-that-does-not-train": "the emulator's own memory would be locked and counted, too",
     "all-memory-locked": "the emulator's own memory would be locked and counted, too",
@@ -448,6 +450,19 @@ def first_thread_ends_first(scratch):
             raise Skip("this kernel gives no ring")
         walked = check_recorded(os.path.join(scratch, more), "first-thread-ends", more, launches=3000)
         assert walked.closed == 1, walked
+
+
+def first_thread_ends_first_without_proc(scratch):
+    """Where tscope cannot tell when the job ends, its threads must not be there."""
+    if run([program("hazard"), "first-thread-ends-without-proc", "0"]).returncode == 99:
+        raise Skip("unmounting /proc needs root")
+    run_both(scratch, "first-thread-ends-without-proc", "0", stderr="without /proc")
+
+
+def filter_that_ends_the_first_of_tscopes_threads(scratch):
+    """The call that waits for it goes on at once."""
+    run_both(scratch, "other-threads-end", stderr="seccomp")
+    check_untouched(scratch)
 
 
 def only_thread_ends_by_a_system_call(scratch):
