@@ -425,21 +425,33 @@ static void agree(struct agreement *agreement, const struct path *a, const struc
   agreement->same = same;
 }
 
+static void believe_outermost(struct watched_stack *watched, u64 at) {
+  memmove(watched->outermost + 1, watched->outermost,
+          sizeof(watched->outermost) - sizeof(*watched->outermost));
+  watched->outermost[0] = at;
+}
+
+static bool is_believed(const struct watched_stack *watched, u64 at) {
+  u32 i = 0;
+  while (i < MAX_OUTERMOST && watched->outermost[i] != at)
+    i++;
+  return i < MAX_OUTERMOST;
+}
+
 /* Entries of the interpreter lie on the stack of C, where something else may lie by the time they
  * are read, and a chain of frames may seem to end there. So another outermost frame than before is
  * believed when some reads in a row have found it. */
 static bool is_outermost(struct watched_stack *watched, u64 at) {
   const u32 enough = 3;
-  if (at == watched->outermost || !watched->outermost) {
+  if (is_believed(watched, at)) {
     watched->times_other = 0;
-    watched->outermost = at;
     return true;
   }
   watched->times_other = at == watched->other_outermost ? watched->times_other + 1 : 1;
   watched->other_outermost = at;
-  if (watched->times_other < enough)
+  if (watched->outermost[0] && watched->times_other < enough)
     return false;
-  watched->outermost = at;
+  believe_outermost(watched, at);
   return true;
 }
 

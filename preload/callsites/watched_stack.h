@@ -13,6 +13,7 @@
 
 enum { GIL_LOCK_BYTES = 208 };     /* sizeof(struct _gil_runtime_state), ever since 3.9 */
 enum { MAX_WATCHED_FRAMES = 512 }; /* those that are no Python's among them */
+enum { MAX_OUTERMOST = 8 }; /* coroutines with stacks of their own (greenlets) have one each */
 
 /* What changes in a frame. */
 struct frame_head {
@@ -27,9 +28,10 @@ struct watched_stack {
   u64 holder;   /* where the state of the thread that holds the GIL is kept; 0: not known */
   u64 gil_lock; /* the GIL's own lock; 0: not known */
   u64 cframe;   /* of 3.11 and 3.12 */
-  u64 outermost, other_outermost; /* frames: the one that is believed, and another one */
-  u32 times_other;                /* that it was found in a row */
-  bool whole;                     /* all of the heads were the same twice */
+  u64 outermost[MAX_OUTERMOST]; /* frames that are believed, the newest first; 0: none further */
+  u64 other_outermost;          /* another one */
+  u32 times_other;              /* that it was found in a row */
+  bool whole;                   /* all of the heads were the same twice */
   u32 n;
   struct frame_head heads[MAX_WATCHED_FRAMES];
 };

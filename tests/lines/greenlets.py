@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""A thread that goes from one greenlet to another has their stacks in turn, each with an outermost frame of its own.
+
+PYTHON greenlets.py LIBTSCOPE CUDART. No sample may mix two stacks, and hardly any may be unreadable.
+"""
+import collections
+import ctypes
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch"))
+import read_trace  # pylint: disable=wrong-import-position
+
+TURNS, TURN_S = 1200, 0.001
+GREENLETS = ({"first", "within_first"}, {"second", "within_second", "deep_within_second"})
+
+
+def compute():
+    end = time.thread_time() + TURN_S
+    while time.thread_time() < end:
+        sum(range(1000))
+
+
+def within_first():
+    compute()
+
+
+def deep_within_second():
+    compute()
+
+
+def within_second():
+    deep_within_second()
+
+
+def first():
+    for _ in range(TURNS):
+        within_first()
+        turns[1].switch()
+
+
+def second():
+    while True:
+        within_second()
+        turns[0].switch()
+
+
+turns = []
+
+
+def program(cudart):
+    from greenlet import greenlet  # pylint: disable=import-outside-toplevel
+    turns.extend([greenlet(first), greenlet(second)])
+    loaded = ctypes.CDLL(cudart, mode=ctypes.RTLD_GLOBAL)
+    calls = ctypes.CDLL(None)  # the preload's functions come first
+    calls.tscope_step(ctypes.c_uint64(0))
+    calls.cudaDeviceSynchronize()
+    turns[0].switch()
+    return loaded
+
+
+def check(folder):
+    path, = glob.glob(folder + "/**/*.tscope", recursive=True)
+    trace = read_trace.Trace(path)
+    names = {frame.frame: trace.strings[frame.function].rsplit(".", 1)[-1] for frame in trace.records["Frame"]}
+    of_stack = {stack: tuple(bool(functions & {names.get(frame) for frame in frames}) for functions in GREENLETS)
+                for stack, frames in trace.stacks.items()}
+    found = collections.Counter(of_stack[sample.stack] for sample in trace.records["LineSample"])
+    looks = trace.records["LineSampling"][-1]
+    print(dict(found), looks)
+    assert not found[True, True], found
+    assert min(found[True, False], found[False, True]) > sum(found.values()) / 4, found
+    assert looks.unreadable < looks.samples / 4, looks
+
+
+def main():
+    try:
+        import greenlet  # pylint: disable=import-outside-toplevel,unused-import
+    except ImportError:
+        print("skipped: no greenlet: scripts/setup test")
+        return 77
+    library, cudart = sys.argv[1:3]
+    with tempfile.TemporaryDirectory(prefix="tscope-greenlets-") as folder:
+        subprocess.run([sys.executable, __file__, "--program", cudart], check=True,
+                       env=dict(os.environ, LD_PRELOAD=library, TSCOPE_DIR=folder))
+        check(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(program(sys.argv[2]) and None if sys.argv[1] == "--program" else main())
