@@ -211,9 +211,22 @@ const char *called_at(struct findings *f, const struct sampled_line *line) {
 
 const char *busy_with(struct findings *f, const struct sampled_line *line) {
   const char *beside = line->beside ? say(f, ", while another thread is at %s", line->beside) : "";
-  return line->activity ? say(f, ", %s for %.0f %% of it%s", line->activity,
-                              100 * line->activity_share, beside)
-                        : "";
+  const char *compiles = *about_compiling(f, line) ? say(f, ", in torch.compile for %.0f %% of it",
+                                                         100 * line->compiling_share)
+                                                   : "";
+  return line->activity ? say(f, ", %s for %.0f %% of it%s%s", line->activity,
+                              100 * line->activity_share, beside, compiles)
+                        : compiles;
+}
+
+const char *about_compiling(struct findings *f, const struct sampled_line *line) {
+  return line && line->compiling_share >= REASON_SHARE
+             ? say(f,
+                   " At %s torch.compile compiles: TORCH_LOGS=recompiles says why it does so "
+                   "again; "
+                   "shapes that change are compiled once with dynamic=True, or padded.",
+                   line->place)
+             : "";
 }
 
 const char *words_of_line(struct findings *f, const struct sampled_line *line) {

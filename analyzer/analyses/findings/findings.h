@@ -106,6 +106,10 @@ const char *words_of_line(struct findings *f, const struct sampled_line *line);
 const char *called_at(struct findings *f, const struct sampled_line *line);
 const char *busy_with(struct findings *f, const struct sampled_line *line);
 
+/* What to do where most of the time at a line (NULL: none) goes into torch.compile; "" elsewhere.
+ */
+const char *about_compiling(struct findings *f, const struct sampled_line *line);
+
 /* A line of the budget; NULL if it has none. */
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part);
 

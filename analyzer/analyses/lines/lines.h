@@ -27,6 +27,7 @@ struct sampled_line {
   const struct sampled_line *next; /* another line that takes longer by enough, or where this one
                                       does not explain the whole delay; NULL */
   double next_ms;                  /* how much longer than on the peers */
+  double compiling_share;          /* of the time there, inside of torch.compile; NAN: not known */
   bool in_workers;                 /* data loader workers are at it */
   bool waits; /* the thread waits there for another thread or process most of the time */
   bool is_line;

@@ -35,7 +35,7 @@ static void carry_part(struct carrier *c, struct sampled_part *part) {
   CARRY_EACH(c, part, file, function, line);
   for (u32 i = 0; i < ACTIVITIES; i++)
     CARRY(c, &part->activity_ns[i]);
-  CARRY(c, &part->gil_ns);
+  CARRY_EACH(c, part, gil_ns, compiling_ns);
   part->n_times = carry_count(c, part->n_times, 3);
   CARRY_ARRAY(c, part->times, part->n_times);
   carry_columns(c, part->times, part->n_times, sizeof(*part->times), COLUMNS(times));

@@ -61,6 +61,7 @@ static void set_activity(const struct sampled_part *part, struct sampled_line *l
   line->activity = activity_words((u32)(most - part->activity_ns));
   line->waits = most_waits(part);
   line->activity_share = all ? (double)*most / (double)all : NAN;
+  line->compiling_share = all ? (double)part->compiling_ns / (double)all : NAN;
   line->no_core_share =
       all ? (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] / (double)all : NAN;
 }
@@ -70,6 +71,7 @@ struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part 
   *line =
       (struct sampled_line){.in_workers = part->kind == WORKER_LINE,
                             .no_core_share = NAN,
+                            .compiling_share = NAN,
                             .is_line = part->kind != OWN_FUNCTION && part->kind != OWN_ACTIVITY};
   if (part->kind == OWN_ACTIVITY) {
     line->place = line->where = activity_words(part->line);

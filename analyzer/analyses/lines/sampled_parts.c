@@ -21,7 +21,7 @@ struct open_part {
   enum part_kind kind;
   u32 frame, last_step;
   i64 ns, most_ns; /* of all; of the stack with most */
-  i64 activity_ns[ACTIVITIES], gil_ns;
+  i64 activity_ns[ACTIVITIES], gil_ns, compiling_ns;
   u32 most_stack;
   VECTOR(struct part_time) times;
 };
@@ -31,6 +31,7 @@ struct part_collector {
   HASHED(struct open_part) parts; /* by key */
   i64 *stack_ns;                  /* [n_stacks], not waiting */
   u32 *line_part;                 /* [n_stacks] index + 1 of the part of its line */
+  bool *compiles;                 /* [n_stacks] */
   bool *is_schedule;              /* [n_frames] */
   i64 ns;
   u64 samples;
@@ -56,12 +57,25 @@ void part_persistence(const struct rank_parts *parts, const struct sampled_part 
   persistence_join(to, &p, sign);
 }
 
+/* Whether each stack is inside of what PyTorch's compiler does when it meets new code, or new
+ * shapes of what it knows. */
+static bool *stacks_that_compile(const struct call_sites *sites, struct arena *scratch) {
+  bool *compiles = arena_array(scratch, sites->n_stacks, sizeof(*compiles));
+  bool *frames = arena_array(scratch, sites->n_frames, sizeof(*frames));
+  for (u32 i = 0; i < sites->n_frames; i++)
+    frames[i] = text_ends_with(sites->frames[i].file, "torch/_dynamo/convert_frame.py");
+  for (u32 s = 0; s < sites->n_stacks; s++)
+    compiles[s] = ANY(sites->stacks[s].frames, sites->stacks[s].n, one, frames[*one]);
+  return compiles;
+}
+
 struct part_collector *parts_collect_new(const struct call_sites *sites, struct arena *scratch) {
   struct part_collector *c = arena_alloc(scratch, sizeof(*c));
   *c = (struct part_collector){.sites = sites};
   c->stack_ns = arena_array(scratch, sites->n_stacks, sizeof(*c->stack_ns));
   c->line_part = arena_array(scratch, sites->n_stacks, sizeof(*c->line_part));
   c->is_schedule = arena_array(scratch, sites->n_frames, sizeof(*c->is_schedule));
+  c->compiles = stacks_that_compile(sites, scratch);
   for (u32 i = 0; i < sites->n_frames; i++)
     c->is_schedule[i] = frame_training_part(&sites->frames[i]) == TRAINING_SCHEDULE;
   return c;
@@ -106,7 +120,8 @@ static struct part_time *time_of(struct open_part *part, u32 slice) {
   return &part->times.at[part->times.n - 1];
 }
 
-static void add(struct open_part *part, const struct analysis *a, struct part_sample sample) {
+static void add(const struct part_collector *c, struct open_part *part, const struct analysis *a,
+                struct part_sample sample) {
   struct part_time *time = time_of(part, slice_of_step(a, sample.step));
   time->ns += sample.ns;
   time->steps += part->last_step != sample.step;
@@ -114,6 +129,7 @@ static void add(struct open_part *part, const struct analysis *a, struct part_sa
   part->ns += sample.ns;
   part->activity_ns[sample.activity % ACTIVITIES] += sample.ns;
   part->gil_ns += sample.holds_gil ? sample.ns : 0;
+  part->compiling_ns += c->compiles[sample.stack] ? sample.ns : 0;
 }
 
 /* The functions and lines of the user's own on the stack, each once. */
@@ -130,14 +146,14 @@ static void add_callers(struct part_collector *c, const struct analysis *a,
       if (ANY(seen, n, one, *one == part))
         continue;
       seen[n++] = part;
-      add(&c->parts.at[part], a, sample);
+      add(c, &c->parts.at[part], a, sample);
     }
   }
 }
 
 void parts_collect(struct part_collector *c, const struct analysis *a, struct part_sample sample) {
   u32 part = find_part(c, sample.kind, sample.line, key_of_line(c, &sample));
-  add(&c->parts.at[part], a, sample);
+  add(c, &c->parts.at[part], a, sample);
   if (sample.kind == OWN_LINE || sample.kind == WAIT_LINE) {
     c->ns += sample.ns;
     c->samples++;
@@ -150,7 +166,7 @@ void parts_collect(struct part_collector *c, const struct analysis *a, struct pa
   if (!sample.activity)
     return;
   part = find_part(c, OWN_ACTIVITY, sample.activity, sample.activity); /* it may move them all */
-  add(&c->parts.at[part], a, sample);
+  add(c, &c->parts.at[part], a, sample);
 }
 
 static void copy_frame(struct arena *arena, struct call_frame *to, const struct call_frame *from) {
@@ -180,8 +196,9 @@ static void copy_part(const struct part_collector *c, const struct open_part *pa
     copy_frame(arena, &frame, &c->sites->frames[part->frame]);
   if (part->kind == OWN_FUNCTION && c->sites->frames[part->frame].first_line)
     frame.line = c->sites->frames[part->frame].first_line;
-  *out = (struct sampled_part){
-      .n_times = part->times.n, SAME(part, key, kind, gil_ns), SAME(&frame, file, function, line)};
+  *out = (struct sampled_part){.n_times = part->times.n,
+                               SAME(part, key, kind, gil_ns, compiling_ns),
+                               SAME(&frame, file, function, line)};
   memcpy(out->activity_ns, part->activity_ns, sizeof(out->activity_ns));
   out->times = VECTOR_KEPT(&part->times, arena);
   if (part->most_ns && (double)part->ns >= path_least_share * (double)c->ns)

@@ -33,9 +33,10 @@ struct sampled_part {
   u64 key; /* the same on all ranks */
   enum part_kind kind;
   const char *file, *function;
-  u32 line;                            /* of an activity: which */
-  i64 activity_ns[ACTIVITIES], gil_ns; /* of all its time; while it held the GIL */
-  struct part_time *times;             /* by slice in order of time */
+  u32 line;                    /* of an activity: which */
+  i64 activity_ns[ACTIVITIES]; /* of all its time */
+  i64 gil_ns, compiling_ns;    /* while it held the GIL; inside of torch.compile */
+  struct part_time *times;     /* by slice in order of time */
   u32 n_times;
   struct call_frame *path; /* the callers of the user's own, innermost first, where it was most
                               often; NULL where it took little */

@@ -203,10 +203,9 @@ static void lines_at_random_are_of_no_rank(void **state) {
   }
 }
 
-/* In some steps all ranks wait at line 20 for the GIL. */
-static void who_holds_the_gil_in_long_steps_is_told(void **state) {
+/* In some steps all ranks are at line 20 for 120 ms. */
+static struct cluster *long_at_line(void) {
   static i64 late[STEPS * RANKS];
-  (void)state;
   struct cluster_options o = healthy_cpu();
   u32 seed = 3;
   for (u32 s = 0; s < STEPS; s++)
@@ -218,6 +217,12 @@ static void who_holds_the_gil_in_long_steps_is_told(void **state) {
   o.late_input = late;
   struct cluster *c = cluster_new(&o);
   cluster_sample(c, late, 0, 10 * MS, 1);
+  return c;
+}
+
+static void who_holds_the_gil_in_long_steps_is_told(void **state) {
+  (void)state;
+  struct cluster *c = long_at_line();
   cluster_hold_gil(c);
   struct results *r = cluster_analyse(c, NULL);
   const struct finding *found = finding_of(r, "TIMING.JITTER");
@@ -226,6 +231,22 @@ static void who_holds_the_gil_in_long_steps_is_told(void **state) {
                                           "thread is at me/train.py:40 (check), with the GIL"));
   assert_non_null(strstr(found->action, "what another thread does at me/train.py:40"));
   cluster_end(r, c);
+}
+
+static void long_steps_that_compile_are_told(void **state) {
+  (void)state;
+  for (u32 compiles = 0; compiles < 2; compiles++) {
+    struct cluster *c = long_at_line();
+    cluster_call_library(
+        c, 1, compiles ? "torch/_dynamo/convert_frame.py" : "torch/_dynamo/eval_frame.py",
+        "_compile.<locals>.compile_inner");
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *found = finding_of(r, "TIMING.JITTER");
+    assert_non_null(found);
+    assert_int_equal(compiles, strstr(found->evidence, "in torch.compile for 100 %") != NULL);
+    assert_int_equal(compiles, strstr(found->action, "At me/train.py:20 torch.compile") != NULL);
+    cluster_end(r, c);
+  }
 }
 
 /* Of the long steps most are at line 20, the others have more to compute: in how many it is, and
@@ -443,6 +464,7 @@ int main(void) {
       cmocka_unit_test(lines_at_random_are_of_no_rank),
       cmocka_unit_test(few_stays_of_one_of_two_ranks_are_named_at_a_distance),
       cmocka_unit_test(who_holds_the_gil_in_long_steps_is_told),
+      cmocka_unit_test(long_steps_that_compile_are_told),
       cmocka_unit_test(line_of_some_long_steps_is_counted),
       cmocka_unit_test(steps_that_would_tell),
       cmocka_unit_test(mean_and_median_are_told),

@@ -118,28 +118,10 @@ static void two_lines_share_the_delay(void **state) {
 
 /* Line 10 is another one on each rank, and calls a pipeline's schedule. */
 static void call_schedule(struct cluster *c) {
-  enum { FRAMES = 5 };
-  for (u32 r = 0; r < c->model.n_ranks; r++) {
-    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
-    struct call_frame *frames = arena_array(&c->arena, FRAMES, sizeof(*frames));
-    struct call_stack *stacks = arena_array(&c->arena, 4, sizeof(*stacks));
-    u32 *inside = arena_array(&c->arena, 2, sizeof(*inside));
-    *sites = *c->timelines[r].call_sites;
-    memcpy(frames, sites->frames, 4 * sizeof(*frames));
-    memcpy(stacks, sites->stacks, 4 * sizeof(*stacks));
-    frames[0].line = 110 + r;
-    frames[4] = (struct call_frame){
-        .file = "/usr/lib/python3/site-packages/torch/distributed/pipelining/schedules.py",
-        .function = "ScheduleGPipe._step_microbatches",
-        .line = 690,
-        .others = true};
-    inside[0] = 4;
-    stacks[0] = (struct call_stack){inside, 2, 0};
-    sites->frames = frames;
-    sites->n_frames = FRAMES;
-    sites->stacks = stacks;
-    c->timelines[r].call_sites = sites;
-  }
+  cluster_call_library(c, 0, "torch/distributed/pipelining/schedules.py",
+                       "ScheduleGPipe._step_microbatches");
+  for (u32 r = 0; r < c->model.n_ranks; r++)
+    c->timelines[r].call_sites->frames[0].line = 110 + r;
 }
 
 /* Each rank calls its schedule at a line at which its peers are never, for 300 ms; that is not why

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampled_cluster.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "model/span_call_sites.h"
@@ -99,5 +100,29 @@ void cluster_hold_gil(struct cluster *c) {
       sample->stack = 3;
       sample->beside = sample->holds_gil = true;
     }
+  }
+}
+
+void cluster_call_library(struct cluster *c, u32 stack, const char *file, const char *function) {
+  enum { OWN = 4 };
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    *sites = *c->timelines[r].call_sites;
+    struct call_frame *frames = arena_array(&c->arena, OWN + 1, sizeof(*frames));
+    struct call_stack *stacks = arena_array(&c->arena, OWN, sizeof(*stacks));
+    u32 *numbers = arena_array(&c->arena, 2, sizeof(*numbers));
+    memcpy(frames, sites->frames, OWN * sizeof(*frames));
+    memcpy(stacks, sites->stacks, OWN * sizeof(*stacks));
+    char *path = arena_alloc(&c->arena, 256);
+    snprintf(path, 256, "/usr/lib/python3/site-packages/%s", file);
+    frames[OWN] =
+        (struct call_frame){.file = path, .function = function, .line = 690, .others = true};
+    numbers[0] = OWN;
+    numbers[1] = stack;
+    stacks[stack] = (struct call_stack){numbers, 2, 0};
+    sites->frames = frames;
+    sites->n_frames = OWN + 1;
+    sites->stacks = stacks;
+    c->timelines[r].call_sites = sites;
   }
 }

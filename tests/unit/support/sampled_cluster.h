@@ -18,3 +18,7 @@ void cluster_call_function(struct cluster *c, const char *inner, const char *out
 /* After cluster_sample(): where the thread is at line 20 it waits for the GIL, which another one
  * holds meanwhile, at line 40. */
 void cluster_hold_gil(struct cluster *c);
+
+/* After cluster_sample(): where the thread is at line 10 (`stack` 0) or 20 (1), it has called a
+ * function of an installed package. */
+void cluster_call_library(struct cluster *c, u32 stack, const char *file, const char *function);

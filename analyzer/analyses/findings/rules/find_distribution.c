@@ -93,12 +93,13 @@ static const char *straggler_action(struct findings *f, const struct rank_result
                in_late_step(rank));
   if (line && line->function && rank->reason != STRAGGLER_SLOW_INPUT &&
       (rank->reason == STRAGGLER_OWN_CODE || line->peers_ms < LINE_OF_ONE * line->ms))
-    return say(f, "Look at %s first: rank %u spends %s %s there, its peers %s.%s",
+    return say(f, "Look at %s first: rank %u spends %s %s there, its peers %s.%s%s",
                words_of_line(f, line), rank->rank, duration_ms(line->ms).text, in_late_step(rank),
                duration_ms(line->peers_ms).text,
                is_periodic(rank)
                    ? " Do it less often, in the background, or let every rank do its part."
-                   : "");
+                   : "",
+               about_compiling(f, line));
   if (rank->reason == STRAGGLER_SLOW_INPUT)
     return say(f,
                "Speed up the input of rank %u: its storage and data loader workers on %s; shard "

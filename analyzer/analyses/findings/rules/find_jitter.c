@@ -34,8 +34,9 @@ static const char *other_work_action(struct findings *f, const struct other_work
                                      const struct step_line *at) {
   const char *may_be = what_work_may_be(work);
   if (at->line)
-    return say(f, "Look at %s first. %s", at->line->place,
-               may_be ? may_be : "Do that less often, or in parallel with training.");
+    return say(f, "Look at %s first. %s%s", at->line->place,
+               may_be ? may_be : "Do that less often, or in parallel with training.",
+               about_compiling(f, at->line));
   return may_be ? may_be
                 : "Look at what the program does only in these steps: checkpoints, evaluation, "
                   "logging, garbage collection. Do it less often, or in parallel with training.";
@@ -249,8 +250,8 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
           : say(f,
                 "Look at %swhat happens only in those steps: checkpoints, evaluation, logging, "
                 "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
-                "length, other jobs on the machine or network.",
-                look_first(f, at.line)),
+                "length, other jobs on the machine or network.%s",
+                look_first(f, at.line), about_compiling(f, at.line)),
       &rank, at.line && at.rank != INDEX_NONE);
 }
 

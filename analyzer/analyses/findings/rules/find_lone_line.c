@@ -30,8 +30,8 @@ static void add_lone_line_finding(struct findings *f, u32 index, const struct lo
           lone->seen, f->steps, lone->peers_seen, lone->chance, called_at(f, line),
           duration_ms(lone->ms).text, busy_with(f, line), duration_ms(f->r->step_median_ms).text),
       say(f,
-          "Look at %s first. Do it less often, in the background, or let every rank do its part.",
-          words_of_line(f, line)),
+          "Look at %s first. Do it less often, in the background, or let every rank do its part.%s",
+          words_of_line(f, line), about_compiling(f, line)),
       &rank, 1);
 }
 
