@@ -93,10 +93,12 @@ static void list_python(u64 now) {
       python_here.layout.minor ? list_threads(getpid(), python_list.at, MAX_THREADS) : 0;
 }
 
+/* Before Python 3.12 a thread that is made has the number of the one that makes it until it runs.
+ * The newest come first in the list: the last of a number is the thread itself. */
 static u64 state_of(const struct python_thread *threads, u32 n, u32 tid) {
-  for (u32 i = 0; i < n; i++)
-    if (threads[i].tid == tid)
-      return threads[i].state;
+  while (n-- > 0)
+    if (threads[n].tid == tid)
+      return threads[n].state;
   return 0;
 }
 
