@@ -32,6 +32,11 @@
 #define KNOWN_SHARE_UNSAMPLED 4
 #define SAMPLED_SHARE 0.95
 
+/* Without samples: a program that waits so many times as long for its peers as for its batches is
+ * not held up by its workers. If these needed as long as a step, the waits for them would be by
+ * chance; if less, they would soon be ahead. */
+#define MOSTLY 2
+
 /* Where workers are mostly idle, the program waits for one that takes very long only, that is so
  * many times as long as it usually takes to take a batch. */
 #define MANY 3
@@ -63,6 +68,7 @@ struct loader {
   u32 n, base;  /* base: number of the first */
   i64 quickest; /* to take a batch */
   i64 usual;
+  i64 waits_for_peers; /* of the program, in collectives */
   bool mostly_idle;
 };
 
@@ -118,17 +124,21 @@ static double load_at(const struct loader *of, double busy) {
 static void find_usual(struct loader *of) {
   SCOPED double *loads = memory_array(size_sum(of->n, 1), sizeof(*loads));
   u32 n = 0;
+  i64 waits = 0;
   for (u32 i = 0; i < of->n; i++) {
     const struct batch *same = batch_before(of, i, 1);
     if (of->at[i].awaited && same && same->awaited)
       loads[n++] = (double)(of->at[i].ready - could_begin(of, i));
+    waits += time_of(of, i);
   }
   double sampled = load_at(of, of->slice->workers_busy),
          most = load_at(of, of->slice->workers_busy_most),
          known = n >= LEAST_KNOWN ? median_of(loads, n) : NAN;
-  of->mostly_idle = most < SAMPLED_SHARE * known || (isnan(known) && !isnan(sampled));
+  bool idle = isnan(sampled) ? of->waits_for_peers > MOSTLY * waits : isnan(known);
+  of->mostly_idle = most < SAMPLED_SHARE * known || idle;
   bool told = !isnan(known) && (!isnan(sampled) || n * KNOWN_SHARE_UNSAMPLED >= of->n);
-  of->usual = of->mostly_idle ? (i64)sampled : told ? (i64)known : 0;
+  double usual = of->mostly_idle ? sampled : told ? known : NAN;
+  of->usual = isnan(usual) ? 0 : (i64)usual;
 }
 
 static i64 usual_time(const struct loader *of) {
@@ -230,10 +240,26 @@ static void list_batches(struct sample_graph *g, batch_list *all, loader_list *l
   }
 }
 
+static void find_waits_for_peers(const struct sample_graph *g, loader_list *loaders) {
+  SCOPED i64 *waits = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(*waits));
+  FOR_EACH(g->joins, loaders->n ? g->n_joins : 0, join) {
+    i64 last = INT64_MIN;
+    for (u32 i = 0; i < join->n; i++)
+      last = later(last, g->nodes[g->members[join->first + i]].start);
+    for (u32 i = 0; i < join->n && join->barrier; i++) {
+      const struct node *member = &g->nodes[g->members[join->first + i]];
+      waits[member->rank] += last - member->start;
+    }
+  }
+  FOR_EACH_CHANGED(loaders->at, loaders->n, loader)
+    loader->waits_for_peers = waits[loader->slice - g->slices];
+}
+
 void sample_graph_find_batches(struct sample_graph *g) {
   batch_list all = {0};
   SCOPED loader_list loaders = {0};
   list_batches(g, &all, &loaders);
+  find_waits_for_peers(g, &loaders);
   FOR_EACH_CHANGED(loaders.at, loaders.n, loader) {
     loader->at = &all.at[loader->base];
     find_awaited(loader);
