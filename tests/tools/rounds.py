@@ -70,9 +70,14 @@ def outcome(test, build, folder):
     return "right" if code == 0 else "skipped" if code == SKIPPED else "wrong"
 
 
-def once(test, options, commit, writing):
+def commit_now():
+    return subprocess.run(["git", "-C", os.path.dirname(os.path.abspath(__file__)), "rev-parse", "--short=8", "HEAD"],
+                          capture_output=True, text=True, check=True).stdout.strip()
+
+
+def once(test, options, writing):
     folder = tempfile.mkdtemp(prefix="r-")
-    began = time.time()
+    began, commit = time.time(), commit_now()
     how = outcome(test, options.build, folder)
     with writing, open(options.log, "a", encoding="utf-8") as file:
         print(time.strftime("%H:%M:%S"), commit, test["name"], how, f"{time.time() - began:.0f}",
@@ -85,13 +90,11 @@ def once(test, options, commit, writing):
 
 def run(options):
     tests = tests_named(options.build, options.names)
-    commit = subprocess.run(["git", "-C", os.path.dirname(os.path.abspath(__file__)), "rev-parse", "--short=8", "HEAD"],
-                            capture_output=True, text=True, check=True).stdout.strip()
     done = [line[2] for line in runs_in(options.log)]
     left = [test for turn in range(options.rounds) for test in tests if turn >= done.count(test["name"])]
     writing = threading.Lock()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for future in [pool.submit(once, test, options, commit, writing) for test in left]:
+        for future in [pool.submit(once, test, options, writing) for test in left]:
             future.result()
 
 
