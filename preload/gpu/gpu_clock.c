@@ -14,6 +14,7 @@
 #include "gpu/gpu_spans.h"
 #include "record/lock.h"
 #include "resolve/linker_work.h"
+#include "resolve/loaded_objects.h"
 #include "settings/env.h"
 #include "streams/stream_numbers.h"
 
@@ -229,7 +230,9 @@ void gpu_clock_reopen(struct tscope_thread *thread) {
 /* Exit handlers run in reverse order: one that is registered after the driver's runs before the
  * driver ends. */
 void gpu_clock_register_close(void) {
+  tscope_objects_enter(); /* as tscope_register_end() */
   atexit(close_at_exit);
+  tscope_objects_leave();
 }
 
 u32 gpu_clock_stream_id(void *stream, bool per_thread) {

@@ -14,6 +14,7 @@
 #include "record/process_trace.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
+#include "resolve/loaded_objects.h"
 #include "resolve/search.h"
 
 #ifndef MADV_WIPEONFORK
@@ -94,8 +95,11 @@ static void end(int status, void *nothing) {
   tscope_carry_tell();
 }
 
+/* The C library has a lock for this, which fork() does not reset in the child either. */
 void tscope_register_end(void) {
+  tscope_objects_enter();
   on_exit(end, NULL);
+  tscope_objects_leave();
 }
 
 static void wake_families(struct tscope_thread *thread) {

@@ -16,7 +16,7 @@
 /* dl_iterate_phdr(). The only caller of it in the library. */
 int tscope_each_object(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data);
 
-/* Around calls that take the lock themselves: an unwinder's, and dlopen() where it may load a file.
- * May be nested. */
+/* Around calls that take the lock themselves: an unwinder's, and dlopen() where it may load a file;
+ * and around those that take others that fork() does not reset: on_exit(). May be nested. */
 void tscope_objects_enter(void);
 void tscope_objects_leave(void);

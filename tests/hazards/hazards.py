@@ -402,6 +402,13 @@ def fork_while_kernels_are_registered(scratch):
     check_untouched(scratch)
 
 
+def fork_while_an_end_is_registered(scratch):
+    """tscope registers its end again when the job's libraries have registered theirs, from a thread of its own."""
+    shimmed = run([program("registers_slowly")], scratch)
+    assert shimmed.returncode == 0, shimmed
+    assert shimmed.stdout == b"1\n", shimmed.stdout
+
+
 def vfork_spawn_system(scratch):
     check_recorded(scratch, "children", launches=3000)
 
