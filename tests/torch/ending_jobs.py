@@ -79,7 +79,7 @@ def end(job, mark, patience_s, interrupts):
                 os.killpg(job.pid, signal.SIGINT)
             else:
                 job.terminate()
-        return job.communicate(timeout=100)[1]
+        return job.communicate(timeout=280)[1]
     finally:
         job.kill()
 

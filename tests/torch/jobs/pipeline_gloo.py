@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """One rank of a pipeline of two stages over gloo, with as many replicas as fit the world: its first half of ranks is
 stage 0. Each stage works WORK_MS for a micro-batch in each direction; the slow stage, or rank, works --slow-ms more.
+Writes into a folder when it did what, for pipelines.py.
 
-    pipeline_gloo.py [--slow-stage N] [--slow-rank N] [--slow-ms MS] [--steps N] [--way irecv|recv|batch]
+    pipeline_gloo.py [--slow-stage N] [--slow-rank N] [--slow-ms MS] [--steps N] [--way irecv|recv|batch] [--times FOLDER]
 """
 import argparse
+import contextlib
+import json
 import os
 import time
 
@@ -12,6 +15,14 @@ import torch
 import torch.distributed as dist
 
 MICRO_BATCHES, WORK_MS = 4, 2.0
+times = []  # of each step: what was done, from when to when
+
+
+@contextlib.contextmanager
+def timed(what):
+    begin = time.perf_counter()
+    yield
+    times[-1].append((what, begin, time.perf_counter()))
 
 
 def work(ms):
@@ -21,7 +32,8 @@ def work(ms):
 def own_work(extra_ms):
     work(WORK_MS)
     if extra_ms:
-        work(extra_ms)  # the slow work
+        with timed("slow work"):
+            work(extra_ms)  # the slow work
 
 
 class Link:
@@ -31,6 +43,10 @@ class Link:
         self.peer, self.way, self.sent = peer, way, []
 
     def send(self, tensor):
+        with timed("send"):
+            self.begin_to_send(tensor)
+
+    def begin_to_send(self, tensor):
         if self.way == "batch":
             self.sent += dist.batch_isend_irecv([dist.P2POp(dist.isend, tensor, self.peer)])
         else:
@@ -38,13 +54,14 @@ class Link:
 
     def receive(self):
         tensor = torch.empty(4096)
-        if self.way == "recv":
-            dist.recv(tensor, self.peer)  # the receive
-        elif self.way == "batch":
-            for request in dist.batch_isend_irecv([dist.P2POp(dist.irecv, tensor, self.peer)]):
-                request.wait()  # the receive
-        else:
-            dist.irecv(tensor, self.peer).wait()  # the receive
+        with timed("receive"):
+            if self.way == "recv":
+                dist.recv(tensor, self.peer)  # the receive
+            elif self.way == "batch":
+                for request in dist.batch_isend_irecv([dist.P2POp(dist.irecv, tensor, self.peer)]):
+                    request.wait()  # the receive
+            else:
+                dist.irecv(tensor, self.peer).wait()  # the receive
         return tensor
 
     def finish(self):
@@ -77,6 +94,7 @@ def main():
     parser.add_argument("--slow-ms", type=float, default=6.0)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--way", default="recv")
+    parser.add_argument("--times")
     options = parser.parse_args()
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.set_num_threads(1)
@@ -89,11 +107,17 @@ def main():
     dist.barrier()
     extra_ms = options.slow_ms if stage == options.slow_stage or rank == options.slow_rank else 0
     for _ in range(options.steps):
+        times.append([])
         step(stage, link, extra_ms)
         weights.grad = torch.ones_like(weights)
-        if replicas > 1:
-            dist.all_reduce(weights.grad, group=groups[stage])
-        optimizer.step()
+        with timed("reduce"):
+            if replicas > 1:
+                dist.all_reduce(weights.grad, group=groups[stage])
+        with timed("update"):
+            optimizer.step()
+    if options.times:
+        with open(os.path.join(options.times, f"rank{rank}.json"), "w", encoding="utf-8") as out:
+            json.dump(times, out)
     dist.destroy_process_group()
 
 
