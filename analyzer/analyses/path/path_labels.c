@@ -123,13 +123,6 @@ void path_labels_take(struct analysis *a, bool (*is)(const char *name, const str
   *cure = (struct cure){changes, taken};
 }
 
-ORDER_BY(by_label, struct path_segment, UP(label) UP(category))
-
-/* The same label may name a kernel and a call. */
-static bool same_work(const struct path_segment *a, const struct path_segment *b) {
-  return a->label == b->label && a->category == b->category;
-}
-
 struct label_sum {
   u32 label;
   u8 category;
@@ -139,17 +132,19 @@ struct label_sum {
 
 ORDER_BY(longer_first, struct label_sum, DOWN(ns) UP(label) UP(category))
 
-static void list_sums(struct analysis *a, struct path_segment *all, u32 n, double steps) {
+typedef HASHED(struct label_sum) label_sums;
+
+/* The same label may name a kernel and a call. */
+static void add_to_sums(label_sums *sums, const struct path_segment *segment) {
+  u32 index = HASHED_OR_ADD(sums, segment->label, one,
+                            one->label == segment->label && one->category == segment->category,
+                            ((struct label_sum){SAME(segment, label, category)}));
+  sums->at[index].ns += segment->end - segment->start;
+  sums->at[index].count++;
+}
+
+static void list_sums(struct analysis *a, struct label_sum *sums, u32 n_sums, double steps) {
   struct results *r = a->results;
-  SCOPED struct label_sum *sums = memory_array(size_sum(n, 1), sizeof(*sums));
-  u32 n_sums = 0;
-  SORT(all, n, by_label);
-  for (u32 i = 0; i < n; i++) {
-    if (i == 0 || !same_work(&all[i - 1], &all[i]))
-      sums[n_sums++] = (struct label_sum){all[i].label, all[i].category, 0, 0};
-    sums[n_sums - 1].ns += all[i].end - all[i].start;
-    sums[n_sums - 1].count++;
-  }
   SORT(sums, n_sums, longer_first);
   n_sums = n_sums < LABELS_LISTED ? n_sums : LABELS_LISTED;
   r->path_by_name = arena_array(a->arena, n_sums, sizeof(*r->path_by_name));
@@ -188,7 +183,7 @@ static void list_segments(struct analysis *a, const struct sample_outcome *out) 
 void path_labels_report(struct analysis *a, double steps) {
   const struct graph *graph = a->graph;
   struct results *r = a->results;
-  SCOPED VECTOR(struct path_segment) all = {0};
+  label_sums sums = {0};
   u64 crossed[PATH_EDGES] = {0};
   bool listed = false;
   FOR_EACH(graph->outcomes, graph->n_samples, out) {
@@ -198,11 +193,12 @@ void path_labels_report(struct analysis *a, double steps) {
       list_segments(a, out);
     listed = true;
     FOR_EACH(out->segments.at, out->segments.n, segment)
-      VECTOR_PUSH(&all, *segment);
+      add_to_sums(&sums, segment);
     for (u32 k = 0; k < PATH_EDGES; k++)
       crossed[k] += out->crossed[k];
   }
-  list_sums(a, all.at, all.n, steps);
+  list_sums(a, sums.at, sums.n, steps);
+  FREE_EACH(&sums, at, index.slots);
   r->path_edges = arena_array(a->arena, PATH_EDGES, sizeof(*r->path_edges));
   for (u32 k = 1; k < PATH_EDGES; k++)
     r->path_edges[r->n_path_edges++] =

@@ -234,6 +234,7 @@ static void close_gaps(struct slice_builder *c, u32 n_spans) {
     if (c->node_of[i] != INDEX_NONE)
       c->node_of[i] -= c->lanes[c->t->spans[span_at(c, i)].lane].shift;
   c->slice->n_nodes = total;
+  c->slice->nodes[total] = (struct node){0};
   c->slice->nodes = memory_less(c->slice->nodes, total + 1, sizeof(*c->slice->nodes));
 }
 
@@ -303,7 +304,7 @@ static void cut_spans(struct slice_builder *c, const struct sample *sample) {
   struct slice *slice = c->slice;
   u32 n_spans = c->n_carried + c->high - c->low;
   u32 room = lay_out_lanes(c, n_spans);
-  slice->nodes = memory_zeroed(size_sum(room, 1), sizeof(*slice->nodes));
+  slice->nodes = memory_array(size_sum(room, 1), sizeof(*slice->nodes));
   c->node_of = memory_array(size_sum(n_spans, 1), sizeof(u32));
   for (u32 i = 0; i < n_spans; i++) {
     const struct span *span = &c->t->spans[span_at(c, i)];
