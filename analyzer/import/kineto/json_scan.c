@@ -7,57 +7,65 @@
 
 #include "base/utf8.h"
 
-static bool ends_scalar(char c) {
-  return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t' ||
-         c == ':' || c == '{' || c == '[' || c == '"';
-}
+/* What ends a number or literal, and what matters where a value is skipped. */
+enum { ENDS_SCALAR = 1, IN_VALUES = 2 };
+static const u8 uses[256] = {
+    [0] = IN_VALUES, /* where the text ends, if not in it */
+    [' '] = ENDS_SCALAR,
+    ['\n'] = ENDS_SCALAR,
+    ['\r'] = ENDS_SCALAR,
+    ['\t'] = ENDS_SCALAR,
+    [','] = ENDS_SCALAR,
+    [':'] = ENDS_SCALAR,
+    ['"'] = ENDS_SCALAR | IN_VALUES,
+    ['{'] = ENDS_SCALAR | IN_VALUES,
+    ['['] = ENDS_SCALAR | IN_VALUES,
+    ['}'] = ENDS_SCALAR | IN_VALUES,
+    [']'] = ENDS_SCALAR | IN_VALUES,
+};
 
 const char *scan_scalar(const char *p, const char *end, struct json_text *text) {
   if (*p == '"')
     return scan_string(p + 1, end, text);
   text->at = p;
   text->escaped = false;
-  while (p < end && !ends_scalar(*p))
+  while (p < end && !(uses[(u8)*p] & ENDS_SCALAR))
     p++;
   text->n = (u32)(p - text->at);
   return p < end ? p : NULL;
 }
 
-const char *scan_value(const char *p, const char *end) {
+/* Behind an object or array. */
+static const char *scan_container(const char *p, const char *end) {
   struct json_text text;
   u64 depth = 0;
   do {
-    while (depth && (*p == ',' || *p == ':'))
+    while (!(uses[(u8)*p] & IN_VALUES))
       p++;
-    p = scan_space(p);
     if (p >= end)
       return NULL;
-    switch (*p) {
-    case '{':
-    case '[':
-      depth++;
-      p++;
-      break;
-    case '}':
-    case ']':
-      if (depth == 0)
-        return p; /* no value here */
-      depth--;
-      p++;
-      break;
-    case ',':
-    case ':':
-      if (depth == 0)
-        return p;
-      p++;
-      break;
-    default:
-      p = scan_scalar(p, end, &text);
+    if (*p == '"') {
+      p = scan_string(p + 1, end, &text);
       if (!p)
         return NULL;
+      continue;
     }
+    depth += *p == '{' || *p == '[';
+    depth -= *p == '}' || *p == ']';
+    p++;
   } while (depth);
   return p;
+}
+
+const char *scan_value(const char *p, const char *end) {
+  struct json_text text;
+  p = scan_space(p);
+  if (p >= end)
+    return NULL;
+  if (*p == '{' || *p == '[')
+    return scan_container(p, end);
+  bool none = *p == '}' || *p == ']' || *p == ',' || *p == ':';
+  return none ? p : scan_scalar(p, end, &text);
 }
 
 /* Digits with up to three after the point; false if more are needed. */

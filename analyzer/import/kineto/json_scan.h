@@ -22,7 +22,7 @@ struct json_text {
 };
 
 static inline const char *scan_space(const char *p) {
-  while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')
+  while ((u8)*p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
     p++;
   return p;
 }
@@ -49,7 +49,7 @@ static inline const char *scan_string(const char *p, const char *end, struct jso
     if (p >= end)
       return NULL;
     if (*p == '"') {
-      text->n = p - text->at < UINT32_MAX ? (u32)(p - text->at) : UINT32_MAX;
+      text->n = (u32)(p - text->at);
       return p + 1;
     }
     text->escaped = true;

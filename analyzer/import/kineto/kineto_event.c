@@ -79,9 +79,9 @@ static enum kineto_scan scan_object(const char **at, const char *end, struct kin
   const char *p = scan_space(*at + 1);
   while (p < end) {
     struct json_text key;
-    for (u32 commas = 0; *p == ','; commas++) { /* one too many passes */
-      event->malformed |= commas > 0;
-      p = scan_space(p + 1);
+    if (*p == ',') { /* one too many passes */
+      for (p = scan_space(p + 1); *p == ','; p = scan_space(p + 1))
+        event->malformed = true;
       event->malformed |= *p == '}';
     }
     if (*p == '}') {
