@@ -441,8 +441,8 @@ static bool wait_until_stopped(struct worker *worker) {
   u64 until = tscope_clock_ns(CLOCK_MONOTONIC) + timeout_ns, now;
   while (!load(&worker->stopped)) {
     now = tscope_clock_ns(CLOCK_MONOTONIC);
-    if (now >= until)
-      return false;
+    if (now >= until || is_gone(worker))
+      return load(&worker->stopped);
     futex_wait(&worker->stopped, 0, until - now);
   }
   return true;

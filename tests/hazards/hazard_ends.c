@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,8 +102,9 @@ void first_thread_ends(char **arguments) {
   pthread_exit(NULL);
 }
 
-/* From now on the kernel ends a thread that makes this call. */
-static void forbid(unsigned call) {
+/* From now on the kernel ends a thread that makes this call: this one and those that it starts, or
+ * (SECCOMP_FILTER_FLAG_TSYNC) all of the process. */
+static void forbid(unsigned call, unsigned of_all) {
   struct sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
@@ -111,7 +113,8 @@ static void forbid(unsigned call) {
   };
   struct sock_fprog filter = {sizeof(code) / sizeof(*code), code};
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, of_all, &filter))
     fail("filter");
 }
 
@@ -121,13 +124,20 @@ void only_thread_ends(char **arguments) {
   report();
   if (*arguments[0])
     syscall(SYS_exit, atoi(arguments[0]));
-  forbid(SYS_getppid);
+  forbid(SYS_getppid, 0);
   syscall(SYS_getppid);
 }
 
-/* A filter that new threads inherit, and that does not know what tscope's need. */
+/* A filter that does not know what tscope's threads need: new ones inherit it, or those get it that
+ * are there already. */
 void other_threads_end(char **arguments) {
-  (void)arguments;
-  forbid(SYS_unshare);
+  bool first = strcmp(arguments[0], "first") == 0;
+  if (!first) {
+    launch(1000);
+    usleep(150 * 1000);
+  }
+  forbid(first ? SYS_unshare : SYS_statx, first ? 0 : SECCOMP_FILTER_FLAG_TSYNC);
+  launch(1000);
+  usleep(300 * 1000);
   launch(1000);
 }
