@@ -19,6 +19,7 @@ struct comparison {
   bool of_all;                /* each is as fast as the median of all */
   double *total, *net, *more; /* [class * n_ranks + rank] its work; how much more that is than what
                                  is usual; and by what it is more alone */
+  bool *unshared;             /* [n_keys] kernels that only the group runs, or only the others */
   double *sorted;             /* work of one key, of the peers */
   double median;              /* of it, where a group is compared */
   u32 n, first, last;         /* how many that are; two of them */
@@ -128,6 +129,24 @@ static double usual_work(const struct comparison *c, u32 key, u32 rank, enum wor
   return c->sorted[(c->n - 1) / 2];
 }
 
+static bool group_has(const struct comparison *c, const double *work) {
+  return ANY_NUMBER(0, c->g->n_ranks, rank, c->group[rank] && work[rank] > 0);
+}
+
+static bool others_have(const struct comparison *c, const double *work) {
+  return ANY_NUMBER(0, c->g->n_ranks, rank, !c->group[rank] && work[rank] > 0);
+}
+
+/* The stages of a pipeline may run kernels that the others do not: an embedding, a loss, other
+ * layers. */
+static void find_unshared(const struct comparison *c) {
+  for (u32 key = HOST_KEYS; key < c->g->n_keys && c->group && !c->p->alike; key++) {
+    const double *work = &c->p->work[(size_t)key * c->g->n_ranks];
+    c->unshared[key] =
+        work_class_of(c->g, key) == CLASS_KERNELS && group_has(c, work) != others_have(c, work);
+  }
+}
+
 static void compare_key(struct comparison *c, u32 key, float *left) {
   u32 n_ranks = c->g->n_ranks;
   enum work_class class = work_class_of(c->g, key);
@@ -136,10 +155,33 @@ static void compare_key(struct comparison *c, u32 key, float *left) {
     size_t at = (size_t)key * n_ranks + rank, of_class = (size_t) class * n_ranks + rank;
     double own = c->p->work[at], usual = usual_work(c, key, rank, class);
     left[at] = usual < own ? (float)(usual / own) : 1;
-    if (isnan(usual))
+    if (isnan(usual) || c->unshared[key])
       continue;
     c->net[of_class] += class == CLASS_OPEN ? fmax(0, own - usual) : own - usual;
     c->more[of_class] += fmax(0, own - usual);
+  }
+}
+
+/* What only the group runs is compared with what only the others run, each in all. */
+static void compare_unshared(struct comparison *c, float *left) {
+  u32 n_ranks = c->g->n_ranks;
+  SCOPED double *unshared = memory_zeroed(size_sum(n_ranks, 1), sizeof(*unshared));
+  for (u32 key = 0; key < c->g->n_keys; key++)
+    for (u32 rank = 0; rank < n_ranks && c->unshared[key]; rank++)
+      unshared[rank] += c->p->work[(size_t)key * n_ranks + rank];
+  u32 n =
+      LIST_WHERE(c->sorted, 0, n_ranks, rank,
+                 !c->group[rank] && c->total[CLASS_KERNELS * n_ranks + rank] > 0, unshared[rank]);
+  double usual = median_of(c->sorted, n);
+  for (u32 rank = 0; rank < n_ranks; rank++) {
+    size_t of_class = (size_t)CLASS_KERNELS * n_ranks + rank;
+    if (!c->group[rank] || !n)
+      continue;
+    c->net[of_class] += unshared[rank] - usual;
+    c->more[of_class] += fmax(0, unshared[rank] - usual);
+    for (u32 key = 0; key < c->g->n_keys && unshared[rank] > usual; key++)
+      if (c->unshared[key])
+        left[(size_t)key * n_ranks + rank] = (float)(usual / unshared[rank]);
   }
 }
 
@@ -178,6 +220,9 @@ static float *compare(struct comparison c) {
   size_t of_classes = (size_t)CLASSES * n_ranks + 1;
   float *left = memory_array(size_product(c.g->n_keys, n_ranks), sizeof(*left));
   double *sums = memory_zeroed(size_sum(3 * of_classes, n_ranks), sizeof(*sums));
+  SCOPED bool *unshared = memory_zeroed(size_sum(c.g->n_keys, 1), sizeof(*unshared));
+  c.unshared = unshared;
+  find_unshared(&c);
   c.total = sums;
   c.net = sums + of_classes;
   c.more = sums + 2 * of_classes;
@@ -188,6 +233,8 @@ static float *compare(struct comparison c) {
           c.p->work[(size_t)key * n_ranks + rank];
   for (u32 key = 0; key < c.g->n_keys; key++)
     compare_key(&c, key, left);
+  if (c.group)
+    compare_unshared(&c, left);
   for (u32 rank = 0; rank < n_ranks; rank++)
     find_share_that_goes(&c, rank);
   for (u32 key = 0; key < c.g->n_keys; key++)

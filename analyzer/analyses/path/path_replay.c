@@ -469,7 +469,7 @@ static void prepare_ranks(struct run *run) {
       together[rank] |= change->ranks[rank];
   }
   u32 n = NUMBER_OF(together, together ? n_ranks : 0, one, *one);
-  if (n > 1)
+  if (n > 1 || (n == 1 && !r->peers.alike))
     run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together);
   else if (n == 1)
     run->factor = r->peers.as_peers;

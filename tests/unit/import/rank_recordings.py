@@ -83,6 +83,70 @@ def report_of_ranks(*ranks, **info):
     return report_on({f"rank{i}.json": ranks[i] for i in range(len(ranks))}, **info)
 
 
+MICRO_BATCHES, FORWARD, BACKWARD, MESSAGE = 4, 2.0, 4.0, 0.1  # ms, of a pipeline's faster stage
+
+
+class Stage(Rank):
+    """A stage of two. It has kernels of its own, as an embedding and a loss are."""
+
+    def __init__(self, rank):
+        super().__init__(rank, CUDA, "")
+        self.free = self.messages_free = self.call = 0.0
+
+    def begin(self, step, begin):
+        self.free = self.messages_free = begin + 100
+        self.call, self.step, self.begun = begin + 10, step, begin
+
+    def work(self, name, ms, after=0.0):
+        start = max(self.free, after)
+        self.launch(self.call, f"{name}_of_stage_{self.rank}", start, 1e3 * ms, 7)
+        self.call, self.free = self.call + 12, start + 1e3 * ms
+        return self.free
+
+    def exchange(self, kind, start, end, number):
+        peer = 1 - self.rank
+        source, target = (self.rank, peer) if kind == "send" else (peer, self.rank)
+        facts = {"Collective name": kind, "In msg nelems": 100000, "Out msg nelems": 100000, "Group size": RANKS,
+                 "dtype": "Float", "Process Group Name": "0", "Process Group Description": "default_pg",
+                 "Process Group Ranks": "[0, 1]", "Seq": 2 * MICRO_BATCHES * self.step + number, "Src Rank": source,
+                 "Dst Rank": target}
+        self.add("cpu_op", "record_param_comms", self.call - 1, 10, **facts)
+        self.launch(self.call, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", start, end - start, 20, **facts)
+        self.call, self.messages_free = self.call + 12, end
+
+    def end(self, at):
+        self.add("cuda_runtime", "cudaDeviceSynchronize", self.call, at + 5 - self.call, correlation=self.correlation + 50000)
+        self.add("user_annotation", "Optimizer.step#SGD.step", at + 10, 50)
+        self.add("user_annotation", f"ProfilerStep#{self.step}", self.begun, at + 100 - self.begun)
+
+
+def send(sender, receiver, ready, number):
+    end = max(ready, sender.messages_free, receiver.messages_free) + 1e3 * MESSAGE
+    for stage, kind in ((sender, "send"), (receiver, "recv")):
+        start = max(ready, stage.messages_free) if kind == "send" else stage.messages_free
+        stage.exchange(kind, start, end, number)
+    return end
+
+
+def pipeline(slower):
+    """Of both stages the events, and how long a step takes (ms): stage 1 works `slower` times as long."""
+    first, last = Stage(0), Stage(1)
+    begin = 1e6
+    for step in range(STEPS):
+        first.begin(step, begin)
+        last.begin(step, begin)
+        forwards = [first.work("forward", FORWARD) for _ in range(MICRO_BATCHES)]
+        for i in range(MICRO_BATCHES):
+            last.work("forward", slower * FORWARD, send(first, last, forwards[i], i))
+            done = last.work("backward", slower * BACKWARD)
+            first.work("backward", BACKWARD, send(last, first, done, MICRO_BATCHES + i))
+        end = max(first.free, last.free)
+        first.end(end)
+        last.end(end)
+        begin = end + 100
+    return (first.events, last.events), (begin - 1e6) / 1e3 / STEPS
+
+
 class RankRecordings(unittest.TestCase):
     def check_slow_rank(self, report):
         self.assertEqual(report["steps"]["count"], STEPS)
@@ -130,6 +194,17 @@ class RankRecordings(unittest.TestCase):
         self.assertTrue([note for note in report["quality"]["notes"] if "SEVERAL PROCESSES" in note], report["quality"])
         report = report_of_ranks(events_of(0), events_of(1))
         self.assertFalse([note for note in report["quality"]["notes"] if "SEVERAL PROCESSES" in note])
+
+    def test_stages_that_run_kernels_of_their_own(self):
+        slow, step = pipeline(2)
+        even, least = pipeline(1)
+        report = report_of_ranks(*slow)
+        self.assertAlmostEqual(report["steps"]["median_ms"], step, delta=0.01)
+        self.assertEqual(report["pipeline"]["microbatches"], MICRO_BATCHES)
+        found = report["findings"][0]
+        self.assertIn("Stage 1 of the pipeline is slow", found["title"])
+        self.assertAlmostEqual(1e3 * found["saving_s"] / report["steps"]["training"], step - least, delta=0.05)
+        self.assertFalse([f for f in report_of_ranks(*even)["findings"] if "Stage" in f["title"]])
 
     def test_work_without_its_launches(self):
         ranks = [events_of(rank) for rank in range(RANKS)]
