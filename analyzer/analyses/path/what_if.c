@@ -161,14 +161,37 @@ static void choose_rows(struct analysis *a) {
   add_lines(a);
 }
 
+/* How much of the ranks' time is in collectives whose other members have clocks that are not on the
+ * axis: they take as long in a replay whatever these do. */
+static double share_with_nobody(const struct analysis *a) {
+  const struct model *model = a->model;
+  double alone = 0, all = 0;
+  FOR_EACH(a->graph->joined, a->graph->n_samples, g) {
+    FOR_EACH(g->joins, g->n_joins, join) {
+      const struct node *node = &g->nodes[g->members[join->first]];
+      u32 collective =
+          node->arrival == INDEX_NONE ? INDEX_NONE : model->arrivals[node->arrival].collective;
+      if (join->n == 1 && collective != INDEX_NONE && model->collectives[collective].n_arrivals > 1)
+        alone += (double)(node->end - node->start);
+    }
+    for (u32 rank = 0; rank < g->n_ranks; rank++)
+      all += g->slices[rank].present ? (double)(g->slices[rank].end - g->slices[rank].begin) : 0;
+  }
+  return all > 0 ? alone / all : 0;
+}
+
 static const char *why_unreliable(struct analysis *a, double contradictions) {
   const struct results *r = a->results;
   double unknown_ms = r->path_by_category[PATH_UNKNOWN].ms;
+  double with_nobody = model_all_aligned(a->model) ? 0 : share_with_nobody(a);
   if (!(r->path_length_ms > 0))
     return "the critical path explains none of the steps";
   if (fabs(r->path_selfcheck) > REPLAY_TOLERANCE)
     return say(a, "a replay of the steps without changes differs by %+.1f %% from the measurement",
                100 * r->path_selfcheck);
+  if (with_nobody >= WORTH_MENTIONING)
+    return say(a, "%.0f %% of the time is in collectives with ranks whose clocks are not aligned",
+               100 * with_nobody);
   if (contradictions > 0)
     return say(a, "%.0f dependencies contradict each other", contradictions);
   if (unknown_ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)

@@ -83,6 +83,53 @@ def report_of_ranks(*ranks, **info):
     return report_on({f"rank{i}.json": ranks[i] for i in range(len(ranks))}, **info)
 
 
+LAYERS, LAYER, INNER, OUTER = 4, 2.0, 0.3, 1.0  # ms; all-reduces of two ranks in each layer, and of two others after all
+
+
+class Member(Rank):
+    def __init__(self, rank):
+        super().__init__(rank, CUDA, "")
+        self.free = self.call = 0.0
+
+    def compute(self, ms):
+        self.launch(self.call, "gemm", self.free, 1e3 * ms, 7)
+        self.call, self.free = self.call + 12, self.free + 1e3 * ms
+
+
+def all_reduce(members, name, number, ms):
+    end = max(one.free for one in members) + 1e3 * ms
+    for one in members:
+        facts = {"Collective name": "allreduce", "In msg nelems": 1000000, "Out msg nelems": 1000000, "Group size": 2,
+                 "dtype": "Float", "Process Group Name": name, "Process Group Ranks": str([of.rank for of in members]),
+                 "Seq": number}
+        one.add("cpu_op", "record_param_comms", one.call - 1, 10, **facts)
+        one.launch(one.call, CUDA["all_reduce"], one.free, end - one.free, 20, **facts)
+        one.call, one.free = one.call + 12, end
+
+
+def two_by_two(slower):
+    """Four ranks in two dimensions, of which rank 3 computes `slower` times as long; and how long a step takes, ms."""
+    ranks = [Member(rank) for rank in range(4)]
+    begin = 1e6
+    for step in range(STEPS):
+        for one in ranks:
+            one.free, one.call = begin + 100, begin + 10
+        for layer in range(LAYERS):
+            for one in ranks:
+                one.compute(LAYER * (slower if one.rank == 3 else 1))
+            all_reduce(ranks[:2], "1", LAYERS * step + layer, INNER)
+            all_reduce(ranks[2:], "2", LAYERS * step + layer, INNER)
+        all_reduce(ranks[::2], "3", step, OUTER)
+        all_reduce(ranks[1::2], "4", step, OUTER)
+        end = max(one.free for one in ranks)
+        for one in ranks:
+            one.add("cuda_runtime", "cudaDeviceSynchronize", one.call, one.free + 5 - one.call,
+                    correlation=one.correlation + 50000)
+            one.add("user_annotation", f"ProfilerStep#{step}", begin, end + 100 - begin)
+        begin = end + 100
+    return [one.events for one in ranks], (begin - 1e6) / 1e3 / STEPS
+
+
 MICRO_BATCHES, FORWARD, BACKWARD, MESSAGE = 4, 2.0, 4.0, 0.1  # ms, of a pipeline's faster stage
 
 
@@ -205,6 +252,16 @@ class RankRecordings(unittest.TestCase):
         self.assertIn("Stage 1 of the pipeline is slow", found["title"])
         self.assertAlmostEqual(1e3 * found["saving_s"] / report["steps"]["training"], step - least, delta=0.05)
         self.assertFalse([f for f in report_of_ranks(*even)["findings"] if "Stage" in f["title"]])
+
+    def test_a_clock_that_is_not_known_hides_nobody(self):
+        """The ends of its few collectives with rank 0 do not tell the clock of rank 2, for which rank 3's others wait."""
+        slow, step = two_by_two(1.3)
+        _, least = two_by_two(1)
+        report = report_of_ranks(*slow)
+        found, = [f for f in report["findings"] if f["id"] == "DIST.STRAGGLER"]
+        self.assertEqual(found["ranks"], [3])
+        self.assertAlmostEqual(1e3 * found["saving_s"] / report["steps"]["training"], step - least, delta=0.05)
+        self.assertIs(report["findings"][0], found)
 
     def test_work_without_its_launches(self):
         ranks = [events_of(rank) for rank in range(RANKS)]
