@@ -119,16 +119,17 @@ static void follow_realtime(struct aligner *aligner, u32 rank) {
 enum why_unaligned { IS_ALIGNED, NOT_LINKED, TOO_ROUGH };
 
 /* Sets every rank's clock, and why it is not on the axis. Returns how many ranks are. A clock is of
- * no use whose error is comparable to the times that it would be used to measure. */
+ * no use whose error is comparable to the times that it would be used to measure: those of all
+ * collectives, or of those that tie it, where these take longer. */
 static u32 set_clocks(struct aligner *aligner, u8 *why) {
   struct model *model = aligner->model;
   double transfer_us, waiting_us;
   u32 n = 0;
   samples_mean_times(&aligner->samples, &transfer_us, &waiting_us);
-  double most_us =
-      fmax(SANE_ERROR_US, fmax(MOST_OF_TRANSFER * transfer_us, MOST_OF_WAITING * waiting_us));
   for (u32 r = 0; r < model->n_ranks; r++) {
     struct domain_clock *fit = &aligner->fits[aligner->domains.of[r]];
+    double transfers_us = MOST_OF_TRANSFER * fmax(transfer_us, fit->transfer_ns / 1e3);
+    double most_us = fmax(SANE_ERROR_US, fmax(transfers_us, MOST_OF_WAITING * waiting_us));
     why[r] = !is_placed(aligner, r)          ? NOT_LINKED
              : fit->error_ns / 1e3 > most_us ? TOO_ROUGH
                                              : IS_ALIGNED;

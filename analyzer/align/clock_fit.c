@@ -353,6 +353,13 @@ static void set_clock(struct domain_clock *clock, const struct ties *ties, bool 
   clock->error_ns = ties->reading + error;
 }
 
+static double median_transfer(const struct ties *ties) {
+  SCOPED double *transfers = memory_array(size_sum(ties->ends.n, 1), sizeof(*transfers));
+  for (u32 i = 0; i < ties->ends.n; i++)
+    transfers[i] = ties->ends.at[i].transfer;
+  return median_double(transfers, ties->ends.n);
+}
+
 static bool place_domain(const struct fitter *fitter, u32 domain) {
   struct ties *ties = &fitter->ties[domain];
   struct domain_clock *clock = &fitter->clocks[domain];
@@ -360,6 +367,7 @@ static bool place_domain(const struct fitter *fitter, u32 domain) {
   if (ties->ends.n < CLOCK_FIT_LEAST)
     return false;
   u32 points = ties->ends.n;
+  clock->transfer_ns = median_transfer(ties);
   struct ends_fit fit = fit_ends(fitter, ties);
   struct clock_range likely_first = ends_range(&fit, ties->first);
   struct clock_range likely_last = ends_range(&fit, ties->last);

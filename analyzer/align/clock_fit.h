@@ -30,6 +30,7 @@ struct domain_clock {
   struct rank_clock clock;
   double drift_error; /* of clock.drift; 0 for the root's clock */
   double error_ns;    /* against the axis, from its first tie to its last; 0 for the root's clock */
+  double transfer_ns; /* the median of those that tie it */
   u32 points;         /* collectives and messages that it rests on */
 };
 

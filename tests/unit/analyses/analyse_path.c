@@ -524,8 +524,25 @@ static void a_gpu_that_is_away_is_told(void **state) {
   results_free(r);
 }
 
+/* Of two ranks one has a clock that is not known: how long the other is in their collectives
+ * depends on it, and a replay has only this one. */
+static void collectives_with_nobody_promise_nothing(void **state) {
+  (void)state;
+  for (u32 known = 0; known < 2; known++) {
+    struct cluster_options o = healthy_gpu();
+    o.ranks = 2;
+    o.transfer = 40 * MS;
+    struct cluster *c = cluster_new(&o);
+    c->model.ranks[1].clock.aligned = known;
+    struct results *r = cluster_analyse(c, NULL);
+    assert_int_equal(!known, r->what_if_reason && strstr(r->what_if_reason, "are not aligned"));
+    cluster_end(r, c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(collectives_with_nobody_promise_nothing),
       cmocka_unit_test(slow_rank_on_gpu),
       cmocka_unit_test(what_pays_is_the_replay_of_less),
       cmocka_unit_test(what_the_host_hides_pays_nothing),

@@ -99,16 +99,18 @@ class Member(Rank):
 def all_reduce(members, name, number, ms):
     end = max(one.free for one in members) + 1e3 * ms
     for one in members:
-        facts = {"Collective name": "allreduce", "In msg nelems": 1000000, "Out msg nelems": 1000000, "Group size": 2,
-                 "dtype": "Float", "Process Group Name": name, "Process Group Ranks": str([of.rank for of in members]),
+        facts = {"Collective name": "allreduce", "In msg nelems": 1000000, "Out msg nelems": 1000000,
+                 "Group size": len(members), "dtype": "Float", "Process Group Name": name,
+                 "Process Group Ranks": str([of.rank for of in members]),
                  "Seq": number}
         one.add("cpu_op", "record_param_comms", one.call - 1, 10, **facts)
         one.launch(one.call, CUDA["all_reduce"], one.free, end - one.free, 20, **facts)
         one.call, one.free = one.call + 12, end
 
 
-def two_by_two(slower):
-    """Four ranks in two dimensions, of which rank 3 computes `slower` times as long; and how long a step takes, ms."""
+def four(slower, inner=2):
+    """Four ranks of which rank 3 computes `slower` times as long: two groups of two and across these two more, or one of
+    four. And how long a step takes, ms."""
     ranks = [Member(rank) for rank in range(4)]
     begin = 1e6
     for step in range(STEPS):
@@ -117,10 +119,10 @@ def two_by_two(slower):
         for layer in range(LAYERS):
             for one in ranks:
                 one.compute(LAYER * (slower if one.rank == 3 else 1))
-            all_reduce(ranks[:2], "1", LAYERS * step + layer, INNER)
-            all_reduce(ranks[2:], "2", LAYERS * step + layer, INNER)
-        all_reduce(ranks[::2], "3", step, OUTER)
-        all_reduce(ranks[1::2], "4", step, OUTER)
+            for first in range(0, 4, inner):
+                all_reduce(ranks[first:first + inner], str(first), LAYERS * step + layer, INNER)
+        for first in range(inner if inner < 4 else 0):
+            all_reduce(ranks[first::inner], f"across {first}", step, OUTER)
         end = max(one.free for one in ranks)
         for one in ranks:
             one.add("cuda_runtime", "cudaDeviceSynchronize", one.call, one.free + 5 - one.call,
@@ -215,6 +217,12 @@ class RankRecordings(unittest.TestCase):
         self.assertAlmostEqual(saved["rank 1 as fast as its peers"], SAVING / STEP, delta=0.002)
         self.assertAlmostEqual(saved["communication takes no time"], TRANSFER / STEP, delta=0.002)
 
+    def report_of_four(self, inner):
+        (slow, step), (_, least) = four(1.3, inner), four(1, inner)
+        report = report_of_ranks(*slow)
+        self.assertAlmostEqual(report["steps"]["median_ms"], step, delta=0.01)
+        return report, step - least
+
     def test_devices(self):
         for device in (CUDA, AMD, INTEL, HUAWEI):
             with self.subTest(device["launch"]):
@@ -253,15 +261,20 @@ class RankRecordings(unittest.TestCase):
         self.assertAlmostEqual(1e3 * found["saving_s"] / report["steps"]["training"], step - least, delta=0.05)
         self.assertFalse([f for f in report_of_ranks(*even)["findings"] if "Stage" in f["title"]])
 
-    def test_a_clock_that_is_not_known_hides_nobody(self):
-        """The ends of its few collectives with rank 0 do not tell the clock of rank 2, for which rank 3's others wait."""
-        slow, step = two_by_two(1.3)
-        _, least = two_by_two(1)
-        report = report_of_ranks(*slow)
+    def test_a_clock_is_known_to_the_collectives_that_tie_it(self):
+        """Those of rank 2 and rank 0 take three times as long as the others, and tell its clock no better than that."""
+        report, saves = self.report_of_four(2)
         found, = [f for f in report["findings"] if f["id"] == "DIST.STRAGGLER"]
         self.assertEqual(found["ranks"], [3])
-        self.assertAlmostEqual(1e3 * found["saving_s"] / report["steps"]["training"], step - least, delta=0.05)
+        self.assertAlmostEqual(1e3 * found["saving_s"] / report["steps"]["training"], saves, delta=0.05)
         self.assertIs(report["findings"][0], found)
+
+    def test_waits_for_a_slow_rank_in_each_layer_are_no_others(self):
+        report, saves = self.report_of_four(4)
+        found = {finding["id"]: finding for finding in report["findings"]}
+        saved = found["DIST.STRAGGLER"]["saving_s"]
+        self.assertAlmostEqual(1e3 * saved / report["steps"]["training"], saves, delta=0.05)
+        self.assertNotIn("DIST.LOAD_IMBALANCE", found)
 
     def test_work_without_its_launches(self):
         ranks = [events_of(rank) for rank in range(RANKS)]

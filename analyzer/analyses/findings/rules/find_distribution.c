@@ -463,8 +463,10 @@ void rule_load_imbalance(struct findings *f) {
       named.rank[named.n++] = r->ranks[i].rank;
       named.wait_ms += r->ranks[i].imposed_wait_ms;
     }
-  if (is_notable(f, wait - named.wait_ms))
-    add_imbalance_finding(
-        f, wait, &named,
-        saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), wait));
+  if (!is_notable(f, wait - named.wait_ms))
+    return;
+  double saving = saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), wait);
+  /* Their peers may wait for those that are named at several collectives of a step. */
+  if (!named.n || !(per_step_of(f, saving) < REPLAY_TOLERANCE * f->step_ms))
+    add_imbalance_finding(f, wait, &named, saving);
 }
