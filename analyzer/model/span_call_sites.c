@@ -4,8 +4,16 @@
 #include "format/own_code.h"
 
 #include <stdio.h>
+#include <string.h>
+
+bool call_is_named(u32 line, const char *function) {
+  return !line && function &&
+         (strcmp(function, CALLED_OPERATOR) == 0 || strcmp(function, CALLED_RANGE) == 0);
+}
 
 bool call_frame_is_user_code(const struct call_frame *frame) {
+  if (call_is_named(frame->line, frame->function))
+    return true;
   if (frame->library)
     return frame->native_own;
   return frame->file && !frame->others && (frame->runs_training || tscope_is_own_code(frame->file));
@@ -13,7 +21,9 @@ bool call_frame_is_user_code(const struct call_frame *frame) {
 
 void call_frame_write_place(const struct call_frame *frame, char *text, size_t bytes) {
   const char *file = frame->file ? frame->file : "?";
-  if (frame->library && !frame->line && frame->function)
+  if (call_is_named(frame->line, frame->function))
+    snprintf(text, bytes, "%s", file);
+  else if (frame->library && !frame->line && frame->function)
     snprintf(text, bytes, "%s %s", file, frame->function);
   else
     snprintf(text, bytes, "%s:%u", file, frame->line);

@@ -25,7 +25,7 @@ struct line_sums {
   struct line_sum *at;
   u32 n;
   u64 sites, samples;
-  bool of_functions;
+  bool of_functions, of_operators;
   bool idle_unknown;   /* the GPU was not watched after any of its waits */
   i64 input_ns;        /* of the data phase in samples, at any line */
   i64 input_waits_ns;  /* of it waiting for another thread or process */

@@ -229,6 +229,7 @@ void lines_rank(struct analysis *a, const struct timeline *timeline) {
   struct line_sums *out = &a->line_sums[timeline->rank];
   out->sites = sites->n_sites;
   out->of_functions = sites->of_functions;
+  out->of_operators = sites->of_operators;
   scale_to_all_calls(&c, out);
   sampled_lines_rank(a, timeline, c.line_of_stack, c.sums, c.costs, &scratch, out);
   copy_lines(&c, out);
@@ -298,6 +299,8 @@ static bool has_lines(const struct line_sums *sums) {
 /* From the folder that the job was started in, else, as of an installed package, its last two
  * names. Of C and C++ code without debug information there is a function, and no line. */
 char *line_place(struct analysis *a, const char *whole, u32 line, const char *function) {
+  if (call_is_named(line, function))
+    return arena_text(a->arena, whole);
   const char *folder = a->model->n_ranks ? a->model->ranks[0].info[TSCOPE_INFO_DIRECTORY] : NULL;
   const char *file = whole, *slash = strrchr(file, '/');
   size_t length = folder ? strlen(folder) : 0;
@@ -379,14 +382,14 @@ static const char *find_reason(struct analysis *a) {
 void lines_summarise(struct analysis *a) {
   struct lines_result *lines = &a->results->lines;
   u32 n_ranks = a->model->n_ranks, n = TOTAL(u32, a->line_sums, n_ranks, one, one->n);
-  bool functions = ANY(a->line_sums, n_ranks, one, one->of_functions);
   lines->sites = TOTAL(double, a->line_sums, n_ranks, one, (double)one->sites);
   if (!ANY(a->line_sums, n_ranks, one, has_lines(one))) {
     lines->sites = lines->known = NAN;
     lines->reason = find_reason(a);
     return;
   }
-  lines->of_functions = functions ? ANSWER_YES : ANSWER_NO;
+  lines->of_functions = ANY(a->line_sums, n_ranks, one, one->of_functions) ? ANSWER_YES : ANSWER_NO;
+  lines->of_operators = ANY(a->line_sums, n_ranks, one, one->of_operators) ? ANSWER_YES : ANSWER_NO;
   const struct line_sums *with = FIND(a->line_sums, n_ranks, one, one->loop);
   if (with)
     lines->loop = line_place(a, with->loop->file, with->loop->line, with->loop->function);

@@ -258,6 +258,9 @@ static void find_last(struct slice_builder *c) {
     slice->host_end = slice->nodes[slice->last_host].end;
 }
 
+/* ns: recordings round begin and duration apart, so what ends a step may end so long after it. */
+#define ROUNDED 1000
+
 /* A step ends when its host and its device have ended it: the later one decides, and in a replay
  * the other may. `host_ends` are those on the host. `*near` is the step in which the last node
  * ended, and becomes that of this one. */
@@ -267,7 +270,7 @@ static void note_last_node(struct slice_builder *c, u32 at, const i64 *ends, con
   const struct node *node = &slice->nodes[at];
   bool device = NODE_ON_DEVICE(node->kind);
   const i64 *own_ends = device ? ends : host_ends;
-  u32 step = FIRST_NOT_NEAR(*near, 0, n, i, own_ends[i] < node->end);
+  u32 step = FIRST_NOT_NEAR(*near, 0, n, i, own_ends[i] < node->end - ROUNDED);
   *near = step;
   if (node->cut || step == n)
     return;

@@ -6,7 +6,9 @@
  * where a function begins, not at which of its lines it was.
  *
  * The functions also say what the thread that trains does all the time: looks at it, at regular
- * moments, are what samples of a running program are.
+ * moments, are what samples of a running program are. A trace without stacks has the operators that
+ * the program called, and the ranges that it named: they are looked at instead. Where neither is,
+ * nobody knows what the program did.
  */
 #include <stdlib.h>
 
@@ -26,6 +28,7 @@ enum {
 /* A function below another one, for all stacks that are the same up to here. */
 struct place {
   u32 name, outer; /* of the list of names; index of the function that called it, INDEX_NONE */
+  u32 item;        /* enum kineto_item_kind */
 };
 
 struct open_range {
@@ -52,6 +55,7 @@ struct forward_operator {
 
 struct finding_lines {
   const struct kineto_trace *trace;
+  bool of_operators; /* instead of functions */
   struct arena *arena;
   struct lane_state *lanes;
   HASHED(struct place) places;
@@ -61,10 +65,11 @@ struct finding_lines {
 };
 
 /* Index of a function called from another. */
-static u32 place_of(struct finding_lines *f, u32 name, u32 outer) {
-  struct place wanted = {name, outer};
+static u32 place_of(struct finding_lines *f, const struct kineto_item *item,
+                    const struct open_range *around) {
+  struct place wanted = {item->name, around ? around->place : INDEX_NONE, item->kind};
   return HASHED_OR_ADD(&f->places, hash_bytes(0, &wanted, sizeof(wanted)), one,
-                       one->name == name && one->outer == outer, wanted);
+                       one->name == wanted.name && one->outer == wanted.outer, wanted);
 }
 
 static u64 forward_key(u32 lane, u32 sequence) {
@@ -109,14 +114,31 @@ static void open_range(struct finding_lines *f, struct lane_state *lane, struct 
     lane->open[lane->n++] = range;
 }
 
+/* Of an operator that calls others, the program called the outermost. Phases and communication are
+ * told by their own names. */
+static void enter_named(struct finding_lines *f, struct lane_state *lane,
+                        const struct kineto_item *item) {
+  const struct kineto_name *name = &f->trace->names.list.at[item->name];
+  const struct open_range *around = lane->n ? &lane->open[lane->n - 1] : NULL;
+  if ((item->kind != KINETO_ITEM_OP && item->kind != KINETO_ITEM_RANGE) || name->is_step ||
+      name->phase || name->backward || name->comm_range || name->comm_worker ||
+      (around && f->places.at[around->place].item == KINETO_ITEM_OP))
+    return;
+  open_range(f, lane, (struct open_range){.end = item->end, .place = place_of(f, item, around)});
+}
+
 /* Opens a range of a function or operator. */
 static void enter_range(struct finding_lines *f, const struct kineto_item *item) {
   struct lane_state *lane = &f->lanes[item->lane];
   close_until(lane, item->start);
+  if (f->of_operators) {
+    enter_named(f, lane, item);
+    return;
+  }
   const struct open_range *function = find_innermost(lane, true);
   if (item->kind == KINETO_ITEM_PYTHON) {
-    u32 place = place_of(f, item->name, function ? function->place : INDEX_NONE);
-    open_range(f, lane, (struct open_range){.end = item->end, .place = place});
+    open_range(f, lane,
+               (struct open_range){.end = item->end, .place = place_of(f, item, function)});
   } else if (is_operator(item) && item->thread) {
     open_range(
         f, lane,
@@ -202,6 +224,16 @@ static void frame_of(struct arena *arena, const char *name, struct call_frame *f
   frame->others = is_library_file(frame->file);
 }
 
+static void name_frame(struct finding_lines *f, const struct place *place,
+                       struct call_frame *frame) {
+  const char *name = f->trace->names.list.at[place->name].text;
+  if (!f->of_operators)
+    frame_of(f->arena, name, frame);
+  else
+    *frame = (struct call_frame){
+        .file = name, .function = place->item == KINETO_ITEM_OP ? CALLED_OPERATOR : CALLED_RANGE};
+}
+
 static void put_frames(struct finding_lines *f, struct call_sites *sites) {
   u32 *frame_of_name = arena_array(f->arena, f->trace->names.list.n, sizeof(u32));
   sites->stacks = arena_array(f->arena, f->places.n, sizeof(*sites->stacks));
@@ -210,7 +242,7 @@ static void put_frames(struct finding_lines *f, struct call_sites *sites) {
     u32 name = f->places.at[i].name, n = 0;
     if (!frame_of_name[name]) {
       frame_of_name[name] = ++sites->n_frames;
-      frame_of(f->arena, f->trace->names.list.at[name].text, &sites->frames[sites->n_frames - 1]);
+      name_frame(f, &f->places.at[i], &sites->frames[sites->n_frames - 1]);
     }
     for (u32 at = i; at != INDEX_NONE; at = f->places.at[at].outer)
       n++;
@@ -246,8 +278,8 @@ static void put_sites(struct finding_lines *f, const struct timeline *t, const u
   }
 }
 
-/* The lane that trains: of those with operators the one whose outermost function lasts longest.
- * INDEX_NONE if there is none. */
+/* The lane that trains: of those with operators the one whose outermost function lasts longest, or,
+ * without functions, its step. INDEX_NONE if there is none. */
 static u32 find_training_lane(struct finding_lines *f) {
   const struct kineto_trace *trace = f->trace;
   bool *operators = arena_array(f->arena, trace->lanes.n, sizeof(*operators));
@@ -256,8 +288,9 @@ static u32 find_training_lane(struct finding_lines *f) {
   for (u32 i = 0; i < trace->items.n; i++)
     operators[trace->items.at[i].lane] |= trace->items.at[i].kind == KINETO_ITEM_OP;
   FOR_EACH(trace->items.at, trace->items.n, item) {
-    if (item->kind != KINETO_ITEM_PYTHON || !operators[item->lane] ||
-        item->end - item->start <= longest)
+    bool begins = f->of_operators ? trace->names.list.at[item->name].is_step
+                                  : item->kind == KINETO_ITEM_PYTHON;
+    if (!begins || !operators[item->lane] || item->end - item->start <= longest)
       continue;
     longest = item->end - item->start;
     best = item->lane;
@@ -289,7 +322,7 @@ static void put_samples(struct finding_lines *f, const struct rank_clock *clock,
       arena_array(f->arena, (size_t)(length / sites->sample_ns), sizeof(*sites->samples));
   f->lanes[trains].n = 0;
   FOR_EACH(trace->items.at, trace->items.n, item) {
-    if (item->lane != trains || item->kind != KINETO_ITEM_PYTHON)
+    if (item->lane != trains || (!f->of_operators && item->kind != KINETO_ITEM_PYTHON))
       continue;
     for (; at < item->start && at < trace->end; at += sites->sample_ns)
       look(&f->lanes[trains], at, clock, sites);
@@ -305,16 +338,15 @@ static bool has_functions(const struct kineto_trace *trace) {
 
 void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clock,
                   struct timeline *timeline, const u32 *span_of, struct arena *arena) {
-  if (!has_functions(trace))
-    return;
-  struct finding_lines f = {.trace = trace, .arena = arena};
+  struct finding_lines f = {.trace = trace, .of_operators = !has_functions(trace), .arena = arena};
   struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
   f.lanes = arena_array(arena, trace->lanes.n, sizeof(*f.lanes));
-  *sites = (struct call_sites){.of_functions = true};
+  *sites = (struct call_sites){.of_functions = !f.of_operators, SAME(&f, of_operators)};
   sites->sites = arena_array(arena, timeline->n_spans, sizeof(*sites->sites));
   sites->of_span = arena_array(arena, timeline->n_spans, sizeof(*sites->of_span));
   sites->samples = arena_array(arena, 1, sizeof(*sites->samples));
-  list_forward_operators(&f);
+  if (!f.of_operators)
+    list_forward_operators(&f);
   put_sites(&f, timeline, span_of, sites);
   put_samples(&f, clock, sites);
   put_frames(&f, sites);

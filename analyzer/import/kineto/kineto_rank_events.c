@@ -233,8 +233,8 @@ static void add_phase(struct building *b, const struct kineto_item *item, u8 kin
 }
 
 /* ProfilerStep#, or the iterations of an inference engine where nobody calls step(): each begins a
- * step, the last one also ends. Most of one that another thread records too is in that; the next one
- * may begin a little before the end of the last, because begin and duration are rounded. */
+ * step, the last one also ends. Most of one that another thread records too is in that; the next
+ * one may begin a little before the end of the last, because begin and duration are rounded. */
 static void add_step_mark(struct building *b, const struct kineto_item *item, i64 *end) {
   struct rank_events *events = b->events;
   const struct kineto_name *name = name_of(b->trace, item);

@@ -29,9 +29,11 @@ void rule_host_sync(struct findings *f) {
             replayed ? say(f, "without that, %s is %s shorter", a_step(f), duration_ms(gain).text)
                      : say(f, "the GPU then idles %s", idle.text)),
         say(f,
-            "In %s (%s, line %.0f) the host waited for the GPU %s %s, mean over ranks. The next "
+            "In %s the host waited for the GPU %s %s, mean over ranks. The next "
             "work was launched only after that, when the GPU had nothing left to do for %s%s.",
-            line->function, line->file, line->line,
+            lines->of_operators == ANSWER_YES
+                ? say(f, "%s (%s)", line->place, line->function)
+                : say(f, "%s (%s, line %.0f)", line->function, line->file, line->line),
             line->waits == 1 ? "once" : say(f, "%.3g times", line->waits), per_step(f), idle.text,
             replayed ? ". The saving comes from a replay without the wait: the host then launches "
                        "ahead of the GPU"

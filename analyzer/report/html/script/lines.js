@@ -93,7 +93,10 @@ panel({
     return [
       el('p', {class: 'dim'},
          (report.steps.count > 0 ? 'Per step, mean over ranks. ' : 'In all, mean over ranks. ') +
-             (l.of_functions === 'yes' ?
+             (l.of_operators === 'yes' ?
+                  'A line is the operator that the program called, or the range that it named: ' +
+                      'the recording has no stacks (with_stack=True).' :
+                  l.of_functions === 'yes' ?
                   'A line is the first line of the innermost function of the program\u2019s ' +
                       'own code: ' +
                       'PyTorch\u2019s profiler does not record the exact line.' :

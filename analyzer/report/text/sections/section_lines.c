@@ -49,7 +49,10 @@ void body_lines(struct pen *pen, const struct results *results) {
   if (lines->known > shown)
     pen_item(pen, STYLE_PLAIN, "and %s more", count_of(lines->known - shown).text);
   pen_item(pen, STYLE_DIM, "%s, mean over ranks; %s", results->whole_run ? "in all" : "per step",
-           lines->of_functions == ANSWER_YES
+           lines->of_operators == ANSWER_YES
+               ? "the operator that the program called, or the range that it named: the recording "
+                 "has no stacks (with_stack=True)"
+           : lines->of_functions == ANSWER_YES
                ? "the first line of the innermost function of your own code; PyTorch's "
                  "profiler does not record the exact line"
                : "the innermost line of your own code; GPU time is estimated from samples "
