@@ -6,7 +6,11 @@
 #include "analyses/path/path_run.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
+#include "base/statistics.h"
 #include "base/vector.h"
+
+/* ns: a GPU takes 1 to 3 us from the end of work to the begin of the next. */
+#define BEHIND_WORK 3000
 
 static u32 end_event(const struct sample_graph *g, u32 n) {
   return ends_apart(g, n) ? g->n + n : n;
@@ -123,6 +127,12 @@ static bool is_last_on_device(const struct sample_graph *g, u32 n) {
          (node[1].first || node[1].cut || n + 1 == g->n);
 }
 
+/* When the call that launched a node had ended, or begun its work. */
+static i64 launched_at(const struct sample_graph *g, const struct node *node) {
+  const struct node *launch = &g->nodes[node->launch];
+  return launch->end < node->start ? launch->end : node->start;
+}
+
 static void plan_device_start(const struct sample_graph *g, u32 n, struct move *move) {
   const struct node *node = &g->nodes[n];
   i64 was = latest_end(g, n);
@@ -130,8 +140,7 @@ static void plan_device_start(const struct sample_graph *g, u32 n, struct move *
   move->launched = node->launch != INDEX_NONE;
   move->gap = HELD;
   if (move->launched) {
-    const struct node *launch = &g->nodes[node->launch];
-    i64 called = launch->end < node->start ? launch->end : node->start;
+    i64 called = launched_at(g, node);
     i64 call = called_after(g, node);
     move->call = call < LONG_CALL ? (u32)call : LONG_CALL;
     launch_bound = called > was;
@@ -182,7 +191,40 @@ static void plan_moves(struct replay *r) {
   }
 }
 
+/* The median wait of launched work that was held up by `gap`, of some of it. */
+static i64 typical_wait(const struct replay *r, enum gap gap, i64 most, i64 otherwise) {
+  enum { LOOKED_AT = 1000 };
+  double waits[LOOKED_AT];
+  u32 n = 0, each = r->n_moves / LOOKED_AT + 1;
+  for (u32 i = 0; i < r->n_moves && n < LOOKED_AT; i++) {
+    const struct move *move = &r->moves[i];
+    if (!move->launched || move->gap != gap || move->wait > most)
+      continue;
+    waits[n++] = (double)move->wait;
+    i += each - 1;
+  }
+  return n ? (i64)median_of(waits, n) : otherwise;
+}
+
+/* What begins later behind other work than work does, and so long after its launch as typical, was
+ * still on its way when that work ended. */
+static void find_launched_late(const struct replay *r) {
+  FOR_EACH_CHANGED(r->moves, r->n_moves, move) {
+    if (!move->launched || move->gap != HELD || move->wait <= BEHIND_WORK)
+      continue;
+    const struct node *node = &r->g->nodes[move->event];
+    i64 took = node->start - launched_at(r->g, node);
+    if (2 * took > 3 * r->latency)
+      continue;
+    move->gap = HELD_BY_LATENCY;
+    move->wait = took;
+  }
+}
+
 void replay_plan(struct replay *r) {
   order_events(r);
   plan_moves(r);
+  r->latency = typical_wait(r, HELD_BY_LATENCY, LONGEST_LATENCY, 0);
+  r->behind = typical_wait(r, HELD, BEHIND_WORK, BEHIND_WORK);
+  find_launched_late(r);
 }

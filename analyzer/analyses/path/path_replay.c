@@ -217,9 +217,10 @@ static void wait_for_deps(const struct runs *runs, u32 lanes, const struct node 
   }
 }
 
-/* What was launched can begin so long after its call has begun, but not after that has ended. */
+/* What was launched can begin so long after its call has begun, but not after that has ended: and
+ * then `wait` later. */
 static void wait_for_launch(const struct runs *runs, u32 lanes, const struct move *move,
-                            const struct node *node, i64 *now) {
+                            const struct node *node, i64 wait, i64 *begins) {
   i64 call = move->call < LONG_CALL ? move->call : called_after(runs->g, node);
   const i64 *starts = starts_of(runs, lanes, node->launch),
             *ends = ends_of(runs, lanes, node->launch);
@@ -227,7 +228,7 @@ static void wait_for_launch(const struct runs *runs, u32 lanes, const struct mov
     i64 then = starts[k] + call;
     if (call > 0) /* else it began with the call, whose end may depend on it */
       then = then < ends[k] ? then : ends[k];
-    now[k] = later(now[k], then);
+    begins[k] = later(begins[k], then + wait);
   }
 }
 
@@ -246,6 +247,11 @@ __attribute__((noinline)) static i64 edited_wait(const struct run *run, const st
   return scaled(move->wait, move->gap == HELD_BY_LATENCY ? run->launches_left : run->away_left);
 }
 
+/* What its launch held up begins behind other work as soon as work does. */
+static i64 wait_behind_work(const struct replay *r, const struct move *move, i64 wait) {
+  return move->gap == HELD_BY_LATENCY && wait > r->behind ? r->behind : wait;
+}
+
 /* When all that a node waits for is done, and the time before it is over. */
 static void find_starts(const struct runs *runs, u32 lanes, const struct move *move,
                         const struct node *node, i64 *starts) {
@@ -261,18 +267,21 @@ static void find_starts(const struct runs *runs, u32 lanes, const struct move *m
   }
   if (move->waits)
     wait_for_deps(runs, lanes, node, now);
-  if (move->launched)
-    wait_for_launch(runs, lanes, move, node, now);
-  i64 wait = move->wait;
+  i64 wait = move->wait, behind = wait_behind_work(runs->each->r, move, wait);
   FOR_RUNS(lanes, k)
-    starts[k] = now[k] + wait;
+    starts[k] = now[k] + behind;
+  if (move->launched)
+    wait_for_launch(runs, lanes, move, node, wait, starts);
   if (wait == 0)
     return;
   u32 changes = runs->by_gap[move->gap];
   if (runs->of_ranks && move->gap < HOST_KEYS)
     changes |= runs->by_rank[node->rank];
-  FOR_RUNS_OF(changes, k)
-    starts[k] += edited_wait(&runs->each[k], move) - wait;
+  FOR_RUNS_OF(changes, k) {
+    i64 edited = edited_wait(&runs->each[k], move);
+    starts[k] =
+        later(starts[k] - wait + edited, now[k] + wait_behind_work(runs->each->r, move, edited));
+  }
 }
 
 /* What its worker needs for a batch; of a rank whose loader works as fast as others, as long as

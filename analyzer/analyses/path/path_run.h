@@ -17,7 +17,7 @@ enum gap { HELD = HOST_KEYS, HELD_BY_LATENCY, HELD_BY_GPU_AWAY, GAPS };
 
 /* An event, and what the recorded run says of it. */
 struct move {
-  i64 wait; /* a start: so long after all that it waited for; a collective's end: its transfer */
+  i64 wait; /* a start: so long after what it waited for last; a collective's end: its transfer */
   u32 event : 27;
   /* Of starts: the first on its lane; waits for `deps`; for its launch; ends as long after it as in
    * the run. Of what tells an end: the last on its lane of a device that the sample does not cut.
@@ -34,6 +34,8 @@ struct replay {
   struct move *moves; /* in order */
   u32 n_moves;
   struct peers peers;
+  i64 latency;        /* typical: from a launch until its work begins on a device that is idle */
+  i64 behind;         /* typical: from the end of work on a device until the next begins */
   i64 batch_of_peers; /* how long the workers of the median rank take from one to the next */
   u32 n_steps;
   i64 *step_ends; /* [n_steps] without changes */

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""PyTorch's profiler records a data-parallel job on GPUs, without stacks: training_recording.py TSCOPE-REPORT. The truth
+is the schedule that is written here, run again without what is said to cost time: worth, place and kind of steps."""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+REPORT = sys.argv[1]
+STREAM, COMM_STREAM = 7, 20
+HOUR = 3600e6  # us, as all times here
+NOT_COMPUTE = ("host", "launch", "transfer")
+LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+
+
+def job(**changed):
+    return types.SimpleNamespace(**{
+        "ranks": 4, "steps": 8, "layers": 6, "forward": 400, "backward": 800, "optimizer": 600, "launch": 12, "latency": 4, "buckets": 2,
+        "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_host": {}, "host": {}, "every": {},
+        "info": True, "marks": True, "events": False, "prefix": "cuda", "clocks": {}, "seed": 1, **changed})
+
+
+class Rank:
+    """Where the host and both streams of a rank are, and what it has recorded."""
+
+    def __init__(self, number, cured):
+        self.number, self.cured, self.events = number, cured, []
+        self.host = self.compute = self.communication = 0.0
+        self.correlation = 0
+
+    def record(self, category, name, at, took, **args):
+        device = category in ("kernel", "cuda_sync")
+        self.events.append({"ph": "X", "cat": category, "name": name, "ts": at, "dur": took, "args": args,
+                            "pid": self.number if device else 1000 + self.number,
+                            "tid": args["stream"] if device else 1000 + self.number})
+
+    def does(self, name, took, category):
+        took = self.cured(self.number, "host " + name, took)
+        self.record(category, name, self.host, took)
+        self.host += took
+
+    def launches(self, j, operator):
+        """The time from which the kernel can run, and its correlation id."""
+        took = self.cured(self.number, "launch", j.launch + j.slow_host.get(self.number, 0))
+        self.correlation += 1
+        self.record("cpu_op", operator, self.host + 0.1, 0.9 * took)
+        self.record("cuda_runtime", j.prefix + "LaunchKernel", self.host + 0.2 * took, 0.6 * took, correlation=self.correlation)
+        self.host += took
+        return self.host + j.latency, self.correlation
+
+    def runs(self, kernel, at, took, stream, correlation, **more):
+        self.record("kernel", kernel, at, took, device=self.number, stream=stream, correlation=correlation, **more)
+
+    def computes(self, j, what, operator, kernel, took):
+        possible, correlation = self.launches(j, operator)
+        took *= j.slow.get(self.number, 1) * (1 + j.jitter * j.chance.gauss(0, 1))
+        took = self.cured(self.number, what, took)
+        begin = max(possible, self.compute + 0.8)
+        self.runs(kernel, begin, took, STREAM, correlation)
+        self.compute = begin + took
+
+    def lets_wait(self, j, stream, other):
+        """What is launched on a stream from now on waits for what is on the other; recorded if `events`."""
+        if not j.events:
+            return
+        for call, kind in ("EventRecord", ""), ("StreamWaitEvent", "Stream Wait Event"):
+            self.correlation += 1
+            self.record("cuda_runtime", j.prefix + call, self.host, 1, correlation=self.correlation)
+            if kind:
+                self.record("cuda_sync", kind, self.host, 1, stream=stream, wait_on_stream=other, correlation=self.correlation,
+                            wait_on_cuda_event_record_corr_id=self.correlation - 1, device=self.number)
+            self.host += 1
+
+    def waits_for_device(self, j):
+        self.correlation += 1
+        end = max(self.host, self.compute) + 5
+        self.record("cuda_runtime", j.prefix + "DeviceSynchronize", self.host, end - self.host, correlation=self.correlation)
+        self.host = end
+
+
+def all_reduce(j, ranks):
+    begins = []
+    for rank in ranks:
+        rank.lets_wait(j, COMM_STREAM, STREAM)
+        possible, correlation = rank.launches(j, "c10d::allreduce_")
+        begins.append((max(possible, rank.communication + 1, rank.compute + 1.5), correlation))
+    end = max(begin for begin, _ in begins) + ranks[0].cured(0, "transfer", j.transfer)
+    for rank, (begin, correlation) in zip(ranks, begins):
+        facts = {"Collective name": "allreduce", "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "Group size": j.ranks,
+                 "dtype": "Float", "Process Group Name": "0", "Process Group Description": "default_pg",
+                 "Process Group Ranks": str(list(range(j.ranks))), "Rank": rank.number} if j.info else {}
+        rank.runs("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", begin, end - begin, COMM_STREAM,
+                  correlation, **facts)
+        rank.communication = end
+
+
+def begin_step(j, rank, step):
+    for name, took in j.host.get(rank.number, {}).items():
+        rank.does(name, took, "user_annotation" if name == LOADER else "cpu_op")
+    period, name, took = j.every.get(rank.number, (0, "", 0))
+    if period and step % period == period - 1:
+        rank.does(name, took, "user_annotation")
+
+
+def end_step(j, rank):
+    begin = rank.host
+    rank.compute = max(rank.compute, rank.communication + 0.7)
+    rank.lets_wait(j, STREAM, COMM_STREAM)
+    rank.computes(j, "optimizer", "aten::_foreach_add_", "multi_tensor_apply_kernel<AdamW>", j.optimizer)
+    rank.record("user_annotation", "Optimizer.step#AdamW.step", begin, rank.host - begin)
+    if j.syncs:
+        rank.waits_for_device(j)
+
+
+def run(j, cured=lambda rank, what, took: took):
+    """The ranks, and how long a step takes after the first."""
+    j.chance = random.Random(j.seed)
+    ranks = [Rank(number, cured) for number in range(j.ranks)]
+    marks, ends = [[] for _ in ranks], []
+    for step in range(j.steps):
+        for rank in ranks:
+            marks[rank.number].append(rank.host)
+            begin_step(j, rank, step)
+        for _ in range(j.layers):
+            for rank in ranks:
+                rank.computes(j, "forward", "aten::mm", "gemm_bf16_tn", j.forward)
+        for layer in reversed(range(j.layers)):
+            for rank in ranks:
+                rank.computes(j, "backward", "MmBackward0", "gemm_bf16_nt", j.backward)
+            if j.overlap and layer % (j.layers // j.buckets) == 0:
+                all_reduce(j, ranks)
+        for _ in range(0 if j.overlap else j.buckets):
+            all_reduce(j, ranks)
+        for rank in ranks:
+            end_step(j, rank)
+        ends.append(max(max(rank.host, rank.compute) for rank in ranks))
+    for rank in ranks if j.marks else ():
+        bounds = [*marks[rank.number], rank.host]
+        for step, begin in enumerate(bounds[:-1]):
+            rank.record("user_annotation", f"ProfilerStep#{step + 10}", begin, bounds[step + 1] - begin)
+    return ranks, (ends[-1] - ends[0]) / (j.steps - 1)
+
+
+def write(j, folder):
+    """Times are rounded to nanoseconds, begin and duration apart."""
+    ranks, step = run(j)
+    for rank in ranks:
+        events = [{**event, "ts": round(event["ts"] + 5.8e9 + j.clocks.get(rank.number, 0), 3), "dur": round(event["dur"], 3)}
+                  for event in rank.events]
+        info = {"distributedInfo": {"backend": "nccl", "rank": rank.number, "world_size": j.ranks}} if j.info else {}
+        with open(os.path.join(folder, f"rank{rank.number}.pt.trace.json"), "w", encoding="utf-8") as file:
+            json.dump({"schemaVersion": 1, **info, "traceEvents": events}, file)
+    return step
+
+
+def report_of(j):
+    with tempfile.TemporaryDirectory(prefix="tscope-training-") as folder:
+        step = write(j, folder)
+        return step, json.loads(subprocess.run([REPORT, "--format", "json", folder], check=True, capture_output=True,
+                                               text=True).stdout)
+
+
+def as_fast(slow):
+    return lambda rank, what, took: took / slow[rank] if rank in slow and not what.startswith(NOT_COMPUTE) else took
+
+
+def without(*parts):
+    return lambda rank, what, took: 0 if what in parts else took
+
+
+class Training(unittest.TestCase):
+    maxDiff = None
+
+    def expect(self, j, finding, cured, ranks=None, place=None, first=True):
+        """The finding is the first, its saving is within 1 % of a step, and it names the place."""
+        step, report = report_of(j)
+        truth = step - run(j, cured)[1]
+        self.assertEqual(report["steps"]["agreement"], 1)
+        titles = [found["title"] for found in report["findings"]]
+        found = [one for one in report["findings"] if one["id"] == finding]
+        self.assertTrue(found, titles)
+        if first:
+            self.assertEqual(report["findings"][0]["id"], finding, titles)
+        steps = report["steps"]["training"]
+        self.assertAlmostEqual(found[0]["saving_s"] * 1e6 / steps / step, truth / step, delta=0.01, msg=found[0])
+        if ranks is not None:
+            self.assertEqual(sorted(rank for one in found for rank in one["ranks"]), ranks)
+        if place:
+            self.assertIn("at " + place, found[0]["title"])
+        return report
+
+    def test_a_quiet_job_names_nobody(self):
+        for more in {}, {"overlap": False}, {"syncs": False}, {"ranks": 2}, {"jitter": 0}:
+            _, report = report_of(job(**more))
+            self.assertEqual([one for one in report["findings"] if one["id"] != "DIST.EXPOSED_COMM"], [])
+            self.assertEqual(report["steps"]["count"], 8)
+
+    def test_a_slow_rank(self):
+        slow = {1: 1.2}
+        for more in ({}, {"clocks": {0: HOUR, 2: -2 * HOUR, 3: 17.3}}, {"info": False}, {"prefix": "hip"}, {"overlap": False},
+                     {"syncs": False}, {"ranks": 2}, {"ranks": 24}):
+            self.expect(job(slow=slow, **more), "DIST.STRAGGLER", as_fast(slow), [1])
+
+    def test_a_slow_rank_where_no_step_is_marked(self):
+        slow = {1: 1.2}
+        self.expect(job(slow=slow, marks=False, steps=16), "DIST.STRAGGLER", as_fast(slow), [1])
+
+    def test_two_slow_ranks_are_worth_what_both_save(self):
+        slow = {1: 1.2, 3: 1.2}
+        self.expect(job(slow=slow), "DIST.STRAGGLER", as_fast(slow), [1, 3])
+
+    def test_a_rank_that_does_more_on_its_host(self):
+        j = job(host={2: {"aten::nonzero_numpy": 2500}})
+        self.expect(j, "DIST.STRAGGLER", without("host aten::nonzero_numpy"), [2], "aten::nonzero_numpy")
+
+    def test_a_rank_that_launches_slowly(self):
+        for latency in 2, 9, 20:
+            j = job(forward=20, backward=40, optimizer=30, transfer=40, launch=20, latency=latency, slow_host={2: 25}, events=True)
+            self.expect(j, "DIST.STRAGGLER", lambda rank, what, took: 20 if what == "launch" else took, [2])
+
+    def test_all_ranks_do_much_on_their_hosts(self):
+        j = job(host={rank: {"aten::nonzero_numpy": 2500} for rank in range(4)})
+        self.expect(j, "TIMING.OUTSIDE_PHASES", without("host aten::nonzero_numpy"), place="aten::nonzero_numpy")
+        self.expect(j, "EFFICIENCY.RECOVERABLE", without("host aten::nonzero_numpy"), first=False)
+
+    def test_input(self):
+        for loading in ([3], range(4)):
+            self.expect(job(host={rank: {LOADER: 3000} for rank in loading}), "TIMING.DATALOADER_BOUND",
+                        without("host " + LOADER))
+
+    def test_communication(self):
+        self.expect(job(transfer=6000), "DIST.COMM_BOUND", without("transfer"))
+
+    def test_what_one_rank_does_each_fifth_step(self):
+        step, report = report_of(job(steps=20, every={0: (5, "save_checkpoint", 40000)}))
+        found = report["findings"][0]
+        self.assertEqual((found["id"], found["ranks"]), ("TIMING.JITTER", [0]))
+        self.assertRegex(found["title"], "40.0 ms every 5 steps, on rank 0 alone .* at save_checkpoint of rank 0$")
+        self.assertAlmostEqual(found["saving_s"], 4 * 40e-3, delta=0.01 * step / 1e6)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
