@@ -183,10 +183,20 @@ static i64 begin_of_last(const struct sample_graph *g) {
 /* Ranks that do not wait for each other drift apart. A replayed step is then one of the rank that
  * ends last, and the step that the report speaks of the mean over ranks: what is saved of the one
  * is the same share of the other. */
-static double as_share(const struct analysis *a, const double *length_ms, const double *weights,
-                       u32 n) {
-  double replayed_ms = weighted_mean(length_ms, weights, n), step_ms = analysis_length_ms(a);
-  return replayed_ms > step_ms ? step_ms / replayed_ms : 1;
+static double as_share(const struct question *q, const double *length_ms, const double *weights,
+                       u32 samples) {
+  const struct results *r = q->a->results;
+  double replayed = 0, own = 0;
+  for (u32 s = 0, n = 0; s < samples; s++)
+    for (u32 k = 0; q->saved[s] && k < q->a->graph->samples[s].n; k++, n++) {
+      u32 step = q->a->graph->samples[s].first + k;
+      double mean_ms = q->a->whole_run ? analysis_length_ms(q->a) : r->step_ms[step];
+      if (isnan(mean_ms) || !(length_ms[n] > 0))
+        continue;
+      replayed += weights[n] * length_ms[n];
+      own += weights[n] * mean_ms;
+    }
+  return replayed > own ? own / replayed : 1;
 }
 
 /* The mean over all steps, and quartiles of what each step saves. `scratch` has room for five
@@ -217,7 +227,7 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
     return (struct saving){NAN, NAN, NAN, NAN, NAN};
   if (has_change(&q->cures[cure], CHANGE_LONG_STEPS))
     shorten_long_steps(saved_ms, length_ms, turn, q->a->results->n_turns, weight + room, n);
-  double kept = as_share(q->a, length_ms, weight, n);
+  double kept = as_share(q, length_ms, weight, samples);
   for (u32 i = 0; i < n; i++)
     saved_ms[i] *= kept;
   double mean = weighted_mean(saved_ms, weight, n), spread = fabs(mean * variation_of(saved_ms, n));
