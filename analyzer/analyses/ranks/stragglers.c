@@ -21,6 +21,7 @@
 #include "analyses/steps/series.h"
 #include "analyses/thresholds.h"
 #include "base/persistence.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -39,7 +40,7 @@ static void add_lateness(struct straggler_test *c) {
   }
 }
 
-static struct verdict count_of(const struct straggler_test *c, u32 comm, u32 rank, u32 members) {
+static struct verdict last_count(const struct straggler_test *c, u32 comm, u32 rank, u32 members) {
   u32 tested = c->first[comm + 1] - c->first[comm], times = c->times_last[rank];
   return (struct verdict){.rank = rank,
                           .times = times,
@@ -78,7 +79,7 @@ static void set_counts(struct straggler_test *c, u32 comm, const struct verdict 
 
 /* What the first round says of a rank in the communicator in which chance explains it least. */
 static void keep_count(struct straggler_test *c, u32 comm, u32 rank, u32 members) {
-  struct verdict v = count_of(c, comm, rank, members);
+  struct verdict v = last_count(c, comm, rank, members);
   if (c->named[rank] || !(v.p < c->best_p[rank]))
     return;
   c->best_p[rank] = v.p;
@@ -112,7 +113,7 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
   u32 other = never_last(c, comm);
   for (u32 k = 0; k <= c->unnamed.n_last; k++) {
     u32 rank = k < c->unnamed.n_last ? c->unnamed.last[k] : other;
-    struct verdict of_rank = rank == INDEX_NONE ? best : count_of(c, comm, rank, members);
+    struct verdict of_rank = rank == INDEX_NONE ? best : last_count(c, comm, rank, members);
     if (of_rank.p < best.p || (of_rank.p == best.p && rank < best.rank))
       best = of_rank;
   }
@@ -212,11 +213,11 @@ static char *describe_collective(struct straggler_test *c, u32 comm, u32 rank) {
     return arena_text(c->a->arena, "no one kind of collective");
   const struct collective *typical = kinds[best].one;
   const struct comm *on = &c->a->model->comms[comm];
+  const char *size =
+      typical->bytes ? say(c->a, " of %s", byte_size((double)typical->bytes).text) : "";
   if (on->name)
-    return arena_printf(c->a->arena, "%s of %.3g MB on %s", op_name(typical->op),
-                        (double)typical->bytes / 1e6, on->name);
-  return arena_printf(c->a->arena, "%s of %.3g MB among %u ranks", op_name(typical->op),
-                      (double)typical->bytes / 1e6, typical->n_arrivals);
+    return say(c->a, "%s%s on %s", op_name(typical->op), size, on->name);
+  return say(c->a, "%s%s among %u ranks", op_name(typical->op), size, typical->n_arrivals);
 }
 
 /* The steps of the stretches: all that are analysed if there are none. */

@@ -85,6 +85,27 @@ static void exposed_comm(void **state) {
   assert_false(fires(&s, "DIST.EXPOSED_COMM"));
 }
 
+/* Where it is late is told with the size of the collective; none where that is not known. */
+static void sizes_are_told_in_their_units(void **state) {
+  static const struct {
+    u64 bytes;
+    const char *text;
+  } cases[] = {
+      {16900, "all_reduce of 16.9 kB on"}, {0, "all_reduce on"}, {4000000, "of 4.00 MB on"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct scenario s = healthy_scenario();
+    s.options.slow[2] = 0.5;
+    struct cluster *c = cluster_new(&s.options);
+    for (u32 k = 0; k < c->model.n_collectives; k++)
+      c->model.collectives[k].bytes = cases[i].bytes;
+    struct results *r = cluster_analyse(c, &s.given);
+    if (!strstr(finding_of(r, "DIST.STRAGGLER")->evidence, cases[i].text))
+      fail_msg("%s: not %s", finding_of(r, "DIST.STRAGGLER")->evidence, cases[i].text);
+    cluster_end(r, c);
+  }
+}
+
 /* Which calls belong together is not known; a rank more may be missing. */
 static u32 ranks_missing;
 static void forget_peers(struct cluster *c) {
@@ -495,6 +516,7 @@ int main(void) {
                                      cmocka_unit_test(comm_bound),
                                      cmocka_unit_test(exposed_comm),
                                      cmocka_unit_test(traces_that_are_there_are_not_asked_for),
+                                     cmocka_unit_test(sizes_are_told_in_their_units),
                                      cmocka_unit_test(a_larger_part_is_told),
                                      cmocka_unit_test(slow_link),
                                      cmocka_unit_test(slow_links_are_named_by_their_hosts),
