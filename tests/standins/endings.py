@@ -209,7 +209,8 @@ def judge(scenario, document, text, kills=0):
     assert [sorted(finding["ranks"]) for finding in findings] == [wanted], findings
     assert document["findings"][0]["id"] == "RUN.ENDED_EARLY", document["findings"][0]
     printed = findings[0]["title"].replace("Rank", "rank") + findings[0]["evidence"]
-    assert scenario["says"] in printed, (scenario["says"], printed)
+    words = [scenario["says"], scenario.get("or_says", scenario["says"])]
+    assert any(said in printed for said in words), (words, printed)
     for finding in document["findings"]:
         if finding["id"].startswith("DIST.HANG"):
             assert set(finding["ranks"]) <= set(wanted), finding

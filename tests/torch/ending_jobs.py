@@ -56,7 +56,9 @@ SCENARIOS = {
     "interrupted": {"ending": "sleep", "patience_s": 5, "interrupts": True, "cause": "held up",
                     "says": "interrupted (SIGINT)", "line": "the sleep", "function": "end"},
     "interrupted-at-work": {"ending": "mark", "patience_s": 1, "interrupts": True, "steps": 100000, "culprits": []},
-    "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes"},
+    # What it left out shows in the call behind, if it came to that before its peers' error ended it.
+    "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes",
+                 "or_says": "called all_reduce of 2112 bytes where its peers called all_reduce of 4"},
     "left-out-of-calls-alike": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes (call number 25,"},
     "too-many": {"cause": "calls differ", "says": "one too many, all_reduce of 4 bytes"},
     "other-words": {"cause": "exception", "says": "ValueError: sample 1234 has no label"},
