@@ -80,10 +80,11 @@ def check(name, python, library, report, scratch):
     slow_s = float(value.get("--slow-ms", 0)) / 1e3
     step_ms, changed_ms = mean_ms(lambda step: 0), mean_ms(lambda step: slow_s or step["backward"] - step["works"])
     rows = {row["change"]: row["step_ms"] for row in document["critical_path"]["what_if"]}
-    print(f"{name}: {step_ms:.1f} ms a step; {change}: {rows[change]:.1f} ms, in truth {changed_ms:.1f} ms")
+    said_ms = rows.get(change, step_ms)  # a rank that is not slow, because its program is slower still, has no row
+    print(f"{name}: {step_ms:.1f} ms a step; {change}: {said_ms:.1f} ms, in truth {changed_ms:.1f} ms")
     expect(abs(document["distributed"]["mean_step_wall_ms"] - step_ms) < 0.05 * step_ms, f"the job's own clock says {step_ms} ms")
     off = 0.15 if "--pause-ms" in value else 0.1
-    expect(abs(rows[change] - changed_ms) < off * step_ms, f"{name}: {rows}")
+    expect(abs(said_ms - changed_ms) < off * step_ms, f"{name}: {rows}")
     # Equal loaders get unequal shares of a busy machine, so one may be the slower one in truth. But both are the limit:
     # to mend one promises nothing beyond that, within what figures may be off.
     found = [f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["saving_s"] or 0) > 0]
