@@ -4,9 +4,10 @@
     same_each_time.py TSCOPE-REPORT TSCOPE-REDUCE TRACEGEN [FOLDER]
 
 A sum in another order, or an entry in another row, is a difference. FOLDER has recordings of PyTorch's profiler; the
-other inputs are traces of ranks on several hosts, and summaries of them.
+other inputs are traces of ranks on several hosts, summaries of them, and a recording that contradicts itself.
 """
 import difflib
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +21,31 @@ TRACES = ["--ranks", "6", "--ranks-per-host", "2", "--steps", "40", "--phases", 
 
 def run(*command):
     return subprocess.run(command, capture_output=True, text=True, errors="backslashreplace", check=True).stdout
+
+
+def write_contradiction(folder):
+    """Two ranks that reduce in two groups, each in another order, on one stream: no collective can end before the other
+    has. By the others, in a third group, the ranks' clocks are known."""
+    os.mkdir(folder)
+    for rank in range(2):
+        events, at, number = [], 1000, 0
+        for step in range(12):
+            begin = at
+            for group in (rank, 1 - rank, *9 * [2]):
+                for name, took in (("gemm", 20 + 7 * step), ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 400)):
+                    number += 1
+                    link = {"correlation": number}
+                    members = {"Collective name": "allreduce", "Process Group Name": str(group), "Group size": 2,
+                               "Process Group Ranks": "[0, 1]", "dtype": "Float", "In msg nelems": 9, "Out msg nelems": 9}
+                    events += [dict(ph="X", cat="cuda_runtime", name="cudaLaunchKernel", pid=1, tid=1, ts=at, dur=5, args=link),
+                               dict(ph="X", cat="kernel", name=name, pid=0, tid=7, ts=at + 6, dur=took,
+                                    args={**link, "device": 0, "stream": 7, **(members if name != "gemm" else {})})]
+                    at += took + 10
+            at += 50
+            events.append(dict(ph="X", cat="user_annotation", name=f"ProfilerStep#{step}", pid=1, tid=1, ts=begin, dur=at - begin))
+        with open(os.path.join(folder, f"rank{rank}.trace.json"), "w", encoding="utf-8") as file:
+            json.dump({"schemaVersion": 1, "traceEvents": events,
+                       "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2}}, file)
 
 
 def document(form, threads, folder):
@@ -44,6 +70,9 @@ def main():
         run(TRACEGEN, *TRACES, traces)
         run(REDUCE, traces, "--output", summaries)
         wrong = [differ(form, folder, [4]) for form, folder in (("json", traces), ("perfetto", traces), ("json", summaries))]
+        contradiction = os.path.join(scratch, "contradiction")
+        write_contradiction(contradiction)
+        wrong.append(differ("json", contradiction, [2, 3, 4, 8]))
     for folder in RECORDINGS:
         if os.path.isdir(folder):
             wrong.append(differ("json", folder, [2, 3, 4, 8, 2, 4]))

@@ -569,11 +569,34 @@ static void make_room(struct runs *runs, const struct sample_graph *g, size_t la
   }
 }
 
+/* Where dependencies contradict each other, events come before some that they wait for, and find
+ * these where they were: not where another run left them. */
+static void begin_as_recorded(struct runs *runs) {
+  const struct sample_graph *g = runs->g;
+  for (u32 k = 0; k < runs->apart; k++) {
+    struct run *run = &runs->at[k];
+    for (u32 n = 0; n < g->n; n++) {
+      *run_start_at(run, n) = g->nodes[n].start;
+      *run_end_at(run, n) = g->nodes[n].end;
+    }
+    for (u32 i = 0; i < g->n_joins; i++) {
+      i64 *arrived = &run->arrived[(size_t)i * run->apart];
+      *arrived = INT64_MIN;
+      for (u32 m = 0; m < g->joins[i].n; m++)
+        *arrived = later(*arrived, g->nodes[g->members[g->joins[i].first + m]].start);
+    }
+    for (u32 i = 0; i < g->n_batches; i++)
+      run->batch_ready[(size_t)i * run->apart] = g->batches[i].ready;
+  }
+}
+
 void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cure *cures) {
   u32 lanes = n <= LEAST_SIDE_BY_SIDE ? LEAST_SIDE_BY_SIDE : side_by_side(r->g);
   if (runs->g != r->g || runs->apart != lanes)
     make_room(runs, r->g, lanes);
   runs->n = n;
+  if (r->contradictions)
+    begin_as_recorded(runs);
   for (u32 i = 0; i < r->g->n_ranks * runs->apart; i++)
     runs->at->device_done[i] = INT64_MIN;
   memset(runs->by_kind, 0, sizeof(runs->by_kind));
