@@ -22,8 +22,11 @@ static bool has_cost(const struct line_result *line, double step_ms) {
 }
 
 void body_lines(struct pen *pen, const struct results *results) {
-  static const struct column columns[] = {
-      {"line", COLUMN_TEXT, offsetof(struct line_result, place), 0, 24},
+  const struct lines_result *lines = &results->lines;
+  bool operators = lines->of_operators == ANSWER_YES;
+  const struct column columns[] = {
+      {operators ? "operator or range" : "line", COLUMN_TEXT, offsetof(struct line_result, place),
+       0, 24},
       {"in", COLUMN_TEXT, offsetof(struct line_result, function), 4, 12},
       {"waits", COLUMN_DECIMAL, offsetof(struct line_result, waits), 6, 0},
       {"host waits", COLUMN_MS, offsetof(struct line_result, wait_ms), 0, 0},
@@ -34,7 +37,6 @@ void body_lines(struct pen *pen, const struct results *results) {
       {"on the GPU", COLUMN_MS, offsetof(struct line_result, gpu_ms), 0, 0},
       {"of it backward", COLUMN_MS, offsetof(struct line_result, backward_gpu_ms), 7, 0},
   };
-  const struct lines_result *lines = &results->lines;
   struct line_result rows[LINES_SHOWN];
   u32 shown = 0;
   for (u32 i = 0; i < lines->n_at && shown < LINES_SHOWN; i++)
@@ -49,7 +51,7 @@ void body_lines(struct pen *pen, const struct results *results) {
   if (lines->known > shown)
     pen_item(pen, STYLE_PLAIN, "and %s more", count_of(lines->known - shown).text);
   pen_item(pen, STYLE_DIM, "%s, mean over ranks; %s", results->whole_run ? "in all" : "per step",
-           lines->of_operators == ANSWER_YES
+           operators
                ? "the operator that the program called, or the range that it named: the recording "
                  "has no stacks (with_stack=True)"
            : lines->of_functions == ANSWER_YES
