@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch's profiler records a data-parallel job on GPUs, without stacks: training_recording.py TSCOPE-REPORT. The truth
-is the schedule that is written here, run again without what is said to cost time: worth, place and kind of steps."""
+"""PyTorch's profiler records jobs on GPUs, without stacks: training_recording.py TSCOPE-REPORT. Gradients are reduced, or
+layers are sharded, or stages send to each other. The truth is the schedule that is written here, run again without what
+is said to cost time: worth, place and kind of steps."""
 import json
 import os
 import random
@@ -15,14 +16,20 @@ REPORT = sys.argv[1]
 STREAM, COMM_STREAM = 7, 20
 HOUR = 3600e6  # us, as all times here
 NOT_COMPUTE = ("host", "launch", "transfer")
+ALL_REDUCE = ("c10d::allreduce_", "allreduce", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+GATHER = ("c10d::_allgather_base_", "_allgather_base", "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+SCATTER = ("c10d::_reduce_scatter_base_", "_reduce_scatter_base",
+           "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+MESSAGE = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 
 
 def job(**changed):
     return types.SimpleNamespace(**{
-        "ranks": 4, "steps": 8, "layers": 6, "forward": 400, "backward": 800, "optimizer": 600, "launch": 12, "latency": 4, "buckets": 2,
-        "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_host": {}, "host": {}, "every": {},
-        "info": True, "marks": True, "events": False, "prefix": "cuda", "clocks": {}, "seed": 1, **changed})
+        "ranks": 4, "steps": 8, "layers": 6, "forward": 400, "backward": 800, "optimizer": 600, "launch": 12, "latency": 4,
+        "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_host": {}, "host": {}, "every": {},
+        "info": True, "marks": True, "events": False, "schedule": reduce_gradients, "micro_batches": 6, "prefix": "cuda",
+        "clocks": {}, "seed": 1, **changed})
 
 
 class Rank:
@@ -31,6 +38,7 @@ class Rank:
     def __init__(self, number, cured):
         self.number, self.cured, self.events = number, cured, []
         self.host = self.compute = self.communication = 0.0
+        self.messages = {}  # when the last one on a stream ended
         self.correlation = 0
 
     def record(self, category, name, at, took, **args):
@@ -83,20 +91,87 @@ class Rank:
         self.host = end
 
 
-def all_reduce(j, ranks):
+def facts(j, what, **more):
+    return {"Collective name": what, "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "Group size": j.ranks, "dtype": "Float",
+            "Process Group Name": "0", "Process Group Description": "default_pg",
+            "Process Group Ranks": str(list(range(j.ranks))), **more} if j.info else {}
+
+
+def collective(j, ranks, kind, after_compute):
+    """When it ends, on all ranks."""
+    operator, what, kernel = kind
     begins = []
     for rank in ranks:
         rank.lets_wait(j, COMM_STREAM, STREAM)
-        possible, correlation = rank.launches(j, "c10d::allreduce_")
-        begins.append((max(possible, rank.communication + 1, rank.compute + 1.5), correlation))
+        possible, correlation = rank.launches(j, operator)
+        begins.append((max(possible, rank.communication + 1, after_compute * (rank.compute + 1.5)), correlation))
     end = max(begin for begin, _ in begins) + ranks[0].cured(0, "transfer", j.transfer)
     for rank, (begin, correlation) in zip(ranks, begins):
-        facts = {"Collective name": "allreduce", "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "Group size": j.ranks,
-                 "dtype": "Float", "Process Group Name": "0", "Process Group Description": "default_pg",
-                 "Process Group Ranks": str(list(range(j.ranks))), "Rank": rank.number} if j.info else {}
-        rank.runs("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", begin, end - begin, COMM_STREAM,
-                  correlation, **facts)
+        rank.runs(kernel, begin, end - begin, COMM_STREAM, correlation, **facts(j, what))
         rank.communication = end
+    return end
+
+
+def message(j, sender, receiver):
+    """What the receiver launches from then on waits for it."""
+    begins = []
+    for rank, operator, other, after in ((sender, "c10d::send", receiver, sender.compute + 1.5),
+                                         (receiver, "c10d::recv_", sender, 0)):
+        possible, correlation = rank.launches(j, operator)
+        stream = 2 * COMM_STREAM + 2 * other.number + (rank is sender)
+        begins.append((max(possible, after, rank.messages.get(stream, 0) + 1), correlation, stream))
+    end = max(begin for begin, _, _ in begins) + sender.cured(0, "transfer", j.transfer)
+    for rank, what, (begin, correlation, stream) in zip((sender, receiver), ("send", "recv"), begins):
+        rank.runs(MESSAGE, begin, end - begin, stream, correlation,
+                  **facts(j, what, **{"Src Rank": sender.number, "Dst Rank": receiver.number}))
+        rank.messages[stream] = end
+    receiver.compute = max(receiver.compute, end + 0.7)
+
+
+def forward(j, rank):
+    rank.computes(j, "forward", "aten::mm", "gemm_bf16_tn", j.forward)
+
+
+def backward(j, rank):
+    rank.computes(j, "backward", "MmBackward0", "gemm_bf16_nt", j.backward)
+
+
+def reduce_gradients(j, ranks):
+    for _ in range(j.layers):
+        for rank in ranks:
+            forward(j, rank)
+    for layer in reversed(range(j.layers)):
+        for rank in ranks:
+            backward(j, rank)
+        if j.overlap and layer % (j.layers // j.buckets) == 0:
+            collective(j, ranks, ALL_REDUCE, True)
+    for _ in range(0 if j.overlap else j.buckets):
+        collective(j, ranks, ALL_REDUCE, True)
+
+
+def gather_layers(j, ranks):
+    """Each layer is gathered while the one before it is computed, and its gradients are scattered."""
+    passes = [(forward, layer) for layer in range(j.layers)] + [(backward, layer) for layer in reversed(range(j.layers))]
+    gathered = collective(j, ranks, GATHER, False)
+    for number, (compute, _) in enumerate(passes):
+        next_one = collective(j, ranks, GATHER, False) if number + 1 < len(passes) else 0
+        for rank in ranks:
+            rank.compute = max(rank.compute, gathered + 0.7)
+            compute(j, rank)
+        if compute is backward:
+            collective(j, ranks, SCATTER, True)
+        gathered = next_one
+
+
+def pass_stages(j, ranks):
+    """All micro-batches go forward through the stages, then all go back."""
+    for compute, stages in (forward, ranks), (backward, ranks[::-1]):
+        for _ in range(j.micro_batches):
+            for before, stage in zip([None, *stages], stages):
+                if before:
+                    message(j, before, stage)
+                for _ in range(j.layers):
+                    compute(j, stage)
 
 
 def begin_step(j, rank, step):
@@ -126,16 +201,7 @@ def run(j, cured=lambda rank, what, took: took):
         for rank in ranks:
             marks[rank.number].append(rank.host)
             begin_step(j, rank, step)
-        for _ in range(j.layers):
-            for rank in ranks:
-                rank.computes(j, "forward", "aten::mm", "gemm_bf16_tn", j.forward)
-        for layer in reversed(range(j.layers)):
-            for rank in ranks:
-                rank.computes(j, "backward", "MmBackward0", "gemm_bf16_nt", j.backward)
-            if j.overlap and layer % (j.layers // j.buckets) == 0:
-                all_reduce(j, ranks)
-        for _ in range(0 if j.overlap else j.buckets):
-            all_reduce(j, ranks)
+        j.schedule(j, ranks)
         for rank in ranks:
             end_step(j, rank)
         ends.append(max(max(rank.host, rank.compute) for rank in ranks))
@@ -195,7 +261,8 @@ class Training(unittest.TestCase):
         return report
 
     def test_a_quiet_job_names_nobody(self):
-        for more in {}, {"overlap": False}, {"syncs": False}, {"ranks": 2}, {"jitter": 0}:
+        for more in ({}, {"overlap": False}, {"syncs": False}, {"ranks": 2}, {"jitter": 0},
+                     {"schedule": gather_layers, "transfer": 200}, {"schedule": pass_stages, "layers": 2, "transfer": 100}):
             _, report = report_of(job(**more))
             self.assertEqual([one for one in report["findings"] if one["id"] != "DIST.EXPOSED_COMM"], [])
             self.assertEqual(report["steps"]["count"], 8)
@@ -205,6 +272,21 @@ class Training(unittest.TestCase):
         for more in ({}, {"clocks": {0: HOUR, 2: -2 * HOUR, 3: 17.3}}, {"info": False}, {"prefix": "hip"}, {"overlap": False},
                      {"syncs": False}, {"ranks": 2}, {"ranks": 24}):
             self.expect(job(slow=slow, **more), "DIST.STRAGGLER", as_fast(slow), [1])
+
+    def test_a_slow_rank_where_layers_are_sharded(self):
+        slow = {1: 1.2}
+        for more in {}, {"syncs": False}:
+            self.expect(job(schedule=gather_layers, transfer=200, slow=slow, **more), "DIST.STRAGGLER", as_fast(slow), [1])
+
+    def test_a_slow_host_where_layers_are_sharded(self):
+        j = job(schedule=gather_layers, transfer=200, host={2: {"aten::nonzero_numpy": 2500}})
+        self.expect(j, "DIST.STRAGGLER", without("host aten::nonzero_numpy"), [2], "aten::nonzero_numpy")
+
+    def test_a_slow_stage(self):
+        for stage in range(4):
+            slow = {stage: 1.5}
+            j = job(schedule=pass_stages, layers=2, transfer=100, slow=slow)
+            self.expect(j, "DIST.PIPELINE_BUBBLE", as_fast(slow), [stage])
 
     def test_a_slow_rank_where_no_step_is_marked(self):
         slow = {1: 1.2}
@@ -234,7 +316,9 @@ class Training(unittest.TestCase):
                         without("host " + LOADER))
 
     def test_communication(self):
-        self.expect(job(transfer=6000), "DIST.COMM_BOUND", without("transfer"))
+        for more in ({"transfer": 6000}, {"schedule": gather_layers, "transfer": 900},
+                     {"schedule": pass_stages, "layers": 2, "transfer": 1500}):
+            self.expect(job(**more), "DIST.COMM_BOUND", without("transfer"))
 
     def test_what_one_rank_does_each_fifth_step(self):
         step, report = report_of(job(steps=20, every={0: (5, "save_checkpoint", 40000)}))
