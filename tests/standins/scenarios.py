@@ -312,9 +312,9 @@ def compare_what_if(check, path, truth, first, last):
             check.ms("what if: " + change, reported_ms[change], step)
 
 
-def worth_naming(what_if, step):
+def worth_naming(what_if, step, least=0.02):
     """Hosts without cores can make a step so long that a slow device hardly makes it longer."""
-    return step < 0.98 * what_if["unchanged"]
+    return step < (1 - least) * what_if["unchanged"]
 
 
 def compare_slow_stage(check, report, truth, scenario, first, last):
@@ -323,7 +323,7 @@ def compare_slow_stage(check, report, truth, scenario, first, last):
     found = [f for f in report["findings"] if f["title"].startswith("Stage ")]
     ranks = [rank.number for rank in truth.ranks if rank.number % stages == slow]
     what_if = truth.what_if(first, last, [ranks]) if ranks else {}
-    worth = ranks and (found or worth_naming(what_if, what_if["groups"][0]))
+    worth = ranks and (found or worth_naming(what_if, what_if["groups"][0], 0.05))
     check.equal("stages that are named", [f["ranks"] for f in found], [ranks] if worth else [])
     if ranks:
         step = what_if["groups"][0]
