@@ -121,7 +121,9 @@ static void put_into_rows(struct spread *s, u32 rank, const struct gatherings *o
 /* False if the ranks do not all call the same. */
 static bool find_rows_by_collectives(struct spread *s) {
   const struct sample_graph *g = s->g;
-  size_t most = size_sum(g->n, 1);
+  u32 most = 1; /* nodes of a rank */
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    most = g->base[rank + 1] - g->base[rank] > most ? g->base[rank + 1] - g->base[rank] : most;
   SCOPED struct gatherings first = {memory_array(most, sizeof(*first.at)), 0};
   SCOPED struct gatherings of = {memory_array(most, sizeof(*of.at)), 0};
   SCOPED bool *awaited = memory_zeroed(most, sizeof(*awaited));

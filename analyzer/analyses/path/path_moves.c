@@ -103,9 +103,11 @@ static void put_in_order(struct replay *r, frame_stack *stack, u8 *state, u32 ro
 
 static void order_events(struct replay *r) {
   SCOPED frame_stack stack = {0};
-  size_t events = size_sum(2 * (size_t)r->g->n, r->g->n_joins);
-  SCOPED u8 *state = memory_zeroed(size_sum(events, 1), 1);
-  r->moves = memory_array(size_sum(events, 1), sizeof(*r->moves));
+  SCOPED u8 *state = memory_zeroed(size_sum(2 * (size_t)r->g->n, r->g->n_joins), 1);
+  size_t events = size_sum(r->g->n, r->g->n_joins);
+  for (u32 n = 0; n < r->g->n; n++)
+    events += ends_apart(r->g, n);
+  r->moves = memory_array(events, sizeof(*r->moves));
   for (u32 n = 0; n < r->g->n; n++) {
     put_in_order(r, &stack, state, n);
     if (ends_apart(r->g, n))
