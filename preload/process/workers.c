@@ -390,8 +390,10 @@ static int add_thread_local_bytes(struct dl_phdr_info *info, size_t bytes, void 
   return 0;
 }
 
-/* Starts a thread of our own, with all signals blocked. 0 or a negative errno. */
-static int start(void *(*run)(void *), size_t stack_bytes) {
+/* Starts a thread of our own, with all signals blocked. 0 or a negative errno. Until it runs, its
+ * number is not known: that of the thread before it is gone, which says nothing of this one. */
+static int start(struct worker *worker, void *(*run)(void *), size_t stack_bytes) {
+  store(&worker->tid, 0);
   if (!pthread_create || !pthread_attr_setstacksize)
     return -ENOSYS;
   sigset_t all;
@@ -418,7 +420,7 @@ static bool is_gone(const struct worker *worker) {
 static bool start_helper(const char **why) {
   const u64 timeout_ns = 10000000000;
   waking.began_ns = tscope_clock_ns(CLOCK_MONOTONIC);
-  if (start(run_helper, HELPER_STACK_BYTES) != 0)
+  if (start(&helper, run_helper, HELPER_STACK_BYTES) != 0)
     return false;
   *why = waking.why;
   u64 until = waking.began_ns + timeout_ns, now;
@@ -469,7 +471,7 @@ bool tscope_workers_start(const char **why) {
   if (!start_helper(why))
     return false;
   tscope_linker_work_begin(wake_poller);
-  if (start(run_poller, POLLER_STACK_BYTES) == 0)
+  if (start(&poller, run_poller, POLLER_STACK_BYTES) == 0)
     return true;
   tscope_linker_work_begin(NULL);
   *why = "cannot start a second thread";
@@ -499,7 +501,7 @@ static bool start_again(struct worker *worker, void *(*run)(void *), size_t stac
   store(&worker->stopping, RUNS);
   store(&worker->stopped, 0);
   worker->cpu_before_ns = worker->cpu_ns;
-  return start(run, stack_bytes) == 0;
+  return start(worker, run, stack_bytes) == 0;
 }
 
 void tscope_workers_resume(void) {

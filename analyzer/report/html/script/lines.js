@@ -107,7 +107,8 @@ panel({
       lateFlame(), lineFlame(),
       tableOf(
           [
-            [l.of_operators === 'yes' ? 'operator or range' : 'line', 'place', null, {head: true}], ['in', 'function'], ['waits', 'waits', number],
+            [l.of_operators === 'yes' ? 'operator or range' : 'line', 'place', null, {head: true}],
+            ['in', 'function'], ['waits', 'waits', number],
             time('host waits', 'wait_ms', 'wait'), time('GPU idle after', 'idle_ms', 'idle'),
             time('input', 'input_ms', 'input'), time('on the GPU', 'gpu_ms', 'compute'),
             time('of that backward', 'backward_gpu_ms'),
