@@ -17,10 +17,10 @@
  *     launches += rank->launches;
  */
 #define FOR_EACH(at, n, one)                                                                       \
-  for (const __typeof__((at)[0]) *one = (at), *one##_end = one + (one ? (n) : 0); one < one##_end; \
+  for (const __typeof__((at)[0]) *one = (at), *one##_end = one ? one + (n) : one; one < one##_end; \
        one++)
 #define FOR_EACH_CHANGED(at, n, one)                                                               \
-  for (__typeof__((at)[0]) *one = (at), *one##_end = one + (one ? (n) : 0); one < one##_end; one++)
+  for (__typeof__((at)[0]) *one = (at), *one##_end = one ? one + (n) : one; one < one##_end; one++)
 
 /* What is asked of each element is said of `one`, which points to it:
  *
