@@ -57,6 +57,15 @@ struct node {
   bool late;     /* on the device: nothing of this rank ran from when it could begin until then */
 };
 
+/* path_latency.c: ns from the end of a launch until its work begins, if nothing holds that up: the
+ * median of some of nodes [from, to), 0 if there is none. And whether some time may be that. */
+enum { LATENCIES_LOOKED_AT = 1000 };
+i64 typical_latency(const struct node *nodes, u32 from, u32 to);
+
+static inline bool may_be_latency(i64 ns, i64 typical) {
+  return 2 * ns <= 3 * typical;
+}
+
 /* Where a step ended: so long after this node of the rank, or before. */
 struct step_end {
   u32 node;  /* of the slice; INDEX_NONE: nothing ended in it */

@@ -7,7 +7,6 @@
  */
 
 #include "analyses/path/path_slice.h"
-#include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
@@ -32,7 +31,7 @@ struct inferring {
   u32 trials[MOST_LANES],
       hits[MOST_LANES][MOST_LANES]; /* by the lane that waits, and the lane that it waits for */
   double chances[MOST_LANES];
-  i64 latency; /* typical: from the end of a launch until the work begins on an idle stream */
+  i64 latency; /* typical */
 };
 
 /* The first node of a lane that ends after `time`: the work of a stream ends in order. */
@@ -51,31 +50,6 @@ static i64 earliest_start(const struct slice *slice, u32 n) {
   return from;
 }
 
-/* The work of a launch, if nothing before it on its stream held it up. */
-static bool is_on_its_way(const struct slice *slice, u32 n, i64 *took) {
-  const struct node *node = &slice->nodes[n];
-  if (!NODE_ON_DEVICE(node->kind) || node->launch == INDEX_NONE ||
-      node[1].first_dep > node->first_dep)
-    return false;
-  i64 called = slice->nodes[node->launch].end;
-  *took = node->start - called;
-  return *took >= 0 && (node->first || slice->nodes[n - 1].end <= called);
-}
-
-static i64 typical_latency(const struct slice *slice) {
-  enum { LOOKED_AT = 1000 };
-  double all[LOOKED_AT];
-  u32 n = 0, each = slice->n_nodes / LOOKED_AT + 1;
-  i64 took;
-  for (u32 i = 0; i < slice->n_nodes && n < LOOKED_AT; i++) {
-    bool counts = is_on_its_way(slice, i, &took) && took <= LONGEST_LATENCY;
-    if (counts)
-      all[n++] = (double)took;
-    i += counts ? each - 1 : 0;
-  }
-  return n ? (i64)median_of(all, n) : 0;
-}
-
 static void check_node(struct inferring *in, u32 lane, u32 n) {
   const struct slice_builder *c = in->c;
   const struct node *node = &c->slice->nodes[n];
@@ -83,7 +57,7 @@ static void check_node(struct inferring *in, u32 lane, u32 n) {
   if ((node->launch == INDEX_NONE && !node->queued) || node->start - from < SHORTEST_WAIT)
     return;
   if (node->launch != INDEX_NONE &&
-      2 * (node->start - c->slice->nodes[node->launch].end) <= 3 * in->latency)
+      may_be_latency(node->start - c->slice->nodes[node->launch].end, in->latency))
     return; /* it was on its way so long */
   struct wait wait = {.node = n, .from = INDEX_NONE, .lane = lane};
   bool any = false;
@@ -131,7 +105,8 @@ void slice_infer(struct slice_builder *c) {
   for (u32 lane = 0; lane < n_lanes; lane++)
     room += c->t->lanes[lane].device ? c->lanes[lane].next - c->lanes[lane].base : 0;
   SCOPED struct wait *waits = memory_array(size_sum(room, 1), sizeof(*waits));
-  *in = (struct inferring){.c = c, .waits = waits, .latency = typical_latency(c->slice)};
+  *in = (struct inferring){
+      .c = c, .waits = waits, .latency = typical_latency(c->slice->nodes, 0, c->slice->n_nodes)};
   for (u32 lane = 0; lane < n_lanes; lane++)
     for (u32 n = c->lanes[lane].base; c->t->lanes[lane].device && n < c->lanes[lane].next; n++)
       check_node(in, lane, n);

@@ -129,12 +129,6 @@ static bool is_last_on_device(const struct sample_graph *g, u32 n) {
          (node[1].first || node[1].cut || n + 1 == g->n);
 }
 
-/* When the call that launched a node had ended, or begun its work. */
-static i64 launched_at(const struct sample_graph *g, const struct node *node) {
-  const struct node *launch = &g->nodes[node->launch];
-  return launch->end < node->start ? launch->end : node->start;
-}
-
 static void plan_device_start(const struct sample_graph *g, u32 n, struct move *move) {
   const struct node *node = &g->nodes[n];
   i64 was = latest_end(g, n);
@@ -193,30 +187,33 @@ static void plan_moves(struct replay *r) {
   }
 }
 
-/* The median wait of launched work that was held up by `gap`, of some of it. */
-static i64 typical_wait(const struct replay *r, enum gap gap, i64 most, i64 otherwise) {
-  enum { LOOKED_AT = 1000 };
-  double waits[LOOKED_AT];
-  u32 n = 0, each = r->n_moves / LOOKED_AT + 1;
-  for (u32 i = 0; i < r->n_moves && n < LOOKED_AT; i++) {
+/* How long after other work what was launched long before begins: the median of some. */
+static i64 typical_wait_behind_work(const struct replay *r) {
+  double waits[LATENCIES_LOOKED_AT];
+  u32 n = 0, each = r->n_moves / LATENCIES_LOOKED_AT + 1;
+  for (u32 i = 0; i < r->n_moves && n < LATENCIES_LOOKED_AT; i++) {
     const struct move *move = &r->moves[i];
-    if (!move->launched || move->gap != gap || move->wait > most)
+    if (!move->launched || move->gap != HELD || move->wait > BEHIND_WORK)
       continue;
     waits[n++] = (double)move->wait;
     i += each - 1;
   }
-  return n ? (i64)median_of(waits, n) : otherwise;
+  return n ? (i64)median_of(waits, n) : BEHIND_WORK;
 }
 
 /* What begins later behind other work than work does, and so long after its launch as typical, was
  * still on its way when that work ended. */
 static void find_launched_late(const struct replay *r) {
+  const struct sample_graph *g = r->g;
+  SCOPED i64 *latency = memory_array(size_sum(g->n_ranks, 1), sizeof(*latency));
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    latency[rank] = typical_latency(g->nodes, g->base[rank], g->base[rank + 1]);
   FOR_EACH_CHANGED(r->moves, r->n_moves, move) {
     if (!move->launched || move->gap != HELD || move->wait <= BEHIND_WORK)
       continue;
-    const struct node *node = &r->g->nodes[move->event];
-    i64 took = node->start - launched_at(r->g, node);
-    if (2 * took > 3 * r->latency)
+    const struct node *node = &g->nodes[move->event];
+    i64 took = node->start - launched_at(g, node);
+    if (!may_be_latency(took, latency[node->rank]))
       continue;
     move->gap = HELD_BY_LATENCY;
     move->wait = took;
@@ -226,7 +223,6 @@ static void find_launched_late(const struct replay *r) {
 void replay_plan(struct replay *r) {
   order_events(r);
   plan_moves(r);
-  r->latency = typical_wait(r, HELD_BY_LATENCY, LONGEST_LATENCY, 0);
-  r->behind = typical_wait(r, HELD, BEHIND_WORK, BEHIND_WORK);
+  r->behind = typical_wait_behind_work(r);
   find_launched_late(r);
 }

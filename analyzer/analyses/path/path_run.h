@@ -34,7 +34,6 @@ struct replay {
   struct move *moves; /* in order */
   u32 n_moves;
   struct peers peers;
-  i64 latency;        /* typical: from a launch until its work begins on a device that is idle */
   i64 behind;         /* typical: from the end of work on a device until the next begins */
   i64 batch_of_peers; /* how long the workers of the median rank take from one to the next */
   u32 n_steps;
@@ -125,11 +124,15 @@ static inline bool ends_apart(const struct sample_graph *g, u32 n) {
              : node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep;
 }
 
+/* When the call that launched a node had ended, or begun its work. */
+static inline i64 launched_at(const struct sample_graph *g, const struct node *node) {
+  const struct node *launch = &g->nodes[node->launch];
+  return launch->end < node->start ? launch->end : node->start;
+}
+
 /* From its launch's begin until work on the device could begin. */
 static inline i64 called_after(const struct sample_graph *g, const struct node *node) {
-  const struct node *launch = &g->nodes[node->launch];
-  i64 called = launch->end < node->start ? launch->end : node->start;
-  return called > launch->start ? called - launch->start : 0;
+  return later(launched_at(g, node) - g->nodes[node->launch].start, 0);
 }
 
 /* When the last of the nodes that a node waits for ended; INT64_MIN if there is none. */
@@ -137,3 +140,29 @@ i64 latest_end(const struct sample_graph *g, u32 n);
 
 /* path_moves.c: fills in the moves, and counts events that must come before themselves. */
 void replay_plan(struct replay *r);
+
+/* path_left.c: what cures leave. */
+
+static inline i64 scaled_time(i64 ns, double factor) {
+  return factor == 1 ? ns : (i64)((double)ns * factor);
+}
+
+/* Finds out what a cure changes; the run has room for its times already. */
+void run_prepare(struct run *run, const struct replay *r, const struct cure *cure);
+
+/* Notes the k-th run at all that it may change. */
+void runs_note_changes(struct runs *runs, u32 k);
+
+/* The share of its time that a node keeps; of a wait, only 0 means anything. */
+double run_left_of(const struct run *run, const struct node *node);
+
+/* That of the host's own time in a phase. */
+double run_host_left(const struct run *run, u32 rank, u8 phase);
+
+/* Of what is left, what the n-th node's rank keeps because it works as fast as others. */
+double run_left_with_rank(const struct run *run, double left, u32 key, u32 n);
+
+/* How long a node takes instead of `ns`, and what is left of the time before it. Functions of their
+ * own, so that what all runs need stays in registers. */
+i64 run_edited_time(const struct run *run, const struct node *node, i64 ns);
+i64 run_edited_wait(const struct run *run, const struct move *move);
