@@ -135,6 +135,6 @@ int supervise_exit(int status) {
   sigaddset(&its, WTERMSIG(status));
   sigaction(WTERMSIG(status), &action, NULL);
   raise(WTERMSIG(status));
-  sigprocmask(SIG_UNBLOCK, &its, NULL); /* others that came meanwhile stay pending */
+  sigprocmask(SIG_UNBLOCK, &its, NULL);
   return 128 + WTERMSIG(status);
 }

@@ -130,9 +130,25 @@ class Launcher(unittest.TestCase):
             os.close(writer)
             self.assertEqual((child.stdout, child.returncode), (b"ran\n", 7), options)
 
-    def test_signal_that_comes_at_the_end_does_not_change_the_end(self):
-        script = "kill -HUP $PPID; kill -TERM $$"
-        self.assertEqual(run("sh", "-c", script).returncode, -signal.SIGTERM)
+    def test_signal_that_comes_after_the_command_does_not_change_the_end(self):
+        """It comes while tscope-run waits for room for its last line."""
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(writer, b"-" * 4096)
+        os.set_blocking(writer, True)
+        with subprocess.Popen([RUN, "--lib", LIBRARY, "--", "sh", "-c", "echo $$; kill -TERM $$"], stdout=subprocess.PIPE,
+                              stderr=writer) as child:
+            command = int(child.stdout.readline())
+            while os.path.exists(f"/proc/{command}"):
+                time.sleep(0.01)
+            os.kill(child.pid, signal.SIGHUP)
+            os.close(writer)
+            while os.read(reader, 65536):
+                pass
+        os.close(reader)
+        self.assertEqual(child.returncode, -signal.SIGTERM)
 
     def test_stop_and_go_on(self):
         child = start_counter(signal.SIGTERM, preexec_fn=os.setpgrp)

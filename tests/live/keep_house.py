@@ -231,6 +231,14 @@ class House(unittest.TestCase):
         report = json.loads(tscope("report", "--format", "json", "--run", "one_more", self.folder).stdout)
         self.assertEqual(report["run_end"]["ranks"][0]["signal"], signal.SIGKILL, "tscope run wrote how its child ended")
 
+    def test_of_very_many_traces_only_some_are_opened(self):
+        self.write("one", 0)
+        one = os.path.join(self.folder, "one")
+        first = os.path.join(one, sorted(os.listdir(one))[0])
+        copy = f'mkdir -m 700 {self.folder}/many; for i in $(seq 1001); do head -c 8192 {first} > {self.folder}/many/$i.tscope; done'
+        done = tscope("run", "--dir", self.folder, "--run", "many", "--", "sh", "-c", copy)
+        self.assertRegex(done.stderr, r"tscope: 1001 processes recorded; .* --run many\n$")
+
     def test_ranks_that_are_each_started_by_a_tscope_run_are_one_run(self):
         env = {**ENV, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TSCOPE_DIR": self.folder}
         tscope("run", "--dir", self.folder, "--run", "before", "--", TRAIN, "--ranks", "1", "--steps", "12")

@@ -68,8 +68,9 @@ struct finding_lines {
 static u32 place_of(struct finding_lines *f, const struct kineto_item *item,
                     const struct open_range *around) {
   struct place wanted = {item->name, around ? around->place : INDEX_NONE, item->kind};
-  return HASHED_OR_ADD(&f->places, hash_bytes(0, &wanted, sizeof(wanted)), one,
-                       one->name == wanted.name && one->outer == wanted.outer, wanted);
+  return HASHED_OR_ADD(
+      &f->places, hash_bytes(0, &wanted, sizeof(wanted)), one,
+      one->name == wanted.name && one->outer == wanted.outer && one->item == wanted.item, wanted);
 }
 
 static u64 forward_key(u32 lane, u32 sequence) {
@@ -278,15 +279,15 @@ static void put_sites(struct finding_lines *f, const struct timeline *t, const u
   }
 }
 
-/* The lane that trains: of those with operators the one whose outermost function lasts longest, or,
- * without functions, its step. INDEX_NONE if there is none. */
+/* The lane that trains: of those with operators the one whose outermost function lasts longest. In
+ * a trace without functions it has the longest step; without steps, most operators. INDEX_NONE if
+ * there is none. */
 static u32 find_training_lane(struct finding_lines *f) {
   const struct kineto_trace *trace = f->trace;
-  bool *operators = arena_array(f->arena, trace->lanes.n, sizeof(*operators));
-  u32 best = INDEX_NONE;
+  u32 *operators = arena_array(f->arena, trace->lanes.n, sizeof(*operators)), best = INDEX_NONE;
   i64 longest = -1;
-  for (u32 i = 0; i < trace->items.n; i++)
-    operators[trace->items.at[i].lane] |= trace->items.at[i].kind == KINETO_ITEM_OP;
+  FOR_EACH(trace->items.at, trace->items.n, item)
+    operators[item->lane] += item->kind == KINETO_ITEM_OP;
   FOR_EACH(trace->items.at, trace->items.n, item) {
     bool begins = f->of_operators ? trace->names.list.at[item->name].is_step
                                   : item->kind == KINETO_ITEM_PYTHON;
@@ -295,7 +296,9 @@ static u32 find_training_lane(struct finding_lines *f) {
     longest = item->end - item->start;
     best = item->lane;
   }
-  return best;
+  u32 most = NUMBER_OF_LARGEST(0, trace->lanes.n, lane, operators[lane]);
+  bool any = f->of_operators && most < trace->lanes.n && operators[most];
+  return best == INDEX_NONE && any ? most : best;
 }
 
 static void look(struct lane_state *lane, i64 at, const struct rank_clock *clock,

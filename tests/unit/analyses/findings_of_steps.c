@@ -288,19 +288,30 @@ static void of_ranks_that_drift_apart_a_share_is_saved(void **state) {
   cluster_end(r, c);
 }
 
-/* Rank 1 is outside for longest, at two lines in turn; rank 0 is longer at one line. What is told
- * is where rank 1 is. */
-static void who_is_outside_alone_is_told_with_its_own_line(void **state) {
-  static const i64 outside_ms[] = {300, 600};
+/* Rank 1 is outside for longest, so long at a line of its own; ranks are so long at one that they
+ * share. */
+static struct cluster *longest_on_rank_1(const i64 *outside_ms, i64 own_ms, i64 shared_ms) {
   static i64 slow[100 * CLUSTER_RANKS];
-  (void)state;
   struct cluster *c = drifting(outside_ms, 2, INDEX_NONE);
   for (u32 step = 0; step < c->options.steps; step++)
-    slow[step * 2 + 1] = 580 * MS;
-  cluster_sample(c, slow, 290 * MS, 10 * MS, 0);
-  struct results *r = cluster_analyse(c, NULL);
+    slow[step * 2 + 1] = own_ms * MS;
+  cluster_sample(c, slow, shared_ms * MS, 10 * MS, 0);
+  return c;
+}
+
+static const struct finding *found_outside(const struct results *r) {
   const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
   assert_non_null(outside);
+  return outside;
+}
+
+/* Rank 1 is at two lines in turn; rank 0 is longer at one line. What is told is where rank 1 is. */
+static void who_is_outside_alone_is_told_with_its_own_line(void **state) {
+  static const i64 outside_ms[] = {300, 600};
+  (void)state;
+  struct cluster *c = longest_on_rank_1(outside_ms, 580, 290);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *outside = found_outside(r);
   assert_non_null(strstr(outside->title, "what rank 1 does outside"));
   assert_null(strstr(outside->title, "train.py:10"));
   assert_non_null(strstr(outside->evidence, "Rank 1 is then at me/train.py:20"));
@@ -310,33 +321,23 @@ static void who_is_outside_alone_is_told_with_its_own_line(void **state) {
 /* Who calls the line is told. */
 static void the_callers_of_a_line_outside_are_told(void **state) {
   static const i64 outside_ms[] = {0, 600};
-  static i64 slow[100 * CLUSTER_RANKS];
   (void)state;
-  struct cluster *c = drifting(outside_ms, 2, INDEX_NONE);
-  for (u32 step = 0; step < c->options.steps; step++)
-    slow[step * 2 + 1] = 600 * MS;
-  cluster_sample(c, slow, 0, 10 * MS, 0);
+  struct cluster *c = longest_on_rank_1(outside_ms, 600, 0);
   cluster_call_function(c, "inner", "outer");
   struct results *r = cluster_analyse(c, NULL);
-  const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
-  assert_non_null(outside);
-  assert_non_null(strstr(outside->evidence, "(inner, called at me/train.py:10 > me/train.py:100)"));
+  assert_non_null(
+      strstr(found_outside(r)->evidence, "(inner, called at me/train.py:10 > me/train.py:100)"));
   cluster_end(r, c);
 }
 
-/* Rank 1 is outside for longest, where it waits for another thread: what that does is told. */
+/* What the thread does that rank 1 waits for is told. */
 static void who_is_waited_for_outside_is_told(void **state) {
   static const i64 outside_ms[] = {0, 600};
-  static i64 slow[100 * CLUSTER_RANKS];
   (void)state;
-  struct cluster *c = drifting(outside_ms, 2, INDEX_NONE);
-  for (u32 step = 0; step < c->options.steps; step++)
-    slow[step * 2 + 1] = 600 * MS;
-  cluster_sample(c, slow, 0, 10 * MS, 0);
+  struct cluster *c = longest_on_rank_1(outside_ms, 600, 0);
   cluster_hold_gil(c);
   struct results *r = cluster_analyse(c, NULL);
-  const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
-  assert_non_null(outside);
+  const struct finding *outside = found_outside(r);
   assert_non_null(strstr(outside->title, "train.py:20, waiting for another thread"));
   assert_non_null(strstr(outside->evidence, "at me/train.py:40 (check), with the GIL"));
   assert_non_null(strstr(outside->action, "another thread does at me/train.py:40 (check)"));
