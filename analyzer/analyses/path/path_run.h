@@ -141,7 +141,9 @@ i64 latest_end(const struct sample_graph *g, u32 n);
 /* path_moves.c: fills in the moves, and counts events that must come before themselves. */
 void replay_plan(struct replay *r);
 
-/* path_left.c: what cures leave. */
+/* path_left.c: what cures leave. A replay asks it between two writes of times, of which it reads
+ * none: with that said (pure), what the replay holds in registers stays there. */
+#define CURE_ANSWER __attribute__((pure))
 
 static inline i64 scaled_time(i64 ns, double factor) {
   return factor == 1 ? ns : (i64)((double)ns * factor);
@@ -154,15 +156,14 @@ void run_prepare(struct run *run, const struct replay *r, const struct cure *cur
 void runs_note_changes(struct runs *runs, u32 k);
 
 /* The share of its time that a node keeps; of a wait, only 0 means anything. */
-double run_left_of(const struct run *run, const struct node *node);
+CURE_ANSWER double run_left_of(const struct run *run, const struct node *node);
 
 /* That of the host's own time in a phase. */
-double run_host_left(const struct run *run, u32 rank, u8 phase);
+CURE_ANSWER double run_host_left(const struct run *run, u32 rank, u8 phase);
 
 /* Of what is left, what the n-th node's rank keeps because it works as fast as others. */
-double run_left_with_rank(const struct run *run, double left, u32 key, u32 n);
+CURE_ANSWER double run_left_with_rank(const struct run *run, double left, u32 key, u32 n);
 
-/* How long a node takes instead of `ns`, and what is left of the time before it. Functions of their
- * own, so that what all runs need stays in registers. */
-i64 run_edited_time(const struct run *run, const struct node *node, i64 ns);
-i64 run_edited_wait(const struct run *run, const struct move *move);
+/* How long a node takes instead of `ns`, and what is left of the time before it. */
+CURE_ANSWER i64 run_edited_time(const struct run *run, const struct node *node, i64 ns);
+CURE_ANSWER i64 run_edited_wait(const struct run *run, const struct move *move);
