@@ -361,6 +361,7 @@ bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph
   }
   sample_graph_find_batches(g);
   number_keys(g);
+  sample_graph_add_shown(g);
   return true;
 }
 

@@ -212,6 +212,9 @@ void slice_free_all(struct slice *slice);
 /* path_batches.c: the batches of all ranks, and what each waited for. */
 void sample_graph_find_batches(struct sample_graph *g);
 
+/* path_shown.c: adds waits between streams that no record has and that other ranks show. */
+void sample_graph_add_shown(struct sample_graph *g);
+
 /* path_graph.c: joins the slices of a sample and frees them. False if there are too many nodes. */
 bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);
 void sample_graph_free(struct sample_graph *graph);
