@@ -17,9 +17,9 @@ struct spread {
   struct even_steps *e;
   const struct sample_graph *g;
   u32 steps, rows;
-  u8 *step_of_node;           /* [g->n] of the sample */
   double *work;               /* [(row * WORK_GROUPS + group) * n_ranks + rank] ns */
-  double *usual;              /* [group * n_ranks + rank] in the mean step */
+  double *usual;              /* [group * n_ranks + rank] in the mean step that the rank has */
+  u32 *first, *end;           /* [n_ranks] its rows: some ranks lack steps */
   double factor[WORK_GROUPS]; /* what all ranks together have in a row, as a share of that */
 };
 
@@ -43,7 +43,7 @@ static void find_steps_of_nodes(struct spread *s) {
     list_step_ends(s->g, rank, s->steps, ends);
     for (u32 n = s->g->base[rank], step = 0; n < s->g->base[rank + 1]; n++) {
       step = FIRST_NOT_NEAR(step, 0, s->steps - 1, i, ends[i] < s->g->nodes[n].end);
-      s->step_of_node[n] = (u8)step;
+      s->e->step_of_node[n] = (u8)step;
     }
   }
 }
@@ -155,7 +155,7 @@ static void find_rows(struct spread *s) {
     return;
   s->rows = s->steps;
   for (u32 n = 0; n < s->g->n; n++)
-    s->e->row_of_node[n] = s->step_of_node[n];
+    s->e->row_of_node[n] = s->e->step_of_node[n];
 }
 
 static double *work_at(const struct spread *s, u32 n, u32 key) {
@@ -176,7 +176,7 @@ static void sum_work_of_rows(struct spread *s) {
     const struct node *node = &s->g->nodes[n];
     bool device = NODE_ON_DEVICE(node->kind);
     if (!device && s->g->slices[node->rank].on_gpu &&
-        ends_on_device(s->g, node, s->step_of_node[n]))
+        ends_on_device(s->g, node, s->e->step_of_node[n]))
       continue;
     if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE)
       *work_at(s, n, node->key) += (double)(node->end - node->start);
@@ -185,19 +185,34 @@ static void sum_work_of_rows(struct spread *s) {
   }
 }
 
+static void find_rows_of_ranks(struct spread *s) {
+  u32 n_ranks = s->g->n_ranks;
+  for (u32 row = 0; row < s->rows; row++)
+    for (u32 i = 0; i < WORK_GROUPS * n_ranks; i++) {
+      u32 rank = i % n_ranks;
+      if (!(s->work[(size_t)row * WORK_GROUPS * n_ranks + i] > 0))
+        continue;
+      s->first[rank] = s->end[rank] ? s->first[rank] : row;
+      s->end[rank] = row + 1;
+    }
+}
+
 static void find_usual_work(struct spread *s) {
   size_t of_step = (size_t)WORK_GROUPS * s->g->n_ranks;
   for (size_t i = 0; i < of_step; i++) {
+    u32 rank = (u32)(i % s->g->n_ranks), has = s->end[rank] - s->first[rank];
     for (u32 row = 0; row < s->rows; row++)
       s->usual[i] += s->work[row * of_step + i];
-    s->usual[i] /= s->steps;
+    s->usual[i] *= has ? (double)s->rows / has / s->steps : 0;
   }
 }
 
-static void find_factors_of_row(struct spread *s, const double *work) {
+static void find_factors_of_row(struct spread *s, u32 row, const double *work) {
   for (u32 group = 0; group < WORK_GROUPS; group++) {
     double now = 0, usual = 0;
     for (u32 rank = 0; rank < s->g->n_ranks; rank++) {
+      if (row < s->first[rank] || row >= s->end[rank])
+        continue;
       now += work[(size_t)group * s->g->n_ranks + rank];
       usual += s->usual[(size_t)group * s->g->n_ranks + rank];
     }
@@ -236,8 +251,8 @@ void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 step
   *e = (struct even_steps){0};
   if (steps < 2)
     return;
-  struct spread s = {
-      .e = e, .g = g, .steps = steps, .step_of_node = memory_zeroed(size_sum(g->n, 1), 1)};
+  struct spread s = {.e = e, .g = g, .steps = steps};
+  e->step_of_node = memory_zeroed(size_sum(g->n, 1), 1);
   e->row_of_node = memory_zeroed(size_sum(g->n, 1), sizeof(*e->row_of_node));
   find_groups(e, g);
   find_steps_of_nodes(&s);
@@ -246,16 +261,19 @@ void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 step
   s.work = memory_zeroed(size_sum(all, 1), sizeof(double));
   s.usual = memory_zeroed(size_sum(of_row, 1), sizeof(double));
   e->left = memory_array(size_sum(all, 1), sizeof(*e->left));
+  s.first = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(u32));
+  s.end = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(u32));
   sum_work_of_rows(&s);
+  find_rows_of_ranks(&s);
   find_usual_work(&s);
   for (u32 row = 0; row < s.rows; row++) {
-    find_factors_of_row(&s, &s.work[row * of_row]);
+    find_factors_of_row(&s, row, &s.work[row * of_row]);
     for (u32 rank = 0; rank < g->n_ranks; rank++)
       even_rank(&s, &s.work[row * of_row], rank, &e->left[row * of_row]);
   }
-  FREE_EACH(&s, step_of_node, work, usual);
+  FREE_EACH(&s, work, usual, first, end);
 }
 
 void even_steps_free(struct even_steps *e) {
-  FREE_EACH(e, row_of_node, group_of_key, left);
+  FREE_EACH(e, step_of_node, row_of_node, group_of_key, left);
 }

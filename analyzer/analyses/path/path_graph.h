@@ -66,6 +66,11 @@ static inline bool may_be_latency(i64 ns, i64 typical) {
   return 2 * ns <= 3 * typical;
 }
 
+/* ns: a GPU takes 1 to 3 us from the end of work to the begin of the work that waited for it; less
+ * than the other is not looked at. */
+#define NEAR 5000
+#define SHORTEST_WAIT 20000
+
 /* Where a step ended: so long after this node of the rank, or before. */
 struct step_end {
   u32 node;  /* of the slice; INDEX_NONE: nothing ended in it */

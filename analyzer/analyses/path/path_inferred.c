@@ -11,9 +11,6 @@
 #include "base/sorting.h"
 #include "base/statistics.h"
 
-/* A GPU takes 1 to 3 us from the end of work to the begin of the work that waited for it. */
-#define NEAR 5000
-#define SHORTEST_WAIT 20000
 /* The chance that any dependency is inferred where there is none: for single waits in the whole
  * sample, and for a repeated pattern between two streams. */
 #define DOUBT 0.01

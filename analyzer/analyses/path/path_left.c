@@ -15,6 +15,8 @@ static double rank_factor(const struct run *run, u32 key, u32 n) {
   u32 rank = g->nodes[n].rank;
   if (run->ranks && !run->ranks[rank])
     return 1;
+  if (!run->even && !peers_late_in(&run->r->peers, n, rank))
+    return 1;
   double as_others = run->factor[(size_t)key * g->n_ranks + rank];
   return run->even ? as_others * even_steps_left(&run->r->peers.even, g, n, key) : as_others;
 }

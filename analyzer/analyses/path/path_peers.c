@@ -25,29 +25,38 @@ struct comparison {
   u32 n, first, last;         /* how many that are; two of them */
 };
 
-/* How many steps the sample has for each that the rank has of it. */
-static double steps_for_one(const struct analysis *a, const struct sample *sample, u32 rank) {
-  u32 own = 0;
+/* Whether a step counts where a rank is compared that is late in some of them; any rank if it is
+ * INDEX_NONE. */
+static bool counts(const struct peers *p, u32 late, u32 step) {
+  return late == INDEX_NONE || p->late_in[(size_t)late * p->sample.n + step];
+}
+
+/* How many of the steps that count the sample has for each that the rank has of it. */
+static double steps_for_one(const struct peers *p, u32 rank, u32 late) {
+  u32 own = 0, all = 0;
   struct window window;
-  for (u32 i = 0; i < sample->n; i++)
-    own += analysis_window(a, rank, sample->first + i, &window);
-  return own ? (double)sample->n / own : 1;
+  for (u32 i = 0; i < p->sample.n; i++) {
+    all += counts(p, late, i);
+    own += counts(p, late, i) && analysis_window(p->a, rank, p->sample.first + i, &window);
+  }
+  return own ? (double)all / own : 1;
 }
 
 /* Ranks are compared by all of their time for a kind of work: one may do it more often than its
  * peers, and calls divide a host's time differently on each rank. Of a rank that lacks steps it is
  * what it would be in all. */
-static void sum_work(const struct analysis *a, const struct sample *sample,
-                     const struct sample_graph *g, double *work) {
+static void sum_work(const struct peers *p, const struct sample_graph *g, u32 late, double *work) {
   for (u32 n = 0; n < g->n; n++) {
     const struct node *node = &g->nodes[n];
+    if (late != INDEX_NONE && !peers_late_in(p, n, late))
+      continue;
     if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE)
       work[(size_t)node->key * g->n_ranks + node->rank] += (double)(node->end - node->start);
     if (!NODE_ON_DEVICE(node->kind))
       work[(size_t)phase_of_gap(node) * g->n_ranks + node->rank] += (double)gap_ns(g, n);
   }
   for (u32 rank = 0; rank < g->n_ranks; rank++) {
-    double for_one = steps_for_one(a, sample, rank);
+    double for_one = steps_for_one(p, rank, late);
     for (u32 key = 0; key < g->n_keys && for_one > 1; key++)
       work[(size_t)key * g->n_ranks + rank] *= for_one;
   }
@@ -215,7 +224,7 @@ static void keep_the_rest(const struct comparison *c, u32 key, float *left) {
   }
 }
 
-static float *compare(struct comparison c) {
+static float *compare_in_all(struct comparison c) {
   u32 n_ranks = c.g->n_ranks;
   size_t of_classes = (size_t)CLASSES * n_ranks + 1;
   float *left = memory_array(size_product(c.g->n_keys, n_ranks), sizeof(*left));
@@ -243,26 +252,76 @@ static float *compare(struct comparison c) {
   return left;
 }
 
+static bool same_steps(const struct peers *p, u32 a, u32 b) {
+  return memcmp(&p->late_in[(size_t)a * p->sample.n], &p->late_in[(size_t)b * p->sample.n],
+                p->sample.n * sizeof(bool)) == 0;
+}
+
+static bool is_late_in_all(const struct peers *p, u32 rank) {
+  return ALL(&p->late_in[(size_t)rank * p->sample.n], p->sample.n, one, *one);
+}
+
+/* Ranks that are late in some steps only are compared in those. */
+static float *compare(struct comparison c) {
+  const struct peers *p = c.p;
+  float *left = compare_in_all(c);
+  u32 n_ranks = c.g->n_ranks;
+  for (u32 rank = 0; rank < n_ranks && p->late_in; rank++) {
+    bool done = ANY_NUMBER(0, rank, i, same_steps(p, i, rank));
+    if (done || is_late_in_all(p, rank) || (c.group && !c.group[rank]))
+      continue;
+    struct peers in_late = *p;
+    SCOPED double *work = memory_zeroed(size_product(c.g->n_keys, n_ranks), sizeof(*work));
+    sum_work(p, c.g, rank, work);
+    in_late.work = work;
+    c.p = &in_late;
+    SCOPED float *some = compare_in_all(c);
+    for (u32 other = 0; other < n_ranks; other++)
+      for (u32 key = 0; key < c.g->n_keys && same_steps(p, rank, other); key++)
+        left[(size_t)key * n_ranks + other] = some[(size_t)key * n_ranks + other];
+  }
+  return left;
+}
+
 float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group) {
   return compare((struct comparison){.p = p, .g = g, .group = group});
+}
+
+/* Fills in late_in, if any rank is late in some steps only. */
+static void find_late_steps(struct peers *p) {
+  const struct results *r = p->a->results;
+  if (p->sample.n < 2 || !ANY(r->ranks, r->n_ranks, one, one->n_late))
+    return;
+  p->late_in = memory_array(size_product(r->n_ranks, p->sample.n), sizeof(*p->late_in));
+  for (u32 rank = 0; rank < r->n_ranks; rank++) {
+    bool *in = &p->late_in[(size_t)rank * p->sample.n], any = false;
+    for (u32 i = 0; i < p->sample.n; i++)
+      any |= in[i] = straggler_is_late_in(&r->ranks[rank],
+                                          (double)p->a->model->steps.first + p->sample.first + i);
+    for (u32 i = 0; i < p->sample.n && !any; i++)
+      in[i] = true;
+  }
 }
 
 void peers_compare(struct peers *p, const struct sample_graph *g, const struct analysis *a,
                    const struct sample *sample) {
   const struct results *r = a->results;
   SCOPED double *scratch = memory_array(size_product(2, g->n_ranks), sizeof(double));
+  p->a = a;
+  p->sample = *sample;
+  even_steps_new(&p->even, g, sample->n);
+  find_late_steps(p);
   p->work = memory_zeroed(size_product(g->n_keys, g->n_ranks), sizeof(double));
   p->late = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(double));
   for (u32 rank = 0; rank < r->n_ranks; rank++)
     p->late[rank] = sample->n * fmax(0, r->ranks[rank].imposed_wait_ms) * 1e6;
-  sum_work(a, sample, g, p->work);
+  sum_work(p, g, INDEX_NONE, p->work);
   p->alike = do_the_same(p, g, scratch);
   p->as_peers = compare((struct comparison){.p = p, .g = g});
-  p->as_median = compare((struct comparison){.p = p, .g = g, .of_all = true});
-  even_steps_new(&p->even, g, sample->n);
+  p->as_median = compare_in_all((struct comparison){.p = p, .g = g, .of_all = true});
 }
 
 void peers_free(struct peers *p) {
-  FREE_EACH(p, work, late, as_peers, as_median);
+  FREE_EACH(p, late_in, work, late, as_peers, as_median);
   even_steps_free(&p->even);
 }

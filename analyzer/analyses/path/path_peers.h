@@ -18,6 +18,7 @@ enum work_class work_class_of(const struct sample_graph *g, u32 key);
 /* path_even_steps.c: what is left of a rank's work in a row, which lies between two collectives, if
  * it is as much of what that rank usually does as it is on all ranks in that row. */
 struct even_steps {
+  u8 *step_of_node;                 /* [g->n] of the sample; NULL with the next */
   u32 *row_of_node;                 /* [g->n]; NULL: the sample has one step, and nothing changes */
   u8 *group_of_key;                 /* [g->n_keys] */
   bool may_be_waiting[WORK_GROUPS]; /* that no record shows */
@@ -25,6 +26,9 @@ struct even_steps {
 };
 
 struct peers {
+  const struct analysis *a;
+  struct sample sample;
+  bool *late_in;   /* [rank * sample.n + step] those in which the rank is late; NULL: all, always */
   double *work;    /* [key * n_ranks + rank] its time, ns */
   double *late;    /* [n_ranks] by how much its peers wait for it at the deciding collectives, ns */
   float *as_peers; /* likewise: the share that is left if the rank is as fast as its peers */
@@ -46,6 +50,11 @@ static inline float even_steps_left(const struct even_steps *e, const struct sam
     return 1;
   size_t row = (size_t)e->row_of_node[n] * WORK_GROUPS + e->group_of_key[key];
   return e->left[row * g->n_ranks + g->nodes[n].rank];
+}
+
+/* Whether a rank is late in the step of its node: else nothing changes if it is as its peers. */
+static inline bool peers_late_in(const struct peers *p, u32 n, u32 rank) {
+  return !p->late_in || p->late_in[(size_t)rank * p->sample.n + p->even.step_of_node[n]];
 }
 
 /* What is left if several ranks are together as fast as the median of all others; to be freed by

@@ -6,12 +6,14 @@
  *
  * A rule says: work of this key waits for what was launched last before it of another key, or on a
  * stream of another kind; or for what was launched just before that. It holds if waits that were
- * inferred show it, and if no such work, on any rank, began before what it should wait for ended.
+ * inferred show it, if it explains most of the waits of such work that nothing else does, and if no
+ * such work, on any rank, began before what it should wait for had ended.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyses/path/path_graph.h"
+#include "analyses/path/path_run.h"
 #include "base/checked_memory.h"
 #include "base/hash_index.h"
 #include "base/sorting.h"
@@ -22,7 +24,7 @@ enum { LOOKED_BACK = 4 }; /* pieces of work of a key, or of a stream */
 
 struct rule {
   u32 key, of, back; /* of: a key; from n_keys on, a kind of stream */
-  u32 shown;
+  u32 shown, left;   /* waits that it explains, or leaves without a reason */
   bool broken;
 };
 
@@ -121,13 +123,27 @@ static void learn(struct shown *s, u32 n) {
   add_rule(s, node->key, stream_of(s, *from), *from);
 }
 
+/* Nothing that is recorded, or was inferred, held it up for so long. */
+static bool waits_without_reason(const struct sample_graph *g, u32 n) {
+  const struct node *node = &g->nodes[n];
+  return node->start - later(latest_end(g, n), launched_at(g, node)) >= SHORTEST_WAIT;
+}
+
 static void doubt(struct shown *s, u32 n) {
   const struct node *nodes = s->g->nodes;
+  bool waits = waits_without_reason(s->g, n);
   HASH_INDEX_EACH(&s->rules.index, nodes[n].key, i) {
     struct rule *rule = &s->rules.at[i];
     u32 from = s->last[rule->of][rule->back];
-    rule->broken |= from != INDEX_NONE && nodes[from].end > nodes[n].start + ROUNDED;
+    bool explains = from != INDEX_NONE && nodes[from].end >= nodes[n].start - NEAR;
+    rule->broken |= explains && nodes[from].end > nodes[n].start + ROUNDED;
+    rule->shown += waits && explains;
+    rule->left += waits && !explains;
   }
+}
+
+static bool holds(const struct rule *rule) {
+  return !rule->broken && rule->shown >= LEAST_SHOWN && rule->shown > rule->left;
 }
 
 static bool waits_for(const struct shown *s, u32 n, u32 from) {
@@ -145,7 +161,7 @@ static void add_waits(struct shown *s, u32 n) {
   HASH_INDEX_EACH(&s->rules.index, node->key, i) {
     const struct rule *rule = &s->rules.at[i];
     u32 from = s->last[rule->of][rule->back];
-    if (rule->broken || rule->shown < LEAST_SHOWN || from == INDEX_NONE || waits_for(s, n, from))
+    if (!holds(rule) || from == INDEX_NONE || waits_for(s, n, from))
       continue;
     VECTOR_PUSH(&s->added, ((struct wait){n, from}));
     node->inferred |= !ANY_NUMBER(node->first_dep, node[1].first_dep, k,

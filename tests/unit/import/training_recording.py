@@ -3,6 +3,7 @@
 """PyTorch's profiler records jobs on GPUs, without stacks: training_recording.py TSCOPE-REPORT. Gradients are reduced, or
 layers are sharded, or stages send to each other. The truth is the schedule that is written here, run again without what
 is said to cost time: worth, place and kind of steps."""
+import collections
 import json
 import os
 import random
@@ -27,7 +28,8 @@ LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 def job(**changed):
     return types.SimpleNamespace(**{
         "ranks": 4, "steps": 8, "layers": 6, "forward": 400, "backward": 800, "optimizer": 600, "launch": 12, "latency": 4,
-        "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_host": {}, "host": {}, "every": {},
+        "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000),
+        "slow_host": {}, "host": {}, "every": {}, "in_group": 2,
         "info": True, "marks": True, "events": False, "schedule": reduce_gradients, "micro_batches": 6, "prefix": "cuda",
         "clocks": {}, "seed": 1, **changed})
 
@@ -38,8 +40,8 @@ class Rank:
     def __init__(self, number, cured):
         self.number, self.cured, self.events = number, cured, []
         self.host = self.compute = self.communication = 0.0
-        self.messages = {}  # when the last one on a stream ended
-        self.correlation = 0
+        self.streams = collections.defaultdict(float)  # when the last work on others ended
+        self.correlation = self.step = 0
 
     def record(self, category, name, at, took, **args):
         device = category in ("kernel", "cuda_sync")
@@ -66,7 +68,8 @@ class Rank:
 
     def computes(self, j, what, operator, kernel, took):
         possible, correlation = self.launches(j, operator)
-        took *= j.slow.get(self.number, 1) * (1 + j.jitter * j.chance.gauss(0, 1))
+        slow = j.slow.get(self.number, 1) if self.step in j.slow_in else 1
+        took *= slow * (1 + j.jitter * j.chance.gauss(0, 1))
         took = self.cured(self.number, what, took)
         begin = max(possible, self.compute + 0.8)
         self.runs(kernel, begin, took, STREAM, correlation)
@@ -91,24 +94,26 @@ class Rank:
         self.host = end
 
 
-def facts(j, what, **more):
-    return {"Collective name": what, "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "Group size": j.ranks, "dtype": "Float",
-            "Process Group Name": "0", "Process Group Description": "default_pg",
-            "Process Group Ranks": str(list(range(j.ranks))), **more} if j.info else {}
+def facts(j, what, numbers, **more):
+    return {"Collective name": what, "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "Group size": len(numbers),
+            "dtype": "Float", "Process Group Name": "0" if len(numbers) == j.ranks else f"of {numbers}",
+            "Process Group Description": "default_pg", "Process Group Ranks": str(numbers), **more} if j.info else {}
 
 
-def collective(j, ranks, kind, after_compute):
-    """When it ends, on all ranks."""
+def collective(j, ranks, kind, after_compute, stream=COMM_STREAM, behind=None):
+    """When it ends, on all ranks. It waits for what is on its stream, and on the one it is behind."""
     operator, what, kernel = kind
     begins = []
     for rank in ranks:
-        rank.lets_wait(j, COMM_STREAM, STREAM)
+        rank.lets_wait(j, stream, behind or STREAM)
         possible, correlation = rank.launches(j, operator)
-        begins.append((max(possible, rank.communication + 1, after_compute * (rank.compute + 1.5)), correlation))
+        begins.append((max(possible, rank.streams[stream] + 1, after_compute * (rank.compute + 1.5),
+                           rank.streams[behind] + 1.2), correlation))
     end = max(begin for begin, _ in begins) + ranks[0].cured(0, "transfer", j.transfer)
     for rank, (begin, correlation) in zip(ranks, begins):
-        rank.runs(kernel, begin, end - begin, COMM_STREAM, correlation, **facts(j, what))
-        rank.communication = end
+        rank.runs(kernel, begin, end - begin, stream, correlation, **facts(j, what, [one.number for one in ranks]))
+        rank.streams[stream] = end
+        rank.communication = max(rank.communication, end)
     return end
 
 
@@ -119,12 +124,12 @@ def message(j, sender, receiver):
                                          (receiver, "c10d::recv_", sender, 0)):
         possible, correlation = rank.launches(j, operator)
         stream = 2 * COMM_STREAM + 2 * other.number + (rank is sender)
-        begins.append((max(possible, after, rank.messages.get(stream, 0) + 1), correlation, stream))
+        begins.append((max(possible, after, rank.streams[stream] + 1), correlation, stream))
     end = max(begin for begin, _, _ in begins) + sender.cured(0, "transfer", j.transfer)
     for rank, what, (begin, correlation, stream) in zip((sender, receiver), ("send", "recv"), begins):
         rank.runs(MESSAGE, begin, end - begin, stream, correlation,
-                  **facts(j, what, **{"Src Rank": sender.number, "Dst Rank": receiver.number}))
-        rank.messages[stream] = end
+                  **facts(j, what, list(range(j.ranks)), **{"Src Rank": sender.number, "Dst Rank": receiver.number}))
+        rank.streams[stream] = end
     receiver.compute = max(receiver.compute, end + 0.7)
 
 
@@ -163,6 +168,23 @@ def gather_layers(j, ranks):
         gathered = next_one
 
 
+def gather_in_groups(j, ranks):
+    """Layers are sharded in groups. All that have the same shard reduce its gradients, while the next layer is computed."""
+    groups = [ranks[first:first + j.in_group] for first in range(0, j.ranks, j.in_group)]
+    for compute in forward, backward:
+        for _ in range(j.layers):
+            for group in groups:
+                collective(j, group, GATHER, False)
+            for rank in ranks:
+                rank.compute = max(rank.compute, rank.streams[COMM_STREAM] + 0.7)
+                compute(j, rank)
+            if compute is backward:
+                for group in groups:
+                    collective(j, group, SCATTER, True)
+                for shard in range(j.in_group):
+                    collective(j, ranks[shard::j.in_group], ALL_REDUCE, False, COMM_STREAM + 1, COMM_STREAM)
+
+
 def pass_stages(j, ranks):
     """All micro-batches go forward through the stages, then all go back."""
     for compute, stages in (forward, ranks), (backward, ranks[::-1]):
@@ -175,6 +197,7 @@ def pass_stages(j, ranks):
 
 
 def begin_step(j, rank, step):
+    rank.step = step
     for name, took in j.host.get(rank.number, {}).items():
         rank.does(name, took, "user_annotation" if name == LOADER else "cpu_op")
     period, name, took = j.every.get(rank.number, (0, "", 0))
@@ -224,15 +247,22 @@ def write(j, folder):
     return step
 
 
+def report_on(folder):
+    return json.loads(subprocess.run([REPORT, "--format", "json", folder], check=True, capture_output=True, text=True).stdout)
+
+
 def report_of(j):
     with tempfile.TemporaryDirectory(prefix="tscope-training-") as folder:
-        step = write(j, folder)
-        return step, json.loads(subprocess.run([REPORT, "--format", "json", folder], check=True, capture_output=True,
-                                               text=True).stdout)
+        return write(j, folder), report_on(folder)
 
 
 def as_fast(slow):
     return lambda rank, what, took: took / slow[rank] if rank in slow and not what.startswith(NOT_COMPUTE) else took
+
+
+def never_slow(j):
+    """Run again without what is slow in some steps only."""
+    return run(job(**{**vars(j), "slow": {}}))[1]
 
 
 def without(*parts):
@@ -245,7 +275,7 @@ class Training(unittest.TestCase):
     def expect(self, j, finding, cured, ranks=None, place=None, first=True):
         """The finding is the first, its saving is within 1 % of a step, and it names the place."""
         step, report = report_of(j)
-        truth = step - run(j, cured)[1]
+        truth = step - (run(j, cured)[1] if cured else never_slow(j))
         self.assertEqual(report["steps"]["agreement"], 1)
         titles = [found["title"] for found in report["findings"]]
         found = [one for one in report["findings"] if one["id"] == finding]
@@ -278,6 +308,28 @@ class Training(unittest.TestCase):
         for more in {}, {"syncs": False}:
             self.expect(job(schedule=gather_layers, transfer=200, slow=slow, **more), "DIST.STRAGGLER", as_fast(slow), [1])
 
+    def test_a_slow_rank_where_layers_are_sharded_in_groups(self):
+        for more in ({"clocks": {0: HOUR, 2: -7}}, {"ranks": 16, "in_group": 4}):
+            slow = {more.get("ranks", 4) // 2 - 1: 1.2}
+            self.expect(job(schedule=gather_in_groups, transfer=150, slow=slow, **more), "DIST.STRAGGLER", as_fast(slow),
+                        list(slow), first=False)
+
+    def test_a_rank_that_is_slow_in_some_steps(self):
+        for steps in range(20, 40), range(15), range(15, 30), range(0, 40, 4):
+            self.expect(job(steps=40, slow={1: 1.3}, slow_in=steps), "DIST.STRAGGLER", None, [1], first=False)
+        self.expect(job(steps=40, slow={1: 1.3}, slow_in=range(20, 40)), "DIST.FAIL_SLOW", None, [1], first=False)
+
+    def test_a_recording_that_ends_early_takes_nothing_from_others(self):
+        slow = {1: 1.2}
+        j = job(steps=16, slow=slow)
+        with tempfile.TemporaryDirectory(prefix="tscope-training-") as folder:
+            step = write(j, folder)
+            file = os.path.join(folder, "rank0.pt.trace.json")
+            os.truncate(file, os.path.getsize(file) // 2)
+            report = report_on(folder)
+        saved, = [row["saving_fraction"] for row in report["critical_path"]["what_if"] if row["change"].startswith("every rank")]
+        self.assertAlmostEqual(saved, 1 - run(j, as_fast(slow))[1] / step, delta=0.01)
+
     def test_a_slow_host_where_layers_are_sharded(self):
         j = job(schedule=gather_layers, transfer=200, host={2: {"aten::nonzero_numpy": 2500}})
         self.expect(j, "DIST.STRAGGLER", without("host aten::nonzero_numpy"), [2], "aten::nonzero_numpy")
@@ -302,8 +354,9 @@ class Training(unittest.TestCase):
             self.expect(j, "DIST.STRAGGLER", without("host aten::nonzero_numpy"), [2], "aten::nonzero_numpy")
 
     def test_a_rank_that_launches_slowly(self):
-        for latency in 2, 9, 20:
-            j = job(forward=20, backward=40, optimizer=30, transfer=40, launch=20, latency=latency, slow_host={2: 25}, events=True)
+        for latency, events, syncs in (2, True, True), (9, True, True), (20, True, True), (2, False, True), (20, False, False):
+            j = job(forward=20, backward=40, optimizer=30, transfer=40, launch=20, latency=latency, slow_host={2: 25},
+                    events=events, syncs=syncs)
             self.expect(j, "DIST.STRAGGLER", lambda rank, what, took: 20 if what == "launch" else took, [2])
 
     def test_all_ranks_do_much_on_their_hosts(self):
