@@ -247,23 +247,34 @@ static u32 mark_stopped_first(struct outcome *o) {
   return waited ? marked : unmark_all(o);
 }
 
-/* How long a rank that lost a peer had waited for another one, until this one began to end: for a
+/* How long a rank that gave up had waited for another one, until this one began to end: for a
  * collective that it never came to, or only after that time. */
-static i64 awaited_ns(const struct model *model, const struct ending *lost,
+static i64 awaited_ns(const struct model *model, const struct ending *waiting,
                       const struct ending *other) {
-  const struct arrival *its = lost->last, *others = other->last;
-  if (waited_for(model, lost, other))
-    return (lost->from < other->from ? lost->from : other->from) - its->call_start;
+  const struct arrival *its = waiting->last, *others = other->last;
+  if (waited_for(model, waiting, other))
+    return (waiting->from < other->from ? waiting->from : other->from) - its->call_start;
   bool same =
       its && others && its->collective != INDEX_NONE && its->collective == others->collective;
   return same ? others->call_start - its->call_start : 0;
 }
 
-/* Whether all others that lost a peer, and there are some, had waited for it for long. */
+/* Whether it lost a peer; or was interrupted, as all were, when its last call had run for long:
+ * such a call ends when a peer's connections close, and Python then tells of the interrupt. */
+static bool gave_up(const struct outcome *o, const struct ending *ending) {
+  const struct arrival *last = ending->last;
+  if (ending->what != ENDING_STOPPED || !last ||
+      !was_interrupted(&o->a->model->ranks[ending->rank].ending))
+    return ending->what == ENDING_LOST_PEER;
+  i64 end = last->end == NS_UNKNOWN ? last->call_end : last->end;
+  return (end == NS_UNKNOWN ? ending->from : end) - last->call_start >= AWAITED_NS;
+}
+
+/* Whether all others that gave up, and there are some, had waited for it for long. */
 static bool was_awaited(const struct outcome *o, const struct ending *ending) {
   u32 others = 0;
   FOR_EACH(o->endings, o->n, other) {
-    if (other == ending || other->what != ENDING_LOST_PEER)
+    if (other == ending || !gave_up(o, other))
       continue;
     others++;
     if (awaited_ns(o->a->model, other, ending) < AWAITED_NS)
@@ -272,7 +283,7 @@ static bool was_awaited(const struct outcome *o, const struct ending *ending) {
   return others && ending->rank != INDEX_NONE;
 }
 
-/* Those for which all that lost a peer had waited for long: until they gave up. */
+/* Those for which all that gave up had waited for long. */
 static u32 mark_awaited(struct outcome *o) {
   u32 marked = MARK_WHERE(o, ending, o->ordered && was_awaited(o, ending));
   return 2 * marked <= o->n ? marked : unmark_all(o);

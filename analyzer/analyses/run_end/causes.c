@@ -39,26 +39,44 @@ static struct exception_chain chain_of(const char *exception) {
   return (struct exception_chain){(int)n, exception + n, exception};
 }
 
-static enum end_cause cause_of_exception(const char *exception) {
-  static const struct {
-    const char *text;
-    enum end_cause cause;
-  } words[] = {
-#define X(text, source) {text, END_LOST_PEER},
+/* What an exception says by a part of its text. */
+struct known_text {
+  const char *text;
+  enum end_cause cause;
+  bool lost; /* its peer is gone, and not only late */
+};
+
+/* NULL: it is about something else. */
+static const struct known_text *find_known_text(const char *exception) {
+  static const struct known_text known[] = {
+#define X(text, source) {text, END_LOST_PEER, true},
       TSCOPE_LOST_PEER(X)
 #undef X
-#define X(text, source) {text, END_OUT_OF_MEMORY},
-          TSCOPE_OUT_OF_MEMORY(X)
+#define X(text, source) {text, END_LOST_PEER, false},
+          TSCOPE_GAVE_UP(X)
+#undef X
+#define X(text, source) {text, END_OUT_OF_MEMORY, false},
+              TSCOPE_OUT_OF_MEMORY(X)
 #undef X
   };
   struct exception_chain chain = chain_of(exception);
   const char *end = chain.deciding == exception ? chain.rest : chain.rest + strlen(chain.rest);
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-    const char *at = strstr(chain.deciding, words[i].text);
+  for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+    const char *at = strstr(chain.deciding, known[i].text);
     if (at && at < end)
-      return words[i].cause;
+      return &known[i];
   }
-  return END_EXCEPTION;
+  return NULL;
+}
+
+static enum end_cause cause_of_exception(const char *exception) {
+  const struct known_text *known = find_known_text(exception);
+  return known ? known->cause : END_EXCEPTION;
+}
+
+i64 told_loss_at(const struct rank_end *end) {
+  const struct known_text *known = end->exception ? find_known_text(end->exception) : NULL;
+  return known && known->lost ? end->exception_at : NS_UNKNOWN;
 }
 
 static const char *signal_name(u32 signal) {

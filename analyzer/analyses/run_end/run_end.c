@@ -27,6 +27,33 @@ static void mark_older_files(struct analysis *a, struct endings *endings) {
   }
 }
 
+static i64 lived_until(const struct rank *rank) {
+  const struct rank_end *end = &rank->ending;
+  i64 until = end->alive > rank->end ? end->alive : rank->end;
+  return end->kind != TSCOPE_END_UNSEEN && end->end > until ? end->end : until;
+}
+
+/* A launcher may look at its processes seconds after one of them has ended. If one told meanwhile
+ * that it had lost another, and all but one lived on, that one had ended by then. */
+static void date_lost_rank(const struct analysis *a, struct endings *endings) {
+  const struct rank *ranks = a->model->ranks;
+  i64 told = INT64_MAX;
+  FOR_EACH(endings->at, endings->n, ending) {
+    i64 at = ending->rank == INDEX_NONE ? NS_UNKNOWN : told_loss_at(&ranks[ending->rank].ending);
+    told = at != NS_UNKNOWN && at < told ? at : told;
+  }
+  struct ending *gone = NULL;
+  u32 n_gone = 0;
+  FOR_EACH_CHANGED(endings->at, endings->n, ending) {
+    if (ending->rank != INDEX_NONE && lived_until(&ranks[ending->rank]) >= told)
+      continue;
+    gone = ending;
+    n_gone++;
+  }
+  if (n_gone == 1 && gone->rank != INDEX_NONE && gone->at > told && model_all_aligned(a->model))
+    gone->at = told;
+}
+
 static void list_endings(struct analysis *a, struct endings *out) {
   const struct model *model = a->model;
   u32 world = model->world_size;
@@ -45,6 +72,7 @@ static void list_endings(struct analysis *a, struct endings *out) {
     ending_of_rank(a, r, &out->at[out->n++]);
   }
   mark_older_files(a, out);
+  date_lost_rank(a, out);
   SORT(out->at, out->n, by_time);
   calls_compare(a, &out->counts);
 }

@@ -180,17 +180,22 @@ static void who_is_interrupted_at_work_held_up_nobody(void **state) {
   expect(&job, &(struct expected){.culprit = job.ranks, .says = NULL});
 }
 
-/* The others had waited for rank 1 for seconds when the terminal interrupted all. */
+/* The others had waited for rank 1 for seconds when the terminal interrupted all. Python tells of
+ * the interrupt, or of the loss, when the call ends. */
 static void who_is_interrupted_while_others_wait_held_them_up(void **state) {
-  struct job job = new_job(state, 4, 5000 * MS);
-  for (u32 r = 0; r < 4; r++)
-    if (r != 1) {
-      call(&job, r, SMALL);
-      wrote(&job, r, reset, 5010 * MS);
-      exited(&job, r, 1, 5020 * MS);
-    }
-  interrupted(&job, 1, 5000 * MS, 5200 * MS);
-  expect(&job, &(struct expected){.culprit = 1, .says = "held up"});
+  for (u32 losses = 0; losses <= 3; losses += 3) {
+    struct job job = new_job(state, 4, 5000 * MS);
+    for (u32 r = 0; r < 4; r++)
+      if (r != 1) {
+        call(&job, r, SMALL)->dur = 5000 * MS;
+        wrote(&job, r, reset, 5010 * MS);
+        exited(&job, r, 1, 5020 * MS);
+        if (!losses)
+          interrupted(&job, r, 5010 * MS, 5100 * MS);
+      }
+    interrupted(&job, 1, 5000 * MS, 5200 * MS);
+    expect(&job, &(struct expected){.culprit = 1, .says = "held up"});
+  }
 }
 
 /* Rank 0 waits in no call, so nothing says that rank 1 was needed. */
@@ -235,6 +240,28 @@ static void who_hangs_after_an_exception_is_named(void **state) {
 static void stopped(struct job *job, u32 rank, i64 at) {
   lived_until(job, rank, at);
   trace_writer_header(job->writers[rank])->reaped_signal = SIGTERM;
+}
+
+static void was_seen(struct job *job, u32 rank, i64 at) {
+  struct tscope_file_header *header = trace_writer_header(job->writers[rank]);
+  header->reaped_realtime_ns = header->start_realtime_ns + (u64)at;
+}
+
+/* Somebody stops rank 1. Its launcher looks seconds later, when the others have told of the loss
+ * and one still waits, and stops these. If nobody told anything, all may have been stopped. */
+static void who_was_stopped_long_before_its_launcher_looked_is_named(void **state) {
+  for (u32 told = 0; told < 2; told++) {
+    struct job job = new_job(state, 4, 20 * MS);
+    for (u32 r = 0; r < 4; r++) {
+      if (r != 1)
+        call(&job, r, SMALL)->dur = r == 3 ? ~0ull : 20 * MS;
+      if (told && r != 1 && r != 3)
+        wrote(&job, r, reset, 200 * MS);
+      stopped(&job, r, r == 1 ? 20 * MS : 3000 * MS);
+      was_seen(&job, r, (3010 + r) * MS);
+    }
+    expect(&job, &(struct expected){.culprit = told ? 1 : job.ranks, .says = "SIGTERM"});
+  }
 }
 
 /* Ranks 1 and 2 raise the same; the launcher stops all when rank 1 has ended, and the interpreter
@@ -298,6 +325,7 @@ int main(void) {
       WITH_FOLDER(who_dies_first_is_named_by_the_last_words_of_its_peer),
       WITH_FOLDER(an_exception_before_the_last_call_says_nothing),
       WITH_FOLDER(who_hangs_after_an_exception_is_named),
+      WITH_FOLDER(who_was_stopped_long_before_its_launcher_looked_is_named),
       WITH_FOLDER(who_is_stopped_at_the_end_of_its_interpreter_is_named_too),
       WITH_FOLDER(who_makes_another_call_is_named_before_the_one_that_it_aborts),
       WITH_FOLDER(a_short_list_is_not_the_usual_one),
