@@ -77,6 +77,7 @@ def commit_now():
 
 def once(test, options, writing):
     folder = tempfile.mkdtemp(prefix="r-")
+    os.chmod(folder, 0o1777)  # as /tmp is: a test's daemons may be of another user
     began, commit = time.time(), commit_now()
     how = outcome(test, options.build, folder)
     with writing, open(options.log, "a", encoding="utf-8") as file:
