@@ -50,6 +50,8 @@ static void count_passes(const struct model *model, u32 rank, u8 kind,
       continue;
     while (i < set->n && set->at[i].start < model->steps.host_begin[cell])
       i++;
+    if (kind == TSCOPE_PHASE_BACKWARD && i < set->n)
+      times->backward_begin = set->at[i].start;
     for (; i < set->n && set->at[i].start < model->steps.host_end[cell]; i++)
       *(kind == TSCOPE_PHASE_DATA      ? &times->batches
         : kind == TSCOPE_PHASE_FORWARD ? &times->forwards

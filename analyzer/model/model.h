@@ -209,6 +209,7 @@ struct phase_times {
   i64 data, forward, backward, optimizer, other; /* NS_UNKNOWN where not known */
   u32 forwards, backwards; /* passes that begin in the step; recomputed ones are not counted */
   u32 batches;             /* loaded, with what finds the end of the data */
+  i64 backward_begin;      /* of the first of these; only where there are backwards */
 };
 
 struct scalar {

@@ -7,7 +7,11 @@
  * carries as many messages in one direction as in the other is a pipeline: activations go one way,
  * gradients the other way. The end whose steps begin with a send is stage 0, and a link carries one
  * message each way per micro-batch: m a step. A ring is an interleaved schedule: between its last
- * and its first stage go only (v - 1) x m of the v x m messages of the other links.
+ * and its first stage go only (v - 1) x m of the v x m messages of the other links. Of two stages
+ * both are the same link, with (2 v - 1) x m; how many backward passes a rank runs tells how many
+ * that are: v x m, or 2 v x m where gradients of inputs and of weights are computed apart. In a V
+ * the last stage gives the first half of its output to itself, and stage 0 has the loss: backward
+ * begins there, and links carry 2 m.
  *
  * A stage of p cannot work while the pipeline fills and drains: (p - 1) / (v m + p - 1) of its time
  * under GPipe and 1F1B [Narayanan et al., 2021]. This is compared with what was measured: the share
@@ -24,15 +28,23 @@
 
 enum { MOST_LINKS = 2 };
 
+/* Of two stages with v chunks, messages each way for a backward pass are 2 - 1 / v: at least 1.5.
+ */
+#define LEAST_OF_TWO 1.45
+#define LEAST_BATCHES 1.5
+#define NEARLY_WHOLE 0.05 /* a number of micro-batches, where some steps are cut */
+
 struct message {
   u32 from, to;
   u64 bytes;
+  i64 sent;
   i32 step;
 };
 
 /* What two ranks exchange. */
 struct link {
   u32 low, high;
+  u64 bytes;       /* of its messages */
   double up, down; /* messages a step from low to high, and back */
 };
 
@@ -79,7 +91,7 @@ static void collect_messages(struct search *s) {
     const struct arrival *pair = &model->arrivals[c->first_arrival];
     if (pair[0].rank != pair[1].rank)
       s->messages[s->n_messages++] =
-          (struct message){pair[0].rank, pair[1].rank, c->bytes, c->step};
+          (struct message){pair[0].rank, pair[1].rank, c->bytes, pair[0].call_start, c->step};
   }
   SORT(s->messages, s->n_messages, by_pair);
 }
@@ -87,8 +99,8 @@ static void collect_messages(struct search *s) {
 /* Counts the messages of one pair. Frameworks also send shapes and flags, so only the largest size
  * is counted, and per step, so that a step that was cut does not matter. */
 static struct link count_link(const struct message *messages, u32 n) {
-  struct link link = {.low = low_of(messages), .high = high_of(messages)};
   u64 largest = LARGEST(messages, n, one, true, (double)one->bytes)->bytes;
+  struct link link = {.low = low_of(messages), .high = high_of(messages), .bytes = largest};
   u32 steps = 0;
   i32 step = INT32_MIN;
   FOR_EACH(messages, n, message) {
@@ -186,6 +198,85 @@ static bool nearly_equal(double x, double y) {
   return fabs(x - y) <= 0.05 * fmax(x, y);
 }
 
+/* Where backward passes begin and how many there are, of a rank: in each step, or of the run where
+ * steps may begin in the middle of a schedule. */
+static const struct phase_times *passes_of(const struct search *s, u32 step, u32 rank) {
+  const struct model *model = s->a->model;
+  const struct phase_times *passes = &model->phases[(size_t)step * model->n_ranks + rank];
+  return passes->backwards ? passes : NULL;
+}
+
+/* Whether backward begins on stage 0, and not on the last: a V. */
+static bool turns_at_last(const struct search *s, const struct chain *chain) {
+  const struct model *model = s->a->model;
+  u32 first = chain->ranks[0], last = chain->ranks[chain->stages - 1];
+  i64 votes = 0;
+  if (!model->phases || !model->ranks[first].clock.aligned || !model->ranks[last].clock.aligned)
+    return false;
+  for (u32 step = 0; step < model->steps.n && !(model->steps.by_collectives && votes); step++) {
+    const struct phase_times *of_first = passes_of(s, step, first),
+                             *of_last = passes_of(s, step, last);
+    if (of_first && of_last)
+      votes += of_first->backward_begin < of_last->backward_begin ? 1 : -1;
+  }
+  return votes > 0;
+}
+
+/* Backward passes of a rank in a step; NAN if they are not known. */
+static double backwards_a_step(const struct search *s, u32 rank) {
+  const struct model *model = s->a->model;
+  u32 passes = 0, steps = 0;
+  for (u32 step = 0; step < model->steps.n; step++) {
+    const struct phase_times *of_rank = passes_of(s, step, rank);
+    passes += of_rank ? of_rank->backwards : 0;
+    steps += of_rank != NULL;
+  }
+  return (double)passes / steps;
+}
+
+/* Whether in most steps the last of two stages sends before it runs backward: activations. */
+static bool sends_activations(const struct search *s, const struct link *link, u32 last) {
+  i64 votes = 0;
+  i32 step = -1;
+  FOR_EACH(s->messages, s->n_messages, message) {
+    if (message->from != last || message->bytes != link->bytes || message->step == step)
+      continue;
+    step = message->step;
+    const struct phase_times *passes = step >= 0 ? passes_of(s, (u32)step, last) : NULL;
+    if (passes)
+      votes += message->sent < passes->backward_begin ? 1 : -1;
+  }
+  return votes > 0;
+}
+
+/* By how many chunks messages can be divided so that micro-batches are whole; NAN where there are
+ * several such numbers. */
+static double chunks_that_divide(double each) {
+  double chunks = NAN, batches = each;
+  for (u32 n = 2; batches > LEAST_BATCHES; n++) {
+    batches = each / (2 * n - 1);
+    if (batches < LEAST_BATCHES || fabs(batches - round(batches)) > NEARLY_WHOLE)
+      continue;
+    if (!isnan(chunks))
+      return NAN;
+    chunks = n;
+  }
+  return chunks;
+}
+
+/* How many chunks two stages have that exchange so many messages each way. A backward pass may be
+ * two, for gradients of inputs and of weights, or any number; NAN if nothing tells. */
+static double chunks_of_two(const struct search *s, const struct chain *chain, double each) {
+  if (!s->a->model->phases ||
+      !sends_activations(s, link_between(s, chain->ranks[0], chain->ranks[1]), chain->ranks[1]))
+    return 1;
+  double for_each = each / backwards_a_step(s, chain->ranks[1]);
+  for (u32 parts = 1; parts <= 2; parts++)
+    if (parts * for_each > LEAST_OF_TWO && parts * for_each < 2)
+      return round(1 / (2 - parts * for_each));
+  return chunks_that_divide(each);
+}
+
 /* Cuts a ring behind its last stage: the link there carries the fewest messages. */
 static void cut_ring(const struct search *s, struct chain *chain, u32 *ranks) {
   u32 n = chain->stages;
@@ -212,9 +303,13 @@ static bool matches_pipeline(const struct search *s, struct chain *chain, bool r
     if (!nearly_equal(link->up, link->down) || wrap > 0.95 * each)
       return false; /* a ring of equals: an attention ring, or an exchange of halos */
   }
-  chain->micro_batches = round(each - wrap);
-  chain->chunks = round(each / (each - wrap));
-  return chain->micro_batches >= 1;
+  bool turns = !ring && turns_at_last(s, chain), two = !ring && !turns && chain->stages == 2;
+  chain->chunks = ring    ? round(each / (each - wrap))
+                  : turns ? 2
+                  : two   ? chunks_of_two(s, chain, each)
+                          : 1;
+  chain->micro_batches = round(each / (two ? 2 * chain->chunks - 1 : chain->chunks));
+  return !(chain->micro_batches < 1);
 }
 
 /* The pipeline that `rank` is part of; false where it is in none. */
@@ -273,12 +368,16 @@ static void begin_stages(struct analysis *a, const struct chain *chain) {
   }
 }
 
+static bool differ(double x, double y) {
+  return x != y && !(isnan(x) && isnan(y));
+}
+
 static void add_pipeline(struct analysis *a, const struct chain *chain, struct sums *sums) {
   struct results *r = a->results;
   if (r->n_pipeline_stage == 0) {
     begin_stages(a, chain);
   } else if (r->pipeline_stages != chain->stages ||
-             r->pipeline_micro_batches != chain->micro_batches) {
+             differ(r->pipeline_micro_batches, chain->micro_batches)) {
     sums->differ = true;
     return;
   }
@@ -307,6 +406,10 @@ static void fill_totals(struct analysis *a, const struct sums *sums) {
   }
   if (sums->differ) {
     r->pipeline_reason = "the job's pipelines differ";
+    return;
+  }
+  if (isnan(r->pipeline_chunks)) {
+    r->pipeline_reason = "the messages do not tell how many chunks of the model a stage has";
     return;
   }
   double fills = r->pipeline_stages - 1;
