@@ -19,9 +19,11 @@ STEPS, RANKS = 40, 4
 
 
 def works_s(steps):
-    """Between what it does with others, and in the slow work, of which how much is told too."""
-    slow = [end - begin for step in steps for what, begin, end in step if what == "slow work"]
-    between = [after[1] - before[2] for step in steps for before, after in zip(step, step[1:])]
+    """Between what it does with others, and in the slow work, of which how much is told too. Stage 0 works before the first
+    thing that it does with others in a step."""
+    ops = [op for step in steps for op in step]
+    slow = [end - begin for what, begin, end in ops if what == "slow work"]
+    between = [after[1] - before[2] for before, after in zip(ops, ops[1:])]
     return sum(slow) + sum(between), sum(slow)
 
 
@@ -103,7 +105,7 @@ def check_slow(document, truth_ms):
     path, step_ms = document["critical_path"], document["distributed"]["mean_step_wall_ms"]
     said_ms = {one["change"]: one["step_ms"] for one in path["what_if"]}["stage 1 as fast as the others"]
     print(f"{step_ms:.1f} ms a step; stages equally fast: {said_ms:.1f} ms, in truth {truth_ms:.1f} ms")
-    expect(abs(said_ms - truth_ms) < 0.1 * step_ms, f"{truth_ms} ms of {path['what_if']}")
+    expect(abs(said_ms - truth_ms) < 0.03 * step_ms, f"{truth_ms} ms of {path['what_if']}")
     found = stage_findings(document)
     expect(len(found) == 1 and found[0]["title"].startswith("Stage 1 "), f"stage 1 is named: {found}")
     expect(found[0]["ranks"] == [2, 3], found[0])

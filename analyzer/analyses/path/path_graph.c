@@ -254,13 +254,11 @@ struct join_arrival {
   u32 collective, node, came;
 };
 
-/* A message on the host is under way from when both sides have called it. A rank waits for it, and
- * so has its node, only when it needs it. */
+/* A rank waits for a message on the host, and so has its node, only when it needs it. */
 static u32 node_of_coming(const struct model *model, const struct sample_graph *g, u32 n,
                           const struct collective *collective) {
   const struct node *node = &g->nodes[n];
-  bool on_host = op_is_message(collective->op) &&
-                 model->comms[collective->comm].backend != TSCOPE_BACKEND_NCCL;
+  bool on_host = collective_is_message_of_host(model, collective);
   return on_host && node->call != INDEX_NONE ? node->call : n;
 }
 

@@ -50,7 +50,7 @@ struct node {
   u8 kind;
   u8 phase;      /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
   bool is_batch; /* NODE_HOST: the program takes input that other processes prepare */
-  bool first;    /* on its lane */
+  bool first;    /* on its lane; or what comes before it there does not hold it up */
   bool cut;      /* goes on after the sample */
   bool queued;   /* on the device: launched before the sample began */
   bool inferred; /* it waited for its latest dependency, but no event was recorded */
@@ -209,6 +209,13 @@ struct graph {
   double *weights; /* [n_steps] of those that are in samples; set with the first question */
   VECTOR(struct asked) asked; /* and what they gave: no cure is replayed twice */
 };
+
+/* As gloo has them: it is under way from when both sides have called it. */
+static inline bool collective_is_message_of_host(const struct model *model,
+                                                 const struct collective *collective) {
+  return op_is_message(collective->op) &&
+         model->comms[collective->comm].backend != TSCOPE_BACKEND_NCCL;
+}
 
 /* path_slice.c: its nodes and dependencies; and what else it holds. */
 void slice_free(struct slice *slice);

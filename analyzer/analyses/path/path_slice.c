@@ -186,19 +186,32 @@ static u32 add_host_span(struct slice_builder *c, struct lane_state *lane, const
   return lane->leaf;
 }
 
+/* A message that no worker runs: it goes when both sides have called it, and those that were called
+ * before it may be waiting for their other side. */
+static bool is_message_of_host(const struct slice_builder *c, const struct span *span) {
+  const struct model *model = c->a->model;
+  if (span->kind != SPAN_COLLECTIVE || span->link == INDEX_NONE)
+    return false;
+  u32 collective = model->arrivals[span->link].collective;
+  return collective != INDEX_NONE &&
+         collective_is_message_of_host(model, &model->collectives[collective]);
+}
+
 static u32 add_device_span(struct slice_builder *c, struct lane_state *lane,
                            const struct span *span, i64 start, i64 end) {
   bool met = span->kind == SPAN_COLLECTIVE;
-  return add_node(c, lane,
-                  (struct node){.start = start,
-                                .end = end,
-                                .cut = span->end > c->slice->end,
-                                .kind = node_kind(span->kind),
-                                .key = key_of(c, span),
-                                .label = label_of(c, span),
-                                .launch = INDEX_NONE,
-                                .call = INDEX_NONE,
-                                .arrival = met ? span->link : INDEX_NONE});
+  u32 node = add_node(c, lane,
+                      (struct node){.start = start,
+                                    .end = end,
+                                    .cut = span->end > c->slice->end,
+                                    .kind = node_kind(span->kind),
+                                    .key = key_of(c, span),
+                                    .label = label_of(c, span),
+                                    .launch = INDEX_NONE,
+                                    .call = INDEX_NONE,
+                                    .arrival = met ? span->link : INDEX_NONE});
+  c->slice->nodes[node].first |= is_message_of_host(c, span);
+  return node;
 }
 
 /* Room per lane: a call is one node, and one for an operator's time before it; a phase or operator

@@ -17,7 +17,7 @@
 #include "analyse_cluster.h"
 #include "base/intervals.h"
 
-enum { RANKS = 2, STEPS = 30, MEETINGS = 2 * STEPS, SPANS = 16 };
+enum { RANKS = 2, STEPS = 30, MEETINGS = 3 * STEPS, SPANS = 20 };
 enum { LANE_HOST, LANE_GLOO };
 #define CALL (10 * US)
 #define TRANSFER (100 * US)
@@ -31,13 +31,14 @@ struct job {
   struct arrival arrivals[MEETINGS * RANKS];
   struct span spans[RANKS][STEPS * SPANS];
   struct edge edges[RANKS][MEETINGS];
-  u32 n_spans[RANKS];
+  u32 n_spans[RANKS], n_edges[RANKS];
   struct interval busy[RANKS][MEETINGS];
   struct intervals comms[RANKS];
   i64 begin[STEPS * RANKS], end[STEPS * RANKS];
   /* In a step: when the sender calls and for how long, and how long after its call the receiver
    * needs the message, and how long each works then. */
   i64 sends_at, send_call, needed_after, works_then[RANKS];
+  bool crossing; /* instead: each sends to the other, and goes on */
 };
 
 static u32 add_span(struct job *job, u32 rank, u8 kind, u16 lane, i64 start, i64 end) {
@@ -57,10 +58,11 @@ static void work(struct job *job, u32 rank, i64 from, i64 until) {
         TSCOPE_PHASE_FORWARD;
 }
 
-/* One rank's side of a meeting: called at one time, waited for at another. */
-static void add_side(struct job *job, u32 meeting, u32 rank, struct interval call, i64 start,
-                     i64 end) {
-  u32 arrival = meeting * RANKS + rank;
+/* One rank's side of a meeting: where it called, and where it ran. A message's sender is the first
+ * of its arrivals. Returns the span of its run. */
+static u32 add_run(struct job *job, u32 meeting, u32 rank, u32 sender, struct interval call,
+                   i64 start, i64 end) {
+  u32 arrival = meeting * RANKS + (rank != sender);
   u8 op = job->collectives[meeting].op;
   job->arrivals[arrival] =
       (struct arrival){.call_start = call.start,
@@ -69,27 +71,77 @@ static void add_side(struct job *job, u32 meeting, u32 rank, struct interval cal
                        .end = end,
                        .rank = rank,
                        .collective = meeting,
-                       .step = (i32)meeting / 2,
-                       .op = op == TSCOPE_OP_SEND && rank ? TSCOPE_OP_RECV : op};
+                       .step = job->collectives[meeting].step,
+                       .op = op == TSCOPE_OP_SEND && rank != sender ? TSCOPE_OP_RECV : op};
   u32 called = add_span(job, rank, SPAN_COLL_CALL, LANE_HOST, call.start, call.end);
-  work(job, rank, call.end, start);
-  u32 wait = add_span(job, rank, SPAN_COMM_WAIT, LANE_HOST, start, end);
   u32 run = add_span(job, rank, SPAN_COLLECTIVE, LANE_GLOO, start, end);
   job->spans[rank][run].link = arrival;
   job->spans[rank][run].launch = called;
-  job->edges[rank][meeting] = (struct edge){.from = run, .to = wait, .kind = EDGE_SYNC};
+  return run;
+}
+
+static void wait_for(struct job *job, u32 rank, u32 run, i64 start, i64 end) {
+  u32 wait = add_span(job, rank, SPAN_COMM_WAIT, LANE_HOST, start, end);
+  job->edges[rank][job->n_edges[rank]++] =
+      (struct edge){.from = run, .to = wait, .kind = EDGE_SYNC};
   intervals_append(&job->comms[rank], start, end);
 }
 
-static void add_meeting(struct job *job, u32 meeting, u8 op, i64 last_start) {
+/* Called at one time, and waited for at another, while it runs. */
+static void add_side(struct job *job, u32 meeting, u32 rank, u32 sender, struct interval call,
+                     i64 start, i64 end) {
+  u32 run = add_run(job, meeting, rank, sender, call, start, end);
+  work(job, rank, call.end, start);
+  wait_for(job, rank, run, start, end);
+}
+
+static u32 add_meeting(struct job *job, u32 step, u8 op, i64 last_start) {
+  u32 meeting = job->model.n_collectives++;
   job->collectives[meeting] = (struct collective){.bytes = 1000,
                                                   .count = 1000,
                                                   .first_arrival = meeting * RANKS,
                                                   .n_arrivals = RANKS,
                                                   .last_start = last_start,
-                                                  .step = (i32)meeting / 2,
+                                                  .step = (i32)step,
                                                   .op = op,
                                                   .complete = true};
+  return meeting;
+}
+
+/* Both ranks end the step together. */
+static void end_step(struct job *job, u32 step, i64 begin, const i64 *done) {
+  i64 meet = done[0] > done[1] ? done[0] : done[1], end = meet + CALL + TRANSFER;
+  u32 meeting = add_meeting(job, step, TSCOPE_OP_ALLREDUCE, meet + CALL);
+  for (u32 rank = 0; rank < RANKS; rank++) {
+    struct interval call = {done[rank], done[rank] + CALL};
+    add_side(job, meeting, rank, 0, call, call.end, end);
+    job->begin[step * RANKS + rank] = begin;
+    job->end[step * RANKS + rank] = end;
+  }
+}
+
+/* Rank 0 works for 10 ms, sends, works for 60 ms, and receives. Rank 1 works for 80 ms, sends,
+ * receives what has long been there, works for 30 ms, and sees whether its own was taken. */
+static void play_crossing(struct job *job, u32 step) {
+  i64 begin = step ? job->end[step * RANKS - 1] : 0;
+  struct interval sends[] = {{begin + 10 * MS, begin + 10 * MS + CALL},
+                             {begin + 80 * MS, begin + 80 * MS + CALL}};
+  struct interval receives[] = {{sends[0].end + 60 * MS, sends[0].end + 60 * MS + CALL},
+                                {sends[1].end, sends[1].end + CALL}};
+  i64 taken[] = {receives[1].end + TRANSFER, sends[1].end + TRANSFER};
+  i64 done[] = {taken[1], taken[0] + 30 * MS + CALL};
+  u32 there = add_meeting(job, step, TSCOPE_OP_SEND, receives[1].end);
+  u32 back = add_meeting(job, step, TSCOPE_OP_SEND, sends[1].end);
+  work(job, 0, begin, sends[0].start);
+  add_run(job, there, 0, 0, sends[0], sends[0].start, sends[0].end);
+  work(job, 0, sends[0].end, receives[0].start);
+  add_side(job, back, 0, 1, receives[0], receives[0].end, taken[1]);
+  work(job, 1, begin, sends[1].start);
+  u32 sent = add_run(job, back, 1, 1, sends[1], sends[1].start, sends[1].end);
+  add_side(job, there, 1, 0, receives[1], receives[1].end, taken[0]);
+  work(job, 1, taken[0], done[1] - CALL);
+  wait_for(job, 1, sent, done[1] - CALL, done[1]);
+  end_step(job, step, begin, done);
 }
 
 /* Rank 0 works and sends. Rank 1 works for 30 ms, calls its receive, and needs it later. The
@@ -102,23 +154,14 @@ static void play_step(struct job *job, u32 step) {
   i64 needed = receive.end + job->needed_after;
   i64 received = needed + TRANSFER / 2 > taken ? needed + TRANSFER / 2 : taken;
   i64 done[RANKS] = {taken + job->works_then[0], received + job->works_then[1]};
-  i64 meet = done[0] > done[1] ? done[0] : done[1], end = meet + CALL + TRANSFER;
-  add_meeting(job, 2 * step, TSCOPE_OP_SEND, needed > send.end ? needed : send.end);
+  u32 meeting = add_meeting(job, step, TSCOPE_OP_SEND, needed > send.end ? needed : send.end);
   work(job, 0, begin, send.start);
-  add_side(job, 2 * step, 0, send, send.end, taken);
+  add_side(job, meeting, 0, 0, send, send.end, taken);
   work(job, 0, taken, done[0]);
   work(job, 1, begin, receive.start);
-  add_side(job, 2 * step, 1, receive, needed, received);
+  add_side(job, meeting, 1, 0, receive, needed, received);
   work(job, 1, received, done[1]);
-  add_meeting(job, 2 * step + 1, TSCOPE_OP_ALLREDUCE, meet + CALL);
-  for (u32 rank = 0; rank < RANKS; rank++) {
-    struct interval call = {done[rank], done[rank] + CALL};
-    add_side(job, 2 * step + 1, rank, call, call.end, end);
-  }
-  for (u32 rank = 0; rank < RANKS; rank++) {
-    job->begin[step * RANKS + rank] = begin;
-    job->end[step * RANKS + rank] = end;
-  }
+  end_step(job, step, begin, done);
 }
 
 static int load(const struct model *model, u32 rank, struct timeline *timeline) {
@@ -128,7 +171,7 @@ static int load(const struct model *model, u32 rank, struct timeline *timeline) 
                                 .spans = job->spans[rank],
                                 .n_spans = job->n_spans[rank],
                                 .edges = job->edges[rank],
-                                .n_edges = MEETINGS,
+                                .n_edges = job->n_edges[rank],
                                 .lanes = lanes,
                                 .n_lanes = 2,
                                 .comm = job->comms[rank],
@@ -152,9 +195,7 @@ static struct results *analyse_job(struct job *job) {
   m->comms = &job->comm;
   m->n_comms = 1;
   m->collectives = job->collectives;
-  m->n_collectives = MEETINGS;
   m->arrivals = job->arrivals;
-  m->n_arrivals = MEETINGS * RANKS;
   m->clock_aligned = true;
   m->clock_residual_us = 0.001;
   m->steps = (struct steps){
@@ -167,7 +208,8 @@ static struct results *analyse_job(struct job *job) {
         (struct rank){.rank = i, .host = "node", .clock = {.aligned = true}, .closed = true};
   }
   for (u32 step = 0; step < STEPS; step++)
-    play_step(job, step);
+    (job->crossing ? play_crossing : play_step)(job, step);
+  m->n_arrivals = m->n_collectives * RANKS;
   m->end = job->end[STEPS * RANKS - 1];
   struct analyse_options options = no_options();
   const struct timeline_source source = {load, release};
@@ -225,9 +267,25 @@ static void a_receiver_waits_until_the_sender_has_called(void **state) {
   free(job);
 }
 
+/* Who has sent goes on, and receives the next message, whether the other has called for his or not.
+ * If both work as long as rank 0, 70 ms, rank 1 sends after 51. */
+static void who_has_sent_goes_on(void **state) {
+  (void)state;
+  struct job *job = calloc(1, sizeof(*job));
+  job->crossing = true;
+  struct results *r = analyse_job(job);
+  assert_float_equal(r->step_mean_ms, 80 + 30 + 0.25, 0.1);
+  assert_float_equal(r->path_selfcheck, 0, 1e-9);
+  assert_null(r->what_if_reason);
+  assert_float_equal(saved_by(r, WHAT_IF_EVERY_RANK), 40, 0.2);
+  results_free(r);
+  free(job);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_sender_waits_until_the_receiver_calls),
+      cmocka_unit_test(who_has_sent_goes_on),
       cmocka_unit_test(a_receiver_waits_until_the_sender_has_called)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

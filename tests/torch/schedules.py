@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Schedules of torch.distributed.pipelining over gloo, with a slow part of the model: how many stages, micro-batches and
+chunks there are, and which stage is slow, at which line.
+
+    schedules.py LIBTSCOPE TSCOPE-REPORT [SCHEDULE...]
+"""
+import sys
+import tempfile
+
+from training import SKIPPED, Job, expect, python_with_torch, report_on
+
+# How many chunks a stage has.
+SCHEDULES = {"ScheduleGPipe": 1, "Schedule1F1B": 1, "ScheduleInterleaved1F1B": 2, "ScheduleLoopedBFS": 2,
+             "ScheduleInterleavedZeroBubble": 2, "ScheduleZBVZeroBubble": 2, "ScheduleDualPipeV": 2}
+MICRO_BATCHES, STAGES, SLOW_STAGE = 4, 2, 1
+
+
+def check(name, document):
+    pipeline = document["pipeline"]
+    print(name, {key: pipeline[key] for key in ("stages", "microbatches", "chunks", "bubble", "inherent")})
+    expect((pipeline["stages"], pipeline["microbatches"], pipeline["chunks"]) == (STAGES, MICRO_BATCHES, SCHEDULES[name]), pipeline)
+    found = [one for one in document["findings"] if one["id"] == "DIST.PIPELINE_BUBBLE"]
+    expect(len(found) == 1 and found[0]["ranks"] == [SLOW_STAGE], f"{name}: {document['findings']}")
+    expect("schedule_rank.py:" in found[0]["title"] and "(Part.forward" in found[0]["action"], found[0])
+
+
+def main():
+    library, report = sys.argv[1:3]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
+        return SKIPPED
+    for name in sys.argv[3:] or SCHEDULES:
+        with tempfile.TemporaryDirectory(prefix="torch-schedules-") as scratch:
+            job = Job(python, library, scratch, "job")
+            if "no such schedule" in job.run(name, script="schedule_rank.py", ranks=STAGES):
+                print(f"left out: this PyTorch has no {name}")
+                continue
+            check(name, report_on(report, job.directory))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
