@@ -5,6 +5,7 @@
  * last; at a collective it goes over to the member that arrived last. The pieces on the way add up
  * to the sample exactly, so each nanosecond has one category and one rank.
  */
+#include <malloc.h>
 #include <math.h>
 
 #include "analyses/analyses.h"
@@ -231,16 +232,22 @@ void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out
   out->length = g->end - w.now;
 }
 
+static void join_sample(void *user, u32 sample, unsigned worker) {
+  struct analysis *a = user;
+  (void)worker;
+  a->graph->outcomes[sample].valid =
+      sample_graph_join(a, sample, &a->graph->joined[sample]) && a->graph->joined[sample].n;
+}
+
 static void analyse_sample(void *user, u32 sample, unsigned worker) {
   struct analysis *a = user;
   struct graph *graph = a->graph;
   struct sample_outcome *out = &graph->outcomes[sample];
   struct sample_graph *joined = &graph->joined[sample];
-  if (!sample_graph_join(a, sample, joined) || joined->n == 0)
+  if (!out->valid)
     return;
   critical_path_walk(joined, out);
   replay_new(a, sample, joined, &graph->runs[worker], out, &graph->replays[sample]);
-  out->valid = true;
 }
 
 static void report_path(struct analysis *a) {
@@ -272,6 +279,13 @@ static void report_path(struct analysis *a) {
     r->path_by_category[k] = (struct share){category_names[k], ns_to_ms(by_category[k]) / n};
 }
 
+/* All slices are free now. Times of small graphs fit into their memory. Those of a large one do
+ * not: it is in pieces, between what stays. */
+static void give_slices_back(const struct graph *graph) {
+  if (ANY(graph->joined, graph->n_samples, one, side_by_side(one) < MOST_SIDE_BY_SIDE))
+    malloc_trim(0);
+}
+
 void critical_path_analyse(struct analysis *a) {
   struct results *r = a->results;
   r->path_selfcheck = NAN;
@@ -279,6 +293,8 @@ void critical_path_analyse(struct analysis *a) {
     return;
   a->graph->n_threads = parallel_threads(INDEX_NONE, a->options->threads);
   a->graph->runs = memory_zeroed(a->graph->n_threads, sizeof(*a->graph->runs));
+  parallel_for(a->graph->n_samples, a->options->threads, join_sample, a);
+  give_slices_back(a->graph);
   parallel_for(a->graph->n_samples, a->options->threads, analyse_sample, a);
   report_path(a);
 }

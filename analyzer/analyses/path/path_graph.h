@@ -41,21 +41,29 @@ struct node {
   u32 label;      /* its name: see path_labels.h */
   u32 launch;     /* node that launched it, INDEX_NONE; of a batch that was waited for, the one with
                    * whose end its worker was set to work */
-  u32 line;       /* NODE_BLOCKED: line_key() of where the program waits; 0 if not known */
-  u32 arrival;   /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
+  union {
+    u32 line;    /* NODE_BLOCKED: line_key() of where the program waits; 0 if not known */
+    u32 arrival; /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
+  };
   u32 call;      /* NODE_COLLECTIVE: node that called it, also where it began with a wait for it;
                   * of a batch, its number in sample_graph.batches */
   u32 rank;      /* index into model.ranks */
   u32 first_dep; /* its dependencies end where the next node begins */
   u8 kind;
-  u8 phase;      /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
-  bool is_batch; /* NODE_HOST: the program takes input that other processes prepare */
-  bool first;    /* on its lane; or what comes before it there does not hold it up */
-  bool cut;      /* goes on after the sample */
-  bool queued;   /* on the device: launched before the sample began */
-  bool inferred; /* it waited for its latest dependency, but no event was recorded */
-  bool late;     /* on the device: nothing of this rank ran from when it could begin until then */
+  u8 phase; /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
+  union {
+    struct {
+      bool is_batch : 1; /* NODE_HOST: the program takes input that other processes prepare */
+      bool first : 1;    /* on its lane; or what comes before it there does not hold it up */
+      bool cut : 1;      /* goes on after the sample */
+      bool queued : 1;   /* on the device: launched before the sample began */
+      bool inferred : 1; /* it waited for its latest dependency, but no event was recorded */
+      bool late : 1;     /* on the device: nothing of this rank ran from when it could begin */
+    };
+    u8 marks; /* all of these */
+  };
 };
+_Static_assert(sizeof(struct node) == 48, "a graph has millions of them");
 
 /* path_latency.c: ns from the end of a launch until its work begins, if nothing holds that up: the
  * median of some of nodes [from, to), 0 if there is none. And whether some time may be that. */

@@ -7,7 +7,6 @@
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/statistics.h"
-#include "base/vector.h"
 
 /* ns: a GPU takes 1 to 3 us from the end of work to the begin of the next. */
 #define BEHIND_WORK 3000
@@ -66,52 +65,54 @@ static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *ski
   return k - 2 < n_deps ? end_event(g, g->deps[node->first_dep + k - 2]) : INDEX_NONE;
 }
 
-struct frame {
-  u32 event, k;
+/* Those on the stack are not in order yet, so both fit into the room for all moves: the order from
+ * its begin on, the stack down from its end. `state` of each event: 0 not seen, 1 on the stack, 2
+ * in order. The `call` of one on the stack is the predecessor that is looked at next. */
+struct ordering {
+  struct replay *r;
+  struct move *top, *bottom;
+  u8 *state;
 };
 
-typedef VECTOR(struct frame) frame_stack;
-
-static void push(frame_stack *stack, u8 *state, u32 event) {
-  VECTOR_PUSH(stack, ((struct frame){event, 0}));
-  state[event] = 1;
+static void push(struct ordering *o, u32 event) {
+  *--o->top = (struct move){.event = event};
+  o->state[event] = 1;
 }
 
-/* Depth first, without recursion: an event enters the order after all its predecessors. `state` of
- * each event: 0 not seen, 1 on the stack, 2 in order. */
-static void put_in_order(struct replay *r, frame_stack *stack, u8 *state, u32 root) {
-  if (state[root])
+/* Depth first, without recursion: an event enters the order after all its predecessors. */
+static void put_in_order(struct ordering *o, u32 root) {
+  struct replay *r = o->r;
+  if (o->state[root])
     return;
-  push(stack, state, root);
-  while (stack->n) {
-    struct frame *top = &stack->at[stack->n - 1];
+  push(o, root);
+  while (o->top < o->bottom) {
     bool skip;
-    u32 before = predecessor(r->g, top->event, top->k++, &skip);
+    u32 event = o->top->event, before = predecessor(r->g, event, o->top->call++, &skip);
     if (skip)
       continue;
     if (before == INDEX_NONE) {
-      state[top->event] = 2;
-      r->moves[r->n_moves++].event = top->event;
-      stack->n--;
-    } else if (state[before] == 0) {
-      push(stack, state, before);
-    } else if (state[before] == 1) {
+      o->state[event] = 2;
+      o->top++;
+      r->moves[r->n_moves++].event = event;
+    } else if (o->state[before] == 0) {
+      push(o, before);
+    } else if (o->state[before] == 1) {
       r->contradictions++;
     }
   }
 }
 
 static void order_events(struct replay *r) {
-  SCOPED frame_stack stack = {0};
   SCOPED u8 *state = memory_zeroed(size_sum(2 * (size_t)r->g->n, r->g->n_joins), 1);
   size_t events = size_sum(r->g->n, r->g->n_joins);
   for (u32 n = 0; n < r->g->n; n++)
     events += ends_apart(r->g, n);
   r->moves = memory_array(events, sizeof(*r->moves));
+  struct ordering o = {r, r->moves + events, r->moves + events, state};
   for (u32 n = 0; n < r->g->n; n++) {
-    put_in_order(r, &stack, state, n);
+    put_in_order(&o, n);
     if (ends_apart(r->g, n))
-      put_in_order(r, &stack, state, r->g->n + n);
+      put_in_order(&o, r->g->n + n);
   }
 }
 

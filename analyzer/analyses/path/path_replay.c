@@ -299,15 +299,20 @@ void run_step_ends(const struct run *run, i64 *ends) {
   }
 }
 
-/* Room for the times of the largest graph so far, which most others fit into: new memory costs as
- * much as a replay, and so does clearing it. */
-static void make_room(struct runs *runs, const struct sample_graph *g, size_t lanes) {
-  size_t nodes = 2 * (size_t)g->n * lanes, joins = g->n_joins * lanes;
-  size_t ranks = g->n_ranks * lanes, batches = g->n_batches * lanes;
-  size_t needed = size_sum(size_sum(nodes, joins), size_sum(ranks, batches));
-  if (needed > runs->room) {
+static size_t times_of(const struct sample_graph *g) {
+  return 2 * (size_t)g->n + g->n_joins + g->n_ranks + g->n_batches;
+}
+
+/* Room for the times of the largest graph, which the others fit into: new memory costs as much as a
+ * replay, and so does clearing it. */
+static void make_room(struct runs *runs, const struct replay *r, size_t lanes) {
+  const struct sample_graph *g = r->g;
+  const struct graph *graph = r->a->graph;
+  size_t nodes = 2 * (size_t)g->n * lanes, joins = g->n_joins * lanes,
+         batches = g->n_batches * lanes;
+  if (times_of(g) * lanes > runs->room) {
     free(runs->times);
-    runs->room = size_sum(needed, needed / 8);
+    runs->room = lanes * MOST_OF(size_t, graph->joined, graph->n_samples, one, times_of(one));
     runs->times = memory_zeroed(runs->room, sizeof(i64));
   }
   FREE_EACH(runs, by_key, by_rank);
@@ -349,7 +354,7 @@ static void begin_as_recorded(struct runs *runs) {
 void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cure *cures) {
   u32 lanes = n <= LEAST_SIDE_BY_SIDE ? LEAST_SIDE_BY_SIDE : side_by_side(r->g);
   if (runs->g != r->g || runs->apart != lanes)
-    make_room(runs, r->g, lanes);
+    make_room(runs, r, lanes);
   runs->n = n;
   if (r->contradictions)
     begin_as_recorded(runs);

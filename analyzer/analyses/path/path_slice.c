@@ -100,8 +100,7 @@ static void add_own_time(struct slice_builder *c, struct lane_state *lane, i64 u
                                     .key = lane->open[lane->depth - 1].key,
                                     .label = lane->open[lane->depth - 1].label,
                                     .phase = phase,
-                                    .launch = INDEX_NONE,
-                                    .arrival = INDEX_NONE});
+                                    .launch = INDEX_NONE});
   if (lane->open[lane->depth - 1].batch)
     mark_batch(c, lane, node);
   lane->covered = until;
@@ -137,11 +136,7 @@ static void open_host_span(struct slice_builder *c, struct lane_state *lane,
   add_own_time(c, lane, start);
   if (lane->covered < start && !op && !lane->depth) /* the gap before it is between the phases */
     add_node(c, lane,
-             (struct node){.start = start,
-                           .end = start,
-                           .kind = NODE_HOST,
-                           .launch = INDEX_NONE,
-                           .arrival = INDEX_NONE});
+             (struct node){.start = start, .end = start, .kind = NODE_HOST, .launch = INDEX_NONE});
   if (lane->covered < start)
     lane->covered = start; /* time before it belongs to no phase and no operator */
   if (lane->depth == MAX_DEPTH)
@@ -180,8 +175,7 @@ static u32 add_host_span(struct slice_builder *c, struct lane_state *lane, const
                     .label = label_of(c, span),
                     .phase = ends_input_pause(c, span) ? TSCOPE_PHASE_DATA : top_phase(lane),
                     .line = line_of_span(c->t, span),
-                    .launch = INDEX_NONE,
-                    .arrival = INDEX_NONE});
+                    .launch = INDEX_NONE});
   lane->covered = end;
   return lane->leaf;
 }

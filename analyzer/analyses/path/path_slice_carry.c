@@ -42,10 +42,9 @@ static void read_labels(struct path_labels *labels, struct carrier *c) {
 }
 
 static void carry_nodes(struct slice *slice, struct carrier *c) {
-  static const struct column columns[] = {COLUMN_LASTING(struct node, start, end),
-                                          EACH_COLUMN(struct node, key, label, launch, line,
-                                                      arrival, first_dep, kind, phase, is_batch,
-                                                      first, cut, queued, inferred, late, call)};
+  static const struct column columns[] = {
+      COLUMN_LASTING(struct node, start, end),
+      EACH_COLUMN(struct node, key, label, launch, line, first_dep, kind, phase, marks, call)};
   /* The last node only closes first_dep. */
   u32 n = carry_count(c, slice->n_nodes + 1, sizeof(columns) / sizeof(*columns));
   if (c->reads) {
@@ -85,7 +84,8 @@ static void check_slice(const struct analysis *a, struct slice *slice, u32 n, u3
     good = is_node(slice, node->launch) && is_node(slice, node->call) &&
            node->first_dep >= before && node->first_dep <= slice->n_deps &&
            node->phase < HOST_KEYS &&
-           (node->arrival < a->model->n_arrivals || node->arrival == INDEX_NONE);
+           (node->kind != NODE_COLLECTIVE || node->arrival < a->model->n_arrivals ||
+            node->arrival == INDEX_NONE);
     before = node->first_dep;
   }
   good = good && slice->nodes[slice->n_nodes].first_dep >= before &&

@@ -169,8 +169,8 @@ static double share_with_nobody(const struct analysis *a) {
   FOR_EACH(a->graph->joined, a->graph->n_samples, g) {
     FOR_EACH(g->joins, g->n_joins, join) {
       const struct node *node = &g->nodes[g->members[join->first]];
-      u32 collective =
-          node->arrival == INDEX_NONE ? INDEX_NONE : model->arrivals[node->arrival].collective;
+      bool known = node->kind == NODE_COLLECTIVE && node->arrival != INDEX_NONE;
+      u32 collective = known ? model->arrivals[node->arrival].collective : INDEX_NONE;
       if (join->n == 1 && collective != INDEX_NONE && model->collectives[collective].n_arrivals > 1)
         alone += (double)(node->end - node->start);
     }
