@@ -223,6 +223,13 @@ static void test_one_start_whose_ranks_do_not_live_together(void **state) {
   check(state, all, COUNT(all), together);
 }
 
+/* All are killed before the first has shown that it lives. */
+static void test_killed_when_the_last_has_begun(void **state) {
+  static const struct one all[] = {{1, 0, 0, 2, 5, 5, NULL, NULL},
+                                   {1, 0, 1, 2, 5.006, 5.006, NULL, NULL}};
+  check(state, all, COUNT(all), together);
+}
+
 /* Without anything from a launcher: the same script, three times in a row. */
 static void test_started_again_by_hand(void **state) {
   static const struct one all[] = {
@@ -367,6 +374,7 @@ int main(void) {
       WITH_FOLDER(test_fewer_hosts),
       WITH_FOLDER(test_traces_of_some_ranks),
       WITH_FOLDER(test_one_start_whose_ranks_do_not_live_together),
+      WITH_FOLDER(test_killed_when_the_last_has_begun),
       WITH_FOLDER(test_started_again_by_hand),
       WITH_FOLDER(test_wall_clocks_an_hour_apart_and_no_port),
       WITH_FOLDER(test_half_of_a_start),

@@ -19,6 +19,9 @@
 /* Wall clocks of hosts of one job, if nothing else is known. */
 #define MOST_APART_NS 600000000000ll
 #define EARLIEST (INT64_MIN + 1)
+/* A process may live so much longer than its trace shows: it gives a sign of life every 100 ms, and
+ * on a busy machine later. */
+#define LIFE_NS (150 * 1000 * 1000ll)
 
 /* Names of variables that are equal in all processes of one start. */
 static const char *const common_variables[] = {"MASTER_PORT", "TORCHELASTIC_RUN_ID",
@@ -153,7 +156,9 @@ static bool begins_group(const struct search *s, const struct life *life, u32 nu
   }
   if (!has_rank(life) || !group->ranks)
     return false;
-  return group->end == NS_UNKNOWN ? repeated : group->end <= life->start && (repeated || !together);
+  if (group->end == NS_UNKNOWN || repeated)
+    return repeated && group->end <= life->start;
+  return group->end + LIFE_NS <= life->start && !together;
 }
 
 static void make_groups(struct search *s) {
