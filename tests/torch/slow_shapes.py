@@ -113,8 +113,8 @@ ALSO_RIGHT = {"pool": ["result"], "hog": ["waits"]}
 BY_TURNS = ("turns", "lengths")
 # At one line in every n-th step.
 PERIODS = {"tenth": 10, "tenth-little": 10, "seventh": 7, "seventh-little": 7, "sixteenth": 16, "checkpoint": 20}
-# Steps of very different lengths, on busy cores also those that compute: what counts is their mean.
-UNEVEN = {"alternate", "uneven", "growing", "extension", "digest", "regex", "loop", "json", "gc", "many", "decorated", "property",
+# Steps of very different lengths, on busy cores also those that compute, or sleep between two exchanges: what counts is their mean.
+UNEVEN = {"alternate", "uneven", "growing", "between", "extension", "digest", "regex", "loop", "json", "gc", "many", "decorated", "property",
           "comprehension", "tensors", "print", "hog", "disk", "sortkey", "arrays", "fresh"}
 
 
