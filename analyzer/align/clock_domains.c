@@ -61,10 +61,6 @@ struct trial {
   bool *confirmed;           /* [n_ranks] */
 };
 
-static bool is_timed(const struct arrival *arrival) {
-  return arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
-}
-
 static void add_witness(struct witness *witness, const struct arrival *arrival, u32 collective) {
   if (witness->members == 0 || witness->collective != collective)
     *witness = (struct witness){INT64_MIN, INT64_MAX, collective, 0, false};
@@ -80,12 +76,12 @@ static void look_at_collective(struct trial *trial, const struct clock_domains *
   const struct collective *collective = &model->collectives[number];
   const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
   for (u32 i = 0; i < collective->n_arrivals; i++)
-    if (is_timed(&arrivals[i]))
+    if (arrival_has_run(&arrivals[i]))
       add_witness(&trial->witnesses[domains->of[arrivals[i].rank]], &arrivals[i], number);
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     u32 domain = domains->of[arrivals[i].rank];
     struct witness *witness = &trial->witnesses[domain];
-    if (!is_timed(&arrivals[i]) || witness->members < 2)
+    if (!arrival_has_run(&arrivals[i]) || witness->members < 2)
       continue;
     trial->confirmed[arrivals[i].rank] = true;
     if (witness->counted)

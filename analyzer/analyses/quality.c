@@ -182,7 +182,7 @@ static void list_coverage(struct analysis *a) {
     inferred |= a->ranks[i].has_input && !a->ranks[i].has_phases;
   }
   r->coverage = arena_array(a->arena, MAX_COVERAGE, sizeof(*r->coverage));
-  u32 expected = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
+  u32 expected = model_ranks_of_job(model);
   add_coverage(r, "ranks", model->n_ranks, expected, "traces of some ranks were not found");
   add_collective_coverage(a, calls, runs);
   if (communication_unseen(a))

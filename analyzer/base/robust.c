@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/statistics.h"
+
 #define LEAST_FOR_SLOPE 8u
 
 #define DEFINE_MEDIAN(ranked, median, type)                                                        \
@@ -75,8 +77,8 @@ struct line fit_line(const double *x, const double *y, u32 n, double most_slope,
   if (n >= LEAST_FOR_SLOPE && span > 0 && most_slope > 0)
     line.slope = median_slope(x, y, n);
   fit_offset(&line, x, y, n, scratch);
-  /* x spread evenly over the span has variance span^2 / 12; 1.4826 MAD is a standard deviation */
-  double error = 1.4826 * line.mad * sqrt(12.0 / n) / (span > 0 ? span : 1);
+  /* x spread evenly over the span has variance span^2 / 12; NORMAL_OF_MAD * MAD is its deviation */
+  double error = NORMAL_OF_MAD * line.mad * sqrt(12.0 / n) / (span > 0 ? span : 1);
   if (line.slope != 0 && (fabs(line.slope) > most_slope || fabs(line.slope) < 3 * error)) {
     line.slope = 0;
     fit_offset(&line, x, y, n, scratch);

@@ -9,6 +9,9 @@
 
 #include "format/tscope_format.h"
 
+/* The standard deviation of a normal distribution over its median absolute deviation. */
+#define NORMAL_OF_MAD 1.4826
+
 double mean_of(const double *values, size_t n);
 
 /* Sample standard deviation, alone and over the mean; NAN below two values, or for a mean of 0. */

@@ -12,8 +12,7 @@ static u32 ranks_of(const struct results *r, const struct collective_result *c) 
 }
 
 static double steps_of(const struct results *r) {
-  double steps = r->step_count - (r->warmup_excluded > 0 ? r->warmup_excluded : 0);
-  return steps > 0 ? steps : 1;
+  return r->training_steps > 0 ? r->training_steps : 1;
 }
 
 static struct diff_collective *row_for(struct diff_result *out, const char *op, double ranks,

@@ -15,7 +15,6 @@ enum { ROUNDS = 12, BREAKS_MOST = 200 };
 #define BREAK_GAIN 12.0
 #define OUTLIER 4.0            /* standard deviations; a value further out counts as that many */
 #define LEAST_NOISE 1e-6       /* where all values are equal */
-#define NORMAL_OF_MAD 1.4826   /* standard deviation of a normal distribution over its MAD */
 #define NORMAL_OF_TRIMMED 1.26 /* likewise, over that of what lies between its 5 % and 95 % */
 
 /* Observations by one of their numbers: those of k are items[begin[k] .. begin[k + 1]), in order of

@@ -78,7 +78,7 @@ static void observe_messages(const struct run_records *records, enum host_measur
     }
     if (all->all.n == first)
       continue;
-    qsort(all->all.at + first, all->all.n - first, sizeof(*all->all.at), by_kind);
+    SORT(all->all.at + first, all->all.n - first, by_kind);
     for (u32 i = first, kind = INDEX_NONE; i < all->all.n; i++) {
       all->groups += all->all.at[i].group != kind;
       kind = all->all.at[i].group;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report on hosts as JSON, schema tscope.hosts/1; docs/outputs/hosts.md lists the keys.
+ * The report on hosts as JSON, schema tscope.hosts/1; docs/hosts.md lists the keys.
  */
 #include <errno.h>
 

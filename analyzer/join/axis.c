@@ -132,28 +132,6 @@ void place_on_axis(struct model *model, unsigned threads) {
   parallel_for(model->n_ranks, threads, place_events, model);
 }
 
-/* wait and transfer: with the members' clocks on one axis, transfer is the time after the last
- * arrival, the median over the members. Without, transfer is the shortest time of a member in the
- * collective. */
-static i64 transfer_time(const struct model *model, const struct collective *collective,
-                         i64 *scratch) {
-  bool compared = model->clock_aligned && collective->last_start != NS_UNKNOWN;
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
-    if (arrival->start == NS_UNKNOWN || arrival->end == NS_UNKNOWN)
-      return NS_UNKNOWN;
-    scratch[i] = arrival->end - (compared ? collective->last_start : arrival->start);
-  }
-  if (!compared) {
-    i64 shortest = scratch[0];
-    for (u32 i = 1; i < collective->n_arrivals; i++)
-      shortest = scratch[i] < shortest ? scratch[i] : shortest;
-    return shortest;
-  }
-  i64 transfer = median_i64(scratch, collective->n_arrivals);
-  return transfer > 0 ? transfer : 0;
-}
-
 struct order {
   i64 last_start, last_call; /* INT64_MAX: not known */
   u32 collective;
@@ -161,7 +139,7 @@ struct order {
 
 ORDER_BY(by_last_start, struct order, UP(last_start) UP(last_call) UP(collective))
 
-static struct order measure(const struct model *model, u32 c, i64 *scratch) {
+static struct order measure(const struct model *model, u32 c) {
   struct collective *collective = &model->collectives[c];
   i64 last = INT64_MIN, last_call = INT64_MIN;
   bool known = collective->n_arrivals > 0, compared = true;
@@ -173,18 +151,16 @@ static struct order measure(const struct model *model, u32 c, i64 *scratch) {
     last_call = arrival->call_start > last_call ? arrival->call_start : last_call;
   }
   collective->last_start = known && compared ? last : NS_UNKNOWN;
-  collective->transfer_ns = known ? transfer_time(model, collective, scratch) : NS_UNKNOWN;
   return (struct order){known ? last : INT64_MAX, last_call, c};
 }
 
-/* Last starts and transfers of all collectives; then their final order. */
+/* Last starts of all collectives; then their final order. */
 void finish_collectives(struct model *model) {
-  u32 n = model->n_collectives, most = MOST_OF(u32, model->collectives, n, one, one->n_arrivals);
+  u32 n = model->n_collectives;
   SCOPED struct order *order = memory_array(size_sum(n, 1), sizeof(*order));
   struct collective *sorted = arena_array(&internal_of(model)->arena, n, sizeof(*sorted));
-  SCOPED i64 *scratch = memory_array(size_sum(most, 1), sizeof(*scratch));
   for (u32 c = 0; c < n; c++)
-    order[c] = measure(model, c, scratch);
+    order[c] = measure(model, c);
   SORT(order, n, by_last_start);
   for (u32 c = 0; c < n; c++) {
     sorted[c] = model->collectives[order[c].collective];

@@ -48,6 +48,7 @@ static void list_scalars(struct model *model) {
 }
 
 void join_collectives(struct model *model, const struct model_options *options) {
+  model_number_hosts(model);
   model_report_progress(options, "matching collectives", 0);
   group_kernels(model);
   unify_comms(model);

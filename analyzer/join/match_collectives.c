@@ -49,7 +49,6 @@ static struct collective collective_of(const struct model *model, u32 comm, u32 
                              .seq = seq,
                              .bytes = full_bytes(call, model->comms[comm].size),
                              .last_start = NS_UNKNOWN,
-                             .transfer_ns = NS_UNKNOWN,
                              .step = -1,
                              .root = call->peer,
                              SAME(call, count, op, dtype, redop)};
@@ -308,9 +307,7 @@ static u32 expected_arrivals(const struct model *model, const struct collective 
     return 2;
   struct sparse_collective wanted = {.comm = collective->comm, .seq = collective->seq};
   const struct sparse_collective *sparse =
-      internal->sparse.n
-          ? bsearch(&wanted, internal->sparse.at, internal->sparse.n, sizeof(wanted), by_number)
-          : NULL;
+      FIND_SORTED(internal->sparse.at, internal->sparse.n, &wanted, by_number);
   return sparse ? sparse->members : model->comms[collective->comm].size;
 }
 

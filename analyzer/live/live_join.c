@@ -77,13 +77,6 @@ static void measure_call(const struct model *model, const struct collective *cal
   late->arrivals = arrivals;
 }
 
-/* When a member was ready: a call on the host takes part when it is made; NCCL's only queues work
- * for the GPU. */
-static i64 ready_at(const struct model *model, const struct arrival *arrival) {
-  const struct comm *comm = &model->comms[model->collectives[arrival->collective].comm];
-  return comm->backend != TSCOPE_BACKEND_NCCL ? arrival->call_start : arrival->start;
-}
-
 static i64 left_at(const struct arrival *arrival) {
   return arrival->end != NS_UNKNOWN ? arrival->end : arrival->call_end;
 }
@@ -92,7 +85,7 @@ static i64 left_at(const struct arrival *arrival) {
 static i64 last_ready(const struct model *model, const struct collective *call) {
   i64 last = INT64_MIN;
   for (u32 m = 0; m < call->n_arrivals && op_is_barrier_like(call->op); m++) {
-    i64 ready = ready_at(model, &model->arrivals[call->first_arrival + m]);
+    i64 ready = model_arrival_ready(model, &model->arrivals[call->first_arrival + m]);
     last = ready != NS_UNKNOWN && ready > last ? ready : last;
   }
   return last;
@@ -121,7 +114,7 @@ static void find_waits(const struct model *model, struct last_calls *calls, stru
       const struct arrival *arrival = &model->arrivals[at];
       const struct arrival *before = member_before(model, calls, i, m);
       i64 others = before ? all[arrival->rank] - until[before - model->arrivals] : 0;
-      i64 ready = ready_at(model, arrival), left = before ? left_at(before) : NS_UNKNOWN;
+      i64 ready = model_arrival_ready(model, arrival), left = before ? left_at(before) : NS_UNKNOWN;
       i64 most = ready != NS_UNKNOWN && left != NS_UNKNOWN ? ready - left : 0;
       calls->waited[at] = others < most ? others : most > 0 ? most : 0;
       all[arrival->rank] += ready != NS_UNKNOWN && last > ready ? last - ready : 0;

@@ -88,13 +88,12 @@ static void mark_waiters(struct live_view *view, const struct flight_record *fli
   }
 }
 
-/* Those that wait for somebody first, the longest first. */
-static int by_importance(const void *left, const void *right) {
-  const struct live_wait *a = left, *b = right;
-  if (!a->n_absent != !b->n_absent)
-    return a->n_absent ? -1 : 1;
-  return (a->since_s < b->since_s) - (a->since_s > b->since_s);
+static bool waits_for_nobody(const struct live_wait *wait) {
+  return !wait->n_absent;
 }
+
+/* Those that wait for somebody first, the longest first. */
+ORDER_BY(by_importance, struct live_wait, UP_OF(waits_for_nobody) DOWN(since_s))
 
 static void put_waits(struct live_view *view, const struct flight_record *flight,
                       const struct collective_check *check) {

@@ -20,6 +20,9 @@ void model_make_ranks(struct model *model, u32 n);
 void model_add_ranks(struct model *model, u32 n);
 void model_sort_ranks(struct model *model);
 
+/* Sets host_number of all ranks, and n_hosts. */
+void model_number_hosts(struct model *model);
+
 /* The events of a rank, which the model releases. */
 struct rank_events *model_events(const struct model *model, u32 rank);
 

@@ -221,11 +221,22 @@ u32 model_rank_index(const struct model *model, u32 rank) {
   return INDEX_OF(model->ranks, model->n_ranks, one, one->rank == rank);
 }
 
-bool model_same_host(const struct model *model, u32 a, u32 b) {
-  const struct rank *x = &model->ranks[a], *y = &model->ranks[b];
-  const char *one = x->info[TSCOPE_INFO_CLOCK], *other = y->info[TSCOPE_INFO_CLOCK];
-  return x->host && y->host && strcmp(x->host, y->host) == 0 &&
-         (!one || !other || strcmp(one, other) == 0);
+i64 model_arrival_ready(const struct model *model, const struct arrival *arrival) {
+  if (arrival->times == TIMES_LEFT_OUT)
+    return NS_UNKNOWN;
+  bool on_host =
+      model->comms[model->collectives[arrival->collective].comm].backend != TSCOPE_BACKEND_NCCL;
+  return on_host && arrival->call_start != NS_UNKNOWN ? arrival->call_start : arrival->start;
+}
+
+void model_list_by_comm(const struct model *model, u32 *order) {
+  SCOPED u32 *next = memory_zeroed(size_sum(model->n_comms, 1), sizeof(u32));
+  for (u32 i = 0; i < model->n_collectives; i++)
+    next[model->collectives[i].comm + 1]++;
+  for (u32 i = 0; i < model->n_comms; i++)
+    next[i + 1] += next[i];
+  for (u32 i = 0; i < model->n_collectives; i++)
+    order[next[model->collectives[i].comm]++] = i;
 }
 
 double model_collective_error_ns(const struct model *model, const struct collective *collective,

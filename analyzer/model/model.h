@@ -73,6 +73,8 @@ struct rank {
   u32 local_rank; /* INDEX_NONE if unknown */
   u32 pid;
   const char *host;
+  u32 host_number; /* ranks that ran on one host have the same; hosts that are not known come after
+                      the n_hosts that are, one for each rank */
   const char *path;
   const char *info[32]; /* by enum tscope_info; NULL if unknown */
   bool closed;          /* ended normally */
@@ -134,6 +136,11 @@ struct arrival {
   u8 times; /* enum kept_times; if left out, call_start and call_end are where its step begins */
 };
 
+/* Whether it is known when it ran. */
+static inline bool arrival_has_run(const struct arrival *arrival) {
+  return arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
+}
+
 /* One collective over all its members, matched by (communicator, sequence), or one send with its
  * receive (arrivals: sender, receiver; both ops are TSCOPE_OP_SEND's family). */
 struct collective {
@@ -144,7 +151,6 @@ struct collective {
   u32 first_arrival, n_arrivals; /* in model.arrivals */
   i64 last_start;                /* max over arrivals of start; NS_UNKNOWN if any is unknown, or is
                                     of a rank whose clock is not aligned with those of others */
-  i64 transfer_ns;               /* see analyse/; NS_UNKNOWN */
   i32 step;                      /* step of its first arrival, -1 outside */
   i32 root;                      /* of a broadcast: number of the member that sends, -1 not known */
   const char *algorithm, *protocol; /* in NCCL's words; NULL if not known */
@@ -249,7 +255,7 @@ struct model {
   const char *run; /* identity */
   const char *command;
   u32 world_size; /* expected; 0 if unknown */
-  u32 n_ranks, n_comms, n_collectives, n_arrivals, n_scalars;
+  u32 n_ranks, n_hosts, n_comms, n_collectives, n_arrivals, n_scalars;
   struct rank *ranks; /* sorted by global rank */
   struct comm *comms;
   struct collective *collectives; /* sorted by last_start (unknown ones last) */
@@ -471,13 +477,39 @@ double model_clock_error_ns(const struct model *model, u32 a, u32 b);
 /* The index of the rank with this number; INDEX_NONE if it is not here. */
 u32 model_rank_index(const struct model *model, u32 rank);
 
-/* Whether two ranks (indices) ran on one host since one boot. Hosts can have equal names: then what
- * the traces say of their clocks tells them apart, as far as they say it. */
-bool model_same_host(const struct model *model, u32 a, u32 b);
+/* Whether the job has ranks that were not found. */
+static inline bool model_lacks_ranks(const struct model *model) {
+  return model->n_ranks < model->world_size;
+}
+
+static inline u32 model_ranks_of_job(const struct model *model) {
+  return model_lacks_ranks(model) ? model->world_size : model->n_ranks;
+}
+
+/* Whether two ranks (indices) ran on one host since one boot. */
+static inline bool model_same_host(const struct model *model, u32 a, u32 b) {
+  return model->ranks[a].host_number == model->ranks[b].host_number;
+}
+
+/* The host that all marked ranks [n_ranks] ran on; NULL if they ran on several, or the job on one.
+ */
+const char *model_host_of(const struct model *model, const bool *ranks);
+
+/* By the host's name and, as far as it is known (else NULL), its clock (TSCOPE_INFO_CLOCK). */
+bool host_is_same(const char *name, const char *clock, const char *other_name,
+                  const char *other_clock);
 
 /* The largest of it between a rank and the members of a collective. */
 double model_collective_error_ns(const struct model *model, const struct collective *collective,
                                  u32 rank);
+
+/* When a member was ready for its collective: a call on the host when it is made, for its worker
+ * may begin later, as it also runs the calls before; one of NCCL, which only queues work for the
+ * GPU, when that began. NS_UNKNOWN where it is not known, or left out. */
+i64 model_arrival_ready(const struct model *model, const struct arrival *arrival);
+
+/* All collectives by communicator, each in order: `order` gets n_collectives indices. */
+void model_list_by_comm(const struct model *model, u32 *order);
 
 /* [n_ranks] The ranks whose files are older than those of their peers: these ended collectives for
  * which the rank was needed after its file ends. So it was alive then, and its file does not show

@@ -17,17 +17,6 @@ struct search {
   bool *older;               /* [n_ranks] */
 };
 
-static void order_by_comm(struct search *s) {
-  const struct model *model = s->model;
-  SCOPED u32 *next = memory_zeroed(size_sum(model->n_comms, 1), sizeof(u32));
-  for (u32 i = 0; i < model->n_collectives; i++)
-    next[model->collectives[i].comm + 1]++;
-  for (u32 i = 0; i < model->n_comms; i++)
-    next[i + 1] += next[i];
-  for (u32 i = 0; i < model->n_collectives; i++)
-    s->order[next[model->collectives[i].comm]++] = i;
-}
-
 /* What each rank did last on a communicator. */
 static void find_last(struct search *s, u32 from, u32 to) {
   for (u32 r = 0; r < s->model->n_ranks; r++)
@@ -78,7 +67,7 @@ bool *model_find_older_files(const struct model *model, struct arena *arena) {
                      .last_call = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
                      .last_seq = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
                      .older = arena_array(arena, model->n_ranks, sizeof(bool))};
-  order_by_comm(&s);
+  model_list_by_comm(model, s.order);
   for (u32 from = 0, n; from < model->n_collectives; from += n) {
     n = ROW_OF_EQUALS(&s.order[from], model->n_collectives - from, a, b,
                       model->collectives[*a].comm == model->collectives[*b].comm);

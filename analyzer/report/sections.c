@@ -54,7 +54,7 @@ static const char *ranks_unknown(const struct results *r) {
 
 /* A rank without a trace may be the one that makes the others wait. */
 static bool ranks_unjudged(const struct results *r) {
-  return !(r->dist_steps > 0) || r->model->n_ranks < r->model->world_size;
+  return !(r->dist_steps > 0) || model_lacks_ranks(r->model);
 }
 
 /* Slow links are found by their transfer times. */

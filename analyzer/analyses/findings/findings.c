@@ -52,7 +52,7 @@ void finding_set_sections(struct finding *finding) {
 }
 
 static bool rank_may_be_missing(const struct findings *f) {
-  return finding_traits(f->id) & NEEDS_ALL_RANKS && f->a->model->n_ranks < f->a->model->world_size;
+  return finding_traits(f->id) & NEEDS_ALL_RANKS && model_lacks_ranks(f->a->model);
 }
 
 static const char *limit_evidence(struct findings *f, const char *evidence,
@@ -183,15 +183,20 @@ double launch_bound_share(const struct results *r) {
   return r->ov_steps > 0 ? fmin(share, r->ov_idle_ms / r->ov_step_ms) : share;
 }
 
+const char *describe_where(struct findings *f, const char *subject,
+                           const struct sampled_line *line) {
+  return line ? say(f, " %s at %s (%s) in %.0f %% of the samples%s.", subject, line->place,
+                    line->function, 100 * line->share, line->in_workers ? " of them at work" : "")
+              : "";
+}
+
 const char *describe_launching_line(struct findings *f, const struct sampled_line **line) {
   const struct results *r = f->r;
   const struct rank_result *rank = LARGEST(
       r->ranks, r->n_ranks, one, one->launching_line && one->launching_line->share >= REASON_SHARE,
       one->launching_line->ms);
   *line = rank ? rank->launching_line : NULL;
-  return rank ? say(f, " Rank %u is then at %s (%s) in %.0f %% of the samples.", rank->rank,
-                    (*line)->place, (*line)->function, 100 * (*line)->share)
-              : "";
+  return rank ? describe_where(f, say(f, "Rank %u is then", rank->rank), *line) : "";
 }
 
 double without_waits_for_gpu(const struct findings *f, double host_ms) {

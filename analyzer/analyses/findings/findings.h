@@ -75,7 +75,12 @@ double launch_bound_share(const struct results *r);
   "Look at %s first: the GPU has nothing to do while the host is there. Do that work less often, " \
   "on the GPU, or ahead in another thread or process."
 
-/* " Rank 0 is then at train.py:8 (log) for 73 % of that time in samples.": while the GPU has
+/* " It is then at train.py:12 (load) in 80 % of the samples.", of such a subject; "" without line.
+ */
+const char *describe_where(struct findings *f, const char *subject,
+                           const struct sampled_line *line);
+
+/* " Rank 0 is then at train.py:8 (log) in 73 % of the samples.": while the GPU has
  * nothing to do as nothing was launched. `*line`: where most of it goes, if that is at least half;
  * else NULL, and no text. */
 const char *describe_launching_line(struct findings *f, const struct sampled_line **line);

@@ -14,6 +14,7 @@
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/gpu/operator_sequences.h"
 #include "analyses/queries.h"
+#include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/sorting.h"
 #include "base/texts.h"
@@ -50,8 +51,7 @@ struct operator_sums {
 };
 
 static struct pair *pair_at(struct pairs *pairs, u32 operator, u32 what) {
-  u64 hash = ((u64) operator<< 32 | what) * 0x9e3779b97f4a7c15ull;
-  u32 i = HASHED_OR_ADD(&pairs->list, hash >> 32, one,
+  u32 i = HASHED_OR_ADD(&pairs->list, hash_number(what, (u64) operator<< 32), one,
                         one->operator== operator&& one->what == what,
                         (struct pair){.operator= operator, .what = what});
   return &pairs->list.at[i];

@@ -56,7 +56,7 @@ double rank_peak_tflops(const struct analysis *a, u32 rank, enum precision preci
  */
 static double job_peak(struct analysis *a, enum precision precision, const char **why) {
   const struct model *model = a->model;
-  double devices = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
+  double devices = model_ranks_of_job(model);
   double sum = 0, peak = NAN;
   if (!isnan(a->options->peak_tflops))
     return a->options->peak_tflops * 1e12 * devices;
@@ -113,8 +113,7 @@ static double model_flops(struct analysis *a, const struct rank_flops *all) {
   const struct model *model = a->model;
   if (!(all->forward > 0) || !all->steps || a->whole_run)
     return NAN;
-  double seen = all->forward_ranks,
-         of = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
+  double seen = all->forward_ranks, of = model_ranks_of_job(model);
   double coverage =
       all->kernel_ns ? (double)(all->known_ns + all->estimated_ns) / (double)all->kernel_ns : NAN;
   bool bound = all->unknown || all->captured || all->replays_unknown || all->replayed_flops > 0;

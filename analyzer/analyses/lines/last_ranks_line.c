@@ -79,7 +79,7 @@ static void list_lines(struct search *s) {
         add_line(s, rank, &parts->at[i]);
     s->lines = s->n - before > s->lines ? s->n - before : s->lines;
   }
-  qsort(s->stays, s->n, sizeof(*s->stays), by_line);
+  SORT(s->stays, s->n, by_line);
 }
 
 /* One line on all ranks, in `all`; whether chance does not explain how long the last ones are

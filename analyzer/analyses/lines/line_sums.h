@@ -48,7 +48,7 @@ struct line_sums {
 /* Steps of the rank that sums are divided by. */
 double line_steps_of(const struct analysis *a, u32 rank);
 
-/* For qsort(): by file, line and function. */
+/* For SORT(): by file, line and function. */
 int line_sums_by_line(const void *left, const void *right);
 
 struct stack_cost;

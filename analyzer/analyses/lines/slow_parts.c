@@ -560,7 +560,7 @@ void slow_parts_summarise(struct analysis *a) {
   c->best = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*c->best));
   for (u32 r = 0; r < a->model->n_ranks; r++)
     look_at_rank(c, r);
-  qsort(c->all, c->n, sizeof(*c->all), by_part);
+  SORT(c->all, c->n, by_part);
   compare_ranks(c);
   FREE_EACH(c, all, best);
 }

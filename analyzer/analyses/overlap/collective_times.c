@@ -14,20 +14,17 @@
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 #include "kernels/communication.h"
 
-static bool has_run(const struct arrival *arrival) {
-  return arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
-}
-
 static i64 call_transfer_begin(const struct analysis *a, const struct arrival *call) {
   if (comm_op_name(call->op) && !comm_op_like(call->op))
     return call->start; /* such an operation waits for nobody */
-  if (call->collective == INDEX_NONE || !has_run(call))
+  if (call->collective == INDEX_NONE || !arrival_has_run(call))
     return NS_UNKNOWN;
   const struct collective *collective = &a->model->collectives[call->collective];
   if (collective->n_arrivals < 2 && !collective->complete)
@@ -62,7 +59,7 @@ static i64 transfer_of(const struct model *model, const struct collective *colle
   i64 shortest = INT64_MAX;
   bool known = true;
   for (u32 i = 0; i < n; i++) {
-    known = has_run(&arrivals[i]);
+    known = arrival_has_run(&arrivals[i]);
     if (!known)
       break;
     i64 duration = arrivals[i].end - arrivals[i].start;
@@ -124,12 +121,12 @@ static bool alike(const struct kind *a, const struct kind *b) {
 }
 
 static struct kind *kind_like(struct kinds *kinds, struct kind wanted) {
-  u64 hash = (wanted.bytes * 0x9e3779b97f4a7c15u) ^ ((u64)wanted.comm << 8 | wanted.op);
-  hash = (hash ^ ((u64)wanted.from << 32 | wanted.to)) * 0xff51afd7ed558ccdu;
-  HASH_INDEX_EACH(&kinds->index, hash >> 32, i)
+  u32 hash = hash_number(hash_number(wanted.op, wanted.bytes), wanted.comm);
+  hash = hash_number(hash, (u64)wanted.from << 32 | wanted.to);
+  HASH_INDEX_EACH(&kinds->index, hash, i)
     if (alike(&kinds->at[i], &wanted))
       return &kinds->at[i];
-  hash_index_add(&kinds->index, hash >> 32, kinds->n);
+  hash_index_add(&kinds->index, hash, kinds->n);
   kinds->at[kinds->n] = wanted;
   return &kinds->at[kinds->n++];
 }
@@ -251,7 +248,7 @@ enum { ENOUGH_EXACT = 8 };
  * the receiver comes, no shorter than since both sides are there. NCCL begins only then. */
 static double message_time(const struct model *model, const struct collective *c, enum bound as) {
   const struct arrival *send = &model->arrivals[c->first_arrival], *receive = send + 1;
-  if (c->n_arrivals != 2 || !has_run(send) || !has_run(receive))
+  if (c->n_arrivals != 2 || !arrival_has_run(send) || !arrival_has_run(receive))
     return NAN;
   /* Where clocks do not tell who came first, their error is in the time, with another sign in the
    * other direction. */
@@ -271,7 +268,7 @@ static double shortest_time(const struct model *model, const struct collective *
   const struct arrival *at = &model->arrivals[c->first_arrival];
   double shortest = NAN;
   for (u32 i = 0; i < c->n_arrivals && op_is_barrier_like(c->op); i++)
-    if (has_run(&at[i]))
+    if (arrival_has_run(&at[i]))
       shortest = fmin(shortest, (double)(at[i].end - at[i].start));
   return shortest;
 }
@@ -321,15 +318,17 @@ static void summarise_kind(struct analysis *a, struct kind *kind, struct collect
 }
 
 static double total_ms(const struct collective_result *one) {
-  return isnan(one->transfer_ms) ? 0 : (one->transfer_ms + one->wait_ms) * one->count;
+  return one->count * ((isnan(one->wait_ms) ? 0 : one->wait_ms) +
+                       (isnan(one->transfer_ms) ? 0 : one->transfer_ms));
 }
 
-static double known_bytes(const struct collective_result *one) {
-  return isnan(one->bytes) ? (double)INFINITY : one->bytes;
+static double all_bytes(const struct collective_result *one) {
+  return isnan(one->bytes) ? (double)INFINITY : one->count * one->bytes;
 }
 
+/* Most time first, then most bytes. */
 ORDER_BY(by_total_time, struct collective_result,
-         DOWN_OF(total_ms) DOWN_OF(known_bytes) BY_TEXT(op) BY_TEXT(comm))
+         DOWN_OF(total_ms) DOWN_OF(all_bytes) BY_TEXT(op) BY_TEXT(comm))
 
 static void summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_of_collective,
                             u32 *order, double *scratch) {

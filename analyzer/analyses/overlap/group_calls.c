@@ -6,6 +6,7 @@
 
 #include "analyses/analyses.h"
 #include "base/checked_memory.h"
+#include "base/hash.h"
 #include "base/hash_index.h"
 
 static u32 comm_of(const struct analysis *a, const struct arrival *arrival) {
@@ -21,7 +22,7 @@ static bool same_kernel(const struct analysis *a, const struct arrival *x,
 
 static void join_if_grouped(struct analysis *a, struct hash_index *heads, u32 index) {
   const struct arrival *arrivals = a->model->arrivals, *call = &arrivals[index];
-  u64 hash = ((u64)call->rank << 32 | call->group) * 0x9e3779b97f4a7c15u >> 32;
+  u32 hash = hash_number(0, (u64)call->rank << 32 | call->group);
   HASH_INDEX_EACH(heads, hash, head)
     if (same_kernel(a, &arrivals[head], call)) {
       a->next_call[index] = a->next_call[head];

@@ -63,14 +63,14 @@ static void fill_group(const struct analysis *a, u32 worst, const bool *listed,
                        enum grouping grouping, struct straggler_group *group) {
   const struct model *model = a->model;
   const struct rank_result *ranks = a->results->ranks;
-  bool others = ANY_NUMBER(0, model->n_ranks, i, !model_same_host(model, worst, i));
   *group = (struct straggler_group){.ranks = arena_array(a->arena, model->n_ranks, sizeof(bool)),
                                     .worst = worst};
   for (u32 i = 0; i < model->n_ranks; i++) {
     if (listed[i] || !ranks[i].straggler ||
         (i != worst && grouping != WITH_ALL &&
          !(grouping == WITH_ALL_ALIKE && are_alike(&ranks[worst], &ranks[i])) &&
-         !(others && model_same_host(model, worst, i)) && !same_stage(a->results, worst, i)))
+         !(model->n_hosts > 1 && model_same_host(model, worst, i)) &&
+         !same_stage(a->results, worst, i)))
       continue;
     group->first = group->n++ ? group->first : i;
     group->ranks[i] = true;

@@ -315,7 +315,7 @@ static void join_collectives(const struct analysis *a, struct sample_graph *g) {
   g->joins = memory_array(size_sum(n, 1), sizeof(*g->joins));
   g->first_joined = memory_zeroed(size_sum(g->n, 1), sizeof(u32));
   list_arrivals(a, g, arrivals);
-  qsort(arrivals, n, sizeof(*arrivals), by_collective_and_start);
+  SORT(arrivals, n, by_collective_and_start);
   number_joins(a->model, g, arrivals, n);
 }
 

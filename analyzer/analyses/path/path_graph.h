@@ -4,8 +4,9 @@
  * path_replay.c.
  *
  * A sample is a few steps in a row. So what reaches from one step into the next (a host that runs
- * ahead of its device) counts as it does in the run. While a rank's timeline is loaded, slice.c
- * cuts the samples out of it; then graph.c joins the slices of all ranks at their collectives.
+ * ahead of its device) counts as it does in the run. While a rank's timeline is loaded,
+ * path_slice.c cuts the samples out of it; then path_graph.c joins the slices of all ranks at their
+ * collectives.
  *
  * A node is a piece of work on one lane. The nodes of a lane are adjacent and in order. Host lanes
  * are flattened: nested phases become pieces of their own time (NODE_HOST), calls are nodes, and

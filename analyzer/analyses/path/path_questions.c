@@ -34,7 +34,7 @@ static void unite(const struct run *run, u32 rank, bool compute, struct interval
                      ((struct interval){run_start(run, i), run_end(run, i)}));
   if (ANY_NUMBER(1, n, i,
                  scratch[i - 1].start > scratch[i].start)) /* one lane's work is in order */
-    qsort(scratch, n, sizeof(*scratch), by_i64);
+    SORT(scratch, n, by_i64);
   out->n = 0;
   for (u32 i = 0; i < n; i++)
     intervals_append(out, scratch[i].start, scratch[i].end);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by slice.c, which makes nodes from a rank's spans, and slice_links.c, which finds what
- * they waited for.
+ * Shared by path_slice.c, which makes nodes from a rank's spans, and path_slice_links.c, which
+ * finds what they waited for.
  */
 #pragma once
 
@@ -58,7 +58,7 @@ static inline u32 span_at(const struct slice_builder *c, u32 position) {
   return position < c->n_carried ? c->carried[position] : c->low + position - c->n_carried;
 }
 
-/* slice_links.c: launches, event waits, waits of the host and of threads for each other. */
+/* path_slice_links.c: launches, event waits, waits of the host and of threads for each other. */
 void slice_link(struct slice_builder *c, u32 n_spans);
 
 /* path_inferred.c: fills `inferred` from what is linked already. */

@@ -50,12 +50,11 @@ static u32 costliest_rank(const struct results *r) {
 /* "rank 3", "2 ranks on node7", "ranks 1, 5", as fast as their peers */
 static const char *describe_group(struct analysis *a, const bool *group, u32 first, u32 n) {
   const struct model *model = a->model;
-  bool others = ANY_NUMBER(0, model->n_ranks, i, !model_same_host(model, first, i));
-  bool apart = ANY_NUMBER(0, model->n_ranks, i, group[i] && !model_same_host(model, first, i));
+  const char *host = model_host_of(model, group);
   if (n == 1)
     return say(a, "rank %u as fast as its peers", model->ranks[first].rank);
-  if (model->ranks[first].host && !apart && others)
-    return say(a, "%u ranks on %s as fast as their peers", n, model->ranks[first].host);
+  if (host)
+    return say(a, "%u ranks on %s as fast as their peers", n, host);
   u32 *ranks = arena_array(a->arena, n, sizeof(u32));
   LIST_WHERE(ranks, 0, model->n_ranks, i, group[i], model->ranks[i].rank);
   char *list = rank_list_in(a->arena, ranks, n);
@@ -265,7 +264,7 @@ static void find_equals(struct analysis *a, double all_ms) {
   replay_excess(a, excess);
   for (u32 i = 0; i < n_ranks; i++)
     slow[i] = (struct slow_rank){i, excess[i]};
-  qsort(slow, n_ranks, sizeof(*slow), slower_first);
+  SORT(slow, n_ranks, slower_first);
   for (u32 n = 0; n < tried; n++) {
     bool *group = arena_array(a->arena, n_ranks, sizeof(bool));
     for (u32 i = 0; i <= n; i++)

@@ -179,7 +179,7 @@ static void replay_rows(struct analysis *a) {
   }
   for (u32 i = 0; i < r->n_pays; i++)
     r->pays[i].why = why_not(a, &r->pays[i]);
-  qsort(r->pays, r->n_pays, sizeof(*r->pays), most_first);
+  SORT(r->pays, r->n_pays, most_first);
 }
 
 void what_pays_analyse(struct analysis *a) {

@@ -14,16 +14,6 @@
 #include "analyses/thresholds.h"
 #include "base/sorting.h"
 
-/* A gloo call takes part when it is made: its worker may begin later, for it also runs the calls
- * before. An NCCL call only queues work for the GPU. */
-static i64 ready_at(const struct model *model, const struct arrival *arrival) {
-  if (arrival->times == TIMES_LEFT_OUT)
-    return NS_UNKNOWN;
-  bool on_host =
-      model->comms[model->collectives[arrival->collective].comm].backend != TSCOPE_BACKEND_NCCL;
-  return on_host && arrival->call_start != NS_UNKNOWN ? arrival->call_start : arrival->start;
-}
-
 /* When a member was ready, on an axis on which differences between members are meaningful; NAN if
  * not known. */
 double arrival_time(const struct straggler_test *c, u32 index) {
@@ -33,7 +23,7 @@ double arrival_time(const struct straggler_test *c, u32 index) {
     return c->busy_ns[index];
   if (c->unwaited[arrival->collective])
     return 0;
-  i64 ready = ready_at(model, arrival);
+  i64 ready = model_arrival_ready(model, arrival);
   return ready == NS_UNKNOWN ? NAN : (double)(ready - model->begin);
 }
 
@@ -105,20 +95,6 @@ bool clocks_tell_who_is_late(const struct analysis *a, u32 comm) {
          !(widest_error(a->model, &a->model->comms[comm]) > WORTH_MENTIONING * step_ns);
 }
 
-/* Collectives by communicator, each in order. */
-static u32 *order_by_comm(struct straggler_test *c) {
-  const struct model *model = c->a->model;
-  u32 *order = arena_array(&c->scratch, model->n_collectives, sizeof(u32));
-  u32 *next = arena_array(&c->scratch, model->n_comms, sizeof(u32));
-  for (u32 i = 0; i < model->n_collectives; i++)
-    next[model->collectives[i].comm + 1]++;
-  for (u32 i = 0; i < model->n_comms; i++)
-    next[i + 1] += next[i];
-  for (u32 i = 0; i < model->n_collectives; i++)
-    order[next[model->collectives[i].comm]++] = i;
-  return order;
-}
-
 static void measure_busy(struct straggler_test *c) {
   const struct model *model = c->a->model;
   u32 comm = INDEX_NONE;
@@ -131,7 +107,7 @@ static void measure_busy(struct straggler_test *c) {
     bool kept = analysis_times_of(c->a, collective->step) != TIMES_LEFT_OUT;
     for (u32 i = 0; i < collective->n_arrivals; i++) {
       const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
-      i64 ready = ready_at(model, arrival), before = left[arrival->rank];
+      i64 ready = model_arrival_ready(model, arrival), before = left[arrival->rank];
       bool known = kept && ready != NS_UNKNOWN && before != NS_UNKNOWN;
       c->busy_ns[collective->first_arrival + i] =
           known ? fmax(0, (double)ready - (double)before) : NAN;
@@ -150,11 +126,13 @@ static void find_unwaited(struct straggler_test *c) {
     const struct collective *collective = &model->collectives[i];
     const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
     i64 last = INT64_MIN;
-    FOR_EACH_MEMBER(c, collective, member)
-    last = ready_at(model, member) > last ? ready_at(model, member) : last;
-    c->unwaited[i] =
-        !op_is_barrier_like(collective->op) &&
-        !ANY(arrivals, collective->n_arrivals, one, ready_at(model, one) < last && one->end > last);
+    FOR_EACH_MEMBER(c, collective, member) {
+      i64 ready = model_arrival_ready(model, member);
+      last = ready > last ? ready : last;
+    }
+    c->unwaited[i] = !op_is_barrier_like(collective->op) &&
+                     !ANY(arrivals, collective->n_arrivals, one,
+                          model_arrival_ready(model, one) < last && one->end > last);
   }
 }
 
@@ -172,7 +150,8 @@ void arrival_times_prepare(struct straggler_test *c) {
   c->by_clock = arena_array(&c->scratch, c->a->model->n_comms, sizeof(bool));
   c->unwaited = arena_array(&c->scratch, c->a->model->n_collectives, sizeof(bool));
   c->busy_ns = arena_array(&c->scratch, c->a->model->n_arrivals, sizeof(double));
-  c->by_comm = order_by_comm(c);
+  c->by_comm = arena_array(&c->scratch, c->a->model->n_collectives, sizeof(u32));
+  model_list_by_comm(c->a->model, c->by_comm);
   for (u32 i = 0; i < c->a->model->n_comms; i++)
     c->by_clock[i] = clocks_tell_who_is_late(c->a, i);
   measure_busy(c);

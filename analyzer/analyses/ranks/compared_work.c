@@ -12,14 +12,14 @@
 #include "base/sorting.h"
 #include "base/statistics.h"
 
-/* Median compute time of each rank, and its ratio to the median of its peers in the communicator in
- * which it differs most (all ranks, if it was tested in none). If steps end on the host, because
- * their ends on the GPU are not known, and the host runs far ahead, the device does nothing in some
- * steps and the work of several in others. If that is so in most steps, the median says nothing. */
 static double median_compute_ms(const struct results *r, u32 rank) {
   return rank == INDEX_NONE ? NAN : r->ranks[rank].median_compute_ms;
 }
 
+/* Median compute time of each rank, and its ratio to the median of its peers in the communicator in
+ * which it differs most (all ranks, if it was tested in none). If steps end on the host, because
+ * their ends on the GPU are not known, and the host runs far ahead, the device does nothing in some
+ * steps and the work of several in others. If that is so in most steps, the median says nothing. */
 void work_compare(struct straggler_test *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;

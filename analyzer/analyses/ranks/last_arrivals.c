@@ -13,23 +13,23 @@
  * mean peer waited. */
 static u32 last_of(const struct model *model, const struct collective *collective, i64 *waited) {
   const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
-  i64 last = INT64_MIN, sum = 0;
+  i64 last = INT64_MIN, sum = 0, first = model_arrival_ready(model, &arrivals[0]);
   u32 who = INDEX_NONE;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
-    i64 start = arrivals[i].start;
-    if (start == NS_UNKNOWN)
+    i64 ready = model_arrival_ready(model, &arrivals[i]);
+    if (ready == NS_UNKNOWN)
       return INDEX_NONE;
-    sum += start - arrivals[0].start;
-    if (start > last) {
-      last = start;
+    sum += ready - first;
+    if (ready > last) {
+      last = ready;
       who = arrivals[i].rank;
     }
   }
   for (u32 i = 0; i < collective->n_arrivals; i++)
-    if (arrivals[i].rank != who &&
-        (double)(last - arrivals[i].start) <= model_clock_error_ns(model, who, arrivals[i].rank))
+    if (arrivals[i].rank != who && (double)(last - model_arrival_ready(model, &arrivals[i])) <=
+                                       model_clock_error_ns(model, who, arrivals[i].rank))
       return INDEX_NONE;
-  i64 behind_first = last - arrivals[0].start;
+  i64 behind_first = last - first;
   *waited = behind_first - (sum - behind_first) / (collective->n_arrivals - 1);
   return who;
 }

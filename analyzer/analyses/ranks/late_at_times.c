@@ -47,7 +47,7 @@ static void list_events(struct late_events *events, u32 comm) {
   events->at = arena_array(&c->scratch, end - begin, sizeof(*events->at));
   events->n = LIST_WHERE(
       events->at, begin, end, i, c->last_of[i] != INDEX_NONE && c->late_of[i] >= least,
-      ((struct late_event){i, c->last_of[i], ranks[c->last_of[i]].clock.domain, c->late_of[i]}));
+      ((struct late_event){i, c->last_of[i], ranks[c->last_of[i]].host_number, c->late_of[i]}));
   SORT(events->at, events->n, latest_first);
 }
 
@@ -55,7 +55,7 @@ static void list_events(struct late_events *events, u32 comm) {
 static void count_members(const struct late_events *events, u32 comm) {
   const struct straggler_test *c = events->c;
   FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), member)
-  c->on_host[c->a->model->ranks[member->rank].clock.domain] += !c->named[member->rank];
+  c->on_host[c->a->model->ranks[member->rank].host_number] += !c->named[member->rank];
 }
 
 /* A run may have more communicators than ranks: nothing is cleared that was not touched. The last
@@ -63,7 +63,7 @@ static void count_members(const struct late_events *events, u32 comm) {
 static void forget_counts(const struct late_events *events, u32 comm) {
   const struct straggler_test *c = events->c;
   FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), member)
-  c->on_host[c->a->model->ranks[member->rank].clock.domain] = 0;
+  c->on_host[c->a->model->ranks[member->rank].host_number] = 0;
   FOR_EACH(events->at, events->n, event)
     c->events_of_rank[event->rank] = c->events_of_host[event->host] = 0;
 }
@@ -103,7 +103,7 @@ static double find_unit(const struct late_events *events, u32 comm, struct late_
 static void choose_unit(struct straggler_test *c, const struct late_unit *unit) {
   for (u32 rank = 0; rank < c->a->model->n_ranks; rank++)
     c->in_group[rank] =
-        unit->is_host ? c->a->model->ranks[rank].clock.domain == unit->host : rank == unit->rank;
+        unit->is_host ? c->a->model->ranks[rank].host_number == unit->host : rank == unit->rank;
 }
 
 /* The median lateness of the unit's events up to that at which it was found. */

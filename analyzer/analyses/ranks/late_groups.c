@@ -143,9 +143,9 @@ static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, do
 
 void late_host_test(struct straggler_test *c, u32 comm, u32 rank) {
   const struct model *model = c->a->model;
-  u32 host = model->ranks[rank].clock.domain, mine = 0, all = 0;
+  u32 host = model->ranks[rank].host_number, mine = 0, all = 0;
   FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), one) {
-    c->in_group[one->rank] = model->ranks[one->rank].clock.domain == host;
+    c->in_group[one->rank] = model->ranks[one->rank].host_number == host;
     all += !c->named[one->rank];
     mine += !c->named[one->rank] && c->in_group[one->rank];
   }
@@ -184,7 +184,7 @@ static u32 latest_alike(const struct late_member *members, u32 n) {
 }
 
 struct host_member {
-  u32 host; /* its clock's domain */
+  u32 host; /* its number */
   struct late_member member;
 };
 
@@ -197,7 +197,7 @@ static u32 order_hosts(struct straggler_test *c, const struct late_member *membe
   struct host_member *sorted = arena_array(&c->scratch, n, sizeof(*sorted));
   u32 n_hosts = 0;
   for (u32 i = 0; i < n; i++)
-    sorted[i] = (struct host_member){c->a->model->ranks[members[i].rank].clock.domain, members[i]};
+    sorted[i] = (struct host_member){c->a->model->ranks[members[i].rank].host_number, members[i]};
   SORT(sorted, n, by_host);
   for (u32 i = 0, of_host; i < n; i += of_host) {
     of_host = ROW_OF_EQUALS(&sorted[i], n - i, first, one, one->host == first->host);
@@ -225,7 +225,7 @@ void late_hosts_test(struct straggler_test *c, u32 comm) {
   memset(c->in_group, 0, (model->n_ranks + 1u) * sizeof(*c->in_group));
   for (u32 i = 0; i < n; i++)
     for (u32 k = n_hosts - late; k < n_hosts; k++)
-      if (model->ranks[members[i].rank].clock.domain == model->ranks[hosts[k].rank].clock.domain) {
+      if (model->ranks[members[i].rank].host_number == model->ranks[hosts[k].rank].host_number) {
         c->in_group[members[i].rank] = true;
         mine++;
       }

@@ -72,6 +72,9 @@ static void set_counts(struct straggler_test *c, u32 comm, const struct verdict 
   c->best_comm[v->rank] = comm;
   out->slowest_count = v->times;
   out->slowest_fraction = (double)v->times / v->tested;
+  out->met_steps = c->first[comm + 1] - c->first[comm];
+  out->met_members = v->members;
+  out->met_correlation = c->correlation;
   out->z = (v->times - expected) / sqrt(expected * (1 - 1.0 / v->members));
   out->p_value = fmin(1, v->p * c->tests);
   out->imposed_wait_ms = v->imposed_ns / steps_between_meetings(c, comm) / 1e6;
@@ -395,6 +398,7 @@ void stragglers_analyse(struct analysis *a) {
   work_compare(&c);
   imbalance_fill(&c);
   r->dist_steps = a->whole_run ? NAN : steps_tried(&c);
+  r->dist_tests = c.tests;
   straggler_reasons_fill(&c);
   arena_release(&c.scratch);
 }

@@ -33,7 +33,8 @@ static void order_ready(void *user, u32 i, unsigned worker) {
     error = fmax(error, model->ranks[rank].clock.error_us);
   }
   ordered_values_fill(&c->unnamed.ready[i], own, collective->n_arrivals);
-  c->unnamed.clocks_ns[i] = 1e3 * fmax(reading, 2 * error);
+  c->unnamed.clocks_ns[i] =
+      c->by_clock[collective->comm] ? 1e3 * fmax(reading, 2 * error) : 2e3 * reading;
   c->unnamed.from_ns[i] = own_work_begin(c, collective);
 }
 

@@ -119,7 +119,7 @@ static void add_collective(struct listing *l, const struct collective *collectiv
     size_t at = (size_t)row * model->n_ranks + arrival->rank;
     if (waits)
       l->waited[at] = fmax(l->waited[at], ns_to_ms(collective->last_start - arrival->start));
-    if (arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN)
+    if (arrival_has_run(arrival))
       l->alone[at] -= ns_to_ms(arrival->end - arrival->start);
   }
 }

@@ -7,6 +7,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/hash.h"
 #include "base/sorting.h"
 #include "import/kineto/kineto.h"
 #include "kernels/communication.h"
@@ -36,8 +37,7 @@ ORDER_BY(by_identity, struct member, UP(identity) UP(rank))
 
 static u32 token_of(const struct rank_call *call) {
   u64 size = call->op == TSCOPE_OP_ALLTOALL ? 0 : call->count;
-  u64 token = (size * 0x9e3779b97f4a7c15ull) ^ (u64)call->op << 8 ^ call->dtype;
-  return (u32)(token ^ token >> 32);
+  return hash_number((u32)call->op << 8 | call->dtype, size);
 }
 
 static bool is_message(const struct rank_call *call) {

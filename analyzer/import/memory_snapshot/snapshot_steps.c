@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/hash.h"
 #include "base/period.h"
 #include "base/sorting.h"
 #include "base/vector.h"
@@ -150,7 +151,7 @@ static void number_by_period(struct memory_history *history) {
   u32 n = 0;
   for (u32 i = 0; i < history->n_events; i++)
     if (history->events[i].kind == MEMORY_ALLOC)
-      tokens[n++] = (u32)((u64)history->events[i].bytes * 0x9e3779b97f4a7c15ull >> 32);
+      tokens[n++] = hash_number(0, (u64)history->events[i].bytes);
   struct period period;
   if (!n || !find_period(tokens, n, &period))
     return;

@@ -112,12 +112,9 @@ static void add_ranks_to_model(struct loading *loading) {
   }
 }
 
-/* A host by its name and clock: two hosts can have one name. */
 static bool same_host(const struct process *a, const struct process *b) {
-  const char *x = a->events.definitions->info[TSCOPE_INFO_CLOCK],
-             *y = b->events.definitions->info[TSCOPE_INFO_CLOCK];
-  return strcmp(a->entry->header.host, b->entry->header.host) == 0 &&
-         (!x || !y || strcmp(x, y) == 0);
+  return host_is_same(a->entry->header.host, a->events.definitions->info[TSCOPE_INFO_CLOCK],
+                      b->entry->header.host, b->events.definitions->info[TSCOPE_INFO_CLOCK]);
 }
 
 static struct attempt describe_attempt(const struct processes *processes, u32 number) {

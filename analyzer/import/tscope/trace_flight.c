@@ -42,9 +42,9 @@ struct making {
 };
 
 static bool is_needed(const struct model *model) {
-  return model->n_ranks && (model->world_size > model->n_ranks ||
-                            ANY(model->ranks, model->n_ranks, one, !one->closed) ||
-                            ANY(model->collectives, model->n_collectives, one, one->mismatched));
+  return model->n_ranks &&
+         (model_lacks_ranks(model) || ANY(model->ranks, model->n_ranks, one, !one->closed) ||
+          ANY(model->collectives, model->n_collectives, one, one->mismatched));
 }
 
 static i64 alive_interval(i64 since_begin) {

@@ -56,17 +56,11 @@ MAKE(plateau, flag(!isnan(results->convergence.plateau_steps), results->converge
 
 /* Each host once, in the order of its first rank. */
 static json_t *make_hosts(const struct results *results) {
-  json_t *list = json_array(), *seen = json_object();
-  for (u32 i = 0; i < results->model->n_ranks; i++) {
-    json_t *host = text_or_null(results->model->ranks[i].host);
-    const char *name = json_string_value(host);
-    if (name && !json_object_get(seen, name)) {
-      json_object_set_new(seen, name, json_true());
-      json_array_append(list, host);
-    }
-    json_decref(host);
-  }
-  json_decref(seen);
+  const struct model *model = results->model;
+  json_t *list = json_array();
+  FOR_EACH(model->ranks, model->n_ranks, rank) /* each host first with its first rank */
+    if (rank->host_number == json_array_size(list) && rank->host_number < model->n_hosts)
+      json_array_append_new(list, text_or_null(rank->host));
   return list;
 }
 

@@ -382,6 +382,35 @@ static void lateness_that_repeats_beside_longer_waits(void **state) {
   }
 }
 
+/* A gloo call takes part when it is made. Its worker may begin later, as that of rank 2 does here
+ * with all second calls: rank 1, which called last, is who the others wait for. */
+static void who_calls_last_is_last(void **state) {
+  enum { RANKS = 4, STEPS = 20, LAST = 1, BUSY = 2 };
+  static i64 late[RANKS * STEPS];
+  (void)state;
+  for (u32 i = 0; i < RANKS * STEPS; i++)
+    late[i] = i % RANKS == LAST ? 30 * MS : 0;
+  struct cluster_options o = healthy_cpu();
+  o.ranks = RANKS;
+  o.steps = STEPS;
+  o.warmup = 0;
+  o.late_backward = late;
+  struct cluster *c = cluster_new(&o);
+  for (u32 i = 0; i < c->model.n_collectives; i++) {
+    struct collective *second = &c->model.collectives[i];
+    struct arrival *busy = &c->model.arrivals[second->first_arrival + BUSY];
+    if (second->seq % 2 == 0)
+      continue;
+    busy->start = second->last_start + MS;
+    second->last_start = busy->start;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  assert_int_equal(r->ranks[BUSY].last_collectives, 0);
+  assert_int_equal(r->ranks[LAST].last_collectives, STEPS);
+  assert_true(fabs(r->ranks[LAST].last_wait_ms - 30) < 0.1);
+  cluster_end(r, c);
+}
+
 static void reasons(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -560,6 +589,7 @@ int main(void) {
                                      cmocka_unit_test(two_slow_hosts),
                                      cmocka_unit_test(lateness_that_repeats_beside_longer_waits),
                                      cmocka_unit_test(reasons),
+                                     cmocka_unit_test(who_calls_last_is_last),
                                      cmocka_unit_test(evidence_names_where_it_is_late),
                                      cmocka_unit_test(victims_are_not_named),
                                      cmocka_unit_test(nothing_is_named_without_steps),

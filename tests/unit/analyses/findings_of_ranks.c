@@ -147,8 +147,7 @@ static void share_parts(struct cluster *c, u64 bytes_of_rank_2) {
                                      .root = (i32)root,
                                      .step = (i32)(i / m->n_ranks),
                                      .op = TSCOPE_OP_BROADCAST,
-                                     .last_start = NS_UNKNOWN,
-                                     .transfer_ns = NS_UNKNOWN};
+                                     .last_start = NS_UNKNOWN};
   }
   m->collectives = all;
   m->n_collectives = n + parts;

@@ -202,6 +202,22 @@ static void tensors_that_scale(void **state) {
   pair_free(&pair);
 }
 
+/* Half of the later run's steps hold something else than training, and are counted in neither. */
+static void collectives_of_a_step_of_training(void **state) {
+  (void)state;
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), NULL);
+  struct results *r = pair.new;
+  r->training_steps /= 2;
+  for (u32 i = 0; i < r->n_collectives; i++)
+    r->collectives[i].count /= 2;
+  diff_results(pair.old, r);
+  assert_true(r->diff->n_collectives > 0);
+  for (u32 i = 0; i < r->diff->n_collectives; i++)
+    assert_true(r->diff->collectives[i].before_per_step == 1 &&
+                r->diff->collectives[i].after_per_step == 1);
+  pair_free(&pair);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(values_part),
                                      cmocka_unit_test(bits_differ_where_they_must_not),
@@ -209,6 +225,7 @@ int main(void) {
                                      cmocka_unit_test(throughput_is_no_result),
                                      cmocka_unit_test(values_end_apart),
                                      cmocka_unit_test(memory_that_grew),
-                                     cmocka_unit_test(tensors_that_scale)};
+                                     cmocka_unit_test(tensors_that_scale),
+                                     cmocka_unit_test(collectives_of_a_step_of_training)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

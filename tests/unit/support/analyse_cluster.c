@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/building.h"
+
 #define SPANS_PER_STEP 32
 #define EDGES_PER_STEP 8
 
@@ -232,7 +234,6 @@ static void go_on_alone(struct cluster *c, struct actor *actors, u32 step) {
     m->collectives[step * 2 + k] = (struct collective){.seq = step * 2 + k,
                                                        .first_arrival = (step * 2 + k) * m->n_ranks,
                                                        .last_start = NS_UNKNOWN,
-                                                       .transfer_ns = NS_UNKNOWN,
                                                        .step = (i32)step,
                                                        .op = TSCOPE_OP_SEND};
   for (u32 r = 0; r < m->n_ranks; r++) {
@@ -269,7 +270,6 @@ static void meet(struct cluster *c, struct actor *actors, u32 step) {
                                                        .first_arrival = (step * 2 + k) * m->n_ranks,
                                                        .n_arrivals = m->n_ranks,
                                                        .last_start = starts[k],
-                                                       .transfer_ns = NS_UNKNOWN,
                                                        .step = (i32)step,
                                                        .op = TSCOPE_OP_ALLREDUCE,
                                                        .dtype = TSCOPE_DTYPE_F32,
@@ -468,6 +468,7 @@ struct results *cluster_analyse(struct cluster *cluster, const struct analyse_op
   static const struct timeline_source source = {load, release, name_of};
   struct analyse_options none = no_options();
   cluster->model.internal = cluster;
+  model_number_hosts(&cluster->model);
   return analyse_with(&cluster->model, options ? options : &none, &source);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "model/building.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -91,6 +92,7 @@ static void add_ranks(struct arena *arena, struct model *model, u32 n, u32 per_h
                           .gpu_clock = TSCOPE_GPU_CLOCK_CUPTI};
     rank->path = arena_printf(arena, "rank-%u.tscope", i);
   }
+  model_number_hosts(model);
 }
 
 /* Every `period`th rank from `first` on computes a third longer and is last. */
@@ -543,6 +545,7 @@ static struct results *hostile(void) {
                    "evil \xe8\xa8\x93\xe7\xb7\xb4\nnext";
   for (u32 i = 0; i < model->n_ranks; i++)
     results->ranks[i].host = model->ranks[i].host = i % 2 ? "\033[31mred\033[0m" : "\xc3(";
+  model_number_hosts(model);
   results->kernels[1].shortened = "gemm\033[2J<\x01\xff\xe2\x80\xae>";
   results->findings[0].evidence = "kernel \033[5mvoid gemm<\x01>\x7f and a word that is too long: "
                                   "_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_"

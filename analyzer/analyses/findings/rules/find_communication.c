@@ -33,15 +33,11 @@ static bool find_exposed_transfers(const struct findings *f, struct exposed *e) 
   return e->worst && is_notable(f, e->transfer_ms);
 }
 
-static bool ranks_are_missing(const struct findings *f) {
-  return f->a->model->n_ranks < f->a->model->world_size;
-}
-
 /* What the mean rank has exposed is not what a step would be shorter by: the transfers of several
  * ranks can follow each other, and those of one can run while all wait for another. Where the steps
  * were replayed, that alone is told as a share of the step. */
 static const char *describe_gain(struct findings *f, const char *without, double gain_ms) {
-  if (!f->cure.n || ranks_are_missing(f))
+  if (!f->cure.n || model_lacks_ranks(f->a->model))
     return NULL;
   return say(f, "If %s, %s of %s would take %s less (replay of the steps).", without, a_step(f),
              duration_ms(f->step_ms).text, duration_ms(gain_ms).text);
@@ -61,15 +57,16 @@ static const char *describe_kind(struct findings *f, const struct exposed *e, co
              who, duration_ms(e->all_transfer_ms).text, per_step(f),
              duration_ms(e->compute_ms).text, duration_ms(e->transfer_ms).text, gain ? "" : share,
              most, kind ? describe_hosts_of(f, kind) : "",
-             ranks_are_missing(f) ? " This includes waiting for the ranks that were not found."
-                                  : "");
+             model_lacks_ranks(f->a->model)
+                 ? " This includes waiting for the ranks that were not found."
+                 : "");
 }
 
 void rule_comm_bound(struct findings *f) {
   struct exposed e;
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
     return;
-  bool missing = ranks_are_missing(f);
+  bool missing = model_lacks_ranks(f->a->model);
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
   double gain = missing ? e.transfer_ms : per_step_of(f, saving);
   if (!is_notable(f, gain))
@@ -99,8 +96,8 @@ static void add_whole_comm_finding(struct findings *f) {
   double exposed = r->ov_exposed_ms;
   if (!worst || !is_notable(f, exposed))
     return;
-  bool some = model->n_ranks == 1 || model->world_size > model->n_ranks;
-  const char *why = model->world_size > model->n_ranks
+  bool some = model->n_ranks == 1 || model_lacks_ranks(model);
+  const char *why = model_lacks_ranks(model)
                         ? say(f, "%u of %u ranks are here", model->n_ranks, model->world_size)
                     : model->n_ranks == 1       ? "the traces of the other ranks are not here"
                     : !model_all_aligned(model) ? "the ranks are not on one time axis"

@@ -12,14 +12,11 @@
 #include "analyses/queries.h"
 #include "analyses/steps/other_work.h"
 #include "base/host_list.h"
+#include "base/persistence.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/statistics.h"
 #include "base/texts.h"
-
-static bool several_hosts(const struct results *r) {
-  return ANY_NUMBER(1, r->n_ranks, i, r->ranks[i].host && !model_same_host(r->model, 0, i));
-}
 
 /* Which step figures of a straggler are about. */
 static const char *in_late_step(const struct rank_result *rank) {
@@ -164,7 +161,7 @@ static const char *describe_late_steps(struct findings *f, const struct rank_res
   if (!isnan(rank->late_every))
     return say(f, " in %s", describe_period(f->a->arena, (u32)rank->late_every));
   if (rank->late_at_times)
-    return say(f, " in %.0f of %.0f steps", rank->slowest_count, f->r->dist_steps);
+    return say(f, " in %.0f of %u steps", rank->slowest_count, rank->met_steps);
   for (u32 i = 0; i < rank->n_late; i++)
     text = say(f, "%s%s %.0f to %.0f", text,
                i == 0                 ? " in steps"
@@ -277,9 +274,7 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
   const struct rank_result *rank = &r->ranks[group->first], *worst = &r->ranks[group->worst];
   u32 *ranks = arena_array(f->a->arena, group->n, sizeof(u32));
   u32 n = LIST_WHERE(ranks, 0, r->n_ranks, i, group->ranks[i], r->ranks[i].rank);
-  bool one_host =
-      several_hosts(r) &&
-      !ANY_NUMBER(0, r->n_ranks, i, group->ranks[i] && !model_same_host(r->model, group->first, i));
+  const char *host = model_host_of(r->model, group->ranks);
   double saving = saving_of_group(f, group);
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, worst);
@@ -289,7 +284,7 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
                       : gpu.more_work ? ", more work"
                                       : "";
   const char *title =
-      n > 1 && one_host ? say(f, "%u ranks on %s keep their peers waiting%s", n, rank->host, late)
+      n > 1 && host ? say(f, "%u ranks on %s keep their peers waiting%s", n, host, late)
       : n > 1
           ? say(f, "Ranks %s keep their peers waiting%s", rank_list_in(f->a->arena, ranks, n), late)
           : say(f, "Rank %u%s%s %s%s: %s%s", rank->rank, rank->host ? " on " : "",
@@ -330,15 +325,15 @@ static const struct rank_result *likely_straggler(const struct findings *f, doub
 }
 
 /* How many more steps, in as large a share of which the rank came last, would show that this is no
- * chance. `p_value` has in it how many tests were made, and how steps follow each other. */
-static double steps_to_judge(const struct rank_result *rank, u32 members) {
-  double tested = rank->slowest_count / rank->slowest_fraction, share = 1.0 / members;
-  double tests = rank->p_value / binomial_tail((u32)rank->slowest_count, (u32)tested, share);
-  double n = tested + 1;
-  while (n < 1000 && tests * binomial_tail((u32)(rank->slowest_fraction * n), (u32)n, share) >=
-                         STRAGGLER_SIGNIFICANCE)
+ * chance, if as many tests are made again. */
+static u32 steps_to_judge(const struct findings *f, const struct rank_result *rank) {
+  u32 n = rank->met_steps + 1;
+  while (n < 1000 &&
+         f->r->dist_tests * chance_of_count((u32)(rank->slowest_fraction * n), n,
+                                            1.0 / rank->met_members, rank->met_correlation) >=
+             STRAGGLER_SIGNIFICANCE)
     n++;
-  return n - tested;
+  return n - rank->met_steps;
 }
 
 /* The rank that would save most of what all ranks as fast as the median would; NULL if none. */
@@ -369,12 +364,12 @@ static const char *describe_late_rank(struct findings *f, const struct rank_resu
                most->change, duration_ms(most->saving.ms).text);
   if (!late)
     return "no single rank explains it";
-  return say(f,
-             "rank %u came last in %.0f of %.0f steps and makes its peers wait %s a step, but with "
-             "so few steps this may be chance (p = %.2g); about %.0f more such steps would tell",
-             late->rank, late->slowest_count, f->r->dist_steps,
-             duration_ms(late->imposed_wait_ms).text, late->p_value,
-             steps_to_judge(late, f->r->n_ranks));
+  return say(
+      f,
+      "rank %u came last in %.0f of %u steps and makes its peers wait %s a step, but with so "
+      "few steps this may be chance (p = %.2g); about %u more such steps would tell",
+      late->rank, late->slowest_count, late->met_steps, duration_ms(late->imposed_wait_ms).text,
+      late->p_value, steps_to_judge(f, late));
 }
 
 /* "Last to arrive: rank 7 at 5 of 8 collectives, rank 5 at 2"; adds those whose waits are worth
@@ -438,7 +433,7 @@ static void add_imbalance_finding(struct findings *f, double wait, const struct 
   const struct sampled_line *line = named->n || late ? NULL : last_ranks_line_find(f->a);
   f->spent_at = line && line->peers_ms < LINE_OF_ONE * line->ms ? line : NULL;
   finding_add(
-      f, severity_of(f, rest), saving,
+      f, severity_of(f, per_step_of(f, saving)), saving,
       say(f, "Ranks wait %s%.0f %% of %s for one another%s%s", named->n ? "another " : "",
           100 * rest / f->step_ms, of_each_step(f), line ? ": the last of each step is at " : "",
           line ? line->place : ""),

@@ -68,7 +68,7 @@ void rule_precision(struct findings *f) {
       f, (struct cure_change){.kind = CHANGE_COMPUTE, .left = 1 - saved_ms / f->r->ov_compute_ms},
       saved_ms);
   finding_add(
-      f, severity_of(f, saved_ms), saving,
+      f, severity_of(f, per_step_of(f, saving)), saving,
       say(f, "%.0f %% of the matrix arithmetic runs in fp32", 100 * row->share),
       say(f,
           "These GEMMs take %s a step on the GPU at %.3g TFLOP/s, %.0f %% of what the device can "
@@ -159,10 +159,7 @@ void rule_recoverable(struct findings *f) {
   bool with_start_up = f->a->whole_run && !f->a->model->recorder;
   if (with_start_up)
     f->cure = (struct cure){0};
-  finding_add(f,
-              with_start_up                     ? SEVERITY_INFO
-              : sum >= SAVING_ALARM * r->wall_s ? SEVERITY_CRITICAL
-                                                : SEVERITY_WARNING,
+  finding_add(f, with_start_up ? SEVERITY_INFO : severity_of(f, per_step_of(f, saving)),
               with_start_up ? NAN : saving,
               say(f, "%.0f %% of the time the devices neither compute nor communicate%s",
                   100 * sum / r->wall_s, other_idle_time(f)),

@@ -35,27 +35,23 @@ static bool find_onset(const double *ms, u32 n, struct arena *arena, struct onse
   return onset->after_ms >= (1 + FAIL_SLOW_RATIO) * onset->before_ms;
 }
 
-/* How much later a rank starts its collectives than the mean of the others, by step: of those of
- * the step the one at which it is latest. NAN where that is not known. */
-static void list_lateness(const struct analysis *a, u32 rank, double *late_ms) {
-  const struct model *model = a->model;
+/* How much later than the median rank a straggler comes, by step, of the steps that the series
+ * keeps. NAN where that is not known. */
+static void list_lateness(const struct analysis *a, const struct rank_result *rank,
+                          struct arena *arena, double *late_ms) {
+  const struct series_result *series = &a->results->series;
+  double *of_rows = arena_array(arena, series->n_rows, sizeof(*of_rows));
+  const struct series_row *own =
+      FIND(series->rows, series->n_rows, one, one->rank == rank->rank && one->ranks == 1);
   for (u32 i = 0; i < a->n_steps; i++)
     late_ms[i] = NAN;
-  for (u32 i = 0; model->clock_aligned && i < model->n_collectives; i++) {
-    const struct collective *c = &model->collectives[i];
-    double others = 0, own = NAN;
-    if (!analysis_includes(a, c) || c->last_start == NS_UNKNOWN || c->n_arrivals < 2)
-      continue;
-    for (u32 k = 0; k < c->n_arrivals; k++) {
-      const struct arrival *arrival = &model->arrivals[c->first_arrival + k];
-      double before = ns_to_ms(c->last_start - arrival->start);
-      if (arrival->rank == rank)
-        own = before;
-      else
-        others += before;
-    }
-    u32 at = (u32)c->step - a->first_step;
-    late_ms[at] = fmax(late_ms[at], others / (c->n_arrivals - 1) - own);
+  for (u32 column = 0; own && column < own->n_values[SERIES_LATE]; column++) {
+    u32 n = 0;
+    FOR_EACH(series->rows, series->n_rows, row)
+      if (column < row->n_values[SERIES_LATE] && !isnan(row->values[SERIES_LATE][column]))
+        of_rows[n++] = row->values[SERIES_LATE][column];
+    u32 step = (u32)(series->column_step[column] - a->model->steps.first) - a->first_step;
+    late_ms[step] = own->values[SERIES_LATE][column] - median_of(of_rows, n);
   }
 }
 
@@ -67,7 +63,7 @@ static bool later_since(const struct findings *f, const struct rank_result *rank
   u32 n = f->a->n_steps;
   double *late_ms = arena_array(&scratch, n, sizeof(*late_ms));
   double *values = arena_array(&scratch, n, sizeof(*values));
-  list_lateness(f->a, (u32)(rank - f->r->ranks), late_ms);
+  list_lateness(f->a, rank, &scratch, late_ms);
   double more = median_between(late_ms, at, n, values) - median_between(late_ms, 0, at, values);
   return more >= REASON_SHARE * (onset->after_ms - onset->before_ms);
 }

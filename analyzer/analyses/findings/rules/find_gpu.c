@@ -69,9 +69,7 @@ void rule_recapture(struct findings *f) {
                   "Rank %u captures graphs in so many steps. Calls in a capture launch nothing: "
                   "its GPU does nothing for %s of a %s step meanwhile (mean).%s",
                   rank->rank, duration_ms(idle_ms).text, duration_ms(f->step_ms).text,
-                  line ? say(f, " It is then at %s (%s) in %.0f %% of the samples.", line->place,
-                             line->function, 100 * line->share)
-                       : ""),
+                  describe_where(f, "It is then", line)),
               say(f,
                   "%sCapture once and replay: pad shapes, or keep a graph for each of a few sizes; "
                   "copy inputs into the same buffers. With torch.compile, TORCH_LOGS=recompiles "

@@ -74,7 +74,7 @@ void rule_launch_bound(struct findings *f) {
   const struct sampled_line *line;
   const char *host = describe_launching_line(f, &line);
   finding_add(
-      f, bound >= SAVING_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, saving,
+      f, severity_of(f, per_step_of(f, saving)), saving,
       say(f, "The GPU waits %.0f %% of %s for the host to launch work%s%s", 100 * bound,
           r->ov_steps > 0 ? "each step" : "the time", line ? ", mostly at " : "",
           line ? line->place : ""),

@@ -13,8 +13,6 @@
 
 #include "analyses/findings/findings.h"
 #include "base/checked_memory.h"
-#include "base/hash.h"
-#include "base/hash_index.h"
 #include "base/quantity.h"
 #include "base/statistics.h"
 
@@ -31,8 +29,6 @@ struct route {
 
 struct routes {
   struct findings *f;
-  u32 *host_of;    /* [n_ranks] number of its host */
-  u32 *first_rank; /* [n_hosts] index into model.ranks */
   u32 n_hosts;
   struct route *at;
   u32 n;
@@ -55,30 +51,11 @@ static bool comparable(const struct findings *f, const struct collective_result 
          comms[a->comm_index].backend == comms[b->comm_index].backend;
 }
 
-static void number_hosts(struct routes *routes) {
-  const struct model *model = routes->f->a->model;
-  SCOPED struct hash_index by_name = {0};
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    const char *name = model->ranks[r].host;
-    u64 hash = hash_text(HASH_SEED, name);
-    u32 host = INDEX_NONE;
-    HASH_INDEX_EACH(&by_name, hash, h)
-      if (h < host && model_same_host(model, routes->first_rank[h], r))
-        host = h;
-    if (host == INDEX_NONE) {
-      host = routes->n_hosts++;
-      routes->first_rank[host] = r;
-      if (name)
-        hash_index_add(&by_name, hash, host);
-    }
-    routes->host_of[r] = host;
-  }
-}
-
 /* Ranks of which the record does not say where they ran are on no known host. */
 static void add_host(const struct routes *routes, struct route *route, u32 rank) {
-  bool named = rank != INDEX_NONE && routes->f->a->model->ranks[rank].host;
-  bool *known = named ? &route->hosts[routes->host_of[rank]] : NULL;
+  const struct model *model = routes->f->a->model;
+  u32 host = rank == INDEX_NONE ? INDEX_NONE : model->ranks[rank].host_number;
+  bool *known = host < model->n_hosts ? &route->hosts[host] : NULL;
   route->n_hosts += known && !*known;
   if (known)
     *known = true;
@@ -129,11 +106,7 @@ static void list_routes(struct routes *routes) {
 }
 
 static struct routes find_routes(struct findings *f) {
-  u32 n_ranks = f->a->model->n_ranks;
-  struct routes routes = {.f = f,
-                          .host_of = arena_array(f->a->arena, n_ranks, sizeof(u32)),
-                          .first_rank = arena_array(f->a->arena, n_ranks, sizeof(u32))};
-  number_hosts(&routes);
+  struct routes routes = {.f = f, .n_hosts = f->a->model->n_hosts};
   list_routes(&routes);
   return routes;
 }
@@ -205,8 +178,8 @@ static bool find_slow_place(const struct routes *routes, const struct route *lik
 }
 
 static const char *host_name(const struct routes *routes, u32 host) {
-  const char *name = routes->f->a->model->ranks[routes->first_rank[host]].host;
-  return name ? name : "a host without a name";
+  const struct model *model = routes->f->a->model;
+  return FIND(model->ranks, model->n_ranks, one, one->host_number == host)->host;
 }
 
 static const char *describe_place(const struct routes *routes, const struct slow_place *place) {
@@ -237,11 +210,12 @@ static void add_place_finding(const struct routes *routes, const struct slow_pla
     return;
   u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(u32));
   u32 n = LIST_WHERE(ranks, 0, model->n_ranks, r,
-                     routes->host_of[r] == place->host || routes->host_of[r] == place->other,
+                     model->ranks[r].host_number == place->host ||
+                         model->ranks[r].host_number == place->other,
                      model->ranks[r].rank);
   const char *where = describe_place(routes, place);
-  finding_add(f, severity_of(f, extra),
-              saving_of_link(f, place->row, place->others_ms / place->ms, extra),
+  double saving = saving_of_link(f, place->row, place->others_ms / place->ms, extra);
+  finding_add(f, severity_of(f, per_step_of(f, saving)), saving,
               say(f, "Transfers %s take %.1f times as long as elsewhere", where,
                   place->ms / place->others_ms),
               say(f, "%s of %s: %s %s, at most %s elsewhere; compared %u to %u %s.", place->row->op,
@@ -302,7 +276,8 @@ static void check_link(struct findings *f, u32 index, double *values, u32 *ranks
   u32 n_ranks = link_ranks(f, c, ranks);
   if (!has_link(f, c, ranks, n_ranks))
     return;
-  finding_add(f, severity_of(f, extra), saving_of_link(f, c, others / ms, extra),
+  double saving = saving_of_link(f, c, others / ms, extra);
+  finding_add(f, severity_of(f, per_step_of(f, saving)), saving,
               say(f, "Transfers on %s take %.1f times as long as elsewhere", c->comm, ms / others),
               say(f,
                   "%s of %.3g MB: %s on %s, median %s on %u others alike, once all had arrived; "

@@ -49,22 +49,30 @@ static bool is_late_by_work(const struct results *r, const struct straggler_grou
   return reason != STRAGGLER_SLOW_INPUT && reason != STRAGGLER_NO_CORE;
 }
 
+/* Whether the late ranks are the stage, for its work: then the stage is told, and not they. */
+static bool is_the_stage(const struct results *r, const struct straggler_group *group,
+                         const struct pipeline_stage *stage) {
+  return is_late_by_work(r, group) && group->n == stage->n_ranks &&
+         ranks_in_stage(r, group, stage) == stage->n_ranks;
+}
+
 bool is_slow_stage(struct findings *f, const struct straggler_group *group) {
   double saving_s;
   const struct pipeline_stage *limit = limiting_stage(f, &saving_s);
   f->cure = (struct cure){0};
-  return limit && is_late_by_work(f->r, group) && group->n == limit->n_ranks &&
-         ranks_in_stage(f->r, group, limit) == limit->n_ranks;
+  return limit && is_the_stage(f->r, group, limit);
 }
 
-/* Whether a few ranks of a stage, or something else than its work, make it slow: they are told as
- * stragglers. */
+/* Whether a few ranks of a stage, more ranks than it, or something else than its work make it slow:
+ * they are told as stragglers. */
 static bool is_told_of_ranks(struct findings *f, const struct pipeline_stage *stage,
                              double saving_s) {
-  FOR_EACH(f->r->straggler_groups, f->r->n_straggler_groups, group)
-    if (ranks_in_stage(f->r, group, stage) == group->n && group->cure.n &&
+  FOR_EACH(f->r->straggler_groups, f->r->n_straggler_groups, group) {
+    u32 common = ranks_in_stage(f->r, group, stage);
+    if ((common == group->n || common == stage->n_ranks) && group->cure.n &&
         run_seconds(f, group->saving.ms) >= CAUSE_WITHIN * saving_s)
-      return !is_late_by_work(f->r, group) || group->n < stage->n_ranks;
+      return !is_the_stage(f->r, group, stage);
+  }
   return false;
 }
 

@@ -20,15 +20,6 @@ static double input_stall_ms(const struct findings *f, u32 rank) {
   return ns_to_ms(sum->data_stall) / sum->steps;
 }
 
-/* Where the input of a rank spends most. */
-static const char *describe_input_line(struct findings *f, const struct sampled_line *line) {
-  if (!line)
-    return "";
-  return say(f, " %s %s (%s) in %.0f %% of the samples%s.",
-             line->in_workers ? "Its data loader workers are at" : "It is then at", line->place,
-             line->function, 100 * line->share, line->in_workers ? " of them at work" : "");
-}
-
 void rule_dataloader_bound(struct findings *f) {
   const struct results *r = f->r;
   double sum = 0, worst_ms = 0, limit = WORTH_MENTIONING * f->step_ms;
@@ -56,7 +47,8 @@ void rule_dataloader_bound(struct findings *f) {
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_INPUT, -1), worst_ms);
   double gain = cure_pays(f) ? per_step_of(f, saving) : worst_ms;
   const struct sampled_line *line = r->ranks[worst].input_line;
-  const char *at = describe_input_line(f, line);
+  const char *at = describe_where(
+      f, line && line->in_workers ? "Its data loader workers are" : "It is then", line);
   finding_add(f, severity_of(f, gain), saving,
               say(f, "Training waits for its input: %.0f %% of %s%s%s", 100 * gain / f->step_ms,
                   of_each_step(f), line ? ", at " : "", line ? line->place : ""),
@@ -288,7 +280,7 @@ void rule_optimizer_heavy(struct findings *f) {
   double saving = saving_of_change(
       f, (struct cure_change){.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_OPTIMIZER, .left = 0.5},
       ms / 2);
-  finding_add(f, severity_of(f, 0), saving,
+  finding_add(f, SEVERITY_WARNING, saving,
               say(f, "The optimizer takes %.0f %% of the work", 100 * share),
               say(f, "%.1f %% %s: %s a step. Its saving here is half of that.", 100 * share, of,
                   duration_ms(ms).text),

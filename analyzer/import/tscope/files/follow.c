@@ -280,10 +280,8 @@ void trace_follow_close(struct trace_follow *follow) {
 
 int trace_follow_look(struct trace_follow *follow, struct ring_share ring, trace_on_chunk *on_chunk,
                       void *user) {
-  u64 before = follow->file.bytes;
   int error = trace_file_refresh(&follow->file, follow->path);
   follow->read_bytes += sizeof(follow->file.header);
-  follow->shrunk |= follow->file.bytes < before && follow->file.header.closed_realtime_ns == 0;
   if (error)
     return error;
   struct look look = {.follow = follow, .ring = ring, .on_chunk = on_chunk, .user = user};

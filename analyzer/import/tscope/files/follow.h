@@ -55,7 +55,6 @@ struct trace_follow {
   u32 sweep;       /* next of the chunks that are only read now and then */
   u64 read_bytes;  /* by all looks */
   u64 damaged;     /* chunks that contain something other than records */
-  bool shrunk;     /* it was cut shorter than what had been read */
   bool gap;        /* before the GPU spans of the last look there are some that were not read */
 };
 

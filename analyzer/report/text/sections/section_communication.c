@@ -4,7 +4,6 @@
  */
 #include <math.h>
 
-#include "base/sorting.h"
 #include "base/texts.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -48,8 +47,7 @@ static void put_totals(struct pen *pen, const struct results *results) {
 /* If the steps' GPU work is not known for all ranks, or not for all steps: what the mean is of. */
 static void put_basis(struct pen *pen, const struct results *results) {
   u32 ranks = results->model->n_ranks;
-  double steps = results->n_other_work ? results->training_steps
-                                       : results->step_count - results->warmup_excluded;
+  double steps = results->training_steps;
   if (results->ov_ranks < ranks || results->ov_steps < steps)
     section_label(pen, "mean of");
   if (results->ov_ranks < ranks)
@@ -86,7 +84,7 @@ static void put_by_op(struct pen *pen, const struct results *results) {
     return;
   }
   section_line(pen, STYLE_DIM, "wait and transfer separated by %s", results->wait_method);
-  if (results->model->n_ranks < results->model->world_size)
+  if (model_lacks_ranks(results->model))
     pen_item(pen, STYLE_BOLD, "TRANSFER HOLDS WAITING FOR RANKS NOT FOUND");
 }
 
@@ -96,19 +94,6 @@ void body_overlap(struct pen *pen, const struct results *results) {
   put_basis(pen, results);
   put_by_op(pen, results);
 }
-
-static double weight(const struct collective_result *one) {
-  double each =
-      (isnan(one->wait_ms) ? 0 : one->wait_ms) + (isnan(one->transfer_ms) ? 0 : one->transfer_ms);
-  return one->count * each;
-}
-
-static double all_bytes(const struct collective_result *one) {
-  return one->count * one->bytes;
-}
-
-/* Most time first, then most bytes; then in the order of the input. */
-ORDER_BY(heaviest_first, struct collective_result, DOWN_OF(weight) DOWN_OF(all_bytes))
 
 static void put_words(struct pen *pen, const struct collective_result *one, const char *what,
                       const char *first, const char *second) {
@@ -141,12 +126,9 @@ void body_collectives(struct pen *pen, const struct results *results) {
       {"busbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, busbw_gbps), 0, 0},
   };
   u32 n = results->n_collectives, shown = section_rows(pen, n, COLLECTIVES_SHOWN);
-  struct collective_result *rows =
-      arena_elements(&pen->scratch, results->collectives, n, sizeof(*rows));
-  SORT(rows, n, heaviest_first);
-  table_print(pen, &TABLE(struct collective_result, columns), rows, shown);
+  table_print(pen, &TABLE(struct collective_result, columns), results->collectives, shown);
   pen_line(pen, TEXT_INDENT);
-  put_choices(pen, rows, shown);
+  put_choices(pen, results->collectives, shown);
   if (n > shown)
     pen_item(pen, STYLE_PLAIN, "and %s lighter kinds", count_of(n - shown).text);
   pen_item(pen, STYLE_DIM, "%s",

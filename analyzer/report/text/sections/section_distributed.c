@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/sorting.h"
+#include "base/statistics.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -63,7 +64,7 @@ static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u3
   if (known) {
     SORT(compute, known, by_double);
     pen_item(pen, STYLE_PLAIN, "compute %s to %s, median %s", duration_ms(compute[0]).text,
-             duration_ms(compute[known - 1]).text, duration_ms(compute[known / 2]).text);
+             duration_ms(compute[known - 1]).text, duration_ms(median_of(compute, known)).text);
   }
   item_if_known(pen, STYLE_PLAIN, "peers wait at most %s", duration_ms(most_wait));
   pen_newline(pen);
@@ -109,7 +110,7 @@ static void put_summary(struct pen *pen, const struct results *results) {
     item_of_ranks(pen, STYLE_CRITICAL, stragglers, n, 40);
   else if (!(results->dist_steps > 0))
     pen_item(pen, STYLE_PLAIN, "unknown: no step shows which rank came last");
-  else if (results->model->n_ranks < results->model->world_size)
+  else if (model_lacks_ranks(results->model))
     pen_item(pen, STYLE_WARNING, "none among the %u OF %u RANKS FOUND", results->model->n_ranks,
              results->model->world_size);
   else

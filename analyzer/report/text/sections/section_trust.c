@@ -15,17 +15,6 @@
 
 enum { ATTEMPTS_SHOWN = 4, DAMAGES_SHOWN = 3, RANK_LIST_CHARACTERS = 40 };
 
-static u32 count_hosts(const struct model *model) {
-  u32 hosts = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    bool seen = !model->ranks[i].host;
-    for (u32 k = i; k-- > 0 && !seen;)
-      seen = model_same_host(model, k, i);
-    hosts += !seen;
-  }
-  return hosts;
-}
-
 static void put_inputs(struct pen *pen, const struct model *model) {
   if (model->n_inputs == 0)
     return;
@@ -37,14 +26,14 @@ static void put_inputs(struct pen *pen, const struct model *model) {
 static void put_ranks(struct pen *pen, const struct results *results) {
   const struct model *model = results->model;
   section_label(pen, "ranks");
-  if (model->world_size && model->n_ranks < model->world_size)
+  if (model_lacks_ranks(model))
     pen_item(pen, STYLE_WARNING, "%s of %s found", count_of(model->n_ranks).text,
              count_of(model->world_size).text);
   else if (model->world_size)
     pen_item(pen, STYLE_PLAIN, "all %s found", count_of(model->n_ranks).text);
   else
     pen_item(pen, STYLE_PLAIN, "%u found, the number of ranks is unknown", model->n_ranks);
-  u32 hosts = count_hosts(model);
+  u32 hosts = model->n_hosts;
   if (hosts)
     pen_item(pen, STYLE_PLAIN, "on %s", plural(hosts, "host").text);
   SCOPED char *list =
