@@ -4,7 +4,7 @@
  * reducer shows it all the same: buckets_waited is the loop over the buckets, and between the start
  * of the loop, or the end of one bucket's bucket_arrived, and the start of the next bucket_arrived
  * it does nothing but wait for that bucket's collective. Buckets come in the order they were
- * queued.
+ * queued. A backward pass may go through several models, each with its reducer.
  */
 #include "callsites/call_sites.h"
 #include "record/tick_clock.h"
@@ -34,8 +34,9 @@ void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u3
       tscope_span_open(thread, scope->start, TSCOPE_REC_COMM_WAIT, 0, &record, sizeof(record));
 }
 
-void bucket_queued_begin(struct torch_scope *scope) {
+void bucket_queued_begin(struct torch_scope *scope, const void *reducer) {
   torch_scope_push(scope, SCOPE_BUCKET);
+  scope->reducer = reducer;
 }
 
 /* Nothing was queued in it if the gradients go by another backend than gloo. */
@@ -45,20 +46,28 @@ void bucket_queued_end(struct torch_scope *scope) {
   if (!thread || !tscope_live->on)
     return;
   struct torch_thread *mine = torch_thread_of(thread);
+  /* Nobody waits for those of a backward pass that has failed. */
+  if (mine->n_buckets == TORCH_BUCKETS && mine->buckets[0].reducer != scope->reducer)
+    mine->n_buckets = 0;
   if (mine->n_buckets < TORCH_BUCKETS)
-    mine->buckets[mine->n_buckets++] = (struct torch_collective){scope->comm, scope->seq};
+    mine->buckets[mine->n_buckets++] =
+        (struct torch_bucket){scope->reducer, scope->comm, scope->seq};
 }
 
 static void open_next_wait(struct tscope_thread *thread, struct torch_scope *waits) {
   struct torch_thread *mine = torch_thread_of(thread);
+  while (mine->next_bucket < mine->n_buckets &&
+         mine->buckets[mine->next_bucket].reducer != waits->reducer)
+    mine->next_bucket++;
   if (mine->next_bucket >= mine->n_buckets)
     return;
-  const struct torch_collective *bucket = &mine->buckets[mine->next_bucket++];
+  const struct torch_bucket *bucket = &mine->buckets[mine->next_bucket++];
   torch_wait_open(thread, waits, bucket->comm, bucket->seq);
 }
 
-void buckets_waited_begin(struct torch_scope *scope) {
+void buckets_waited_begin(struct torch_scope *scope, const void *reducer) {
   torch_scope_push(scope, SCOPE_WAITS);
+  scope->reducer = reducer;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)
     return;
@@ -70,8 +79,14 @@ void buckets_waited_begin(struct torch_scope *scope) {
 void buckets_waited_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
   struct tscope_thread *thread = tscope_self;
-  if (thread && tscope_live->on)
-    torch_thread_of(thread)->n_buckets = 0;
+  if (!thread || !tscope_live->on)
+    return;
+  struct torch_thread *mine = torch_thread_of(thread);
+  u32 kept = 0;
+  for (u32 i = 0; i < mine->n_buckets; i++)
+    if (mine->buckets[i].reducer != scope->reducer)
+      mine->buckets[kept++] = mine->buckets[i];
+  mine->n_buckets = kept;
 }
 
 void bucket_arrived_begin(struct torch_scope *scope) {

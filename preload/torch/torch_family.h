@@ -19,7 +19,9 @@ struct torch_range {
   bool ends_forward; /* the forward pass lasts until it ends, or until the next such */
 };
 
-struct torch_collective {
+/* A bucket's collective that DDP has queued. */
+struct torch_bucket {
+  const void *reducer;
   u32 comm, seq;
 };
 
@@ -31,9 +33,9 @@ struct torch_thread {
   struct torch_range ranges[TORCH_RANGES]; /* open ones, outermost first */
   u32 n_ranges;
   struct torch_range forward; /* of FSDP: its end is not known before the next phase */
-  u32 n_buckets;              /* whose collectives DDP queued since it last waited for them */
+  u32 n_buckets;              /* that have not been waited for */
   u32 next_bucket;            /* the one being waited for */
-  struct torch_collective buckets[TORCH_BUCKETS];
+  struct torch_bucket buckets[TORCH_BUCKETS];
 };
 
 static inline struct torch_thread *torch_thread_of(const struct tscope_thread *thread) {

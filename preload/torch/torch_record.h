@@ -58,9 +58,9 @@ void group_described_begin(struct torch_scope *scope, const void *text);
 TORCH_ONLY_POPS(group_described)
 
 /* ddp.c: DistributedDataParallel's waits */
-void bucket_queued_begin(struct torch_scope *scope);
+void bucket_queued_begin(struct torch_scope *scope, const void *reducer);
 void bucket_queued_end(struct torch_scope *scope);
-void buckets_waited_begin(struct torch_scope *scope);
+void buckets_waited_begin(struct torch_scope *scope, const void *reducer);
 void buckets_waited_end(struct torch_scope *scope);
 void bucket_arrived_begin(struct torch_scope *scope);
 void bucket_arrived_end(struct torch_scope *scope);

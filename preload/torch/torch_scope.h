@@ -30,6 +30,7 @@ struct torch_scope {
   const void *group;
   const void *tensors;
   const void *options;
+  const void *reducer;                /* SCOPE_BUCKET, SCOPE_WAITS: DDP's, whose buckets they are */
   struct call_site_operator operator; /* SCOPE_OPERATOR: what the thread was at before */
   u32 comm, seq; /* SCOPE_BUCKET: last collective queued in it; transfers: their own */
   u8 kind;       /* enum torch_scope_kind */

@@ -355,9 +355,30 @@ def dormant(python, library, tool, scratch):
     expect(not read_trace.paths_under(job.directory), "a trace")
 
 
+def two_models(python, library, tool, scratch):
+    """Each model's gradients are waited for in turn, and until all ranks have them."""
+    job, steps = Job(python, library, scratch, "two"), 12
+    job.run(str(steps), script="two_models.py", ranks=2)
+    traces = job.traces(2)
+    began = {}
+    for trace in traces:
+        for run in trace.records["CollectiveRun"]:
+            began[run.seq] = max(began.get(run.seq, 0), run.time)
+    for trace in traces:
+        waits = {}
+        for wait in trace.records["CommWait"]:
+            waits.setdefault(wait.seq, []).append(wait)
+        gradients = sorted(call.seq for call in trace.records["Collective"] if call.tag == OPS["ALLREDUCE"])[-2 * steps:]
+        for seq in gradients:
+            expect(len(waits.get(seq, [])) == 1, f"rank {trace.rank}: {waits.get(seq)} for {seq}")
+            expect(waits[seq][0].time + waits[seq][0].dur >= began[seq], f"rank {trace.rank} waits until all are at {seq}")
+    document = report(job, tool)
+    expect(not document or document["critical_path"]["what_if_reason"] is None, document and document["critical_path"])
+
+
 CASES = {case.__name__.replace("_", "-"): case
          for case in (same_numbers, straggler_named, accumulation, recomputation, recomputation_plain, data_workers,
-                      killed, survived_errors, inside_backward, always_inside_backward, collectives, names, dormant)}
+                      killed, survived_errors, two_models, inside_backward, always_inside_backward, collectives, names, dormant)}
 
 
 def main():
