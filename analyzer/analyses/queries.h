@@ -44,6 +44,10 @@ bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step);
  * where no rank has the phase. */
 double phase_of_middle_rank_ms(const struct analysis *a, size_t member);
 
+/* Where a phase begins: an optimizer's that gets a closure (LBFGS; Lightning always) where the last
+ * backward pass in it ends, as model.phases has it. `span`: a phase's number. */
+i64 phase_begin(const struct timeline *t, u32 span);
+
 /* Which times are kept of the collectives in a step: enum kept_times. */
 u8 analysis_times_of(const struct analysis *a, i32 step);
 

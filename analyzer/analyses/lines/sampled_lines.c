@@ -22,13 +22,25 @@ static const double samples_least = 5;
  * no backward pass: that is what autograd runs. */
 static void phases_of(const struct timeline *t, bool data, struct arena *scratch,
                       struct intervals *phases) {
-  phases->at = arena_array(scratch, t->n_spans, sizeof(*phases->at));
+  struct interval optimizer = {0}; /* its part after the last backward pass in it */
+  phases->at = arena_array(scratch, size_sum(t->n_spans, 1), sizeof(*phases->at));
   FOR_EACH(t->spans, t->n_spans, span) {
+    i64 begin = phase_begin(t, (u32)(span - t->spans));
+    if (optimizer.end && span->start >= optimizer.start) {
+      intervals_append(phases, optimizer.start, optimizer.end);
+      optimizer.end = 0;
+    }
     bool marked = span->kind == SPAN_PHASE && span->category != TSCOPE_PHASE_USER,
          backward = span->kind == SPAN_OP && span->category == TSCOPE_PHASE_BACKWARD;
-    if ((marked || backward) && (!data || span->category == TSCOPE_PHASE_DATA))
-      intervals_append(phases, span->start, span->end);
+    if ((marked || backward) && (!data || span->category == TSCOPE_PHASE_DATA)) {
+      if (begin > span->start)
+        optimizer = (struct interval){begin, span->end};
+      else
+        intervals_append(phases, span->start, span->end);
+    }
   }
+  if (optimizer.end)
+    intervals_append(phases, optimizer.start, optimizer.end);
 }
 
 /* Whether a moment is in one of them; the next call's is not before this one's. */

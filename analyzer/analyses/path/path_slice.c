@@ -72,8 +72,10 @@ static u32 add_node(struct slice_builder *c, struct lane_state *lane, struct nod
   return lane->next++;
 }
 
-static u8 top_phase(const struct lane_state *lane) {
-  return lane->depth ? lane->open[lane->depth - 1].phase : 0;
+static u8 phase_at(const struct lane_state *lane, i64 time) {
+  return lane->depth && time >= lane->open[lane->depth - 1].begin
+             ? lane->open[lane->depth - 1].phase
+             : 0;
 }
 
 /* The program waits for a batch in the longest piece of the phase's own time. */
@@ -90,7 +92,9 @@ static void mark_batch(struct slice_builder *c, struct lane_state *lane, u32 nod
 }
 
 static void add_own_time(struct slice_builder *c, struct lane_state *lane, i64 until) {
-  u8 phase = top_phase(lane);
+  u8 phase = phase_at(lane, until);
+  if (phase && lane->covered < lane->open[lane->depth - 1].begin)
+    lane->covered = lane->open[lane->depth - 1].begin;
   if (until <= lane->covered || !phase)
     return;
   u32 node = add_node(c, lane,
@@ -134,7 +138,8 @@ static void open_host_span(struct slice_builder *c, struct lane_state *lane,
   bool op = span->kind == SPAN_OP;
   u8 phase = span->category && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
   add_own_time(c, lane, start);
-  if (lane->covered < start && !op && !lane->depth) /* the gap before it is between the phases */
+  if (lane->covered < start && !op &&
+      !phase_at(lane, start)) /* the gap before it is between the phases */
     add_node(c, lane,
              (struct node){.start = start, .end = start, .kind = NODE_HOST, .launch = INDEX_NONE});
   if (lane->covered < start)
@@ -142,8 +147,10 @@ static void open_host_span(struct slice_builder *c, struct lane_state *lane,
   if (lane->depth == MAX_DEPTH)
     return;
   /* A user's range inside a phase says nothing about the phase. */
-  if (phase == TSCOPE_PHASE_USER && lane->depth)
-    phase = top_phase(lane);
+  if (phase == TSCOPE_PHASE_USER && phase_at(lane, start))
+    phase = phase_at(lane, start);
+  i64 begin = phase_begin(c->t, (u32)(span - c->t->spans));
+  lane->open[lane->depth].begin = begin < start ? start : begin;
   lane->open[lane->depth].end = end;
   lane->open[lane->depth].key = op ? key_of(c, span) : phase;
   lane->open[lane->depth].label = label_of(c, span);
@@ -173,7 +180,7 @@ static u32 add_host_span(struct slice_builder *c, struct lane_state *lane, const
                     .kind = node_kind(span->kind),
                     .key = key_of(c, span),
                     .label = label_of(c, span),
-                    .phase = ends_input_pause(c, span) ? TSCOPE_PHASE_DATA : top_phase(lane),
+                    .phase = ends_input_pause(c, span) ? TSCOPE_PHASE_DATA : phase_at(lane, start),
                     .line = line_of_span(c->t, span),
                     .launch = INDEX_NONE});
   lane->covered = end;

@@ -18,7 +18,7 @@ struct lane_state {
   u32 shift;      /* by how much its nodes moved down when unused room was closed */
   u32 depth;
   struct {
-    i64 end;
+    i64 begin, end; /* begin: phase_begin(); what is before is of no phase */
     u32 key, label; /* of its own time */
     u8 phase;
     bool op, batch; /* batch: input that other processes prepare */

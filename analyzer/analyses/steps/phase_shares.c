@@ -45,3 +45,18 @@ void phases_analyse(struct analysis *a) {
   r->optimizer_ms = mean_phase_ms(a, offsetof(struct phase_times, optimizer), 0, n);
   r->other_ms = mean_phase_ms(a, offsetof(struct phase_times, other), 0, n);
 }
+
+i64 phase_begin(const struct timeline *t, u32 span) {
+  const struct span *phase = &t->spans[span];
+  i64 begin = phase->start;
+  if (phase->kind != SPAN_PHASE || phase->category != TSCOPE_PHASE_OPTIMIZER)
+    return begin;
+  for (u32 i = span + 1; i < t->n_spans && t->spans[i].start < phase->end; i++) {
+    const struct span *inner = &t->spans[i];
+    bool backward = (inner->kind == SPAN_PHASE || inner->kind == SPAN_OP) &&
+                    inner->category == TSCOPE_PHASE_BACKWARD;
+    if (backward && inner->end <= phase->end && inner->end > begin)
+      begin = inner->end;
+  }
+  return begin;
+}
