@@ -2,7 +2,9 @@
 #include "inspect/small_file.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 ssize_t small_file_read(const char *path, char *text, size_t bytes) {
@@ -40,4 +42,26 @@ bool file_lines_visit(const char *path, char *room, size_t bytes,
   if (fd >= 0)
     close(fd);
   return found;
+}
+
+/* As the kernel has it. */
+struct entry {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t bytes;
+  uint8_t type;
+  char name[];
+};
+
+bool folder_names_visit(int folder, char *room, size_t bytes,
+                        bool (*each)(int folder, const char *name, void *with), void *with) {
+  long got;
+  while ((got = syscall(SYS_getdents64, folder, room, bytes)) > 0)
+    for (long at = 0; at < got;) {
+      const struct entry *entry = (const void *)(room + at);
+      if (entry->name[0] != '.' && each(folder, entry->name, with))
+        return true;
+      at += entry->bytes;
+    }
+  return false;
 }

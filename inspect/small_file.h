@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small files of text, such as those of /proc and of control groups. Safe in signal handlers.
+ * Small files of text, such as those of /proc and of control groups, and the names in a folder.
+ * Safe in signal handlers.
  */
 #pragma once
 
@@ -20,3 +21,8 @@ const char *stat_field(const char *text, int number);
  * cut or left out. Nothing is allocated. */
 bool file_lines_visit(const char *path, char *room, size_t bytes,
                       bool (*each)(const char *line, void *with), void *with);
+
+/* Calls `each` with the names in a folder, but those that begin with a dot, until it returns true:
+ * whether it did. `room`, aligned for 8 bytes, holds some of the names. Nothing is allocated. */
+bool folder_names_visit(int folder, char *room, size_t bytes,
+                        bool (*each)(int folder, const char *name, void *with), void *with);

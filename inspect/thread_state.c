@@ -62,33 +62,31 @@ static void thread_path(char *path, size_t bytes, pid_t pid, u32 tid, const char
   snprintf(path, bytes, "/proc/%s/task/%u/%s", proc_name(pid, room), tid, file);
 }
 
-struct directory_entry { /* struct linux_dirent64 */
-  u64 inode;
-  i64 next;
-  unsigned short bytes;
-  unsigned char type;
-  char name[];
+struct found_threads {
+  u32 *tids, most, n;
 };
+
+static bool add_thread(int folder, const char *name, void *with) {
+  struct found_threads *found = with;
+  u32 tid = (u32)strtoul(name, NULL, 10);
+  (void)folder;
+  if (tid && found->n < found->most)
+    found->tids[found->n] = tid;
+  found->n += tid != 0;
+  return false;
+}
 
 u32 thread_list(pid_t pid, u32 *tids, u32 most) {
   char path[32], room[16];
   _Alignas(8) char entries[1024];
-  u32 n = 0;
+  struct found_threads found = {tids, most, 0};
   snprintf(path, sizeof(path), "/proc/%s/task", proc_name(pid, room));
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
     return 0;
-  for (long got; (got = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0;)
-    for (long at = 0; at < got;) {
-      const struct directory_entry *entry = (const void *)(entries + at);
-      u32 tid = (u32)strtoul(entry->name, NULL, 10);
-      at += entry->bytes;
-      if (tid && n < most)
-        tids[n] = tid;
-      n += tid != 0;
-    }
+  folder_names_visit(fd, entries, sizeof(entries), add_thread, &found);
   close(fd);
-  return n;
+  return found.n;
 }
 
 u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most) {

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs where the caller waits for its children, perhaps in a signal handler. So it uses only system
- * calls and the stack.
+ * The directory of the traces may be on a server that does not answer, and who waits for a child
+ * must not wait for that. A dormant process has no thread that could: a process of our own does it.
+ * It begins where the caller waits for its children, perhaps in a signal handler, and uses only
+ * system calls, the stack, and memory that is already there.
  */
 #include "process/reaped.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,32 +25,10 @@
 #include "format/tscope_format.h"
 #include "inspect/kept_errno.h"
 #include "inspect/pid_namespace.h"
+#include "inspect/small_file.h"
+#include "process/descriptors.h"
 #include "process/out_of_memory_kills.h"
 #include "record/cancellation.h"
-
-/* As the kernel has it. */
-struct entry {
-  u64 inode;
-  i64 offset;
-  u16 bytes;
-  u8 type;
-  char name[];
-};
-
-/* Calls `each` with the names in a folder until it returns true. */
-static bool visit_names(int folder, bool (*each)(int folder, const char *name, void *more),
-                        void *more) {
-  char room[1024] __attribute__((aligned(8)));
-  long got;
-  while ((got = syscall(SYS_getdents64, folder, room, sizeof(room))) > 0)
-    for (long at = 0; at < got;) {
-      const struct entry *entry = (const void *)(room + at);
-      if (entry->name[0] != '.' && each(folder, entry->name, more))
-        return true;
-      at += entry->bytes;
-    }
-  return false;
-}
 
 struct death {
   u32 pid;
@@ -117,7 +99,8 @@ static bool write_death(int folder, const char *name, void *more) {
 __attribute__((noinline)) static bool search_run(int folder, const char *name,
                                                  struct death *death) {
   int run = tscope_open_own(folder, name, O_RDONLY | O_DIRECTORY);
-  bool found = run >= 0 && visit_names(run, write_death, death);
+  static char room[32768] __attribute__((aligned(8))); /* a run may have many thousand files */
+  bool found = run >= 0 && folder_names_visit(run, room, sizeof(room), write_death, death);
   if (run >= 0)
     close(run);
   return found;
@@ -136,22 +119,108 @@ static void search_named_run(int folder, const char *run, struct death *death) {
   search_run(folder, name, death);
 }
 
-void tscope_reaped(pid_t child, int signal) {
-  TSCOPE_KEEP_ERRNO;
-  TSCOPE_DEFER_CANCELLATION;
-  const char *directory = secure_getenv("TSCOPE_DIR"), *run = secure_getenv("TSCOPE_RUN");
+static struct death death_of(pid_t child, int signal) {
   struct death death = {.pid = (u32)child, .signal = signal};
   snprintf(death.pid_in_name, sizeof(death.pid_in_name), "-%d-", (int)child);
   snprintf(death.mine, sizeof(death.mine), "-%d-", (int)getpid());
+  return death;
+}
+
+static void search(struct death *death) {
+  static char room[4096] __attribute__((aligned(8)));
+  const char *directory = secure_getenv("TSCOPE_DIR"), *run = secure_getenv("TSCOPE_RUN");
   char standard[TSCOPE_DEFAULT_DIRECTORY_BYTES];
   tscope_directory_to_write(standard);
   int folder = tscope_open_own(AT_FDCWD, directory && *directory ? directory : standard,
                                O_RDONLY | O_DIRECTORY);
   if (folder >= 0) {
     if (run && *run)
-      search_named_run(folder, run, &death);
+      search_named_run(folder, run, death);
     else
-      visit_names(folder, search_started_run, &death);
+      folder_names_visit(folder, room, sizeof(room), search_started_run, death);
     close(folder);
   }
+}
+
+void tscope_reaped_here(pid_t child, int signal) {
+  struct death death = death_of(child, signal);
+  search(&death);
+}
+
+/* Processes of our own that had not ended in time: their file system does not answer. */
+static pid_t slow_writers[16];
+
+/* Whether one is left. Those that have ended meanwhile are waited for. */
+static bool some_are_slow(void) {
+  bool some = false;
+  for (size_t i = 0; i < sizeof(slow_writers) / sizeof(*slow_writers); i++) {
+    pid_t writer = __atomic_load_n(&slow_writers[i], __ATOMIC_RELAXED);
+    if (!writer)
+      continue;
+    if (syscall(SYS_wait4, writer, NULL, WNOHANG | __WCLONE, NULL) == 0)
+      some = true;
+    else
+      __atomic_store_n(&slow_writers[i], 0, __ATOMIC_RELAXED);
+  }
+  return some;
+}
+
+/* A process that writes, as fork() makes it, but that sends no signal when it ends: so the job's
+ * own waits do not see it. Its memory is a copy, which takes time in proportion: a process with
+ * much memory does not do this. 0 in the new process, negative if there is none. */
+static pid_t start_writer(void) {
+  const u64 most_bytes = 2u << 30;
+  char text[96], *end;
+  if (small_file_read("/proc/self/statm", text, sizeof(text)) <= 0)
+    return -1;
+  strtoull(text, &end, 10);
+  u64 resident = strtoull(end, &end, 10), shared = strtoull(end, &end, 10);
+  if (resident > shared && (resident - shared) * (u64)sysconf(_SC_PAGESIZE) > most_bytes)
+    return -1;
+  return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+}
+
+/* It keeps open no pipe of the job's, for whose end somebody may wait. */
+__attribute__((noreturn)) static void write_and_end(struct death *death) {
+  tscope_descriptors_close();
+  search(death);
+  syscall(SYS_exit_group, 0);
+  __builtin_unreachable();
+}
+
+/* Some milliseconds suffice where the file system answers. False if it has not ended in time. */
+static bool wait_for_writer(pid_t writer) {
+  long ns = 50000;
+  for (int i = 0; i < 60; i++, ns = ns < 2000000 ? 2 * ns : ns) {
+    if (syscall(SYS_wait4, writer, NULL, WNOHANG | __WCLONE, NULL) != 0)
+      return true;
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+  }
+  return false;
+}
+
+static void remember_slow(pid_t writer) {
+  for (size_t i = 0; i < sizeof(slow_writers) / sizeof(*slow_writers); i++) {
+    pid_t none = 0;
+    if (__atomic_compare_exchange_n(&slow_writers[i], &none, writer, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED))
+      return;
+  }
+}
+
+void tscope_reaped(pid_t child, int signal) {
+  TSCOPE_KEEP_ERRNO;
+  TSCOPE_DEFER_CANCELLATION;
+  if (some_are_slow())
+    return;
+  struct death death = death_of(child, signal);
+  sigset_t all, before; /* no handler of the job's runs in the new process */
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &before);
+  pid_t writer = start_writer();
+  if (writer == 0)
+    write_and_end(&death);
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  if (writer > 0 && !wait_for_writer(writer))
+    remember_slow(writer);
 }

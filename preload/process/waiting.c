@@ -13,7 +13,7 @@
 /* Without a child the status may be anything, and at any address. */
 static pid_t note_end(pid_t child, const int *status) {
   if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(*status)))
-    tscope_reaped(child, WTERMSIG(*status));
+    (tscope_is_live() ? tscope_reaped_later : tscope_reaped)(child, WTERMSIG(*status));
   return child;
 }
 

@@ -17,6 +17,7 @@
 
 #include "process/process.h"
 #include "process/process_end.h"
+#include "process/reaped.h"
 #include "process/scheduling.h"
 #include "process/threads_left.h"
 #include "record/carry.h"
@@ -258,6 +259,7 @@ static u64 look_families(u64 cpu_ns) {
 static void make_chunks_ready(void) {
   tscope_carry_early();
   tscope_chunk_pool_refill();
+  tscope_reaped_do();
 }
 
 /* With a last look at the waits for cores, by which the end of a run is judged too. */
@@ -270,6 +272,7 @@ static void leave_helper(void) {
     tscope_carry_last();
     store(&recording, CLOSED);
   }
+  tscope_reaped_do(); /* last: it may have to wait for the file system */
   leave(&helper);
 }
 

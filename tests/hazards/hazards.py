@@ -42,6 +42,7 @@ STARTS_OTHERS = "an emulated program starts others without the emulator"
 NOT_EMULATED = {
     "programs-that-do-not-train": "the programs are this machine's own",
     "waits-beside-another-preload": "the program is this machine's own",
+    "wait-while-the-disk-does-not-answer": "the program is this machine's own",
     "python-that-is-unloaded": "Python's library is this machine's own",
     "nvtx-in-a-program-that-does-not-train": "the program is this machine's own",
     "vfork-spawn-system": STARTS_OTHERS,
@@ -284,6 +285,44 @@ def waits_beside_another_preload(scratch):
     for order in ((LIBRARY, other), (other, LIBRARY)):
         check_same(alone, run(command, scratch, env={"LD_PRELOAD": ":".join(order)}))
     check_untouched(scratch)
+
+
+WAITS_WHILE_FROZEN = """
+import ctypes, mmap, os, subprocess, sys, time
+awake, disk, page, *command = sys.argv[1:]
+if awake == "awake":
+    ctypes.CDLL(None).tscope_step(1)
+with open(page, "wb+") as file:
+    file.write(bytes(4096))
+    file.flush()
+    done = mmap.mmap(file.fileno(), 0)
+child = subprocess.Popen([*command, page])
+while not any(done[:8]):
+    time.sleep(0.01)
+open(disk + ".frozen", "w").close()
+child.kill()
+print(child.wait())
+os.remove(disk + ".frozen")
+time.sleep(0.5) # the process that was left writing goes on
+"""
+
+
+def wait_while_the_disk_does_not_answer(scratch):
+    """A launcher, dormant or awake, does not wait for the disk: it learns of the death, and then lets the disk
+    answer. After that the trace has the signal."""
+    for awake in ("dormant", "awake"):
+        disk = os.path.join(scratch, awake)
+        command = [sys.executable, "-S", "-c", WAITS_WHILE_FROZEN, awake, disk, disk + ".page",
+                   program("hazard"), "until-killed"]
+        done = run(command, disk, env={"FROZEN_DISK": disk, "TSCOPE_RUN": "run",
+                                       "LD_PRELOAD": program("libfrozen_disk.so") + ":" + LIBRARY})
+        assert (done.returncode, done.stdout) == (0, b"-9\n"), done
+        signals = [read_trace.Trace(trace).reaped_signal for trace in traces(disk)]
+        until = time.monotonic() + 30
+        while 9 not in signals and time.monotonic() < until:
+            time.sleep(0.1)
+            signals = [read_trace.Trace(trace).reaped_signal for trace in traces(disk)]
+        assert sorted(signals) == ([0, 9] if awake == "awake" else [9]), (awake, signals)
 
 
 COPIES = {"a": "libnccl_a.so", "b": "libnccl_b.so", "linked": "libcopies_linked.so", "linked_b": "libcopies_linked_b.so"}

@@ -8,7 +8,7 @@ import re
 import struct
 
 FORMAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format")
-FILE_HEADER = struct.Struct("<8sHHIIIIIQIIIIQQQQ64s128sQQQ16Q1608xQ")
+FILE_HEADER = struct.Struct("<8sHHIIIIIQIIIIQQQQ64s128sQQQ16Q24xI1580xQ")
 CHUNK_HEADER = struct.Struct("<IBBHIIQQQ4xIQQ")
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i", "i64": "q"}
 PENDING = (1 << 64) - 1
@@ -54,7 +54,8 @@ class Trace:
         self.chunks = header[19]
         self.closed = header[21] != 0
         self.lost = list(header[22:38])
-        self.all_lost = header[38]  # those that are not of a whole chunk
+        self.reaped_signal = header[38]
+        self.all_lost = header[39]  # those that are not of a whole chunk
         self.given_up_as = 0
         self.path = path
         self.strings = {0: ""}
