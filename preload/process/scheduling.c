@@ -23,17 +23,24 @@
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
 
-enum { THREADS = 1024 };
+enum { THREADS = 2048 };
+
+struct thread_wait {
+  u32 tid;
+  u64 wait_ns;
+};
 
 /* Of the helper alone. */
 static struct {
-  struct thread_wait {
-    u32 tid;
-    u64 wait_ns;
-  } threads[THREADS];           /* by thread number: the last thread in this slot */
-  u64 wait_ns;                  /* of all, since the first round */
-  u64 training_ns;              /* of it, of threads that train */
-  bool has_first_round, counts; /* the kernel counts: it has figures for the main thread */
+  struct round {
+    struct thread_wait threads[THREADS]; /* in the kernel's order: by their age */
+    u32 n;
+    bool cut; /* the process has more threads than that */
+  } rounds[2];
+  struct round *last; /* NULL before the first */
+  u64 wait_ns;        /* of all, since the first round */
+  u64 training_ns;    /* of it, of threads that train */
+  bool counts;        /* the kernel counts: it has figures for the main thread */
 } totals;
 
 /* "CPU WAIT TIMESLICES"; UINT64_MAX if the kernel does not count. */
@@ -49,33 +56,69 @@ static u64 wait_ns_of(u32 tid) {
   return *end == ' ' && (cpu || wait) ? wait : UINT64_MAX;
 }
 
-static void add_thread(u32 tid, struct tscope_scheduling_record *record) {
-  u64 wait = wait_ns_of(tid);
-  struct thread_wait *before = &totals.threads[tid % THREADS];
-  record->threads++;
-  if (wait == UINT64_MAX)
+/* What a thread had waited in the round before; NULL if it was not among its threads. The threads
+ * that are left are in the same order: the search begins behind the one that was found last. */
+static const struct thread_wait *find_before(const struct round *last, u32 tid, u32 *from) {
+  for (u32 i = 0; i < last->n; i++) {
+    u32 at = *from + i < last->n ? *from + i : *from + i - last->n;
+    if (last->threads[at].tid != tid)
+      continue;
+    *from = at + 1 < last->n ? at + 1 : 0;
+    return &last->threads[at];
+  }
+  return NULL;
+}
+
+/* What a thread has waited since the last round. What threads waited before the first round is not
+ * part of the training. One that is not known has begun since, unless there were too many. */
+static u64 more_of(const struct thread_wait *now, u32 *from) {
+  if (!totals.last)
+    return 0;
+  const struct thread_wait *before = find_before(totals.last, now->tid, from);
+  if (!before)
+    return totals.last->cut ? 0 : now->wait_ns;
+  return now->wait_ns >= before->wait_ns ? now->wait_ns - before->wait_ns : now->wait_ns;
+}
+
+/* The backward pass runs on a thread of autograd, collectives on threads of gloo: a step waits for
+ * them too. */
+static void add_thread(u32 tid, struct round *round, u32 *from) {
+  struct thread_wait now = {tid, wait_ns_of(tid)};
+  if (now.wait_ns == UINT64_MAX)
     return;
   bool main_thread = tid == (u32)getpid();
-  bool same = before->tid == tid && wait >= before->wait_ns;
+  u64 more = more_of(&now, from);
   totals.counts |= main_thread;
-  /* What threads waited before the first round is not part of the training. */
-  u64 more = !totals.has_first_round ? 0 : same ? wait - before->wait_ns : wait;
   totals.wait_ns += more;
-  /* The backward pass runs on a thread of autograd, collectives on threads of gloo: a step waits
-   * for them too.
-   */
   if (main_thread || tscope_thread_writes(tid))
     totals.training_ns += more;
-  *before = (struct thread_wait){tid, wait};
+  round->threads[round->n++] = now;
+}
+
+static void say_once_that_cut(void) {
+  static bool said;
+  if (!said)
+    tscope_info(NULL, TSCOPE_INFO_FEATURE, "only of the first 2,048 threads", "waits for cores");
+  said = true;
 }
 
 static void add_threads(struct tscope_scheduling_record *record) {
   static u32 tids[THREADS + TSCOPE_OWN_THREADS];
   const u32 most = sizeof(tids) / sizeof(*tids), n = thread_list(getpid(), tids, most);
-  for (u32 i = 0; i < n && i < most; i++)
-    if (!tscope_is_worker(tids[i]))
-      add_thread(tids[i], record);
-  totals.has_first_round = true;
+  struct round *round = &totals.rounds[totals.last == &totals.rounds[0]];
+  round->n = 0;
+  round->cut = n > most;
+  record->threads = round->cut ? n - most : 0;
+  for (u32 i = 0, from = 0; i < n && i < most; i++) {
+    if (tscope_is_worker(tids[i]))
+      continue;
+    record->threads++;
+    if (round->n < THREADS)
+      add_thread(tids[i], round, &from);
+  }
+  if (round->cut)
+    say_once_that_cut();
+  totals.last = round;
   if (!totals.counts)
     return;
   record->wait_ns = totals.wait_ns;

@@ -5,5 +5,5 @@
 #pragma once
 
 /* Writes a SCHEDULING record. Only for the helper: it reads a file for each of the process's
- * threads, 1024 at most, into memory that is already there. */
+ * threads, 2,048 at most, into memory that is already there. */
 void tscope_scheduling_write(void);

@@ -15,6 +15,7 @@
 #include "facts/memory_limit.h"
 #include "format/default_directory.h"
 #include "inspect/pid_namespace.h"
+#include "process/address_limit.h"
 #include "process/bus_errors.h"
 #include "process/process.h"
 #include "process/workers.h"
@@ -68,13 +69,13 @@ static bool absolute(char *path, size_t bytes, const char *directory) {
 }
 
 /* Of a size, what is in proportion where the process may have only so much address space: the whole
- * trace is mapped, and takes at most a 16th of that. */
+ * trace is mapped. */
 static u64 within_address_space(u64 bytes) {
   const double whole = (double)(tscope_env.ring_max + tscope_env.retained_max);
   struct rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
     return bytes;
-  double part = (double)limit.rlim_cur / 16 / whole;
+  double part = (double)(limit.rlim_cur / TSCOPE_PART_OF_ADDRESS_SPACE) / whole;
   return part < 1 ? (u64)((double)bytes * part) : bytes;
 }
 

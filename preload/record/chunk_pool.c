@@ -265,6 +265,29 @@ void tscope_chunk_pool_take_reserve(void) {
   tscope_unlock(&grow_lock);
 }
 
+/* Both kinds of chunks have less in proportion, but not less than there is of each. */
+void tscope_chunk_pool_limit(u64 bytes) {
+  struct tscope_chunk_pool *pool = &tscope_chunk_pool;
+  const u32 least_retained = 4;
+  if (!tscope_lock_within(&grow_lock, GROW_TIMEOUT_NS))
+    return;
+  u64 chunks = bytes / TSCOPE_CHUNK_BYTES, whole = (u64)pool->ring_max + pool->retained_max;
+  if (chunks < whole) {
+    u32 ring = (u32)(pool->ring_max * chunks / whole), ring_used = load(&pool->ring_used);
+    u32 retained = (u32)(pool->retained_max * chunks / whole), used = load(&pool->retained_used);
+    retained = retained > used + least_retained ? retained : used + least_retained;
+    ring = ring > ring_used ? ring : ring_used;
+    retained = retained < pool->retained_max ? retained : pool->retained_max;
+    __atomic_store_n(&pool->retained_kept, retained / 8 + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->retained_max, retained, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->ring_max, ring, __ATOMIC_RELAXED);
+    __atomic_store_n(&tscope_trace.header->ring_cap_chunks, ring, __ATOMIC_RELAXED);
+    u32 most = ring + retained;
+    tscope_trace_limit(most > tscope_trace.chunks ? most : tscope_trace.chunks);
+  }
+  tscope_unlock(&grow_lock);
+}
+
 /* Nobody uses a chunk that is popped from the queue here; a chunk that a thread got just before
  * stays in the file. So the file is cut back as far as the chunks popped here reach without a
  * gap, and nothing is mapped behind its end any more. */

@@ -54,6 +54,9 @@ void tscope_chunk_pool_touch(void);
 bool tscope_chunk_pool_leave_reserve(void);
 void tscope_chunk_pool_take_reserve(void);
 
+/* The trace is to take at most `bytes` of the address space, or what it has already. */
+void tscope_chunk_pool_limit(u64 bytes);
+
 /* Gives out no more chunks, and cuts unused chunks off the file's end. */
 void tscope_chunk_pool_close(void);
 

@@ -134,10 +134,14 @@ static bool leaves_margin(int fd, u64 bytes) {
 }
 
 /* The reserve from the end of the chunks on. Valgrind reads all memory that a process can read,
- * when that has ended: each word there would be a SIGBUS. */
+ * when that has ended: each word there would be a SIGBUS. A forked child would have the reserve for
+ * nothing, and if it locks its memory, all of it would be filled. */
 static void close_reserve(size_t used) {
-  if (used < tscope_trace.bytes)
-    mprotect((u8 *)tscope_trace.header + used, tscope_trace.bytes - used, PROT_NONE);
+  u8 *from = (u8 *)tscope_trace.header + used;
+  if (used >= tscope_trace.bytes)
+    return;
+  mprotect(from, tscope_trace.bytes - used, PROT_NONE);
+  madvise(from, tscope_trace.bytes - used, MADV_DONTFORK);
 }
 
 /* Where the chunks end in memory, in whole pages. */
@@ -155,6 +159,7 @@ static bool prefault(u32 first, u32 count) {
   u8 *aligned = (u8 *)((uintptr_t)from & ~(page - 1));
   if (mprotect(aligned, (size_t)(to - aligned), PROT_READ | PROT_WRITE) != 0)
     return false;
+  madvise(aligned, (size_t)(to - aligned), MADV_DOFORK); /* a child may return into a hook */
   if (madvise(aligned, (size_t)(to - aligned), MADV_POPULATE_WRITE) == 0)
     return true;
   if (errno != EINVAL) /* which kernels before 5.14 say */
@@ -221,16 +226,28 @@ void tscope_trace_cut(u32 chunks) {
   tscope_trace.chunks_max = tscope_trace.chunks;
 }
 
+/* Returns how many bytes less are mapped. */
+static size_t shrink_to(size_t bytes) {
+  size_t whole = tscope_trace.bytes;
+  if (bytes >= whole)
+    return 0;
+  tscope_trace.bytes = bytes; /* first: what is not mapped may soon be another's */
+  if (mremap(tscope_trace.header, whole, bytes, 0) == MAP_FAILED)
+    tscope_trace.bytes = whole;
+  return whole - tscope_trace.bytes;
+}
+
 static size_t reserve; /* bytes behind the last chunk that are not mapped for now */
 
 void tscope_trace_leave_reserve(void) {
-  size_t whole = tscope_trace.bytes, used = used_bytes(tscope_trace.chunks);
-  if (used >= whole)
+  reserve = shrink_to(used_bytes(tscope_trace.chunks));
+}
+
+void tscope_trace_limit(u32 chunks_max) {
+  if (chunks_max >= tscope_trace.chunks_max || chunks_max < tscope_trace.chunks)
     return;
-  tscope_trace.bytes = used; /* first: what is not mapped may soon be another's */
-  if (mremap(tscope_trace.header, whole, used, 0) == MAP_FAILED)
-    tscope_trace.bytes = whole;
-  reserve = whole - tscope_trace.bytes;
+  tscope_trace.chunks_max = chunks_max;
+  shrink_to(used_bytes(chunks_max));
 }
 
 /* Another thread may have mapped something there meanwhile: then the trace stays as large as it is.

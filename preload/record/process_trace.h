@@ -76,6 +76,10 @@ void tscope_trace_cut(u32 chunks);
 void tscope_trace_leave_reserve(void);
 void tscope_trace_take_reserve(void);
 
+/* From here on there are at most so many chunks; what is reserved for more is not mapped any more.
+ * Nothing changes if there are more already. */
+void tscope_trace_limit(u32 chunks_max);
+
 static inline struct tscope_chunk_header *tscope_trace_chunk(u32 number) {
   return (struct tscope_chunk_header *)(void *)((u8 *)tscope_trace.header + TSCOPE_HEADER_BYTES +
                                                 (size_t)number * TSCOPE_CHUNK_BYTES);

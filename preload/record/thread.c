@@ -32,8 +32,10 @@ static struct tscope_thread *free_slots[TSCOPE_THREAD_SLOTS];
 static u32 n_slots, n_free;
 static struct tscope_thread *newest;
 
+/* The kernel's numbers of threads that write, each in one of the places behind its own. */
 #define WRITERS 1024u
-static u32 writers[WRITERS]; /* the kernel's thread numbers, each in its slot */
+#define WRITER_PLACES 16u
+static u32 writers[WRITERS];
 
 bool tscope_thread_busy(void) {
   bool was = busy;
@@ -78,11 +80,42 @@ static struct tscope_thread *new_slot(void) {
   return thread;
 }
 
+static u32 *writer_place(u32 tid) {
+  for (u32 i = 0; i < WRITER_PLACES; i++) {
+    u32 *place = &writers[(tid + i) % WRITERS];
+    if (__atomic_load_n(place, __ATOMIC_RELAXED) == tid)
+      return place;
+  }
+  return NULL;
+}
+
+bool tscope_thread_writes(u32 tid) {
+  return writer_place(tid) != NULL;
+}
+
+/* If all its places are taken, another thread is forgotten. */
+static void add_writer(u32 tid) {
+  for (u32 i = 0; i < WRITER_PLACES; i++) {
+    u32 none = 0;
+    if (__atomic_compare_exchange_n(&writers[(tid + i) % WRITERS], &none, tid, false,
+                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+      return;
+  }
+  __atomic_store_n(&writers[tid % WRITERS], tid, __ATOMIC_RELAXED);
+}
+
+static void remove_writer(u32 tid) {
+  u32 *place = writer_place(tid);
+  if (place)
+    __atomic_store_n(place, 0, __ATOMIC_RELAXED);
+}
+
 /* A slot whose thread has ended unnoticed; NULL if there is none. The lock is held. */
 static struct tscope_thread *take_ended(void) {
   for (struct tscope_thread *thread = is_told_of_ends ? NULL : newest; thread;
        thread = thread->before)
     if (thread->tid && syscall(SYS_tgkill, getpid(), thread->tid, 0) != 0 && errno == ESRCH) {
+      remove_writer(thread->tid);
       thread->tid = 0;
       return thread;
     }
@@ -123,6 +156,7 @@ static void release_slot(void *slot) {
     return;
   clear_slot(thread);
   if (tscope_lock(&lock)) {
+    remove_writer(thread->tid);
     thread->tid = 0;
     free_slots[n_free++] = thread;
     tscope_unlock(&lock);
@@ -131,10 +165,6 @@ static void release_slot(void *slot) {
 
 struct tscope_thread *tscope_thread_newest(void) {
   return __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
-}
-
-bool tscope_thread_writes(u32 tid) {
-  return __atomic_load_n(&writers[tid % WRITERS], __ATOMIC_RELAXED) == tid;
 }
 
 void tscope_threads_init(void) {
@@ -163,7 +193,7 @@ struct tscope_thread *tscope_thread_here(void) {
     set_slot(thread);
     u32 tid = (u32)syscall(SYS_gettid);
     __atomic_store_n(&thread->tid, tid, __ATOMIC_RELEASE);
-    __atomic_store_n(&writers[tid % WRITERS], tid, __ATOMIC_RELAXED);
+    add_writer(tid);
     tscope_definitions_write_thread(thread->number, tid, name);
     tscope_self = thread;
   } else {

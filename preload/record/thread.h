@@ -27,8 +27,8 @@ void tscope_thread_take_over(struct tscope_thread *thread);
 /* The newest of all threads ever set up; `before` leads to the next. NULL at the end. */
 struct tscope_thread *tscope_thread_newest(void);
 
-/* Whether the kernel's thread `tid` has written records. Knows the last 1024 threads that began to
- * record; false if another thread has got the slot. */
+/* Whether the kernel's thread `tid` has written records. False if very many threads did so, some
+ * hundreds, and another one has got its place. */
 bool tscope_thread_writes(u32 tid);
 
 /* Marks the calling thread as inside tscope, where no hook records; false if it was already. */

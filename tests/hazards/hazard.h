@@ -34,6 +34,11 @@ void lock_memory(char **arguments);
 void lock_idle(char **arguments);
 void end_with_a_look(char **arguments);
 void core_dump(char **arguments);
+void limit_address_space(char **arguments);
+void lock_in_child(char **arguments);
+
+/* hazard_waits.c */
+void threads_wait(char **arguments);
 
 /* hazard_coroutines.c */
 void run_coroutine(char **arguments);

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "hazard.h"
@@ -109,6 +110,38 @@ void lock_memory(char **arguments) {
   void *more = mmap(NULL, 100 * mib, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   puts(more == MAP_FAILED ? "no room for more" : "room for more");
   launch(50000); /* the trace grows */
+}
+
+/* The limit comes when the job has already launched. */
+void limit_address_space(char **arguments) {
+  bool by_prlimit = strcmp(arguments[0], "prlimit") == 0;
+  struct rlimit limit = {1024 * mib, RLIM_INFINITY};
+  launch(1000);
+  usleep(150 * 1000);
+  if (by_prlimit ? prlimit(0, RLIMIT_AS, &limit, NULL) : setrlimit(RLIMIT_AS, &limit))
+    fail("limit of address space");
+  void *more = malloc(700 * mib);
+  puts(more ? "room for more" : "no room for more");
+  free(more);
+  launch(200000); /* the trace grows */
+}
+
+/* In a forked child, which does not train. */
+void lock_in_child(char **arguments) {
+  (void)arguments;
+  launch(1000);
+  usleep(150 * 1000);
+  pid_t child = fork();
+  if (child == 0) {
+    if (mlockall(MCL_CURRENT) != 0)
+      fail("mlockall");
+    say_memory();
+    fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  printf("ended with %d\n", WEXITSTATUS(status));
 }
 
 void core_dump(char **arguments) {

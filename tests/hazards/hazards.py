@@ -58,6 +58,9 @@ NOT_EMULATED = {
     "first-thread-ends-first": "the emulator has threads itself, which the kernel counts with the program's",
     "memory-locked-by-a-program-that-does-not-train": "the emulator's own memory would be locked and counted, too",
     "all-memory-locked": "the emulator's own memory would be locked and counted, too",
+    "memory-locked-by-a-forked-child": "the emulator's own memory would be locked and counted, too",
+    "address-space-limited-later": "the limit would be the emulator's own",
+    "waits-of-threads-for-a-core": "the emulator has threads itself, which the kernel counts with the program's",
     "core-dump-without-the-reserve": "the dump would be the emulator's own",
     "own-bus-errors": "the emulator uses signals itself",
     "bus-error-sent-to-the-process": "the emulator uses signals itself",
@@ -785,6 +788,43 @@ def memory_locked_by_a_program_that_does_not_train(scratch):
     print(f"{shimmed - bare} kB more")
     assert shimmed - bare < 8000, (bare, shimmed)
     check_untouched(scratch)
+
+
+def memory_locked_by_a_forked_child(scratch):
+    if run([program("hazard"), "lock-idle"]).returncode == 99:
+        raise Skip("the limit of locked memory is too low")
+    for directory in (os.path.join(scratch, "mapped"), mounted_overlay(scratch)):
+        bare = run_both(directory, "lock-in-child")
+        assert b"little memory, little of it locked" in bare.stdout, bare
+
+
+def address_space_limited_later(scratch):
+    """What is reserved for the trace and not used is given back."""
+    for directory in (os.path.join(scratch, "mapped"), mounted_overlay(scratch)):
+        for call in ("setrlimit", "prlimit"):
+            where = os.path.join(directory, call)
+            os.makedirs(where)
+            bare = run_both(where, "limit-address-space", call, env=ONLY_LAUNCHES)
+            assert bare.stdout.startswith(b"room for more"), bare
+            walked = Walked(where)
+            assert walked.launches + walked.lost == 201000, walked
+
+
+def waits_of_threads_for_a_core(scratch):
+    """No thread's wait is counted twice, whichever numbers the threads have."""
+    waited = os.path.join(scratch, "waited")
+    done = run([program("hazard"), "threads-wait", waited], scratch)
+    assert done.returncode == 0, done
+    with open(waited, encoding="ascii") as file:
+        of_kernel, apart = map(int, file.read().split())
+    trace, = read_trace.read_all(scratch)
+    looks = trace.records["Scheduling"]
+    if apart % 1024:
+        raise Skip("other processes took the thread's number")
+    print(f"threads {apart} apart waited {of_kernel / 1e9:.3f} s, recorded {looks[-1].wait_ns / 1e9:.3f} s")
+    if looks[-1].wait_ns == (1 << 64) - 1:
+        raise Skip("this kernel does not count waits")
+    assert len(looks) > 4 and 0 < looks[-1].wait_ns <= of_kernel, looks
 
 
 def memory_read_at_the_end(scratch):
