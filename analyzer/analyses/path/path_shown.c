@@ -169,7 +169,7 @@ static void add_waits(struct shown *s, u32 n) {
   }
 }
 
-ORDER_BY(by_node, struct wait, UP(node))
+ORDER_BY(by_node, struct wait, UP(node) UP(from))
 
 static void merge_deps(struct shown *s) {
   struct sample_graph *g = s->g;

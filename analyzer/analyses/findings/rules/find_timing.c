@@ -166,68 +166,88 @@ static const char *outside_action(struct findings *f, u32 rank, u32 elsewhere) {
              line->place, others);
 }
 
-void rule_outside_phases(struct findings *f) {
-  const struct results *r = f->r;
-  double ms, unmarked = lines_unmarked_training(f->a);
-  if (f->a->whole_run || !f->a->model->phases)
-    return;
-  u32 rank = common_outside(f, &ms);
-  if (!(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
-    return;
-  ms *= 1 - unmarked;
-  u32 alone;
-  double measured = without_waits_for_gpu(f, ms);
-  double longest = longest_outside_ms(f, &alone) * (1 - unmarked);
-  double saving = fmin(saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), measured),
-                       run_seconds(f, longest));
-  double gain = per_step_of(f, saving);
-  if (!is_notable(f, gain))
-    return;
-  /* More than the Phases show is saved where the others wait for one rank, or for each by turns. */
-  bool by_turns = gain > r->other_ms * (1 - unmarked) + REPLAY_TOLERANCE * f->step_ms;
-  const char *whose = !by_turns             ? ""
-                      : alone == INDEX_NONE ? "what one rank or another does "
-                                            : say(f, "what rank %u does ", r->ranks[alone].rank);
-  rank = by_turns && alone != INDEX_NONE ? alone : rank;
-  const struct sampled_line *line = r->ranks[rank].outside_line;
-  if (!(r->forward_ms > 0) && !(unmarked > 0) && !line)
-    return; /* forward passes may be all of it */
-  u32 elsewhere = line ? elsewhere_outside(r, line) : INDEX_NONE;
-  const char *forward =
-      unmarked > 0
-          ? say(f,
-                " %s%.0f %% of what is in no phase is training by samples (inside modules, or a "
-                "framework's own backward pass or step), and not counted here.",
-                r->forward_ms > 0 ? "" : "The job does not mark its forward passes: ",
-                100 * unmarked)
-      : r->forward_ms > 0
-          ? ""
-          : " The job does not mark its forward passes, and no sample tells them: they are in it.";
+/* What is said of the time outside the phases. */
+struct outside {
+  double ms;        /* that more than half of the ranks have, without training that is not marked */
+  double unmarked;  /* that training's share of all time in no phase; 0 where none is known */
+  double longest;   /* of the rank that is so longest in a step */
+  double gain;      /* ms a step that a replay without it saves */
+  bool by_turns;    /* more than the Phases show: the others wait for one rank, or each by turns */
+  u32 alone;        /* that one rank; INDEX_NONE */
+  u32 rank;         /* whose line is told */
+  u32 elsewhere;    /* another one at another line; INDEX_NONE */
+  bool has_forward; /* the job marks its forward passes */
+};
+
+static const char *describe_unmarked(struct findings *f, const struct outside *o) {
+  if (o->unmarked > 0)
+    return say(
+        f,
+        " %s%.0f %% of what is in no phase is training by samples (inside modules, or a "
+        "framework's own backward pass or step), and not counted here.",
+        o->has_forward ? "" : "The job does not mark its forward passes: ", 100 * o->unmarked);
+  return o->has_forward ? ""
+                        : " The job does not mark its forward passes, and no sample tells them: "
+                          "they are in it.";
+}
+
+static const char *outside_title(struct findings *f, const struct outside *o) {
+  const struct sampled_line *line = f->r->ranks[o->rank].outside_line;
+  const char *whose = !o->by_turns ? ""
+                      : o->alone == INDEX_NONE
+                          ? "what one rank or another does "
+                          : say(f, "what rank %u does ", f->r->ranks[o->alone].rank);
+  return say(f, "%.0f %% of %s is %soutside %s and optimizer%s%s%s", 100 * o->gain / f->step_ms,
+             of_each_step(f), whose,
+             o->has_forward || o->unmarked > 0 ? "forward, backward" : "backward",
+             line ? ", mostly at " : "", line ? line->place : "",
+             line && line->beside ? ", waiting for another thread" : "");
+}
+
+static const char *outside_evidence(struct findings *f, const struct outside *o) {
+  const char *turns = o->by_turns ? say(f,
+                                        " The one that is so longest in a step is for %s, and the "
+                                        "job is as slow as that one.",
+                                        duration_ms(o->longest).text)
+                                  : "";
   const char *waits =
-      gain < 0.9 * ms
+      o->gain < 0.9 * o->ms
           ? say(f,
                 " Part of that is waiting for communication or for other ranks: without "
                 "the rest the step is %s shorter.",
-                duration_ms(gain).text)
+                duration_ms(o->gain).text)
           : "";
-  const char *turns = by_turns ? say(f,
-                                     " The one that is so longest in a step is for %s, and the job "
-                                     "is as slow as that one.",
-                                     duration_ms(longest).text)
-                               : "";
-  const char *waiting = line && line->beside ? ", waiting for another thread" : "";
-  const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
+  return say(f,
+             "The program is in no phase of training for %s of a %s step, or longer, on most "
+             "ranks.%s%s%s%s",
+             duration_ms(o->ms).text, duration_ms(f->step_ms).text, turns, waits,
+             describe_unmarked(f, o), describe_outside_line(f, o->rank, o->elsewhere));
+}
+
+void rule_outside_phases(struct findings *f) {
+  const struct results *r = f->r;
+  struct outside o = {.unmarked = lines_unmarked_training(f->a), .has_forward = r->forward_ms > 0};
+  if (f->a->whole_run || !f->a->model->phases ||
+      !(o.has_forward || r->backward_ms > 0 || r->optimizer_ms > 0))
+    return;
+  o.rank = common_outside(f, &o.ms);
+  o.ms *= 1 - o.unmarked;
+  double measured = without_waits_for_gpu(f, o.ms);
+  o.longest = longest_outside_ms(f, &o.alone) * (1 - o.unmarked);
+  double saving = fmin(saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), measured),
+                       run_seconds(f, o.longest));
+  o.gain = per_step_of(f, saving);
+  if (!is_notable(f, o.gain))
+    return;
+  o.by_turns = o.gain > r->other_ms * (1 - o.unmarked) + REPLAY_TOLERANCE * f->step_ms;
+  o.rank = o.by_turns && o.alone != INDEX_NONE ? o.alone : o.rank;
+  const struct sampled_line *line = r->ranks[o.rank].outside_line;
+  if (!o.has_forward && !(o.unmarked > 0) && !line)
+    return; /* forward passes may be all of it */
+  o.elsewhere = line ? elsewhere_outside(r, line) : INDEX_NONE;
   f->spent_at = line && line->share >= REASON_SHARE ? line : NULL;
-  finding_add(f, severity_of(f, gain), saving,
-              say(f, "%.0f %% of %s is %soutside %s and optimizer%s%s%s", 100 * gain / f->step_ms,
-                  of_each_step(f), whose, phases, line ? ", mostly at " : "",
-                  line ? line->place : "", waiting),
-              say(f,
-                  "The program is in no phase of training for %s of a %s step, or longer, on most "
-                  "ranks.%s%s%s%s",
-                  duration_ms(ms).text, duration_ms(f->step_ms).text, turns, waits, forward,
-                  describe_outside_line(f, rank, elsewhere)),
-              outside_action(f, rank, elsewhere), NULL, 0);
+  finding_add(f, severity_of(f, o.gain), saving, outside_title(f, &o), outside_evidence(f, &o),
+              outside_action(f, o.rank, o.elsewhere), NULL, 0);
 }
 
 /* Whether the times of phases, which are the host's, are also the times of the work itself. */
