@@ -13,12 +13,13 @@ import tempfile
 from training import SKIPPED, Job, expect, python_with_torch, report_on
 
 NO_WORK, EQUAL = "nothing outside the phases", "rank 1 as fast as its peers"
-PREFETCHED = 2  # batches that PyTorch asks each worker for ahead
 # Options, what is changed, and who is named.
 JOBS = {
     # Workers that need longer than the program: without its work, nothing is gained.
     "equally slow": (["--load-ms", "20", "--late-ms", "40"], NO_WORK, []),
     "two workers each": (["--load-ms", "44", "--workers", "2"], NO_WORK, []),
+    # Another number of workers, and of batches that each is asked for ahead: which one, no record says.
+    "eight workers": (["--load-ms", "160", "--workers", "8", "--ahead", "4"], NO_WORK, []),
     # Workers that have nothing to do while the program works long at times: only that time is gained. It is told of 128 of
     # the 240 steps: of the pauses some 16 lie in these, four more or less. That is 2.5 ms of a step of 36 ms, and twice
     # that is 15 %.
@@ -32,7 +33,7 @@ JOBS = {
 }
 
 
-def seconds_for(ranks, workers, change, quicker_s):
+def seconds_for(ranks, workers, ahead, change, quicker_s):
     """When each step ends on each rank if its work, or the loading of rank 1, takes so much less: a worker begins a
     batch when its last one is done, and when the program has taken one of those that it was asked for; a rank goes
     backward when it has the batch and has worked; and all go on when the last has come there."""
@@ -41,7 +42,7 @@ def seconds_for(ranks, workers, change, quicker_s):
     def can_begin(rank, step, of_taken, of_ready):
         first = ranks[rank][0]["wants"]
         return max(of_ready[step - workers] if step >= workers else first,
-                   of_taken[step - PREFETCHED * workers] if step >= PREFETCHED * workers else first)
+                   of_taken[step - ahead * workers] if step >= ahead * workers else first)
 
     for i, now in enumerate(zip(*ranks)):
         last, comes = max(step["backward"] for step in now), []
@@ -74,7 +75,7 @@ def check(name, python, library, report, scratch):
     first = document["steps"]["warmup_excluded"]
 
     def mean_ms(quicker_s):
-        ends = seconds_for(ranks, int(value.get("--workers", 1)), change, quicker_s)
+        ends = seconds_for(ranks, int(value.get("--workers", 1)), int(value.get("--ahead", 2)), change, quicker_s)
         return sum(1e3 * (end[-1] - end[first - 1]) / (len(end) - first) for end in ends) / len(ends)
 
     slow_s = float(value.get("--slow-ms", 0)) / 1e3

@@ -13,6 +13,7 @@
 #include "analyses/path/path_run.h"
 #include "analyses/path/path_slice.h"
 #include "base/checked_memory.h"
+#include "base/period.h"
 #include "base/statistics.h"
 #include "base/vector.h"
 
@@ -41,6 +42,9 @@
  * many times as long as it usually takes to take a batch. */
 #define MANY 3
 
+/* Share of batches from which on it matters what is taken to be so of a loader. */
+#define MATTERS 0.1
+
 /* By two standard errors of a share of so many looks, with one more busy and one more idle: so that
  * few that are alike are not taken for certain. */
 static double busy_at_most(double busy, u32 looks) {
@@ -52,7 +56,7 @@ static double busy_at_most(double busy, u32 looks) {
 void slice_watch_workers(struct slice_builder *c) {
   const struct line_sums *sums = c->a->line_sums ? &c->a->line_sums[c->t->rank] : NULL;
   bool known = sums && sums->worker_looks > LEAST_LOOKS;
-  c->slice->workers = sums && sums->n_workers ? sums->n_workers : 1;
+  c->slice->workers = sums ? sums->n_workers : 0;
   double busy = known ? (double)sums->workers_busy_ns / (double)sums->workers_ns : NAN;
   c->slice->workers_busy = busy;
   c->slice->workers_busy_most = known ? busy_at_most(busy, sums->worker_looks) : NAN;
@@ -63,7 +67,7 @@ typedef VECTOR(struct batch) batch_list;
 /* The batches of one loader, in the order in which they are taken. */
 struct loader {
   const struct sample_graph *g;
-  const struct slice *slice;
+  struct slice *slice;
   struct batch *at;
   u32 n, base;  /* base: number of the first */
   i64 quickest; /* to take a batch */
@@ -91,6 +95,20 @@ static i64 could_begin(const struct loader *of, u32 i) {
 }
 
 typedef VECTOR(struct loader) loader_list;
+
+/* How many workers there are, where no sample says it: the program waits for the first of the
+ * batches that they make at the same time, and then has one of each. */
+static void count_workers(struct loader *of) {
+  SCOPED double *times = memory_array(size_sum(of->n, 1), sizeof(*times));
+  u32 place;
+  for (u32 i = 0; i < of->n; i++)
+    times[i] = (double)time_of(of, i);
+  if (of->slice->workers)
+    return;
+  of->slice->workers = find_gap_period(times, of->n, &place);
+  of->slice->workers_by_waits = of->slice->workers > 1;
+  of->slice->workers_taken = of->slice->workers == 1;
+}
 
 static void find_awaited(struct loader *of) {
   i64 before = of->slice->begin;
@@ -136,7 +154,8 @@ static void find_usual(struct loader *of) {
          known = n >= LEAST_KNOWN ? median_of(loads, n) : NAN;
   bool idle = isnan(sampled) ? of->waits_for_peers > MOSTLY * waits : isnan(known);
   of->mostly_idle = most < SAMPLED_SHARE * known || idle;
-  bool told = !isnan(known) && (!isnan(sampled) || n * KNOWN_SHARE_UNSAMPLED >= of->n);
+  u32 alike = of->slice->workers_by_waits ? of->slice->workers : 1; /* for which each stands */
+  bool told = !isnan(known) && (!isnan(sampled) || n * alike * KNOWN_SHARE_UNSAMPLED >= of->n);
   double usual = of->mostly_idle ? sampled : told ? known : NAN;
   of->usual = isnan(usual) ? 0 : (i64)usual;
 }
@@ -213,8 +232,22 @@ static i64 usual_take(const batch_list *all) {
   return n ? (i64)(sum / n) : 0;
 }
 
+/* Where the program waits for all of its batches, its loader is as fast as it is with any number of
+ * workers, and of batches asked for ahead. */
+static void note_what_is_taken(const struct loader *of) {
+  u32 awaited = NUMBER_OF(of->at, of->n, one, one->awaited), by_asking = 0;
+  for (u32 i = 0; i < of->n; i++) {
+    const struct batch *same = batch_before(of, i, 1),
+                       *asked = batch_before(of, i, BATCHES_ASKED_AHEAD);
+    by_asking += of->at[i].awaited && asked && of->g->nodes[asked->node].end > same->ready;
+  }
+  of->slice->workers_taken &= awaited && awaited < (1 - MATTERS) * of->n;
+  of->slice->ahead_taken |= by_asking > MATTERS * awaited;
+}
+
 static void note_batches(struct sample_graph *g, struct loader *loader) {
   link_batches(loader);
+  note_what_is_taken(loader);
   for (u32 i = 0; i < loader->n; i++) {
     g->nodes[loader->at[i].node].call = loader->base + i;
     g->nodes[loader->at[i].node].launch =
@@ -262,6 +295,7 @@ void sample_graph_find_batches(struct sample_graph *g) {
   find_waits_for_peers(g, &loaders);
   FOR_EACH_CHANGED(loaders.at, loaders.n, loader) {
     loader->at = &all.at[loader->base];
+    count_workers(loader);
     find_awaited(loader);
     find_ready(loader, loader->quickest);
     find_loads(loader);
@@ -275,4 +309,25 @@ void sample_graph_find_batches(struct sample_graph *g) {
   }
   g->batches = all.at;
   g->n_batches = all.n;
+}
+
+const char *path_describe_loader(struct analysis *a, u32 rank) {
+  const struct slice *told = NULL;
+  for (u32 i = 0; a->graph && i < a->graph->n_samples && !told; i++) {
+    const struct slice *slice = &a->graph->slices[(size_t)i * a->model->n_ranks + rank];
+    told = slice->workers_by_waits || slice->workers_taken || slice->ahead_taken ? slice : NULL;
+  }
+  if (!told)
+    return "";
+  const char *workers =
+      told->workers_by_waits
+          ? say(a, " By when it waits, its loader has %u workers of equal speed.", told->workers)
+      : told->workers_taken ? " It is not known how many workers its loader has: 1 is assumed."
+                            : "";
+  const char *ahead =
+      told->ahead_taken
+          ? say(a, " It is assumed to ask each worker for %u batches ahead, as PyTorch does.",
+                BATCHES_ASKED_AHEAD)
+          : "";
+  return say(a, "%s%s", workers, ahead);
 }

@@ -99,9 +99,11 @@ struct slice {
   struct step_end *last_of_step; /* [n of the sample] */
   bool present, on_gpu;
   bool ends_on_gpu;         /* the host finished the sample before the device did */
-  u32 workers;              /* that prepare batches; 1 if it is not known how many */
+  u32 workers;              /* that prepare batches; 0 until it is found out or taken to be 1 */
   double workers_busy;      /* share of their time in which they do; NAN: not known */
   double workers_busy_most; /* it may be, by so few looks */
+  /* What is taken to be so of its loader, because nothing tells it, and matters. */
+  bool workers_by_waits, workers_taken, ahead_taken;
 };
 
 /* PyTorch's loader asks each worker for so many batches ahead, unless it is told otherwise. */
@@ -235,6 +237,9 @@ void sample_graph_find_batches(struct sample_graph *g);
 
 /* path_shown.c: adds waits between streams that no record has and that other ranks show. */
 void sample_graph_add_shown(struct sample_graph *g);
+
+/* What a rank's loader is taken to be, in a sentence; "" if nothing is that matters. */
+const char *path_describe_loader(struct analysis *a, u32 rank);
 
 /* path_graph.c: joins the slices of a sample and frees them. False if there are too many nodes. */
 bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);

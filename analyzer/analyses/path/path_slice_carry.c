@@ -104,7 +104,6 @@ static void carry_slice(struct analysis *a, u32 sample, u32 rank, struct carrier
   u32 n = graph->samples[sample].n;
   CARRY_EACH(c, slice, present, on_gpu, ends_on_gpu, begin, end, host_end, workers, workers_busy,
              workers_busy_most);
-  c->bad |= slice->present && slice->workers == 0;
   if (!slice->present || c->bad)
     return;
   CARRY_EACH(c, slice, last_host, last_device);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One rank of a job over gloo whose batches take time. Writes into a folder when it did what, for loaders.py.
 
-    loading_rank.py [--load-ms MS] [--slow-rank R --slow-ms MS] [--work-ms MS] [--workers N] [--late-ms MS]
+    loading_rank.py [--load-ms MS] [--slow-rank R --slow-ms MS] [--work-ms MS] [--workers N] [--ahead N] [--late-ms MS]
         [--pause-ms MS] [--steps N] [--times FOLDER]
 """
 import argparse
@@ -56,6 +56,7 @@ def main():
     parser.add_argument("--slow-ms", type=float, default=0)
     parser.add_argument("--work-ms", type=float, default=10)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--ahead", type=int, default=2)
     parser.add_argument("--late-ms", type=float, default=0, help="rank 1 begins so much later")
     parser.add_argument("--pause-ms", type=float, default=0, help="more work in one step of eight")
     parser.add_argument("--steps", type=int, default=240)
@@ -65,7 +66,8 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     ms = options.load_ms + (options.slow_ms if rank == options.slow_rank else 0)
-    loader = torch.utils.data.DataLoader(Samples(ms, options.steps), batch_size=4, num_workers=options.workers)
+    loader = torch.utils.data.DataLoader(Samples(ms, options.steps), batch_size=4, num_workers=options.workers,
+                                         prefetch_factor=options.ahead if options.workers else None)
     dist.barrier()
     if rank == 1:
         time.sleep(options.late_ms / 1e3)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """PyTorch's profiler records a job whose loader has workers: loader_recording.py TSCOPE-REPORT. The truth is the queue
-of PyTorch's loader, run again with other times: workers make batches in turn, and each is asked for two ahead. The
-recording says nothing of the workers, not even how many there are."""
+of PyTorch's loader, run again with other times: workers make batches in turn, and each is asked for two ahead, or
+another number. The recording says nothing of the workers, not even how many there are; when the program waits may."""
 import functools
 import json
 import os
@@ -26,34 +26,34 @@ def event(category, name, at, took, correlation=0):
 class Loader:
     """When a program asks for each batch, and gets it."""
 
-    def __init__(self, workers, load, takes=lambda i: TAKES):
+    def __init__(self, workers, load, takes=lambda i: TAKES, ahead=AHEAD):
         """load(i): a worker's time for batch i; takes(i): to take it when it is ready."""
-        self.workers, self.load, self.takes = workers, load, takes
+        self.workers, self.load, self.takes, self.ahead = workers, load, takes, ahead
         self.asked, self.got, self.ready = [], [], []
 
     def get(self, at):
         begin, i = [1000], len(self.got)
         if i >= self.workers:
             begin.append(self.ready[i - self.workers])
-        if i >= AHEAD * self.workers:
-            begin.append(self.got[i - AHEAD * self.workers])
+        if i >= self.ahead * self.workers:
+            begin.append(self.got[i - self.ahead * self.workers])
         self.ready.append(max(begin) + self.load(i))
         self.asked.append(at)
         self.got.append(max(at, self.ready[i]) + self.takes(i))
         return self.got[i]
 
 
-def run(workers, load):
+def run(workers, load, ahead=AHEAD, compute=COMPUTE):
     """When the program asks for each batch, gets it, and is done with it."""
-    loader, done = Loader(workers, load), [1000]
+    loader, done = Loader(workers, load, ahead=ahead), [1000]
     for _ in range(STEPS):
-        done.append(loader.get(done[-1]) + COMPUTE)
+        done.append(loader.get(done[-1]) + compute)
     return loader.asked, loader.got, done[1:]
 
 
-def recording(workers, load):
+def recording(workers, load, ahead=AHEAD):
     events = []
-    for i, (asked, got, done) in enumerate(zip(*run(workers, load))):
+    for i, (asked, got, done) in enumerate(zip(*run(workers, load, ahead))):
         number = 10 * (i + 1)
         events += [event("user_annotation", f"ProfilerStep#{i}", asked, done - asked),
                    event("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", asked, got - asked),
@@ -103,27 +103,42 @@ def report_of(*ranks):
 
 
 class Loaders(unittest.TestCase):
-    def check(self, workers, load, allowed):
+    def check(self, workers, load, allowed, ahead=AHEAD, taken=""):
         """What pays if loading took 90, 50 and 0 % of its time. `allowed`: of the step."""
-        pays = {row["name"]: row for row in report_of(recording(workers, load))["critical_path"]["pays"]}["input"]
-        whole = run(workers, load)[2][-1] - 1000
+        report = report_of(recording(workers, load, ahead))
+        pays = {row["name"]: row for row in report["critical_path"]["pays"]}
+        whole = run(workers, load, ahead)[2][-1] - 1000
         for left in (90, 50, 0):
-            end = run(workers, lambda i, left=left: load(i) * left // 100)[2][-1] - 1000
-            self.assertAlmostEqual(pays[f"saves_at_{left}"], 1 - end / whole, delta=allowed, msg=left)
+            end = run(workers, lambda i, left=left: load(i) * left // 100, ahead)[2][-1] - 1000
+            self.assertAlmostEqual(pays["input"][f"saves_at_{left}"], 1 - end / whole, delta=allowed, msg=left)
+        found = [one for one in report["findings"] if one["id"] == "TIMING.DATALOADER_BOUND"]
+        said = " ".join(one["evidence"] for one in found)
+        if taken is not None:
+            self.assertIn(taken or "ranks above", said)
+            self.assertEqual("assumed" in said, "assumed" in taken)
+        return pays
 
     def test_one_worker(self):
-        self.check(1, lambda i: 30000, 0.002)
+        for ahead in (1, 2, 4, 8):
+            self.check(1, lambda i: 30000, 0.002, ahead)
 
     def test_workers_that_are_equally_fast(self):
         """The first step is left out as warm-up, in which all wait."""
         self.check(2, lambda i: 30000, 1.2 / STEPS)
-        self.check(3, lambda i: 42000 + 3000 * (i % 2), 2 / STEPS)
+        for ahead in (1, 2, 4, 8):
+            self.check(3, lambda i: 42000 + 3000 * (i % 2), 2 / STEPS, ahead, taken=None)
+            pays = self.check(8, lambda i: 120000, 5 / STEPS, ahead, taken="8 workers of equal speed")
+            whole, end = (run(8, lambda i: 120000, ahead, took)[2][-1] - 1000 for took in (COMPUTE, 0))
+            self.assertAlmostEqual(pays["gemm"]["saves_at_0"], 1 - end / whole, delta=2 / STEPS)
 
     def test_one_of_four_is_slow(self):
         self.check(4, lambda i: 30000 + 20000 * (i % 4 == 1), 2.5 / STEPS)
 
     def test_a_batch_that_takes_long_at_times(self):
-        self.check(2, lambda i: 200000 if i % 10 == 5 else 15000, 2.5 / STEPS)
+        """At no fixed distance: else as many workers would be as likely."""
+        slow = {5, 13, 26, 32, 47, 56}
+        self.check(2, lambda i: 200000 if i in slow else 15000, 3 / STEPS,
+                   taken="1 is assumed. It is assumed to ask each worker for 2 batches ahead")
 
     def check_as_fast_as_peers(self, takes, allowed_ms):
         """Rank 1 waits for all of its batches; takes(rank, i): how long it takes to take one that is ready."""

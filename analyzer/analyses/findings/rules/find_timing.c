@@ -8,6 +8,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/lines/lines.h"
+#include "analyses/path/path_graph.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
 #include "base/texts.h"
@@ -54,9 +55,10 @@ void rule_dataloader_bound(struct findings *f) {
                   of_each_step(f), line ? ", at " : "", line ? line->place : ""),
               say(f,
                   "Rank %u spends %s of a %s step in the data phase while nothing else runs; mean "
-                  "over ranks %s; %u of %u ranks above %.0f %%.%s",
+                  "over ranks %s; %u of %u ranks above %.0f %%.%s%s",
                   r->ranks[worst].rank, duration_ms(worst_ms).text, duration_ms(f->step_ms).text,
-                  duration_ms(mean).text, stalled, n, 100 * WORTH_MENTIONING, at),
+                  duration_ms(mean).text, stalled, n, 100 * WORTH_MENTIONING, at,
+                  path_describe_loader(f->a, worst)),
               "Prepare batches ahead: more DataLoader workers (num_workers), prefetch_factor, "
               "persistent_workers, pin_memory; move decoding out of the training process; keep the "
               "data on faster storage.",
