@@ -94,6 +94,9 @@ bool clocks_tell_who_is_late(const struct analysis *a, u32 comm);
 /* stragglers.c: whether a straggler is late in a step of the run. */
 bool straggler_is_late_in(const struct rank_result *rank, double step);
 
+/* Why each straggler is late, as far as what it does in a step tells. */
+void straggler_reasons_fill(struct analysis *a);
+
 /* Name of an operation: enum tscope_op, or enum comm_op (kernels/communication.h). */
 const char *op_name(u8 op);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * A straggler that no collective shows: the others wait for it in messages, or a root that collects
- * from all waits for it and they for the root. The dependency graph knows: more of the critical
+ * A straggler that no one collective shows: the others wait for it in messages, or a root that
+ * collects from all waits for it and they for the root; or they wait at many collectives of a step,
+ * little at each. The dependency graph knows: more of the critical
  * path than on any other lies on that rank, and in most steps a replay with it as fast as its peers
  * is shorter.
  */
 #include <math.h>
 
 #include "analyses/path/path_replay.h"
+#include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/persistence.h"
 
@@ -29,11 +31,14 @@ u32 rank_of_path(const struct results *r) {
   return share >= 1.0 / r->n_ranks + PATH_BEYOND_ITS_PART ? most : INDEX_NONE;
 }
 
-/* If all ranks were alike, each would be the one that delays a step in 1/n of the steps. */
-static double chance_of_path(const struct results *r) {
+/* If all ranks were alike, each would be the one that delays a step in 1/n of the steps. Or it is
+ * known that it comes last at a collective, if only by little there: it may do so at many a step.
+ */
+static double chance_of_path(const struct results *r, const struct rank_result *rank) {
   u32 steps = (u32)r->path_steps_used;
-  return r->n_ranks *
-         chance_of_count((u32)ceil(0.75 * steps), steps, 1.0 / r->n_ranks, assumed_correlation);
+  double p = r->n_ranks *
+             chance_of_count((u32)ceil(0.75 * steps), steps, 1.0 / r->n_ranks, assumed_correlation);
+  return rank->slowest_fraction > STRAGGLER_MAJORITY ? fmin(p, rank->p_value) : p;
 }
 
 /* That of the others in communication, mean; a rank that is only slower keeps nobody waiting. */
@@ -68,17 +73,17 @@ bool name_straggler_of_path(struct analysis *a) {
   struct cure_change change = {.kind = CHANGE_RANKS, .ranks = alone};
   struct saving saving;
   replay_savings(a, &(struct cure){&change, 1}, 1, false, &saving);
-  double p = chance_of_path(r);
+  struct rank_result *rank = &r->ranks[index];
+  double p = chance_of_path(r, rank);
   if (!(saving.low_ms >= fmax(WORTH_MENTIONING * r->step_mean_ms, clock_error_ms(a->model))) ||
       !saving_pays(&saving, r->step_mean_ms) || !(p < STRAGGLER_SIGNIFICANCE) ||
       wait_of_others_ms(r, index) < REASON_SHARE * saving.ms)
     return false;
-  struct rank_result *rank = &r->ranks[index];
   rank->straggler = rank->of_path = true;
   rank->p_value = p;
   rank->imposed_wait_ms = rank->lateness_ms = rank->late_a_step_ms = saving.ms;
   rank->lateness_error_ms = rank->late_a_step_error_ms = saving.error_ms;
   rank->collective = "no one collective";
-  rank->reason = STRAGGLER_NOT_SEEN; /* until its samples are looked at */
+  straggler_reasons_fill(a);
   return true;
 }

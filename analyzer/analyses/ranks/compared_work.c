@@ -64,47 +64,82 @@ static double idle_figure(const struct analysis *a, u32 rank) {
   return a->ranks[rank].on_gpu ? a->results->ranks[rank].idle_ms : NAN;
 }
 
-enum { INPUT, COMPUTE, IDLE, FIGURES };
-static double (*const figures[FIGURES])(const struct analysis *,
-                                        u32) = {input_figure, compute_figure, idle_figure};
+static double copy_figure(const struct analysis *a, u32 rank) {
+  const struct rank_summary *sum = &a->ranks[rank];
+  return sum->steps && sum->on_gpu ? ns_to_ms(sum->exposed_memcpy) / sum->steps : NAN;
+}
 
-/* Something that ranks have per step, in order. */
-struct figure_of_all {
-  double *sorted;
-  u32 n;
+enum { INPUT, COMPUTE, COPIES, IDLE, FIGURES };
+static double (*const figures[FIGURES])(const struct analysis *, u32) = {
+    input_figure, compute_figure, copy_figure, idle_figure};
+
+struct reasons {
+  struct analysis *a;
+  struct arena scratch;
+  struct figure_of_all { /* something that ranks have per step, in order */
+    double *sorted;
+    u32 n;
+  } all[FIGURES];
 };
 
-static void sort_figure(struct straggler_test *c, u32 figure, struct figure_of_all *all) {
+static void sort_figure(struct reasons *c, u32 figure) {
   u32 n_ranks = c->a->model->n_ranks;
+  struct figure_of_all *all = &c->all[figure];
   all->sorted = arena_array(&c->scratch, n_ranks, sizeof(double));
   all->n = LIST_KNOWN(all->sorted, 0, n_ranks, i, figures[figure](c->a, i));
   SORT(all->sorted, all->n, by_double);
 }
 
 /* Whether a rank has so much more of something per step than the median of the others. */
-static bool exceeds(const struct straggler_test *c, u32 rank, const struct figure_of_all *all,
-                    u32 figure, double enough) {
+static bool exceeds(const struct reasons *c, u32 rank, u32 figure, double enough) {
   double own = figures[figure](c->a, rank);
-  return !isnan(own) && own - median_of_others(all[figure].sorted, all[figure].n, own) >= enough;
+  return !isnan(own) &&
+         own - median_of_others(c->all[figure].sorted, c->all[figure].n, own) >= enough;
 }
 
-static enum straggler_reason reason_of(const struct straggler_test *c, u32 rank,
-                                       const struct figure_of_all *all) {
+/* What a rank computes in one of the steps in which another is late; median, ms. */
+static double compute_in_late_steps(struct reasons *c, u32 rank, const struct rank_result *late) {
+  const struct analysis *a = c->a;
+  double *steps = arena_array(&c->scratch, a->n_steps, sizeof(double));
+  u32 n = LIST_KNOWN(steps, 0, a->n_steps, i,
+                     straggler_is_late_in(late, (double)a->model->steps.first + a->first_step + i)
+                         ? a->compute_ms[(size_t)rank * a->n_steps + i]
+                         : (double)NAN);
+  return median_of(steps, n);
+}
+
+/* Whether a rank that is late in some steps only computes so much longer in these. */
+static bool computes_longer_when_late(struct reasons *c, u32 rank, double enough) {
+  const struct rank_result *late = &c->a->results->ranks[rank];
+  if (!late->n_late)
+    return false;
+  double *others = arena_array(&c->scratch, c->a->model->n_ranks, sizeof(double));
+  u32 n = LIST_KNOWN(others, 0, c->a->model->n_ranks, i,
+                     i == rank ? (double)NAN : compute_in_late_steps(c, i, late));
+  return compute_in_late_steps(c, rank, late) - median_of(others, n) >= enough;
+}
+
+static enum straggler_reason reason_of(struct reasons *c, u32 rank) {
   double enough = REASON_SHARE * c->a->results->ranks[rank].late_a_step_ms;
   return c->a->results->ranks[rank].longer_compute_steps > 0 ? STRAGGLER_SLOW_COMPUTE
-         : exceeds(c, rank, all, INPUT, enough)              ? STRAGGLER_SLOW_INPUT
-         : exceeds(c, rank, all, COMPUTE, enough)            ? STRAGGLER_SLOW_COMPUTE
-         : exceeds(c, rank, all, IDLE, enough)               ? STRAGGLER_LATE_LAUNCH
+         : exceeds(c, rank, INPUT, enough)                   ? STRAGGLER_SLOW_INPUT
+         : exceeds(c, rank, COMPUTE, enough)                 ? STRAGGLER_SLOW_COMPUTE
+         : computes_longer_when_late(c, rank, enough)        ? STRAGGLER_SLOW_COMPUTE
+         : exceeds(c, rank, COPIES, enough)                  ? STRAGGLER_SLOW_COPIES
+         : exceeds(c, rank, IDLE, enough)                    ? STRAGGLER_LATE_LAUNCH
                                                              : STRAGGLER_NOT_SEEN;
 }
 
-void straggler_reasons_fill(struct straggler_test *c) {
-  struct figure_of_all all[FIGURES] = {{0}};
-  for (u32 figure = 0; figure < FIGURES && c->n_named; figure++)
-    sort_figure(c, figure, &all[figure]);
-  for (u32 i = 0; i < c->a->results->n_ranks; i++)
-    if (c->a->results->ranks[i].straggler)
-      c->a->results->ranks[i].reason = reason_of(c, i, all);
+void straggler_reasons_fill(struct analysis *a) {
+  struct results *r = a->results;
+  struct reasons c = {.a = a};
+  bool any = ANY(r->ranks, r->n_ranks, one, one->straggler);
+  for (u32 figure = 0; figure < FIGURES && any; figure++)
+    sort_figure(&c, figure);
+  for (u32 i = 0; i < r->n_ranks; i++)
+    if (r->ranks[i].straggler)
+      r->ranks[i].reason = reason_of(&c, i);
+  arena_release(&c.scratch);
 }
 
 /* Coefficient of variation of compute over ranks, and what the slowest costs beyond the mean. */

@@ -180,7 +180,6 @@ bool late_at_times_narrow(struct straggler_test *c, u32 comm, double share, stru
  * peers', and how uneven it is; and says why stragglers are late, as far as its work shows it. */
 void work_compare(struct straggler_test *c);
 void imbalance_fill(struct straggler_test *c);
-void straggler_reasons_fill(struct straggler_test *c);
 
 /* late_groups.c: ranks that are last by turns: those of a few hosts of several ranks that a gap
  * parts from the others, those of the rank's host, or a few of the communicator's parted so. */

@@ -399,6 +399,6 @@ void stragglers_analyse(struct analysis *a) {
   imbalance_fill(&c);
   r->dist_steps = a->whole_run ? NAN : steps_tried(&c);
   r->dist_tests = c.tests;
-  straggler_reasons_fill(&c);
+  straggler_reasons_fill(a);
   arena_release(&c.scratch);
 }

@@ -109,6 +109,13 @@ static const char *straggler_action(struct findings *f, const struct rank_result
                rank->rank, host);
   if (rank->reason == STRAGGLER_SLOW_COMPUTE)
     return slow_compute_action(f, rank, host, line, gpu);
+  if (rank->reason == STRAGGLER_SLOW_COPIES)
+    return say(
+        f,
+        "Compare how the GPU of rank %u is connected to %s with its peers (nvidia-smi -q: PCIe "
+        "generation and link width; nvidia-smi topo -m: which cores are near), what it copies "
+        "a step, and whether from pinned memory.",
+        rank->rank, host);
   if (rank->reason == STRAGGLER_LATE_LAUNCH)
     return say(f,
                "The device of rank %u idles while its peers' do not: look for a busy or slow CPU "
@@ -208,13 +215,32 @@ static const char *describe_alike(struct findings *f, const struct straggler_gro
 /* Of a rank that no collective shows. */
 static const char *describe_path_of(struct findings *f, const struct rank_result *rank,
                                     const char *more) {
+  const char *where = rank->last_collectives > rank->judged_collectives / 2
+                          ? say(f, "It arrives last at %.0f of %.0f collectives, by little at each",
+                                rank->last_collectives, rank->judged_collectives)
+                          : "They wait for it in messages, or for a rank that waits for it: no "
+                            "collective shows who "
+                            "comes last";
   return say(f,
              "%.0f %% of the critical path is on rank %u. If it were as fast as its peers, a step "
-             "would take %s less (replay; by chance: p = %.0e). They wait for it in messages, or "
-             "for a rank that waits for it: no collective shows who comes last. Reason: %s.%s",
+             "would take %s less (replay; by chance: p = %.0e). %s. Reason: %s.%s",
              100 * share_of_path(f->r, (u32)(rank - f->r->ranks)), rank->rank,
-             duration_ms(rank->lateness_ms).text, fmax(rank->p_value, 1e-99),
+             duration_ms(rank->lateness_ms).text, fmax(rank->p_value, 1e-99), where,
              straggler_reason_words[rank->reason], more);
+}
+
+/* " Copies that no compute hides take 8.1 ms a step there, on its peers 2.2 ms (median)." */
+static const char *describe_slow_copies(struct findings *f, const struct rank_result *rank) {
+  u32 index = (u32)(rank - f->r->ranks);
+  const struct rank_summary *all = f->a->ranks;
+  if (rank->reason != STRAGGLER_SLOW_COPIES)
+    return "";
+  double *peers = arena_array(f->a->arena, f->r->n_ranks, sizeof(double));
+  u32 n = LIST_WHERE(peers, 0, f->r->n_ranks, i, i != index && all[i].steps,
+                     ns_to_ms(all[i].exposed_memcpy) / all[i].steps);
+  return say(f, " Copies that nothing hides take %s a step there, on its peers %s (median).",
+             duration_ms(ns_to_ms(all[index].exposed_memcpy) / all[index].steps).text,
+             duration_ms(median_of(peers, n)).text);
 }
 
 static const char *straggler_evidence(struct findings *f, const struct straggler_group *group,
@@ -228,8 +254,8 @@ static const char *straggler_evidence(struct findings *f, const struct straggler
   if (group->n > 1)
     more = say(f, "%s%s", more, describe_alike(f, group));
   const char *at = describe_straggler_line(f, rank);
-  more = say(f, "%s%s%s%s%s", at, describe_waits(f, rank), more, describe_own_part(f, rank),
-             describe_gpu_excess(f, gpu));
+  more = say(f, "%s%s%s%s%s%s", at, describe_waits(f, rank), more, describe_own_part(f, rank),
+             describe_slow_copies(f, rank), describe_gpu_excess(f, gpu));
   if (rank->of_path)
     return describe_path_of(f, rank, more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
