@@ -7,6 +7,7 @@
  * others, since the step is as long as the slowest leaves it.
  */
 #include <math.h>
+#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/path/path_graph.h"
@@ -200,6 +201,47 @@ static bool judge_groups(struct judge *j) {
   return kept == n;
 }
 
+static bool belong_together(const struct analysis *a, const struct straggler_group *one,
+                            const struct straggler_group *other) {
+  const struct rank_result *ranks = a->results->ranks;
+  bool hosts_apart = ranks[one->worst].host && !model_same_host(a->model, one->worst, other->worst);
+  return one->with_others && other->with_others && !hosts_apart &&
+         are_alike(&ranks[one->worst], &ranks[other->worst]);
+}
+
+/* What was asked keeps its ranks: those of both are new. */
+static void join_groups(struct analysis *a, struct straggler_group *one,
+                        const struct straggler_group *other) {
+  bool *ranks = arena_array(a->arena, a->model->n_ranks, sizeof(bool));
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++)
+    ranks[rank] = one->ranks[rank] || other->ranks[rank];
+  one->ranks = ranks;
+  one->n += other->n;
+  one->first = other->first < one->first ? other->first : one->first;
+}
+
+/* Groups that are late alike, not on hosts of their own as far as is known, and of which each keeps
+ * the step as long without the others, are one.
+ * Returns whether there are any. */
+static bool join_alike(struct analysis *a) {
+  struct results *r = a->results;
+  u32 n = r->n_straggler_groups;
+  for (u32 i = 0; i < r->n_straggler_groups; i++) {
+    struct straggler_group *one = &r->straggler_groups[i], *other = one + 1;
+    while (other < &r->straggler_groups[r->n_straggler_groups]) {
+      if (!belong_together(a, one, other)) {
+        other++;
+        continue;
+      }
+      join_groups(a, one, other);
+      r->n_straggler_groups--;
+      memmove(other, other + 1,
+              (size_t)(&r->straggler_groups[r->n_straggler_groups] - other) * sizeof(*other));
+    }
+  }
+  return r->n_straggler_groups < n;
+}
+
 static void say_why_not(struct rank_result *rank) {
   if (rank->straggler || !(rank->p_value < STRAGGLER_SIGNIFICANCE))
     return;
@@ -219,6 +261,8 @@ void judged_stragglers_analyse(struct analysis *a) {
     list_groups(a, true);
   while (judged && a->results->n_straggler_groups && !judge_groups(&j))
     ;
+  if (judged && join_alike(a))
+    judge_groups(&j);
   if (judged && !a->results->n_straggler_groups && name_straggler_of_path(a)) {
     list_groups(a, false);
     judge_groups(&j);

@@ -29,7 +29,7 @@ def job(**changed):
     return types.SimpleNamespace(**{
         "ranks": 4, "steps": 8, "layers": 6, "forward": 400, "backward": 800, "optimizer": 600, "launch": 12, "latency": 4,
         "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000),
-        "slow_host": {}, "host": {}, "every": {}, "in_group": 2,
+        "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {}, "every": {}, "in_group": 2,
         "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {},
         "engine": "", "schedule": reduce_gradients, "micro_batches": 6, "prefix": "cuda",
         "clocks": {}, "seed": 1, **changed})
@@ -45,7 +45,7 @@ class Rank:
         self.correlation = self.step = 0
 
     def record(self, category, name, at, took, **args):
-        device = category in ("kernel", "cuda_sync")
+        device = "stream" in args
         self.events.append({"ph": "X", "cat": category, "name": name, "ts": at, "dur": took, "args": args,
                             "pid": self.number if device else 1000 + self.number,
                             "tid": args["stream"] if device else 1000 + self.number})
@@ -75,6 +75,16 @@ class Rank:
         begin = max(possible, self.compute + 0.8)
         self.runs(kernel, begin, took, STREAM, correlation)
         self.compute = begin + took
+
+    def copies_to_device(self, j, stream):
+        """What is launched from then on waits for it."""
+        possible, correlation = self.launches(j, "aten::copy_")
+        took = self.cured(self.number, "copy", j.copy * j.slow_copies.get(self.number, 1))
+        begin = max(possible, self.streams[stream] + 1)
+        self.record("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", begin, took, device=self.number, stream=stream,
+                    correlation=correlation, bytes=1 << 24)
+        self.streams[stream] = begin + took
+        self.compute = max(self.compute, begin + took + 0.7)
 
     def lets_wait(self, j, stream, other):
         """What is launched on a stream from now on waits for what is on the other; recorded if `events`."""
@@ -195,6 +205,28 @@ def gather_in_groups(j, ranks):
                     collective(j, ranks[shard::j.in_group], ALL_REDUCE, False, COMM_STREAM + 1, COMM_STREAM)
 
 
+def split_layers(j, ranks):
+    """Tensors and sequences are split: in each layer all wait for each other, before it is computed and after."""
+    for compute in forward, backward:
+        for _ in range(j.layers):
+            for kind in GATHER, SCATTER:
+                end = collective(j, ranks, kind, True)
+                for rank in ranks:
+                    rank.compute = max(rank.compute, end + 0.7)
+                    if kind is GATHER:
+                        compute(j, rank)
+
+
+def copy_layers(j, ranks):
+    """Each layer is copied from the host, for each pass."""
+    for compute in forward, backward:
+        for _ in range(j.layers):
+            for rank in ranks:
+                rank.copies_to_device(j, COMM_STREAM + 1)
+                compute(j, rank)
+    collective(j, ranks, ALL_REDUCE, True)
+
+
 def pass_stages(j, ranks):
     """All micro-batches go forward through the stages, then all go back."""
     for compute, stages in (forward, ranks), (backward, ranks[::-1]):
@@ -254,6 +286,8 @@ def write(j, folder):
                   for event in rank.events]
         info = {"distributedInfo": {"backend": "nccl", "rank": rank.number, "world_size": j.ranks}} if j.info else {}
         with open(os.path.join(folder, f"rank{rank.number}.pt.trace.json"), "w", encoding="utf-8") as file:
+            if j.gpus:
+                info["deviceProperties"] = [{"id": rank.number, "name": j.gpus[rank.number]}]
             json.dump({"schemaVersion": 1, **info, "traceEvents": events}, file)
     return step
 
@@ -303,7 +337,8 @@ class Training(unittest.TestCase):
 
     def test_a_quiet_job_names_nobody(self):
         for more in ({}, {"overlap": False}, {"syncs": False}, {"ranks": 2}, {"jitter": 0},
-                     {"schedule": gather_layers, "transfer": 200}, {"schedule": pass_stages, "layers": 2, "transfer": 100}):
+                     {"schedule": gather_layers, "transfer": 200}, {"schedule": split_layers, "transfer": 60},
+                     {"schedule": gather_in_groups, "transfer": 150}, {"schedule": pass_stages, "layers": 2, "transfer": 100}):
             _, report = report_of(job(**more))
             self.assertEqual([one for one in report["findings"] if one["id"] != "DIST.EXPOSED_COMM"], [])
             self.assertEqual(report["steps"]["count"], 8)
@@ -327,7 +362,8 @@ class Training(unittest.TestCase):
 
     def test_a_rank_that_is_slow_in_some_steps(self):
         for steps in range(20, 40), range(15), range(15, 30), range(0, 40, 4):
-            self.expect(job(steps=40, slow={1: 1.3}, slow_in=steps), "DIST.STRAGGLER", None, [1], first=False)
+            report = self.expect(job(steps=40, slow={1: 1.3}, slow_in=steps), "DIST.STRAGGLER", None, [1], first=False)
+            self.assertIn("slow compute", [one["title"] for one in report["findings"] if one["id"] == "DIST.STRAGGLER"][0])
         self.expect(job(steps=40, slow={1: 1.3}, slow_in=range(20, 40)), "DIST.FAIL_SLOW", None, [1], first=False)
 
     def test_a_recording_that_ends_early_takes_nothing_from_others(self):
@@ -355,9 +391,28 @@ class Training(unittest.TestCase):
         slow = {1: 1.2}
         self.expect(job(slow=slow, marks=False, steps=16), "DIST.STRAGGLER", as_fast(slow), [1])
 
-    def test_two_slow_ranks_are_worth_what_both_save(self):
-        slow = {1: 1.2, 3: 1.2}
-        self.expect(job(slow=slow), "DIST.STRAGGLER", as_fast(slow), [1, 3])
+    def test_slow_ranks_are_one_finding_and_worth_what_all_save(self):
+        for more in {"slow": {1: 1.2, 3: 1.2}}, {"slow": dict.fromkeys(range(8, 16), 1.25), "ranks": 24, "layers": 4}:
+            report = self.expect(job(**more), "DIST.STRAGGLER", as_fast(more["slow"]), list(more["slow"]))
+            self.assertEqual([one["id"] for one in report["findings"]].count("DIST.STRAGGLER"), 1)
+            self.assertRegex(report["findings"][0]["title"], "^Ranks .* keep their peers waiting: slow compute$")
+
+    def test_a_slow_rank_where_layers_are_split(self):
+        slow = {1: 1.2}
+        report = self.expect(job(schedule=split_layers, transfer=60, slow=slow), "DIST.STRAGGLER", as_fast(slow), [1])
+        self.assertIn("by little at each. Reason: slow compute", report["findings"][0]["evidence"])
+
+    def test_slow_copies_to_a_device(self):
+        j = job(schedule=copy_layers, slow_copies={2: 2})
+        report = self.expect(j, "DIST.STRAGGLER", lambda rank, what, took: j.copy if what == "copy" else took, [2], first=False)
+        found, = [one for one in report["findings"] if one["id"] == "DIST.STRAGGLER"]
+        self.assertIn("slow memory copies", found["title"])
+
+    def test_devices_of_another_kind(self):
+        slow = {2: 1.5, 3: 1.5}
+        gpus = ["NVIDIA H100 80GB HBM3"] * 2 + ["NVIDIA A100-SXM4-80GB"] * 2
+        report = self.expect(job(slow=slow, gpus=gpus), "DIST.STRAGGLER", as_fast(slow), [2, 3])
+        self.assertIn("is NVIDIA A100-SXM4-80GB, on its peers NVIDIA H100 80GB HBM3", report["findings"][0]["action"])
 
     def test_a_rank_that_does_more_on_its_host(self):
         for more in {}, {"marks": False, "steps": 16}:

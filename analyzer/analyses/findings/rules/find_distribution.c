@@ -49,6 +49,16 @@ static const char *unseen_action(struct findings *f, const struct rank_result *r
       rank->rank, host);
 }
 
+/* Of a rank for which nobody waits, if it is another than the one of `rank`; NULL. */
+static const char *other_gpu(const struct findings *f, u32 rank) {
+  const struct model *model = f->a->model;
+  const char *own = model->ranks[rank].info[TSCOPE_INFO_GPU_NAME];
+  const char *other = NULL;
+  for (u32 i = 0; i < model->n_ranks && !other; i++)
+    other = f->r->ranks[i].straggler ? NULL : model->ranks[i].info[TSCOPE_INFO_GPU_NAME];
+  return own && other && !same_text(own, other) ? other : NULL;
+}
+
 static const char *slow_compute_action(struct findings *f, const struct rank_result *rank,
                                        const char *host, const struct sampled_line *line,
                                        const struct gpu_excess *gpu) {
@@ -58,6 +68,13 @@ static const char *slow_compute_action(struct findings *f, const struct rank_res
                "Compare what rank %u is given to compute%s%s with its peers: samples, their "
                "lengths, experts, layers, a branch that only it takes.",
                rank->rank, gpu->place ? " at " : "", text_or_empty(gpu->place));
+  const char *other = gpu->known ? other_gpu(f, index) : NULL;
+  if (other)
+    return say(
+        f,
+        "Give each rank as much work as its GPU does in the same time, or run on GPUs of one "
+        "kind: on rank %u that is %.80s, on its peers %.80s.",
+        rank->rank, f->a->model->ranks[index].info[TSCOPE_INFO_GPU_NAME], other);
   if (gpu->known)
     return say(f,
                "Compare clocks, temperature, power limits and other processes on %s with its "
@@ -295,6 +312,12 @@ static double saving_of_group(struct findings *f, const struct straggler_group *
   return run_seconds(f, group->saving.ms);
 }
 
+static bool is_reason_of_all(const struct results *r, const struct straggler_group *group) {
+  enum straggler_reason reason = r->ranks[group->worst].reason;
+  return reason != STRAGGLER_NOT_SEEN &&
+         !ANY_NUMBER(0, r->n_ranks, i, group->ranks[i] && r->ranks[i].reason != reason);
+}
+
 static void add_straggler_finding(struct findings *f, const struct straggler_group *group) {
   const struct results *r = f->r;
   const struct rank_result *rank = &r->ranks[group->first], *worst = &r->ranks[group->worst];
@@ -309,15 +332,16 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
                       : gpu.place     ? say(f, ", more work at %s", gpu.place)
                       : gpu.more_work ? ", more work"
                                       : "";
-  const char *title =
-      n > 1 && host ? say(f, "%u ranks on %s keep their peers waiting%s", n, host, late)
-      : n > 1
-          ? say(f, "Ranks %s keep their peers waiting%s", rank_list_in(f->a->arena, ranks, n), late)
-          : say(f, "Rank %u%s%s %s%s: %s%s", rank->rank, rank->host ? " on " : "",
-                text_or_empty(rank->host),
-                is_periodic(rank) ? "does something for which its peers wait"
-                                  : "keeps its peers waiting",
-                late, straggler_reason_words[rank->reason], where);
+  const char *why = is_reason_of_all(r, group) ? straggler_reason_words[worst->reason] : NULL;
+  const char *title = n > 1 ? say(f, "%s keep their peers waiting%s%s%s",
+                                  host ? say(f, "%u ranks on %s", n, host)
+                                       : say(f, "Ranks %s", rank_list_in(f->a->arena, ranks, n)),
+                                  late, why ? ": " : "", text_or_empty(why))
+                            : say(f, "Rank %u%s%s %s%s: %s%s", rank->rank, rank->host ? " on " : "",
+                                  text_or_empty(rank->host),
+                                  is_periodic(rank) ? "does something for which its peers wait"
+                                                    : "keeps its peers waiting",
+                                  late, straggler_reason_words[rank->reason], where);
   finding_add(f, severity_of(f, per_step_of(f, saving)), saving, title,
               straggler_evidence(f, group, &gpu), straggler_action(f, worst, &gpu), ranks, n);
 }

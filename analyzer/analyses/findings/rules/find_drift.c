@@ -57,8 +57,11 @@ static void add_difference_finding(struct findings *f, u32 key, const char *name
           ? say(f, "%s is %.80s on rank %u, %.80s on the other.", name, other, ranks[0], most)
           : say(f, "%s is %.80s on rank %u, %.80s on most of the %u ranks.", name, other, ranks[0],
                 most, model->n_ranks),
-      "Bring all hosts to one version: results of such a run cannot be reproduced, and the slowest "
-      "version sets the pace.",
+      key == TSCOPE_INFO_GPU_NAME
+          ? "Run on GPUs of one kind, or give each as much work as it does in the same time: the "
+            "slowest sets the pace, and results depend on where each rank ran."
+          : "Bring all hosts to one version: results of such a run cannot be reproduced, and the "
+            "slowest version sets the pace.",
       ranks, n);
 }
 
