@@ -135,6 +135,11 @@ static bool stood_still(const struct rank_end *end, const struct ending *ending)
          !(ending->last && ending->last->call_start - end->exception_at > EXCEPTION_NS);
 }
 
+/* Its interpreter was still ending when the launcher lost patience. */
+static bool wrote_it_last(const struct rank_end *end, const struct ending *ending) {
+  return !ending->last || ending->last->call_start <= end->exception_at;
+}
+
 static void set_cause_by_signal(struct analysis *a, const struct rank_end *end,
                                 struct ending *ending) {
   const char *name = signal_name(end->signal);
@@ -146,9 +151,16 @@ static void set_cause_by_signal(struct analysis *a, const struct rank_end *end,
                       "killed by the kernel because its cgroup's memory was used up (SIGKILL; %u "
                       "such kill%s since it began)",
                       end->out_of_memory_kills, end->out_of_memory_kills > 1 ? "s" : "");
-  } else if (end->signal == SIGINT && was_interrupted(end)) {
+  } else if (was_interrupted(end) && (end->signal == SIGINT || wrote_it_last(end, ending))) {
+    ending->what = ENDING_STOPPED;
     ending->why = words_of_interrupt(a, end);
     ending->from = end->exception_at; /* on a busy machine it may need seconds more to end */
+  } else if (end->signal == SIGKILL && told_loss_at(end) != NS_UNKNOWN &&
+             wrote_it_last(end, ending)) {
+    ending->what = ENDING_LOST_PEER;
+    ending->cause = END_LOST_PEER;
+    ending->why = words_of_exception(a, end);
+    ending->from = end->exception_at;
   } else {
     ending->why = say(a, "ended by %s (signal %u)", name, end->signal);
   }

@@ -115,19 +115,21 @@ static void who_outlives_the_loss_is_no_culprit(void **state) {
   expect(&job, &(struct expected){.culprit = 1, .says = "ended normally"});
 }
 
+static void ran(struct job *job, u32 rank, u32 seq, u64 dur) {
+  struct tscope_collective_run_record *run = trace_add(
+      job->writers[rank], retained, AT((seq + 1) * MS), TSCOPE_REC_COLLECTIVE_RUN, 1, sizeof(*run));
+  run->dur = dur;
+  run->comm = 1;
+  run->seq = seq;
+}
+
 /* Its runs of the first calls end with those of its peers, which ties the clock of its host to
  * theirs. */
 static void is_on_host(struct job *job, u32 rank, u32 host) {
   struct tscope_file_header *header = trace_writer_header(job->writers[rank]);
   snprintf(header->host, sizeof(header->host), "host%u", host);
-  for (u32 seq = 0; seq < CALLS; seq++) {
-    struct tscope_collective_run_record *run =
-        trace_add(job->writers[rank], retained, AT((seq + 1) * MS), TSCOPE_REC_COLLECTIVE_RUN, 1,
-                  sizeof(*run));
-    run->dur = MS / 10;
-    run->comm = 1;
-    run->seq = seq;
-  }
+  for (u32 seq = 0; seq < CALLS; seq++)
+    ran(job, rank, seq, MS / 10);
 }
 
 /* All of a host is killed within some milliseconds. Rank 2 had come to a call, for which rank 3 had
@@ -167,6 +169,11 @@ static void interrupted(struct job *job, u32 rank, i64 at, i64 end) {
   header->reaped_signal = SIGINT;
 }
 
+static void was_killed(struct job *job, u32 rank, i64 at) {
+  lived_until(job, rank, at);
+  trace_writer_header(job->writers[rank])->reaped_signal = SIGKILL;
+}
+
 /* A terminal interrupts all. All but rank 0 were a call ahead, and notice only that its connections
  * close: on a busy machine it takes seconds more to end. It held up nobody. */
 static void who_is_interrupted_at_work_held_up_nobody(void **state) {
@@ -181,18 +188,27 @@ static void who_is_interrupted_at_work_held_up_nobody(void **state) {
 }
 
 /* The others had waited for rank 1 for seconds when the terminal interrupted all. Python tells of
- * the interrupt, or of the loss, when the call ends. */
+ * the interrupt, or of the loss, when the call ends. The launcher may kill one that is still
+ * ending.
+ */
 static void who_is_interrupted_while_others_wait_held_them_up(void **state) {
-  for (u32 losses = 0; losses <= 3; losses += 3) {
+  for (u32 kind = 0; kind < 4; kind++) {
+    bool lost = kind & 1, killed = kind & 2;
     struct job job = new_job(state, 4, 5000 * MS);
-    for (u32 r = 0; r < 4; r++)
-      if (r != 1) {
-        call(&job, r, SMALL)->dur = 5000 * MS;
+    for (u32 r = 0; r < 4; r++) {
+      if (r == 1)
+        continue;
+      call(&job, r, SMALL);
+      ran(&job, r, CALLS, 5000 * MS);
+      if (lost) {
         wrote(&job, r, reset, 5010 * MS);
         exited(&job, r, 1, 5020 * MS);
-        if (!losses)
-          interrupted(&job, r, 5010 * MS, 5100 * MS);
+      } else {
+        interrupted(&job, r, 5010 * MS, 5100 * MS);
       }
+      if (killed && r == 3)
+        was_killed(&job, r, 35000 * MS);
+    }
     interrupted(&job, 1, 5000 * MS, 5200 * MS);
     expect(&job, &(struct expected){.culprit = 1, .says = "held up"});
   }
