@@ -89,7 +89,7 @@ struct quantity compared_ms(double milliseconds) {
 struct quantity byte_size(double bytes) {
   static const struct unit units[] = {
       {1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}};
-  if (bytes < 999.5)
+  if (fabs(bytes) < 999.5)
     return format_quantity("%.0f B", bytes);
   return SCALED(bytes, units);
 }

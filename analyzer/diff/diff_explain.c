@@ -39,7 +39,7 @@ static bool add_kernel(struct diffing *d, const struct diff_kernel *kernel) {
 }
 
 static bool add_collective(struct diffing *d, const struct diff_collective *one) {
-  return add(d, say(d, "%s of %s", one->op, memory_size(one->bytes).text),
+  return add(d, say(d, "%s of %s", one->op, byte_size(one->bytes).text),
              one->before_per_step * one->before_ms, one->after_per_step * one->after_ms);
 }
 

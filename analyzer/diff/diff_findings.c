@@ -171,8 +171,9 @@ static void diff_rule_slower(struct diffing *d) {
   struct finding *finding = add_finding(
       d, FINDING_DIFF_SLOWER, severity_of_change(d, out->step_change),
       (out->step_after_ms - out->step_before_ms) * steps / 1e3,
-      say(d, "%s median step is %.1f %% longer%s%s", d->several ? "The" : "The later run's",
-          100 * out->step_change, out->cause.text ? ": " : "", text_or_empty(out->cause.text)),
+      say(d, "%s median step is %s longer%s%s", d->several ? "The" : "The later run's",
+          percent(out->step_change).text, out->cause.text ? ": " : "",
+          text_or_empty(out->cause.text)),
       say(d, "Median step %s before, %s after; %s.%s%s%s", compared_ms(out->step_before_ms).text,
           compared_ms(out->step_after_ms).text, noise, cause, describe_places(d), facts),
       suggest_action(d));
@@ -213,7 +214,7 @@ static void diff_rule_memory(struct diffing *d) {
                                  memory_size(most->before).text, memory_size(most->after).text)
                            : "";
   add_finding(d, FINDING_DIFF_MEMORY, severity_of_change(d, peak->change), NAN,
-              say(d, "Peak memory is %.1f %% higher", 100 * peak->change),
+              say(d, "Peak memory is %s higher", percent(peak->change).text),
               say(d, "%s allocated at the peak before, %s after.%s", memory_size(peak->before).text,
                   memory_size(peak->after).text, where),
               say(d,

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/checked_memory.h"
+#include "base/quantity.h"
 #include "base/robust.h"
 #include "base/sorting.h"
 #include "join/joining.h"
@@ -255,10 +256,10 @@ static void group_library(struct grouping *g) {
     return;
   model_note(g->model,
              "kernels of %s have no calls; those of different ranks are matched by their "
-             "order, in %u group%s: %.1f %% of %llu end within %u us of each other",
+             "order, in %u group%s: %s of %llu end within %u us of each other",
              comm_library_name(g->library), groups, groups == 1 ? "" : "s",
-             100.0 * (double)g->together / (double)g->compared, (unsigned long long)g->compared,
-             TOGETHER_NS / 1000);
+             percent((double)g->together / (double)g->compared).text,
+             (unsigned long long)g->compared, TOGETHER_NS / 1000);
 }
 
 void group_kernels(struct model *model) {

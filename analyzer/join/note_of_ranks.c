@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/quantity.h"
 #include "join/joining.h"
 
 /* Where the times of collectives are NCCL's own, how far they may be off. */
@@ -64,9 +65,9 @@ static void note_unread_samples(struct model *model) {
   }
   if (worst)
     model_note(model,
-               "lines: threads could not be read in %.0f %% of the samples of rank %u, the most of "
+               "lines: threads could not be read in %s of the samples of rank %u, the most of "
                "all ranks; their time is in no line",
-               100 * most, worst->rank);
+               percent(most).text, worst->rank);
 }
 
 void note_of_ranks(struct model *model) {

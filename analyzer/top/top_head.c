@@ -15,7 +15,6 @@
 #include "base/trace_words.h"
 #include "top/top_page.h"
 
-#define SPARK_HEIGHT 2.5 /* the usual step is half as high as there is room, or so */
 #define LEAST_DELAY_S 2.0
 #define STALL_FACTOR 5.0 /* a step that takes so many times the usual is worth a line */
 

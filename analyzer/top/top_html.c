@@ -10,8 +10,7 @@
 
 enum { COLUMNS_OF_TEXT = 160, MOST_ALERTS = 50, MOST_ROWS = 2000, SVG_HEIGHT = 60 };
 
-#define HIGH 1.5         /* times the usual: a step that is shown in another colour */
-#define SPARK_HEIGHT 2.5 /* the usual step is half as high as there is room, or so */
+#define HIGH 1.5 /* times the usual: a step that is shown in another colour */
 
 static struct pen begin_text(FILE *out) {
   struct report_view display = {

@@ -23,6 +23,9 @@ enum top_sort {
   TOP_SORTS,
 };
 
+/* Of a line of step times: the usual step is half as high as there is room, or so. */
+#define SPARK_HEIGHT 2.5
+
 struct top_page {
   struct report_view display;
   unsigned height; /* lines; 0: as many as it takes */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The page in a real browser: pages.py TRACEGEN TSCOPE-REPORT SHARED [test...].
+"""The page in a real browser: pages.py TRACEGEN TSCOPE-REPORT QUANTITIES SHARED [test...].
 
 SHARED may contain recordings of other tools (SHARED/testdata); without it they are left out, with a message. The
 expected contents are the JSON report and the parameters of the traces.
@@ -19,7 +19,9 @@ import browser  # noqa: E402
 import inputs  # noqa: E402
 
 browser.need()
-TRACEGEN, REPORT, SHARED = sys.argv[1:4]
+TRACEGEN, REPORT, QUANTITIES, SHARED = sys.argv[1:5]
+QUANTITY_JS = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                           "../../analyzer/report/html/script/quantity.js")
 CODE_LIMIT = 300_000  # bytes of a page without its data
 
 
@@ -237,7 +239,7 @@ class Shows(Page):
 
     def test_the_numbers_of_the_json_report(self):
         ranks = self.report["distributed"]["ranks"]
-        self.assertEqual(self.column("ranks", "compute"), [ms(row["mean_compute_ms"]) for row in ranks])
+        self.assertEqual(self.column("ranks", "compute"), [ms(row["median_compute_ms"]) for row in ranks])
         self.assertEqual(self.column("ranks", "peers wait"), [ms(row["imposed_wait_ms"]) for row in ranks])
         lines = self.report["budget"]["lines"]
         self.assertEqual(self.column("budget", "where the time went"), [line["name"] for line in lines])
@@ -249,8 +251,18 @@ class Shows(Page):
         self.assertEqual(self.column("communication", "transfer", table),
                          [ms(row["transfer_ms"]) for row in collectives])
 
+    def test_every_amount_is_as_in_the_text_report(self):
+        said = json.loads(subprocess.run([QUANTITIES], capture_output=True, check=True).stdout)
+        names = ", ".join(sorted({name for name, _, _ in said}))
+        with open(QUANTITY_JS, encoding="utf-8") as file:
+            script = file.read()
+        page = self.browser.run(f"{script}\nconst say = {{{names}}}; return arguments[0].map(([n, v]) => say[n](v))",
+                                said)
+        self.assertEqual([one for one, text in zip(said, page) if one[2] != text],
+                         [], [text for one, text in zip(said, page) if one[2] != text])
+
     def test_tables_sort_and_filter(self):
-        compute = [row["mean_compute_ms"] for row in self.report["distributed"]["ranks"]]
+        compute = [row["median_compute_ms"] for row in self.report["distributed"]["ranks"]]
         slowest_first = sorted(range(4), key=lambda rank: -compute[rank])
         head = "#ranks thead th:nth-child(3)"
         self.browser.click(head + " button")
@@ -599,4 +611,4 @@ class Harmless(Page):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *sys.argv[5:]], verbosity=2)

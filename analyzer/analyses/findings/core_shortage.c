@@ -164,8 +164,8 @@ static const char *explain_by_cores(struct analysis *a, const struct finding *fi
       is_always_late(a, finding) ? say(a, " (of its peers: %.3g s)", lost->peers_s) : "";
   const char *workers =
       lost->workers_share > 0
-          ? say(a, ", its data loader workers probably for %.0f %% of their time at work",
-                100 * lost->workers_share)
+          ? say(a, ", its data loader workers probably for %s of their time at work",
+                percent(lost->workers_share).text)
           : "";
   if (explained)
     return say(a,
@@ -178,8 +178,8 @@ static const char *explain_by_cores(struct analysis *a, const struct finding *fi
   if (lost->at_line < CORES_EXPLAIN)
     return say(a,
                "%s %s does not explain all of it: at that line a rank had a core, or needed none, "
-               "for %.0f %% of the time.",
-               finding->evidence, cause, 100 * (1 - lost->at_line));
+               "for %s of the time.",
+               finding->evidence, cause, percent(1 - lost->at_line).text);
   if (lost->named_s > 0)
     return say(a, "%s %s does not explain all of it: threads of a rank waited %s for a core%s%s.",
                finding->evidence, cause, duration_s(lost->named_s).text, peers, workers);

@@ -11,6 +11,7 @@
 #include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
 #include "base/plain_numbers.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 
 static const struct {
@@ -74,8 +75,8 @@ static const char *what_holds_up(const struct findings *f) {
   const struct results *r = f->r;
   const struct share *most =
       LARGEST(r->path_by_category, r->n_path_by_category, one, true, one->ms);
-  return say(f, "First shorten what holds up the step: %.0f %% of the critical path is %s.",
-             100 * most->ms / r->path_length_ms, most->name);
+  return say(f, "First shorten what holds up the step: %s of the critical path is %s.",
+             percent(most->ms / r->path_length_ms).text, most->name);
 }
 
 void finding_add(struct findings *f, enum severity severity, double saving_s, const char *title,
@@ -185,8 +186,9 @@ double launch_bound_share(const struct results *r) {
 
 const char *describe_where(struct findings *f, const char *subject,
                            const struct sampled_line *line) {
-  return line ? say(f, " %s at %s (%s) in %.0f %% of the samples%s.", subject, line->place,
-                    line->function, 100 * line->share, line->in_workers ? " of them at work" : "")
+  return line ? say(f, " %s at %s (%s) in %s of the samples%s.", subject, line->place,
+                    line->function, percent(line->share).text,
+                    line->in_workers ? " of them at work" : "")
               : "";
 }
 
@@ -216,11 +218,11 @@ const char *called_at(struct findings *f, const struct sampled_line *line) {
 
 const char *busy_with(struct findings *f, const struct sampled_line *line) {
   const char *beside = line->beside ? say(f, ", while another thread is at %s", line->beside) : "";
-  const char *compiles = *about_compiling(f, line) ? say(f, ", in torch.compile for %.0f %% of it",
-                                                         100 * line->compiling_share)
+  const char *compiles = *about_compiling(f, line) ? say(f, ", in torch.compile for %s of it",
+                                                         percent(line->compiling_share).text)
                                                    : "";
-  return line->activity ? say(f, ", %s for %.0f %% of it%s%s", line->activity,
-                              100 * line->activity_share, beside, compiles)
+  return line->activity ? say(f, ", %s for %s of it%s%s", line->activity,
+                              percent(line->activity_share).text, beside, compiles)
                         : compiles;
 }
 
@@ -283,8 +285,8 @@ static void describe_close_second(struct analysis *a) {
   if (ANY(second->overlaps, second->n_overlaps, one, *one == finding_id_words[first->id]))
     return; /* the same time, described in another way */
   first->close_second =
-      say(a, "not stable: %s is worth %.0f %% of that, and may come first in another run",
-          finding_id_words[second->id], 100 * second->saving_s / first->saving_s);
+      say(a, "not stable: %s is worth %s of that, and may come first in another run",
+          finding_id_words[second->id], percent(second->saving_s / first->saving_s).text);
 }
 
 void findings_analyse(struct analysis *a) {

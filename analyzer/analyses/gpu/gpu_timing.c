@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "analyses/queries.h"
+#include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/texts.h"
 #include "format/gpu_reasons.h"
@@ -151,16 +152,16 @@ const char *gpu_timing_describe(struct analysis *a) {
   double watched = share_watched(model);
   if (model->recorder) {
     const char *why = isnan(watched) ? NULL : gpu_timing_why_not_watched(a);
-    return why ? say(a, "as %s recorded it, for %.1f %% of the time: else %s", model->recorder,
-                     100 * watched, why)
+    return why ? say(a, "as %s recorded it, for %s of the time: else %s", model->recorder,
+                     percent(watched).text, why)
                : say(a, "as %s recorded it", model->recorder);
   }
   if (!isnan(watched)) {
     const struct gpu_window *other = longest_unwatched(model);
     u32 n = count_changes(model);
     const char *how_often = n ? say(a, " (changed %u times)", n) : "";
-    return say(a, "CUPTI activity for %.1f %% of the run%s, else %s (%s)", 100 * watched, how_often,
-               gpu_clock_name(other ? other->clock : TSCOPE_GPU_CLOCK_HOST),
+    return say(a, "CUPTI activity for %s of the run%s, else %s (%s)", percent(watched).text,
+               how_often, gpu_clock_name(other ? other->clock : TSCOPE_GPU_CLOCK_HOST),
                other && other->reason ? other->reason : "reason not recorded");
   }
   SCOPED_ARENA struct arena scratch = {0};

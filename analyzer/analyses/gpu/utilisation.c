@@ -10,6 +10,7 @@
 #include "analyses/analyses.h"
 #include "analyses/gpu/peaks.def"
 #include "analyses/queries.h"
+#include "base/quantity.h"
 #include "base/texts.h"
 
 /* Whether `words` stands in `name` as whole words, whatever the case. */
@@ -117,14 +118,13 @@ static double model_flops(struct analysis *a, const struct rank_flops *all) {
   double coverage =
       all->kernel_ns ? (double)(all->known_ns + all->estimated_ns) / (double)all->kernel_ns : NAN;
   bool bound = all->unknown || all->captured || all->replays_unknown || all->replayed_flops > 0;
-  r->mfu_note =
-      say(a, "estimated: three times the GEMMs of the forward pass%s%s%s",
-          all->estimated > 0 ? " and its attention"
-                             : "; attention not called through cuBLAS is left out",
-          isnan(coverage)
-              ? ""
-              : say(a, "; the arithmetic of %.0f %% of GPU compute time is known", 100 * coverage),
-          bound ? "; a lower bound: not all GEMMs are known" : "");
+  r->mfu_note = say(a, "estimated: three times the GEMMs of the forward pass%s%s%s",
+                    all->estimated > 0 ? " and its attention"
+                                       : "; attention not called through cuBLAS is left out",
+                    isnan(coverage) ? ""
+                                    : say(a, "; the arithmetic of %s of GPU compute time is known",
+                                          percent(coverage).text),
+                    bound ? "; a lower bound: not all GEMMs are known" : "");
   return 3 * all->forward / all->steps * of / seen;
 }
 

@@ -12,6 +12,7 @@
 #include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
 
@@ -189,13 +190,13 @@ static const char *why_unreliable(struct analysis *a, double contradictions) {
     return say(a, "a replay of the steps without changes differs by %+.1f %% from the measurement",
                100 * r->path_selfcheck);
   if (with_nobody >= WORTH_MENTIONING)
-    return say(a, "%.0f %% of the time is in collectives with ranks whose clocks are not aligned",
-               100 * with_nobody);
+    return say(a, "%s of the time is in collectives with ranks whose clocks are not aligned",
+               percent(with_nobody).text);
   if (contradictions > 0)
     return say(a, "%.0f dependencies contradict each other", contradictions);
   if (unknown_ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)
-    return say(a, "%.0f %% of the critical path has no recorded reason",
-               100 * unknown_ms / r->path_length_ms);
+    return say(a, "%s of the critical path has no recorded reason",
+               percent(unknown_ms / r->path_length_ms).text);
   return NULL;
 }
 

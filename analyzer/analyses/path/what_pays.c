@@ -15,6 +15,7 @@
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
 #include "analyses/queries.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 
 enum {
@@ -148,9 +149,9 @@ static const char *why_not(struct analysis *a, const struct paying *row) {
       FIND(r->path_by_name, r->n_path_by_name, one, strcmp(one->name, row->name) != 0);
   if (!longest)
     return NULL;
-  return say(a, "%.0f %% of it is on the critical path, which is %.0f %% %s (%s)",
-             100 * fmin(1, row->path_ms / (row->gpu_share * r->ov_compute_ms)),
-             100 * longest->ms / r->path_length_ms, longest->shortened, longest->category);
+  return say(a, "%s of it is on the critical path, which is %s %s (%s)",
+             percent(fmin(1, row->path_ms / (row->gpu_share * r->ov_compute_ms))).text,
+             percent(longest->ms / r->path_length_ms).text, longest->shortened, longest->category);
 }
 
 static double *saving(struct paying *row, u32 share) {

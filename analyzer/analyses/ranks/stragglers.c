@@ -378,7 +378,6 @@ static u32 steps_tried(struct straggler_test *c) {
 void stragglers_analyse(struct analysis *a) {
   struct results *r = a->results;
   struct straggler_test c = {.a = a, .meeting = INDEX_NONE};
-  r->mean_step_wall_ms = r->step_mean_ms;
   make_room(&c);
   arrival_times_prepare(&c);
   if (!a->whole_run)

@@ -8,6 +8,7 @@
 
 #include "base/checked_memory.h"
 #include "base/hash.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 #include "import/kineto/kineto.h"
 #include "kernels/communication.h"
@@ -153,13 +154,13 @@ void kineto_number_collectives(struct model *model) {
   if (m.compared)
     model_note(model,
                "collectives of different ranks are matched by their order in each process "
-               "group: %.1f %% of %llu agree in kind and size",
-               100.0 * (double)m.equal / (double)m.compared, (unsigned long long)m.compared);
+               "group: %s of %llu agree in kind and size",
+               percent((double)m.equal / (double)m.compared).text, (unsigned long long)m.compared);
   if (m.refused)
     model_note(model,
-               "collectives of %u ranks agree with their peers' in less than %.0f %% of "
+               "collectives of %u ranks agree with their peers' in less than %s of "
                "the calls and are not matched",
-               m.refused, 100 * LEAST_AGREEMENT);
+               m.refused, percent(LEAST_AGREEMENT).text);
   for (u32 i = 0; i < m.members.n; i++) {
     free(m.members.at[i].calls);
     free(m.members.at[i].tokens);

@@ -404,7 +404,7 @@ static void the_line_at_which_the_gpu_has_nothing_to_do(void **state) {
   const struct finding *idle = finding_of(r, "EFFICIENCY.RECOVERABLE");
   assert_non_null(idle);
   assert_non_null(
-      strstr(idle->evidence, "is then at me/train.py:20 (log) in 100 % of the samples"));
+      strstr(idle->evidence, "is then at me/train.py:20 (log) in 99.9 % of the samples"));
   assert_non_null(strstr(idle->action, "train.py:20"));
   cluster_end(r, c);
 }

@@ -212,7 +212,6 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->other_ms = 7.6;
 
   results->dist_steps = 110;
-  results->mean_step_wall_ms = 316.1;
   results->comm_fraction = 0.36;
   results->imbalance_cv = 0.13;
   results->sync_skew_ms = 69.3;
@@ -459,7 +458,7 @@ static struct results *unknown(void) {
   results->host_ahead_ms = results->host_ahead_max_ms = results->host_ahead_max_steps = NAN;
   results->data_ms = results->forward_ms = results->backward_ms = NAN;
   results->optimizer_ms = results->comm_ms = results->other_ms = NAN;
-  results->dist_steps = results->mean_step_wall_ms = results->comm_fraction = NAN;
+  results->dist_steps = results->comm_fraction = NAN;
   results->imbalance_cv = results->sync_skew_ms = results->wall_frac_lost_to_imbalance = NAN;
   results->n_ranks = 2;
   results->ranks = arena_array(arena, 2, sizeof(*results->ranks));

@@ -50,7 +50,7 @@ static const char *describe_kind(struct findings *f, const struct exposed *e, co
                  byte_size(kind->bytes).text, kind->comm, duration_ms(kind->transfer_ms).text,
                  bandwidth(kind->busbw_gbps).text)
            : say(f, "; most in %s", e->worst->op);
-  const char *share = say(f, " (%.0f %% of %s)", 100 * e->transfer_ms / f->step_ms,
+  const char *share = say(f, " (%s of %s)", percent(e->transfer_ms / f->step_ms).text,
                           f->a->whole_run ? "the run" : "the step");
   const char *who = gain ? say(f, "%s On the mean rank transfers", gain) : "Transfers";
   return say(f, "%s take %s %s, compute %s; %s of transfer%s run while nothing computes%s.%s%s",
@@ -73,9 +73,9 @@ void rule_comm_bound(struct findings *f) {
     return;
   finding_add(f, severity_of(f, gain), saving,
               say(f,
-                  missing ? "Communication, including waits for missing ranks, takes %.0f %% of %s"
-                          : "Communication is the bottleneck: %.0f %% of %s",
-                  100 * gain / f->step_ms, of_each_step(f)),
+                  missing ? "Communication, including waits for missing ranks, takes %s of %s"
+                          : "Communication is the bottleneck: %s of %s",
+                  percent(gain / f->step_ms).text, of_each_step(f)),
               describe_kind(f, &e, describe_gain(f, "transfers took no time", gain)),
               serves(f) ? "Send less, or over faster links: all-reduces over NVLink's multicast or "
                           "fused with the norm, fewer ranks a model, activations of fewer bits. "
@@ -104,8 +104,8 @@ static void add_whole_comm_finding(struct findings *f) {
                                                 : "the start of some transfers is not known";
   finding_add(
       f, SEVERITY_WARNING, NAN,
-      say(f, "%.0f %% of %s is exposed communication, waiting included", 100 * exposed / f->step_ms,
-          of_each_step(f)),
+      say(f, "%s of %s is exposed communication, waiting included",
+          percent(exposed / f->step_ms).text, of_each_step(f)),
       say(f,
           "%s of %s of communication %s run while nothing computes, %s of that in %s; compute "
           "takes %s. How much of it is waiting for other ranks and how much is transfer is not "
@@ -156,8 +156,8 @@ void rule_exposed_comm(struct findings *f) {
   if (!is_notable(f, gain))
     return;
   finding_add(f, severity_of(f, gain), saving,
-              say(f, "%.0f %% of %s is communication that compute could hide",
-                  100 * gain / f->step_ms, of_each_step(f)),
+              say(f, "%s of %s is communication that compute could hide",
+                  percent(gain / f->step_ms).text, of_each_step(f)),
               describe_kind(f, &e, describe_gain(f, "compute hid these transfers", gain)),
               say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
                   ways_to_hide(e.worst->op_id)),

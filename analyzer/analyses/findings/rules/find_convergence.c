@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
+#include "base/quantity.h"
 
 #define MOST_NAMED 5u
 
@@ -88,9 +89,10 @@ void rule_convergence_spikes(struct findings *f) {
       f, SEVERITY_WARNING, NAN, say(f, "The loss has %.0f spikes", loss->spikes),
       say(f,
           "\"%.60s\" stands out from the %u values before it by more than %.0f standard deviations "
-          "and %.0f %% in %.0f of %.0f values: at %ss %s%s.",
-          loss->name, SPIKE_NEAR, SPIKE_SCATTER, 100 * SPIKE_SHARE_LOSS, loss->spikes, loss->values,
-          series_count_words[loss->counts], steps, loss->spikes > MOST_NAMED ? ", ..." : ""),
+          "and %s in %.0f of %.0f values: at %ss %s%s.",
+          loss->name, SPIKE_NEAR, SPIKE_SCATTER, percent(SPIKE_SHARE_LOSS).text, loss->spikes,
+          loss->values, series_count_words[loss->counts], steps,
+          loss->spikes > MOST_NAMED ? ", ..." : ""),
       "Clip gradients (or lower the limit), lower the learning rate or the optimizer's beta2, look "
       "at the batches of those steps; skip batches whose gradient norm is far off.",
       NULL, 0);
@@ -105,10 +107,11 @@ void rule_convergence_plateau(struct findings *f) {
               say(f, "The loss has not fallen for %.0f %ss", c->plateau_steps,
                   series_count_words[loss->counts]),
               say(f,
-                  "\"%.60s\" changed by %.2g %% over the last %.0f %ss (limit %.1f %%), around "
+                  "\"%.60s\" changed by %.2g %% over the last %.0f %ss (limit %s), around "
                   "%.5g; it began at %.5g.",
                   loss->name, -100 * c->plateau_change, c->plateau_steps,
-                  series_count_words[loss->counts], 100 * PLATEAU_SHARE, loss->last, loss->first),
+                  series_count_words[loss->counts], percent(PLATEAU_SHARE).text, loss->last,
+                  loss->first),
               "Lower the learning rate if it is still high, or stop here. If evaluation still "
               "improves, there is nothing to do.",
               NULL, 0);

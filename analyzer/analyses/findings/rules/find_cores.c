@@ -10,13 +10,13 @@
 #include "base/quantity.h"
 
 static const char *sharing_title(struct findings *f, const struct core_sharing *s) {
-  double share = 100 * core_waiting_share(s);
+  struct quantity share = percent(core_waiting_share(s));
   if (cores_short_by_themselves(s))
-    return say(f, "%u rank%s %s %.3g core%s: threads that could run waited %.0f %% of the time",
-               s->n, s->n == 1 ? "" : "s", s->n == 1 ? "has only" : "share", s->cores,
-               s->cores == 1 ? "" : "s", share);
-  return say(f, "Threads on %s that could run had no core for %.0f %% of that time",
-             s->host ? s->host : "the host", share);
+    return say(f, "%u rank%s %s %.3g core%s: threads that could run waited %s of the time", s->n,
+               s->n == 1 ? "" : "s", s->n == 1 ? "has only" : "share", s->cores,
+               s->cores == 1 ? "" : "s", share.text);
+  return say(f, "Threads on %s that could run had no core for %s of that time",
+             s->host ? s->host : "the host", share.text);
 }
 
 /* "4 cores (0-3)"; of a quota, the cores of the first rank. */

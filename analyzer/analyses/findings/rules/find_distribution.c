@@ -160,8 +160,8 @@ static const char *describe_straggler_line(struct findings *f, const struct rank
   if (!line->function)
     return say(f, " It takes %s %s longer than its peers %s.", duration_ms(line->more_ms).text,
                in_late_step(rank), line->where);
-  const char *activity = line->activity ? say(f, " There it is %s for %.0f %% of the time%s%s.",
-                                              line->activity, 100 * line->activity_share,
+  const char *activity = line->activity ? say(f, " There it is %s for %s of the time%s%s.",
+                                              line->activity, percent(line->activity_share).text,
                                               line->beside ? ", while another thread is at " : "",
                                               text_or_empty(line->beside))
                                         : "";
@@ -239,9 +239,9 @@ static const char *describe_path_of(struct findings *f, const struct rank_result
                             "collective shows who "
                             "comes last";
   return say(f,
-             "%.0f %% of the critical path is on rank %u. If it were as fast as its peers, a step "
+             "%s of the critical path is on rank %u. If it were as fast as its peers, a step "
              "would take %s less (replay; by chance: p = %.0e). %s. Reason: %s.%s",
-             100 * share_of_path(f->r, (u32)(rank - f->r->ranks)), rank->rank,
+             percent(share_of_path(f->r, (u32)(rank - f->r->ranks))).text, rank->rank,
              duration_ms(rank->lateness_ms).text, fmax(rank->p_value, 1e-99), where,
              straggler_reason_words[rank->reason], more);
 }
@@ -265,8 +265,8 @@ static const char *straggler_evidence(struct findings *f, const struct straggler
   const struct rank_result *rank = &f->r->ranks[group->worst];
   const char *more = "";
   if (!isnan(rank->rel_slowdown) && fabs(rank->rel_slowdown) >= 0.01)
-    more = say(f, " Its compute takes %.0f %% %s than its peers' (%s a step).",
-               100 * fabs(rank->rel_slowdown), rank->rel_slowdown > 0 ? "longer" : "less",
+    more = say(f, " Its compute takes %s %s than its peers' (%s a step).",
+               percent(fabs(rank->rel_slowdown)).text, rank->rel_slowdown > 0 ? "longer" : "less",
                duration_ms(rank->median_compute_ms).text);
   if (group->n > 1)
     more = say(f, "%s%s", more, describe_alike(f, group));
@@ -452,9 +452,9 @@ static const char *describe_uneven_compute(struct findings *f) {
   if (isnan(f->r->imbalance_cv))
     return "";
   return say(f,
-             " Compute varies by %.0f %% between the ranks of a step; the slowest takes %.0f %% of "
+             " Compute varies by %s between the ranks of a step; the slowest takes %s of "
              "the wall time more than the mean.",
-             100 * f->r->imbalance_cv, 100 * f->r->wall_frac_lost_to_imbalance);
+             percent(f->r->imbalance_cv).text, percent(f->r->wall_frac_lost_to_imbalance).text);
 }
 
 /* What the last rank of each step does; "" if `line` is NULL. */
@@ -484,9 +484,9 @@ static void add_imbalance_finding(struct findings *f, double wait, const struct 
   f->spent_at = line && line->peers_ms < LINE_OF_ONE * line->ms ? line : NULL;
   finding_add(
       f, severity_of(f, per_step_of(f, saving)), saving,
-      say(f, "Ranks wait %s%.0f %% of %s for one another%s%s", named->n ? "another " : "",
-          100 * rest / f->step_ms, of_each_step(f), line ? ": the last of each step is at " : "",
-          line ? line->place : ""),
+      say(f, "Ranks wait %s%s of %s for one another%s%s", named->n ? "another " : "",
+          percent(rest / f->step_ms).text, of_each_step(f),
+          line ? ": the last of each step is at " : "", line ? line->place : ""),
       say(f, "%s of %s %s%s, mean over ranks, is exposed wait in collectives; %s.%s%s%s%s",
           duration_ms(wait).text, f->a->whole_run ? "the" : "a", duration_ms(f->step_ms).text,
           f->a->whole_run ? "" : " step", who, describe_last_ranks_line(f, line), apart, last,

@@ -18,14 +18,14 @@ void rule_low_mfu(struct findings *f) {
   double left = beyond ? beyond->cure.changes->left : 1;
   double saving = left < 1 ? saving_of(f, &beyond->cure, (1 - left) * r->ov_compute_ms) : NAN;
   finding_add(f, SEVERITY_WARNING, saving,
-              say(f, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
+              say(f, "Model FLOPs utilisation is %s", percent(r->mfu).text),
               say(f,
                   "%.3g FLOPs a step (%s) in %s against a dense peak of %.4g TFLOP/s for the job; "
-                  "compute runs %.0f %% of the step. The saving is the time that compute would "
-                  "save at %.0f %% of the peak, which tuned jobs reach.",
+                  "compute runs %s of the step. The saving is the time that compute would "
+                  "save at %s of the peak, which tuned jobs reach.",
                   r->flops_per_step, r->mfu_note ? r->mfu_note : "as given",
                   duration_ms(r->step_mean_ms).text, r->peak_flops / 1e12,
-                  100 * r->ov_compute_ms / r->ov_step_ms, 100 * MFU_TUNED),
+                  percent(r->ov_compute_ms / r->ov_step_ms).text, percent(MFU_TUNED).text),
               "First remove the time in which nothing computes (budget). Then the kernels: bf16 or "
               "lower, larger or padded matrices, fused attention, torch.compile. Check that FLOPs "
               "per step and peak are those of this job.",
@@ -69,11 +69,11 @@ void rule_precision(struct findings *f) {
       saved_ms);
   finding_add(
       f, severity_of(f, per_step_of(f, saving)), saving,
-      say(f, "%.0f %% of the matrix arithmetic runs in fp32", 100 * row->share),
+      say(f, "%s of the matrix arithmetic runs in fp32", percent(row->share).text),
       say(f,
-          "These GEMMs take %s a step on the GPU at %.3g TFLOP/s, %.0f %% of what the device can "
+          "These GEMMs take %s a step on the GPU at %.3g TFLOP/s, %s of what the device can "
           "do in fp32; in TF32 it can do %.3g TFLOP/s. TF32 is allowed for none of them.",
-          duration_ms(row->ms).text, row->tflops, 100 * utilisation, tf32),
+          duration_ms(row->ms).text, row->tflops, percent(utilisation).text, tf32),
       "Allow TF32: torch.set_float32_matmul_precision(\"high\"), or "
       "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH). Or compute in bf16 (torch.autocast). Both "
       "change the numbers: check the loss.",
@@ -105,10 +105,10 @@ static const char *recoverable_action(struct findings *f, enum budget_part part,
   if (line)
     return say(f,
                "Do not wait for the GPU in %s at %s (.item(), .cpu(), synchronize()): without that "
-               "wait %s is %.1f %% shorter. Then keep the device busy: CUDA graphs or "
+               "wait %s is %s shorter. Then keep the device busy: CUDA graphs or "
                "torch.compile, larger batch, fused optimizer.",
                of_each_step(f), f->r->lines.at[line->rank].place, a_step(f),
-               100 * line->saving_fraction);
+               percent(line->saving_fraction).text);
   return "Keep the device busy: CUDA graphs or torch.compile, larger batch, fused optimizer; "
          "remove .item(), .cpu() and synchronize() from the step; check that the host's CPU is not "
          "the limit.";
@@ -126,8 +126,8 @@ static const char *other_idle_time(struct findings *f) {
   for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
     const struct budget_line *line = budget_line_of(f->r, others[i].part);
     if (line && line->fraction >= WORTH_MENTIONING)
-      text = say(f, "%s%s%s (%.0f %%)", text, *text ? " and " : ", besides ", others[i].what,
-                 100 * line->fraction);
+      text = say(f, "%s%s%s (%s)", text, *text ? " and " : ", besides ", others[i].what,
+                 percent(line->fraction).text);
   }
   return text;
 }
@@ -161,11 +161,11 @@ void rule_recoverable(struct findings *f) {
     f->cure = (struct cure){0};
   finding_add(f, with_start_up ? SEVERITY_INFO : severity_of(f, per_step_of(f, saving)),
               with_start_up ? NAN : saving,
-              say(f, "%.0f %% of the time the devices neither compute nor communicate%s",
-                  100 * sum / r->wall_s, other_idle_time(f)),
-              say(f, "%s of %s, mean over ranks; the largest part is '%s' with %s (%.0f %%).%s%s",
+              say(f, "%s of the time the devices neither compute nor communicate%s",
+                  percent(sum / r->wall_s).text, other_idle_time(f)),
+              say(f, "%s of %s, mean over ranks; the largest part is '%s' with %s (%s).%s%s",
                   duration_s(sum).text, duration_s(r->wall_s).text, budget_part_words[most->part],
-                  duration_s(most->seconds).text, 100 * most->fraction, host,
+                  duration_s(most->seconds).text, percent(most->fraction).text, host,
                   with_start_up ? " No steps were found, so this includes start-up and end of the "
                                   "run; how much of it is training is not known."
                                 : ""),

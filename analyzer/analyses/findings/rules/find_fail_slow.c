@@ -275,8 +275,8 @@ void rule_fail_slow(struct findings *f) {
       f,
       onset.after_ms >= (1 + SAVING_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       saving,
-      say(a, "From step %u on the median step takes %.0f %% longer", a->model->steps.first + step,
-          100 * (onset.after_ms / onset.before_ms - 1)),
+      say(a, "From step %u on the median step takes %s longer", a->model->steps.first + step,
+          percent(onset.after_ms / onset.before_ms - 1).text),
       say(a,
           "Median step %s before, %s in the %u steps since (%s into the run; by chance: p "
           "= %.2g).%s",

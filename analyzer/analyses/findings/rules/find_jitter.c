@@ -234,11 +234,12 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
   finding_add(
       f, of->lost_ms >= SAVING_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       of->lost_ms / 1e3,
-      say(f, "%u of %u steps%s take at least %.0f %% longer than the typical one%s", longer->n,
-          f->a->n_training, r->n_other_work ? " of training" : "", 100 * JITTER_TAIL,
+      say(f, "%u of %u steps%s take at least %s longer than the typical one%s", longer->n,
+          f->a->n_training, r->n_other_work ? " of training" : "", percent(JITTER_TAIL).text,
           skipped ? ": in most the optimizer was left out" : name_step_line(f, &at)),
-      say(f, "Median %s, 95th percentile %s, coefficient of variation %.0f %%. %s%s%s%s",
-          duration_ms(of->median_ms).text, duration_ms(of->p95_ms).text, 100 * of->variation,
+      say(f, "Median %s, 95th percentile %s, coefficient of variation %s. %s%s%s%s",
+          duration_ms(of->median_ms).text, duration_ms(of->p95_ms).text,
+          percent(of->variation).text,
           r->n_turns ? "What some steps hold in turn is taken away from them here. " : "",
           of->straggler ? "What some take longer for a rank that is late in them is not counted. "
                         : "",

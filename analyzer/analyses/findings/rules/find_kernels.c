@@ -50,9 +50,9 @@ static void add_own_work(struct findings *f, double ms, double copies_ms, double
   double inside = share_in_steps(f->r, all_ms);
   if (evidence && inside < LEAST_SHARE_IN_STEPS / 1e2)
     evidence = say(f,
-                   "%s Only %.0f %% of all that work is in the analysed steps: its share of these "
+                   "%s Only %s of all that work is in the analysed steps: its share of these "
                    "steps is not known.",
-                   evidence, 100 * inside);
+                   evidence, percent(inside).text);
   bool elsewhere = inside < LEAST_SHARE_IN_STEPS / 1e2;
   double saving = saving_of(f, cure, exposed_a_step(f, ms, copies_ms, all_ms));
   if (elsewhere)
@@ -75,15 +75,15 @@ void rule_launch_bound(struct findings *f) {
   const char *host = describe_launching_line(f, &line);
   finding_add(
       f, severity_of(f, per_step_of(f, saving)), saving,
-      say(f, "The GPU waits %.0f %% of %s for the host to launch work%s%s", 100 * bound,
+      say(f, "The GPU waits %s of %s for the host to launch work%s%s", percent(bound).text,
           r->ov_steps > 0 ? "each step" : "the time", line ? ", mostly at " : "",
           line ? line->place : ""),
       say(f,
           "From the first work on the GPU to the last, nothing had been launched for %s of %s, "
-          "mean over ranks. %.0f %% of %.0f kernels ran under 10 \u00b5s; half of them began "
+          "mean over ranks. %s of %.0f kernels ran under 10 \u00b5s; half of them began "
           "within %.3g \u00b5s of their launch.%s",
-          duration_ms(gpu->host_bound_ms).text, duration_ms(gpu->total_ms).text, 100 * small,
-          r->launch.kernels, r->launch.delay_median_us, host),
+          duration_ms(gpu->host_bound_ms).text, duration_ms(gpu->total_ms).text,
+          percent(small).text, r->launch.kernels, r->launch.delay_median_us, host),
       line ? say(f, LOOK_AT_HOST_LINE, line->place)
       : serves(f)
           ? "Launch less and sooner: CUDA graphs for the batch sizes that occur (no eager mode), "
@@ -141,7 +141,7 @@ void rule_fill(struct findings *f) {
   struct cure cure = {&fills, 1};
   path_labels_take(f->a, is_fill, &cure);
   add_own_work(f, ms, 0, all, &cure,
-               say(f, "%.0f %% of the GPU's own work is filling memory", 100 * ms / all),
+               say(f, "%s of the GPU's own work is filling memory", percent(ms / all).text),
                say(f, "%.0f fills took %s of %s of work, all ranks together.%s", count,
                    duration_ms(ms).text, duration_ms(all).text, which),
                "zero_grad(set_to_none=True), torch.empty where every element is written anyway, "
@@ -174,7 +174,7 @@ void rule_copy(struct findings *f) {
   path_labels_take(f->a, is_copy, &cure);
   add_own_work(
       f, ms + by_kernels, ms, all, &cure,
-      say(f, "%.0f %% of the GPU's own work is copying memory", 100 * (ms + by_kernels) / all),
+      say(f, "%s of the GPU's own work is copying memory", percent((ms + by_kernels) / all).text),
       say(f, "%s took %s, %.0f kernels that only copy %s, of %s of work, all ranks together.%s",
           memcpy_ && memcpy_->count == 1 ? "1 copy"
                                          : say(f, "%.0f copies", memcpy_ ? memcpy_->count : 0),
@@ -195,8 +195,8 @@ void rule_dtype_conversion(struct findings *f) {
   struct cure cure = {0};
   path_labels_take(f->a, is_conversion, &cure);
   add_own_work(f, conversion->sum_ms, 0, all, &cure,
-               say(f, "%.0f %% of the GPU's own work is converting number types",
-                   100 * conversion->sum_ms / all),
+               say(f, "%s of the GPU's own work is converting number types",
+                   percent(conversion->sum_ms / all).text),
                say(f, "%.0f conversions took %s of %s of work, all ranks together.",
                    conversion->count, duration_ms(conversion->sum_ms).text, duration_ms(all).text),
                "Keep weights and activations in one type: a bfloat16 model instead of autocast per "

@@ -36,8 +36,8 @@ void rule_memory_growth(struct findings *f) {
           ? say(f, ", extrapolated from %.0f samples of small allocations", memory->growth_samples)
           : "";
   const char *source = memory->growth_source || memory->growth_category
-                           ? say(f, " %.0f %% of the growth comes from %.150s%s%s.",
-                                 100 * memory->growth_source_share,
+                           ? say(f, " %s of the growth comes from %.150s%s%s.",
+                                 percent(memory->growth_source_share).text,
                                  or_unknown(memory->growth_source), category, samples)
                            : "";
   enum severity severity = !memory->steps_are_certain         ? SEVERITY_INFO
@@ -113,8 +113,8 @@ void rule_memory_fragmentation(struct findings *f) {
   u32 rank = 0, n_ranks = reported_rank(memory, &rank);
   finding_add(f, failed ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
               failed ? "Memory ran out while enough of it was inactive"
-                     : say(f, "%.0f %% of reserved memory was not in use at the peak",
-                           100 * unused / reserved),
+                     : say(f, "%s of reserved memory was not in use at the peak",
+                           percent(unused / reserved).text),
               fragmentation_evidence(f, memory),
               fixed || !known
                   ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF in "
@@ -132,10 +132,10 @@ void rule_memory_oom_risk(struct findings *f) {
   if (!happened && memory->oom_risk != OOM_HIGH)
     return;
   const struct memory_use *most = memory->n_by_category ? &memory->by_category[0] : NULL;
-  const char *largest =
-      most ? say(f, " Most of the peak is %.60s (%.0f %%).",
-                 most->category ? most->category : "of no known category", 100 * most->share)
-           : "";
+  const char *largest = most ? say(f, " Most of the peak is %.60s (%s).",
+                                   most->category ? most->category : "of no known category",
+                                   percent(most->share).text)
+                             : "";
   const char *room = !isnan(memory->capacity_bytes)
                          ? say(f, " The device has %s (%s), which %s %s.",
                                memory_size(memory->capacity_bytes).text, memory->capacity_source,
@@ -158,8 +158,8 @@ void rule_memory_oom_risk(struct findings *f) {
       : memory->headroom_bytes < 0
           ? say(f, "The peak exceeds the device's memory by %s",
                 memory_size(-memory->headroom_bytes).text)
-          : say(f, "The device is %.0f %% full at the peak",
-                100 * memory->peak_reserved_bytes / memory->capacity_bytes),
+          : say(f, "The device is %s full at the peak",
+                percent(memory->peak_reserved_bytes / memory->capacity_bytes).text),
       say(f, "%sAt most %s were reserved, %s of them allocated.%s%s%s", oom,
           memory_size(memory->peak_reserved_bytes).text,
           memory_size(memory->peak_allocated_bytes).text, room, grows, largest),
@@ -235,9 +235,9 @@ void rule_memory_churn(struct findings *f) {
       f, refetched ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
       refetched ? say(f, "Memory of the device is freed and allocated again: %.0f times",
                       segments->refetched)
-                : say(f, "%s %.0f %% of all allocations",
+                : say(f, "%s %s of all allocations",
                       most->source ? "One place makes" : "Memory of one size is",
-                      100 * most->count / memory->churn_allocations),
+                      percent(most->count / memory->churn_allocations).text),
       say(f, "%s%s%s", device, again, most ? describe_sampled_place(f, most) : ""),
       refetched
           ? "Each such call waits for the device. Remove torch.cuda.empty_cache() from the loop. "

@@ -65,8 +65,8 @@ static const char *describe_use(struct findings *f, const struct memory_use *use
   const char *from = place ? say(f, ", %s%.150s",
                                  place->bytes < use->bytes ? "most from " : "from ", place->source)
                            : "";
-  return say(f, " %s holds %s of it (%.0f %%)%s: the peak is %s lower without.", use->category,
-             memory_size(use->bytes).text, 100 * use->share, from,
+  return say(f, " %s holds %s of it (%s)%s: the peak is %s lower without.", use->category,
+             memory_size(use->bytes).text, percent(use->share).text, from,
              memory_size(use->lowers_peak_bytes).text);
 }
 
@@ -98,9 +98,8 @@ void rule_memory_peak(struct findings *f) {
   bool tight = memory->oom_risk > OOM_LOW;
   u32 rank = isnan(memory->rank) ? 0 : (u32)memory->rank;
   finding_add(f, tight ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
-              say(f, "%s makes %.0f %% of the memory peak: %s lower without it",
-                  chosen[0]->category, 100 * chosen[0]->share,
-                  memory_size(chosen[0]->lowers_peak_bytes).text),
+              say(f, "%s makes %s of the memory peak: %s lower without it", chosen[0]->category,
+                  percent(chosen[0]->share).text, memory_size(chosen[0]->lowers_peak_bytes).text),
               say(f, "At the peak %s were allocated.%s",
                   memory_size(memory->peak_allocated_bytes).text, text),
               find_avoidable(chosen[0])->action, &rank, !isnan(memory->rank));

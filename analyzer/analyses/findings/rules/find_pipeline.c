@@ -93,10 +93,11 @@ static void add_slow_stage(struct findings *f, const struct pipeline_stage *stag
                                  duration_ms(line->ms).text, words_of_line(f, line),
                                  duration_ms(line->peers_ms).text)
                            : "";
-  const char *bubble = isnan(f->r->pipeline_bubble)
-                           ? ""
-                           : say(f, " The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided.",
-                                 100 * f->r->pipeline_bubble, 100 * f->r->pipeline_inherent);
+  const char *bubble =
+      isnan(f->r->pipeline_bubble)
+          ? ""
+          : say(f, " The pipeline's bubble is %s; %s cannot be avoided.",
+                percent(f->r->pipeline_bubble).text, percent(f->r->pipeline_inherent).text);
   finding_add(f, severity_of(f, per_step_of(f, saving_s)), saving_s,
               say(f, "Stage %u of the pipeline is slow: the others wait for it%s%s", stage->stage,
                   line ? ", at " : "", line ? line->place : ""),
@@ -141,20 +142,20 @@ void rule_pipeline_bubble(struct findings *f) {
   /* Where steps were replayed, no stage alone is worth it. */
   const struct pipeline_stage *heavy = f->cure.n ? NULL : slowest_stage(r, &ratio);
   const char *cause = heavy       ? say(f,
-                                        " Stage %u works %.0f %% longer than the mean of the stages; all "
+                                        " Stage %u works %s longer than the mean of the stages; all "
                                               "others wait for it.",
-                                        heavy->stage, 100 * ratio)
+                                        heavy->stage, percent(ratio).text)
                       : f->cure.n ? " No stage alone holds up the others."
                                   : " The stages work about equally long.";
   finding_add(
       f, severity_of(f, per_step_of(f, saving)), saving,
-      say(f, "The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided",
-          100 * r->pipeline_bubble, 100 * r->pipeline_inherent),
+      say(f, "The pipeline's bubble is %s; %s cannot be avoided", percent(r->pipeline_bubble).text,
+          percent(r->pipeline_inherent).text),
       say(f,
-          "%.0f stages and %.0f micro-batches a step leave each stage idle %.0f %% of the time "
-          "while the pipeline fills and drains. It is idle %.0f %%: %s more in a step of %s.%s",
-          r->pipeline_stages, r->pipeline_micro_batches, 100 * r->pipeline_inherent,
-          100 * r->pipeline_bubble, duration_ms(r->pipeline_excess_ms).text,
+          "%.0f stages and %.0f micro-batches a step leave each stage idle %s of the time "
+          "while the pipeline fills and drains. It is idle %s: %s more in a step of %s.%s",
+          r->pipeline_stages, r->pipeline_micro_batches, percent(r->pipeline_inherent).text,
+          percent(r->pipeline_bubble).text, duration_ms(r->pipeline_excess_ms).text,
           duration_ms(f->step_ms).text, cause),
       heavy
           ? say(f,

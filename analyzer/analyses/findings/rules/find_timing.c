@@ -51,11 +51,11 @@ void rule_dataloader_bound(struct findings *f) {
   const char *at = describe_where(
       f, line && line->in_workers ? "Its data loader workers are" : "It is then", line);
   finding_add(f, severity_of(f, gain), saving,
-              say(f, "Training waits for its input: %.0f %% of %s%s%s", 100 * gain / f->step_ms,
+              say(f, "Training waits for its input: %s of %s%s%s", percent(gain / f->step_ms).text,
                   of_each_step(f), line ? ", at " : "", line ? line->place : ""),
               say(f,
                   "Rank %u spends %s of a %s step in the data phase while nothing else runs; mean "
-                  "over ranks %s; %u of %u ranks above %.0f %%.%s%s",
+                  "over ranks %s; %u of %u ranks above %g %%.%s%s",
                   r->ranks[worst].rank, duration_ms(worst_ms).text, duration_ms(f->step_ms).text,
                   duration_ms(mean).text, stalled, n, 100 * WORTH_MENTIONING, at,
                   path_describe_loader(f->a, worst)),
@@ -133,18 +133,17 @@ static const char *describe_outside_line(struct findings *f, u32 rank, u32 elsew
     return "";
   const char *text =
       say(f,
-          " Rank %u is then at %s (%s%s) for %.0f %% of the time in which it does "
+          " Rank %u is then at %s (%s%s) for %s of the time in which it does "
           "not wait for communication%s%s",
-          one->rank, line->place, line->function, called_at(f, line), 100 * line->share,
+          one->rank, line->place, line->function, called_at(f, line), percent(line->share).text,
           line->beside ? "; most of what it does there is to wait for another thread, which is at "
                        : "",
           text_or_empty(line->beside));
   if (elsewhere == INDEX_NONE)
     return say(f, "%s.", text);
   const struct rank_result *other = &f->r->ranks[elsewhere];
-  return say(f, "%s; rank %u at %s (%s) for %.0f %%.", text, other->rank,
-             other->outside_line->place, other->outside_line->function,
-             100 * other->outside_line->share);
+  return say(f, "%s; rank %u at %s (%s) for %s.", text, other->rank, other->outside_line->place,
+             other->outside_line->function, percent(other->outside_line->share).text);
 }
 
 static const char *outside_action(struct findings *f, u32 rank, u32 elsewhere) {
@@ -183,11 +182,11 @@ struct outside {
 
 static const char *describe_unmarked(struct findings *f, const struct outside *o) {
   if (o->unmarked > 0)
-    return say(
-        f,
-        " %s%.0f %% of what is in no phase is training by samples (inside modules, or a "
-        "framework's own backward pass or step), and not counted here.",
-        o->has_forward ? "" : "The job does not mark its forward passes: ", 100 * o->unmarked);
+    return say(f,
+               " %s%s of what is in no phase is training by samples (inside modules, or a "
+               "framework's own backward pass or step), and not counted here.",
+               o->has_forward ? "" : "The job does not mark its forward passes: ",
+               percent(o->unmarked).text);
   return o->has_forward ? ""
                         : " The job does not mark its forward passes, and no sample tells them: "
                           "they are in it.";
@@ -199,7 +198,7 @@ static const char *outside_title(struct findings *f, const struct outside *o) {
                       : o->alone == INDEX_NONE
                           ? "what one rank or another does "
                           : say(f, "what rank %u does ", f->r->ranks[o->alone].rank);
-  return say(f, "%.0f %% of %s is %soutside %s and optimizer%s%s%s", 100 * o->gain / f->step_ms,
+  return say(f, "%s of %s is %soutside %s and optimizer%s%s%s", percent(o->gain / f->step_ms).text,
              of_each_step(f), whose,
              o->has_forward || o->unmarked > 0 ? "forward, backward" : "backward",
              line ? ", mostly at " : "", line ? line->place : "",
@@ -303,8 +302,8 @@ void rule_optimizer_heavy(struct findings *f) {
       f, (struct cure_change){.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_OPTIMIZER, .left = 0.5},
       ms / 2);
   finding_add(f, SEVERITY_WARNING, saving,
-              say(f, "The optimizer takes %.0f %% of the work", 100 * share),
-              say(f, "%.1f %% %s: %s a step. Its saving here is half of that.", 100 * share, of,
+              say(f, "The optimizer takes %s of the work", percent(share).text),
+              say(f, "%s %s: %s a step. Its saving here is half of that.", percent(share).text, of,
                   duration_ms(ms).text),
               "Use a fused optimizer (fused=True, or foreach), shard its states over ranks, or "
               "accumulate gradients over more micro-batches so that it runs less often.",

@@ -8,6 +8,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
+#include "base/quantity.h"
 #include "base/texts.h"
 
 static const char *ranks_are(double n) {
@@ -59,9 +60,9 @@ static const char *why_nothing_known(const struct analysis *a) {
 static const char *describe_capturing(struct analysis *a) {
   return mostly_captures(a->results)
              ? say(a,
-                   "for %.0f %% of the time the host captured CUDA graphs, and nothing runs "
+                   "for %s of the time the host captured CUDA graphs, and nothing runs "
                    "meanwhile; record later steps, which launch the graphs",
-                   100 * budget_line_of(a->results, BUDGET_CAPTURING)->fraction)
+                   percent(budget_line_of(a->results, BUDGET_CAPTURING)->fraction).text)
              : NULL;
 }
 

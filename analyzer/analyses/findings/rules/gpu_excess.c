@@ -44,17 +44,17 @@ const char *describe_gpu_excess(struct findings *f, const struct gpu_excess *fou
                                    : "";
   if (kernels->oftener_ns > kernels->longer_ns)
     return say(f,
-               " It has more work: %.0f %% of what its kernels take longer is in kernels that it "
+               " It has more work: %s of what its kernels take longer is in kernels that it "
                "runs oftener, most in %s (%.0f times, its peers %.0f).%s",
-               100 * kernels->oftener_ns / all, kernels->most, kernels->times, kernels->peers_times,
-               place);
+               percent(kernels->oftener_ns / all).text, kernels->most, kernels->times,
+               kernels->peers_times, place);
   if (found->more_work)
     return say(f,
                " It has more work: its GEMMs and attention are %.3g times as many operations as "
                "its peers'.%s",
                found->arithmetic, place);
   return say(f,
-             " It has the same work, and its kernels take longer: %.0f %% of that are kernels that "
+             " It has the same work, and its kernels take longer: %s of that are kernels that "
              "it runs as often as its peers, most in %s.",
-             100 * kernels->longer_ns / all, kernels->most);
+             percent(kernels->longer_ns / all).text, kernels->most);
 }

@@ -98,8 +98,13 @@ function frame(width, height, x, y) {
   };
   const sx = scale(x, left, width - right), sy = scale(y, height - bottom, top);
   const root = svg('svg', {viewBox: `0 0 ${width} ${height}`, width, class: 'chart', role: 'img'});
+  // Of memory, round are the numbers of its unit.
+  const unitOf = (axis) =>
+      (axis.say === memory ? 1024 ** Math.floor(Math.log2(Math.max(1, axis.to)) / 10) : 1);
   const tickList = (axis, wanted) =>
-      (axis.log ? logTicks(axis.from, axis.to, wanted) : ticks(axis.from, axis.to, wanted));
+      (axis.log ? logTicks(axis.from, axis.to, wanted) :
+                  ticks(axis.from / unitOf(axis), axis.to / unitOf(axis), wanted)
+                      .map((at) => at * unitOf(axis)));
   for (const at of tickList(y, 4)) {
     root.append(svg('line', {x1: left, x2: width - right, y1: sy(at), y2: sy(at), class: 'grid'}));
     root.append(svg('text', {x: left - 6, y: sy(at) + 4, class: 'tick end'}, y.say(at)));

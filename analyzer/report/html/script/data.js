@@ -41,8 +41,6 @@ function cutTo(text, limit) {
   return shown.length > limit ? shown.slice(0, limit - 1) + '\u2026' : shown;
 }
 
-const isKnown = (value) => value !== null && value !== undefined && !Number.isNaN(value);
-
 function extent(values) {
   let least = Infinity, most = -Infinity;
   for (const value of values)

@@ -4,7 +4,7 @@
 const changeText = (fraction) => signedPercent(fraction);
 
 function sayByUnit(unit) {
-  return unit === 'ms' ? ms : unit === 'bytes' ? bytes : unit === 'fraction' ? percent : number;
+  return unit === 'ms' ? ms : unit === 'bytes' ? memory : unit === 'fraction' ? percent : number;
 }
 
 function canShow(d) {

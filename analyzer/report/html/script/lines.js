@@ -29,7 +29,7 @@ function differenceFlame(nodes, label, words) {
           [words.other, ms(node.other)],
           [
             'difference',
-            (node.value < node.other ? '\u2212' : '+') + ms(Math.abs(node.value - node.other))
+            (node.value < node.other ? '-' : '+') + ms(Math.abs(node.value - node.other))
           ]
         ]
       })));

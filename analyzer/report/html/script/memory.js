@@ -12,7 +12,7 @@ function memoryCurve() {
     x: report.memory.peak_time_s,
     y: report.memory.peak_allocated_bytes,
     tip: [
-      'peak', ['allocated', bytes(report.memory.peak_allocated_bytes)],
+      'peak', ['allocated', memory(report.memory.peak_allocated_bytes)],
       ['at', seconds(report.memory.peak_time_s)]
     ]
   }] :
@@ -37,7 +37,7 @@ function memoryCurve() {
              ],
              {
                zero: true,
-               sayY: bytes,
+               sayY: memory,
                sayX: timed ? seconds : count,
                nameX: timed ? 'since the first event' : 'events (times are not recorded)',
                marks,
@@ -62,7 +62,7 @@ function stacksAtPeak() {
     const i = names.indexOf(category);
     return i < 0 ? 'free' : MEMORY_SHADES[Math.min(i, MEMORY_SHADES.length - 1)];
   };
-  const flame = new Flame('stacks of what was allocated at the peak', bytes,
+  const flame = new Flame('stacks of what was allocated at the peak', memory,
                           {all: 'with what it calls', own: 'itself'});
   flame.show(rows.map((row) => ({
                         depth: row.depth,
@@ -95,7 +95,7 @@ function stacksAtPeak() {
                       {head: true, wide: true}
                     ],
                     ['mostly for', 'category'],
-                    ['bytes', 'bytes', bytes, {bar: 'share', shade: 'compute'}],
+                    ['bytes', 'bytes', memory, {bar: 'share', shade: 'compute'}],
                     ['share', 'share', percent], ['blocks', 'blocks', count]
                   ],
                   rows, {caption: 'stacks at the peak'})));
@@ -113,7 +113,7 @@ function flameAtPeak() {
     kinds.set(name, kind);
   }
   const list = [...kinds.values()].sort((a, b) => b.bytes - a.bytes);
-  const flame = new Flame('what was allocated at the peak', bytes, {all: 'allocated'});
+  const flame = new Flame('what was allocated at the peak', memory, {all: 'allocated'});
   flame.show([
     {depth: 0, name: 'at the peak', shade: 'idle', value: total, tip: []},
     ...list.flatMap((kind, i) => {
@@ -135,7 +135,7 @@ function flameAtPeak() {
       tableOf(
           [
             ['what for', 'category', null, {head: true}], ['where', 'source', null, {wide: true}],
-            ['bytes', 'bytes', bytes, {bar: 'share', shade: 'compute'}],
+            ['bytes', 'bytes', memory, {bar: 'share', shade: 'compute'}],
             ['share', 'share', percent], ['blocks', 'blocks', count]
           ],
           rows, {caption: 'allocated at the peak', first: 8}));
@@ -168,17 +168,17 @@ function segmentMap() {
     row.style.setProperty('width', (share * 100).toFixed(1) + '%');
     root.append(
         withTip(el('div', {class: 'segmentrow'},
-                   el('span', {class: 'barname'}, `${bytes(segment.bytes)} ${segment.pool}`),
+                   el('span', {class: 'barname'}, `${memory(segment.bytes)} ${segment.pool}`),
                    el('span', {class: 'segmenttrack'}, row)),
-                () => [`segment of ${bytes(segment.bytes)}`, ['pool', segment.pool],
+                () => [`segment of ${memory(segment.bytes)}`, ['pool', segment.pool],
                        ['in use', percent(meanOf(segment.pieces))]]));
   }
   const s = report.memory.segments;
   return el('section', {}, el('h3', {}, 'Segments at the end'), facts([
               ['segments', isKnown(s.count) ? count(s.count) : null],
-              ['unused, can be freed', bytes(s.unused_bytes)],
-              ['stranded between blocks', bytes(s.stranded_bytes)],
-              ['largest gap', bytes(s.largest_gap_bytes)],
+              ['unused, can be freed', memory(s.unused_bytes)],
+              ['stranded between blocks', memory(s.stranded_bytes)],
+              ['largest gap', memory(s.largest_gap_bytes)],
               ['gaps', isKnown(s.gaps) ? count(s.gaps) : null]
             ]),
             root, legend([{name: 'in use', shade: 'compute'}, {name: 'free', shade: 'free'}]),
@@ -190,7 +190,7 @@ function segmentMap() {
 const churn = () => tableOf(
     [
       ['allocated over and over', (r) => r.source || r.category, null, {head: true, wide: true}],
-      ['size', 'size_bytes', bytes], ['count', 'count', count], ['bytes', 'bytes', bytes],
+      ['size', 'size_bytes', memory], ['count', 'count', count], ['bytes', 'bytes', memory],
       ['a step', 'per_step', number], ['lives', 'lifetime_ms', ms]
     ],
     report.memory.churn, {caption: 'churn', first: 6});
@@ -203,11 +203,11 @@ function everyDevice() {
         ['rank', 'rank', orUnknown(String), {numeric: true, head: true}],
         ['device', 'device', (v) => (isKnown(v) ? 'GPU ' + v : 'CPU')],
         [
-          'peak allocated', 'peak_allocated_bytes', bytes,
+          'peak allocated', 'peak_allocated_bytes', memory,
           {bar: (d) => peak(d) / most, shade: 'compute'}
         ],
-        ['peak reserved', 'peak_reserved_bytes', bytes],
-        ['growth a step', 'growth_bytes_per_step', bytes], ['ran out', 'out_of_memory', count]
+        ['peak reserved', 'peak_reserved_bytes', memory],
+        ['growth a step', 'growth_bytes_per_step', memory], ['ran out', 'out_of_memory', count]
       ],
       list, {caption: 'every device'});
 }
@@ -225,13 +225,16 @@ panel({
               (isKnown(m.device) ? `GPU ${m.device}` : 'CPU')
         ],
         [
-          'peak allocated', bytes(m.peak_allocated_bytes),
+          'peak allocated', memory(m.peak_allocated_bytes),
           isKnown(m.peak_step) ? 'in step ' + m.peak_step : null
         ],
-        ['peak reserved', isKnown(m.peak_reserved_bytes) ? bytes(m.peak_reserved_bytes) : null],
-        ['device has', isKnown(m.capacity_bytes) ? bytes(m.capacity_bytes) : null],
+        ['peak reserved', isKnown(m.peak_reserved_bytes) ? memory(m.peak_reserved_bytes) : null],
+        ['device has', isKnown(m.capacity_bytes) ? memory(m.capacity_bytes) : null],
         ['risk of running out', m.oom_risk],
-        ['growth a step', isKnown(m.growth_bytes_per_step) ? bytes(m.growth_bytes_per_step) : null],
+        [
+          'growth a step',
+          isKnown(m.growth_bytes_per_step) ? memory(m.growth_bytes_per_step) : null
+        ],
         ['fragmentation at the end', isKnown(m.fragmentation) ? percent(m.fragmentation) : null],
         ['from', m.origin]
       ]),
@@ -250,10 +253,10 @@ panel({
     const m = report.modules,
           leaves = m.tree.filter((row) => !m.tree.some((other) => other.parent === row.name));
     const measures = {
-      parameter_bytes: ['parameters', bytes],
-      activation_bytes: ['activations', bytes],
+      parameter_bytes: ['parameters', memory],
+      activation_bytes: ['activations', memory],
       time: ['forward and backward', ms],
-      plain_peak_bytes: ['peak while it runs', bytes]
+      plain_peak_bytes: ['peak while it runs', memory]
     };
     const of = (row, key) =>
         (key === 'time' ? (row.forward_ms || 0) + (row.backward_ms || 0) : row[key]);
@@ -293,9 +296,9 @@ panel({
     if (measure) draw();
     return [
       facts([
-        ['model', m.root], ['modules', count(m.count)], ['parameters', bytes(m.parameter_bytes)],
+        ['model', m.root], ['modules', count(m.count)], ['parameters', memory(m.parameter_bytes)],
         [
-          'largest peak', isKnown(m.plain_peak_bytes) ? bytes(m.plain_peak_bytes) : null,
+          'largest peak', isKnown(m.plain_peak_bytes) ? memory(m.plain_peak_bytes) : null,
           m.plain_peak_module ? 'in ' + cutTo(m.plain_peak_module, 60) : null
         ]
       ]),
@@ -315,10 +318,10 @@ panel({
               'module', 'name', (v, r) => '\u00a0'.repeat(2 * (r.depth || 0)) + v,
               {head: true, wide: true}
             ],
-            ['parameters', 'parameter_bytes', bytes], ['activations', 'activation_bytes', bytes],
+            ['parameters', 'parameter_bytes', memory], ['activations', 'activation_bytes', memory],
             ['forward', 'forward_ms', ms], ['backward', 'backward_ms', ms],
             ['of the time', 'time_share', percent, {bar: 'time_share', shade: 'compute'}],
-            ['peak while it runs', 'plain_peak_bytes', bytes]
+            ['peak while it runs', 'plain_peak_bytes', memory]
           ],
           m.tree, {caption: 'modules, in the order of the forward pass'})
     ];

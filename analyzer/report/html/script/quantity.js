@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Numbers as text, in the same form as in the text report (analyzer/report/text/quantity.c).
+// Numbers as text, in the same form as in the text report (analyzer/base/quantity.c).
+// tests/html/pages.py compares the two.
 
 const UNKNOWN = 'unknown';
+
+const isKnown = (value) => value !== null && value !== undefined && !Number.isNaN(value);
 
 const orUnknown = (say) => (value) => (isKnown(value) ? say(value) : UNKNOWN);
 
@@ -10,13 +13,21 @@ function decimalsFor(value) {
   return size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
 }
 
+// toFixed(), but what lies in the middle goes to the even digit, as in C.
+function fixed(value, decimals) {
+  const halves = value * 2 ** (decimals + 1), digits = 10 ** decimals;
+  if (!Number.isInteger(halves) || halves % 2 === 0) return value.toFixed(decimals);
+  const below = Math.floor(value * digits);
+  return ((below + Math.abs(below % 2)) / digits).toFixed(decimals);
+}
+
 function scaled(value, units) {
   if (!isKnown(value)) return UNKNOWN;
   for (let i = 0; i < units.length; i++) {
     const number = value / units[i][0];
     if (Math.abs(number) >= 0.9995 || i === units.length - 1)
       return value === 0 ? '0 ' + units[i][1] :
-                           number.toFixed(decimalsFor(number)) + ' ' + units[i][1];
+                           fixed(number, decimalsFor(number)) + ' ' + units[i][1];
   }
   return UNKNOWN;
 }
@@ -39,19 +50,27 @@ function seconds(value) {
   return scaled(value, [[1, 's'], [1e-3, 'ms'], [1e-6, '\u00b5s'], [1e-9, 'ns']]);
 }
 
-const ms = (value) => (isKnown(value) ? seconds(value / 1e3) : UNKNOWN);
-const us = (value) => (isKnown(value) ? seconds(value / 1e6) : UNKNOWN);
+const ms = (value) => (isKnown(value) ? seconds(value * 1e-3) : UNKNOWN);
+const us = (value) => (isKnown(value) ? seconds(value * 1e-6) : UNKNOWN);
 
 function bytes(value) {
   if (!isKnown(value)) return UNKNOWN;
-  if (Math.abs(value) < 999.5) return value.toFixed(0) + ' B';
+  if (Math.abs(value) < 999.5) return fixed(value, 0) + ' B';
   return scaled(value, [[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB']]);
+}
+
+// Of a device: a card "of 80 GB" has 80 GiB, as PyTorch and nvidia-smi show it.
+function memory(value) {
+  if (!isKnown(value)) return UNKNOWN;
+  if (Math.abs(value) < 1023.5) return fixed(value, 0) + ' B';
+  return scaled(
+      value, ['PiB', 'TiB', 'GiB', 'MiB', 'KiB'].map((name, i) => [1024 ** (5 - i), name]));
 }
 
 function count(value) {
   if (!isKnown(value)) return UNKNOWN;
   if (Math.abs(value) >= 999999.5) return scaled(value, [[1e12, 'T'], [1e9, 'G'], [1e6, 'M']]);
-  if (Math.abs(value) < 1000) return value.toFixed(Number.isInteger(value) ? 0 : 1);
+  if (Math.abs(value) < 1000) return fixed(value, Number.isInteger(value) ? 0 : 1);
   return whole(value);
 }
 
@@ -64,17 +83,17 @@ function percent(fraction) {
   if (!isKnown(fraction)) return UNKNOWN;
   const hundredths = fraction * 100;
   if (hundredths > 0 && hundredths < 0.05) return '<0.1 %';
-  if (fraction < 1 && hundredths >= 99.5) return Math.min(hundredths, 99.9).toFixed(1) + ' %';
+  if (fraction < 1 && hundredths >= 99.5) return fixed(Math.min(hundredths, 99.9), 1) + ' %';
   if (hundredths === 0) return '0 %';
-  return hundredths.toFixed(Math.abs(hundredths) < 9.95 ? 1 : 0) + ' %';
+  return fixed(hundredths, Math.abs(hundredths) < 9.95 ? 1 : 0) + ' %';
 }
 
 function signedPercent(fraction) {
   if (!isKnown(fraction)) return UNKNOWN;
   const hundredths = fraction * 100;
   if (Math.abs(hundredths) < 0.05) return '0 %';
-  return (hundredths > 0 ? '+' : '\u2212') +
-      Math.abs(hundredths).toFixed(Math.abs(hundredths) < 9.95 ? 1 : 0) + ' %';
+  return (hundredths > 0 ? '+' : '') +
+      fixed(hundredths, Math.abs(hundredths) < 9.95 ? 1 : 0) + ' %';
 }
 
 const bandwidth = (gbps) =>
@@ -87,7 +106,8 @@ const flops = (value, unit) => scaled(value, [
 function probability(p) {
   if (!isKnown(p)) return UNKNOWN;
   if (p < 1e-12) return '<1e-12';
-  return p < 1e-3 ? p.toExponential(0) : String(Number(p.toPrecision(2)));
+  if (p < 1e-3) return p.toExponential(0).replace(/-(\d)$/, '-0$1');
+  return String(Number(fixed(p, 1 - Math.floor(Math.log10(p)))));
 }
 
 function number(value) {

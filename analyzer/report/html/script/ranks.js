@@ -14,7 +14,7 @@ const MEASURES = {
   forward_ms: {name: 'forward (host)', say: ms},
   backward_ms: {name: 'backward (host)', say: ms},
   optimizer_ms: {name: 'optimizer (host)', say: ms},
-  memory_bytes: {name: 'memory', say: bytes},
+  memory_bytes: {name: 'memory', say: memory},
 };
 
 // Cividis: looks the same with all kinds of colour vision, and works in grey.
@@ -236,6 +236,10 @@ function heatMap() {
 
 const MANY_RANKS = 12;
 
+// Beside differences of medians; if most steps have no compute, a median of 0 says nothing.
+const computeOf = (row) =>
+    (row.median_compute_ms > 0 ? row.median_compute_ms : row.mean_compute_ms);
+
 // Of the rank that comes last most often beyond chance and is no straggler: why not.
 function whyNone(d) {
   const odd = d.ranks.filter((row) => row.no_straggler).sort((a, b) => a.p_value - b.p_value)[0];
@@ -251,12 +255,12 @@ panel({
     const d = report.distributed, stragglers = new Set(d.stragglers);
     const overlap = new Map(report.overlap.by_rank.map((row) => [row.rank, row]));
     const rows = d.ranks.map((row) => ({...row, overlap: overlap.get(row.rank) || {}}));
-    // If there are many ranks, slow ones come first.
+    // If there are many ranks, those come first that cost their peers most.
     const many = rows.length > MANY_RANKS;
     if (many)
       rows.sort((a, b) => stragglers.has(b.rank) - stragglers.has(a.rank) ||
-                    (b.rel_slowdown || 0) - (a.rel_slowdown || 0) || a.rank - b.rank);
-    const most = Math.max(1e-12, ...rows.map((row) => row.mean_compute_ms || 0));
+                    (b.imposed_wait_ms ?? -1) - (a.imposed_wait_ms ?? -1) || a.rank - b.rank);
+    const most = Math.max(1e-12, ...rows.map((row) => computeOf(row) || 0));
     return [
       facts([
         [
@@ -285,8 +289,7 @@ panel({
                 ],
                 ['host', 'host'],
                 [
-                  'compute', 'mean_compute_ms', ms,
-                  {bar: (r) => r.mean_compute_ms / most, shade: 'compute'}
+                  'compute', computeOf, ms, {bar: (r) => computeOf(r) / most, shade: 'compute'}
                 ],
                 ['to peers', 'rel_slowdown', signedPercent],
                 ['last in', 'slowest_fraction', percent],
@@ -303,7 +306,7 @@ panel({
                 ['of it wait', (r) => r.overlap.exposed_wait_ms, ms],
               ].filter((column) => anyKnown(column, rows)),
               rows, {
-                caption: 'ranks, per step' + (many ? ', the slowest first' : ''),
+                caption: 'ranks, per step' + (many ? ', the costliest for peers first' : ''),
                 mark: (r) => stragglers.has(r.rank),
                 onrow: (r) => lookAt(focusOn.step, r.rank)
               }) :

@@ -10,7 +10,8 @@ const memberOf = (of) => (typeof of === 'string' ? (row) => row[of] : of);
 
 function columnOf([name, of, say, more = {}]) {
   const numbers = [
-    bandwidth, bytes, count, ms, number, percent, probability, seconds, signedPercent, us, String
+    bandwidth, bytes, count, memory, ms, number, percent, probability, seconds, signedPercent, us,
+    String
   ];
   return {
     numeric: numbers.includes(say),

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What to fix, how much time that would save, how certain this is, and the evidence.
 
-// The saving of each finding is a part of this time.
-function timeLookedAt(of) {
-  return isKnown(of.steps.analysed_s) ? of.steps.analysed_s : of.budget.wall_s;
-}
-
 function savingOf(finding) {
   if (!isKnown(finding.saving_s)) return null;
-  const whole = timeLookedAt(report);
+  const whole = report.steps.analysed_s;
   const shared = finding.saving_s - finding.saving_added_s, ids = finding.overlaps;
   const part = finding.saving_added_s < 0.01 * finding.saving_s ? 'all' : seconds(shared);
   return seconds(finding.saving_s) +
@@ -85,8 +80,7 @@ function tiles(of) {
   if (of.steps.count)
     add('steps looked at', count(of.steps.count - (of.steps.warmup_excluded || 0)),
         of.steps.warmup_excluded ? `first ${count(of.steps.warmup_excluded)} left out` : null);
-  if (isKnown(of.overlap.exposed_ms) &&
-      isKnown(of.steps.median_ms || of.distributed.mean_step_wall_ms))
+  if (isKnown(of.overlap.exposed_ms) && isKnown(of.steps.median_ms))
     add('exposed communication', ms(of.overlap.exposed_ms), 'a step');
   if (isKnown(of.gpu_timeline.busy_fraction))
     add('GPU busy', percent(of.gpu_timeline.busy_fraction), 'whole input');
@@ -95,8 +89,8 @@ function tiles(of) {
   else if (isKnown(of.budget.hfu))
     add('HFU, at least', percent(of.budget.hfu));
   if (isKnown(of.memory.peak_allocated_bytes))
-    add('peak memory', bytes(of.memory.peak_allocated_bytes),
-        isKnown(of.memory.capacity_bytes) ? 'of ' + bytes(of.memory.capacity_bytes) : null);
+    add('peak memory', memory(of.memory.peak_allocated_bytes),
+        isKnown(of.memory.capacity_bytes) ? 'of ' + memory(of.memory.capacity_bytes) : null);
   if (of.convergence.verdict) add('loss', of.convergence.verdict);
   if (of.collective_check.verdict && of.collective_check.verdict !== 'none')
     add('collectives', of.collective_check.verdict);
@@ -116,7 +110,8 @@ function restsOn(of) {
   if (of.quality.events > 0) solid.push(plural(of.quality.events, 'event'));
   if (of.quality.lost === 0) solid.push('none lost');
   if (found > 1 && of.quality.clock.aligned)
-    solid.push('clocks within ' + us(of.quality.clock.residual_us));
+    solid.push('clocks within ' +
+               us(of.quality.clock.between_hosts_us ?? of.quality.clock.residual_us));
   if (found && of.quality.gpu_timing) solid.push('GPU time: ' + of.quality.gpu_timing);
   return el(
       'div', {class: 'rests'},

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "analyses/thresholds.h"
 #include "report/text/meter.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -78,7 +79,7 @@ static void put_headroom(struct pen *pen, const struct memory_result *memory) {
   double used = memory->peak_reserved_bytes / memory->capacity_bytes;
   if (pen->column > VALUE_INDENT)
     section_label(pen, "");
-  meter_bar(pen, used >= 0.9 ? STYLE_WARNING : STYLE_NOTE, used, 24);
+  meter_bar(pen, used >= OOM_RISK_HIGH ? STYLE_WARNING : STYLE_NOTE, used, 24);
   pen_blank(pen, 2);
   if (memory->headroom_bytes < 0)
     pen_format(pen, STYLE_CRITICAL, "the peak exceeds %s by %s",

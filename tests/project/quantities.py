@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every output says the same amount in the same way: quantities.py ROOT.
+
+A share is printed by percent(), in which 0.4 % is not "0 %" and 99.7 % not "100 %". Memory of a device is said in
+GiB, as PyTorch and nvidia-smi show it, by memory_size() and the page's memory(); GB are for files and messages. With
+`fail` it tests itself."""
+import os
+import re
+import sys
+
+# Whole files about memory of devices; of others, the lines that name one of these members.
+OF_MEMORY = ("find_memory.c", "find_memory_peak.c", "section_memory.c", "section_modules.c", "memory.js")
+MEMBERS = r"(?:peak_allocated|peak_reserved|capacity|headroom|memory)_bytes|UNIT_BYTES|unit === 'bytes'"
+IN_GB = r"\bbyte_size\(|\bCOLUMN_BYTES\b|(?<![\w.'])bytes(?=[,(\]} ]|$)(?!:)"
+
+
+def problems(name, text):
+    for number, line in enumerate(text.split("\n"), 1):
+        code = re.sub(r"'[^']*'" if name.endswith(".js") else r"^\s*/?\*.*", "''", re.sub(r"//.*", "", line))
+        if name != "quantity.c" and re.search(r"%\.\d+f ?%%", line):
+            yield f"{number}: print a share with percent(), which never rounds to 0 or 100: {line.strip()}"
+        about = name in OF_MEMORY or re.search(MEMBERS, line)
+        if about and re.search(IN_GB if name.endswith(".js") else r"\bbyte_size\(|\bCOLUMN_BYTES\b", code):
+            yield f"{number}: memory of a device is said in GiB: {line.strip()}"
+
+
+def main():
+    root = sys.argv[1]
+    if sys.argv[2:] == ["fail"]:
+        wrong = {"a.c": ['say(f, "%.0f %% of it", 100 * x)', "byte_size(memory->capacity_bytes)"],
+                 "section_memory.c": ["byte_size(x)", "COLUMN_BYTES, offsetof("],
+                 "memory.js": ["['peak', bytes(m.peak)],", "['growth', 'growth', bytes],", "sayY: bytes,"],
+                 "ranks.js": ["memory_bytes: {name: 'memory', say: bytes},"]}
+        right = {"a.c": ['say(f, "%s of it", percent(x).text)'], "gpu.js": ["['bytes', 'bytes', bytes]"],
+                 "memory.js": ["kind.bytes += row.bytes;", "['bytes', 'bytes', memory, {bar: 'share'}],",
+                               "bytes: 0,", "{name, bytes: 0, rows: []};"]}
+        missed = [line for name, lines in wrong.items() for line in lines if not list(problems(name, line))]
+        blamed = [line for name, lines in right.items() for line in lines if list(problems(name, line))]
+        print("missed:", missed, "blamed:", blamed)
+        return 1 if missed or blamed else 0
+    found = []
+    for folder, _, names in os.walk(os.path.join(root, "analyzer")):
+        for name in sorted(names):
+            if not name.endswith((".c", ".h", ".js")):
+                continue
+            path = os.path.join(folder, name)
+            with open(path, encoding="utf-8") as file:
+                found += [f"{os.path.relpath(path, root)}:{one}" for one in problems(name, file.read())]
+    print("\n".join(found) or "every amount is said in one way")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
