@@ -115,7 +115,7 @@ static void record_enqueue(struct tscope_thread *thread, struct torch_scope *sco
   u8 type = torch_op_type(work);
   if (!comm || !op_of(type))
     return;
-  struct torch_scope *call = scope->outer;
+  struct torch_scope *call = torch_scope_around(scope);
   bool in_call = call && call->kind == SCOPE_CALL && !call->dur;
   struct tscope_collective_record record = {
       .comm = comm->number,

@@ -108,9 +108,9 @@ static void check_layout(struct tscope_thread *thread, const u64 *node) {
 
 /* A thread that called backward() itself has Python frames. */
 static bool is_autograd_thread(void) {
-  struct torch_scope *scope = torch_scopes;
-  while (scope && scope->outer)
-    scope = scope->outer;
+  const struct torch_scope *scope = torch_scope_innermost(), *around = scope;
+  while (around && (around = torch_scope_around(scope)))
+    scope = around;
   return scope && scope->kind == SCOPE_OPERATOR;
 }
 

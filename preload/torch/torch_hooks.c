@@ -27,6 +27,7 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "l
 
 #define TORCH_SCOPED(called, recorder, what)                                                       \
   struct torch_scope scope;                                                                        \
+  tscope_guard_set(&scope.guard, TSCOPE_RETURN_PLACE());                                           \
   TSCOPE_UNWINDS;                                                                                  \
   recorder##_begin TORCH_ARGUMENTS(&scope, what);                                                  \
   called;                                                                                          \

@@ -4,6 +4,11 @@
  * frames, one per wrapper. C++ exceptions may leave a wrapper (an out-of-memory error that the
  * training script catches and survives, say): TSCOPE_UNWINDS in the wrapper makes the unwinder
  * close the scope then, so that the span ends and what encloses it is known again.
+ *
+ * A longjmp() leaves a wrapper too, and nobody hears of it. And a greenlet that waits in the middle
+ * of a call has its part of the stack copied away: others use that memory until it goes on. So a
+ * scope that is not the caller's own is looked at only if its guard shows that its wrapper is still
+ * in progress, there where it began.
  */
 #pragma once
 
@@ -22,7 +27,8 @@ enum torch_scope_kind {
 };
 
 struct torch_scope {
-  struct torch_scope *outer;
+  struct tscope_guard guard;          /* the wrapper's */
+  struct torch_scope *outer;          /* as it was at the start; see torch_scope_around() */
   const struct tscope_thread *thread; /* NULL when not recording */
   u64 *dur;                           /* of the span to close; NULL if none is open */
   u64 start;                          /* of the span to close */
@@ -41,7 +47,7 @@ struct torch_scope {
 extern __thread struct torch_scope *torch_scopes __attribute__((tls_model("initial-exec")));
 
 static inline void torch_scope_push(struct torch_scope *scope, enum torch_scope_kind kind) {
-  *scope = (struct torch_scope){.outer = torch_scopes, .kind = (u8)kind};
+  *scope = (struct torch_scope){.guard = scope->guard, .outer = torch_scopes, .kind = (u8)kind};
   torch_scopes = scope;
 }
 
@@ -69,11 +75,25 @@ static inline void torch_scope_pop(struct torch_scope *scope) {
   torch_scopes = scope->outer;
 }
 
+/* The scope itself if its call is in progress, seen from `frame`; else NULL. */
+struct torch_scope *torch_scope_in_progress(struct torch_scope *scope, const char *frame);
+
+static inline struct torch_scope *torch_scope_innermost(void) {
+  return torch_scopes ? torch_scope_in_progress(torch_scopes, TSCOPE_FRAME()) : NULL;
+}
+
+/* The next one outwards. It is higher on the stack: this one may be where another one was that was
+ * left, and which that one, left too, still names. */
+static inline struct torch_scope *torch_scope_around(const struct torch_scope *scope) {
+  return scope->outer > scope ? torch_scope_in_progress(scope->outer, (const char *)(scope + 1))
+                              : NULL;
+}
+
 /* The innermost scope of a kind, NULL if there is none. */
 static inline struct torch_scope *torch_scope_find(enum torch_scope_kind kind) {
-  struct torch_scope *scope = torch_scopes;
+  struct torch_scope *scope = torch_scope_innermost();
   while (scope && scope->kind != kind)
-    scope = scope->outer;
+    scope = torch_scope_around(scope);
   return scope;
 }
 

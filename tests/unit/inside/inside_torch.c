@@ -35,6 +35,8 @@ static const struct {
 
 extern torch_function allreduce __asm__("_ZN4c10d16ProcessGroupGloo9allreduceERSt6vectorIN2at6"
                                         "TensorESaIS3_EERKNS_16AllreduceOptionsE");
+extern torch_function backward __asm__("_ZN5torch8autograd6Engine7executeERKSt6vectorINS"
+                                       "0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_");
 void group_made(void *group, const void *store, int rank, int size, void *options) __asm__(
     "_ZN4c10d16ProcessGroupGlooC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_"
     "default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE");
@@ -76,6 +78,44 @@ static void ranges_are_phases(void **state) {
   assert_string(phase.name, forward);
 }
 
+static void begin_forward(void) {
+  torch_callback.start("DistributedDataParallel.forward");
+}
+
+static jmp_buf back;
+static void leave(void) {
+  longjmp(back, 1);
+}
+
+/* Where the frames of calls were that are no longer in progress. */
+__attribute__((noinline)) static void use_stack(void) {
+  volatile char used[16 << 10];
+  for (size_t i = 0; i < sizeof(used); i++)
+    used[i] = 0x5a;
+}
+
+/* As a greenlet leaves a call, for a while or for good. */
+static void a_call_that_was_left_is_not_looked_at(void **state) {
+  (void)state;
+  static char engine[1];
+  torch_inside = begin_forward;
+  backward((word)engine, 0, 0, 0, 0, 0, 0);
+  torch_callback.end("DistributedDataParallel.forward", NULL);
+  assert_int_equal(LAST(PHASE, phase).depth, 1);
+  torch_inside = leave;
+  if (setjmp(back) == 0)
+    backward((word)engine, 0, 0, 0, 0, 0, 0);
+  torch_inside = NULL;
+  use_stack();
+  begin_forward();
+  torch_callback.end("DistributedDataParallel.forward", NULL);
+  assert_int_equal(LAST(PHASE, phase).depth, 0);
+  backward((word)engine, 0, 0, 0, 0, 0, 0);
+  struct tscope_phase_record phase = LAST(PHASE, phase);
+  assert_int_equal(phase.header.tag, TSCOPE_PHASE_BACKWARD);
+  assert_true(phase.dur != TSCOPE_DUR_PENDING);
+}
+
 static void a_collective_belongs_to_its_call(void **state) {
   (void)state;
   static char group[1];
@@ -108,6 +148,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(objects_and_parameters_pass),
       cmocka_unit_test(ranges_are_phases),
+      cmocka_unit_test(a_call_that_was_left_is_not_looked_at),
       cmocka_unit_test(a_collective_belongs_to_its_call),
   };
   return cmocka_run_group_tests_name("inside torch", tests, trace_set_up, trace_tear_down);

@@ -40,3 +40,6 @@ extern struct torch_callback torch_callback;
 
 /* The work that gloo's allreduce queues; NULL: none. */
 extern void *torch_work;
+
+/* What functions that return a class object call; NULL: nothing. */
+extern void (*torch_inside)(void);

@@ -11,6 +11,7 @@ TORCH struct torch_call torch_last;
 TORCH struct torch_object torch_returned;
 TORCH struct torch_callback torch_callback;
 TORCH void *torch_work;
+TORCH void (*torch_inside)(void);
 
 void torch_enqueue(void *group, void *work) __asm__(TORCH_ENQUEUE);
 TORCH void torch_enqueue(void *group, void *work) {
@@ -23,6 +24,8 @@ static struct torch_object called(const char *name, const word words[TORCH_WORDS
   memcpy(torch_last.words, words, sizeof(torch_last.words));
   if (torch_work && strstr(name, "9allreduce"))
     torch_enqueue((void *)words[0], &torch_work);
+  if (torch_inside)
+    torch_inside();
   torch_returned = (struct torch_object){torch_work, {++calls, 2 * calls, 3 * calls}};
   return torch_returned;
 }
