@@ -124,9 +124,12 @@ static const char *before_number(const char *begin, const char *at) {
 static double power_of_ten(int exponent) {
   double result = 1, base = 10;
   unsigned n = exponent < 0 ? (unsigned)-exponent : (unsigned)exponent;
-  for (; n; n >>= 1, base *= base)
+  for (; n; n >>= 1) {
     if (n & 1)
       result *= base;
+    if (n > 1) /* else it might overflow, and nobody needs it */
+      base *= base;
+  }
   return exponent < 0 ? 1 / result : result;
 }
 

@@ -23,6 +23,7 @@
 #include "record/carry.h"
 #include "record/chunk_pool.h"
 #include "record/families.h"
+#include "record/floats.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
 #include "record/stack.h"
@@ -153,10 +154,12 @@ static bool sleep_until_look(struct worker *worker, const struct work *work, u64
 }
 
 /* A worker begins with all signals blocked. That of a store that fails may come only when it is
- * known that this is no thread of the job's. */
+ * known that this is no thread of the job's. What floating-point arithmetic does is inherited, too:
+ * where a job wants to end by SIGFPE, tscope's threads must not. */
 static void begin(struct worker *worker, const char *name) {
   store(&worker->tid, (u32)syscall(SYS_gettid));
   prctl(PR_SET_NAME, name);
+  tscope_floats_set(&tscope_floats_at_first);
   sigset_t open;
   sigemptyset(&open);
   sigaddset(&open, SIGBUS);

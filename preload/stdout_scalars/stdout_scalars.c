@@ -15,6 +15,7 @@
 #include "format/scalar_line.h"
 #include "process/process_end.h"
 #include "record/families.h"
+#include "record/floats.h"
 #include "resolve/call_slots.h"
 #include "resolve/search.h"
 #include "settings/env.h"
@@ -46,6 +47,7 @@ static void record_values(struct tscope_thread *thread, const struct scalar_line
 
 static void finish_line(struct tscope_thread *thread, struct output_line *line) {
   struct scalar_line read;
+  TSCOPE_KEEP_FLOATS;
   size_t n = line->broken ? 0 : scalar_line_clean(line->text, line->n);
   if (n && scalar_line_read(line->text, n, &read))
     record_values(thread, &read);
