@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "scripts/launch/supervise.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +33,31 @@ static sigset_t watched_signals(void) {
 void supervise_begin(sigset_t *before) {
   sigset_t watched = watched_signals();
   sigprocmask(SIG_BLOCK, &watched, before);
+}
+
+/* Closes all descriptors but these two and those of files: locks on a file (fcntl) would end, which
+ * may have been taken before this program was started in their owner's place. */
+static void close_others(int kept, int also_kept) {
+  DIR *folder = opendir("/proc/self/fd");
+  struct dirent *entry;
+  while (folder && (entry = readdir(folder))) {
+    struct stat file;
+    int fd = atoi(entry->d_name);
+    if (entry->d_name[0] != '.' && fd != dirfd(folder) && fd != kept && fd != also_kept &&
+        fstat(fd, &file) == 0 && !S_ISREG(file.st_mode))
+      close(fd);
+  }
+  if (folder)
+    closedir(folder);
+}
+
+/* So that nothing else gets their numbers. */
+static void hold_standard_places(void) {
+  int fd;
+  while ((fd = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && fd <= STDERR_FILENO)
+    ;
+  if (fd >= 0)
+    close(fd);
 }
 
 /* The witness answers one question: was a signal sent to the whole process group (a terminal's
@@ -60,9 +88,7 @@ static int start_witness(void) {
   pid_t self = getpid();
   pid_t witness = fork();
   if (witness == 0) {
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-      close(fd); /* a reader of our output must not wait for the witness */
-    close(ends[0]);
+    close_others(ends[1], -1);
     run_witness(ends[1], self);
   }
   close(ends[1]);
@@ -94,7 +120,7 @@ __attribute__((noreturn)) static void become(char **command, const sigset_t *bef
   _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
-int supervise(char **command, const sigset_t *before) {
+int supervise(char **command, const sigset_t *before, bool says) {
   sigset_t watched = watched_signals();
   struct sigaction child_action = {.sa_handler = SIG_DFL}, inherited;
   sigaction(SIGCHLD, &child_action, &inherited);
@@ -112,6 +138,8 @@ int supervise(char **command, const sigset_t *before) {
     execvp(command[0], command);
     exit(EXIT_CANNOT_RUN);
   }
+  close_others(witness, says ? STDERR_FILENO : -1);
+  hold_standard_places();
   for (;;) {
     int status;
     if (waitpid(child, &status, WNOHANG) == child) {

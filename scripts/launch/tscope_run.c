@@ -240,7 +240,7 @@ int main(int argc, char **argv) {
     print_message("%s, so the command runs without tscope", off);
   int64_t changed_ns =
       says && !new_name ? runs_changed_ns(directory, getenv("TSCOPE_RUN")) : INT64_MIN;
-  int status = supervise(command, &before);
+  int status = supervise(command, &before, says);
   if (says)
     print_closing_line(command[0], directory, changed_ns, off);
   return supervise_exit(status);

@@ -3,6 +3,7 @@
 """A command must behave the same under tscope-run: launcher.py TSCOPE-RUN LIBTSCOPE."""
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -120,6 +121,19 @@ class Launcher(unittest.TestCase):
             child.kill()
             child.wait()
             self.assertEqual(child.stdout.read(), b"")  # ends when the command's end of the pipe closes
+
+    def test_a_reader_waits_for_the_command_alone(self):
+        """It closes its output, and another descriptor that it got, and goes on until its input ends."""
+        reader, writer = os.pipe()
+        with subprocess.Popen([RUN, "--lib", LIBRARY, "--", "sh", "-c", f"exec >&- {writer}>&-; read line"], pass_fds=[writer],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+            os.close(writer)
+            for output in child.stdout, os.fdopen(reader, "rb"):
+                with output:
+                    self.assertEqual(select.select([output], [], [], 20), ([output], [], []))
+                    self.assertEqual(output.read(), b"")
+            child.stdin.close()
+        self.assertEqual(child.returncode, 1)
 
     def test_exit_status_passes_through_when_nobody_reads_our_lines(self):
         for options in ((), ("--dir", "/proc/none")):  # the second says before and after that it is off
