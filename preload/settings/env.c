@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "settings/env.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +11,32 @@
 
 struct tscope_env tscope_env;
 
+static bool is_number(const char *value) {
+  return *value && strspn(value, "0123456789") == strlen(value);
+}
+
+/* "N/M" with 0 < N < M */
+static bool is_fraction(const char *value) {
+  char *slash, *end;
+  unsigned long n = strtoul(value, &slash, 10);
+  if (*value < '0' || *value > '9' || *slash != '/' || !is_number(slash + 1))
+    return false;
+  unsigned long m = strtoul(slash + 1, &end, 10);
+  return n > 0 && n < m && m <= UINT32_MAX;
+}
+
+static bool fits(const char *value, const char *word, size_t length) {
+  if (length == strlen("SECONDS") && memcmp(word, "SECONDS", length) == 0)
+    return is_number(value) && strtoul(value, NULL, 10) > 0;
+  if (length == strlen("N/M") && memcmp(word, "N/M", length) == 0)
+    return is_fraction(value);
+  return length == strlen(value) && memcmp(word, value, length) == 0;
+}
+
 static bool is_one_of(const char *value, const char *words) {
-  size_t length = strlen(value);
   for (const char *word = words; *word;) {
     size_t end = strcspn(word, " ");
-    if (end == length && memcmp(word, value, length) == 0)
+    if (fits(value, word, end))
       return true;
     word += end + (word[end] == ' ');
   }
@@ -70,7 +92,22 @@ bool tscope_env_flag(const char *variable, bool standard) {
   return value && *value && parse_flag(&flag, value, "") ? flag : standard;
 }
 
+/* All that is not valid goes into one line. */
+struct invalid {
+  char text[480];
+  size_t bytes;
+};
+
+static void add_invalid(struct invalid *all, const char *variable, const char *value,
+                        const char *standard) {
+  size_t room = sizeof(all->text) - all->bytes;
+  int bytes = snprintf(all->text + all->bytes, room, "%s%s=%.80s (using %s)",
+                       all->bytes ? ", " : "", variable, value, *standard ? standard : "none");
+  all->bytes += bytes < 0 ? 0 : (size_t)bytes < room ? (size_t)bytes : room - 1;
+}
+
 void tscope_env_read(void) {
+  struct invalid invalid = {0};
   bool copied = tscope_environment_copy();
 #define X(member, TYPE, variable, standard, values, doc) PARSE_##TYPE(member, standard, "");
   TSCOPE_ENV(X)
@@ -79,10 +116,12 @@ void tscope_env_read(void) {
   do {                                                                                             \
     const char *value = tscope_environment_get(variable);                                          \
     if (value && *value && !PARSE_##TYPE(member, value, values))                                   \
-      tscope_log(0, "%s=%.80s is not valid; using %s", variable, value, standard);                 \
+      add_invalid(&invalid, variable, value, standard);                                            \
   } while (0);
   TSCOPE_ENV(X)
 #undef X
+  if (invalid.bytes)
+    tscope_log(0, "not valid: %s", invalid.text);
   if (copied)
     return;
   tscope_env.enabled = false;

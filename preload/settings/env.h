@@ -27,8 +27,8 @@ struct tscope_env {
 extern struct tscope_env tscope_env;
 
 /* Copies the environment (process_environment.h) and reads it, on a thread of the job. A value that
- * makes no sense is left at its default, with one line. Where the environment cannot be copied the
- * process stays off: what its user wants is not known. */
+ * makes no sense is left at its default, with one line for all. Where the environment cannot be
+ * copied the process stays off: what its user wants is not known. */
 void tscope_env_read(void);
 
 /* A FLAG variable as it is now; for what must be known before the process wakes. */

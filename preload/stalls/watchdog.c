@@ -155,8 +155,6 @@ static void wake(struct tscope_thread *thread) {
   (void)thread;
   if (strcmp(tscope_env.stall, "off") == 0)
     return;
-  if (strcmp(tscope_env.stall, "auto") != 0 && strtoul(tscope_env.stall, NULL, 10) == 0)
-    tscope_log(0, "TSCOPE_STALL=%.40s is not valid; using auto", tscope_env.stall);
   const char *why = python_here_find();
   if (!why && !known_stacks_init())
     why = "no memory";
