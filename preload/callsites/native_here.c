@@ -31,10 +31,7 @@ bool native_here_is_loaded(void) {
 }
 
 static bool load_unwinder(void) {
-  tscope_objects_enter();
-  void *handle = dlopen ? dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
-  tscope_objects_leave();
-  return handle != NULL;
+  return tscope_library_open(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) != NULL;
 }
 
 static const char *find_unwinder(void) {

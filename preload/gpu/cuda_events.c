@@ -4,13 +4,15 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+#include "resolve/loaded_objects.h"
 #include "resolve/real_dlsym.h"
 #include "streams/cuda_thread.h"
 
 struct cuda_events cuda_events;
 
 bool cuda_events_find(char *why, size_t why_bytes) {
-  void *driver = dlopen(tscope_driver_sonames[0], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  void *driver =
+      tscope_library_open(tscope_driver_sonames[0], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   dlerror(); /* what was not there is no news to the job */
   if (!driver) {
     snprintf(why, why_bytes, "there is no CUDA driver to record events with");

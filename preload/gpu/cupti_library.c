@@ -50,9 +50,7 @@ static void *load_next_to_runtime(int *major) {
   slash[1] = '\0';
   for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
     snprintf(path, sizeof(path), "%s%slibcupti.so.%d", runtime, folders[i], *major);
-    tscope_objects_enter();
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    tscope_objects_leave();
+    void *library = tscope_library_open(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library)
       return library;
   }
@@ -61,9 +59,7 @@ static void *load_next_to_runtime(int *major) {
 
 /* The CUDA that the driver is for, as 13020; 0 without a driver that has an interface for CUPTI. */
 static int driver_version(void) {
-  tscope_objects_enter();
-  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  tscope_objects_leave();
+  void *driver = tscope_library_open("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   int (*get_version)(int *) = driver ? tscope_dlsym(driver, "cuDriverGetVersion") : NULL;
   bool has_tables = driver && tscope_dlsym(driver, "cuGetExportTable");
   int version = 0;

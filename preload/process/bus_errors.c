@@ -110,6 +110,13 @@ static struct sigaction action_for(const struct sigaction *job) {
   return action;
 }
 
+/* A child that was made past the C library, or shares the memory of its parent, has the kernel's
+ * action still, and sets its own without us: what it is told is the job's. */
+static void hide_ours(struct sigaction *old) {
+  if (old && old->sa_sigaction == handle)
+    *old = *job_action();
+}
+
 static bool is_guarded(void) {
   pid_t process = __atomic_load_n(&guarded, __ATOMIC_ACQUIRE);
   return process && process == getpid();
@@ -134,9 +141,14 @@ int tscope_hook_sigaction(int number, const struct sigaction *action,
                           struct sigaction *old) __asm__("sigaction");
 TSCOPE_EXPORT int tscope_hook_sigaction(int number, const struct sigaction *action,
                                         struct sigaction *old) {
-  if (TSCOPE_UNLIKELY(number == SIGBUS) && is_guarded())
+  if (TSCOPE_LIKELY(number != SIGBUS))
+    return next_sigaction(number, action, old);
+  if (is_guarded())
     return set_action(action, old);
-  return next_sigaction(number, action, old);
+  int result = next_sigaction(number, action, old);
+  if (result == 0)
+    hide_ours(old);
+  return result;
 }
 
 typedef void (*handler)(int);
@@ -146,7 +158,8 @@ handler tscope_hook_signal(int number, handler action) __asm__("signal");
 TSCOPE_EXPORT handler tscope_hook_signal(int number, handler action) {
   if (TSCOPE_LIKELY(number != SIGBUS) || action == SIG_ERR || !is_guarded()) {
     handler (*real)(int, handler) = TSCOPE_NEXT_FUNCTION("signal");
-    return real ? real(number, action) : ssignal(number, action);
+    handler before = real ? real(number, action) : ssignal(number, action);
+    return before == (handler)(void *)handle ? job_action()->sa_handler : before;
   }
   struct sigaction wanted = {.sa_handler = action, .sa_flags = SA_RESTART}, before;
   sigaddset(&wanted.sa_mask, number);

@@ -8,6 +8,7 @@
 #include "process/reaped.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -165,10 +166,20 @@ static bool some_are_slow(void) {
   return some;
 }
 
+/* It keeps open no pipe of the job's, for whose end somebody may wait. */
+static int write_and_end(void *death) {
+  tscope_descriptors_close();
+  search(death);
+  syscall(SYS_exit_group, 0);
+  __builtin_unreachable();
+}
+
 /* A process that writes, as fork() makes it, but that sends no signal when it ends: so the job's
  * own waits do not see it. Its memory is a copy, which takes time in proportion: a process with
- * much memory does not do this. 0 in the new process, negative if there is none. */
-static pid_t start_writer(void) {
+ * much memory does not do this. It has a stack of its own, since that of a handler may be small.
+ * Negative if there is none. */
+static pid_t start_writer(struct death *death) {
+  static char stack[64 << 10] __attribute__((aligned(16)));
   const u64 most_bytes = 2u << 30;
   char text[96], *end;
   if (small_file_read("/proc/self/statm", text, sizeof(text)) <= 0)
@@ -177,15 +188,7 @@ static pid_t start_writer(void) {
   u64 resident = strtoull(end, &end, 10), shared = strtoull(end, &end, 10);
   if (resident > shared && (resident - shared) * (u64)sysconf(_SC_PAGESIZE) > most_bytes)
     return -1;
-  return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
-}
-
-/* It keeps open no pipe of the job's, for whose end somebody may wait. */
-__attribute__((noreturn)) static void write_and_end(struct death *death) {
-  tscope_descriptors_close();
-  search(death);
-  syscall(SYS_exit_group, 0);
-  __builtin_unreachable();
+  return (pid_t)clone(write_and_end, stack + sizeof(stack), 0, death);
 }
 
 /* Some milliseconds suffice where the file system answers. False if it has not ended in time. */
@@ -217,9 +220,7 @@ void tscope_reaped(pid_t child, int signal) {
   sigset_t all, before; /* no handler of the job's runs in the new process */
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &before);
-  pid_t writer = start_writer();
-  if (writer == 0)
-    write_and_end(&death);
+  pid_t writer = start_writer(&death);
   sigprocmask(SIG_SETMASK, &before, NULL);
   if (writer > 0 && !wait_for_writer(writer))
     remember_slow(writer);

@@ -9,10 +9,11 @@
 #include "process/reaped.h"
 #include "record/hook.h"
 #include "resolve/next_function.h"
+#include "settings/env.h"
 
 /* Without a child the status may be anything, and at any address. */
 static pid_t note_end(pid_t child, const int *status) {
-  if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(*status)))
+  if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(*status)) && tscope_env_flag("TSCOPE", true))
     (tscope_is_live() ? tscope_reaped_later : tscope_reaped)(child, WTERMSIG(*status));
   return child;
 }

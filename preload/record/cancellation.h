@@ -7,8 +7,14 @@
 
 #include <pthread.h>
 
+/* Where a thread may be cancelled at any instruction, and is to be, it ends here. Its result must
+ * be PTHREAD_CANCELED: some versions of the C library set it with the type, and not with the state.
+ */
 static inline void tscope_put_cancellation_back(const int *kept) {
+  int type = PTHREAD_CANCEL_DEFERRED;
+  pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
   pthread_setcancelstate(*kept, NULL);
+  pthread_setcanceltype(type, NULL);
 }
 
 /* From here to the end of this block, which has system calls that are such points, a thread of the

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "resolve/loaded_objects.h"
 
+#include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -23,6 +25,7 @@ static u32 forking; /* forks in progress */
 static u32 never_leave;
 static __thread u32 depth __attribute__((tls_model("initial-exec")));
 static __thread bool forks_here __attribute__((tls_model("initial-exec")));
+static __thread u64 mask_before __attribute__((tls_model("initial-exec")));
 
 static u32 value_of(const u32 *word) {
   return __atomic_load_n(word, __ATOMIC_SEQ_CST);
@@ -88,7 +91,25 @@ static bool must_wait(void) {
   return value_of(&forking) && !forks_here;
 }
 
-void tscope_objects_enter(void) {
+static u64 set_mask(u64 mask) {
+  u64 before = 0;
+  TSCOPE_KEEP_ERRNO;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, sizeof(mask));
+  return before;
+}
+
+/* All signals but those by which the kernel answers an instruction. By the system call: the C
+ * library keeps its own signals open, and by one of these a thread is cancelled at any instruction.
+ */
+static u64 all_signals(void) {
+  static const int answers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+  u64 mask = UINT64_MAX;
+  for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+    mask &= ~(1ull << (answers[i] - 1));
+  return mask;
+}
+
+static void begin_reading(void) {
   if (depth++)
     return;
   register_handlers();
@@ -104,7 +125,7 @@ void tscope_objects_enter(void) {
   }
 }
 
-void tscope_objects_leave(void) {
+static void end_reading(void) {
   if (--depth)
     return;
   subtract_one(&readers, &forking);
@@ -112,6 +133,26 @@ void tscope_objects_leave(void) {
   while (left < never && !__atomic_compare_exchange_n(&never_leave, &never, left, false,
                                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
     ;
+}
+
+void tscope_objects_enter(void) {
+  u64 before = depth ? 0 : set_mask(all_signals());
+  begin_reading();
+  if (depth == 1)
+    mask_before = before;
+}
+
+void tscope_objects_leave(void) {
+  end_reading();
+  if (!depth)
+    set_mask(mask_before);
+}
+
+void *tscope_library_open(const char *path, int flags) {
+  begin_reading();
+  void *library = dlopen ? dlopen(path, flags) : NULL;
+  end_reading();
+  return library;
 }
 
 int tscope_each_object(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {

@@ -4,9 +4,8 @@
  * own: a variable that is set is never hidden or changed, and the environment itself is never
  * written.
  *
- * The C library's function is reached as secure_getenv(), the same function but for programs with
- * more rights than their caller: looking it up by name instead could allocate memory, and memory
- * allocators call getenv() while they set themselves up.
+ * The next function of the name is the C library's, or that of another preload. It is found without
+ * allocating memory: memory allocators call getenv() while they set themselves up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "record/hook.h"
+#include "resolve/next_function.h"
 #include "settings/env.h"
 #include "tool_injection/tool_injection.def"
 
@@ -45,13 +45,13 @@ static char *tool_for(const char *variable, const void *caller) {
     if (strcmp(variable, injection->variable) != 0)
       continue;
     TSCOPE_KEEP_ERRNO;
-    bool ours = injection->answer && tscope_env_flag("TSCOPE", true);
+    bool ours = injection->answer && !getauxval(AT_SECURE) && tscope_env_flag("TSCOPE", true);
     return ours ? (char *)injection->answer(caller) : NULL;
   }
   return NULL;
 }
 
-/* What getenv() does; for the programs that secure_getenv() refuses. */
+/* What getenv() does, where the next one is not known. */
 static char *search_environment(const char *name) {
   size_t length = strlen(name);
   for (char **entry = environ; entry && *entry; entry++)
@@ -60,14 +60,10 @@ static char *search_environment(const char *name) {
   return NULL;
 }
 
-static char *value_if_unset(const char *name, const void *caller) {
-  if (TSCOPE_UNLIKELY(TSCOPE_ONCE(getauxval(AT_SECURE))))
-    return search_environment(name);
-  return name[0] == 'N' ? tool_for(name, caller) : NULL; /* as all of them begin */
-}
-
 char *tscope_hook_getenv(const char *name) __asm__("getenv");
 TSCOPE_EXPORT char *tscope_hook_getenv(const char *name) {
-  char *value = secure_getenv(name);
-  return TSCOPE_LIKELY(value != NULL) ? value : value_if_unset(name, __builtin_return_address(0));
+  char *(*real)(const char *) = TSCOPE_NEXT_FUNCTION("getenv");
+  char *value = real ? real(name) : search_environment(name);
+  bool may_be_a_tools = TSCOPE_UNLIKELY(!value && name[0] == 'N'); /* as all of them begin */
+  return may_be_a_tools ? tool_for(name, __builtin_return_address(0)) : value;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "scripts/launch/supervise.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -15,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "inspect/small_file.h"
 #include "process/reaped.h"
 #include "scripts/launch/message.h"
 
@@ -35,20 +35,24 @@ void supervise_begin(sigset_t *before) {
   sigprocmask(SIG_BLOCK, &watched, before);
 }
 
+static bool close_other(int folder, const char *name, void *kept) {
+  struct stat file;
+  int fd = atoi(name);
+  if (fd != folder && fd != ((int *)kept)[0] && fd != ((int *)kept)[1] && fstat(fd, &file) == 0 &&
+      !S_ISREG(file.st_mode))
+    close(fd);
+  return false;
+}
+
 /* Closes all descriptors but these two and those of files: locks on a file (fcntl) would end, which
  * may have been taken before this program was started in their owner's place. */
 static void close_others(int kept, int also_kept) {
-  DIR *folder = opendir("/proc/self/fd");
-  struct dirent *entry;
-  while (folder && (entry = readdir(folder))) {
-    struct stat file;
-    int fd = atoi(entry->d_name);
-    if (entry->d_name[0] != '.' && fd != dirfd(folder) && fd != kept && fd != also_kept &&
-        fstat(fd, &file) == 0 && !S_ISREG(file.st_mode))
-      close(fd);
-  }
-  if (folder)
-    closedir(folder);
+  char room[512] __attribute__((aligned(8)));
+  int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return;
+  folder_names_visit(folder, room, sizeof(room), close_other, (int[]){kept, also_kept});
+  close(folder);
 }
 
 /* So that nothing else gets their numbers. */

@@ -178,11 +178,13 @@ static void threads(char **arguments) {
 
 static void thread_churn(char **arguments) {
   (void)arguments;
-  for (int i = 0; i < 2000; i++) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, launch_in_thread, (void *)10ul))
-      fail("pthread_create");
-    pthread_join(thread, NULL);
+  for (int i = 0; i < 1000; i++) {
+    pthread_t pair[2]; /* of which mostly one ends before the other begins, and nobody joins it */
+    for (int t = 0; t < 2; t++)
+      if (pthread_create(&pair[t], NULL, launch_in_thread, (void *)10ul))
+        fail("pthread_create");
+    for (int t = 0; t < 2; t++)
+      pthread_join(pair[t], NULL);
   }
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -461,6 +463,8 @@ static const struct hazard {
     {"signals-kept", signals_kept},
     {"signal-pending", signal_pending},
     {"bus-error-sent", bus_error_sent},
+    {"bus-errors-of-children", bus_errors_of_children},
+    {"handler-with-little-stack", handler_with_little_stack},
     {"lock-memory", lock_memory},
     {"lock-idle", lock_idle},
     {"look-at-the-end", end_with_a_look},

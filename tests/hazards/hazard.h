@@ -28,6 +28,8 @@ void other_threads_end(char **arguments);
 void signals_kept(char **arguments);
 void signal_pending(char **arguments);
 void bus_error_sent(char **arguments);
+void bus_errors_of_children(char **arguments);
+void handler_with_little_stack(char **arguments);
 
 /* hazard_memory.c */
 void lock_memory(char **arguments);

@@ -4,7 +4,12 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "hazard.h"
@@ -91,4 +96,63 @@ void bus_error_sent(char **arguments) {
   pthread_create(&of_signals, NULL, open_for_signal, NULL);
   pthread_join(of_signals, NULL);
   puts(delivered == 2 ? "and handled where it should be" : "and handled elsewhere");
+}
+
+/* What a process is told of its action for SIGBUS, which it has from its parent. */
+__attribute__((noreturn)) static void tell_action(void) {
+  struct sigaction action;
+  sigaction(SIGBUS, NULL, &action);
+  int flags = action.sa_flags & (SA_NODEFER | SA_SIGINFO | SA_RESTART | SA_RESETHAND | SA_ONSTACK);
+  bool same = action.sa_handler == note_signal && flags == SA_NODEFER;
+  _exit(same && signal(SIGBUS, SIG_DFL) == note_signal ? 0 : 1);
+}
+
+/* Children of which the C library tells nobody, and one that shares this process's memory. */
+void bus_errors_of_children(char **arguments) {
+  (void)arguments;
+  sigaction(SIGBUS, &(struct sigaction){.sa_handler = note_signal, .sa_flags = SA_NODEFER}, NULL);
+  launch(1000);
+  for (int shares = 0; shares < 2; shares++) {
+    pid_t child = shares ? vfork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    int status = 0;
+    if (child == 0)
+      tell_action();
+    if (child < 0 || waitpid(child, &status, 0) != child)
+      fail("child");
+    printf("the child's action is %s\n", status ? "another" : "its parent's");
+  }
+}
+
+static void note_child(int number) {
+  int status;
+  (void)number;
+  if (waitpid(-1, &status, WNOHANG) > 0)
+    delivered = WTERMSIG(status);
+}
+
+/* A child of this number of launches is killed, and its end is taken in a handler, on a stack of
+ * that many bytes beside what the kernel puts there. */
+void handler_with_little_stack(char **arguments) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), kernel = (size_t)sysconf(_SC_MINSIGSTKSZ);
+  size_t bytes = (strtoul(arguments[0], NULL, 10) + kernel + page - 1) / page * page;
+  char *memory = mmap(NULL, bytes + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  mprotect(memory + page, bytes, PROT_READ | PROT_WRITE);
+  sigaltstack(&(stack_t){.ss_sp = memory + page, .ss_size = bytes}, NULL);
+  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = note_child, .sa_flags = SA_ONSTACK}, NULL);
+  int ready[2];
+  char byte;
+  if (pipe(ready) != 0)
+    fail("pipe");
+  pid_t child = fork();
+  if (child == 0) {
+    launch(1000);
+    usleep(200 * 1000);
+    (void)!write(ready[1], "r", 1);
+    pause();
+  }
+  (void)!read(ready[0], &byte, 1);
+  kill(child, SIGKILL);
+  while (!delivered)
+    usleep(10 * 1000);
+  printf("the child was ended by signal %d\n", (int)delivered);
 }

@@ -64,6 +64,8 @@ NOT_EMULATED = {
     "core-dump-without-the-reserve": "the dump would be the emulator's own",
     "own-bus-errors": "the emulator uses signals itself",
     "bus-error-sent-to-the-process": "the emulator uses signals itself",
+    "bus-errors-of-children": "the emulator uses signals itself",
+    "handler-with-little-stack": "the emulator's own stacks for signals are others",
     "trace-cut-by-another-program": "the emulator uses signals itself",
     "directory-read-only": "the emulated machine's libraries may be closed to other users",
     "mask-that-allows-nothing": "the emulated machine's libraries may be closed to other users",
@@ -266,7 +268,10 @@ def look_ups_beside_another_preload(scratch):
 
 
 WAITS = """
-import os, signal
+import ctypes, os, signal
+libc = ctypes.CDLL(None)
+libc.getenv.restype = ctypes.c_char_p
+print([libc.getenv(name) for name in (b"KNOWN_TO_ANOTHER_PRELOAD", b"UNKNOWN")])
 for how in "waitpid", "waitpid", "wait":
     child = os.fork()
     if not child:
@@ -284,7 +289,7 @@ def waits_beside_another_preload(scratch):
     other = program("libwaits_preload.so")
     command = [sys.executable, "-S", "-c", WAITS]
     alone = run(command, env={"LD_PRELOAD": other})
-    assert alone.returncode == 0 and b"3 of waitpid, 1 of wait" in alone.stderr, alone
+    assert alone.returncode == 0 and b"3 of waitpid, 1 of wait" in alone.stderr and b"b'known'" in alone.stdout, alone
     for order in ((LIBRARY, other), (other, LIBRARY)):
         check_same(alone, run(command, scratch, env={"LD_PRELOAD": ":".join(order)}))
     check_untouched(scratch)
@@ -569,6 +574,19 @@ def handler_inside_malloc(scratch):
         assert max(thread.thread for thread in trace.records["Thread"]) <= 4, trace.records["Thread"][-1]
 
 
+def handler_that_leaves_by_a_jump(scratch):
+    """In the middle of what takes the dynamic linker's lock, where it would stay taken."""
+    shimmed = run([program("linker_lock")], scratch)
+    assert (shimmed.returncode, shimmed.stdout) == (0, b"the list can be read\n"), shimmed
+    assert b"not disturbed" not in shimmed.stderr, shimmed
+
+
+def handler_with_little_stack(scratch):
+    """The kernel's part of it depends on the machine."""
+    for more in ("4096", "65536"):
+        run_both(os.path.join(scratch, more), "handler-with-little-stack", more)
+
+
 def one_core_at_real_time_priority(scratch):
     """tscope's threads get no time on the only core. The latest records are kept, and all others are counted."""
     core = str(min(os.sched_getaffinity(0)))
@@ -668,6 +686,11 @@ def bus_error_sent_to_the_process(scratch):
     directory = tempfile.mkdtemp(prefix="tscope-sent-", dir="/dev/shm")
     undos.append(lambda: shutil.rmtree(directory, ignore_errors=True))
     check_recorded(directory, "bus-error-sent", launches=2000)
+
+
+def bus_errors_of_children(scratch):
+    """On a file system where the trace is mapped, and tscope handles the signal."""
+    check_recorded(scratch, "bus-errors-of-children", launches=1000)
 
 
 def pending_signal_stays_pending(scratch):
@@ -1126,6 +1149,30 @@ def address_sanitizer_in_the_program(scratch):
     if not os.path.exists(program("hazard-asan")):
         raise Skip("this compiler has no AddressSanitizer")
     check_recorded(scratch, "plain", "10000", name="hazard-asan", launches=10000, lossless=False)
+
+
+def thread_sanitizer_in_the_program(scratch):
+    """It reports races, and ends the program with a status of its own."""
+    if not os.path.exists(program("hazard-tsan")):
+        raise Skip("this compiler has no ThreadSanitizer")
+    bare = run([program("hazard-tsan"), "thread-churn"])
+    if bare.returncode:
+        raise Skip(f"ThreadSanitizer does not work here: {bare.stderr[:200]}")
+    check_recorded(scratch, "thread-churn", name="hazard-tsan", launches=20000, lossless=False)
+
+
+def settings_that_are_not_valid(scratch):
+    """All in one line."""
+    run_both(scratch, "plain", "1000", stderr="not valid: tscope_gpu=x (using auto), tscope_gpu_steps=3/2 (using none), ",
+             env={"TSCOPE_GPU": "x", "TSCOPE_GPU_STEPS": "3/2", "TSCOPE_STALL": "never", "TSCOPE_LINES": "?"})
+    run_both(scratch, "plain", "1000", env={"TSCOPE_GPU_STEPS": "2/3", "TSCOPE_STALL": "300"})
+
+
+def losses_beyond_all_numbers(scratch):
+    run_both(scratch, "extremes", name="prints")
+    trace, = read_trace.read_all(scratch)
+    values = [scalar.bits for scalar in trace.records["Scalar"]]
+    assert len(values) == 6, values
 
 
 def clock_that_stands_still(scratch):

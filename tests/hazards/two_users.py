@@ -167,6 +167,10 @@ class HowAProcessEnded(unittest.TestCase):
         self.check(ROOT, ROOT, "", (9, 0))
         self.check(ROOT, ROOT, "", (9, 0), "own")
 
+    def test_not_by_a_launcher_that_is_off(self):
+        header = reaped_trace("/tmp/traces/run", ROOT, ROOT, "", "0", "TSCOPE=off " + PRELOADED)
+        self.assertEqual(header.reaped_signal, 0)
+
     def test_not_in_a_trace_from_another_pid_namespace(self):
         self.check(ROOT, ROOT, "", (0, 0), "1")
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Another preloaded library, which counts the calls of waitpid() and wait().
+ * Another preloaded library, which counts the calls of waitpid() and wait(), and knows a variable
+ * of the environment that nobody has set.
  */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -22,6 +25,13 @@ EXPORT pid_t wait(int *status) {
   *(void **)&next = dlsym(RTLD_NEXT, "wait");
   waits++;
   return next(status);
+}
+
+EXPORT char *getenv(const char *name) {
+  char *(*next)(const char *);
+  *(void **)&next = dlsym(RTLD_NEXT, "getenv");
+  static char known[] = "known";
+  return strcmp(name, "KNOWN_TO_ANOTHER_PRELOAD") == 0 ? known : next(name);
 }
 
 __attribute__((destructor)) static void say(void) {

@@ -34,7 +34,7 @@ NEW = {
         "*/unknown_functions.* */kernels/communication.*",
 }
 KEPT_PROMISES = ("preload/record/carry.* */reserve.* */cancellation.h */cgroups.* */memory_limit.* */own_file.* */bus_errors.* "
-                 "*/fork_count.* */namespaces.c */threads_left.* */locked_memory.c */address_sanitizer.c preload/resolve/* "
+                 "*/fork_count.* */namespaces.c */threads_left.* */locked_memory.c */sanitizers.c preload/resolve/* "
                  "*/checked_memory.* */file_budget.* */printable.* */read_values.h */default_directory.* */pid_namespace.* "
                  "*/trace_process.*")
 

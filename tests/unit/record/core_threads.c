@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "record/cancellation.h"
 #include "record/queue.h"
 
 static void *launch_ten(void *nothing) {
@@ -54,6 +55,25 @@ static void new_threads_take_over_slots(void **state) {
   assert_true(slots.highest <= 4); /* two at a time, the poller, and one that ended late */
   assert_true(scene.trace.chunks <= 8);
   scene_end(&scene);
+}
+
+/* Its cancellation comes in a block of tscope's. */
+static void *cancelled_at_any_instruction(void *unused) {
+  pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+  {
+    TSCOPE_DEFER_CANCELLATION;
+    pthread_cancel(pthread_self());
+  }
+  return unused;
+}
+
+static void deferred_cancellation_has_its_result(void **state) {
+  (void)state;
+  pthread_t thread;
+  void *result = NULL;
+  assert_int_equal(pthread_create(&thread, NULL, cancelled_at_any_instruction, NULL), 0);
+  assert_int_equal(pthread_join(thread, &result), 0);
+  assert_ptr_equal(result, PTHREAD_CANCELED);
 }
 
 /* One number per text, whichever thread is first. */
@@ -197,6 +217,7 @@ static void queue_is_first_in_first_out_and_bounded(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(new_threads_take_over_slots),
+      cmocka_unit_test(deferred_cancellation_has_its_result),
       cmocka_unit_test(strings_are_the_same_for_all_threads),
       cmocka_unit_test(end_while_threads_record),
       cmocka_unit_test(queue_hands_on_each_value_once),
