@@ -141,10 +141,15 @@ static bool wake(void) {
 }
 
 /* Another thread is waking the process, which takes milliseconds. The first calls of a training
- * thread often create communicators that must be seen, so they wait, but not for ever. */
+ * thread often create communicators that must be seen, so they wait, but not for ever; and only
+ * until one has waited in vain: that thread may have left by a jump out of a signal's handler. */
 static bool wait_until_awake(void) {
-  for (int i = 0; i < 2000 && load(&tscope_live->waking) && !load(&tscope_live->on); i++)
+  static u8 in_vain;
+  int looks = load(&in_vain) ? 0 : 2000;
+  for (; looks && load(&tscope_live->waking) && !load(&tscope_live->on); looks--)
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+  if (!looks)
+    __atomic_store_n(&in_vain, 1, __ATOMIC_RELAXED);
   return load(&tscope_live->on);
 }
 
