@@ -218,8 +218,8 @@ static bool was_stopped_alone(const struct outcome *o, const struct ending *endi
 }
 
 /* Those that somebody stopped while the others went on, and then waited for them. If the others end
- * soon, somebody may have stopped them all; but not if all others say that they lost a peer then.
- */
+ * soon, or had to be killed, somebody may have stopped them all; but not if all others say that
+ * they lost a peer then. */
 static u32 mark_stopped_first(struct outcome *o) {
   const struct ending *first = NULL;
   i64 next = INT64_MAX;
@@ -227,7 +227,7 @@ static u32 mark_stopped_first(struct outcome *o) {
   FOR_EACH(o->endings, o->n, ending)
     if (was_stopped_alone(o, ending) && (!first || ending->at < first->at))
       first = ending;
-  if (!first || !o->ordered)
+  if (!first || !o->ordered || ANY(o->endings, o->n, one, one->killed_late))
     return 0;
   u32 marked = MARK_WHERE(
       o, ending, was_stopped_alone(o, ending) && ending->at - first->at <= SIMULTANEOUS_NS);
@@ -259,12 +259,15 @@ static i64 awaited_ns(const struct model *model, const struct ending *waiting,
   return same ? others->call_start - its->call_start : 0;
 }
 
-/* Whether it lost a peer; or was interrupted, as all were, when its last call had run for long:
- * such a call ends when a peer's connections close, and Python then tells of the interrupt. */
+/* Whether it lost a peer; or was stopped with all others when its last call had run for long. After
+ * an interrupt, such a call ends when a peer's connections close, and Python then tells of the
+ * interrupt; or it never ends, and the launcher kills the process. */
 static bool gave_up(const struct outcome *o, const struct ending *ending) {
   const struct arrival *last = ending->last;
-  if (ending->what != ENDING_STOPPED || !last ||
-      !was_interrupted(&o->a->model->ranks[ending->rank].ending))
+  bool with_others =
+      ending->what == ENDING_STOPPED &&
+      (ending->killed_late || was_interrupted(&o->a->model->ranks[ending->rank].ending));
+  if (!with_others || !last)
     return ending->what == ENDING_LOST_PEER;
   i64 end = last->end == NS_UNKNOWN ? last->call_end : last->end;
   return (end == NS_UNKNOWN ? ending->from : end) - last->call_start >= AWAITED_NS;

@@ -3,7 +3,12 @@
 #include "base/sorting.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
+
+/* Launchers kill those that their signal has not ended: torchrun, Slurm and Kubernetes after 30 s.
+ */
+#define PATIENCE_NS (2 * 1000 * 1000 * 1000ll)
 
 static i64 time_of(const struct ending *ending) {
   return ending->what == ENDING_SILENT ? ending->at : ending->from;
@@ -54,6 +59,23 @@ static void date_lost_rank(const struct analysis *a, struct endings *endings) {
     gone->at = told;
 }
 
+/* Who is killed long after another was stopped, or interrupted, was to end with that one. */
+static void find_killed_late(const struct analysis *a, struct endings *endings) {
+  const struct ending *first = NULL;
+  FOR_EACH(endings->at, endings->n, ending)
+    if (ending->what == ENDING_STOPPED && (!first || ending->from < first->from))
+      first = ending;
+  if (!first || !model_all_aligned(a->model))
+    return;
+  FOR_EACH_CHANGED(endings->at, endings->n, ending) {
+    ending->killed_late = ending->what == ENDING_OWN && ending->cause == END_SIGNAL &&
+                          a->model->ranks[ending->rank].ending.signal == SIGKILL &&
+                          ending->from - first->from >= PATIENCE_NS;
+    if (ending->killed_late)
+      ending->what = ENDING_STOPPED;
+  }
+}
+
 static void list_endings(struct analysis *a, struct endings *out) {
   const struct model *model = a->model;
   u32 world = model->world_size;
@@ -73,6 +95,7 @@ static void list_endings(struct analysis *a, struct endings *out) {
   }
   mark_older_files(a, out);
   date_lost_rank(a, out);
+  find_killed_late(a, out);
   SORT(out->at, out->n, by_time);
   calls_compare(a, &out->counts);
 }

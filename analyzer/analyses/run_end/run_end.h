@@ -33,6 +33,7 @@ struct ending {
   const char *why;            /* in words; NULL */
   const struct arrival *last; /* collective; NULL */
   bool pending;               /* that had not returned */
+  bool killed_late;           /* STOPPED, but only by SIGKILL, long after another */
   bool said_lost;             /* its trace stops after it wrote that it lost another rank */
 };
 

@@ -214,6 +214,22 @@ static void who_is_interrupted_while_others_wait_held_them_up(void **state) {
   }
 }
 
+/* The same, but the others wait where no signal is seen, until the launcher kills them. Whoever is
+ * interrupted at work held up nobody then, either. */
+static void who_is_killed_long_after_an_interrupt_ended_nothing(void **state) {
+  for (u32 held_up = 0; held_up < 2; held_up++) {
+    i64 at = held_up ? 5000 * MS : 15 * MS;
+    struct job job = new_job(state, 4, 5000 * MS);
+    for (u32 r = 0; r < 4; r++)
+      if (r != 1) {
+        call(&job, r, SMALL)->dur = ~0ull;
+        was_killed(&job, r, 35000 * MS);
+      }
+    interrupted(&job, 1, at, at + 200 * MS);
+    expect(&job, &(struct expected){.culprit = held_up ? 1 : job.ranks, .says = "held up"});
+  }
+}
+
 /* Rank 0 waits in no call, so nothing says that rank 1 was needed. */
 static void who_leaves_before_the_others_end_is_not_named(void **state) {
   struct job job = new_job(state, 3, 5000 * MS);
@@ -338,6 +354,7 @@ int main(void) {
       WITH_FOLDER(who_leaves_before_the_others_end_is_not_named),
       WITH_FOLDER(who_is_interrupted_at_work_held_up_nobody),
       WITH_FOLDER(who_is_interrupted_while_others_wait_held_them_up),
+      WITH_FOLDER(who_is_killed_long_after_an_interrupt_ended_nothing),
       WITH_FOLDER(who_dies_first_is_named_by_the_last_words_of_its_peer),
       WITH_FOLDER(an_exception_before_the_last_call_says_nothing),
       WITH_FOLDER(who_hangs_after_an_exception_is_named),
