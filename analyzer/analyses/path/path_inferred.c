@@ -6,6 +6,9 @@
  * behind one of the k ends in that time would be k NEAR / (that time).
  */
 
+#include <math.h>
+#include <stdlib.h>
+
 #include "analyses/path/path_slice.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
@@ -23,8 +26,9 @@ struct wait {
 
 struct inferring {
   struct slice_builder *c;
-  struct wait *waits; /* those that ended near an end */
-  u32 n_waits, n_trials;
+  VECTOR(struct wait)
+  waits; /* those that ended near an end; one after the other, of each such lane */
+  u32 n_trials;
   u32 trials[MOST_LANES],
       hits[MOST_LANES][MOST_LANES]; /* by the lane that waits, and the lane that it waits for */
   double chances[MOST_LANES];
@@ -56,32 +60,27 @@ static void check_node(struct inferring *in, u32 lane, u32 n) {
   if (node->launch != INDEX_NONE &&
       may_be_latency(node->start - c->slice->nodes[node->launch].end, in->latency))
     return; /* it was on its way so long */
-  struct wait wait = {.node = n, .from = INDEX_NONE, .lane = lane};
   bool any = false;
-  u32 ends = 0;
+  u32 ends = 0, first = in->waits.n;
   for (u32 other = 0; other < c->t->n_lanes; other++) {
     if (other == lane || !c->t->lanes[other].device)
       continue;
     u32 low = first_ending_after(c, other, from), high = first_ending_after(c, other, node->start);
     ends += high - low;
     any |= low < c->lanes[other].next && c->slice->nodes[low].start < node->start;
-    if (high > low && c->slice->nodes[high - 1].end >= node->start - NEAR &&
-        (wait.from == INDEX_NONE ||
-         c->slice->nodes[high - 1].end > c->slice->nodes[wait.from].end)) {
-      wait.from = high - 1;
-      wait.from_lane = other;
+    if (high > low && c->slice->nodes[high - 1].end >= node->start - NEAR) {
+      VECTOR_PUSH(&in->waits,
+                  ((struct wait){.node = n, .from = high - 1, .lane = lane, .from_lane = other}));
+      in->hits[lane][other]++;
     }
   }
   c->slice->nodes[n].late = !any;
-  double chance = (double)ends * NEAR / (double)(node->start - from);
-  wait.chance = chance < 1 ? chance : 1;
+  double chance = fmin(1, (double)ends * NEAR / (double)(node->start - from));
   in->n_trials++;
   in->trials[lane]++;
-  in->chances[lane] += wait.chance;
-  if (wait.from == INDEX_NONE)
-    return;
-  in->hits[lane][wait.from_lane]++;
-  in->waits[in->n_waits++] = wait;
+  in->chances[lane] += chance;
+  for (u32 i = first; i < in->waits.n; i++)
+    in->waits.at[i].chance = chance;
 }
 
 static bool is_certain(const struct inferring *in, const struct wait *wait) {
@@ -93,25 +92,41 @@ static bool is_certain(const struct inferring *in, const struct wait *wait) {
          DOUBT;
 }
 
+/* Of several streams whose work ended just then: the one that the stream waits for most often. */
+static bool is_better(const struct inferring *in, const struct wait *wait,
+                      const struct wait *other) {
+  u32 hits = in->hits[wait->lane][wait->from_lane],
+      others = in->hits[other->lane][other->from_lane];
+  const struct node *nodes = in->c->slice->nodes;
+  return hits > others || (hits == others && nodes[wait->from].end > nodes[other->from].end);
+}
+
+static void add_inferred(struct slice_builder *c, const struct inferring *in) {
+  c->inferred = arena_array(&c->scratch, in->waits.n, sizeof(*c->inferred));
+  const struct wait *best = NULL;
+  FOR_EACH(in->waits.at, in->waits.n, wait) {
+    if (best && best->node != wait->node)
+      best = NULL;
+    if (!is_certain(in, wait) || (best && !is_better(in, wait, best)))
+      continue;
+    c->n_inferred -= best != NULL;
+    best = wait;
+    c->slice->nodes[wait->node].inferred = true;
+    c->inferred[c->n_inferred++] = (struct dep){wait->node, wait->from};
+  }
+}
+
 void slice_infer(struct slice_builder *c) {
-  u32 n_lanes = c->t->n_lanes, room = 0;
+  u32 n_lanes = c->t->n_lanes;
   c->n_inferred = 0;
   if (!c->t->on_gpu || n_lanes > MOST_LANES)
     return;
   SCOPED struct inferring *in = memory_zeroed(1, sizeof(*in));
-  for (u32 lane = 0; lane < n_lanes; lane++)
-    room += c->t->lanes[lane].device ? c->lanes[lane].next - c->lanes[lane].base : 0;
-  SCOPED struct wait *waits = memory_array(size_sum(room, 1), sizeof(*waits));
-  *in = (struct inferring){
-      .c = c, .waits = waits, .latency = typical_latency(c->slice->nodes, 0, c->slice->n_nodes)};
+  *in =
+      (struct inferring){.c = c, .latency = typical_latency(c->slice->nodes, 0, c->slice->n_nodes)};
   for (u32 lane = 0; lane < n_lanes; lane++)
     for (u32 n = c->lanes[lane].base; c->t->lanes[lane].device && n < c->lanes[lane].next; n++)
       check_node(in, lane, n);
-  c->inferred = arena_array(&c->scratch, in->n_waits, sizeof(*c->inferred));
-  for (u32 i = 0; i < in->n_waits; i++) {
-    if (!is_certain(in, &waits[i]))
-      continue;
-    c->slice->nodes[waits[i].node].inferred = true;
-    c->inferred[c->n_inferred++] = (struct dep){waits[i].node, waits[i].from};
-  }
+  add_inferred(c, in);
+  free(in->waits.at);
 }

@@ -29,9 +29,9 @@ def job(**changed):
     return types.SimpleNamespace(**{
         "ranks": 4, "steps": 8, "layers": 6, "forward": 400, "backward": 800, "optimizer": 600, "launch": 12, "latency": 4,
         "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000),
-        "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {}, "every": {}, "in_group": 2,
-        "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {},
-        "engine": "", "schedule": reduce_gradients, "micro_batches": 6, "prefix": "cuda",
+        "slow_backward": {}, "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {}, "every": {}, "in_group": 2,
+        "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {}, "engine": "",
+        "schedule": reduce_gradients, "micro_batches": 6, "prefix": "cuda",
         "clocks": {}, "seed": 1, **changed})
 
 
@@ -149,7 +149,8 @@ def forward(j, rank):
 
 
 def backward(j, rank):
-    rank.computes(j, "backward", j.engine + "MmBackward0", "gemm_bf16_nt", j.backward)
+    more = rank.cured(rank.number, "slow backward", j.backward * (j.slow_backward.get(rank.number, 1) - 1))
+    rank.computes(j, "backward", j.engine + "MmBackward0", "gemm_bf16_nt", j.backward + more)
 
 
 def reduce_gradients(j, ranks):
@@ -386,6 +387,11 @@ class Training(unittest.TestCase):
             slow = {stage: 1.5}
             j = job(schedule=pass_stages, layers=2, transfer=100, slow=slow)
             self.expect(j, "DIST.PIPELINE_BUBBLE", as_fast(slow), [stage])
+
+    def test_a_stage_that_is_slow_in_backward_only(self):
+        """A send of its may begin just when something was received, but it waits for what was computed."""
+        j = job(schedule=pass_stages, layers=2, transfer=100, slow_backward={1: 1.8})
+        self.expect(j, "DIST.PIPELINE_BUBBLE", without("slow backward"), [1])
 
     def test_a_slow_rank_where_no_step_is_marked(self):
         slow = {1: 1.2}
