@@ -10,7 +10,8 @@ enum change_kind {
   CHANGE_RANKS = 1,     /* `ranks` do their work as fast as the median of all others */
   CHANGE_EVERY_RANK,    /* every rank as the median of all, of an even number as the faster */
   CHANGE_COMMUNICATION, /* transfers; ranks still wait for each other */
-  CHANGE_TRANSFERS,     /* of one operation (`of`) on one communicator (`which`) */
+  CHANGE_TRANSFERS,     /* of one operation (`of`) on one communicator (`which`); of messages those
+                           between `from` and `to` */
   CHANGE_COMPUTE,       /* kernels; without a GPU the host's phases */
   CHANGE_COPIES,        /* of memory by the device, and fills */
   CHANGE_FILLS,         /* only these */
@@ -32,6 +33,8 @@ struct cure_change {
   double left;
   const bool *ranks;     /* [n_ranks] CHANGE_RANKS */
   const double *left_of; /* [n_ranks] CHANGE_ASLEEP */
+  const bool *from, *to; /* [n_ranks] senders and receivers; NULL: no messages */
+  bool both_ways;        /* or the other way round */
 };
 
 /* Changes that are made together; none: not known what to change. */

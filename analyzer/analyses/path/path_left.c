@@ -52,13 +52,20 @@ static bool launched_in(const struct sample_graph *g, const struct node *node, u
   return node->launch != INDEX_NONE && g->nodes[node->launch].phase == phase;
 }
 
+static bool is_between(const struct cure_change *change, u32 sender, u32 receiver) {
+  return (change->from[sender] && change->to[receiver]) ||
+         (change->both_ways && change->from[receiver] && change->to[sender]);
+}
+
 static bool is_transfer_of(const struct run *run, const struct node *node,
                            const struct cure_change *change) {
   const struct model *model = run->r->a->model;
-  if (node->arrival == INDEX_NONE || model->arrivals[node->arrival].op != change->of)
+  u32 of = node->arrival == INDEX_NONE ? INDEX_NONE : model->arrivals[node->arrival].collective;
+  const struct collective *met = of == INDEX_NONE ? NULL : &model->collectives[of];
+  if (!met || met->comm != change->which || met->op != change->of)
     return false;
-  u32 collective = model->arrivals[node->arrival].collective;
-  return collective != INDEX_NONE && model->collectives[collective].comm == change->which;
+  const struct arrival *pair = &model->arrivals[met->first_arrival];
+  return !change->from || (met->n_arrivals == 2 && is_between(change, pair[0].rank, pair[1].rank));
 }
 
 /* Whether a change is about all work of a kind on devices. */

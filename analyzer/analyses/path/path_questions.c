@@ -265,11 +265,15 @@ static void ask_samples(struct question *q, struct saving *savings) {
   FREE_EACH(q, saved, hidden);
 }
 
+static bool same_ranks(const bool *x, const bool *y, u32 n_ranks) {
+  return x == y || (x && y && memcmp(x, y, n_ranks * sizeof(bool)) == 0);
+}
+
 static bool same_change(const struct cure_change *x, const struct cure_change *y, u32 n_ranks) {
-  bool ranks = x->ranks == y->ranks ||
-               (x->ranks && y->ranks && memcmp(x->ranks, y->ranks, n_ranks * sizeof(bool)) == 0);
   return x->kind == y->kind && x->which == y->which && x->of == y->of && x->left == y->left &&
-         x->left_of == y->left_of && ranks;
+         x->left_of == y->left_of && x->both_ways == y->both_ways &&
+         same_ranks(x->ranks, y->ranks, n_ranks) && same_ranks(x->from, y->from, n_ranks) &&
+         same_ranks(x->to, y->to, n_ranks);
 }
 
 static bool same_cure(const struct cure *x, const struct cure *y, u32 n_ranks) {

@@ -29,8 +29,8 @@ def job(**changed):
     return types.SimpleNamespace(**{
         "ranks": 4, "steps": 8, "layers": 6, "forward": 400, "backward": 800, "optimizer": 600, "launch": 12, "latency": 4,
         "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000),
-        "slow_backward": {}, "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {}, "every": {}, "in_group": 2,
-        "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {}, "engine": "",
+        "slow_backward": {}, "slow_links": {}, "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {},
+        "every": {}, "in_group": 2, "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {}, "engine": "",
         "schedule": reduce_gradients, "micro_batches": 6, "prefix": "cuda",
         "clocks": {}, "seed": 1, **changed})
 
@@ -136,7 +136,8 @@ def message(j, sender, receiver):
         possible, correlation = rank.launches(j, operator)
         stream = 2 * COMM_STREAM + 2 * other.number + (rank is sender)
         begins.append((max(possible, after, rank.streams[stream] + 1), correlation, stream))
-    end = max(begin for begin, _, _ in begins) + sender.cured(0, "transfer", j.transfer)
+    more = sender.cured(0, f"transfer {sender.number} {receiver.number}", j.slow_links.get((sender.number, receiver.number), 0))
+    end = max(begin for begin, _, _ in begins) + sender.cured(0, "transfer", j.transfer) + more
     for rank, what, (begin, correlation, stream) in zip((sender, receiver), ("send", "recv"), begins):
         rank.runs(MESSAGE, begin, end - begin, stream, correlation,
                   **facts(j, what, list(range(j.ranks)), **{"Src Rank": sender.number, "Dst Rank": receiver.number}))
@@ -392,6 +393,18 @@ class Training(unittest.TestCase):
         """A send of its may begin just when something was received, but it waits for what was computed."""
         j = job(schedule=pass_stages, layers=2, transfer=100, slow_backward={1: 1.8})
         self.expect(j, "DIST.PIPELINE_BUBBLE", without("slow backward"), [1])
+
+    def test_a_slow_link_between_stages(self):
+        """One way, and both: then each is worth what it saves alone."""
+        links = {(1, 2): 1900, (2, 1): 2400}
+        for slow in {(1, 2): 1900}, links:
+            j = job(schedule=pass_stages, layers=2, transfer=100, slow_links=slow)
+            step, report = report_of(j)
+            found = [one for one in report["findings"] if one["id"] == "DIST.SLOW_LINK"]
+            self.assertEqual(sorted(tuple(one["ranks"]) for one in found), sorted(slow), report["findings"])
+            for one in found:
+                truth = step - run(j, without("transfer {} {}".format(*one["ranks"])))[1]
+                self.assertAlmostEqual(one["saving_s"] * 1e6 / report["steps"]["training"] / step, truth / step, delta=0.01, msg=one)
 
     def test_a_slow_rank_where_no_step_is_marked(self):
         slow = {1: 1.2}

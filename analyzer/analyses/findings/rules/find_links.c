@@ -195,10 +195,43 @@ static double extra_ms(const struct findings *f, const struct collective_result 
   return (ms - others) * row->count / f->steps;
 }
 
+/* Transfers like those of a row, but for which ranks send to which. */
+static struct cure_change quicker(const struct collective_result *row, double left) {
+  return (struct cure_change){
+      .kind = CHANGE_TRANSFERS, .which = row->comm_index, .of = row->op_id, .left = left};
+}
+
+/* Ranks that are on a host, or on another than that. */
+static const bool *ranks_of_host(const struct findings *f, u32 host, bool on_it) {
+  const struct model *model = f->a->model;
+  bool *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(bool));
+  for (u32 r = 0; r < model->n_ranks; r++)
+    ranks[r] = (model->ranks[r].host_number == host) == on_it;
+  return ranks;
+}
+
+static double saving_of_place(struct findings *f, const struct slow_place *place, double extra) {
+  struct cure_change change = quicker(place->row, place->others_ms / place->ms);
+  if (place->row->from != INDEX_NONE) {
+    u32 host = place->other == INDEX_NONE ? place->host : place->other;
+    change.from = ranks_of_host(f, place->host, true);
+    change.to = ranks_of_host(f, host, place->inside || host != place->host);
+    change.both_ways = true;
+  }
+  return saving_of_change(f, change, extra);
+}
+
 static double saving_of_link(struct findings *f, const struct collective_result *row, double left,
                              double extra) {
-  struct cure_change change = {
-      .kind = CHANGE_TRANSFERS, .which = row->comm_index, .of = row->op_id, .left = left};
+  struct cure_change change = quicker(row, left);
+  bool *from = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(bool)),
+       *to = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(bool));
+  if (row->from != INDEX_NONE) {
+    from[model_rank_index(f->a->model, row->from)] = true;
+    to[model_rank_index(f->a->model, row->to)] = true;
+    change.from = from;
+    change.to = to;
+  }
   return saving_of_change(f, change, extra);
 }
 
@@ -214,7 +247,7 @@ static void add_place_finding(const struct routes *routes, const struct slow_pla
                          model->ranks[r].host_number == place->other,
                      model->ranks[r].rank);
   const char *where = describe_place(routes, place);
-  double saving = saving_of_link(f, place->row, place->others_ms / place->ms, extra);
+  double saving = saving_of_place(f, place, extra);
   finding_add(f, severity_of(f, per_step_of(f, saving)), saving,
               say(f, "Transfers %s take %.1f times as long as elsewhere", where,
                   place->ms / place->others_ms),
