@@ -21,6 +21,7 @@ ALL_REDUCE = ("c10d::allreduce_", "allreduce", "ncclDevKernel_AllReduce_Sum_f32_
 GATHER = ("c10d::_allgather_base_", "_allgather_base", "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
 SCATTER = ("c10d::_reduce_scatter_base_", "_reduce_scatter_base",
            "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+EXCHANGE = ("c10d::alltoall_base_", "all_to_allv", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)")
 MESSAGE = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 
@@ -29,7 +30,7 @@ def job(**changed):
     return types.SimpleNamespace(**{
         "ranks": 4, "steps": 8, "layers": 6, "forward": 400, "backward": 800, "optimizer": 600, "launch": 12, "latency": 4,
         "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000),
-        "slow_backward": {}, "slow_links": {}, "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {},
+        "slow_backward": {}, "slow_links": {}, "tokens": {}, "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {},
         "every": {}, "in_group": 2, "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {}, "engine": "",
         "schedule": reduce_gradients, "micro_batches": 6, "prefix": "cuda",
         "clocks": {}, "seed": 1, **changed})
@@ -174,6 +175,22 @@ def run_closures(j, ranks):
             for name, took in j.closure_host.items():
                 rank.does(name, took, "cpu_op")
         reduce_gradients(j, ranks)
+
+
+def ask_experts(j, ranks):
+    """Each rank has an expert, of which one gets more tokens."""
+    for rank in ranks:
+        forward(j, rank)
+    collective(j, ranks, EXCHANGE, True)
+    for rank in ranks:
+        rank.compute = max(rank.compute, rank.communication + 0.7)
+        more = rank.cured(rank.number, "tokens", j.tokens.get(rank.number, 0))
+        rank.computes(j, "expert", "aten::bmm", "gemm_bf16_experts", j.backward + more)
+    collective(j, ranks, EXCHANGE, True)
+    for rank in ranks:
+        rank.compute = max(rank.compute, rank.communication + 0.7)
+        backward(j, rank)
+    collective(j, ranks, ALL_REDUCE, True)
 
 
 def gather_layers(j, ranks):
@@ -393,6 +410,11 @@ class Training(unittest.TestCase):
         """A send of its may begin just when something was received, but it waits for what was computed."""
         j = job(schedule=pass_stages, layers=2, transfer=100, slow_backward={1: 1.8})
         self.expect(j, "DIST.PIPELINE_BUBBLE", without("slow backward"), [1])
+
+    def test_an_expert_in_demand(self):
+        for jitter in 0.01, 0.1:
+            j = job(schedule=ask_experts, ranks=3, transfer=100, steps=20, jitter=jitter, tokens={2: 2400})
+            self.expect(j, "DIST.STRAGGLER", without("tokens"), [2])
 
     def test_a_slow_link_between_stages(self):
         """One way, and both: then each is worth what it saves alone."""
