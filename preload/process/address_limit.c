@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "process/process_end.h"
+#include "record/cancellation.h"
 #include "record/chunk_pool.h"
 #include "record/hook.h"
 #include "resolve/next_function.h"
@@ -21,6 +22,7 @@ typedef int exchange_limit(pid_t, int, const struct rlimit *, struct rlimit *);
 
 static int after(int result, int resource, const struct rlimit *limit) {
   TSCOPE_KEEP_ERRNO;
+  TSCOPE_DEFER_CANCELLATION;
   if (result == 0 && resource == RLIMIT_AS && limit && limit->rlim_cur != RLIM_INFINITY &&
       tscope_end_is_ours()) /* a child of vfork() shares this memory */
     tscope_chunk_pool_limit(limit->rlim_cur / TSCOPE_PART_OF_ADDRESS_SPACE);

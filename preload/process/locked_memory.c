@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/cancellation.h"
 #include "record/chunk_pool.h"
 #include "record/hook.h"
 #include "resolve/next_function.h"
@@ -19,6 +20,7 @@ static int next_mlockall(int flags) {
 
 int tscope_hook_mlockall(int flags) __asm__("mlockall");
 TSCOPE_EXPORT int tscope_hook_mlockall(int flags) {
+  TSCOPE_DEFER_CANCELLATION;
   int before = errno;
   bool away = tscope_is_live() && tscope_chunk_pool_leave_reserve();
   errno = before;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/cancellation.h"
 #include "record/hook.h"
 #include "settings/env.h"
 
@@ -90,6 +91,7 @@ void tscope_log(int level, const char *format, ...) {
   if (level > 0 && (u64)level > tscope_env.verbose)
     return;
   TSCOPE_KEEP_ERRNO;
+  TSCOPE_DEFER_CANCELLATION;
   char line[512] = "tscope: ";
   const int prefix = 8;
   va_list arguments;

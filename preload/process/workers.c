@@ -20,6 +20,7 @@
 #include "process/reaped.h"
 #include "process/scheduling.h"
 #include "process/threads_left.h"
+#include "record/cancellation.h"
 #include "record/carry.h"
 #include "record/chunk_pool.h"
 #include "record/families.h"
@@ -512,6 +513,7 @@ static bool start_again(struct worker *worker, void *(*run)(void *), size_t stac
 
 void tscope_workers_resume(void) {
   TSCOPE_KEEP_ERRNO;
+  TSCOPE_DEFER_CANCELLATION;
   bool both = start_again(&helper, run_helper_again, HELPER_STACK_BYTES);
   both &= start_again(&poller, run_poller, POLLER_STACK_BYTES);
   if (!both)
@@ -521,6 +523,7 @@ void tscope_workers_resume(void) {
 bool tscope_workers_pause(void) {
   static bool in_vain; /* once, and then not tried again */
   TSCOPE_KEEP_ERRNO;
+  TSCOPE_DEFER_CANCELLATION;
   bool gone = !in_vain && must_run(&helper) && must_run(&poller) &&
               tscope_threads_left() == 1 + TSCOPE_OWN_THREADS;
   if (gone) {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -223,10 +224,15 @@ static void thread_exit(char **arguments) {
   }
 }
 
-/* A thread that is to be cancelled at its next cancellation point: a launch is none. */
+/* A thread that is to be cancelled at its next cancellation point: a launch is none, nor is what
+ * tscope hooks of the C library. */
 static void *launch_while_cancelled(void *unused) {
+  struct rlimit limit = {16ull << 30, RLIM_INFINITY};
   pthread_cancel(pthread_self());
   launch(1000);
+  unshare(1); /* no such flag: may be refused because of threads */
+  setrlimit(RLIMIT_AS, &limit);
+  mlockall(0);
   return unused;
 }
 

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,10 +19,15 @@ static void say(const char *call, int result) {
   errno = 0;
 }
 
+/* With an argument the thread is to be cancelled at its next cancellation point, which these are
+ * not. */
 void unshare_user(char **arguments) {
-  (void)arguments;
   launch(1000);
-  say("unshare of the users", unshare(CLONE_NEWUSER));
+  if (strcmp(arguments[0], "cancelled") == 0)
+    pthread_cancel(pthread_self());
+  int result = unshare(CLONE_NEWUSER);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+  say("unshare of the users", result);
   launch(1000);
   usleep(150 * 1000);
   say("unshare of a flag that there is not", unshare(1));

@@ -492,8 +492,9 @@ def threads_with_much_memory_of_their_own(scratch):
     check_recorded(scratch, "threads", "4", name="hazard-thread-local", launches=4 * 20000, lossless=False)
 
 
-def thread_about_to_be_cancelled(_):
+def thread_about_to_be_cancelled(scratch):
     """The first call makes tscope print its line, which a cancelled thread would not survive."""
+    check_recorded(scratch, "cancelled", launches=1000)
     check_refused("/proc/nonexistent/traces", arguments=("cancelled",))
 
 
@@ -532,7 +533,8 @@ def only_thread_ends_by_a_system_call(scratch):
 def namespaces_of_its_own(scratch):
     """The kernel lets only a process of one thread go into some of them: tscope's threads must not be counted.
     Where the kernel then lets the process start no thread any more, tscope says that it stops."""
-    check_recorded(os.path.join(scratch, "unshare"), "unshare-user", launches=3000)
+    for which in "0", "cancelled":
+        check_recorded(os.path.join(scratch, "unshare" + which), "unshare-user", which, launches=3000)
     check_recorded(os.path.join(scratch, "join"), "join-namespaces", launches=3000)
     bare = run_both(os.path.join(scratch, "processes"), "unshare-processes",
                     stderr="off" if b": 0" in run([program("hazard"), "unshare-processes"]).stdout else "")
