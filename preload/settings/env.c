@@ -86,8 +86,10 @@ static bool parse_size(u64 *target, const char *value, const char *values) {
 #define PARSE_NUMBER(member, value, values) parse_number(&tscope_env.member, value, values)
 #define PARSE_SIZE(member, value, values) parse_size(&tscope_env.member, value, values)
 
+/* By the C library's own function, perhaps in a signal's handler: getenv() may be another preloaded
+ * library's. */
 bool tscope_env_flag(const char *variable, bool standard) {
-  const char *value = getenv(variable);
+  const char *value = secure_getenv(variable);
   bool flag = standard;
   return value && *value && parse_flag(&flag, value, "") ? flag : standard;
 }
