@@ -93,7 +93,7 @@ static void put_in_order(struct ordering *o, u32 root) {
     if (before == INDEX_NONE) {
       o->state[event] = 2;
       o->top++;
-      r->moves[r->n_moves++].event = event;
+      r->moves[r->n_moves++] = (struct move){.event = event};
     } else if (o->state[before] == 0) {
       push(o, before);
     } else if (o->state[before] == 1) {
