@@ -57,8 +57,8 @@ void tscope_linker_work_begin(void (*wake)(void)) {
   __atomic_store_n(&wake_poller, wake, __ATOMIC_RELEASE);
 }
 
-/* dladdr() takes the lock that the thread which is waited for may hold. A fork need not wait for it:
- * of the linker's locks this is the one that fork() resets in the child, other than that of
+/* dladdr() takes the lock that the thread which is waited for may hold. A fork need not wait for
+ * it: of the linker's locks this is the one that fork() resets in the child, other than that of
  * dl_iterate_phdr() (loaded_objects.h). */
 void tscope_linker_work_do(struct tscope_thread *poller) {
   __atomic_store_n(&poller_thread, poller, __ATOMIC_RELAXED);

@@ -253,9 +253,11 @@ void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 step
     return;
   struct spread s = {.e = e, .g = g, .steps = steps};
   e->step_of_node = memory_zeroed(size_sum(g->n, 1), 1);
+  find_steps_of_nodes(&s);
+  if (g->n_ranks < 2) /* there is nobody to share with */
+    return;
   e->row_of_node = memory_zeroed(size_sum(g->n, 1), sizeof(*e->row_of_node));
   find_groups(e, g);
-  find_steps_of_nodes(&s);
   find_rows(&s);
   size_t of_row = size_product(WORK_GROUPS, g->n_ranks), all = size_product(of_row, s.rows);
   s.work = memory_zeroed(size_sum(all, 1), sizeof(double));
