@@ -401,6 +401,38 @@ class Shows(Page):
             " && e.getAttribute('aria-hidden') !== 'true').map(e => e.className.baseVal || e.className)"), [])
 
 
+class SameWords(Page):
+    """What figures are of, and that nothing was found, is said in the same words by the text report and the page."""
+
+    def sentences(self, report):
+        known = {section["name"] for section in report["sections"] if not section["unknown"]}
+        found = [line["text"] for section in report["sections"] for line in section["basis"]]
+        found += [report["no_finding"], report["run_end"]["summary"], report["quality"]["clock"]["error"],
+                  report["quality"]["overhead"]["basis"]]
+        if "distributed" in known:
+            found += [report["distributed"]["no_stragglers"], report["distributed"]["why_no_straggler"]]
+        if "convergence" in known:
+            found.append(report["convergence"]["words"])
+        return [sentence for sentence in found if sentence]
+
+    def test_sentences(self):
+        lacks = inputs.synthetic(TRACEGEN, self.folder, "lacks-ranks", "--ranks", "8", "--ranks-per-host", "4", "--steps",
+                                 "20", "--phases", "--lost-ranks", "2", "--skew-hosts")
+        for name, paths in {**self.made, "lacks-ranks": lacks}.items():
+            with self.subTest(name):
+                said = self.sentences(self.report_of(*paths))
+                text = subprocess.run([REPORT, "--width", "160", "--color", "never", *paths], capture_output=True,
+                                      check=True, env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout.decode()
+                self.open(self.page_of("words-" + name, *paths))
+                page = " ".join(self.browser.run("return document.querySelector('main').textContent").split())
+                text = " ".join(text.split())
+                self.assertEqual([one for one in said if one not in text], [], "not in the text")
+                self.assertEqual([one for one in said if one not in page], [], "not on the page")
+                if name == "lacks-ranks":
+                    self.assertIn("TRANSFER HOLDS WAITING FOR RANKS NOT FOUND", said)
+                    self.assertIn("none among the 6 OF 8 RANKS FOUND", said)
+
+
 class Timeline(Page):
     """What ran when, for traces in which every time is known."""
 
@@ -504,7 +536,7 @@ class Stacks(Page):
                         "idle_ms": 0, "exposed_ms": 0, "gpu_ms": value / 2}
                        for i, (depth, name, own, value) in enumerate(self.FRAMES)],
             "known": 1, "call_sites": 9, "reason": None}
-        data["report"]["sections"] = [{"name": "lines", "title": "Lines", "mark": "ok", "unknown": None}]
+        data["report"]["sections"] = [{"name": "lines", "title": "Lines", "mark": "ok", "unknown": None, "basis": []}]
         begin, end = re.search(r'id="data">(.*?)</script>', page, re.S).span(1)
         with open(path, "w", encoding="utf-8") as file:
             file.write(page[:begin] + json.dumps(data).replace("<", "\\u003c") + page[end:])

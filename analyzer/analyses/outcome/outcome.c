@@ -135,6 +135,7 @@ static void resolve_end(struct outcome *o) {
   if (orderly || (unseen && !marked)) /* it may still be running */
     return;
   end->how = marked ? RUN_ENDED_EARLY : RUN_END_CANNOT_TELL;
+  end->summary = "It did not end normally; which rank ended first is not known.";
   if (!marked)
     return;
   const struct ending *first = first_culprit(o);

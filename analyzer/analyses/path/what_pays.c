@@ -31,6 +31,7 @@ static const double left[SHARES] = {0.9, 0.5, 0};
 #define KERNEL_LEAST 0.1   /* of GPU time */
 #define WHY_SHARE 0.3      /* of GPU time, for a thing that hardly pays */
 #define WHY_SAVES 0.02     /* of the step */
+#define PAYS_LEAST 0.005   /* of the step */
 #define VISITS_WANTED 4e6  /* of nodes, by all replays together */
 
 static u8 category_of(u32 kind) {
@@ -186,8 +187,10 @@ static void replay_rows(struct analysis *a) {
 void what_pays_analyse(struct analysis *a) {
   struct results *r = a->results;
   u32 nodes = replay_first_nodes(a);
+  r->pays_least = NAN;
   if (r->what_if_reason || !nodes)
     return;
+  r->pays_least = PAYS_LEAST;
   double rows = fmax(FEWEST, VISITS_WANTED / nodes / SHARES), names = rows / 2;
   r->pays = arena_array(a->arena, size_sum(THINGS + KERNELS, PHASES_AND_LINES), sizeof(*r->pays));
   add_names(a, names > THINGS ? THINGS : (u32)names);

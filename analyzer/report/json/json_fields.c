@@ -5,7 +5,7 @@
 
 #include "base/json_values.h"
 #include "diff/diff_result.h"
-#include "report/sections.h"
+#include "report/basis.h"
 
 #define MAKE(name, value)                                                                          \
   static json_t *make_##name(const struct results *results) {                                      \
@@ -53,6 +53,20 @@ MAKE(expandable_would_help, flag(results->memory.segments.expandable_known,
 MAKE(steps_are_certain, flag(!isnan(results->memory.steps), results->memory.steps_are_certain))
 MAKE(sampled, flag(results->gemms.how, results->gemms.sampled))
 MAKE(plateau, flag(!isnan(results->convergence.plateau_steps), results->convergence.plateau))
+
+/* A sentence of basis.h. */
+#define MAKE_SENTENCE(name, say_it)                                                                \
+  static json_t *make_##name(const struct results *results) {                                      \
+    SCOPED_ARENA struct arena scratch = {0};                                                       \
+    struct arena *arena = &scratch;                                                                \
+    (void)arena;                                                                                   \
+    return text_or_null(say_it);                                                                   \
+  }
+MAKE_SENTENCE(no_finding, say_no_finding(results))
+MAKE_SENTENCE(no_stragglers, say_no_straggler(results, arena))
+MAKE_SENTENCE(why_no_straggler, say_why_no_straggler(results, arena))
+MAKE_SENTENCE(clock_error, say_clock_error(results, arena))
+MAKE_SENTENCE(loss_words, say_loss(results, arena))
 
 /* Each host once, in the order of its first rank. */
 static json_t *make_hosts(const struct results *results) {
@@ -105,16 +119,26 @@ static json_t *make_path_by_rank(const struct results *results) {
   return map;
 }
 
+static json_t *make_basis(enum section_id id, const struct results *results) {
+  SCOPED_ARENA struct arena scratch = {0};
+  const struct basis basis = section_basis(id, results, &scratch);
+  return JSON_LIST(
+      basis.lines, basis.n, line,
+      json_pack("{s:o,s:b}", "text", text_or_null(line->text), "warns", (int)line->warns));
+}
+
 static json_t *make_sections(const struct results *results) {
   json_t *list = json_array();
   const struct results compared = results->diff ? section_compared(results) : *results;
   unsigned end = results->diff ? N_SECTIONS : SECTIONS_END;
   for (unsigned id = 0; id < end; id++) {
-    const struct section one = section_of(id, id < SECTIONS_END ? results : &compared);
+    const struct results *of = id < SECTIONS_END ? results : &compared;
+    const struct section one = section_of(id, of);
     if (one.shown)
-      json_array_append_new(list, json_pack("{s:s,s:s,s:s?,s:o}", "name", one.name, "title",
+      json_array_append_new(list, json_pack("{s:s,s:s,s:s?,s:o,s:o}", "name", one.name, "title",
                                             one.title, "mark", mark_words[one.mark], "unknown",
-                                            text_or_null(one.unknown)));
+                                            text_or_null(one.unknown), "basis",
+                                            one.unknown ? json_array() : make_basis(id, of)));
   }
   return list;
 }

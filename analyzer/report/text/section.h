@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/quantity.h"
-#include "report/sections.h"
+#include "report/basis.h"
 #include "report/text/meter.h"
 #include "report/text/pen.h"
 
@@ -51,6 +51,9 @@ void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, s
 /* A time as one bar, of which it is the sum, exactly, and below it each part. */
 void section_parts(struct pen *pen, const char *label, const struct meter_part *parts, unsigned n,
                    double whole_ms);
+
+/* What the figures of a section rest on: items of the line that was begun. */
+void put_basis(struct pen *pen, enum section_id id, const struct results *results);
 
 /* How many rows of n to show: --top, else as many as are easy to read. */
 static inline u32 section_rows(const struct pen *pen, u32 n, u32 reads_well) {

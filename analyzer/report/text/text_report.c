@@ -66,6 +66,12 @@ void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, s
   pen_item(pen, style, "%s %s", n == 1 ? "rank" : "ranks", list);
 }
 
+void put_basis(struct pen *pen, enum section_id id, const struct results *results) {
+  const struct basis basis = section_basis(id, results, &pen->scratch);
+  FOR_EACH(basis.lines, basis.n, line)
+    pen_item(pen, line->warns ? STYLE_BOLD : STYLE_DIM, "%s", line->text);
+}
+
 const char *section_per(const struct results *results) {
   return results->whole_run ? "in all" : "a step";
 }

@@ -18,13 +18,14 @@ function whatIfs(of) {
   const most = Math.max(0.01, ...list.map((row) => row.saving_fraction || 0));
   return el(
       'section', {}, el('h3', {}, 'What if'),
-      of.critical_path.what_if_reason ? note(of.critical_path.what_if_reason) : null,
+      of.critical_path.what_if_reason ?
+          note('Do not rely on these: ', of.critical_path.what_if_reason) :
+          null,
       barList(list.map((row) => ({
                          name: row.change,
                          value: row.saving_fraction,
                          shade: 'good',
-                         say: row.saving_fraction < 1e-3 ? 'saves 0 %' :
-                                                           `saves ${percent(row.saving_fraction)}`,
+                         say: `saves ${percent(row.saving_fraction)}`,
                          note: ms(row.step_ms) + ' a step' +
                              (row.saving_high - row.saving_low > 0.01 ?
                                   `; ${percent(row.saving_low)} to ${
@@ -37,7 +38,7 @@ function whatIfs(of) {
 // What a step saves if one thing takes less and less of its time.
 function whatPays(of) {
   const shades = ['compute', 'transfer', 'input', 'wait', 'copy', 'launch'];
-  const pays = (row) => row.saves_at_0 >= 5e-3 && isKnown(row.saves_at_50);
+  const pays = (row) => row.saves_at_0 >= of.critical_path.pays_least && isKnown(row.saves_at_50);
   const list = of.critical_path.pays.filter(pays).slice(0, shades.length);
   const short = new Map(of.kernels.top.map((row) => [row.name, row.short_name]));
   const named = (row) => short.get(row.name) || row.name;
@@ -281,8 +282,7 @@ panel({
                        .sort((a, b) => b.value - a.value);
     return [
       el('p', {},
-         `What a step of ${ms(p.length_ms)} is made of, followed across ranks; analysed: ${
-             plural(p.steps, 'step')}.`),
+         `What a step of ${ms(p.length_ms)} is made of, followed across ranks.`),
       sumBar(parts, p.length_ms, ms), pathStrip(),
       byRank.length > 1 ?
           [

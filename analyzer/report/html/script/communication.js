@@ -130,8 +130,7 @@ panel({
           'exposed', ms(o.exposed_ms),
           isKnown(o.exposed_fraction) ? percent(o.exposed_fraction) + ' of it' : null
         ],
-        o.fused_ms ? ['of it fused with compute', ms(o.fused_ms)] : null,
-        ['counted on', isKnown(o.ranks) ? plural(o.ranks, 'rank') : null]
+        o.fused_ms ? ['of it fused with compute', ms(o.fused_ms)] : null
       ]));
       const split = isKnown(o.exposed_wait_ms);
       parts.push(sumBar(
@@ -145,8 +144,6 @@ panel({
                     [{name: 'exposed', value: o.exposed_ms, shade: 'comm'}])
           ],
           o.comm_ms, ms));
-      if (!split && o.exposed_ms > 0)
-        parts.push(note('Waiting for ranks and moving data could not be separated.'));
     }
     if (o.by_collective.length > 1)
       parts.push(tableOf(

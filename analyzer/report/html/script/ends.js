@@ -7,7 +7,7 @@ panel({
   body: () => {
     const end = report.run_end;
     return [
-      el('p', {}, end.summary || 'It did not end normally; which rank ended first is not known.'),
+      el('p', {}, end.summary),
       end.calls ? el('p', {}, end.calls) : null,
       tableOf(
           [

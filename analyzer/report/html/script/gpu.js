@@ -42,7 +42,6 @@ panel({
       ['kernel_gap_ms', 'launched, not begun', 'pipeline'], ['other_ms', 'not known', 'idle']
     ].map(([key, name, shade]) => ({name, shade, value: g.idle_by_cause[key]}));
     return [
-      el('p', {class: 'dim'}, 'from the first work on each GPU to its last, mean over ranks'),
       sumBar(GPU_PARTS.map(([key, name, shade]) => ({name, shade, value: g[key]})), g.total_ms, ms),
       sumOf(causes.map((c) => c.value)) > 0 ?
           [el('h3', {}, 'Why it was idle'), sumBar(causes, g.idle_ms, ms)] :
@@ -100,8 +99,6 @@ panel({
     return [
       k.note ? note(k.note) : null, k.reason && k.top.length ? note(k.reason) : null, facts([
         ['names', isKnown(k.names) ? count(k.names) : null],
-        ['of', isKnown(k.ranks) ? plural(k.ranks, 'rank') : null],
-        ['seen', isKnown(k.seen) ? percent(k.seen) : null, 'of their time']
       ]),
       k.by_category.length ?
           sumBar(k.by_category.map(
@@ -126,7 +123,7 @@ panel({
             ['longest', 'max_ms', ms],
           ],
           k.top, {
-            caption: 'kernels, all ranks, whole input' +
+            caption: 'kernels' +
                 (k.names > k.top.length ? ` \u00b7 the first ${k.top.length} by time` : '')
           }),
       operatorTables(), kernelOverRanks(),
@@ -146,7 +143,7 @@ panel({
       facts([
         ['time a step', ms(p.ms), p.how ? 'from ' + p.how : null],
         ['while they run', isKnown(p.tflops) ? flops(p.tflops * 1e12, 'FLOP/s') : null],
-        ['calls', count(p.calls), `${count(p.timed)} timed`]
+        ['calls', count(p.calls)]
       ]),
       tableOf(
           [
@@ -187,5 +184,5 @@ panel({
         ['mean', 'mean_ms', ms], ['longest', 'max_ms', ms]
       ],
       report.ranges,
-      {caption: 'ranges of the program, all ranks; nested ones count in those around them'}),
+      {caption: 'ranges of the program'}),
 });

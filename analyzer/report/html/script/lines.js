@@ -91,19 +91,6 @@ panel({
       return [name, key, ms, {bar: shade && most > 0 ? (r) => r[key] / most : null, shade}];
     };
     return [
-      el('p', {class: 'dim'},
-         (report.steps.count > 0 ? 'Per step, mean over ranks. ' : 'In all, mean over ranks. ') +
-             (l.of_operators === 'yes' ?
-                  'A line is the operator that the program called, or the range that it named: ' +
-                      'the recording has no stacks (with_stack=True).' :
-                  l.of_functions === 'yes' ?
-                  'A line is the first line of the innermost function of the program\u2019s ' +
-                      'own code: ' +
-                      'PyTorch\u2019s profiler does not record the exact line.' :
-                  'A call belongs to the innermost line of the program\u2019s own code; ' +
-                      'GPU time is estimated from samples of its launches.') +
-             (l.loop ? ` The library called at ${l.loop} runs the training loop: its code counts ` +
-                      'as the program\u2019s own.' : '')),
       lateFlame(), lineFlame(),
       tableOf(
           [

@@ -229,12 +229,11 @@ panel({
           isKnown(m.peak_step) ? 'in step ' + m.peak_step : null
         ],
         ['peak reserved', isKnown(m.peak_reserved_bytes) ? memory(m.peak_reserved_bytes) : null],
-        ['device has', isKnown(m.capacity_bytes) ? memory(m.capacity_bytes) : null],
+        ['device has', isKnown(m.device) ? memory(m.capacity_bytes) : null],
         ['risk of running out', m.oom_risk],
-        [
-          'growth a step',
-          isKnown(m.growth_bytes_per_step) ? memory(m.growth_bytes_per_step) : null
-        ],
+        ['growth a step', memory(m.growth_bytes_per_step), m.growth_reason],
+        ['ran out', m.out_of_memory > 0 ? plural(m.out_of_memory, 'time') : null],
+        ['events lost', m.lost > 0 ? count(m.lost) : null],
         ['fragmentation at the end', isKnown(m.fragmentation) ? percent(m.fragmentation) : null],
         ['from', m.origin]
       ]),

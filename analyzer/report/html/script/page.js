@@ -71,7 +71,10 @@ function build() {
                           head.mark &&
                               el('small', {class: 'state ' + head.mark}, MARKS[head.mark][1])));
     main.append(section);
-    put(section, {}, [head.unknown, head.known ? definition.body(report) : null]);
+    put(section, {}, [
+      head.unknown, head.basis.filter((line) => line.warns).map((line) => note(line.text)),
+      head.known ? definition.body(report) : null, restsOnLine(head.basis)
+    ]);
     list.append(el('li', {},
                    el('a', {
                      href: '#' + definition.id,

@@ -41,8 +41,15 @@ function headOf(definition) {
     mark: worst >= 0 ? FOUND[worst] : first ? first.mark : null,
     unknown: unknown.map(
         (one) => unknownBecause((one === first ? '' : one.title + ': ') + one.unknown)),
-    known: !first || unknown.length < sections.length
+    known: !first || unknown.length < sections.length,
+    basis: sections.flatMap((one) => one.basis)
   };
+}
+
+// What the figures of a panel are of. What warns stands above them.
+function restsOnLine(basis) {
+  const texts = basis.filter((line) => !line.warns).map((line) => line.text);
+  return texts.length ? el('p', {class: 'dim basis'}, texts.join(' \u00b7 ')) : null;
 }
 
 const belongs = (definition, finding) =>

@@ -240,14 +240,6 @@ const MANY_RANKS = 12;
 const computeOf = (row) =>
     (row.median_compute_ms > 0 ? row.median_compute_ms : row.mean_compute_ms);
 
-// Of the rank that comes last most often beyond chance and is no straggler: why not.
-function whyNone(d) {
-  const odd = d.ranks.filter((row) => row.no_straggler).sort((a, b) => a.p_value - b.p_value)[0];
-  return odd && !d.stragglers.length ?
-      `rank ${odd.rank} is slower than its peers by more than chance, but ${odd.no_straggler}` :
-      null;
-}
-
 panel({
   id: 'ranks',
   sections: ['distributed'],
@@ -265,17 +257,14 @@ panel({
       facts([
         [
           'stragglers',
-          d.ranks.length > 1 ?
-              (d.stragglers.length ? 'rank ' + rankList(d.stragglers) : 'none found') :
-              null,
-          [isKnown(d.n_steps) ? `judged on ${plural(d.n_steps, 'step')}` : null, whyNone(d)]
+          d.stragglers.length ? 'rank ' + rankList(d.stragglers) : d.no_stragglers,
+          [isKnown(d.n_steps) ? `judged on ${plural(d.n_steps, 'step')}` : null, d.why_no_straggler]
               .filter((part) => part)
               .join(' \u00b7 ')
         ],
         [
-          'lost to uneven compute',
-          isKnown(d.wall_frac_lost_to_imbalance) ? percent(d.wall_frac_lost_to_imbalance) : null,
-          'of the time'
+          'lost to uneven compute', percent(d.wall_frac_lost_to_imbalance),
+          isKnown(d.wall_frac_lost_to_imbalance) ? 'of the time' : null
         ],
         ['arrival skew', isKnown(d.sync_skew_ms) ? ms(d.sync_skew_ms) : null]
       ]),
@@ -295,6 +284,7 @@ panel({
                 ['last in', 'slowest_fraction', percent],
                 ['p', 'p_value', probability],
                 ['peers wait', 'imposed_wait_ms', ms],
+                ['why', 'reason', (v) => v || ''],
                 [
                   'late in steps',
                   (r) => lateStretches(r.rank).map((s) => s.join('\u2013')).join(', ') || null,

@@ -89,7 +89,7 @@ panel({
     };
     return [
       facts([
-        ['loss', c.verdict],
+        ['loss', c.words],
         [
           'does not fall',
           c.plateau ?
@@ -283,22 +283,19 @@ function trustOf(of, prefix) {
               (q.clock.aligned ? `aligned by ${q.clock.method}` :
                                  `not aligned: ${q.clock.method || 'no reason known'}`) :
                                  null,
-          isKnown(q.clock.residual_us) ? `residual ${us(q.clock.residual_us)}` : null
+          q.clock.error
         ],
-        ['GPU time', q.gpu_timing],
+        ['GPU time', found.length ? q.gpu_timing || UNKNOWN : null],
         [
-          'own cost', isKnown(q.overhead.fraction) ? percent(q.overhead.fraction) : null,
-          'of the run, estimated from what a call costs in this process; not in it: ' +
-              'colder caches and what PyTorch does more because tscope listens, on a test ' +
-              'machine 20 \u00b5s a step of 300 small operators'
-        ],
-        [
-          'launches under CUPTI',
+          'own cost',
+          isKnown(q.overhead.fraction) ? `${percent(q.overhead.fraction)} of the run` :
+              found.length             ? UNKNOWN :
+                                         null,
           isKnown(q.overhead.cupti_fraction_at_most) ?
-              `at most ${percent(q.overhead.cupti_fraction_at_most)} of the run` :
-              null,
-          'at 2.0 \u00b5s each (an H200); they show only where the GPU waits for the host'
+              `and up to ${percent(q.overhead.cupti_fraction_at_most)} in launches under CUPTI` :
+              null
         ],
+        ['it is', q.overhead.basis],
         ['traces', isKnown(q.overhead.trace_bytes) ? bytes(q.overhead.trace_bytes) : null]
       ]),
       q.partial_ranks.length ?
@@ -313,7 +310,7 @@ function trustOf(of, prefix) {
                                                value: cover.share,
                                                say: percent(cover.share),
                                                note: cover.note,
-                                               shade: cover.share < 0.95 ? 'wait' : 'good'
+                                               shade: cover.share < 1 ? 'wait' : 'good'
                                              })),
                                 1) :
                         null,

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: MIT
 // What to fix, how much time that would save, how certain this is, and the evidence.
 
+// Between the quartiles of the steps, where they differ.
+function spreadOf(finding) {
+  const {saving_s: saves, saving_low_s: low, saving_high_s: high} = finding;
+  const whole = report.steps.analysed_s;
+  return isKnown(low) && high - low > 0.1 * saves ?
+      `, ${percent(low / whole)} to ${percent(high / whole)} in half of the steps` :
+      '';
+}
+
 function savingOf(finding) {
   if (!isKnown(finding.saving_s)) return null;
   const whole = report.steps.analysed_s;
   const shared = finding.saving_s - finding.saving_added_s, ids = finding.overlaps;
   const part = finding.saving_added_s < 0.01 * finding.saving_s ? 'all' : seconds(shared);
   return seconds(finding.saving_s) +
-      (whole > 0 ? ` (${percent(finding.saving_s / whole)} of the time)` : '') +
+      (whole > 0 ? ` (${percent(finding.saving_s / whole)} of the time)` : '') + spreadOf(finding) +
       (finding.together ? `, only if ${finding.together} are all mended` :
        ids.length ? `, ${part} shared with ${ids.join(' and ')}` : '');
 }
@@ -19,6 +28,7 @@ function findingCard(finding, evidence) {
       el('h3', {}, badge(markOfFinding(finding)), ' ', finding.title),
       el('p', {class: 'saving'}, el('b', {}, saving ? 'saving ' + saving : 'saving unknown'),
          el('small', {}, ' ', finding.id)),
+      finding.close_second ? el('p', {class: 'dim'}, finding.close_second) : null,
       el('p', {class: 'action'}, el('span', {class: 'arrow', 'aria-hidden': 'true'}, '\u2192 '),
          finding.action),
       evidence ?
@@ -65,7 +75,7 @@ function doubts(of) {
     list.push(plural(of.quality.partial_ranks.length, 'rank') + ' not complete');
   if (found > 1 && !of.quality.clock.aligned) list.push('clocks not aligned');
   for (const [name, cover] of Object.entries(of.quality.coverage))
-    if (isKnown(cover.share) && cover.share < 0.95 && name !== 'phases')
+    if (cover.share < 1)
       list.push(`${name}: ${percent(cover.share)} seen`);
   return list;
 }
@@ -143,11 +153,7 @@ panel({
          el('div', {class: 'headlines'},
             top.length ?
                 cards(top, true) :
-                el('p', {class: 'nothing'},
-                   'Nothing that was measured stands out: no finding reached its threshold.' +
-                       (report.convergence.reason && report.steps.count ?
-                            ' No loss is known.' :
-                            '')),
+                el('p', {class: 'nothing'}, report.no_finding),
             report.findings.length > 3 ?
                 el('p', {class: 'links'},
                    el('a', {

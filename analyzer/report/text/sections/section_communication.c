@@ -44,19 +44,6 @@ static void put_totals(struct pen *pen, const struct results *results) {
              duration_ms(results->ov_exposed_late_ms).text);
 }
 
-/* If the steps' GPU work is not known for all ranks, or not for all steps: what the mean is of. */
-static void put_basis(struct pen *pen, const struct results *results) {
-  u32 ranks = results->model->n_ranks;
-  double steps = results->training_steps;
-  if (results->ov_ranks < ranks || results->ov_steps < steps)
-    section_label(pen, "mean of");
-  if (results->ov_ranks < ranks)
-    pen_item(pen, STYLE_WARNING, "%s of %u ranks", count_of(results->ov_ranks).text, ranks);
-  if (results->ov_steps < steps)
-    pen_item(pen, STYLE_WARNING, "%s of %s", count_of(round(results->ov_steps)).text,
-             plural(steps, "step").text);
-}
-
 struct op_row {
   struct overlap_by_op of;
   double exposed_share;
@@ -77,21 +64,13 @@ static void put_by_op(struct pen *pen, const struct results *results) {
     rows[i] = (struct op_row){*one, one->comm_ms > 0 ? one->exposed_ms / one->comm_ms : NAN};
   }
   table_print(pen, &TABLE(struct op_row, columns, .bars = STYLE_WAIT), rows, results->n_by_op);
-  if (results->ov_comm_ms == 0)
-    return;
-  if (!results->wait_method) {
-    section_line(pen, STYLE_DIM, "wait and transfer: cannot be separated");
-    return;
-  }
-  section_line(pen, STYLE_DIM, "wait and transfer separated by %s", results->wait_method);
-  if (model_lacks_ranks(results->model))
-    pen_item(pen, STYLE_BOLD, "TRANSFER HOLDS WAITING FOR RANKS NOT FOUND");
+  pen_line(pen, TEXT_INDENT);
+  put_basis(pen, SECTION_overlap, results);
 }
 
 void body_overlap(struct pen *pen, const struct results *results) {
   put_parts(pen, results);
   put_totals(pen, results);
-  put_basis(pen, results);
   put_by_op(pen, results);
 }
 
@@ -131,10 +110,5 @@ void body_collectives(struct pen *pen, const struct results *results) {
   put_choices(pen, results->collectives, shown);
   if (n > shown)
     pen_item(pen, STYLE_PLAIN, "and %s lighter kinds", count_of(n - shown).text);
-  pen_item(pen, STYLE_DIM, "%s",
-           section_unjudged(SECTION_collectives, results)
-               ? ANY(results->model->ranks, results->model->n_ranks, one, one->collective_runs)
-                     ? "wait, transfer and bandwidth: unknown, no other member was recorded"
-                     : "wait, transfer and bandwidth: unknown, their times were not recorded"
-               : "medians; busbw is comparable to the link's bandwidth");
+  put_basis(pen, SECTION_collectives, results);
 }

@@ -42,15 +42,7 @@ void body_convergence(struct pen *pen, const struct results *results) {
   FOR_EACH(c->series, c->n_series, series)
     put_series(pen, series);
   section_label(pen, "verdict");
-  if (!c->loss)
-    pen_item(pen, STYLE_PLAIN, "cannot tell: no value is called a loss");
-  else if (!c->verdict)
-    pen_item(pen, STYLE_PLAIN, "cannot tell: too few values of the loss");
-  else if (c->verdict == LOSS_DIVERGED)
-    pen_item(pen, STYLE_BOLD, "the loss diverged");
-  else
-    pen_item(pen, STYLE_BOLD, "the loss is %s in the last half of the values",
-             loss_trend_words[c->verdict]);
+  pen_item(pen, c->verdict ? STYLE_BOLD : STYLE_PLAIN, "%s", say_loss(results, &pen->scratch));
   if (c->n_clusters) {
     section_label(pen, "together");
     for (u32 i = 0; i < c->n_clusters && i < 4; i++)

@@ -91,16 +91,6 @@ static void put_ranks(struct pen *pen, const struct results *results) {
     put_rest(pen, ranks + shown, n - shown);
 }
 
-/* Why a rank that chance does not explain is not a straggler. */
-static void put_why_none(struct pen *pen, const struct results *results) {
-  const struct rank_result *odd =
-      LARGEST(results->ranks, results->n_ranks, one, one->no_straggler, -one->p_value);
-  if (odd)
-    section_value(pen, "", STYLE_PLAIN,
-                  "rank %u is slower than its peers by more than chance, but %s", odd->rank,
-                  odd->no_straggler);
-}
-
 static void put_summary(struct pen *pen, const struct results *results) {
   u32 *stragglers = arena_array(&pen->scratch, results->n_ranks, sizeof(*stragglers));
   u32 n = LIST_WHERE(stragglers, 0, results->n_ranks, i, results->ranks[i].straggler,
@@ -108,17 +98,14 @@ static void put_summary(struct pen *pen, const struct results *results) {
   section_label(pen, "stragglers");
   if (n)
     item_of_ranks(pen, STYLE_CRITICAL, stragglers, n, 40);
-  else if (!(results->dist_steps > 0))
-    pen_item(pen, STYLE_PLAIN, "unknown: no step shows which rank came last");
-  else if (model_lacks_ranks(results->model))
-    pen_item(pen, STYLE_WARNING, "none among the %u OF %u RANKS FOUND", results->model->n_ranks,
-             results->model->world_size);
   else
-    pen_item(pen, STYLE_PLAIN, "none");
+    pen_item(pen, model_lacks_ranks(results->model) ? STYLE_WARNING : STYLE_PLAIN, "%s",
+             say_no_straggler(results, &pen->scratch));
   if (results->dist_steps > 0)
     pen_item(pen, STYLE_PLAIN, "judged on %s", plural(results->dist_steps, "step").text);
-  if (!n)
-    put_why_none(pen, results);
+  const char *why_none = say_why_no_straggler(results, &pen->scratch);
+  if (why_none)
+    section_value(pen, "", STYLE_PLAIN, "%s", why_none);
 }
 
 static void put_imbalance(struct pen *pen, const struct results *results) {

@@ -52,30 +52,6 @@ static void put_precisions(struct pen *pen, const struct gemms_result *gemms) {
   table_print(pen, &TABLE(struct precision_row, columns), gemms->precisions, gemms->n_precisions);
 }
 
-/* Where the times come from, and how good they are. */
-static void put_trust(struct pen *pen, const struct results *results) {
-  const struct gemms_result *gemms = &results->gemms;
-  pen_line(pen, TEXT_INDENT);
-  if (gemms->sampled) {
-    pen_item(pen, STYLE_BOLD, "SAMPLED: %s of %s timed by pairs of events",
-             count_of(gemms->timed).text, plural(gemms->calls, "call").text);
-    pen_item(pen, STYLE_DIM, "one in %.0f", gemms->one_in);
-    if (isnan(gemms->ms_error))
-      pen_item(pen, STYLE_DIM, "too few to estimate the error");
-    else
-      pen_item(pen, STYLE_DIM, "standard error %s", duration_ms(gemms->ms_error).text);
-  } else {
-    pen_item(pen, STYLE_DIM, "%s of %s timed by %s", count_of(gemms->timed).text,
-             plural(gemms->calls, "call").text, gemms->how);
-  }
-  if (gemms->covered < 1 - 1e-9)
-    pen_item(pen, STYLE_DIM, "the time covers %s of their operations",
-             percent(gemms->covered).text);
-  if (gemms->bounded > 0)
-    pen_item(pen, STYLE_DIM, "%s of it includes the launch, because the stream was idle",
-             percent(gemms->bounded).text);
-}
-
 void body_gemms(struct pen *pen, const struct results *results) {
   const struct gemms_result *gemms = &results->gemms;
   if (gemms->how) {
@@ -89,7 +65,8 @@ void body_gemms(struct pen *pen, const struct results *results) {
   if (gemms->n_precisions)
     put_precisions(pen, gemms);
   if (gemms->how) {
-    put_trust(pen, results);
+    pen_line(pen, TEXT_INDENT);
+    put_basis(pen, SECTION_gemms, results);
   } else {
     section_line(pen, STYLE_BOLD, "%s", gemms->reason);
   }

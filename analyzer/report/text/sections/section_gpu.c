@@ -80,22 +80,6 @@ static void put_fills(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_DIM, "%s %s", fill->name, duration_ms(fill->sum_ms).text);
 }
 
-/* Which ranks' time the figures are of, and how much of it. */
-static void put_basis(struct pen *pen, const struct results *results) {
-  u32 ranks = results->model->n_ranks;
-  if (results->gpu_timeline_ranks < ranks)
-    pen_item(pen, STYLE_BOLD,
-             "GPU time from the first work to the last, mean over the %s OF %u RANKS whose "
-             "GPU work is known",
-             count_of(results->gpu_timeline_ranks).text, ranks);
-  else
-    pen_item(pen, STYLE_DIM, "GPU time from the first work to the last, mean over ranks");
-  if (results->gpu_timeline_seen < 0.99)
-    pen_item(pen, STYLE_BOLD, "KNOWN FOR %s OF THE TIME ONLY",
-             percent(results->gpu_timeline_seen).text);
-  pen_item(pen, STYLE_DIM, "counts and copies: sum over all ranks");
-}
-
 void body_gpu(struct pen *pen, const struct results *results) {
   put_parts(pen, results);
   put_idle(pen, &results->gpu_timeline);
@@ -103,5 +87,5 @@ void body_gpu(struct pen *pen, const struct results *results) {
   put_memcpys(pen, results);
   put_fills(pen, results);
   pen_line(pen, TEXT_INDENT);
-  put_basis(pen, results);
+  put_basis(pen, SECTION_gpu, results);
 }

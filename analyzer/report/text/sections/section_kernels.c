@@ -4,7 +4,6 @@
  */
 #include <math.h>
 
-#include "kernels/kernels.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -84,23 +83,12 @@ void body_kernels(struct pen *pen, const struct results *results) {
   pen_newline(pen);
   put_kernels(pen, results);
   put_operators(pen, results);
-  pen_line(pen, TEXT_INDENT);
-  if (results->kernels_ranks < results->model->n_ranks && results->kernels_ranks > 0)
-    pen_item(pen, STYLE_BOLD, "whole input, sum over %s OF %u RANKS",
-             count_of(results->kernels_ranks).text, results->model->n_ranks);
-  else
-    pen_item(pen, STYLE_DIM, "whole input, sum over all ranks");
   if (results->kernels_reason)
-    pen_words(pen, STYLE_BOLD, results->kernels_reason);
-  if (results->kernels_note) {
+    section_line(pen, STYLE_BOLD, "%s", results->kernels_reason);
+  if (results->kernels_note)
     section_line(pen, STYLE_BOLD, "%s", results->kernels_note);
-    pen_line(pen, TEXT_INDENT);
-  }
-  if (!results->kernels_reason && results->kernels_seen < 0.99)
-    pen_item(pen, STYLE_BOLD, "SEEN FOR %s OF THE TIME ONLY", percent(results->kernels_seen).text);
-  FOR_EACH(results->kernel_categories, results->n_kernel_categories, one)
-    if (one->kind == KERNEL_COMMUNICATION)
-      pen_item(pen, STYLE_DIM, "communication includes waiting for ranks");
+  pen_line(pen, TEXT_INDENT);
+  put_basis(pen, SECTION_kernels, results);
   if (results->kernel_names > section_rows(pen, results->n_kernels, KERNELS_SHOWN))
     pen_item(pen, STYLE_DIM, "%s in all: --top shows more",
              plural(results->kernel_names, "name").text);

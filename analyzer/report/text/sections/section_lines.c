@@ -50,17 +50,5 @@ void body_lines(struct pen *pen, const struct results *results) {
   pen_line(pen, TEXT_INDENT);
   if (lines->known > shown)
     pen_item(pen, STYLE_PLAIN, "and %s more", count_of(lines->known - shown).text);
-  pen_item(pen, STYLE_DIM, "%s, mean over ranks; %s", results->whole_run ? "in all" : "per step",
-           operators
-               ? "the operator that the program called, or the range that it named: the recording "
-                 "has no stacks (with_stack=True)"
-           : lines->of_functions == ANSWER_YES
-               ? "the first line of the innermost function of your own code; PyTorch's "
-                 "profiler does not record the exact line"
-               : "the innermost line of your own code; GPU time is estimated from samples "
-                 "of its launches");
-  if (lines->loop)
-    pen_item(pen, STYLE_DIM,
-             "the library called at %s runs the training loop: its code counts as yours",
-             lines->loop);
+  put_basis(pen, SECTION_lines, results);
 }

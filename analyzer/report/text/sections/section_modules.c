@@ -15,7 +15,8 @@ struct row {
   const char *name;
 };
 
-static void put_plain(struct pen *pen, const struct module_result *modules) {
+static void put_plain(struct pen *pen, const struct results *results) {
+  const struct module_result *modules = &results->modules;
   section_value(pen, "model", STYLE_BOLD, "%s", modules->root);
   pen_item(pen, STYLE_PLAIN, "%s", plural(modules->count, "module").text);
   pen_item(pen, STYLE_PLAIN, "parameters %s", memory_size(modules->parameter_bytes).text);
@@ -24,7 +25,8 @@ static void put_plain(struct pen *pen, const struct module_result *modules) {
   if (modules->plain_peak_module)
     pen_item(pen, STYLE_PLAIN, "in the backward pass of %s", modules->plain_peak_module);
   pen_item(pen, STYLE_PLAIN, "compute %s", duration_ms(modules->plain_time_ms).text);
-  section_value(pen, "", STYLE_DIM, "no sharding, no recomputation; optimizer state not included");
+  section_label(pen, "");
+  put_basis(pen, SECTION_modules, results);
   pen_newline(pen);
 }
 
@@ -62,7 +64,7 @@ void body_modules(struct pen *pen, const struct results *results) {
       {"", COLUMN_BAR, offsetof(struct row, of.time_share), 2, 8},
   };
   const struct module_result *modules = &results->modules;
-  put_plain(pen, modules);
+  put_plain(pen, results);
   struct row *rows = arena_array(&pen->scratch, MOST_ROWS, sizeof(*rows));
   u32 n = fill_rows(pen, modules, rows);
   if (n)

@@ -11,7 +11,6 @@
 #include "report/text/table.h"
 
 enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5, PAYS_SHOWN = 6 };
-#define PAYS_LEAST 0.005 /* of a step */
 
 struct path_row {
   const char *name;
@@ -130,7 +129,7 @@ static void put_pays(struct pen *pen, const struct results *results) {
   u32 n = 0;
   for (u32 i = 0; i < results->n_pays && n < PAYS_SHOWN; i++) {
     const struct paying *one = &results->pays[i];
-    if (one->saves_at_0 < PAYS_LEAST)
+    if (one->saves_at_0 < results->pays_least)
       continue;
     names[n] = (struct row_name){.shortened = one->shortened, .whole = one->name};
     rows[n] = *one;
@@ -155,8 +154,6 @@ void body_path(struct pen *pen, const struct results *results) {
   put_names(pen, results);
   put_what_ifs(pen, results);
   put_pays(pen, results);
-  section_line(pen, STYLE_DIM, "analysed %s", plural(results->path_steps_used, "step").text);
-  if (!isnan(results->path_selfcheck))
-    pen_item(pen, STYLE_DIM, "a replay without changes differs by %s",
-             percent(fabs(results->path_selfcheck)).text);
+  pen_line(pen, TEXT_INDENT);
+  put_basis(pen, SECTION_path, results);
 }

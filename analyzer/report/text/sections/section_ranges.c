@@ -22,6 +22,5 @@ void body_ranges(struct pen *pen, const struct results *results) {
   pen_line(pen, TEXT_INDENT);
   if (n > shown)
     pen_item(pen, STYLE_PLAIN, "and %s more", count_of(n - shown).text);
-  pen_item(pen, STYLE_DIM,
-           "NVTX ranges on the host, sum over all ranks; nested ranges count in both");
+  put_basis(pen, SECTION_ranges, results);
 }

@@ -27,9 +27,7 @@ static void put_rank(struct pen *pen, const struct rank_ending *rank) {
 
 void body_run_end(struct pen *pen, const struct results *results) {
   const struct run_end *end = &results->run_end;
-  section_value(pen, "in short", STYLE_PLAIN, "%s",
-                end->summary ? end->summary
-                             : "It did not end normally; which rank ended first is not known.");
+  section_value(pen, "in short", STYLE_PLAIN, "%s", end->summary);
   if (end->calls)
     section_value(pen, "calls", STYLE_PLAIN, "%s", end->calls);
   FOR_EACH(end->ranks, end->n_ranks < RANKS_SHOWN ? end->n_ranks : RANKS_SHOWN, rank)

@@ -113,24 +113,13 @@ static void put_events(struct pen *pen, const struct results *results) {
   }
 }
 
-static void put_clocks(struct pen *pen, const struct model *model) {
+static void put_clocks(struct pen *pen, const struct results *results) {
+  const struct model *model = results->model;
   section_label(pen, "clocks");
-  const char *method = model->clock_method ? model->clock_method : quantity_unknown;
-  if (model->clock_aligned) {
-    pen_item(pen, model_all_aligned(model) ? STYLE_PLAIN : STYLE_WARNING, "aligned by %s", method);
-    if (isnan(model->clock_between_us))
-      pen_item(pen, STYLE_PLAIN, "residual %s", duration_s(model->clock_residual_us * 1e-6).text);
-    else if (ANY(model->ranks, model->n_ranks, one, !one->host))
-      pen_item(pen, STYLE_PLAIN, "known to %s between ranks; hosts are not known",
-               duration_s(model->clock_between_us * 1e-6).text);
-    else
-      pen_item(pen, STYLE_PLAIN, "known to %s between hosts, %s within a host",
-               duration_s(model->clock_between_us * 1e-6).text,
-               duration_s(model->clock_residual_us * 1e-6).text);
-  } else {
-    pen_item(pen, STYLE_WARNING, "not aligned, %s", method);
-    pen_item(pen, STYLE_PLAIN, "times of different ranks are not compared");
-  }
+  pen_item(pen, model_all_aligned(model) ? STYLE_PLAIN : STYLE_WARNING,
+           model->clock_aligned ? "aligned by %s" : "not aligned, %s",
+           model->clock_method ? model->clock_method : quantity_unknown);
+  pen_item(pen, STYLE_PLAIN, "%s", say_clock_error(results, &pen->scratch));
 }
 
 static void put_gap(struct pen *pen, const struct coverage *one) {
@@ -170,14 +159,6 @@ static void put_share_of_run(struct pen *pen, const struct results *results) {
            more ? " in launches under CUPTI" : "");
 }
 
-static void put_basis_of_cost(struct pen *pen, const struct results *results) {
-  section_value(pen, "", STYLE_DIM,
-                "estimated; 300 small operators take 20 \u00b5s more on a test machine%s",
-                results->overhead_cupti_fraction > 0
-                    ? ", and each launch 2.0 \u00b5s in CUPTI, where the GPU waits for the host"
-                    : "");
-}
-
 static void put_cost(struct pen *pen, const struct results *results) {
   section_label(pen, "own cost");
   if (isnan(results->overhead_fraction))
@@ -192,8 +173,8 @@ static void put_cost(struct pen *pen, const struct results *results) {
   item_if_known(pen, STYLE_PLAIN, "%s a rank in CUPTI, by its own account",
                 duration_ms(results->overhead_gpu_clock_ms));
   pen_item(pen, STYLE_PLAIN, "%s of traces", byte_size(results->trace_bytes).text);
-  if (!isnan(results->overhead_fraction))
-    put_basis_of_cost(pen, results);
+  if (results->overhead_basis)
+    section_value(pen, "", STYLE_DIM, "%s", results->overhead_basis);
 }
 
 void body_trust(struct pen *pen, const struct results *results) {
@@ -208,7 +189,7 @@ void body_trust(struct pen *pen, const struct results *results) {
   put_notes(pen, results->model);
   put_events(pen, results);
   if (results->model->n_ranks > 1)
-    put_clocks(pen, results->model);
+    put_clocks(pen, results);
   put_coverage(pen, results);
   put_cost(pen, results);
 }

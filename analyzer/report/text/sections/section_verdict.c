@@ -102,14 +102,8 @@ void body_verdict(struct pen *pen, const struct results *results) {
     pen_line(pen, INDENT);
     pen_format(pen, STYLE_DIM, "and %s below", plural(results->n_findings - shown, "finding").text);
   }
-  if (results->n_findings == 0) {
-    section_line(pen, STYLE_PLAIN, "%s",
-                 results->n_undecided
-                     ? "No finding reached its threshold, but some things could not be judged:"
-                     : "Nothing that was measured stands out: no finding reached its threshold.");
-    if (results->convergence.reason && results->step_count > 0 && !results->n_step_kinds)
-      pen_words(pen, STYLE_PLAIN, " No loss is known.");
-  }
+  if (results->n_findings == 0)
+    section_line(pen, STYLE_PLAIN, "%s", say_no_finding(results));
   put_hidden_communication(pen, results);
   put_cannot_tell(pen, results);
 }

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/basis.h"
+
+#include <math.h>
+
+#include "base/each.h"
+#include "base/quantity.h"
+#include "kernels/kernels.h"
+
+#define ALL_SEEN 0.99 /* of the time: less is said */
+
+static void add(struct basis *basis, bool warns, const char *text) {
+  if (basis->n < MOST_BASIS_LINES)
+    basis->lines[basis->n++] = (struct basis_line){text, warns};
+}
+
+#define ADD(basis, warns, ...) add(basis, warns, arena_printf(arena, __VA_ARGS__))
+
+static void basis_of_lines(struct basis *basis, const struct results *r, struct arena *arena) {
+  const struct lines_result *lines = &r->lines;
+  ADD(basis, false, "%s, mean over ranks", r->whole_run ? "in all" : "per step");
+  add(basis, false,
+      lines->of_operators == ANSWER_YES
+          ? "the operator that the program called, or the range that it named: the recording has "
+            "no stacks (with_stack=True)"
+      : lines->of_functions == ANSWER_YES
+          ? "the first line of the innermost function of your own code; PyTorch's profiler does "
+            "not record the exact line"
+          : "the innermost line of your own code; GPU time is estimated from samples of its "
+            "launches");
+  if (lines->loop)
+    ADD(basis, false, "the library called at %s runs the training loop: its code counts as yours",
+        lines->loop);
+}
+
+/* If the steps' GPU work is not known for all ranks, or not for all steps: what the mean is of. */
+static void basis_of_overlap(struct basis *basis, const struct results *r, struct arena *arena) {
+  u32 ranks = r->model->n_ranks;
+  double steps = r->training_steps;
+  if (r->ov_ranks < ranks)
+    ADD(basis, true, "MEAN OVER %s OF %u RANKS", count_of(r->ov_ranks).text, ranks);
+  if (r->ov_steps < steps)
+    ADD(basis, true, "MEAN OVER %s OF %s STEPS", count_of(round(r->ov_steps)).text,
+        count_of(steps).text);
+  if (r->ov_comm_ms == 0)
+    return;
+  if (!r->wait_method) {
+    add(basis, false, "wait and transfer: cannot be separated");
+    return;
+  }
+  ADD(basis, false, "wait and transfer separated by %s", r->wait_method);
+  if (model_lacks_ranks(r->model))
+    add(basis, true, "TRANSFER HOLDS WAITING FOR RANKS NOT FOUND");
+}
+
+static void basis_of_collectives(struct basis *basis, const struct results *r) {
+  bool ran = ANY(r->model->ranks, r->model->n_ranks, one, one->collective_runs);
+  add(basis, false,
+      !section_unjudged(SECTION_collectives, r)
+          ? "medians; busbw is comparable to the link's bandwidth"
+      : ran ? "wait, transfer and bandwidth: unknown, no other member was recorded"
+            : "wait, transfer and bandwidth: unknown, their times were not recorded");
+}
+
+static void basis_of_gpu(struct basis *basis, const struct results *r, struct arena *arena) {
+  u32 ranks = r->model->n_ranks;
+  if (r->gpu_timeline_ranks < ranks)
+    ADD(basis, true,
+        "GPU time from the first work to the last, mean over the %s OF %u RANKS whose GPU work is "
+        "known",
+        count_of(r->gpu_timeline_ranks).text, ranks);
+  else
+    add(basis, false, "GPU time from the first work to the last, mean over ranks");
+  if (r->gpu_timeline_seen < ALL_SEEN)
+    ADD(basis, true, "KNOWN FOR %s OF THE TIME ONLY", percent(r->gpu_timeline_seen).text);
+  add(basis, false, "counts and copies: sum over all ranks");
+}
+
+static void basis_of_kernels(struct basis *basis, const struct results *r, struct arena *arena) {
+  if (r->kernels_ranks < r->model->n_ranks && r->kernels_ranks > 0)
+    ADD(basis, true, "whole input, sum over %s OF %u RANKS", count_of(r->kernels_ranks).text,
+        r->model->n_ranks);
+  else
+    add(basis, false, "whole input, sum over all ranks");
+  if (!r->kernels_reason && r->kernels_seen < ALL_SEEN)
+    ADD(basis, true, "SEEN FOR %s OF THE TIME ONLY", percent(r->kernels_seen).text);
+  if (ANY(r->kernel_categories, r->n_kernel_categories, one, one->kind == KERNEL_COMMUNICATION))
+    add(basis, false, "communication includes waiting for ranks");
+}
+
+/* Where the times come from, and how good they are. */
+static void basis_of_gemms(struct basis *basis, const struct results *r, struct arena *arena) {
+  const struct gemms_result *gemms = &r->gemms;
+  if (!gemms->how)
+    return;
+  if (gemms->sampled) {
+    ADD(basis, true, "SAMPLED: %s of %s timed by pairs of events", count_of(gemms->timed).text,
+        plural(gemms->calls, "call").text);
+    ADD(basis, false, "one in %.0f", gemms->one_in);
+    if (isnan(gemms->ms_error))
+      add(basis, false, "too few to estimate the error");
+    else
+      ADD(basis, false, "standard error %s", duration_ms(gemms->ms_error).text);
+  } else {
+    ADD(basis, false, "%s of %s timed by %s", count_of(gemms->timed).text,
+        plural(gemms->calls, "call").text, gemms->how);
+  }
+  if (gemms->covered < 1 - 1e-9)
+    ADD(basis, false, "the time covers %s of their operations", percent(gemms->covered).text);
+  if (gemms->bounded > 0)
+    ADD(basis, false, "%s of it includes the launch, because the stream was idle",
+        percent(gemms->bounded).text);
+}
+
+static void basis_of_path(struct basis *basis, const struct results *r, struct arena *arena) {
+  ADD(basis, false, "analysed %s", plural(r->path_steps_used, "step").text);
+  if (!isnan(r->path_selfcheck))
+    ADD(basis, false, "a replay without changes differs by %s",
+        percent(fabs(r->path_selfcheck)).text);
+}
+
+struct basis section_basis(enum section_id id, const struct results *results, struct arena *arena) {
+  struct basis basis = {.n = 0};
+  if (id == SECTION_lines)
+    basis_of_lines(&basis, results, arena);
+  else if (id == SECTION_overlap)
+    basis_of_overlap(&basis, results, arena);
+  else if (id == SECTION_collectives)
+    basis_of_collectives(&basis, results);
+  else if (id == SECTION_gpu)
+    basis_of_gpu(&basis, results, arena);
+  else if (id == SECTION_kernels)
+    basis_of_kernels(&basis, results, arena);
+  else if (id == SECTION_gemms)
+    basis_of_gemms(&basis, results, arena);
+  else if (id == SECTION_path)
+    basis_of_path(&basis, results, arena);
+  else if (id == SECTION_modules)
+    add(&basis, false, "no sharding, no recomputation; optimizer state not included");
+  else if (id == SECTION_ranges)
+    add(&basis, false, "NVTX ranges on the host, sum over all ranks; nested ranges count in both");
+  return basis;
+}
+
+const char *say_no_finding(const struct results *r) {
+  bool loss = r->convergence.reason && r->step_count > 0 && !r->n_step_kinds;
+  if (r->n_findings)
+    return NULL;
+  if (r->n_undecided)
+    return loss ? "No finding reached its threshold, but some things could not be judged. No loss "
+                  "is known."
+                : "No finding reached its threshold, but some things could not be judged.";
+  return loss ? "Nothing that was measured stands out: no finding reached its threshold. No loss "
+                "is known."
+              : "Nothing that was measured stands out: no finding reached its threshold.";
+}
+
+const char *say_no_straggler(const struct results *r, struct arena *arena) {
+  if (ANY(r->ranks, r->n_ranks, one, one->straggler))
+    return NULL;
+  if (!(r->dist_steps > 0))
+    return "unknown: no step shows which rank came last";
+  return model_lacks_ranks(r->model) ? arena_printf(arena, "none among the %u OF %u RANKS FOUND",
+                                                    r->model->n_ranks, r->model->world_size)
+                                     : "none";
+}
+
+const char *say_why_no_straggler(const struct results *r, struct arena *arena) {
+  const struct rank_result *odd =
+      LARGEST(r->ranks, r->n_ranks, one, one->no_straggler, -one->p_value);
+  if (!odd || ANY(r->ranks, r->n_ranks, one, one->straggler))
+    return NULL;
+  return arena_printf(arena, "rank %u is slower than its peers by more than chance, but %s",
+                      odd->rank, odd->no_straggler);
+}
+
+const char *say_clock_error(const struct results *r, struct arena *arena) {
+  const struct model *model = r->model;
+  if (model->n_ranks < 2)
+    return NULL;
+  if (!model->clock_aligned)
+    return "times of different ranks are not compared";
+  if (isnan(model->clock_between_us))
+    return arena_printf(arena, "residual %s", duration_s(model->clock_residual_us * 1e-6).text);
+  if (ANY(model->ranks, model->n_ranks, one, !one->host))
+    return arena_printf(arena, "known to %s between ranks; hosts are not known",
+                        duration_s(model->clock_between_us * 1e-6).text);
+  return arena_printf(arena, "known to %s between hosts, %s within a host",
+                      duration_s(model->clock_between_us * 1e-6).text,
+                      duration_s(model->clock_residual_us * 1e-6).text);
+}
+
+const char *say_loss(const struct results *r, struct arena *arena) {
+  const struct convergence_result *c = &r->convergence;
+  return !c->loss                      ? "cannot tell: no value is called a loss"
+         : !c->verdict                 ? "cannot tell: too few values of the loss"
+         : c->verdict == LOSS_DIVERGED ? "the loss diverged"
+                                       : arena_printf(arena,
+                                                      "the loss is %s in the last half of the "
+                                                      "values",
+                                                      loss_trend_words[c->verdict]);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What several outputs say in the same words: the text report prints these sentences, and the JSON
+ * report has them for the page. They live as long as `arena`, or for ever.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "report/sections.h"
+
+enum { MOST_BASIS_LINES = 6 };
+
+struct basis_line {
+  const char *text;
+  bool warns; /* a reader who missed it would take the figures for more than they are */
+};
+
+/* What the figures of a section are of, and how good they are. */
+struct basis {
+  struct basis_line lines[MOST_BASIS_LINES];
+  u32 n;
+};
+
+struct basis section_basis(enum section_id id, const struct results *results, struct arena *arena);
+
+/* What is said in place of findings, and of stragglers, where there are none; else NULL. */
+const char *say_no_finding(const struct results *results);
+const char *say_no_straggler(const struct results *results, struct arena *arena);
+
+/* Why the rank that is no straggler is none though chance does not explain it; NULL. */
+const char *say_why_no_straggler(const struct results *results, struct arena *arena);
+
+/* How far times of different ranks can be compared; NULL where one rank was found. */
+const char *say_clock_error(const struct results *results, struct arena *arena);
+
+/* Whether the loss goes down. */
+const char *say_loss(const struct results *results, struct arena *arena);
