@@ -174,6 +174,18 @@ const char *say_why_no_straggler(const struct results *r, struct arena *arena) {
                       odd->rank, odd->no_straggler);
 }
 
+#define MUCH_COMMUNICATION 0.2 /* of a step */
+#define MOSTLY_HIDDEN 0.9
+
+const char *say_hidden_communication(const struct results *r, struct arena *arena) {
+  double hidden = r->ov_overlapped_ms / r->ov_comm_ms;
+  if (!(r->comm_fraction >= MUCH_COMMUNICATION && hidden >= MOSTLY_HIDDEN))
+    return NULL;
+  return arena_printf(arena, "communication is hidden: %s of %s%s (%s)",
+                      duration_ms(r->ov_overlapped_ms).text, duration_ms(r->ov_comm_ms).text,
+                      isnan(r->ov_steps) ? "" : " a step", percent(hidden).text);
+}
+
 const char *say_clock_error(const struct results *r, struct arena *arena) {
   const struct model *model = r->model;
   if (model->n_ranks < 2)

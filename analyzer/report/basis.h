@@ -30,6 +30,10 @@ const char *say_no_straggler(const struct results *results, struct arena *arena)
 /* Why the rank that is no straggler is none though chance does not explain it; NULL. */
 const char *say_why_no_straggler(const struct results *results, struct arena *arena);
 
+/* Where much of a step communicates and most of that costs nothing: the first thing to know of it,
+ * and no finding says so. Else NULL. */
+const char *say_hidden_communication(const struct results *results, struct arena *arena);
+
 /* How far times of different ranks can be compared; NULL where one rank was found. */
 const char *say_clock_error(const struct results *results, struct arena *arena);
 

@@ -408,7 +408,7 @@ class SameWords(Page):
         known = {section["name"] for section in report["sections"] if not section["unknown"]}
         found = [line["text"] for section in report["sections"] for line in section["basis"]]
         found += [report["no_finding"], report["run_end"]["summary"], report["quality"]["clock"]["error"],
-                  report["quality"]["overhead"]["basis"]]
+                  report["overlap"]["hidden"], report["quality"]["overhead"]["basis"]]
         if "distributed" in known:
             found += [report["distributed"]["no_stragglers"], report["distributed"]["why_no_straggler"]]
         if "convergence" in known:

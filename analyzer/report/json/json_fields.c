@@ -65,6 +65,7 @@ MAKE(plateau, flag(!isnan(results->convergence.plateau_steps), results->converge
 MAKE_SENTENCE(no_finding, say_no_finding(results))
 MAKE_SENTENCE(no_stragglers, say_no_straggler(results, arena))
 MAKE_SENTENCE(why_no_straggler, say_why_no_straggler(results, arena))
+MAKE_SENTENCE(hidden, say_hidden_communication(results, arena))
 MAKE_SENTENCE(clock_error, say_clock_error(results, arena))
 MAKE_SENTENCE(loss_words, say_loss(results, arena))
 

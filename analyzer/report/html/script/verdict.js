@@ -125,7 +125,7 @@ function restsOn(of) {
   if (found && of.quality.gpu_timing) solid.push('GPU time: ' + of.quality.gpu_timing);
   return el(
       'div', {class: 'rests'},
-      el('h3', {}, doubt.length ? badge('warning') : badge('ok'), ' How sure'),
+      el('h3', {}, badge(of.sections.find((one) => one.name === 'trust')?.mark), ' How sure'),
       el('p', {},
          solid.join(' \u00b7 ') ||
              'from ' +
@@ -165,6 +165,7 @@ panel({
                    },
                       `and ${plural(report.findings.length - 3, 'finding')} more`)) :
                 null,
+            report.overlap.hidden ? el('p', {}, badge('ok'), ' ', report.overlap.hidden) : null,
             report.undecided.map((one) => el('p', {class: 'unknown'}, badge('unknown'),
                                             ` cannot tell ${one.what}: `, one.why))),
          restsOn(report))

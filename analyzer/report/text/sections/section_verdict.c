@@ -7,9 +7,6 @@
 
 #include "report/text/section.h"
 
-#define MUCH_COMMUNICATION 0.2 /* of a step */
-#define MOSTLY_HIDDEN 0.9
-
 enum { TOP_FINDINGS = 3, RANK_LIST_CHARACTERS = 48, INDENT = 4 };
 
 static void put_action(struct pen *pen, const struct finding *finding) {
@@ -74,18 +71,6 @@ static void put_cannot_tell(struct pen *pen, const struct results *results) {
   }
 }
 
-/* Where much of a step communicates and most of that costs nothing, this is the first thing to know
- * of it: no finding says so. */
-static void put_hidden_communication(struct pen *pen, const struct results *results) {
-  double hidden = results->ov_overlapped_ms / results->ov_comm_ms;
-  if (!(results->comm_fraction >= MUCH_COMMUNICATION && hidden >= MOSTLY_HIDDEN))
-    return;
-  begin_marked(pen, MARK_GOOD);
-  pen_item(pen, STYLE_PLAIN, "communication is hidden: %s of %s%s (%s)",
-           duration_ms(results->ov_overlapped_ms).text, duration_ms(results->ov_comm_ms).text,
-           isnan(results->ov_steps) ? "" : " a step", percent(hidden).text);
-}
-
 void body_verdict(struct pen *pen, const struct results *results) {
   u32 shown = results->n_findings < TOP_FINDINGS ? results->n_findings : TOP_FINDINGS;
   FOR_EACH(results->findings, shown, finding) {
@@ -104,7 +89,11 @@ void body_verdict(struct pen *pen, const struct results *results) {
   }
   if (results->n_findings == 0)
     section_line(pen, STYLE_PLAIN, "%s", say_no_finding(results));
-  put_hidden_communication(pen, results);
+  const char *hidden = say_hidden_communication(results, &pen->scratch);
+  if (hidden) {
+    begin_marked(pen, MARK_GOOD);
+    pen_item(pen, STYLE_PLAIN, "%s", hidden);
+  }
   put_cannot_tell(pen, results);
 }
 
