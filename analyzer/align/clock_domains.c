@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAME_BOOT_NS 1000000    /* NTP slews CLOCK_REALTIME, but for all processes alike */
+#define SAME_CLOCK_NS 1000000   /* NTP slews CLOCK_REALTIME, but for all processes alike */
 #define READING_ERROR_NS 50000  /* times of one clock cannot contradict each other by more */
 #define MOST_CONTRADICTIONS 0.1 /* share of the collectives: a few times may be damaged */
 
@@ -26,7 +26,7 @@ static bool claim_same_clock(const struct claim *a, const struct claim *b) {
   if (!a->host || !b->host || strcmp(a->host, b->host) != 0)
     return false;
   i64 apart = clock_realtime_difference(b->facts, a->facts);
-  return apart != NS_UNKNOWN && apart > -SAME_BOOT_NS && apart < SAME_BOOT_NS;
+  return apart != NS_UNKNOWN && apart > -SAME_CLOCK_NS && apart < SAME_CLOCK_NS;
 }
 
 static void group_claims(struct clock_domains *domains, const struct model *model,

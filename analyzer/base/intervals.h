@@ -14,6 +14,10 @@ struct interval {
   i64 start, end;
 };
 
+static inline i64 later(i64 a, i64 b) {
+  return a > b ? a : b;
+}
+
 /* Sorted by start, pairwise disjoint and non-touching. */
 struct intervals {
   struct interval *at;

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/each.h"
 #include "format/tscope_format.h"
@@ -13,6 +14,11 @@
 static inline bool text_ends_with(const char *text, const char *end) {
   size_t length = text ? strlen(text) : 0, of_end = strlen(end);
   return length >= of_end && memcmp(text + length - of_end, end, of_end) == 0;
+}
+
+static inline bool text_ends_with_any_case(const char *text, const char *end) {
+  size_t length = text ? strlen(text) : 0, of_end = strlen(end);
+  return length >= of_end && strcasecmp(text + length - of_end, end) == 0;
 }
 
 static inline bool text_starts_with(const char *text, const char *start) {
@@ -69,4 +75,13 @@ static inline const char *value_among(const char *lines, const char *name, size_
 static inline const char *last_part(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "my/model.py": enough of a path to recognise a file. */
+static inline const char *last_two_parts(const char *path) {
+  const char *from = last_part(path);
+  if (from > path + 1)
+    for (from--; from > path && from[-1] != '/';)
+      from--;
+  return from;
 }

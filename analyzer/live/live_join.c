@@ -77,10 +77,6 @@ static void measure_call(const struct model *model, const struct collective *cal
   late->arrivals = arrivals;
 }
 
-static i64 left_at(const struct arrival *arrival) {
-  return arrival->end != NS_UNKNOWN ? arrival->end : arrival->call_end;
-}
-
 /* Until when members wait: INT64_MIN if that is not known. */
 static i64 last_ready(const struct model *model, const struct collective *call) {
   i64 last = INT64_MIN;
@@ -114,7 +110,8 @@ static void find_waits(const struct model *model, struct last_calls *calls, stru
       const struct arrival *arrival = &model->arrivals[at];
       const struct arrival *before = member_before(model, calls, i, m);
       i64 others = before ? all[arrival->rank] - until[before - model->arrivals] : 0;
-      i64 ready = model_arrival_ready(model, arrival), left = before ? left_at(before) : NS_UNKNOWN;
+      i64 ready = model_arrival_ready(model, arrival),
+          left = before ? arrival_left(before) : NS_UNKNOWN;
       i64 most = ready != NS_UNKNOWN && left != NS_UNKNOWN ? ready - left : 0;
       calls->waited[at] = others < most ? others : most > 0 ? most : 0;
       all[arrival->rank] += ready != NS_UNKNOWN && last > ready ? last - ready : 0;

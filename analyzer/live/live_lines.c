@@ -19,8 +19,8 @@ enum { PEERS_MOST = 16, LOOKS_LEAST = 20 };
 #define LATE_SHARE 0.05     /* of a step, from which on a rank is late */
 #define EXPLAINED_SHARE 0.5 /* of the delay, which the line must explain */
 #define ERRORS 3.0
-/* Of two lines of the rank one is named if it is so much more than the other, or if all looks tell
- * as much as so many: then both are slow. */
+/* A line is named if it explains more than the second one by so many standard errors. Where there
+ * are so many looks that this is not by chance, both are slow, and the first is named. */
 #define ERRORS_APART 2.0
 #define LOOKS_ENOUGH (10 * LOOKS_LEAST)
 

@@ -4,8 +4,10 @@
  * this machine, from what the kernel says.
  */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 
+#include "import/tscope/files/process_state.h"
 #include "inspect/trace_process.h"
 #include "live/live_view.h"
 
@@ -23,14 +25,16 @@ double live_seconds_between(i64 from, i64 to) {
 
 static void describe_ended(struct live_rank *rank, const struct tscope_file_header *header) {
   const char *exception = header->exception_ticks ? header->exception : "";
-  if (header->reaped_signal) {
+  enum process_end end = process_end_of(header);
+  if (end == PROCESS_KILLED) {
     rank->state = LIVE_KILLED;
     snprintf(rank->what, sizeof(rank->what), "killed by signal %u%s", header->reaped_signal,
-             header->oom_kills_at_start != UINT64_MAX && header->oom_kills != UINT64_MAX &&
+             header->reaped_signal == SIGKILL && header->oom_kills_at_start != UINT64_MAX &&
+                     header->oom_kills != UINT64_MAX &&
                      header->oom_kills > header->oom_kills_at_start
                  ? ", out of memory in its cgroup"
                  : "");
-  } else if (header->end_kind != TSCOPE_END_UNSEEN && header->end_status != 0) {
+  } else if (end == PROCESS_FAILED) {
     rank->state = LIVE_FAILED;
     snprintf(rank->what, sizeof(rank->what), "ended with status %d%s%.*s", header->end_status,
              *exception ? ": " : "", 100, exception);
@@ -53,7 +57,7 @@ static void describe_silent(struct live_rank *rank, const struct live_host *host
   case 'X':
     rank->state = LIVE_GONE;
     snprintf(rank->what, sizeof(rank->what),
-             "its process is dead, and the parent has not waited for it");
+             "its process ended, and its parent has not waited for it");
     break;
   case 'T':
   case 't':

@@ -27,7 +27,7 @@ const char *live_state_name(enum live_state state) {
   return state_names[state];
 }
 
-static const char *op_name(u8 op) {
+static const char *word_of_op(u8 op) {
   const char *word = op_word(op);
   return op == 0 ? "graph" : word ? word : "call";
 }
@@ -106,7 +106,7 @@ static void fill_last_call(struct live_view *view, struct live_rank *rank) {
                            isnan(rank->in_wait_s) ? 0 : rank->in_wait_s);
   if (!last->any)
     return;
-  rank->op = op_name(last->op);
+  rank->op = word_of_op(last->op);
   rank->called_s = live_seconds_between(last->start, rank->seen_ns);
   if (last->comm != INDEX_NONE)
     rank->group = live_group_name(view, &process->called.comms[last->comm]);
@@ -177,13 +177,15 @@ bool live_is_running(const struct live_rank *rank) {
   return rank->state == LIVE_RUNNING || rank->state == LIVE_UNCERTAIN;
 }
 
-/* The rank whose steps represent the job's: one that runs, with at least as many lengths as any
- * other. */
+/* The rank whose steps represent the job's: one that runs, if any does, with at least as many
+ * lengths as any other. */
 static void choose_reference(struct live_view *view) {
   double since = 0;
   for (u32 i = 0; i < view->n_ranks; i++) {
     const struct live_rank *rank = &view->ranks[i], *best = view->reference;
-    if (rank->steps.n > (best ? best->steps.n : 0))
+    bool runs = live_is_running(rank), best_runs = best && live_is_running(best);
+    if (rank->steps.n &&
+        (!best || runs > best_runs || (runs == best_runs && rank->steps.n > best->steps.n)))
       view->reference = rank;
     if (rank->since_step_s > since)
       since = rank->since_step_s;

@@ -46,7 +46,7 @@ static void read_call(const struct live_view *view, const struct flight_record *
   i64 first = NS_UNKNOWN;
   bool message = op_is_message(op_named(check->op));
   FOR_EACH(flight->calls, flight->n_calls, call) {
-    bool pending = call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
+    bool pending = flight_call_is_pending(call);
     if (call->seq != (i64)check->seq || call->message != message ||
         strcmp(flight->groups[call->group].name, check->group_name) != 0 ||
         (message && !ranks_have(check->ranks, check->n_ranks, flight->ranks[call->rank].rank)))

@@ -58,6 +58,10 @@ struct flight_call {
   bool coalesced; /* part of a coalesced group; shares its sequence number */
 };
 
+static inline bool flight_call_is_pending(const struct flight_call *call) {
+  return call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
+}
+
 /* How far a rank got in a group by its own count, which may go beyond the calls that are kept.
  * SEQ_UNKNOWN if not known. */
 struct flight_progress {

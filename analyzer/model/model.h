@@ -141,6 +141,11 @@ static inline bool arrival_has_run(const struct arrival *arrival) {
   return arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
 }
 
+/* When it ended, else when its call did; NS_UNKNOWN. */
+static inline i64 arrival_left(const struct arrival *arrival) {
+  return arrival->end != NS_UNKNOWN ? arrival->end : arrival->call_end;
+}
+
 /* One collective over all its members, matched by (communicator, sequence), or one send with its
  * receive (arrivals: sender, receiver; both ops are TSCOPE_OP_SEND's family). */
 struct collective {

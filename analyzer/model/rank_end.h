@@ -9,6 +9,10 @@
 
 #include "format/tscope_format.h"
 
+/* A process may have lived so much longer than its last sign of life: it gives one every 100 ms,
+ * and on a busy machine later. */
+#define LONGER_ALIVE_NS (150 * 1000 * 1000ll)
+
 /* All instants are on the model's axis, NS_UNKNOWN where not known. */
 struct rank_end {
   bool known;              /* the version of the trace contains these facts */

@@ -46,14 +46,15 @@ static struct run_state state_of(const struct trace_run *run) {
       continue;
     if (header->world_size > state.world_size)
       state.world_size = header->world_size;
+    enum process_end end = process_end_of(header);
     if (process_runs(header))
       state.running++;
-    else if (header->reaped_signal)
+    else if (end == PROCESS_KILLED)
       state.killed++;
-    else if (header->end_kind != TSCOPE_END_UNSEEN && header->end_status != 0)
+    else if (end == PROCESS_FAILED)
       state.failed++;
     else
-      state.unknown += !header->closed_realtime_ns;
+      state.unknown += end == PROCESS_NO_END;
   }
   return state;
 }

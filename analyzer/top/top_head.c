@@ -135,7 +135,7 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
   pen_line(pen, 2);
   if (view->reference) {
     pen_item(pen, STYLE_DIM, "steps by %s", view->step_method);
-    pen_item(pen, STYLE_DIM, "last %s ago", duration_s(view->reference->since_step_s).text);
+    pen_item(pen, STYLE_DIM, "last %s ago", duration_s(view->since_step_s).text);
   }
   u64 lost = 0;
   u32 reason = 0;
@@ -156,8 +156,7 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
     pen_item(pen, STYLE_WARNING, "%s cannot be read", plural(view->unreadable, "file").text);
   if (view->left_out)
     pen_item(pen, STYLE_DIM,
-             "processes left out, because a later one has their rank, or they have none: "
-             "%s",
+             "processes left out: %s (a later one has their rank, or they have none)",
              count_of(view->left_out).text);
   pen_item(pen, STYLE_DIM, "read %s in %s", byte_size((double)view->run->read_bytes).text,
            duration_s(view->run->poll_s).text);

@@ -29,9 +29,7 @@ static void put_steps(const struct live_view *view, FILE *out) {
   const struct live_steps *steps = view->reference ? &view->reference->steps : NULL;
   if (!steps || !steps->n)
     return;
-  double sorted[LIVE_STEP_ENDS], longest = 0;
-  memcpy(sorted, steps->lengths, steps->n * sizeof(*sorted));
-  double usual = median_of(sorted, steps->n);
+  double usual = view->step_s, longest = 0;
   for (u32 i = 0; i < steps->n; i++)
     longest = fmax(longest, steps->lengths[i]);
   fprintf(out,

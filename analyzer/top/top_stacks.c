@@ -13,15 +13,14 @@ enum { LINES_MOST = 2000, DEEPEST = 40 };
 
 static void write_tree(struct live_view *view, struct pen *pen) {
   u32 n = 0;
-  struct stack_line *lines = stack_tree_lines(&view->arena, &view->stalls, LINES_MOST, &n);
-  for (u32 i = 0; i < n; i++) {
+  struct stack_line *lines = stack_tree_lines(&view->arena, &view->stalls, LINES_MOST + 1, &n);
+  for (u32 i = 0; i < n && i < LINES_MOST; i++) {
     unsigned indent = 2 * lines[i].depth;
     put_stack_line(pen, 2 + (indent < DEEPEST ? indent : DEEPEST), &lines[i]);
     pen_newline(pen);
   }
-  if (n == LINES_MOST) {
+  if (n > LINES_MOST)
     pen_end_line(pen, STYLE_DIM, "  and more: --format json has them all");
-  }
 }
 
 static void write_head(const struct live_view *view, struct pen *pen) {

@@ -75,7 +75,7 @@ static void add_call(struct call_index *index, u32 number) {
     member->called = call->seq;
   if (call->state == FLIGHT_COMPLETED && call->seq > member->completed)
     member->completed = call->seq;
-  if (is_pending(call) &&
+  if (flight_call_is_pending(call) &&
       (member->oldest_pending == SEQ_UNKNOWN || call->seq < member->oldest_pending)) {
     member->oldest_pending = call->seq;
     member->oldest_pending_call = number;
@@ -135,7 +135,7 @@ enum call_state call_entry_state(const struct call_index *index,
   const struct call_entry *entry = call_entry_of(index, member->group, seq, member->rank);
   if (entry) {
     const struct flight_call *call = &index->flight->calls[entry->call];
-    return is_pending(call)                  ? CALL_PENDING
+    return flight_call_is_pending(call)      ? CALL_PENDING
            : call->state == FLIGHT_COMPLETED ? CALL_DONE
            : member->completed >= seq        ? CALL_DONE
                                              : CALL_MADE;

@@ -25,7 +25,7 @@ typedef VECTOR(struct call_order) order_list;
 /* Calls that follow each other in the order of one rank, among the calls that all members have
  * made. */
 static void list_orders(const struct suspect_search *j, u32 rank, order_list *out) {
-  const struct graph *g = j->g;
+  const struct wait_graph *g = j->g;
   u32 last = INDEX_NONE;
   u64 reached = 0;
   for (bool more = true; more;) {
@@ -89,7 +89,7 @@ void find_order_suspects(struct suspect_search *j) {
 /* A call that all members have made, and before which no member has an older such call: here the
  * waiting begins. INDEX_NONE if there is none. */
 static u32 find_root(const struct suspect_search *j) {
-  const struct graph *g = j->g;
+  const struct wait_graph *g = j->g;
   u32 best = INDEX_NONE;
   for (u32 f = 0; f < g->blocked_calls.n; f++) {
     if (!all_members_in(&g->blocked_calls.at[f]))

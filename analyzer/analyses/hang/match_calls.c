@@ -60,7 +60,7 @@ static const struct flight_call *call_of(const struct instance *i, u32 entry) {
 static void add_mismatch(const struct instance *i, enum match_state state, u32 *ranks, u32 n_ranks,
                          bool minority, char *detail) {
   const struct flight_call *call = call_of(i, 0);
-  bool pending = ANY_NUMBER(0, i->n, c, is_pending(call_of(i, c)));
+  bool pending = ANY_NUMBER(0, i->n, c, flight_call_is_pending(call_of(i, c)));
   struct mismatch mismatch = {.state = state,
                               .pending = pending,
                               .ranks = ranks,

@@ -35,7 +35,7 @@ static void collect_sides(const struct call_index *index, side_list *all) {
                         .recv = !call->sends,
                         .order = call->order,
                         .call = i,
-                        .pending = is_pending(call)};
+                        .pending = flight_call_is_pending(call)};
     VECTOR_PUSH(all, side);
   }
   SORT(all->at, all->n, by_channel);

@@ -35,7 +35,7 @@ static bool has_more_members(const struct suspect_search *j, u32 blocked, u32 th
 /* Of the calls that wait for each rank, the one with the most ranks in it. INDEX_NONE if none
  * waits. */
 static u32 *find_waiting_calls(const struct suspect_search *j) {
-  const struct graph *g = j->g;
+  const struct wait_graph *g = j->g;
   u32 *waiting = arena_array(j->index->arena, g->ranks, sizeof(u32));
   memset(waiting, 0xff, g->ranks * sizeof(u32));
   for (u32 e = 0; e < g->edges.n; e++) {
@@ -75,7 +75,7 @@ static void name_unrecorded_rank(struct suspect_search *j) {
 }
 
 static void find_absent_ranks(struct suspect_search *j) {
-  struct graph *g = j->g;
+  struct wait_graph *g = j->g;
   const u32 *waiting = j->waiting = find_waiting_calls(j);
   j->unrecorded = arena_array(j->index->arena, g->ranks, sizeof(u32));
   for (u32 r = 0; r < g->ranks; r++) {
@@ -102,7 +102,7 @@ static bool is_left_behind(const struct suspect_search *j, u32 rank, u32 blocked
 }
 
 static void find_ranks_left_behind(struct suspect_search *j) {
-  struct graph *g = j->g;
+  struct wait_graph *g = j->g;
   for (u32 r = 0; r < g->ranks; r++) {
     u32 oldest = INDEX_NONE;
     for (u32 e = g->first_edge[r]; e < g->first_edge[r + 1]; e++) {
@@ -124,7 +124,7 @@ static void find_ranks_left_behind(struct suspect_search *j) {
 
 /* A call that the rank waits in, and others that wait for it in turn. */
 static struct suspect_facts facts_of_cycle(const struct suspect_search *j, u32 rank) {
-  const struct graph *g = j->g;
+  const struct wait_graph *g = j->g;
   for (u32 e = g->first_edge[rank]; e < g->first_edge[rank + 1]; e++) {
     u32 node = g->edges.at[e].to;
     u32 n = g->first_edge[node + 1] - g->first_edge[node];
@@ -140,14 +140,14 @@ static struct suspect_facts facts_of_cycle(const struct suspect_search *j, u32 r
 }
 
 /* Ranks of a cycle that are in a call. */
-static u32 count_members_in(const struct graph *g, u32 blocked, u32 cycle) {
+static u32 count_members_in(const struct wait_graph *g, u32 blocked, u32 cycle) {
   return NUMBER_OF(g->edges.at, g->edges.n, edge,
                    edge->to == g->ranks + blocked && g->cycle[edge->from] == cycle);
 }
 
 /* If most ranks of a cycle are in one call, the others are out of order; else all are. */
 static void name_cycle_suspects(struct suspect_search *j, u32 cycle) {
-  struct graph *g = j->g;
+  struct wait_graph *g = j->g;
   u32 most = 0, most_node = INDEX_NONE;
   bool tie = false;
   for (u32 f = 0; f < g->blocked_calls.n; f++) {
@@ -232,7 +232,7 @@ static void name_end_of_message(struct suspect_search *j, u32 blocked, u32 rank,
 /* Both wait, and for nobody else: it is not the message that the other waits for, or what carries
  * it does not move. A rank without a record may be what they really wait for. */
 static void find_unmet_messages(struct suspect_search *j) {
-  const struct graph *g = j->g;
+  const struct wait_graph *g = j->g;
   if (ANY(j->index->flight->ranks, g->ranks, one, !one->seen))
     return;
   for (u32 f = 0; f < g->blocked_calls.n; f++) {
@@ -249,7 +249,7 @@ static void find_unmet_messages(struct suspect_search *j) {
 }
 
 static void count_waits(struct suspect_search *j) {
-  const struct graph *g = j->g;
+  const struct wait_graph *g = j->g;
   i64 end = j->index->flight->end, since = INT64_MAX; /* when the oldest pending call was made */
   for (u32 r = 0; r < g->ranks; r++) {
     bool pending = g->first_edge[r] != g->first_edge[r + 1];
@@ -301,7 +301,7 @@ ORDER_BY(by_rank, struct suspect, UP(rank))
 void waits_find_suspects(struct call_index *index, const struct matching *matching,
                          const channel_list *channels, struct collective_check *check,
                          suspect_list *suspects) {
-  struct graph g;
+  struct wait_graph g;
   struct suspect_search j = {
       .g = &g, .index = index, .matching = matching, .check = check, .suspects = suspects};
   graph_make(&g, index, channels);

@@ -8,7 +8,7 @@
 #include "analyses/hang/waits.h"
 
 struct suspect_search {
-  struct graph *g;
+  struct wait_graph *g;
   struct call_index *index;
   const struct matching *matching;
   struct collective_check *check;

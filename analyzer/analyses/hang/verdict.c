@@ -74,7 +74,8 @@ static void put_mismatches(struct flight_check *m) {
 /* The call that a rank is in: the oldest of all its pending calls. NULL if it is in none. */
 static const struct flight_call *oldest_pending(const struct flight_record *flight, u32 rank) {
   const struct flight_rank *r = &flight->ranks[rank];
-  return FIND(&flight->calls[r->first_call], r->n_calls, one, is_pending(one) && !one->coalesced);
+  return FIND(&flight->calls[r->first_call], r->n_calls, one,
+              flight_call_is_pending(one) && !one->coalesced);
 }
 
 static const char *stack_text(const struct flight_check *m, const struct flight_call *call) {

@@ -72,10 +72,6 @@ const struct call_entry *call_entries(const struct call_index *index, u32 group,
 enum call_state call_entry_state(const struct call_index *index,
                                  const struct member_progress *member, i64 seq, i64 created);
 
-static inline bool is_pending(const struct flight_call *call) {
-  return call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
-}
-
 /* Collectives that no member can finish before all members have come; see op_is_barrier_like(). */
 bool verdict_waits_for_all(const char *op);
 

@@ -43,7 +43,7 @@ const struct flight_call *waits_call_of(const struct flight_record *flight, u32 
                   ranks_have(wait->ranks, wait->n_ranks, flight->ranks[one->peer].rank));
 }
 
-static void fill_wait(const struct graph *g, u32 blocked, struct check_wait *wait) {
+static void fill_wait(const struct wait_graph *g, u32 blocked, struct check_wait *wait) {
   const struct flight_record *flight = g->index->flight;
   const struct blocked_call *f = &g->blocked_calls.at[blocked];
   u32 node = g->ranks + blocked;
@@ -59,7 +59,7 @@ static void fill_wait(const struct graph *g, u32 blocked, struct check_wait *wai
   wait->ranks = verdict_global_ranks(g->index, members_in, wait->n_ranks);
 }
 
-void waits_list(const struct graph *g, struct collective_check *check) {
+void waits_list(const struct wait_graph *g, struct collective_check *check) {
   u32 n = g->blocked_calls.n;
   check->waits = arena_array(g->index->arena, n, sizeof(*check->waits));
   for (u32 blocked = 0; blocked < n; blocked++)

@@ -22,12 +22,12 @@
 
 ORDER_BY(by_group_and_seq, struct blocked_call, UP(group) UP(seq))
 
-static void add_edge(struct graph *g, u32 from, u32 to) {
+static void add_edge(struct wait_graph *g, u32 from, u32 to) {
   VECTOR_PUSH(&g->edges, (struct wait_edge){.from = from, .to = to});
 }
 
 /* Each (group, sequence) at which any member is stuck, once. */
-static void find_blocked_calls(struct graph *g) {
+static void find_blocked_calls(struct wait_graph *g) {
   struct call_index *index = g->index;
   u32 n = index->first_place[index->flight->n_groups];
   FOR_EACH(index->members, n, member) {
@@ -57,7 +57,7 @@ static bool all_have_made(const struct call_index *index, const struct blocked_c
 
 /* Edges of one collective: from the ranks that are in it to it, and from it to the ranks that it
  * waits for. */
-static void connect_collective(struct graph *g, u32 number) {
+static void connect_collective(struct wait_graph *g, u32 number) {
   struct call_index *index = g->index;
   struct blocked_call *blocked = &g->blocked_calls.at[number];
   u32 node = g->ranks + number;
@@ -86,7 +86,7 @@ static void connect_collective(struct graph *g, u32 number) {
   }
 }
 
-static void connect_channel(struct graph *g, const struct channel *channel, u32 index) {
+static void connect_channel(struct wait_graph *g, const struct channel *channel, u32 index) {
   u32 call = channel->send != INDEX_NONE ? channel->send : channel->recv;
   struct blocked_call blocked = {.group = channel->group,
                                  .seq = g->index->flight->calls[call].seq,
@@ -111,7 +111,7 @@ static void connect_channel(struct graph *g, const struct channel *channel, u32 
 
 ORDER_BY(by_from, struct wait_edge, UP(from) UP(to))
 
-static void connect(struct graph *g, const channel_list *channels) {
+static void connect(struct wait_graph *g, const channel_list *channels) {
   find_blocked_calls(g);
   u32 collectives = g->blocked_calls.n;
   for (u32 i = 0; i < collectives; i++)
@@ -137,7 +137,7 @@ struct walk {
   u32 n_stack, n_path, counter;
 };
 
-static void visit_node(struct graph *g, struct walk *w, u32 node) {
+static void visit_node(struct wait_graph *g, struct walk *w, u32 node) {
   w->number[node] = w->low[node] = ++w->counter;
   w->next_edge[node] = g->first_edge[node];
   w->stack[w->n_stack++] = node;
@@ -145,7 +145,7 @@ static void visit_node(struct graph *g, struct walk *w, u32 node) {
   w->path[w->n_path++] = node;
 }
 
-static void finish_node(struct graph *g, struct walk *w) {
+static void finish_node(struct wait_graph *g, struct walk *w) {
   u32 node = w->path[--w->n_path];
   if (w->n_path && w->low[node] < w->low[w->path[w->n_path - 1]])
     w->low[w->path[w->n_path - 1]] = w->low[node];
@@ -160,7 +160,7 @@ static void finish_node(struct graph *g, struct walk *w) {
   g->cycles++;
 }
 
-static void walk_from(struct graph *g, struct walk *w, u32 start) {
+static void walk_from(struct wait_graph *g, struct walk *w, u32 start) {
   visit_node(g, w, start);
   while (w->n_path) {
     u32 node = w->path[w->n_path - 1];
@@ -178,7 +178,7 @@ static void walk_from(struct graph *g, struct walk *w, u32 start) {
 
 /* Numbers the cycle of each node, which for most nodes is the node alone, and finds cycles that
  * wait for nothing outside. */
-static void find_cycles(struct graph *g) {
+static void find_cycles(struct wait_graph *g) {
   struct arena *arena = g->index->arena;
   u32 n = g->nodes + 1u;
   struct walk w = {.number = arena_array(arena, n, sizeof(u32)),
@@ -199,22 +199,22 @@ static void find_cycles(struct graph *g) {
     g->waits_outside[g->cycle[edge->from]] |= g->cycle[edge->from] != g->cycle[edge->to];
 }
 
-void graph_make(struct graph *g, struct call_index *index, const channel_list *channels) {
-  *g = (struct graph){.index = index, .ranks = index->flight->n_ranks};
+void graph_make(struct wait_graph *g, struct call_index *index, const channel_list *channels) {
+  *g = (struct wait_graph){.index = index, .ranks = index->flight->n_ranks};
   connect(g, channels);
   find_cycles(g);
 }
 
-void graph_release(struct graph *g) {
+void graph_release(struct wait_graph *g) {
   FREE_EACH(g, edges.at, blocked_calls.at);
 }
 
-bool graph_waits_for_others(const struct graph *g, u32 rank) {
+bool graph_waits_for_others(const struct wait_graph *g, u32 rank) {
   return ANY_NUMBER(g->first_edge[rank], g->first_edge[rank + 1], e,
                     g->blocked_calls.at[g->edges.at[e].to - g->ranks].n_waits_for);
 }
 
-u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n) {
+u32 *graph_members_in(const struct wait_graph *g, u32 blocked, u32 *n) {
   u32 *ranks = arena_array(g->index->arena, g->blocked_calls.at[blocked].members_in, sizeof(u32));
   *n = LIST_WHERE(ranks, 0, g->edges.n, e, g->edges.at[e].to == g->ranks + blocked,
                   g->edges.at[e].from);

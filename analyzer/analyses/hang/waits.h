@@ -24,7 +24,7 @@ struct wait_edge {
   u32 from, to;
 };
 
-struct graph {
+struct wait_graph {
   struct call_index *index;
   u32 ranks, nodes;
   VECTOR(struct blocked_call) blocked_calls;
@@ -36,14 +36,14 @@ struct graph {
   bool *waits_outside; /* [cycles]: it waits for something outside itself */
 };
 
-void graph_make(struct graph *g, struct call_index *index, const channel_list *channels);
-void graph_release(struct graph *g);
+void graph_make(struct wait_graph *g, struct call_index *index, const channel_list *channels);
+void graph_release(struct wait_graph *g);
 
 /* Whether any call that a rank is in waits for another rank. */
-bool graph_waits_for_others(const struct graph *g, u32 rank);
+bool graph_waits_for_others(const struct wait_graph *g, u32 rank);
 
 /* wait_list.c: fills in the check's list of waits. */
-void waits_list(const struct graph *g, struct collective_check *check);
+void waits_list(const struct wait_graph *g, struct collective_check *check);
 
 /* The ranks in a call. */
-u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n);
+u32 *graph_members_in(const struct wait_graph *g, u32 blocked, u32 *n);

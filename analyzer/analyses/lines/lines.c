@@ -302,14 +302,13 @@ char *line_place(struct analysis *a, const char *whole, u32 line, const char *fu
   if (call_is_named(line, function))
     return arena_text(a->arena, whole);
   const char *folder = a->model->n_ranks ? a->model->ranks[0].info[TSCOPE_INFO_DIRECTORY] : NULL;
-  const char *file = whole, *slash = strrchr(file, '/');
+  const char *file = whole;
   size_t length = folder ? strlen(folder) : 0;
   bool inside = length && strncmp(file, folder, length) == 0 && file[length] == '/';
   if (inside && !tscope_installed_package(file))
     file += length + 1;
-  else if (slash && slash > file)
-    for (file = slash; file > whole && file[-1] != '/';)
-      file--;
+  else
+    file = last_two_parts(whole);
   if (!line && function && *function)
     return say(a, "%s %s", file, function);
   return say(a, "%s:%u", file, line);

@@ -9,10 +9,6 @@
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 
-static double seconds_since(i64 begin, i64 time) {
-  return begin == NS_UNKNOWN || time == NS_UNKNOWN ? NAN : (double)(time - begin) / 1e9;
-}
-
 /* Of every so many events the one after which most was allocated, so that no peak is lost. */
 void memory_draw_curve(const struct memory_history *history, struct arena *arena,
                        struct memory_result *result) {
@@ -26,7 +22,7 @@ void memory_draw_curve(const struct memory_history *history, struct arena *arena
                                  (double)history->events[i].allocated);
     const struct memory_event *event = &history->events[most];
     u32 point = result->n_curve++;
-    result->curve_time_s[point] = seconds_since(history->events[0].time, event->time);
+    result->curve_time_s[point] = memory_seconds_since(history->events[0].time, event->time);
     result->curve_allocated[point] = memory_bytes(event->allocated);
     result->curve_reserved[point] = memory_bytes(event->reserved);
   }

@@ -28,9 +28,7 @@ static i64 find_peaks(const struct memory_history *history, struct memory_result
   const struct memory_event *event = *after ? &history->events[*after - 1] : NULL;
   i64 begin = history->n_events ? history->events[0].time : NS_UNKNOWN;
   if (begin != NS_UNKNOWN)
-    result->peak_time_s = !event                      ? 0
-                          : event->time == NS_UNKNOWN ? NAN
-                                                      : (event->time - begin) / 1e9;
+    result->peak_time_s = event ? memory_seconds_since(begin, event->time) : 0;
   if (event && event->step >= 0)
     result->peak_step = event->step;
   return allocated;

@@ -269,7 +269,7 @@ static bool gave_up(const struct outcome *o, const struct ending *ending) {
       (ending->killed_late || was_interrupted(&o->a->model->ranks[ending->rank].ending));
   if (!with_others || !last)
     return ending->what == ENDING_LOST_PEER;
-  i64 end = last->end == NS_UNKNOWN ? last->call_end : last->end;
+  i64 end = arrival_left(last);
   return (end == NS_UNKNOWN ? ending->from : end) - last->call_start >= AWAITED_NS;
 }
 

@@ -16,26 +16,26 @@
 enum { MOST_ROUNDS = 8 };
 #define SETTLED_NS 1000
 
-/* By how much a host ended one collective before the mean host. */
+/* By how much the hosts of one clock ended one collective before the mean. */
 struct end_difference {
-  u32 host;
+  u32 domain;
   double ns;
 };
 
 struct settling {
   const struct model *model;
   struct sample_graph *g;
-  u32 n_hosts;
-  double *move;              /* [n_hosts] to be added to its times, so far */
-  double *sum;               /* [n_hosts] of the ends in one join */
-  u32 *count, *hosts, n;     /* its members by host; its hosts */
+  u32 n_domains;
+  double *move;              /* [n_domains] to be added to its times, so far */
+  double *sum;               /* [n_domains] of the ends in one join */
+  u32 *count, *domains, n;   /* its members by clock; its clocks */
   struct end_difference *of; /* of all joins */
   size_t n_differences;
 };
 
-ORDER_BY(by_host_and_ns, struct end_difference, UP(host) UP(ns))
+ORDER_BY(by_domain_and_ns, struct end_difference, UP(domain) UP(ns))
 
-static u32 host_of(const struct settling *s, u32 node) {
+static u32 domain_of(const struct settling *s, u32 node) {
   return s->model->ranks[s->g->nodes[node].rank].clock.domain;
 }
 
@@ -44,36 +44,36 @@ static void compare_ends(struct settling *s, const struct collective_join *join)
   double mean = 0;
   s->n = 0;
   for (u32 k = 0; k < join->n; k++) {
-    u32 host = host_of(s, members[k]);
-    if (!s->count[host]++)
-      s->hosts[s->n++] = host;
-    s->sum[host] += (double)(s->g->nodes[members[k]].end - s->g->begin);
+    u32 domain = domain_of(s, members[k]);
+    if (!s->count[domain]++)
+      s->domains[s->n++] = domain;
+    s->sum[domain] += (double)(s->g->nodes[members[k]].end - s->g->begin);
   }
   for (u32 i = 0; i < s->n; i++) {
-    u32 host = s->hosts[i];
-    s->sum[host] = s->sum[host] / s->count[host] + s->move[host];
-    mean += s->sum[host] / s->n;
+    u32 domain = s->domains[i];
+    s->sum[domain] = s->sum[domain] / s->count[domain] + s->move[domain];
+    mean += s->sum[domain] / s->n;
   }
   for (u32 i = 0; i < s->n; i++) {
-    u32 host = s->hosts[i];
+    u32 domain = s->domains[i];
     if (s->n > 1)
-      s->of[s->n_differences++] = (struct end_difference){host, mean - s->sum[host]};
-    s->sum[host] = s->count[host] = 0;
+      s->of[s->n_differences++] = (struct end_difference){domain, mean - s->sum[domain]};
+    s->sum[domain] = s->count[domain] = 0;
   }
 }
 
 /* One round; returns the largest move. */
-static double move_hosts(struct settling *s) {
+static double move_domains(struct settling *s) {
   double largest = 0;
   s->n_differences = 0;
   for (u32 i = 0; i < s->g->n_joins; i++)
     if (s->g->joins[i].barrier)
       compare_ends(s, &s->g->joins[i]);
-  SORT(s->of, s->n_differences, by_host_and_ns);
+  SORT(s->of, s->n_differences, by_domain_and_ns);
   for (size_t i = 0, n; i < s->n_differences; i += n) {
-    n = ROW_OF_EQUALS(&s->of[i], s->n_differences - i, first, one, one->host == first->host);
+    n = ROW_OF_EQUALS(&s->of[i], s->n_differences - i, first, one, one->domain == first->domain);
     double ns = s->of[i + n / 2].ns;
-    s->move[s->of[i].host] += ns;
+    s->move[s->of[i].domain] += ns;
     largest = fmax(largest, fabs(ns));
   }
   return largest;
@@ -89,8 +89,8 @@ static void keep_to_errors(struct settling *s) {
   double *error = s->sum; /* which is free again */
   for (u32 rank = 0; rank < model->n_ranks; rank++)
     error[model->ranks[rank].clock.domain] = 1e3 * model->ranks[rank].clock.error_us;
-  for (u32 host = 0; host < s->n_hosts; host++)
-    s->move[host] = fmax(-error[host], fmin(error[host], s->move[host] - axis));
+  for (u32 domain = 0; domain < s->n_domains; domain++)
+    s->move[domain] = fmax(-error[domain], fmin(error[domain], s->move[domain] - axis));
 }
 
 static void move_rank(struct sample_graph *g, u32 rank, i64 ns) {
@@ -104,31 +104,31 @@ static void move_rank(struct sample_graph *g, u32 rank, i64 ns) {
   slice->host_end += ns;
 }
 
-static bool is_needed(const struct analysis *a, u32 *n_hosts) {
-  *n_hosts = 0;
+static bool is_needed(const struct analysis *a, u32 *n_domains) {
+  *n_domains = 0;
   FOR_EACH(a->model->ranks, a->model->n_ranks, rank)
-    *n_hosts = rank->clock.domain >= *n_hosts ? rank->clock.domain + 1 : *n_hosts;
-  return *n_hosts > 1 && a->model->clock_aligned &&
+    *n_domains = rank->clock.domain >= *n_domains ? rank->clock.domain + 1 : *n_domains;
+  return *n_domains > 1 && a->model->clock_aligned &&
          ANY_NUMBER(0, a->model->n_comms, i, !clocks_tell_who_is_late(a, i));
 }
 
 bool path_settle_hosts(const struct analysis *a, struct sample_graph *g) {
   struct settling s = {.model = a->model, .g = g};
-  if (!is_needed(a, &s.n_hosts))
+  if (!is_needed(a, &s.n_domains))
     return false;
   size_t n = TOTAL(size_t, g->joins, g->n_joins, one, one->n);
-  s.move = memory_zeroed(s.n_hosts, sizeof(double));
-  s.sum = memory_zeroed(s.n_hosts, sizeof(double));
-  s.count = memory_zeroed(s.n_hosts, sizeof(u32));
-  s.hosts = memory_array(s.n_hosts, sizeof(u32));
+  s.move = memory_zeroed(s.n_domains, sizeof(double));
+  s.sum = memory_zeroed(s.n_domains, sizeof(double));
+  s.count = memory_zeroed(s.n_domains, sizeof(u32));
+  s.domains = memory_array(s.n_domains, sizeof(u32));
   s.of = memory_array(size_sum(n, 1), sizeof(*s.of));
-  for (int i = 0; i < MOST_ROUNDS && move_hosts(&s) > SETTLED_NS; i++)
+  for (int i = 0; i < MOST_ROUNDS && move_domains(&s) > SETTLED_NS; i++)
     ;
   keep_to_errors(&s);
   for (u32 rank = 0; rank < g->n_ranks; rank++)
     if (g->slices[rank].present)
       move_rank(g, rank, (i64)s.move[a->model->ranks[rank].clock.domain]);
   sample_graph_find_limits(g);
-  FREE_EACH(&s, move, sum, count, hosts, of);
+  FREE_EACH(&s, move, sum, count, domains, of);
   return true;
 }

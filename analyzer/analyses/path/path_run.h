@@ -112,10 +112,6 @@ static inline i64 run_end(const struct run *run, u32 node) {
 /* Where each step of the sample ends, on the rank that is done last: [n_steps]. */
 void run_step_ends(const struct run *run, i64 *ends);
 
-static inline i64 later(i64 a, i64 b) {
-  return a > b ? a : b;
-}
-
 /* Whether other events decide when a node ends. */
 static inline bool ends_apart(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];

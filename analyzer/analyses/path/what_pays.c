@@ -34,12 +34,17 @@ static const double left[SHARES] = {0.9, 0.5, 0};
 #define PAYS_LEAST 0.005   /* of the step */
 #define VISITS_WANTED 4e6  /* of nodes, by all replays together */
 
-static u8 category_of(u32 kind) {
-  static const u8 categories[] = {
-      [NODE_HOST] = PATH_HOST,      [NODE_LAUNCH] = PATH_LAUNCH,
-      [NODE_KERNEL] = PATH_COMPUTE, [NODE_MEMCPY] = PATH_MEMCPY,
-      [NODE_MEMSET] = PATH_MEMCPY,  [NODE_COLLECTIVE] = PATH_COMMUNICATION};
-  return kind <= NODE_COLLECTIVE ? categories[kind] : PATH_UNKNOWN;
+/* Whether work of that kind is on the path as that category; on the host that depends on the phase.
+ */
+static bool is_on_path_as(u32 kind, u8 category) {
+  static const u8 categories[] = {[NODE_LAUNCH] = PATH_LAUNCH,
+                                  [NODE_KERNEL] = PATH_COMPUTE,
+                                  [NODE_MEMCPY] = PATH_MEMCPY,
+                                  [NODE_MEMSET] = PATH_MEMCPY,
+                                  [NODE_COLLECTIVE] = PATH_COMMUNICATION};
+  if (kind == NODE_HOST)
+    return category == PATH_HOST || category == PATH_COMPUTE || category == PATH_INPUT;
+  return kind <= NODE_COLLECTIVE && category == categories[kind];
 }
 
 static const char *name_of_kind(u32 kind) {
@@ -51,10 +56,11 @@ static const char *name_of_kind(u32 kind) {
 
 /* Where it is on the path, ms a step. */
 static double on_path_ms(const struct results *r, const struct work_of_name *work) {
-  const struct path_name_result *row =
-      FIND(r->path_by_name, r->n_path_by_name, one,
-           one->label == work->label && one->category_id == category_of(work->kind));
-  return row ? row->ms : 0;
+  double ms = 0;
+  FOR_EACH(r->path_by_name, r->n_path_by_name, row)
+    if (row->label == work->label && is_on_path_as(work->kind, row->category_id))
+      ms += row->ms;
+  return ms;
 }
 
 static struct paying *add_row(struct results *r, const char *name, const char *kind,

@@ -10,8 +10,6 @@
 #include "format/exception_links.def"
 #include "model/stalls.h"
 
-/* The shim shows every 100 ms that the process lives; on a busy host its thread may be late. */
-#define LIFE_NS (150 * 1000 * 1000ll)
 /* An exception that Python printed longer than this before the end was caught, and another line has
  * nothing to do with it. The interpreter's end alone may take many seconds. */
 #define EXCEPTION_NS (30 * 1000 * 1000 * 1000ll)
@@ -103,10 +101,6 @@ static bool is_termination_signal(u32 signal) {
 static char *describe_failed_call(const struct analysis *a, const struct rank_end *end) {
   return say(a, "%s error %d from %s", end->failed_whose == TSCOPE_FAILED_NCCL ? "NCCL" : "CUDA",
              end->failed_result, end->failed);
-}
-
-static i64 later(i64 one, i64 other) {
-  return one > other ? one : other;
 }
 
 /* "ValueError: no label, at train.py:9 in load; caused by KeyError: 'x', at data.py:3 in get" */
@@ -259,7 +253,7 @@ static void set_cause_by_pause(const struct analysis *a, const struct rank_end *
   ending->what = ENDING_SILENT;
   ending->cause = END_STOPPED;
   ending->from = pause->begin;
-  ending->at = pause->begin + LIFE_NS;
+  ending->at = pause->begin + LONGER_ALIVE_NS;
   ending->why = say(a, "its process did not run for its last %s: it was stopped or frozen%s%s",
                     duration_s((double)(pause->end - pause->begin) / 1e9).text,
                     more ? "; then " : "", more ? ending->why : "");
@@ -277,7 +271,7 @@ static void add_last_exception(struct analysis *a, const struct rank_end *end,
     return;
   enum end_cause cause = cause_of_exception(end->exception);
   ending->from = stops;
-  ending->at = stops + LIFE_NS;
+  ending->at = stops + LONGER_ALIVE_NS;
   ending->said_lost = cause == END_LOST_PEER;
   ending->cause = ending->said_lost ? END_SILENT : cause;
   ending->why = say(a, "its trace stops %s after it wrote %s",
@@ -302,7 +296,8 @@ void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
   const struct rank *rank = &a->model->ranks[r];
   const struct rank_end *end = &rank->ending;
   i64 alive = later(end->alive, rank->end);
-  *ending = (struct ending){.rank = r, .global = rank->rank, .from = alive, .at = alive + LIFE_NS};
+  *ending = (struct ending){
+      .rank = r, .global = rank->rank, .from = alive, .at = alive + LONGER_ALIVE_NS};
   find_last_call(a, ending);
   if (end->signal) {
     if (end->reaped != NS_UNKNOWN)

@@ -85,9 +85,7 @@ static u32 *ranks_of(struct tree_builder *g, u32 first, u32 n, u32 *n_ranks) {
 ORDER_BY(by_size, struct fork, DOWN(n_ranks) UP(lowest))
 
 char *stack_place(struct arena *arena, const struct call_frame *frame) {
-  const char *file = frame->file ? frame->file : "unknown file";
-  const char *slash = strrchr(file, '/');
-  const char *name = slash && slash[1] ? slash + 1 : file;
+  const char *name = frame->file ? last_part(frame->file) : "unknown file";
   return frame->line ? arena_printf(arena, "%s:%u", name, frame->line) : arena_text(arena, name);
 }
 

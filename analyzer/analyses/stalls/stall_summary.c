@@ -163,7 +163,8 @@ static const struct stalled_peer *find_peer_report(const struct analysis *a,
   for (u32 r = 0; r < model->n_ranks && !rank->closed && rank->host; r++) {
     const struct rank *other = &model->ranks[r];
     const struct rank_stall *stall = last[r];
-    bool neighbour = stall && other != rank && other->host && !strcmp(other->host, rank->host);
+    bool neighbour =
+        stall && other != rank && model_same_host(model, r, (u32)(rank - model->ranks));
     for (u32 i = 0; neighbour && i < stall->n_peers; i++)
       if (stall->peers[i].pid == rank->pid) {
         *by = other;

@@ -9,11 +9,6 @@
 #include "base/arena.h"
 #include "base/texts.h"
 
-static bool is_one_of(const char *text, const char *const *words, size_t n) {
-  return text && ANY(words, n, one, strcmp(text, *one) == 0);
-}
-#define IS_ONE_OF(text, words) is_one_of((text), (words), sizeof(words) / sizeof(*(words)))
-
 const struct stalled_thread *stall_main_thread(const struct rank_stall *stall) {
   return LARGEST(stall->threads, stall->n_threads, one, true, one->main ? 2 : one->python);
 }
@@ -90,11 +85,11 @@ static enum stall_doing stall_doing_of(const struct rank_stall *stall,
     return STALL_IN_COLLECTIVE;
   if (thread->state == 'R' || thread->moved)
     return STALL_RUNS;
-  return IS_ONE_OF(thread->call, locks)      ? STALL_WAITS_FOR_LOCK
-         : IS_ONE_OF(thread->call, children) ? STALL_WAITS_FOR_PROCESS
-         : IS_ONE_OF(thread->call, naps)     ? STALL_SLEEPS
-         : IS_ONE_OF(thread->call, data)     ? STALL_WAITS_FOR_DATA
-                                             : STALL_UNKNOWN;
+  return MATCHES_ANY(thread->call, locks, same_text)      ? STALL_WAITS_FOR_LOCK
+         : MATCHES_ANY(thread->call, children, same_text) ? STALL_WAITS_FOR_PROCESS
+         : MATCHES_ANY(thread->call, naps, same_text)     ? STALL_SLEEPS
+         : MATCHES_ANY(thread->call, data, same_text)     ? STALL_WAITS_FOR_DATA
+                                                          : STALL_UNKNOWN;
 }
 
 /* "read of pipe:[12], asleep in anon_pipe_read". NULL if nothing is known. */
@@ -112,7 +107,7 @@ static char *describe_system_call(struct arena *arena, const struct stalled_thre
 static bool is_wrapper(const char *function) {
   static const char *const passing[] = {"wrapper", "decorate_context", "_fn", "inner", "wrapped"};
   const char *dot = strrchr(function, '.');
-  return IS_ONE_OF(dot ? dot + 1 : function, passing);
+  return MATCHES_ANY(dot ? dot + 1 : function, passing, same_text);
 }
 
 /* "train.py:9 in main": where the program calls the library in whose training loop a frame is; NULL

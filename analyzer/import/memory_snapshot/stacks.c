@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/sorting.h"
 #include "base/texts.h"
+#include "format/own_code.h"
 #include "import/memory_snapshot/allocation_categories.def"
 #include "model/memory_live.h"
 
@@ -74,11 +75,10 @@ static const char *node_part(const char *name, size_t *length) {
 
 /* PyTorch, installed or built from its sources, and Python's own modules that lie between. */
 static bool is_framework_file(const char *file) {
-  static const char *const parts[] = {"-packages/torch/", "/torch/nn/",    "/torch/autograd/",
-                                      "/torch/optim/",    "/torch/utils/", "/torch/cuda/",
-                                      "/torch/_",         "/torch/fx/",    "/torch/distributed/",
-                                      "/contextlib.py",   "/functools.py", "/threading.py"};
-  return MATCHES_ANY(file, parts, text_contains);
+  static const char *const parts[] = {"-packages/torch/", "/contextlib.py", "/functools.py",
+                                      "/threading.py"};
+  bool of_python = strstr(file, "/lib/python3") && !tscope_installed_package(file);
+  return of_python || tscope_is_in_torch(file) || MATCHES_ANY(file, parts, text_contains);
 }
 
 static enum priority find_priority(const struct frame *frame) {
@@ -109,7 +109,7 @@ static struct frame frame_of(const struct value *value) {
   return frame;
 }
 
-/* "forward (cs336_basics/model.py:101)": enough of the path to recognise the file. */
+/* "forward (cs336_basics/model.py:101)" */
 static const char *place_of(const struct frame *frame, struct arena *arena) {
   if (frame->priority == PRIORITY_NATIVE) {
     const char *op = frame->name + strlen(operator);
@@ -120,11 +120,8 @@ static const char *place_of(const struct frame *frame, struct arena *arena) {
     const char *node = node_part(frame->name, &length);
     return arena_printf(arena, "%.*s", (int)length, node);
   }
-  const char *from = last_part(frame->file);
-  if (from > frame->file + 1)
-    for (from--; from > frame->file && from[-1] != '/';)
-      from--;
-  return arena_printf(arena, "%s (%s:%lld)", frame->name, from, (long long)frame->line);
+  return arena_printf(arena, "%s (%s:%lld)", frame->name, last_two_parts(frame->file),
+                      (long long)frame->line);
 }
 
 /* Every frame of the file once, found by its address in memory. */

@@ -12,16 +12,11 @@
 #include "import/read_values.h"
 #include "import/scalars/scalar_log.h"
 
-static bool ends_with(const char *name, const char *end) {
-  size_t length = strlen(name), part = strlen(end);
-  return length >= part && strcasecmp(name + length - part, end) == 0;
-}
-
 /* Programs hold lines that look like those that they print. */
 static bool is_program(const char *name) {
   static const char *const ends[] = {".py", ".ipynb", ".sh", ".c",  ".cc", ".cpp",
                                      ".cu", ".h",     ".js", ".rs", ".md"};
-  return MATCHES_ANY(name, ends, ends_with);
+  return MATCHES_ANY(name, ends, text_ends_with_any_case);
 }
 
 /* events.out.tfevents.SECONDS.HOST.PID.NUMBER: TensorBoard itself goes by this name. */
@@ -37,7 +32,7 @@ bool probe_scalars(const struct input *input) {
     return false;
   if (is_event_file(input->name))
     return true;
-  return (input->given || MATCHES_ANY(input->name, ends, ends_with)) &&
+  return (input->given || MATCHES_ANY(input->name, ends, text_ends_with_any_case)) &&
          scalar_log_recognise((const char *)input->head, input->head_bytes);
 }
 

@@ -29,17 +29,14 @@ static void find_phases(const struct memory_sources_of *of, u32 n_kinds) {
   }
 }
 
-/* "forward (my/model.py:101)": enough of the path to recognise the file. */
+/* "forward (my/model.py:101)" */
 static const char *describe_line(struct arena *arena, const struct call_frame *frame) {
   const char *name = strrchr(frame->function ? frame->function : "", '.');
-  const char *from = strrchr(frame->file, '/');
-  while (from && from > frame->file && from[-1] != '/')
-    from--;
   return arena_printf(arena, "%s (%s:%u)",
                       name              ? name + 1
                       : frame->function ? frame->function
                                         : "?",
-                      from ? from : frame->file, frame->line);
+                      last_two_parts(frame->file), frame->line);
 }
 
 /* One line of the program may be several frames: one for each place in its code object. Sets

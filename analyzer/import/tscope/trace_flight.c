@@ -341,7 +341,7 @@ static void ignore_recent_calls(struct making *m) {
   struct flight_record *flight = m->flight;
   i64 oldest = m->end;
   FOR_EACH(flight->calls, flight->n_calls, call) {
-    bool pending = call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
+    bool pending = flight_call_is_pending(call);
     /* for a rank that died, calls are as old as its last sign of life */
     if (pending && call->created < oldest)
       oldest = call->created;

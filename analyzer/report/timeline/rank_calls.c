@@ -21,10 +21,6 @@ static const char *const states[] = {[FLIGHT_CALLED] = "called",
                                      [FLIGHT_STARTED] = "begun, not completed",
                                      [FLIGHT_COMPLETED] = "completed"};
 
-static bool is_pending(const struct flight_call *call) {
-  return call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
-}
-
 /* Operations are few. */
 static void name_call(struct recording *r, const char *op, u32 *index) {
   for (*index = 0; *index < r->names.n; ++*index)
@@ -51,7 +47,7 @@ static void add_call(struct recording *r, u32 index) {
   const struct flight_call *call = &r->flight->calls[index];
   struct shown_rank *shown = &r->l->shown;
   struct shown_span span = {.start = call->created,
-                            .end = is_pending(call) ? r->l->scope->end : call->created,
+                            .end = flight_call_is_pending(call) ? r->l->scope->end : call->created,
                             .category = states[call->state],
                             .launch = INDEX_NONE,
                             .arrival = INDEX_NONE,

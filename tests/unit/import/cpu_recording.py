@@ -75,6 +75,12 @@ class CpuRecording(unittest.TestCase):
         per_step = 1e3 * found["saving_s"] / self.report["steps"]["training"]
         self.assertAlmostEqual(per_step, LOAD, delta=0.2)
 
+    def test_an_operator_within_a_phase_pays(self):
+        pays = {row["name"]: row for row in self.report["critical_path"]["pays"] if row["kind"] == "operator"}
+        for name, ms in (("aten::addmm", FORWARD), ("autograd::engine::evaluate_function: AddmmBackward0", BACKWARD)):
+            self.assertAlmostEqual(pays[name]["saves_at_0"], ms / STEP, delta=0.002, msg=name)
+            self.assertAlmostEqual(pays[name]["path_ms"], ms, delta=0.2, msg=name)
+
 
 del sys.argv[1:]
 unittest.main()

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -76,6 +77,31 @@ static void steps_are_as_long_as_they_were(void **state) {
   options.flavour = TRACEGEN_GLOO;
   options.phases = true;
   check_steps(options, "optimizer phases");
+}
+
+/* All ranks made as many steps; one of them goes on. */
+static void a_rank_that_runs_stands_for_the_job(void **state) {
+  enum { RUNS = 2 };
+  (void)state;
+  struct tracegen_options options = tracegen_defaults();
+  struct tscope_file_header header;
+  struct looking looking;
+  char why[256];
+  begin(&looking, options);
+  assert_int_equal(looking.view.reference->rank, 0);
+  const char *path = looking.view.ranks[RUNS].process->trace.path;
+  int fd = open(path, O_RDWR);
+  assert_int_equal(pread(fd, &header, sizeof(header), 0), sizeof(header));
+  header.closed_realtime_ns = header.alive_ticks = 0;
+  header.end_kind = TSCOPE_END_UNSEEN;
+  assert_int_equal(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
+  close(fd);
+  live_view_release(&looking.view);
+  assert_int_equal(live_run_poll(&looking.run, why, sizeof(why)), 0);
+  live_view_make(&looking.view, &looking.run);
+  assert_int_equal(looking.view.ranks[0].state, LIVE_ENDED);
+  assert_int_equal(looking.view.reference->rank, RUNS);
+  end(&looking);
 }
 
 /* The time when a rank could start the collective of its first bucket, minus that of the median
@@ -490,6 +516,7 @@ static int remove_folder(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(steps_are_as_long_as_they_were),
+      cmocka_unit_test(a_rank_that_runs_stands_for_the_job),
       cmocka_unit_test(steps_are_found_as_in_the_report),
       cmocka_unit_test(the_slow_rank_is_late),
       cmocka_unit_test(who_waited_in_another_communicator_is_not_late),

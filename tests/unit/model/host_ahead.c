@@ -26,7 +26,7 @@ static void assert_near(double value, double wanted, double allowed) {
     fail_msg("%.6f, wanted %.6f", value, wanted);
 }
 
-static u64 later(u64 a, u64 b) {
+static u64 later_of(u64 a, u64 b) {
   return a > b ? a : b;
 }
 
@@ -36,7 +36,7 @@ static double bound_ms(const struct tracegen_options *o, const struct tracegen_t
   double sum = 0;
   for (u32 r = 0; r < o->ranks; r++) {
     u64 gpu = step ? truth->gpu_end[(size_t)(step - 1) * o->ranks + r] : 0;
-    sum += (double)later(truth->step_begin[(size_t)step * o->ranks + r], gpu);
+    sum += (double)later_of(truth->step_begin[(size_t)step * o->ranks + r], gpu);
   }
   return sum / o->ranks / 1e6;
 }

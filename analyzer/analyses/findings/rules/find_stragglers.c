@@ -13,6 +13,7 @@
 #include "base/host_list.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
+#include "base/statistics.h"
 #include "base/texts.h"
 
 /* Which step figures of a straggler are about. */

@@ -13,6 +13,17 @@
  * told. */
 char process_runs(const struct tscope_file_header *header);
 
+/* What its header says of its end. */
+enum process_end { PROCESS_NO_END, PROCESS_ENDED, PROCESS_FAILED, PROCESS_KILLED };
+
+static inline enum process_end process_end_of(const struct tscope_file_header *header) {
+  bool began_to_end = header->end_kind != TSCOPE_END_UNSEEN;
+  return header->reaped_signal                             ? PROCESS_KILLED
+         : began_to_end && header->end_status != 0         ? PROCESS_FAILED
+         : began_to_end || header->closed_realtime_ns != 0 ? PROCESS_ENDED
+                                                           : PROCESS_NO_END;
+}
+
 /* Two machines of one name, and one that was booted again, were booted at different times: when,
  * differs by more than this. Clocks of day may be set while a job runs. */
 #define SAME_BOOT_NS 2000000000

@@ -15,13 +15,11 @@
 #include "base/texts.h"
 #include "import/tscope/ranks/common_calls.h"
 #include "import/tscope/ranks/processes.h"
+#include "model/rank_end.h"
 
 /* Wall clocks of hosts of one job, if nothing else is known. */
 #define MOST_APART_NS 600000000000ll
 #define EARLIEST (INT64_MIN + 1)
-/* A process may live so much longer than its trace shows: it gives a sign of life every 100 ms, and
- * on a busy machine later. */
-#define LIFE_NS (150 * 1000 * 1000ll)
 
 /* Names of variables that are equal in all processes of one start. */
 static const char *const common_variables[] = {"MASTER_PORT", "TORCHELASTIC_RUN_ID",
@@ -158,7 +156,7 @@ static bool begins_group(const struct search *s, const struct life *life, u32 nu
     return false;
   if (group->end == NS_UNKNOWN || repeated)
     return repeated && group->end <= life->start;
-  return group->end + LIFE_NS <= life->start && !together;
+  return group->end + LONGER_ALIVE_NS <= life->start && !together;
 }
 
 static void make_groups(struct search *s) {

@@ -15,7 +15,7 @@ struct captured {
 };
 
 /* A dependency that waits for the next span to be put on the stream. */
-struct pending_communicator {
+struct pending_edge {
   u32 from;
   u32 next; /* in walk.pending, INDEX_NONE at the end */
 };
@@ -27,7 +27,7 @@ struct walk {
   u32 *branch;        /* [streams] one more than the first span of the replay that is looked at */
   u32 *launched;      /* replays whose launch is known, by that */
   u32 n_launched;
-  VECTOR(struct pending_communicator) pending;
+  VECTOR(struct pending_edge) pending;
   HASHED(struct captured) captured; /* of each event the last */
   u16 most_stream;
 };
@@ -55,7 +55,7 @@ static void add_edge(struct walk *walk, u32 from, u32 to, u8 kind) {
 
 /* What the stream gets next waits for the span. */
 static void add_pending(struct walk *walk, u16 stream, u32 from) {
-  VECTOR_PUSH(&walk->pending, (struct pending_communicator){from, walk->first_pending[stream]});
+  VECTOR_PUSH(&walk->pending, (struct pending_edge){from, walk->first_pending[stream]});
   walk->first_pending[stream] = walk->pending.n - 1;
 }
 

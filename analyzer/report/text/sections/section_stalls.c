@@ -52,12 +52,12 @@ static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
 
 static void put_tree(struct pen *pen, const struct stack_tree *tree) {
   u32 n;
-  struct stack_line *lines = stack_tree_lines(&pen->scratch, tree, LINES_SHOWN, &n);
-  for (u32 i = 0; i < n; i++) {
+  struct stack_line *lines = stack_tree_lines(&pen->scratch, tree, LINES_SHOWN + 1, &n);
+  for (u32 i = 0; i < n && i < LINES_SHOWN; i++) {
     section_label(pen, i ? "" : "stacks");
     put_stack_line(pen, VALUE_INDENT + 2 * lines[i].depth, &lines[i]);
   }
-  if (n == LINES_SHOWN)
+  if (n > LINES_SHOWN)
     section_value(pen, "", STYLE_DIM, "and more: --format json has them all");
 }
 
