@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Schedules of torch.distributed.pipelining over gloo, with a slow part of the model: how many stages, micro-batches and
-chunks there are, and which stage is slow, at which line.
+chunks there are, and which stage is slow, at which line. Where threads have no core, both stages may work equally long, and
+none is named then.
 
     schedules.py LIBTSCOPE TSCOPE-REPORT [SCHEDULE...]
 """
@@ -21,6 +22,9 @@ def check(name, document):
     print(name, {key: pipeline[key] for key in ("stages", "microbatches", "chunks", "bubble", "inherent")})
     expect((pipeline["stages"], pipeline["microbatches"], pipeline["chunks"]) == (STAGES, MICRO_BATCHES, SCHEDULES[name]), pipeline)
     found = [one for one in document["findings"] if one["id"] == "DIST.PIPELINE_BUBBLE"]
+    if found and not found[0]["ranks"] and any(one["id"] == "HOST.OVERSUBSCRIBED" for one in document["findings"]):
+        print(f"{name}: no stage is named: {[stage['work_ms'] for stage in pipeline['by_stage']]} ms of work")
+        return
     expect(len(found) == 1 and found[0]["ranks"] == [SLOW_STAGE], f"{name}: {document['findings']}")
     expect("schedule_rank.py:" in found[0]["title"] and "(Part.forward" in found[0]["action"], found[0])
 
