@@ -13,22 +13,21 @@
 #define SYS_close_range 436
 #endif
 
-static bool close_one(int folder, const char *name, void *nothing) {
-  (void)nothing;
+static bool close_one(int folder, const char *name, void *first) {
   int fd = atoi(name);
-  if (fd != folder)
+  if (fd != folder && fd >= *(const int *)first)
     close(fd);
   return false;
 }
 
 /* Kernels before 5.9 cannot close all of them at once. */
-void tscope_descriptors_close(void) {
+void tscope_descriptors_close_from(int first) {
   char room[512] __attribute__((aligned(8)));
-  if (syscall(SYS_close_range, 0u, ~0u, 0u) == 0)
+  if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0)
     return;
-  int folder = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY);
+  int folder = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0)
     return;
-  folder_names_visit(folder, room, sizeof(room), close_one, NULL);
+  folder_names_visit(folder, room, sizeof(room), close_one, &first);
   close(folder);
 }

@@ -168,7 +168,7 @@ static bool some_are_slow(void) {
 
 /* It keeps open no pipe of the job's, for whose end somebody may wait. */
 static int write_and_end(void *death) {
-  tscope_descriptors_close();
+  tscope_descriptors_close_from(0);
   search(death);
   syscall(SYS_exit_group, 0);
   __builtin_unreachable();

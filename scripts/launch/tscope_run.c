@@ -5,18 +5,19 @@
  * must be as if the command had been started directly: same standard streams, terminal, process
  * group, signals and exit status.
  */
-#include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "format/default_directory.h"
+#include "scripts/launch/ask_within.h"
 #include "scripts/launch/closing_line.h"
 #include "scripts/launch/installed_files.h"
 #include "scripts/launch/message.h"
@@ -186,23 +187,67 @@ static void print_env(void) {
       printf("%s=%s\n", names[i], getenv(names[i]));
 }
 
-/* Removes the oldest runs by `tscope-report --prune`; what that says goes to standard error. */
-static void hold_bound(const char *directory, const char *max_size, const sigset_t *mask) {
+/* What there is to ask the file system of the traces, and what it says. */
+struct facts {
+  const char *directory, *max_size, *command;
+  const sigset_t *mask; /* of the command */
+  bool says, new_name;
+  int64_t changed_ns;
+  char off[PATH_MAX + 64];
+};
+
+/* How long an answer is waited for. Making room may take its time where there is much to remove: it
+ * is only asked for if the file system has just answered. */
+enum { ANSWER_SECONDS = 5, ROOM_SECONDS = 60 };
+
+static void ask_before(const void *question) {
+  const struct facts *facts = question;
+  char off[sizeof(facts->off)] = "";
+  int64_t changed_ns = INT64_MIN;
+  if (facts->says)
+    is_off(facts->directory, off, sizeof(off));
+  if (facts->says && !facts->new_name)
+    changed_ns = runs_changed_ns(facts->directory, getenv("TSCOPE_RUN"));
+  printf("%d %" PRId64 "\n%s", access(facts->directory, F_OK) == 0, changed_ns, off);
+}
+
+/* Removes the oldest runs by `tscope-report --prune`. */
+static void ask_for_room(const void *question) {
+  const struct facts *facts = question;
   char program[PATH_MAX];
-  if (!max_size || !*max_size || access(directory, F_OK) != 0 ||
-      !installed_program("tscope-report", program))
+  if (!installed_program("tscope-report", program))
     return;
-  pid_t child = fork();
-  if (child == 0) {
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    unsetenv("LD_PRELOAD");
-    execl(program, "tscope-report", "--prune", "--yes", "--max-size", max_size, directory, NULL);
-    _exit(EXIT_NOT_STARTED);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sigprocmask(SIG_SETMASK, facts->mask, NULL);
+  unsetenv("LD_PRELOAD");
+  execl(program, "tscope-report", "--prune", "--yes", "--max-size", facts->max_size,
+        facts->directory, NULL);
+}
+
+static void ask_at_end(const void *question) {
+  const struct facts *facts = question;
+  print_closing_line(facts->command, facts->directory, facts->changed_ns, facts->off);
+}
+
+/* The command starts whatever the file system does. */
+static void before_the_command(struct facts *facts) {
+  bool makes_room = facts->max_size && *facts->max_size;
+  char answer[sizeof(facts->off) + 64];
+  int there = 0;
+  facts->changed_ns = INT64_MIN;
+  if (!facts->says && !makes_room)
+    return;
+  if (!ask_within(ANSWER_SECONDS, ask_before, facts, answer, sizeof(answer))) {
+    print_message("%s does not answer; the command runs all the same", facts->directory);
+    return;
   }
-  int status;
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-    continue;
+  const char *off = strchr(answer, '\n');
+  sscanf(answer, "%d %" SCNd64, &there, &facts->changed_ns);
+  snprintf(facts->off, sizeof(facts->off), "%s", off ? off + 1 : "");
+  if (makes_room && there && !ask_within(ROOM_SECONDS, ask_for_room, facts, NULL, 0))
+    print_message("making room in %s takes too long: `tscope prune` can do it", facts->directory);
+  if (*facts->off)
+    print_message("%s, so the command runs without tscope", facts->off);
 }
 
 int main(int argc, char **argv) {
@@ -233,15 +278,16 @@ int main(int argc, char **argv) {
     tscope_directory_to_write(standard);
     directory = standard;
   }
-  hold_bound(directory, given['m'] ? given['m'] : getenv("TSCOPE_DIR_MAX"), &before);
-  bool says = found && !given['q'] && prints_closing_line();
-  char off[PATH_MAX + 64] = "";
-  if (says && is_off(directory, off, sizeof(off)))
-    print_message("%s, so the command runs without tscope", off);
-  int64_t changed_ns =
-      says && !new_name ? runs_changed_ns(directory, getenv("TSCOPE_RUN")) : INT64_MIN;
-  int status = supervise(command, &before, says);
-  if (says)
-    print_closing_line(command[0], directory, changed_ns, off);
+  struct facts facts = {.directory = directory,
+                        .max_size = given['m'] ? given['m'] : getenv("TSCOPE_DIR_MAX"),
+                        .command = command[0],
+                        .mask = &before,
+                        .says = found && !given['q'] && prints_closing_line(),
+                        .new_name = new_name};
+  before_the_command(&facts);
+  int status = supervise(command, &before, facts.says);
+  if (facts.says && !ask_within(ANSWER_SECONDS, ask_at_end, &facts, NULL, 0))
+    print_message("%s does not answer now; then see the report with: tscope-report %s", directory,
+                  directory);
   return supervise_exit(status);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A command must behave the same under tscope-run: launcher.py TSCOPE-RUN LIBTSCOPE."""
+"""A command must behave the same under tscope-run: launcher.py TSCOPE-RUN LIBTSCOPE PROGRAMS."""
 import os
 import pty
 import select
@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-RUN, LIBRARY = sys.argv.pop(1), sys.argv.pop(1)
+RUN, LIBRARY, PROGRAMS = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 
 # Prints when it is ready, counts the signals of one kind until its input ends, and prints the count.
 COUNTER = """
@@ -109,6 +109,32 @@ class Launcher(unittest.TestCase):
         done = subprocess.run([RUN, "--lib", "/nonexistent.so", "--", "echo", "ran"],
                               capture_output=True, text=True, check=False)
         self.assertEqual((done.stdout, done.returncode), ("ran\n", 0))
+
+    def test_directory_that_does_not_answer_holds_up_neither_the_command_nor_its_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            frozen = {"LD_PRELOAD": os.path.join(PROGRAMS, "libfrozen_disk.so"),
+                      "FROZEN_DISK": os.path.join(folder, "traces")}
+            options = ["--dir", frozen["FROZEN_DISK"], "--max-size", "1G"]
+            with open(frozen["FROZEN_DISK"] + ".frozen", "w", encoding="ascii"):
+                pass
+            done = run("sh", "-c", 'rm "$FROZEN_DISK.frozen"; exit 7', options=options, env=frozen, timeout=50)
+            self.assertEqual((done.returncode, done.stdout), (7, ""))
+            self.assertIn("traces does not answer; the command runs all the same\n", done.stderr)
+            done = run("sh", "-c", 'touch "$FROZEN_DISK.frozen"; exit 7', options=options, env=frozen, timeout=50)
+            self.assertEqual((done.returncode, done.stdout), (7, ""))
+            self.assertRegex(done.stderr, "traces does not answer now; then see the report with: tscope-report .*traces\n$")
+
+    def test_signal_that_asks_to_end_does_not_wait_for_the_directory(self):
+        with tempfile.TemporaryDirectory() as folder:
+            disk = os.path.join(folder, "traces")
+            with open(disk + ".frozen", "w", encoding="ascii"):
+                pass
+            child = subprocess.Popen([RUN, "--lib", LIBRARY, "--dir", disk, "sleep", "100"],
+                                     env=dict(os.environ, FROZEN_DISK=disk, LD_PRELOAD=os.path.join(PROGRAMS, "libfrozen_disk.so")),
+                                     stderr=subprocess.DEVNULL)
+            time.sleep(0.5)
+            child.terminate()
+            self.assertEqual(child.wait(50), -signal.SIGTERM)
 
     def test_signal_to_tscope_run_reaches_the_command_once(self):
         for number in PASSED_ON:

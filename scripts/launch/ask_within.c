@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "scripts/launch/ask_within.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "process/descriptors.h"
+
+/* If it is held for ever, it must not hold a pipe of the caller's, whose reader waits for the end.
+ */
+__attribute__((noreturn)) static void answer_to(int fd, void (*ask)(const void *question),
+                                                const void *question) {
+  int nothing = open("/dev/null", O_RDONLY);
+  if (nothing >= 0)
+    dup2(nothing, STDIN_FILENO);
+  dup2(fd, STDOUT_FILENO);
+  dup2(fd, STDERR_FILENO);
+  tscope_descriptors_close_from(STDERR_FILENO + 1);
+  ask(question);
+  fflush(stdout);
+  _exit(0);
+}
+
+/* Signals are pending until the command has them: who wants an end now need not wait for the
+ * answer.
+ */
+static bool is_told_to_end(void) {
+  static const int ends[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  sigset_t pending;
+  bool told = false;
+  sigpending(&pending);
+  for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+    told |= sigismember(&pending, ends[i]) == 1;
+  return told;
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* True at the end of the answer. */
+static bool read_answer(int fd, int seconds, char *answer, size_t bytes) {
+  char part[4096];
+  size_t n = 0;
+  for (double until = now() + seconds; now() < until && !is_told_to_end();) {
+    if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 50) <= 0)
+      continue;
+    ssize_t got = read(fd, part, sizeof(part));
+    if (got <= 0)
+      return got == 0;
+    if (!answer)
+      (void)!write(STDERR_FILENO, part, (size_t)got);
+    for (ssize_t i = 0; answer && i < got && n + 1 < bytes; i++)
+      answer[n++] = part[i];
+    if (answer)
+      answer[n] = '\0';
+  }
+  return false;
+}
+
+bool ask_within(int seconds, void (*ask)(const void *question), const void *question, char *answer,
+                size_t bytes) {
+  int ends[2];
+  if (answer)
+    *answer = '\0';
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return false;
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0)
+    answer_to(ends[1], ask, question);
+  close(ends[1]);
+  bool whole = child > 0 && read_answer(ends[0], seconds, answer, bytes);
+  close(ends[0]);
+  if (child > 0 && !whole)
+    kill(child, SIGKILL);
+  while (whole && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+    continue;
+  return whole;
+}
