@@ -26,7 +26,7 @@ typedef int64_t i64;
 
 #define TSCOPE_MAGIC "tscope\r\n"
 #define TSCOPE_VERSION_MAJOR 1 /* a reader refuses a newer major */
-#define TSCOPE_VERSION_MINOR 3 /* a reader skips what a newer minor added */
+#define TSCOPE_VERSION_MINOR 4 /* a reader skips what a newer minor added */
 #define TSCOPE_BYTE_ORDER_MARK 0x01020304u
 #define TSCOPE_HEADER_BYTES 4096u
 #define TSCOPE_CHUNK_BYTES 65536u

@@ -13,7 +13,7 @@
 /* Weak: a program may link the core without the GPU clock. */
 #pragma weak gpu_step_ended
 
-/* Deeper ranges are counted, so that pops match their pushes, but not recorded. */
+/* Deeper ranges are counted, so that pops match their pushes, and as lost. */
 enum { RANGES_MAX = 64 };
 
 struct ranges {
@@ -69,6 +69,8 @@ TSCOPE_EXPORT void tscope_range_push(const char *name) {
     ranges->range[ranges->open].start = start;
     ranges->range[ranges->open].dur =
         tscope_span_open(thread, start, TSCOPE_REC_PHASE, phase_of(name), &record, sizeof(record));
+  } else {
+    tscope_count_lost(TSCOPE_LOSS_RANGES, 1);
   }
   ranges->open++;
   thread->phase_depth++;

@@ -80,8 +80,10 @@ static bool write_native_frame(const struct stack_walk *walk, u32 i) {
 
 TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash,
                                   const struct python_process *process) {
-  if (is_full(&known_stacks.stacks) || is_full(&known_stacks.frames))
+  if (is_full(&known_stacks.stacks) || is_full(&known_stacks.frames)) {
+    tscope_count_lost(TSCOPE_LOSS_STACKS, 1);
     return false;
+  }
   for (u32 i = 0; i < walk->n; i++)
     if (!hash_set_has(&known_stacks.frames, walk->keys[i])) {
       if (!(process ? write_frame(walk, i, process) : write_native_frame(walk, i)))

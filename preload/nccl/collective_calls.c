@@ -69,6 +69,8 @@ static void add_unit(struct nccl_thread *nccl, u16 op, cudaStream_t stream,
   if (nccl->n_units < MAX_UNITS)
     nccl->units[nccl->n_units++] =
         (struct nccl_unit){0, subject_of(op, record), stream, record->stream};
+  else
+    nccl->calls_beyond++;
 }
 
 /* Needed to undo the group's calls if the group is only simulated. */
@@ -248,7 +250,9 @@ void nccl_group_end_end(struct tscope_thread *thread, struct nccl_span *span, nc
     return;
   for (u32 i = 0; i < nccl->n_units; i++)
     end_pair(nccl, nccl->units[i].pair, &nccl->units[i].subject, result);
-  nccl->n_units = nccl->n_counted = 0;
+  if (nccl->calls_beyond && nccl->units[0].pair) /* pairs of events are the source of GPU time */
+    tscope_count_lost(TSCOPE_LOSS_GPU, nccl->calls_beyond);
+  nccl->n_units = nccl->n_counted = nccl->calls_beyond = 0;
   TSCOPE_KEEP_ERRNO;
   if (!nccl_accepted(result))
     tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a group of calls", (i32)result);
@@ -276,4 +280,5 @@ void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_span *spa
     __atomic_fetch_sub(&counted->communicator->transfers, counted->transfers, __ATOMIC_RELAXED);
   }
   nccl->group = nccl->calls = nccl->n_pending = nccl->n_units = nccl->n_counted = 0;
+  nccl->calls_beyond = 0;
 }

@@ -21,8 +21,8 @@ enum {
   TSCOPE_NO_REDOP = -1,
   MAX_PENDING_COMMS =
       32, /* most communicators created in one group; further ones are found at their first use */
-  MAX_UNITS = 32,   /* most communicators and streams of one group that are timed */
-  MAX_COUNTED = 32, /* most communicators of one group whose calls can be undone */
+  MAX_UNITS = 32,    /* most communicators and streams of one group that are timed */
+  MAX_COUNTED = 256, /* most communicators of one group whose calls can be undone */
 };
 
 /* What a group launches together: its calls on one communicator and stream. Identified by the first
@@ -53,6 +53,7 @@ struct nccl_thread {
   u32 calls;
   u32 n_pending;
   u32 n_units;
+  u32 calls_beyond; /* of the open group: not timed, since they belong to no unit */
   u32 n_counted;
   u32 n_deferred;
   struct nccl_unit units[MAX_UNITS];

@@ -6,7 +6,7 @@
 
 #include "nvtx/nvtx_names.def"
 
-enum { DOMAINS = 64, REGISTERED_BYTES = 1 << 19 };
+enum { DOMAINS = 256, REGISTERED_BYTES = 1 << 19 };
 
 struct nvtx_domain nvtx_default_domain;
 
@@ -22,12 +22,14 @@ static bool is_ignored(const char *name) {
   return false;
 }
 
+/* Domains beyond the table are one, and those left alone another. */
 struct nvtx_domain *nvtx_domain_create(const char *name) {
-  static struct nvtx_domain overflow = {.ignored = true};
+  static struct nvtx_domain others = {.name = "(beyond the table of domains)"};
+  static struct nvtx_domain others_ignored = {.ignored = true};
   u32 place = __atomic_fetch_add(&n_domains, 1, __ATOMIC_RELAXED);
   if (place >= DOMAINS) {
     __atomic_store_n(&n_domains, DOMAINS, __ATOMIC_RELAXED);
-    return &overflow;
+    return name && is_ignored(name) ? &others_ignored : &others;
   }
   struct nvtx_domain *domain = &domains[place];
   snprintf(domain->name, sizeof(domain->name), "%s", name ? name : "");

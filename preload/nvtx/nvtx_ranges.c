@@ -4,7 +4,7 @@
 #include "nvtx/nvtx_abi.h"
 #include "record/families.h"
 
-/* Deeper ones are counted, so that pops match their pushes, but not recorded. */
+/* Deeper ones are counted, so that pops match their pushes, and as lost. */
 enum { NESTED_MAX = 64, FREE_MAX = 1024 };
 
 struct range {
@@ -93,6 +93,8 @@ int nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
     range.dur = open_retained_span(thread, &range);
     thread->phase_depth += range.dur && range.name.meaning != NVTX_STEP;
     mine->ranges[mine->open] = range;
+  } else {
+    tscope_count_lost(TSCOPE_LOSS_RANGES, 1);
   }
   mine->open++;
   tscope_leave(thread);
@@ -172,6 +174,8 @@ u64 nvtx_start(struct nvtx_domain *domain, struct nvtx_text text) {
     slot->range.dur = open_retained_span(thread, &slot->range);
     number = (u64)turn << 32 | (u64)(slot - free_ranges + 1);
     __atomic_store_n(&slot->ready, true, __ATOMIC_RELEASE);
+  } else {
+    tscope_count_lost(TSCOPE_LOSS_RANGES, 1);
   }
   tscope_leave(thread);
   return number;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,6 +27,11 @@ void tscope_descriptors_close_from(int first) {
   if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0)
     return;
   int folder = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  struct rlimit most;
+  if (folder < 0 &&
+      getrlimit(RLIMIT_NOFILE, &most) == 0) /* without /proc: few have a number above */
+    for (int fd = first; fd < 65536 && (rlim_t)fd < most.rlim_cur; fd++)
+      close(fd);
   if (folder < 0)
     return;
   folder_names_visit(folder, room, sizeof(room), close_one, &first);

@@ -9,12 +9,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "process/descriptors.h"
 #include "process/process.h"
 #include "process/process_end.h"
 #include "process/reaped.h"
@@ -154,6 +156,16 @@ static bool sleep_until_look(struct worker *worker, const struct work *work, u64
   return now >= worker->next_ns;
 }
 
+/* A thread that trains may have a core of its own, and a priority, and be the one that wakes the
+ * process: tscope's threads have the cores of the first thread, and no priority. */
+static void share_cores_of_process(void) {
+  cpu_set_t cores;
+  if (sched_getaffinity(getpid(), sizeof(cores), &cores) == 0)
+    sched_setaffinity(0, sizeof(cores), &cores);
+  if (getpriority(PRIO_PROCESS, 0) < 0)
+    setpriority(PRIO_PROCESS, 0, 0);
+}
+
 /* A worker begins with all signals blocked. That of a store that fails may come only when it is
  * known that this is no thread of the job's. What floating-point arithmetic does is inherited, too:
  * where a job wants to end by SIGFPE, tscope's threads must not. */
@@ -161,6 +173,7 @@ static void begin(struct worker *worker, const char *name) {
   store(&worker->tid, (u32)syscall(SYS_gettid));
   prctl(PR_SET_NAME, name);
   tscope_floats_set(&tscope_floats_at_first);
+  share_cores_of_process();
   sigset_t open;
   sigemptyset(&open);
   sigaddset(&open, SIGBUS);
@@ -230,12 +243,22 @@ static bool wake_process(void) {
   return awake && in_time;
 }
 
+/* Kernels before 5.9 cannot do both at once. */
+static bool leave_descriptors(void) {
+  if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0)
+    return true;
+  if (syscall(SYS_unshare, CLONE_FILES) != 0)
+    return false;
+  tscope_descriptors_close_from(0);
+  return true;
+}
+
 /* The helper has its own table of descriptors, if the kernel allows it: opening the trace file must
  * not use a number that the job expects to get next. It has its own root directory, too, which the
  * job may change, and its own mask for new files. */
 static void begin_helper(void) {
   begin(&helper, "tscope");
-  own_descriptors = syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+  own_descriptors = leave_descriptors();
   own_root = syscall(SYS_unshare, CLONE_FS) == 0;
   if (own_descriptors)
     tscope_trace_keep_open();

@@ -109,15 +109,19 @@ static void remove_writer(u32 tid) {
     __atomic_store_n(place, 0, __ATOMIC_RELAXED);
 }
 
-/* A slot whose thread has ended unnoticed; NULL if there is none. The lock is held. */
+/* A slot whose thread has ended unnoticed; NULL if none is found. The lock is held. Each question
+ * is a system call: only some are asked, and the next search goes on behind them. */
 static struct tscope_thread *take_ended(void) {
-  for (struct tscope_thread *thread = is_told_of_ends ? NULL : newest; thread;
-       thread = thread->before)
+  static struct tscope_thread *next;
+  for (int asked = 0; !is_told_of_ends && newest && asked < 32; asked++) {
+    struct tscope_thread *thread = next ? next : newest;
+    next = thread->before;
     if (thread->tid && syscall(SYS_tgkill, getpid(), thread->tid, 0) != 0 && errno == ESRCH) {
       remove_writer(thread->tid);
       thread->tid = 0;
       return thread;
     }
+  }
   return NULL;
 }
 

@@ -140,9 +140,36 @@ void tscope_info(struct tscope_thread *thread, enum tscope_info key, const char 
   tscope_definitions_write(TSCOPE_REC_INFO, (u16)key, &info, sizeof(info));
 }
 
+static bool is_known(const char *text) {
+  u32 number, bytes = (u32)strlen(text);
+  find_string(string_hash(text, bytes), bytes, &number);
+  return number != 0;
+}
+
+/* A program may give each of very many threads a name of its own. They must not fill the table of
+ * strings: after so many names, new ones are kept without their digits, and after as many again not
+ * at all. */
+static u32 thread_name(const char *name) {
+  enum { NAMES = 4096 };
+  static u32 n_new;
+  char without_digits[17];
+  u32 n = 0;
+  if (is_known(name))
+    return tscope_string(NULL, name);
+  if (__atomic_load_n(&n_new, __ATOMIC_RELAXED) >= NAMES) {
+    for (; *name && n + 1 < sizeof(without_digits); name++)
+      if (*name < '0' || *name > '9')
+        without_digits[n++] = *name;
+    without_digits[n] = '\0';
+    name = without_digits;
+  }
+  if (!is_known(name) && __atomic_fetch_add(&n_new, 1, __ATOMIC_RELAXED) >= 2 * NAMES)
+    return 0;
+  return tscope_string(NULL, name);
+}
+
 void tscope_definitions_write_thread(u32 number, u32 tid, const char *name) {
-  struct tscope_thread_record record = {
-      .thread = number, .tid = tid, .name = tscope_string(NULL, name)};
+  struct tscope_thread_record record = {.thread = number, .tid = tid, .name = thread_name(name)};
   tscope_definitions_write(TSCOPE_REC_THREAD, 0, &record, sizeof(record));
 }
 

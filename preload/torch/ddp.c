@@ -52,6 +52,8 @@ void bucket_queued_end(struct torch_scope *scope) {
   if (mine->n_buckets < TORCH_BUCKETS)
     mine->buckets[mine->n_buckets++] =
         (struct torch_bucket){scope->reducer, scope->comm, scope->seq};
+  else
+    tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
 }
 
 static void open_next_wait(struct tscope_thread *thread, struct torch_scope *waits) {

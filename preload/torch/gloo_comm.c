@@ -21,7 +21,7 @@
 
 /* Numbers of NCCL communicators start at 0; a process has far fewer than this. */
 #define GLOO_COMM_FIRST 0x10000u
-#define GLOO_COMMS 256
+#define GLOO_COMMS 1024
 
 static struct gloo_comm gloo_comms[GLOO_COMMS];
 static u32 n_recorded;
@@ -89,6 +89,8 @@ static void write_comm(struct tscope_thread *thread, struct gloo_comm *comm) {
 
 struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group) {
   struct gloo_comm *comm = find_comm(group);
+  if (!comm)
+    tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
   if (!comm || TSCOPE_LIKELY(__atomic_load_n(&comm->number, __ATOMIC_ACQUIRE)))
     return comm;
   if (!tscope_lock(&gloo_comms_lock))

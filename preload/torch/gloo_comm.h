@@ -21,5 +21,5 @@ struct gloo_comm {
 };
 
 /* The communicator of a process group; writes its COMM record the first time. NULL if the creation
- * of the group was not seen, or the table is full. */
+ * of the group was not seen, or the table was full: then a loss is counted. */
 struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group);

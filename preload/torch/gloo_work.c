@@ -111,9 +111,9 @@ void call_begin(struct torch_scope *scope, enum torch_tensors tensors_shape, con
  * known. */
 static void record_enqueue(struct tscope_thread *thread, struct torch_scope *scope,
                            const void *group, const void *work) {
-  struct gloo_comm *comm = gloo_comm_of(thread, group);
   u8 type = torch_op_type(work);
-  if (!comm || !op_of(type))
+  struct gloo_comm *comm = op_of(type) ? gloo_comm_of(thread, group) : NULL;
+  if (!comm)
     return;
   struct torch_scope *call = torch_scope_around(scope);
   bool in_call = call && call->kind == SCOPE_CALL && !call->dur;

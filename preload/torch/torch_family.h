@@ -25,8 +25,8 @@ struct torch_bucket {
   u32 comm, seq;
 };
 
-#define TORCH_RANGES 16
-#define TORCH_BUCKETS 256
+#define TORCH_RANGES 64
+#define TORCH_BUCKETS 512
 
 /* In tscope_thread.family[TSCOPE_FAMILY_TORCH]. */
 struct torch_thread {

@@ -132,8 +132,10 @@ static bool starts_with(const char *name, const char *start) {
 static void range_open(struct tscope_thread *thread, const void *range, u32 phase,
                        const char *name) {
   struct torch_thread *mine = torch_thread_of(thread);
-  if (mine->n_ranges == TORCH_RANGES)
+  if (mine->n_ranges == TORCH_RANGES) {
+    tscope_count_lost(TSCOPE_LOSS_RANGES, 1);
     return;
+  }
   struct torch_range open = {.range = range, .start = tscope_ticks(), .phase = (u8)phase};
   open.ends_forward = !phase;
   if (phase)

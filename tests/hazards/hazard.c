@@ -475,6 +475,7 @@ static const struct hazard {
     {"lock-idle", lock_idle},
     {"look-at-the-end", end_with_a_look},
     {"core-dump", core_dump},
+    {"look-at-threads", look_at_threads},
     {"limit-address-space", limit_address_space},
     {"lock-in-child", lock_in_child},
     {"threads-wait", threads_wait},

@@ -21,6 +21,7 @@ void end_signal(char **arguments);
 void end_busy(char **arguments);
 void until_killed(char **arguments);
 void first_thread_ends(char **arguments);
+void look_at_threads(char **arguments);
 void only_thread_ends(char **arguments);
 void other_threads_end(char **arguments);
 

@@ -2,6 +2,8 @@
  *
  * How a process ends: by itself, by a signal, by its last thread.
  */
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/io_uring.h>
@@ -102,13 +104,13 @@ void first_thread_ends(char **arguments) {
   pthread_exit(NULL);
 }
 
-/* From now on the kernel ends a thread that makes this call: this one and those that it starts, or
- * (SECCOMP_FILTER_FLAG_TSYNC) all of the process. */
-static void forbid(unsigned call, unsigned of_all) {
+/* From now on the kernel answers this call so: of this thread and those that it starts, or
+ * (SECCOMP_FILTER_FLAG_TSYNC) of all of the process. */
+static void answer(unsigned call, unsigned how, unsigned of_all) {
   struct sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
+      BPF_STMT(BPF_RET | BPF_K, how),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog filter = {sizeof(code) / sizeof(*code), code};
@@ -116,6 +118,61 @@ static void forbid(unsigned call, unsigned of_all) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, of_all, &filter))
     fail("filter");
+}
+
+static void forbid(unsigned call, unsigned of_all) {
+  answer(call, SECCOMP_RET_KILL_THREAD, of_all);
+}
+
+static int job_fd;
+
+/* Of a thread of tscope's: whether it has the cores of the first thread, and whether the helper has
+ * a descriptor of the job's. */
+static void look_at_thread(const char *number) {
+  char path[64], name[32] = "";
+  cpu_set_t its, first;
+  snprintf(path, sizeof(path), "/proc/self/task/%s/comm", number);
+  FILE *file = fopen(path, "re");
+  if (!file || !fgets(name, sizeof(name), file))
+    fail(path);
+  fclose(file);
+  if (strncmp(name, "tscope", 6) != 0)
+    return;
+  if (sched_getaffinity(atoi(number), sizeof(its), &its) != 0 ||
+      sched_getaffinity(getpid(), sizeof(first), &first) != 0)
+    fail("sched_getaffinity");
+  if (!CPU_EQUAL(&its, &first))
+    printf("%s has other cores\n", name);
+  snprintf(path, sizeof(path), "/proc/self/task/%s/fd/%d", number, job_fd);
+  if (strcmp(name, "tscope\n") == 0 && access(path, F_OK) == 0)
+    printf("%s has the job's descriptor\n", name);
+}
+
+static void *launch_on_one_core(void *nothing) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET((unsigned)sched_getcpu(), &one);
+  if (sched_setaffinity(0, sizeof(one), &one) != 0)
+    fail("sched_setaffinity");
+  launch(1000);
+  return nothing;
+}
+
+/* A thread with a core of its own is the first that launches, on a kernel before 5.9. */
+void look_at_threads(char **arguments) {
+  (void)arguments;
+  pthread_t thread;
+  job_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 200);
+  answer(SYS_close_range, SECCOMP_RET_ERRNO | ENOSYS, 0);
+  if (pthread_create(&thread, NULL, launch_on_one_core, NULL) || pthread_join(thread, NULL))
+    fail("pthread_create");
+  usleep(150 * 1000);
+  DIR *tasks = opendir("/proc/self/task");
+  for (struct dirent *entry; tasks && (entry = readdir(tasks));)
+    if (entry->d_name[0] != '.')
+      look_at_thread(entry->d_name);
+  if (tasks)
+    closedir(tasks);
 }
 
 /* The only thread ends by a system call of its own, or because of one that a filter forbids. */

@@ -58,6 +58,7 @@ NOT_EMULATED = {
     "first-thread-ends-first": "the emulator has threads itself, which the kernel counts with the program's",
     "memory-locked-by-a-program-that-does-not-train": "the emulator's own memory would be locked and counted, too",
     "all-memory-locked": "the emulator's own memory would be locked and counted, too",
+    "threads-apart-from-the-one-that-wakes": "the emulator refuses filters",
     "memory-locked-by-a-forked-child": "the emulator's own memory would be locked and counted, too",
     "address-space-limited-later": "the limit would be the emulator's own",
     "waits-of-threads-for-a-core": "the emulator has threads itself, which the kernel counts with the program's",
@@ -814,6 +815,11 @@ def memory_locked_by_a_program_that_does_not_train(scratch):
     print(f"{shimmed - bare} kB more")
     assert shimmed - bare < 8000, (bare, shimmed)
     check_untouched(scratch)
+
+
+def threads_apart_from_the_one_that_wakes(scratch):
+    """tscope's threads have the first thread's cores, and the helper descriptors of its own, on older kernels too."""
+    check_recorded(scratch, "look-at-threads", launches=1000)
 
 
 def memory_locked_by_a_forked_child(scratch):

@@ -52,19 +52,24 @@ static struct graph *find_graph(u64 key) {
   return handle_map_get(&by_handle, key, &slot) ? &graphs[slot] : NULL;
 }
 
+/* NULL when the table is full. */
+static struct graph *new_locked(u64 key) {
+  u64 slot = n_free ? free_slots[--n_free] : n_slots < MAX_GRAPHS ? n_slots++ : MAX_GRAPHS;
+  if (slot < MAX_GRAPHS && handle_map_put_locked(&by_handle, key, slot))
+    return &graphs[slot];
+  if (slot < MAX_GRAPHS)
+    free_slots[n_free++] = (u32)slot;
+  tscope_count_lost(TSCOPE_LOSS_GRAPHS, 1);
+  return NULL;
+}
+
 /* The entry of a key, new and empty if there was none. NULL when the table is full. */
 static struct graph *add_locked(u64 key) {
   struct graph *graph = find_graph(key);
-  if (!graph) {
-    u64 slot = n_free ? free_slots[--n_free] : n_slots < MAX_GRAPHS ? n_slots++ : MAX_GRAPHS;
-    if (slot == MAX_GRAPHS)
-      return NULL;
-    if (!handle_map_put_locked(&by_handle, key, slot)) {
-      free_slots[n_free++] = (u32)slot;
-      return NULL;
-    }
-    graph = &graphs[slot];
-  }
+  if (!graph)
+    graph = new_locked(key);
+  if (!graph)
+    return NULL;
   graph_content_clear(&graph->content);
   graph->into = NULL;
   graph->number = 0;

@@ -33,8 +33,10 @@ struct graph_comm *graph_content_comm(struct graph_content *content, u32 comm) {
     if (pool[*at].comm == comm)
       return &pool[*at];
   u32 entry = content->n_comms < GRAPH_COMMS ? allocate_entry() : 0;
-  if (!entry)
+  if (!entry) {
+    tscope_count_lost(TSCOPE_LOSS_GRAPHS, 1);
     return NULL;
+  }
   pool[entry] = (struct graph_comm){.comm = comm};
   content->n_comms++;
   *at = entry;

@@ -141,17 +141,19 @@ static void a_range_may_end_on_another_thread(void **state) {
   assert_int_equal(last.dur, 0);
 }
 
-static void more_open_ranges_than_the_table_holds_are_ignored(void **state) {
+static void more_open_ranges_than_the_table_holds_are_lost(void **state) {
   (void)state;
   enum { RANGES = 1500 };
   static nvtxRangeId_t ranges[RANGES];
   u32 before = count(TSCOPE_REC_RANGE), kept = 0;
+  u64 lost_before = lost(TSCOPE_LOSS_RANGES);
   for (u32 i = 0; i < RANGES; i++)
     kept += (ranges[i] = nvtxRangeStartA("many")) != 0;
   assert_true(kept >= 1000 && kept < RANGES);
   for (u32 i = 0; i < RANGES; i++)
     nvtxRangeEnd(ranges[i]);
   assert_int_equal(count(TSCOPE_REC_RANGE), before + kept);
+  assert_int_equal(lost(TSCOPE_LOSS_RANGES), lost_before + RANGES - kept);
 }
 
 static void names_of_phases_and_steps_are_recorded_as_such(void **state) {
@@ -183,14 +185,32 @@ static void names_of_phases_and_steps_are_recorded_as_such(void **state) {
 static void deep_nesting_keeps_its_balance(void **state) {
   (void)state;
   u32 before = count(TSCOPE_REC_RANGE);
+  u64 lost_before = lost(TSCOPE_LOSS_RANGES);
   for (int i = 0; i < 200; i++)
     nvtxRangePushA("down");
   for (int i = 0; i < 200; i++)
     nvtxRangePop();
   assert_int_equal(count(TSCOPE_REC_RANGE), before + 64);
+  assert_int_equal(lost(TSCOPE_LOSS_RANGES), lost_before + 200 - 64);
   nvtxRangePushA("after");
   nvtxRangePop();
   assert_int_equal(LAST(RANGE, range).depth, 0);
+}
+
+/* The last test that makes a domain: the table is full. */
+static void ranges_of_very_many_domains_are_kept(void **state) {
+  (void)state;
+  nvtxDomainHandle_t domain = NULL;
+  for (int i = 0; i < 300; i++)
+    domain = nvtxDomainCreateA("one of many");
+  nvtxEventAttributes_t attributes = {.version = NVTX_VERSION,
+                                      .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                      .messageType = NVTX_MESSAGE_TYPE_ASCII,
+                                      .message.ascii = "of the last domain"};
+  nvtxDomainRangePushEx(domain, &attributes);
+  nvtxDomainRangePop(domain);
+  assert_string(LAST(RANGE, range).name, "of the last domain");
+  assert_string(LAST(RANGE, range).domain, "(beyond the table of domains)");
 }
 
 static void assert_split(const char *name, const char *text, u32 number) {
@@ -232,9 +252,10 @@ int main(void) {
       cmocka_unit_test(pushed_ranges_are_recorded_when_popped),
       cmocka_unit_test(domains_nest_apart),
       cmocka_unit_test(a_range_may_end_on_another_thread),
-      cmocka_unit_test(more_open_ranges_than_the_table_holds_are_ignored),
+      cmocka_unit_test(more_open_ranges_than_the_table_holds_are_lost),
       cmocka_unit_test(names_of_phases_and_steps_are_recorded_as_such),
       cmocka_unit_test(deep_nesting_keeps_its_balance),
+      cmocka_unit_test(ranges_of_very_many_domains_are_kept),
       cmocka_unit_test(numbers_are_separated_from_names),
       cmocka_unit_test(meanings_are_those_of_the_table),
   };

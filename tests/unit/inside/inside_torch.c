@@ -144,12 +144,37 @@ static void a_collective_belongs_to_its_call(void **state) {
   assert_int_equal(comm.size, 8);
 }
 
+static void more_ranges_and_groups_than_the_tables_hold_are_lost(void **state) {
+  (void)state;
+  enum { RANGES = 70, GROUPS = 1100 };
+  static char groups[GROUPS];
+  static char forward[RANGES][sizeof("DistributedDataParallel.forward")];
+  int64_t elements = 1;
+  u64 ranges_before = lost(TSCOPE_LOSS_RANGES), groups_before = lost(TSCOPE_LOSS_GROUPS);
+  for (int i = 0; i < RANGES; i++)
+    torch_callback.start(strcpy(forward[i], "DistributedDataParallel.forward"));
+  for (int i = RANGES; i-- > 0;)
+    torch_callback.end(forward[i], NULL);
+  assert_int_equal(lost(TSCOPE_LOSS_RANGES), ranges_before + RANGES - 64);
+  for (int i = 0; i < GROUPS; i++)
+    group_made(&groups[i], NULL, 0, 1, NULL);
+  u32 calls = count(TSCOPE_REC_COLLECTIVE);
+  torch_work = &elements;
+  allreduce((word)&groups[0], 0, 0, 0, 0, 0, 0);
+  assert_int_equal(count(TSCOPE_REC_COLLECTIVE), calls + 1);
+  allreduce((word)&groups[GROUPS - 1], 0, 0, 0, 0, 0, 0);
+  torch_work = NULL;
+  assert_int_equal(count(TSCOPE_REC_COLLECTIVE), calls + 1);
+  assert_int_equal(lost(TSCOPE_LOSS_GROUPS), groups_before + 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(objects_and_parameters_pass),
       cmocka_unit_test(ranges_are_phases),
       cmocka_unit_test(a_call_that_was_left_is_not_looked_at),
       cmocka_unit_test(a_collective_belongs_to_its_call),
+      cmocka_unit_test(more_ranges_and_groups_than_the_tables_hold_are_lost),
   };
   return cmocka_run_group_tests_name("inside torch", tests, trace_set_up, trace_tear_down);
 }

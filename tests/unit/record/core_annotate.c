@@ -109,6 +109,8 @@ static void ranges_too_deep_do_not_confuse_later_ones(void **state) {
   const struct phase *last = &found.phases[found.phase_count - 1];
   assert_int_equal(last->tag, TSCOPE_PHASE_BACKWARD);
   assert_int_equal(last->depth, 0);
+  const struct tscope_file_header *header = (const void *)scene.trace.bytes;
+  assert_int_equal(header->lost[TSCOPE_LOSS_RANGES], 100 - 64);
   scene_end(&scene);
 }
 

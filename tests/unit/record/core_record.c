@@ -361,6 +361,31 @@ static void losses_are_in_header_and_stream(void **state) {
   scene_end(&scene);
 }
 
+static void play_many_names(void *nothing) {
+  (void)nothing;
+  struct tscope_thread *thread = enter();
+  for (u32 i = 0; i < 60000; i++) {
+    char name[17];
+    snprintf(name, sizeof(name), "worker-%u", i);
+    tscope_definitions_write_thread(1, i, name);
+  }
+  struct tscope_phase_record phase = {.name = tscope_string(thread, "after all of them")};
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_PHASE, 0, &phase, sizeof(phase));
+  tscope_leave(thread);
+}
+
+static void names_of_threads_leave_room_for_others(void **state) {
+  (void)state;
+  struct scene scene;
+  scene_play(&scene, play_many_names, NULL);
+  assert_int_equal(scene.trace.header->lost[TSCOPE_LOSS_STRINGS], 0);
+  struct found phases = find(&scene.trace, TSCOPE_REC_PHASE);
+  const struct tscope_phase_record *phase = (const void *)phases.at[0].record;
+  assert_int_equal(phases.count, 1);
+  assert_true(phase->name > 4096 && phase->name < 5000);
+  scene_end(&scene);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_of_each_type),
@@ -372,6 +397,7 @@ int main(void) {
       cmocka_unit_test(schema_of_every_type),
       cmocka_unit_test(anchors_cost_and_losses_at_the_end),
       cmocka_unit_test(losses_are_in_header_and_stream),
+      cmocka_unit_test(names_of_threads_leave_room_for_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,14 @@ static inline void trace_free(struct trace *trace) {
   free(trace->bytes);
 }
 
+/* How many records the trace says are lost for this reason. */
+static inline u64 lost(enum tscope_loss reason) {
+  struct trace trace = trace_read();
+  u64 records = ((const struct tscope_file_header *)(const void *)trace.bytes)->lost[reason];
+  trace_free(&trace);
+  return records;
+}
+
 struct trace_cursor {
   const struct tscope_chunk_header *chunk;
   const struct tscope_record *record;

@@ -111,6 +111,18 @@ static const char *remedy_of_loss(u32 reason) {
   case TSCOPE_LOSS_STRINGS:
     return "Nothing has to be done: the calls themselves are kept, but for some of them the grid, "
            "the block or a name is not known.";
+  case TSCOPE_LOSS_STACKS:
+    return "Nothing has to be done: the calls themselves are kept, but of some the line is not "
+           "known. A program that runs code which it makes itself has ever new lines.";
+  case TSCOPE_LOSS_GROUPS:
+    return "The process has more process groups at one time than the table holds, 1,024: "
+           "collectives of the others were not seen. Destroy groups that are no longer used.";
+  case TSCOPE_LOSS_RANGES:
+    return "Ranges are nested deeper than 64, or more than 1,024 are open that end elsewhere: look "
+           "for ranges that are never closed.";
+  case TSCOPE_LOSS_GRAPHS:
+    return "The process has more CUDA graphs, or a graph more communicators, than the table holds: "
+           "what replays of the others do is not known. Destroy graphs that are no longer used.";
   case TSCOPE_LOSS_THREADS:
     return "The process has more threads at one time than the table holds: what the others did was "
            "not seen.";
