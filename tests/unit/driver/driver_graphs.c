@@ -426,7 +426,7 @@ static void a_graph_may_have_many_communicators(void **state) {
     assert_int_equal(ncclCommInitRank(&many[i], 1, id, 0), ncclSuccess);
   }
   u32 number, comms;
-  u64 lost_before = lost(TSCOPE_LOSS_GRAPHS);
+  u64 lost_before = lost_for(TSCOPE_LOSS_GRAPHS);
   cudaGraph_t graph = capture(one_on_each), clone;
   assert_int_equal(cudaGraphClone(&clone, graph), cudaSuccess);
   cudaGraphDestroy(graph);
@@ -437,7 +437,7 @@ static void a_graph_may_have_many_communicators(void **state) {
     assert_int_equal(replayed(&number, &comms).first_collective, i);
     assert_int_equal(comms, MOST_COMMS);
   }
-  assert_true(lost(TSCOPE_LOSS_GRAPHS) >= lost_before + MANY - MOST_COMMS);
+  assert_true(lost_for(TSCOPE_LOSS_GRAPHS) >= lost_before + MANY - MOST_COMMS);
   cudaGraphExecDestroy(executable);
   cudaGraphDestroy(clone);
   for (int i = 0; i < MANY; i++)

@@ -146,14 +146,14 @@ static void more_open_ranges_than_the_table_holds_are_lost(void **state) {
   enum { RANGES = 1500 };
   static nvtxRangeId_t ranges[RANGES];
   u32 before = count(TSCOPE_REC_RANGE), kept = 0;
-  u64 lost_before = lost(TSCOPE_LOSS_RANGES);
+  u64 lost_before = lost_for(TSCOPE_LOSS_RANGES);
   for (u32 i = 0; i < RANGES; i++)
     kept += (ranges[i] = nvtxRangeStartA("many")) != 0;
   assert_true(kept >= 1000 && kept < RANGES);
   for (u32 i = 0; i < RANGES; i++)
     nvtxRangeEnd(ranges[i]);
   assert_int_equal(count(TSCOPE_REC_RANGE), before + kept);
-  assert_int_equal(lost(TSCOPE_LOSS_RANGES), lost_before + RANGES - kept);
+  assert_int_equal(lost_for(TSCOPE_LOSS_RANGES), lost_before + RANGES - kept);
 }
 
 static void names_of_phases_and_steps_are_recorded_as_such(void **state) {
@@ -185,13 +185,13 @@ static void names_of_phases_and_steps_are_recorded_as_such(void **state) {
 static void deep_nesting_keeps_its_balance(void **state) {
   (void)state;
   u32 before = count(TSCOPE_REC_RANGE);
-  u64 lost_before = lost(TSCOPE_LOSS_RANGES);
+  u64 lost_before = lost_for(TSCOPE_LOSS_RANGES);
   for (int i = 0; i < 200; i++)
     nvtxRangePushA("down");
   for (int i = 0; i < 200; i++)
     nvtxRangePop();
   assert_int_equal(count(TSCOPE_REC_RANGE), before + 64);
-  assert_int_equal(lost(TSCOPE_LOSS_RANGES), lost_before + 200 - 64);
+  assert_int_equal(lost_for(TSCOPE_LOSS_RANGES), lost_before + 200 - 64);
   nvtxRangePushA("after");
   nvtxRangePop();
   assert_int_equal(LAST(RANGE, range).depth, 0);

@@ -150,12 +150,12 @@ static void more_ranges_and_groups_than_the_tables_hold_are_lost(void **state) {
   static char groups[GROUPS];
   static char forward[RANGES][sizeof("DistributedDataParallel.forward")];
   int64_t elements = 1;
-  u64 ranges_before = lost(TSCOPE_LOSS_RANGES), groups_before = lost(TSCOPE_LOSS_GROUPS);
+  u64 ranges_before = lost_for(TSCOPE_LOSS_RANGES), groups_before = lost_for(TSCOPE_LOSS_GROUPS);
   for (int i = 0; i < RANGES; i++)
     torch_callback.start(strcpy(forward[i], "DistributedDataParallel.forward"));
   for (int i = RANGES; i-- > 0;)
     torch_callback.end(forward[i], NULL);
-  assert_int_equal(lost(TSCOPE_LOSS_RANGES), ranges_before + RANGES - 64);
+  assert_int_equal(lost_for(TSCOPE_LOSS_RANGES), ranges_before + RANGES - 64);
   for (int i = 0; i < GROUPS; i++)
     group_made(&groups[i], NULL, 0, 1, NULL);
   u32 calls = count(TSCOPE_REC_COLLECTIVE);
@@ -165,7 +165,7 @@ static void more_ranges_and_groups_than_the_tables_hold_are_lost(void **state) {
   allreduce((word)&groups[GROUPS - 1], 0, 0, 0, 0, 0, 0);
   torch_work = NULL;
   assert_int_equal(count(TSCOPE_REC_COLLECTIVE), calls + 1);
-  assert_int_equal(lost(TSCOPE_LOSS_GROUPS), groups_before + 1);
+  assert_int_equal(lost_for(TSCOPE_LOSS_GROUPS), groups_before + 1);
 }
 
 int main(void) {

@@ -60,7 +60,7 @@ static inline void trace_free(struct trace *trace) {
 }
 
 /* How many records the trace says are lost for this reason. */
-static inline u64 lost(enum tscope_loss reason) {
+static inline u64 lost_for(enum tscope_loss reason) {
   struct trace trace = trace_read();
   u64 records = ((const struct tscope_file_header *)(const void *)trace.bytes)->lost[reason];
   trace_free(&trace);
