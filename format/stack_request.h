@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * How a run is asked for its stacks. Whoever asks leaves one file in the run's folder. Once a
- * second each process of the run looks for it, and writes its answer into a file beside its trace.
- * Files are what every host of a job can see, also over NFS, and what needs no open port.
+ * second, or more rarely in a large run, each process of the run looks for it, and writes its
+ * answer into a file beside its trace. Files are what every host of a job can see, also over NFS,
+ * and what needs no open port.
  *
  * A request is one line: TSCOPE_REQUEST_FORMAT with a number other than 0. A process answers each
  * number once. A request counts only if it belongs to the process's user or to root.
@@ -34,5 +35,13 @@
 
 /* The answer of the process whose trace has this name. */
 #define TSCOPE_ANSWER_FILE ".%s.stacks"
+
+/* Every how many seconds each process of so many looks: one file server may have to answer them
+ * all. It gets some 1,000 looks a second, from 16,384 processes on more. */
+static inline unsigned tscope_seconds_between_looks(unsigned processes) {
+  const unsigned a_second = 1024, most = 16;
+  unsigned seconds = processes / a_second + (processes % a_second != 0);
+  return seconds < 1 ? 1 : seconds < most ? seconds : most;
+}
 
 enum { TSCOPE_ANSWER_MOST = 4 << 20 }; /* bytes; a longer one is cut and has no end */

@@ -24,7 +24,7 @@
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
 
-enum { CALLS_PER_LOOK = 10, COST_SHARE = 20 };
+enum { CALLS_PER_SECOND = 10, COST_SHARE = 20 };
 
 static const char *python_why = "";
 
@@ -245,9 +245,15 @@ static void look(void) {
     close(folder);
 }
 
+/* The processes of a run, which may begin at the same moment, do not all look in the same one. */
 static void watch(void) {
-  static u32 calls;
-  if (++calls % CALLS_PER_LOOK == 0)
+  static u32 calls, calls_per_look, first;
+  if (!calls_per_look) {
+    const struct tscope_file_header *header = tscope_trace.header;
+    calls_per_look = CALLS_PER_SECOND * tscope_seconds_between_looks(header->world_size);
+    first = (u32)((header->start_ticks ^ header->pid) * 0x9e3779b97f4a7c15u >> 32) % calls_per_look;
+  }
+  if (calls++ % calls_per_look == first)
     look();
 }
 

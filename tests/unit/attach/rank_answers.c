@@ -155,6 +155,15 @@ static void very_many_lines(void **state) {
   free(text);
 }
 
+static void large_runs_look_more_rarely(void **state) {
+  (void)state;
+  assert_int_equal(tscope_seconds_between_looks(0), 1); /* not known */
+  assert_int_equal(tscope_seconds_between_looks(1024), 1);
+  assert_int_equal(tscope_seconds_between_looks(1025), 2);
+  assert_int_equal(tscope_seconds_between_looks(10000), 10);
+  assert_int_equal(tscope_seconds_between_looks(100000), 16);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_whole_answer),
@@ -163,6 +172,7 @@ int main(void) {
       cmocka_unit_test(what_is_no_answer),
       cmocka_unit_test(lines_that_no_rank_writes),
       cmocka_unit_test(very_many_lines),
+      cmocka_unit_test(large_runs_look_more_rarely),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
