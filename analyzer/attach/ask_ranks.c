@@ -304,6 +304,10 @@ static void remove_file(const struct question *question, const char *name) {
   }
 }
 
+u32 question_seconds(u32 processes) {
+  return tscope_seconds_between_looks(processes);
+}
+
 void question_withdraw(struct question *question) {
   remove_file(question, TSCOPE_REQUEST_FILE);
 }

@@ -29,6 +29,9 @@ int question_ask(struct question *question, const char *folder, char *why, size_
 enum answer question_read(const struct question *question, const char *trace, bool part,
                           struct arena *arena, struct rank_stall *stacks);
 
+/* Every how many seconds each process of so many looks for a request. */
+u32 question_seconds(u32 processes);
+
 /* Takes the request out again, and the answer of one process. */
 void question_withdraw(struct question *question);
 void question_forget(const struct question *question, const char *trace);

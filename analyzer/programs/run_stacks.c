@@ -21,7 +21,6 @@
 #include "base/quantity.h"
 #include "base/sorting.h"
 #include "base/texts.h"
-#include "format/stack_request.h"
 #include "import/tscope/load_traces.h"
 #include "import/tscope/ranks/processes.h"
 #include "inspect/thread_state.h"
@@ -212,7 +211,7 @@ static void wait_for_answers(struct asking *a) {
   u32 processes = a->n;
   FOR_EACH(a->targets, a->n, target)
     processes = target->header.world_size > processes ? target->header.world_size : processes;
-  i64 later_ns = (tscope_seconds_between_looks(processes) - 1) * 1000000000ll;
+  i64 later_ns = (question_seconds(processes) - 1) * 1000000000ll;
   for (u32 looks = 0; read_answers(a, looks % LOOKS_PER_CHECK == 0, &last_news); looks++) {
     i64 now = clock_ns(CLOCK_MONOTONIC);
     if (now - asked > (i64)(a->request->wait_s * 1e9) + later_ns &&

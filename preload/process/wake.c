@@ -75,7 +75,7 @@ static u64 within_address_space(u64 bytes) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
     return bytes;
-  double part = (double)(limit.rlim_cur / TSCOPE_PART_OF_ADDRESS_SPACE) / whole;
+  double part = (double)limit.rlim_cur / TSCOPE_PART_OF_ADDRESS_SPACE / whole;
   return part < 1 ? (u64)((double)bytes * part) : bytes;
 }
 
