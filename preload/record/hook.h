@@ -181,6 +181,10 @@ __attribute__((always_inline)) static inline void tscope_guard_set(struct tscope
 bool tscope_guard_is_active(const struct tscope_thread *thread, const struct tscope_guard *guard,
                             const char *frame);
 
+/* The same of the thread's own guard, which is set. If that hook was left by a jump, so were the
+ * locks that it had. */
+bool tscope_hook_in_progress(const struct tscope_thread *thread, const char *frame);
+
 /* Sets up the process and the thread, if that is still to do. NULL if recording is not possible;
  * errno is preserved. */
 struct tscope_thread *tscope_enter_slow(enum tscope_wake wake, const struct tscope_guard *guard,
@@ -201,8 +205,7 @@ tscope_enter_guarded(enum tscope_wake wake, struct tscope_guard *guard, const vo
   tscope_guard_set(guard, place);
   if (TSCOPE_UNLIKELY(!thread || !tscope_is_live()))
     return tscope_enter_slow(wake, guard, frame);
-  if (TSCOPE_UNLIKELY(thread->guard != NULL) &&
-      tscope_guard_is_active(thread, thread->guard, frame))
+  if (TSCOPE_UNLIKELY(thread->guard != NULL) && tscope_hook_in_progress(thread, frame))
     return NULL;
   thread->guard = guard;
   thread->launches_inside = false; /* an exception may have left it */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "record/hook.h"
+#include "record/stack.h"
 #include "record/tick_clock.h"
 
 enum { TIMEOUT_NS = 1000000000, AFTER_TIMEOUT_NS = 1000000, RECHECK_NS = 10000000 };
@@ -15,6 +16,26 @@ enum { TIMEOUT_NS = 1000000000, AFTER_TIMEOUT_NS = 1000000, RECHECK_NS = 1000000
 #define LOCK_AWAITED 0x80000000u /* no thread id has this bit */
 
 __thread u32 tscope_locks_held __attribute__((tls_model("initial-exec")));
+
+/* The locks that this thread holds, and where its stack ended when it took them. */
+enum { MOST_HELD = 4 };
+static __thread struct held {
+  struct tscope_lock *lock;
+  const char *place;
+} held[MOST_HELD] __attribute__((tls_model("initial-exec")));
+
+static struct held *held_place(const struct tscope_lock *lock) {
+  for (u32 i = 0; i < MOST_HELD; i++)
+    if (held[i].lock == lock)
+      return &held[i];
+  return NULL;
+}
+
+static void note_held(struct tscope_lock *lock, const char *place) {
+  struct held *free = held_place(NULL);
+  if (free)
+    *free = (struct held){lock, place};
+}
 
 #ifdef TSCOPE_CHECKS
 static __thread u32 held_not_for_records __attribute__((tls_model("initial-exec")));
@@ -78,31 +99,41 @@ static bool wait_for(struct tscope_lock *lock, u32 self, u64 timeout_ns) {
   return false;
 }
 
-bool tscope_lock_within(struct tscope_lock *lock, u64 timeout_ns) {
+static bool take(struct tscope_lock *lock, u64 timeout_ns, const char *place) {
   u32 self = (u32)syscall(SYS_gettid), nobody = 0;
   tscope_locks_held++; /* first: a signal handler that comes in between must see it */
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   if (__builtin_expect(replace(lock, &nobody, self), 1)) {
     count_held(lock, 1);
+    note_held(lock, place);
     return true;
   }
   TSCOPE_KEEP_ERRNO;
   bool locked = wait_for(lock, self, timeout_ns);
-  if (locked)
+  if (locked) {
     count_held(lock, 1);
-  else
+    note_held(lock, place);
+  } else {
     tscope_locks_held--;
+  }
   return locked;
 }
 
+bool tscope_lock_within(struct tscope_lock *lock, u64 timeout_ns) {
+  return take(lock, timeout_ns, TSCOPE_FRAME());
+}
+
 bool tscope_lock(struct tscope_lock *lock) {
-  bool locked = tscope_lock_within(lock, TIMEOUT_NS);
+  bool locked = take(lock, TIMEOUT_NS, TSCOPE_FRAME());
   if (!locked)
     tscope_count_lost(TSCOPE_LOSS_LOCKED, 1);
   return locked;
 }
 
 void tscope_unlock(struct tscope_lock *lock) {
+  struct held *here = held_place(lock);
+  if (here)
+    here->lock = NULL;
   count_held(lock, -1);
   __atomic_store_n(&lock->timed_out, 0, __ATOMIC_RELAXED);
   if (__atomic_exchange_n(&lock->holder, 0, __ATOMIC_RELEASE) & LOCK_AWAITED) {
@@ -111,4 +142,11 @@ void tscope_unlock(struct tscope_lock *lock) {
   }
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   tscope_locks_held--;
+}
+
+void tscope_locks_left(const struct tscope_thread *thread, const char *frame) {
+  for (u32 i = 0; i < MOST_HELD; i++)
+    if (held[i].lock && frame > held[i].place && tscope_stack_has(thread, held[i].place) &&
+        tscope_stack_has(thread, frame))
+      tscope_unlock(held[i].lock);
 }

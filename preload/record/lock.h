@@ -3,7 +3,8 @@
  * The only kind of lock in the shim, for its slow paths. A job must never hang because of it, so
  * waiting is bounded, and three cases are distinguished from a holder that is only slow:
  *
- *   - The calling thread has it already: a signal handler came while it was held.
+ *   - The calling thread has it already: a signal handler came while it was held. If the handler
+ *     left by a jump, the thread gives it back in its next hook: tscope_locks_left().
  *   - The holder is no thread of this process: this is a forked child, or the thread was ended in
  *     the middle. This thread becomes the holder.
  *   - The holder does not come back: after the first wait that timed out, no other thread
@@ -51,5 +52,9 @@ bool tscope_lock_within(struct tscope_lock *lock, u64 timeout_ns)
 bool tscope_lock(struct tscope_lock *lock) __attribute__((warn_unused_result));
 
 void tscope_unlock(struct tscope_lock *lock);
+
+/* Gives back what the thread took in functions that have ended, as a frame above theirs shows. */
+struct tscope_thread;
+void tscope_locks_left(const struct tscope_thread *thread, const char *frame);
 
 #pragma GCC visibility pop

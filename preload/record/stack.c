@@ -91,6 +91,14 @@ bool tscope_guard_is_active(const struct tscope_thread *thread, const struct tsc
   return is_intact_elsewhere(guard);
 }
 
+bool tscope_hook_in_progress(const struct tscope_thread *thread, const char *frame) {
+  if (tscope_guard_is_active(thread, thread->guard, frame))
+    return true;
+  if (tscope_locks_held)
+    tscope_locks_left(thread, frame);
+  return false;
+}
+
 /* The stack that begins at `low`; for the first thread's stack, which grows, its greatest
  * extent. */
 static void set_extent(struct tscope_stack *stack, uintptr_t low, uintptr_t high, bool grows) {

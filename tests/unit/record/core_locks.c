@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "hooks/handle_map.h"
+#include "record/hook.h"
 #include "record/lock.h"
 
 static struct tscope_lock lock;
@@ -51,6 +52,33 @@ static void a_thread_does_not_wait_for_itself(void **state) {
   assert_false(tscope_lock(&lock));
   assert_int_equal(tscope_locks_held, 1);
   tscope_unlock(&lock);
+  assert_int_equal(tscope_locks_held, 0);
+  assert_true(tscope_lock(&lock));
+  tscope_unlock(&lock);
+}
+
+/* Ends without giving it back, as after a jump. */
+__attribute__((noinline)) static void take_and_leave(void) {
+  volatile char more[256]; /* a frame well below that of the caller */
+  more[0] = tscope_lock(&lock);
+  assert_true(more[0]);
+}
+
+__attribute__((noinline)) static void look_from_inside(const struct tscope_thread *thread) {
+  tscope_locks_left(thread, TSCOPE_FRAME());
+}
+
+static void a_jump_leaves_no_lock(void **state) {
+  (void)state;
+  const char *here = __builtin_frame_address(0);
+  struct tscope_thread thread = {.stack = {.low = here - (256 << 10), .high = here + (4 << 10)}};
+  assert_true(tscope_lock(&lock));
+  look_from_inside(&thread); /* as a handler of a signal that came meanwhile */
+  assert_int_equal(tscope_locks_held, 1);
+  tscope_unlock(&lock);
+  take_and_leave();
+  assert_int_equal(tscope_locks_held, 1);
+  tscope_locks_left(&thread, here);
   assert_int_equal(tscope_locks_held, 0);
   assert_true(tscope_lock(&lock));
   tscope_unlock(&lock);
@@ -200,6 +228,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_thread_at_a_time),
       cmocka_unit_test(a_thread_does_not_wait_for_itself),
+      cmocka_unit_test(a_jump_leaves_no_lock),
       cmocka_unit_test(one_that_does_not_come_back_is_given_up),
       cmocka_unit_test(a_forked_child_takes_over_what_another_thread_held),
       cmocka_unit_test(no_record_is_written_under_a_lock),
