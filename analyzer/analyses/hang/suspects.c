@@ -66,10 +66,15 @@ static void name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
                facts);
 }
 
+static bool any_circle(const struct suspect_search *j) {
+  return ANY(j->g->ranks_in_cycle, j->g->cycles, ranks, *ranks > 1);
+}
+
 /* A rank without a record may be the one that crashed, or its record was not collected. It is a
- * suspect only if it is the one such rank, and no record leads to another. */
+ * suspect only if it is the one such rank, and no record leads to another. Ranks that wait for each
+ * other in a circle are held up without it. */
 static void name_unrecorded_rank(struct suspect_search *j) {
-  if (j->n_unrecorded == 1)
+  if (j->n_unrecorded == 1 && !any_circle(j))
     name_suspect(j, j->unrecorded[0], SUSPECT_NO_RECORD,
                  facts_of_call(j, j->waiting[j->unrecorded[0]]));
 }
@@ -267,8 +272,9 @@ static void count_waits(struct suspect_search *j) {
 static const char *unrecorded_cannot_tell(const struct suspect_search *j) {
   return say(j->index,
              "%s left no record and others wait for them: they ended without writing one, or it "
-             "was not collected",
-             verdict_rank_list(j->index, j->unrecorded, j->n_unrecorded));
+             "was not collected%s",
+             verdict_rank_list(j->index, j->unrecorded, j->n_unrecorded),
+             any_circle(j) ? "; others also wait for each other in a circle" : "");
 }
 
 static void find_suspects(struct suspect_search *j) {

@@ -396,6 +396,15 @@ class Training(unittest.TestCase):
         saved, = [row["saving_fraction"] for row in report["critical_path"]["what_if"] if row["change"].startswith("every rank")]
         self.assertAlmostEqual(saved, 1 - run(j, as_fast(slow))[1] / step, delta=0.01)
 
+    def test_what_is_waited_for_without_a_recording_is_no_transfer(self):
+        with tempfile.TemporaryDirectory(prefix="tscope-training-") as folder:
+            write(job(ranks=24, layers=4, slow={5: 1.25}), folder)
+            for rank in set(range(24)) - {0, 8, 16}:
+                os.unlink(os.path.join(folder, f"rank{rank}.pt.trace.json"))
+            found, = [one for one in report_on(folder)["findings"] if one["id"] == "DIST.EXPOSED_COMM"]
+        self.assertIn("waits for missing ranks included", found["title"])
+        self.assertIsNone(found["saving_s"])
+
     def test_a_slow_host_where_layers_are_sharded(self):
         j = job(schedule=gather_layers, transfer=200, host={2: {"aten::nonzero_numpy": 2500}})
         self.expect(j, "DIST.STRAGGLER", without("host aten::nonzero_numpy"), [2], "aten::nonzero_numpy")
@@ -488,6 +497,12 @@ class Training(unittest.TestCase):
         for more in ({"transfer": 6000}, {"schedule": gather_layers, "transfer": 900},
                      {"schedule": pass_stages, "layers": 2, "transfer": 1500}):
             self.expect(job(**more), "DIST.COMM_BOUND", without("transfer"))
+
+    def test_steps_that_hold_more_work_promise_nothing(self):
+        j = job(steps=40, slow=dict.fromkeys(range(4), 4), slow_in=(5, 7, 9, 13, 22, 23, 30, 37))
+        found, = [one for one in report_of(j)[1]["findings"] if one["id"] == "TIMING.JITTER"]
+        self.assertIn("the devices of all ranks compute", found["evidence"])
+        self.assertEqual((found["severity"], found["saving_s"]), ("warning", None))
 
     def test_what_one_rank_does_each_fifth_step(self):
         step, report = report_of(job(steps=20, every={0: (5, "save_checkpoint", 40000)}))

@@ -156,7 +156,10 @@ void rule_exposed_comm(struct findings *f) {
   if (!is_notable(f, gain))
     return;
   finding_add(f, severity_of(f, gain), saving,
-              say(f, "%s of %s is communication that compute could hide",
+              say(f,
+                  model_lacks_ranks(f->a->model)
+                      ? "%s of %s is exposed communication, waits for missing ranks included"
+                      : "%s of %s is communication that compute could hide",
                   percent(gain / f->step_ms).text, of_each_step(f)),
               describe_kind(f, &e, describe_gain(f, "compute hid these transfers", gain)),
               say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,

@@ -217,6 +217,36 @@ static void line_of_long_steps(struct findings *f, const struct long_steps *long
   step_line_of_long_steps(f->a, is_long, median_of(excess, longer->n), at);
 }
 
+/* How much longer than usual each rank's device computes in a step, at least; NAN if it is not
+ * known of all. */
+static double more_compute_ms(const struct analysis *a, const double *usual, u32 step) {
+  double least = INFINITY;
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+    double ms = a->compute_ms[(size_t)rank * a->n_steps + step - a->first_step];
+    if (!a->ranks[rank].on_gpu || isnan(ms))
+      return NAN;
+    least = fmin(least, ms - usual[rank]);
+  }
+  return least;
+}
+
+/* The share of what long steps take longer in which the devices of all ranks compute: such steps
+ * hold more work, or all devices are slower then. 0 if that is not known. */
+static double share_of_compute(const struct analysis *a, const struct long_steps *longer,
+                               struct arena *scratch) {
+  double *usual = arena_array(scratch, a->model->n_ranks, sizeof(*usual));
+  double *ms = arena_array(scratch, a->n_steps, sizeof(*ms)), excess = 0, compute = 0;
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+    u32 n = LIST_KNOWN(ms, 0, a->n_steps, i, a->compute_ms[(size_t)rank * a->n_steps + i]);
+    usual[rank] = median_of(ms, n);
+  }
+  FOR_EACH(longer->at, longer->n, one) {
+    excess += one->excess_ms;
+    compute += fmax(0, more_compute_ms(a, usual, one->step));
+  }
+  return excess > 0 ? fmin(1, compute / excess) : 0;
+}
+
 static void add_long_steps_finding(struct findings *f, const struct deviations *of,
                                    struct arena *scratch) {
   const struct long_steps *longer = &of->longer;
@@ -225,15 +255,24 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
   const char *which = describe_long_steps(f, longer, of->worst, skipped, scratch);
   struct step_line at;
   line_of_long_steps(f, longer, scratch, &at);
-  const char *where = skipped ? "" : describe_step_line(f, &at);
+  double computes = share_of_compute(f->a, longer, scratch);
+  bool of_work = !skipped && computes >= REASON_SHARE;
+  const char *where = skipped   ? ""
+                      : of_work ? say(f,
+                                      " In %s of that time the devices of all ranks compute: these "
+                                      "steps hold more work, or all devices are slower then.",
+                                      percent(computes).text)
+                                : describe_step_line(f, &at);
   u32 rank = at.rank != INDEX_NONE ? f->a->model->ranks[at.rank].rank : INDEX_NONE;
   /* The replay has some of the steps; what they lost is known of all. */
   static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
-  if (r->path_steps_used == f->a->n_training)
+  if (r->path_steps_used == f->a->n_training && !of_work)
     saving_of(f, &(struct cure){&long_steps, 1}, NAN);
   finding_add(
-      f, of->lost_ms >= SAVING_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
-      of->lost_ms / 1e3,
+      f,
+      !of_work && of->lost_ms >= SAVING_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL
+                                                                    : SEVERITY_WARNING,
+      of_work ? (double)NAN : of->lost_ms / 1e3,
       say(f, "%u of %u steps%s take at least %s longer than the typical one%s", longer->n,
           f->a->n_training, r->n_other_work ? " of training" : "", percent(JITTER_TAIL).text,
           skipped ? ": in most the optimizer was left out" : name_step_line(f, &at)),
@@ -244,7 +283,12 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
           of->straggler ? "What some take longer for a rank that is late in them is not counted. "
                         : "",
           which, where),
-      skipped
+      of_work ? "See what they are given to compute: samples or sequences of other lengths (bucket "
+                "them by "
+                "length, or pack them), prompts between tokens. If that is as usual, compare the "
+                "clocks of "
+                "the devices then."
+      : skipped
           ? "A gradient scaler leaves the optimizer out where gradients overflow: if that is why, "
             "print its scale, and train in bf16 or with a smaller scale. If the program adds up "
             "gradients of more batches there, such steps are as they should be."
