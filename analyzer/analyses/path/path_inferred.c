@@ -11,6 +11,7 @@
 
 #include "analyses/path/path_slice.h"
 #include "base/checked_memory.h"
+#include "base/hash_index.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -24,8 +25,17 @@ struct wait {
   double chance;
 };
 
+/* How often work of a key on a lane began behind work of another lane; of INDEX_NONE: how often it
+ * waited at all, and by what chance it began behind any. */
+struct pattern {
+  u32 key, lane, from_lane;
+  u32 n;
+  double chances;
+};
+
 struct inferring {
   struct slice_builder *c;
+  HASHED(struct pattern) patterns;
   VECTOR(struct wait)
   waits; /* those that ended near an end; one after the other, of each such lane */
   u32 n_trials;
@@ -51,6 +61,14 @@ static i64 earliest_start(const struct slice *slice, u32 n) {
   return from;
 }
 
+static struct pattern *pattern_of(struct inferring *in, u32 key, u32 lane, u32 from_lane) {
+  u64 hash = (u64)key << 32 | lane << 16 | (from_lane & 0xffff);
+  u32 i = HASHED_OR_ADD(&in->patterns, hash * 0x9e3779b97f4a7c15u >> 8, one,
+                        one->key == key && one->lane == lane && one->from_lane == from_lane,
+                        (struct pattern){.key = key, .lane = lane, .from_lane = from_lane});
+  return &in->patterns.at[i];
+}
+
 static void check_node(struct inferring *in, u32 lane, u32 n) {
   const struct slice_builder *c = in->c;
   const struct node *node = &c->slice->nodes[n];
@@ -72,6 +90,7 @@ static void check_node(struct inferring *in, u32 lane, u32 n) {
       VECTOR_PUSH(&in->waits,
                   ((struct wait){.node = n, .from = high - 1, .lane = lane, .from_lane = other}));
       in->hits[lane][other]++;
+      pattern_of(in, node->key, lane, other)->n++;
     }
   }
   c->slice->nodes[n].late = !any;
@@ -79,12 +98,24 @@ static void check_node(struct inferring *in, u32 lane, u32 n) {
   in->n_trials++;
   in->trials[lane]++;
   in->chances[lane] += chance;
+  struct pattern *waits = pattern_of(in, node->key, lane, INDEX_NONE);
+  waits->n++;
+  waits->chances += chance;
   for (u32 i = first; i < in->waits.n; i++)
     in->waits.at[i].chance = chance;
 }
 
-static bool is_certain(const struct inferring *in, const struct wait *wait) {
-  if (wait->chance * in->n_trials <= DOUBT)
+/* Work of one key begins so behind one lane so often that chance makes it of fewer than one key in
+ * a hundred samples. */
+static bool is_pattern(struct inferring *in, const struct wait *wait) {
+  u32 key = in->c->slice->nodes[wait->node].key;
+  u32 hits = pattern_of(in, key, wait->lane, wait->from_lane)->n;
+  const struct pattern *waits = pattern_of(in, key, wait->lane, INDEX_NONE);
+  return binomial_tail(hits, waits->n, waits->chances / waits->n) * in->patterns.n <= DOUBT;
+}
+
+static bool is_certain(struct inferring *in, const struct wait *wait) {
+  if (wait->chance * in->n_trials <= DOUBT || is_pattern(in, wait))
     return true;
   u32 trials = in->trials[wait->lane], lanes = in->c->t->n_lanes;
   double chance = in->chances[wait->lane] / trials;
@@ -101,7 +132,7 @@ static bool is_better(const struct inferring *in, const struct wait *wait,
   return hits > others || (hits == others && nodes[wait->from].end > nodes[other->from].end);
 }
 
-static void add_inferred(struct slice_builder *c, const struct inferring *in) {
+static void add_inferred(struct slice_builder *c, struct inferring *in) {
   c->inferred = arena_array(&c->scratch, in->waits.n, sizeof(*c->inferred));
   const struct wait *best = NULL;
   FOR_EACH(in->waits.at, in->waits.n, wait) {
@@ -129,4 +160,6 @@ void slice_infer(struct slice_builder *c) {
       check_node(in, lane, n);
   add_inferred(c, in);
   free(in->waits.at);
+  free(in->patterns.at);
+  free(in->patterns.index.slots);
 }

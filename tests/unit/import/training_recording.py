@@ -112,7 +112,7 @@ def facts(j, what, numbers, **more):
             "Process Group Description": "default_pg", "Process Group Ranks": str(numbers), **more} if j.info else {}
 
 
-def collective(j, ranks, kind, after_compute, stream=COMM_STREAM, behind=None):
+def collective(j, ranks, kind, after_compute, stream=COMM_STREAM, behind=None, link="transfer"):
     """When it ends, on all ranks. It waits for what is on its stream, and on the one it is behind."""
     operator, what, kernel = kind
     begins = []
@@ -121,7 +121,7 @@ def collective(j, ranks, kind, after_compute, stream=COMM_STREAM, behind=None):
         possible, correlation = rank.launches(j, operator)
         begins.append((max(possible, rank.streams[stream] + 1, after_compute * (rank.compute + 1.5),
                            rank.streams[behind] + 1.2), correlation))
-    end = max(begin for begin, _ in begins) + ranks[0].cured(0, "transfer", j.transfer)
+    end = max(begin for begin, _ in begins) + ranks[0].cured(0, link, j.transfer * (4 if link == "slow link" else 1))
     for rank, (begin, correlation) in zip(ranks, begins):
         rank.runs(kernel, begin, end - begin, stream, correlation, **facts(j, what, [one.number for one in ranks]))
         rank.streams[stream] = end
@@ -234,6 +234,20 @@ def split_layers(j, ranks):
                     rank.compute = max(rank.compute, end + 0.7)
                     if kind is GATHER:
                         compute(j, rank)
+
+
+def reduce_in_pairs(j, ranks):
+    """Each layer is split between two ranks; between 4 and 5 the link is slow. All reduce at the end."""
+    for compute in forward, backward:
+        for _ in range(j.layers):
+            for first in range(0, j.ranks, 2):
+                pair, link = ranks[first:first + 2], "slow link" if first == 4 else "transfer"
+                for rank in pair:
+                    compute(j, rank)
+                end = collective(j, pair, ALL_REDUCE, True, link=link)
+                for rank in pair:
+                    rank.compute = max(rank.compute, end + 0.7)
+    collective(j, ranks, ALL_REDUCE, True, COMM_STREAM + 1)
 
 
 def copy_layers(j, ranks):
@@ -451,6 +465,13 @@ class Training(unittest.TestCase):
         slow = {1: 1.2}
         report = self.expect(job(schedule=split_layers, transfer=60, slow=slow), "DIST.STRAGGLER", as_fast(slow), [1])
         self.assertIn("by little at each. Reason: slow compute", report["findings"][0]["evidence"])
+
+    def test_a_slow_link_between_two(self):
+        """What one kernel in each step waits for is known too, where others on its stream wait for others."""
+        j = job(schedule=reduce_in_pairs, ranks=16, transfer=50)
+        report = self.expect(j, "DIST.SLOW_LINK", lambda rank, what, took: took / 4 if what == "slow link" else took, [4, 5],
+                             first=False)
+        self.assertEqual([one["ranks"] for one in report["findings"] if one["id"] == "DIST.STRAGGLER"], [])
 
     def test_slow_copies_to_a_device(self):
         j = job(schedule=copy_layers, slow_copies={2: 2})
