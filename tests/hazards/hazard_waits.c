@@ -106,13 +106,16 @@ void threads_wait(char **arguments) {
     threads[i].what = COMPUTES;
   pthread_barrier_wait(&all_done);
   usleep(1100 * 1000); /* a last look of tscope's */
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
   unsigned long long sum = waited_ns(getpid());
   for (int i = 0; i < THREADS; i++)
     sum += waited_ns(threads[i].number);
   FILE *out = fopen(arguments[0], "we");
   if (!out)
     fail(arguments[0]);
-  fprintf(out, "%llu %d\n", sum, threads[1].number - threads[0].number);
+  fprintf(out, "%llu %d %lld\n", sum, threads[1].number - threads[0].number,
+          (long long)now.tv_sec * 1000000000 + now.tv_nsec);
   fclose(out);
   pthread_barrier_wait(&all_done);
   for (int i = 0; i < THREADS; i++)

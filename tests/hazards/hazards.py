@@ -848,7 +848,7 @@ def waits_of_threads_for_a_core(scratch):
     done = run([program("hazard"), "threads-wait", waited], scratch)
     assert done.returncode == 0, done
     with open(waited, encoding="ascii") as file:
-        of_kernel, apart = map(int, file.read().split())
+        of_kernel, apart, asked_ns = map(int, file.read().split())
     trace, = read_trace.read_all(scratch)
     looks = trace.records["Scheduling"]
     if apart % 1024:
@@ -856,7 +856,10 @@ def waits_of_threads_for_a_core(scratch):
     print(f"threads {apart} apart waited {of_kernel / 1e9:.3f} s, recorded {looks[-1].wait_ns / 1e9:.3f} s")
     if looks[-1].wait_ns == (1 << 64) - 1:
         raise Skip("this kernel does not count waits")
-    assert len(looks) > 4 and 0 < looks[-1].wait_ns <= of_kernel, looks
+    since = 3 * max(0, looks[-1].at_ns - asked_ns) # three threads may have waited again until the last look
+    if since > 0.5 * of_kernel:
+        raise Skip("the last look came so late that a wait which counts twice would not be seen")
+    assert len(looks) > 4 and 0 < looks[-1].wait_ns <= of_kernel + since, looks
 
 
 def memory_read_at_the_end(scratch):
