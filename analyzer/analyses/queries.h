@@ -45,8 +45,12 @@ bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step);
 double phase_of_middle_rank_ms(const struct analysis *a, size_t member);
 
 /* Where a phase begins: an optimizer's that gets a closure (LBFGS; Lightning always) where the last
- * backward pass in it ends, as model.phases has it. `span`: a phase's number. */
+ * backward pass in it ends. join/measure_phases.c does the same for model.phases. `span`: a phase's
+ * number. */
 i64 phase_begin(const struct timeline *t, u32 span);
+
+/* compared_work.c: the copies of a rank that nothing hides, a step; NAN if it has no GPU. */
+double exposed_copies_ms(const struct analysis *a, u32 rank);
 
 /* Which times are kept of the collectives in a step: enum kept_times. */
 u8 analysis_times_of(const struct analysis *a, i32 step);

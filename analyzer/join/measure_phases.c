@@ -87,7 +87,8 @@ static void remove_nested(struct arena *arena, struct intervals *outer,
 
 /* An optimizer's step that gets a closure (LBFGS; Lightning always) runs the forward and backward
  * pass inside. What comes before the last backward pass is the closure's, or not known to be the
- * optimizer's: a forward pass may have no mark. */
+ * optimizer's: a forward pass may have no mark. Of single spans phase_begin() (analyses/queries.h)
+ * says the same. */
 static void unite_optimizer(const struct rank_events *events, struct arena *arena,
                             struct intervals *out) {
   static const u8 closure[] = {TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_DATA};

@@ -163,8 +163,8 @@ static double share_without_peak(const struct analysis *a, const struct rank_flo
 static const char *describe_hfu_limits(struct analysis *a, const struct rank_flops *all) {
   double missing = share_without_peak(a, all);
   if (missing > 0)
-    return say(a, "%.3g %% of the operations are not counted: no peak is known for their precision",
-               100 * missing);
+    return say(a, "%s of the operations are not counted: no peak is known for their precision",
+               percent(missing).text);
   if (all->captured)
     return say(a, "%llu GEMMs went into CUDA graphs, whose replays are not counted",
                (unsigned long long)all->captured);

@@ -279,8 +279,9 @@ static void report_path(struct analysis *a) {
     r->path_by_category[k] = (struct share){category_names[k], ns_to_ms(by_category[k]) / n};
 }
 
-/* All slices are free now. Times of small graphs fit into their memory. Those of a large one do
- * not: it is in pieces, between what stays. */
+/* All slices are free now, but the C library keeps their memory, in pieces. Times of small graphs
+ * are put there again; those of a large one, of which fewer replays go side by side, are too long
+ * for the pieces: so these go back to the kernel. */
 static void give_slices_back(const struct graph *graph) {
   if (ANY(graph->joined, graph->n_samples, one, side_by_side(one) < MOST_SIDE_BY_SIDE))
     malloc_trim(0);

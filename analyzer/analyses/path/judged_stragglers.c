@@ -262,7 +262,8 @@ void judged_stragglers_analyse(struct analysis *a) {
   while (judged && a->results->n_straggler_groups && !judge_groups(&j))
     ;
   if (judged && join_alike(a))
-    judge_groups(&j);
+    while (a->results->n_straggler_groups && !judge_groups(&j))
+      ;
   if (judged && !a->results->n_straggler_groups && name_straggler_of_path(a)) {
     list_groups(a, false);
     judge_groups(&j);

@@ -99,12 +99,12 @@ typedef VECTOR(struct loader) loader_list;
 /* How many workers there are, where no sample says it: the program waits for the first of the
  * batches that they make at the same time, and then has one of each. */
 static void count_workers(struct loader *of) {
+  if (of->slice->workers)
+    return;
   SCOPED double *times = memory_array(size_sum(of->n, 1), sizeof(*times));
   u32 place;
   for (u32 i = 0; i < of->n; i++)
     times[i] = (double)time_of(of, i);
-  if (of->slice->workers)
-    return;
   of->slice->workers = find_gap_period(times, of->n, &place);
   of->slice->workers_by_waits = of->slice->workers > 1;
   of->slice->workers_taken = of->slice->workers == 1;

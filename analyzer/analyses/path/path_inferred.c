@@ -11,6 +11,7 @@
 
 #include "analyses/path/path_slice.h"
 #include "base/checked_memory.h"
+#include "base/hash.h"
 #include "base/hash_index.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
@@ -62,8 +63,7 @@ static i64 earliest_start(const struct slice *slice, u32 n) {
 }
 
 static struct pattern *pattern_of(struct inferring *in, u32 key, u32 lane, u32 from_lane) {
-  u64 hash = (u64)key << 32 | lane << 16 | (from_lane & 0xffff);
-  u32 i = HASHED_OR_ADD(&in->patterns, hash * 0x9e3779b97f4a7c15u >> 8, one,
+  u32 i = HASHED_OR_ADD(&in->patterns, hash_number(key, (u64)lane << 32 | from_lane), one,
                         one->key == key && one->lane == lane && one->from_lane == from_lane,
                         (struct pattern){.key = key, .lane = lane, .from_lane = from_lane});
   return &in->patterns.at[i];
@@ -159,7 +159,5 @@ void slice_infer(struct slice_builder *c) {
     for (u32 n = c->lanes[lane].base; c->t->lanes[lane].device && n < c->lanes[lane].next; n++)
       check_node(in, lane, n);
   add_inferred(c, in);
-  free(in->waits.at);
-  free(in->patterns.at);
-  free(in->patterns.index.slots);
+  FREE_EACH(in, waits.at, patterns.at, patterns.index.slots);
 }

@@ -38,7 +38,8 @@ struct shown {
   VECTOR(struct wait) added;
   u32 *lane;                /* [n] of each node */
   u32 *stream;              /* [lane] its kind: the commonest key */
-  u32 *launched;            /* [n] work of one rank, in order of its launches */
+  u32 *launched;            /* [n] the work of each rank from its base on, in order of launches; */
+  u32 *n_launched;          /* [n_ranks] and how much that is */
   u32 (*last)[LOOKED_BACK]; /* [2 * n_keys] what was launched last, the newest first */
 };
 
@@ -66,7 +67,8 @@ struct launched {
 
 ORDER_BY(by_launch, struct launched, UP(at) UP(node))
 
-static u32 list_launched(const struct shown *s, u32 rank) {
+/* The work of a rank in order of launches: once, for all visits. */
+static void list_launched(struct shown *s, u32 rank) {
   const struct sample_graph *g = s->g;
   u32 n = 0;
   SCOPED struct launched *all =
@@ -76,8 +78,8 @@ static u32 list_launched(const struct shown *s, u32 rank) {
       all[n++] = (struct launched){g->nodes[g->nodes[i].launch].start, i};
   SORT(all, n, by_launch);
   for (u32 i = 0; i < n; i++)
-    s->launched[i] = all[i].node;
-  return n;
+    s->launched[g->base[rank] + i] = all[i].node;
+  s->n_launched[rank] = n;
 }
 
 static u32 stream_of(const struct shown *s, u32 node) {
@@ -92,10 +94,9 @@ static void put_first(u32 *last, u32 node) {
 /* Of each rank, in order of launches: visit() sees what was launched before. */
 static void each_launched(struct shown *s, void (*visit)(struct shown *, u32)) {
   for (u32 rank = 0; rank < s->g->n_ranks; rank++) {
-    u32 n = list_launched(s, rank);
     memset(s->last, 0xff, 2 * (size_t)s->g->n_keys * sizeof(*s->last)); /* INDEX_NONE */
-    for (u32 i = 0; i < n; i++) {
-      u32 node = s->launched[i];
+    for (u32 i = 0; i < s->n_launched[rank]; i++) {
+      u32 node = s->launched[s->g->base[rank] + i];
       visit(s, node);
       put_first(s->last[s->g->nodes[node].key], node);
       put_first(s->last[stream_of(s, node)], node);
@@ -195,9 +196,17 @@ void sample_graph_add_shown(struct sample_graph *g) {
   SCOPED u32 *lane = memory_array(size_sum(g->n, 1), sizeof(*lane));
   SCOPED u32 *stream = memory_array(size_sum(g->n, 1), sizeof(*stream));
   SCOPED u32 *launched = memory_array(size_sum(g->n, 1), sizeof(*launched));
+  SCOPED u32 *n_launched = memory_array(size_sum(g->n_ranks, 1), sizeof(*n_launched));
   SCOPED u32(*last)[LOOKED_BACK] = memory_array(size_product(2, g->n_keys), sizeof(*last));
-  struct shown s = {.g = g, .lane = lane, .stream = stream, .launched = launched, .last = last};
+  struct shown s = {.g = g,
+                    .lane = lane,
+                    .stream = stream,
+                    .launched = launched,
+                    .n_launched = n_launched,
+                    .last = last};
   number_lanes(&s);
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    list_launched(&s, rank);
   each_launched(&s, learn);
   if (s.rules.n) {
     each_launched(&s, doubt);
@@ -205,7 +214,5 @@ void sample_graph_add_shown(struct sample_graph *g) {
   }
   if (s.added.n)
     merge_deps(&s);
-  free(s.rules.at);
-  free(s.rules.index.slots);
-  free(s.added.at);
+  FREE_EACH(&s, rules.at, rules.index.slots, added.at);
 }

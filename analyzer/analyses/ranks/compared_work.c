@@ -64,18 +64,19 @@ static double idle_figure(const struct analysis *a, u32 rank) {
   return a->ranks[rank].on_gpu ? a->results->ranks[rank].idle_ms : NAN;
 }
 
-static double copy_figure(const struct analysis *a, u32 rank) {
+double exposed_copies_ms(const struct analysis *a, u32 rank) {
   const struct rank_summary *sum = &a->ranks[rank];
   return sum->steps && sum->on_gpu ? ns_to_ms(sum->exposed_memcpy) / sum->steps : NAN;
 }
 
 enum { INPUT, COMPUTE, COPIES, IDLE, FIGURES };
 static double (*const figures[FIGURES])(const struct analysis *, u32) = {
-    input_figure, compute_figure, copy_figure, idle_figure};
+    input_figure, compute_figure, exposed_copies_ms, idle_figure};
 
 struct reasons {
   struct analysis *a;
   struct arena scratch;
+  double *steps;         /* [n_steps] scratch */
   struct figure_of_all { /* something that ranks have per step, in order */
     double *sorted;
     u32 n;
@@ -100,12 +101,11 @@ static bool exceeds(const struct reasons *c, u32 rank, u32 figure, double enough
 /* What a rank computes in one of the steps in which another is late; median, ms. */
 static double compute_in_late_steps(struct reasons *c, u32 rank, const struct rank_result *late) {
   const struct analysis *a = c->a;
-  double *steps = arena_array(&c->scratch, a->n_steps, sizeof(double));
-  u32 n = LIST_KNOWN(steps, 0, a->n_steps, i,
+  u32 n = LIST_KNOWN(c->steps, 0, a->n_steps, i,
                      straggler_is_late_in(late, (double)a->model->steps.first + a->first_step + i)
                          ? a->compute_ms[(size_t)rank * a->n_steps + i]
                          : (double)NAN);
-  return median_of(steps, n);
+  return median_of(c->steps, n);
 }
 
 /* Whether a rank that is late in some steps only computes so much longer in these. */
@@ -133,6 +133,7 @@ static enum straggler_reason reason_of(struct reasons *c, u32 rank) {
 void straggler_reasons_fill(struct analysis *a) {
   struct results *r = a->results;
   struct reasons c = {.a = a};
+  c.steps = arena_array(&c.scratch, a->n_steps, sizeof(double));
   bool any = ANY(r->ranks, r->n_ranks, one, one->straggler);
   for (u32 figure = 0; figure < FIGURES && any; figure++)
     sort_figure(&c, figure);

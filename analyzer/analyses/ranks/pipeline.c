@@ -80,7 +80,7 @@ static u32 high_of(const struct message *message) {
   return message->from ^ message->to ^ low_of(message);
 }
 
-ORDER_BY(by_pair, struct message, UP_OF(low_of) UP_OF(high_of) UP(step))
+ORDER_BY(by_pair, struct message, UP_OF(low_of) UP_OF(high_of) UP(step) UP(sent) UP(from))
 
 static void collect_messages(struct search *s) {
   const struct model *model = s->a->model;
@@ -198,15 +198,15 @@ static bool nearly_equal(double x, double y) {
   return fabs(x - y) <= 0.05 * fmax(x, y);
 }
 
-/* Where backward passes begin and how many there are, of a rank: in each step, or of the run where
- * steps may begin in the middle of a schedule. */
+/* A rank's passes in a step; NULL if it ran no backward pass in it. */
 static const struct phase_times *passes_of(const struct search *s, u32 step, u32 rank) {
   const struct model *model = s->a->model;
   const struct phase_times *passes = &model->phases[(size_t)step * model->n_ranks + rank];
   return passes->backwards ? passes : NULL;
 }
 
-/* Whether backward begins on stage 0, and not on the last: a V. */
+/* Whether backward begins on stage 0, and not on the last: a V. Where steps may begin in the middle
+ * of a schedule, only the first that tells counts. */
 static bool turns_at_last(const struct search *s, const struct chain *chain) {
   const struct model *model = s->a->model;
   u32 first = chain->ranks[0], last = chain->ranks[chain->stages - 1];
@@ -239,7 +239,8 @@ static bool sends_activations(const struct search *s, const struct link *link, u
   i64 votes = 0;
   i32 step = -1;
   FOR_EACH(s->messages, s->n_messages, message) {
-    if (message->from != last || message->bytes != link->bytes || message->step == step)
+    if (message->from != last || message->bytes != link->bytes || message->step == step ||
+        analysis_times_of(s->a, message->step) != TIMES_KEPT)
       continue;
     step = message->step;
     const struct phase_times *passes = step >= 0 ? passes_of(s, (u32)step, last) : NULL;

@@ -34,8 +34,8 @@ static void mark_older_files(struct analysis *a, struct endings *endings) {
 
 static i64 lived_until(const struct rank *rank) {
   const struct rank_end *end = &rank->ending;
-  i64 until = end->alive > rank->end ? end->alive : rank->end;
-  return end->kind != TSCOPE_END_UNSEEN && end->end > until ? end->end : until;
+  i64 until = later(end->alive, rank->end);
+  return end->kind != TSCOPE_END_UNSEEN ? later(end->end, until) : until;
 }
 
 /* A launcher may look at its processes seconds after one of them has ended. If one told meanwhile

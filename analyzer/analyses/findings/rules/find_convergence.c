@@ -107,9 +107,9 @@ void rule_convergence_plateau(struct findings *f) {
               say(f, "The loss has not fallen for %.0f %ss", c->plateau_steps,
                   series_count_words[loss->counts]),
               say(f,
-                  "\"%.60s\" changed by %.2g %% over the last %.0f %ss (limit %s), around "
+                  "\"%.60s\" changed by %s over the last %.0f %ss (limit %s), around "
                   "%.5g; it began at %.5g.",
-                  loss->name, -100 * c->plateau_change, c->plateau_steps,
+                  loss->name, signed_percent(-c->plateau_change).text, c->plateau_steps,
                   series_count_words[loss->counts], percent(PLATEAU_SHARE).text, loss->last,
                   loss->first),
               "Lower the learning rate if it is still high, or stop here. If evaluation still "

@@ -115,11 +115,12 @@ static const char *remedy_of_loss(u32 reason) {
     return "Nothing has to be done: the calls themselves are kept, but of some the line is not "
            "known. A program that runs code which it makes itself has ever new lines.";
   case TSCOPE_LOSS_GROUPS:
-    return "The process has more process groups at one time than the table holds, 1,024: "
-           "collectives of the others were not seen. Destroy groups that are no longer used.";
+    return "The process has more process groups at one time, or a backward pass more buckets, than "
+           "the table holds: collectives or waits of the others were not seen. Destroy groups that "
+           "are no longer used.";
   case TSCOPE_LOSS_RANGES:
-    return "Ranges are nested deeper than 64, or more than 1,024 are open that end elsewhere: look "
-           "for ranges that are never closed.";
+    return "More ranges are open at one time than the table holds: look for ranges that are never "
+           "closed.";
   case TSCOPE_LOSS_GRAPHS:
     return "The process has more CUDA graphs, or a graph more communicators, than the table holds: "
            "what replays of the others do is not known. Destroy graphs that are no longer used.";
@@ -151,7 +152,7 @@ static void lost_records(struct findings *f, u32 *ranks) {
   bool only_ring = by_reason[TSCOPE_LOSS_RING] == sum;
   double share = (double)sum / ((double)sum + f->r->events);
   finding_add(f, only_ring ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
-              say(f, "%.2g %% of the events were not kept", 100 * share),
+              say(f, "%s of the events were not kept", percent(share).text),
               say(f,
                   "%llu of %.0f events on %s; most: %s. Because of it, %.3g steps per rank, mean "
                   "over these, are left out of overlap and budget.",
@@ -228,7 +229,7 @@ static void unseen_steps(struct findings *f) {
     return;
   double share = kept / (kept + unseen + untimed);
   finding_add(f, kept > 0 ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
-              kept > 0 ? say(a, "GPU work is known for %.2g %% of the steps", 100 * share)
+              kept > 0 ? say(a, "GPU work is known for %s of the steps", percent(share).text)
                        : "THE GPU WORK OF NO STEP IS KNOWN",
               say(a,
                   "Steps counted on each rank: %.0f of %.0f; %.0f were not recorded from begin to "

@@ -36,7 +36,7 @@ static bool find_onset(const double *ms, u32 n, struct arena *arena, struct onse
 }
 
 /* How much later than the median rank a straggler comes, by step, of the steps that the series
- * keeps. NAN where that is not known. */
+ * keeps. NAN where that is not known, also for more stragglers than it has rows of one rank. */
 static void list_lateness(const struct analysis *a, const struct rank_result *rank,
                           struct arena *arena, double *late_ms) {
   const struct series_result *series = &a->results->series;

@@ -284,10 +284,8 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
                         : "",
           which, where),
       of_work ? "See what they are given to compute: samples or sequences of other lengths (bucket "
-                "them by "
-                "length, or pack them), prompts between tokens. If that is as usual, compare the "
-                "clocks of "
-                "the devices then."
+                "them by length, or pack them), prompts between tokens. If that is as usual, "
+                "compare the clocks of the devices then."
       : skipped
           ? "A gradient scaler leaves the optimizer out where gradients overflow: if that is why, "
             "print its scale, and train in bf16 or with a smaller scale. If the program adds up "

@@ -224,9 +224,10 @@ static double saving_of_place(struct findings *f, const struct slow_place *place
 static double saving_of_link(struct findings *f, const struct collective_result *row, double left,
                              double extra) {
   struct cure_change change = quicker(row, left);
-  bool *from = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(bool)),
-       *to = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(bool));
   if (row->from != INDEX_NONE) {
+    u32 n = f->a->model->n_ranks;
+    bool *from = arena_array(f->a->arena, n, sizeof(bool)),
+         *to = arena_array(f->a->arena, n, sizeof(bool));
     from[model_rank_index(f->a->model, row->from)] = true;
     to[model_rank_index(f->a->model, row->to)] = true;
     change.from = from;

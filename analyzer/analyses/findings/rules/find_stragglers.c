@@ -9,6 +9,7 @@
 #include "analyses/findings/rules/own_part.h"
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_replay.h"
+#include "analyses/queries.h"
 #include "analyses/steps/other_work.h"
 #include "base/host_list.h"
 #include "base/quantity.h"
@@ -234,8 +235,7 @@ static const char *describe_path_of(struct findings *f, const struct rank_result
                           ? say(f, "It arrives last at %.0f of %.0f collectives, by little at each",
                                 rank->last_collectives, rank->judged_collectives)
                           : "They wait for it in messages, or for a rank that waits for it: no "
-                            "collective shows who "
-                            "comes last";
+                            "collective shows who comes last";
   return say(f,
              "%s of the critical path is on rank %u. If it were as fast as its peers, a step "
              "would take %s less (replay; by chance: p = %.0e). %s. Reason: %s.%s",
@@ -244,17 +244,16 @@ static const char *describe_path_of(struct findings *f, const struct rank_result
              straggler_reason_words[rank->reason], more);
 }
 
-/* " Copies that no compute hides take 8.1 ms a step there, on its peers 2.2 ms (median)." */
+/* " Copies that nothing hides take 8.1 ms a step there, on its peers 2.2 ms (median)." */
 static const char *describe_slow_copies(struct findings *f, const struct rank_result *rank) {
   u32 index = (u32)(rank - f->r->ranks);
-  const struct rank_summary *all = f->a->ranks;
   if (rank->reason != STRAGGLER_SLOW_COPIES)
     return "";
   double *peers = arena_array(f->a->arena, f->r->n_ranks, sizeof(double));
-  u32 n = LIST_WHERE(peers, 0, f->r->n_ranks, i, i != index && all[i].steps,
-                     ns_to_ms(all[i].exposed_memcpy) / all[i].steps);
+  u32 n =
+      LIST_KNOWN(peers, 0, f->r->n_ranks, i, i == index ? (double)NAN : exposed_copies_ms(f->a, i));
   return say(f, " Copies that nothing hides take %s a step there, on its peers %s (median).",
-             duration_ms(ns_to_ms(all[index].exposed_memcpy) / all[index].steps).text,
+             duration_ms(exposed_copies_ms(f->a, index)).text,
              duration_ms(median_of(peers, n)).text);
 }
 
