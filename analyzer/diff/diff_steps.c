@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "analyses/thresholds.h"
+#include "base/quantity.h"
 #include "diff/diff.h"
 
 double *diff_step_times(struct arena *arena, const struct results *r, u32 *n) {
@@ -38,13 +39,12 @@ static bool is_doubtful(struct diffing *d) {
   u32 runs = d->sides[BEFORE]->n < d->sides[AFTER]->n ? d->sides[BEFORE]->n : d->sides[AFTER]->n;
   double times = out->step_noise_ms / fabs(out->step_after_ms - out->step_before_ms);
   double wanted = ceil(runs * times * times);
-  int decimals = change < 0.1;
   const char *about = wanted > DIFF_MOST_ADVISED ? "more than" : "about";
   out->reason =
       say(d,
-          "noise alone makes a change of %.*f %% in %.0f of 100 such comparisons; %s %.0f runs on "
+          "noise alone makes a change of %s in %.0f of 100 such comparisons; %s %.0f runs on "
           "each side would decide",
-          decimals, 100 * change, 100 * out->step_p_value, about, fmin(wanted, DIFF_MOST_ADVISED));
+          percent(change).text, 100 * out->step_p_value, about, fmin(wanted, DIFF_MOST_ADVISED));
   return true;
 }
 

@@ -187,7 +187,7 @@ static void choose_reference(struct live_view *view) {
     if (rank->steps.n &&
         (!best || runs > best_runs || (runs == best_runs && rank->steps.n > best->steps.n)))
       view->reference = rank;
-    if (rank->since_step_s > since)
+    if ((runs || !view->n_running) && rank->since_step_s > since)
       since = rank->since_step_s;
   }
   view->step_s = view->rate = view->since_step_s = NAN;

@@ -92,8 +92,13 @@ static bool waits_for_nobody(const struct live_wait *wait) {
   return !wait->n_absent;
 }
 
+static double known_since(const struct live_wait *wait) {
+  return isnan(wait->since_s) ? -1 : wait->since_s;
+}
+
 /* Those that wait for somebody first, the longest first. */
-ORDER_BY(by_importance, struct live_wait, UP_OF(waits_for_nobody) DOWN(since_s))
+ORDER_BY(by_importance, struct live_wait,
+         UP_OF(waits_for_nobody) DOWN_OF(known_since) BY_TEXT(group) UP(seq))
 
 static void put_waits(struct live_view *view, const struct flight_record *flight,
                       const struct collective_check *check) {

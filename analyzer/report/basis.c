@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/basis.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/each.h"
@@ -10,8 +11,8 @@
 #define ALL_SEEN 0.99 /* of the time: less is said */
 
 static void add(struct basis *basis, bool warns, const char *text) {
-  if (basis->n < MOST_BASIS_LINES)
-    basis->lines[basis->n++] = (struct basis_line){text, warns};
+  assert(basis->n < MOST_BASIS_LINES);
+  basis->lines[basis->n++] = (struct basis_line){text, warns};
 }
 
 #define ADD(basis, warns, ...) add(basis, warns, arena_printf(arena, __VA_ARGS__))
@@ -142,7 +143,8 @@ struct basis section_basis(enum section_id id, const struct results *results, st
   return basis;
 }
 
-const char *say_no_finding(const struct results *r) {
+const char *say_no_finding(const struct results *r, struct arena *arena) {
+  (void)arena; /* as all of them */
   bool loss = r->convergence.reason && r->step_count > 0 && !r->n_step_kinds;
   if (r->n_findings)
     return NULL;

@@ -24,7 +24,7 @@ struct basis {
 struct basis section_basis(enum section_id id, const struct results *results, struct arena *arena);
 
 /* What is said in place of findings, and of stragglers, where there are none; else NULL. */
-const char *say_no_finding(const struct results *results);
+const char *say_no_finding(const struct results *results, struct arena *arena);
 const char *say_no_straggler(const struct results *results, struct arena *arena);
 
 /* Why the rank that is no straggler is none though chance does not explain it; NULL. */

@@ -135,7 +135,7 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
   pen_line(pen, 2);
   if (view->reference) {
     pen_item(pen, STYLE_DIM, "steps by %s", view->step_method);
-    pen_item(pen, STYLE_DIM, "last %s ago", duration_s(view->since_step_s).text);
+    pen_item(pen, STYLE_DIM, "the slowest rank's last %s ago", duration_s(view->since_step_s).text);
   }
   u64 lost = 0;
   u32 reason = 0;

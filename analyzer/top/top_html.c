@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/checked_memory.h"
-#include "base/statistics.h"
 #include "top/top_options.h"
 
 enum { COLUMNS_OF_TEXT = 160, MOST_ALERTS = 50, MOST_ROWS = 2000, SVG_HEIGHT = 60 };

@@ -256,7 +256,8 @@ class Shows(Page):
         names = ", ".join(sorted({name for name, _, _ in said}))
         with open(QUANTITY_JS, encoding="utf-8") as file:
             script = file.read()
-        page = self.browser.run(f"{script}\nconst say = {{{names}}}; return arguments[0].map(([n, v]) => say[n](v))",
+        page = self.browser.run(f"{script}\nconst say = {{{names}}}; say.flops = (value) => flops(value, 'FLOP');\n"
+                                "return arguments[0].map(([n, v]) => say[n](v))",
                                 said)
         self.assertEqual([one for one, text in zip(said, page) if one[2] != text],
                          [], [text for one, text in zip(said, page) if one[2] != text])

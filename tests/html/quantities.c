@@ -17,6 +17,10 @@ static struct quantity us_of(double value) {
   return duration_s(value * 1e-6);
 }
 
+static struct quantity flops_of(double value) {
+  return flops(value, "FLOP");
+}
+
 static const struct {
   const char *name; /* in quantity.js */
   struct quantity (*say)(double);
@@ -29,7 +33,8 @@ static const struct {
                  {"percent", percent},
                  {"bandwidth", bandwidth},
                  {"signedPercent", signed_percent},
-                 {"probability", probability}};
+                 {"probability", probability},
+                 {"flops", flops_of}};
 
 /* In all sizes, with halves that may be rounded up or down, and at the ends of units. */
 static const double factors[] = {1, 1.005, 1.015, 1.125, 2.5, 3.456789, 9.994, 9.995, 9.9951};

@@ -58,22 +58,20 @@ MAKE(plateau, flag(!isnan(results->convergence.plateau_steps), results->converge
 #define MAKE_SENTENCE(name, say_it)                                                                \
   static json_t *make_##name(const struct results *results) {                                      \
     SCOPED_ARENA struct arena scratch = {0};                                                       \
-    struct arena *arena = &scratch;                                                                \
-    (void)arena;                                                                                   \
-    return text_or_null(say_it);                                                                   \
+    return text_or_null(say_it(results, &scratch));                                                \
   }
-MAKE_SENTENCE(no_finding, say_no_finding(results))
-MAKE_SENTENCE(no_stragglers, say_no_straggler(results, arena))
-MAKE_SENTENCE(why_no_straggler, say_why_no_straggler(results, arena))
-MAKE_SENTENCE(hidden, say_hidden_communication(results, arena))
-MAKE_SENTENCE(clock_error, say_clock_error(results, arena))
-MAKE_SENTENCE(loss_words, say_loss(results, arena))
+MAKE_SENTENCE(no_finding, say_no_finding)
+MAKE_SENTENCE(no_stragglers, say_no_straggler)
+MAKE_SENTENCE(why_no_straggler, say_why_no_straggler)
+MAKE_SENTENCE(hidden, say_hidden_communication)
+MAKE_SENTENCE(clock_error, say_clock_error)
+MAKE_SENTENCE(loss_words, say_loss)
 
 /* Each host once, in the order of its first rank. */
 static json_t *make_hosts(const struct results *results) {
   const struct model *model = results->model;
   json_t *list = json_array();
-  FOR_EACH(model->ranks, model->n_ranks, rank) /* each host first with its first rank */
+  FOR_EACH(model->ranks, model->n_ranks, rank)
     if (rank->host_number == json_array_size(list) && rank->host_number < model->n_hosts)
       json_array_append_new(list, text_or_null(rank->host));
   return list;

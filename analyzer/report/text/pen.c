@@ -252,9 +252,14 @@ void pen_hang(struct pen *pen, unsigned indent) {
   pen->indent = indent;
 }
 
-void pen_line(struct pen *pen, unsigned indent) {
-  if (pen->column)
+void pen_finish(struct pen *pen) {
+  if (pen->column > pen->blanks)
     pen_newline(pen);
+  pen->column = pen->blanks = 0;
+}
+
+void pen_line(struct pen *pen, unsigned indent) {
+  pen_finish(pen);
   pen_hang(pen, indent);
   pen_to(pen, indent);
 }

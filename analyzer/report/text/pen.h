@@ -66,6 +66,9 @@ void pen_newline(struct pen *pen);
 /* Ends the style in the middle of a line. */
 void pen_plain(struct pen *pen);
 
+/* Ends the line, if anything stands in it. */
+void pen_finish(struct pen *pen);
+
 /* Goes to column `indent` of a line on which nothing is. What does not fit in it goes on there, or,
  * after pen_hang(), where that says. */
 void pen_line(struct pen *pen, unsigned indent);

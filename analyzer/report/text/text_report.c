@@ -105,8 +105,7 @@ static void put_section(struct pen *pen, enum section_id id, const struct result
     bodies[id](pen, results);
   }
   arena_release(&pen->scratch);
-  if (pen->column)
-    pen_newline(pen);
+  pen_finish(pen);
 }
 
 static void put_title(struct pen *pen, const struct model *model) {

@@ -88,7 +88,7 @@ void body_verdict(struct pen *pen, const struct results *results) {
     pen_format(pen, STYLE_DIM, "and %s below", plural(results->n_findings - shown, "finding").text);
   }
   if (results->n_findings == 0)
-    section_line(pen, STYLE_PLAIN, "%s", say_no_finding(results));
+    section_line(pen, STYLE_PLAIN, "%s", say_no_finding(results, &pen->scratch));
   const char *hidden = say_hidden_communication(results, &pen->scratch);
   if (hidden) {
     begin_marked(pen, MARK_GOOD);
