@@ -180,7 +180,7 @@ struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const struct tsc
   TSCOPE_KEEP_ERRNO;
   TSCOPE_DEFER_CANCELLATION;
   struct tscope_thread *thread = awake(wakes) ? tscope_thread_here() : NULL;
-  if (thread && thread->guard && tscope_guard_is_active(thread, thread->guard, frame))
+  if (thread && thread->guard && tscope_hook_in_progress(thread, frame))
     thread = NULL;
   if (thread) {
     thread->guard = guard;

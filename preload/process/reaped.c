@@ -179,7 +179,9 @@ static int write_and_end(void *death) {
  * much memory does not do this. It has a stack of its own, since that of a handler may be small.
  * Negative if there is none. */
 static pid_t start_writer(struct death *death) {
-  static char stack[64 << 10] __attribute__((aligned(16)));
+  /* The C library writes to it before the process begins: other threads take another. */
+  static char stacks[8][64 << 10] __attribute__((aligned(16)));
+  static u32 turn;
   const u64 most_bytes = 2u << 30;
   char text[96], *end;
   if (small_file_read("/proc/self/statm", text, sizeof(text)) <= 0)
@@ -188,13 +190,14 @@ static pid_t start_writer(struct death *death) {
   u64 resident = strtoull(end, &end, 10), shared = strtoull(end, &end, 10);
   if (resident > shared && (resident - shared) * (u64)sysconf(_SC_PAGESIZE) > most_bytes)
     return -1;
-  return (pid_t)clone(write_and_end, stack + sizeof(stack), 0, death);
+  char *stack = stacks[__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % 8];
+  return (pid_t)clone(write_and_end, stack + sizeof(stacks[0]), 0, death);
 }
 
-/* Some milliseconds suffice where the file system answers. False if it has not ended in time. */
+/* Some milliseconds suffice where the file system answers. False if it has not ended after 100. */
 static bool wait_for_writer(pid_t writer) {
   long ns = 50000;
-  for (int i = 0; i < 60; i++, ns = ns < 2000000 ? 2 * ns : ns) {
+  for (int i = 0; i < 36; i++, ns = ns < 2000000 ? 2 * ns : ns) {
     if (syscall(SYS_wait4, writer, NULL, WNOHANG | __WCLONE, NULL) != 0)
       return true;
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);

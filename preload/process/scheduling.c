@@ -95,6 +95,8 @@ static void add_thread(u32 tid, struct round *round, u32 *from) {
   round->threads[round->n++] = now;
 }
 
+_Static_assert(THREADS == 2048, "the text below says so");
+
 static void say_once_that_cut(void) {
   static bool said;
   if (!said)

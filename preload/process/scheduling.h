@@ -5,5 +5,5 @@
 #pragma once
 
 /* Writes a SCHEDULING record. Only for the helper: it reads a file for each of the process's
- * threads, 2,048 at most, into memory that is already there. */
+ * threads, as many as there is room for, into memory that is already there. */
 void tscope_scheduling_write(void);

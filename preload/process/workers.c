@@ -157,7 +157,8 @@ static bool sleep_until_look(struct worker *worker, const struct work *work, u64
 }
 
 /* A thread that trains may have a core of its own, and a priority, and be the one that wakes the
- * process: tscope's threads have the cores of the first thread, and no priority. */
+ * process: tscope's threads have the cores of the first thread, and no nice value below 0. A
+ * real-time policy stays. */
 static void share_cores_of_process(void) {
   cpu_set_t cores;
   if (sched_getaffinity(getpid(), sizeof(cores), &cores) == 0)

@@ -17,7 +17,7 @@ enum { TIMEOUT_NS = 1000000000, AFTER_TIMEOUT_NS = 1000000, RECHECK_NS = 1000000
 
 __thread u32 tscope_locks_held __attribute__((tls_model("initial-exec")));
 
-/* The locks that this thread holds, and where its stack ended when it took them. */
+/* The locks that this thread holds or waits for, and where its stack ended when it began to. */
 enum { MOST_HELD = 4 };
 static __thread struct held {
   struct tscope_lock *lock;
@@ -31,10 +31,12 @@ static struct held *held_place(const struct tscope_lock *lock) {
   return NULL;
 }
 
-static void note_held(struct tscope_lock *lock, const char *place) {
-  struct held *free = held_place(NULL);
-  if (free)
-    *free = (struct held){lock, place};
+/* NULL if the thread has too many. */
+static struct held *note_held(struct tscope_lock *lock, const char *place) {
+  struct held *here = held_place(NULL);
+  if (here)
+    *here = (struct held){lock, place};
+  return here;
 }
 
 #ifdef TSCOPE_CHECKS
@@ -102,18 +104,19 @@ static bool wait_for(struct tscope_lock *lock, u32 self, u64 timeout_ns) {
 static bool take(struct tscope_lock *lock, u64 timeout_ns, const char *place) {
   u32 self = (u32)syscall(SYS_gettid), nobody = 0;
   tscope_locks_held++; /* first: a signal handler that comes in between must see it */
+  struct held *here = note_held(lock, place);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   if (__builtin_expect(replace(lock, &nobody, self), 1)) {
     count_held(lock, 1);
-    note_held(lock, place);
     return true;
   }
   TSCOPE_KEEP_ERRNO;
   bool locked = wait_for(lock, self, timeout_ns);
   if (locked) {
     count_held(lock, 1);
-    note_held(lock, place);
   } else {
+    if (here)
+      here->lock = NULL;
     tscope_locks_held--;
   }
   return locked;
@@ -144,9 +147,20 @@ void tscope_unlock(struct tscope_lock *lock) {
   tscope_locks_held--;
 }
 
+/* A thread that left while it waited does not have the lock. */
+static void give_back(struct held *left) {
+  u32 self = (u32)syscall(SYS_gettid);
+  if ((__atomic_load_n(&left->lock->holder, __ATOMIC_RELAXED) & ~LOCK_AWAITED) == self) {
+    tscope_unlock(left->lock);
+    return;
+  }
+  left->lock = NULL;
+  tscope_locks_held--;
+}
+
 void tscope_locks_left(const struct tscope_thread *thread, const char *frame) {
   for (u32 i = 0; i < MOST_HELD; i++)
     if (held[i].lock && frame > held[i].place && tscope_stack_has(thread, held[i].place) &&
         tscope_stack_has(thread, frame))
-      tscope_unlock(held[i].lock);
+      give_back(&held[i]);
 }

@@ -113,7 +113,7 @@ static void remove_writer(u32 tid) {
  * is a system call: only some are asked, and the next search goes on behind them. */
 static struct tscope_thread *take_ended(void) {
   static struct tscope_thread *next;
-  for (int asked = 0; !is_told_of_ends && newest && asked < 32; asked++) {
+  for (u32 asked = 0; !is_told_of_ends && asked < n_slots && asked < 32; asked++) {
     struct tscope_thread *thread = next ? next : newest;
     next = thread->before;
     if (thread->tid && syscall(SYS_tgkill, getpid(), thread->tid, 0) != 0 && errno == ESRCH) {

@@ -163,8 +163,10 @@ static u32 thread_name(const char *name) {
     without_digits[n] = '\0';
     name = without_digits;
   }
-  if (!is_known(name) && __atomic_fetch_add(&n_new, 1, __ATOMIC_RELAXED) >= 2 * NAMES)
+  if (!is_known(name) && __atomic_fetch_add(&n_new, 1, __ATOMIC_RELAXED) >= 2 * NAMES) {
+    tscope_count_lost(TSCOPE_LOSS_STRINGS, 1);
     return 0;
+  }
   return tscope_string(NULL, name);
 }
 

@@ -39,6 +39,16 @@ void bucket_queued_begin(struct torch_scope *scope, const void *reducer) {
   scope->reducer = reducer;
 }
 
+/* Returns how many there were. */
+static u32 forget_buckets(struct torch_thread *mine, const void *reducer) {
+  u32 kept = 0, all = mine->n_buckets;
+  for (u32 i = 0; i < all; i++)
+    if (mine->buckets[i].reducer != reducer)
+      mine->buckets[kept++] = mine->buckets[i];
+  mine->n_buckets = kept;
+  return all - kept;
+}
+
 /* Nothing was queued in it if the gradients go by another backend than gloo. */
 void bucket_queued_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
@@ -46,9 +56,10 @@ void bucket_queued_end(struct torch_scope *scope) {
   if (!thread || !tscope_live->on)
     return;
   struct torch_thread *mine = torch_thread_of(thread);
+  const void *oldest = mine->buckets[0].reducer;
   /* Nobody waits for those of a backward pass that has failed. */
-  if (mine->n_buckets == TORCH_BUCKETS && mine->buckets[0].reducer != scope->reducer)
-    mine->n_buckets = 0;
+  if (mine->n_buckets == TORCH_BUCKETS && oldest != scope->reducer)
+    tscope_count_lost(TSCOPE_LOSS_GROUPS, forget_buckets(mine, oldest));
   if (mine->n_buckets < TORCH_BUCKETS)
     mine->buckets[mine->n_buckets++] =
         (struct torch_bucket){scope->reducer, scope->comm, scope->seq};
@@ -83,12 +94,7 @@ void buckets_waited_end(struct torch_scope *scope) {
   struct tscope_thread *thread = tscope_self;
   if (!thread || !tscope_live->on)
     return;
-  struct torch_thread *mine = torch_thread_of(thread);
-  u32 kept = 0;
-  for (u32 i = 0; i < mine->n_buckets; i++)
-    if (mine->buckets[i].reducer != scope->reducer)
-      mine->buckets[kept++] = mine->buckets[i];
-  mine->n_buckets = kept;
+  forget_buckets(torch_thread_of(thread), scope->reducer);
 }
 
 void bucket_arrived_begin(struct torch_scope *scope) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -46,16 +47,17 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* True at the end of the answer. */
-static bool read_answer(int fd, int seconds, char *answer, size_t bytes) {
+static enum asked read_answer(int fd, int seconds, char *answer, size_t bytes) {
   char part[4096];
   size_t n = 0;
-  for (double until = now() + seconds; now() < until && !is_told_to_end();) {
+  for (double until = now() + seconds; now() < until;) {
+    if (is_told_to_end())
+      return ASK_TOLD_TO_END;
     if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 50) <= 0)
       continue;
     ssize_t got = read(fd, part, sizeof(part));
     if (got <= 0)
-      return got == 0;
+      return got == 0 ? ASK_ANSWERED : ASK_NO_ANSWER;
     if (!answer)
       (void)!write(STDERR_FILENO, part, (size_t)got);
     for (ssize_t i = 0; answer && i < got && n + 1 < bytes; i++)
@@ -63,26 +65,26 @@ static bool read_answer(int fd, int seconds, char *answer, size_t bytes) {
     if (answer)
       answer[n] = '\0';
   }
-  return false;
+  return ASK_NO_ANSWER;
 }
 
-bool ask_within(int seconds, void (*ask)(const void *question), const void *question, char *answer,
-                size_t bytes) {
+enum asked ask_within(int seconds, void (*ask)(const void *question), const void *question,
+                      char *answer, size_t bytes) {
   int ends[2];
   if (answer)
     *answer = '\0';
   if (pipe2(ends, O_CLOEXEC) != 0)
-    return false;
+    return ASK_NOT_ASKED;
   fflush(NULL);
   pid_t child = fork();
   if (child == 0)
     answer_to(ends[1], ask, question);
   close(ends[1]);
-  bool whole = child > 0 && read_answer(ends[0], seconds, answer, bytes);
+  enum asked asked = child > 0 ? read_answer(ends[0], seconds, answer, bytes) : ASK_NOT_ASKED;
   close(ends[0]);
-  if (child > 0 && !whole)
+  if (child > 0 && asked != ASK_ANSWERED)
     kill(child, SIGKILL);
-  while (whole && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+  while (asked == ASK_ANSWERED && waitpid(child, NULL, 0) < 0 && errno == EINTR)
     continue;
-  return whole;
+  return asked;
 }

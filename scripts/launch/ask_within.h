@@ -5,12 +5,14 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
+/* Only what is answered is to be used. Told to end: a signal came that asks for it, and the answer
+ * was not waited for. Not asked: there is no room for another process, or no descriptor is left. */
+enum asked { ASK_ANSWERED, ASK_NO_ANSWER, ASK_TOLD_TO_END, ASK_NOT_ASKED };
+
 /* Runs `ask` in a process of its own, whose standard output and standard error come here: into
- * `answer`, or to standard error if that is NULL. False if it has not ended after so many seconds,
- * or if a signal came that asks to end: then it is given up, and whatever came of the answer is not
- * to be used. */
-bool ask_within(int seconds, void (*ask)(const void *question), const void *question, char *answer,
-                size_t bytes);
+ * `answer`, or to standard error if that is NULL. No answer: it has not ended after so many
+ * seconds, and is given up. */
+enum asked ask_within(int seconds, void (*ask)(const void *question), const void *question,
+                      char *answer, size_t bytes);

@@ -24,7 +24,7 @@
 #include "scripts/launch/run_options.def"
 #include "scripts/launch/supervise.h"
 
-enum { EXIT_USAGE = 2, EXIT_NOT_STARTED = 126 };
+enum { EXIT_USAGE = 2 };
 
 static const struct option_row {
   char letter;
@@ -237,17 +237,31 @@ static void before_the_command(struct facts *facts) {
   facts->changed_ns = INT64_MIN;
   if (!facts->says && !makes_room)
     return;
-  if (!ask_within(ANSWER_SECONDS, ask_before, facts, answer, sizeof(answer))) {
+  enum asked asked = ask_within(ANSWER_SECONDS, ask_before, facts, answer, sizeof(answer));
+  if (asked == ASK_NO_ANSWER)
     print_message("%s does not answer; the command runs all the same", facts->directory);
+  if (asked != ASK_ANSWERED)
     return;
-  }
   const char *off = strchr(answer, '\n');
   sscanf(answer, "%d %" SCNd64, &there, &facts->changed_ns);
   snprintf(facts->off, sizeof(facts->off), "%s", off ? off + 1 : "");
-  if (makes_room && there && !ask_within(ROOM_SECONDS, ask_for_room, facts, NULL, 0))
+  if (makes_room && there &&
+      ask_within(ROOM_SECONDS, ask_for_room, facts, NULL, 0) == ASK_NO_ANSWER)
     print_message("making room in %s takes too long: `tscope prune` can do it", facts->directory);
   if (*facts->off)
     print_message("%s, so the command runs without tscope", facts->off);
+}
+
+/* Where no other process can ask, this one does. */
+static void say_at_end(const struct facts *facts) {
+  enum asked asked = ask_within(ANSWER_SECONDS, ask_at_end, facts, NULL, 0);
+  if (asked == ASK_NO_ANSWER)
+    print_message("%s does not answer now; then see the report with: tscope-report %s",
+                  facts->directory, facts->directory);
+  else if (asked == ASK_TOLD_TO_END)
+    print_message("see the report with: tscope-report %s", facts->directory);
+  else if (asked == ASK_NOT_ASKED)
+    ask_at_end(facts);
 }
 
 int main(int argc, char **argv) {
@@ -286,8 +300,7 @@ int main(int argc, char **argv) {
                         .new_name = new_name};
   before_the_command(&facts);
   int status = supervise(command, &before, facts.says);
-  if (facts.says && !ask_within(ANSWER_SECONDS, ask_at_end, &facts, NULL, 0))
-    print_message("%s does not answer now; then see the report with: tscope-report %s", directory,
-                  directory);
+  if (facts.says)
+    say_at_end(&facts);
   return supervise_exit(status);
 }

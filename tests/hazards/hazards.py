@@ -588,7 +588,9 @@ def handler_that_leaves_by_a_jump(scratch):
 def handler_with_little_stack(scratch):
     """The kernel's part of it depends on the machine."""
     for more in ("4096", "65536"):
-        run_both(os.path.join(scratch, more), "handler-with-little-stack", more)
+        directory = os.path.join(scratch, more)
+        run_both(directory, "handler-with-little-stack", more)
+        assert 9 in [read_trace.Trace(trace).reaped_signal for trace in traces(directory)], more
 
 
 def one_core_at_real_time_priority(scratch):

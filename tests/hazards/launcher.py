@@ -131,10 +131,12 @@ class Launcher(unittest.TestCase):
                 pass
             child = subprocess.Popen([RUN, "--lib", LIBRARY, "--dir", disk, "sleep", "100"],
                                      env=dict(os.environ, FROZEN_DISK=disk, LD_PRELOAD=os.path.join(PROGRAMS, "libfrozen_disk.so")),
-                                     stderr=subprocess.DEVNULL)
+                                     stderr=subprocess.PIPE)
             time.sleep(0.5)
             child.terminate()
-            self.assertEqual(child.wait(50), -signal.SIGTERM)
+            said = child.communicate(timeout=50)[1]
+            self.assertEqual(child.returncode, -signal.SIGTERM)
+            self.assertNotIn(b"runs all the same", said) # which is said after the whole time
 
     def test_signal_to_tscope_run_reaches_the_command_once(self):
         for number in PASSED_ON:

@@ -85,6 +85,11 @@ static void a_jump_leaves_no_lock(void **state) {
 }
 
 static bool held, let_go;
+static sigjmp_buf out;
+
+static void jump_out(int number) {
+  siglongjmp(out, number);
+}
 
 static void *hold(void *nothing) {
   if (!tscope_lock(&lock))
@@ -110,6 +115,32 @@ static void stop_holding(pthread_t thread) {
   __atomic_store_n(&let_go, true, __ATOMIC_RELEASE);
   pthread_join(thread, &failed);
   assert_null(failed);
+}
+
+__attribute__((noinline)) static void wait_until_the_alarm(void) {
+  volatile char more[256];
+  ualarm(20000, 0);
+  more[0] = tscope_lock_within(&lock, 60000000000u);
+  fail_msg("%d", more[0]);
+}
+
+/* The thread does not have what it waited for when a handler left by a jump. */
+static void a_jump_out_of_a_wait_leaves_nothing(void **state) {
+  (void)state;
+  const char *here = __builtin_frame_address(0);
+  struct tscope_thread thread = {.stack = {.low = here - (256 << 10), .high = here + (4 << 10)}};
+  pthread_t holder = start_holding();
+  signal(SIGALRM, jump_out);
+  if (!sigsetjmp(out, 1))
+    wait_until_the_alarm();
+  signal(SIGALRM, SIG_DFL);
+  assert_int_equal(tscope_locks_held, 1);
+  tscope_locks_left(&thread, here);
+  assert_int_equal(tscope_locks_held, 0);
+  stop_holding(holder); /* it had the lock all the time */
+  assert_true(tscope_lock(&lock));
+  tscope_unlock(&lock);
+  assert_int_equal(tscope_locks_held, 0);
 }
 
 static void one_that_does_not_come_back_is_given_up(void **state) {
@@ -229,6 +260,7 @@ int main(void) {
       cmocka_unit_test(one_thread_at_a_time),
       cmocka_unit_test(a_thread_does_not_wait_for_itself),
       cmocka_unit_test(a_jump_leaves_no_lock),
+      cmocka_unit_test(a_jump_out_of_a_wait_leaves_nothing),
       cmocka_unit_test(one_that_does_not_come_back_is_given_up),
       cmocka_unit_test(a_forked_child_takes_over_what_another_thread_held),
       cmocka_unit_test(no_record_is_written_under_a_lock),
