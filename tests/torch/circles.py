@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import read_trace
-from training import HERE, SKIPPED, Job, expect, python_with_torch, report_on
+from training import HERE, Job, expect, python_or_skip, report_on
 
 # Ranks, marks of the lines in circle_rank.py, and for whom each rank of the circle waits. The third rank of the last
 # job only waits for those of the circle.
@@ -60,10 +60,7 @@ def check(name, document):
 
 def main():
     library, report = sys.argv[1:3]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
-        return SKIPPED
+    python = python_or_skip()
     for name in sys.argv[3:] or JOBS:
         ranks = JOBS[name][0]
         with tempfile.TemporaryDirectory(prefix="torch-circles-") as scratch:

@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 
-from training import SKIPPED, Job, expect, python_with_torch, report_on
+from training import Job, expect, python_or_skip, report_on
 
 NO_WORK, EQUAL = "nothing outside the phases", "rank 1 as fast as its peers"
 # Options, what is changed, and who is named.
@@ -97,10 +97,7 @@ def check(name, python, library, report, scratch):
 
 def main():
     library, report = sys.argv[1:3]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
-        return SKIPPED
+    python = python_or_skip()
     for name in sys.argv[3:] or JOBS:
         with tempfile.TemporaryDirectory(prefix="torch-loaders-") as scratch:
             check(name, python, library, report, scratch)

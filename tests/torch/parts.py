@@ -8,17 +8,14 @@ has most, is slow for that, and the report says so. Of even ones nobody's part i
 import sys
 import tempfile
 
-from training import SKIPPED, Job, expect, python_with_torch, report_on
+from training import Job, expect, python_or_skip, report_on
 
 LARGER = "Its part of what the ranks share is larger"
 
 
 def main():
     library, report = sys.argv[1:3]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
-        return SKIPPED
+    python = python_or_skip()
     for name in ("uneven", "even"):
         with tempfile.TemporaryDirectory(prefix="torch-parts-") as scratch:
             job = Job(python, library, scratch, name)

@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 
-from training import SKIPPED, Job, expect, python_with_torch, report_on
+from training import Job, expect, python_or_skip, report_on
 
 STEPS, RANKS = 40, 4
 
@@ -116,10 +116,7 @@ def check_slow(document, truth_ms):
 
 def main():
     library, report = sys.argv[1:3]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
-        return SKIPPED
+    python = python_or_skip()
     for way in ("irecv", "recv", "batch"):
         check_slow(*report_of(python, library, report, "--slow-stage", "1", "--way", way))
     document, _ = report_of(python, library, report, "--slow-rank", "3")

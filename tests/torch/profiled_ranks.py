@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from training import HERE, SKIPPED, Job, expect, python_with_torch
+from training import HERE, Job, expect, python_or_skip
 
 with open(os.path.join(HERE, "jobs", "profiled_rank.py")) as job:
     FIRST_LINE_OF_EXTRA = 1 + job.read().split("\n").index("def extra(kind, matrix):")
@@ -53,10 +53,7 @@ def check(kind, ranks, own, extra_ms, document):
 
 def main():
     report = sys.argv[1]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
-        return SKIPPED
+    python = python_or_skip()
     told = 0
     for kind, ranks in JOBS.items():
         with tempfile.TemporaryDirectory(prefix="torch-profiled-") as scratch:

@@ -9,7 +9,7 @@ none is named then.
 import sys
 import tempfile
 
-from training import SKIPPED, Job, expect, python_with_torch, report_on
+from training import SKIPPED, Job, expect, python_or_skip, report_on
 
 # How many chunks a stage has.
 SCHEDULES = {"ScheduleGPipe": 1, "Schedule1F1B": 1, "ScheduleInterleaved1F1B": 2, "ScheduleLoopedBFS": 2,
@@ -33,10 +33,7 @@ def check(name, document):
 
 def main():
     library, report = sys.argv[1:3]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
-        return SKIPPED
+    python = python_or_skip()
     checked = 0
     for name in sys.argv[3:] or SCHEDULES:
         with tempfile.TemporaryDirectory(prefix="torch-schedules-") as scratch:

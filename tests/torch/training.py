@@ -46,6 +46,15 @@ def python_with_torch():
     return None
 
 
+def python_or_skip():
+    """As python_with_torch(); without one the test ends as skipped, with the reason."""
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
+        sys.exit(SKIPPED)
+    return python
+
+
 def expect(condition, what):
     if not condition:
         raise AssertionError(what)

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 import standin_wheel
-from training import SKIPPED, Job, expect, python_with_torch, report_on
+from training import Job, expect, python_or_skip, report_on
 
 # The job, where it runs, and how its steps are found; None: they are not.
 JOBS = [("by_hand", "cpu", "backward passes"), ("accumulated", "cpu", "backward passes"),
@@ -32,10 +32,7 @@ def check(document, out, method):
 
 def main():
     library, report, standins = sys.argv[1:4]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
-        return SKIPPED
+    python = python_or_skip()
     wheel, why_not = standin_wheel.site_packages(python)
     with tempfile.TemporaryDirectory(prefix="torch-unmarked-") as scratch:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site")) if wheel else None

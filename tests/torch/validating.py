@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from training import SKIPPED, Job, expect, python_with_torch, report_on
+from training import Job, expect, python_or_skip, report_on
 
 # Long ones; short validations, which share steps with checkpoints; nothing but their passes shows validations, nothing
 # but their time checkpoints, which therefore must be many and long beside what a busy machine makes of other steps;
@@ -85,10 +85,7 @@ def check(job, report, file, name, options):
 
 def main():
     library, report = sys.argv[1:3]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
-        return SKIPPED
+    python = python_or_skip()
     for name, options in JOBS.items():
         with tempfile.TemporaryDirectory(prefix="torch-validating-") as scratch:
             check(Job(python, library, scratch, "validating"), report, os.path.join(scratch, "checkpoint.pt"), name, options)

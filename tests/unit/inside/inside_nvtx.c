@@ -28,6 +28,15 @@ static int set_up(void **state) {
   return trace_set_up(state);
 }
 
+static void run_in(nvtxDomainHandle_t domain, const char *range) {
+  nvtxEventAttributes_t attributes = {.version = NVTX_VERSION,
+                                      .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                      .messageType = NVTX_MESSAGE_TYPE_ASCII,
+                                      .message.ascii = range};
+  nvtxDomainRangePushEx(domain, &attributes);
+  nvtxDomainRangePop(domain);
+}
+
 /* Ranges do not start the recording of a process; ranges pushed before it starts are not recorded.
  */
 static void a_range_wakes_nothing(void **state) {
@@ -39,12 +48,7 @@ static void a_range_wakes_nothing(void **state) {
   tscope_step(0);
   nvtxRangePop();
   assert_int_equal(count(TSCOPE_REC_RANGE), 0);
-  nvtxEventAttributes_t attributes = {.version = NVTX_VERSION,
-                                      .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
-                                      .messageType = NVTX_MESSAGE_TYPE_ASCII,
-                                      .message.ascii = "of an early domain"};
-  nvtxDomainRangePushEx(early, &attributes);
-  nvtxDomainRangePop(early);
+  run_in(early, "of an early domain");
   assert_string(LAST(RANGE, range).domain, "early domain");
 }
 
@@ -203,12 +207,7 @@ static void ranges_of_very_many_domains_are_kept(void **state) {
   nvtxDomainHandle_t domain = NULL;
   for (int i = 0; i < 300; i++)
     domain = nvtxDomainCreateA("one of many");
-  nvtxEventAttributes_t attributes = {.version = NVTX_VERSION,
-                                      .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
-                                      .messageType = NVTX_MESSAGE_TYPE_ASCII,
-                                      .message.ascii = "of the last domain"};
-  nvtxDomainRangePushEx(domain, &attributes);
-  nvtxDomainRangePop(domain);
+  run_in(domain, "of the last domain");
   assert_string(LAST(RANGE, range).name, "of the last domain");
   assert_string(LAST(RANGE, range).domain, "(beyond the table of domains)");
 }
