@@ -10,6 +10,7 @@
 
 #include "process/workers.h"
 #include "record/hook.h"
+#include "record/kernel_threads.h"
 #include "record/process_trace.h"
 #include "resolve/next_function.h"
 
@@ -45,7 +46,7 @@ static int next_sigaction(int number, const struct sigaction *action, struct sig
 static void end_process(int number, siginfo_t *info) {
   next_sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
   if (info->si_code <= 0) /* another process or this one has sent it */
-    syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), number, info);
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), tscope_tid(), number, info);
 }
 
 /* Not only the page that is missing: whoever uses the trace from here on sees one and the same. */
@@ -76,7 +77,7 @@ static void handle(int number, siginfo_t *info, void *context) {
   uintptr_t at = (uintptr_t)info->si_addr - (uintptr_t)tscope_trace.header;
   if (info->si_code > 0 && at < tscope_trace.bytes && put_memory())
     return;
-  if (info->si_code <= 0 && tscope_is_worker((u32)syscall(SYS_gettid))) {
+  if (info->si_code <= 0 && tscope_is_worker(tscope_tid())) {
     send_on(number, info, context);
     return;
   }

@@ -74,9 +74,9 @@ static void end(int status, void *nothing) {
   static bool ended;
   (void)nothing;
   tscope_end_record(TSCOPE_END_EXIT, status);
-  if (tscope_locks_held && tscope_self)
+  if (tscope_self)
     tscope_locks_left(tscope_self, TSCOPE_FRAME());
-  if (!load(&tscope_live->on) || tscope_locks_held ||
+  if (!load(&tscope_live->on) || tscope_locks_held() ||
       __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
     return;
   TSCOPE_KEEP_ERRNO;

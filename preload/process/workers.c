@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,6 +26,7 @@
 #include "record/chunk_pool.h"
 #include "record/families.h"
 #include "record/floats.h"
+#include "record/kernel_threads.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
 #include "record/stack.h"
@@ -86,20 +86,10 @@ static void store(u32 *word, u32 value) {
   __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-static void futex_wait(u32 *word, u32 value, u64 ns) {
-  struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u),
-                          .tv_nsec = (long)(ns % 1000000000u)};
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0);
-}
-
-static void futex_wake(u32 *word) {
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
 static void wake_worker(struct worker *worker) {
   __atomic_fetch_add(&worker->wakeups, 1, __ATOMIC_SEQ_CST);
   if (__atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST))
-    futex_wake(&worker->wakeups);
+    tscope_futex_wake(&worker->wakeups, 1);
 }
 
 void tscope_helper_wake(void) {
@@ -112,7 +102,7 @@ static void sleep_until(struct worker *worker, u64 until, u32 wakeups) {
   store(&worker->sleeping, 1);
   u64 now = tscope_clock_ns(CLOCK_MONOTONIC);
   if (now < until && !load(&worker->stopping))
-    futex_wait(&worker->wakeups, wakeups, until - now);
+    tscope_futex_wait(&worker->wakeups, wakeups, until - now);
   store(&worker->sleeping, 0);
 }
 
@@ -171,7 +161,7 @@ static void share_cores_of_process(void) {
  * known that this is no thread of the job's. What floating-point arithmetic does is inherited, too:
  * where a job wants to end by SIGFPE, tscope's threads must not. */
 static void begin(struct worker *worker, const char *name) {
-  store(&worker->tid, (u32)syscall(SYS_gettid));
+  store(&worker->tid, tscope_tid());
   prctl(PR_SET_NAME, name);
   tscope_floats_set(&tscope_floats_at_first);
   share_cores_of_process();
@@ -200,7 +190,7 @@ static void run_worker(struct worker *worker, const struct work *work) {
 static void leave(struct worker *worker) {
   add_cpu_time(worker);
   store(&worker->stopped, 1);
-  futex_wake(&worker->stopped);
+  tscope_futex_wake(&worker->stopped, 1);
 }
 
 static void write_progress(void) {
@@ -240,7 +230,7 @@ static bool wake_process(void) {
                                              false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   if (awake && !in_time)
     unlink(tscope_trace.path);
-  futex_wake(&waking.state);
+  tscope_futex_wake(&waking.state, 1);
   return awake && in_time;
 }
 
@@ -445,7 +435,7 @@ static int start(struct worker *worker, void *(*run)(void *), size_t stack_bytes
 /* Whether the kernel does not know the thread any more. */
 static bool is_gone(const struct worker *worker) {
   u32 tid = load(&worker->tid);
-  return tid && syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
+  return tid && tscope_tid_is_gone(tid);
 }
 
 static bool start_helper(const char **why) {
@@ -460,7 +450,7 @@ static bool start_helper(const char **why) {
     u32 expected = WAKING;
     bool gone = is_gone(&helper);
     if (now < until && !gone)
-      futex_wait(&waking.state, WAKING, until - now < TICK_NS ? until - now : TICK_NS);
+      tscope_futex_wait(&waking.state, WAKING, until - now < TICK_NS ? until - now : TICK_NS);
     else if (__atomic_compare_exchange_n(&waking.state, &expected, TIMED_OUT, false,
                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
       *why = gone ? "a filter of system calls (seccomp) ended its thread"
@@ -476,7 +466,7 @@ static bool wait_until_stopped(struct worker *worker) {
     now = tscope_clock_ns(CLOCK_MONOTONIC);
     if (now >= until || is_gone(worker))
       return load(&worker->stopped);
-    futex_wait(&worker->stopped, 0, until - now);
+    tscope_futex_wait(&worker->stopped, 0, until - now);
   }
   return true;
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/lock.h"
 
-#include <errno.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "record/hook.h"
+#include "record/kernel_threads.h"
 #include "record/stack.h"
 #include "record/tick_clock.h"
 
@@ -15,62 +10,60 @@ enum { TIMEOUT_NS = 1000000000, AFTER_TIMEOUT_NS = 1000000, RECHECK_NS = 1000000
 
 #define LOCK_AWAITED 0x80000000u /* no thread id has this bit */
 
-__thread u32 tscope_locks_held __attribute__((tls_model("initial-exec")));
-
-/* The locks that this thread holds or waits for, and where its stack ended when it began to. */
-enum { MOST_HELD = 4 };
+/* The locks that this thread holds or waits for, and where its stack ended when it began to. A
+ * signal's handler may leave by a jump between any two instructions: so a lock is here before it is
+ * taken, and until after it is given back. */
+enum { MOST_HELD = 8 };
 static __thread struct held {
   struct tscope_lock *lock;
   const char *place;
 } held[MOST_HELD] __attribute__((tls_model("initial-exec")));
 
-static struct held *held_place(const struct tscope_lock *lock) {
+u32 tscope_locks_held(void) {
+  u32 n = 0;
   for (u32 i = 0; i < MOST_HELD; i++)
+    n += held[i].lock != NULL;
+  return n;
+}
+
+#ifdef TSCOPE_CHECKS
+void tscope_check_no_lock(void) {
+  for (u32 i = 0; i < MOST_HELD; i++)
+    if (held[i].lock && !held[i].lock->for_records)
+      __builtin_trap();
+}
+#endif
+
+/* NULL if the thread has too many. */
+static struct held *note_held(struct tscope_lock *lock, const char *place) {
+  for (u32 i = 0; i < MOST_HELD; i++)
+    if (!held[i].lock) {
+      held[i].place = place;
+      __atomic_signal_fence(__ATOMIC_SEQ_CST);
+      held[i].lock = lock;
+      __atomic_signal_fence(__ATOMIC_SEQ_CST);
+      return &held[i];
+    }
+  return NULL;
+}
+
+/* The latest: a handler may take what the thread has just given back. */
+static struct held *find_held(const struct tscope_lock *lock) {
+  for (u32 i = MOST_HELD; i-- > 0;)
     if (held[i].lock == lock)
       return &held[i];
   return NULL;
 }
-
-/* NULL if the thread has too many. */
-static struct held *note_held(struct tscope_lock *lock, const char *place) {
-  struct held *here = held_place(NULL);
-  if (here)
-    *here = (struct held){lock, place};
-  return here;
-}
-
-#ifdef TSCOPE_CHECKS
-static __thread u32 held_not_for_records __attribute__((tls_model("initial-exec")));
-
-static void count_held(const struct tscope_lock *lock, i32 change) {
-  if (!lock->for_records)
-    held_not_for_records += (u32)change;
-}
-
-void tscope_check_no_lock(void) {
-  if (held_not_for_records)
-    __builtin_trap();
-}
-#else
-static void count_held(const struct tscope_lock *lock, i32 change) {
-  (void)lock, (void)change;
-}
-#endif
 
 static bool replace(struct tscope_lock *lock, u32 *seen, u32 by) {
   return __atomic_compare_exchange_n(&lock->holder, seen, by, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED);
 }
 
-static bool is_own_thread(u32 thread) {
-  return syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
-}
-
 /* Sleeps until the holder wakes this thread, or until it is time to look again. */
 static void sleep_on(struct tscope_lock *lock, u32 seen, u64 until) {
   u64 now = tscope_clock_ns(CLOCK_MONOTONIC), ns = until > now ? until - now : 0;
-  struct timespec time = {.tv_nsec = (long)(ns < RECHECK_NS ? ns : RECHECK_NS)};
-  syscall(SYS_futex, &lock->holder, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
+  tscope_futex_wait(&lock->holder, seen, ns < RECHECK_NS ? ns : RECHECK_NS);
 }
 
 /* Another thread has it, according to `seen`. */
@@ -83,7 +76,7 @@ static bool wait_for(struct tscope_lock *lock, u32 self, u64 timeout_ns) {
     u32 holder = seen & ~LOCK_AWAITED;
     if (holder == self)
       return false;
-    if (!holder || !is_own_thread(holder)) {
+    if (!holder || tscope_tid_is_gone(holder)) {
       /* Other threads may sleep as well; this thread must wake them. */
       if (replace(lock, &seen, self | LOCK_AWAITED))
         return true;
@@ -102,23 +95,11 @@ static bool wait_for(struct tscope_lock *lock, u32 self, u64 timeout_ns) {
 }
 
 static bool take(struct tscope_lock *lock, u64 timeout_ns, const char *place) {
-  u32 self = (u32)syscall(SYS_gettid), nobody = 0;
-  tscope_locks_held++; /* first: a signal handler that comes in between must see it */
+  u32 self = tscope_tid(), nobody = 0;
   struct held *here = note_held(lock, place);
-  __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  if (__builtin_expect(replace(lock, &nobody, self), 1)) {
-    count_held(lock, 1);
-    return true;
-  }
-  TSCOPE_KEEP_ERRNO;
-  bool locked = wait_for(lock, self, timeout_ns);
-  if (locked) {
-    count_held(lock, 1);
-  } else {
-    if (here)
-      here->lock = NULL;
-    tscope_locks_held--;
-  }
+  bool locked = here && (replace(lock, &nobody, self) || wait_for(lock, self, timeout_ns));
+  if (here && !locked)
+    here->lock = NULL;
   return locked;
 }
 
@@ -134,28 +115,20 @@ bool tscope_lock(struct tscope_lock *lock) {
 }
 
 void tscope_unlock(struct tscope_lock *lock) {
-  struct held *here = held_place(lock);
+  struct held *here = find_held(lock);
+  __atomic_store_n(&lock->timed_out, 0, __ATOMIC_RELAXED);
+  if (__atomic_exchange_n(&lock->holder, 0, __ATOMIC_RELEASE) & LOCK_AWAITED)
+    tscope_futex_wake(&lock->holder, 1);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
   if (here)
     here->lock = NULL;
-  count_held(lock, -1);
-  __atomic_store_n(&lock->timed_out, 0, __ATOMIC_RELAXED);
-  if (__atomic_exchange_n(&lock->holder, 0, __ATOMIC_RELEASE) & LOCK_AWAITED) {
-    TSCOPE_KEEP_ERRNO;
-    syscall(SYS_futex, &lock->holder, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-  }
-  __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  tscope_locks_held--;
 }
 
-/* A thread that left while it waited does not have the lock. */
+/* A thread that left before it had the lock, or after it gave it back, does not have it. */
 static void give_back(struct held *left) {
-  u32 self = (u32)syscall(SYS_gettid);
-  if ((__atomic_load_n(&left->lock->holder, __ATOMIC_RELAXED) & ~LOCK_AWAITED) == self) {
+  if ((__atomic_load_n(&left->lock->holder, __ATOMIC_RELAXED) & ~LOCK_AWAITED) == tscope_tid())
     tscope_unlock(left->lock);
-    return;
-  }
   left->lock = NULL;
-  tscope_locks_held--;
 }
 
 void tscope_locks_left(const struct tscope_thread *thread, const char *frame) {

@@ -10,7 +10,7 @@
  *   - The holder does not come back: after the first wait that timed out, no other thread
  * waits long until it is released.
  *
- * Each thread counts the locks that it holds, so that the end of a process (a signal handler may
+ * Each thread notes the locks that it holds, so that the end of a process (a signal handler may
  * call exit()) does not begin in a thread that holds one. No record is written while a lock is
  * held, since that may open and extend a file: builds with TSCOPE_CHECKS stop if it happens. A few
  * locks exist to protect writing, and are marked by `for_records`: those of the definitions' chunk,
@@ -32,7 +32,7 @@ struct tscope_lock {
 };
 
 /* Number of locks that the calling thread holds, or is about to hold. */
-extern __thread u32 tscope_locks_held __attribute__((tls_model("initial-exec")));
+u32 tscope_locks_held(void);
 
 /* Stops the process if the calling thread holds a lock under which no record may be written. Only
  * in builds for tests. */

@@ -6,11 +6,10 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "inspect/memory_read.h"
 #include "inspect/small_file.h"
+#include "record/kernel_threads.h"
 #include "record/thread.h"
 
 static u32 stacks_unknown; /* there are stacks whose extent is not known */
@@ -19,7 +18,7 @@ void tscope_stack_begin(struct tscope_stack *stack) {
   /* What is at the top of the stack: glibc's own data, or in the first thread random bytes from the
    * kernel. The first hook may be called on a coroutine's stack. */
   const void *self = (const void *)pthread_self();
-  const char *at = syscall(SYS_gettid) == getpid() ? (const char *)getauxval(AT_RANDOM) : self;
+  const char *at = tscope_tid() == (u32)getpid() ? (const char *)getauxval(AT_RANDOM) : self;
   const char *high = __atomic_load_n(&stack->high, __ATOMIC_ACQUIRE);
   bool known = high && __atomic_load_n(&stack->top, __ATOMIC_RELAXED) == self &&
                at >= __atomic_load_n(&stack->low, __ATOMIC_RELAXED) && at <= high;
@@ -94,8 +93,7 @@ bool tscope_guard_is_active(const struct tscope_thread *thread, const struct tsc
 bool tscope_hook_in_progress(const struct tscope_thread *thread, const char *frame) {
   if (tscope_guard_is_active(thread, thread->guard, frame))
     return true;
-  if (tscope_locks_held)
-    tscope_locks_left(thread, frame);
+  tscope_locks_left(thread, frame);
   return false;
 }
 

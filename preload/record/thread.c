@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/thread.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "record/families.h"
+#include "record/kernel_threads.h"
 #include "record/lock.h"
 #include "record/stack.h"
 #include "record/tick_clock.h"
@@ -116,7 +114,7 @@ static struct tscope_thread *take_ended(void) {
   for (u32 asked = 0; !is_told_of_ends && asked < n_slots && asked < 32; asked++) {
     struct tscope_thread *thread = next ? next : newest;
     next = thread->before;
-    if (thread->tid && syscall(SYS_tgkill, getpid(), thread->tid, 0) != 0 && errno == ESRCH) {
+    if (thread->tid && tscope_tid_is_gone(thread->tid)) {
       remove_writer(thread->tid);
       thread->tid = 0;
       return thread;
@@ -201,7 +199,7 @@ struct tscope_thread *tscope_thread_here(void) {
     char name[17] = "";
     prctl(PR_GET_NAME, name);
     set_slot(thread);
-    u32 tid = (u32)syscall(SYS_gettid);
+    u32 tid = tscope_tid();
     __atomic_store_n(&thread->tid, tid, __ATOMIC_RELEASE);
     add_writer(tid);
     tscope_definitions_write_thread(thread->number, tid, name);
@@ -222,6 +220,6 @@ void tscope_thread_hand_over(void) {
 void tscope_thread_take_over(struct tscope_thread *thread) {
   tscope_stack_begin(&thread->stack);
   set_slot(thread);
-  thread->tid = (u32)syscall(SYS_gettid);
+  thread->tid = tscope_tid();
   tscope_self = thread;
 }

@@ -2,10 +2,8 @@
 #include "resolve/linker_work.h"
 
 #include <dlfcn.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "record/kernel_threads.h"
 #include "record/tick_clock.h"
 
 enum { NEW, WAITS, BEGUN, DONE }; /* for `state` */
@@ -16,7 +14,7 @@ static struct tscope_thread *poller_thread;
 
 static void set_state(struct tscope_linker_work *work, u32 state) {
   __atomic_store_n(&work->state, state, __ATOMIC_SEQ_CST);
-  syscall(SYS_futex, &work->state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+  tscope_futex_wake(&work->state, INT32_MAX);
 }
 
 static bool wait_while(struct tscope_linker_work *work, u32 state, u64 most_ns) {
@@ -24,9 +22,7 @@ static bool wait_while(struct tscope_linker_work *work, u32 state, u64 most_ns) 
   while (__atomic_load_n(&work->state, __ATOMIC_SEQ_CST) == state) {
     if ((now = tscope_clock_ns(CLOCK_MONOTONIC)) >= until)
       return false;
-    struct timespec time = {.tv_sec = (time_t)((until - now) / 1000000000u),
-                            .tv_nsec = (long)((until - now) % 1000000000u)};
-    syscall(SYS_futex, &work->state, FUTEX_WAIT_PRIVATE, state, &time, NULL, 0);
+    tscope_futex_wait(&work->state, state, until - now);
   }
   return true;
 }

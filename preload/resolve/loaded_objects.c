@@ -2,14 +2,13 @@
 #include "resolve/loaded_objects.h"
 
 #include <dlfcn.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "record/kernel_threads.h"
 #include "record/lock.h"
 #include "record/tick_clock.h"
 
@@ -33,21 +32,16 @@ static u32 value_of(const u32 *word) {
 
 /* Waits until the word is at most that, or until that time. */
 static bool wait_until_at_most(u32 *word, u32 most, u64 until_ns) {
-  TSCOPE_KEEP_ERRNO;
   u32 seen;
-  while ((seen = value_of(word)) > most && tscope_clock_ns(CLOCK_MONOTONIC) < until_ns) {
-    struct timespec time = {.tv_nsec = RECHECK_NS};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
-  }
+  while ((seen = value_of(word)) > most && tscope_clock_ns(CLOCK_MONOTONIC) < until_ns)
+    tscope_futex_wait(word, seen, RECHECK_NS);
   return seen <= most;
 }
 
 static void subtract_one(u32 *word, u32 *others) {
   __atomic_sub_fetch(word, 1, __ATOMIC_SEQ_CST);
-  if (value_of(others)) {
-    TSCOPE_KEEP_ERRNO;
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-  }
+  if (value_of(others))
+    tscope_futex_wake(word, INT32_MAX);
 }
 
 static void before_fork(void) {

@@ -3,7 +3,8 @@
  * Hooks that are left by a jump, and hooks on other stacks. Calls from inside a hooked call are not
  * recorded, not even calls of a signal handler on any stack. After a hook was left, all later calls
  * are recorded, at any stack depth. Counts are exact. Each scene runs once before the thread's own
- * stack is known, and once after.
+ * stack is known, and once after. A lock that was left by a jump is given back, whichever
+ * instruction the jump came after.
  */
 #include "core_child.h"
 
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "record/lock.h"
 #include "record/stack.h"
 
 enum { OUTER = 1, INNER = 2, DEPTHS = 60 };
@@ -274,11 +276,70 @@ static void in_a_thread_between_other_stacks(void **state) {
                  5 * launches_per_sweep);
 }
 
+#if defined(__x86_64__)
+/* From here on, or no longer, the processor raises SIGTRAP after each instruction. Below the red
+ * zone. */
+#define STEP(change)                                                                               \
+  __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t" change                                   \
+                   " (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp" ::                                 \
+                       : "cc", "memory")
+
+static struct tscope_lock lock;
+static volatile int steps_left;
+
+static void jump_out_after_steps(int number) {
+  if (steps_left-- == 0)
+    siglongjmp(back, number);
+}
+
+__attribute__((noinline)) static void take_and_give_back_in_steps(void) {
+  volatile char more[256];
+  STEP("orq $0x100,");
+  more[0] = tscope_lock(&lock);
+  if (more[0])
+    tscope_unlock(&lock);
+  STEP("andq $~0x100,");
+}
+
+/* How often it was left. Before that, the dynamic linker finds what is called. */
+static int leave_after_each_instruction(const struct tscope_thread *thread, const char *here) {
+  assert_true(tscope_lock(&lock));
+  tscope_unlock(&lock);
+  for (volatile int steps = 0;; steps++) {
+    steps_left = steps;
+    if (!sigsetjmp(back, 1)) {
+      take_and_give_back_in_steps();
+      return steps;
+    }
+    tscope_locks_left(thread, here);
+    assert_int_equal(tscope_locks_held(), 0);
+    assert_int_equal(lock.holder, 0);
+  }
+}
+#endif
+
+static void a_jump_out_of_any_instruction_leaves_no_lock(void **state) {
+  (void)state;
+#if defined(__x86_64__)
+  const char *here = __builtin_frame_address(0);
+  struct tscope_thread thread = {.stack = {.low = here - (256 << 10), .high = here + (4 << 10)}};
+  signal(SIGTRAP, jump_out_after_steps);
+  int left = leave_after_each_instruction(&thread, here);
+  signal(SIGTRAP, SIG_DFL);
+  if (left > 40)
+    return;
+  assert_int_equal(left, 0);
+#endif
+  print_message("skipped: this processor does not step here\n");
+  skip();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(on_a_stack_that_is_not_known_yet),
       cmocka_unit_test(in_the_first_thread),
       cmocka_unit_test(in_a_thread_between_other_stacks),
+      cmocka_unit_test(a_jump_out_of_any_instruction_leaves_no_lock),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

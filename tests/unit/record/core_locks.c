@@ -42,17 +42,17 @@ static void one_thread_at_a_time(void **state) {
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
   assert_int_equal(counter, THREADS * ROUNDS);
-  assert_int_equal(tscope_locks_held, 0);
+  assert_int_equal(tscope_locks_held(), 0);
 }
 
 static void a_thread_does_not_wait_for_itself(void **state) {
   (void)state;
   assert_true(tscope_lock(&lock));
-  assert_int_equal(tscope_locks_held, 1);
+  assert_int_equal(tscope_locks_held(), 1);
   assert_false(tscope_lock(&lock));
-  assert_int_equal(tscope_locks_held, 1);
+  assert_int_equal(tscope_locks_held(), 1);
   tscope_unlock(&lock);
-  assert_int_equal(tscope_locks_held, 0);
+  assert_int_equal(tscope_locks_held(), 0);
   assert_true(tscope_lock(&lock));
   tscope_unlock(&lock);
 }
@@ -74,12 +74,12 @@ static void a_jump_leaves_no_lock(void **state) {
   struct tscope_thread thread = {.stack = {.low = here - (256 << 10), .high = here + (4 << 10)}};
   assert_true(tscope_lock(&lock));
   look_from_inside(&thread); /* as a handler of a signal that came meanwhile */
-  assert_int_equal(tscope_locks_held, 1);
+  assert_int_equal(tscope_locks_held(), 1);
   tscope_unlock(&lock);
   take_and_leave();
-  assert_int_equal(tscope_locks_held, 1);
+  assert_int_equal(tscope_locks_held(), 1);
   tscope_locks_left(&thread, here);
-  assert_int_equal(tscope_locks_held, 0);
+  assert_int_equal(tscope_locks_held(), 0);
   assert_true(tscope_lock(&lock));
   tscope_unlock(&lock);
 }
@@ -134,13 +134,13 @@ static void a_jump_out_of_a_wait_leaves_nothing(void **state) {
   if (!sigsetjmp(out, 1))
     wait_until_the_alarm();
   signal(SIGALRM, SIG_DFL);
-  assert_int_equal(tscope_locks_held, 1);
+  assert_int_equal(tscope_locks_held(), 1);
   tscope_locks_left(&thread, here);
-  assert_int_equal(tscope_locks_held, 0);
+  assert_int_equal(tscope_locks_held(), 0);
   stop_holding(holder); /* it had the lock all the time */
   assert_true(tscope_lock(&lock));
   tscope_unlock(&lock);
-  assert_int_equal(tscope_locks_held, 0);
+  assert_int_equal(tscope_locks_held(), 0);
 }
 
 static void one_that_does_not_come_back_is_given_up(void **state) {
@@ -148,7 +148,7 @@ static void one_that_does_not_come_back_is_given_up(void **state) {
   pthread_t thread = start_holding();
   for (int i = 0; i < 100; i++)
     assert_false(tscope_lock(&lock));
-  assert_int_equal(tscope_locks_held, 0);
+  assert_int_equal(tscope_locks_held(), 0);
   stop_holding(thread);
   assert_true(tscope_lock(&lock));
   tscope_unlock(&lock);
@@ -162,7 +162,7 @@ static void a_forked_child_takes_over_what_another_thread_held(void **state) {
     bool locked = tscope_lock(&lock);
     if (locked)
       tscope_unlock(&lock);
-    _exit(locked && tscope_locks_held == 0 ? 0 : 1);
+    _exit(locked && tscope_locks_held() == 0 ? 0 : 1);
   }
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
