@@ -189,6 +189,31 @@ static u32 remaining_chunks(void) {
          tscope_chunk_pool.retained_max - load(&tscope_chunk_pool.retained_used);
 }
 
+/* Bytes of the address space that the trace is to take from now on; UINT64_MAX: as before. */
+static u64 limit_wanted = UINT64_MAX;
+
+/* Both kinds of chunks have less in proportion, but not less than there is of each. The lock is
+ * held. */
+static void apply_limit(void) {
+  struct tscope_chunk_pool *pool = &tscope_chunk_pool;
+  const u32 least_retained = 4;
+  u64 bytes = __atomic_exchange_n(&limit_wanted, UINT64_MAX, __ATOMIC_RELAXED);
+  u64 chunks = bytes / TSCOPE_CHUNK_BYTES, whole = (u64)pool->ring_max + pool->retained_max;
+  if (chunks >= whole)
+    return;
+  u32 ring = (u32)(pool->ring_max * chunks / whole), ring_used = load(&pool->ring_used);
+  u32 retained = (u32)(pool->retained_max * chunks / whole), used = load(&pool->retained_used);
+  retained = retained > used + least_retained ? retained : used + least_retained;
+  ring = ring > ring_used ? ring : ring_used;
+  retained = retained < pool->retained_max ? retained : pool->retained_max;
+  __atomic_store_n(&pool->retained_kept, retained / 8 + 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&pool->retained_max, retained, __ATOMIC_RELAXED);
+  __atomic_store_n(&pool->ring_max, ring, __ATOMIC_RELAXED);
+  __atomic_store_n(&tscope_trace.header->ring_cap_chunks, ring, __ATOMIC_RELAXED);
+  u32 most = ring + retained;
+  tscope_trace_limit(most > tscope_trace.chunks ? most : tscope_trace.chunks);
+}
+
 /* Adds a batch of ready chunks; false when enough are ready or there are no more. */
 static bool refill(void) {
   const u32 batch = 16;
@@ -210,6 +235,7 @@ void tscope_chunk_pool_refill(void) {
   do {
     if (!tscope_lock_within(&grow_lock, GROW_TIMEOUT_NS))
       return;
+    apply_limit();
     more = refill();
     tscope_unlock(&grow_lock);
   } while (more);
@@ -265,26 +291,14 @@ void tscope_chunk_pool_take_reserve(void) {
   tscope_unlock(&grow_lock);
 }
 
-/* Both kinds of chunks have less in proportion, but not less than there is of each. */
 void tscope_chunk_pool_limit(u64 bytes) {
-  struct tscope_chunk_pool *pool = &tscope_chunk_pool;
-  const u32 least_retained = 4;
+  u64 wanted = __atomic_load_n(&limit_wanted, __ATOMIC_RELAXED);
+  while (bytes < wanted && !__atomic_compare_exchange_n(&limit_wanted, &wanted, bytes, true,
+                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ;
   if (!tscope_lock_within(&grow_lock, GROW_TIMEOUT_NS))
     return;
-  u64 chunks = bytes / TSCOPE_CHUNK_BYTES, whole = (u64)pool->ring_max + pool->retained_max;
-  if (chunks < whole) {
-    u32 ring = (u32)(pool->ring_max * chunks / whole), ring_used = load(&pool->ring_used);
-    u32 retained = (u32)(pool->retained_max * chunks / whole), used = load(&pool->retained_used);
-    retained = retained > used + least_retained ? retained : used + least_retained;
-    ring = ring > ring_used ? ring : ring_used;
-    retained = retained < pool->retained_max ? retained : pool->retained_max;
-    __atomic_store_n(&pool->retained_kept, retained / 8 + 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&pool->retained_max, retained, __ATOMIC_RELAXED);
-    __atomic_store_n(&pool->ring_max, ring, __ATOMIC_RELAXED);
-    __atomic_store_n(&tscope_trace.header->ring_cap_chunks, ring, __ATOMIC_RELAXED);
-    u32 most = ring + retained;
-    tscope_trace_limit(most > tscope_trace.chunks ? most : tscope_trace.chunks);
-  }
+  apply_limit();
   tscope_unlock(&grow_lock);
 }
 

@@ -54,7 +54,8 @@ void tscope_chunk_pool_touch(void);
 bool tscope_chunk_pool_leave_reserve(void);
 void tscope_chunk_pool_take_reserve(void);
 
-/* The trace is to take at most `bytes` of the address space, or what it has already. */
+/* The trace is to take at most `bytes` of the address space, or what it has already. If another
+ * thread makes chunks for long, the helper does it as soon as that is done. */
 void tscope_chunk_pool_limit(u64 bytes);
 
 /* Gives out no more chunks, and cuts unused chunks off the file's end. */

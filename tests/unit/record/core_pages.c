@@ -2,11 +2,12 @@
  *
  * After the kernel has written a page of the trace to the disk, the next store into it causes a
  * page fault. The helper must take this fault, not the job's thread, both in the chunk that is
- * being filled and in chunks that are reused.
+ * being filled and in chunks that are reused. And how much memory the trace may take.
  */
 #include "core_child.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -124,10 +125,46 @@ static void chunks_used_again_take_no_faults(void **state) {
   no_faults(play_used_again);
 }
 
+static bool has_lock, let_go;
+
+/* As mlockall() does it, which takes its time. */
+static void *be_without_reserve(void *nothing) {
+  CHILD_CHECK(tscope_chunk_pool_leave_reserve());
+  __atomic_store_n(&has_lock, true, __ATOMIC_RELEASE);
+  while (!__atomic_load_n(&let_go, __ATOMIC_ACQUIRE))
+    usleep(1000);
+  tscope_chunk_pool_take_reserve();
+  return nothing;
+}
+
+static void play_limit(void *nothing) {
+  (void)nothing;
+  const u64 most = 128 << 20;
+  pthread_t other;
+  launch(1);
+  CHILD_CHECK(pthread_create(&other, NULL, be_without_reserve, NULL) == 0);
+  while (!__atomic_load_n(&has_lock, __ATOMIC_ACQUIRE))
+    usleep(1000);
+  tscope_chunk_pool_limit(most);
+  __atomic_store_n(&let_go, true, __ATOMIC_RELEASE);
+  pthread_join(other, NULL);
+  while (__atomic_load_n(&tscope_trace.chunks_max, __ATOMIC_RELAXED) > most / TSCOPE_CHUNK_BYTES)
+    usleep(1000);
+}
+
+static void a_limit_of_the_address_space_is_kept_as_soon_as_it_can_be(void **state) {
+  (void)state;
+  struct scene scene;
+  unsetenv("TSCOPE_RING_MAX");
+  scene_play(&scene, play_limit, NULL);
+  scene_end(&scene);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_chunk_being_filled_takes_no_faults),
       cmocka_unit_test(chunks_used_again_take_no_faults),
+      cmocka_unit_test(a_limit_of_the_address_space_is_kept_as_soon_as_it_can_be),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
