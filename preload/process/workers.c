@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "inspect/thread_state.h"
 #include "process/descriptors.h"
 #include "process/process.h"
 #include "process/process_end.h"
@@ -147,14 +148,32 @@ static bool sleep_until_look(struct worker *worker, const struct work *work, u64
 }
 
 /* A thread that trains may have a core of its own, and a priority, and be the one that wakes the
- * process: tscope's threads have the cores of the first thread, and no nice value below 0. A
- * real-time policy stays. */
-static void share_cores_of_process(void) {
+ * process: tscope's threads have the cores of the first thread, no real-time policy, and no nice
+ * value below 0. */
+static void take_no_precedence(void) {
   cpu_set_t cores;
+  int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
   if (sched_getaffinity(getpid(), sizeof(cores), &cores) == 0)
     sched_setaffinity(0, sizeof(cores), &cores);
+  if (policy == SCHED_FIFO || policy == SCHED_RR)
+    sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
   if (getpriority(PRIO_PROCESS, 0) < 0)
     setpriority(PRIO_PROCESS, 0, 0);
+}
+
+/* A first thread that has only one core, as OpenMP may give it one, needs that core for itself:
+ * then tscope's threads run where any thread of the job may. */
+static void leave_only_core(void) {
+  static u32 tids[256];
+  cpu_set_t cores, all;
+  if (sched_getaffinity(getpid(), sizeof(all), &all) != 0 || CPU_COUNT(&all) != 1)
+    return;
+  u32 n = thread_list(getpid(), tids, sizeof(tids) / sizeof(*tids));
+  for (u32 i = 0; i < n && i < sizeof(tids) / sizeof(*tids); i++)
+    if (!tscope_is_worker(tids[i]) && sched_getaffinity((pid_t)tids[i], sizeof(cores), &cores) == 0)
+      CPU_OR(&all, &all, &cores);
+  sched_setaffinity((pid_t)load(&helper.tid), sizeof(all), &all);
+  sched_setaffinity((pid_t)load(&poller.tid), sizeof(all), &all);
 }
 
 /* A worker begins with all signals blocked. That of a store that fails may come only when it is
@@ -164,7 +183,7 @@ static void begin(struct worker *worker, const char *name) {
   store(&worker->tid, tscope_tid());
   prctl(PR_SET_NAME, name);
   tscope_floats_set(&tscope_floats_at_first);
-  share_cores_of_process();
+  take_no_precedence();
   sigset_t open;
   sigemptyset(&open);
   sigaddset(&open, SIGBUS);
@@ -196,6 +215,7 @@ static void leave(struct worker *worker) {
 static void write_progress(void) {
   tscope_self_cost_write(tscope_workers_cpu_ns());
   tscope_scheduling_write();
+  leave_only_core();
 }
 
 /* Anchors come every second at first, so that a short run can be aligned, later every ten. Waits

@@ -479,6 +479,7 @@ static const struct hazard {
     {"limit-address-space", limit_address_space},
     {"lock-in-child", lock_in_child},
     {"threads-wait", threads_wait},
+    {"threads-asleep", threads_asleep},
     {"unshare-user", unshare_user},
     {"unshare-processes", unshare_processes},
     {"join-namespaces", join_namespaces},

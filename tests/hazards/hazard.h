@@ -42,6 +42,7 @@ void lock_in_child(char **arguments);
 
 /* hazard_waits.c */
 void threads_wait(char **arguments);
+void threads_asleep(char **arguments);
 
 /* hazard_coroutines.c */
 void run_coroutine(char **arguments);

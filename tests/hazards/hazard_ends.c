@@ -125,54 +125,79 @@ static void forbid(unsigned call, unsigned of_all) {
 }
 
 static int job_fd;
+static cpu_set_t all_cores;
 
-/* Of a thread of tscope's: whether it has the cores of the first thread, and whether the helper has
- * a descriptor of the job's. */
-static void look_at_thread(const char *number) {
+/* What is wrong with a thread of tscope's, which is to have all cores and no precedence, and if it
+ * is the helper, no descriptor of the job's. NULL: nothing, or it is none of these. */
+static const char *fault_of(int thread) {
   char path[64], name[32] = "";
-  cpu_set_t its, first;
-  snprintf(path, sizeof(path), "/proc/self/task/%s/comm", number);
+  cpu_set_t its;
+  snprintf(path, sizeof(path), "/proc/self/task/%d/comm", thread);
   FILE *file = fopen(path, "re");
   if (!file || !fgets(name, sizeof(name), file))
     fail(path);
   fclose(file);
   if (strncmp(name, "tscope", 6) != 0)
-    return;
-  if (sched_getaffinity(atoi(number), sizeof(its), &its) != 0 ||
-      sched_getaffinity(getpid(), sizeof(first), &first) != 0)
+    return NULL;
+  if (sched_getaffinity(thread, sizeof(its), &its) != 0)
     fail("sched_getaffinity");
-  if (!CPU_EQUAL(&its, &first))
-    printf("%s has other cores\n", name);
-  snprintf(path, sizeof(path), "/proc/self/task/%s/fd/%d", number, job_fd);
-  if (strcmp(name, "tscope\n") == 0 && access(path, F_OK) == 0)
-    printf("%s has the job's descriptor\n", name);
+  snprintf(path, sizeof(path), "/proc/self/task/%d/fd/%d", thread, job_fd);
+  return !CPU_EQUAL(&its, &all_cores)                           ? "has other cores"
+         : sched_getscheduler(thread) != SCHED_OTHER            ? "has precedence"
+         : !strcmp(name, "tscope\n") && access(path, F_OK) == 0 ? "has the job's descriptor"
+                                                                : NULL;
 }
 
-static void *launch_on_one_core(void *nothing) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET((unsigned)sched_getcpu(), &one);
-  if (sched_setaffinity(0, sizeof(one), &one) != 0)
-    fail("sched_setaffinity");
-  launch(1000);
-  return nothing;
-}
-
-/* A thread with a core of its own is the first that launches, on a kernel before 5.9. */
-void look_at_threads(char **arguments) {
-  (void)arguments;
-  pthread_t thread;
-  job_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 200);
-  answer(SYS_close_range, SECCOMP_RET_ERRNO | ENOSYS, 0);
-  if (pthread_create(&thread, NULL, launch_on_one_core, NULL) || pthread_join(thread, NULL))
-    fail("pthread_create");
-  usleep(150 * 1000);
+static const char *find_fault(void) {
+  const char *fault = NULL;
   DIR *tasks = opendir("/proc/self/task");
-  for (struct dirent *entry; tasks && (entry = readdir(tasks));)
-    if (entry->d_name[0] != '.')
-      look_at_thread(entry->d_name);
+  for (struct dirent *entry; tasks && !fault && (entry = readdir(tasks));)
+    fault = entry->d_name[0] != '.' ? fault_of(atoi(entry->d_name)) : NULL;
   if (tasks)
     closedir(tasks);
+  return fault;
+}
+
+static void use_cores(const cpu_set_t *cores) {
+  if (sched_setaffinity(0, sizeof(*cores), cores) != 0)
+    fail("sched_setaffinity");
+}
+
+static bool looked;
+
+static void *launch_on_cores(void *cores) {
+  use_cores(cores);
+  sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){1}); /* if that is allowed */
+  launch(1000);
+  while (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE))
+    usleep(1000);
+  return NULL;
+}
+
+/* The thread that launches has a core of its own, or ("first") the first thread has; on a kernel
+ * before 5.9. */
+void look_at_threads(char **arguments) {
+  const char *fault;
+  pthread_t thread;
+  cpu_set_t one;
+  bool first = arguments[0] && strcmp(arguments[0], "first") == 0;
+  CPU_ZERO(&one);
+  CPU_SET((unsigned)sched_getcpu(), &one);
+  if (sched_getaffinity(0, sizeof(all_cores), &all_cores) != 0)
+    fail("sched_getaffinity");
+  if (first)
+    use_cores(&one);
+  job_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 200);
+  answer(SYS_close_range, SECCOMP_RET_ERRNO | ENOSYS, 0);
+  if (pthread_create(&thread, NULL, launch_on_cores, first ? &all_cores : &one))
+    fail("pthread_create");
+  usleep(150 * 1000);
+  for (int waits = 0; (fault = find_fault()) && waits < 2000; waits++)
+    usleep(10 * 1000);
+  if (fault)
+    puts(fault);
+  __atomic_store_n(&looked, true, __ATOMIC_RELEASE);
+  pthread_join(thread, NULL);
 }
 
 /* The only thread ends by a system call of its own, or because of one that a filter forbids. */

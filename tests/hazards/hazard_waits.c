@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads that wait for the only core.
+ * Threads that wait for the only core, or for nothing.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -120,4 +121,21 @@ void threads_wait(char **arguments) {
   pthread_barrier_wait(&all_done);
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i].thread, NULL);
+}
+
+static void *sleep_on(void *nothing) {
+  pause();
+  return nothing;
+}
+
+/* So many threads, which do nothing, are there until the end. */
+void threads_asleep(char **arguments) {
+  pthread_attr_t small;
+  pthread_t thread;
+  launch(1000);
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, (size_t)PTHREAD_STACK_MIN);
+  for (int i = atoi(arguments[0]); i > 0; i--)
+    if (pthread_create(&thread, &small, sleep_on, NULL) != 0)
+      exit(99);
 }

@@ -61,6 +61,7 @@ NOT_EMULATED = {
     "threads-apart-from-the-one-that-wakes": "the emulator refuses filters",
     "memory-locked-by-a-forked-child": "the emulator's own memory would be locked and counted, too",
     "address-space-limited-later": "the limit would be the emulator's own",
+    "more-threads-than-are-looked-at": "the emulator has threads itself, and starts new ones slowly",
     "waits-of-threads-for-a-core": "the emulator has threads itself, which the kernel counts with the program's",
     "core-dump-without-the-reserve": "the dump would be the emulator's own",
     "own-bus-errors": "the emulator uses signals itself",
@@ -820,8 +821,12 @@ def memory_locked_by_a_program_that_does_not_train(scratch):
 
 
 def threads_apart_from_the_one_that_wakes(scratch):
-    """tscope's threads have the first thread's cores, and the helper descriptors of its own, on older kernels too."""
-    check_recorded(scratch, "look-at-threads", launches=1000)
+    """tscope's threads have the first thread's cores unless that is only one, no real-time policy, and the helper
+    descriptors of its own, on older kernels too."""
+    for which in ([], ["first"]):
+        directory = os.path.join(scratch, *which, "traces")
+        os.makedirs(directory)
+        check_recorded(directory, "look-at-threads", *which, launches=1000)
 
 
 def memory_locked_by_a_forked_child(scratch):
@@ -842,6 +847,20 @@ def address_space_limited_later(scratch):
             assert bare.stdout.startswith(b"room for more"), bare
             walked = Walked(where)
             assert walked.launches + walked.lost == 201000, walked
+
+
+def more_threads_than_are_looked_at(scratch):
+    """All are counted, and the trace says that the waits are only those of the first."""
+    for threads, said in (2000, 0), (2100, 1):
+        directory = os.path.join(scratch, str(threads))
+        os.makedirs(directory)
+        if run([program("hazard"), "threads-asleep", str(threads)]).returncode == 99:
+            raise Skip("this process may not have so many threads")
+        check_recorded(directory, "threads-asleep", str(threads), launches=1000)
+        trace, = read_trace.read_all(directory)
+        assert trace.records["Scheduling"][-1].threads == threads + 1, trace.records["Scheduling"][-1]
+        texts = [trace.strings[info.value] for info in trace.records["Info"] if info.value]
+        assert texts.count("only of the first 2,048 threads") == said, texts
 
 
 def waits_of_threads_for_a_core(scratch):
