@@ -44,12 +44,8 @@ static struct {
   struct looking_rate rate;
 } sampling = {.interval_us = LEAST_LOOK_INTERVAL_US};
 
-static u64 seconds(u64 s) {
-  return s * tscope_clock.hz;
-}
-
 static void write_sample(u64 at, u64 stack, u64 ticks, u32 tid, u16 tag) {
-  u64 us = (u64)((double)ticks * 1e6 / (double)tscope_clock.hz);
+  u64 us = tscope_ns_of_ticks(ticks) / 1000;
   struct tscope_line_sample_record record = {
       .at = at, .stack = stack, .stands_us = us < UINT32_MAX ? (u32)us : UINT32_MAX, .tid = tid};
   tscope_definitions_write(TSCOPE_REC_LINE_SAMPLE, tag, &record, sizeof(record));
@@ -76,9 +72,9 @@ static void add_moment(struct sampled_thread *thread, const struct thread_moment
   if (run->unwritten < run->write_after)
     return;
   write_run(thread, run);
-  run->write_after = run->write_after ? 2 * run->write_after : seconds(1);
-  if (run->write_after > seconds(MAX_UNCHANGED_S))
-    run->write_after = seconds(MAX_UNCHANGED_S);
+  run->write_after = run->write_after ? 2 * run->write_after : tscope_ticks_of_s(1);
+  if (run->write_after > tscope_ticks_of_s(MAX_UNCHANGED_S))
+    run->write_after = tscope_ticks_of_s(MAX_UNCHANGED_S);
 }
 
 static void count(const struct thread_moment *moment) {
@@ -113,7 +109,7 @@ static void sample_who_has_the_lock(u64 now, u64 since) {
   static u64 waited, looked;
   u32 n = 0;
   waited += since;
-  if (now - looked < seconds(1) / ROUNDS_PER_S)
+  if (now - looked < tscope_ticks_of_s(1) / ROUNDS_PER_S)
     return;
   struct sampled_thread *thread = sampled_thread_beside(&n);
   sample_beside(thread, now, waited * n);
@@ -149,7 +145,7 @@ static u64 sample_training(u64 now, u64 since) {
     if (is_idle(moment.tag) || (moment.tag & TSCOPE_SAMPLE_ACTIVITY) == TSCOPE_ACTIVITY_GIL)
       waits = moment;
   }
-  if (waits.tag && unmoved < seconds(RECENT_S))
+  if (waits.tag && unmoved < tscope_ticks_of_s(RECENT_S))
     sample_who_makes_it_wait(&waits, now, since);
   return unmoved;
 }
@@ -161,7 +157,7 @@ static void sample_child(u64 now) {
   struct thread_moment moment;
   struct sampled_thread *thread = sampled_thread_of_child(&n);
   sampling.looked_at_child = n ? now : 0;
-  if (!thread || since > seconds(2) || !look_at(thread, &moment))
+  if (!thread || since > tscope_ticks_of_s(2) || !look_at(thread, &moment))
     return;
   count(&moment);
   if (moment.stack)
@@ -199,7 +195,7 @@ static void adjust_interval(u64 now, u64 now_ns) {
   u32 interval = looking_rate_update(&sampling.rate, now_ns, sampling.cpu_ns, sampling.looks,
                                      sampled_threads.any_trains);
   interval = interval < least ? least : interval;
-  if (interval == sampling.interval_us && now - sampling.reported < seconds(REPORT_S))
+  if (interval == sampling.interval_us && now - sampling.reported < tscope_ticks_of_s(REPORT_S))
     return;
   sampling.interval_us = interval;
   report(now);
@@ -212,7 +208,7 @@ static bool is_wanted(void) {
 }
 
 static u64 ticks_of(u32 us) {
-  return (u64)((double)us * 1e-6 * (double)tscope_clock.hz);
+  return us * tscope_clock.hz / 1000000;
 }
 
 /* Until the next look. */
@@ -234,12 +230,12 @@ static bool begin_round(u64 now) {
 static void look_now(u64 now, u64 now_ns, u64 cpu_ns) {
   u64 since = sampling.looked ? now - sampling.looked : 0,
       interval = ticks_of(wanted_interval_us());
-  if (since > seconds(1) && since > 8 * interval) /* the process did not run */
+  if (since > tscope_ticks_of_s(1) && since > 8 * interval) /* the process did not run */
     since = interval;
   sampling.looked = now;
   bool round = begin_round(now);
   u64 unmoved = sample_training(now, since);
-  if (sampling.looks++ % LOOKS_PER_CHILD == 0 && unmoved < seconds(RECENT_S))
+  if (sampling.looks++ % LOOKS_PER_CHILD == 0 && unmoved < tscope_ticks_of_s(RECENT_S))
     sample_child(now);
   sampling.cpu_ns += tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
   if (round)

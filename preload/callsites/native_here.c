@@ -80,7 +80,9 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *frame, void *contex
 
 u32 native_here_walk(u64 *addresses, u32 most, bool *more) {
   struct walk walk = {.addresses = addresses, .most = most};
-  tscope_objects_enter(); /* older unwinders read the list of loaded objects */
+  /* Older unwinders read the list of loaded objects, and lock their own where code that was made at
+   * run time has registered its frames: which ones do, none says. */
+  tscope_objects_enter();
   unwinder.backtrace(add_frame, &walk);
   tscope_objects_leave();
   *more = walk.more;

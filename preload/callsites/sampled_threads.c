@@ -43,10 +43,6 @@ static struct {
 
 static struct sampled_thread *beside, *of_children; /* SLOTS each */
 
-static u64 seconds(u64 s) {
-  return s * tscope_clock.hz;
-}
-
 static __thread bool is_open __attribute__((tls_model("initial-exec")));
 
 static void forget_files(struct sampled_thread *threads, u32 n) {
@@ -85,7 +81,7 @@ static u32 list_threads(pid_t pid, struct python_thread *threads, u32 most) {
 
 /* A long list is asked for less often. */
 static void list_python(u64 now) {
-  u64 least = seconds(1) / LISTS_PER_S * (1 + python_list.n / 8);
+  u64 least = tscope_ticks_of_s(1) / LISTS_PER_S * (1 + python_list.n / 8);
   if (python_list.listed && now - python_list.listed < least)
     return;
   python_list.listed = now;
@@ -169,7 +165,7 @@ static bool trains(struct call_site_countdown *calls, u64 now) {
   if (n != calls->calls_seen)
     calls->called = now;
   calls->calls_seen = n;
-  return calls->called && now - calls->called < seconds(TRAINS_S);
+  return calls->called && now - calls->called < tscope_ticks_of_s(TRAINS_S);
 }
 
 static u32 find_those_that_call(u64 now) {

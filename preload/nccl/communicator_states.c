@@ -9,9 +9,9 @@
  * communicator is queried only if its creation was seen, if calls on it block, and if nobody has
  * begun to end it. For the others there is the answer that the job got when it queried NCCL itself.
  */
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "inspect/memory_read.h"
 #include "nccl/nccl_record.h"
 #include "record/families.h"
 #include "record/tick_clock.h"
@@ -31,8 +31,7 @@ struct state_query {
 /* If tscope did not see the end of a communicator, its memory may be freed. */
 static bool is_readable(ncclComm_t handle) {
   u64 word;
-  struct iovec here = {&word, sizeof(word)}, there = {(void *)handle, sizeof(word)};
-  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == sizeof(word);
+  return tscope_read_memory(getpid(), (u64)(uintptr_t)handle, &word, sizeof(word)) == 0;
 }
 
 static void read_known_error(struct communicator *comm, void *with) {

@@ -84,7 +84,6 @@ static u32 intern(struct tscope_thread *thread, struct nvtx_text text) {
   return tscope_string_n(thread, text.text, text.bytes);
 }
 
-/* FNV-1a, 64 bit. */
 struct nvtx_name nvtx_name_of(struct tscope_thread *thread, struct nvtx_cache *cache,
                               struct nvtx_text text) {
   u64 hash = tscope_fnv(TSCOPE_FNV_SEED, text.text, text.bytes);

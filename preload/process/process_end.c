@@ -46,7 +46,7 @@ void tscope_end_record(enum tscope_end how, i32 status) {
 void tscope_end_alive(void) {
   static u64 before;
   u64 now = tscope_ticks();
-  if (!before || now - before < TSCOPE_GAP_S * tscope_clock.hz)
+  if (!before || now - before < tscope_ticks_of_s(TSCOPE_GAP_S))
     __atomic_store_n(&tscope_trace.header->alive_ticks, now, __ATOMIC_RELAXED);
   before = now;
 }

@@ -50,7 +50,7 @@ struct read_header {
 #define READ(file, header, field)                                                                  \
   (pread(file, &(header)->field, sizeof(header)->field,                                            \
          (off_t)offsetof(struct tscope_file_header, field)) == (ssize_t)sizeof(header)->field)
-#define FIELD(file, header, field)                                                                 \
+#define WRITE(file, header, field)                                                                 \
   (pwrite(file, &(header)->field, sizeof(header)->field,                                           \
           (off_t)offsetof(struct tscope_file_header, field)) == (ssize_t)sizeof(header)->field)
 
@@ -62,7 +62,7 @@ __attribute__((noinline)) static void write_oom_kills(int file, struct read_head
   if (!*own || strncmp(own, header->memory_events, sizeof(own)) != 0)
     return;
   header->oom_kills = tscope_oom_kills(own);
-  (void)FIELD(file, header, oom_kills);
+  (void)WRITE(file, header, oom_kills);
 }
 
 /* True when it was this process's trace. */
@@ -90,7 +90,7 @@ static bool write_death(int folder, const char *name, void *more) {
     struct timespec now = {0};
     clock_gettime(CLOCK_REALTIME, &now);
     header.reaped_realtime_ns = (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
-    (void)(FIELD(file, &header, reaped_signal) && FIELD(file, &header, reaped_realtime_ns));
+    (void)(WRITE(file, &header, reaped_signal) && WRITE(file, &header, reaped_realtime_ns));
     write_oom_kills(file, &header);
   }
   close(file);

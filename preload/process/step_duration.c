@@ -34,5 +34,5 @@ u64 tscope_step_median_ns(void) {
     sorted[at] = ticks;
   }
   u32 middle = n / 2;
-  return n ? (u64)((double)sorted[middle] * 1e9 / (double)tscope_clock.hz) : 0;
+  return n ? tscope_ns_of_ticks(sorted[middle]) : 0;
 }

@@ -28,12 +28,8 @@ u64 tscope_carry_committed(u32 chunk);
 /* Whether the last attempt to carry succeeded. */
 bool tscope_carry_succeeds(void);
 
-/* Carries what is new; every tick, on the helper. With `own_descriptors` it may keep one. */
+/* Carries what is new; every tick, on the helper. */
 void tscope_carry(void);
-
-/* Says once that the file cannot be written; turns tscope off if it was cut or removed. On a thread
- * that has the job's standard error. */
-void tscope_carry_tell(void);
 
 /* The same if more than 4 MiB wait; whenever the helper wakes. */
 void tscope_carry_early(void);
@@ -41,3 +37,7 @@ void tscope_carry_early(void);
 /* The same for the last time, on a thread that ends the process. What cannot be carried is counted
  * as lost, and tscope_carry_tell() says so. errno is preserved. */
 void tscope_carry_last(void);
+
+/* Says once that the file cannot be written; turns tscope off if it was cut or removed. On a thread
+ * that has the job's standard error. */
+void tscope_carry_tell(void);

@@ -329,7 +329,7 @@ u32 tscope_string_n(struct tscope_thread *thread, const char *text, size_t bytes
 
 /* Writes one fact about the process; `value` NULL is ignored. */
 void tscope_info(struct tscope_thread *thread, enum tscope_info key, const char *value,
-                 const char *ring);
+                 const char *detail);
 
 /* A function to be found at run time; zero-initialised but for its names. */
 struct tscope_symbol {

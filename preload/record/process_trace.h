@@ -36,8 +36,8 @@ struct tscope_trace {
 };
 extern struct tscope_trace tscope_trace;
 
-/* Makes `directory`/`name` (directory_fd is that directory) from `header`, with the header page and
- * the first chunks in it, and maps it. 0 or a negative errno. */
+/* Makes `directory`/`name` (directory_fd is that directory) from `header`, with room for the
+ * header page alone, and maps it. 0 or a negative errno. */
 int tscope_trace_create(int directory_fd, const char *directory, const char *name,
                         const struct tscope_file_header *header, u32 chunks_max);
 

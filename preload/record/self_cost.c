@@ -100,8 +100,7 @@ static struct turns take_turns(void) {
 }
 
 static u64 ns_of_one(u64 ticks, u64 bare) {
-  return ticks > bare ? (u64)((double)(ticks - bare) * 1e9 / (double)tscope_clock.hz / ROUNDS + 0.5)
-                      : 0;
+  return ticks > bare ? (tscope_ns_of_ticks(ticks - bare) + ROUNDS / 2) / ROUNDS : 0;
 }
 
 void tscope_self_cost_init(u64 startup) {
@@ -145,8 +144,8 @@ static void write_cost(u64 helper_cpu_ns) {
       .records = records_committed(),
       .helper_cpu_ns = helper_cpu_ns,
       .startup_ns = startup_ns,
-      .slow_path_ns = (u64)((double)slow * 1e9 / (double)tscope_clock.hz) +
-                      quiet_calls() * __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED),
+      .slow_path_ns =
+          tscope_ns_of_ticks(slow) + quiet_calls() * __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED),
       .hook_ns_per_record = __atomic_load_n(&record_ns, __ATOMIC_RELAXED),
   };
   tscope_definitions_write(TSCOPE_REC_COST, 0, &cost, sizeof(cost));

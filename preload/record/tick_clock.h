@@ -30,6 +30,14 @@ static inline u64 tscope_clock_ns(clockid_t id) {
   return tscope_clock_read(id, &now) == 0 ? (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec : 0;
 }
 
+static inline u64 tscope_ns_of_ticks(u64 ticks) {
+  return (u64)((double)ticks * 1e9 / (double)tscope_clock.hz);
+}
+
+static inline u64 tscope_ticks_of_s(u64 seconds) {
+  return seconds * tscope_clock.hz;
+}
+
 /* Reads every clock at one instant: the best of several brackets. Fills all fields except the
  * header; gpu_ns comes from tscope_gpu_clock_now, and is 0 if that is not set. */
 void tscope_clock_anchor(struct tscope_anchor_record *anchor);

@@ -26,8 +26,6 @@
 
 enum { CALLS_PER_SECOND = 10, COST_SHARE = 20 };
 
-static const char *python_why = "";
-
 static struct {
   char folder[sizeof(tscope_trace.path)];
   char file[300], unfinished[304];
@@ -175,11 +173,11 @@ static bool answer_threads(int folder, u64 number) {
       (size_t)snprintf(line, sizeof(line), TSCOPE_REQUEST_FORMAT, (unsigned long long)number));
   put_word("process");
   put_number(threads_now_count());
-  put_text(python_why);
+  put_text(threads_now_python_why());
   put_word("\n");
   threads_now_states(put_thread, NULL);
   threads_now_peers(put_peer, NULL);
-  if (python_why)
+  if (threads_now_python_why())
     put_word("end\n");
   return finish() && renameat(folder, names.unfinished, folder, names.file) == 0;
 }
@@ -196,7 +194,7 @@ static void answer_stacks(int folder) {
 static void answer(int folder, u64 number) {
   if (!answer_threads(folder, number))
     unlinkat(folder, names.unfinished, 0);
-  else if (python_why == NULL)
+  else if (!threads_now_python_why())
     answer_stacks(folder);
 }
 
@@ -257,12 +255,7 @@ static void watch(void) {
     look();
 }
 
-static void wake(struct tscope_thread *thread) {
-  (void)thread;
-  __atomic_store_n(&python_why, python_here_find(), __ATOMIC_RELEASE);
-}
-
 const struct tscope_family tscope_stack_requests_family = {
-    .wake = wake,
+    .wake = threads_now_find_python,
     .watch = watch,
 };

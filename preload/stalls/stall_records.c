@@ -6,8 +6,6 @@
 #include "record/trace_definitions.h"
 #include "stalls/threads_now.h"
 
-const char *stall_python_why = "";
-
 static u32 intern_text(const char *value) {
   return *value ? tscope_string(NULL, value) : 0;
 }
@@ -50,12 +48,13 @@ void stall_write_peers(u32 stall) {
 
 void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool whole) {
   stall->threads = whole ? threads_now_count() : 0;
-  stall->python = stall_python_why ? intern_text(stall_python_why) : 0;
+  const char *why = threads_now_python_why();
+  stall->python = why ? intern_text(why) : 0;
   tscope_definitions_write(TSCOPE_REC_STALL, (u16)what, stall, sizeof(*stall));
   if (!whole)
     return;
   threads_now_states(write_state, &stall->stall);
-  if (!stall_python_why)
+  if (!why)
     threads_now_stacks(write_stack, &stall->stall);
   stall_write_peers(stall->stall);
 }

@@ -8,10 +8,6 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Why Python's frames cannot be read: "" where there is no Python, NULL where they can. Set before
- * the first stall, by whoever may look up symbols. */
-extern const char *stall_python_why;
-
 /* Writes a STALL and, if `whole`, what each thread is in. */
 void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool whole);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "callsites/python_here.h"
+#include "process/threads_left.h"
 #include "process/workers.h"
 #include "record/hook.h"
 #include "record/process_trace.h"
@@ -20,17 +21,28 @@ static struct python_thread python_list[MAX_PYTHON_THREADS];
 static struct stack_walk walk;
 static u64 first_keys[MAX_STACK_FRAMES];
 
+static const char *python_why = "";
+
+void threads_now_find_python(struct tscope_thread *thread) {
+  (void)thread;
+  const char *why = python_here_find();
+  if (!why && !known_stacks_init())
+    why = "no memory";
+  __atomic_store_n(&python_why, why, __ATOMIC_RELEASE);
+}
+
+const char *threads_now_python_why(void) {
+  return __atomic_load_n(&python_why, __ATOMIC_ACQUIRE);
+}
+
 bool threads_now_are_ending(void) {
   return !tscope_is_live() ||
          __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) != 0;
 }
 
 u32 threads_now_count(void) {
-  u32 n = thread_list(getpid(), tids, MAX_THREADS);
-  u32 own = 0;
-  for (u32 i = 0; i < n && i < MAX_THREADS; i++)
-    own += tscope_is_worker(tids[i]);
-  return n - own;
+  u32 n = thread_list(getpid(), NULL, 0);
+  return n > TSCOPE_OWN_THREADS ? n - TSCOPE_OWN_THREADS : 0;
 }
 
 void threads_now_states(void (*each)(const struct thread_state *state, void *more), void *more) {

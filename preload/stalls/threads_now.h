@@ -13,6 +13,13 @@
 /* Whether the process has begun to end, or is off: then nothing more is read. */
 bool threads_now_are_ending(void);
 
+/* On the thread that wakes the process, which may look up symbols: finds Python. */
+void threads_now_find_python(struct tscope_thread *thread);
+
+/* Why Python's frames cannot be read: "" where there is no Python, or before it was looked for;
+ * NULL where they can. */
+const char *threads_now_python_why(void);
+
 /* The number of the job's threads. */
 u32 threads_now_count(void);
 
@@ -20,9 +27,9 @@ u32 threads_now_count(void);
  * process's memory, so it comes before the stacks. */
 void threads_now_states(void (*each)(const struct thread_state *state, void *more), void *more);
 
-/* Calls `each` with the Python frames of each thread that Python knows, innermost first. Only if
- * python_here_find() has found Python; `walk` is NULL where they
- * cannot be read. `moved`: they were not the same a moment later, so the thread runs. */
+/* Calls `each` with the Python frames of each thread that Python knows, innermost first. Only
+ * if threads_now_python_why() is NULL; `walk` is NULL where they cannot be read. `moved`: they were
+ * not the same a moment later, so the thread runs. */
 void threads_now_stacks(void (*each)(const struct python_thread *thread, struct stack_walk *walk,
                                      bool moved, void *more),
                         void *more);

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "callsites/known_stacks.h"
-#include "callsites/python_here.h"
 #include "process/process_end.h"
 #include "process/step_duration.h"
 #include "record/families.h"
@@ -151,22 +149,11 @@ static void watch(void) {
     check(now, limit);
 }
 
-static void wake(struct tscope_thread *thread) {
-  (void)thread;
-  if (strcmp(tscope_env.stall, "off") == 0)
-    return;
-  const char *why = python_here_find();
-  if (!why && !known_stacks_init())
-    why = "no memory";
-  __atomic_store_n(&stall_python_why, why, __ATOMIC_RELEASE);
-}
-
 static void tick(struct tscope_thread *thread) {
   __atomic_store_n(&poller, thread, __ATOMIC_RELEASE);
 }
 
 const struct tscope_family tscope_stalls_family = {
-    .wake = wake,
     .tick = tick,
     .watch = watch,
 };

@@ -36,7 +36,7 @@ static inline bool torch_has_nodes(void) {
 
 bool torch_loaded(void);
 
-/* Sets torch_version and writes the TORCH and PYTHON facts, as far as they are to be found. */
+/* Sets torch_version and writes the TORCH fact, where it is to be found. */
 void torch_version_find(struct tscope_thread *thread);
 
 /* Address of a function of PyTorch that no hook stands before, NULL if it lacks it. */
