@@ -132,10 +132,9 @@ static int read_gate(const struct options *options, struct gate *gate) {
 
 static int write_report(const struct options *options, struct gate *gate,
                         const struct results *results) {
-  struct report_view view = {
-      .steps_requested = options->steps != NULL,
-      .limit_bytes = options->limit,
-      SAME(options, tokens_per_step, ranks, groups, stacks, threads, top, output)};
+  struct report_view view = {.steps_requested = options->steps != NULL,
+                             .limit_bytes = options->limit,
+                             SAME(options, ranks, groups, stacks, threads, top, output)};
   char missing[96];
   if (results->check.flight &&
       selection_find_missing(&view, results->check.flight, missing, sizeof(missing)))

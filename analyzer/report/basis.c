@@ -120,6 +120,30 @@ static void basis_of_path(struct basis *basis, const struct results *r, struct a
         percent(fabs(r->path_selfcheck)).text);
 }
 
+/* The host's phases; of a rank that does not tell one, the others are known. */
+static void basis_of_phases(struct basis *basis, const struct results *r, struct arena *arena) {
+  const struct {
+    const char *name;
+    double ms;
+  } phases[] = {{"data", r->data_ms},
+                {"forward", r->forward_ms},
+                {"backward", r->backward_ms},
+                {"optimizer", r->optimizer_ms},
+                {"other", r->other_ms}};
+  FOR_EACH(phases, sizeof(phases) / sizeof(phases[0]), one)
+    if (isnan(one->ms))
+      ADD(basis, false, "%s unknown", one->name);
+  add(basis, false, "host time per step, mean over ranks");
+  if (r->model->phase_method)
+    add(basis, false, r->model->phase_method);
+  ADD(basis, false, "of it exposed communication: %s", duration_ms(r->comm_ms).text);
+}
+
+static void basis_of_budget(struct basis *basis, const struct results *r, struct arena *arena) {
+  ADD(basis, false, "sums to the %s analysed, mean over ranks", duration_s(r->wall_s).text);
+  ADD(basis, false, "residual %s", duration_s(round(r->residual_s * 1e9) * 1e-9).text);
+}
+
 struct basis section_basis(enum section_id id, const struct results *results, struct arena *arena) {
   struct basis basis = {.n = 0};
   if (id == SECTION_lines)
@@ -136,11 +160,52 @@ struct basis section_basis(enum section_id id, const struct results *results, st
     basis_of_gemms(&basis, results, arena);
   else if (id == SECTION_path)
     basis_of_path(&basis, results, arena);
+  else if (id == SECTION_phases)
+    basis_of_phases(&basis, results, arena);
+  else if (id == SECTION_budget)
+    basis_of_budget(&basis, results, arena);
   else if (id == SECTION_modules)
     add(&basis, false, "no sharding, no recomputation; optimizer state not included");
   else if (id == SECTION_ranges)
     add(&basis, false, "NVTX ranges on the host, sum over all ranks; nested ranges count in both");
   return basis;
+}
+
+#define SPREAD_SHOWN 0.1 /* of a saving, between the quartiles of its steps */
+#define NOTHING_ADDED 0.01
+
+/* Other findings would save part of the same time: together they are worth less than their sum. */
+static const char *say_overlaps(const struct finding *finding, struct arena *arena) {
+  if (finding->together)
+    return arena_printf(arena, "only if %s are all mended", finding->together);
+  if (!finding->n_overlaps)
+    return NULL;
+  const char *ids = finding->overlaps[0];
+  for (u32 i = 1; i < finding->n_overlaps; i++)
+    ids = arena_printf(arena, "%s and %s", ids, finding->overlaps[i]);
+  if (finding->saving_added_s < NOTHING_ADDED * finding->saving_s)
+    return arena_printf(arena, "the same time as %s", ids);
+  return arena_printf(arena, "%s shared with %s",
+                      duration_s(finding->saving_s - finding->saving_added_s).text, ids);
+}
+
+struct savings say_saving(const struct finding *finding, const struct results *r,
+                          struct arena *arena) {
+  const double saves = finding->saving_s, low = finding->saving_low_s,
+               high = finding->saving_high_s, whole = r->analysed_s;
+  if (isnan(saves))
+    return (struct savings){{"saving unknown"}, 1};
+  struct savings said = {.n = 1};
+  said.texts[0] = whole > 0 ? arena_printf(arena, "saving %s (%s of the time)",
+                                           duration_s(saves).text, percent(saves / whole).text)
+                            : arena_printf(arena, "saving %s", duration_s(saves).text);
+  if (high - low > SPREAD_SHOWN * saves)
+    said.texts[said.n++] = arena_printf(arena, "%s to %s in half of the steps",
+                                        percent(low / whole).text, percent(high / whole).text);
+  const char *overlaps = say_overlaps(finding, arena);
+  if (overlaps)
+    said.texts[said.n++] = overlaps;
+  return said;
 }
 
 const char *say_no_finding(const struct results *r, struct arena *arena) {
@@ -157,25 +222,6 @@ const char *say_no_finding(const struct results *r, struct arena *arena) {
               : "Nothing that was measured stands out: no finding reached its threshold.";
 }
 
-const char *say_no_straggler(const struct results *r, struct arena *arena) {
-  if (ANY(r->ranks, r->n_ranks, one, one->straggler))
-    return NULL;
-  if (!(r->dist_steps > 0))
-    return "unknown: no step shows which rank came last";
-  return model_lacks_ranks(r->model) ? arena_printf(arena, "none among the %u OF %u RANKS FOUND",
-                                                    r->model->n_ranks, r->model->world_size)
-                                     : "none";
-}
-
-const char *say_why_no_straggler(const struct results *r, struct arena *arena) {
-  const struct rank_result *odd =
-      LARGEST(r->ranks, r->n_ranks, one, one->no_straggler, -one->p_value);
-  if (!odd || ANY(r->ranks, r->n_ranks, one, one->straggler))
-    return NULL;
-  return arena_printf(arena, "rank %u is slower than its peers by more than chance, but %s",
-                      odd->rank, odd->no_straggler);
-}
-
 #define MUCH_COMMUNICATION 0.2 /* of a step */
 #define MOSTLY_HIDDEN 0.9
 
@@ -186,31 +232,4 @@ const char *say_hidden_communication(const struct results *r, struct arena *aren
   return arena_printf(arena, "communication is hidden: %s of %s%s (%s)",
                       duration_ms(r->ov_overlapped_ms).text, duration_ms(r->ov_comm_ms).text,
                       isnan(r->ov_steps) ? "" : " a step", percent(hidden).text);
-}
-
-const char *say_clock_error(const struct results *r, struct arena *arena) {
-  const struct model *model = r->model;
-  if (model->n_ranks < 2)
-    return NULL;
-  if (!model->clock_aligned)
-    return "times of different ranks are not compared";
-  if (isnan(model->clock_between_us))
-    return arena_printf(arena, "residual %s", duration_s(model->clock_residual_us * 1e-6).text);
-  if (ANY(model->ranks, model->n_ranks, one, !one->host))
-    return arena_printf(arena, "known to %s between ranks; hosts are not known",
-                        duration_s(model->clock_between_us * 1e-6).text);
-  return arena_printf(arena, "known to %s between hosts, %s within a host",
-                      duration_s(model->clock_between_us * 1e-6).text,
-                      duration_s(model->clock_residual_us * 1e-6).text);
-}
-
-const char *say_loss(const struct results *r, struct arena *arena) {
-  const struct convergence_result *c = &r->convergence;
-  return !c->loss                      ? "cannot tell: no value is called a loss"
-         : !c->verdict                 ? "cannot tell: too few values of the loss"
-         : c->verdict == LOSS_DIVERGED ? "the loss diverged"
-                                       : arena_printf(arena,
-                                                      "the loss is %s in the last half of the "
-                                                      "values",
-                                                      loss_trend_words[c->verdict]);
 }

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "report/sections.h"
 
-enum { MOST_BASIS_LINES = 6 };
+enum { MOST_BASIS_LINES = 8 };
 
 struct basis_line {
   const char *text;
@@ -23,19 +23,18 @@ struct basis {
 
 struct basis section_basis(enum section_id id, const struct results *results, struct arena *arena);
 
-/* What is said in place of findings, and of stragglers, where there are none; else NULL. */
+/* What is said in place of findings where there are none; else NULL. */
 const char *say_no_finding(const struct results *results, struct arena *arena);
-const char *say_no_straggler(const struct results *results, struct arena *arena);
 
-/* Why the rank that is no straggler is none though chance does not explain it; NULL. */
-const char *say_why_no_straggler(const struct results *results, struct arena *arena);
+/* What a fix saves, one after the other: the time, its spread over steps, and which other findings
+ * would save part of it. */
+struct savings {
+  const char *texts[3];
+  u32 n;
+};
+struct savings say_saving(const struct finding *finding, const struct results *results,
+                          struct arena *arena);
 
 /* Where much of a step communicates and most of that costs nothing: the first thing to know of it,
  * and no finding says so. Else NULL. */
 const char *say_hidden_communication(const struct results *results, struct arena *arena);
-
-/* How far times of different ranks can be compared; NULL where one rank was found. */
-const char *say_clock_error(const struct results *results, struct arena *arena);
-
-/* Whether the loss goes down. */
-const char *say_loss(const struct results *results, struct arena *arena);

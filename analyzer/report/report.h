@@ -17,14 +17,13 @@
 #define REPORT_MOST_ROWS 100000
 #define REPORT_DEFAULT_LIMIT 300e6 /* bytes of a timeline */
 
-/* How the reader will see the report, and what the command line says about the job. */
+/* How the reader will see the report. */
 struct report_view {
   unsigned width; /* columns */
   bool utf8;
   bool color;
   bool links;                 /* places are links: only where a terminal reads it */
   bool html;                  /* marked up for a page; styles by class, which color switches on */
-  double tokens_per_step;     /* NAN if not given */
   const char *ranks, *groups; /* selected for entries and tables; NULL: all. See selection.h */
   bool stacks;                /* where calls were made, with entries */
   bool steps_requested;       /* --steps was given: the model has those only */

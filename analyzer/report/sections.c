@@ -112,24 +112,24 @@ static const struct {
 #undef S
 };
 
-struct facts {
+struct state {
   bool shown;
   const char *unknown;
   bool unjudged;
 };
 
-static struct facts facts_of(enum section_id id, const struct results *r) {
+static struct state state_of(enum section_id id, const struct results *r) {
   switch (id) {
 #define S(name, title, shown, unknown, unjudged, by)                                               \
   case SECTION_##name:                                                                             \
-    return (struct facts){shown, unknown, unjudged};
+    return (struct state){shown, unknown, unjudged};
     TSCOPE_SECTIONS(S)
     TSCOPE_DIFF_SECTIONS(S)
 #undef S
   case N_SECTIONS:
     break;
   }
-  return (struct facts){0};
+  return (struct state){0};
 }
 
 /* For each finding's id, the sections that it belongs to: a bit for each. */
@@ -169,7 +169,7 @@ static bool is_judged(enum section_id id) {
 }
 
 bool section_unjudged(enum section_id id, const struct results *results) {
-  return facts_of(id, results).unjudged;
+  return state_of(id, results).unjudged;
 }
 
 static enum mark judge(enum section_id id, const struct results *results, bool unjudged) {
@@ -183,14 +183,14 @@ static enum mark judge(enum section_id id, const struct results *results, bool u
 }
 
 struct section section_of(enum section_id id, const struct results *results) {
-  const struct facts facts = facts_of(id, results);
+  const struct state state = state_of(id, results);
   return (struct section){.name = sections[id].name,
                           .title = sections[id].title,
-                          .shown = facts.shown,
-                          .unknown = facts.shown ? facts.unknown : NULL,
-                          .mark = !facts.shown    ? MARK_NONE
-                                  : facts.unknown ? MARK_UNKNOWN
-                                                  : judge(id, results, facts.unjudged)};
+                          .shown = state.shown,
+                          .unknown = state.shown ? state.unknown : NULL,
+                          .mark = !state.shown    ? MARK_NONE
+                                  : state.unknown ? MARK_UNKNOWN
+                                                  : judge(id, results, state.unjudged)};
 }
 
 struct results section_compared(const struct results *results) {

@@ -60,7 +60,6 @@ void fuzz_report_file(void) {
                                           .threads = 1};
   const struct report_view view = {.width = 80,
                                    .utf8 = true,
-                                   .tokens_per_step = NAN,
                                    .limit_bytes = REPORT_DEFAULT_LIMIT,
                                    .threads = 1,
                                    .building = database};

@@ -23,7 +23,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "no example %s\n", argv[1]);
     return 2;
   }
-  struct report_view view = {.tokens_per_step = options.tokens_per_step};
+  results->tokens_per_step = options.tokens_per_step;
+  struct report_view view = {0};
   terminal_detect(&options.terminal, REPORT_MIN_WIDTH, REPORT_MAX_WIDTH, fileno(stdout), &view);
   int error = options.backend->write(results, &view, stdout);
   example_free(results);

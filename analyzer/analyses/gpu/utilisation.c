@@ -132,6 +132,7 @@ static void model_utilisation(struct analysis *a, const struct rank_flops *all) 
   struct results *r = a->results;
   const struct analyse_options *o = a->options;
   r->flops_per_step = o->flops_per_step;
+  r->tokens_per_step = o->tokens_per_step;
   if (isnan(r->flops_per_step) && !isnan(o->params) && !isnan(o->tokens_per_step))
     r->flops_per_step = 6 * o->params * o->tokens_per_step;
   if (isnan(r->flops_per_step)) {

@@ -6,10 +6,12 @@
 #include "base/json_values.h"
 #include "diff/diff_result.h"
 #include "report/basis.h"
+#include "report/facts/facts.h"
 
 #define MAKE(name, value)                                                                          \
-  static json_t *make_##name(const struct results *results) {                                      \
+  static json_t *make_##name(const struct results *results, const void *row) {                     \
     (void)results;                                                                                 \
+    (void)row;                                                                                     \
     return value;                                                                                  \
   }
 
@@ -56,19 +58,32 @@ MAKE(plateau, flag(!isnan(results->convergence.plateau_steps), results->converge
 
 /* A sentence of basis.h. */
 #define MAKE_SENTENCE(name, say_it)                                                                \
-  static json_t *make_##name(const struct results *results) {                                      \
+  static json_t *make_##name(const struct results *results, const void *row) {                     \
+    (void)row;                                                                                     \
     SCOPED_ARENA struct arena scratch = {0};                                                       \
     return text_or_null(say_it(results, &scratch));                                                \
   }
 MAKE_SENTENCE(no_finding, say_no_finding)
-MAKE_SENTENCE(no_stragglers, say_no_straggler)
-MAKE_SENTENCE(why_no_straggler, say_why_no_straggler)
 MAKE_SENTENCE(hidden, say_hidden_communication)
-MAKE_SENTENCE(clock_error, say_clock_error)
-MAKE_SENTENCE(loss_words, say_loss)
+
+MAKE(compute, number_or_null(compute_of(row)))
+
+static json_t *make_saving(const struct results *results, const void *finding) {
+  SCOPED_ARENA struct arena scratch = {0};
+  const struct savings said = say_saving(finding, results, &scratch);
+  return JSON_LIST(said.texts, said.n, one, text_or_null(*one));
+}
+
+static json_t *make_rank_order(const struct results *results, const void *row) {
+  (void)row;
+  SCOPED_ARENA struct arena scratch = {0};
+  return JSON_LIST(ranks_in_order(results, &scratch), results->n_ranks, one,
+                   json_integer((*one)->rank));
+}
 
 /* Each host once, in the order of its first rank. */
-static json_t *make_hosts(const struct results *results) {
+static json_t *make_hosts(const struct results *results, const void *row) {
+  (void)row;
   const struct model *model = results->model;
   json_t *list = json_array();
   FOR_EACH(model->ranks, model->n_ranks, rank)
@@ -88,7 +103,8 @@ static json_t *make_clock(const struct rank *rank) {
 }
 
 /* Domains are numbered in the order of their first ranks. */
-static json_t *make_clocks(const struct results *results) {
+static json_t *make_clocks(const struct results *results, const void *row) {
+  (void)row;
   json_t *list = json_array();
   FOR_EACH(results->model->ranks, results->model->n_ranks, rank) {
     if (rank->clock.domain == json_array_size(list))
@@ -99,7 +115,8 @@ static json_t *make_clocks(const struct results *results) {
   return list;
 }
 
-static json_t *make_stragglers(const struct results *results) {
+static json_t *make_stragglers(const struct results *results, const void *row) {
+  (void)row;
   json_t *list = json_array();
   for (u32 i = 0; i < results->n_ranks; i++)
     if (results->ranks[i].straggler)
@@ -107,7 +124,8 @@ static json_t *make_stragglers(const struct results *results) {
   return list;
 }
 
-static json_t *make_path_by_rank(const struct results *results) {
+static json_t *make_path_by_rank(const struct results *results, const void *row) {
+  (void)row;
   json_t *map = json_object();
   bool known = results->path_by_rank && !isnan(results->path_length_ms);
   for (u32 i = 0; known && i < results->n_ranks; i++) {
@@ -126,7 +144,17 @@ static json_t *make_basis(enum section_id id, const struct results *results) {
       json_pack("{s:o,s:b}", "text", text_or_null(line->text), "warns", (int)line->warns));
 }
 
-static json_t *make_sections(const struct results *results) {
+static json_t *make_facts(enum section_id id, const struct results *results) {
+  SCOPED_ARENA struct arena scratch = {0};
+  const struct facts facts = section_facts(id, results, &scratch);
+  return JSON_LIST(facts.at, facts.n, fact,
+                   json_pack("{s:o,s:o,s:s,s:o}", "label", text_or_null(fact->label), "text",
+                             text_or_null(fact->text), "tone", tone_words[fact->tone], "share",
+                             number_or_null(fact->share)));
+}
+
+static json_t *make_sections(const struct results *results, const void *row) {
+  (void)row;
   json_t *list = json_array();
   const struct results compared = results->diff ? section_compared(results) : *results;
   unsigned end = results->diff ? N_SECTIONS : SECTIONS_END;
@@ -134,10 +162,11 @@ static json_t *make_sections(const struct results *results) {
     const struct results *of = id < SECTIONS_END ? results : &compared;
     const struct section one = section_of(id, of);
     if (one.shown)
-      json_array_append_new(list, json_pack("{s:s,s:s,s:s?,s:o,s:o}", "name", one.name, "title",
-                                            one.title, "mark", mark_words[one.mark], "unknown",
-                                            text_or_null(one.unknown), "basis",
-                                            one.unknown ? json_array() : make_basis(id, of)));
+      json_array_append_new(
+          list, json_pack("{s:s,s:s,s:s?,s:o,s:o,s:o}", "name", one.name, "title", one.title,
+                          "mark", mark_words[one.mark], "unknown", text_or_null(one.unknown),
+                          "facts", one.unknown ? json_array() : make_facts(id, of), "basis",
+                          one.unknown ? json_array() : make_basis(id, of)));
   }
   return list;
 }

@@ -41,8 +41,8 @@ struct json_field {
   size_t row_bytes, key_offset;
   const char *const *words; /* of WORD, as words.h has them */
   const struct json_field *(*fields)(void);
-  json_t *(*make)(const struct results *results); /* of MADE */
-  const void *none;                               /* of PART_AT */
+  json_t *(*make)(const struct results *results, const void *row); /* of MADE */
+  const void *none;                                                /* of PART_AT */
 };
 
 /* The fields of the whole document: of struct results. */

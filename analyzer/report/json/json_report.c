@@ -106,7 +106,7 @@ static json_t *value_of(const struct results *results, const struct json_field *
     return JSON_LIST(*(double *const *)member, row_count(field, row), one,
                      number(to_five_digits(*one)));
   case JSON_FIELD_MADE:
-    return field->make(results);
+    return field->make(results, row);
   case JSON_FIELD_PART:
     return object_of(results, field->fields(), member);
   case JSON_FIELD_PART_AT: {

@@ -8,6 +8,7 @@
 
 #include "base/quantity.h"
 #include "report/basis.h"
+#include "report/facts/facts.h"
 #include "report/text/meter.h"
 #include "report/text/pen.h"
 
@@ -52,6 +53,9 @@ void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, s
 void section_parts(struct pen *pen, const char *label, const struct meter_part *parts, unsigned n,
                    double whole_ms);
 
+/* The facts of a section (report/facts/facts.h), each line with its label. */
+void put_facts(struct pen *pen, enum section_id id, const struct results *results);
+
 /* What the figures of a section rest on: items of the line that was begun. */
 void put_basis(struct pen *pen, enum section_id id, const struct results *results);
 
@@ -60,6 +64,3 @@ static inline u32 section_rows(const struct pen *pen, u32 n, u32 reads_well) {
   u32 most = pen->view->top ? pen->view->top : reads_well;
   return n < most ? n : most;
 }
-
-/* "a step"; "in all" if there were no steps and figures are for the whole run. */
-const char *section_per(const struct results *results);

@@ -10,6 +10,8 @@
 #include "diff/diff_result.h"
 #include "report/text/section.h"
 
+enum { BAR_COLUMNS = 24 };
+
 static section_body *const bodies[] = {
 #define S(name, ...) body_##name,
     TSCOPE_SECTIONS(S) TSCOPE_DIFF_SECTIONS(S)
@@ -72,8 +74,37 @@ void put_basis(struct pen *pen, enum section_id id, const struct results *result
     pen_item(pen, line->warns ? STYLE_BOLD : STYLE_DIM, "%s", line->text);
 }
 
-const char *section_per(const struct results *results) {
-  return results->whole_run ? "in all" : "a step";
+void put_facts(struct pen *pen, enum section_id id, const struct results *results) {
+  static const enum style styles[] = {
+      [TONE_PLAIN] = STYLE_PLAIN, [TONE_STRONG] = STYLE_BOLD,     [TONE_DIM] = STYLE_DIM,
+      [TONE_GOOD] = STYLE_GOOD,   [TONE_WARNING] = STYLE_WARNING, [TONE_CRITICAL] = STYLE_CRITICAL,
+  };
+  const struct facts facts = section_facts(id, results, &pen->scratch);
+  FOR_EACH(facts.at, facts.n, fact) {
+    if (fact->label)
+      section_label(pen, fact->label);
+    if (isnan(fact->share)) {
+      pen_item(pen, styles[fact->tone], "%s", fact->text);
+      continue;
+    }
+    meter_bar(pen, fact->tone == TONE_WARNING ? STYLE_WARNING : STYLE_NOTE, fact->share,
+              BAR_COLUMNS);
+    pen_blank(pen, 2);
+    pen_put(pen, styles[fact->tone], fact->text);
+  }
+}
+
+/* These have facts alone. */
+void body_trust(struct pen *pen, const struct results *results) {
+  put_facts(pen, SECTION_trust, results);
+}
+
+void body_convergence(struct pen *pen, const struct results *results) {
+  put_facts(pen, SECTION_convergence, results);
+}
+
+void body_diff_steps(struct pen *pen, const struct results *results) {
+  put_facts(pen, SECTION_diff_steps, results);
 }
 
 static void put_heading(struct pen *pen, const struct section *section) {

@@ -103,7 +103,7 @@ static void models_without_timelines_can_be_reported(void **state) {
   assert_int_equal(results->n_findings, 1); /* it says that nothing can be judged */
   assert_int_equal(results->findings[0].id, FINDING_DATA_UNDECIDED);
   FILE *out = open_memstream(&text, &bytes);
-  const struct report_view view = {.width = 80, .tokens_per_step = NAN};
+  const struct report_view view = {.width = 80};
   assert_int_equal(report_text.write(results, &view, out), 0);
   fclose(out);
   assert_non_null(strstr(text, "Verdict"));

@@ -39,7 +39,7 @@ static json_t *json_of(const struct results *results) {
   char *text = NULL;
   size_t bytes = 0;
   FILE *out = open_memstream(&text, &bytes);
-  const struct report_view view = {.width = 80, .tokens_per_step = NAN};
+  const struct report_view view = {.width = 80};
   assert_int_equal(report_json.write(results, &view, out), 0);
   fclose(out);
   json_t *document = json_loads(text, 0, NULL);
@@ -52,7 +52,7 @@ static char *text_of(const struct results *results) {
   char *text = NULL;
   size_t bytes = 0;
   FILE *out = open_memstream(&text, &bytes);
-  const struct report_view view = {.width = 160, .tokens_per_step = NAN};
+  const struct report_view view = {.width = 160};
   assert_int_equal(report_text.write(results, &view, out), 0);
   fclose(out);
   return text;

@@ -3,9 +3,9 @@
 
 const BUDGET_SHADES = [
   [/compute|kernel/i, 'compute'], [/input|data/i, 'input'],
-  [/wait|away|imbalance|straggl/i, 'wait'], [/transfer|comm/i, 'transfer'],
-  [/cop/i, 'copy'], [/launch/i, 'launch'],
-  [/host|outside/i, 'host'], [/bubble/i, 'pipeline'], [/idle|other|unknown|rest/i, 'idle']
+  [/wait|away|imbalance|straggl/i, 'wait'], [/transfer|comm/i, 'transfer'], [/cop/i, 'copy'],
+  [/launch/i, 'launch'], [/host|outside/i, 'host'], [/bubble/i, 'pipeline'],
+  [/idle|other|unknown|rest/i, 'idle']
 ];
 const shadeOfName = (name) =>
     (BUDGET_SHADES.find(([words]) => words.test(name)) || [null, 'accent'])[1];
@@ -16,23 +16,22 @@ function whatIfs(of) {
     return of.critical_path.what_if_reason ? note('What if: ', of.critical_path.what_if_reason) :
                                              null;
   const most = Math.max(0.01, ...list.map((row) => row.saving_fraction || 0));
-  return el(
-      'section', {}, el('h3', {}, 'What if'),
-      of.critical_path.what_if_reason ?
-          note('Do not rely on these: ', of.critical_path.what_if_reason) :
-          null,
-      barList(list.map((row) => ({
-                         name: row.change,
-                         value: row.saving_fraction,
-                         shade: 'good',
-                         say: `saves ${percent(row.saving_fraction)}`,
-                         note: ms(row.step_ms) + ' a step' +
-                             (row.saving_high - row.saving_low > 0.01 ?
-                                  `; ${percent(row.saving_low)} to ${
-                                      percent(row.saving_high)} in half of the steps` :
-                                  '')
-                       })),
-              Math.max(most, 0.2)));
+  return el('section', {}, el('h3', {}, 'What if'),
+            of.critical_path.what_if_reason ?
+                note('Do not rely on these: ', of.critical_path.what_if_reason) :
+                null,
+            barList(list.map((row) => ({
+                               name: row.change,
+                               value: row.saving_fraction,
+                               shade: 'good',
+                               say: `saves ${percent(row.saving_fraction)}`,
+                               note: ms(row.step_ms) + ' a step' +
+                                   (row.saving_high - row.saving_low > 0.01 ?
+                                        `; ${percent(row.saving_low)} to ${
+                                            percent(row.saving_high)} in half of the steps` :
+                                        '')
+                             })),
+                    Math.max(most, 0.2)));
 }
 
 // What a step saves if one thing takes less and less of its time.
@@ -126,31 +125,6 @@ function roofline() {
               }));
 }
 
-function utilisation(of) {
-  const b = of.budget, rows = [];
-  const row = (name, value, say, more) => {
-    if (isKnown(value)) rows.push({name, value, say, shade: 'compute', note: more});
-  };
-  row('MFU, model FLOPs', b.mfu, percent(b.mfu),
-      isKnown(b.peak_flops) ?
-          'of ' + flops(b.peak_flops, 'FLOP/s') + (b.peak_precision ? ' ' + b.peak_precision : '') :
-          null);
-  row('HFU, GEMMs called', b.hfu, 'at least ' + percent(b.hfu),
-      isKnown(b.hfu_coverage) ? `counts ${percent(b.hfu_coverage)} of GPU compute time` : null);
-  row('GPU busy', of.gpu_timeline.busy_fraction, percent(of.gpu_timeline.busy_fraction),
-      'whole input');
-  for (const p of of .gemms.by_precision)
-    row(`GEMMs in ${p.precision}, while they run`, p.utilisation, percent(p.utilisation),
-        `${flops(p.tflops * 1e12, 'FLOP/s')} of ${flops(p.peak_tflops * 1e12, 'FLOP/s')}`);
-  const reasons = [
-    b.mfu_reason && !isKnown(b.mfu) ? 'MFU is unknown: ' + b.mfu_reason : null,
-    b.hfu_reason && !isKnown(b.hfu) ? 'HFU is unknown: ' + b.hfu_reason : null, b.hfu_note,
-    b.peak_note
-  ];
-  return el('section', {}, el('h3', {}, 'Utilisation'), rows.length ? barList(rows, 1) : null,
-            reasons.filter(Boolean).map((reason) => el('p', {class: 'dim'}, reason)));
-}
-
 panel({
   id: 'budget',
   sections: ['budget'],
@@ -158,15 +132,6 @@ panel({
   body: () => {
     const b = report.budget, recoverable = b.lines.some((line) => line.recoverable > 0);
     return [
-      facts([
-        ['wall', seconds(b.wall_s), 'analysed steps, mean over ranks'],
-        [
-          'residual',
-          isKnown(b.residual_s) && Math.abs(b.residual_s) > 1e-6 * b.wall_s ?
-              seconds(b.residual_s) :
-              null
-        ]
-      ]),
       sumBar(b.lines.map(
                  (line) => ({name: line.name, value: line.seconds, shade: shadeOfName(line.name)})),
              b.wall_s, seconds),
@@ -182,9 +147,9 @@ panel({
                   ['share', 'fraction', percent],
                   recoverable ? ['could be had back', 'recoverable', seconds] : null,
                 ].filter(Boolean),
-                b.lines, {caption: 'they sum to the wall time'})),
+                b.lines, {caption: 'where the time went'})),
          el('div', {}, whatIfs(report), whatPays(report))),
-      utilisation(report), roofline()
+      roofline()
     ];
   },
 });
@@ -281,8 +246,7 @@ panel({
                        .filter((r) => r.value > 0)
                        .sort((a, b) => b.value - a.value);
     return [
-      el('p', {},
-         `What a step of ${ms(p.length_ms)} is made of, followed across ranks.`),
+      el('p', {}, `What a step of ${ms(p.length_ms)} is made of, followed across ranks.`),
       sumBar(parts, p.length_ms, ms), pathStrip(),
       byRank.length > 1 ?
           [

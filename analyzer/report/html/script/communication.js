@@ -123,15 +123,6 @@ panel({
     const o = report.overlap, parts = [];
     const whole = report.steps.median_ms || null;
     if (isKnown(o.comm_ms)) {
-      parts.push(facts([
-        ['communication', ms(o.comm_ms), report.steps.count ? 'a step' : 'in all'],
-        ['hidden by compute', ms(o.overlapped_ms)],
-        [
-          'exposed', ms(o.exposed_ms),
-          isKnown(o.exposed_fraction) ? percent(o.exposed_fraction) + ' of it' : null
-        ],
-        o.fused_ms ? ['of it fused with compute', ms(o.fused_ms)] : null
-      ]));
       const split = isKnown(o.exposed_wait_ms);
       parts.push(sumBar(
           [
@@ -169,19 +160,13 @@ panel({
     const p = report.pipeline,
           most = Math.max(...p.by_stage.map((s) => (s.work_ms || 0) + (s.bubble_ms || 0)));
     return [
-      facts([
-        ['stages', count(p.stages)], ['micro-batches', count(p.microbatches)],
-        ['chunks a stage', p.chunks > 1 ? count(p.chunks) : null], ['bubble', percent(p.bubble)],
-        ['unavoidable', percent(p.inherent)], ['beyond it', percent(p.excess)]
-      ]),
       el('div', {class: 'bars'},
          p.by_stage.map(
              (s) => el(
                  'div', {class: 'barrow'},
                  el('span', {class: 'barname'}, `stage ${s.stage}: rank ${rankList(s.ranks, 4)}`),
                  el('span', {class: 'bartrack'},
-                    el('i',
-                       {class: 'fill compute', css: {width: 100 * (s.work_ms / most) + '%'}}),
+                    el('i', {class: 'fill compute', css: {width: 100 * (s.work_ms / most) + '%'}}),
                     el('i', {class: 'fill idle', css: {width: 100 * (s.bubble_ms / most) + '%'}})),
                  el('b', {}, ms(s.work_ms)), el('small', {}, 'bubble ' + ms(s.bubble_ms))))),
       legend([{name: 'work', shade: 'compute'}, {name: 'bubble', shade: 'idle'}])

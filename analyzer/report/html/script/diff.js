@@ -7,12 +7,6 @@ function sayByUnit(unit) {
   return unit === 'ms' ? ms : unit === 'bytes' ? memory : unit === 'fraction' ? percent : number;
 }
 
-function canShow(d) {
-  return isKnown(d.step_detectable) ?
-      `So many runs of this noise can show changes of ${percent(d.step_detectable)} and more.` :
-      'So few runs can show no change: three on each side show how much runs differ.';
-}
-
 panel({
   id: 'changed',
   title: 'What changed',
@@ -20,48 +14,16 @@ panel({
   applies: () => Boolean(before),
   body: () => {
     const d = report.diff, most = Math.max(d.step_before_ms || 0, d.step_after_ms || 0);
-    const medians = (side) =>
-        d.runs.filter((r) => r.side === side && isKnown(r.step_ms)).map((r) => ms(r.step_ms));
-    const bar = (side, value, shade, note) => ({
-      name: side + ': ' + plural(d['runs_' + side], 'run'),
-      value,
-      say: ms(value),
-      shade,
-      note: (medians(side).length > 1 ? 'medians ' + medians(side).join(', ') : '') + note
-    });
-    const noise = isKnown(d.step_noise_ms) ? `, noise ${d.noise} \u00b1${ms(d.step_noise_ms)}` : '';
-    const known = isKnown(d.step_before_ms) && isKnown(d.step_after_ms);
+    const bar = (side, shade) => {
+      const value = d[`step_${side}_ms`];
+      return {name: side + ': ' + plural(d['runs_' + side], 'run'), value, say: ms(value), shade};
+    };
     return [
-      known ?
-          el('p', {class: 'headline'},
-             d.verdict && !d.reason ? d.verdict :
-                                      [
-                                        badge('unknown'), ' ' + (d.verdict || 'cannot tell') + ': ',
-                                        d.reason || 'no reason known'
-                                      ]) :
-          null,
-      known ? el('p', {}, canShow(d)) : null,
-      d.cause.text ? el('p', {}, 'Cause: ', d.cause.text) : null,
-      d.explained_by.length ? el('p', {}, 'Changed most: ', d.explained_by.join(', ')) : null,
-      d.gone.map(told => el('p', {}, 'Gone: ', told)),
-      d.came.map(told => el('p', {}, 'New: ', told)),
-      known ?
-          [
-            barList(
-                [
-                  bar('before', d.step_before_ms, 'idle', ''),
-                  bar('after', d.step_after_ms, 'compute',
-                      ' ' + changeText(d.step_change) + noise +
-                          (d.verdict && isKnown(d.step_p_value) ?
-                               `, p ${probability(d.step_p_value)}` :
-                               ''))
-                ],
-                most),
-            el('p', {class: 'dim'}, 'median step, mean over runs')
-          ] :
+      isKnown(d.step_before_ms) && isKnown(d.step_after_ms) ?
+          barList([bar('before', 'idle'), bar('after', 'compute')], most) :
           null,
       d.findings.length ?
-          el('div', {class: 'cards'}, cards(d.findings, true)) :
+          el('div', {class: 'cards'}, cards(d.findings)) :
           el('p', {class: 'nothing'}, 'No finding about what changed reached its threshold.'),
       d.runs.length > 2 ?
           tableOf(

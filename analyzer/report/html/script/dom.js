@@ -186,6 +186,26 @@ const note = (...text) => el('p', {class: 'note'}, ...text);
 const unknownBecause = (reason) => el(
     'p', {class: 'unknown'}, el('span', {class: 'badge unknown'}, '\u25cb '), 'unknown: ', reason);
 
+// The facts of a section in the words of the text report: {label, text, tone, share}. A label
+// begins a line; without one a fact goes on in it.
+function factLines(facts) {
+  const list = el('dl', {class: 'lines'});
+  for (const fact of facts) {
+    if (fact.label) list.append(el('dt', {}, fact.label), el('dd'));
+    put(list.lastChild, {}, [
+      fact.label === '' ? el('br') :
+          fact.label    ? null :
+                          ' \u00b7 ',
+      isKnown(fact.share) ?
+          el('span', {class: 'meter', 'aria-hidden': 'true'},
+             el('i', {css: {width: (100 * Math.min(1, fact.share)).toFixed(1) + '%'}})) :
+          null,
+      el(fact.tone === 'strong' ? 'b' : 'span', {class: fact.tone}, fact.text)
+    ]);
+  }
+  return facts.length ? list : null;
+}
+
 // A row of facts, each "label: value".
 function facts(list) {
   return el('dl', {class: 'facts'},

@@ -4,20 +4,13 @@
 panel({
   id: 'run_end',
   sections: ['run_end'],
-  body: () => {
-    const end = report.run_end;
-    return [
-      el('p', {}, end.summary),
-      end.calls ? el('p', {}, end.calls) : null,
-      tableOf(
-          [
-            ['rank', 'rank', String, {head: true}], ['host', 'host'], ['at', 'at_s', seconds],
-            ['part', 'part'], ['step', 'step', count], ['last call', 'call'],
-            ['why', 'why', null, {wide: true}]
-          ],
-          end.ranks, {caption: 'ranks, in the order in which they ended', first: 8})
-    ];
-  },
+  body: () => tableOf(
+      [
+        ['rank', 'rank', String, {head: true}], ['host', 'host'], ['at', 'at_s', seconds],
+        ['part', 'part'], ['step', 'step', count], ['last call', 'call'],
+        ['why', 'why', null, {wide: true}]
+      ],
+      report.run_end.ranks, {caption: 'ranks, in the order in which they ended', first: 8}),
 });
 
 panel({
@@ -32,11 +25,7 @@ panel({
                 ['rank', 'rank', String, {head: true}], ['host', 'host'], ['what it does', 'what'],
                 ['for', 'for_s', seconds], ['in words', 'words', null, {wide: true}]
               ],
-              s.ranks, {
-                caption: `no progress for ${seconds(s.limit_s)}, recorded ` +
-                    `${seconds(s.recorded_s)} into the run`,
-                first: 12
-              }) :
+              s.ranks, {caption: 'ranks that stand', first: 12}) :
           null,
       s.tree.length ?
           el('pre', {},

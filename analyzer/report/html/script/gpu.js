@@ -46,25 +46,7 @@ panel({
       sumOf(causes.map((c) => c.value)) > 0 ?
           [el('h3', {}, 'Why it was idle'), sumBar(causes, g.idle_ms, ms)] :
           null,
-      gpuRanks(), facts([
-        [
-          'kernels', isKnown(l.kernels) ? count(l.kernels) : null,
-          isKnown(l.short_kernels) ? `${count(l.short_kernels)} under 10 \u00b5s` : null
-        ],
-        [
-          'launch to start', isKnown(l.delay_median_us) ? us(l.delay_median_us) : null,
-          isKnown(l.delay_p95_us) ? 'p95 ' + us(l.delay_p95_us) : null
-        ],
-        [
-          'queue', isKnown(l.queue_mean) ? number(l.queue_mean) : null,
-          isKnown(l.queue_max) ? 'at most ' + count(l.queue_max) : null
-        ],
-        [
-          'waits for the GPU', isKnown(l.syncs) ? count(l.syncs) : null,
-          isKnown(l.sync_ms) ? ms(l.sync_ms) : null
-        ],
-        ['recomputed', isKnown(l.recompute_ms) ? ms(l.recompute_ms) : null]
-      ]),
+      gpuRanks(),
       el('div', {class: 'pairs'},
          l.copies.length ?
              tableOf(
@@ -97,9 +79,7 @@ panel({
         (c, i) => [c.category, KIND_SHADES[Math.min(i, KIND_SHADES.length - 1)]]));
     const most = Math.max(1e-12, ...k.top.map((row) => row.sum_ms || 0));
     return [
-      k.note ? note(k.note) : null, k.reason && k.top.length ? note(k.reason) : null, facts([
-        ['names', isKnown(k.names) ? count(k.names) : null],
-      ]),
+      k.note ? note(k.note) : null, k.reason && k.top.length ? note(k.reason) : null,
       k.by_category.length ?
           sumBar(k.by_category.map(
                      (c) => ({name: c.category, value: c.sum_ms, shade: shade.get(c.category)})),
@@ -139,12 +119,9 @@ panel({
   sections: ['gemms'],
   body: () => {
     const p = report.gemms;
+    const say = orUnknown((v) => flops(v * 1e12, 'FLOP/s'));
+    const speed = (name, key) => [name, key, say, {numeric: true}];
     return [
-      facts([
-        ['time a step', ms(p.ms), p.how ? 'from ' + p.how : null],
-        ['while they run', isKnown(p.tflops) ? flops(p.tflops * 1e12, 'FLOP/s') : null],
-        ['calls', count(p.calls)]
-      ]),
       tableOf(
           [
             [
@@ -157,10 +134,7 @@ panel({
             ['mean', 'mean_us', us],
             ['a step', 'ms', ms, {bar: 'share', shade: 'compute'}],
             ['share', 'share', percent],
-            [
-              'speed', 'tflops', (v) => (isKnown(v) ? flops(v * 1e12, 'FLOP/s') : UNKNOWN),
-              {numeric: true}
-            ],
+            speed('speed', 'tflops'),
             ['of the peak', 'utilisation', percent],
           ],
           p.by_shape, {
@@ -168,7 +142,17 @@ panel({
                 (p.shapes > p.by_shape.length ?
                      ` \u00b7 the first ${p.by_shape.length} of ${count(p.shapes)}` :
                      '')
-          })
+          }),
+      p.by_precision.length ?
+          tableOf(
+              [
+                ['made in', 'precision', null, {head: true}], ['operations', 'share', percent],
+                ['a step', 'ms', ms], speed('speed', 'tflops'), speed('peak', 'peak_tflops'),
+                ['of the peak', 'utilisation', percent, {bar: 'utilisation', shade: 'compute'}],
+                ['HFU', 'hfu', percent]
+              ],
+              p.by_precision, {caption: 'by precision'}) :
+          null
     ];
   },
 });
@@ -183,6 +167,5 @@ panel({
         ['sum', 'sum_ms', ms, {bar: 'share', shade: 'accent'}], ['share', 'share', percent],
         ['mean', 'mean_ms', ms], ['longest', 'max_ms', ms]
       ],
-      report.ranges,
-      {caption: 'ranges of the program'}),
+      report.ranges, {caption: 'ranges of the program'}),
 });

@@ -174,14 +174,8 @@ function segmentMap() {
                        ['in use', percent(meanOf(segment.pieces))]]));
   }
   const s = report.memory.segments;
-  return el('section', {}, el('h3', {}, 'Segments at the end'), facts([
-              ['segments', isKnown(s.count) ? count(s.count) : null],
-              ['unused, can be freed', memory(s.unused_bytes)],
-              ['stranded between blocks', memory(s.stranded_bytes)],
-              ['largest gap', memory(s.largest_gap_bytes)],
-              ['gaps', isKnown(s.gaps) ? count(s.gaps) : null]
-            ]),
-            root, legend([{name: 'in use', shade: 'compute'}, {name: 'free', shade: 'free'}]),
+  return el('section', {}, el('h3', {}, 'Segments at the end'), root,
+            legend([{name: 'in use', shade: 'compute'}, {name: 'free', shade: 'free'}]),
             s.count > list.length ?
                 el('p', {class: 'dim'}, `the ${list.length} largest of ${count(s.count)}`) :
                 null);
@@ -218,27 +212,7 @@ panel({
   body: () => {
     const m = report.memory;
     return [
-      facts([
-        [
-          'device',
-          (isKnown(m.rank) ? `rank ${m.rank}, ` : '') +
-              (isKnown(m.device) ? `GPU ${m.device}` : 'CPU')
-        ],
-        [
-          'peak allocated', memory(m.peak_allocated_bytes),
-          isKnown(m.peak_step) ? 'in step ' + m.peak_step : null
-        ],
-        ['peak reserved', isKnown(m.peak_reserved_bytes) ? memory(m.peak_reserved_bytes) : null],
-        ['device has', isKnown(m.device) ? memory(m.capacity_bytes) : null],
-        ['risk of running out', m.oom_risk],
-        ['growth a step', memory(m.growth_bytes_per_step), m.growth_reason],
-        ['ran out', m.out_of_memory > 0 ? plural(m.out_of_memory, 'time') : null],
-        ['events lost', m.lost > 0 ? count(m.lost) : null],
-        ['fragmentation at the end', isKnown(m.fragmentation) ? percent(m.fragmentation) : null],
-        ['from', m.origin]
-      ]),
-      m.notes.map((line) => el('p', {class: 'dim'}, line)), memoryCurve(), stacksAtPeak(),
-      flameAtPeak(), segmentMap(), m.churn.length ? churn() : null,
+      memoryCurve(), stacksAtPeak(), flameAtPeak(), segmentMap(), m.churn.length ? churn() : null,
       m.devices.length > 1 ? everyDevice() : null
     ];
   },
@@ -294,13 +268,6 @@ panel({
     }
     if (measure) draw();
     return [
-      facts([
-        ['model', m.root], ['modules', count(m.count)], ['parameters', memory(m.parameter_bytes)],
-        [
-          'largest peak', isKnown(m.plain_peak_bytes) ? memory(m.plain_peak_bytes) : null,
-          m.plain_peak_module ? 'in ' + cutTo(m.plain_peak_module, 60) : null
-        ]
-      ]),
       possible.length ?
           [
             choice('area', possible.map((key) => [key, measures[key][0]]), measure,

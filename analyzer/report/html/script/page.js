@@ -2,12 +2,11 @@
 // Assembles the page from its panels.
 
 const ORDER = [
-  'verdict',     'changed',  'hang',       'stalls',        'run_end',
-  'steps',       'bothsteps',              'ranks',
-  'timeline',    'budget',   'path',       'communication', 'pipeline',        'gpu',
-  'kernels',     'gemms', 'ranges',     'lines',         'memory',          'modules',
-  'convergence', 'figures',  'bothstacks', 'bothkernels',   'bothcollectives', 'bothscalars',
-  'provenance',  'findings', 'trust'
+  'verdict',         'changed',     'hang',        'stalls',   'run_end',    'steps',
+  'bothsteps',       'ranks',       'timeline',    'budget',   'path',       'communication',
+  'pipeline',        'gpu',         'kernels',     'gemms',    'ranges',     'lines',
+  'memory',          'modules',     'convergence', 'figures',  'bothstacks', 'bothkernels',
+  'bothcollectives', 'bothscalars', 'provenance',  'findings', 'trust'
 ];
 
 function heading() {
@@ -61,19 +60,19 @@ function build() {
   for (const definition of panels) {
     const head = headOf(definition);
     if (!head) continue;
-    const section = el('section', {
-      id: definition.id,
-      class: 'panel',
-      tabindex: -1,
-      'aria-labelledby': definition.id + '-title'
-    },
-                       el('h2', {id: definition.id + '-title'}, badge(head.mark), ' ', head.title,
-                          head.mark &&
-                              el('small', {class: 'state ' + head.mark}, MARKS[head.mark][1])));
+    const section =
+        el('section', {
+          id: definition.id,
+          class: 'panel',
+          tabindex: -1,
+          'aria-labelledby': definition.id + '-title'
+        },
+           el('h2', {id: definition.id + '-title'}, badge(head.mark), ' ', head.title,
+              head.mark && el('small', {class: 'state ' + head.mark}, MARKS[head.mark][1])));
     main.append(section);
     put(section, {}, [
       head.unknown, head.basis.filter((line) => line.warns).map((line) => note(line.text)),
-      head.known ? definition.body(report) : null, restsOnLine(head.basis)
+      head.known ? [factLines(head.facts), definition.body(report)] : null, restsOnLine(head.basis)
     ]);
     list.append(el('li', {},
                    el('a', {

@@ -38,10 +38,13 @@ function headOf(definition) {
   const unknown = sections.filter((one) => one.unknown);
   return {
     title: definition.title || first.title,
-    mark: worst >= 0 ? FOUND[worst] : first ? first.mark : null,
-    unknown: unknown.map(
-        (one) => unknownBecause((one === first ? '' : one.title + ': ') + one.unknown)),
+    mark: worst >= 0 ? FOUND[worst] :
+        first        ? first.mark :
+                       null,
+    unknown:
+        unknown.map((one) => unknownBecause((one === first ? '' : one.title + ': ') + one.unknown)),
     known: !first || unknown.length < sections.length,
+    facts: sections.flatMap((one) => one.facts),
     basis: sections.flatMap((one) => one.basis)
   };
 }

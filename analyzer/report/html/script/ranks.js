@@ -234,40 +234,17 @@ function heatMap() {
          HOW_TO_MOVE));
 }
 
-const MANY_RANKS = 12;
-
-// Beside differences of medians; if most steps have no compute, a median of 0 says nothing.
-const computeOf = (row) =>
-    (row.median_compute_ms > 0 ? row.median_compute_ms : row.mean_compute_ms);
-
 panel({
   id: 'ranks',
   sections: ['distributed'],
   body: () => {
     const d = report.distributed, stragglers = new Set(d.stragglers);
     const overlap = new Map(report.overlap.by_rank.map((row) => [row.rank, row]));
-    const rows = d.ranks.map((row) => ({...row, overlap: overlap.get(row.rank) || {}}));
-    // If there are many ranks, those come first that cost their peers most.
-    const many = rows.length > MANY_RANKS;
-    if (many)
-      rows.sort((a, b) => stragglers.has(b.rank) - stragglers.has(a.rank) ||
-                    (b.imposed_wait_ms ?? -1) - (a.imposed_wait_ms ?? -1) || a.rank - b.rank);
-    const most = Math.max(1e-12, ...rows.map((row) => computeOf(row) || 0));
+    const byRank = new Map(d.ranks.map((row) => [row.rank, row]));
+    const rows = d.order.map((rank) => ({...byRank.get(rank), overlap: overlap.get(rank) || {}}));
+    const many = d.order.some((rank, i) => i && rank < d.order[i - 1]);
+    const most = Math.max(1e-12, ...rows.map((row) => row.compute_ms || 0));
     return [
-      facts([
-        [
-          'stragglers',
-          d.stragglers.length ? 'rank ' + rankList(d.stragglers) : d.no_stragglers,
-          [isKnown(d.n_steps) ? `judged on ${plural(d.n_steps, 'step')}` : null, d.why_no_straggler]
-              .filter((part) => part)
-              .join(' \u00b7 ')
-        ],
-        [
-          'lost to uneven compute', percent(d.wall_frac_lost_to_imbalance),
-          isKnown(d.wall_frac_lost_to_imbalance) ? 'of the time' : null
-        ],
-        ['arrival skew', isKnown(d.sync_skew_ms) ? ms(d.sync_skew_ms) : null]
-      ]),
       heatMap(),
       rows.length > 1 ?
           tableOf(
@@ -277,9 +254,7 @@ panel({
                   {head: true, mark: (r) => (stragglers.has(r.rank) ? badge('warning') : null)}
                 ],
                 ['host', 'host'],
-                [
-                  'compute', computeOf, ms, {bar: (r) => computeOf(r) / most, shade: 'compute'}
-                ],
+                ['compute', 'compute_ms', ms, {bar: (r) => r.compute_ms / most, shade: 'compute'}],
                 ['to peers', 'rel_slowdown', signedPercent],
                 ['last in', 'slowest_fraction', percent],
                 ['p', 'p_value', probability],

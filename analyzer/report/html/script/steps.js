@@ -338,28 +338,12 @@ panel({
   sections: ['steps', 'phases'],
   body: () => {
     const s = report.steps, of = stepSeries.steps_per_point;
-    const ahead = isKnown(s.host_ahead_ms) ? ms(s.host_ahead_ms) : null;
-    const shown = [facts([
-      ['median', ms(s.median_ms)],
-      ['p95', ms(s.p95_ms)],
-      ['spread (CV)', percent(s.cv)],
-      ['training only', report.steps.other.length ? plural(report.steps.training, 'step') : null],
-      [
-        'in turn',
-        report.steps.in_turn.map((part) => part.name + (part.at ? `, at ${part.at}` : ''))
-                .join('; ') ||
-            null
-      ],
-      ['slower for good', isKnown(s.changed_step) ? 'from step ' + s.changed_step : null],
-      ['found by', s.method],
-      ['host ahead', ahead, 'median'],
-    ])];
+    const shown = [];
     if (stepSeries.step.length > 1)
       shown.push(stripOf(report, stepView, 170), legend([
                    ...partsShown(stepSeries), {name: 'slowest rank', shade: 'inkline'},
                    ...(s.other.length ? [{name: 'below: not only training', shade: 'accent'}] : [])
                  ]),
-                 ...s.other.map((o) => el('p', {}, o.name)),
                  el('p', {class: 'dim'},
                     of > 1 ? `of each ${of} steps the slowest is shown \u00b7 ` : '', HOW_TO_MOVE),
                  stepInNumbers());
@@ -370,18 +354,9 @@ panel({
 });
 
 function phasesBar() {
-  const names = {
-    data: 'input',
-    forward: 'forward',
-    backward: 'backward',
-    optimizer: 'optimizer',
-    other: 'other',
-  };
-  const parts = Object.entries(names).map(
-      ([key, name]) => ({name, value: report.phases[key + '_ms'], shade: 'phase-' + key}));
+  const parts = ['data', 'forward', 'backward', 'optimizer', 'other'].map(
+      (name) => ({name, value: report.phases[name + '_ms'], shade: 'phase-' + name}));
   if (!parts.slice(1, 4).some((part) => isKnown(part.value))) return null;
-  const missing = parts.filter((part) => !isKnown(part.value)).map((part) => part.name);
   return el('section', {}, el('h3', {}, 'Phases on the host'),
-            sumBar(parts, sumOf(parts.map((part) => part.value)), ms),
-            missing.length ? el('p', {class: 'dim'}, 'unknown: ' + missing.join(', ')) : null);
+            sumBar(parts, sumOf(parts.map((part) => part.value)), ms));
 }

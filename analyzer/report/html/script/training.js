@@ -51,65 +51,30 @@ panel({
                                  }) ||
                                  el('p', {}, 'no finite value'));
       draw();
-      return el(
-          'section', {},
-          el('h3', {}, series.name,
-             el('small', {}, series.role !== series.name ? ' ' + series.role : '')),
-          facts([
-            ['first', number(series.first)], ['last', number(series.last)],
-            ['best', isKnown(series.best) ? number(series.best) : null],
-            ['values', count(series.values)],
-            [
-              'not finite',
-              series.not_finite > 0 ? `${count(series.not_finite)}, first at ${series.counts} ${
-                                          count(series.first_not_finite_step)}` :
-                                      null
-            ],
-            ['spikes', series.spikes > 0 ? count(series.spikes) : null]
-          ]),
-          holder,
-          finite.length && Math.min(...finite) > 0 &&
-                  Math.max(...finite) > 3 * Math.min(...finite) ?
-              choice('scale', [['', 'even'], ['log', 'logarithmic']], '',
-                     (value) => {
-                       log = value === 'log';
-                       draw();
-                     }) :
-              null,
-          numbersOf('in numbers',
-                    () => tableOf(
-                        [
-                          [series.counts, (p) => p[0], String, {head: true}],
-                          [
-                            series.name, (p) => p[1],
-                            (v) => (isKnown(v) ? number(v) : 'not finite'), {numeric: true}
-                          ]
-                        ],
-                        points, {caption: series.name})));
+      return el('section', {},
+                el('h3', {}, series.name,
+                   el('small', {}, series.role !== series.name ? ' ' + series.role : '')),
+                holder,
+                finite.length && Math.min(...finite) > 0 &&
+                        Math.max(...finite) > 3 * Math.min(...finite) ?
+                    choice('scale', [['', 'even'], ['log', 'logarithmic']], '',
+                           (value) => {
+                             log = value === 'log';
+                             draw();
+                           }) :
+                    null,
+                numbersOf('in numbers',
+                          () => tableOf(
+                              [
+                                [series.counts, (p) => p[0], String, {head: true}],
+                                [
+                                  series.name, (p) => p[1],
+                                  (v) => (isKnown(v) ? number(v) : 'not finite'), {numeric: true}
+                                ]
+                              ],
+                              points, {caption: series.name})));
     };
-    return [
-      facts([
-        ['loss', c.words],
-        [
-          'does not fall',
-          c.plateau ?
-              `for ${count(c.plateau_steps)} ${c.series.find((s) => s.role === 'loss').counts}s` :
-              null
-        ]
-      ]),
-      c.series.map(chart),
-      c.instability.length ?
-          tableOf(
-              [
-                [
-                  'several signals go wrong in steps', 'first_step',
-                  (v, i) => (v === i.last_step ? String(v) : `${v} to ${i.last_step}`), {head: true}
-                ],
-                ['signals', 'signals']
-              ],
-              c.instability, {caption: `instability \u00b7 p ${probability(c.instability_p)}`}) :
-          null
-    ];
+    return c.series.map(chart);
   },
 });
 
@@ -201,20 +166,6 @@ panel({
   body: () => {
     const c = report.collective_check;
     return [
-      facts([
-        ['verdict', c.verdict], ['calls', count(c.checked), c.source ? 'from ' + c.source : null],
-        ['match on all members', count(c.matched)],
-        ['disagree', c.mismatched > 0 ? count(c.mismatched) : null],
-        [
-          'waiting', c.pending_ranks > 0 ? plural(c.pending_ranks, 'rank') : null,
-          isKnown(c.pending_s) ? 'the oldest for ' + seconds(c.pending_s) : null
-        ],
-        ['of them victims', c.victims > 0 ? count(c.victims) : null], ['what NCCL says', c.nccl],
-        ['no record', c.unrecorded.length ? 'rank ' + rankList(c.unrecorded) : null]
-      ]),
-      c.cannot_tell ?
-          el('p', {class: 'unknown'}, badge('unknown'), ' cannot tell: ', c.cannot_tell) :
-          null,
       c.suspects.length ? el('section', {}, el('h3', {}, 'Look at first'),
                              c.suspects.slice(0, 24).map(
                                  (s) => el('article', {class: 'finding critical'},
@@ -250,71 +201,10 @@ panel({
 panel({
   id: 'trust',
   sections: ['trust'],
-  body: () =>
-      (before ? [trustOf(before, 'before: '), trustOf(report, 'after: ')] : trustOf(report, '')),
+  body: () => (before ?
+                   [
+                     el('h3', {}, 'The run before: ' + (before.run.id || 'unnamed')),
+                     factLines(before.sections.find((one) => one.name === 'trust').facts)
+                   ] :
+                   null),
 });
-
-function trustOf(of, prefix) {
-  const q = of.quality, found = of.run.ranks_found;
-  const coverage = Object.entries(q.coverage);
-  return el(
-      'section', {}, prefix ? el('h3', {}, prefix + (of.run.id || 'unnamed')) : null, facts([
-        [
-          'read from',
-          of.run.inputs.map((input) => `${count(input.files)} ${input.what}`).join(', ') || null
-        ],
-        [
-          'ranks',
-          found.length ?
-              (of.run.world_size ? `${count(found.length)} of ${count(of.run.world_size)}` :
-                                   count(found.length)) :
-              null
-        ],
-        ['hosts', of.run.hosts.length ? count(of.run.hosts.length) : null],
-        [
-          'events', isKnown(q.events) ? count(q.events) : null,
-          q.lost > 0 ? `${count(q.lost)} lost` :
-              q.lost === 0 ? 'none lost' :
-                             null
-        ],
-        [
-          'clocks',
-          found.length > 1 ?
-              (q.clock.aligned ? `aligned by ${q.clock.method}` :
-                                 `not aligned: ${q.clock.method || 'no reason known'}`) :
-                                 null,
-          q.clock.error
-        ],
-        ['GPU time', found.length ? q.gpu_timing || UNKNOWN : null],
-        [
-          'own cost',
-          isKnown(q.overhead.fraction) ? `${percent(q.overhead.fraction)} of the run` :
-              found.length             ? UNKNOWN :
-                                         null,
-          isKnown(q.overhead.cupti_fraction_at_most) ?
-              `and up to ${percent(q.overhead.cupti_fraction_at_most)} in launches under CUPTI` :
-              null
-        ],
-        ['it is', q.overhead.basis],
-        ['traces', isKnown(q.overhead.trace_bytes) ? bytes(q.overhead.trace_bytes) : null]
-      ]),
-      q.partial_ranks.length ?
-          el('p', {class: 'warn'}, badge('warning'),
-             ` rank ${
-                 rankList(
-                     q.partial_ranks)}: missing, damaged, did not end normally or lost records`) :
-          null,
-      q.notes.map((line) => el('p', {class: 'dim'}, line)),
-      coverage.length ? barList(coverage.map(([name, cover]) => ({
-                                               name,
-                                               value: cover.share,
-                                               say: percent(cover.share),
-                                               note: cover.note,
-                                               shade: cover.share < 1 ? 'wait' : 'good'
-                                             })),
-                                1) :
-                        null,
-      of.run.command ? el('p', {}, el('span', {class: 'dim'}, 'command '),
-                          el('code', {}, cutTo(of.run.command, 2000))) :
-                       null);
-}

@@ -9,7 +9,6 @@
 #include "report/text/table.h"
 
 enum { COLLECTIVES_SHOWN = 8 };
-#define LATE_SHOWN 0.01 /* of a step */
 
 static void put_parts(struct pen *pen, const struct results *results) {
   bool split = !isnan(results->ov_exposed_wait_ms);
@@ -23,25 +22,6 @@ static void put_parts(struct pen *pen, const struct results *results) {
   };
   section_parts(pen, results->whole_run ? "the run" : "a step", parts,
                 sizeof(parts) / sizeof(parts[0]), results->ov_step_ms);
-}
-
-static void put_totals(struct pen *pen, const struct results *results) {
-  section_label(pen, "comm time");
-  if (results->ov_comm_ms == 0) {
-    pen_item(pen, STYLE_PLAIN, "none");
-    return;
-  }
-  pen_item(pen, STYLE_PLAIN, "%s %s", duration_ms(results->ov_comm_ms).text, section_per(results));
-  pen_item(pen, STYLE_PLAIN, "%s hidden behind compute",
-           duration_ms(results->ov_overlapped_ms).text);
-  pen_item(pen, STYLE_BOLD, "%s exposed (%s of it)", duration_ms(results->ov_exposed_ms).text,
-           percent(results->ov_exposed_fraction).text);
-  if (results->ov_fused_ms > 0)
-    pen_item(pen, STYLE_PLAIN, "of it fused with compute: %s",
-             duration_ms(results->ov_fused_ms).text);
-  if (results->ov_exposed_late_ms >= LATE_SHOWN * results->ov_step_ms)
-    pen_item(pen, STYLE_PLAIN, "%s of that would go if all ranks came together",
-             duration_ms(results->ov_exposed_late_ms).text);
 }
 
 struct op_row {
@@ -70,7 +50,7 @@ static void put_by_op(struct pen *pen, const struct results *results) {
 
 void body_overlap(struct pen *pen, const struct results *results) {
   put_parts(pen, results);
-  put_totals(pen, results);
+  put_facts(pen, SECTION_overlap, results);
   put_by_op(pen, results);
 }
 

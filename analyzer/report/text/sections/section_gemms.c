@@ -53,26 +53,14 @@ static void put_precisions(struct pen *pen, const struct gemms_result *gemms) {
 }
 
 void body_gemms(struct pen *pen, const struct results *results) {
+  put_facts(pen, SECTION_gemms, results);
   const struct gemms_result *gemms = &results->gemms;
-  if (gemms->how) {
-    section_value(pen, "on the GPU", STYLE_BOLD, "%s %s", duration_ms(gemms->ms).text,
-                  section_per(results));
-    item_if_known(pen, STYLE_PLAIN, "%s while they run", flops(gemms->tflops * 1e12, "FLOP/s"));
-    pen_item(pen, STYLE_DIM, "only GEMMs, not all compute");
-    pen_newline(pen);
-  }
+  pen_newline(pen);
   put_shapes(pen, gemms);
   if (gemms->n_precisions)
     put_precisions(pen, gemms);
-  if (gemms->how) {
-    pen_line(pen, TEXT_INDENT);
-    put_basis(pen, SECTION_gemms, results);
-  } else {
-    section_line(pen, STYLE_BOLD, "%s", gemms->reason);
-  }
-  if (gemms->shapes > SHAPES_SHOWN) {
-    if (!gemms->how)
-      pen_newline(pen);
+  pen_line(pen, TEXT_INDENT);
+  put_basis(pen, SECTION_gemms, results);
+  if (gemms->shapes > SHAPES_SHOWN)
     pen_item(pen, STYLE_DIM, "%s in all", plural(gemms->shapes, "shape").text);
-  }
 }

@@ -46,30 +46,11 @@ static void put_mismatches(struct pen *pen, const struct collective_check *check
 }
 
 void body_hang(struct pen *pen, const struct results *results) {
+  put_facts(pen, SECTION_hang, results);
   const struct collective_check *check = &results->check;
-  section_value(pen, "calls", STYLE_PLAIN, "%.0f in %s", check->checked,
-                plural(check->n_groups, "group").text);
-  pen_item(pen, STYLE_PLAIN, "%.0f match on all members", check->matched);
-  pen_item(pen, STYLE_PLAIN, "from %s", check->source);
-  if (check->pending_ranks > 0) {
-    section_value(pen, "waiting", STYLE_PLAIN, "%s in calls that have not finished",
-                  plural(check->pending_ranks, "rank").text);
-    item_if_known(pen, STYLE_PLAIN, "the oldest for %s", duration_s(check->pending_s));
-    if (check->n_suspects && check->victims > 0)
-      pen_item(pen, STYLE_PLAIN, "%.0f of them victims", check->victims);
-  }
-  if (check->nccl)
-    section_value(pen, "NCCL", STYLE_PLAIN, "%s", check->nccl);
-  if (check->n_unrecorded) {
-    section_label(pen, "no record");
-    item_of_ranks(pen, STYLE_PLAIN, check->unrecorded, check->n_unrecorded, 48);
-  }
   put_mismatches(pen, check);
-  if (check->n_suspects == 0) {
-    section_value(pen, "verdict", STYLE_PLAIN, "%s%s", check->cannot_tell ? "cannot tell: " : "",
-                  check->cannot_tell ? check->cannot_tell : "no rank differs from the others.");
+  if (check->n_suspects == 0)
     return;
-  }
   section_value(pen, "look at", STYLE_PLAIN, "first:");
   u32 shown = section_rows(pen, check->n_suspects, SUSPECTS_SHOWN);
   for (u32 i = 0; i < shown; i++)

@@ -4,8 +4,6 @@
  */
 #include <math.h>
 
-#include "analyses/thresholds.h"
-#include "report/text/meter.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -13,109 +11,6 @@
 enum { STACK_DEPTH = 12 };
 #define LEAST_OF_STACK 0.02
 #define LEAST_SHARE 0.01 /* rows below are summed up */
-
-/* A size, with its share of another size. */
-static void put_share(struct pen *pen, const char *what, double bytes, double whole) {
-  bool of_whole = whole > 0;
-  if (!isnan(bytes))
-    pen_item(pen, STYLE_PLAIN, "%s %s%s%s%s", what, memory_size(bytes).text, of_whole ? " (" : "",
-             of_whole ? percent(bytes / whole).text : "", of_whole ? ")" : "");
-}
-
-static void put_device(struct pen *pen, const struct memory_result *memory) {
-  /* a job on GPUs has tensors on its hosts too; they are not compared with devices */
-  u32 devices = NUMBER_OF(memory->devices, memory->n_devices, one,
-                          isnan(one->device) == isnan(memory->device));
-  section_value(pen, "from", STYLE_PLAIN, "%s", memory->origin);
-  if (devices > 1)
-    pen_item(pen, STYLE_PLAIN, "the highest peak of %u devices", devices);
-  if (!isnan(memory->rank))
-    pen_item(pen, STYLE_PLAIN, "rank %.0f", memory->rank);
-  if (isnan(memory->device))
-    pen_item(pen, STYLE_PLAIN, "CPU");
-  else
-    pen_item(pen, STYLE_PLAIN, "GPU %.0f", memory->device);
-  pen_item(pen, STYLE_PLAIN, "%s", plural(memory->events, "event").text);
-  if (memory->lost > 0)
-    pen_item(pen, STYLE_WARNING, "%s more are lost", count_of(memory->lost).text);
-  for (u32 i = 0; i < memory->n_notes; i++)
-    section_value(pen, "", STYLE_DIM, "%s", memory->notes[i]);
-}
-
-static void put_peak(struct pen *pen, const struct memory_result *memory) {
-  section_value(pen, "peak", STYLE_BOLD, "%s allocated",
-                memory_size(memory->peak_allocated_bytes).text);
-  pen_item(pen, STYLE_PLAIN, "%s reserved", memory_size(memory->peak_reserved_bytes).text);
-  item_if_known(pen, STYLE_PLAIN, "%s into the recording", duration_s(memory->peak_time_s));
-  if (!isnan(memory->peak_step))
-    pen_item(pen, STYLE_PLAIN, "in step %.0f", memory->peak_step);
-  section_value(pen, "at the end", STYLE_PLAIN, "reserved %s",
-                memory_size(memory->reserved_bytes).text);
-  put_share(pen, "allocated", memory->allocated_bytes, memory->reserved_bytes);
-  put_share(pen, "inactive", memory->inactive_bytes, memory->reserved_bytes);
-  put_share(pen, "slack", memory->slack_bytes, memory->allocated_bytes);
-  if (memory->before_bytes > 0)
-    section_value(pen, "before", STYLE_PLAIN, "%s were allocated when recording began",
-                  memory_size(memory->before_bytes).text);
-}
-
-static void put_headroom(struct pen *pen, const struct memory_result *memory) {
-  if (isnan(memory->device) && !(memory->out_of_memory > 0))
-    return;
-  section_label(pen, "headroom");
-  if (memory->out_of_memory > 0) {
-    pen_item(pen, STYLE_CRITICAL, "memory ran out %s", plural(memory->out_of_memory, "time").text);
-    pen_item(pen, STYLE_PLAIN, "%s were requested", memory_size(memory->oom_requested_bytes).text);
-    item_if_known(pen, STYLE_PLAIN, "%s were free on the device",
-                  memory_size(memory->oom_free_bytes));
-    pen_item(pen, STYLE_PLAIN, "%s reserved but inactive",
-             memory_size(memory->oom_inactive_bytes).text);
-  }
-  if (isnan(memory->capacity_bytes)) {
-    pen_item(pen, STYLE_PLAIN,
-             "unknown: the input does not say how much memory the device has; give --gpu-gb");
-    return;
-  }
-  double used = memory->peak_reserved_bytes / memory->capacity_bytes;
-  if (pen->column > VALUE_INDENT)
-    section_label(pen, "");
-  meter_bar(pen, used >= OOM_RISK_HIGH ? STYLE_WARNING : STYLE_NOTE, used, 24);
-  pen_blank(pen, 2);
-  if (memory->headroom_bytes < 0)
-    pen_format(pen, STYLE_CRITICAL, "the peak exceeds %s by %s",
-               memory_size(memory->capacity_bytes).text, memory_size(-memory->headroom_bytes).text);
-  else
-    pen_format(pen, STYLE_PLAIN, "%s of %s left at the peak",
-               memory_size(memory->headroom_bytes).text, memory_size(memory->capacity_bytes).text);
-}
-
-static void put_growth(struct pen *pen, const struct memory_result *memory) {
-  section_label(pen, "growth");
-  if (isnan(memory->growth_bytes_per_step)) {
-    pen_item(pen, STYLE_PLAIN, "unknown: %s",
-             memory->growth_reason ? memory->growth_reason : "no steps");
-    return;
-  }
-  pen_item(pen, STYLE_PLAIN, "%s%s a step", memory->growth_bytes_per_step < 0 ? "-" : "",
-           memory_size(fabs(memory->growth_bytes_per_step)).text);
-  pen_item(pen, STYLE_PLAIN, "over %s", plural(memory->growth_steps, "step").text);
-  if (memory->steps_method)
-    pen_item(pen, STYLE_DIM, "steps: %s", memory->steps_method);
-}
-
-static void put_segments(struct pen *pen, const struct memory_result *memory) {
-  const struct memory_segments *segments = &memory->segments;
-  if (isnan(segments->count))
-    return;
-  section_value(pen, "segments", STYLE_PLAIN, "%s", plural(segments->count, "segment").text);
-  put_share(pen, "unused", segments->unused_bytes, memory->reserved_bytes);
-  put_share(pen, "stranded between blocks", segments->stranded_bytes, memory->reserved_bytes);
-  if (segments->gaps > 0)
-    pen_item(pen, STYLE_PLAIN, "largest gap %s", memory_size(segments->largest_gap_bytes).text);
-  if (segments->pinned_blocks > 0)
-    pen_item(pen, STYLE_PLAIN, "%s keep gaps apart",
-             plural(segments->pinned_blocks, "small block").text);
-}
 
 static void put_uses(struct pen *pen, const struct memory_result *memory) {
   static const struct column columns[] = {
@@ -188,12 +83,8 @@ static void put_churn(struct pen *pen, const struct memory_result *memory) {
 }
 
 void body_memory(struct pen *pen, const struct results *results) {
+  put_facts(pen, SECTION_memory, results);
   const struct memory_result *memory = &results->memory;
-  put_device(pen, memory);
-  put_peak(pen, memory);
-  put_headroom(pen, memory);
-  put_growth(pen, memory);
-  put_segments(pen, memory);
   pen_newline(pen);
   put_uses(pen, memory);
   put_stacks(pen, memory);

@@ -15,21 +15,6 @@ struct row {
   const char *name;
 };
 
-static void put_plain(struct pen *pen, const struct results *results) {
-  const struct module_result *modules = &results->modules;
-  section_value(pen, "model", STYLE_BOLD, "%s", modules->root);
-  pen_item(pen, STYLE_PLAIN, "%s", plural(modules->count, "module").text);
-  pen_item(pen, STYLE_PLAIN, "parameters %s", memory_size(modules->parameter_bytes).text);
-  section_value(pen, "plain step", STYLE_PLAIN, "peak %s",
-                memory_size(modules->plain_peak_bytes).text);
-  if (modules->plain_peak_module)
-    pen_item(pen, STYLE_PLAIN, "in the backward pass of %s", modules->plain_peak_module);
-  pen_item(pen, STYLE_PLAIN, "compute %s", duration_ms(modules->plain_time_ms).text);
-  section_label(pen, "");
-  put_basis(pen, SECTION_modules, results);
-  pen_newline(pen);
-}
-
 /* The deepest level at which all modules fit. */
 static double deepest(const struct module_result *modules) {
   double depth = 0;
@@ -54,6 +39,7 @@ static u32 fill_rows(struct pen *pen, const struct module_result *modules, struc
 }
 
 void body_modules(struct pen *pen, const struct results *results) {
+  put_facts(pen, SECTION_modules, results);
   static const struct column columns[] = {
       {"module", COLUMN_TEXT, offsetof(struct row, name), 0, 16},
       {"parameters", COLUMN_MEMORY, offsetof(struct row, of.parameter_bytes), 0, 0},
@@ -64,7 +50,7 @@ void body_modules(struct pen *pen, const struct results *results) {
       {"", COLUMN_BAR, offsetof(struct row, of.time_share), 2, 8},
   };
   const struct module_result *modules = &results->modules;
-  put_plain(pen, results);
+  pen_newline(pen);
   struct row *rows = arena_array(&pen->scratch, MOST_ROWS, sizeof(*rows));
   u32 n = fill_rows(pen, modules, rows);
   if (n)

@@ -30,17 +30,7 @@ static void put_stages(struct pen *pen, const struct results *results) {
 }
 
 void body_pipeline(struct pen *pen, const struct results *results) {
-  section_value(pen, "pipeline", STYLE_PLAIN, "%s", plural(results->pipeline_stages, "stage").text);
-  pen_item(pen, STYLE_PLAIN, "%s micro-batches a step",
-           count_of(results->pipeline_micro_batches).text);
-  if (results->pipeline_chunks > 1)
-    pen_item(pen, STYLE_PLAIN, "interleaved, %s a stage",
-             plural(results->pipeline_chunks, "chunk").text);
-  section_value(pen, "bubble", STYLE_BOLD, "%s of work and bubble",
-                percent(results->pipeline_bubble).text);
-  pen_item(pen, STYLE_PLAIN, "%s cannot be avoided", percent(results->pipeline_inherent).text);
-  pen_item(pen, STYLE_PLAIN, "the rest costs %s a step",
-           duration_ms(results->pipeline_excess_ms).text);
+  put_facts(pen, SECTION_pipeline, results);
   pen_newline(pen);
   put_stages(pen, results);
 }

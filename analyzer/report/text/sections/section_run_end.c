@@ -26,10 +26,8 @@ static void put_rank(struct pen *pen, const struct rank_ending *rank) {
 }
 
 void body_run_end(struct pen *pen, const struct results *results) {
+  put_facts(pen, SECTION_run_end, results);
   const struct run_end *end = &results->run_end;
-  section_value(pen, "in short", STYLE_PLAIN, "%s", end->summary);
-  if (end->calls)
-    section_value(pen, "calls", STYLE_PLAIN, "%s", end->calls);
   FOR_EACH(end->ranks, end->n_ranks < RANKS_SHOWN ? end->n_ranks : RANKS_SHOWN, rank)
     put_rank(pen, rank);
   if (end->n_ranks > RANKS_SHOWN)

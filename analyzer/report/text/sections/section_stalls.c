@@ -77,15 +77,11 @@ static void put_past(struct pen *pen, const struct stalls_result *stalls) {
 }
 
 void body_stalls(struct pen *pen, const struct results *results) {
+  put_facts(pen, SECTION_stalls, results);
   const struct stalls_result *stalls = &results->stalls;
-  if (stalls->n_ranks) {
-    section_value(pen, "standing", STYLE_PLAIN, "%s without progress for %s",
-                  plural(stalls->n_ranks, "rank").text, duration_s(stalls->limit_s).text);
-    pen_item(pen, STYLE_PLAIN, "recorded %.1f s into the run", stalls->recorded_s);
-    u32 left = put_ranks(pen, stalls);
-    if (left)
-      section_line(pen, STYLE_DIM, "and %u more elsewhere", left);
-  }
+  u32 left = put_ranks(pen, stalls);
+  if (left)
+    section_line(pen, STYLE_DIM, "and %u more elsewhere", left);
   const struct stack_tree tree = {stalls->tree, stalls->n_tree};
   if (tree.n)
     put_tree(pen, &tree);

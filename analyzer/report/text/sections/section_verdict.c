@@ -16,38 +16,11 @@ static void put_action(struct pen *pen, const struct finding *finding) {
   pen_words(pen, STYLE_PLAIN, finding->action);
 }
 
-#define SPREAD_SHOWN 0.1 /* of a saving, between the quartiles of its steps */
-
-/* Other findings would save part of the same time: together they are worth less than their sum. */
-static void put_overlaps(struct pen *pen, const struct finding *finding) {
-  double shared = finding->saving_s - finding->saving_added_s;
-  if (finding->together) {
-    pen_item(pen, STYLE_PLAIN, "only if %s are all mended", finding->together);
-    return;
-  }
-  if (!finding->n_overlaps)
-    return;
-  bool whole = finding->saving_added_s < 0.01 * finding->saving_s;
-  pen_item(pen, STYLE_PLAIN, whole ? "%s as %s" : "%s shared with %s",
-           whole ? "the same time" : duration_s(shared).text, finding->overlaps[0]);
-  for (u32 i = 1; i < finding->n_overlaps; i++)
-    pen_item(pen, STYLE_PLAIN, "and %s", finding->overlaps[i]);
-}
-
-/* "12.3 s (30 % of the analysed steps)", or that it is not known. */
 static void put_saving(struct pen *pen, const struct finding *finding,
                        const struct results *results) {
-  if (isnan(finding->saving_s)) {
-    pen_item(pen, STYLE_PLAIN, "saving unknown");
-    return;
-  }
-  pen_item(pen, STYLE_BOLD, "saving %s (%s of the time)", duration_s(finding->saving_s).text,
-           percent(finding->saving_s / results->analysed_s).text);
-  if (finding->saving_high_s - finding->saving_low_s > SPREAD_SHOWN * finding->saving_s)
-    pen_item(pen, STYLE_DIM, "%s to %s in half of the steps",
-             percent(finding->saving_low_s / results->analysed_s).text,
-             percent(finding->saving_high_s / results->analysed_s).text);
-  put_overlaps(pen, finding);
+  const struct savings said = say_saving(finding, results, &pen->scratch);
+  for (u32 i = 0; i < said.n; i++)
+    pen_item(pen, i ? STYLE_PLAIN : STYLE_BOLD, "%s", said.texts[i]);
 }
 
 /* A line with a mark, which further lines stand below. */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/facts/facts.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/checked_memory.h"
+#include "base/rank_list.h"
+
+const char *const tone_words[N_TONES] = {
+    [TONE_PLAIN] = "plain", [TONE_STRONG] = "strong",   [TONE_DIM] = "dim",
+    [TONE_GOOD] = "good",   [TONE_WARNING] = "warning", [TONE_CRITICAL] = "critical",
+};
+
+struct facts section_facts(enum section_id id, const struct results *results, struct arena *arena) {
+  static void (*const of[N_SECTIONS])(struct facts *, const struct results *) = {
+#define S(name) [SECTION_##name] = facts_of_##name,
+      TSCOPE_SECTIONS_WITH_FACTS(S)
+#undef S
+  };
+  struct facts facts = {.arena = arena};
+  if (of[id])
+    of[id](&facts, results);
+  return facts;
+}
+
+void fact_label(struct facts *facts, const char *label) {
+  facts->label = label;
+}
+
+static void add(struct facts *facts, enum tone tone, double share, const char *format,
+                va_list arguments) {
+  if (facts->n == facts->room) {
+    u32 room = facts->room ? 2 * facts->room : 16;
+    struct fact *grown = arena_array(facts->arena, room, sizeof(*grown));
+    if (facts->n)
+      memcpy(grown, facts->at, facts->n * sizeof(*grown));
+    facts->at = grown;
+    facts->room = room;
+  }
+  SCOPED char *text = memory_vprintf(format, arguments);
+  facts->at[facts->n++] = (struct fact){facts->label, arena_text(facts->arena, text), tone, share};
+  facts->label = NULL;
+}
+
+void fact_share(struct facts *facts, enum tone tone, double share, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  add(facts, tone, share, format, arguments);
+  va_end(arguments);
+}
+
+void fact_item(struct facts *facts, enum tone tone, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  add(facts, tone, NAN, format, arguments);
+  va_end(arguments);
+}
+
+void fact_ranks(struct facts *facts, enum tone tone, const u32 *ranks, u32 n, size_t limit) {
+  SCOPED char *list = rank_list(ranks, n, limit);
+  fact_item(facts, tone, "%s %s", n == 1 ? "rank" : "ranks", list);
+}
+
+const char *per_step(const struct results *results) {
+  return results->whole_run ? "in all" : "a step";
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The facts of each section, in words: labelled lines of a few items each. The text report prints
+ * them at the beginning of the section, and the JSON report has them for the page. What follows
+ * them are tables and pictures of each output's own.
+ */
+#pragma once
+
+#include <string.h>
+
+#include "base/quantity.h"
+#include "report/sections.h"
+
+enum tone { TONE_PLAIN, TONE_STRONG, TONE_DIM, TONE_GOOD, TONE_WARNING, TONE_CRITICAL, N_TONES };
+
+/* "plain", "strong" and so on. */
+extern const char *const tone_words[N_TONES];
+
+struct fact {
+  const char *label; /* begins a line; "" for one more line of the same, NULL goes on in the line */
+  const char *text;
+  enum tone tone;
+  double share; /* to be drawn before the text; NAN: nothing */
+};
+
+struct facts {
+  struct fact *at;
+  u32 n, room;
+  struct arena *arena;
+  const char *label; /* of the line that the next item begins; NULL: it goes on */
+};
+
+/* They live as long as `arena`. */
+struct facts section_facts(enum section_id id, const struct results *results, struct arena *arena);
+
+enum { FEW_RANKS = 8 }; /* are shown by rank */
+
+/* The ranks in the order in which they are shown: those of a large run that cost their peers most
+ * come first. */
+const struct rank_result **ranks_in_order(const struct results *results, struct arena *arena);
+
+/* The compute of a rank as it is shown beside differences of medians, ms. */
+double compute_of(const struct rank_result *rank);
+
+/* For the functions that follow: begins a line, and adds an item. */
+void fact_label(struct facts *facts, const char *label);
+void fact_item(struct facts *facts, enum tone tone, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#define fact_line(facts, label, ...) (fact_label(facts, label), fact_item(facts, __VA_ARGS__))
+
+/* The same with a bar before it. */
+void fact_share(struct facts *facts, enum tone tone, double share, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* An item whose figure is a struct quantity, where that is known. */
+#define fact_if_known(facts, tone, format, quantity_)                                              \
+  do {                                                                                             \
+    struct quantity figure_ = quantity_;                                                           \
+    if (strcmp(figure_.text, quantity_unknown) != 0)                                               \
+      fact_item(facts, tone, format, figure_.text);                                                \
+  } while (0)
+
+/* "rank 3" or "ranks 0-3, 7 and 12 more", in about `limit` characters. */
+void fact_ranks(struct facts *facts, enum tone tone, const u32 *ranks, u32 n, size_t limit);
+
+/* "a step"; "in all" if there were no steps and figures are for the whole run. */
+const char *per_step(const struct results *results);
+
+#define TSCOPE_SECTIONS_WITH_FACTS(S)                                                              \
+  S(run_end)                                                                                       \
+  S(trust)                                                                                         \
+  S(hang)                                                                                          \
+  S(stalls)                                                                                        \
+  S(steps)                                                                                         \
+  S(distributed)                                                                                   \
+  S(overlap)                                                                                       \
+  S(gpu)                                                                                           \
+  S(gemms)                                                                                         \
+  S(pipeline)                                                                                      \
+  S(budget)                                                                                        \
+  S(memory)                                                                                        \
+  S(modules)                                                                                       \
+  S(convergence)                                                                                   \
+  S(diff_steps)
+
+#define S(name) void facts_of_##name(struct facts *facts, const struct results *results);
+TSCOPE_SECTIONS_WITH_FACTS(S)
+#undef S
