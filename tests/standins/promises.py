@@ -105,8 +105,8 @@ def check_wall(report):
 # Numbers that identify a row, together with its texts. All other numbers are measured values.
 IDENTIFYING = {"rank", "last_rank", "device", "bytes", "size_bytes", "up_to_bytes", "from", "to", "stage", "step",
                "line", "local_rank", "pid", "number", "seq", "every", "id", "ranks", "waits_for", "members"}
-# Sequences of events, not tables: an entry may occur twice.
-SEQUENCES = re.compile(r"\.(segments|pieces|largest|points|steps|events|tree|frames|stacks?|stacks_at_peak|samples|spikes)$")
+# Sequences of events and sentences, not tables: an entry may occur twice.
+SEQUENCES = re.compile(r"\.(segments|pieces|largest|points|steps|events|tree|frames|stacks?|stacks_at_peak|samples|spikes|facts)$")
 
 
 def tables(value, path=""):

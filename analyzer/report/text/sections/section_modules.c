@@ -58,4 +58,6 @@ void body_modules(struct pen *pen, const struct results *results) {
   if (n && n < modules->n_tree)
     section_line(pen, STYLE_DIM, "%s below these are in the JSON report",
                  plural(modules->n_tree - n, "module").text);
+  pen_line(pen, TEXT_INDENT);
+  put_basis(pen, SECTION_modules, results);
 }
