@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Code that torch.compile has written into a cache folder of any name: the file's name is 'c' and a
- * hash, in a folder named by the first two characters of the hash. */
+/* Code that torch.compile has written into its own cache folder, or one of any name: the file's
+ * name is 'c' and a hash, in a folder named by the first two characters of the hash. */
 static inline bool tscope_is_generated(const char *file) {
   enum { NAME = 52 };
+  if (strstr(file, "/torchinductor_"))
+    return true;
   const char *slash = strrchr(file, '/');
   return slash && slash - file >= 3 && slash[-3] == '/' && slash[1] == 'c' &&
          strncmp(slash + 2, slash - 2, 2) == 0 && strlen(slash + 1) == NAME + 3 &&
@@ -51,7 +53,7 @@ static inline const char *tscope_installed_package(const char *file) {
 }
 
 static inline bool tscope_is_own_code(const char *file) {
-  static const char *const others[] = {"/lib/python3", "/lib64/python3", "/torchinductor_"};
+  static const char *const others[] = {"/lib/python3", "/lib64/python3"};
   if (*file == '<') /* code typed in, or from a notebook; not <frozen ...> or <string> */
     return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input", 14) == 0;
   for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)

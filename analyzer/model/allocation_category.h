@@ -27,7 +27,7 @@
   C(MATRIX_MULTIPLY, "matrix multiply")                                                            \
   C(COPIES_AND_CASTS, "copies and casts")                                                          \
   C(MIXTURE_OF_EXPERTS, "mixture of experts")                                                      \
-  C(COMPILED_GRAPH, "compiled graph")                                                              \
+  C(COMPILED_GRAPH, "compiled graphs")                                                             \
   C(GRADIENTS, "gradients")                                                                        \
   C(ZEROING_OF_GRADIENTS, "zeroing of gradients")                                                  \
   C(DATA, "data")                                                                                  \

@@ -113,10 +113,6 @@ ALSO_RIGHT = {"pool": ["result"], "hog": ["waits"]}
 BY_TURNS = ("turns", "lengths")
 # At one line in every n-th step.
 PERIODS = {"tenth": 10, "tenth-little": 10, "seventh": 7, "seventh-little": 7, "sixteenth": 16, "checkpoint": 20}
-# Steps of very different lengths, on busy cores also those that compute, or sleep between two exchanges: what counts is their mean.
-UNEVEN = {"alternate", "uneven", "growing", "between", "extension", "digest", "regex", "loop", "json", "gc", "many", "decorated", "property",
-          "comprehension", "tensors", "print", "hog", "disk", "sortkey", "arrays", "fresh"}
-
 
 # Ranks meet in every n-th step only, and are late there by what they took since the last.
 MEETS = {"local": 8}
@@ -174,8 +170,8 @@ def right_place(name, rank, text):
 
 
 def true_ms(name, folder, rank, ranks, first, stretches=()):
-    """How much longer the rank took than its peers up to the collective, by its own clock: in steps in which it was
-    slow, or those that the report names, the median; not in those before `first`, which the report leaves out as warm-up.
+    """How much longer the rank took than its peers up to the collective, by its own clock: in the mean of the steps in which
+    it was slow, or of those that the report names; not in those before `first`, which the report leaves out as warm-up.
     Of what it does in every n-th step: how long that took."""
     own = []
     for one in range(RANKS):
@@ -189,10 +185,9 @@ def true_ms(name, folder, rank, ranks, first, stretches=()):
         return slow_ms(folder, rank, range(PERIODS[name] - 1, len(own[rank]), PERIODS[name]))
     if stretches and name not in ("early", "middle"):
         steps = [s for begin, end in stretches for s in range(int(begin), int(end) + 1)]
-    middle = statistics.mean if name in UNEVEN else statistics.median
     more = [own[rank][s] - statistics.mean(own[p][s] for p in peers) for s in steps]
     each = MEETS.get(name, 1)
-    return 1e3 * middle(sum(more[i:i + each]) / each for i in range(0, len(more) - each + 1, each))
+    return 1e3 * statistics.mean(sum(more[i:i + each]) / each for i in range(0, len(more) - each + 1, each))
 
 
 def slow_ms(folder, rank, steps):

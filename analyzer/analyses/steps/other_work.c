@@ -313,11 +313,12 @@ static void list_recurring(const struct long_steps *steps, const struct recurren
       members[(*n)++] = step;
 }
 
-/* Whether a rank or a host works alone in most of its long steps outside of the period too: it is
- * then late at times, in training. */
+/* Whether a rank or a host works alone in most of its steps of such a length outside of the period
+ * too: it is then late at times, in training. */
 static bool is_of_one_at_times(const struct long_steps *steps, const struct kind *kind) {
   u32 all = NUMBER_OF(steps->at, steps->n, one,
-                      one->is_long && !one->group && one->content == kind->content);
+                      one->is_long && !one->group && one->content == kind->content &&
+                          one->excess_ms >= kind->ms / 2);
   return (kind->content == CONTENT_ONE_RANK || kind->content == CONTENT_ONE_HOST) &&
          kind->n_own < PERIOD_OF_ONE * all;
 }

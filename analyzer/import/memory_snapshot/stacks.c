@@ -54,7 +54,9 @@ static bool contains(const char *text, const char *part) {
 }
 
 static bool matches_pattern(const struct pattern *pattern, const struct frame *frame) {
-  const char *file = strchr(pattern->file, '/') ? frame->file : last_part(frame->file);
+  const char *file = !strchr(pattern->file, '/')        ? last_part(frame->file)
+                     : tscope_is_generated(frame->file) ? "/torchinductor_"
+                                                        : frame->file;
   return contains(frame->name, pattern->name) && contains(file, pattern->file);
 }
 
@@ -73,12 +75,14 @@ static const char *node_part(const char *name, size_t *length) {
   return NULL;
 }
 
-/* PyTorch, installed or built from its sources, and Python's own modules that lie between. */
+/* PyTorch, installed or built from its sources, what it has generated, and Python's own modules
+ * that lie between. */
 static bool is_framework_file(const char *file) {
   static const char *const parts[] = {"-packages/torch/", "/contextlib.py", "/functools.py",
                                       "/threading.py"};
   bool of_python = strstr(file, "/lib/python3") && !tscope_installed_package(file);
-  return of_python || tscope_is_in_torch(file) || MATCHES_ANY(file, parts, text_contains);
+  return of_python || tscope_is_in_torch(file) || tscope_is_generated(file) ||
+         MATCHES_ANY(file, parts, text_contains);
 }
 
 static enum priority find_priority(const struct frame *frame) {

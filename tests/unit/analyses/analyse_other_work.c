@@ -179,6 +179,28 @@ static void work_of_one_rank_needs_no_phases(void **state) {
   cluster_end(r, c);
 }
 
+/* The rank that works alone in every tenth step is also late at times, as on a busy machine, but by
+ * less than half of that. */
+static void work_of_a_rank_that_is_late_at_times_is_found(void **state) {
+  enum { RANKS = 2, STEPS = 120 };
+  static i64 late[STEPS * RANKS];
+  (void)state;
+  for (u32 step = 0, seed = 1; step < STEPS; step++) {
+    seed = seed * 1664525u + 1013904223u;
+    late[step * RANKS + 1] = step % 10 == 9 ? LONGER : (seed >> 8) % 100 < 30 ? LONGER * 9 / 20 : 0;
+  }
+  struct cluster_options o = healthy_cpu();
+  o.ranks = RANKS;
+  o.steps = STEPS;
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_int_equal(r->n_other_work, 1);
+  assert_string_equal(r->other_work[0].what, "on rank 1 alone while the others wait");
+  assert_true(r->other_work[0].period == 10 && r->other_work[0].n_steps == 12);
+  cluster_end(r, c);
+}
+
 /* If the loader cannot keep up in every tenth step, that belongs to training; so does time without
  * a known cause. The report still gives the steps and their period. */
 static void training_stays_training(void **state) {
@@ -283,6 +305,7 @@ int main(void) {
       cmocka_unit_test(work_of_all_is_not_that_of_the_late_rank),
       cmocka_unit_test(who_is_slowest_at_the_work_of_all_is_named),
       cmocka_unit_test(work_of_one_rank_needs_no_phases),
+      cmocka_unit_test(work_of_a_rank_that_is_late_at_times_is_found),
       cmocka_unit_test(training_stays_training),
       cmocka_unit_test(short_periods_are_part_of_training),
       cmocka_unit_test(synchronisation_is_part_of_training),

@@ -321,6 +321,20 @@ class Snapshot(unittest.TestCase):
         reported = {row["bytes"]: row["category"] for row in self.memory(a)["live_at_peak"]}
         self.assertEqual(reported, {(i + 1) * MIB: category for i, (category, _) in enumerate(cases)})
 
+    def test_compiled_code_is_named_by_who_calls_it(self):
+        """As in a recording of torch.compile on an H100: the cache is in its own folder, or in any other."""
+        name = "z3/cz3vcpgktv5ml3u33u6ylioqz73qzckh5lb5msnz4b7q6gkaykiv.py"
+        a = Allocator()
+        for i, cache in enumerate(["/tmp/torchinductor_me/", "/scratch/cache/"]):
+            a.alloc((i + 1) * 512 * MIB, frames(("at::detail::empty_strided_cuda(at::IntArrayRef)", "??", 0),
+                                                ("call", cache + name, 1226), ("forward", "model.py", 205 + i), ("main", "train.py", 3)))
+        document = self.report(self.write(a.snapshot()))
+        self.assertEqual([(row["category"], row["source"]) for row in document["memory"]["live_at_peak"]],
+                         [("compiled graphs", "forward (model.py:206)"), ("compiled graphs", "forward (model.py:205)")])
+        peak, = [f for f in document["findings"] if f["id"] == "MEMORY.PEAK"]
+        self.assertEqual(peak["title"], "100 % of the memory peak is for compiled graphs: 1.50 GiB lower without it")
+        self.assertIn("activation_memory_budget", peak["action"])
+
     def test_churn_counts_by_source_and_size(self):
         a = Allocator()
         for _ in range(10):
@@ -431,7 +445,7 @@ class Snapshot(unittest.TestCase):
         self.assertEqual(saving["softmax"], 1500 * MIB)
         self.assertEqual(saving["matrix multiply"], 800 * MIB)
         self.assertIsNone(saving.get("before recording"))
-        self.assertIn("softmax makes 45 % of the memory peak: 1.46 GiB lower without it", finding["title"])
+        self.assertIn("45 % of the memory peak is for softmax: 1.46 GiB lower without it", finding["title"])
         self.assertIn("job/nn_utils.py:12", finding["evidence"])
         self.assertIn("einops/_backends.py:291", finding["evidence"])
         # a second peak of 700 MiB limits how much less the maximum is without the first

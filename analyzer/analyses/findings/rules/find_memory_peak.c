@@ -42,6 +42,9 @@ static const struct avoidable {
     {ALLOCATION_MIXTURE_OF_EXPERTS, "Lower the capacity of experts, or recompute them."},
     {ALLOCATION_FORWARD, "Recompute activations (torch.utils.checkpoint), or use a smaller "
                          "micro-batch with gradient accumulation."},
+    {ALLOCATION_COMPILED_GRAPH,
+     "Compiled graphs keep this for backward: let them recompute more (activation_memory_budget of "
+     "torch._functorch.config, or torch.utils.checkpoint), or use a smaller micro-batch."},
     {ALLOCATION_QUANTISATION, "Free the unquantised copy before the next is made."},
     {ALLOCATION_GATHERED_PARAMETERS,
      "Free gathered parameters after use (reshard_after_forward), and wrap smaller units."},
@@ -58,15 +61,15 @@ static const struct memory_use *main_source_of(const struct memory_result *memor
   return FIND(memory->live_at_peak, memory->n_live_at_peak, one, one->source && one->kind == kind);
 }
 
-/* " softmax holds 6.40 GiB of it (24 %), most from nn_utils.py:12: the peak is 6.2 GiB lower
+/* " 6.40 GiB of it (24 %) is for softmax, most from nn_utils.py:12: the peak is 6.2 GiB lower
  * without." */
 static const char *describe_use(struct findings *f, const struct memory_use *use) {
   const struct memory_use *place = main_source_of(&f->r->memory, use->kind);
   const char *from = place ? say(f, ", %s%.150s",
                                  place->bytes < use->bytes ? "most from " : "from ", place->source)
                            : "";
-  return say(f, " %s holds %s of it (%s)%s: the peak is %s lower without.", use->category,
-             memory_size(use->bytes).text, percent(use->share).text, from,
+  return say(f, " %s of it (%s) is for %s%s: the peak is %s lower without.",
+             memory_size(use->bytes).text, percent(use->share).text, use->category, from,
              memory_size(use->lowers_peak_bytes).text);
 }
 
@@ -98,8 +101,9 @@ void rule_memory_peak(struct findings *f) {
   bool tight = memory->oom_risk > OOM_LOW;
   u32 rank = isnan(memory->rank) ? 0 : (u32)memory->rank;
   finding_add(f, tight ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
-              say(f, "%s makes %s of the memory peak: %s lower without it", chosen[0]->category,
-                  percent(chosen[0]->share).text, memory_size(chosen[0]->lowers_peak_bytes).text),
+              say(f, "%s of the memory peak is for %s: %s lower without it",
+                  percent(chosen[0]->share).text, chosen[0]->category,
+                  memory_size(chosen[0]->lowers_peak_bytes).text),
               say(f, "At the peak %s were allocated.%s",
                   memory_size(memory->peak_allocated_bytes).text, text),
               find_avoidable(chosen[0])->action, &rank, !isnan(memory->rank));
