@@ -5,7 +5,9 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/hash.h"
 #include "base/period.h"
+#include "base/sorting.h"
 #include "join/find_steps.h"
 
 static void push(struct rank_bounds *bounds, i64 time) {
@@ -104,6 +106,58 @@ static u32 list_optimizer_steps(const struct rank_events *events, u32 *phases, i
   return kept;
 }
 
+#define MOST_MODELS 4u
+
+/* What a rank called between two instants. */
+struct called {
+  const struct rank_call *at;
+  u32 n;
+};
+
+static struct called called_between(const struct rank_events *events, i64 from, i64 to) {
+  const struct rank_call *calls = events->calls.at;
+  u32 first = FIRST_NOT(0, events->calls.n, i, calls[i].start < from);
+  u32 end = FIRST_NOT(first, events->calls.n, i, calls[i].start < to);
+  return (struct called){calls + first, end - first};
+}
+
+static u32 token_of_call(const struct rank_call *call) {
+  return hash_number((u32)call->op << 8 | call->dtype, call->count);
+}
+
+/* Whether less than half of the calls of each are also among those of the other. */
+static bool are_unlike(const struct called *a, const struct called *b) {
+  u32 of_a = NUMBER_OF(a->at, a->n, one,
+                       ANY(b->at, b->n, other, token_of_call(one) == token_of_call(other)));
+  u32 of_b = NUMBER_OF(b->at, b->n, one,
+                       ANY(a->at, a->n, other, token_of_call(one) == token_of_call(other)));
+  return 2 * of_a < a->n && 2 * of_b < b->n;
+}
+
+/* Several models are trained by turns, each with an optimizer of its own, and all optimizers have
+ * the same name: then what ranks exchange of one has other sizes than what they exchange of the
+ * next. How many they are; 1 if that does not show. */
+static u32 models_by_turns(const struct rank_events *events, const i64 *ends, u32 n) {
+  SCOPED u32 *tokens = memory_zeroed(size_sum(n, 1), sizeof(*tokens));
+  struct period period;
+  for (u32 i = 1; i < n; i++) {
+    struct called of = called_between(events, ends[i - 1], ends[i]);
+    FOR_EACH(of.at, of.n, call)
+      tokens[i] = hash_number(tokens[i], token_of_call(call));
+  }
+  if (n < 2 || !find_period(tokens + 1, n - 1, &period) || period.length < 2 ||
+      period.length > MOST_MODELS)
+    return 1;
+  struct called of[MOST_MODELS];
+  for (u32 k = 0; k < period.length; k++) {
+    u32 i = period.first + 1 + k;
+    of[k] = called_between(events, ends[i - 1], ends[i]);
+    if (ANY(of, k, other, !are_unlike(other, &of[k])))
+      return 1;
+  }
+  return period.length;
+}
+
 bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
                          double *confidence) {
   const struct rank_events *all = internal_of(model)->events;
@@ -114,6 +168,7 @@ bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
     SCOPED i64 *ends = memory_array(size_sum(events->phases.n, 1), sizeof(*ends));
     u32 n = list_optimizer_steps(events, phases, ends);
     u32 per_step = n ? phases_per_step(events, phases, n) : 1;
+    per_step = per_step == 1 ? models_by_turns(events, ends, n) : per_step;
     if (n >= per_step && n > 0)
       push(&bounds[r], begin_of_phases(events, phases[0]));
     for (u32 i = per_step; i <= n; i += per_step)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyses/findings/diff_findings.def"
-#include "analyses/path/path_replay.h"
+#include "analyses/path/path_graph.h"
 #include "analyses/queries.h"
 #include "base/plain_numbers.h"
 #include "base/quantity.h"
@@ -71,6 +71,13 @@ bool cure_pays(const struct findings *f) {
   return !f->cure.n || saving_pays(&f->saving, f->step_ms);
 }
 
+/* What waits for something that is not recorded waits as long in each replay: what that would save
+ * besides is not known. */
+static bool replay_lacks_reasons(const struct results *r) {
+  return r->n_path_by_category &&
+         r->path_by_category[PATH_UNKNOWN].ms >= WORTH_MENTIONING * r->path_length_ms;
+}
+
 static const char *what_holds_up(const struct findings *f) {
   const struct results *r = f->r;
   const struct share *most =
@@ -89,7 +96,15 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, co
     f->cure = (struct cure){0};
     f->together = NULL;
   }
-  if (!cure_pays(f)) {
+  if (!cure_pays(f) && replay_lacks_reasons(r)) {
+    severity = severity == SEVERITY_CRITICAL ? SEVERITY_WARNING : severity;
+    saving_s = NAN;
+    f->cure = (struct cure){0};
+    title = say(f, "%s, but what mending that saves cannot be told", title);
+    evidence =
+        say(f, "%s For %s of the critical path no reason is recorded.", text_or_empty(evidence),
+            percent(r->path_by_category[PATH_UNKNOWN].ms / r->path_length_ms).text);
+  } else if (!cure_pays(f)) {
     severity = SEVERITY_INFO;
     title = say(f,
                 f->saving.ms < REPLAY_TOLERANCE * f->step_ms
@@ -155,10 +170,12 @@ double saving_of_change(struct findings *f, struct cure_change change, double me
   return saving_of(f, &cure, measured_ms);
 }
 
-double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms) {
-  return saving_of_change(
-      f, (struct cure_change){.kind = CHANGE_RANKS, .ranks = mark_ranks(f->a, ranks, n)},
-      measured_ms);
+double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, u32 since, double measured_ms) {
+  return saving_of_change(f,
+                          (struct cure_change){.kind = CHANGE_RANKS,
+                                               .ranks = mark_ranks(f->a, ranks, n),
+                                               .since = since},
+                          measured_ms);
 }
 
 double saving_beyond_stragglers(struct findings *f, const struct cure *cure, double measured_ms) {

@@ -92,8 +92,8 @@ double without_waits_for_gpu(const struct findings *f, double host_ms);
 /* The same for a single change that keeps `left` of the time of that work. */
 double saving_of_change(struct findings *f, struct cure_change change, double measured_ms);
 
-/* The same if these ranks (global numbers) were as fast as all others. */
-double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms);
+/* The same if these ranks (global numbers) were as fast as all others from a step of the run on. */
+double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, u32 since, double measured_ms);
 
 /* The same of a cure, but what stragglers cost is told with these: beyond that. */
 double saving_beyond_stragglers(struct findings *f, const struct cure *cure, double measured_ms);

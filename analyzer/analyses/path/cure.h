@@ -32,6 +32,7 @@ struct cure_change {
   u32 which, of;
   double left;
   const bool *ranks;     /* [n_ranks] CHANGE_RANKS */
+  u32 since;             /* of which only steps from this one on; 0: all */
   const double *left_of; /* [n_ranks] CHANGE_ASLEEP */
   const bool *from, *to; /* [n_ranks] senders and receivers; NULL: no messages */
   bool both_ways;        /* or the other way round */

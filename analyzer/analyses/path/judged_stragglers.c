@@ -12,6 +12,7 @@
 #include "analyses/analyses.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_replay.h"
+#include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/rank_list.h"
 
@@ -152,6 +153,18 @@ static double chance_of_group(const struct results *r, const struct straggler_gr
   return least;
 }
 
+/* Whether the critical path has time on these ranks for which no reason is recorded. A replay keeps
+ * it as it was, so that it does not tell what they would save. */
+static bool lack_reasons(const struct analysis *a, const bool *ranks) {
+  double unknown_ms = 0;
+  FOR_EACH(a->graph->outcomes, a->graph->n_samples, out)
+    FOR_EACH(out->segments.at, out->segments.n, segment)
+      unknown_ms += segment->category == PATH_UNKNOWN && ranks[segment->rank]
+                        ? ns_to_ms(segment->end - segment->start)
+                        : 0;
+  return unknown_ms >= WORTH_MENTIONING * a->results->path_length_ms * a->results->path_steps_used;
+}
+
 /* Saves less than the replay can tell; or little, and chance does that in one report of a thousand.
  * Of slow input half of the wait must go: a moment later the peers' own may be no sooner. */
 static bool is_refuted(const struct judge *j, const struct straggler_group *group) {
@@ -161,7 +174,8 @@ static bool is_refuted(const struct judge *j, const struct straggler_group *grou
       worst->reason == STRAGGLER_SLOW_INPUT && group->saving.ms < worst->imposed_wait_ms / 2;
   bool doubtful = group->saving.ms < STRAGGLER_SMALL * r->step_mean_ms &&
                   chance_of_group(r, group) >= STRAGGLER_SMALL_SIGNIFICANCE;
-  return group->cure.n && (half || doubtful || !saving_pays(&group->saving, r->step_mean_ms));
+  bool pays = saving_pays(&group->saving, r->step_mean_ms);
+  return group->cure.n && (half || doubtful || !pays) && !lack_reasons(j->a, group->ranks);
 }
 
 static void refute(struct results *r, const struct straggler_group *group) {

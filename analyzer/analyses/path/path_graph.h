@@ -195,7 +195,8 @@ struct sample_outcome {
   i64 *by_rank; /* [n_ranks] */
   i64 replayed; /* unedited, from the sample's begin */
   i64 measured;
-  u64 contradictions;                   /* dependencies that cannot all be true at once */
+  i64 on_gpus, not_launched; /* work of GPUs; of which it is not known what launched it */
+  u64 contradictions;        /* dependencies that cannot all be true at once */
   VECTOR(struct path_segment) segments; /* of the path, the last first */
   u64 crossed[PATH_EDGES];
 };
@@ -217,7 +218,10 @@ struct graph {
   struct replay **replays;     /* [n_samples] NULL: none */
   struct runs *runs;           /* [n_threads] in which the threads replay them */
   unsigned n_threads;
-  double *weights; /* [n_steps] of those that are in samples; set with the first question */
+  /* [n_steps] set with the first question: weights of those that are in samples; and in which some
+   * rank was not recorded. */
+  double *weights;
+  bool *lacks_ranks;
   VECTOR(struct asked) asked; /* and what they gave: no cure is replayed twice */
 };
 

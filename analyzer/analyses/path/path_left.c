@@ -15,7 +15,7 @@ static double rank_factor(const struct run *run, u32 key, u32 n) {
   u32 rank = g->nodes[n].rank;
   if (run->ranks && !run->ranks[rank])
     return 1;
-  if (!run->even && !peers_late_in(&run->r->peers, n, rank))
+  if (!run->even && !peers_late_in(&run->r->peers, run->late_in, n, rank))
     return 1;
   double as_others = run->factor[(size_t)key * g->n_ranks + rank];
   return run->even ? as_others * even_steps_left(&run->r->peers.even, g, n, key) : as_others;
@@ -168,6 +168,7 @@ static void prepare_ranks(struct run *run) {
   const struct replay *r = run->r;
   u32 n_ranks = r->g->n_ranks;
   bool *together = NULL;
+  SCOPED u32 *since = NULL;
   FOR_EACH(run->cure->changes, run->cure->n, change) {
     if (change->kind == CHANGE_LAUNCHES)
       run->launches_left = fmin(run->launches_left, change->left);
@@ -181,14 +182,22 @@ static void prepare_ranks(struct run *run) {
     }
     if (change->kind != CHANGE_RANKS)
       continue;
-    if (!together)
+    if (!together) {
       together = memory_zeroed(size_sum(n_ranks, 1), sizeof(bool));
+      since = memory_zeroed(size_sum(n_ranks, 1), sizeof(u32));
+    }
     for (u32 rank = 0; rank < n_ranks; rank++)
-      together[rank] |= change->ranks[rank];
+      if (change->ranks[rank]) {
+        since[rank] = together[rank] && since[rank] < change->since ? since[rank] : change->since;
+        together[rank] = true;
+      }
   }
   u32 n = NUMBER_OF(together, together ? n_ranks : 0, one, *one);
-  if (n > 1 || (n == 1 && !r->peers.alike))
-    run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together);
+  bool changed = ANY(since, n ? n_ranks : 0, one, *one > r->peers.sample.first);
+  if (changed)
+    run->late_in = run->own_late_in = peers_late_since(&r->peers, n_ranks, since);
+  if (n > 1 || (n == 1 && (changed || !r->peers.alike)))
+    run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together, run->late_in);
   else if (n == 1)
     run->factor = r->peers.as_peers;
   run->ranks = together;
@@ -217,6 +226,7 @@ static void prepare_names(struct run *run) {
 void run_prepare(struct run *run, const struct replay *r, const struct cure *cure) {
   *run = (struct run){.r = r,
                       .cure = cure,
+                      .late_in = r->peers.late_in,
                       .launches_left = 1,
                       .away_left = 1,
                       SAME(run, times, arrived, batch_ready, device_done, apart)};

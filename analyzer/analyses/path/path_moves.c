@@ -154,13 +154,21 @@ static void plan_device_start(const struct sample_graph *g, u32 n, struct move *
     move->gap = HELD_BY_GPU_AWAY;
 }
 
-static void plan_start(const struct sample_graph *g, u32 n, struct move *move) {
+static void count_launched(struct replay *r, const struct node *node) {
+  i64 took = r->g->slices[node->rank].on_gpu ? node->end - node->start : 0;
+  r->on_gpus += took;
+  r->not_launched += node->launch == INDEX_NONE && !node->queued ? took : 0;
+}
+
+static void plan_start(struct replay *r, u32 n, struct move *move) {
+  const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
   move->first = node->first;
   move->waits = follows_other_thread(node);
   move->plain = !node->is_batch && !ends_apart(g, n);
   move->last = move->plain && is_last_on_device(g, n);
   if (NODE_ON_DEVICE(node->kind)) {
+    count_launched(r, node);
     plan_device_start(g, n, move);
     return;
   }
@@ -182,7 +190,7 @@ static void plan_moves(struct replay *r) {
     u32 event = move->event;
     *move = (struct move){.event = event};
     if (event < g->n)
-      plan_start(g, event, move);
+      plan_start(r, event, move);
     else if (event < 2 * g->n && g->nodes[event - g->n].kind == NODE_COLLECTIVE)
       plan_collective_end(g, event - g->n, move);
   }

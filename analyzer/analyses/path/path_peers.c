@@ -15,6 +15,7 @@
 struct comparison {
   const struct peers *p;
   const struct sample_graph *g;
+  const bool *late_in;        /* like peers.late_in */
   const bool *group;          /* these are as fast as the others; NULL: each is */
   bool of_all;                /* each is as fast as the median of all */
   double *total, *net, *more; /* [class * n_ranks + rank] its work; how much more that is than what
@@ -27,17 +28,17 @@ struct comparison {
 
 /* Whether a step counts where a rank is compared that is late in some of them; any rank if it is
  * INDEX_NONE. */
-static bool counts(const struct peers *p, u32 late, u32 step) {
-  return late == INDEX_NONE || p->late_in[(size_t)late * p->sample.n + step];
+static bool counts(const struct peers *p, const bool *late_in, u32 late, u32 step) {
+  return late == INDEX_NONE || late_in[(size_t)late * p->sample.n + step];
 }
 
 /* How many of the steps that count the sample has for each that the rank has of it. */
-static double steps_for_one(const struct peers *p, u32 rank, u32 late) {
+static double steps_for_one(const struct peers *p, const bool *late_in, u32 rank, u32 late) {
   u32 own = 0, all = 0;
   struct window window;
   for (u32 i = 0; i < p->sample.n; i++) {
-    all += counts(p, late, i);
-    own += counts(p, late, i) && analysis_window(p->a, rank, p->sample.first + i, &window);
+    all += counts(p, late_in, late, i);
+    own += counts(p, late_in, late, i) && analysis_window(p->a, rank, p->sample.first + i, &window);
   }
   return own ? (double)all / own : 1;
 }
@@ -45,10 +46,11 @@ static double steps_for_one(const struct peers *p, u32 rank, u32 late) {
 /* Ranks are compared by all of their time for a kind of work: one may do it more often than its
  * peers, and calls divide a host's time differently on each rank. Of a rank that lacks steps it is
  * what it would be in all. */
-static void sum_work(const struct peers *p, const struct sample_graph *g, u32 late, double *work) {
+static void sum_work(const struct peers *p, const struct sample_graph *g, const bool *late_in,
+                     u32 late, double *work) {
   for (u32 n = 0; n < g->n; n++) {
     const struct node *node = &g->nodes[n];
-    if (late != INDEX_NONE && !peers_late_in(p, n, late))
+    if (late != INDEX_NONE && !peers_late_in(p, late_in, n, late))
       continue;
     if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE)
       work[(size_t)node->key * g->n_ranks + node->rank] += (double)(node->end - node->start);
@@ -56,7 +58,7 @@ static void sum_work(const struct peers *p, const struct sample_graph *g, u32 la
       work[(size_t)phase_of_gap(node) * g->n_ranks + node->rank] += (double)gap_ns(g, n);
   }
   for (u32 rank = 0; rank < g->n_ranks; rank++) {
-    double for_one = steps_for_one(p, rank, late);
+    double for_one = steps_for_one(p, late_in, rank, late);
     for (u32 key = 0; key < g->n_keys && for_one > 1; key++)
       work[(size_t)key * g->n_ranks + rank] *= for_one;
   }
@@ -252,13 +254,13 @@ static float *compare_in_all(struct comparison c) {
   return left;
 }
 
-static bool same_steps(const struct peers *p, u32 a, u32 b) {
-  return memcmp(&p->late_in[(size_t)a * p->sample.n], &p->late_in[(size_t)b * p->sample.n],
-                p->sample.n * sizeof(bool)) == 0;
+static bool same_steps(const struct comparison *c, u32 a, u32 b) {
+  u32 n = c->p->sample.n;
+  return memcmp(&c->late_in[(size_t)a * n], &c->late_in[(size_t)b * n], n * sizeof(bool)) == 0;
 }
 
-static bool is_late_in_all(const struct peers *p, u32 rank) {
-  return ALL(&p->late_in[(size_t)rank * p->sample.n], p->sample.n, one, *one);
+static bool is_late_in_all(const struct comparison *c, u32 rank) {
+  return ALL(&c->late_in[(size_t)rank * c->p->sample.n], c->p->sample.n, one, *one);
 }
 
 /* Ranks that are late in some steps only are compared in those. */
@@ -266,25 +268,36 @@ static float *compare(struct comparison c) {
   const struct peers *p = c.p;
   float *left = compare_in_all(c);
   u32 n_ranks = c.g->n_ranks;
-  for (u32 rank = 0; rank < n_ranks && p->late_in; rank++) {
-    bool done = ANY_NUMBER(0, rank, i, same_steps(p, i, rank));
-    if (done || is_late_in_all(p, rank) || (c.group && !c.group[rank]))
+  for (u32 rank = 0; rank < n_ranks && c.late_in; rank++) {
+    bool done = ANY_NUMBER(0, rank, i, same_steps(&c, i, rank));
+    if (done || is_late_in_all(&c, rank) || (c.group && !c.group[rank]))
       continue;
     struct peers in_late = *p;
     SCOPED double *work = memory_zeroed(size_product(c.g->n_keys, n_ranks), sizeof(*work));
-    sum_work(p, c.g, rank, work);
+    sum_work(p, c.g, c.late_in, rank, work);
     in_late.work = work;
     c.p = &in_late;
     SCOPED float *some = compare_in_all(c);
     for (u32 other = 0; other < n_ranks; other++)
-      for (u32 key = 0; key < c.g->n_keys && same_steps(p, rank, other); key++)
+      for (u32 key = 0; key < c.g->n_keys && same_steps(&c, rank, other); key++)
         left[(size_t)key * n_ranks + other] = some[(size_t)key * n_ranks + other];
   }
   return left;
 }
 
-float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group) {
-  return compare((struct comparison){.p = p, .g = g, .group = group});
+float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group,
+                           const bool *late_in) {
+  return compare((struct comparison){.p = p, .g = g, .late_in = late_in, .group = group});
+}
+
+bool *peers_late_since(const struct peers *p, u32 n_ranks, const u32 *since) {
+  u32 n = p->sample.n;
+  bool *late_in = memory_array(size_product(n_ranks, n), sizeof(*late_in));
+  for (u32 rank = 0; rank < n_ranks; rank++)
+    for (u32 i = 0; i < n; i++)
+      late_in[(size_t)rank * n + i] =
+          p->sample.first + i >= since[rank] && (!p->late_in || p->late_in[(size_t)rank * n + i]);
+  return late_in;
 }
 
 /* Fills in late_in, if any rank is late in some steps only. */
@@ -315,9 +328,9 @@ void peers_compare(struct peers *p, const struct sample_graph *g, const struct a
   p->late = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(double));
   for (u32 rank = 0; rank < r->n_ranks; rank++)
     p->late[rank] = sample->n * fmax(0, r->ranks[rank].imposed_wait_ms) * 1e6;
-  sum_work(p, g, INDEX_NONE, p->work);
+  sum_work(p, g, p->late_in, INDEX_NONE, p->work);
   p->alike = do_the_same(p, g, scratch);
-  p->as_peers = compare((struct comparison){.p = p, .g = g});
+  p->as_peers = compare((struct comparison){.p = p, .g = g, .late_in = p->late_in});
   p->as_median = compare_in_all((struct comparison){.p = p, .g = g, .of_all = true});
 }
 

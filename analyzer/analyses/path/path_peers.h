@@ -53,10 +53,16 @@ static inline float even_steps_left(const struct even_steps *e, const struct sam
 }
 
 /* Whether a rank is late in the step of its node: else nothing changes if it is as its peers. */
-static inline bool peers_late_in(const struct peers *p, u32 n, u32 rank) {
-  return !p->late_in || p->late_in[(size_t)rank * p->sample.n + p->even.step_of_node[n]];
+static inline bool peers_late_in(const struct peers *p, const bool *late_in, u32 n, u32 rank) {
+  u32 step = p->even.step_of_node ? p->even.step_of_node[n] : 0;
+  return !late_in || late_in[(size_t)rank * p->sample.n + step];
 }
 
-/* What is left if several ranks are together as fast as the median of all others; to be freed by
- * the caller. */
-float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group);
+/* What is left if several ranks are together as fast as the median of all others, in the steps in
+ * which they are late; to be freed by the caller. */
+float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group,
+                           const bool *late_in);
+
+/* The steps in which ranks are late, if each is so from a step of the run on: like peers.late_in.
+ * To be freed by the caller. */
+bool *peers_late_since(const struct peers *p, u32 n_ranks, const u32 *since);

@@ -149,6 +149,14 @@ static void weigh_steps(const struct analysis *a) {
     graph->weights[i] = sampled[late[i]] ? (double)all[late[i]] / sampled[late[i]] : 1;
 }
 
+static void find_lacking_steps(const struct analysis *a) {
+  struct window window;
+  a->graph->lacks_ranks = arena_array(a->arena, a->n_steps, sizeof(bool));
+  for (u32 i = 0; i < a->n_steps; i++)
+    a->graph->lacks_ranks[i] = ANY_NUMBER(0, a->model->n_ranks, rank,
+                                          !analysis_window(a, rank, a->first_step + i, &window));
+}
+
 static double weighted_mean(const double *values, const double *weights, u32 n) {
   double sum = 0, of = 0;
   for (u32 i = 0; i < n; i++) {
@@ -180,70 +188,114 @@ static i64 begin_of_last(const struct sample_graph *g) {
   return g->slices[g->last_rank].begin;
 }
 
+/* What is known of the steps that are asked about, of each sample one after the other. */
+struct asked_steps {
+  double *saved_ms, *length_ms, *turn, *weight, *own_ms; /* [n] own: as the report has it */
+  double *scratch;
+  double hidden_ms; /* in each, of one rank; of steps that tell nothing too */
+  u32 n;
+};
+
+#define FIGURES_OF_STEP 6 /* arrays above */
+
+/* Of steps in which the ranks were not recorded that a cure changes, it is not known what it saves.
+ */
+static bool step_tells(const struct analysis *a, const struct cure *cure, u32 step) {
+  struct window window;
+  if (!a->graph->lacks_ranks[step - a->first_step])
+    return true;
+  FOR_EACH(cure->changes, cure->n, change)
+    for (u32 rank = 0; rank < a->model->n_ranks; rank++)
+      if ((change->kind == CHANGE_EVERY_RANK ||
+           (change->kind == CHANGE_RANKS && change->ranks[rank])) &&
+          !analysis_window(a, rank, step, &window))
+        return false;
+  return true;
+}
+
+static double own_length_ms(const struct analysis *a, u32 step) {
+  return a->whole_run ? analysis_length_ms(a) : a->results->step_ms[step];
+}
+
+/* Those that tell, or all. */
+static void list_steps(const struct question *q, u32 cure, u32 samples, bool all,
+                       struct asked_steps *s) {
+  const struct graph *graph = q->a->graph;
+  i64 hidden = 0;
+  u32 steps = 0;
+  s->n = 0;
+  for (u32 i = 0; i < samples; i++) {
+    const struct sample *in = &graph->samples[i];
+    const struct replay *r = graph->replays[i];
+    const i64 *saved = q->saved[i] ? &q->saved[i][(size_t)cure * in->n] : NULL;
+    for (u32 k = 0; saved && k < in->n; k++) {
+      i64 from = k ? r->step_ends[k - 1] : begin_of_last(r->g), to = r->step_ends[k];
+      if (!all && !step_tells(q->a, &q->cures[cure], in->first + k))
+        continue;
+      s->saved_ms[s->n] = ns_to_ms(saved[k] - (k ? saved[k - 1] : 0));
+      s->length_ms[s->n] = from == NS_UNKNOWN || to == NS_UNKNOWN ? 0 : ns_to_ms(to - from);
+      s->turn[s->n] = analysis_turn_of(q->a, in->first + k);
+      s->weight[s->n] = graph->weights[in->first - q->a->first_step + k];
+      s->own_ms[s->n++] = own_length_ms(q->a, in->first + k);
+    }
+    hidden += saved ? q->hidden[i][cure] : 0;
+    steps += saved ? in->n : 0;
+  }
+  s->hidden_ms = steps ? ns_to_ms(hidden) / steps / q->a->model->n_ranks : 0;
+}
+
 /* Ranks that do not wait for each other drift apart. A replayed step is then one of the rank that
  * ends last, and the step that the report speaks of the mean over ranks: what is saved of the one
  * is the same share of the other. */
-static double as_share(const struct question *q, const double *length_ms, const double *weights,
-                       u32 samples) {
-  const struct results *r = q->a->results;
+static double as_share(const struct asked_steps *s) {
   double replayed = 0, own = 0;
-  for (u32 s = 0, n = 0; s < samples; s++)
-    for (u32 k = 0; q->saved[s] && k < q->a->graph->samples[s].n; k++, n++) {
-      u32 step = q->a->graph->samples[s].first + k;
-      double mean_ms = q->a->whole_run ? analysis_length_ms(q->a) : r->step_ms[step];
-      if (isnan(mean_ms) || !(length_ms[n] > 0))
-        continue;
-      replayed += weights[n] * length_ms[n];
-      own += weights[n] * mean_ms;
-    }
+  for (u32 i = 0; i < s->n; i++) {
+    if (isnan(s->own_ms[i]) || !(s->length_ms[i] > 0))
+      continue;
+    replayed += s->weight[i] * s->length_ms[i];
+    own += s->weight[i] * s->own_ms[i];
+  }
   return replayed > own ? own / replayed : 1;
 }
 
-/* The mean over all steps, and quartiles of what each step saves. `scratch` has room for five
- * figures of every step. */
+/* The mean over all steps, and quartiles of what each step saves. */
 static struct saving summarise(const struct question *q, u32 cure, double *scratch, u32 room,
                                u32 samples) {
-  const struct graph *graph = q->a->graph;
-  double *saved_ms = scratch, *length_ms = scratch + room, *turn = length_ms + room,
-         *weight = turn + room;
-  i64 hidden = 0;
-  u32 n = 0;
-  for (u32 s = 0; s < samples; s++) {
-    u32 in_sample = graph->samples[s].n;
-    if (!q->saved[s])
-      continue;
-    const struct replay *r = graph->replays[s];
-    const i64 *saved = &q->saved[s][(size_t)cure * in_sample];
-    for (u32 k = 0; k < in_sample; k++, n++) {
-      saved_ms[n] = ns_to_ms(saved[k] - (k ? saved[k - 1] : 0));
-      i64 from = k ? r->step_ends[k - 1] : begin_of_last(r->g), to = r->step_ends[k];
-      weight[n] = graph->weights[graph->samples[s].first - q->a->first_step + k];
-      turn[n] = analysis_turn_of(q->a, graph->samples[s].first + k);
-      length_ms[n] = from == NS_UNKNOWN || to == NS_UNKNOWN ? 0 : ns_to_ms(to - from);
-    }
-    hidden += q->hidden[s][cure];
-  }
-  if (!n)
+  struct asked_steps s = {scratch,
+                          scratch + room,
+                          scratch + 2 * room,
+                          scratch + 3 * room,
+                          scratch + 4 * room,
+                          scratch + 5 * room,
+                          0,
+                          0};
+  list_steps(q, cure, samples, false, &s);
+  if (!s.n)
+    list_steps(q, cure, samples, true, &s);
+  if (!s.n)
     return (struct saving){NAN, NAN, NAN, NAN, NAN};
   if (has_change(&q->cures[cure], CHANGE_LONG_STEPS))
-    shorten_long_steps(saved_ms, length_ms, turn, q->a->results->n_turns, weight + room, n);
-  double kept = as_share(q, length_ms, weight, samples);
-  for (u32 i = 0; i < n; i++)
-    saved_ms[i] *= kept;
-  double mean = weighted_mean(saved_ms, weight, n), spread = fabs(mean * variation_of(saved_ms, n));
+    shorten_long_steps(s.saved_ms, s.length_ms, s.turn, q->a->results->n_turns, s.scratch, s.n);
+  double kept = as_share(&s);
+  for (u32 i = 0; i < s.n; i++)
+    s.saved_ms[i] *= kept;
+  double mean = weighted_mean(s.saved_ms, s.weight, s.n),
+         spread = fabs(mean * variation_of(s.saved_ms, s.n));
   return (struct saving){.ms = fmax(0, mean),
-                         .low_ms = fmax(0, quantile_of(saved_ms, n, 0.25)),
-                         .high_ms = fmax(0, quantile_of(saved_ms, n, 0.75)),
-                         .error_ms = isnan(spread) ? 0 : spread / sqrt(n),
-                         .hidden_ms = fmax(0, kept * ns_to_ms(hidden) / n / q->a->model->n_ranks)};
+                         .low_ms = fmax(0, quantile_of(s.saved_ms, s.n, 0.25)),
+                         .high_ms = fmax(0, quantile_of(s.saved_ms, s.n, 0.75)),
+                         .error_ms = isnan(spread) ? 0 : spread / sqrt(s.n),
+                         .hidden_ms = fmax(0, kept * s.hidden_ms)};
 }
 
 static void ask_samples(struct question *q, struct saving *savings) {
   const struct graph *graph = q->a->graph;
   u32 samples = q->first_only ? first_sample(q->a) + 1 : graph->n_samples;
   u32 steps = TOTAL(u32, graph->samples, samples, one, one->n);
-  if (!graph->weights)
+  if (!graph->weights) {
     weigh_steps(q->a);
+    find_lacking_steps(q->a);
+  }
   unsigned threads = parallel_threads(samples * q->n, q->a->options->threads);
   u32 most = MOST_SIDE_BY_SIDE;
   for (u32 i = 0; i < samples; i++)
@@ -255,7 +307,7 @@ static void ask_samples(struct question *q, struct saving *savings) {
   q->together = (q->n + q->batches - 1) / q->batches;
   q->saved = memory_zeroed(samples, sizeof(i64 *));
   q->hidden = memory_zeroed(samples, sizeof(i64 *));
-  SCOPED double *scratch = memory_array(size_product(5, steps), sizeof(double));
+  SCOPED double *scratch = memory_array(size_product(FIGURES_OF_STEP, steps), sizeof(double));
   parallel_for(samples, threads, begin_sample, q);
   parallel_for(samples * q->batches, threads, ask_cures, q);
   for (u32 i = 0; i < q->n; i++)
@@ -271,7 +323,7 @@ static bool same_ranks(const bool *x, const bool *y, u32 n_ranks) {
 
 static bool same_change(const struct cure_change *x, const struct cure_change *y, u32 n_ranks) {
   return x->kind == y->kind && x->which == y->which && x->of == y->of && x->left == y->left &&
-         x->left_of == y->left_of && x->both_ways == y->both_ways &&
+         x->left_of == y->left_of && x->both_ways == y->both_ways && x->since == y->since &&
          same_ranks(x->ranks, y->ranks, n_ranks) && same_ranks(x->from, y->from, n_ranks) &&
          same_ranks(x->to, y->to, n_ranks);
 }

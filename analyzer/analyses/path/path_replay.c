@@ -371,7 +371,7 @@ void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cu
   }
   (runs->apart == MOST_SIDE_BY_SIDE ? replay_most : replay_least)(runs);
   for (u32 i = 0; i < n; i++) {
-    FREE_EACH(&runs->at[i], own_factor, by_name);
+    FREE_EACH(&runs->at[i], own_factor, own_late_in, by_name);
     free((void *)(uintptr_t)runs->at[i].ranks);
   }
 }
@@ -410,6 +410,8 @@ void replay_new(const struct analysis *a, u32 sample, const struct sample_graph 
   out->replayed = r->step_ends[r->n_steps - 1] - g->begin;
   out->measured = g->end - g->begin;
   out->contradictions = r->contradictions;
+  out->on_gpus = r->on_gpus;
+  out->not_launched = r->not_launched;
 }
 
 void replay_free(struct replay *r) {

@@ -40,6 +40,7 @@ struct replay {
   i64 *step_ends; /* [n_steps] without changes */
   i64 exposed;    /* communication of all ranks, without changes; -1: not yet known */
   u64 contradictions;
+  i64 on_gpus, not_launched; /* as in struct sample_outcome */
 };
 
 /* So many cures are replayed side by side: what is found out about a node serves all of them. */
@@ -61,7 +62,9 @@ struct run {
   const float *factor; /* of the ranks that work as fast as others; NULL: none */
   bool even;           /* and an equal share of the work of each step */
   const bool *ranks;   /* which these are; NULL: all */
+  const bool *late_in; /* in which steps: like peers.late_in */
   float *own_factor;   /* if it was made for this cure */
+  bool *own_late_in;   /* likewise */
   const double *awake; /* [rank] what stays outside the phases; NULL: as `host_left` says */
   float *by_name;      /* [key] what work with such names keeps; NULL: no name is changed */
   double launches_left, away_left;

@@ -180,7 +180,9 @@ static double share_with_nobody(const struct analysis *a) {
   return all > 0 ? alone / all : 0;
 }
 
-static const char *why_unreliable(struct analysis *a, double contradictions) {
+/* `not_launched`: of the GPUs' work, of which it is not known what launched it: a replay keeps what
+ * that waited for as it was. */
+static const char *why_unreliable(struct analysis *a, double contradictions, double not_launched) {
   const struct results *r = a->results;
   double unknown_ms = r->path_by_category[PATH_UNKNOWN].ms;
   double with_nobody = model_all_aligned(a->model) ? 0 : share_with_nobody(a);
@@ -197,19 +199,24 @@ static const char *why_unreliable(struct analysis *a, double contradictions) {
   if (unknown_ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)
     return say(a, "%s of the critical path has no recorded reason",
                percent(unknown_ms / r->path_length_ms).text);
+  if (not_launched > PATH_UNKNOWN_LIMIT)
+    return say(a, "of %s of the GPUs' work it is not recorded what launched it",
+               percent(not_launched).text);
   return NULL;
 }
 
 const char *what_if_unreliable(struct analysis *a) {
   const struct graph *graph = a->graph;
-  double replayed = 0, measured = 0, contradictions = 0;
+  double replayed = 0, measured = 0, contradictions = 0, on_gpus = 0, not_launched = 0;
   FOR_EACH(graph->outcomes, graph->n_samples, out) {
     replayed += (double)out->replayed;
     measured += (double)out->measured;
     contradictions += (double)out->contradictions;
+    on_gpus += (double)out->on_gpus;
+    not_launched += (double)out->not_launched;
   }
   a->results->path_selfcheck = replayed / measured - 1;
-  return why_unreliable(a, contradictions);
+  return why_unreliable(a, contradictions, on_gpus > 0 ? not_launched / on_gpus : 0);
 }
 
 /* A host that is ahead has work queued that a shorter step would use up: then the host itself may

@@ -54,7 +54,7 @@ static void list_events(struct late_events *events, u32 comm) {
 /* The members without a name on each host. */
 static void count_members(const struct late_events *events, u32 comm) {
   const struct straggler_test *c = events->c;
-  FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), member)
+  FOR_EACH_MEMBER(c, tested_roster(c, comm), member)
   c->on_host[c->a->model->ranks[member->rank].host_number] += !c->named[member->rank];
 }
 
@@ -62,7 +62,7 @@ static void count_members(const struct late_events *events, u32 comm) {
  * of a collective need not be in the roster, which is that of the first. */
 static void forget_counts(const struct late_events *events, u32 comm) {
   const struct straggler_test *c = events->c;
-  FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), member)
+  FOR_EACH_MEMBER(c, tested_roster(c, comm), member)
   c->on_host[c->a->model->ranks[member->rank].host_number] = 0;
   FOR_EACH(events->at, events->n, event)
     c->events_of_rank[event->rank] = c->events_of_host[event->host] = 0;
@@ -169,7 +169,7 @@ static struct verdict verdict_on(const struct late_events *events, const struct 
 static bool is_late_at_times(const struct late_events *events, u32 comm, const struct verdict *v) {
   struct straggler_test *c = events->c;
   double step_ns = c->a->results->step_median_ms * 1e6;
-  const struct collective *roster = tested_collective(c, c->first[comm]);
+  const struct collective *roster = tested_roster(c, comm);
   return v->p * c->tests < STRAGGLER_SIGNIFICANCE && v->times > STRAGGLER_MAJORITY * v->tested &&
          v->times >= AT_TIMES_LEAST * (c->first[comm + 1] - c->first[comm]) &&
          v->imposed_ns >= STRETCH_OF_RUN * step_ns &&

@@ -100,7 +100,7 @@ static struct verdict group_verdict(struct straggler_test *c, u32 comm, double e
 
 void late_group_name(struct straggler_test *c, u32 comm, double least, struct verdict v,
                      const char *together) {
-  const struct collective *roster = tested_collective(c, c->first[comm]);
+  const struct collective *roster = tested_roster(c, comm);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
   struct verdict *of = arena_array(&c->scratch, roster->n_arrivals, sizeof(*of));
   u32 begin = c->first[comm], end = c->first[comm + 1], n = 0;
@@ -127,7 +127,7 @@ void late_group_name(struct straggler_test *c, u32 comm, double least, struct ve
 /* `groups`: of how many this one was chosen. */
 static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, double groups,
                        const char *together) {
-  const struct collective *roster = tested_collective(c, c->first[comm]);
+  const struct collective *roster = tested_roster(c, comm);
   double error = 0;
   FOR_EACH_MEMBER(c, roster, one)
   error = c->in_group[one->rank] ? fmax(error, arrival_error(c, roster, one->rank)) : error;
@@ -144,7 +144,7 @@ static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, do
 void late_host_test(struct straggler_test *c, u32 comm, u32 rank) {
   const struct model *model = c->a->model;
   u32 host = model->ranks[rank].host_number, mine = 0, all = 0;
-  FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), one) {
+  FOR_EACH_MEMBER(c, tested_roster(c, comm), one) {
     c->in_group[one->rank] = model->ranks[one->rank].host_number == host;
     all += !c->named[one->rank];
     mine += !c->named[one->rank] && c->in_group[one->rank];
@@ -158,7 +158,7 @@ ORDER_BY(by_lateness, struct late_member, UP(late_ns) UP(rank))
 /* Members without a name, the latest last. */
 static u32 order_members(struct straggler_test *c, u32 comm, struct late_member *members) {
   u32 n = 0;
-  FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), one) {
+  FOR_EACH_MEMBER(c, tested_roster(c, comm), one) {
     u32 late = c->named[one->rank]
                    ? 0
                    : list_lateness_of(c, c->first[comm], c->first[comm + 1], one->rank);
@@ -215,7 +215,7 @@ static double groups_of(u32 n, u32 k) {
 
 void late_hosts_test(struct straggler_test *c, u32 comm) {
   const struct model *model = c->a->model;
-  u32 room = tested_collective(c, c->first[comm])->n_arrivals, mine = 0;
+  u32 room = tested_roster(c, comm)->n_arrivals, mine = 0;
   struct late_member *members = arena_array(&c->scratch, room, sizeof(*members));
   struct late_member *hosts = arena_array(&c->scratch, room, sizeof(*hosts));
   u32 n = order_members(c, comm, members), n_hosts = order_hosts(c, members, n, hosts);
@@ -233,7 +233,7 @@ void late_hosts_test(struct straggler_test *c, u32 comm) {
 }
 
 void late_group_test(struct straggler_test *c, u32 comm) {
-  const struct collective *roster = tested_collective(c, c->first[comm]);
+  const struct collective *roster = tested_roster(c, comm);
   struct late_member *members = arena_array(&c->scratch, roster->n_arrivals, sizeof(*members));
   u32 n = order_members(c, comm, members), mine = latest_alike(members, n);
   if (!mine)

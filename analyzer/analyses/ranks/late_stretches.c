@@ -64,7 +64,7 @@ struct usual {
 
 static struct usual usual_outside(struct straggler_test *c, u32 comm, struct stretch s) {
   u32 begin = c->first[comm], end = c->first[comm + 1];
-  const struct collective *roster = tested_collective(c, begin);
+  const struct collective *roster = tested_roster(c, comm);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
   u32 stride = 1 + roster->n_arrivals / MEMBERS_ASKED;
   struct persistence all = {0};
@@ -124,7 +124,7 @@ static void list_stretches(struct straggler_test *c, u32 comm, u32 begin, u32 en
 
 double lateness_correlation(struct straggler_test *c, u32 comm, const struct verdict *parts) {
   u32 begin = c->first[comm], end = c->first[comm + 1], members = 0;
-  const struct collective *roster = tested_collective(c, begin);
+  const struct collective *roster = tested_roster(c, comm);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
   u32 stride = 1 + roster->n_arrivals / MEMBERS_ASKED;
   struct persistence p = {0};
@@ -175,6 +175,9 @@ static bool judge_stretches(struct straggler_test *c, u32 comm, double typical_n
         sum += c->lateness[n++] = c->late_of[i];
   }
   u32 outside = end - begin - inside, late_outside = 0;
+  for (u32 i = begin; i < end && c->missed[v->rank]; i++)
+    outside -=
+        !is_in_late_steps(v, i) && member_of(c, tested_collective(c, i), v->rank) == INDEX_NONE;
   for (u32 i = begin; i < end; i++)
     late_outside += is_late(c, i, v->rank, least);
   late_outside -= times;
@@ -197,7 +200,7 @@ void late_stretches_narrow(struct straggler_test *c, u32 comm, struct verdict *v
 }
 
 bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct verdict *found) {
-  const struct collective *roster = tested_collective(c, c->first[comm]);
+  const struct collective *roster = tested_roster(c, comm);
   double step_ns = c->a->results->step_median_ms * 1e6;
   struct verdict best = {.rank = INDEX_NONE};
   for (u32 k = 0; members >= 2 && k < c->unnamed.n_last; k++) {

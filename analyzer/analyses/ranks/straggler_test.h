@@ -11,13 +11,13 @@
 /* Of the communicator that is tested: unnamed_members.c. */
 struct unnamed_members {
   struct arena arena;
-  u32 begin, n;                    /* its tested collectives: */
+  u32 comm, begin, n;              /* its tested collectives: */
   struct ordered_values *ready;    /* [n] when each was ready, by its index among the members; */
   double *clocks_ns;               /* no two members' clocks are further apart; */
   double *from_ns;                 /* from when times count whose ratio is asked */
   struct ordered_values *computed; /* [n_steps] by index in the first of them; NULL: not asked */
-  u32 *last, n_last; /* who is last anywhere in the latest round, of those in the first of them */
-  u32 passed;        /* so many of the first's members have a name, one after the other */
+  u32 *last, n_last; /* who is last anywhere in the latest round, of those in the roster */
+  u32 passed;        /* so many of the roster's members have a name, one after the other */
 };
 
 /* Of a long run times may be kept in some steps only (enum kept_times). */
@@ -30,6 +30,8 @@ struct straggler_test {
   u32 *tested;  /* those of them that are tested */
   u32 n_tested;
   u32 *first;     /* [n_comms + 1] in tested */
+  u32 *roster;    /* [n_comms] of them the one in which most members were found */
+  u32 *missed;    /* [n_ranks] of the communicator of the round: those in which it was not found */
   u32 *best_comm; /* [n_ranks] communicator of the rank's smallest p so far */
   double *best_p;
   double tests;
@@ -122,6 +124,8 @@ void choose_tested_collectives(struct straggler_test *c);
  * if there are too few such members. */
 bool choose_tested_again(struct straggler_test *c, u32 comm);
 const struct collective *tested_collective(const struct straggler_test *c, u32 i);
+/* Of a communicator that has any, the one in which most members were found. */
+const struct collective *tested_roster(const struct straggler_test *c, u32 comm);
 
 /* unnamed_members.c: before the first round, after the last, and when a rank gets its name. */
 void unnamed_members_order(struct straggler_test *c, u32 comm);

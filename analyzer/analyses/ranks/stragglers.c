@@ -41,7 +41,7 @@ static void add_lateness(struct straggler_test *c) {
 }
 
 static struct verdict last_count(const struct straggler_test *c, u32 comm, u32 rank, u32 members) {
-  u32 tested = c->first[comm + 1] - c->first[comm], times = c->times_last[rank];
+  u32 tested = c->first[comm + 1] - c->first[comm] - c->missed[rank], times = c->times_last[rank];
   return (struct verdict){.rank = rank,
                           .times = times,
                           .tested = tested,
@@ -72,7 +72,7 @@ static void set_counts(struct straggler_test *c, u32 comm, const struct verdict 
   c->best_comm[v->rank] = comm;
   out->slowest_count = v->times;
   out->slowest_fraction = (double)v->times / v->tested;
-  out->met_steps = c->first[comm + 1] - c->first[comm];
+  out->met_steps = c->first[comm + 1] - c->first[comm] - c->missed[v->rank];
   out->met_members = v->members;
   out->met_correlation = c->correlation;
   out->z = (v->times - expected) / sqrt(expected * (1 - 1.0 / v->members));
@@ -91,7 +91,7 @@ static void keep_count(struct straggler_test *c, u32 comm, u32 rank, u32 members
 
 /* The first member without a name that is never last; INDEX_NONE. */
 static u32 never_last(struct straggler_test *c, u32 comm) {
-  const struct collective *roster = tested_collective(c, c->first[comm]);
+  const struct collective *roster = tested_roster(c, comm);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
   u32 k = c->unnamed.passed;
   while (k < roster->n_arrivals && c->named[arrivals[k].rank])
@@ -111,7 +111,7 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
     return best;
   c->correlation = lateness_correlation(c, comm, NULL);
   if (first_round)
-    FOR_EACH_MEMBER(c, tested_collective(c, c->first[comm]), member)
+    FOR_EACH_MEMBER(c, tested_roster(c, comm), member)
   keep_count(c, comm, member->rank, members);
   u32 other = never_last(c, comm);
   for (u32 k = 0; k <= c->unnamed.n_last; k++) {
@@ -174,7 +174,7 @@ static bool is_often_last(struct straggler_test *c, u32 comm, struct verdict *v)
     return false;
   v->typical_ns = median_of(c->lateness, list_lateness_when_last(c, comm, v->rank));
   double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->tested);
-  const struct collective *one = tested_collective(c, c->first[comm]);
+  const struct collective *one = tested_roster(c, comm);
   return sure >= WORTH_MENTIONING * step_ns * steps_between_meetings(c, comm) &&
          sure >= arrival_error(c, one, v->rank);
 }
@@ -263,7 +263,7 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
 }
 
 static bool any_is_named(const struct straggler_test *c, u32 comm) {
-  const struct collective *roster = tested_collective(c, c->first[comm]);
+  const struct collective *roster = tested_roster(c, comm);
   return ANY(&c->a->model->arrivals[roster->first_arrival], roster->n_arrivals, one,
              c->named[one->rank]);
 }
@@ -314,9 +314,24 @@ static void test_in_rounds(struct straggler_test *c, u32 comm, bool again) {
     v = test_members(c, comm, false);
 }
 
+/* Who lacks some of the communicator's collectives, since its recording is of less, can come last
+ * only in the others. */
+static void count_missed(struct straggler_test *c, u32 comm) {
+  const struct collective *roster = tested_roster(c, comm);
+  const struct arrival *all = &c->a->model->arrivals[roster->first_arrival];
+  for (u32 k = 0; k < roster->n_arrivals; k++)
+    c->missed[all[k].rank] = 0;
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
+    const struct collective *one = tested_collective(c, i);
+    for (u32 k = 0; k < roster->n_arrivals && one->n_arrivals < roster->n_arrivals; k++)
+      c->missed[all[k].rank] += member_of(c, one, all[k].rank) == INDEX_NONE;
+  }
+}
+
 static void test_communicator(struct straggler_test *c, u32 comm, bool again) {
   if (c->first[comm] == c->first[comm + 1])
     return;
+  count_missed(c, comm);
   unnamed_members_order(c, comm);
   test_in_rounds(c, comm, again);
   unnamed_members_forget(c);
@@ -330,6 +345,8 @@ unsigned straggler_threads(const struct straggler_test *c, u64 values) {
 static void make_room(struct straggler_test *c) {
   u32 n = c->a->model->n_ranks + 1u;
   c->first = arena_array(&c->scratch, size_sum(c->a->model->n_comms, 2), sizeof(u32));
+  c->roster = arena_array(&c->scratch, size_sum(c->a->model->n_comms, 1), sizeof(u32));
+  c->missed = arena_array(&c->scratch, n, sizeof(u32));
   c->best_comm = arena_array(&c->scratch, n, sizeof(u32));
   c->best_p = arena_array(&c->scratch, n, sizeof(double));
   c->values = arena_array(&c->scratch, n, sizeof(double));

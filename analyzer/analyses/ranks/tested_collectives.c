@@ -183,6 +183,9 @@ static void choose_of_comm(struct candidates *all, u32 comm) {
     c->tested[c->n_tested++] = best->collective;
   }
   c->first[comm + 1] = c->n_tested;
+  for (u32 i = c->roster[comm] = c->first[comm]; i < c->n_tested; i++)
+    if (tested_collective(c, i)->n_arrivals > tested_collective(c, c->roster[comm])->n_arrivals)
+      c->roster[comm] = i;
   /* The place was chosen by what is tested: any of them could have shown it. */
   if (all->n)
     c->tests += (double)collective_of(all, 0)->n_arrivals * (place == INDEX_NONE ? 1 : places);
@@ -266,7 +269,7 @@ void choose_tested_collectives(struct straggler_test *c) {
 }
 
 bool choose_tested_again(struct straggler_test *c, u32 comm) {
-  const struct collective *roster = tested_collective(c, c->first[comm]);
+  const struct collective *roster = tested_roster(c, comm);
   u32 in_all = c->n_tested;
   u32 n = NUMBER_OF(&c->a->model->arrivals[roster->first_arrival], roster->n_arrivals, one,
                     !c->named[one->rank]);
@@ -279,4 +282,8 @@ bool choose_tested_again(struct straggler_test *c, u32 comm) {
 
 const struct collective *tested_collective(const struct straggler_test *c, u32 i) {
   return &c->a->model->collectives[c->tested[i]];
+}
+
+const struct collective *tested_roster(const struct straggler_test *c, u32 comm) {
+  return tested_collective(c, c->roster[comm]);
 }

@@ -42,7 +42,7 @@ void unnamed_members_order(struct straggler_test *c, u32 comm) {
   u32 begin = c->first[comm], n = c->first[comm + 1] - begin;
   struct unnamed_members *unnamed = &c->unnamed;
   u64 members = 0;
-  *unnamed = (struct unnamed_members){.begin = begin, .n = n};
+  *unnamed = (struct unnamed_members){.comm = comm, .begin = begin, .n = n};
   unnamed->ready = arena_array(&unnamed->arena, n, sizeof(*unnamed->ready));
   unnamed->clocks_ns = arena_array(&unnamed->arena, n, sizeof(double));
   unnamed->from_ns = arena_array(&unnamed->arena, n, sizeof(double));
@@ -69,7 +69,7 @@ void unnamed_members_take_out(struct straggler_test *c, u32 rank) {
     if (k != INDEX_NONE)
       ordered_values_take_out(&unnamed->ready[i], k);
   }
-  u32 k = member_of(c, tested_collective(c, unnamed->begin), rank);
+  u32 k = member_of(c, tested_roster(c, unnamed->comm), rank);
   for (u32 step = 0; unnamed->computed && k != INDEX_NONE && step < c->a->n_steps; step++)
     if (unnamed->computed[step].place[k] != INDEX_NONE)
       ordered_values_take_out(&unnamed->computed[step], k);
@@ -97,7 +97,7 @@ static u32 find_last(struct straggler_test *c, u32 i) {
 
 u32 unnamed_members_find_last(struct straggler_test *c) {
   struct unnamed_members *unnamed = &c->unnamed;
-  const struct collective *roster = tested_collective(c, unnamed->begin);
+  const struct collective *roster = tested_roster(c, unnamed->comm);
   u32 most = 0;
   for (u32 i = 0; i < unnamed->n_last; i++)
     c->times_last[unnamed->last[i]] = 0;
@@ -138,7 +138,7 @@ static void order_computed(void *user, u32 step, unsigned worker) {
   (void)worker;
   const struct ordering *ordering = user;
   struct straggler_test *c = ordering->c;
-  const struct collective *roster = tested_collective(c, ordering->begin);
+  const struct collective *roster = tested_roster(c, c->unnamed.comm);
   SCOPED double *ms = memory_array(size_sum(roster->n_arrivals, 1), sizeof(*ms));
   for (u32 k = 0; k < roster->n_arrivals; k++) {
     u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
@@ -149,7 +149,7 @@ static void order_computed(void *user, u32 step, unsigned worker) {
 
 static void order_all_computed(struct straggler_test *c) {
   struct unnamed_members *unnamed = &c->unnamed;
-  u32 members = tested_collective(c, unnamed->begin)->n_arrivals, steps = c->a->n_steps;
+  u32 members = tested_roster(c, unnamed->comm)->n_arrivals, steps = c->a->n_steps;
   unnamed->computed = arena_array(&unnamed->arena, steps, sizeof(*unnamed->computed));
   for (u32 step = 0; step < steps; step++)
     ordered_values_reserve(&unnamed->computed[step], &unnamed->arena, members);
@@ -159,7 +159,7 @@ static void order_all_computed(struct straggler_test *c) {
 
 u32 unnamed_members_longer_compute(struct straggler_test *c, u32 rank, u32 *of) {
   const struct analysis *a = c->a;
-  u32 k = member_of(c, tested_collective(c, c->unnamed.begin), rank), longer = 0;
+  u32 k = member_of(c, tested_roster(c, c->unnamed.comm), rank), longer = 0;
   *of = 0;
   if (!a->ranks[rank].on_gpu)
     return 0;

@@ -4,7 +4,9 @@
  *
  * A collective's kernel is the effect of a launch (by correlation id), and the launch was made
  * inside ranges that say which collective it was: record_param_comms with its arguments, or
- * nccl:all_reduce and the like. Newer traces repeat the arguments on the kernel itself.
+ * nccl:all_reduce and the like. Newer traces repeat the arguments on the kernel itself. Calls that
+ * are coalesced, such as those of batch_isend_irecv(), have one kernel, launched after their
+ * ranges.
  */
 
 #include "base/checked_memory.h"
@@ -132,8 +134,8 @@ static u32 size_of_group(const struct building *b, const struct kineto_comm_fact
                                                              : b->world_size;
 }
 
-static void add_call(struct building *b, const struct kineto_comm_facts *facts, u8 op, u32 comm,
-                     const struct kineto_item *host, u32 run, u16 stream) {
+static struct rank_call *add_call(struct building *b, const struct kineto_comm_facts *facts, u8 op,
+                                  u32 comm, const struct kineto_item *host, u32 run, u16 stream) {
   struct rank_call call = {
       .start = host->start,
       .end = host->end,
@@ -153,6 +155,34 @@ static void add_call(struct building *b, const struct kineto_comm_facts *facts, 
   if (op == TSCOPE_OP_RECV && facts && facts->source >= 0)
     call.peer = (i32)facts->source;
   VECTOR_PUSH(&b->events->calls, call);
+  return &b->events->calls.at[b->events->calls.n - 1];
+}
+
+/* What was called on a lane before an instant, in one group after the other, and no kernel came of
+ * it yet: the calls of a kernel of this kind that says nothing of them. How many those are. */
+static u32 add_coalesced(struct building *b, const struct kineto_item *launch, u8 kernel, u32 run,
+                         u16 stream) {
+  const struct kineto_trace *trace = b->trace;
+  u32 n = 0, passed = 0, group = INDEX_NONE;
+  u32 i = FIRST_NOT(0, b->ranges.n, k, trace->items.at[b->ranges.at[k]].start < launch->start);
+  while (i-- > 0 && passed < NEAR) {
+    const struct kineto_item *item = &trace->items.at[b->ranges.at[i]];
+    const struct kineto_comm_facts *facts =
+        item->what == INDEX_NONE ? NULL : &trace->comms.at[item->what];
+    passed += item->lane != launch->lane;
+    if (item->lane != launch->lane)
+      continue;
+    if (b->explained[i] || !facts || facts->group == INDEX_NONE || (n && facts->group != group) ||
+        (kernel && kernel_op(facts->op) != kernel))
+      break;
+    group = facts->group;
+    b->explained[i] = true;
+    struct rank_call *call = add_call(b, facts, facts->op, group, item, run, stream);
+    call->launched = launch->start;
+    call->group = run + 1;
+    n++;
+  }
+  return n;
 }
 
 static void add_kernel(struct building *b, const struct kineto_item *item) {
@@ -189,6 +219,9 @@ static void add_run(struct building *b, const struct kineto_item *item) {
                          .op = op,
                          SAME(item, start, end, name, correlation)};
   VECTOR_PUSH(&b->events->runs, run);
+  if (!facts && !around.op && device && call != INDEX_NONE &&
+      add_coalesced(b, host, name->communication.op, b->events->runs.n - 1, run.stream))
+    return;
   add_call(b, facts, op, comm_of(b, facts, device ? item->lane : 0),
            around.outer ? around.outer : host, b->events->runs.n - 1, run.stream);
 }
@@ -414,7 +447,7 @@ static void find_rounds(struct building *b) {
 
 static void count_pairs(struct rank_events *events) {
   SORT(events->calls.at, events->calls.n, by_i64);
-  for (u32 i = 0; i < events->calls.n; i++) {
+  for (u32 i = events->calls.n; i-- > 0;) {
     u32 run = events->calls.at[i].run;
     events->unpaired_calls += run == INDEX_NONE;
     if (run != INDEX_NONE)

@@ -259,7 +259,7 @@ void rule_fail_slow(struct findings *f) {
   double since = ns_to_ms(first.begin - a->model->begin) / 1e3;
   double longer_s = (onset.after_ms - onset.before_ms) * after / 1e3, saving = longer_s;
   if (n && n < a->model->n_ranks) {
-    double of_ranks = saving_of_ranks(f, ranks, n, saving * 1e3 / f->steps);
+    double of_ranks = saving_of_ranks(f, ranks, n, step, saving * 1e3 / f->steps);
     if (cure_pays(f)) {
       saving = fmin(saving, of_ranks);
     } else { /* the run is slower, but not because of them */

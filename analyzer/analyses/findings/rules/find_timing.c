@@ -243,8 +243,9 @@ void rule_outside_phases(struct findings *f) {
   o.by_turns = o.gain > r->other_ms * (1 - o.unmarked) + REPLAY_TOLERANCE * f->step_ms;
   o.rank = o.by_turns && o.alone != INDEX_NONE ? o.alone : o.rank;
   const struct sampled_line *line = r->ranks[o.rank].outside_line;
-  if (!o.has_forward && !(o.unmarked > 0) && !line)
-    return; /* forward passes may be all of it */
+  bool replayed = r->n_what_if && !r->what_if_reason;
+  if (!o.has_forward && !(o.unmarked > 0) && !(line && replayed))
+    return; /* forward passes may be all of it, or hidden behind what the GPU does */
   o.elsewhere = line ? elsewhere_outside(r, line) : INDEX_NONE;
   f->spent_at = line && line->share >= REASON_SHARE ? line : NULL;
   finding_add(f, severity_of(f, o.gain), saving, outside_title(f, &o), outside_evidence(f, &o),
