@@ -153,6 +153,19 @@ static double chance_of_group(const struct results *r, const struct straggler_gr
   return least;
 }
 
+/* Saves less than the replay can tell; or little, and chance does that in one report of a thousand.
+ * Of slow input half of the wait must go: a moment later the peers' own may be no sooner. */
+static bool is_refuted(const struct judge *j, const struct straggler_group *group) {
+  const struct results *r = j->a->results;
+  const struct rank_result *worst = &r->ranks[group->worst];
+  bool half =
+      worst->reason == STRAGGLER_SLOW_INPUT && group->saving.ms < worst->imposed_wait_ms / 2;
+  bool doubtful = group->saving.ms < STRAGGLER_SMALL * r->step_mean_ms &&
+                  chance_of_group(r, group) >= STRAGGLER_SMALL_SIGNIFICANCE;
+  bool pays = saving_pays(&group->saving, r->step_mean_ms);
+  return group->cure.n && (half || doubtful || !pays);
+}
+
 /* Whether the critical path has time on these ranks for which no reason is recorded. A replay keeps
  * it as it was, so that it does not tell what they would save. */
 static bool lack_reasons(const struct analysis *a, const bool *ranks) {
@@ -165,26 +178,17 @@ static bool lack_reasons(const struct analysis *a, const bool *ranks) {
   return unknown_ms >= WORTH_MENTIONING * a->results->path_length_ms * a->results->path_steps_used;
 }
 
-/* Saves less than the replay can tell; or little, and chance does that in one report of a thousand.
- * Of slow input half of the wait must go: a moment later the peers' own may be no sooner. */
-static bool is_refuted(const struct judge *j, const struct straggler_group *group) {
-  const struct results *r = j->a->results;
-  const struct rank_result *worst = &r->ranks[group->worst];
-  bool half =
-      worst->reason == STRAGGLER_SLOW_INPUT && group->saving.ms < worst->imposed_wait_ms / 2;
-  bool doubtful = group->saving.ms < STRAGGLER_SMALL * r->step_mean_ms &&
-                  chance_of_group(r, group) >= STRAGGLER_SMALL_SIGNIFICANCE;
-  bool pays = saving_pays(&group->saving, r->step_mean_ms);
-  return group->cure.n && (half || doubtful || !pays) && !lack_reasons(j->a, group->ranks);
-}
-
-static void refute(struct results *r, const struct straggler_group *group) {
+static void refute(const struct analysis *a, const struct straggler_group *group) {
+  struct results *r = a->results;
+  bool waits = lack_reasons(a, group->ranks);
   for (u32 i = 0; i < r->n_ranks; i++) {
     struct rank_result *rank = &r->ranks[i];
     if (!group->ranks[i])
       continue;
     rank->straggler = rank->late_at_times = false;
     rank->refuted = true;
+    rank->no_straggler = waits ? "what it waits for itself is not recorded"
+                               : "if it were as fast as its peers, steps would hardly be shorter";
     rank->n_late = 0;
     rank->late_every = rank->longer_compute_steps = NAN;
   }
@@ -207,7 +211,7 @@ static bool judge_groups(struct judge *j) {
     if (is_sampled(j->a, group->worst) && replay_knows_waits(j->a, group->worst))
       set_saving(j, group, &j->cures[i * TRIALS], &savings[i * TRIALS]);
     if (is_refuted(j, group))
-      refute(r, group);
+      refute(j->a, group);
     else
       r->straggler_groups[kept++] = *group;
   }
@@ -257,11 +261,9 @@ static bool join_alike(struct analysis *a) {
 }
 
 static void say_why_not(struct rank_result *rank) {
-  if (rank->straggler || !(rank->p_value < STRAGGLER_SIGNIFICANCE))
+  if (rank->straggler || rank->refuted || !(rank->p_value < STRAGGLER_SIGNIFICANCE))
     return;
-  rank->no_straggler = rank->refuted
-                           ? "if it were as fast as its peers, steps would hardly be shorter"
-                       : rank->slowest_fraction <= STRAGGLER_MAJORITY
+  rank->no_straggler = rank->slowest_fraction <= STRAGGLER_MAJORITY
                            ? "not in most steps"
                            : "the wait of its peers is too short to matter";
 }
