@@ -9,6 +9,7 @@
 #include "align/samples.h"
 #include "base/host_list.h"
 #include "base/rank_list.h"
+#include "base/sets.h"
 
 #define SANE_ERROR_US 20.0   /* an error below this never counts against the alignment */
 #define MOST_OF_TRANSFER 2.0 /* one above so many transfer times does, if it is also */
@@ -38,27 +39,14 @@ i64 clock_realtime_difference(const struct clock_facts *a, const struct clock_fa
   return sane ? x - y : NS_UNKNOWN;
 }
 
-static u32 set_of(u32 *set, u32 rank) {
-  while (set[rank] != rank)
-    rank = set[rank] = set[set[rank]];
-  return rank;
-}
-
-static void join_sets(u32 *set, u32 a, u32 b) {
-  a = set_of(set, a);
-  b = set_of(set, b);
-  set[a > b ? a : b] = a < b ? a : b;
-}
-
 /* By calls of any kind, their ends known or not. */
 static void link_by_calls(struct aligner *aligner) {
   const struct model *model = aligner->model;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    aligner->set[r] = r;
+  sets_begin(aligner->set, model->n_ranks);
   for (u32 c = 0; c < model->n_collectives; c++) {
     const struct arrival *arrivals = &model->arrivals[model->collectives[c].first_arrival];
     for (u32 i = 1; i < model->collectives[c].n_arrivals; i++)
-      join_sets(aligner->set, arrivals[0].rank, arrivals[i].rank);
+      sets_join(aligner->set, arrivals[0].rank, arrivals[i].rank);
   }
 }
 
@@ -69,18 +57,17 @@ static void choose_root(struct aligner *aligner) {
   u32 *set = arena_array(&aligner->scratch, n, sizeof(*set));
   u32 *size = arena_array(&aligner->scratch, n, sizeof(*size));
   u32 *first = arena_array(&aligner->scratch, aligner->domains.n, sizeof(*first));
-  for (u32 r = 0; r < n; r++)
-    set[r] = r;
+  sets_begin(set, n);
   for (u32 r = n; r-- > 0;)
     first[aligner->domains.of[r]] = r;
   for (u32 r = 0; r < n; r++)
-    join_sets(set, r, first[aligner->domains.of[r]]);
+    sets_join(set, r, first[aligner->domains.of[r]]);
   for (u32 s = 0; s < aligner->samples.n; s++)
     for (u32 k = 0; k < aligner->samples.at[s].n; k++) {
       const struct collective *collective =
           &model->collectives[aligner->samples.at[s].collectives[k]];
       for (u32 i = 1; i < collective->n_arrivals; i++)
-        join_sets(set, model->arrivals[collective->first_arrival].rank,
+        sets_join(set, model->arrivals[collective->first_arrival].rank,
                   model->arrivals[collective->first_arrival + i].rank);
     }
   for (u32 r = 0; r < n; r++)

@@ -9,8 +9,7 @@
 
 #include "base/arena.h"
 #include "base/vector.h"
-
-#define MOST_DRIFT 1e-3 /* no two working clocks drift apart faster: NTP slews by up to 500 ppm */
+#include "model/rank_clock.h"
 
 /* At time x the difference is at least (or at most) y. Nanoseconds from some origin. */
 struct bound {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "attach/native_frames.h"
 
-#include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/each.h"
 #include "inspect/memory_read.h"
-#include "symbols/function_name.h"
+#include "symbols/dwfl_places.h"
 
 struct native_process {
   Dwfl *dwfl;
@@ -111,41 +111,20 @@ static const Dwfl_Thread_Callbacks threads = {
     .set_initial_registers = set_registers,
 };
 
-static const char *build_id(struct arena *arena, Dwfl_Module *module) {
-  const unsigned char *bits = NULL;
-  GElf_Addr at;
-  char text[2 * 32 + 1];
-  int n = dwfl_module_build_id(module, &bits, &at);
-  for (int i = 0; i < n && i < 32; i++)
-    snprintf(text + 2 * i, 3, "%02x", bits[i]);
-  return n > 0 ? arena_text(arena, text) : NULL;
-}
-
 static void name_frame(struct native_process *process, u64 pc, struct native_frame *frame) {
   Dwfl_Module *module = dwfl_addrmodule(process->dwfl, pc);
-  GElf_Sym symbol;
-  GElf_Off offset = 0;
   Dwarf_Addr inside = pc;
-  int line = 0;
+  struct native_place place = {0};
   *frame = (struct native_frame){.offset = pc};
   if (!module)
     return;
   const char *library = dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-  const char *name = dwfl_module_addrinfo(module, pc, &offset, &symbol, NULL, NULL, NULL);
   frame->library = library ? arena_text(process->arena, library) : NULL;
-  frame->build_id = build_id(process->arena, module);
+  frame->build_id = dwfl_build_id(process->arena, module);
   dwfl_module_relocate_address(module, &inside);
   frame->offset = inside;
-  /* In a stripped file the nearest symbol before may be far away: only a symbol that has a size,
-   * and is long enough, is used. */
-  if (name && offset < symbol.st_size)
-    frame->function = function_name(process->arena, name);
-  Dwfl_Line *source = dwfl_module_getsrc(module, pc);
-  const char *file = source ? dwfl_lineinfo(source, NULL, &line, NULL, NULL, NULL) : NULL;
-  if (file && line > 0) {
-    frame->file = arena_text(process->arena, file);
-    frame->line = (u32)line;
-  }
+  dwfl_name_place(process->arena, module, pc, &place);
+  COPY_EACH(frame, &place, function, file, line);
 }
 
 static int add_frame(Dwfl_Frame *state, void *context) {

@@ -30,7 +30,7 @@ struct native_process *native_open(struct arena *arena, pid_t pid,
                                    const struct snapshots *snapshots);
 
 /* The frames of a thread that has a snapshot, innermost first: how many. *whole: to the
- * outermost. Inlined functions are not distinguished from those they are in. */
+ * outermost. Of functions that the compiler put into another only the innermost is there. */
 u32 native_unwind(struct native_process *process, const struct thread_snapshot *thread,
                   struct native_frame *frames, u32 most, bool *whole);
 

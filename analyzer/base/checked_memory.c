@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STATUS_BAD = 2 };
+#include "base/exit_status.h"
 
 static _Thread_local struct memory_account *counting;
 static void (*_Atomic last_act)(void);

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 
 #include "base/checked_memory.h"
+#include "base/each.h"
+#include "base/sorting.h"
 
 void intervals_append(struct intervals *set, i64 start, i64 end) {
   if (end <= start)
@@ -14,6 +16,13 @@ void intervals_append(struct intervals *set, i64 start, i64 end) {
     return;
   }
   set->at[set->n++] = (struct interval){start, end};
+}
+
+void intervals_unite(struct arena *arena, struct interval *at, u32 n, struct intervals *out) {
+  *out = (struct intervals){arena_array(arena, n, sizeof(*at)), 0};
+  SORT(at, n, by_i64);
+  FOR_EACH(at, n, one)
+    intervals_append(out, one->start, one->end);
 }
 
 void intervals_union(struct arena *arena, const struct intervals *a, const struct intervals *b,

@@ -27,6 +27,9 @@ struct intervals {
 /* Adds [start, end) to a set that is built in order of start; `set` must have room for one more. */
 void intervals_append(struct intervals *set, i64 start, i64 end);
 
+/* The union of n intervals in any order, which are sorted meanwhile. `out` lives in the arena. */
+void intervals_unite(struct arena *arena, struct interval *at, u32 n, struct intervals *out);
+
 /* out = a or b; out = a and not b. `out` lives in the arena. */
 void intervals_union(struct arena *arena, const struct intervals *a, const struct intervals *b,
                      struct intervals *out);

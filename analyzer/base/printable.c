@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/exit_status.h"
 #include "base/utf8.h"
 
 char *arena_printable(struct arena *arena, const char *text) {
@@ -54,7 +55,7 @@ int print_problem(const char *program, const char *format, ...) {
   va_end(arguments);
   SCOPED_ARENA struct arena arena = {0};
   fprintf(stderr, "%s: %s\n", program, arena_printable(&arena, line));
-  return 2;
+  return STATUS_BAD;
 }
 
 void print_label(const char *name, const char *value, FILE *out) {

@@ -24,6 +24,6 @@ char *arena_url(struct arena *arena, const char *path);
  */
 void print_label(const char *name, const char *value, FILE *out);
 
-/* Prints "PROGRAM: ..." as one such line on standard error. Returns 2, the exit status for it. */
+/* Prints "PROGRAM: ..." as one such line on standard error. Returns STATUS_BAD. */
 int print_problem(const char *program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -149,8 +149,7 @@ static int add_paths(struct sorting *sorting, const char *const *paths, u32 n, c
     else if (result == 0)
       add_file(sorting, paths[i], &status, true);
     if (result < 0) {
-      snprintf(why, why_bytes, "%s: %s. Give the directory the job wrote to (TSCOPE_DIR).",
-               paths[i], strerror(-result));
+      snprintf(why, why_bytes, "%s: %s. " GIVE_THE_DIRECTORY, paths[i], strerror(-result));
       return result;
     }
   }
@@ -171,9 +170,8 @@ static int describe_unrecognised(const struct sorting *sorting, const char *path
                             "%s is not recognised; what can be read:", sorting->unknown.at[0]);
   else
     used = (size_t)snprintf(why, why_bytes,
-                            "%s: no traces (*%s) here. Was the job run with "
-                            "LD_PRELOAD=libtscope.so, and did it train? What can be read:",
-                            path, TSCOPE_FILE_SUFFIX);
+                            "%s: no traces (*%s) here. " WAS_IT_RUN " What can be read:", path,
+                            TSCOPE_FILE_SUFFIX);
   for (size_t k = 0; k < KINDS && used < why_bytes; k++)
     used += (size_t)snprintf(why + used, why_bytes - used, "%s %s", k ? "," : "", kinds[k].several);
   return -ENOENT;

@@ -39,8 +39,8 @@ static void join_whole(struct rank_events *events, const struct rank_clock *cloc
 
 static void place_events(void *user, u32 r, unsigned worker) {
   struct model *model = user;
-  struct rank_events *events = &internal_of(model)->events[r];
-  const struct rank_clock *clock = &internal_of(model)->clocks[r];
+  struct rank_events *events = model_events(model, r);
+  const struct rank_clock *clock = model_clock(model, r);
   (void)worker;
   place_lists(events, clock);
   model->ranks[r].looks = events->looks.at;
@@ -146,7 +146,7 @@ static struct order measure(const struct model *model, u32 c) {
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
     known &= arrival->start != NS_UNKNOWN;
-    compared &= !model->clock_aligned || model->ranks[arrival->rank].clock.aligned;
+    compared &= is_on_axis(model, arrival->rank);
     last = arrival->start > last ? arrival->start : last;
     last_call = arrival->call_start > last_call ? arrival->call_start : last_call;
   }
@@ -158,7 +158,7 @@ static struct order measure(const struct model *model, u32 c) {
 void finish_collectives(struct model *model) {
   u32 n = model->n_collectives;
   SCOPED struct order *order = memory_array(size_sum(n, 1), sizeof(*order));
-  struct collective *sorted = arena_array(&internal_of(model)->arena, n, sizeof(*sorted));
+  struct collective *sorted = arena_array(model_arena(model), n, sizeof(*sorted));
   for (u32 c = 0; c < n; c++)
     order[c] = measure(model, c);
   SORT(order, n, by_last_start);

@@ -18,7 +18,7 @@ ORDER_BY(by_identity, struct sighting, UP(identity) UP(backend) UP(rank))
 
 static const struct comm_definition *definition_of(const struct model *model,
                                                    const struct sighting *sighting) {
-  return &internal_of(model)->events[sighting->rank].comms[sighting->definition];
+  return &model_events(model, sighting->rank)->comms[sighting->definition];
 }
 
 /* Makes one communicator from what all its members say about it; `room` is how many members all
@@ -38,7 +38,7 @@ static void make_comm(struct model *model, const struct sighting *sightings, u32
   if (comm->size == 0)
     return;
   *room -= comm->size;
-  comm->members = arena_array(&internal_of(model)->arena, comm->size, sizeof(*comm->members));
+  comm->members = arena_array(model_arena(model), comm->size, sizeof(*comm->members));
   for (u32 i = 0; i < comm->size; i++)
     comm->members[i] = INDEX_NONE;
   for (u32 i = 0; i < n; i++) {
@@ -52,22 +52,22 @@ void unify_comms(struct model *model) {
   struct model_internal *internal = internal_of(model);
   SCOPED VECTOR(struct sighting) all = {0};
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct rank_events *events = &internal->events[r];
+    const struct rank_events *events = model_events(model, r);
     internal->comm_of[r] =
-        arena_array(&internal->arena, events->n_comms, sizeof(**internal->comm_of));
+        arena_array(model_arena(model), events->n_comms, sizeof(**internal->comm_of));
     for (u32 i = 0; i < events->n_comms; i++) {
       struct sighting sighting = {events->comms[i].identity, events->comms[i].backend, r, i};
       VECTOR_PUSH(&all, sighting);
     }
   }
-  model->comms = arena_array(&internal->arena, all.n, sizeof(*model->comms));
+  model->comms = arena_array(model_arena(model), all.n, sizeof(*model->comms));
   SORT(all.at, all.n, by_identity);
   u64 room = MOST_MISSING + (u64)MOST_MISSING_FOR_EACH * all.n;
-  for (u32 i = 0, next; i < all.n; i = next) {
-    for (next = i; next < all.n && all.at[next].identity == all.at[i].identity &&
-                   all.at[next].backend == all.at[i].backend;
-         next++)
-      internal->comm_of[all.at[next].rank][all.at[next].definition] = model->n_comms;
-    make_comm(model, &all.at[i], next - i, &room, &model->comms[model->n_comms++]);
+  for (u32 i = 0, n; i < all.n; i += n) {
+    n = ROW_OF_EQUALS(&all.at[i], all.n - i, a, b,
+                      a->identity == b->identity && a->backend == b->backend);
+    FOR_EACH(&all.at[i], n, sighting)
+      internal->comm_of[sighting->rank][sighting->definition] = model->n_comms;
+    make_comm(model, &all.at[i], n, &room, &model->comms[model->n_comms++]);
   }
 }

@@ -26,7 +26,6 @@ struct bundle {
   u32 before;            /* how many collectives of the communicator its rank had called by then */
   u32 targets, sources;  /* how many other ranks it sends to and receives from */
   u32 exchange;          /* index into exchanges.list; INDEX_NONE */
-  u32 together;          /* towards the one that stands for all that it exchanges messages with */
   u64 sent, received;    /* elements, to and from other ranks */
   u64 kept;              /* elements to itself */
   u64 place;             /* order on the communicator: `before` of all, then a counter */

@@ -4,6 +4,7 @@
 
 #include "base/checked_memory.h"
 #include "base/parallel.h"
+#include "base/sets.h"
 #include "base/sorting.h"
 #include "kernels/communication.h"
 
@@ -33,6 +34,7 @@ struct finding {
   u8 *candidate; /* [n_comms] of its messages some may be an exchange */
   VECTOR(struct side) sides;
   VECTOR(struct absent) absent;
+  u32 *set; /* [bundles.n] those that exchange messages with each other */
 };
 
 static bool is_message(const struct rank_call *call) {
@@ -76,7 +78,6 @@ static void add_message(struct finding *f, u32 first, struct bundle fresh, u32 s
   const struct rank_call *call = &model_events(all->model, fresh.rank)->calls.at[fresh.first];
   struct bundle *bundle = bundle_of(all, first, fresh.comm, fresh.group);
   if (!bundle) {
-    fresh.together = all->bundles.n;
     VECTOR_PUSH(&all->bundles, fresh);
     bundle = &all->bundles.at[all->bundles.n - 1];
   }
@@ -150,19 +151,6 @@ static void list_bundles(struct finding *f) {
     list_bundles_of(f, r, called);
 }
 
-static u32 representative(struct exchanges *all, u32 bundle) {
-  struct bundle *at = all->bundles.at;
-  while (at[bundle].together != bundle)
-    bundle = at[bundle].together = at[at[bundle].together].together;
-  return bundle;
-}
-
-static void put_together(struct exchanges *all, u32 a, u32 b) {
-  a = representative(all, a);
-  b = representative(all, b);
-  all->bundles.at[a > b ? a : b].together = a > b ? b : a;
-}
-
 /* Messages [0, n) from one source to one target, the sends [0, n_sends) first: the i-th send
  * matches the i-th receive. */
 static void match_sides(struct finding *f, const struct side *at, u32 n_sends, u32 n) {
@@ -175,7 +163,7 @@ static void match_sides(struct finding *f, const struct side *at, u32 n_sends, u
     bundle->sources += another && i >= n_sends && !own;
   }
   for (u32 i = 0; i < n_sends && n_sends + i < n; i++)
-    put_together(all, at[i].bundle, at[n_sends + i].bundle);
+    sets_join(f->set, at[i].bundle, at[n_sends + i].bundle);
 }
 
 /* Calls `each` with the messages of each source and target. */
@@ -198,8 +186,10 @@ static bool is_over(const struct model *model, const struct bundle *bundle) {
   return bundle->more || (run != INDEX_NONE && events->runs.at[run].end != NS_UNKNOWN);
 }
 
-static void add_to_exchange(struct exchanges *all, struct bundle *bundle) {
-  u32 of = representative(all, (u32)(bundle - all->bundles.at));
+static void add_to_exchange(struct finding *f, u32 number) {
+  struct exchanges *all = f->all;
+  struct bundle *bundle = &all->bundles.at[number];
+  u32 of = set_of(f->set, number);
   if (all->bundles.at[of].exchange == INDEX_NONE) {
     all->bundles.at[of].exchange = all->list.n;
     VECTOR_PUSH(&all->list, ((struct exchange){.comm = bundle->comm,
@@ -287,10 +277,12 @@ void find_exchanges(struct exchanges *all, unsigned threads) {
   parallel_for(model->n_ranks, threads, look_for_candidates, &f);
   if (model->n_comms && memchr(f.candidate, 1, model->n_comms))
     list_bundles(&f);
+  f.set = memory_array(size_sum(all->bundles.n, 1), sizeof(*f.set));
+  sets_begin(f.set, all->bundles.n);
   SORT(f.sides.at, f.sides.n, by_message);
   for_each_pair(&f, match_sides);
   for (u32 i = 0; i < all->bundles.n; i++)
-    add_to_exchange(all, &all->bundles.at[i]);
+    add_to_exchange(&f, i);
   for_each_pair(&f, note_sides);
   count_absent(&f);
   for (u32 i = 0; i < all->list.n; i++)
@@ -299,5 +291,5 @@ void find_exchanges(struct exchanges *all, unsigned threads) {
     if (all->list.at[all->bundles.at[i].exchange].refused)
       all->bundles.at[i].exchange = INDEX_NONE;
   put_in_order(all);
-  FREE_EACH(&f, candidate, sides.at, absent.at);
+  FREE_EACH(&f, candidate, sides.at, absent.at, set);
 }

@@ -60,7 +60,7 @@ u32 bounds_steps(const struct rank_bounds *bounds, u32 n_ranks) {
 }
 
 static void assemble(struct model *model, const struct rank_bounds *bounds) {
-  struct arena *arena = &internal_of(model)->arena;
+  struct arena *arena = model_arena(model);
   u32 n = bounds_steps(bounds, model->n_ranks);
   size_t cells = (size_t)n * model->n_ranks;
   struct steps *steps = &model->steps;
@@ -130,7 +130,7 @@ static void count_warmup(struct model *model) {
   model->steps.warmup_rule = "the first, and following ones over 1.5 x the median";
 }
 
-/* "a:b", each may be left out: the steps from a to b, without b. */
+/* "a", or "a:b", of which each may be left out: the steps from a to b, with b. */
 static void choose_steps(struct model *model, const char *wanted) {
   u32 n = model->steps.n, from = 0, to = n;
   const char *colon = strchr(wanted, ':');
@@ -175,10 +175,10 @@ static void step_of_arrivals(struct model *model, const struct rank_bounds *boun
 static void set_kinds(struct model *model) {
   struct steps *steps = &model->steps;
   for (u32 r = 0; r < model->n_ranks && !steps->kind; r++) {
-    const struct rank_events *events = &internal_of(model)->events[r];
+    const struct rank_events *events = model_events(model, r);
     if (events->marks.n < steps->n || !steps->n || !events->marks.at[0].kind)
       continue;
-    steps->kind = arena_array(&internal_of(model)->arena, steps->n, sizeof(*steps->kind));
+    steps->kind = arena_array(model_arena(model), steps->n, sizeof(*steps->kind));
     for (u32 s = 0; s < steps->n; s++)
       steps->kind[s] = events->marks.at[s].kind;
     steps->method = "the engine's iterations";
@@ -189,11 +189,11 @@ static void set_kinds(struct model *model) {
 static void set_times(struct model *model, const struct rank_bounds *bounds) {
   struct steps *steps = &model->steps;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct rank_events *events = &internal_of(model)->events[r];
+    const struct rank_events *events = model_events(model, r);
     if (events->step_bounds.n == 0 || events->step_bounds.n != bounds[r].at.n)
       continue;
     if (!steps->times)
-      steps->times = arena_array(&internal_of(model)->arena, steps->n, sizeof(*steps->times));
+      steps->times = arena_array(model_arena(model), steps->n, sizeof(*steps->times));
     for (u32 s = 0; s + 1 < bounds[r].at.n; s++) {
       u8 *times = &steps->times[bounds[r].first + s], own = events->step_bounds.at[s].times;
       *times = own > *times ? own : *times;
@@ -264,7 +264,7 @@ void find_steps(struct model *model, const struct model_options *options) {
     bounds_of_peers(model, bounds);
   }
   for (u32 r = 0; r < model->n_ranks && !model->steps.by_collectives; r++)
-    bounds_on_gpu(&internal_of(model)->events[r], &bounds[r]);
+    bounds_on_gpu(model_events(model, r), &bounds[r]);
   assemble(model, bounds);
   set_kinds(model);
   set_times(model, bounds);

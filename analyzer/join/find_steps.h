@@ -17,7 +17,7 @@ struct rank_bounds {
 };
 
 /* All fill bounds[n_ranks] and give the confidence; false if there is no evidence of this kind. The
- * caller frees the vectors. If memory runs out, the result is "no evidence". */
+ * caller frees them: bounds_release(). */
 bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, double *confidence);
 bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, double *confidence);
 bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds, double *confidence);

@@ -5,12 +5,6 @@
  */
 #include "join/find_steps.h"
 
-/* A communicator of one rank runs nothing, and gloo no kernel. */
-static bool runs_on_gpu(const struct rank_events *events, const struct rank_call *call) {
-  return call->stream != TSCOPE_NO_STREAM && !call->failed &&
-         !(call->comm < events->n_comms && events->comms[call->comm].size == 1);
-}
-
 /* If the end of the last collective launched before a bound was not seen, GPU time was not taken at
  * that moment, and work launched earlier may have ended last. Before the first collective there is
  * nothing to wait for. */
@@ -28,7 +22,7 @@ void bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds)
     i64 host = bounds->at.at[i];
     for (; next < events->calls.n && events->calls.at[next].launched < host; next++) {
       const struct rank_call *call = &events->calls.at[next];
-      if (!runs_on_gpu(events, call))
+      if (!rank_call_is_on_gpu(events, call))
         continue;
       i64 ran = call->run == INDEX_NONE ? NS_UNKNOWN : events->runs.at[call->run].end;
       known = ran != NS_UNKNOWN;

@@ -22,13 +22,12 @@ static i64 earlier_work_done(const struct rank_events *events, const struct rank
 }
 
 static void list_windows_of_rank(struct model *model, u32 r) {
-  struct model_internal *internal = internal_of(model);
-  const struct rank_events *events = &internal->events[r];
+  const struct rank_events *events = model_events(model, r);
   struct rank *rank = &model->ranks[r];
   u32 n = events->gpu_states.n;
   rank->gpu_overhead_ns = events->gpu_overhead_ns;
   rank->gpu_event_error_ns = events->gpu_event_error_ns;
-  rank->gpu_windows = arena_array(&internal->arena, n, sizeof(*rank->gpu_windows));
+  rank->gpu_windows = arena_array(model_arena(model), n, sizeof(*rank->gpu_windows));
   for (u32 i = 0; i < n; i++) {
     const struct rank_gpu_state *state = &events->gpu_states.at[i];
     i64 end = i + 1 < n ? state[1].time : INT64_MAX;

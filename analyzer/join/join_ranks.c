@@ -6,15 +6,14 @@
 #include "join/joining.h"
 
 static void align(struct model *model, unsigned threads) {
-  struct model_internal *internal = internal_of(model);
   SCOPED struct clock_facts *facts = memory_array(model->n_ranks, sizeof(*facts));
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct rank_events *events = &internal->events[r];
+    const struct rank_events *events = model_events(model, r);
     facts[r] = (struct clock_facts){.realtime_minus_monotonic = events->realtime_minus_monotonic,
                                     .anchor_error_ns = events->anchor_error_ns,
                                     .begin = events->begin == NS_UNKNOWN ? 0 : events->begin};
   }
-  align_clocks(model, facts, internal->clocks, &internal->arena, threads);
+  align_clocks(model, facts, internal_of(model)->clocks, model_arena(model), threads);
 }
 
 /* The number of ranks of the job, 0 where what is claimed is not borne out. */
@@ -36,7 +35,7 @@ static void settle_world_size(struct model *model) {
 static void list_scalars(struct model *model) {
   struct model_internal *internal = internal_of(model);
   u64 total = TOTAL(u64, internal->events, model->n_ranks, one, one->scalars.n);
-  model->scalars = arena_array(&internal->arena, total, sizeof(*model->scalars));
+  model->scalars = arena_array(model_arena(model), total, sizeof(*model->scalars));
   if (total > UINT32_MAX)
     memory_is_short(total, sizeof(*model->scalars));
   for (u32 r = 0; r < model->n_ranks; r++)

@@ -20,7 +20,6 @@
 #define KERNEL_GROUP 0x6b65726e656c0000ull
 #define FIRST_SEQ 65536u   /* above any shift */
 #define TOGETHER_NS 20000  /* ends of one collective differ by up to 7 us on eight real ranks */
-#define MOST_DRIFT 2e-4    /* of two hosts' clocks */
 #define LEAST_TOGETHER 0.9 /* of the kernels that are compared */
 #define LEAST_COMPARED 3u  /* fewer may agree by chance */
 #define QUICK_LOOK 64u     /* kernels after which a comparison may be given up */
@@ -51,7 +50,7 @@ struct grouping {
 
 static const struct rank_kernel *kernel_at(const struct grouping *g, const struct member *m,
                                            u32 k) {
-  return &internal_of(g->model)->events[m->rank].kernels.at[m->kernels[k]];
+  return &model_events(g->model, m->rank)->kernels.at[m->kernels[k]];
 }
 
 /* How many of the distances between two ranks' ends are those of their clocks: none on one host,
@@ -133,7 +132,7 @@ static struct member *member_of(struct grouping *g, u32 rank, u16 part, u32 kern
 }
 
 static void list_members(struct grouping *g, u32 rank) {
-  const struct rank_events *events = &internal_of(g->model)->events[rank];
+  const struct rank_events *events = model_events(g->model, rank);
   u32 first = g->members.n;
   for (u32 i = 0; i < events->kernels.n; i++) {
     const struct rank_kernel *kernel = &events->kernels.at[i];
@@ -163,7 +162,7 @@ static const char *name_of_group(const struct grouping *g, u32 group, struct are
 /* A communicator for a rank's kernels of the library. Of a group of which only one member was found
  * the size is not known, nor where ranks are missing. */
 static void define_comm(const struct grouping *g, const struct member *m) {
-  struct rank_events *events = &internal_of(g->model)->events[m->rank];
+  struct rank_events *events = model_events(g->model, m->rank);
   u32 old = events->n_comms, size = 0, place = 0;
   struct comm_definition *comms = arena_array(&events->arena, old, sizeof(*comms));
   if (old)

@@ -234,7 +234,7 @@ static struct arrival arrival_of_kernel(u32 rank, const struct rank_kernel *kern
  */
 static void fill_arrivals(void *user, u32 rank, unsigned worker) {
   struct model *model = user;
-  const struct rank_events *events = &internal_of(model)->events[rank];
+  const struct rank_events *events = model_events(model, rank);
   (void)worker;
   for (u32 i = 0; i < events->calls.n; i++)
     model->arrivals[events->calls.at[i].arrival] = arrival_of(events, rank, &events->calls.at[i]);

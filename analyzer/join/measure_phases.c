@@ -3,6 +3,7 @@
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "join/joining.h"
+#include "model/timeline.h"
 
 struct measuring {
   struct model *model;
@@ -108,7 +109,7 @@ static void measure_rank(void *user, u32 r, unsigned worker) {
                              TSCOPE_PHASE_DATA};
   struct measuring *measuring = user;
   const struct model *model = measuring->model;
-  const struct rank_events *events = &internal_of(model)->events[r];
+  const struct rank_events *events = model_events(model, r);
   SCOPED_ARENA struct arena arena = {0};
   struct intervals covered = {0}, all, own, rest;
   (void)worker;
@@ -151,7 +152,7 @@ void measure_phases(struct model *model, const struct model_options *options) {
   size_t cells = (size_t)model->steps.n * model->n_ranks;
   struct measuring measuring = {.model = model,
                                 .found = memory_zeroed(size_sum(model->n_ranks, 1), 1)};
-  model->phases = arena_array(&internal_of(model)->arena, cells, sizeof(*model->phases));
+  model->phases = arena_array(model_arena(model), cells, sizeof(*model->phases));
   u64 launches = TOTAL(u64, model->ranks, model->n_ranks, one, one->launches);
   parallel_for(model->n_ranks, options->threads, measure_rank, &measuring);
   if (any_rank_measured(&measuring)) {

@@ -70,7 +70,7 @@ static void number_exchanges(struct exchanges *all, struct numbering *numbering)
 static void renumber_calls(const struct exchanges *all, const struct numbering *numbering) {
   struct model *model = all->model;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    struct rank_events *events = &internal_of(model)->events[r];
+    struct rank_events *events = model_events(model, r);
     FOR_EACH_CHANGED(events->calls.at, events->calls.n, call) {
       u32 comm = model_comm_of(model, r, call->comm);
       if (comm == INDEX_NONE || op_is_message(call->op) || call->seq == TSCOPE_UNKNOWN)
@@ -105,7 +105,7 @@ static bool is_in(const struct rank_call *call, const struct bundle *bundle, u32
 
 /* Puts the messages of a bundle into the first of them; `into` says where calls went. */
 static void merge_bundle(const struct exchanges *all, const struct bundle *bundle, u32 *into) {
-  struct rank_events *events = &internal_of(all->model)->events[bundle->rank];
+  struct rank_events *events = model_events(all->model, bundle->rank);
   struct rank_call *call = &events->calls.at[bundle->first];
   for (u32 i = bundle->first + 1; i <= bundle->last; i++) {
     const struct rank_call *other = &events->calls.at[i];
@@ -160,8 +160,8 @@ void merge_calls_again(const struct rank_events *joined, struct rank_events *eve
 
 static void merge_calls_of(const struct exchanges *all, u32 first, u32 end) {
   u32 rank = all->bundles.at[first].rank;
-  struct rank_events *events = &internal_of(all->model)->events[rank];
-  u32 n = events->calls.n, *into = arena_array(&internal_of(all->model)->arena, n, sizeof(u32));
+  struct rank_events *events = model_events(all->model, rank);
+  u32 n = events->calls.n, *into = arena_array(model_arena(all->model), n, sizeof(u32));
   for (u32 i = 0; i < n; i++)
     into[i] = i;
   for (u32 i = first; i < end; i++)

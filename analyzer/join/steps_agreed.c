@@ -55,7 +55,7 @@ static i32 agreed_step(const struct model *model, const struct rank_bounds *boun
 
 static struct apart look_at(const struct model *model, const struct rank_bounds *bounds,
                             const bool *agrees, u32 rank, u32 looks) {
-  const struct rank_events *events = &internal_of(model)->events[rank];
+  const struct rank_events *events = model_events(model, rank);
   i64 apart[SECOND_LOOK];
   u32 n = 0, times;
   for (u32 k = 0; k < looks && k < events->calls.n; k++) {

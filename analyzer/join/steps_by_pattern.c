@@ -118,7 +118,7 @@ static void add_passes(const struct rank_events *events, u8 kind, struct rank_bo
 bool bounds_by_passes(const struct model *model, u8 kind, struct rank_bounds *bounds,
                       double *confidence) {
   for (u32 r = 0; r < model->n_ranks; r++)
-    add_passes(&internal_of(model)->events[r], kind, &bounds[r]);
+    add_passes(model_events(model, r), kind, &bounds[r]);
   double alike = 0;
   u32 with = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
@@ -135,7 +135,7 @@ bool bounds_by_launches(const struct model *model, struct rank_bounds *bounds, d
   double match = 0;
   u64 n = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct rank_events *events = &internal_of(model)->events[r];
+    const struct rank_events *events = model_events(model, r);
     for (u32 i = 0; i < events->rounds.n; i++) {
       match += events->rounds.at[i].match;
       if (i == 0)

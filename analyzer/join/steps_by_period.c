@@ -33,8 +33,7 @@ struct sequences {
 
 static void read_sequence(void *user, u32 r, unsigned worker) {
   struct sequences *sequences = user;
-  const struct model_internal *internal = internal_of(sequences->model);
-  const struct rank_events *events = &internal->events[r];
+  const struct rank_events *events = model_events(sequences->model, r);
   struct sequence *sequence = &sequences->at[r];
   (void)worker;
   sequence->n = events->calls.n;
@@ -42,7 +41,7 @@ static void read_sequence(void *user, u32 r, unsigned worker) {
     sequence->tokens = memory_array(size_sum(events->calls.n, 1), sizeof(*sequence->tokens));
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
-    u32 comm = call->comm == INDEX_NONE ? INDEX_NONE : internal->comm_of[r][call->comm];
+    u32 comm = model_comm_of(sequences->model, r, call->comm);
     u32 token = hash_number(hash_number(hash_number(hash_number(1, comm), call->op), call->dtype),
                             (u32)call->peer);
     sequence->tokens[i] = sequences->with_counts ? hash_number(token, call->count) : token;
@@ -112,7 +111,7 @@ static u32 choose_step_start(const struct sequences *sequences, u32 reference) {
   SCOPED u32 *counts = memory_zeroed(length, sizeof(*counts));
   for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS; r++)
     if (sequences->at[r].kind == sequences->at[reference].kind) {
-      add_pauses(&internal_of(sequences->model)->events[r], &sequences->at[r], logs, counts);
+      add_pauses(model_events(sequences->model, r), &sequences->at[r], logs, counts);
       used++;
     }
   return find_longest_gap(logs, counts, length);
@@ -130,8 +129,8 @@ static void merge_periods_by_pauses(const struct sequences *sequences, u32 refer
     if (sequence->kind != first->kind || sequence->period.first != first->period.first)
       continue;
     for (u32 k = 0; k < n; k++)
-      pauses[k] += log(
-          pause_before(&internal_of(sequences->model)->events[r], from + k * first->period.length));
+      pauses[k] +=
+          log(pause_before(model_events(sequences->model, r), from + k * first->period.length));
     used++;
   }
   for (u32 k = 0; k < n && used; k++)
@@ -208,7 +207,7 @@ static void push_bound(struct rank_bounds *bounds, struct bound bound) {
 /* Cuts one rank's sequence into steps; arrival.step becomes the number of the step from 0. */
 static void cut_steps(const struct model *model, u32 r, const struct sequence *sequence,
                       struct rank_bounds *bounds) {
-  const struct rank_events *events = &internal_of(model)->events[r];
+  const struct rank_events *events = model_events(model, r);
   u32 cut = sequence->period.first + sequence->cut, template = cut;
   bounds->at.n = bounds->gpu.n = 0;
   for (u32 i = 0; i < events->calls.n; i++)

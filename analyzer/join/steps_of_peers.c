@@ -95,7 +95,7 @@ void bounds_of_peers(const struct model *model, struct rank_bounds *bounds) {
   for (u32 r = 0; r < model->n_ranks; r++) {
     if (has_steps(&bounds[r]))
       continue;
-    list_meetings(model, &internal_of(model)->events[r], steps, met, n);
+    list_meetings(model, model_events(model, r), steps, met, n);
     if (!bound_by_meetings(&found[r], met, n))
       found[r].at.n = 0;
   }

@@ -8,9 +8,8 @@
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
-#include "model/flight_record.h"
+#include "base/trace_words.h"
 #include "model/internal.h"
-#include "model/named_ranges.h"
 
 struct model *model_new(void) {
   struct model *model = memory_zeroed(1, sizeof(*model));
@@ -105,13 +104,11 @@ void model_captures(const struct model *model, u32 rank, struct arena *arena,
   const struct rank_events *events = model_events(model, rank);
   const struct rank_clock *clock = model_clock(model, rank);
   u32 n = events->captures.n;
-  struct interval *sorted = arena_array(arena, n, sizeof(*sorted));
-  *captures = (struct intervals){arena_array(arena, n, sizeof(*captures->at)), 0};
+  struct interval *placed = arena_array(arena, n, sizeof(*placed));
   for (u32 i = 0; i < n; i++)
-    sorted[i] = events->captures.at[i];
-  SORT(sorted, n, by_i64);
-  FOR_EACH(sorted, n, one)
-    intervals_append(captures, clock_to_axis(clock, one->start), clock_to_axis(clock, one->end));
+    placed[i] = (struct interval){clock_to_axis(clock, events->captures.at[i].start),
+                                  clock_to_axis(clock, events->captures.at[i].end)};
+  intervals_unite(arena, placed, n, captures);
 }
 
 struct rank_events *model_events(const struct model *model, u32 rank) {
@@ -162,51 +159,17 @@ void model_name_marks(struct model *model, const char *marks_are) {
   internal_of(model)->marks_are = marks_are;
 }
 
-int timeline_load(const struct model *model, u32 rank, struct timeline *timeline) {
-  *timeline = (struct timeline){.rank = rank};
-  if (rank >= model->n_ranks || !model->timelines)
-    return -EINVAL;
-  int result = model->timelines->load(model, rank, timeline);
-  if (result != 0)
-    timeline->source = NULL;
-  else if (!timeline->source) /* a source may pass on what another one loads */
-    timeline->source = model->timelines;
-  return result;
-}
-
-void timeline_release(struct timeline *timeline) {
-  if (timeline->source && timeline->source->release)
-    timeline->source->release(timeline);
-}
-
-bool model_found(const struct model *model, u32 rank, bool settled, struct arena *arena,
-                 struct carrier *found) {
-  return model->timelines && model->timelines->found &&
-         model->timelines->found(model, rank, settled, arena, found);
-}
-
-const char *timeline_name(const struct timeline *timeline, u32 name) {
-  bool named = timeline->source && timeline->source->name;
-  return named ? timeline->source->name(timeline, name) : "unknown";
-}
-
-int model_named_ranges(const struct model *model, u32 rank, struct arena *arena,
-                       struct named_range **ranges, u32 *n) {
-  *ranges = NULL;
-  *n = 0;
-  if (!model->timelines || !model->timelines->named_ranges)
-    return 0;
-  return model->timelines->named_ranges(model, rank, arena, ranges, n);
-}
-
-const struct flight_record *model_flight_record(const struct model *model, struct arena *arena) {
-  if (model->flight || !model->timelines || !model->timelines->flight)
-    return model->flight;
-  return model->timelines->flight(model, arena);
-}
-
 bool model_all_aligned(const struct model *model) {
   return model->clock_aligned && !ANY(model->ranks, model->n_ranks, one, !one->clock.aligned);
+}
+
+double model_share_kept(const struct model *model) {
+  double share = 1;
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
+    double kept = (double)rank->records, lost = (double)rank->lost[TSCOPE_LOSS_RING];
+    share = lost > 0 ? fmin(share, kept / (kept + lost)) : share;
+  }
+  return share;
 }
 
 double model_clock_error_ns(const struct model *model, u32 a, u32 b) {
@@ -246,4 +209,34 @@ double model_collective_error_ns(const struct model *model, const struct collect
     most = fmax(most, model_clock_error_ns(model, rank,
                                            model->arrivals[collective->first_arrival + i].rank));
   return most;
+}
+
+const char *model_phase_at(const struct model *model, u32 rank, i64 time) {
+  const char *name = NULL;
+  if (!model->timelines) /* made by hand */
+    return NULL;
+  const struct rank_events *events = model_events(model, rank);
+  for (u32 i = 0; i < events->phases.n && events->phases.at[i].start <= time; i++) {
+    const struct rank_phase *phase = &events->phases.at[i];
+    if (phase->end == NS_UNKNOWN || phase->end >= time)
+      name = phase_word(phase->kind);
+  }
+  return name;
+}
+
+u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_call *calls,
+                    u32 room) {
+  u32 n = 0;
+  if (!model->timelines) /* made by hand */
+    return 0;
+  const struct rank_events *events = model_events(model, rank);
+  FOR_EACH(events->calls.at, events->calls.n, call) {
+    if (call->failed || call->op >= TSCOPE_OP_SEND ||
+        model_comm_of(model, rank, call->comm) != comm)
+      continue;
+    if (n < room)
+      calls[n] = (struct own_call){call->start, call->bytes, call->op, call->dtype};
+    n++;
+  }
+  return n;
 }

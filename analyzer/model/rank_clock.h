@@ -6,6 +6,9 @@
 
 #include "base/intervals.h"
 
+/* No two working clocks drift apart faster: NTP slews by up to 500 ppm. */
+#define MOST_DRIFT 1e-3
+
 /* axis = local + offset + drift x (local - pivot) */
 struct rank_clock {
   i64 pivot, offset;

@@ -30,6 +30,11 @@ bool rank_call_is_idle(const struct rank_events *events, const struct rank_call 
   return events->comms[call->comm].size == 1 || call->count == 0;
 }
 
+bool rank_call_is_on_gpu(const struct rank_events *events, const struct rank_call *call) {
+  return call->stream != TSCOPE_NO_STREAM && !call->failed &&
+         (call->run != INDEX_NONE || !rank_call_is_idle(events, call));
+}
+
 struct rank_events rank_events_whole(const struct rank_events *events) {
   struct rank_events all = *events;
   const struct rank_whole *whole = events->whole;
@@ -65,11 +70,8 @@ void unite_phases(const struct rank_events *events, u8 kind, struct arena *arena
                   struct intervals *out) {
   struct interval *found = arena_array(arena, events->phases.n, sizeof(*found));
   u32 n = 0;
-  *out = (struct intervals){.at = arena_array(arena, events->phases.n, sizeof(*out->at))};
   FOR_EACH(events->phases.at, events->phases.n, phase)
     if (phase->kind == kind && phase->end != NS_UNKNOWN)
       found[n++] = (struct interval){phase->start, phase->end};
-  SORT(found, n, by_i64);
-  for (u32 i = 0; i < n; i++)
-    intervals_append(out, found[i].start, found[i].end);
+  intervals_unite(arena, found, n, out);
 }

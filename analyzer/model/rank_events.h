@@ -295,6 +295,8 @@ void rank_events_release(struct rank_events *events);
 /* Whether a call puts no collective on the GPU: NCCL copies for a communicator of one rank, and
  * does nothing for no elements (enqueue.cc, "empty collectives can be discarded"). */
 bool rank_call_is_idle(const struct rank_events *events, const struct rank_call *call);
+/* Whether it puts work on the GPU, seen there or not. */
+bool rank_call_is_on_gpu(const struct rank_events *events, const struct rank_call *call);
 
 /* Index into events.comms of a communicator by its number; INDEX_NONE. */
 u32 rank_comm_index(const struct rank_events *events, u32 number);

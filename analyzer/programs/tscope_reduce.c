@@ -14,6 +14,7 @@
 
 #include "analyses/results/results.h"
 #include "base/checked_memory.h"
+#include "base/exit_status.h"
 #include "base/hash.h"
 #include "base/printable.h"
 #include "base/sorting.h"
@@ -27,7 +28,6 @@
 #include "symbols/native_places.h"
 
 #define fail(...) print_problem("tscope-reduce", __VA_ARGS__)
-enum { STATUS_OK = 0, STATUS_BAD = 2 };
 
 struct reducing {
   const struct reduce_options *options;

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/exit_status.h"
 #include "base/hash.h"
 #include "base/printable.h"
 #include "import/summary/summary_file.h"
@@ -27,7 +28,7 @@
 #define OWN "%s/own%u"
 #define OF_ALL "%s/all%u"
 extern char **environ;
-enum { STATUS_OK = 0, STATUS_BAD = 2, PASSES = 2 };
+enum { PASSES = 2 };
 
 /* What the processes know of each other. */
 struct member {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "base/exit_status.h"
 #include "base/printable.h"
 #include "diff/diff.h"
 #include "import/import.h"
@@ -31,8 +32,6 @@
 #define GIB 1073741824.0
 #define MOST_ATTEMPTS_READ 8u
 #define PATIENCE_S 120 /* for a browser to come and fetch what is opened */
-
-enum { STATUS_OK = 0, STATUS_FINDINGS = 1, STATUS_BAD = 2 };
 
 /* What goes wrong is said in one line. */
 #define fail(...) print_problem("tscope-report", __VA_ARGS__)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "base/exit_status.h"
 #include "base/now.h"
 #include "base/printable.h"
 #include "live/live_view.h"
@@ -18,13 +19,11 @@
 #include "top/top_outputs.h"
 #include "top/top_screen.h"
 
-enum { STATUS_OK = 0, STATUS_BAD = 2 };
-
-/* What goes wrong is said in one line. */
 #define PAGE_INTERVAL_S 1.0
 #define HTML_INTERVAL_S 5.0
 #define METRICS_INTERVAL_S 15.0
 
+/* What goes wrong is said in one line. */
 #define fail(...) print_problem("tscope-top", __VA_ARGS__)
 
 /* A run, and what was last seen of it. */

@@ -170,7 +170,7 @@ static bool go_back(struct walk *w, bool *at_end) {
   i64 end = INT64_MIN;
   enum path_edge edge = device ? PATH_EDGE_STREAM : PATH_EDGE_THREAD;
   *at_end = true;
-  if (!node->first) {
+  if (!node->alone) {
     before = index - 1;
     end = g->nodes[before].end;
   }

@@ -261,7 +261,7 @@ static void list_batches(struct sample_graph *g, batch_list *all, loader_list *l
     u32 first = all->n;
     for (u32 i = g->base[rank]; i <= g->base[rank + 1]; i++) {
       bool over = i == g->base[rank + 1];
-      if ((over || g->nodes[i].first) && all->n > first) {
+      if ((over || g->nodes[i].alone) && all->n > first) {
         VECTOR_PUSH(loaders,
                     ((struct loader){
                         .g = g, .slice = &g->slices[rank], .n = all->n - first, .base = first}));

@@ -97,7 +97,7 @@ static void note_awaited(const struct sample_graph *g, u32 rank, const struct ga
     place_of[of->at[i].node] = i;
   for (u32 n = g->base[rank]; n < g->base[rank + 1]; n++) {
     const struct node *node = &g->nodes[n];
-    bool device = NODE_ON_DEVICE(node->kind), after = device && !node->first && n > 0;
+    bool device = NODE_ON_DEVICE(node->kind), after = device && !node->alone && n > 0;
     for (u32 i = node->first_dep; i < node[1].first_dep + after; i++) {
       u32 place = place_of[i < node[1].first_dep ? g->deps[i] : n - 1];
       if (place == INDEX_NONE || node->kind == NODE_COLLECTIVE)

@@ -24,16 +24,6 @@
 #define NODES_LIMIT 8e6
 #define MAX_STEPS 128u
 
-/* Share of the run, at its end, for which the rings still have the detail. */
-static double share_kept(const struct model *model) {
-  double share = 1;
-  FOR_EACH(model->ranks, model->n_ranks, rank) {
-    double kept = (double)rank->records, lost = (double)rank->lost[TSCOPE_LOSS_RING];
-    share = lost > 0 ? fmin(share, kept / (kept + lost)) : share;
-  }
-  return share;
-}
-
 static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   const struct model *model = a->model;
   if (model->n_ranks > 1 && !model->clock_aligned)
@@ -104,7 +94,7 @@ static bool seen_throughout(const struct analysis *a, u32 first) {
 /* Spread evenly over the usable steps. */
 static void choose_samples(struct analysis *a, double nodes_per_step) {
   struct graph *graph = a->graph;
-  double kept = share_kept(a->model);
+  double kept = model_share_kept(a->model);
   u32 end = a->first_step + a->n_steps;
   /* a tenth less than the rings should hold, because ranks and steps differ */
   u32 usable = kept < 1 ? (u32)(kept * 0.9 * a->model->steps.n) : a->n_steps;
@@ -135,7 +125,7 @@ static void choose_samples(struct analysis *a, double nodes_per_step) {
 void graph_plan(struct analysis *a) {
   const struct model *model = a->model;
   double records = TOTAL(double, model->ranks, model->n_ranks, one, (double)one->records);
-  double per_step = a->whole_run ? records : records / model->steps.n / share_kept(model);
+  double per_step = a->whole_run ? records : records / model->steps.n / model_share_kept(model);
   a->graph = arena_alloc(a->arena, sizeof(*a->graph));
   a->results->path_reason = why_no_path(a, per_step);
   if (a->results->path_reason)

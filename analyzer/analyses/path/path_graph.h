@@ -55,7 +55,8 @@ struct node {
   union {
     struct {
       bool is_batch : 1; /* NODE_HOST: the program takes input that other processes prepare */
-      bool first : 1;    /* on its lane; or what comes before it there does not hold it up */
+      bool alone : 1;    /* nothing before it on its lane holds it up: it is the first there, or a
+                            message of the host */
       bool cut : 1;      /* goes on after the sample */
       bool queued : 1;   /* on the device: launched before the sample began */
       bool inferred : 1; /* it waited for its latest dependency, but no event was recorded */
@@ -285,7 +286,7 @@ static inline u8 phase_of_gap(const struct node *node) {
 /* The time of that: the thread's own, from where it did not wait for another thread any more. */
 static inline i64 gap_ns(const struct sample_graph *graph, u32 n) {
   const struct node *node = &graph->nodes[n];
-  i64 from = node->first ? graph->slices[node->rank].begin : graph->nodes[n - 1].end;
+  i64 from = node->alone ? graph->slices[node->rank].begin : graph->nodes[n - 1].end;
   for (u32 i = node->first_dep; i < node[1].first_dep && follows_other_thread(node); i++)
     from = graph->nodes[graph->deps[i]].end > from ? graph->nodes[graph->deps[i]].end : from;
   return node->start > from ? node->start - from : 0;

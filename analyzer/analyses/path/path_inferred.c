@@ -54,7 +54,7 @@ static u32 first_ending_after(const struct slice_builder *c, u32 lane, i64 time)
 /* The time from which a node could have begun, as far as records say. */
 static i64 earliest_start(const struct slice *slice, u32 n) {
   const struct node *node = &slice->nodes[n];
-  i64 from = node->first ? slice->begin : slice->nodes[n - 1].end;
+  i64 from = node->alone ? slice->begin : slice->nodes[n - 1].end;
   if (node->launch != INDEX_NONE && slice->nodes[node->launch].end > from)
     from = slice->nodes[node->launch].end;
   for (u32 i = node->first_dep; i < node[1].first_dep; i++)

@@ -11,7 +11,7 @@ static bool is_on_its_way(const struct node *nodes, u32 n, i64 *took) {
     return false;
   i64 called = nodes[node->launch].end;
   *took = node->start - called;
-  return *took >= 0 && (node->first || nodes[n - 1].end <= called);
+  return *took >= 0 && (node->alone || nodes[n - 1].end <= called);
 }
 
 i64 typical_latency(const struct node *nodes, u32 from, u32 to) {

@@ -53,8 +53,8 @@ static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *ski
     return member_event(g, n, k - 1, skip);
   }
   if (k == 0) {
-    *skip = node->first;
-    return node->first ? 0 : end_event(g, n - 1);
+    *skip = node->alone;
+    return node->alone ? 0 : end_event(g, n - 1);
   }
   if (node->kind == NODE_BLOCKED)
     return INDEX_NONE;
@@ -118,7 +118,7 @@ static void order_events(struct replay *r) {
 
 i64 latest_end(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
-  i64 was = node->first || node->kind == NODE_BLOCKED ? INT64_MIN : node[-1].end;
+  i64 was = node->alone || node->kind == NODE_BLOCKED ? INT64_MIN : node[-1].end;
   for (u32 i = node->first_dep; i < node[1].first_dep; i++)
     was = later(was, g->nodes[g->deps[i]].end);
   return was;
@@ -127,7 +127,7 @@ i64 latest_end(const struct sample_graph *g, u32 n) {
 static bool is_last_on_device(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
   return NODE_ON_DEVICE(node->kind) && !node->cut &&
-         (node[1].first || node[1].cut || n + 1 == g->n);
+         (node[1].alone || node[1].cut || n + 1 == g->n);
 }
 
 static void plan_device_start(const struct sample_graph *g, u32 n, struct move *move) {
@@ -163,7 +163,7 @@ static void count_launched(struct replay *r, const struct node *node) {
 static void plan_start(struct replay *r, u32 n, struct move *move) {
   const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
-  move->first = node->first;
+  move->alone = node->alone;
   move->waits = follows_other_thread(node);
   move->plain = !node->is_batch && !ends_apart(g, n);
   move->last = move->plain && is_last_on_device(g, n);

@@ -100,7 +100,7 @@ static i64 wait_behind_work(const struct replay *r, const struct move *move, i64
 static void find_starts(const struct runs *runs, u32 lanes, const struct move *move,
                         const struct node *node, i64 *starts) {
   i64 now[MOST_SIDE_BY_SIDE];
-  if (move->first) {
+  if (move->alone) {
     i64 begin = lane_begin(runs, move);
     FOR_RUNS(lanes, k)
       now[k] = begin;

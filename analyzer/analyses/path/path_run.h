@@ -19,10 +19,10 @@ enum gap { HELD = HOST_KEYS, HELD_BY_LATENCY, HELD_BY_GPU_AWAY, GAPS };
 struct move {
   i64 wait; /* a start: so long after what it waited for last; a collective's end: its transfer */
   u32 event : 27;
-  /* Of starts: the first on its lane; waits for `deps`; for its launch; ends as long after it as in
+  /* Of starts: as of a node; waits for `deps`; for its launch; ends as long after it as in
    * the run. Of what tells an end: the last on its lane of a device that the sample does not cut.
    */
-  u32 first : 1, waits : 1, launched : 1, plain : 1, last : 1;
+  u32 alone : 1, waits : 1, launched : 1, plain : 1, last : 1;
   u32 call : 28, gap : 4; /* a launched start: so long after the call began; enum gap */
 };
 

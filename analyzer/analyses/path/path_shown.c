@@ -49,7 +49,7 @@ static void number_lanes(struct shown *s) {
   u32 lanes = 0;
   for (u32 first = 0, end; first < g->n; first = end, lanes++) {
     u32 best = g->nodes[first].key;
-    for (end = first; end < g->n && (end == first || !g->nodes[end].first); end++) {
+    for (end = first; end < g->n && (end == first || !g->nodes[end].alone); end++) {
       u32 key = g->nodes[end].key, n = ++count[key];
       best = n > count[best] || (n == count[best] && key < best) ? key : best;
       s->lane[end] = lanes;

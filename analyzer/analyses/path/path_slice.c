@@ -64,7 +64,7 @@ static bool is_captured(const struct slice_builder *c, i64 time) {
 }
 
 static u32 add_node(struct slice_builder *c, struct lane_state *lane, struct node node) {
-  node.first = lane->next == lane->base;
+  node.alone = lane->next == lane->base;
   node.rank = c->t->rank;
   if (!NODE_ON_DEVICE(node.kind) && is_captured(c, node.start))
     node.phase = PHASE_CAPTURING;
@@ -211,7 +211,7 @@ static u32 add_device_span(struct slice_builder *c, struct lane_state *lane,
                                     .launch = INDEX_NONE,
                                     .call = INDEX_NONE,
                                     .arrival = met ? span->link : INDEX_NONE});
-  c->slice->nodes[node].first |= is_message_of_host(c, span);
+  c->slice->nodes[node].alone |= is_message_of_host(c, span);
   return node;
 }
 

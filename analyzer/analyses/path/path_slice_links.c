@@ -75,7 +75,7 @@ static void wait_for_thread(struct slice_builder *c, u32 lane, u32 waiting) {
       c->slice->nodes[i].phase = TSCOPE_PHASE_BACKWARD;
   node->kind = NODE_BLOCKED;
   c->thread_deps[c->n_thread_deps++] = (struct dep){waiting, last};
-  if (!node->first)
+  if (!node->alone)
     c->thread_deps[c->n_thread_deps++] = (struct dep){first, waiting - 1};
 }
 

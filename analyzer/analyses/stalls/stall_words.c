@@ -195,6 +195,13 @@ static char *describe_nccl(struct arena *arena, const struct rank_stall *stall) 
              : text;
 }
 
+char *stall_place(struct arena *arena, const struct stalled_rank *rank) {
+  return rank->place ? arena_printf(arena, "%s%s%s%s%s", rank->place, rank->function ? " in " : "",
+                                    text_or_empty(rank->function),
+                                    rank->loop ? ", called from " : "", text_or_empty(rank->loop))
+                     : NULL;
+}
+
 void stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
                     struct stalled_rank *out) {
   const struct stalled_thread *main = stall_main_thread(stall);
@@ -211,10 +218,8 @@ void stall_describe(struct arena *arena, const struct rank_stall *stall, const c
   char *holder = describe_gil_holder(arena, stall, main);
   char *where = arena_text(arena, "");
   if (out->place)
-    where = arena_printf(arena, "%s%s%s%s%s%s%s%s", out->call ? "in " : "at ",
-                         text_or_empty(out->call), out->call ? ", from " : "", out->place,
-                         out->function ? " in " : "", text_or_empty(out->function),
-                         out->loop ? ", called from " : "", text_or_empty(out->loop));
+    where = arena_printf(arena, "%s%s%s%s", out->call ? "in " : "at ", text_or_empty(out->call),
+                         out->call ? ", from " : "", stall_place(arena, out));
   bool known = in_collective || *where || out->system || *holder;
   out->begins = in_collective ? "It " : known ? "It is " : "";
   out->words =

@@ -19,6 +19,9 @@ const struct stalled_thread *stall_main_thread(const struct rank_stall *stall);
 void stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
                     struct stalled_rank *out);
 
+/* "train.py:12 in load, called from train.py:3 in main"; NULL if the place is not known. */
+char *stall_place(struct arena *arena, const struct stalled_rank *rank);
+
 /* Adds the stacks of a stall's threads to `stacks`, which has room for all of them; returns how
  * many. The stack of the first thread stands by itself, the others below "other threads". */
 u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *stacks);

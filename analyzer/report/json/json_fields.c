@@ -5,8 +5,8 @@
 
 #include "base/json_values.h"
 #include "diff/diff_result.h"
-#include "report/basis.h"
 #include "report/facts/facts.h"
+#include "report/sentences.h"
 
 #define MAKE(name, value)                                                                          \
   static json_t *make_##name(const struct results *results, const void *row) {                     \
@@ -56,7 +56,7 @@ MAKE(steps_are_certain, flag(!isnan(results->memory.steps), results->memory.step
 MAKE(sampled, flag(results->gemms.how, results->gemms.sampled))
 MAKE(plateau, flag(!isnan(results->convergence.plateau_steps), results->convergence.plateau))
 
-/* A sentence of basis.h. */
+/* A sentence of sentences.h. */
 #define MAKE_SENTENCE(name, say_it)                                                                \
   static json_t *make_##name(const struct results *results, const void *row) {                     \
     (void)row;                                                                                     \

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/quantity.h"
-#include "report/basis.h"
 #include "report/facts/facts.h"
+#include "report/sentences.h"
 #include "report/text/meter.h"
 #include "report/text/pen.h"
 

@@ -136,15 +136,9 @@ static void choose_some_ranks(struct choosing *c, u32 most) {
 }
 
 static double events_per_step(const struct model *model) {
-  double records = 0, kept = 1;
-  FOR_EACH(model->ranks, model->n_ranks, rank) {
-    double here = (double)rank->records, lost = (double)rank->lost[TSCOPE_LOSS_RING];
-    records += here;
-    if (lost > 0 && here / (here + lost) < kept)
-      kept = here / (here + lost);
-  }
+  double records = TOTAL(double, model->ranks, model->n_ranks, one, (double)one->records);
   u32 steps = model->steps.n ? model->steps.n : 1;
-  return model->n_ranks ? records / model->n_ranks / steps / kept : 0;
+  return model->n_ranks ? records / model->n_ranks / steps / model_share_kept(model) : 0;
 }
 
 static double estimate_events(const struct choosing *c, u32 steps, u32 ranks) {

@@ -34,9 +34,18 @@ struct schedule {
   bool pairs;   /* ranks 0 and 1, 2 and 3 communicate, each pair for itself */
   bool strange; /* the ends have nothing to do with each other */
   u32 cut;      /* the last rank's recording begins this many steps later */
+  double drift; /* of the last rank's clock */
 };
 
-static void put_kernel(FILE *out, const char *name, int stream, double start, double end) {
+/* A rank's clock, which is right when its recording begins. */
+struct own_clock {
+  double begin, rate;
+};
+
+static void put_kernel(FILE *out, const struct own_clock *clock, const char *name, int stream,
+                       double start, double end) {
+  start = clock->begin + (start - clock->begin) * clock->rate;
+  end = clock->begin + (end - clock->begin) * clock->rate;
   fprintf(out,
           ",\n{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":0,\"tid\":%d,\"ts\":%.3f,"
           "\"dur\":%.3f,\"args\":{\"stream\":%d,\"device\":0}}",
@@ -54,7 +63,8 @@ static void put_rank(const struct schedule *s, u32 rank, const char *folder) {
   snprintf(path, sizeof(path), "%s/rank%u.json", folder, rank);
   FILE *out = fopen(path, "w");
   assert_non_null(out);
-  double offset = 1e9 + rank * 1.7e6, begin = offset;
+  double begin = 1e9 + rank * 1.7e6;
+  const struct own_clock clock = {begin, rank == RANKS - 1 ? 1 + s->drift : 1};
   fprintf(out,
           "{\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":%u,\"world_size\":%u},\n"
           "\"traceEvents\":[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"args\":{}}",
@@ -73,11 +83,11 @@ static void put_rank(const struct schedule *s, u32 rank, const char *folder) {
               ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#%u\",\"pid\":1,"
               "\"tid\":1,\"ts\":%.3f,\"dur\":%.3f}",
               step, begin, end - begin - 1);
-      put_kernel(out, "sgemm_forward", 7, from, own);
-      put_kernel(out, s->family->first, 7, own, first_end);
-      put_kernel(out, "sgemm_other", 9, last + 1000, first_end);
-      put_kernel(out, "sgemm_backward", 7, first_end, second);
-      put_kernel(out, s->family->second, 7, second, second_end);
+      put_kernel(out, &clock, "sgemm_forward", 7, from, own);
+      put_kernel(out, &clock, s->family->first, 7, own, first_end);
+      put_kernel(out, &clock, "sgemm_other", 9, last + 1000, first_end);
+      put_kernel(out, &clock, "sgemm_backward", 7, first_end, second);
+      put_kernel(out, &clock, s->family->second, 7, second, second_end);
     }
     begin = end;
   }
@@ -186,6 +196,19 @@ static void a_recording_may_begin_later(void **state) {
   model_free(model);
 }
 
+/* Two hosts' clocks may drift apart as fast as anywhere else. */
+static void clocks_may_drift_apart(void **state) {
+  (void)state;
+  const struct schedule schedule = {.family = &families[0], .drift = 5e-4};
+  struct model *model = NULL;
+  struct results *r = report_on(&schedule, &model);
+  for (u32 i = 0; i < model->n_collectives; i++)
+    assert_int_equal(model->collectives[i].n_arrivals, RANKS);
+  assert_true(model->clock_aligned);
+  results_free(r);
+  model_free(model);
+}
+
 /* Two pairs, which run the same kernels in the same order, are two groups. */
 static void ranks_that_do_not_meet_are_apart(void **state) {
   (void)state;
@@ -219,6 +242,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_family_is_matched),
       cmocka_unit_test(a_recording_may_begin_later),
+      cmocka_unit_test(clocks_may_drift_apart),
       cmocka_unit_test(ranks_that_do_not_meet_are_apart),
       cmocka_unit_test(ends_that_differ_match_nothing),
   };

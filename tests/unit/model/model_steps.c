@@ -399,6 +399,33 @@ static void test_input_pause_of_a_gpu_job_is_inferred(void **state) {
   tracegen_truth_free(&truth);
 }
 
+/* A collective of no elements puts nothing on the GPU, so that a step's end there is that of the
+ * collective before it. */
+static void test_a_collective_of_nothing_hides_no_end(void **state) {
+  enum { STEPS = 6, STEP_NS = 1000000 };
+  struct fixture *fixture = *state;
+  for (u32 r = 0; r < 2; r++) {
+    struct trace_writer *writer = new_rank(r, 2);
+    write_comm(writer, 1, 42, r, 2, TSCOPE_BACKEND_NCCL);
+    for (u32 step = 0; step < STEPS; step++) {
+      u64 begin = 5000000 + (u64)step * STEP_NS;
+      struct tscope_step_record *mark =
+          trace_add(writer, retained, AT(begin), TSCOPE_REC_STEP, 0, sizeof(*mark));
+      mark->step = step;
+      write_call(writer, begin + 1000, TSCOPE_OP_ALLREDUCE, 1, 2 * step);
+      write_call(writer, begin + 3000, TSCOPE_OP_BROADCAST, 1, 2 * step + 1)->count = 0;
+      write_run(writer, begin + 500000, 600000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+    }
+    save_rank(fixture, writer);
+  }
+  struct model *model = load(fixture->directory, NULL);
+  assert_string_equal(model->steps.method, "step marks");
+  for (u32 cell = 2; cell < 2 * (model->steps.n - 1); cell++)
+    assert_int_equal(model->steps.ends_known[cell], STEP_BEGIN_KNOWN | STEP_END_KNOWN);
+  assert_int_equal(model->steps.end[2 * 2] - model->steps.host_end[2 * 2], 100000);
+  model_free(model);
+}
+
 static void test_no_evidence_is_no_steps(void **state) {
   struct fixture *fixture = *state;
   struct trace_writer *writer = new_rank(0, 1);
@@ -446,6 +473,7 @@ int main(void) {
       WITH_FOLDER(test_steps_of_a_gpu_job_without_annotation),
       WITH_FOLDER(test_optimizers_inside_the_backward_pass_are_one_step),
       WITH_FOLDER(test_steps_from_optimizer_ranges),
+      WITH_FOLDER(test_a_collective_of_nothing_hides_no_end),
       WITH_FOLDER(test_ranges_that_the_program_calls_steps),
       WITH_FOLDER(test_ranges_of_micro_batches_are_no_steps),
       WITH_FOLDER(test_ranges_without_an_optimizer_are_believed),

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/stalls/stall_words.h"
 #include "base/quantity.h"
 #include "base/texts.h"
 
@@ -26,14 +27,6 @@ static const struct stalled_rank *most_common_place(const struct stalls_result *
   return LARGEST(stalls->ranks, stalls->n_ranks, rank, true, count_ranks_at(stalls, rank));
 }
 
-static const char *describe_place(struct arena *arena, const struct stalled_rank *rank) {
-  if (!rank->place)
-    return "a place that is not known";
-  return arena_printf(arena, "%s%s%s%s%s", rank->place, rank->function ? " in " : "",
-                      text_or_empty(rank->function), rank->loop ? ", called from " : "",
-                      text_or_empty(rank->loop));
-}
-
 void rule_stalled(struct findings *f) {
   const struct stalls_result *stalls = &f->r->stalls;
   struct arena *arena = f->a->arena;
@@ -48,7 +41,8 @@ void rule_stalled(struct findings *f) {
     if (same_text(rank->place, named->place) && same_text(rank->call, named->call))
       ranks[n++] = rank->rank;
   }
-  const char *where = describe_place(arena, named);
+  const char *place = stall_place(arena, named);
+  const char *where = place ? place : "a place that is not known";
   const char *others = odd ? say(f, " %u of the others: %s.", count_ranks_at(stalls, common),
                                  common->words ? common->words : "not known")
                            : "";

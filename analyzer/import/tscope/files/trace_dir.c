@@ -12,6 +12,7 @@
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "base/vector.h"
+#include "import/import.h"
 
 static bool is_trace_name(const char *name) {
   return name[0] != '.' && text_ends_with(name, TSCOPE_FILE_SUFFIX);
@@ -148,14 +149,9 @@ int trace_runs_find(const char *const *paths, u32 n, unsigned threads, struct ar
   for (u32 i = 0; i < n && result == 0; i++)
     result = trace_paths_find(paths[at = i], add_entry, &found);
   if (result < 0)
-    snprintf(why, why_bytes, "%s: %s. Give the directory the job wrote to (TSCOPE_DIR).", paths[at],
-             strerror(-result));
+    snprintf(why, why_bytes, "%s: %s. " GIVE_THE_DIRECTORY, paths[at], strerror(-result));
   else if (found.entries.n == 0) {
-    snprintf(why, why_bytes,
-             "%s: no traces (*%s) here. Was the job run with tscope run, or libtscope.so "
-             "preloaded, and did it "
-             "train?",
-             paths[0], TSCOPE_FILE_SUFFIX);
+    snprintf(why, why_bytes, "%s: no traces (*%s) here. " WAS_IT_RUN, paths[0], TSCOPE_FILE_SUFFIX);
     result = -ENOENT;
   } else {
     read_headers(&found, threads);

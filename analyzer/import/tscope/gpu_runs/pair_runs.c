@@ -135,8 +135,7 @@ static void find_launches(struct rank_events *events) {
 }
 
 bool launches_kernel(const struct rank_events *events, const struct rank_call *call) {
-  return call->stream != TSCOPE_NO_STREAM && !call->failed && call->run == INDEX_NONE &&
-         !rank_call_is_idle(events, call);
+  return call->run == INDEX_NONE && rank_call_is_on_gpu(events, call);
 }
 
 #define GROUP_REACH 64u /* units of one group lie close to each other */

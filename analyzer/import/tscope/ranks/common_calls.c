@@ -6,10 +6,10 @@
 #include "base/checked_memory.h"
 #include "base/robust.h"
 #include "kernels/communication.h"
+#include "model/rank_clock.h"
 
 #define LEAST_CALLS 10u
 #define ENOUGH_CALLS 1000u
-#define MOST_DRIFT 1e-3 /* of two working clocks */
 #define READING_ERROR_NS 1000000
 #define WRONG_TIMES 10u /* one of so many times may be damaged */
 #define UNFINISHED 64u  /* calls by which a rank may be behind when it is ended */

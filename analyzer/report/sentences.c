@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/basis.h"
+#include "report/sentences.h"
 
 #include <assert.h>
 #include <math.h>
