@@ -3,7 +3,7 @@
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "join/joining.h"
-#include "model/timeline.h"
+#include "model/rank_timeline.h"
 
 struct measuring {
   struct model *model;

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "kernels/precision.h"
-#include "model/timeline.h"
+#include "model/rank_timeline.h"
 
 struct gemm_shape {
   u32 m, n, k, batch; /* TSCOPE_UNKNOWN if not known or not the same for the whole batch */

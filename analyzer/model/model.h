@@ -5,8 +5,8 @@
  * instant); NS_UNKNOWN where not known. Everything lives in the model's arena.
  *
  * The model keeps retained records whole (collectives, steps, phases). Detail (launches, GPU spans)
- * is not kept: timeline_load() (timeline.h) decodes one rank at a time, so a run of any size fits
- * in memory.
+ * is not kept: timeline_load() (rank_timeline.h) decodes one rank at a time, so a run of any size
+ * fits in memory.
  */
 #pragma once
 
@@ -245,7 +245,7 @@ struct model_input {
 
 struct arena;
 struct kernel_names;
-struct timeline_source; /* timeline.h */
+struct timeline_source; /* rank_timeline.h */
 
 /* Facts that only some inputs have; each importer's own header describes them. They name ranks by
  * their global numbers. There may be more or fewer ranks than in model.ranks. */

@@ -10,7 +10,7 @@
 
 #include "import/tscope/events/read_events.h"
 #include "import/tscope/load_traces.h"
-#include "model/timeline.h"
+#include "model/rank_timeline.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 

@@ -224,7 +224,7 @@ class Cli(unittest.TestCase):
 
     def test_bad_input_says_what_to_do(self):
         os.makedirs(self.path("empty"), exist_ok=True)
-        self.assertIn("LD_PRELOAD", self.refused(self.path("empty")))
+        self.assertIn("Was the job run with tscope run", self.refused(self.path("empty")))
         self.assertIn("No such file", self.refused(self.path("missing")))
         self.assertIn("No such file", self.refused(self.path("mis\033[31msing")).replace("?", ""))
         with mock.patch.dict(ENV, TSCOPE_DIR=self.path("missing")):

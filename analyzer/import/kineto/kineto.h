@@ -6,7 +6,7 @@
 
 #include "import/kineto/kineto_trace.h"
 #include "model/building.h"
-#include "model/timeline.h"
+#include "model/rank_timeline.h"
 
 /* All traces, by rank of the model: what the timelines are made from. */
 struct kineto_traces {

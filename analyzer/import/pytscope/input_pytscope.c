@@ -17,7 +17,7 @@
 #include "import/scalars/scalar_log.h"
 #include "join/join_ranks.h"
 #include "model/building.h"
-#include "model/timeline.h"
+#include "model/rank_timeline.h"
 
 bool probe_pytscope(const struct input *input) {
   return strcmp(input->name, "steps.jsonl") == 0 && input->head_bytes && *input->head == '{' &&

@@ -6,7 +6,7 @@
 
 #include "import/summary/summaries.h"
 #include "model/rank_events.h"
-#include "model/timeline.h"
+#include "model/rank_timeline.h"
 
 /* A rank whose trace was looked for: only if something shows its spans. */
 struct summary_trace {

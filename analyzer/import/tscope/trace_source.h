@@ -8,7 +8,7 @@
 #include "import/tscope/events/definitions.h"
 #include "model/flight_record.h"
 #include "model/named_ranges.h"
-#include "model/timeline.h"
+#include "model/rank_timeline.h"
 
 extern const struct timeline_source trace_timelines;
 

@@ -4,7 +4,7 @@
 #include "base/json_values.h"
 #include "base/text_numbers.h"
 #include "base/texts.h"
-#include "model/timeline.h"
+#include "model/rank_timeline.h"
 #include "report/timeline/shown.h"
 
 /* A piece is about 25 bytes of the page. */

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "import/tscope/load_traces.h"
-#include "model/timeline.h"
+#include "model/rank_timeline.h"
 #include "trace_writer.h"
 #include "tracegen.h"
 

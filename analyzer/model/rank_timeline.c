@@ -2,7 +2,7 @@
  *
  * What is asked of the source of timelines.
  */
-#include "model/timeline.h"
+#include "model/rank_timeline.h"
 
 #include <errno.h>
 
