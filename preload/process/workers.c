@@ -147,14 +147,18 @@ static bool sleep_until_look(struct worker *worker, const struct work *work, u64
   return now >= worker->next_ns;
 }
 
+static void take_cores_of(u32 tid) {
+  cpu_set_t cores;
+  if (sched_getaffinity((pid_t)tid, sizeof(cores), &cores) == 0)
+    sched_setaffinity(0, sizeof(cores), &cores);
+}
+
 /* A thread that trains may have a core of its own, and a priority, and be the one that wakes the
  * process: tscope's threads have the cores of the first thread, no real-time policy, and no nice
  * value below 0. */
 static void take_no_precedence(void) {
-  cpu_set_t cores;
   int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-  if (sched_getaffinity(getpid(), sizeof(cores), &cores) == 0)
-    sched_setaffinity(0, sizeof(cores), &cores);
+  take_cores_of((u32)getpid());
   if (policy == SCHED_FIFO || policy == SCHED_RR)
     sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
   if (getpriority(PRIO_PROCESS, 0) < 0)
@@ -162,7 +166,7 @@ static void take_no_precedence(void) {
 }
 
 /* A first thread that has only one core, as OpenMP may give it one, needs that core for itself:
- * then tscope's threads run where any thread of the job may. */
+ * then the helper runs where any thread of the job may, and the poller where the helper does. */
 static void leave_only_core(void) {
   static u32 tids[256];
   cpu_set_t cores, all;
@@ -172,8 +176,7 @@ static void leave_only_core(void) {
   for (u32 i = 0; i < n && i < sizeof(tids) / sizeof(*tids); i++)
     if (!tscope_is_worker(tids[i]) && sched_getaffinity((pid_t)tids[i], sizeof(cores), &cores) == 0)
       CPU_OR(&all, &all, &cores);
-  sched_setaffinity((pid_t)load(&helper.tid), sizeof(all), &all);
-  sched_setaffinity((pid_t)load(&poller.tid), sizeof(all), &all);
+  sched_setaffinity(0, sizeof(all), &all);
 }
 
 /* A worker begins with all signals blocked. That of a store that fails may come only when it is
@@ -352,6 +355,8 @@ static void tick_families(u64 tick, void *thread) {
   tscope_copies_settle();
   tscope_end_alive();
   tscope_carry_tell();
+  if (tick % TICKS_PER_SECOND == 0)
+    take_cores_of(load(&helper.tid));
   if (tick == 2 || tick == 2 * TICKS_PER_SECOND || tick == 20 * TICKS_PER_SECOND)
     tscope_register_end();
   u32 seen = load(&job_seen);
