@@ -4,6 +4,7 @@
  */
 
 #include "blas/blas_record.h"
+#include "record/random.h"
 #include "settings/env.h"
 #include "streams/stream_numbers.h"
 
@@ -11,25 +12,17 @@ static u32 one_in(void) {
   return tscope_env.gpu_gemms < UINT32_MAX ? (u32)tscope_env.gpu_gemms : UINT32_MAX;
 }
 
-/* Marsaglia's xorshift; the state is never 0. */
-static u32 random_number(u32 *state) {
-  u32 x = *state ? *state : (u32)tscope_ticks() | 1;
-  x ^= x << 13;
-  x ^= x >> 17;
-  x ^= x << 5;
-  return *state = x;
-}
-
 /* Picks one call in so many, at a random position among them. */
 static bool is_picked(void) {
   static __thread struct {
-    u32 random, call, picked;
+    u64 random;
+    u32 call, picked;
   } sampling __attribute__((tls_model("initial-exec")));
   const u32 calls = one_in();
   if (calls == 0)
     return false;
   if (sampling.call == 0)
-    sampling.picked = random_number(&sampling.random) % calls;
+    sampling.picked = tscope_random_below(&sampling.random, calls);
   bool picked = sampling.call == sampling.picked;
   sampling.call = sampling.call + 1 < calls ? sampling.call + 1 : 0;
   return picked;

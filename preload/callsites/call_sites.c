@@ -15,6 +15,7 @@
 #include "callsites/known_stacks.h"
 #include "callsites/python_here.h"
 #include "callsites/sampling_budget.h"
+#include "record/random.h"
 #include "record/self_cost.h"
 #include "record/stack.h"
 #include "record/tick_clock.h"
@@ -149,12 +150,7 @@ static u64 current_stack(struct call_site_thread *mine, u64 *first_ticks) {
 
 /* Calls until the next one that is sampled: from 1 to 2n - 1, n on average. */
 static u32 calls_until_sample(struct call_site_thread *mine, u32 n) {
-  if (!mine->random)
-    mine->random = (tscope_ticks() ^ (u64)(uintptr_t)mine) | 1;
-  mine->random ^= mine->random << 13;
-  mine->random ^= mine->random >> 7;
-  mine->random ^= mine->random << 17;
-  return 1 + (u32)((mine->random >> 32) * (2 * n - 1) >> 32);
+  return 1 + tscope_random_below(&mine->random, 2 * n - 1);
 }
 
 /* How many calls this one stands for, from the sampling rate; 0: it is not sampled. */

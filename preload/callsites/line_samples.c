@@ -36,7 +36,8 @@ enum {
 
 /* Of the helper. */
 static struct {
-  u32 looks, rounds, interval_us, chance;
+  u32 looks, rounds, interval_us;
+  u64 chance;
   u64 looked, looked_at_child, round; /* ticks: the last of each; 0: none yet */
   u64 samples, unreadable, cpu_ns;    /* so far */
   u64 bytes;                          /* of records */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "callsites/looking_rate.h"
 
+#include "record/random.h"
+
 enum { PER_S = 1000000000 };
 
 /* What is left is spent within about so long; what is missing is made up for so. */
@@ -40,7 +42,6 @@ u32 looking_rate_update(struct looking_rate *rate, u64 now_ns, u64 cpu_ns, u32 l
   return interval;
 }
 
-u64 looking_rate_next_ns(u32 interval_us, u32 *chance) {
-  *chance = *chance * 1664525u + 1013904223u;
-  return interval_us * 1000ull * (512 + (*chance >> 22)) / 1024;
+u64 looking_rate_next_ns(u32 interval_us, u64 *chance) {
+  return interval_us * 1000ull * (512 + tscope_random_below(chance, 1024)) / 1024;
 }

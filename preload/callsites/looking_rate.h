@@ -24,5 +24,5 @@ u32 looking_rate_update(struct looking_rate *rate, u64 now_ns, u64 cpu_ns, u32 l
 
 /* Nanoseconds until the next look: from half of the interval to one and a half, by chance. At equal
  * distances, looks at a job whose steps take about as long, or a multiple, would see the same
- * moments of each. `chance` may begin with anything. */
-u64 looking_rate_next_ns(u32 interval_us, u32 *chance);
+ * moments of each. `chance`: record/random.h. */
+u64 looking_rate_next_ns(u32 interval_us, u64 *chance);

@@ -34,7 +34,7 @@ enum { launch_wakes = TSCOPE_WAKES };
 HOT void record_launch(struct tscope_thread *thread, u64 start, cudaError_t result,
                        enum tscope_default_stream default_stream, const void *function, dim3 grid,
                        dim3 block, cudaStream_t stream) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   if (TSCOPE_UNLIKELY(result != cudaSuccess)) {
     record_failure(thread, "a kernel launch", result);
     return;
@@ -65,7 +65,7 @@ HOT void record_launch_config(struct tscope_thread *thread, u64 start, cudaError
 
 /* alloc_device, alloc_async, alloc_host: memory obtained; `where` now holds its address. */
 RECORDER(alloc_host, QUIET, enum tscope_memory memory, void *const *where, u64 bytes) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   u64 address = result == cudaSuccess ? (u64)(uintptr_t)*where : 0;
   call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
   RING(ALLOC, alloc, start, dur, (u16)memory, .result = (u32)result, .address = address,
@@ -102,7 +102,7 @@ RECORDER(alloc_array, WAKES, cudaArray_t *where, const struct cudaChannelFormatD
 
 /* release, release_async: memory freed. Freeing NULL is a usual way to initialise CUDA. */
 RECORDER(release, QUIET, enum tscope_memory memory, const void *address) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   if (address)
     RING(FREE, free, start, dur, (u16)memory, .result = (u32)result,
          .address = (u64)(uintptr_t)address);
@@ -124,7 +124,7 @@ static inline u32 memcpy_direction(enum cudaMemcpyKind kind) {
 static inline void record_any_memcpy(struct tscope_thread *thread, u64 start, cudaError_t result,
                                      enum tscope_default_stream default_stream, u32 kind, u64 bytes,
                                      cudaStream_t stream) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   record_failure(thread, "a copy", result);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MEMCPY))
     return;
@@ -143,7 +143,7 @@ STREAM_RECORDER(memcpy_peer, QUIET, size_t bytes, u32 async, cudaStream_t stream
                     stream);
 }
 STREAM_RECORDER(memset, QUIET, size_t bytes, u32 async, cudaStream_t stream) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MEMSET))
     return;
   u16 index = stream_index(thread, default_stream, stream);
@@ -215,7 +215,7 @@ STREAM_RECORDER(prefetch_batch, QUIET, const size_t *sizes, size_t ranges, cudaS
 
 /* host_function: the stream's work waits while a host function runs. */
 STREAM_RECORDER(host_function, QUIET, const void *function, cudaStream_t stream) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MARK))
     return;
   u16 index = stream_index(thread, default_stream, stream);
@@ -228,21 +228,21 @@ static inline u32 event_bits(cudaEvent_t event) {
   return (u32)((uintptr_t)event >> 4);
 }
 RECORDER(sync_device, QUIET) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   record_failure(thread, "waiting for the device", result);
   call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
   RING(SYNC, sync, start, dur, TSCOPE_SYNC_DEVICE, .object = 0);
 }
 STREAM_RECORDER(sync_stream, QUIET, cudaStream_t stream) {
   record_failure(thread, "waiting for a stream", result);
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   u16 index =
       result == cudaSuccess ? stream_index(thread, default_stream, stream) : TSCOPE_NO_STREAM;
   call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
   RING(SYNC, sync, start, dur, TSCOPE_SYNC_STREAM, .object = index);
 }
 RECORDER(sync_event, QUIET, cudaEvent_t event) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   record_failure(thread, "waiting for an event", result);
   call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
   RING(SYNC, sync, start, dur, TSCOPE_SYNC_EVENT, .object = event_bits(event));
@@ -250,14 +250,14 @@ RECORDER(sync_event, QUIET, cudaEvent_t event) {
 
 /* event_record, event_wait: the edges between streams. */
 STREAM_RECORDER(event_record, QUIET, cudaEvent_t event, cudaStream_t stream) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MARK))
     return;
   u16 index = stream_index(thread, default_stream, stream);
   RING(EVENT_RECORD, event_record, start, dur, index, .event = event_bits(event));
 }
 STREAM_RECORDER(event_wait, QUIET, cudaEvent_t event, cudaStream_t stream) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MARK))
     return;
   u16 index = stream_index(thread, default_stream, stream);

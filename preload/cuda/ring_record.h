@@ -15,11 +15,6 @@
 #define STREAM_RECORDER(name, wakes, ...)                                                          \
   RECORDER(name, wakes, enum tscope_default_stream default_stream, ##__VA_ARGS__)
 
-/* Elapsed chunk units. */
-static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
-  return (tscope_ticks() - start) >> thread->tick_shift;
-}
-
 /* Writes a ring record; its other fields are given as initialisers. */
 #define RING(NAME, name_, start_, dur_, tag_, ...)                                                 \
   do {                                                                                             \

@@ -50,7 +50,7 @@ MEMCPY_BY_STRUCT(driver_memcpy_3d_peer, CUDA_MEMCPY3D_PEER, TSCOPE_MEMCPY_P2P,
  * variable, or the parameter. */
 RECORDER(mapping, QUIET, enum tscope_mapping what, const CUdeviceptr *address, size_t bytes,
          u64 memory) {
-  u64 dur = elapsed(thread, start);
+  u64 dur = tscope_elapsed(thread, start);
   u64 at = result == cudaSuccess || what != TSCOPE_MAPPING_RESERVE ? *address : 0;
   RING(MAPPING, mapping, start, dur, (u16)what, .result = (u32)result, .address = at,
        .bytes = bytes, .memory = memory);

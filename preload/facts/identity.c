@@ -7,20 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "facts/launchers.def"
 #include "inspect/small_file.h"
 #include "settings/env.h"
 #include "settings/process_environment.h"
 
-/* How launchers give a process its rank, the most specific first: torchrun may run under Slurm, and
- * Slurm may start MPI jobs. NULL where a launcher does not say. */
 static const struct launcher {
   const char *name, *rank, *local_rank, *world_size;
 } launchers[] = {
-    {"env", "RANK", "LOCAL_RANK", "WORLD_SIZE"},
-    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"slurm", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
-    {"mpich", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"},
-    {"pmix", "PMIX_RANK", NULL, NULL},
+#define X(name, rank, local_rank, world_size, sign) {name, rank, local_rank, world_size},
+    TSCOPE_LAUNCHERS(X)
+#undef X
 };
 
 /* Job ids that are the same on every node of a job. */

@@ -187,9 +187,7 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
 }
 
 struct tscope_collective_record *collective_record(const struct collective_call *call) {
-  return call->span.dur
-             ? (void *)((u8 *)call->span.dur - offsetof(struct tscope_collective_record, dur))
-             : NULL;
+  return tscope_span_record(call->span.dur);
 }
 
 void collective_end(struct tscope_thread *thread, struct collective_call *call,
@@ -223,8 +221,7 @@ static void open_group_span(struct tscope_thread *thread, struct nccl_span *span
 static bool close_group_span(struct tscope_thread *thread, struct nccl_span *span,
                              ncclResult_t result) {
   if (span->dur) {
-    struct tscope_group_record *record =
-        (void *)((u8 *)span->dur - offsetof(struct tscope_group_record, dur));
+    struct tscope_group_record *record = tscope_span_record(span->dur);
     __atomic_store_n(&record->result, (i32)result, __ATOMIC_RELAXED);
     tscope_span_close(thread, span->dur, span->start);
   }

@@ -191,18 +191,18 @@ void communicator_created(struct tscope_thread *thread, const struct pending_com
       add_pending(pending);
     return;
   }
-  struct communicator *comm = add_communicator(
-      handle, &(struct communicator){
-                  .identity = pending->identity,
-                  .parent = pending->parent,
-                  .create_dur = (tscope_ticks() - pending->start) >> thread->tick_shift,
-                  .rank = pending->rank,
-                  .size = pending->size,
-                  .device = pending->device,
-                  .color = pending->color,
-                  .name = pending->name,
-                  .namer = pending->namer,
-              });
+  struct communicator *comm =
+      add_communicator(handle, &(struct communicator){
+                                   .identity = pending->identity,
+                                   .parent = pending->parent,
+                                   .create_dur = tscope_elapsed(thread, pending->start),
+                                   .rank = pending->rank,
+                                   .size = pending->size,
+                                   .device = pending->device,
+                                   .color = pending->color,
+                                   .name = pending->name,
+                                   .namer = pending->namer,
+                               });
   if (!comm)
     return;
   /* One that is not ready, or has no name yet, is recorded at its first use: the job knows then

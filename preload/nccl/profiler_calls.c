@@ -131,8 +131,7 @@ struct profiler_span *profiler_call_started(struct profiler_comm *comm, struct p
   span->start = tscope_ticks();
   u64 *dur = tscope_span_open(thread, span->start, TSCOPE_REC_COLLECTIVE_INSIDE, call.op, &record,
                               sizeof(record));
-  span->record =
-      dur ? (void *)((u8 *)dur - offsetof(struct tscope_collective_inside_record, dur)) : NULL;
+  span->record = tscope_span_record(dur);
   if (dur && !timed)
     __atomic_store_n(dur, 0, __ATOMIC_RELEASE);
   if (entered)

@@ -2,7 +2,7 @@
 #include "process/descriptors.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -12,6 +12,9 @@
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
+#endif
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE 2u
 #endif
 
 static bool close_one(int folder, const char *name, void *first) {
@@ -36,4 +39,14 @@ void tscope_descriptors_close_from(int first) {
     return;
   folder_names_visit(folder, room, sizeof(room), close_one, &first);
   close(folder);
+}
+
+/* Kernels before 5.9 cannot do both at once. */
+bool tscope_descriptors_leave(void) {
+  if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0)
+    return true;
+  if (syscall(SYS_unshare, CLONE_FILES) != 0)
+    return false;
+  tscope_descriptors_close_from(0);
+  return true;
 }

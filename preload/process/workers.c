@@ -37,13 +37,6 @@
 #include "resolve/linker_work.h"
 #include "resolve/loaded_objects.h"
 
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-#ifndef CLOSE_RANGE_UNSHARE
-#define CLOSE_RANGE_UNSHARE 2u
-#endif
-
 enum { TICK_NS = 100000000, TICKS_PER_SECOND = 10 };
 
 enum {
@@ -257,22 +250,12 @@ static bool wake_process(void) {
   return awake && in_time;
 }
 
-/* Kernels before 5.9 cannot do both at once. */
-static bool leave_descriptors(void) {
-  if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0)
-    return true;
-  if (syscall(SYS_unshare, CLONE_FILES) != 0)
-    return false;
-  tscope_descriptors_close_from(0);
-  return true;
-}
-
 /* The helper has its own table of descriptors, if the kernel allows it: opening the trace file must
  * not use a number that the job expects to get next. It has its own root directory, too, which the
  * job may change, and its own mask for new files. */
 static void begin_helper(void) {
   begin(&helper, "tscope");
-  own_descriptors = leave_descriptors();
+  own_descriptors = tscope_descriptors_leave();
   own_root = syscall(SYS_unshare, CLONE_FS) == 0;
   if (own_descriptors)
     tscope_trace_keep_open();

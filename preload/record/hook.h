@@ -288,12 +288,17 @@ static inline void tscope_commit_long(struct tscope_writer *writer, u32 bytes, u
   tscope_commit(writer, bytes + 8);
 }
 
+/* Since `start`, in the units of the thread's records. */
+static inline u64 tscope_elapsed(const struct tscope_thread *thread, u64 start) {
+  return (tscope_ticks() - start) >> thread->tick_shift;
+}
+
 /* Sets `dur`, the u32 right after the header of the record reserved in `writer`, to the time since
  * `start`, and commits the record, with one more word if the duration needs it. */
 __attribute__((always_inline)) static inline void
 tscope_commit_dur(const struct tscope_thread *thread, struct tscope_writer *writer, u32 bytes,
                   u64 start) {
-  u64 units = (tscope_ticks() - start) >> thread->tick_shift;
+  u64 units = tscope_elapsed(thread, start);
   u32 *dur = (u32 *)(void *)(writer->cursor + sizeof(struct tscope_record));
   if (TSCOPE_LIKELY(units < TSCOPE_DUR_LONG)) {
     *dur = (u32)units;
@@ -314,7 +319,12 @@ u64 *tscope_span_open(struct tscope_thread *thread, u64 start, u8 type, u16 tag,
 
 static inline void tscope_span_close(const struct tscope_thread *thread, u64 *dur, u64 start) {
   if (dur)
-    __atomic_store_n(dur, (tscope_ticks() - start) >> thread->tick_shift, __ATOMIC_RELEASE);
+    __atomic_store_n(dur, tscope_elapsed(thread, start), __ATOMIC_RELEASE);
+}
+
+/* The record of an open span; NULL of NULL. */
+static inline void *tscope_span_record(u64 *dur) {
+  return dur ? (void *)((u8 *)dur - sizeof(struct tscope_record)) : NULL;
 }
 
 /* Writes and commits a whole retained record at once; for rare records. False if it was lost. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/tick_clock.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+
+#include "inspect/small_file.h"
 #endif
 
 struct tscope_clock tscope_clock;
@@ -20,24 +20,14 @@ u64 tscope_ticks_slow(void) {
 }
 
 #if defined(__x86_64__)
-static bool kernel_clocksource(char *name, size_t bytes) {
-  int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return false;
-  ssize_t got = read(fd, name, bytes - 1);
-  close(fd);
-  name[got > 0 ? got : 0] = '\0';
-  name[strcspn(name, "\n")] = '\0';
-  return got > 0;
-}
-
 /* First what the kernel uses: it has compared the cores' counters. If it uses a paravirtual clock
  * based on the TSC, the CPU's promise of a constant rate is enough. But a kernel that fell back to
  * a timer outside the CPU has seen the TSC fail. */
 static bool tsc_is_a_clock(void) {
-  char name[32] = "";
-  if (kernel_clocksource(name, sizeof(name))) {
+  char name[32];
+  if (small_file_read("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
+                      sizeof(name)) > 0) {
+    name[strcspn(name, "\n")] = '\0';
     if (strcmp(name, "tsc") == 0)
       return true;
     if (strcmp(name, "hpet") == 0 || strcmp(name, "acpi_pm") == 0 || strcmp(name, "jiffies") == 0)

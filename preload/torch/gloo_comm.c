@@ -131,7 +131,7 @@ void group_made_end(struct torch_scope *scope) {
     *comm = (struct gloo_comm){
         .creator = scope->thread,
         .start = scope->start,
-        .dur = (tscope_ticks() - scope->start) >> scope->thread->tick_shift,
+        .dur = tscope_elapsed(scope->thread, scope->start),
         .rank = scope->comm,
         .size = scope->seq,
     };

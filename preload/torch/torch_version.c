@@ -3,12 +3,11 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "inspect/small_file.h"
 #include "resolve/real_dlsym.h"
 
 u32 torch_version;
@@ -57,16 +56,9 @@ static bool version_from_wheel(char *text, size_t bytes) {
   if (!lib || lib - where.dli_fname > (ptrdiff_t)sizeof(path) - 16)
     return false;
   snprintf(path, sizeof(path), "%.*s/version.py", (int)(lib - where.dli_fname), where.dli_fname);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return false;
   char content[1024];
-  ssize_t got = read(fd, content, sizeof(content) - 1);
-  close(fd);
-  if (got <= 0)
-    return false;
-  content[got] = '\0';
-  return read_quoted(content, "__version__ = ", '\'', text, bytes);
+  return small_file_read(path, content, sizeof(content)) > 0 &&
+         read_quoted(content, "__version__ = ", '\'', text, bytes);
 }
 
 /* Newer libraries have it: major, minor and patch in the three top bytes. */

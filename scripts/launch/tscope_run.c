@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "facts/launchers.def"
 #include "format/default_directory.h"
 #include "scripts/launch/ask_within.h"
 #include "scripts/launch/closing_line.h"
@@ -121,23 +122,28 @@ static bool set_preload(const char *library) {
   return ok;
 }
 
+static const struct launcher {
+  const char *rank, *sign;
+} launchers[] = {
+#define X(name, rank, local_rank, world_size, sign) {rank, sign},
+    TSCOPE_LAUNCHERS(X)
+#undef X
+};
+enum { N_LAUNCHERS = sizeof(launchers) / sizeof(*launchers) };
+
 /* Whether we are one of several copies that a launcher started: then no copy may invent a name for
  * the run, and the shim finds the common identity of the run in the launcher's variables. */
 static bool started_by_launcher(void) {
-  static const char *const signs[] = {"SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                      "PMIX_RANK",     "TORCHELASTIC_RUN_ID",  "RANK"};
-  for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++)
-    if (getenv(signs[i]))
+  for (int i = 0; i < N_LAUNCHERS; i++)
+    if (getenv(launchers[i].sign))
       return true;
   return false;
 }
 
 /* If there are several copies, only that of the first rank prints the closing line. */
 static bool prints_closing_line(void) {
-  static const char *const ranks[] = {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                      "PMIX_RANK", "RANK"};
-  for (size_t i = 0; i < sizeof(ranks) / sizeof(*ranks); i++) {
-    const char *rank = getenv(ranks[i]);
+  for (int i = 0; i < N_LAUNCHERS; i++) {
+    const char *rank = getenv(launchers[i].rank);
     if (rank)
       return strcmp(rank, "0") == 0;
   }

@@ -105,6 +105,11 @@ class Launcher(unittest.TestCase):
         self.assertEqual(run(*show, env={"SLURM_STEP_ID": "0"}).stdout, "none\n")
         self.assertEqual(run(*show, env={"TSCOPE_RUN": "mine"}).stdout, "mine\n")
 
+    def test_one_of_several_copies_has_the_last_word(self):
+        for ranks, speaks in (({"SLURM_PROCID": "0"}, True), ({"SLURM_PROCID": "1"}, False),
+                              ({"SLURM_PROCID": "0", "RANK": "1"}, False), ({"SLURM_PROCID": "1", "RANK": "0"}, True)):
+            self.assertEqual(run("true", env=ranks).stderr != "", speaks, ranks)
+
     def test_missing_library_does_not_stop_the_job(self):
         done = subprocess.run([RUN, "--lib", "/nonexistent.so", "--", "echo", "ran"],
                               capture_output=True, text=True, check=False)

@@ -113,7 +113,7 @@ static inline struct graph_launch_call graph_launch_begin(struct tscope_thread *
 }
 static inline void graph_launch_end(struct tscope_thread *thread,
                                     const struct graph_launch_call *call, cudaError_t result) {
-  u64 dur = elapsed(thread, call->start);
+  u64 dur = tscope_elapsed(thread, call->start);
   if (call->replay)
     graph_replay_close(thread, call->replay, call->start, (i32)result);
   if (result == cudaSuccess && call->capture)

@@ -53,9 +53,8 @@ void record_graph_node(struct tscope_thread *thread, u64 start, cudaError_t resu
 }
 
 void graph_replay_close(const struct tscope_thread *thread, u64 *dur, u64 start, i32 result) {
-  if (result) {
-    struct tscope_graph_replay_record *record =
-        (void *)((u8 *)dur - offsetof(struct tscope_graph_replay_record, dur));
+  if (dur && result) {
+    struct tscope_graph_replay_record *record = tscope_span_record(dur);
     __atomic_store_n(&record->result, result, __ATOMIC_RELAXED);
   }
   tscope_span_close(thread, dur, start);

@@ -138,7 +138,7 @@ static void expensive_looks_stay_within_their_share(void **state) {
 static void looks_do_not_see_the_same_moment_of_each_step(void **state) {
   (void)state;
   enum { LOOKS = 4000, STEP_NS = 40000000 };
-  u32 chance = 0;
+  u64 chance = 1;
   for (u32 interval_us = 10000; interval_us <= 160000; interval_us *= 2) {
     u64 now = 0, busy = 0;
     for (u32 i = 0; i < LOOKS; i++, now += looking_rate_next_ns(interval_us, &chance))
