@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "record/hook.h"
-#include "settings/flag_words.h"
 #include "settings/process_environment.h"
+#include "settings/setting_values.h"
 
 struct tscope_env tscope_env;
 
@@ -66,19 +66,7 @@ static bool parse_number(u64 *target, const char *value, const char *values) {
 
 static bool parse_size(u64 *target, const char *value, const char *values) {
   (void)values;
-  static const char units[] = "KMGT";
-  char *end;
-  if (*value < '0' || *value > '9')
-    return false;
-  u64 size = strtoull(value, &end, 10);
-  const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
-  unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-  if (unit)
-    end += end[1] == 'i' && end[2] == 'B' ? 3 : end[1] == 'B' || end[1] == 'i' ? 2 : 1;
-  if (*end || size > UINT64_MAX >> shift)
-    return false;
-  *target = size << shift;
-  return true;
+  return tscope_read_size(value, target);
 }
 
 #define PARSE_FLAG(member, value, values) parse_flag(&tscope_env.member, value, values)

@@ -17,9 +17,9 @@
 #include "format/tscope_format.h"
 #include "scripts/launch/installed_files.h"
 #include "scripts/launch/message.h"
-#include "settings/flag_words.h"
+#include "settings/env.def"
+#include "settings/setting_values.h"
 
-#define LEAST_FREE 64e6   /* bytes, as TSCOPE_DISK_FREE by default */
 #define LEAST_TRACE 128e3 /* bytes: a file's header and its first chunk */
 
 /* Each costs a question to a file server while the job's caller waits. */
@@ -177,6 +177,21 @@ static bool folders_can_be_made(const char *folder) {
   return mkdir(path, 0700) == 0 && rmdir(path) == 0;
 }
 
+/* What TSCOPE_DISK_FREE says, in bytes. */
+static double least_free(void) {
+#define X(member, TYPE, variable, standard, values, doc) {variable, standard},
+  static const struct { const char *variable, *standard; } settings[] = {TSCOPE_ENV(X)};
+#undef X
+  u64 bytes = 0;
+  for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+    const char *value = getenv(settings[i].variable);
+    if (strcmp(settings[i].variable, "TSCOPE_DISK_FREE") == 0 &&
+        !(value && tscope_read_size(value, &bytes)))
+      tscope_read_size(settings[i].standard, &bytes);
+  }
+  return (double)bytes;
+}
+
 /* Why no trace can be written there, in `why`; false if nothing speaks against it. The shim decides
  * by itself, in each process: this is for whoever starts the job. */
 static bool cannot_write(const char *directory, char *why, size_t bytes) {
@@ -205,7 +220,8 @@ static bool cannot_write(const char *directory, char *why, size_t bytes) {
     return false;
   double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
   double margin = (double)disk.f_blocks * (double)disk.f_frsize / 20;
-  margin = margin < LEAST_FREE ? margin : LEAST_FREE;
+  double least = least_free();
+  margin = margin < least ? margin : least;
   if (free_bytes > margin + LEAST_TRACE)
     return false;
   snprintf(why, bytes, "the disk of %s is full: %.1f MB are free", path, free_bytes / 1e6);

@@ -129,6 +129,18 @@ class Launcher(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (7, ""))
             self.assertRegex(done.stderr, "traces does not answer now; then see the report with: tscope-report .*traces\n$")
 
+    def test_room_that_is_to_stay_free_is_what_the_settings_say(self):
+        script = 'mount -t tmpfs -o size=4m none "$1" && head -c 3840K /dev/zero >"$1/filler" && shift && exec "$@"'
+        with tempfile.TemporaryDirectory() as folder:
+            def said_with(**env):
+                return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", folder, RUN, "--lib", LIBRARY,
+                                       "--dir", os.path.join(folder, "traces"), "true"],
+                                      env=dict(os.environ, **env), capture_output=True, text=True, check=False)
+            if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+                self.skipTest("no right to mount a small file system")
+            self.assertIn("is full", said_with().stderr)
+            self.assertNotIn("is full", said_with(TSCOPE_DISK_FREE="0").stderr)
+
     def test_signal_that_asks_to_end_does_not_wait_for_the_directory(self):
         with tempfile.TemporaryDirectory() as folder:
             disk = os.path.join(folder, "traces")

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What values of settings mean.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "format/tscope_format.h"
+
+/* Sets `on`; false if the value is no word for on or off. */
+static inline bool tscope_read_flag(const char *value, bool *on) {
+  static const char *const no[] = {"off", "0", "no", "false"};
+  static const char *const yes[] = {"on", "1", "yes", "true"};
+  for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
+    if (strcasecmp(value, no[i]) == 0 || strcasecmp(value, yes[i]) == 0) {
+      *on = strcasecmp(value, yes[i]) == 0;
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Sets `bytes`, after which K, M, G or T may follow; false if the value is no size. */
+static inline bool tscope_read_size(const char *value, u64 *bytes) {
+  static const char units[] = "KMGT";
+  char *end;
+  if (*value < '0' || *value > '9')
+    return false;
+  u64 size = strtoull(value, &end, 10);
+  const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+  unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+  if (unit)
+    end += end[1] == 'i' && end[2] == 'B' ? 3 : end[1] == 'B' || end[1] == 'i' ? 2 : 1;
+  if (*end || size > UINT64_MAX >> shift)
+    return false;
+  *bytes = size << shift;
+  return true;
+}
