@@ -150,8 +150,11 @@ def reaped_trace(folder, folder_owner, file_owner, events, namespace, launcher):
 
 
 RUN_IT = f"TSCOPE_DIR=/tmp/traces TSCOPE_RUN=run {shlex.quote(program('tscope-run'))} --lib {shlex.quote(LIBRARY)} -- "
-PRELOADED = (f"TSCOPE_DIR=/tmp/traces TSCOPE_RUN=run LD_PRELOAD={shlex.quote(LIBRARY)} {sys.executable} -c "
-             "'import os, sys; os.waitpid(os.spawnvp(os.P_NOWAIT, sys.argv[1], sys.argv[1:]), 0)' ")
+
+
+def preloaded(wait="waitpid(child, 0)"):
+    return (f"TSCOPE_DIR=/tmp/traces TSCOPE_RUN=run LD_PRELOAD={shlex.quote(LIBRARY)} {sys.executable} -c "
+            f"'import os, sys; child = os.spawnvp(os.P_NOWAIT, sys.argv[1], sys.argv[1:]); os.{wait}' ")
 
 
 @unittest.skipIf(why_not(), why_not())
@@ -159,7 +162,7 @@ class HowAProcessEnded(unittest.TestCase):
     """tscope-run and a preloaded launcher write how a process died into its trace, and into no other file."""
 
     def check(self, folder_owner, file_owner, events, expected, namespace="0"):
-        for launcher in (RUN_IT, PRELOADED):
+        for launcher in (RUN_IT, preloaded()):
             header = reaped_trace("/tmp/traces/run", folder_owner, file_owner, events, namespace, launcher)
             self.assertEqual((header.reaped_signal, header.oom_kills), expected, launcher)
 
@@ -167,8 +170,13 @@ class HowAProcessEnded(unittest.TestCase):
         self.check(ROOT, ROOT, "", (9, 0))
         self.check(ROOT, ROOT, "", (9, 0), "own")
 
+    def test_however_the_launcher_waits(self):
+        for wait in ("wait()", "wait3(0)", "wait4(child, 0)"):
+            header = reaped_trace("/tmp/traces/run", ROOT, ROOT, "", "0", preloaded(wait))
+            self.assertEqual(header.reaped_signal, 9, wait)
+
     def test_not_by_a_launcher_that_is_off(self):
-        header = reaped_trace("/tmp/traces/run", ROOT, ROOT, "", "0", "TSCOPE=off " + PRELOADED)
+        header = reaped_trace("/tmp/traces/run", ROOT, ROOT, "", "0", "TSCOPE=off " + preloaded())
         self.assertEqual(header.reaped_signal, 0)
 
     def test_not_in_a_trace_from_another_pid_namespace(self):
