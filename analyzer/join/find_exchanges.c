@@ -6,21 +6,13 @@
 #include "base/parallel.h"
 #include "base/sets.h"
 #include "base/sorting.h"
+#include "join/messages.h"
 #include "kernels/communication.h"
 
 enum {
   GROUP_REACH = 64, /* groups of several threads lie between each other's calls */
   ROUNDS = 8        /* of putting exchanges in order; two do, if all ranks agree */
 };
-
-/* One side of a message. */
-struct side {
-  u32 comm, source, target;
-  u32 bundle, order;
-  u8 op;
-};
-
-ORDER_BY(by_message, struct side, UP(comm) UP(source) UP(target) UP(op) UP(order))
 
 /* A rank that a bundle of an exchange names, and that is not in it. */
 struct absent {
@@ -32,14 +24,10 @@ ORDER_BY(by_absent, struct absent, UP(exchange) UP(rank))
 struct finding {
   struct exchanges *all;
   u8 *candidate; /* [n_comms] of its messages some may be an exchange */
-  VECTOR(struct side) sides;
+  message_sides sides;
   VECTOR(struct absent) absent;
   u32 *set; /* [bundles.n] those that exchange messages with each other */
 };
-
-static bool is_message(const struct rank_call *call) {
-  return op_is_message(call->op) && !call->failed && call->peer >= 0;
-}
 
 static void look_for_candidates(void *user, u32 rank, unsigned worker) {
   struct finding *f = user;
@@ -73,7 +61,8 @@ static struct bundle *bundle_of(struct exchanges *all, u32 first, u32 comm, u32 
   return NULL;
 }
 
-static void add_message(struct finding *f, u32 first, struct bundle fresh, u32 self) {
+static void add_message(struct finding *f, u32 first, struct bundle fresh,
+                        struct message_side side) {
   struct exchanges *all = f->all;
   const struct rank_call *call = &model_events(all->model, fresh.rank)->calls.at[fresh.first];
   struct bundle *bundle = bundle_of(all, first, fresh.comm, fresh.group);
@@ -81,20 +70,15 @@ static void add_message(struct finding *f, u32 first, struct bundle fresh, u32 s
     VECTOR_PUSH(&all->bundles, fresh);
     bundle = &all->bundles.at[all->bundles.n - 1];
   }
-  u32 peer = (u32)call->peer;
-  bool send = call->op == TSCOPE_OP_SEND;
+  bool send = call->op == TSCOPE_OP_SEND, own = side.source == side.target;
   bundle->last = fresh.first;
   bundle->lone |= call->dtype != bundle->dtype;
-  bundle->keeps |= peer == self;
-  *(peer == self ? &bundle->kept
-    : send       ? &bundle->sent
-                 : &bundle->received) += peer == self && !send ? 0 : call->count;
-  VECTOR_PUSH(&f->sides, ((struct side){.comm = fresh.comm,
-                                        .source = send ? self : peer,
-                                        .target = send ? peer : self,
-                                        .bundle = (u32)(bundle - all->bundles.at),
-                                        .order = fresh.first,
-                                        .op = call->op}));
+  bundle->keeps |= own;
+  *(own    ? &bundle->kept
+    : send ? &bundle->sent
+           : &bundle->received) += own && !send ? 0 : call->count;
+  side.bundle = (u32)(bundle - all->bundles.at);
+  VECTOR_PUSH(&f->sides, side);
 }
 
 /* What a rank has called on a communicator so far. */
@@ -121,8 +105,9 @@ static void list_bundles_of(struct finding *f, u32 rank, struct called *called) 
         all->bundles.at[here->newest].more = true;
       continue;
     }
-    u32 self = events->comms[call->comm].rank, n = all->bundles.n;
-    if (!is_message(call) || self == TSCOPE_UNKNOWN_RANK)
+    struct message_side side;
+    u32 n = all->bundles.n;
+    if (!message_side_of(all->model, rank, i, &side))
       continue;
     add_message(f, first,
                 (struct bundle){.rank = rank,
@@ -134,7 +119,7 @@ static void list_bundles_of(struct finding *f, u32 rank, struct called *called) 
                                 .exchange = INDEX_NONE,
                                 .dtype = call->dtype,
                                 .lone = call->group == 0},
-                self);
+                side);
     if (all->bundles.n == n)
       continue;
     if (here->newest != INDEX_NONE)
@@ -151,9 +136,8 @@ static void list_bundles(struct finding *f) {
     list_bundles_of(f, r, called);
 }
 
-/* Messages [0, n) from one source to one target, the sends [0, n_sends) first: the i-th send
- * matches the i-th receive. */
-static void match_sides(struct finding *f, const struct side *at, u32 n_sends, u32 n) {
+static void match_sides(void *user, const struct message_side *at, u32 n_sends, u32 n) {
+  struct finding *f = user;
   struct exchanges *all = f->all;
   bool own = at->source == at->target;
   for (u32 i = 0; i < n; i++) {
@@ -164,20 +148,6 @@ static void match_sides(struct finding *f, const struct side *at, u32 n_sends, u
   }
   for (u32 i = 0; i < n_sends && n_sends + i < n; i++)
     sets_join(f->set, at[i].bundle, at[n_sends + i].bundle);
-}
-
-/* Calls `each` with the messages of each source and target. */
-static void for_each_pair(struct finding *f,
-                          void each(struct finding *, const struct side *, u32 n_sends, u32 n)) {
-  for (u32 i = 0, next; i < f->sides.n; i = next) {
-    const struct side *of = &f->sides.at[i];
-    u32 sends = 0;
-    for (next = i; next < f->sides.n && f->sides.at[next].comm == of->comm &&
-                   f->sides.at[next].source == of->source && f->sides.at[next].target == of->target;
-         next++)
-      sends += f->sides.at[next].op == TSCOPE_OP_SEND;
-    each(f, of, sends, next - i);
-  }
 }
 
 static bool is_over(const struct model *model, const struct bundle *bundle) {
@@ -214,7 +184,8 @@ static void note_end(u32 *one, bool *several, u32 rank) {
 }
 
 /* Who sends and receives in each exchange, and whose part is not there. */
-static void note_sides(struct finding *f, const struct side *at, u32 n_sends, u32 n) {
+static void note_sides(void *user, const struct message_side *at, u32 n_sends, u32 n) {
+  struct finding *f = user;
   struct exchanges *all = f->all;
   u32 n_receives = n - n_sends, both = n_sends < n_receives ? n_sends : n_receives;
   const struct comm *comm = &all->model->comms[at->comm];
@@ -279,11 +250,11 @@ void find_exchanges(struct exchanges *all, unsigned threads) {
     list_bundles(&f);
   f.set = memory_array(size_sum(all->bundles.n, 1), sizeof(*f.set));
   sets_begin(f.set, all->bundles.n);
-  SORT(f.sides.at, f.sides.n, by_message);
-  for_each_pair(&f, match_sides);
+  message_sides_sort(&f.sides);
+  message_sides_visit(&f.sides, match_sides, &f);
   for (u32 i = 0; i < all->bundles.n; i++)
     add_to_exchange(&f, i);
-  for_each_pair(&f, note_sides);
+  message_sides_visit(&f.sides, note_sides, &f);
   count_absent(&f);
   for (u32 i = 0; i < all->list.n; i++)
     all->list.at[i].refused = !is_all_to_all(model, &all->list.at[i]);

@@ -5,6 +5,7 @@
 
 #include "base/checked_memory.h"
 #include "base/robust.h"
+#include "base/sorting.h"
 
 #define WARMUP_FACTOR 1.5
 
@@ -57,6 +58,26 @@ static void put_step(struct steps *steps, size_t cell, const struct rank_bounds 
 
 u32 bounds_steps(const struct rank_bounds *bounds, u32 n_ranks) {
   return MOST_OF(u32, bounds, n_ranks, one, one->at.n > 1 ? one->first + one->at.n - 1 : 0);
+}
+
+double bounds_believed(const struct model *model, struct rank_bounds *bounds, u32 least,
+                       u32 fewer) {
+  u32 n = model->n_ranks, most = MOST_OF(u32, bounds, n, one, one->at.n);
+  u32 agreeing = NUMBER_OF(bounds, n, one, one->at.n + fewer >= most);
+  if (2 * NUMBER_OF(bounds, n, one, bounds_has_steps(one)) >= n && most >= least)
+    return (double)agreeing / n;
+  bounds_forget(bounds, n);
+  return 0;
+}
+
+void bounds_forget(struct rank_bounds *bounds, u32 n_ranks) {
+  FOR_EACH_CHANGED(bounds, n_ranks, one)
+    one->at.n = 0;
+}
+
+i32 bounds_step_at(const struct rank_bounds *bounds, i64 time) {
+  u32 after = FIRST_NOT(0, (u32)bounds->at.n, i, bounds->at.at[i] <= time);
+  return after == 0 || after == bounds->at.n ? -1 : (i32)(bounds->first + after - 1);
 }
 
 static void assemble(struct model *model, const struct rank_bounds *bounds) {

@@ -59,6 +59,16 @@ const char *bounds_by_repetition(const struct model *model, struct rank_bounds *
 /* How many steps there are, by the numbers that all ranks give them. */
 u32 bounds_steps(const struct rank_bounds *bounds, u32 n_ranks);
 
+/* Bounds are believed where at least half of the ranks have steps, and one of them `least` bounds:
+ * the share of ranks that have as many as the one with most, but for `fewer`. 0 where they are not:
+ * then they are forgotten. */
+double bounds_believed(const struct model *model, struct rank_bounds *bounds, u32 least, u32 fewer);
+void bounds_forget(struct rank_bounds *bounds, u32 n_ranks);
+
+static inline bool bounds_has_steps(const struct rank_bounds *bounds) {
+  return bounds->at.n > 1;
+}
+
 void bounds_release(struct rank_bounds *bounds, u32 n_ranks);
 
 /* The number of the step of the rank in which an instant of its host lies; -1: in none. */

@@ -255,8 +255,8 @@ static void group_library(struct grouping *g) {
     return;
   model_note(g->model,
              "kernels of %s have no calls; those of different ranks are matched by their "
-             "order, in %u group%s: %s of %llu end within %u us of each other",
-             comm_library_name(g->library), groups, groups == 1 ? "" : "s",
+             "order, in %s: %s of %llu end within %u us of each other",
+             comm_library_name(g->library), plural(groups, "group").text,
              percent((double)g->together / (double)g->compared).text,
              (unsigned long long)g->compared, TOGETHER_NS / 1000);
 }

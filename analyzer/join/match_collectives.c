@@ -5,6 +5,7 @@
 #include "base/sorting.h"
 #include "format/dtypes.h"
 #include "join/joining.h"
+#include "join/messages.h"
 #include "kernels/communication.h"
 
 /* Room in the table for the sequence numbers of one communicator, which are close together. */
@@ -141,41 +142,12 @@ static void match_kernel(struct matcher *matcher, u32 rank, struct rank_kernel *
              &kernel->collective);
 }
 
-/* One side of a transfer: the i-th send from s to d matches the i-th receive at d from s. */
-struct transfer {
-  u32 comm, source, target;
-  u32 rank, call; /* in order of time for each (rank, op) */
-  u8 op;
-};
-
-ORDER_BY(by_meeting, struct transfer, UP(comm) UP(source) UP(target) UP(op) UP(call))
-
-typedef VECTOR(struct transfer) transfers;
-
-static void list_transfers(struct matcher *matcher, transfers *all) {
-  for (u32 r = 0; r < matcher->model->n_ranks; r++) {
-    const struct rank_events *events = model_events(matcher->model, r);
-    for (u32 i = 0; i < events->calls.n; i++) {
-      const struct rank_call *call = &events->calls.at[i];
-      u32 comm = model_comm_of(matcher->model, r, call->comm);
-      if (comm == INDEX_NONE || !op_is_message(call->op) || call->failed || call->peer < 0)
-        continue;
-      u32 self = events->comms[call->comm].rank, peer = (u32)call->peer;
-      if (self == TSCOPE_UNKNOWN_RANK)
-        continue;
-      bool send = call->op == TSCOPE_OP_SEND;
-      struct transfer transfer = {comm, send ? self : peer, send ? peer : self, r, i, call->op};
-      VECTOR_PUSH(all, transfer);
-    }
-  }
+static struct rank_call *call_at(const struct matcher *matcher, const struct message_side *side) {
+  return &model_events(matcher->model, side->rank)->calls.at[side->call];
 }
 
-static struct rank_call *call_at(const struct matcher *matcher, const struct transfer *transfer) {
-  return &model_events(matcher->model, transfer->rank)->calls.at[transfer->call];
-}
-
-/* Sends [0, n_sends) and receives [n_sends, n) of one source, target and communicator. */
-static void match_pair(struct matcher *matcher, const struct transfer *at, u32 n_sends, u32 n) {
+static void match_pair(void *user, const struct message_side *at, u32 n_sends, u32 n) {
+  struct matcher *matcher = user;
   u32 n_receives = n - n_sends, most = n_sends > n_receives ? n_sends : n_receives;
   for (u32 i = 0; i < most; i++) {
     struct rank_call *send = i < n_sends ? call_at(matcher, &at[i]) : NULL;
@@ -194,19 +166,15 @@ static void match_pair(struct matcher *matcher, const struct transfer *at, u32 n
   }
 }
 
-static void match_transfers(struct matcher *matcher) {
-  SCOPED transfers all = {0};
-  list_transfers(matcher, &all);
-  SORT(all.at, all.n, by_meeting);
-  for (u32 i = 0, next; i < all.n; i = next) {
-    u32 sends = 0;
-    for (next = i;
-         next < all.n && all.at[next].comm == all.at[i].comm &&
-         all.at[next].source == all.at[i].source && all.at[next].target == all.at[i].target;
-         next++)
-      sends += all.at[next].op == TSCOPE_OP_SEND;
-    match_pair(matcher, &all.at[i], sends, next - i);
-  }
+static void match_messages(struct matcher *matcher) {
+  SCOPED message_sides sides = {0};
+  struct message_side side;
+  for (u32 r = 0; r < matcher->model->n_ranks; r++)
+    for (u32 i = 0; i < model_events(matcher->model, r)->calls.n; i++)
+      if (message_side_of(matcher->model, r, i, &side))
+        VECTOR_PUSH(&sides, side);
+  message_sides_sort(&sides);
+  message_sides_visit(&sides, match_pair, matcher);
 }
 
 static struct arrival arrival_of(const struct rank_events *events, u32 rank,
@@ -321,7 +289,7 @@ void match_collectives(struct model *model, unsigned threads) {
     for (u32 i = 0; i < events->kernels.n; i++)
       match_kernel(&matcher, r, &events->kernels.at[i]);
   }
-  match_transfers(&matcher);
+  match_messages(&matcher);
   model->n_collectives = matcher.collectives.n;
   model->collectives = VECTOR_KEPT(&matcher.collectives, model_arena(model));
   lay_out_arrivals(&matcher, threads);

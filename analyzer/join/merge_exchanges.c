@@ -7,6 +7,7 @@
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "join/messages.h"
 #include "kernels/communication.h"
 
 struct placed {
@@ -99,8 +100,7 @@ static void fill_call(const struct exchanges *all, const struct bundle *bundle,
 }
 
 static bool is_in(const struct rank_call *call, const struct bundle *bundle, u32 comm) {
-  return op_is_message(call->op) && !call->failed && call->peer >= 0 &&
-         call->group == bundle->group && comm == bundle->comm;
+  return call_is_message(call) && call->group == bundle->group && comm == bundle->comm;
 }
 
 /* Puts the messages of a bundle into the first of them; `into` says where calls went. */

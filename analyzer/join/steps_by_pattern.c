@@ -37,21 +37,14 @@ static double share_alike(const struct rank_bounds *bounds) {
  * back those that are not. */
 static bool settle(const struct model *model, struct rank_bounds *bounds, double alike,
                    double least, double *confidence) {
-  u32 with = 0, most = 0, agreeing = 0, n = model->n_ranks;
-  for (u32 r = 0; r < n; r++)
-    most = bounds[r].at.n > most ? bounds[r].at.n : most;
-  for (u32 r = 0; r < n; r++) {
-    agreeing += bounds[r].at.n + 1 >= most; /* one may have ended in the middle of a step */
-    with += bounds[r].at.n > 1;
-  }
-  double sure = alike * agreeing / n;
-  if (2 * with >= n && most > LEAST_STEPS && sure >= least) {
+  /* one may have ended in the middle of a step */
+  double agreeing = bounds_believed(model, bounds, LEAST_STEPS + 1, 1), sure = alike * agreeing;
+  bool believed = agreeing > 0 && sure >= least;
+  if (believed)
     *confidence = sure;
-    return true;
-  }
-  for (u32 r = 0; r < n; r++)
-    bounds[r].at.n = 0;
-  return false;
+  else
+    bounds_forget(bounds, model->n_ranks);
+  return believed;
 }
 
 /* Where the step of a pass ends: where the next one begins to load or to compute, so that what
@@ -122,8 +115,8 @@ bool bounds_by_passes(const struct model *model, u8 kind, struct rank_bounds *bo
   double alike = 0;
   u32 with = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    alike += bounds[r].at.n > 1 ? share_alike(&bounds[r]) : 0;
-    with += bounds[r].at.n > 1;
+    alike += bounds_has_steps(&bounds[r]) ? share_alike(&bounds[r]) : 0;
+    with += bounds_has_steps(&bounds[r]);
   }
   /* Who goes backward trains, however long that takes on a busy machine; who only goes forward may
    * also answer, one token after the other. */

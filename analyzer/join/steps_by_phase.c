@@ -161,7 +161,6 @@ static u32 models_by_turns(const struct rank_events *events, const i64 *ends, u3
 bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
                          double *confidence) {
   const struct rank_events *all = internal_of(model)->events;
-  u32 with = 0, most = 0, agreeing = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &all[r];
     SCOPED u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
@@ -173,16 +172,8 @@ bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
       push(&bounds[r], begin_of_phases(events, phases[0]));
     for (u32 i = per_step; i <= n; i += per_step)
       push(&bounds[r], ends[i - 1]);
-    with += bounds[r].at.n > 1;
-    most = bounds[r].at.n > most ? bounds[r].at.n : most;
   }
-  if (2 * with < model->n_ranks || most < 2) {
-    for (u32 r = 0; r < model->n_ranks; r++)
-      bounds[r].at.n = 0;
-    return false;
-  }
-  for (u32 r = 0; r < model->n_ranks; r++)
-    agreeing += bounds[r].at.n == most;
-  *confidence = (double)agreeing / model->n_ranks;
-  return true;
+  double agreeing = bounds_believed(model, bounds, 2, 0);
+  *confidence = agreeing > 0 ? agreeing : *confidence;
+  return agreeing > 0;
 }

@@ -84,7 +84,6 @@ static void number_ranks(struct rank_bounds *bounds, const u32 *numbers, u32 n_r
 bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, double *confidence) {
   const struct rank_events *events = internal_of(model)->events;
   SCOPED u32 *numbers = memory_array(size_sum(model->n_ranks, 1), sizeof(*numbers));
-  u32 with = 0, most = 0, agreeing = 0;
   bool believed = true;
   for (u32 r = 0; r < model->n_ranks && believed; r++) {
     SCOPED outer_ranges outer = {0};
@@ -93,18 +92,13 @@ bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, dou
     numbers[r] = first_number(&outer);
     if (believed && outer.n)
       add_bounds(&events[r], &outer, &bounds[r]);
-    with += bounds[r].at.n > 1;
-    most = bounds[r].at.n > most ? bounds[r].at.n : most;
   }
-  believed = believed && 2 * with >= model->n_ranks && most > 2;
-  if (believed)
+  if (!believed)
+    bounds_forget(bounds, model->n_ranks);
+  double agreeing = bounds_believed(model, bounds, 3, 0);
+  if (agreeing > 0) {
     number_ranks(bounds, numbers, model->n_ranks);
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    agreeing += bounds[r].at.n == most;
-    if (!believed)
-      bounds[r].at.n = 0;
+    *confidence = agreeing;
   }
-  if (believed)
-    *confidence = (double)agreeing / model->n_ranks;
-  return believed;
+  return agreeing > 0;
 }

@@ -13,15 +13,6 @@ struct met {
   i64 first, last; /* NS_UNKNOWN: it met nobody */
 };
 
-static bool has_steps(const struct rank_bounds *bounds) {
-  return bounds->at.n > 1;
-}
-
-i32 bounds_step_at(const struct rank_bounds *bounds, i64 time) {
-  u32 after = FIRST_NOT(0, (u32)bounds->at.n, i, bounds->at.at[i] <= time);
-  return after == 0 || after == bounds->at.n ? -1 : (i32)(bounds->first + after - 1);
-}
-
 /* The step of each collective for those of its members that have steps; -1 for none. */
 static i32 *list_steps(const struct model *model, const struct rank_bounds *bounds) {
   i32 *steps = memory_array(size_sum(model->n_collectives, 1), sizeof(*steps));
@@ -30,7 +21,7 @@ static i32 *list_steps(const struct model *model, const struct rank_bounds *boun
     steps[c] = -1;
     for (u32 i = 0; i < collective->n_arrivals && steps[c] < 0; i++) {
       const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
-      if (has_steps(&bounds[arrival->rank]))
+      if (bounds_has_steps(&bounds[arrival->rank]))
         steps[c] = bounds_step_at(&bounds[arrival->rank], arrival->call_start);
     }
   }
@@ -87,20 +78,20 @@ static bool bound_by_meetings(struct rank_bounds *bounds, const struct met *met,
 
 void bounds_of_peers(const struct model *model, struct rank_bounds *bounds) {
   u32 n = bounds_steps(bounds, model->n_ranks);
-  if (!n || ALL(bounds, model->n_ranks, one, has_steps(one)))
+  if (!n || ALL(bounds, model->n_ranks, one, bounds_has_steps(one)))
     return;
   SCOPED i32 *steps = list_steps(model, bounds);
   SCOPED struct met *met = memory_array(n, sizeof(*met));
   SCOPED struct rank_bounds *found = memory_zeroed(model->n_ranks, sizeof(*found));
   for (u32 r = 0; r < model->n_ranks; r++) {
-    if (has_steps(&bounds[r]))
+    if (bounds_has_steps(&bounds[r]))
       continue;
     list_meetings(model, model_events(model, r), steps, met, n);
     if (!bound_by_meetings(&found[r], met, n))
       found[r].at.n = 0;
   }
   for (u32 r = 0; r < model->n_ranks; r++) {
-    if (has_steps(&bounds[r]))
+    if (bounds_has_steps(&bounds[r]))
       continue;
     free(bounds[r].at.at);
     bounds[r] = found[r];

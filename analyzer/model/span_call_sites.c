@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/span_call_sites.h"
 
+#include "base/hash.h"
+#include "base/texts.h"
 #include "format/own_code.h"
 
 #include <stdio.h>
@@ -9,6 +11,14 @@
 bool call_is_named(u32 line, const char *function) {
   return !line && function &&
          (strcmp(function, CALLED_OPERATOR) == 0 || strcmp(function, CALLED_RANGE) == 0);
+}
+
+bool call_frame_is_same(const struct call_frame *a, const struct call_frame *b) {
+  return a->line == b->line && same_text(a->file, b->file) && same_text(a->function, b->function);
+}
+
+u64 call_frame_hash(u64 seed, const struct call_frame *frame) {
+  return hash_text(hash_text(seed ^ frame->line, frame->file), frame->function);
 }
 
 bool call_frame_is_user_code(const struct call_frame *frame) {

@@ -17,6 +17,7 @@
 #include "base/exit_status.h"
 #include "base/hash.h"
 #include "base/printable.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 #include "import/import.h"
 #include "import/summary/summary_source.h"
@@ -160,7 +161,7 @@ static int write_summaries(struct reducing *reducing, const char *run) {
   u64 bytes = 0;
   for (u32 i = 0; i < reducing->n; i++)
     bytes += reducing->made[i].entry.facts.bytes + reducing->made[i].entry.found.bytes;
-  printf("%s: %u rank%s, %.1f KB each\n", path, reducing->n, reducing->n == 1 ? "" : "s",
+  printf("%s: %s, %.1f KB each\n", path, plural(reducing->n, "rank").text,
          (double)bytes / 1e3 / reducing->n);
   return STATUS_OK;
 }

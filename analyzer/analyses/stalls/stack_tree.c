@@ -38,11 +38,8 @@ struct tree_builder {
 };
 
 static u32 frame_number(struct tree_builder *g, const struct call_frame *frame) {
-  u64 hash = hash_text(hash_text(HASH_SEED ^ frame->line, frame->file), frame->function);
-  return HASHED_OR_ADD(&g->frames, hash, one,
-                       one->line == frame->line && same_text(one->file, frame->file) &&
-                           same_text(one->function, frame->function),
-                       *frame);
+  return HASHED_OR_ADD(&g->frames, call_frame_hash(HASH_SEED, frame), one,
+                       call_frame_is_same(one, frame), *frame);
 }
 
 static int by_frames(const void *left, const void *right) {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/parallel.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 #include "import/file_budget.h"
 #include "import/tscope/files/process_state.h"
@@ -144,8 +145,8 @@ static int choose_attempt(struct loading *loading, const struct trace_runs *runs
   model->n_attempts = processes_add_other_runs(processes, runs, run, added);
   model->attempt = loading->options->attempt ? loading->options->attempt : model->n_attempts;
   if (model->attempt > model->n_attempts) {
-    snprintf(why, why_bytes, "there is no attempt %u: run %s was started %u time%s", model->attempt,
-             model->run, model->n_attempts, model->n_attempts == 1 ? "" : "s");
+    snprintf(why, why_bytes, "there is no attempt %u: run %s was started %s", model->attempt,
+             model->run, plural(model->n_attempts, "time").text);
     return -ENOENT;
   }
   if (model->n_attempts < 2)

@@ -45,14 +45,10 @@ static void find_first_frames(const struct call_sites *sites, u32 *first) {
   SCOPED struct hash_index index = {0};
   for (u32 i = 0; i < sites->n_frames; i++) {
     const struct call_frame *frame = &sites->frames[i];
-    u64 hash = hash_text(HASH_SEED ^ frame->line, frame->file);
+    u64 hash = call_frame_hash(HASH_SEED, frame);
     first[i] = i;
-    HASH_INDEX_EACH(&index, hash, k) {
-      const struct call_frame *other = &sites->frames[k];
-      if (other->line == frame->line && same_text(other->file, frame->file) &&
-          same_text(other->function, frame->function))
-        first[i] = k;
-    }
+    HASH_INDEX_EACH(&index, hash, k)
+      first[i] = call_frame_is_same(&sites->frames[k], frame) ? k : first[i];
     if (first[i] == i)
       hash_index_add(&index, hash, i);
   }
