@@ -9,4 +9,4 @@
 
 void rank_summary_carry(struct rank_summary *sum, struct carrier *c);
 
-#define COLUMNS(columns) columns, sizeof(columns) / sizeof(*(columns))
+#define COLUMNS(columns) columns, LENGTH_OF(columns)

@@ -93,7 +93,7 @@ static bool set_registers(Dwfl_Thread *state, void *context) {
 #if defined(__x86_64__)
   const Dwarf_Word words[] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
                               r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip};
-  return dwfl_thread_state_registers(state, 0, sizeof(words) / sizeof(*words), words);
+  return dwfl_thread_state_registers(state, 0, LENGTH_OF(words), words);
 #else
   Dwarf_Word words[32];
   for (int i = 0; i < 31; i++)

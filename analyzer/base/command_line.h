@@ -68,7 +68,7 @@ struct command_line {
 #define OPTION_A_NUMBER "a number above 0, such as 1.5e15, 7B or 512k"
 
 #define COMMAND_LINE(program, rows)                                                                \
-  { program, rows, sizeof(rows) / sizeof((rows)[0]) }
+  { program, rows, LENGTH_OF(rows) }
 
 /* The place of the first argument that is no option; they stand at the end of argv afterwards. -1
  * when the command line makes no sense: `why` then says so in one line, with what to do. Texts

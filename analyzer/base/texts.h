@@ -51,13 +51,13 @@ struct word {
 #define MEANING_OF(text, words, matches)                                                           \
   ({                                                                                               \
     const struct word *first_ =                                                                    \
-        FIND(words, sizeof(words) / sizeof(*(words)), word_, matches(text, word_->word));          \
+        FIND(words, LENGTH_OF(words), word_, matches(text, word_->word));          \
     first_ ? first_->means : 0;                                                                    \
   })
 
 /* Whether one of the words matches. */
 #define MATCHES_ANY(text, words, matches)                                                          \
-  ANY(words, sizeof(words) / sizeof(*(words)), word_, matches(text, *word_))
+  ANY(words, LENGTH_OF(words), word_, matches(text, *word_))
 
 /* The value of `name` among lines of "name=value", up to the end of its line; NULL if it is not
  * there. */

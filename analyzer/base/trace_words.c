@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/trace_words.h"
 
+#include "base/each.h"
+
 #define X(NAME, value, text) [value] = text,
 #define WORDS(function, VOCABULARY)                                                                \
   const char *function(u32 value) {                                                                \
     static const char *const words[] = {VOCABULARY(X)};                                            \
-    return value < sizeof(words) / sizeof(*words) ? words[value] : NULL;                           \
+    return value < LENGTH_OF(words) ? words[value] : NULL;                           \
   }
 WORDS(op_word, TSCOPE_OPS)
 WORDS(phase_word, TSCOPE_PHASES)

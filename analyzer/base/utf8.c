@@ -65,7 +65,7 @@ const char *utf8_ascii_substitute(u32 code) {
       {0x258b, "="}, {0x258a, "="}, {0x2589, "#"}, {0x2581, "_"},   {0x2582, "."},  {0x2583, "-"},
       {0x2584, "="}, {0x2585, "+"}, {0x2586, "*"}, {0x2587, "#"},
   };
-  for (size_t i = 0; i < sizeof(substitutes) / sizeof(substitutes[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(substitutes); i++)
     if (substitutes[i].code == code)
       return substitutes[i].text;
   return "?";

@@ -104,7 +104,7 @@ static bool find_rank_cause(struct diffing *d, double enough) {
   u32 n_ranks = d->after->n_ranks, odd = 0;
   struct change *changes = arena_array(&d->scratch, n_ranks, sizeof(*changes));
   double *scratch = arena_array(&d->scratch, n_ranks, sizeof(*scratch));
-  for (size_t part = 0; !odd && part < sizeof(own_parts) / sizeof(own_parts[0]); part++) {
+  for (size_t part = 0; !odd && part < LENGTH_OF(own_parts); part++) {
     u32 n = 0;
     for (u32 i = 0; i < n_ranks; i++) {
       u32 rank = d->after->ranks[i].rank;
@@ -153,7 +153,7 @@ static const struct all_part {
 static void find_common_cause(struct diffing *d, double enough) {
   struct diff_cause *cause = &d->out->cause;
   const struct diff_row *found = NULL;
-  for (size_t i = 0; !found && i < sizeof(all_parts) / sizeof(all_parts[0]); i++)
+  for (size_t i = 0; !found && i < LENGTH_OF(all_parts); i++)
     FOR_EACH(d->out->rows, d->out->n_rows, row) {
       double changed = row->after - row->before;
       if (row->figure != all_parts[i].figure)
@@ -182,7 +182,7 @@ static double excess_ms(const struct results *r, u32 rank, size_t offset, double
 /* The largest probability, of the ranks named, that runs of one kind differ so much in them. */
 static void noise_of_ranks(struct diffing *d) {
   struct diff_cause *cause = &d->out->cause;
-  size_t part = 0, n_parts = sizeof(own_parts) / sizeof(own_parts[0]);
+  size_t part = 0, n_parts = LENGTH_OF(own_parts);
   while (part + 1 < n_parts && own_parts[part].part != cause->part)
     part++;
   u32 most_ranks = 0;

@@ -66,7 +66,7 @@ static bool all_request(const struct diffing *d, const struct setting *setting) 
 
 void diff_determinism(struct diffing *d) {
   char *list = NULL;
-  for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(settings); i++)
     if (all_request(d, &settings[i]))
       list = say(d, "%s%s%s", text_or_empty(list), list ? ", " : "", settings[i].name);
   if (all_request(d, NULL))

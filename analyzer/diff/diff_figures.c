@@ -139,7 +139,7 @@ static bool is_comparable(const struct figure *f, bool one_kind) {
 
 static void add_figures(struct diffing *d, struct entries *entries, const struct results *r,
                         bool one_kind, bool per_step) {
-  enum { FIGURES = sizeof(figures) / sizeof(figures[0]) };
+  enum { FIGURES = LENGTH_OF(figures) };
   *entries = (struct entries){.room = FIGURES + 5 * MOST_NAMES};
   entries->at = arena_array(&d->scratch, entries->room, sizeof(*entries->at));
   for (size_t i = 0; i < FIGURES; i++)
@@ -226,7 +226,7 @@ static double *phase_series(struct diffing *d, const struct results *r, size_t o
 static void noise_within(struct diffing *d, struct diff_row *row) {
   if (row->figure == FIGURE_STEP_MEDIAN)
     row->p_value = d->out->step_p_value;
-  for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(phases); i++) {
     if (row->figure != phases[i].figure)
       continue;
     u32 n_before, n_after;

@@ -41,12 +41,12 @@ static bool matches_any(const char *name, const char *const *patterns, size_t n)
 #define V(pattern) pattern,
 static bool is_volatile_variable(const char *name) {
   static const char *const patterns[] = {TSCOPE_VOLATILE_VARIABLES(V)};
-  return matches_any(name, patterns, sizeof(patterns) / sizeof(patterns[0]));
+  return matches_any(name, patterns, LENGTH_OF(patterns));
 }
 
 static bool is_volatile_option(const char *name) {
   static const char *const patterns[] = {TSCOPE_VOLATILE_OPTIONS(V)};
-  return matches_any(name, patterns, sizeof(patterns) / sizeof(patterns[0]));
+  return matches_any(name, patterns, LENGTH_OF(patterns));
 }
 #undef V
 

@@ -122,7 +122,7 @@ void run_records_order(struct run_records *records) {
 void run_records_free(struct run_records *records) {
   struct text_numbers *const names[] = {&records->hosts, &records->devices, &records->positions,
                                         &records->links, &records->kinds,   &records->jobs};
-  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(names); i++)
     text_numbers_free(names[i]);
   FOR_EACH(records->runs.at, records->runs.n, run)
     FREE_EACH(run, ranks.at, links.at);

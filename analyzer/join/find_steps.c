@@ -86,7 +86,7 @@ static void assemble(struct model *model, const struct rank_bounds *bounds) {
   size_t cells = (size_t)n * model->n_ranks;
   struct steps *steps = &model->steps;
   i64 **const times[] = {&steps->begin, &steps->end, &steps->host_begin, &steps->host_end};
-  for (size_t k = 0; k < sizeof(times) / sizeof(*times); k++) {
+  for (size_t k = 0; k < LENGTH_OF(times); k++) {
     *times[k] = arena_array(arena, cells, sizeof(i64));
     for (size_t i = 0; i < cells; i++)
       (*times[k])[i] = NS_UNKNOWN;

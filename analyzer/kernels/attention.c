@@ -40,7 +40,7 @@ static bool is_causal(const char *traits) {
 }
 
 static double by_name(const char *name, const u32 grid[3]) {
-  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(known); i++) {
     const char *kernel = strstr(name, known[i].kernel);
     const char *traits = kernel ? strstr(kernel, known[i].traits) : NULL;
     if (!traits || kernel[strlen(known[i].kernel)] != '<')

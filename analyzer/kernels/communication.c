@@ -127,8 +127,8 @@ static const struct row by_parameters[] = {
 };
 
 enum {
-  ROWS = sizeof(rows) / sizeof(rows[0]),
-  BY_PARAMETERS = sizeof(by_parameters) / sizeof(by_parameters[0])
+  ROWS = LENGTH_OF(rows),
+  BY_PARAMETERS = LENGTH_OF(by_parameters)
 };
 
 static regex_t scopes[ROWS + BY_PARAMETERS], functions[ROWS + BY_PARAMETERS];

@@ -122,7 +122,7 @@ static int add_built_in(struct kernel_names *names, char *why, size_t why_bytes)
 #undef W
   };
   int error = 0;
-  for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]) && !error; i++)
+  for (size_t i = 0; i < LENGTH_OF(patterns) && !error; i++)
     error = add_pattern(names, patterns[i].category, patterns[i].whole, patterns[i].pattern, why,
                         why_bytes);
   return error;

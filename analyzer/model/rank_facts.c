@@ -6,8 +6,6 @@
 #include "model/rank_lists.def"
 #include "model/stalls.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof(*(array)))
-
 #define M(member) CARRY(c, &of->member);
 #define S(what, type, MEMBERS)                                                                     \
   static void carry_##what(struct carrier *c, struct type *of) {                                   \
@@ -20,9 +18,9 @@ RANK_STRUCTS(S)
 static void carry_rank(struct carrier *c, struct rank *rank) {
   u32 clock = rank->gpu_clock;
   carry_process(c, rank);
-  for (size_t i = 0; i < COUNT_OF(rank->info); i++)
+  for (size_t i = 0; i < LENGTH_OF(rank->info); i++)
     CARRY(c, &rank->info[i]);
-  for (size_t i = 0; i < COUNT_OF(rank->lost); i++)
+  for (size_t i = 0; i < LENGTH_OF(rank->lost); i++)
     CARRY(c, &rank->lost[i]);
   CARRY(c, &clock);
   rank->gpu_clock = clock;
@@ -73,12 +71,12 @@ static void carry_comms(struct carrier *c, struct rank_events *events) {
   static void carry_##list(struct carrier *c, struct rank_events *events) {                        \
     typedef struct element COLUMN_OF;                                                              \
     static const struct column columns[] = {FIELDS(N, S, A, T, B)};                                \
-    u32 n = carry_count(c, events->list.n, COUNT_OF(columns));                                     \
+    u32 n = carry_count(c, events->list.n, LENGTH_OF(columns));                                     \
     if (c->reads && n) {                                                                           \
       events->list.at = memory_zeroed(n, sizeof(*events->list.at));                                \
       events->list.n = events->list.room = n;                                                      \
     }                                                                                              \
-    carry_columns(c, events->list.at, n, sizeof(*events->list.at), columns, COUNT_OF(columns));    \
+    carry_columns(c, events->list.at, n, sizeof(*events->list.at), columns, LENGTH_OF(columns));    \
   }
 RANK_LISTS(L)
 #undef L

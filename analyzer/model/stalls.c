@@ -21,7 +21,7 @@ const char *nccl_error_text(i32 result) {
       TSCOPE_NCCL_ERRORS(X)
 #undef X
   };
-  u32 n = sizeof(words) / sizeof(*words);
+  u32 n = LENGTH_OF(words);
   return result > 0 && (u32)result < n && words[result] ? words[result]
                                                         : "an error that tscope does not know";
 }
@@ -41,7 +41,7 @@ const struct rank_stall *rank_last_pause(const struct rank *rank, i64 alive) {
       last->end == NS_UNKNOWN || alive == NS_UNKNOWN)
     return NULL;
   const i64 ends[] = {rank->ending.end, rank->ending.exception_at};
-  for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+  for (size_t i = 0; i < LENGTH_OF(ends); i++)
     if (ends[i] >= last->end && ends[i] < alive)
       alive = ends[i];
   return alive - last->end <= moment_ns ? last : NULL;

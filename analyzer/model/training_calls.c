@@ -24,7 +24,7 @@ enum training_part frame_training_part(const struct call_frame *frame) {
       TSCOPE_TRAINING_FUNCTIONS(X)
 #undef X
   };
-  for (u32 i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+  for (u32 i = 0; i < LENGTH_OF(functions); i++)
     if (is_method(frame->function, functions[i].function) &&
         text_ends_with(frame->file, functions[i].file))
       return functions[i].part;

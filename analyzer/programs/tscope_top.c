@@ -138,10 +138,7 @@ static void draw(const struct top_options *options, struct top_page *page,
 
 /* Marks the rank so many places further in the order that is shown. */
 static void move(struct top_page *page, struct live_view *view, long by) {
-  enum top_sort sort = page->sort;
-  if (sort == TOP_SORT_AUTO)
-    sort = view->n_ranks + 8 > page->height ? TOP_SORT_TROUBLE : TOP_SORT_RANK;
-  u32 *order = top_order(view, sort);
+  u32 *order = top_order(view, page->shown);
   if (view->n_ranks == 0)
     return;
   long at = by > 0 ? -1 : 0;

@@ -236,7 +236,7 @@ static int write_json(const struct results *results, const struct report_view *v
   if (!out)
     return -errno;
   fputs("{\"schema\":\"tscope.tables/1\"", out);
-  for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
+  for (size_t i = 0; i < LENGTH_OF(tables); i++) {
     struct writer writer = {.out = out, .json = true, .columns = tables[i].columns};
     fprintf(out, ",\n\"%s\":[", tables[i].name);
     tables[i].put(&writer, results, view);
@@ -253,7 +253,7 @@ int export_tables(const struct results *results, const struct report_view *view,
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     return -errno;
   int error = 0;
-  for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && !error; i++)
+  for (size_t i = 0; i < LENGTH_OF(tables) && !error; i++)
     error = write_csv(&tables[i], results, view, folder);
   return error ? error : write_json(results, view, folder);
 }

@@ -191,7 +191,7 @@ static void print_inputs(FILE *out) {
   static const char *const kinds[] = {TSCOPE_INPUTS(K)};
 #undef K
   int column = 0;
-  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(kinds); i++) {
     if (column + (int)strlen(kinds[i]) > 88) {
       fputs(",\n", out);
       column = 0;

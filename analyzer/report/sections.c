@@ -163,7 +163,7 @@ static bool belongs(enum section_id id, enum finding_id finding) {
 
 static bool is_judged(enum section_id id) {
   bool judged = false;
-  for (size_t i = 0; i < sizeof(sections_of) / sizeof(sections_of[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(sections_of); i++)
     judged |= belongs(id, (enum finding_id)i);
   return judged;
 }

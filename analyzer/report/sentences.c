@@ -130,7 +130,7 @@ static void basis_of_phases(struct basis *basis, const struct results *r, struct
                 {"backward", r->backward_ms},
                 {"optimizer", r->optimizer_ms},
                 {"other", r->other_ms}};
-  FOR_EACH(phases, sizeof(phases) / sizeof(phases[0]), one)
+  FOR_EACH(phases, LENGTH_OF(phases), one)
     if (isnan(one->ms))
       ADD(basis, false, "%s unknown", one->name);
   add(basis, false, "host time per step, mean over ranks");

@@ -30,7 +30,7 @@ static json_t *losses(const u64 lost[TSCOPE_LOSS_REASONS]) {
 #undef X
   };
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
-    if (lost[i] && i < sizeof(names) / sizeof(*names) && names[i])
+    if (lost[i] && i < LENGTH_OF(names) && names[i])
       json_object_set_new(object, names[i], integer(lost[i]));
   return object;
 }

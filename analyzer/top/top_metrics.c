@@ -23,8 +23,8 @@ static const struct {
 #undef J
 };
 enum {
-  RANK_METRICS = sizeof(rank_metrics) / sizeof(*rank_metrics),
-  JOB_METRICS = sizeof(job_metrics) / sizeof(*job_metrics),
+  RANK_METRICS = LENGTH_OF(rank_metrics),
+  JOB_METRICS = LENGTH_OF(job_metrics),
 };
 
 static double rank_value(const struct live_rank *rank, unsigned metric) {

@@ -25,7 +25,7 @@ static void put_help(struct pen *pen) {
       "step       ~: counted by the period of collectives, since tscope found that period",
       "-          not known",
   };
-  for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+  for (size_t i = 0; i < LENGTH_OF(lines); i++) {
     pen_end_line(pen, STYLE_PLAIN, "%s", lines[i]);
   }
 }

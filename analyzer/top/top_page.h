@@ -30,6 +30,7 @@ struct top_page {
   struct report_view display;
   unsigned height; /* lines; 0: as many as it takes */
   enum top_sort sort;
+  enum top_sort shown; /* in which the ranks were last shown; TOP_SORT_AUTO: they were not */
   u32 chosen;          /* rank that is marked or shown, TSCOPE_UNKNOWN_RANK for none */
   u32 first;           /* of the ranks in order that is shown; kept so that the marked one is */
   bool one;            /* the page of the marked rank alone */
@@ -46,6 +47,8 @@ const char *top_sort_name(enum top_sort sort);
 enum top_sort top_sort_find(const char *name); /* TOP_SORT_AUTO for what is none */
 
 /* The ranks in the order of the page, as indices. In the view's arena. */
+/* TOP_SORT_AUTO is by rank where all of them have a row. */
+enum top_sort top_sort_for(const struct live_view *view, enum top_sort sort, u32 rows);
 u32 *top_order(struct live_view *view, enum top_sort sort);
 
 /* Writes the page. `view` is NULL while there is none. */

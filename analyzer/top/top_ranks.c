@@ -239,6 +239,10 @@ static double key_of(const struct live_view *view, const struct live_rank *rank,
 
 ORDER_BY(largest_first, struct ordered, DOWN(key) UP(index))
 
+enum top_sort top_sort_for(const struct live_view *view, enum top_sort sort, u32 rows) {
+  return sort != TOP_SORT_AUTO ? sort : rows < view->n_ranks ? TOP_SORT_TROUBLE : TOP_SORT_RANK;
+}
+
 u32 *top_order(struct live_view *view, enum top_sort sort) {
   struct ordered *order = arena_array(&view->arena, view->n_ranks, sizeof(*order));
   u32 *indices = arena_array(&view->arena, view->n_ranks, sizeof(*indices));
@@ -280,11 +284,9 @@ static void scroll(struct top_page *page, const struct live_view *view, const u3
 void top_ranks(struct top_page *page, struct live_view *view, struct pen *pen, unsigned lines) {
   bool shown[COLUMNS];
   unsigned rows = view->n_ranks;
-  enum top_sort sort = page->sort;
   if (lines && rows + 1 > lines)
     rows = lines > 2 ? lines - 2 : 1;
-  if (sort == TOP_SORT_AUTO)
-    sort = rows < view->n_ranks ? TOP_SORT_TROUBLE : TOP_SORT_RANK;
+  enum top_sort sort = page->shown = top_sort_for(view, page->sort, rows);
   u32 *order = top_order(view, sort);
   choose_columns(view, pen->width - 2, shown);
   scroll(page, view, order, rows);

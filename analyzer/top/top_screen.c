@@ -89,7 +89,7 @@ static void restore_on_fault(int number) {
 void top_screen_catch(void) {
   static const int noted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP};
   sigemptyset(&caught);
-  for (size_t i = 0; i < sizeof(noted) / sizeof(*noted); i++) {
+  for (size_t i = 0; i < LENGTH_OF(noted); i++) {
     struct sigaction old, action = {.sa_handler = note_signal};
     if (noted[i] == SIGTSTP && !on_screen)
       continue;
@@ -110,7 +110,7 @@ bool top_screen_begin(void) {
         getpgrp() == tcgetpgrp(STDIN_FILENO);
   on_screen = true;
   top_screen_catch();
-  for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+  for (size_t i = 0; i < LENGTH_OF(faults); i++)
     signal(faults[i], restore_on_fault);
   atexit(restore_terminal);
   memory_when_short(restore_terminal);
@@ -174,7 +174,7 @@ static int sequence_key(const char *text) {
                    {"OB", KEY_DOWN}, {"[5~", KEY_PAGE_UP}, {"[6~", KEY_PAGE_DOWN},
                    {"[H", KEY_HOME}, {"[1~", KEY_HOME},    {"OH", KEY_HOME},
                    {"[F", KEY_END},  {"[4~", KEY_END},     {"OF", KEY_END}};
-  for (size_t i = 0; i < sizeof(sequences) / sizeof(*sequences); i++)
+  for (size_t i = 0; i < LENGTH_OF(sequences); i++)
     if (strcmp(text, sequences[i].text) == 0)
       return sequences[i].key;
   return *text ? KEY_NONE : KEY_ESCAPE;

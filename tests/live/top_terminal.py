@@ -175,6 +175,17 @@ class Watching(unittest.TestCase):
         terminal.type("Space")
         terminal.until(lambda screen: step_of(screen) > frozen, "that it goes on")
 
+    def test_the_mark_moves_in_the_order_that_is_shown(self):
+        """Where long lines above the table leave no room for all ranks, the one in trouble comes first."""
+        self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "20", "--marks", "1")
+        terminal = self.terminal(44, 13)
+        terminal.command(f"{TOP} {self.traces}")
+        first = re.compile(r"(?m)^ *rank .*\n[> ] +1 ")
+        terminal.until(lambda screen: first.search(screen), "rank 1 first")
+        terminal.type("Down")
+        terminal.until(r"(?m)^> +\d+ ", "a mark")
+        self.assertRegex(terminal.screen(), r"(?m)^> +1 ")
+
     def check_stacks(self, columns, lines):
         terminal = self.terminal(columns, lines)
         terminal.command(f"{TOP} {self.traces}")

@@ -38,7 +38,7 @@ static const struct device_peaks *find_device(const char *name) {
   };
   if (!name || has_words(name, "MIG")) /* a part of a device; its name gives no peak */
     return NULL;
-  return LARGEST(devices, sizeof(devices) / sizeof(devices[0]), one, has_words(name, one->words),
+  return LARGEST(devices, LENGTH_OF(devices), one, has_words(name, one->words),
                  (double)strlen(one->words));
 }
 
@@ -237,10 +237,8 @@ static void utilisation_by_precision(struct analysis *a, const struct rank_flops
   struct gemms_result *gemms = &a->results->gemms;
   FOR_EACH_CHANGED(gemms->precisions, gemms->n_precisions, row) {
     double used_s = 0;
-    for (u32 p = 0; p < PRECISIONS; p++)
-      for (u32 rank = 0;
-           precision_name((enum precision)p) == row->precision && rank < a->model->n_ranks; rank++)
-        used_s += at_peak_s(a, rank, (enum precision)p, a->ranks[rank].flops.by_precision[p]);
+    for (u32 rank = 0; rank < a->model->n_ranks; rank++)
+      used_s += at_peak_s(a, rank, row->kind, a->ranks[rank].flops.by_precision[row->kind]);
     row->hfu = isnan(a->results->hfu) || isnan(row->peak_tflops)
                    ? NAN
                    : used_s / ((double)all->wall_ns / 1e9);

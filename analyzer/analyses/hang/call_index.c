@@ -158,7 +158,7 @@ bool verdict_waits_for_all(const char *op) {
   const char *name = *op == '_' ? op + 1 : op;
   return strcmp(op, "coalesced") != 0 &&
          (text_starts_with(name, "reduce_scatter") ||
-          !ANY(one_way, sizeof(one_way) / sizeof(*one_way), one, text_starts_with(name, *one)));
+          !ANY(one_way, LENGTH_OF(one_way), one, text_starts_with(name, *one)));
 }
 
 char *verdict_call_name(const struct call_index *index, const struct flight_call *call) {

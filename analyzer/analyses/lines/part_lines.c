@@ -24,7 +24,7 @@ static const char *activity_words(u32 activity) {
       TSCOPE_ACTIVITIES(X)
 #undef X
   };
-  return activity && activity < sizeof(words) / sizeof(*words) ? words[activity] : NULL;
+  return activity && activity < LENGTH_OF(words) ? words[activity] : NULL;
 }
 
 /* Whether the thread mostly waits in one of these ways, but for what it is without a core: on a

@@ -137,7 +137,7 @@ static void add_callers(struct part_collector *c, const struct analysis *a,
                         struct part_sample sample) {
   const struct call_stack *stack = &c->sites->stacks[sample.stack];
   u32 seen[128], n = 0;
-  for (u32 i = 0; i < stack->n && n + 2 <= sizeof(seen) / sizeof(*seen); i++) {
+  for (u32 i = 0; i < stack->n && n + 2 <= LENGTH_OF(seen); i++) {
     const struct call_frame *frame = &c->sites->frames[stack->frames[i]];
     if (!call_frame_is_user_code(frame) || !frame->function)
       continue;

@@ -359,7 +359,7 @@ static void set_slow_phase(struct comparison *c, u32 index) {
   struct analysis *a = c->a;
   struct rank_result *rank = &a->results->ranks[index];
   SCOPED double *scratch = memory_array(size_sum(a->n_steps, 1), sizeof(*scratch));
-  for (size_t i = 0; a->model->phases && i < sizeof(phases) / sizeof(*phases); i++) {
+  for (size_t i = 0; a->model->phases && i < LENGTH_OF(phases); i++) {
     u32 n = LIST_KNOWN(scratch, a->first_step, a->first_step + a->n_steps, step,
                        phase_more_ms(c, index, step, phases[i].at));
     double more = median_of(scratch, n);

@@ -46,7 +46,7 @@ static void carry_nodes(struct slice *slice, struct carrier *c) {
       COLUMN_LASTING(struct node, start, end),
       EACH_COLUMN(struct node, key, label, launch, line, first_dep, kind, phase, marks, call)};
   /* The last node only closes first_dep. */
-  u32 n = carry_count(c, slice->n_nodes + 1, sizeof(columns) / sizeof(*columns));
+  u32 n = carry_count(c, slice->n_nodes + 1, LENGTH_OF(columns));
   if (c->reads) {
     slice->nodes = memory_zeroed(size_sum(n, 1), sizeof(*slice->nodes));
     slice->n_nodes = n ? n - 1 : 0;

@@ -26,7 +26,7 @@ static struct exception_chain chain_of(const char *exception) {
 #define X(id, line, words) words,
   static const char *const links[] = {TSCOPE_EXCEPTION_LINKS(X)};
 #undef X
-  for (u32 i = 0; i < sizeof(links) / sizeof(*links); i++) {
+  for (u32 i = 0; i < LENGTH_OF(links); i++) {
     const char *rest = strstr(exception, links[i]);
     if (rest)
       return (struct exception_chain){(int)(rest - exception), rest,
@@ -59,7 +59,7 @@ static const struct known_text *find_known_text(const char *exception) {
   };
   struct exception_chain chain = chain_of(exception);
   const char *end = chain.deciding == exception ? chain.rest : chain.rest + strlen(chain.rest);
-  for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+  for (size_t i = 0; i < LENGTH_OF(known); i++) {
     const char *at = strstr(chain.deciding, known[i].text);
     if (at && at < end)
       return &known[i];
@@ -87,7 +87,7 @@ static const char *signal_name(u32 signal) {
                {SIGSEGV, "SIGSEGV"}, {SIGPIPE, "SIGPIPE"}, {SIGTERM, "SIGTERM"},
                {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGXCPU, "SIGXCPU"},
                {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"}};
-  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+  for (size_t i = 0; i < LENGTH_OF(names); i++)
     if (names[i].number == signal)
       return names[i].name;
   return "a signal";

@@ -263,7 +263,7 @@ static void add_past(struct analysis *a, const struct rank *rank, const struct r
       .rank = rank->rank,
       .since_s = seconds(a, stall->begin),
       .for_s = (double)(stall->end - stall->begin) / 1e9,
-      .what = stall->what < sizeof(names) / sizeof(*names) ? names[stall->what] : NULL,
+      .what = stall->what < LENGTH_OF(names) ? names[stall->what] : NULL,
       .place = at.place,
       .function = at.function};
 }

@@ -55,7 +55,7 @@ static bool is_in_communication(const struct stalled_thread *thread) {
   return ANY_NUMBER(0, thread->n_frames, i,
                     frames[i]->file && frames[i]->function &&
                         strstr(frames[i]->file, "/torch/distributed/distributed_c10d.py") &&
-                        ANY(calls, sizeof(calls) / sizeof(*calls), one,
+                        ANY(calls, LENGTH_OF(calls), one,
                             text_starts_with(frames[i]->function, *one)));
 }
 

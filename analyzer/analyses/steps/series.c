@@ -159,7 +159,7 @@ static void make_point_arrays(struct analysis *a, u32 n) {
                              &out->wall_most_ms, &out->slowest_rank, &out->compute_ms,
                              &out->exposed_ms,   &out->wait_ms,      &out->transfer_ms,
                              &out->memcpy_ms,    &out->idle_ms,      &out->input_ms};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(arrays); i++)
     *arrays[i] = arena_array(a->arena, n, sizeof(double));
 }
 

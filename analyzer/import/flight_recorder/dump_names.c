@@ -16,7 +16,7 @@ static bool is_digit(char c) {
 static void add_rank_number(struct name_ranks *ranks, const char *digits) {
   char *end;
   unsigned long long rank = strtoull(digits, &end, 10);
-  if (end - digits > 9 || ranks->n == sizeof(ranks->at) / sizeof(*ranks->at))
+  if (end - digits > 9 || ranks->n == LENGTH_OF(ranks->at))
     return;
   for (u32 i = 0; i < ranks->n; i++)
     if (ranks->at[i] == (u32)rank)
@@ -31,7 +31,7 @@ static size_t length_without_suffixes(const char *name) {
   bool again = true;
   while (again) {
     again = false;
-    for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
+    for (size_t i = 0; i < LENGTH_OF(endings); i++) {
       size_t n = strlen(endings[i]);
       if (length > n && strncasecmp(name + length - n, endings[i], n) == 0) {
         length -= n;
@@ -72,7 +72,7 @@ const char *dump_name_host(struct draft *draft, const char *name) {
       end--;
       again = true;
     }
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+    for (size_t i = 0; i < LENGTH_OF(words); i++) {
       size_t n = strlen(words[i]);
       bool whole = end == n || (end > n && strchr("_-=.: ", name[end - n - 1]));
       if (end >= n && whole && strncasecmp(name + end - n, words[i], n) == 0) {

@@ -25,7 +25,7 @@ static const struct pattern {
 #undef OP
 #undef REST
 };
-#define PATTERNS (sizeof(patterns) / sizeof(*patterns))
+#define PATTERNS (LENGTH_OF(patterns))
 
 /* How precisely a frame shows the place in the user's program. */
 enum priority {
@@ -66,7 +66,7 @@ static const char operator[] = "at::_ops::";
 static const char *node_part(const char *name, size_t *length) {
   static const char *const nodes[] = {"torch::autograd::generated::",
                                       "torch::autograd::Accumulate"};
-  for (size_t i = 0; i < sizeof(nodes) / sizeof(*nodes); i++)
+  for (size_t i = 0; i < LENGTH_OF(nodes); i++)
     if (strncmp(name, nodes[i], strlen(nodes[i])) == 0 && strstr(name, "::apply")) {
       const char *node = name + strlen(i == 0 ? nodes[0] : "torch::autograd::");
       *length = strcspn(node, ":");

@@ -125,7 +125,7 @@ static void add_named_value(struct scalar_log *log, const struct value *object, 
   double number;
   if (!number_of(value_get(object, "value"), &number))
     return;
-  for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+  for (size_t i = 0; i < LENGTH_OF(keys); i++) {
     const char *name = value_text(value_get(object, keys[i]));
     if (name && is_value(scalar_role_of(name))) {
       add_value(log, name, number, step);

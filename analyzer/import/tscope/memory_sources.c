@@ -120,7 +120,7 @@ void memory_name_sources(const struct memory_sources_of *of) {
       TSCOPE_PHASES(X)
 #undef X
   };
-  const u32 n_kinds = sizeof(of_phase) / sizeof(*of_phase);
+  const u32 n_kinds = LENGTH_OF(of_phase);
   struct memory_history *history = of->history;
   size_t most = (size_t)of->sites->n_frames * n_kinds, lines = count_lines(of);
   history->sources = arena_array(of->arena, size_sum(n_kinds, lines < most ? lines : most),

@@ -41,7 +41,7 @@ static void put_idle(struct facts *to, const struct gpu_timeline_result *gpu) {
   if (!(gpu->idle_ms > 0))
     return;
   fact_label(to, "idle while");
-  for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+  for (unsigned i = 0; i < LENGTH_OF(causes); i++)
     if (causes[i].ms > 0)
       fact_item(to, TONE_PLAIN, "%s %s (%s)", causes[i].name, duration_ms(causes[i].ms).text,
                 percent(causes[i].ms / gpu->idle_ms).text);

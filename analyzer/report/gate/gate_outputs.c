@@ -103,7 +103,7 @@ static void put_figures(FILE *out, json_t *document) {
                  {"overlap.exposed_ms", "<=", 1.25},
                  {"budget.mfu", ">=", 0.9},
                  {"memory.peak_allocated_bytes", "<=", 1.05}};
-  for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(figures); i++) {
     double value = json_number_value(json_report_figure(document, figures[i].path));
     if (value > 0)
       fprintf(out, "expect %s %s %.4g    # %.4g in that run\n", figures[i].path,

@@ -117,7 +117,7 @@ static const struct {
 
 static const char *parse_expect(const char *text, struct gate_rule *rule) {
   const char *at = NULL, *end = NULL;
-  for (size_t i = 0; !at && i < sizeof(comparisons) / sizeof(comparisons[0]); i++)
+  for (size_t i = 0; !at && i < LENGTH_OF(comparisons); i++)
     if ((at = strstr(text, comparisons[i].word))) {
       rule->comparison = comparisons[i].comparison;
       end = at + strlen(comparisons[i].word);

@@ -32,7 +32,7 @@ static double to_five_digits(double value) {
   static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-  const int most = sizeof(tens) / sizeof(tens[0]) - 1;
+  const int most = LENGTH_OF(tens) - 1;
   if (!isfinite(value) || value == 0)
     return value;
   double size = fabs(value), log = floor(log10(size));

@@ -313,7 +313,7 @@ static const char *process_name(struct writing *w, const char *run) {
   const char *parts[] = {rank->host, rank->device, rank->why_empty};
   if (run)
     name = arena_printf(arena, "%s · %s", run, name);
-  for (u32 i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+  for (u32 i = 0; i < LENGTH_OF(parts); i++)
     if (parts[i])
       name = arena_printf(arena, "%s · %s", name, parts[i]);
   return name;

@@ -156,7 +156,7 @@ u32 perfetto_sequence(struct perfetto_trace *trace) {
   protobuf_uint(p, PACKET_SEQUENCE, sequence);
   protobuf_uint(p, PACKET_SEQUENCE_FLAGS, SEQUENCE_CLEARED | SEQUENCE_NEEDS_STATE);
   size_t interned = protobuf_open(p, PACKET_INTERNED);
-  for (u32 i = 1; i < sizeof(names) / sizeof(names[0]); i++) {
+  for (u32 i = 1; i < LENGTH_OF(names); i++) {
     size_t entry = protobuf_open(p, INTERNED_ANNOTATION);
     protobuf_uint(p, INTERN_IID, i);
     protobuf_bytes(p, INTERN_TEXT, names[i], strlen(names[i]));

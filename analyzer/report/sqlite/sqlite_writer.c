@@ -30,7 +30,7 @@ static const struct table {
   u32 n;
 } tables[] = {
 #define TABLE(name, what, ...)                                                                     \
-  {#name, what, columns_##name, sizeof(columns_##name) / sizeof(columns_##name[0])},
+  {#name, what, columns_##name, LENGTH_OF(columns_##name)},
 #include "report/sqlite/sqlite_schema.def"
 };
 
@@ -82,7 +82,7 @@ static void document_all(struct sqlite_writer *w) {
     for (u32 k = 0; k < tables[i].n; k++)
       document(w, tables[i].name, tables[i].columns[k].name, tables[i].columns[k].what);
   }
-  for (u32 i = 0; i < sizeof(views) / sizeof(views[0]); i++)
+  for (u32 i = 0; i < LENGTH_OF(views); i++)
     document(w, views[i].name, NULL, views[i].what);
 }
 
@@ -120,7 +120,7 @@ int sqlite_writer_open(struct sqlite_writer *w, const char *path) {
     w->error = sqlite_batch_register(w);
   for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++)
     make_table(w, i);
-  for (u32 i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
+  for (u32 i = 0; i < LENGTH_OF(views); i++) {
     char create[2048];
     snprintf(create, sizeof(create), "CREATE VIEW %s AS %s", views[i].name, views[i].select);
     execute(w, create);

@@ -46,7 +46,7 @@ struct table {
 
 /* A table of such rows, with values for other members of the struct behind the columns. */
 #define TABLE(row, columns, ...)                                                                   \
-  ((const struct table){(columns), sizeof(columns) / sizeof((columns)[0]), sizeof(row),            \
+  ((const struct table){(columns), LENGTH_OF(columns), sizeof(row),            \
                         __VA_ARGS__})
 
 /* Writes titles and rows in lines of their own, if there are any rows. What is written below begins

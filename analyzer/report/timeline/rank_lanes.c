@@ -79,7 +79,7 @@ static const char *backend_of(const struct rank_lanes *l, const struct span *spa
     return "collectives";
   const struct collective *collective = &model->collectives[model->arrivals[span->link].collective];
   u8 backend = model->comms[collective->comm].backend;
-  return backend < sizeof(names) / sizeof(names[0]) && names[backend] ? names[backend]
+  return backend < LENGTH_OF(names) && names[backend] ? names[backend]
                                                                       : "collectives";
 }
 

@@ -297,7 +297,7 @@ static void newer_libraries(struct findings *f) {
 #undef X
   };
   const struct model *model = f->a->model;
-  for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++) {
+  for (size_t k = 0; k < LENGTH_OF(known); k++) {
     const char *newest = NULL;
     for (u32 i = 0; i < model->n_ranks && !newest; i++) {
       const char *text = model->ranks[i].info[known[k].fact];

@@ -123,7 +123,7 @@ static const char *other_idle_time(struct findings *f) {
                 {BUDGET_BEGUN_LATE, "launched work that begins late"},
                 {BUDGET_CAPTURING, "capturing CUDA graphs"}};
   const char *text = "";
-  for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(others); i++) {
     const struct budget_line *line = budget_line_of(f->r, others[i].part);
     if (line && line->fraction >= WORTH_MENTIONING)
       text = say(f, "%s%s%s (%s)", text, *text ? " and " : ", besides ", others[i].what,
@@ -135,7 +135,7 @@ static const char *other_idle_time(struct findings *f) {
 /* What could be saved beyond what the findings above already claim. */
 void rule_recoverable(struct findings *f) {
   static const enum budget_part parts[] = {BUDGET_MEMCPYS, BUDGET_LAUNCH_AND_IDLE};
-  enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+  enum { PARTS = LENGTH_OF(parts) };
   const struct results *r = f->r;
   double sum = 0, measured_ms = 0;
   const struct budget_line *most = NULL;

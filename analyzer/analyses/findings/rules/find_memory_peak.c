@@ -51,7 +51,7 @@ static const struct avoidable {
 };
 
 static const struct avoidable *find_avoidable(const struct memory_use *use) {
-  return FIND(avoidables, sizeof(avoidables) / sizeof(*avoidables), one,
+  return FIND(avoidables, LENGTH_OF(avoidables), one,
               use->kind == one->category);
 }
 

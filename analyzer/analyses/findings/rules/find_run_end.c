@@ -63,7 +63,7 @@ static const char *action_for(const struct results *r) {
                : "Use less of the GPU's memory: a smaller micro-batch with gradient accumulation, "
                  "activation checkpointing, sharded states; look for tensors that are kept from "
                  "step to step, and for other processes on that GPU.";
-  for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
+  for (size_t i = 0; i < LENGTH_OF(actions); i++)
     if (end->cause == actions[i].cause)
       return actions[i].action;
   return "Look at that rank's last output, the kernel log of its host (out of memory, Xid errors) "

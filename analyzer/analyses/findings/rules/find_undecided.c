@@ -81,7 +81,7 @@ void undecided_analyse(struct analysis *a) {
       {"exposed communication", ranks ? r->overlap_reason : NULL},
       {"critical path", ranks ? r->path_reason : NULL},
   };
-  u32 n = sizeof(gaps) / sizeof(gaps[0]);
+  u32 n = LENGTH_OF(gaps);
   r->undecided = arena_array(a->arena, n, sizeof(*r->undecided));
   r->n_undecided = LIST_WHERE(r->undecided, 0, n, i, gaps[i].why, gaps[i]);
 }

@@ -123,7 +123,7 @@ static void read_gpu_clock(struct collector *into, const struct tscope_gpu_clock
 }
 
 static void read_info(struct collector *into, const struct tscope_info_record *info) {
-  if (info->header.tag < sizeof(into->out->info) / sizeof(*into->out->info))
+  if (info->header.tag < LENGTH_OF(into->out->info))
     VECTOR_PUSH(&into->infos, (struct info_item){info->header.tag, info->value, info->detail});
 }
 
@@ -226,7 +226,7 @@ void collector_finish_infos(struct collector *into) {
     if (value && !(is_listed(item->key) && definition_string(out, item->detail)))
       out->info[item->key] = value;
   }
-  for (u32 key = 0; key < sizeof(out->info) / sizeof(*out->info); key++) {
+  for (u32 key = 0; key < LENGTH_OF(out->info); key++) {
     char *list = is_listed(key) ? join_infos(into, key) : NULL;
     if (list && *list)
       out->info[key] = list;

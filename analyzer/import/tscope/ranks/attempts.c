@@ -24,7 +24,7 @@
 /* Names of variables that are equal in all processes of one start. */
 static const char *const common_variables[] = {"MASTER_PORT", "TORCHELASTIC_RUN_ID",
                                                "SLURM_RESTART_COUNT", "SLURM_STEP_ID"};
-#define COMMON (sizeof(common_variables) / sizeof(*common_variables))
+#define COMMON (LENGTH_OF(common_variables))
 
 struct text {
   const char *at; /* NULL if not known */

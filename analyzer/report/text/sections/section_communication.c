@@ -21,7 +21,7 @@ static void put_parts(struct pen *pen, const struct results *results) {
       {"idle", results->ov_idle_ms, STYLE_DIM, "░", "."},
   };
   section_parts(pen, results->whole_run ? "the run" : "a step", parts,
-                sizeof(parts) / sizeof(parts[0]), results->ov_step_ms);
+                LENGTH_OF(parts), results->ov_step_ms);
 }
 
 struct op_row {

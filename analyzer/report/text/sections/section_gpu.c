@@ -15,7 +15,7 @@ static void put_parts(struct pen *pen, const struct results *results) {
       {"idle", gpu->idle_ms, STYLE_DIM, "░", "."},
   };
   section_parts(pen, results->gpu_timeline_seen < 0.99 ? "known part" : "whole input", parts,
-                sizeof(parts) / sizeof(parts[0]), gpu->total_ms);
+                LENGTH_OF(parts), gpu->total_ms);
 }
 
 static void put_memcpys(struct pen *pen, const struct results *results) {

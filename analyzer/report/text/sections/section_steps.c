@@ -47,10 +47,10 @@ void body_phases(struct pen *pen, const struct results *results) {
       {.name = "other", .ms = results->other_ms, .style = STYLE_PLAIN},
   };
   double sum = 0; /* the host's step, which may be longer or shorter than that of its device */
-  for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+  for (unsigned i = 0; i < LENGTH_OF(rows); i++)
     sum += isnan(rows[i].ms) ? 0 : rows[i].ms;
   unsigned n = 0;
-  for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+  for (unsigned i = 0; i < LENGTH_OF(rows); i++) {
     if (isnan(rows[i].ms))
       continue;
     rows[i].share = rows[i].ms / sum;
