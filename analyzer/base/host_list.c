@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rank_list.h"
 #include "base/sorting.h"
 
-enum { READS_WELL = 60, MOST_DIGITS = 9 };
+enum { MOST_DIGITS = 9 };
 
 /* A name around the last number of its first part. */
 struct host_name {
@@ -61,7 +62,7 @@ char *host_list_in(struct arena *arena, const char *const *names, u32 n, u32 *di
   *different = sort_hosts(names, n, hosts);
   for (u32 i = 0; i < *different; i = last + 1) {
     const struct host_name *host = &hosts[i];
-    if (strlen(text) > READS_WELL)
+    if (strlen(text) > LIST_READS_WELL)
       return arena_printf(arena, "%s and %u more", text, *different - i);
     for (last = i; last + 1 < *different && follows(&hosts[last], &hosts[last + 1]);)
       last++;

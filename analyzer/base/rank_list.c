@@ -39,7 +39,6 @@ char *rank_list(const u32 *ranks, u32 n, size_t limit) {
 }
 
 char *rank_list_in(struct arena *arena, const u32 *ranks, u32 n) {
-  enum { READS_WELL = 60 };
-  SCOPED char *list = rank_list(ranks, n, READS_WELL);
+  SCOPED char *list = rank_list(ranks, n, LIST_READS_WELL);
   return arena_text(arena, list);
 }

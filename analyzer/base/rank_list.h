@@ -16,6 +16,9 @@ static inline bool ranks_have(const u32 *ranks, u32 n, u32 rank) {
   return false;
 }
 
+/* Characters of a list that can be read in a sentence. */
+enum { LIST_READS_WELL = 60 };
+
 /* Shortened to about `limit` characters. The caller frees. */
 char *rank_list(const u32 *ranks, u32 n, size_t limit);
 

@@ -50,14 +50,12 @@ struct word {
 /* What the first word means that matches(text, word); 0 if none does. */
 #define MEANING_OF(text, words, matches)                                                           \
   ({                                                                                               \
-    const struct word *first_ =                                                                    \
-        FIND(words, LENGTH_OF(words), word_, matches(text, word_->word));          \
+    const struct word *first_ = FIND(words, LENGTH_OF(words), word_, matches(text, word_->word));  \
     first_ ? first_->means : 0;                                                                    \
   })
 
 /* Whether one of the words matches. */
-#define MATCHES_ANY(text, words, matches)                                                          \
-  ANY(words, LENGTH_OF(words), word_, matches(text, *word_))
+#define MATCHES_ANY(text, words, matches) ANY(words, LENGTH_OF(words), word_, matches(text, *word_))
 
 /* The value of `name` among lines of "name=value", up to the end of its line; NULL if it is not
  * there. */

@@ -7,7 +7,7 @@
 #define WORDS(function, VOCABULARY)                                                                \
   const char *function(u32 value) {                                                                \
     static const char *const words[] = {VOCABULARY(X)};                                            \
-    return value < LENGTH_OF(words) ? words[value] : NULL;                           \
+    return value < LENGTH_OF(words) ? words[value] : NULL;                                         \
   }
 WORDS(op_word, TSCOPE_OPS)
 WORDS(phase_word, TSCOPE_PHASES)

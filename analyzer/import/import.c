@@ -13,8 +13,6 @@
 #include "import/file_budget.h"
 #include "model/building.h"
 
-#define FOLDERS_DEEP 3u
-
 struct kind {
   const char *one, *several;
   input_probe *probe;

@@ -48,11 +48,14 @@ typedef int input_load(struct import *import, const struct input *inputs, u32 n)
 TSCOPE_INPUTS(K)
 #undef K
 
+/* Folders in folders in a folder that is named. */
+#define FOLDERS_DEEP 3u
+
 /* What to do where there is nothing at a path, and where there are no traces. */
 #define GIVE_THE_DIRECTORY "Give the directory the job wrote to (TSCOPE_DIR)."
 #define WAS_IT_RUN "Was the job run with tscope run, or libtscope.so preloaded, and did it train?"
 
-/* Reads files and folders (and folders in those, three deep) into a model the caller frees with
+/* Reads files and folders (and folders in those) into a model the caller frees with
  * model_free(). 0, or negative errno with a one-line reason and remedy in `why`. */
 int import_load(const char *const *paths, u32 n, const struct model_options *options,
                 struct model **model, char *why, size_t why_bytes);

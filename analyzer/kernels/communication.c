@@ -126,10 +126,7 @@ static const struct row by_parameters[] = {
 #undef K
 };
 
-enum {
-  ROWS = LENGTH_OF(rows),
-  BY_PARAMETERS = LENGTH_OF(by_parameters)
-};
+enum { ROWS = LENGTH_OF(rows), BY_PARAMETERS = LENGTH_OF(by_parameters) };
 
 static regex_t scopes[ROWS + BY_PARAMETERS], functions[ROWS + BY_PARAMETERS];
 

@@ -71,12 +71,12 @@ static void carry_comms(struct carrier *c, struct rank_events *events) {
   static void carry_##list(struct carrier *c, struct rank_events *events) {                        \
     typedef struct element COLUMN_OF;                                                              \
     static const struct column columns[] = {FIELDS(N, S, A, T, B)};                                \
-    u32 n = carry_count(c, events->list.n, LENGTH_OF(columns));                                     \
+    u32 n = carry_count(c, events->list.n, LENGTH_OF(columns));                                    \
     if (c->reads && n) {                                                                           \
       events->list.at = memory_zeroed(n, sizeof(*events->list.at));                                \
       events->list.n = events->list.room = n;                                                      \
     }                                                                                              \
-    carry_columns(c, events->list.at, n, sizeof(*events->list.at), columns, LENGTH_OF(columns));    \
+    carry_columns(c, events->list.at, n, sizeof(*events->list.at), columns, LENGTH_OF(columns));   \
   }
 RANK_LISTS(L)
 #undef L

@@ -11,11 +11,11 @@
 #include "base/printable.h"
 #include "base/texts.h"
 #include "hosts/host_report.h"
+#include "import/import.h"
 #include "import/tscope/files/trace_dir.h"
 #include "report/report_file.h"
 
-/* Folders in folders, and the largest report, that are looked at. */
-enum { DEEPEST = 4 };
+/* The largest report that is looked at. */
 #define LARGEST_REPORT (256ll << 20)
 
 struct reading_runs {
@@ -44,7 +44,7 @@ static void read_reports(struct reading_runs *reading, const char *path, u32 dep
     return;
   if (S_ISREG(facts.st_mode) && facts.st_size <= LARGEST_REPORT)
     read_report(reading, path);
-  DIR *folder = S_ISDIR(facts.st_mode) && depth < DEEPEST ? opendir(path) : NULL;
+  DIR *folder = S_ISDIR(facts.st_mode) && depth <= FOLDERS_DEEP ? opendir(path) : NULL;
   for (struct dirent *item; folder && (item = readdir(folder));) {
     bool wanted = item->d_name[0] != '.' && (text_ends_with(item->d_name, ".json") ||
                                              item->d_type == DT_DIR || item->d_type == DT_UNKNOWN);

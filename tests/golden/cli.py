@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,16 @@ class Cli(unittest.TestCase):
         self.assertIn("run slow", self.ok(self.traces).splitlines()[0])
         self.assertIn("run even", self.ok("--run", "even", self.traces).splitlines()[0])
         self.assertIn("--list", self.refused("--run", "other", self.traces))
+
+    def test_runs_in_folders_are_found_and_listed_alike(self):
+        for below, found in (("a/b", True), ("a/b/c", False)):
+            folder = self.path("deep" + str(len(below)))
+            os.makedirs(os.path.join(folder, below))
+            shutil.copytree(os.path.join(self.traces, "even"), os.path.join(folder, below, "even"))
+            for arguments in ((folder,), ("--list", folder)):
+                with self.subTest(arguments=arguments):
+                    said = self.ok(*arguments) if found else self.refused(*arguments)
+                    self.assertIn("even" if found else "no traces", said)
 
     def test_json_names_the_slow_rank_and_counts_the_steps(self):
         slow = json.loads(self.ok("--format", "json", self.traces))

@@ -259,13 +259,13 @@ static void add_past(struct analysis *a, const struct rank *rank, const struct r
   struct stalls_result *out = &a->results->stalls;
   struct stalled_rank at = {0};
   stall_describe(a->arena, stall, NULL, &at);
-  out->past[out->n_past++] = (struct past_stall){
-      .rank = rank->rank,
-      .since_s = seconds(a, stall->begin),
-      .for_s = (double)(stall->end - stall->begin) / 1e9,
-      .what = stall->what < LENGTH_OF(names) ? names[stall->what] : NULL,
-      .place = at.place,
-      .function = at.function};
+  out->past[out->n_past++] =
+      (struct past_stall){.rank = rank->rank,
+                          .since_s = seconds(a, stall->begin),
+                          .for_s = (double)(stall->end - stall->begin) / 1e9,
+                          .what = stall->what < LENGTH_OF(names) ? names[stall->what] : NULL,
+                          .place = at.place,
+                          .function = at.function};
 }
 
 static void list_past(struct analysis *a, const struct rank_stall *const *last) {

@@ -52,11 +52,11 @@ static bool is_in_communication(const struct stalled_thread *thread) {
   static const char *const calls[] = {"send",   "recv",    "all_",    "broadcast",        "reduce",
                                       "gather", "scatter", "barrier", "batch_isend_irecv"};
   const struct call_frame *const *frames = thread->frames;
-  return ANY_NUMBER(0, thread->n_frames, i,
-                    frames[i]->file && frames[i]->function &&
-                        strstr(frames[i]->file, "/torch/distributed/distributed_c10d.py") &&
-                        ANY(calls, LENGTH_OF(calls), one,
-                            text_starts_with(frames[i]->function, *one)));
+  return ANY_NUMBER(
+      0, thread->n_frames, i,
+      frames[i]->file && frames[i]->function &&
+          strstr(frames[i]->file, "/torch/distributed/distributed_c10d.py") &&
+          ANY(calls, LENGTH_OF(calls), one, text_starts_with(frames[i]->function, *one)));
 }
 
 static enum stall_doing stall_doing_of(const struct rank_stall *stall,

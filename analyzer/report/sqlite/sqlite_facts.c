@@ -43,8 +43,7 @@ static void write_comms(struct sqlite_run *run) {
     SCOPED_ARENA struct arena scratch = {0};
     u32 backend = model->comms[i].backend;
     sqlite_put_communicators(run, i, comm_label(model, i, &scratch),
-                             backend < LENGTH_OF(backends) ? backends[backend]
-                                                                              : NULL);
+                             backend < LENGTH_OF(backends) ? backends[backend] : NULL);
   }
 }
 

@@ -29,8 +29,7 @@ static const struct table {
   const struct column *columns;
   u32 n;
 } tables[] = {
-#define TABLE(name, what, ...)                                                                     \
-  {#name, what, columns_##name, LENGTH_OF(columns_##name)},
+#define TABLE(name, what, ...) {#name, what, columns_##name, LENGTH_OF(columns_##name)},
 #include "report/sqlite/sqlite_schema.def"
 };
 

@@ -46,8 +46,7 @@ struct table {
 
 /* A table of such rows, with values for other members of the struct behind the columns. */
 #define TABLE(row, columns, ...)                                                                   \
-  ((const struct table){(columns), LENGTH_OF(columns), sizeof(row),            \
-                        __VA_ARGS__})
+  ((const struct table){(columns), LENGTH_OF(columns), sizeof(row), __VA_ARGS__})
 
 /* Writes titles and rows in lines of their own, if there are any rows. What is written below begins
  * at the same column. */

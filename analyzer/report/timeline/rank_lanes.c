@@ -79,8 +79,7 @@ static const char *backend_of(const struct rank_lanes *l, const struct span *spa
     return "collectives";
   const struct collective *collective = &model->collectives[model->arrivals[span->link].collective];
   u8 backend = model->comms[collective->comm].backend;
-  return backend < LENGTH_OF(names) && names[backend] ? names[backend]
-                                                                      : "collectives";
+  return backend < LENGTH_OF(names) && names[backend] ? names[backend] : "collectives";
 }
 
 /* Which of the two lanes that one of the timeline's becomes. */

@@ -51,8 +51,7 @@ static const struct avoidable {
 };
 
 static const struct avoidable *find_avoidable(const struct memory_use *use) {
-  return FIND(avoidables, LENGTH_OF(avoidables), one,
-              use->kind == one->category);
+  return FIND(avoidables, LENGTH_OF(avoidables), one, use->kind == one->category);
 }
 
 /* The place from which most of a category comes; NULL if none is known. */

@@ -42,7 +42,7 @@ int trace_paths_find(const char *path, trace_on_path *on_path, void *user) {
   if (stat(path, &status) < 0)
     return -errno;
   if (S_ISDIR(status.st_mode))
-    return search(path, 2, on_path, user);
+    return search(path, FOLDERS_DEEP, on_path, user);
   on_path(user, path);
   return 0;
 }

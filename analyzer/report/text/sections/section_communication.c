@@ -20,8 +20,8 @@ static void put_parts(struct pen *pen, const struct results *results) {
       {"copies", results->ov_exposed_memcpy_ms, STYLE_MEMCPY, "▚", "M"},
       {"idle", results->ov_idle_ms, STYLE_DIM, "░", "."},
   };
-  section_parts(pen, results->whole_run ? "the run" : "a step", parts,
-                LENGTH_OF(parts), results->ov_step_ms);
+  section_parts(pen, results->whole_run ? "the run" : "a step", parts, LENGTH_OF(parts),
+                results->ov_step_ms);
 }
 
 struct op_row {
