@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Schedules of torch.distributed.pipelining over gloo, with a slow part of the model: how many stages, micro-batches and
-chunks there are, and which stage is slow, at which line. Where threads have no core, both stages may work equally long, and
-none is named then.
+chunks there are, and which stage is slow, at which line. Where threads have no core, messages of 256 bytes take as long as the
+work of a stage: a slow stage that is worth less than the 5 % from which on the report names stages is not named then.
 
     schedules.py LIBTSCOPE TSCOPE-REPORT [SCHEDULE...]
 """
@@ -15,6 +15,7 @@ from training import SKIPPED, Job, expect, python_or_skip, report_on
 SCHEDULES = {"ScheduleGPipe": 1, "Schedule1F1B": 1, "ScheduleInterleaved1F1B": 2, "ScheduleLoopedBFS": 2,
              "ScheduleInterleavedZeroBubble": 2, "ScheduleZBVZeroBubble": 2, "ScheduleDualPipeV": 2}
 MICRO_BATCHES, STAGES, SLOW_STAGE = 4, 2, 1
+WORTH_NAMING = 0.05
 
 
 def check(name, document):
@@ -25,7 +26,8 @@ def check(name, document):
     if found and not found[0]["ranks"] and any(one["id"] == "HOST.OVERSUBSCRIBED" for one in document["findings"]):
         work = [stage["work_ms"] for stage in pipeline["by_stage"]]
         print(f"{name}: no stage is named: {work} ms of work")
-        expect(max(work) < 1.1 * min(work), work)
+        saves = {row["change"]: row["saving_fraction"] for row in document["critical_path"]["what_if"]}
+        expect(saves[f"stage {SLOW_STAGE} as fast as the others"] < WORTH_NAMING, f"{work} {saves}")
         return
     expect(len(found) == 1 and found[0]["ranks"] == [SLOW_STAGE], f"{name}: {document['findings']}")
     expect("schedule_rank.py:" in found[0]["title"] and "(Part.forward" in found[0]["action"], found[0])
