@@ -41,9 +41,10 @@ def check(kind, ranks, own, extra_ms, document):
     if kind == "quiet":
         check_quiet(own, step_ms, document["distributed"]["stragglers"])
         return True
-    # On a busy machine the other work is slowed and quickened too.
-    for change in (f"rank {slow} as fast as its peers", "every rank as fast as the median"):
-        expect(abs(saved[change] - extra_ms) < 0.2 * step_ms, f"{extra_ms} ms: {saved}")
+    # On a busy machine the other work is slowed and quickened too: of that, every rank as fast as the median saves a part.
+    of_one, of_all = saved[f"rank {slow} as fast as its peers"], saved["every rank as fast as the median"]
+    expect(abs(of_one - extra_ms) < 0.2 * step_ms, f"{extra_ms} ms: {saved}")
+    expect(of_all > extra_ms - 0.2 * step_ms, f"{extra_ms} ms: {saved}")
     expect(document["distributed"]["stragglers"] == [slow], document["distributed"])
     expect(path["by_rank"][str(slow)] > 0.5 * path["length_ms"], path["by_rank"])
     straggler = document["findings"][[one["id"] for one in document["findings"]].index("DIST.STRAGGLER")]
