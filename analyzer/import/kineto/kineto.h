@@ -54,6 +54,12 @@ void kineto_find_ranks(struct import *import, struct kineto_traces *traces);
 void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clock,
                   struct timeline *timeline, const u32 *span_of, struct arena *arena);
 
+/* Autograd's functions as close as this are one backward pass. */
+#define KINETO_BACKWARD_GAP_NS 1000000
+
+/* Adds forward passes that nobody marks, after the last item. */
+void kineto_find_forward_passes(struct kineto_trace *trace);
+
 /* Add waits that no call shows, after the last item: for kernels, and for collectives that workers
  * of the host run. */
 void kineto_find_spins(struct kineto_trace *trace);

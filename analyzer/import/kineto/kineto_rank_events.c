@@ -16,7 +16,6 @@
 #include "import/kineto/kineto.h"
 #include "join/launch_rounds.h"
 
-#define BACKWARD_GAP_NS 1000000 /* autograd's functions as close as this are one backward pass */
 #define BUSY_BEFORE_NS                                                                             \
   1000000        /* launched work that begins later waited for something on the device */
 #define NEAR 64u /* ranges that enclose a launch are among this many before it */
@@ -252,7 +251,7 @@ static void add_phase(struct building *b, const struct kineto_item *item, u8 kin
     for (u32 back = 1; back <= 4 && back <= events->phases.n; back++) {
       struct rank_phase *last = &events->phases.at[events->phases.n - back];
       if (last->thread != item->lane || last->kind != kind ||
-          item->start > last->end + BACKWARD_GAP_NS)
+          item->start > last->end + KINETO_BACKWARD_GAP_NS)
         continue;
       last->end = item->end > last->end ? item->end : last->end;
       return;

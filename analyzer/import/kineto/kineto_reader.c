@@ -345,6 +345,7 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
     u32 n = trace->items.n;
     kineto_find_spins(trace);
     kineto_find_worker_waits(trace);
+    kineto_find_forward_passes(trace);
     if (trace->items.n > n)
       SORT(trace->items.at, trace->items.n, by_start);
     trace->damage = describe_damage(&reader);
