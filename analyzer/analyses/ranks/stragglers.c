@@ -7,7 +7,8 @@
  * step: a rank that one group, or its link, made late is not to blame in the next. If all ranks
  * were alike, each would be last in 1/n of the tested collectives; base/persistence.h says how
  * probable it then is to be last so often, or so late, where one step is as the step before. That
- * is multiplied by the number of tests made (Bonferroni). A straggler must also be last in most of
+ * is multiplied by the number of tests made (Bonferroni). Where that leaves chance, a line at which
+ * the rank alone is may not. A straggler must also be last in most of
  * the tested collectives, and cause a wait that is larger than the error of the clocks. A straggler
  * that was found is left out and the others are tested again, so several can be named. Ranks that
  * are late in fewer steps are found by late_at_times.c.
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/steps/series.h"
@@ -162,11 +164,25 @@ static bool has_slow_device(struct straggler_test *c, u32 comm, struct verdict *
   return true;
 }
 
+/* However steps are like their neighbours, chance puts no rank at a line at which its peers never
+ * are: the probability of that, if the line explains at least half of what the peers wait. */
+static double chance_of_own_line(struct straggler_test *c, const struct verdict *v) {
+  if (!c->lone) {
+    c->lone = arena_array(&c->scratch, c->a->model->n_ranks, sizeof(*c->lone));
+    lone_lines_find(c->a, c->lone);
+  }
+  const struct lone_line *lone = &c->lone[v->rank];
+  return lone->line && lone->run_ns >= REASON_SHARE * v->imposed_ns * v->tested ? lone->chance : 1;
+}
+
 static bool is_often_last(struct straggler_test *c, u32 comm, struct verdict *v) {
   double step_ns = c->a->results->step_median_ms * 1e6;
   if (v->rank != INDEX_NONE && !straggler_counts_tell(c, v->tested, 1.0 / v->members, 1))
     v->p = fmin(v->p, chance_of_mean(c->lateness, unnamed_members_list_lateness(c, v, true),
                                      c->correlation, c->sizes));
+  if (v->rank != INDEX_NONE && v->p * c->tests >= STRAGGLER_SIGNIFICANCE &&
+      v->times > STRAGGLER_MAJORITY * v->tested)
+    v->p = fmin(v->p, chance_of_own_line(c, v));
   if (v->rank != INDEX_NONE && c->best_comm[v->rank] == comm)
     c->a->results->ranks[v->rank].p_value = fmin(1, v->p * c->tests);
   if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Forward passes that the program does not mark: the operators whose gradients a backward pass
- * computes, from the first to the last, with what lies between. PyTorch gives both the same sequence
- * number. Validation has no gradients and is in none.
+ * computes, from the first to the last, with what lies between. PyTorch gives both the same
+ * sequence number. Validation has no gradients and is in none.
  */
 #include "base/checked_memory.h"
 #include "base/sorting.h"
@@ -87,8 +87,8 @@ static void list_operators(struct forward_search *s) {
   }
 }
 
-/* The trace does not say which lane a thread's number means: most operators are on the one, and most
- * gradients are of the other. */
+/* The trace does not say which lane a thread's number means: most operators are on the one, and
+ * most gradients are of the other. */
 static void keep_one_thread(struct forward_search *s) {
   u32 of_thread[UINT8_MAX + 1] = {0};
   FOR_EACH(s->gradients.at, s->gradients.n, one)
@@ -96,7 +96,8 @@ static void keep_one_thread(struct forward_search *s) {
   u8 thread = (u8)NUMBER_OF_LARGEST(0, UINT8_MAX + 1, i, of_thread[i]);
   u32 lane = NUMBER_OF_LARGEST(0, s->trace->lanes.n, i, s->lanes[i].calls);
   s->gradients.n = KEEP_WHERE(s->gradients.at, s->gradients.n, one, one->thread == thread);
-  s->calls.n = KEEP_WHERE(s->calls.at, s->calls.n, one, s->trace->items.at[one->outer].lane == lane);
+  s->calls.n =
+      KEEP_WHERE(s->calls.at, s->calls.n, one, s->trace->items.at[one->outer].lane == lane);
 }
 
 static void match(struct forward_search *s) {
@@ -118,7 +119,8 @@ static void match(struct forward_search *s) {
   SORT(s->matched.at, s->matched.n, by_outer);
 }
 
-/* Whether the program trains, or does anything else that has a name, between two of its operators. */
+/* Whether the program trains, or does anything else that has a name, between two of its operators.
+ */
 static bool is_parted(const struct forward_search *s, const struct matched *last, i64 end,
                       const struct matched *next) {
   return ANY_NUMBER(last->outer + 1, next->outer, i,
@@ -146,10 +148,10 @@ static void add_passes(struct forward_search *s) {
   for (u32 i = 0; i < s->matched.n; i++) {
     const struct matched *next = &s->matched.at[i];
     const struct kineto_item item = s->trace->items.at[next->outer];
-    bool follows = last && (last->outer == next->outer ||
-                            ((next->pass == last->pass ||
-                              item.start - pass.end <= KINETO_BACKWARD_GAP_NS) &&
-                             !is_parted(s, last, pass.end, next)));
+    bool follows =
+        last && (last->outer == next->outer ||
+                 ((next->pass == last->pass || item.start - pass.end <= KINETO_BACKWARD_GAP_NS) &&
+                  !is_parted(s, last, pass.end, next)));
     if (last && !follows)
       add_pass(s, lane, pass);
     pass = (struct interval){follows ? pass.start : item.start, item.end};

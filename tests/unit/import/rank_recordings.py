@@ -4,6 +4,7 @@
 device's calls are named, however long each was recorded and wherever its clock stands, the truth is the schedule that is
 written here: rank 1 computes half as long again as rank 0, which waits for it in an all-reduce."""
 import json
+import math
 import os
 import subprocess
 import sys
@@ -106,6 +107,31 @@ def all_reduce(members, name, number, ms):
         one.add("cpu_op", "record_param_comms", one.call - 1, 10, **facts)
         one.launch(one.call, CUDA["all_reduce"], one.free, end - one.free, 20, **facts)
         one.call, one.free = one.call + 12, end
+
+
+def drifting(alone):
+    """Two ranks on a busy machine: in some steps a neighbour keeps one back for many steps on, so that steps are like those
+    before them. Rank 1 is the last in all but two. Returns the recordings, and of each step what rank 1 takes longer. `alone`: it is then
+    in a function that rank 0 never calls; else in one that both call."""
+    ranks, more = [Member(0), Member(1)], []
+    for step in range(27):
+        swing = 300 + 250 * math.sin(step / 4) if step not in (12, 13) else -300
+        begin = max(one.free for one in ranks)
+        for one in ranks:
+            own = 40 + max(0, swing if one.rank else -swing)
+            one.call = begin
+            name = "extra" if alone and one.rank else "work"
+            one.add("python_function", f"train.py(9): {name}", begin, 1e3 * own)
+            one.add("cpu_op", "aten::sort", begin + 1, 1e3 * own - 2)
+            one.call = one.free = begin + 1e3 * own
+            one.compute(1.0)
+        all_reduce(ranks, "0", step, 1.0)
+        for one in ranks:
+            one.add(CUDA["calls"], CUDA["wait"], one.call + 12, one.free - one.call - 2, correlation=one.correlation + 50000)
+            one.add("user_annotation", f"ProfilerStep#{step}", begin, one.free - begin + 10)
+            one.free += 10
+        more.append(swing)
+    return [one.events for one in ranks], more
 
 
 def four(slower, inner=2):
@@ -275,6 +301,16 @@ class RankRecordings(unittest.TestCase):
         saved = found["DIST.STRAGGLER"]["saving_s"]
         self.assertAlmostEqual(1e3 * saved / report["steps"]["training"], saves, delta=0.05)
         self.assertNotIn("DIST.LOAD_IMBALANCE", found)
+
+    def test_a_line_of_its_own_is_no_chance(self):
+        ranks, more = drifting(True)
+        report = report_of_ranks(*ranks)
+        found, = [f for f in report["findings"] if f["id"] == "DIST.STRAGGLER"]
+        self.assertEqual(found["ranks"], [1])
+        self.assertIn("train.py:9", found["title"])
+        judged = more[report["steps"]["warmup_excluded"]:]
+        self.assertAlmostEqual(1e3 * found["saving_s"], sum(judged), delta=0.05 * sum(judged))
+        self.assertFalse([f for f in report_of_ranks(*drifting(False)[0])["findings"] if f["id"] == "DIST.STRAGGLER"])
 
     def test_work_without_its_launches(self):
         ranks = [events_of(rank) for rank in range(RANKS)]
