@@ -292,7 +292,13 @@ static const char *describe_damage(struct reader *reader) {
   return NULL;
 }
 
+static bool is_range(const struct kineto_item *item) {
+  return item->kind == KINETO_ITEM_RANGE;
+}
+
 ORDER_BY(by_start, struct kineto_item, UP(start) DOWN(end))
+/* A range that was added may be as long as the one operator in it. */
+ORDER_BY(by_start_and_depth, struct kineto_item, UP(start) DOWN(end) DOWN_OF(is_range))
 
 /* Moves a time onto the absolute axis; false if no clock can show it. */
 static bool make_absolute(struct kineto_item *item, i64 base_ns) {
@@ -347,7 +353,7 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
     kineto_find_worker_waits(trace);
     kineto_find_forward_passes(trace);
     if (trace->items.n > n)
-      SORT(trace->items.at, trace->items.n, by_start);
+      SORT(trace->items.at, trace->items.n, by_start_and_depth);
     trace->damage = describe_damage(&reader);
     trace->malformed = reader.malformed + trace->names.bad_escapes;
     if (trace->items.n == 0) {
