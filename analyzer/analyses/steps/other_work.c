@@ -209,12 +209,18 @@ static double tail_of_usual(const struct judging *j) {
   return quantile_of(j->values, n, 0.9);
 }
 
+/* Whether usual steps are hardly as long, or a rank is in these collectives alone for long. */
+static bool stands_out(const struct judging *j, const struct step_extra *extra,
+                       const struct kind *kind) {
+  return kind->ms > tail_of_usual(j) || extra->ms >= OTHER_WORK_OF_STEP * j->steps->typical_ms;
+}
+
 /* A kind counts as other work if it takes a noticeable part of a step. Where only calls show it, it
- * must stand out of the usual steps; at no fixed distance, it must take as long as a step. */
+ * must stand out; at no fixed distance, it must take as long as a step. */
 static bool is_other_work(const struct judging *j, const struct step_extra *extra,
                           struct kind *kind) {
   double least = extra->period || extra->forward ? OTHER_WORK_OF_CONTENT : 1;
-  if (!extra->forward && !(kind->ms > tail_of_usual(j)))
+  if (!extra->forward && !stands_out(j, extra, kind))
     return false;
   find_content(j->a->model, j->steps, kind);
   if (extra->forward)

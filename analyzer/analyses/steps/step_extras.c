@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/queries.h"
 #include "base/hash.h"
 #include "base/sorting.h"
+#include "base/statistics.h"
 #include "base/vector.h"
 
 /* Of a kind of collective. */
@@ -23,12 +25,14 @@ struct call_kind {
   u32 votes;
   u32 steps; /* that have any */
   u32 extra; /* that have more than usual */
+  i64 ns;    /* that a rank is longest in them, in the step that is being counted */
   u64 bytes;
   u8 op;
 };
 
 struct extra_call {
   u32 kind, step;
+  double ms;
 };
 
 struct counting {
@@ -61,9 +65,18 @@ static void note_extra(struct counting *c, struct call_kind *kind) {
   if (kind->count <= kind->usual)
     return;
   kind->extra++;
-  struct extra_call extra = {(u32)(kind - c->kinds), (u32)kind->step};
+  struct extra_call extra = {(u32)(kind - c->kinds), (u32)kind->step, ns_to_ms(kind->ns)};
   if (!(kind->extra > c->a->n_steps / MOST_OFTEN))
     VECTOR_PUSH(&c->extras, extra);
+}
+
+/* How long the rank that came first is in it. */
+static i64 longest_in(const struct model *model, const struct collective *collective) {
+  i64 longest = 0;
+  FOR_EACH(&model->arrivals[collective->first_arrival], collective->n_arrivals, one)
+    if (arrival_has_run(one) && one->end - one->start > longest)
+      longest = one->end - one->start;
+  return longest;
 }
 
 /* Collectives come in order of time, so those of one kind and step follow each other. */
@@ -82,6 +95,7 @@ static void count_calls(struct counting *c, bool voting) {
         note_extra(c, kind);
       kind->count = 0;
     }
+    kind->ns = (kind->count ? kind->ns : 0) + longest_in(model, collective);
     kind->step = collective->step;
     kind->count++;
   }
@@ -117,6 +131,7 @@ void step_extras_add(const struct analysis *a, struct arena *arena, struct step_
       same->bytes = extra->bytes > same->bytes ? extra->bytes : same->bytes;
       same->forward |= extra->forward;
       same->meets |= extra->meets;
+      same->ms += extra->ms;
       same->added = extra->copied + (same->rank == extra->rank ? same->added : 0);
       same->rank = extra->rank;
       same->copied = same->added > same->copied ? same->added : same->copied;
@@ -157,11 +172,16 @@ static bool irregular_calls_say_something(const struct counting *c, u32 *steps, 
   return with <= c->a->n_steps / MOST_OFTEN;
 }
 
+static double median_call_ms(const struct counting *c, u32 i, u32 n, double *values) {
+  return median_of(values, LIST_WHERE(values, i, i + n, k, true, c->extras.at[k].ms));
+}
+
 static void group_calls(struct counting *c, struct arena *arena, struct step_extras *out) {
   c->extras.n = KEEP_WHERE(c->extras.at, c->extras.n, one,
                            c->kinds[one->kind].extra <= c->a->n_steps / MOST_OFTEN);
   SORT(c->extras.at, c->extras.n, by_kind);
   u32 *steps = arena_array(arena, c->a->n_steps, sizeof(*steps));
+  double *values = arena_array(arena, c->a->n_steps, sizeof(*values));
   u8 *seen = arena_array(arena, c->a->model->steps.n, sizeof(*seen));
   bool irregular = irregular_calls_say_something(c, steps, seen);
   for (u32 i = 0, n; i < c->extras.n; i += n) {
@@ -170,6 +190,7 @@ static void group_calls(struct counting *c, struct arena *arena, struct step_ext
       step_extras_add(c->a, arena, out,
                       &(struct step_extra){.steps = steps,
                                            .n = n,
+                                           .ms = median_call_ms(c, i, n, values),
                                            .op = c->kinds[c->extras.at[i].kind].op,
                                            .bytes = c->kinds[c->extras.at[i].kind].bytes});
   }

@@ -14,6 +14,7 @@ struct step_extra {
   u32 period;   /* their distance, if it is always the same; 0 */
   u8 op;        /* of a collective among them; 0: none */
   u64 bytes;    /* the largest of these collectives */
+  double ms;    /* that a rank is longest in them, in the median of the steps; 0 */
   bool forward; /* forward passes without backward are among them */
   u8 meets;     /* of the host and its GPU, enum meeting or'ed: step_meetings.c */
   u64 copied;   /* from the GPU, in one step, by the rank that copies most */
