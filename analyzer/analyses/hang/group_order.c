@@ -16,15 +16,20 @@ struct call_order {
 
 ORDER_BY(by_pair, struct call_order, UP(a) UP(b) UP(a_first) UP(rank))
 
+/* As far as records show it, if any members have none. */
+static bool recorded_members_in(const struct blocked_call *blocked) {
+  return blocked->channel == INDEX_NONE && blocked->n_waits_for == blocked->unrecorded &&
+         !blocked->done;
+}
+
 static bool all_members_in(const struct blocked_call *blocked) {
-  return blocked->channel == INDEX_NONE && !blocked->n_waits_for && !blocked->done;
+  return recorded_members_in(blocked) && !blocked->unrecorded;
 }
 
 typedef VECTOR(struct call_order) order_list;
 
-/* Calls that follow each other in the order of one rank, among the calls that all members have
- * made. */
-static void list_orders(const struct suspect_search *j, u32 rank, order_list *out) {
+/* Calls that follow each other in the order of one rank, among those in which all members are. */
+static void list_orders(const struct suspect_search *j, u32 rank, bool recorded, order_list *out) {
   const struct wait_graph *g = j->g;
   u32 last = INDEX_NONE;
   u64 reached = 0;
@@ -32,7 +37,8 @@ static void list_orders(const struct suspect_search *j, u32 rank, order_list *ou
     u32 next = INDEX_NONE;
     for (u32 e = g->first_edge[rank]; e < g->first_edge[rank + 1]; e++) {
       u32 blocked = g->edges.at[e].to - g->ranks;
-      if (!all_members_in(&g->blocked_calls.at[blocked]))
+      const struct blocked_call *call = &g->blocked_calls.at[blocked];
+      if (recorded ? !recorded_members_in(call) : !all_members_in(call))
         continue;
       u64 order = order_on(j, rank, blocked);
       bool later = last == INDEX_NONE || order > reached;
@@ -70,20 +76,31 @@ static void name_out_of_order_ranks(struct suspect_search *j, const struct call_
   }
 }
 
-void find_order_suspects(struct suspect_search *j) {
+/* Whether two calls are made in this order by some ranks, and the other way round by others. Names
+ * who does, if `name`. */
+static bool find_orders(struct suspect_search *j, bool recorded, bool name) {
   order_list all = {0};
+  bool differ = false;
   for (u32 r = 0; r < j->g->ranks; r++)
-    list_orders(j, r, &all);
+    list_orders(j, r, recorded, &all);
   SORT(all.at, all.n, by_pair);
-  for (u32 i = 0; i < all.n;) {
-    u32 n =
-        ROW_OF_EQUALS(&all.at[i], all.n - i, first, one, one->a == first->a && one->b == first->b);
+  for (u32 i = 0, n; i < all.n; i += n) {
+    n = ROW_OF_EQUALS(&all.at[i], all.n - i, first, one, one->a == first->a && one->b == first->b);
     u32 b_first = NUMBER_OF(&all.at[i], n, one, !one->a_first);
-    if (b_first && b_first < n)
+    if (b_first && b_first < n && name)
       name_out_of_order_ranks(j, &all.at[i], b_first, n);
-    i += n;
+    differ |= b_first && b_first < n;
   }
   free(all.at);
+  return differ;
+}
+
+void find_order_suspects(struct suspect_search *j) {
+  find_orders(j, false, true);
+}
+
+bool orders_differ(struct suspect_search *j) {
+  return find_orders(j, true, false);
 }
 
 /* A call that all members have made, and before which no member has an older such call: here the

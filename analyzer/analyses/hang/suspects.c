@@ -7,6 +7,7 @@
 
 #include "analyses/hang/suspects.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 
 void name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason,
                   struct suspect_facts facts) {
@@ -70,11 +71,17 @@ static bool any_circle(const struct suspect_search *j) {
   return ANY(j->g->ranks_in_cycle, j->g->cycles, ranks, *ranks > 1);
 }
 
+/* What holds ranks up also without those that left no record; NULL. */
+static const char *held_up_besides(struct suspect_search *j) {
+  return any_circle(j)      ? "others also wait for each other in a circle"
+         : orders_differ(j) ? "others also make their calls in different orders"
+                            : NULL;
+}
+
 /* A rank without a record may be the one that crashed, or its record was not collected. It is a
- * suspect only if it is the one such rank, and no record leads to another. Ranks that wait for each
- * other in a circle are held up without it. */
+ * suspect only if it is the one such rank, and no record leads to another. */
 static void name_unrecorded_rank(struct suspect_search *j) {
-  if (j->n_unrecorded == 1 && !any_circle(j))
+  if (j->n_unrecorded == 1 && !held_up_besides(j))
     name_suspect(j, j->unrecorded[0], SUSPECT_NO_RECORD,
                  facts_of_call(j, j->waiting[j->unrecorded[0]]));
 }
@@ -269,12 +276,13 @@ static void count_waits(struct suspect_search *j) {
     j->check->pending_s = (double)(end - since) / 1e9;
 }
 
-static const char *unrecorded_cannot_tell(const struct suspect_search *j) {
+static const char *unrecorded_cannot_tell(struct suspect_search *j) {
+  const char *besides = held_up_besides(j);
   return say(j->index,
              "%s left no record and others wait for them: they ended without writing one, or it "
-             "was not collected%s",
-             verdict_rank_list(j->index, j->unrecorded, j->n_unrecorded),
-             any_circle(j) ? "; others also wait for each other in a circle" : "");
+             "was not collected%s%s",
+             verdict_rank_list(j->index, j->unrecorded, j->n_unrecorded), besides ? "; " : "",
+             text_or_empty(besides));
 }
 
 static void find_suspects(struct suspect_search *j) {

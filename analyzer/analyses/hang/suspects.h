@@ -48,6 +48,10 @@ bool find_swapped_calls(const struct suspect_search *j, const struct mismatch *m
 /* Ranks that make two calls, which all members have made, in another order than the others. */
 void find_order_suspects(struct suspect_search *j);
 
+/* Whether ranks make two calls in another order than others, as far as records show it: calls in
+ * which all members with a record are. */
+bool orders_differ(struct suspect_search *j);
+
 /* The call in which the waiting begins: ranks that have not begun it while most have, or that this
  * is not known. */
 void find_root_suspects(struct suspect_search *j);

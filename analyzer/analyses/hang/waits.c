@@ -78,6 +78,7 @@ static void connect_collective(struct wait_graph *g, u32 number) {
                (state == CALL_MADE && index->flight->ranks[member->rank].silent)) {
       blocked->n_waits_for++;
       blocked->absent += state == CALL_ABSENT;
+      blocked->unrecorded += state == CALL_UNRECORDED;
       add_edge(g, node, member->rank);
     } else {
       blocked->done += state == CALL_DONE;

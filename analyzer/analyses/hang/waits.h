@@ -16,6 +16,7 @@ struct blocked_call {
   u32 members_in;  /* that are in it */
   u32 n_waits_for; /* members that it waits for */
   u32 absent;      /* of these, ranks with a record that does not have the call */
+  u32 unrecorded;  /* and those without a record */
   u32 done, unknown;
   u32 presumed; /* of unknown, members without a record that must have made it */
 };

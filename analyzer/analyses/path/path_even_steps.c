@@ -3,11 +3,12 @@
  * Ranks that are equally fast, but have more work than others now in one step and now in another,
  * or now before one collective of a step and now before another: sequences of other lengths,
  * another rank that logs, experts that are in demand. Compared with what a rank does in the mean
- * step, its share of what lies between two collectives would be that of all ranks together. Work is
- * only ever taken away: what the others would get instead they can do while they wait.
+ * step, its share of what lies between two collectives would be that of all ranks together. What is
+ * taken away from some the others get instead: they may have more to do than those keep.
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyses/path/path_run.h"
 #include "base/checked_memory.h"
@@ -17,10 +18,12 @@ struct spread {
   struct even_steps *e;
   const struct sample_graph *g;
   u32 steps, rows;
-  double *work;               /* [(row * WORK_GROUPS + group) * n_ranks + rank] ns */
-  double *usual;              /* [group * n_ranks + rank] in the mean step that the rank has */
-  u32 *first, *end;           /* [n_ranks] its rows: some ranks lack steps */
-  double factor[WORK_GROUPS]; /* what all ranks together have in a row, as a share of that */
+  const double *of_key;    /* [key * n_ranks + rank] in the whole sample */
+  double *work;            /* [(row * WORK_GROUPS + group) * n_ranks + rank] ns */
+  u32 *first, *end;        /* [n_ranks] its rows: some ranks lack steps */
+  u32 *by_row, *row_begin; /* nodes, those of a row from row_begin[row] on */
+  double *total, *share;   /* of one row: [n_keys] of all ranks; [group * n_ranks + rank] */
+  VECTOR(u32) touched;     /* keys in that row */
 };
 
 /* Where the steps of a slice end. A step that ends with nothing of the rank ends with the one
@@ -158,11 +161,6 @@ static void find_rows(struct spread *s) {
     s->e->row_of_node[n] = s->e->step_of_node[n];
 }
 
-static double *work_at(const struct spread *s, u32 n, u32 key) {
-  size_t row = (size_t)s->e->row_of_node[n] * WORK_GROUPS + s->e->group_of_key[key];
-  return &s->work[row * s->g->n_ranks + s->g->nodes[n].rank];
-}
-
 /* A host that runs ahead of its device is in another step than this: its steps are not told
  * apart. */
 static bool ends_on_device(const struct sample_graph *g, const struct node *node, u32 step) {
@@ -171,70 +169,91 @@ static bool ends_on_device(const struct sample_graph *g, const struct node *node
          NODE_ON_DEVICE(g->nodes[g->base[node->rank] + last->node].kind);
 }
 
-static void sum_work_of_rows(struct spread *s) {
-  for (u32 n = 0; n < s->g->n; n++) {
-    const struct node *node = &s->g->nodes[n];
-    bool device = NODE_ON_DEVICE(node->kind);
-    if (!device && s->g->slices[node->rank].on_gpu &&
-        ends_on_device(s->g, node, s->e->step_of_node[n]))
-      continue;
-    if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE)
-      *work_at(s, n, node->key) += (double)(node->end - node->start);
-    if (!device)
-      *work_at(s, n, phase_of_gap(node)) += (double)gap_ns(s->g, n);
+/* Whether what a node stands for is known to belong to its row. */
+static bool is_of_row(const struct spread *s, u32 n) {
+  const struct node *node = &s->g->nodes[n];
+  return NODE_ON_DEVICE(node->kind) || !s->g->slices[node->rank].on_gpu ||
+         !ends_on_device(s->g, node, s->e->step_of_node[n]);
+}
+
+static void list_nodes_by_row(struct spread *s) {
+  s->by_row = memory_array(size_sum(s->g->n, 1), sizeof(u32));
+  s->row_begin = memory_zeroed(size_sum(s->rows, 2), sizeof(u32));
+  for (u32 n = 0; n < s->g->n; n++)
+    s->row_begin[s->e->row_of_node[n] + 2] += is_of_row(s, n);
+  for (u32 row = 2; row < s->rows + 2; row++)
+    s->row_begin[row] += s->row_begin[row - 1];
+  for (u32 n = 0; n < s->g->n; n++)
+    if (is_of_row(s, n))
+      s->by_row[s->row_begin[s->e->row_of_node[n] + 1]++] = n;
+}
+
+static void add_work(struct spread *s, u32 row, u32 rank, u32 key, i64 ns) {
+  size_t at = (size_t)row * WORK_GROUPS + s->e->group_of_key[key];
+  s->work[at * s->g->n_ranks + rank] += (double)ns;
+  if (s->total[key] == 0)
+    VECTOR_PUSH(&s->touched, key);
+  s->total[key] += (double)ns;
+}
+
+static void sum_work_of_row(struct spread *s, u32 row) {
+  for (u32 i = s->row_begin[row]; i < s->row_begin[row + 1]; i++) {
+    const struct node *node = &s->g->nodes[s->by_row[i]];
+    if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE && node->end > node->start)
+      add_work(s, row, node->rank, node->key, node->end - node->start);
+    i64 gap = NODE_ON_DEVICE(node->kind) ? 0 : gap_ns(s->g, s->by_row[i]);
+    if (gap > 0)
+      add_work(s, row, node->rank, phase_of_gap(node), gap);
   }
 }
 
 static void find_rows_of_ranks(struct spread *s) {
-  u32 n_ranks = s->g->n_ranks;
   for (u32 row = 0; row < s->rows; row++)
-    for (u32 i = 0; i < WORK_GROUPS * n_ranks; i++) {
-      u32 rank = i % n_ranks;
-      if (!(s->work[(size_t)row * WORK_GROUPS * n_ranks + i] > 0))
-        continue;
+    for (u32 i = s->row_begin[row]; i < s->row_begin[row + 1]; i++) {
+      u32 rank = s->g->nodes[s->by_row[i]].rank;
       s->first[rank] = s->end[rank] ? s->first[rank] : row;
       s->end[rank] = row + 1;
     }
 }
 
-static void find_usual_work(struct spread *s) {
-  size_t of_step = (size_t)WORK_GROUPS * s->g->n_ranks;
-  for (size_t i = 0; i < of_step; i++) {
-    u32 rank = (u32)(i % s->g->n_ranks), has = s->end[rank] - s->first[rank];
-    for (u32 row = 0; row < s->rows; row++)
-      s->usual[i] += s->work[row * of_step + i];
-    s->usual[i] *= has ? (double)s->rows / has / s->steps : 0;
+/* A rank's share of what all ranks do of a key in a row is that which it has of it in all. */
+static void find_shares_of_row(struct spread *s, u32 row) {
+  u32 n_ranks = s->g->n_ranks;
+  memset(s->share, 0, (size_t)WORK_GROUPS * n_ranks * sizeof(double));
+  FOR_EACH(s->touched.at, s->touched.n, key) {
+    const double *of_ranks = &s->of_key[(size_t)*key * n_ranks];
+    double *share = &s->share[(size_t)s->e->group_of_key[*key] * n_ranks], all = 0;
+    for (u32 rank = 0; rank < n_ranks; rank++)
+      all += row >= s->first[rank] && row < s->end[rank] ? of_ranks[rank] : 0;
+    for (u32 rank = 0; rank < n_ranks && all > 0; rank++)
+      share[rank] += s->total[*key] * of_ranks[rank] / all;
+    s->total[*key] = 0;
   }
+  s->touched.n = 0;
 }
 
-static void find_factors_of_row(struct spread *s, u32 row, const double *work) {
-  for (u32 group = 0; group < WORK_GROUPS; group++) {
-    double now = 0, usual = 0;
-    for (u32 rank = 0; rank < s->g->n_ranks; rank++) {
-      if (row < s->first[rank] || row >= s->end[rank])
-        continue;
-      now += work[(size_t)group * s->g->n_ranks + rank];
-      usual += s->usual[(size_t)group * s->g->n_ranks + rank];
-    }
-    s->factor[group] = usual > 0 ? now / usual : 1;
-  }
+/* What a rank has more of a group than its share, or less. Nothing is known from less time in which
+ * it may have waited, nor of what it would do where it does nothing. */
+static double beyond_share(const struct spread *s, const double *work, size_t at, u32 group) {
+  double beyond = work[at] - s->share[at];
+  return beyond < 0 && (s->e->may_be_waiting[group] || !(work[at] > 0)) ? 0 : beyond;
 }
 
-/* Of what a rank has more in a group, only as much goes as it has more in all. Nothing is known
- * from less time in which it may have waited. */
+/* Of what a rank has more in a group, only as much goes as it has more in all; and it gets only as
+ * much as it has less in all. */
 static void even_rank(struct spread *s, const double *work, u32 rank, float *left) {
-  double net = 0, more = 0;
+  double more = 0, less = 0;
   for (u32 group = 0; group < WORK_GROUPS; group++) {
-    size_t at = (size_t)group * s->g->n_ranks + rank;
-    double beyond = work[at] - s->usual[at] * s->factor[group];
-    net += s->e->may_be_waiting[group] ? fmax(0, beyond) : beyond;
+    double beyond = beyond_share(s, work, (size_t)group * s->g->n_ranks + rank, group);
     more += fmax(0, beyond);
+    less += fmax(0, -beyond);
   }
-  double goes = more > 0 ? fmax(0, net) / more : 0;
+  double most = fmax(more, less), changes = most > 0 ? fabs(more - less) / most : 0;
   for (u32 group = 0; group < WORK_GROUPS; group++) {
     size_t at = (size_t)group * s->g->n_ranks + rank;
-    double beyond = work[at] - s->usual[at] * s->factor[group];
-    left[at] = beyond > 0 ? (float)(1 - goes * beyond / work[at]) : 1;
+    double beyond = beyond_share(s, work, at, group);
+    left[at] =
+        beyond != 0 && (beyond > 0) == (more > less) ? (float)(1 - changes * beyond / work[at]) : 1;
   }
 }
 
@@ -247,11 +266,12 @@ static void find_groups(struct even_steps *e, const struct sample_graph *g) {
   }
 }
 
-void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 steps) {
+void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 steps,
+                    const double *of_key) {
   *e = (struct even_steps){0};
   if (steps < 2)
     return;
-  struct spread s = {.e = e, .g = g, .steps = steps};
+  struct spread s = {.e = e, .g = g, .steps = steps, .of_key = of_key};
   e->step_of_node = memory_zeroed(size_sum(g->n, 1), 1);
   find_steps_of_nodes(&s);
   if (g->n_ranks < 2) /* there is nobody to share with */
@@ -261,19 +281,20 @@ void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 step
   find_rows(&s);
   size_t of_row = size_product(WORK_GROUPS, g->n_ranks), all = size_product(of_row, s.rows);
   s.work = memory_zeroed(size_sum(all, 1), sizeof(double));
-  s.usual = memory_zeroed(size_sum(of_row, 1), sizeof(double));
+  s.share = memory_array(size_sum(of_row, 1), sizeof(double));
+  s.total = memory_zeroed(size_sum(g->n_keys, 1), sizeof(double));
   e->left = memory_array(size_sum(all, 1), sizeof(*e->left));
   s.first = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(u32));
   s.end = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(u32));
-  sum_work_of_rows(&s);
+  list_nodes_by_row(&s);
   find_rows_of_ranks(&s);
-  find_usual_work(&s);
   for (u32 row = 0; row < s.rows; row++) {
-    find_factors_of_row(&s, row, &s.work[row * of_row]);
+    sum_work_of_row(&s, row);
+    find_shares_of_row(&s, row);
     for (u32 rank = 0; rank < g->n_ranks; rank++)
       even_rank(&s, &s.work[row * of_row], rank, &e->left[row * of_row]);
   }
-  FREE_EACH(&s, work, usual, first, end);
+  FREE_EACH(&s, work, share, total, first, end, by_row, row_begin, touched.at);
 }
 
 void even_steps_free(struct even_steps *e) {

@@ -17,7 +17,8 @@ static double rank_factor(const struct run *run, u32 key, u32 n) {
     return 1;
   if (!run->even && !peers_late_in(&run->r->peers, run->late_in, n, rank))
     return 1;
-  double as_others = run->factor[(size_t)key * g->n_ranks + rank];
+  bool uneven = run->uneven && key == g->nodes[n].key && run->uneven[n] >= 0;
+  double as_others = uneven ? run->uneven[n] : run->factor[(size_t)key * g->n_ranks + rank];
   return run->even ? as_others * even_steps_left(&run->r->peers.even, g, n, key) : as_others;
 }
 
@@ -200,6 +201,8 @@ static void prepare_ranks(struct run *run) {
     run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together, run->late_in);
   else if (n == 1)
     run->factor = r->peers.as_peers;
+  if (n)
+    run->uneven = peers_uneven(&r->peers, r->g, together, run->late_in, run->factor);
   run->ranks = together;
 }
 

@@ -322,13 +322,13 @@ void peers_compare(struct peers *p, const struct sample_graph *g, const struct a
   SCOPED double *scratch = memory_array(size_product(2, g->n_ranks), sizeof(double));
   p->a = a;
   p->sample = *sample;
-  even_steps_new(&p->even, g, sample->n);
   find_late_steps(p);
   p->work = memory_zeroed(size_product(g->n_keys, g->n_ranks), sizeof(double));
   p->late = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(double));
   for (u32 rank = 0; rank < r->n_ranks; rank++)
     p->late[rank] = sample->n * fmax(0, r->ranks[rank].imposed_wait_ms) * 1e6;
   sum_work(p, g, p->late_in, INDEX_NONE, p->work);
+  even_steps_new(&p->even, g, sample->n, p->work);
   p->alike = do_the_same(p, g, scratch);
   p->as_peers = compare((struct comparison){.p = p, .g = g, .late_in = p->late_in});
   p->as_median = compare_in_all((struct comparison){.p = p, .g = g, .of_all = true});

@@ -41,7 +41,9 @@ void peers_compare(struct peers *p, const struct sample_graph *g, const struct a
                    const struct sample *sample);
 void peers_free(struct peers *p);
 
-void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 steps);
+/* `of_key`: like peers.work */
+void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 steps,
+                    const double *of_key);
 void even_steps_free(struct even_steps *e);
 
 static inline float even_steps_left(const struct even_steps *e, const struct sample_graph *g, u32 n,
@@ -62,6 +64,12 @@ static inline bool peers_late_in(const struct peers *p, const bool *late_in, u32
  * which they are late; to be freed by the caller. */
 float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group,
                            const bool *late_in);
+
+/* path_uneven.c: what is left of the time of each node, [g->n], where some of these ranks are slow
+ * only now and then; below 0: as `factor` says. NULL: all of it is so. To be freed by the caller.
+ */
+float *peers_uneven(const struct peers *p, const struct sample_graph *g, const bool *ranks,
+                    const bool *late_in, const float *factor);
 
 /* The steps in which ranks are late, if each is so from a step of the run on: like peers.late_in.
  * To be freed by the caller. */

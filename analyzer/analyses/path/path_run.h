@@ -63,6 +63,7 @@ struct run {
   bool even;           /* and an equal share of the work of each step */
   const bool *ranks;   /* which these are; NULL: all */
   const bool *late_in; /* in which steps: like peers.late_in */
+  float *uneven;       /* where some of these are slow only now and then: peers_uneven() */
   float *own_factor;   /* if it was made for this cure */
   bool *own_late_in;   /* likewise */
   const double *awake; /* [rank] what stays outside the phases; NULL: as `host_left` says */

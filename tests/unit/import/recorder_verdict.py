@@ -174,16 +174,20 @@ def dumps_that_are_missing_accuse_nobody(folder):
 @case
 def a_circle_needs_no_rank_without_a_record(folder):
     """Rank 1 calls two groups in the other order. With the dump of another rank missing nothing tells which of both holds
-    them up."""
-    job = jobs.Job(4, ahead=1)
-    groups = [job.group("1", range(4)), job.group("2", range(4))]
-    for step in range(4):
-        for r in range(4):
-            for group in reversed(groups) if r == 1 and step == 2 else groups:
-                job.one(r, "all_reduce", group)
-    for left_out in 0, 3:
-        one = expect(run(job, folder / str(left_out), ranks=[r for r in range(4) if r != left_out]), verdict="cannot tell")
-        assert "wait for each other in a circle" in one["cannot_tell"], one["cannot_tell"]
+    them up, whether ranks call ahead or not."""
+    for ahead, said in (1, "wait for each other in a circle"), (4, "make their calls in different orders"):
+        job = jobs.Job(4, ahead)
+        groups = [job.group("1", range(4)), job.group("2", range(3))]
+        for step in range(4):
+            for r in range(4):
+                for group in reversed(groups) if r == 1 and step == 2 else groups:
+                    if r in group[1]:
+                        job.one(r, "all_reduce", group)
+        for left_out in 0, 3:
+            one = expect(run(job, folder / f"{ahead}-{left_out}", ranks=[r for r in range(4) if r != left_out]),
+                         verdict="cannot tell")
+            assert said in one["cannot_tell"], one["cannot_tell"]
+        expect(run(job, folder / f"{ahead}-1", ranks=[0, 2, 3]), [1])
 
 
 @case

@@ -29,7 +29,7 @@ LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 def job(**changed):
     return types.SimpleNamespace(**{
         "ranks": 4, "steps": 8, "layers": 6, "forward": 400, "backward": 800, "optimizer": 600, "launch": 12, "latency": 4,
-        "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000),
+        "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000), "slow_each": 1,
         "slow_backward": {}, "slow_links": {}, "tokens": {}, "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {},
         "every": {}, "in_group": 2, "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {}, "engine": "",
         "schedule": reduce_gradients, "micro_batches": 6, "elements": 1 << 20, "sizes": (1 << 20, 3 << 18), "unseen": {}, "lost": lambda event: False, "not_linked": False, "prefix": "cuda",
@@ -43,7 +43,7 @@ class Rank:
         self.number, self.cured, self.events = number, cured, []
         self.host = self.compute = self.communication = 0.0
         self.streams = collections.defaultdict(float)  # when the last work on others ended
-        self.correlation = self.step = 0
+        self.correlation = self.step = self.turn = 0
 
     def record(self, category, name, at, took, **args):
         device = "stream" in args
@@ -70,7 +70,7 @@ class Rank:
 
     def computes(self, j, what, operator, kernel, took):
         possible, correlation = self.launches(j, operator)
-        slow = j.slow.get(self.number, 1) if self.step in j.slow_in else 1
+        slow = j.slow.get(self.number, 1) if self.step in j.slow_in and self.turn % j.slow_each == 0 else 1
         took *= slow * (1 + j.jitter * j.chance.gauss(0, 1))
         took = self.cured(self.number, what, took)
         begin = max(possible, self.compute + 0.8)
@@ -263,10 +263,11 @@ def copy_layers(j, ranks):
 def pass_stages(j, ranks):
     """All micro-batches go forward through the stages, then all go back."""
     for compute, stages in (forward, ranks), (backward, ranks[::-1]):
-        for _ in range(j.micro_batches):
+        for turn in range(j.micro_batches):
             for before, stage in zip([None, *stages], stages):
                 if before:
                     message(j, before, stage)
+                stage.turn = turn
                 for _ in range(j.layers):
                     compute(j, stage)
 
@@ -509,6 +510,9 @@ class Training(unittest.TestCase):
         """A send of its may begin just when something was received, but it waits for what was computed."""
         j = job(schedule=pass_stages, layers=2, transfer=100, slow_backward={1: 1.8})
         self.expect(j, "DIST.PIPELINE_BUBBLE", without("slow backward"), [1])
+
+    def test_a_stage_that_is_slow_in_every_third_micro_batch(self):
+        self.expect(job(schedule=pass_stages, layers=2, transfer=100, slow={1: 2.2}, slow_each=3), "DIST.PIPELINE_BUBBLE", None, [1])
 
     def test_an_expert_in_demand(self):
         for jitter in 0.01, 0.1:

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Kernels and copies that a rank does more slowly than its peers only now and then: in one
+ * micro-batch of three, in some layers. Shortened all alike, those that are slow would stay too
+ * long, and the others would get too short, wherever ranks wait for each other in between.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/path/path_run.h"
+#include "base/checked_memory.h"
+#include "base/sorting.h"
+
+#define PEERS_ASKED 3u
+
+/* Of logarithms of ratios, k-th piece of work by k-th piece: what scatters by less than this, or by
+ * not twice as much as two peers do between them, is slow alike. Of one peer nothing else tells. */
+#define SCATTER_LEAST 0.05
+#define SCATTER_OF_ONE 0.2
+
+/* What a rank does on its device, by key, in order. */
+struct in_turn {
+  u32 *first; /* [n_keys + 1] in nodes */
+  u32 *nodes;
+};
+
+static bool has_turn(const struct node *node) {
+  return NODE_ON_DEVICE(node->kind) && node->kind != NODE_COLLECTIVE && node->end > node->start;
+}
+
+static struct in_turn list_in_turn(const struct sample_graph *g, u32 rank) {
+  u32 n = g->base[rank + 1] - g->base[rank];
+  struct in_turn of = {memory_zeroed(size_sum(g->n_keys, 2), sizeof(u32)),
+                       memory_array(size_sum(n, 1), sizeof(u32))};
+  for (u32 i = g->base[rank]; i < g->base[rank + 1]; i++)
+    if (has_turn(&g->nodes[i]))
+      of.first[g->nodes[i].key + 2]++;
+  for (u32 key = 2; key < g->n_keys + 2; key++)
+    of.first[key] += of.first[key - 1];
+  for (u32 i = g->base[rank]; i < g->base[rank + 1]; i++)
+    if (has_turn(&g->nodes[i]))
+      of.nodes[of.first[g->nodes[i].key + 1]++] = i;
+  return of;
+}
+
+struct uneven {
+  const struct sample_graph *g;
+  const struct peers *p;
+  const bool *late_in;
+  struct in_turn peers[PEERS_ASKED];
+  u32 n_peers;
+  float *left; /* [g->n] of a node's time; NULL: nothing is uneven yet */
+};
+
+static double took(const struct sample_graph *g, u32 node) {
+  return (double)(g->nodes[node].end - g->nodes[node].start);
+}
+
+static double of_peers(const struct uneven *u, u32 key, u32 k) {
+  double values[PEERS_ASKED];
+  for (u32 i = 0; i < u->n_peers; i++)
+    values[i] = took(u->g, u->peers[i].nodes[u->peers[i].first[key] + k]);
+  SORT(values, u->n_peers, by_double);
+  return values[u->n_peers / 2];
+}
+
+/* The variance of the logarithm of one's time by the other's; `other` NULL: by the peers'. */
+static double scatter(const struct uneven *u, u32 key, const struct in_turn *one,
+                      const struct in_turn *other) {
+  u32 n = one->first[key + 1] - one->first[key];
+  double sum = 0, squares = 0;
+  for (u32 k = 0; k < n; k++) {
+    double by = other ? took(u->g, other->nodes[other->first[key] + k]) : of_peers(u, key, k);
+    double ratio = log(took(u->g, one->nodes[one->first[key] + k]) / by);
+    sum += ratio;
+    squares += ratio * ratio;
+  }
+  return squares / n - sum / n * (sum / n);
+}
+
+static bool as_often(const struct uneven *u, u32 key, const struct in_turn *own) {
+  u32 n = own->first[key + 1] - own->first[key];
+  return n > 1 && ALL(u->peers, u->n_peers, one, one->first[key + 1] - one->first[key] == n);
+}
+
+static bool is_uneven(const struct uneven *u, u32 key, const struct in_turn *own) {
+  double usual = SCATTER_OF_ONE * SCATTER_OF_ONE;
+  if (!as_often(u, key, own))
+    return false;
+  if (u->n_peers > 1)
+    usual = 4 * scatter(u, key, &u->peers[0], &u->peers[1]) + SCATTER_LEAST * SCATTER_LEAST;
+  return scatter(u, key, own, NULL) > usual;
+}
+
+/* Takes what a rank has more of a key, such a share of it, from where it takes longer than its
+ * peers. */
+static void take_from_slow(struct uneven *u, u32 rank, u32 key, const struct in_turn *own,
+                           double excess_share) {
+  const struct sample_graph *g = u->g;
+  u32 n = own->first[key + 1] - own->first[key];
+  const u32 *nodes = &own->nodes[own->first[key]];
+  double all = 0, more = 0;
+  for (u32 k = 0; k < n; k++)
+    if (peers_late_in(u->p, u->late_in, nodes[k], rank)) {
+      all += took(g, nodes[k]);
+      more += fmax(0, took(g, nodes[k]) - of_peers(u, key, k));
+    }
+  if (!(more > 0))
+    return;
+  double taken = fmin(1, excess_share * all / more);
+  if (!u->left) {
+    u->left = memory_array(size_sum(g->n, 1), sizeof(*u->left));
+    for (u32 i = 0; i < g->n; i++)
+      u->left[i] = -1;
+  }
+  for (u32 k = 0; k < n; k++)
+    u->left[nodes[k]] =
+        (float)(1 - taken * fmax(0, took(g, nodes[k]) - of_peers(u, key, k)) / took(g, nodes[k]));
+}
+
+static void find_uneven(struct uneven *u, u32 rank, const float *factor) {
+  struct in_turn own = list_in_turn(u->g, rank);
+  for (u32 key = HOST_KEYS; key < u->g->n_keys; key++) {
+    double left = factor[(size_t)key * u->g->n_ranks + rank];
+    if (left < 1 && is_uneven(u, key, &own))
+      take_from_slow(u, rank, key, &own, 1 - left);
+  }
+  FREE_EACH(&own, first, nodes);
+}
+
+float *peers_uneven(const struct peers *p, const struct sample_graph *g, const bool *ranks,
+                    const bool *late_in, const float *factor) {
+  struct uneven u = {.g = g, .p = p, .late_in = late_in};
+  u32 others = NUMBER_OF(g->slices, g->n_ranks, one, one->present && !ranks[one - g->slices]);
+  u32 each = others / PEERS_ASKED ? others / PEERS_ASKED : 1, passed = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    if (g->slices[rank].present && !ranks[rank] && passed++ % each == 0 && u.n_peers < PEERS_ASKED)
+      u.peers[u.n_peers++] = list_in_turn(g, rank);
+  for (u32 rank = 0; rank < g->n_ranks && u.n_peers; rank++)
+    if (ranks[rank] && g->slices[rank].present)
+      find_uneven(&u, rank, factor);
+  for (u32 i = 0; i < u.n_peers; i++)
+    FREE_EACH(&u.peers[i], first, nodes);
+  return u.left;
+}
