@@ -19,11 +19,11 @@ struct spread {
   const struct sample_graph *g;
   u32 steps, rows;
   const double *of_key;    /* [key * n_ranks + rank] in the whole sample */
-  double *work;            /* [(row * WORK_GROUPS + group) * n_ranks + rank] ns */
   u32 *first, *end;        /* [n_ranks] its rows: some ranks lack steps */
   u32 *by_row, *row_begin; /* nodes, those of a row from row_begin[row] on */
-  double *total, *share;   /* of one row: [n_keys] of all ranks; [group * n_ranks + rank] */
-  VECTOR(u32) touched;     /* keys in that row */
+  /* Of one row: [n_keys] of all ranks; [group * n_ranks + rank] what each does, and its share. */
+  double *total, *work, *share;
+  VECTOR(u32) touched; /* keys in that row */
 };
 
 /* Where the steps of a slice end. A step that ends with nothing of the rank ends with the one
@@ -176,44 +176,41 @@ static bool is_of_row(const struct spread *s, u32 n) {
          !ends_on_device(s->g, node, s->e->step_of_node[n]);
 }
 
+/* And in which rows each rank has any. */
 static void list_nodes_by_row(struct spread *s) {
   s->by_row = memory_array(size_sum(s->g->n, 1), sizeof(u32));
   s->row_begin = memory_zeroed(size_sum(s->rows, 2), sizeof(u32));
-  for (u32 n = 0; n < s->g->n; n++)
-    s->row_begin[s->e->row_of_node[n] + 2] += is_of_row(s, n);
+  for (u32 n = 0; n < s->g->n; n++) {
+    u32 row = s->e->row_of_node[n], rank = s->g->nodes[n].rank;
+    s->row_begin[row + 2]++;
+    s->first[rank] = s->end[rank] && s->first[rank] < row ? s->first[rank] : row;
+    s->end[rank] = s->end[rank] > row ? s->end[rank] : row + 1;
+  }
   for (u32 row = 2; row < s->rows + 2; row++)
     s->row_begin[row] += s->row_begin[row - 1];
   for (u32 n = 0; n < s->g->n; n++)
-    if (is_of_row(s, n))
-      s->by_row[s->row_begin[s->e->row_of_node[n] + 1]++] = n;
+    s->by_row[s->row_begin[s->e->row_of_node[n] + 1]++] = n;
 }
 
-static void add_work(struct spread *s, u32 row, u32 rank, u32 key, i64 ns) {
-  size_t at = (size_t)row * WORK_GROUPS + s->e->group_of_key[key];
-  s->work[at * s->g->n_ranks + rank] += (double)ns;
+static void add_work(struct spread *s, u32 rank, u32 key, i64 ns) {
+  s->work[(size_t)s->e->group_of_key[key] * s->g->n_ranks + rank] += (double)ns;
   if (s->total[key] == 0)
     VECTOR_PUSH(&s->touched, key);
   s->total[key] += (double)ns;
 }
 
 static void sum_work_of_row(struct spread *s, u32 row) {
+  memset(s->work, 0, (size_t)WORK_GROUPS * s->g->n_ranks * sizeof(double));
   for (u32 i = s->row_begin[row]; i < s->row_begin[row + 1]; i++) {
     const struct node *node = &s->g->nodes[s->by_row[i]];
+    if (!is_of_row(s, s->by_row[i]))
+      continue;
     if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE && node->end > node->start)
-      add_work(s, row, node->rank, node->key, node->end - node->start);
+      add_work(s, node->rank, node->key, node->end - node->start);
     i64 gap = NODE_ON_DEVICE(node->kind) ? 0 : gap_ns(s->g, s->by_row[i]);
     if (gap > 0)
-      add_work(s, row, node->rank, phase_of_gap(node), gap);
+      add_work(s, node->rank, phase_of_gap(node), gap);
   }
-}
-
-static void find_rows_of_ranks(struct spread *s) {
-  for (u32 row = 0; row < s->rows; row++)
-    for (u32 i = s->row_begin[row]; i < s->row_begin[row + 1]; i++) {
-      u32 rank = s->g->nodes[s->by_row[i]].rank;
-      s->first[rank] = s->end[rank] ? s->first[rank] : row;
-      s->end[rank] = row + 1;
-    }
 }
 
 /* A rank's share of what all ranks do of a key in a row is that which it has of it in all. */
@@ -234,26 +231,27 @@ static void find_shares_of_row(struct spread *s, u32 row) {
 
 /* What a rank has more of a group than its share, or less. Nothing is known from less time in which
  * it may have waited, nor of what it would do where it does nothing. */
-static double beyond_share(const struct spread *s, const double *work, size_t at, u32 group) {
-  double beyond = work[at] - s->share[at];
-  return beyond < 0 && (s->e->may_be_waiting[group] || !(work[at] > 0)) ? 0 : beyond;
+static double beyond_share(const struct spread *s, size_t at, u32 group) {
+  double beyond = s->work[at] - s->share[at];
+  return beyond < 0 && (s->e->may_be_waiting[group] || !(s->work[at] > 0)) ? 0 : beyond;
 }
 
 /* Of what a rank has more in a group, only as much goes as it has more in all; and it gets only as
  * much as it has less in all. */
-static void even_rank(struct spread *s, const double *work, u32 rank, float *left) {
+static void even_rank(const struct spread *s, u32 rank, float *left) {
   double more = 0, less = 0;
   for (u32 group = 0; group < WORK_GROUPS; group++) {
-    double beyond = beyond_share(s, work, (size_t)group * s->g->n_ranks + rank, group);
+    double beyond = beyond_share(s, (size_t)group * s->g->n_ranks + rank, group);
     more += fmax(0, beyond);
     less += fmax(0, -beyond);
   }
   double most = fmax(more, less), changes = most > 0 ? fabs(more - less) / most : 0;
   for (u32 group = 0; group < WORK_GROUPS; group++) {
     size_t at = (size_t)group * s->g->n_ranks + rank;
-    double beyond = beyond_share(s, work, at, group);
-    left[at] =
-        beyond != 0 && (beyond > 0) == (more > less) ? (float)(1 - changes * beyond / work[at]) : 1;
+    double beyond = beyond_share(s, at, group);
+    left[at] = beyond != 0 && (beyond > 0) == (more > less)
+                   ? (float)(1 - changes * beyond / s->work[at])
+                   : 1;
   }
 }
 
@@ -280,19 +278,18 @@ void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 step
   find_groups(e, g);
   find_rows(&s);
   size_t of_row = size_product(WORK_GROUPS, g->n_ranks), all = size_product(of_row, s.rows);
-  s.work = memory_zeroed(size_sum(all, 1), sizeof(double));
+  s.work = memory_array(size_sum(of_row, 1), sizeof(double));
   s.share = memory_array(size_sum(of_row, 1), sizeof(double));
   s.total = memory_zeroed(size_sum(g->n_keys, 1), sizeof(double));
   e->left = memory_array(size_sum(all, 1), sizeof(*e->left));
   s.first = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(u32));
   s.end = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(u32));
   list_nodes_by_row(&s);
-  find_rows_of_ranks(&s);
   for (u32 row = 0; row < s.rows; row++) {
     sum_work_of_row(&s, row);
     find_shares_of_row(&s, row);
     for (u32 rank = 0; rank < g->n_ranks; rank++)
-      even_rank(&s, &s.work[row * of_row], rank, &e->left[row * of_row]);
+      even_rank(&s, rank, &e->left[row * of_row]);
   }
   FREE_EACH(&s, work, share, total, first, end, by_row, row_begin, touched.at);
 }
