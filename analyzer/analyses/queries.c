@@ -6,13 +6,8 @@
 #include "base/rank_list.h"
 #include "kernels/communication.h"
 
-static size_t cell_of(const struct analysis *a, u32 rank, u32 step) {
-  return (size_t)step * a->model->n_ranks + rank;
-}
-
 static i64 host_end(const struct analysis *a, u32 rank, u32 step) {
-  const struct steps *steps = &a->model->steps;
-  return (steps->host_end ? steps->host_end : steps->end)[cell_of(a, rank, step)];
+  return step_on_host(a->model, step, rank).end;
 }
 
 bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window) {
@@ -21,8 +16,8 @@ bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window
     begin = a->model->ranks[rank].begin;
     end = a->model->ranks[rank].end;
   } else {
-    begin = a->begin[cell_of(a, rank, step)];
-    end = a->end[cell_of(a, rank, step)];
+    begin = a->begin[cell_of_step(a->model, step, rank)];
+    end = a->end[cell_of_step(a->model, step, rank)];
   }
   *window = (struct window){begin, end, step};
   return begin != NS_UNKNOWN && end != NS_UNKNOWN && end > begin;
@@ -71,7 +66,7 @@ i32 analysis_step_at(const struct analysis *a, u32 rank, i64 time) {
 }
 
 i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later) {
-  size_t cell = cell_of(a, rank, step);
+  size_t cell = cell_of_step(a->model, step, rank);
   i64 host = host_end(a, rank, later);
   bool known =
       (a->ends_known[cell] & STEP_END_KNOWN) && a->end[cell] != NS_UNKNOWN && host != NS_UNKNOWN;

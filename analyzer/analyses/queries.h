@@ -126,7 +126,7 @@ static inline double ms_if_known(i64 ns) {
 
 /* A rank's time in a phase of a step: a member of struct phase_times, by its offset. */
 static inline double phase_ms(const struct analysis *a, u32 rank, u32 step, size_t phase) {
-  const struct phase_times *times = &a->model->phases[(size_t)step * a->model->n_ranks + rank];
+  const struct phase_times *times = &a->model->phases[cell_of_step(a->model, step, rank)];
   return ms_if_known(*(const i64 *)((const char *)times + phase));
 }
 

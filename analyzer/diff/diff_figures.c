@@ -212,7 +212,7 @@ static double *phase_series(struct diffing *d, const struct results *r, size_t o
     double sum = 0;
     u32 ranks = 0;
     for (u32 rank = 0; rank < model->n_ranks; rank++) {
-      const struct phase_times *times = &model->phases[(size_t)step * model->n_ranks + rank];
+      const struct phase_times *times = &model->phases[cell_of_step(model, step, rank)];
       i64 ns = *(const i64 *)((const char *)times + offset);
       ranks += ns != NS_UNKNOWN;
       sum += ns == NS_UNKNOWN ? 0 : (double)ns / 1e6;

@@ -9,31 +9,23 @@
 
 #define WARMUP_FACTOR 1.5
 
-static i64 begin_of(const struct model *model, u32 rank, u32 step) {
-  const struct steps *steps = &model->steps;
-  return (steps->host_begin ? steps->host_begin
-                            : steps->begin)[(size_t)step * model->n_ranks + rank];
-}
-
 i32 model_step_at(const struct model *model, u32 rank, i64 time) {
-  const struct steps *steps = &model->steps;
-  const i64 *ends = steps->host_end ? steps->host_end : steps->end;
-  u32 low = 0, high = steps->n;
-  while (low < high && begin_of(model, rank, low) == NS_UNKNOWN)
+  u32 low = 0, high = model->steps.n;
+  while (low < high && step_on_host(model, low, rank).start == NS_UNKNOWN)
     low++;
-  while (high > low && begin_of(model, rank, high - 1) == NS_UNKNOWN)
+  while (high > low && step_on_host(model, high - 1, rank).start == NS_UNKNOWN)
     high--;
-  if (low == high || time < begin_of(model, rank, low))
+  if (low == high || time < step_on_host(model, low, rank).start)
     return -1;
   while (high - low > 1) {
     u32 middle = low + (high - low) / 2;
-    i64 begin = begin_of(model, rank, middle);
+    i64 begin = step_on_host(model, middle, rank).start;
     if (begin != NS_UNKNOWN && begin <= time)
       low = middle;
     else
       high = middle;
   }
-  return time < ends[(size_t)low * model->n_ranks + rank] ? (i32)low : -1;
+  return time < step_on_host(model, low, rank).end ? (i32)low : -1;
 }
 
 struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *known) {
@@ -95,7 +87,7 @@ static void assemble(struct model *model, const struct rank_bounds *bounds) {
   steps->open = ANY(bounds, model->n_ranks, one, one->open);
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 s = 0; s + 1 < bounds[r].at.n; s++)
-      put_step(steps, (size_t)(bounds[r].first + s) * model->n_ranks + r, &bounds[r], s);
+      put_step(steps, cell_of_step(model, bounds[r].first + s, r), &bounds[r], s);
   steps->n = n;
 }
 
@@ -104,7 +96,7 @@ static double mean_length(const struct model *model, u32 step) {
   double sum = 0;
   u32 count = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    size_t cell = (size_t)step * model->n_ranks + r;
+    size_t cell = cell_of_step(model, step, r);
     if (model->steps.begin[cell] == NS_UNKNOWN)
       continue;
     sum += (double)(model->steps.end[cell] - model->steps.begin[cell]);
@@ -132,7 +124,7 @@ u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts) {
 static bool lasts_as_on_host(const struct model *model, u32 step) {
   const struct steps *steps = &model->steps;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    size_t cell = (size_t)step * model->n_ranks + r;
+    size_t cell = cell_of_step(model, step, r);
     if (steps->begin[cell] != NS_UNKNOWN && model->ranks[r].launches &&
         steps->ends_known[cell] != (STEP_BEGIN_KNOWN | STEP_END_KNOWN))
       return true;

@@ -25,7 +25,7 @@ static i64 *time_of(struct phase_times *times, u8 kind) {
 
 static void add_other(const struct model *model, u32 rank) {
   for (u32 s = 0; s < model->steps.n; s++) {
-    size_t cell = (size_t)s * model->n_ranks + rank;
+    size_t cell = cell_of_step(model, s, rank);
     struct phase_times *times = &model->phases[cell];
     if (model->steps.host_begin[cell] == NS_UNKNOWN)
       continue;
@@ -45,7 +45,7 @@ static void add_other(const struct model *model, u32 rank) {
 static void count_passes(const struct model *model, u32 rank, u8 kind,
                          const struct intervals *set) {
   for (u32 s = 0, i = 0; s < model->steps.n; s++) {
-    size_t cell = (size_t)s * model->n_ranks + rank;
+    size_t cell = cell_of_step(model, s, rank);
     struct phase_times *times = &model->phases[cell];
     if (model->steps.host_begin[cell] == NS_UNKNOWN)
       continue;
@@ -64,7 +64,7 @@ static void count_passes(const struct model *model, u32 rank, u8 kind,
 static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct intervals *set) {
   u32 cursor = 0;
   for (u32 s = 0; s < model->steps.n; s++) {
-    size_t cell = (size_t)s * model->n_ranks + rank;
+    size_t cell = cell_of_step(model, s, rank);
     if (model->steps.host_begin[cell] != NS_UNKNOWN)
       *time_of(&model->phases[cell], kind) = intervals_covered(
           set, &cursor, model->steps.host_begin[cell], model->steps.host_end[cell]);
@@ -114,7 +114,7 @@ static void measure_rank(void *user, u32 r, unsigned worker) {
   struct intervals covered = {0}, all, own, rest;
   (void)worker;
   for (u32 s = 0; s < model->steps.n; s++)
-    model->phases[(size_t)s * model->n_ranks + r] =
+    model->phases[cell_of_step(model, s, r)] =
         (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
   for (u32 i = 0; i < sizeof(order); i++, covered = all) {
     if (order[i] == TSCOPE_PHASE_OPTIMIZER) {

@@ -341,6 +341,19 @@ bool model_all_aligned(const struct model *model);
  * are not on one axis. */
 double model_clock_error_ns(const struct model *model, u32 a, u32 b);
 
+/* The place of a rank's step in the lists of struct steps, and in model.phases. */
+static inline size_t cell_of_step(const struct model *model, u32 step, u32 rank) {
+  return (size_t)step * model->n_ranks + rank;
+}
+
+/* When a rank's step began and ended on its host. */
+static inline struct interval step_on_host(const struct model *model, u32 step, u32 rank) {
+  const struct steps *steps = &model->steps;
+  size_t cell = cell_of_step(model, step, rank);
+  return steps->host_begin ? (struct interval){steps->host_begin[cell], steps->host_end[cell]}
+                           : (struct interval){steps->begin[cell], steps->end[cell]};
+}
+
 /* The index of the rank with this number; INDEX_NONE if it is not here. */
 u32 model_rank_index(const struct model *model, u32 rank);
 

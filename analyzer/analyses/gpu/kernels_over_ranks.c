@@ -221,7 +221,7 @@ static double steps_of(const struct analysis *a, u32 rank) {
   const struct steps *steps = &a->model->steps;
   u32 n = 0;
   for (u32 step = 0; step < steps->n && !a->whole_run; step++)
-    n += steps->begin[(size_t)step * a->model->n_ranks + rank] != NS_UNKNOWN;
+    n += steps->begin[cell_of_step(a->model, step, rank)] != NS_UNKNOWN;
   return n ? n : 1;
 }
 

@@ -58,8 +58,7 @@ static double step_in_progress(const struct model *model, u32 rank, i64 time) {
   if (step >= 0)
     return (double)(steps->first + (u32)step);
   for (u32 s = steps->n; s-- > 0;) {
-    size_t at = (size_t)s * model->n_ranks + rank;
-    i64 end = (steps->host_end ? steps->host_end : steps->end)[at];
+    i64 end = step_on_host(model, s, rank).end;
     if (end != NS_UNKNOWN && end <= time)
       return (double)(steps->first + s + 1);
   }

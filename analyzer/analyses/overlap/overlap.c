@@ -315,7 +315,7 @@ static void sum_windows(struct sweep *s, const struct intervals *data,
 static bool input_is_known(const struct analysis *a, u32 rank) {
   const struct phase_times *phases = a->model->phases;
   return phases && ANY_NUMBER(a->first_step, a->model->steps.n, step,
-                              phases[(size_t)step * a->model->n_ranks + rank].data != NS_UNKNOWN);
+                              phases[cell_of_step(a->model, step, rank)].data != NS_UNKNOWN);
 }
 
 static void carry_windows(struct carrier *c, struct window **windows, struct step_parts **parts,

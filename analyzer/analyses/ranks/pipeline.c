@@ -201,7 +201,7 @@ static bool nearly_equal(double x, double y) {
 /* A rank's passes in a step; NULL if it ran no backward pass in it. */
 static const struct phase_times *passes_of(const struct search *s, u32 step, u32 rank) {
   const struct model *model = s->a->model;
-  const struct phase_times *passes = &model->phases[(size_t)step * model->n_ranks + rank];
+  const struct phase_times *passes = &model->phases[cell_of_step(model, step, rank)];
   return passes->backwards ? passes : NULL;
 }
 

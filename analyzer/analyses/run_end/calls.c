@@ -150,11 +150,9 @@ static bool is_without(const struct member *list, const struct member *other, u3
 
 /* Steps that a rank had finished by then. */
 static u32 steps_before(const struct analysis *a, u32 rank, i64 time) {
-  const struct steps *steps = &a->model->steps;
   u32 n = 0;
-  for (u32 s = 0; s < steps->n; s++) {
-    size_t at = (size_t)s * a->model->n_ranks + rank;
-    i64 end = (steps->host_end ? steps->host_end : steps->end)[at];
+  for (u32 s = 0; s < a->model->steps.n; s++) {
+    i64 end = step_on_host(a->model, s, rank).end;
     n += end != NS_UNKNOWN && end <= time;
   }
   return n;

@@ -17,7 +17,7 @@ static bool launches_input(const struct timeline *t, const struct span *span) {
 }
 
 static i64 inferred(const struct analysis *a, u32 rank, u32 step) {
-  i64 data = a->model->phases[(size_t)step * a->model->n_ranks + rank].data;
+  i64 data = a->model->phases[cell_of_step(a->model, step, rank)].data;
   return data == NS_UNKNOWN ? 0 : data;
 }
 

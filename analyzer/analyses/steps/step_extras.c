@@ -213,7 +213,7 @@ enum pass { PASS_FORWARD, PASS_BACKWARD, PASS_BATCH, PASSES };
 /* Passes of one kind in a step that one rank has more than its usual step. */
 static i32 more_passes(const struct analysis *a, u32 rank, u32 step, const u32 *usual,
                        enum pass pass) {
-  const struct phase_times *t = &a->model->phases[(size_t)step * a->model->n_ranks + rank];
+  const struct phase_times *t = &a->model->phases[cell_of_step(a->model, step, rank)];
   const u32 passes[PASSES] = {t->forwards, t->backwards, t->batches};
   return (i32)passes[pass] - (i32)usual[pass];
 }

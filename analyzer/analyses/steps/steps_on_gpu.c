@@ -45,17 +45,8 @@ struct step_bounds {
   VECTOR(struct tail) tails;
 };
 
-static size_t cell_of(const struct step_bounds *b, u32 step) {
-  return (size_t)step * b->a->model->n_ranks + b->t->rank;
-}
-
-static struct interval host_cell(const struct steps *steps, size_t cell) {
-  return steps->host_begin ? (struct interval){steps->host_begin[cell], steps->host_end[cell]}
-                           : (struct interval){steps->begin[cell], steps->end[cell]};
-}
-
 static struct interval host_step(const struct step_bounds *b, u32 step) {
-  return host_cell(&b->a->model->steps, cell_of(b, step));
+  return step_on_host(b->a->model, step, b->t->rank);
 }
 
 /* A last step that nothing ends includes what is launched until the host first waits for it. */
@@ -227,7 +218,7 @@ static void set_step_ends(struct step_bounds *b) {
   u32 bound = 0;
   for (u32 step = 0; step < a->model->steps.n; step++) {
     struct interval host = host_step(b, step), known;
-    size_t cell = cell_of(b, step);
+    size_t cell = cell_of_step(a->model, step, b->t->rank);
     if (host.start == NS_UNKNOWN)
       continue;
     u8 *ends = &a->ends_known[cell];
@@ -269,9 +260,9 @@ void steps_on_gpu_carry(struct analysis *a, u32 rank, struct carrier *c) {
   const struct steps *steps = &a->model->steps;
   u32 n = carry_count(c, a->whole_run ? 0 : steps->n, 3);
   for (u32 step = 0; step < n; step++) {
-    size_t cell = (size_t)step * a->model->n_ranks + rank;
+    size_t cell = cell_of_step(a->model, step, rank);
     bool here = step < steps->n && !a->whole_run;
-    struct interval host = here ? host_cell(steps, cell) : (struct interval){0, 0};
+    struct interval host = here ? step_on_host(a->model, step, rank) : (struct interval){0, 0};
     i64 begin = c->reads ? 0 : (i64)((u64)a->begin[cell] - (u64)host.start);
     i64 end = c->reads ? 0 : (i64)((u64)a->end[cell] - (u64)host.end);
     u8 known = c->reads ? 0 : a->ends_known[cell];

@@ -149,7 +149,7 @@ static void fill_phases(struct model *model, u32 r, const struct pytscope_run *r
       has[kind] |= run->steps.at[i].kinds[kind] != NS_UNKNOWN;
   for (u32 s = 0; s < model->steps.n && s + model->steps.first < run->steps.n; s++) {
     const struct pytscope_step *step = &run->steps.at[s + model->steps.first];
-    size_t cell = (size_t)s * model->n_ranks + r;
+    size_t cell = cell_of_step(model, s, r);
     struct phase_times *times = &model->phases[cell];
     i64 *const into[PYTSCOPE_KINDS] = {[TSCOPE_PHASE_DATA] = &times->data,
                                        [TSCOPE_PHASE_FORWARD] = &times->forward,

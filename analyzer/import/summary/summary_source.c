@@ -20,7 +20,7 @@ static void carry_input(struct carrier *c, const struct model *model, u32 rank, 
   *found = false;
   for (u32 step = 0; step < n; step++) {
     bool there = model->phases && step < model->steps.n;
-    i64 *data = there ? &model->phases[(size_t)step * model->n_ranks + rank].data : NULL;
+    i64 *data = there ? &model->phases[cell_of_step(model, step, rank)].data : NULL;
     i64 change = c->reads ? 0 : (i64)((u64)*data - (u64)before);
     carry_difference(c, &change);
     before = (i64)((u64)before + (u64)change);
@@ -149,7 +149,7 @@ static int named_ranges(const struct model *model, u32 rank, struct arena *arena
 
 static void forget_input(const struct model *model, u32 rank) {
   for (u32 step = 0; model->phases && step < model->steps.n; step++)
-    model->phases[(size_t)step * model->n_ranks + rank].data = NS_UNKNOWN;
+    model->phases[cell_of_step(model, step, rank)].data = NS_UNKNOWN;
 }
 
 static bool infer_input(const struct model *model, u32 rank) {

@@ -29,7 +29,7 @@ static void find_host_begins(struct pauses *pauses) {
   const struct model *model = pauses->model;
   const struct rank_events *events = pauses->events;
   for (u32 s = 0; s < model->steps.n; s++)
-    pauses->begin[s] = model->steps.host_begin[(size_t)s * model->n_ranks + pauses->rank];
+    pauses->begin[s] = model->steps.host_begin[cell_of_step(model, s, pauses->rank)];
   for (u32 i = 0; i < events->calls.n; i++) {
     i32 step = model->arrivals[events->calls.at[i].arrival].step;
     i64 end = events->calls.at[i].end;
@@ -74,7 +74,7 @@ static void read_call(struct pauses *pauses, const struct tscope_record *record,
   if (to_device) {
     i64 start = axis_time(pauses, time);
     i32 step = host_step_at(pauses, start);
-    i64 *data = step < 0 ? NULL : &model->phases[(size_t)step * model->n_ranks + pauses->rank].data;
+    i64 *data = step < 0 ? NULL : &model->phases[cell_of_step(model, step, pauses->rank)].data;
     if (data && *data == NS_UNKNOWN) {
       i64 begin = pauses->begin[step];
       end_pause(pauses);

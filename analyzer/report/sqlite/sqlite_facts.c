@@ -15,7 +15,7 @@ static const struct rank_result *result_of(const struct results *r, u32 rank) {
 static void write_step(struct sqlite_run *run, u32 step, u32 rank) {
   const struct analysis *a = run->scope.results->analysis;
   const struct steps *steps = &a->model->steps;
-  size_t cell = (size_t)step * a->model->n_ranks + rank;
+  size_t cell = cell_of_step(a->model, step, rank);
   bool looked_at = step >= a->first_step && step < a->first_step + a->n_steps;
   struct step_row row = {.step = step,
                          .rank = rank,

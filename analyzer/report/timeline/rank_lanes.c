@@ -25,7 +25,7 @@ static void list_windows(struct rank_lanes *l) {
         (struct rank_window){scope->begin, scope->end, scope->begin, scope->end, -1};
   for (u32 i = 0; i < scope->n_steps; i++) {
     u32 step = scope->steps[i].step;
-    size_t cell = (size_t)step * l->analysis->model->n_ranks + rank;
+    size_t cell = cell_of_step(l->analysis->model, step, rank);
     struct window window;
     if (!analysis_window(l->analysis, rank, step, &window))
       continue;

@@ -154,7 +154,7 @@ struct deviations {
 static u32 backwards_in(const struct analysis *a, u32 step) {
   u32 n = 0;
   for (u32 rank = 0; a->model->phases && rank < a->model->n_ranks && !n; rank++)
-    n = a->model->phases[(size_t)step * a->model->n_ranks + rank].backwards;
+    n = a->model->phases[cell_of_step(a->model, step, rank)].backwards;
   return n;
 }
 

@@ -22,7 +22,7 @@ ORDER_BY(by_end, struct steps_of_rank, UP(end) UP(rank))
  * and a learner, may make steps of their own. */
 static bool step_is_shared(const struct model *model, u32 step, u32 a, u32 b) {
   const struct steps *steps = &model->steps;
-  size_t of_a = (size_t)step * model->n_ranks + a, of_b = (size_t)step * model->n_ranks + b;
+  size_t of_a = cell_of_step(model, step, a), of_b = cell_of_step(model, step, b);
   return steps->begin[of_a] < steps->end[of_b] && steps->begin[of_b] < steps->end[of_a];
 }
 
@@ -34,12 +34,12 @@ static u32 list_ranks(const struct model *model, struct steps_of_rank *list) {
   i64 last = INT64_MIN;
   for (u32 r = 0; r < model->n_ranks; r++) {
     u32 end = steps->n;
-    while (end > 0 && steps->begin[(size_t)(end - 1) * model->n_ranks + r] == NS_UNKNOWN)
+    while (end > 0 && steps->begin[cell_of_step(model, end - 1, r)] == NS_UNKNOWN)
       end--;
     if (end)
       list[n++] = (struct steps_of_rank){end, r};
     if (end == steps->n) {
-      i64 of_rank = steps->end[(size_t)(end - 1) * model->n_ranks + r];
+      i64 of_rank = steps->end[cell_of_step(model, end - 1, r)];
       last = of_rank > last ? of_rank : last;
     }
   }
