@@ -192,8 +192,7 @@ static void add_messages(struct samples *samples, const struct model *model, str
 struct member_times member_times_of(const struct model *model,
                                     const struct collective *collective) {
   struct member_times times = {NS_UNKNOWN, NS_UNKNOWN};
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
+  FOR_EACH(&model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
     i64 time;
     if (arrival->end == NS_UNKNOWN || arrival->start == NS_UNKNOWN ||
         __builtin_sub_overflow(arrival->end, arrival->start, &time))

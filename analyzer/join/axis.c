@@ -143,8 +143,7 @@ static struct order measure(const struct model *model, u32 c) {
   struct collective *collective = &model->collectives[c];
   i64 last = INT64_MIN, last_call = INT64_MIN;
   bool known = collective->n_arrivals > 0, compared = true;
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
+  FOR_EACH(&model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
     known &= arrival->start != NS_UNKNOWN;
     compared &= is_on_axis(model, arrival->rank);
     last = arrival->start > last ? arrival->start : last;

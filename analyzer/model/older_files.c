@@ -23,8 +23,7 @@ static void find_last(struct search *s, u32 from, u32 to) {
     s->last_call[r] = s->last_seq[r] = NS_UNKNOWN;
   for (u32 k = from; k < to; k++) {
     const struct collective *collective = &s->model->collectives[s->order[k]];
-    for (u32 i = 0; i < collective->n_arrivals; i++) {
-      const struct arrival *arrival = &s->model->arrivals[collective->first_arrival + i];
+    FOR_EACH(&s->model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
       if (arrival->call_start > s->last_call[arrival->rank])
         s->last_call[arrival->rank] = arrival->call_start;
       if (collective->seq > s->last_seq[arrival->rank])
@@ -36,8 +35,7 @@ static void find_last(struct search *s, u32 from, u32 to) {
 /* Whether a member went on after it had ended the collective. One that lost a peer ends it too,
  * with an error, and then calls no more. */
 static bool was_ended(const struct search *s, const struct collective *collective) {
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    const struct arrival *arrival = &s->model->arrivals[collective->first_arrival + i];
+  FOR_EACH(&s->model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
     if (arrival->end != NS_UNKNOWN && s->last_call[arrival->rank] != NS_UNKNOWN &&
         s->last_call[arrival->rank] > arrival->end)
       return true;

@@ -56,8 +56,7 @@ static struct member_order order_of(const struct model *model, const struct coll
   i64 before_last = NS_UNKNOWN;
   u32 last_rank = INDEX_NONE;
   bool compared = model->clock_aligned;
-  for (u32 i = 0; i < of->n_arrivals; i++) {
-    const struct arrival *arrival = &model->arrivals[of->first_arrival + i];
+  FOR_EACH(&model->arrivals[of->first_arrival], of->n_arrivals, arrival) {
     if (arrival->start == NS_UNKNOWN)
       continue;
     compared &= model->ranks[arrival->rank].clock.aligned;
