@@ -268,14 +268,14 @@ static double measure_pattern(const struct ties *ties, u32 chosen, const struct 
   SCOPED double *values = memory_array(ties->ends.n, sizeof(double));
   for (u32 i = 0; i < ties->ends.n; i++)
     values[i] = ties->ends.at[i].scatter;
-  double scatter = median_double(values, ties->ends.n);
+  double scatter = lower_median(values, ties->ends.n);
   double pattern = scatter > 0 ? scatter : NAN;
   for (u32 i = 0, points; i < ties->ends.n; i += points) {
     points = same_sample(ties, i);
     for (u32 k = 0; k < points; k++)
       values[k] = ties->ends.at[i + k].apart - line_at(line, ties->ends.at[i + k].x);
     if (ties->ends.at[i].sample != ties->ends.at[chosen].sample)
-      pattern = fmax(pattern, fabs(median_double(values, points)));
+      pattern = fmax(pattern, fabs(lower_median(values, points)));
   }
   return pattern;
 }
@@ -357,7 +357,7 @@ static double median_transfer(const struct ties *ties) {
   SCOPED double *transfers = memory_array(size_sum(ties->ends.n, 1), sizeof(*transfers));
   for (u32 i = 0; i < ties->ends.n; i++)
     transfers[i] = ties->ends.at[i].transfer;
-  return median_double(transfers, ties->ends.n);
+  return lower_median(transfers, ties->ends.n);
 }
 
 static bool place_domain(const struct fitter *fitter, u32 domain) {

@@ -215,8 +215,8 @@ static void measure_times(struct sample *sample, const struct model *model) {
     shortest[n] = times.shortest;
     longest[n++] = times.longest;
   }
-  sample->transfer_ns = n ? median_i64(shortest, n) : 0;
-  sample->waiting_ns = n ? median_i64(longest, n) : 0;
+  sample->transfer_ns = n ? lower_median_i64(shortest, n) : 0;
+  sample->waiting_ns = n ? lower_median_i64(longest, n) : 0;
 }
 
 void samples_collect(struct samples *samples, const struct model *model, struct arena *arena) {

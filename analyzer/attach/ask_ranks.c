@@ -186,11 +186,9 @@ static void *make_room(struct arena *arena, void *array, u32 n, u32 *room, size_
 
 static struct stalled_thread *add_thread(struct parse *p, u32 tid) {
   struct rank_stall *stacks = p->stacks;
-  for (u32 i = 0; tid && i < stacks->n_threads; i++)
-    if (stacks->threads[i].tid == tid)
-      return &stacks->threads[i];
-  if (stacks->n_threads == THREADS_MOST)
-    return NULL;
+  struct stalled_thread *known = rank_stall_thread(stacks, tid);
+  if (known || stacks->n_threads == THREADS_MOST)
+    return known;
   stacks->threads = make_room(p->arena, stacks->threads, stacks->n_threads, &p->threads_room,
                               sizeof(*stacks->threads));
   stacks->threads[stacks->n_threads] = (struct stalled_thread){.tid = tid};

@@ -76,9 +76,9 @@ static bool same_frames(const struct python_frame *a, const struct python_frame 
 }
 
 static struct stalled_thread *thread_of(struct rank_stall *stacks, u32 tid) {
-  for (u32 i = 0; tid && i < stacks->n_threads; i++)
-    if (stacks->threads[i].tid == tid)
-      return &stacks->threads[i];
+  struct stalled_thread *known = rank_stall_thread(stacks, tid);
+  if (known)
+    return known;
   stacks->threads[stacks->n_threads] = (struct stalled_thread){.tid = tid};
   return &stacks->threads[stacks->n_threads++];
 }

@@ -37,8 +37,8 @@
     return n == 0 ? 0 : ranked(values, n, (n - 1) / 2);                                            \
   }
 
-DEFINE_MEDIAN(ranked_i64, median_i64, i64)
-DEFINE_MEDIAN(ranked_double, median_double, double)
+DEFINE_MEDIAN(ranked_i64, lower_median_i64, i64)
+DEFINE_MEDIAN(ranked_double, lower_median, double)
 
 /* Median slope over all pairs of at most THEIL_SEN_POINTS evenly chosen points. */
 static double median_slope(const double *x, const double *y, u32 n) {
@@ -52,7 +52,7 @@ static double median_slope(const double *x, const double *y, u32 n) {
         slopes[found++] = (y[b] - y[a]) / (x[b] - x[a]);
     }
   }
-  return median_double(slopes, found);
+  return lower_median(slopes, found);
 }
 
 /* Offset and scatter of a line whose slope is given. */
@@ -60,10 +60,10 @@ static void fit_offset(struct line *line, const double *x, const double *y, u32 
                        double *scratch) {
   for (u32 i = 0; i < n; i++)
     scratch[i] = y[i] - line->slope * (x[i] - line->x0);
-  line->at_x0 = median_double(scratch, n);
+  line->at_x0 = lower_median(scratch, n);
   for (u32 i = 0; i < n; i++)
     scratch[i] = fabs(y[i] - line_at(line, x[i]));
-  line->mad = median_double(scratch, n);
+  line->mad = lower_median(scratch, n);
 }
 
 struct line fit_line(const double *x, const double *y, u32 n, double most_slope, double *scratch) {

@@ -7,8 +7,8 @@
 #include "format/tscope_format.h"
 
 /* Medians reorder `values`. The lower middle value of an even number; 0 for none. */
-i64 median_i64(i64 *values, u32 n);
-double median_double(double *values, u32 n);
+i64 lower_median_i64(i64 *values, u32 n);
+double lower_median(double *values, u32 n);
 
 /* Likewise: the value that would be at `wanted` (under n) if they were sorted. */
 i64 ranked_i64(i64 *values, u32 n, u32 wanted);

@@ -113,7 +113,7 @@ u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts) {
   for (u32 s = half; s < n; s++)
     if (!isnan(lengths[s]))
       later[known++] = lengths[s];
-  double usual = known ? median_double(later, known) : NAN;
+  double usual = known ? lower_median(later, known) : NAN;
   while (warmup < n / 4 && (lengths[warmup] > WARMUP_FACTOR * usual ||
                             (of_hosts && lengths[warmup] < usual / WARMUP_FACTOR)))
     warmup++;

@@ -84,7 +84,7 @@ static double usual_pause(const struct launched *launched, u32 n) {
   SCOPED double *pauses = memory_array(n, sizeof(*pauses));
   for (u32 i = 0; i < n; i++)
     pauses[i] = pause_before(launched, i);
-  return median_double(pauses, n);
+  return lower_median(pauses, n);
 }
 
 /* How well the pauses before these launches make them begins: 0 if most of them have none. */
@@ -105,7 +105,7 @@ static u32 usual_distance(const struct begin *begins, u32 n) {
   SCOPED double *distances = memory_array(n, sizeof(*distances));
   for (u32 i = 1; i < n; i++)
     distances[i - 1] = begins[i].at - begins[i - 1].at;
-  return (u32)median_double(distances, n - 1);
+  return (u32)lower_median(distances, n - 1);
 }
 
 /* By what the host launches after it has paused: each time the same. That holds also where some

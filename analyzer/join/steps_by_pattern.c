@@ -25,7 +25,7 @@ static double share_alike(const struct rank_bounds *bounds) {
   SCOPED i64 *lengths = memory_array(n, sizeof(*lengths));
   for (u32 i = 0; i < n; i++)
     lengths[i] = bounds->at.at[i + 1] - bounds->at.at[i];
-  double usual = (double)median_i64(lengths, n);
+  double usual = (double)lower_median_i64(lengths, n);
   for (u32 i = 0; i < n; i++) {
     double length = (double)(bounds->at.at[i + 1] - bounds->at.at[i]);
     alike += length <= ALIKE_FACTOR * usual && usual <= ALIKE_FACTOR * length;

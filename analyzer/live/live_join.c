@@ -54,16 +54,16 @@ static void measure_call(const struct model *model, const struct collective *cal
       return;
   }
   memcpy(late->sorted, late->times, late->members * sizeof(*late->sorted));
-  i64 middle = median_i64(late->sorted, late->members), first = INT64_MAX, last = INT64_MIN;
+  i64 middle = lower_median_i64(late->sorted, late->members), first = INT64_MAX, last = INT64_MIN;
   for (u32 m = 0; m < late->members; m++) {
     first = late->times[m] < first ? late->times[m] : first;
     last = late->times[m] > last ? late->times[m] : last;
   }
   if (by_run) {
-    i64 end = median_i64(late->ends, late->members);
+    i64 end = lower_median_i64(late->ends, late->members);
     for (u32 m = 0; m < late->members; m++)
       late->ends[m] = llabs(late->ends[m] - end);
-    if ((double)median_i64(late->ends, late->members) >
+    if ((double)lower_median_i64(late->ends, late->members) >
         fmax(END_SPREAD_NS, END_SPREAD_SHARE * (double)(last - first)))
       return;
   }

@@ -62,8 +62,7 @@ static void align_sides(struct side *sides, u32 n) {
 static void leave_out(const struct live_process *process, struct rank_events *events,
                       u32 *leave_out) {
   u32 kept = 0;
-  for (u32 i = 0; i < events->calls.n; i++) {
-    const struct rank_call *call = &events->calls.at[i];
+  FOR_EACH(events->calls.at, events->calls.n, call) {
     u32 found = channel_of(process, call);
     if (found != INDEX_NONE && leave_out[found])
       leave_out[found]--;

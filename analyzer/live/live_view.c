@@ -205,8 +205,7 @@ void live_view_make(struct live_view *view, struct live_run *run) {
   *view = (struct live_view){.run = run, .now_realtime_ns = (u64)realtime};
   list_ranks(view, run, realtime, monotonic);
   live_find_steps(view, &run->hint);
-  for (u32 i = 0; i < view->n_ranks; i++) {
-    struct live_rank *rank = &view->ranks[i];
+  FOR_EACH_CHANGED(view->ranks, view->n_ranks, rank) {
     const struct tscope_file_header *header = &rank->process->trace.file.header;
     live_find_state(view, rank, realtime, monotonic);
     fill_steps(rank);

@@ -15,6 +15,10 @@ struct rank_stall rank_stall_empty(void) {
                              .step_s = (double)NAN};
 }
 
+struct stalled_thread *rank_stall_thread(const struct rank_stall *stall, u32 tid) {
+  return tid ? FIND(stall->threads, stall->n_threads, one, one->tid == tid) : NULL;
+}
+
 const char *nccl_error_text(i32 result) {
   static const char *const words[] = {
 #define X(value, name, text) [value] = text,

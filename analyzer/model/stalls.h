@@ -61,6 +61,9 @@ struct rank_stall {
 /* Without threads yet, all else not known. */
 struct rank_stall rank_stall_empty(void);
 
+/* Its thread of this number; NULL if it has none, or the number is 0. */
+struct stalled_thread *rank_stall_thread(const struct rank_stall *stall, u32 tid);
+
 /* NCCL's own words for an error. */
 const char *nccl_error_text(i32 result);
 

@@ -118,8 +118,7 @@ static const char *describe_sources(struct analysis *a, struct arena *scratch) {
 static const struct gpu_window *longest_unwatched(const struct model *model) {
   const struct gpu_window *most = NULL;
   i64 longest = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct rank *rank = &model->ranks[i];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
     FOR_EACH(rank->gpu_windows, rank->n_gpu_windows, window) {
       i64 time = time_of(rank, window);
       if (window->clock == TSCOPE_GPU_CLOCK_CUPTI || time <= longest)

@@ -54,8 +54,7 @@ static void put_mismatches(struct flight_check *m) {
   check->every_mismatch = arena_array(arena_of(m), n, sizeof(*check->every_mismatch));
   check->mismatches = arena_array(arena_of(m), n, sizeof(*check->mismatches));
   u32 *kept_of = arena_array(arena_of(m), flight->n_groups, sizeof(u32));
-  for (u32 i = 0; i < n; i++) {
-    const struct mismatch *from = &m->matching.mismatches.at[i];
+  FOR_EACH(m->matching.mismatches.at, n, from) {
     const struct flight_group *group = &flight->groups[from->group];
     struct check_mismatch to = {.group = flight_group_label(group),
                                 .group_name = group->name,

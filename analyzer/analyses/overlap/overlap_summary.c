@@ -83,8 +83,7 @@ static struct overlap_means sum_over_ranks(const struct analysis *a) {
   memset(&m, 0, sizeof(m));
   for (u32 op = 0; op <= OPS; op++)
     m.op[op].known = true;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const struct rank_summary *rank = &a->ranks[i];
+  FOR_EACH(a->ranks, a->model->n_ranks, rank) {
     if (!rank_overlap_known(rank))
       continue;
     m.ranks++;

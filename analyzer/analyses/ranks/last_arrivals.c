@@ -86,8 +86,7 @@ void last_ranks_of_steps(const struct analysis *a, u32 *last, double *waited_ms)
   size_t n = model->n_ranks;
   SCOPED struct waits *waits =
       memory_zeroed(size_sum(size_product(a->n_steps, n), 1), sizeof(*waits));
-  for (u32 i = 0; i < model->n_collectives; i++) {
-    const struct collective *collective = &model->collectives[i];
+  FOR_EACH(model->collectives, model->n_collectives, collective) {
     i64 waited;
     u32 who = is_judged(a, collective) ? last_of(model, collective, &waited) : INDEX_NONE;
     if (who == INDEX_NONE)

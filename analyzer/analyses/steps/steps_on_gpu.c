@@ -179,8 +179,7 @@ static void set_gpu_bounds(struct step_bounds *b, u32 computing) {
     if (b->tails.at[i].lane == computing)
       b->gpu[b->tails.at[i].bound] = b->tails.at[i].end;
   make_ascending(b);
-  for (u32 i = 0; i < b->tails.n; i++) {
-    struct tail *tail = &b->tails.at[i];
+  FOR_EACH_CHANGED(b->tails.at, b->tails.n, tail) {
     if (tail->lane == computing || outlasts_next_step(b, tail))
       tail->bound = INDEX_NONE;
   }

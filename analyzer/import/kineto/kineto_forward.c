@@ -145,8 +145,7 @@ static void add_passes(struct forward_search *s) {
   struct interval pass = {0};
   const struct matched *last = NULL;
   u32 lane = 0;
-  for (u32 i = 0; i < s->matched.n; i++) {
-    const struct matched *next = &s->matched.at[i];
+  FOR_EACH(s->matched.at, s->matched.n, next) {
     const struct kineto_item item = s->trace->items.at[next->outer];
     bool follows =
         last && (last->outer == next->outer ||

@@ -154,8 +154,7 @@ static void enter_range(struct finding_lines *f, const struct kineto_item *item)
  * of its sequence numbers are found. */
 static void count_lanes(struct finding_lines *f, u32 lane) {
   u32 hits[FORWARD_THREADS] = {0};
-  for (u32 i = 0; i < f->trace->items.n; i++) {
-    const struct kineto_item *item = &f->trace->items.at[i];
+  FOR_EACH(f->trace->items.at, f->trace->items.n, item) {
     if (is_operator(item) && item->thread && item->thread < FORWARD_THREADS)
       hits[item->thread] += find_forward(f, forward_key(lane, item->what)) != NULL;
   }
@@ -170,8 +169,7 @@ static void count_lanes(struct finding_lines *f, u32 lane) {
 
 static void list_forward_operators(struct finding_lines *f) {
   bool *forward = arena_array(f->arena, f->trace->lanes.n, sizeof(*forward));
-  for (u32 i = 0; i < f->trace->items.n; i++) {
-    const struct kineto_item *item = &f->trace->items.at[i];
+  FOR_EACH(f->trace->items.at, f->trace->items.n, item) {
     enter_range(f, item);
     forward[item->lane] |= is_operator(item) && !item->thread;
   }

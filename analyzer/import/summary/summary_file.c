@@ -128,12 +128,9 @@ static int read_table(int file, u64 size, struct summary_entry **entries, u32 *n
     snprintf(why, why_bytes, "cannot be read");
     return -EIO;
   }
-  for (u32 i = 0; i < header.entries; i++) {
-    const struct summary_entry *entry = &(*entries)[i];
-    if (entry->check == check_of(entry) && part_is_within(&entry->facts, size) &&
-        part_is_within(&entry->found, size))
-      (*entries)[(*n)++] = *entry;
-  }
+  *n = KEEP_WHERE(*entries, header.entries, entry,
+                  entry->check == check_of(entry) && part_is_within(&entry->facts, size) &&
+                      part_is_within(&entry->found, size));
   if (*n < header.entries)
     snprintf(why, why_bytes, "is damaged: %u of its %u ranks cannot be read", header.entries - *n,
              header.entries);

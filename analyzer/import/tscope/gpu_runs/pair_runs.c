@@ -264,8 +264,7 @@ void add_transfer_run(struct rank_events *events, u32 call, const struct rank_wa
 
 void add_transfer_runs(struct rank_events *events) {
   SCOPED bool *pending = memory_zeroed(size_sum(events->calls.n, 1), 1);
-  for (u32 i = 0; i < events->waits.n; i++) {
-    const struct rank_wait *wait = &events->waits.at[i];
+  FOR_EACH(events->waits.at, events->waits.n, wait) {
     if (wait->call == INDEX_NONE)
       continue;
     if (wait->end == NS_UNKNOWN)
