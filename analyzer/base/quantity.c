@@ -167,3 +167,8 @@ struct quantity probability(double p) {
          : p < 1e-3  ? format_quantity("%.0e", p)
                      : format_quantity("%.2g", p);
 }
+
+struct quantity p_value(double p) {
+  struct quantity value = probability(p);
+  return format_quantity("p %s%s", *value.text == '<' ? "" : "= ", value.text);
+}

@@ -28,4 +28,5 @@ struct quantity rate(double per_second, const char *unit);
 struct quantity bandwidth(double gbps); /* 1e9 bytes/s */
 struct quantity flops(double count, const char *unit);
 struct quantity probability(double p); /* 0.03, 2e-07, <1e-12 */
+struct quantity p_value(double p);     /* p = 0.03, p <1e-12 */
 struct quantity decimal(double value, int decimals);

@@ -151,9 +151,9 @@ static const char *suggest_action(struct diffing *d) {
 
 static const char *describe_noise(struct diffing *d) {
   const struct diff_result *out = d->out;
-  return d->several ? say(d, "noise between the runs, %u and %u, explains ±%s (p = %s)",
+  return d->several ? say(d, "noise between the runs, %u and %u, explains ±%s (%s)",
                           d->sides[BEFORE]->n, d->sides[AFTER]->n,
-                          duration_ms(out->step_noise_ms).text, probability(out->step_p_value).text)
+                          duration_ms(out->step_noise_ms).text, p_value(out->step_p_value).text)
                     : say(d,
                           "noise within each run explains ±%s; how much runs of the same kind "
                           "differ is not known",
@@ -192,9 +192,9 @@ static void diff_rule_rank(struct diffing *d) {
       say(d, "%c%s: %s more a step", cause->text[0] - 'a' + 'A', cause->text + 1,
           duration_ms(cause->after_ms - cause->before_ms).text),
       say(d,
-          "More than the noise between runs (p = %s, over all ranks).%s The median step "
+          "More than the noise between runs (%s, over all ranks).%s The median step "
           "went from %s to %s; %s.%s",
-          probability(cause->p_value).text, cause_text, compared_ms(out->step_before_ms).text,
+          p_value(cause->p_value).text, cause_text, compared_ms(out->step_before_ms).text,
           compared_ms(out->step_after_ms).text, noise, facts),
       suggest_action(d));
   COPY_EACH(finding, cause, ranks, n_ranks);

@@ -6,6 +6,7 @@
 
 #include "base/each.h"
 #include "base/quantity.h"
+#include "diff/diff_result.h"
 #include "kernels/kernels.h"
 
 #define ALL_SEEN 0.99 /* of the time: less is said */
@@ -83,6 +84,10 @@ static void basis_of_kernels(struct basis *basis, const struct results *r, struc
         r->model->n_ranks);
   else
     add(basis, false, "whole input, sum over all ranks");
+  if (r->kernels_reason)
+    add(basis, true, r->kernels_reason);
+  if (r->kernels_note)
+    add(basis, true, r->kernels_note);
   if (!r->kernels_reason && r->kernels_seen < ALL_SEEN)
     ADD(basis, true, "SEEN FOR %s OF THE TIME ONLY", percent(r->kernels_seen).text);
   if (ANY(r->kernel_categories, r->n_kernel_categories, one, one->kind == KERNEL_COMMUNICATION))
@@ -118,6 +123,8 @@ static void basis_of_path(struct basis *basis, const struct results *r, struct a
   if (!isnan(r->path_selfcheck))
     ADD(basis, false, "a replay without changes differs by %s",
         percent(fabs(r->path_selfcheck)).text);
+  if (!ANY(r->model->ranks, r->model->n_ranks, rank, rank->launches || rank->gpu_kernels))
+    add(basis, false, "launch is making the calls that start collectives: there is no GPU work");
 }
 
 /* The host's phases; of a rank that does not tell one, the others are known. */
@@ -166,6 +173,17 @@ struct basis section_basis(enum section_id id, const struct results *results, st
     basis_of_budget(&basis, results, arena);
   else if (id == SECTION_modules)
     add(&basis, false, "no sharding, no recomputation; optimizer state not included");
+  else if (id == SECTION_diff_times)
+    add(&basis, false, "a step, mean over ranks");
+  else if (id == SECTION_diff_lines)
+    add(&basis, false, "time of the threads that train, mean over ranks");
+  else if (id == SECTION_diff_kernels)
+    add(&basis, false,
+        arena_printf(arena, "calls and kinds %s of one rank",
+                     kernels_per_words[results->diff->kernels_per]));
+  else if (id == SECTION_diff_provenance && !results->diff->n_facts)
+    add(&basis, false,
+        results->diff->facts_known > 0 ? "no recorded difference" : "not recorded in the input");
   else if (id == SECTION_ranges)
     add(&basis, false, "NVTX ranges on the host, sum over all ranks; nested ranges count in both");
   return basis;
@@ -189,6 +207,12 @@ static const char *say_overlaps(const struct finding *finding, struct arena *are
                       duration_s(finding->saving_s - finding->saving_added_s).text, ids);
 }
 
+const char *say_spread(double low, double high, double saves, struct arena *arena) {
+  return high - low > SPREAD_SHOWN * saves ? arena_printf(arena, "%s to %s in half of the steps",
+                                                          percent(low).text, percent(high).text)
+                                           : NULL;
+}
+
 struct savings say_saving(const struct finding *finding, const struct results *r,
                           struct arena *arena) {
   const double saves = finding->saving_s, low = finding->saving_low_s,
@@ -199,13 +223,20 @@ struct savings say_saving(const struct finding *finding, const struct results *r
   said.texts[0] = whole > 0 ? arena_printf(arena, "saving %s (%s of the time)",
                                            duration_s(saves).text, percent(saves / whole).text)
                             : arena_printf(arena, "saving %s", duration_s(saves).text);
-  if (high - low > SPREAD_SHOWN * saves)
-    said.texts[said.n++] = arena_printf(arena, "%s to %s in half of the steps",
-                                        percent(low / whole).text, percent(high / whole).text);
+  const char *spread = say_spread(low / whole, high / whole, saves / whole, arena);
+  if (spread)
+    said.texts[said.n++] = spread;
   const char *overlaps = say_overlaps(finding, arena);
   if (overlaps)
     said.texts[said.n++] = overlaps;
   return said;
+}
+
+const char *say_doing(const struct rank_ending *rank, struct arena *arena) {
+  return !rank->call
+             ? NULL
+             : arena_printf(arena, "%s %s",
+                            rank->pending == ANSWER_YES ? "waiting in" : "last call", rank->call);
 }
 
 const char *say_no_finding(const struct results *r, struct arena *arena) {

@@ -35,6 +35,12 @@ struct savings {
 struct savings say_saving(const struct finding *finding, const struct results *results,
                           struct arena *arena);
 
+/* The quartiles of a saving over steps, as shares of the time; NULL where they differ little. */
+const char *say_spread(double low, double high, double saves, struct arena *arena);
+
+/* "waiting in all_reduce", or "last call all_reduce"; NULL: no call is known. */
+const char *say_doing(const struct rank_ending *rank, struct arena *arena);
+
 /* Where much of a step communicates and most of that costs nothing: the first thing to know of it,
  * and no finding says so. Else NULL. */
 const char *say_hidden_communication(const struct results *results, struct arena *arena);

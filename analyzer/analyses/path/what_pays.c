@@ -156,7 +156,8 @@ static const char *why_not(struct analysis *a, const struct paying *row) {
       FIND(r->path_by_name, r->n_path_by_name, one, strcmp(one->name, row->name) != 0);
   if (!longest)
     return NULL;
-  return say(a, "%s of it is on the critical path, which is %s %s (%s)",
+  return say(a, "%s of GPU time, saves %s: %s of it is on the critical path, which is %s %s (%s)",
+             percent(row->gpu_share).text, percent(row->saves_at_0).text,
              percent(fmin(1, row->path_ms / (row->gpu_share * r->ov_compute_ms))).text,
              percent(longest->ms / r->path_length_ms).text, longest->shortened, longest->category);
 }

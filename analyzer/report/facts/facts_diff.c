@@ -61,8 +61,7 @@ void facts_of_diff_steps(struct facts *to, const struct results *results) {
     fact_item(to, TONE_PLAIN, "noise %s explains ±%s", diff_noise_words[diff->noise],
               duration_ms(diff->step_noise_ms).text);
     if (diff->verdict)
-      fact_item(to, TONE_PLAIN, "p %s%s", *probability(diff->step_p_value).text == '<' ? "" : "= ",
-                probability(diff->step_p_value).text);
+      fact_item(to, TONE_PLAIN, "%s", p_value(diff->step_p_value).text);
   }
   put_detectable(to, diff);
   if (diff->cause.text)

@@ -146,5 +146,5 @@ void facts_of_convergence(struct facts *to, const struct results *results) {
   if (c->n_clusters > CLUSTERS_SHOWN)
     fact_item(to, TONE_WARNING, "and %u more", c->n_clusters - CLUSTERS_SHOWN);
   if (c->n_clusters)
-    fact_item(to, TONE_DIM, "p %s", probability(c->instability_p).text);
+    fact_item(to, TONE_DIM, "%s", p_value(c->instability_p).text);
 }

@@ -3,10 +3,13 @@
 
 #include <stdio.h>
 
+#include "analyses/stalls/stack_tree.h"
 #include "base/json_values.h"
 #include "diff/diff_result.h"
 #include "report/facts/facts.h"
 #include "report/sentences.h"
+
+enum { STACK_LINES = 2000 };
 
 #define MAKE(name, value)                                                                          \
   static json_t *make_##name(const struct results *results, const void *row) {                     \
@@ -72,6 +75,33 @@ static json_t *make_saving(const struct results *results, const void *finding) {
   SCOPED_ARENA struct arena scratch = {0};
   const struct savings said = say_saving(finding, results, &scratch);
   return JSON_LIST(said.texts, said.n, one, text_or_null(*one));
+}
+
+static json_t *make_doing(const struct results *results, const void *rank) {
+  (void)results;
+  SCOPED_ARENA struct arena scratch = {0};
+  return text_or_null(say_doing(rank, &scratch));
+}
+
+static json_t *make_spread(const struct results *results, const void *row) {
+  (void)results;
+  const struct what_if *one = row;
+  SCOPED_ARENA struct arena scratch = {0};
+  return text_or_null(
+      say_spread(one->saving_low, one->saving_high, one->saving_fraction, &scratch));
+}
+
+static json_t *make_stack_lines(const struct results *results, const void *row) {
+  const struct stalls_result *stalls = row;
+  (void)results;
+  SCOPED_ARENA struct arena scratch = {0};
+  u32 n;
+  const struct stack_line *lines = stack_tree_lines(
+      &scratch, &(struct stack_tree){stalls->tree, stalls->n_tree}, STACK_LINES, &n);
+  return JSON_LIST(lines, n, line,
+                   json_pack("{s:i,s:o,s:o,s:o}", "depth", (int)line->depth, "n_ranks",
+                             json_integer((json_int_t)line->n_ranks), "ranks",
+                             text_or_null(line->ranks), "text", text_or_null(line->text)));
 }
 
 static json_t *make_rank_order(const struct results *results, const void *row) {

@@ -87,7 +87,9 @@ static void check_lone(const struct lone *job, const struct finding *found) {
   assert_non_null(strstr(found->title, "train.py:20"));
   if (!strstr(found->title, job->when))
     fail_msg("%s: not %s", found->title, job->when);
-  assert_int_equal(sscanf(strstr(found->evidence, "p = "), "p = %31[^:]: %lf", chance, &ms), 2);
+  assert_int_equal(
+      sscanf(strstr(found->evidence, "(by chance: p"), "(by chance: p%31[^:]: %lf", chance, &ms),
+      2);
   if (fabs(ms - (double)job->ms) > 4)
     fail_msg("%s: %g ms", job->when, ms);
 }

@@ -94,6 +94,8 @@ static void sizes_counts_and_rates(void **state) {
   assert_string_equal(probability(2e-7).text, "2e-07");
   assert_string_equal(probability(0.034).text, "0.034");
   assert_string_equal(probability(1).text, "1");
+  assert_string_equal(p_value(3e-41).text, "p <1e-12");
+  assert_string_equal(p_value(0.034).text, "p = 0.034");
 }
 
 static void check_ranks(const u32 *ranks, u32 n, size_t limit, const char *text) {

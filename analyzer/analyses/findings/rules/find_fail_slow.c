@@ -277,10 +277,8 @@ void rule_fail_slow(struct findings *f) {
       saving,
       say(a, "From step %u on the median step takes %s longer", a->model->steps.first + step,
           percent(onset.after_ms / onset.before_ms - 1).text),
-      say(a,
-          "Median step %s before, %s in the %u steps since (%s into the run; by chance: p "
-          "= %.2g).%s",
+      say(a, "Median step %s before, %s in the %u steps since (%s into the run; by chance: %s).%s",
           duration_ms(onset.before_ms).text, duration_ms(onset.after_ms).text, after,
-          duration_s(since).text, onset.p_value, text_or_empty(who)),
+          duration_s(since).text, p_value(onset.p_value).text, text_or_empty(who)),
       suggest_action(f, ranks, n, late, grew, cores), ranks, n == a->model->n_ranks ? 0 : n);
 }

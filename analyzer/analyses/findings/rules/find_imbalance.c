@@ -76,9 +76,9 @@ static const char *describe_late_rank(struct findings *f, const struct rank_resu
   return say(
       f,
       "rank %u came last in %.0f of %u steps and makes its peers wait %s a step, but with so "
-      "few steps this may be chance (p = %.2g); about %u more such steps would tell",
+      "few steps this may be chance (%s); about %u more such steps would tell",
       late->rank, late->slowest_count, late->met_steps, duration_ms(late->imposed_wait_ms).text,
-      late->p_value, steps_to_judge(f, late));
+      p_value(late->p_value).text, steps_to_judge(f, late));
 }
 
 /* "Last to arrive: rank 7 at 5 of 8 collectives, rank 5 at 2"; adds those whose waits are worth

@@ -24,10 +24,10 @@ static void add_lone_line_finding(struct findings *f, u32 index, const struct lo
   finding_add(
       f, SEVERITY_INFO, NAN, say(f, "Rank %u alone is at %s in %s", rank, line->place, lone->when),
       say(f,
-          "It was seen there in %u of %.0f steps, its peers in %u (by chance: p = %.0e)%s: %s in "
+          "It was seen there in %u of %.0f steps, its peers in %u (by chance: %s)%s: %s in "
           "samples in such a step%s. A step takes %s (median). The times at which ranks arrive do "
           "not show whether its peers wait for that.",
-          lone->seen, f->steps, lone->peers_seen, lone->chance, called_at(f, line),
+          lone->seen, f->steps, lone->peers_seen, p_value(lone->chance).text, called_at(f, line),
           duration_ms(lone->ms).text, busy_with(f, line), duration_ms(f->r->step_median_ms).text),
       say(f,
           "Look at %s first. Do it less often, in the background, or let every rank do its part.%s",

@@ -238,9 +238,9 @@ static const char *describe_path_of(struct findings *f, const struct rank_result
                             "collective shows who comes last";
   return say(f,
              "%s of the critical path is on rank %u. If it were as fast as its peers, a step "
-             "would take %s less (replay; by chance: p = %.0e). %s. Reason: %s.%s",
+             "would take %s less (replay; by chance: %s). %s. Reason: %s.%s",
              percent(share_of_path(f->r, (u32)(rank - f->r->ranks))).text, rank->rank,
-             duration_ms(rank->lateness_ms).text, fmax(rank->p_value, 1e-99), where,
+             duration_ms(rank->lateness_ms).text, p_value(rank->p_value).text, where,
              straggler_reason_words[rank->reason], more);
 }
 
@@ -278,17 +278,17 @@ static const char *straggler_evidence(struct findings *f, const struct straggler
                          ? " in which anybody came so late"
                          : say(f, " in which anybody came so late, %s",
                                describe_period(f->a->arena, (u32)rank->late_every));
-  const char *below = rank->p_value < 1e-99 ? "<" : "=";
+
   if (rank->longer_compute_steps > 0)
     late =
         say(f, ", and in %.0f its device computed longer than its peers' by 5 %% of a step or more",
             rank->longer_compute_steps);
   return say(f,
-             "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), typically %s "
+             "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: %s), typically %s "
              "(error %s) behind the median of its peers, at %s. Reason: %s.%s",
              rank->rank, rank->last_together ? " or " : "", text_or_empty(rank->last_together),
-             rank->slowest_count, rank->slowest_count / rank->slowest_fraction, late, below,
-             fmax(rank->p_value, 1e-99), duration_ms(rank->lateness_ms).text,
+             rank->slowest_count, rank->slowest_count / rank->slowest_fraction, late,
+             p_value(rank->p_value).text, duration_ms(rank->lateness_ms).text,
              duration_ms(rank->lateness_error_ms).text, rank->collective,
              straggler_reason_words[rank->reason], more);
 }

@@ -16,22 +16,19 @@ function whatIfs(of) {
     return of.critical_path.what_if_reason ? note('What if: ', of.critical_path.what_if_reason) :
                                              null;
   const most = Math.max(0.01, ...list.map((row) => row.saving_fraction || 0));
-  return el('section', {}, el('h3', {}, 'What if'),
-            of.critical_path.what_if_reason ?
-                note('Do not rely on these: ', of.critical_path.what_if_reason) :
-                null,
-            barList(list.map((row) => ({
-                               name: row.change,
-                               value: row.saving_fraction,
-                               shade: 'good',
-                               say: `saves ${percent(row.saving_fraction)}`,
-                               note: ms(row.step_ms) + ' a step' +
-                                   (row.saving_high - row.saving_low > 0.01 ?
-                                        `; ${percent(row.saving_low)} to ${
-                                            percent(row.saving_high)} in half of the steps` :
-                                        '')
-                             })),
-                    Math.max(most, 0.2)));
+  return el(
+      'section', {}, el('h3', {}, 'What if'),
+      of.critical_path.what_if_reason ?
+          note('Do not rely on these: ', of.critical_path.what_if_reason) :
+          null,
+      barList(list.map((row) => ({
+                         name: row.change,
+                         value: row.saving_fraction,
+                         shade: 'good',
+                         say: `saves ${percent(row.saving_fraction)}`,
+                         note: ms(row.step_ms) + ' a step' + (row.spread ? '; ' + row.spread : '')
+                       })),
+              Math.max(most, 0.2)));
 }
 
 // What a step saves if one thing takes less and less of its time.
@@ -39,15 +36,12 @@ function whatPays(of) {
   const shades = ['compute', 'transfer', 'input', 'wait', 'copy', 'launch'];
   const pays = (row) => row.saves_at_0 >= of.critical_path.pays_least && isKnown(row.saves_at_50);
   const list = of.critical_path.pays.filter(pays).slice(0, shades.length);
-  const short = new Map(of.kernels.top.map((row) => [row.name, row.short_name]));
-  const named = (row) => short.get(row.name) || row.name;
   const why = of.critical_path.pays.filter((row) => row.why)
-                  .map((row) => note(`${named(row)}: ${percent(row.gpu_share)} of GPU time, saves ${
-                           percent(row.saves_at_0)}: ${row.why}`));
+                  .map((row) => note(`${row.short_name}: ${row.why}`));
   if (!list.length) return why.length ? el('section', {}, ...why) : null;
   const lines = list.map(
       (row, i) => ({
-        name: named(row),
+        name: row.short_name,
         title: row.name,
         shade: shades[i],
         points: [[0, 0], [0.1, row.saves_at_90], [0.5, row.saves_at_50], [1, row.saves_at_0]]
@@ -130,24 +124,25 @@ panel({
   sections: ['budget'],
   elsewhere: true,
   body: () => {
-    const b = report.budget, recoverable = b.lines.some((line) => line.recoverable > 0);
+    const b = report.budget, lines = b.lines.filter((line) => line.seconds !== 0);
+    const recoverable = lines.some((line) => line.recoverable > 0);
     return [
-      sumBar(b.lines.map(
-                 (line) => ({name: line.name, value: line.seconds, shade: shadeOfName(line.name)})),
+      sumBar(lines.map((line) =>
+                           ({name: line.name, value: line.seconds, shade: shadeOfName(line.name)})),
              b.wall_s, seconds),
       el('div', {class: 'pairs'},
          el('div', {},
             tableOf(
                 [
                   [
-                    'where the time went', 'name', null,
+                    'went to', 'name', null,
                     {head: true, mark: (l) => el('i', {class: 'swatch ' + shadeOfName(l.name)})}
                   ],
                   ['time', 'seconds', seconds],
                   ['share', 'fraction', percent],
-                  recoverable ? ['could be had back', 'recoverable', seconds] : null,
+                  recoverable ? ['recoverable', 'recoverable', seconds] : null,
                 ].filter(Boolean),
-                b.lines, {caption: 'where the time went'})),
+                lines, {caption: 'where the time went'})),
          el('div', {}, whatIfs(report), whatPays(report))),
       roofline()
     ];

@@ -6,7 +6,7 @@ const PARTS = [
   {key: 'compute', name: 'compute', shade: 'compute'},
   {key: 'wait', name: 'wait for ranks', shade: 'wait'},
   {key: 'transfer', name: 'transfer', shade: 'transfer'},
-  {key: 'unsplit', name: 'communication', shade: 'comm'},
+  {key: 'unsplit', name: 'exposed communication', shade: 'comm'},
   {key: 'copy', name: 'copies', shade: 'copy'},
   {key: 'idle', name: 'idle', shade: 'idle'},
 ];

@@ -96,9 +96,9 @@ function collectivesTable(first) {
         ['count', 'count', count],
         ['wait', 'wait_ms', ms],
         ['transfer', 'transfer_ms', ms],
-        ['algorithm bw', 'algbw_gbps', bandwidth],
+        ['algbw', 'algbw_gbps', bandwidth],
         [
-          'bus bw', 'busbw_gbps', bandwidth, {
+          'busbw', 'busbw_gbps', bandwidth, {
             bar: (c) => c.busbw_gbps / Math.max(1e-12, ...rows.map((r) => r.busbw_gbps || 0)),
             shade: 'transfer'
           }
@@ -121,7 +121,7 @@ panel({
   sections: ['overlap', 'collectives'],
   body: () => {
     const o = report.overlap, parts = [];
-    const whole = report.steps.median_ms || null;
+
     if (isKnown(o.comm_ms)) {
       const split = isKnown(o.exposed_wait_ms);
       parts.push(sumBar(
@@ -141,10 +141,7 @@ panel({
           [
             ['operation', 'op', null, {head: true}],
             ['took', 'comm_ms', ms],
-            [
-              'exposed', 'exposed_ms', ms,
-              {bar: (r) => r.exposed_ms / (whole || o.comm_ms), shade: 'wait'}
-            ],
+            ['exposed', 'exposed_ms', ms, {bar: (r) => r.exposed_ms / r.comm_ms, shade: 'wait'}],
             ['wait', 'exposed_wait_ms', ms],
             ['transfer', 'exposed_transfer_ms', ms],
           ],
@@ -164,7 +161,7 @@ panel({
          p.by_stage.map(
              (s) => el(
                  'div', {class: 'barrow'},
-                 el('span', {class: 'barname'}, `stage ${s.stage}: rank ${rankList(s.ranks, 4)}`),
+                 el('span', {class: 'barname'}, `stage ${s.stage}: ${ranksText(s.ranks, 4)}`),
                  el('span', {class: 'bartrack'},
                     el('i', {class: 'fill compute', css: {width: 100 * (s.work_ms / most) + '%'}}),
                     el('i', {class: 'fill idle', css: {width: 100 * (s.bubble_ms / most) + '%'}})),

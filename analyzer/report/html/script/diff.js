@@ -83,8 +83,8 @@ panel({
             {numeric: true, bar: (r) => Math.abs(r.change), shade: 'wait'}
           ],
           ['p', 'p_value', (v) => (isKnown(v) ? probability(v) : '\u2013'), {numeric: true}],
-          ['beyond noise', 'verdict', (v) => (v === 'same' ? 'no' : v || 'cannot tell')]
-        ],
+          ['beyond noise', 'verdict', (v) => (v === 'same' ? 'no' : v || '')]
+        ].filter((column) => anyKnown(column, report.diff.rows)),
         report.diff.rows, {caption: 'figures of both runs', first: 30});
   },
 });
@@ -105,10 +105,8 @@ panel({
             column('each after', 'after_mean_ms', ms),
             column('speedup', 'speedup', (v) => v.toFixed(2) + '\u00d7')
           ],
-          report.diff.kernels, {
-            caption: 'kernels of both sides, of one rank, ' + report.diff.kernels_per +
-                '; the largest differences of sums first'
-          }),
+          report.diff.kernels,
+          {caption: 'kernels of both sides; the largest differences of sums first'}),
       note('\u2013: not there, or not among the hundred with most time in that run.')
     ];
   },

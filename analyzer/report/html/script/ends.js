@@ -7,7 +7,7 @@ panel({
   body: () => tableOf(
       [
         ['rank', 'rank', String, {head: true}], ['host', 'host'], ['at', 'at_s', seconds],
-        ['part', 'part'], ['step', 'step', count], ['last call', 'call'],
+        ['part', 'part'], ['step', 'step', count], ['call', 'doing', (v) => v || ''],
         ['why', 'why', null, {wide: true}]
       ],
       report.run_end.ranks, {caption: 'ranks, in the order in which they ended', first: 8}),
@@ -27,21 +27,21 @@ panel({
               ],
               s.ranks, {caption: 'ranks that stand', first: 12}) :
           null,
-      s.tree.length ?
+      s.lines.length ?
           el('pre', {},
-             s.tree
-                 .map((node) => '  '.repeat(node.depth) + node.place +
-                          (node.function ? ` in ${node.function}` : '') + ` (rank ${node.ranks})`)
+             s.lines
+                 .map((line) => '  '.repeat(line.depth) +
+                          `rank${line.n_ranks === 1 ? '' : 's'} ${line.ranks}  ${line.text}`)
                  .join('\n')) :
-                                           null,
+          null,
       s.past.length ?
-                                           tableOf(
-                                               [
+          tableOf(
+              [
                 ['rank', 'rank', String, {head: true}], ['at', 'since_s', seconds],
                 ['for', 'for_s', seconds], ['what', 'what'], ['line', 'place', null, {wide: true}]
-                                               ],
-                                               s.past, {caption: 'stalls that ended', first: 8}) :
-                                           null
+              ],
+              s.past, {caption: 'stalls that ended', first: 8}) :
+          null
     ];
   },
 });

@@ -3,7 +3,7 @@
 
 const GPU_PARTS = [
   ['compute_ms', 'compute', 'compute'], ['exposed_comm_ms', 'exposed communication', 'comm'],
-  ['exposed_memcpy_ms', 'exposed copies', 'copy'], ['idle_ms', 'idle', 'idle']
+  ['exposed_memcpy_ms', 'copies', 'copy'], ['idle_ms', 'idle', 'idle']
 ];
 
 function gpuRanks() {
@@ -36,16 +36,8 @@ panel({
   sections: ['gpu'],
   body: () => {
     const g = report.gpu_timeline, l = report.launches;
-    const causes = [
-      ['host_bound_ms', 'host had not launched', 'launch'],
-      ['capturing_ms', 'host captured CUDA graphs', 'host'],
-      ['kernel_gap_ms', 'launched, not begun', 'pipeline'], ['other_ms', 'not known', 'idle']
-    ].map(([key, name, shade]) => ({name, shade, value: g.idle_by_cause[key]}));
     return [
       sumBar(GPU_PARTS.map(([key, name, shade]) => ({name, shade, value: g[key]})), g.total_ms, ms),
-      sumOf(causes.map((c) => c.value)) > 0 ?
-          [el('h3', {}, 'Why it was idle'), sumBar(causes, g.idle_ms, ms)] :
-          null,
       gpuRanks(),
       el('div', {class: 'pairs'},
          l.copies.length ?
@@ -79,7 +71,6 @@ panel({
         (c, i) => [c.category, KIND_SHADES[Math.min(i, KIND_SHADES.length - 1)]]));
     const most = Math.max(1e-12, ...k.top.map((row) => row.sum_ms || 0));
     return [
-      k.note ? note(k.note) : null, k.reason && k.top.length ? note(k.reason) : null,
       k.by_category.length ?
           sumBar(k.by_category.map(
                      (c) => ({name: c.category, value: c.sum_ms, shade: shade.get(c.category)})),
@@ -97,7 +88,7 @@ panel({
               {mark: (r) => el('i', {class: 'swatch ' + (shade.get(r.category) || 'idle')})}
             ],
             ['count', 'count', count],
-            ['sum', 'sum_ms', ms, {bar: (r) => r.sum_ms / most, shade: 'compute'}],
+            ['time', 'sum_ms', ms, {bar: (r) => r.sum_ms / most, shade: 'compute'}],
             ['share', 'share', percent],
             ['mean', 'mean_ms', ms],
             ['longest', 'max_ms', ms],
@@ -162,10 +153,9 @@ panel({
   sections: ['ranges'],
   body: () => tableOf(
       [
-        ['range', 'name', null, {head: true, wide: true}],
-        ['domain', 'domain', (v) => v || 'the program'], ['count', 'count', count],
-        ['sum', 'sum_ms', ms, {bar: 'share', shade: 'accent'}], ['share', 'share', percent],
-        ['mean', 'mean_ms', ms], ['longest', 'max_ms', ms]
+        ['range', 'name', null, {head: true, wide: true}], ['of', 'domain', (v) => v || ''],
+        ['count', 'count', count], ['time', 'sum_ms', ms, {bar: 'share', shade: 'accent'}],
+        ['share', 'share', percent], ['mean', 'mean_ms', ms], ['longest', 'max_ms', ms]
       ],
       report.ranges, {caption: 'ranges of the program'}),
 });

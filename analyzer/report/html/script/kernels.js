@@ -12,7 +12,7 @@ function operatorTables() {
             ['operator', (r) => shown(r.name), null, {head: true, wide: true}],
             ['calls', 'calls', count], ['launched', 'kernels', count],
             ['itself', 'self_ms', ms, {bar: (r) => r.self_ms / most, shade: 'compute'}],
-            ['share', 'share', percent], ['with what it calls', 'total_ms', ms]
+            ['share', 'share', percent], ['with its calls', 'total_ms', ms]
           ],
           k.by_operator, {caption: 'GPU time by operator, all ranks, whole input'}),
       tableOf(

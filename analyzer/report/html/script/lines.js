@@ -5,7 +5,7 @@ const LINE_MEASURES = {
   host_ms: ['host waits and input', 'wait'],
   idle_ms: ['GPU idle after waits', 'idle'],
   gpu_ms: ['time on the GPU', 'compute'],
-  exposed_ms: ['communication not hidden', 'transfer'],
+  exposed_ms: ['exposed communication', 'transfer'],
   sampled_ms: ['the host, from samples', 'host'],
 };
 
@@ -19,20 +19,20 @@ function differenceFlame(nodes, label, words) {
                                                         (more > 0 ? 'critical' : 'good') +
                                    (Math.abs(more) < most / 4 ? ' soft' : ''));
   const flame = new Flame(label, ms, {all: words.value});
-  flame.show(nodes.map(
-      (node) => ({
-        depth: node.depth,
-        name: node.name,
-        shade: shade(node.value - node.other),
-        value: node.value,
-        tip: [
-          [words.other, ms(node.other)],
-          [
-            'difference',
-            (node.value < node.other ? '-' : '+') + ms(Math.abs(node.value - node.other))
-          ]
-        ]
-      })));
+  flame.show(
+      nodes.map((node) => ({
+                  depth: node.depth,
+                  name: node.name,
+                  shade: shade(node.value - node.other),
+                  value: node.value,
+                  tip: [
+                    [words.other, ms(node.other)],
+                    [
+                      'difference',
+                      (node.value < node.other ? '-' : '+') + ms(Math.abs(node.value - node.other))
+                    ]
+                  ]
+                })));
   return [
     flame.element, legend([
       {name: 'takes longer', shade: 'critical'}, {name: 'takes as long', shade: 'free'},
@@ -95,11 +95,10 @@ panel({
       tableOf(
           [
             [l.of_operators === 'yes' ? 'operator or range' : 'line', 'place', null, {head: true}],
-            ['in', 'function'], ['waits', 'waits', number],
-            time('host waits', 'wait_ms', 'wait'), time('GPU idle after', 'idle_ms', 'idle'),
-            time('input', 'input_ms', 'input'), time('on the GPU', 'gpu_ms', 'compute'),
-            time('of that backward', 'backward_gpu_ms'),
-            time('not hidden', 'exposed_ms', 'transfer'), time('on the host', 'host_ms'),
+            ['in', 'function'], ['waits', 'waits', number], time('host waits', 'wait_ms', 'wait'),
+            time('GPU idle after', 'idle_ms', 'idle'), time('input', 'input_ms', 'input'),
+            time('on the GPU', 'gpu_ms', 'compute'), time('of it backward', 'backward_gpu_ms'),
+            time('exposed comm', 'exposed_ms', 'transfer'), time('on the host', 'host_ms'),
             time('data loader workers', 'worker_ms'), time('step without the wait', 'without_ms')
           ].filter(([, key, say]) => !say || l.lines.some((line) => line[key] > 0)),
           l.lines, {

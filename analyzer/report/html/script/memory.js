@@ -83,7 +83,7 @@ function stacksAtPeak() {
                    name: i === MEMORY_SHADES.length - 1 && names.length > i + 1 ? 'others' : name,
                    shade: MEMORY_SHADES[i]
                  })),
-        ...(rows.some((row) => !isKnown(row.category)) ? [{name: 'not known', shade: 'free'}] : [])
+        ...(rows.some((row) => !isKnown(row.category)) ? [{name: UNKNOWN, shade: 'free'}] : [])
       ]),
       numbersOf(
           'as a table',
@@ -107,7 +107,7 @@ function flameAtPeak() {
   if (!rows.length || !(total > 0)) return null;
   const kinds = new Map();
   for (const row of rows) {
-    const name = row.category || 'not known', kind = kinds.get(name) || {name, bytes: 0, rows: []};
+    const name = row.category || UNKNOWN, kind = kinds.get(name) || {name, bytes: 0, rows: []};
     kind.bytes += row.bytes;
     kind.rows.push(row);
     kinds.set(name, kind);
@@ -122,7 +122,7 @@ function flameAtPeak() {
         {depth: 1, name: kind.name, shade, value: kind.bytes, tip: []},
         ...kind.rows.map((row) => ({
                            depth: 2,
-                           name: row.source || 'not known where',
+                           name: row.source || UNKNOWN,
                            shade: shade + ' soft',
                            value: row.bytes,
                            tip: [['for', kind.name], ['blocks', count(row.blocks)]]
@@ -130,15 +130,15 @@ function flameAtPeak() {
       ];
     })
   ]);
-  return el(
-      'section', {}, el('h3', {}, 'Live at the peak'), flame.element,
-      tableOf(
-          [
-            ['what for', 'category', null, {head: true}], ['where', 'source', null, {wide: true}],
-            ['bytes', 'bytes', memory, {bar: 'share', shade: 'compute'}],
-            ['share', 'share', percent], ['blocks', 'blocks', count]
-          ],
-          rows, {caption: 'allocated at the peak', first: 8}));
+  return el('section', {}, el('h3', {}, 'Live at the peak'), flame.element,
+            tableOf(
+                [
+                  ['live at the peak', 'category', null, {head: true}],
+                  ['from', 'source', null, {wide: true}],
+                  ['size', 'bytes', memory, {bar: 'share', shade: 'compute'}],
+                  ['share', 'share', percent], ['blocks', 'blocks', count]
+                ],
+                rows, {caption: 'allocated at the peak', first: 8}));
 }
 
 function segmentMap() {
@@ -183,9 +183,9 @@ function segmentMap() {
 
 const churn = () => tableOf(
     [
-      ['allocated over and over', (r) => r.source || r.category, null, {head: true, wide: true}],
-      ['size', 'size_bytes', memory], ['count', 'count', count], ['bytes', 'bytes', memory],
-      ['a step', 'per_step', number], ['lives', 'lifetime_ms', ms]
+      ['allocated most', 'category', null, {head: true}], ['times', 'count', count],
+      ['of', 'size_bytes', memory], ['in all', 'bytes', memory], ['a step', 'per_step', number],
+      ['lives', 'lifetime_ms', ms], ['from', 'source', null, {wide: true}]
     ],
     report.memory.churn, {caption: 'churn', first: 6});
 

@@ -16,13 +16,9 @@ function heading() {
   document.title = cutTo(`${name} \u00b7 tscope`, 120);
   const sides = () => plural(report.diff.runs_before, 'run') + ' against ' + report.diff.runs_after;
   const facts1 = before ? [sides()] : [
-    found ? plural(found, 'rank') + (run.world_size > found ? ` of ${count(run.world_size)}` : '') :
-                                                              null,
+    found ? plural(found, 'rank') : null,
     run.hosts.length ? plural(run.hosts.length, 'host') : null,
-    isKnown(run.duration_s) ? seconds(run.duration_s) : null,
-    run.inputs.length ?
-        'from ' + run.inputs.map((input) => `${count(input.files)} ${input.what}`).join(', ') :
-        null
+    isKnown(run.duration_s) ? seconds(run.duration_s) : null
   ];
   const theme =
       el('button', {type: 'button', class: 'theme', title: 'light or dark (t)', onclick: turnTheme},

@@ -63,8 +63,8 @@ function bytes(value) {
 function memory(value) {
   if (!isKnown(value)) return UNKNOWN;
   if (Math.abs(value) < 1023.5) return fixed(value, 0) + ' B';
-  return scaled(
-      value, ['PiB', 'TiB', 'GiB', 'MiB', 'KiB'].map((name, i) => [1024 ** (5 - i), name]));
+  return scaled(value,
+                ['PiB', 'TiB', 'GiB', 'MiB', 'KiB'].map((name, i) => [1024 ** (5 - i), name]));
 }
 
 function count(value) {
@@ -92,8 +92,8 @@ function signedPercent(fraction) {
   if (!isKnown(fraction)) return UNKNOWN;
   const hundredths = fraction * 100;
   if (Math.abs(hundredths) < 0.05) return '0 %';
-  return (hundredths > 0 ? '+' : '') +
-      fixed(hundredths, Math.abs(hundredths) < 9.95 ? 1 : 0) + ' %';
+  return (hundredths > 0 ? '+' : '') + fixed(hundredths, Math.abs(hundredths) < 9.95 ? 1 : 0) +
+      ' %';
 }
 
 const bandwidth = (gbps) =>
@@ -117,7 +117,7 @@ function number(value) {
   return size >= 1e6 || size < 1e-4 ? value.toExponential(3) : String(Number(value.toPrecision(5)));
 }
 
-// "0-3, 7 and 12 more"
+// "0-3, 7 and 12 more", and "ranks 0-3, 7 and 12 more"
 function rankList(ranks, limit = 12) {
   const sorted = [...new Set(ranks)].sort((a, b) => a - b);
   const parts = [];
@@ -125,8 +125,11 @@ function rankList(ranks, limit = 12) {
   while (i < sorted.length && parts.length < limit) {
     let last = i;
     while (last + 1 < sorted.length && sorted[last + 1] === sorted[last] + 1) last++;
-    parts.push(last > i + 1 ? sorted[i] + '\u2013' + sorted[last] : String(sorted[i]));
+    parts.push(last > i + 1 ? sorted[i] + '-' + sorted[last] : String(sorted[i]));
     i = last > i + 1 ? last + 1 : i + 1;
   }
   return parts.join(', ') + (i < sorted.length ? ' and ' + (sorted.length - i) + ' more' : '');
 }
+
+const ranksText = (ranks, limit) =>
+    (ranks.length === 1 ? 'rank ' : 'ranks ') + rankList(ranks, limit);

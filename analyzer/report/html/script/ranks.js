@@ -246,36 +246,34 @@ panel({
     const most = Math.max(1e-12, ...rows.map((row) => row.compute_ms || 0));
     return [
       heatMap(),
-      rows.length > 1 ?
-          tableOf(
-              [
-                [
-                  'rank', 'rank', String,
-                  {head: true, mark: (r) => (stragglers.has(r.rank) ? badge('warning') : null)}
-                ],
-                ['host', 'host'],
-                ['compute', 'compute_ms', ms, {bar: (r) => r.compute_ms / most, shade: 'compute'}],
-                ['to peers', 'rel_slowdown', signedPercent],
-                ['last in', 'slowest_fraction', percent],
-                ['p', 'p_value', probability],
-                ['peers wait', 'imposed_wait_ms', ms],
-                ['why', 'reason', (v) => v || ''],
-                [
-                  'late in steps',
-                  (r) => lateStretches(r.rank).map((s) => s.join('\u2013')).join(', ') || null,
-                  (v) => v || ''
-                ],
-                ['takes longer', 'late_at', (v) => v || ''],
-                ['by', 'late_more_ms', ms],
-                ['exposed', (r) => r.overlap.exposed_ms, ms],
-                ['of it wait', (r) => r.overlap.exposed_wait_ms, ms],
-              ].filter((column) => anyKnown(column, rows)),
-              rows, {
-                caption: 'ranks, per step' + (many ? ', the costliest for peers first' : ''),
-                mark: (r) => stragglers.has(r.rank),
-                onrow: (r) => lookAt(focusOn.step, r.rank)
-              }) :
-          el('p', {class: 'dim'}, 'one rank was recorded: there is none to compare it with')
+      tableOf(
+          [
+            [
+              'rank', 'rank', String,
+              {head: true, mark: (r) => (stragglers.has(r.rank) ? badge('warning') : null)}
+            ],
+            ['host', 'host'],
+            ['compute', 'compute_ms', ms, {bar: (r) => r.compute_ms / most, shade: 'compute'}],
+            ['to peers', 'rel_slowdown', signedPercent],
+            ['last in', 'slowest_fraction', percent],
+            ['p', 'p_value', probability],
+            ['peers wait', 'imposed_wait_ms', ms],
+            ['why', 'reason', (v) => v || ''],
+            [
+              'late in steps',
+              (r) => lateStretches(r.rank).map((s) => s.join('\u2013')).join(', ') || null,
+              (v) => v || ''
+            ],
+            ['takes longer', 'late_at', (v) => v || ''],
+            ['by', 'late_more_ms', ms],
+            ['exposed', (r) => r.overlap.exposed_ms, ms],
+            ['of it wait', (r) => r.overlap.exposed_wait_ms, ms],
+          ].filter((column) => anyKnown(column, rows)),
+          rows, {
+            caption: 'ranks, per step' + (many ? ', the costliest for peers first' : ''),
+            mark: (r) => stragglers.has(r.rank),
+            onrow: (r) => lookAt(focusOn.step, r.rank)
+          })
     ];
   },
 });

@@ -121,10 +121,9 @@ function waitPicture() {
   }));
   calls.forEach((wait, i) => waitBox(
                     root, 10, y(i, calls.length), 410, 'idle',
-                    `${wait.op} ${wait.seq} of ${wait.desc}: rank ${rankList(wait.ranks, 4)}`, [
+                    `${wait.op} ${wait.seq} of ${wait.desc}: ${ranksText(wait.ranks, 4)}`, [
                       `${wait.op} ${wait.seq}`, ['group', `${wait.desc} (${wait.group})`],
-                      ['in it', 'rank ' + rankList(wait.ranks)],
-                      ['waits for', 'rank ' + rankList(wait.waits_for)]
+                      ['in it', ranksText(wait.ranks)], ['waits for', ranksText(wait.waits_for)]
                     ]));
   ranks.forEach((rank, k) => {
     const suspect = suspects.get(rank);

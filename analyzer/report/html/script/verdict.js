@@ -26,9 +26,7 @@ function findingCard(finding) {
         }
       },
                       'see it in \u201c' + headOf(where).title + '\u201d'));
-    if (finding.ranks.length)
-      links.append(el('span', {class: 'dim'},
-                      (finding.ranks.length === 1 ? 'rank ' : 'ranks ') + rankList(finding.ranks)));
+    if (finding.ranks.length) links.append(el('span', {class: 'dim'}, ranksText(finding.ranks)));
   };
   return card;
 }
@@ -59,7 +57,7 @@ function tiles(of) {
   if (isKnown(of.budget.mfu))
     add('MFU', percent(of.budget.mfu));
   else if (isKnown(of.budget.hfu))
-    add('HFU, at least', percent(of.budget.hfu));
+    add('HFU', percent(of.budget.hfu));
   if (isKnown(of.memory.peak_allocated_bytes))
     add('peak memory', memory(of.memory.peak_allocated_bytes),
         isKnown(of.memory.capacity_bytes) ? 'of ' + memory(of.memory.capacity_bytes) : null);

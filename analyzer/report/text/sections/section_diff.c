@@ -61,7 +61,9 @@ static void put_figures(struct pen *pen, const struct results *results, enum dif
 void body_diff_times(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MS)};
   put_figures(pen, results, UNIT_MS, &TABLE(struct figure_row, columns));
-  section_line(pen, STYLE_DIM, "a step, mean over ranks; largest change first");
+  pen_line(pen, TEXT_INDENT);
+  put_basis(pen, SECTION_diff_times, results);
+  pen_item(pen, STYLE_DIM, "largest change first");
 }
 
 void body_diff_memory(struct pen *pen, const struct results *results) {
@@ -107,8 +109,6 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff) {
   FOR_EACH_CHANGED(rows, n, row)
     row->name = row->shortened ? row->shortened : row->name;
   table_print(pen, &TABLE(struct diff_kernel, columns), rows, n);
-  section_line(pen, STYLE_DIM, "calls and kinds %s of one rank; largest difference of sums first",
-               kernels_per_words[diff->kernels_per]);
   if (diff->n_kernels > n)
     section_line(pen, STYLE_DIM, "and %s in the JSON report",
                  plural(diff->n_kernels - n, "kernel").text);
@@ -117,6 +117,9 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff) {
 void body_diff_kernels(struct pen *pen, const struct results *results) {
   put_kinds(pen, results->diff);
   put_kernels(pen, results->diff);
+  pen_line(pen, TEXT_INDENT);
+  put_basis(pen, SECTION_diff_kernels, results);
+  pen_item(pen, STYLE_DIM, "largest difference of sums first");
 }
 
 void body_diff_collectives(struct pen *pen, const struct results *results) {
@@ -148,8 +151,9 @@ void body_diff_lines(struct pen *pen, const struct results *results) {
   const struct diff_result *diff = results->diff;
   table_print(pen, &TABLE(struct diff_line, columns), diff->lines,
               section_rows(pen, diff->n_lines, ROWS_SHOWN));
-  section_line(pen, STYLE_DIM,
-               "time of the threads that train, mean over ranks; largest change first");
+  pen_line(pen, TEXT_INDENT);
+  put_basis(pen, SECTION_diff_lines, results);
+  pen_item(pen, STYLE_DIM, "largest change first");
 }
 
 /* How the runs end, if a side has several. */
@@ -193,8 +197,6 @@ void body_diff_provenance(struct pen *pen, const struct results *results) {
     put_fact(pen, "- ", fact->before);
     put_fact(pen, "+ ", fact->after);
   }
-  if (results->diff->n_facts == 0)
-    section_line(pen, STYLE_PLAIN, "%s",
-                 results->diff->facts_known > 0 ? "no recorded difference"
-                                                : "not recorded in the input");
+  pen_line(pen, TEXT_INDENT);
+  put_basis(pen, SECTION_diff_provenance, results);
 }

@@ -83,10 +83,6 @@ void body_kernels(struct pen *pen, const struct results *results) {
   pen_newline(pen);
   put_kernels(pen, results);
   put_operators(pen, results);
-  if (results->kernels_reason)
-    section_line(pen, STYLE_BOLD, "%s", results->kernels_reason);
-  if (results->kernels_note)
-    section_line(pen, STYLE_BOLD, "%s", results->kernels_note);
   pen_line(pen, TEXT_INDENT);
   put_basis(pen, SECTION_kernels, results);
   if (results->kernel_names > section_rows(pen, results->n_kernels, KERNELS_SHOWN))

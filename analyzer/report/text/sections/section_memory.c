@@ -25,7 +25,7 @@ static void put_uses(struct pen *pen, const struct memory_result *memory) {
   double rest = 0;
   for (u32 i = 0; i < memory->n_live_at_peak; i++) {
     struct memory_use use = memory->live_at_peak[i];
-    use.category = use.category ? use.category : "other";
+    use.category = use.category ? use.category : quantity_unknown;
     if (n == most || (!pen->view->top && use.share < LEAST_SHARE))
       rest += use.bytes;
     else
@@ -75,7 +75,7 @@ static void put_churn(struct pen *pen, const struct memory_result *memory) {
   struct memory_churn *rows = arena_array(&pen->scratch, most, sizeof(*rows));
   for (u32 i = 0; i < memory->n_churn && n < most; i++) {
     struct memory_churn churn = memory->churn[i];
-    churn.category = churn.category ? churn.category : "other";
+    churn.category = churn.category ? churn.category : quantity_unknown;
     if (churn.count > 1)
       rows[n++] = churn;
   }

@@ -5,7 +5,6 @@
  */
 #include <math.h>
 
-#include "analyses/path/path_graph.h"
 #include "base/sorting.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -19,14 +18,6 @@ struct path_row {
 
 ORDER_BY(longest_first, struct path_row, DOWN(ms))
 
-/* A job on the CPU launches nothing: there this is the calls that start collectives. */
-static const char *category_words(const struct results *results, enum path_category category) {
-  bool launches = category != PATH_LAUNCH || ANY(results->model->ranks, results->model->n_ranks,
-                                                 rank, rank->launches || rank->gpu_kernels);
-  return launches ? results->path_by_category[category].name /* in the order of the enum */
-                  : "making calls";
-}
-
 static void put_categories(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"on the path", COLUMN_TEXT, offsetof(struct path_row, name), 0, 0},
@@ -37,8 +28,7 @@ static void put_categories(struct pen *pen, const struct results *results) {
   struct path_row *rows = arena_array(&pen->scratch, results->n_path_by_category, sizeof(*rows));
   const struct share *of = results->path_by_category;
   u32 n = LIST_WHERE(rows, 0, results->n_path_by_category, i, of[i].ms > 0,
-                     ((struct path_row){category_words(results, i), of[i].ms,
-                                        of[i].ms / results->path_length_ms}));
+                     ((struct path_row){of[i].name, of[i].ms, of[i].ms / results->path_length_ms}));
   SORT(rows, n, longest_first);
   table_print(pen, &TABLE(struct path_row, columns, .bars = STYLE_NOTE), rows, n);
 }
@@ -138,14 +128,9 @@ static void put_pays(struct pen *pen, const struct results *results) {
   }
   make_names_distinct(pen, names, n);
   table_print(pen, &TABLE(struct paying, columns, .bars = STYLE_GOOD), rows, n);
-  FOR_EACH(results->pays, results->n_pays, one) {
-    if (!one->why)
-      continue;
-    section_line(pen, STYLE_PLAIN, "%s", one->shortened);
-    pen_format(pen, STYLE_PLAIN, ": %s of GPU time, saves %s: ", percent(one->gpu_share).text,
-               percent(one->saves_at_0).text);
-    pen_words(pen, STYLE_PLAIN, one->why);
-  }
+  FOR_EACH(results->pays, results->n_pays, one)
+    if (one->why)
+      section_line(pen, STYLE_PLAIN, "%s: %s", one->shortened, one->why);
 }
 
 void body_path(struct pen *pen, const struct results *results) {

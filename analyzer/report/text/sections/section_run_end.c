@@ -18,9 +18,9 @@ static void put_rank(struct pen *pen, const struct rank_ending *rank) {
     pen_item(pen, STYLE_PLAIN, "step %.0f", rank->step);
   if (rank->phase)
     pen_item(pen, STYLE_PLAIN, "%s", rank->phase);
-  if (rank->call)
-    pen_item(pen, STYLE_PLAIN, "%s %s", rank->pending == ANSWER_YES ? "waiting in" : "last call",
-             rank->call);
+  const char *doing = say_doing(rank, &pen->scratch);
+  if (doing)
+    pen_item(pen, STYLE_PLAIN, "%s", doing);
   pen_line(pen, TEXT_INDENT + 2);
   pen_words(pen, STYLE_PLAIN, rank->why);
 }
