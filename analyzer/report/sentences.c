@@ -146,8 +146,15 @@ static void basis_of_phases(struct basis *basis, const struct results *r, struct
   ADD(basis, false, "of it exposed communication: %s", duration_ms(r->comm_ms).text);
 }
 
+#define RECOVERABLE_BEYOND 0.01 /* of the run */
+
 static void basis_of_budget(struct basis *basis, const struct results *r, struct arena *arena) {
   ADD(basis, false, "sums to the %s analysed, mean over ranks", duration_s(r->wall_s).text);
+  if (ANY(r->budget, r->n_budget, one,
+          one->recoverable - one->seconds >= RECOVERABLE_BEYOND * r->wall_s))
+    add(basis, false,
+        "recoverable is what the run gets shorter, which is more than a mean where ranks are "
+        "uneven");
   ADD(basis, false, "residual %s", duration_s(round(r->residual_s * 1e9) * 1e-9).text);
 }
 
