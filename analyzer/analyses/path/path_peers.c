@@ -149,7 +149,7 @@ static bool others_have(const struct comparison *c, const double *work) {
 }
 
 /* The stages of a pipeline may run kernels that the others do not: an embedding, a loss, other
- * layers. */
+ * layers. In other jobs who runs other kernels has another part, and is no slower for it. */
 static void find_unshared(const struct comparison *c) {
   for (u32 key = HOST_KEYS; key < c->g->n_keys && c->group && !c->p->alike; key++) {
     const double *work = &c->p->work[(size_t)key * c->g->n_ranks];
@@ -244,7 +244,7 @@ static float *compare_in_all(struct comparison c) {
           c.p->work[(size_t)key * n_ranks + rank];
   for (u32 key = 0; key < c.g->n_keys; key++)
     compare_key(&c, key, left);
-  if (c.group)
+  if (c.group && c.p->a->results->n_pipeline_stage)
     compare_unshared(&c, left);
   for (u32 rank = 0; rank < n_ranks; rank++)
     find_share_that_goes(&c, rank);

@@ -21,6 +21,7 @@ ALL_REDUCE = ("c10d::allreduce_", "allreduce", "ncclDevKernel_AllReduce_Sum_f32_
 GATHER = ("c10d::_allgather_base_", "_allgather_base", "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
 SCATTER = ("c10d::_reduce_scatter_base_", "_reduce_scatter_base",
            "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+BROADCAST = ("c10d::broadcast_", "broadcast", "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
 EXCHANGE = ("c10d::alltoall_base_", "all_to_allv", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)")
 MESSAGE = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -32,7 +33,7 @@ def job(**changed):
         "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000), "slow_each": 1,
         "slow_backward": {}, "slow_links": {}, "tokens": {}, "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {},
         "every": {}, "in_group": 2, "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {}, "engine": "",
-        "schedule": reduce_gradients, "micro_batches": 6, "elements": 1 << 20, "sizes": (1 << 20, 3 << 18), "unseen": {}, "lost": lambda event: False, "not_linked": False, "prefix": "cuda",
+        "schedule": reduce_gradients, "micro_batches": 6, "elements": 1 << 20, "sizes": (1 << 20, 3 << 18), "unseen": {}, "updates": True, "lost": lambda event: False, "not_linked": False, "prefix": "cuda",
         "clocks": {}, "seed": 1, **changed})
 
 
@@ -296,6 +297,26 @@ def train_by_turns(j, ranks):
             update(j, rank)
 
 
+def generate_and_train(j, ranks):
+    """The last two ranks generate, token by token, what the others train on; then they get the new weights."""
+    trainers, generators = ranks[:-2], ranks[-2:]
+    for _ in range(30):
+        for rank in generators:
+            rank.computes(j, "generate", "aten::mm", "gemv_bf16", 120)
+        end = collective(j, generators, ALL_REDUCE, True)
+        for rank in generators:
+            rank.compute = end + 0.7
+    end = collective(j, ranks, GATHER, True, COMM_STREAM + 1)
+    for rank in ranks:
+        rank.compute = max(rank.compute, end + 0.7)
+    reduce_gradients(j, trainers)
+    for rank in trainers:
+        update(j, rank)
+    end = collective(j, ranks, BROADCAST, True, COMM_STREAM + 1)
+    for rank in ranks:
+        rank.compute = max(rank.compute, end + 0.7)
+
+
 def pass_around(j, ranks):
     """Ring attention: keys and values go round, each by one kernel that sends and receives, while a block is computed."""
     n, numbers = j.ranks, list(range(j.ranks))
@@ -357,7 +378,8 @@ def update(j, rank):
 
 
 def end_step(j, rank):
-    update(j, rank)
+    if j.updates:
+        update(j, rank)
     if j.syncs:
         rank.waits_for_device(j)
 
@@ -593,6 +615,15 @@ class Training(unittest.TestCase):
     def test_a_slow_rank_where_messages_go_around_in_one_kernel_each(self):
         slow = {1: 1.3}
         self.expect(job(schedule=pass_around, layers=3, transfer=100, slow=slow), "DIST.STRAGGLER", as_fast(slow), [1])
+
+    def test_who_has_another_part_in_the_job_is_not_slow(self):
+        """Who generates waits for who trains; but one of two that train may be slow, and one of two that generate."""
+        j = job(schedule=generate_and_train, transfer=20, steps=12, updates=False)
+        _, report = report_of(j)
+        self.assertEqual([one for one in report["findings"] if one["severity"] != "info"], [])
+        for slow in {1: 1.3}, {3: 1.5}:
+            j.slow = slow
+            self.expect(j, "DIST.STRAGGLER", as_fast(slow), list(slow))
 
     def test_models_by_turns_are_one_step(self):
         """Where all optimizers have one name."""
