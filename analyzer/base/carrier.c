@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/varint.h"
 
 #define PART_LENGTH 4u /* bytes */
 
@@ -38,21 +39,8 @@ static bool read_bytes(struct carrier *c, void *bytes, size_t n) {
 }
 
 static void write_varint(struct carrier *c, u64 value) {
-  for (; value >= 0x80; value >>= 7)
-    VECTOR_PUSH(&c->written, (u8)(value | 0x80));
-  VECTOR_PUSH(&c->written, (u8)value);
-}
-
-static u64 read_varint(struct carrier *c) {
-  u64 value = 0;
-  for (u32 shift = 0; shift < 64 && c->at < c->end; shift += 7) {
-    u8 byte = *c->at++;
-    value |= (u64)(byte & 0x7f) << shift;
-    if (byte < 0x80)
-      return value;
-  }
-  c->bad = true;
-  return 0;
+  u8 bytes[VARINT_MOST];
+  write_bytes(c, bytes, varint_write(bytes, value));
 }
 
 /* Small numbers of either sign get small codes. */
@@ -66,7 +54,7 @@ static i64 unzigzag(u64 code) {
 
 void carry_u64(struct carrier *c, u64 *value) {
   if (c->reads)
-    *value = read_varint(c);
+    *value = varint_read(&c->at, c->end, &c->bad);
   else
     write_varint(c, *value);
 }
@@ -148,12 +136,12 @@ static void write_text(struct carrier *c, const char *text) {
 }
 
 static const char *read_text(struct carrier *c) {
-  u64 number = read_varint(c);
+  u64 number = varint_read(&c->at, c->end, &c->bad);
   if (number == 0 || c->bad)
     return NULL;
   if (number <= c->texts.n)
     return c->texts.at[number - 1];
-  u64 length = read_varint(c);
+  u64 length = varint_read(&c->at, c->end, &c->bad);
   c->bad |= number != c->texts.n + 1 || length > (u64)(c->end - c->at);
   if (c->bad)
     return NULL;

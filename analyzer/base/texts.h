@@ -57,6 +57,15 @@ struct word {
 /* Whether one of the words matches. */
 #define MATCHES_ANY(text, words, matches) ANY(words, LENGTH_OF(words), word_, matches(text, *word_))
 
+/* Whether a word is in a list of words with `separator` between them. */
+static inline bool is_in_words(const char *word, const char *words, char separator) {
+  size_t length = word ? strlen(word) : 0;
+  for (const char *at = words; length && at; at = strchr(at, separator), at += at != NULL)
+    if (strncmp(at, word, length) == 0 && (!at[length] || at[length] == separator))
+      return true;
+  return false;
+}
+
 /* The value of `name` among lines of "name=value", up to the end of its line; NULL if it is not
  * there. */
 static inline const char *value_among(const char *lines, const char *name, size_t *bytes) {

@@ -17,14 +17,14 @@ static const struct {
 
 static _Thread_local struct budget *current;
 
-static u64 limit_of(const struct budget *budget, enum budget_kind kind) {
-  return size_sum(kinds[kind].base, size_product(kinds[kind].each, budget->bytes));
+static u64 limit_of(enum budget_kind kind, u64 bytes) {
+  return size_sum(kinds[kind].base, size_product(kinds[kind].each, bytes));
 }
 
 /* The memory of values is that of a file, with another multiple. Neither is more than most of what
  * the machine has. */
 static u64 memory_of(enum budget_kind kind, u64 bytes) {
-  u64 wanted = size_sum(kinds[kind].base, size_product(kinds[kind].each, bytes));
+  u64 wanted = limit_of(kind, bytes);
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   u64 machine = pages > 0 && page > 0 ? (u64)pages / 4 * 3 * (u64)page : UINT64_MAX;
   return wanted < machine ? wanted : machine;
@@ -34,7 +34,7 @@ void budget_begin(struct budget *budget, enum budget_kind memory, u64 bytes) {
   *budget = (struct budget){
       .before = current, .bytes = bytes, .memory_kind = memory, .over = BUDGET_KINDS};
   for (unsigned kind = 0; kind < BUDGET_KINDS; kind++)
-    budget->left[kind] = limit_of(budget, kind);
+    budget->left[kind] = limit_of(kind, bytes);
   budget->memory.most = memory_of(memory, bytes);
   budget->memory_before = memory_account_set(&budget->memory);
   current = budget;
@@ -52,7 +52,7 @@ int budget_end(struct budget *budget, int error, char *why, size_t why_bytes) {
            "harm, and is left out",
            (unsigned long long)(budget->over == budget->memory_kind
                                     ? budget->memory.most
-                                    : limit_of(budget, budget->over)),
+                                    : limit_of(budget->over, budget->bytes)),
            kinds[budget->over].what, (unsigned long long)budget->bytes);
   return -EFBIG;
 }
@@ -82,9 +82,9 @@ bool budget_inflate(u64 bytes) {
   if (!budget_take(BUDGET_INFLATED, bytes))
     return false;
   if (current)
-    current->memory.most = memory_of(current->memory_kind,
-                                     size_sum(current->bytes, limit_of(current, BUDGET_INFLATED) -
-                                                                  current->left[BUDGET_INFLATED]));
+    current->memory.most = memory_of(
+        current->memory_kind, size_sum(current->bytes, limit_of(BUDGET_INFLATED, current->bytes) -
+                                                           current->left[BUDGET_INFLATED]));
   return true;
 }
 

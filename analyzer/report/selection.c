@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/texts.h"
+
 /* Takes one number or range off the list; false where there is none. */
 static bool next_range(const char **list, unsigned long *first, unsigned long *last) {
   char *end;
@@ -41,17 +43,9 @@ bool selection_has_rank(const char *ranks, u32 rank) {
   return has;
 }
 
-static bool list_contains(const char *list, const char *name) {
-  size_t n = name ? strlen(name) : 0;
-  for (const char *at = list; n && at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-    if (strncmp(at, name, n) == 0 && (at[n] == ',' || !at[n]))
-      return true;
-  return false;
-}
-
 bool selection_has_group(const struct report_view *view, const struct flight_group *group) {
-  return !view->groups || list_contains(view->groups, group->name) ||
-         list_contains(view->groups, group->desc);
+  return !view->groups || is_in_words(group->name, view->groups, ',') ||
+         is_in_words(group->desc, view->groups, ',');
 }
 
 static bool is_name(const char *name, const char *selected, size_t n) {

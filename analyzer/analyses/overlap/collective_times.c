@@ -19,6 +19,7 @@
 #include "base/parallel.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
+#include "base/texts.h"
 #include "kernels/communication.h"
 
 static i64 call_transfer_begin(const struct analysis *a, const struct arrival *call) {
@@ -200,18 +201,10 @@ static double mean_wait_ns(const struct analysis *a, const struct collective *c)
          c->n_arrivals;
 }
 
-static bool is_among(const char *word, const char *words) {
-  size_t length = strlen(word);
-  for (const char *at = words; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
-    if (strncmp(at, word, length) == 0 && (at[length] == '\0' || at[length] == '/'))
-      return true;
-  return false;
-}
-
 enum { MOST_TAGS_TEXT = 40 };
 
 static void add_choice(struct analysis *a, const char *word, const char **words) {
-  if (!word || is_among(word, *words))
+  if (!word || is_in_words(word, *words, '/'))
     return;
   *words = *words ? say(a, "%s/%s", *words, word) : word;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/varint.h"
 #include "import/file_budget.h"
 
 #define HEADER_BYTES 12u /* u64 length, u32 checksum of it */
@@ -33,18 +34,6 @@ static u64 little_endian(const u8 *at, u32 bytes) {
   return value;
 }
 
-static u64 read_varint(struct message *message) {
-  u64 value = 0;
-  for (u32 shift = 0; shift < 64 && message->at < message->end; shift += 7) {
-    u8 byte = *message->at++;
-    value |= (u64)(byte & 0x7f) << shift;
-    if (!(byte & 0x80))
-      return value;
-  }
-  message->bad = true;
-  return 0;
-}
-
 static u64 read_fixed(struct message *message, u32 bytes) {
   message->bad |= (size_t)(message->end - message->at) < bytes;
   u64 value = message->bad ? 0 : little_endian(message->at, bytes);
@@ -55,12 +44,12 @@ static u64 read_fixed(struct message *message, u32 bytes) {
 static bool next_field(struct message *message, struct field *field) {
   if (message->bad || message->at >= message->end)
     return false;
-  u64 key = read_varint(message);
+  u64 key = varint_read(&message->at, message->end, &message->bad);
   *field = (struct field){.number = key >> 3, .wire = key & 7};
   if (field->wire == WIRE_64 || field->wire == WIRE_32)
     field->value = read_fixed(message, field->wire == WIRE_64 ? 8 : 4);
   else if (field->wire == WIRE_VARINT || field->wire == WIRE_BYTES)
-    field->value = read_varint(message);
+    field->value = varint_read(&message->at, message->end, &message->bad);
   else
     message->bad = true;
   if (field->wire == WIRE_BYTES && !message->bad) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/varint.h"
 #include "format/tscope_format.h"
 
 struct protobuf {
@@ -19,7 +20,6 @@ struct protobuf {
 };
 
 enum { PROTOBUF_VARINT = 0, PROTOBUF_FIXED64 = 1, PROTOBUF_LENGTH = 2 };
-enum { PROTOBUF_LONGEST_VARINT = 10 };
 
 static inline void protobuf_reserve(struct protobuf *p, size_t bytes) {
   if (__builtin_expect(p->room - p->n >= bytes, 1))
@@ -29,17 +29,13 @@ static inline void protobuf_reserve(struct protobuf *p, size_t bytes) {
   p->room = room;
 }
 
-/* Seven bits a byte, the lowest first. The room is there. */
+/* The room is there. */
 static inline void protobuf_put_varint(struct protobuf *p, u64 value) {
-  while (value >= 0x80) {
-    p->bytes[p->n++] = (u8)(value | 0x80);
-    value >>= 7;
-  }
-  p->bytes[p->n++] = (u8)value;
+  p->n += varint_write(p->bytes + p->n, value);
 }
 
 static inline void protobuf_uint(struct protobuf *p, u32 field, u64 value) {
-  protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT);
+  protobuf_reserve(p, 2 * VARINT_MOST);
   protobuf_put_varint(p, field << 3 | PROTOBUF_VARINT);
   protobuf_put_varint(p, value);
 }
@@ -50,7 +46,7 @@ static inline void protobuf_int(struct protobuf *p, u32 field, i64 value) {
 }
 
 static inline void protobuf_fixed64(struct protobuf *p, u32 field, u64 value) {
-  protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT);
+  protobuf_reserve(p, 2 * VARINT_MOST);
   protobuf_put_varint(p, field << 3 | PROTOBUF_FIXED64);
   for (int i = 0; i < 8; i++)
     p->bytes[p->n++] = (u8)(value >> (8 * i));
@@ -63,7 +59,7 @@ static inline void protobuf_double(struct protobuf *p, u32 field, double value) 
 }
 
 static inline void protobuf_bytes(struct protobuf *p, u32 field, const void *bytes, size_t n) {
-  protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT + n);
+  protobuf_reserve(p, 2 * VARINT_MOST + n);
   protobuf_put_varint(p, field << 3 | PROTOBUF_LENGTH);
   protobuf_put_varint(p, n);
   memcpy(p->bytes + p->n, bytes, n);
@@ -72,7 +68,7 @@ static inline void protobuf_bytes(struct protobuf *p, u32 field, const void *byt
 
 /* A message within: what is written until it is closed. One byte is kept for its length. */
 static inline size_t protobuf_open(struct protobuf *p, u32 field) {
-  protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT);
+  protobuf_reserve(p, 2 * VARINT_MOST);
   protobuf_put_varint(p, field << 3 | PROTOBUF_LENGTH);
   return ++p->n;
 }
