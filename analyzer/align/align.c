@@ -25,7 +25,7 @@ struct aligner {
   struct clock_domains domains;
   struct domain_clock *fits; /* [domains.n] */
   u32 *set;                  /* [n_ranks] ranks that calls link, by one of them */
-  u32 root;                  /* domain */
+  u32 root, root_rank;       /* domain, and its first rank */
 };
 
 /* A wall clock this far from the time since boot means that the file is damaged. The limit ensures
@@ -39,15 +39,17 @@ i64 clock_realtime_difference(const struct clock_facts *a, const struct clock_fa
   return sane ? x - y : NS_UNKNOWN;
 }
 
+static void join_members(const struct model *model, const struct collective *of, u32 *set) {
+  FOR_EACH(&model->arrivals[of->first_arrival], of->n_arrivals, member)
+    sets_join(set, model->arrivals[of->first_arrival].rank, member->rank);
+}
+
 /* By calls of any kind, their ends known or not. */
 static void link_by_calls(struct aligner *aligner) {
   const struct model *model = aligner->model;
   sets_begin(aligner->set, model->n_ranks);
-  for (u32 c = 0; c < model->n_collectives; c++) {
-    const struct arrival *arrivals = &model->arrivals[model->collectives[c].first_arrival];
-    for (u32 i = 1; i < model->collectives[c].n_arrivals; i++)
-      sets_join(aligner->set, arrivals[0].rank, arrivals[i].rank);
-  }
+  FOR_EACH(model->collectives, model->n_collectives, collective)
+    join_members(model, collective, aligner->set);
 }
 
 /* The domain from which collectives with known ends reach the most ranks. */
@@ -63,19 +65,15 @@ static void choose_root(struct aligner *aligner) {
   for (u32 r = 0; r < n; r++)
     sets_join(set, r, first[aligner->domains.of[r]]);
   for (u32 s = 0; s < aligner->samples.n; s++)
-    for (u32 k = 0; k < aligner->samples.at[s].n; k++) {
-      const struct collective *collective =
-          &model->collectives[aligner->samples.at[s].collectives[k]];
-      for (u32 i = 1; i < collective->n_arrivals; i++)
-        sets_join(set, model->arrivals[collective->first_arrival].rank,
-                  model->arrivals[collective->first_arrival + i].rank);
-    }
+    for (u32 k = 0; k < aligner->samples.at[s].n; k++)
+      join_members(model, &model->collectives[aligner->samples.at[s].collectives[k]], set);
   for (u32 r = 0; r < n; r++)
     size[set_of(set, r)]++;
   for (u32 r = 1; r < n; r++)
     if (size[r] > size[best])
       best = r;
   aligner->root = aligner->domains.of[best];
+  aligner->root_rank = first[aligner->root];
 }
 
 static bool is_placed(const struct aligner *aligner, u32 rank) {
@@ -84,20 +82,13 @@ static bool is_placed(const struct aligner *aligner, u32 rank) {
   if (!aligner->fits[domain].placed)
     return false;
   /* Without the boot in the trace, ranks that no call links may come from different runs. */
-  if (domain != aligner->root || domains->certain)
-    return true;
-  for (u32 r = 0; r < aligner->model->n_ranks; r++)
-    if (domains->of[r] == aligner->root)
-      return set_of(aligner->set, r) == set_of(aligner->set, rank);
-  return false;
+  return domain != aligner->root || domains->certain ||
+         set_of(aligner->set, aligner->root_rank) == set_of(aligner->set, rank);
 }
 
 /* Ranks that collectives do not reach follow CLOCK_REALTIME, relative to the root's first rank. */
 static void follow_realtime(struct aligner *aligner, u32 rank) {
-  u32 root = 0;
-  while (aligner->domains.of[root] != aligner->root)
-    root++;
-  i64 apart = clock_realtime_difference(&aligner->facts[rank], &aligner->facts[root]);
+  i64 apart = clock_realtime_difference(&aligner->facts[rank], &aligner->facts[aligner->root_rank]);
   aligner->clocks[rank] = (struct rank_clock){.pivot = aligner->facts[rank].begin,
                                               .offset = apart == NS_UNKNOWN ? 0 : apart};
 }
@@ -157,18 +148,16 @@ static const char *list_ranks(struct aligner *aligner, const u8 *why, u8 reason,
 /* Why ranks are not on the axis: each reason with its ranks; NULL if all are. */
 static const char *describe_unaligned(struct aligner *aligner, const u8 *why) {
   const struct model *model = aligner->model;
-  u32 unlinked, rough, root = 0;
+  u32 unlinked, rough;
   const char *no_links = list_ranks(aligner, why, NOT_LINKED, &unlinked);
   const char *bad = list_ranks(aligner, why, TOO_ROUGH, &rough);
-  while (root + 1 < model->n_ranks && aligner->domains.of[root] != aligner->root)
-    root++;
   const char *text = NULL;
   if (unlinked)
     text = arena_printf(aligner->arena,
                         "%s %s not linked to rank %u by at least %u collectives, or messages in "
                         "both directions, with known ends",
-                        no_links, unlinked > 1 ? "are" : "is", model->ranks[root].rank,
-                        CLOCK_FIT_LEAST);
+                        no_links, unlinked > 1 ? "are" : "is",
+                        model->ranks[aligner->root_rank].rank, CLOCK_FIT_LEAST);
   if (rough)
     text = arena_printf(aligner->arena,
                         "%s%scollective ends of %s vary so much that %s not known to %.0f transfer "
@@ -180,11 +169,8 @@ static const char *describe_unaligned(struct aligner *aligner, const u8 *why) {
 
 static const char *describe_method(const struct aligner *aligner) {
   const struct clock_domains *domains = &aligner->domains;
-  bool messages = false, bounds = false;
-  for (u32 d = 0; d < domains->n; d++) {
-    messages |= aligner->fits[d].by_messages;
-    bounds |= aligner->fits[d].by_bounds;
-  }
+  bool messages = ANY(aligner->fits, domains->n, one, one->by_messages);
+  bool bounds = ANY(aligner->fits, domains->n, one, one->by_bounds);
   if (domains->n == 1 && aligner->samples.n == 0)
     return "same host clock, not checked: no collective has a known end";
   if (domains->n == 1)
@@ -199,9 +185,8 @@ static const char *describe_method(const struct aligner *aligner) {
 }
 
 static const char *describe_no_ends(struct aligner *aligner) {
-  bool linked = true;
-  for (u32 r = 1; r < aligner->model->n_ranks; r++)
-    linked &= set_of(aligner->set, r) == set_of(aligner->set, 0);
+  bool linked = !ANY_NUMBER(1, aligner->model->n_ranks, r,
+                            set_of(aligner->set, r) != set_of(aligner->set, 0));
   return linked ? "no collective has a known end (no GPU times), and each host has its own clock"
                 : "no collectives link the ranks";
 }

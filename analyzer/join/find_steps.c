@@ -91,28 +91,18 @@ static void assemble(struct model *model, const struct rank_bounds *bounds) {
   steps->n = n;
 }
 
-/* Mean length of a step over the ranks that have it; NAN for none. */
-static double mean_length(const struct model *model, u32 step) {
-  double sum = 0;
-  u32 count = 0;
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    size_t cell = cell_of_step(model, step, r);
-    if (model->steps.begin[cell] == NS_UNKNOWN)
-      continue;
-    sum += (double)(model->steps.end[cell] - model->steps.begin[cell]);
-    count++;
-  }
-  return count ? sum / count : NAN;
+static double length_of(const struct model *model, u32 step, u32 rank) {
+  size_t cell = cell_of_step(model, step, rank);
+  i64 begin = model->steps.begin[cell];
+  return begin == NS_UNKNOWN ? NAN : (double)(model->steps.end[cell] - begin);
 }
 
 u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts) {
-  u32 half = n / 2, known = 0, warmup = 1;
+  u32 warmup = 1;
   if (n < 2)
     return 0;
   SCOPED double *later = memory_array(n, sizeof(*later));
-  for (u32 s = half; s < n; s++)
-    if (!isnan(lengths[s]))
-      later[known++] = lengths[s];
+  u32 known = LIST_KNOWN(later, n / 2, n, s, lengths[s]);
   double usual = known ? lower_median(later, known) : NAN;
   while (warmup < n / 4 && (lengths[warmup] > WARMUP_FACTOR * usual ||
                             (of_hosts && lengths[warmup] < usual / WARMUP_FACTOR)))
@@ -122,21 +112,17 @@ u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts) {
 
 /* Whether the length of a step that launches work is that of its host, which may run ahead. */
 static bool lasts_as_on_host(const struct model *model, u32 step) {
-  const struct steps *steps = &model->steps;
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    size_t cell = cell_of_step(model, step, r);
-    if (steps->begin[cell] != NS_UNKNOWN && model->ranks[r].launches &&
-        steps->ends_known[cell] != (STEP_BEGIN_KNOWN | STEP_END_KNOWN))
-      return true;
-  }
-  return false;
+  const u8 both = STEP_BEGIN_KNOWN | STEP_END_KNOWN;
+  return ANY_NUMBER(0, model->n_ranks, r,
+                    !isnan(length_of(model, step, r)) && model->ranks[r].launches &&
+                        model->steps.ends_known[cell_of_step(model, step, r)] != both);
 }
 
 static void count_warmup(struct model *model) {
   bool of_hosts = false;
   SCOPED double *lengths = memory_array(size_sum(model->steps.n, 1), sizeof(*lengths));
   for (u32 s = 0; s < model->steps.n; s++)
-    lengths[s] = mean_length(model, s);
+    lengths[s] = MEAN_KNOWN(0, model->n_ranks, r, length_of(model, s, r));
   for (u32 s = 1; s < model->steps.n / 4; s++)
     of_hosts |= lasts_as_on_host(model, s);
   model->steps.warmup = model_count_warmup(lengths, model->steps.n, of_hosts);

@@ -164,25 +164,22 @@ static const char *name_of_group(const struct grouping *g, u32 group, struct are
 static void define_comm(const struct grouping *g, const struct member *m) {
   struct rank_events *events = model_events(g->model, m->rank);
   u32 old = events->n_comms, size = 0, place = 0;
-  struct comm_definition *comms = arena_array(&events->arena, old, sizeof(*comms));
-  if (old)
-    memcpy(comms, events->comms, old * sizeof(*comms));
   for (u32 i = 0; i < g->members.n; i++)
     if (g->members.at[i].group == m->group) {
       place = &g->members.at[i] == m ? size : place;
       size++;
     }
   bool all = size > 1 && g->model->n_ranks >= g->model->world_size;
-  comms[old] =
-      (struct comm_definition){.identity = (KERNEL_GROUP | g->library) + ((u64)m->group << 8),
-                               .parent = 1,
-                               .comm = TSCOPE_UNKNOWN,
-                               .rank = all ? place : TSCOPE_UNKNOWN_RANK,
-                               .size = all ? size : 0,
-                               .name = name_of_group(g, m->group, &events->arena),
-                               .backend = TSCOPE_BACKEND_NCCL,
-                               .library = g->library};
-  events->comms = comms;
+  const struct comm_definition comm = {.identity =
+                                           (KERNEL_GROUP | g->library) + ((u64)m->group << 8),
+                                       .parent = 1,
+                                       .comm = TSCOPE_UNKNOWN,
+                                       .rank = all ? place : TSCOPE_UNKNOWN_RANK,
+                                       .size = all ? size : 0,
+                                       .name = name_of_group(g, m->group, &events->arena),
+                                       .backend = TSCOPE_BACKEND_NCCL,
+                                       .library = g->library};
+  events->comms = arena_joined(&events->arena, events->comms, old, &comm, 1, sizeof(comm));
   events->n_comms = old + 1;
   for (u32 i = 0; i < events->kernels.n; i++) /* those that wait for nobody too */
     if (comm_op_library(events->kernels.at[i].op) == g->library &&

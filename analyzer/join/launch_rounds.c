@@ -137,10 +137,7 @@ static bool begins_at(const struct pattern *pattern, u32 at) {
   u32 compared = pattern->length < ALIKE ? pattern->length : ALIKE;
   if (at + compared > pattern->n)
     return false;
-  for (u32 i = 0; i < compared; i++)
-    if (pattern->tokens[at + i] != pattern->tokens[pattern->like + i])
-      return false;
-  return true;
+  return !ANY_NUMBER(0, compared, i, pattern->tokens[at + i] != pattern->tokens[pattern->like + i]);
 }
 
 /* Where the round after this one begins; where this one ends if none does soon: a run that ends

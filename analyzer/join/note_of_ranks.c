@@ -52,22 +52,20 @@ static void note_lacks(struct model *model) {
   }
 }
 
+static double unread_share(const struct rank *rank) {
+  return (double)rank->unread_samples / (double)(rank->unread_samples + rank->samples);
+}
+
 /* Where more than one sample in 20 has no stack. */
 static void note_unread_samples(struct model *model) {
   const double notable = 0.05;
-  const struct rank *worst = NULL;
-  double most = notable;
-  FOR_EACH(model->ranks, model->n_ranks, rank) {
-    double unread = (double)rank->unread_samples;
-    double share = unread > 0 ? unread / (unread + (double)rank->samples) : 0;
-    worst = share > most ? rank : worst;
-    most = share > most ? share : most;
-  }
-  if (worst)
+  const struct rank *worst =
+      LARGEST(model->ranks, model->n_ranks, one, one->unread_samples, unread_share(one));
+  if (worst && unread_share(worst) > notable)
     model_note(model,
                "lines: threads could not be read in %s of the samples of rank %u, the most of "
                "all ranks; their time is in no line",
-               percent(most).text, worst->rank);
+               percent(unread_share(worst)).text, worst->rank);
 }
 
 void note_of_ranks(struct model *model) {

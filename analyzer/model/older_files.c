@@ -35,12 +35,8 @@ static void find_last(struct search *s, u32 from, u32 to) {
 /* Whether a member went on after it had ended the collective. One that lost a peer ends it too,
  * with an error, and then calls no more. */
 static bool was_ended(const struct search *s, const struct collective *collective) {
-  FOR_EACH(&s->model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
-    if (arrival->end != NS_UNKNOWN && s->last_call[arrival->rank] != NS_UNKNOWN &&
-        s->last_call[arrival->rank] > arrival->end)
-      return true;
-  }
-  return false;
+  return ANY(&s->model->arrivals[collective->first_arrival], collective->n_arrivals, one,
+             one->end != NS_UNKNOWN && s->last_call[one->rank] > one->end);
 }
 
 static void look_at_comm(struct search *s, u32 from, u32 to) {

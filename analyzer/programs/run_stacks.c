@@ -67,10 +67,7 @@ ORDER_BY(by_rank, struct target, UP(rank))
 /* A rank that is there twice was started again: the model says which is the last. */
 static bool is_each_rank_once(struct asking *a) {
   SORT(a->targets, a->n, by_rank);
-  for (u32 i = 1; i < a->n; i++)
-    if (a->targets[i].rank == a->targets[i - 1].rank)
-      return false;
-  return true;
+  return !ANY_NUMBER(1, a->n, i, a->targets[i].rank == a->targets[i - 1].rank);
 }
 
 /* The ranks as the traces' headers name them. False if they do not name each of them once. */

@@ -41,10 +41,6 @@ static u32 token_of(const struct rank_call *call) {
   return hash_number((u32)call->op << 8 | call->dtype, size);
 }
 
-static bool is_message(const struct rank_call *call) {
-  return op_is_message(call->op);
-}
-
 /* A member for each communicator of a rank, and room for its calls. */
 static void add_members(struct matching *m, u32 rank) {
   const struct rank_events *events = model_events(m->model, rank);
@@ -58,7 +54,7 @@ static void add_members(struct matching *m, u32 rank) {
     return;
   struct member *members = m->members.at + first;
   for (u32 i = 0; i < events->calls.n; i++)
-    if (!is_message(&events->calls.at[i]))
+    if (!op_is_message(events->calls.at[i].op))
       members[events->calls.at[i].comm].n++;
   for (u32 c = 0; c < n; c++) {
     members[c].calls = memory_array(size_sum(members[c].n, 1), sizeof(u32));
@@ -68,7 +64,7 @@ static void add_members(struct matching *m, u32 rank) {
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     struct member *member = &members[call->comm];
-    if (is_message(call))
+    if (op_is_message(call->op))
       continue;
     member->numbered &= call->seq != TSCOPE_UNKNOWN;
     member->calls[member->n] = i;

@@ -15,10 +15,7 @@ static bool can_pair(const struct ordered *cause, const struct ordered *effect) 
 }
 
 static bool one_to_one(const struct ordered *causes, const struct ordered *effects, u32 n) {
-  for (u32 i = 0; i < n; i++)
-    if (!kinds_match(&causes[i], &effects[i]))
-      return false;
-  return true;
+  return !ANY_NUMBER(0, n, i, !kinds_match(&causes[i], &effects[i]));
 }
 
 /* The fewest causes or effects to leave out, going back, until the rest fits again. */

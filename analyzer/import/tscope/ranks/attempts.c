@@ -208,11 +208,9 @@ static enum common_calls calls_of(const struct search *s, u32 a, u32 b) {
 
 /* Whether the group ended the collectives of another that is free, on the place of that one. */
 static bool fits_another(const struct search *s, u32 one, u32 number) {
-  for (u32 g = 0; g < s->n_groups; g++)
-    if (g != one && s->groups[g].attempt == INDEX_NONE && same_place(s, g, one) &&
-        calls_of(s, g, number) == CALLS_ARE_COMMON)
-      return true;
-  return false;
+  return ANY_NUMBER(0, s->n_groups, g,
+                    g != one && s->groups[g].attempt == INDEX_NONE && same_place(s, g, one) &&
+                        calls_of(s, g, number) == CALLS_ARE_COMMON);
 }
 
 /* How well a group fits an attempt, of which `all` is the time: the less, the better; INT64_MAX if
