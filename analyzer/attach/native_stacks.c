@@ -118,7 +118,7 @@ static void merge_thread(struct mixing *m, bool native_whole, struct native_outc
   put_mixed(m, fits);
 }
 
-static void count(const struct snapshots *snapshots, struct native_outcome *outcome) {
+static void count(const struct snapshots *snapshots, u32 wanted, struct native_outcome *outcome) {
   FOR_EACH(snapshots->threads, snapshots->n, snapshot) {
     outcome->taken += snapshot->got == SNAPSHOT_TAKEN;
     outcome->stuck += snapshot->got == SNAPSHOT_STUCK;
@@ -128,6 +128,7 @@ static void count(const struct snapshots *snapshots, struct native_outcome *outc
     if (snapshot->stopped_ns > outcome->longest_ns)
       outcome->longest_ns = snapshot->stopped_ns;
   }
+  outcome->left = wanted - outcome->taken - outcome->stuck - outcome->refused - outcome->gone;
 }
 
 static void merge_threads(struct mixing *m, const struct snapshots *snapshots,
@@ -159,7 +160,7 @@ static u32 tracer_of(pid_t pid) {
   return at ? (u32)strtoul(at + sizeof(name) - 1, NULL, 10) : 0;
 }
 
-static const char *explain_none(struct arena *arena, pid_t pid,
+static const char *explain_none(struct arena *arena, pid_t pid, int error,
                                 const struct native_outcome *outcome) {
   u32 tracer = tracer_of(pid);
   if (outcome->taken)
@@ -168,8 +169,12 @@ static const char *explain_none(struct arena *arena, pid_t pid,
     return arena_printf(arena, "process %u traces it already (a debugger?)", tracer);
   if (outcome->refused)
     return describe_refusal(pid);
-  return outcome->stuck ? "its threads wait in the kernel, uninterruptible, and did not stop"
-                        : "it has ended";
+  if (outcome->stuck)
+    return "its threads wait in the kernel, uninterruptible, and did not stop";
+  if (outcome->left)
+    return arena_printf(arena, "its stacks could not be copied%s%s", error ? ": " : "",
+                        error ? strerror(-error) : "");
+  return "it has ended";
 }
 
 void native_stacks_add(struct arena *arena, pid_t pid, const struct python *python,
@@ -182,9 +187,9 @@ void native_stacks_add(struct arena *arena, pid_t pid, const struct python *pyth
     return;
   for (u32 i = 0; i < look->n_threads; i++)
     wanted[i] = (struct thread_snapshot){.tid = look->threads[i].tid, .python_state = states[i]};
-  snapshots_take(pid, python, wanted, look->n_threads, &snapshots);
-  count(&snapshots, outcome);
-  outcome->why_none = explain_none(arena, pid, outcome);
+  int error = snapshots_take(pid, python, wanted, look->n_threads, &snapshots);
+  count(&snapshots, look->n_threads, outcome);
+  outcome->why_none = explain_none(arena, pid, error, outcome);
   if (outcome->why_none)
     goto out;
   struct native_process *process = native_open(arena, pid, &snapshots);

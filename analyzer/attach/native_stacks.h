@@ -16,8 +16,8 @@ enum native_which {
 
 /* What came of it. */
 struct native_outcome {
-  const char *why_none; /* NULL: some stacks are whole */
-  u32 taken, stuck, refused, gone;
+  const char *why_none;                  /* NULL: some stacks are whole */
+  u32 taken, stuck, refused, gone, left; /* threads; `left`: could not be copied */
   u32 unmatched; /* Python frames and calls of the interpreter did not match: they are listed
                     separately */
   u32 cut;       /* stacks whose outer frames could not be found */

@@ -47,6 +47,9 @@ static void put_native(const struct process_stacks *one) {
            outcome->stuck);
   if (outcome->refused && !outcome->why_none)
     printf("    %u more could not be stopped: no native frames of these\n", outcome->refused);
+  if (outcome->left && !outcome->why_none)
+    printf("    the stacks of %u more could not be copied: no native frames of these\n",
+           outcome->left);
   if (outcome->gone && !outcome->why_none)
     printf("    %u more ended before they stopped\n", outcome->gone);
   if (outcome->cut)

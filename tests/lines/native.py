@@ -5,6 +5,7 @@ in, and frame by frame with gdb if it is installed. No thread may be left stoppe
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -217,6 +218,21 @@ def test_stopped():
         end(job)
 
 
+def test_goes_on():
+    """Of a call with a time limit that was interrupted the kernel no longer says which it is."""
+    job = subprocess.Popen(["sleep", "100"])
+    try:
+        wait_for_states(job.pid, 1, "S")
+        os.kill(job.pid, signal.SIGSTOP)
+        wait_for_states(job.pid, 1, "T")
+        os.kill(job.pid, signal.SIGCONT)
+        wait_for_states(job.pid, 1, "S")
+        printed = subprocess.run([STACKS, str(job.pid)], stdout=subprocess.PIPE, universal_newlines=True).stdout
+        assert "not known: restart_syscall, asleep in " in printed, printed
+    finally:
+        end(job)
+
+
 def test_uninterruptible():
     job = start(PROGRAM, "vfork")
     try:
@@ -230,6 +246,20 @@ def test_uninterruptible():
                 os.kill(int(child), signal.SIGKILL)
         job.wait()
     assert job.returncode == 0
+
+
+def test_little_memory():
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (300 << 20,) * 2)
+    if subprocess.run([STACKS, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=limit).returncode:
+        print("   skipped: a sanitizer needs more address space")
+        return
+    job = start(PROGRAM)
+    try:
+        output = page(job.pid, preexec_fn=limit)
+        assert output.returncode == 0 and "no native frames: its stacks could not be copied: No buffer" in output.stdout, output.stdout
+    finally:
+        end(job)
 
 
 def test_killed_tool():
