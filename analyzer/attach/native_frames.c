@@ -124,7 +124,7 @@ static void name_frame(struct native_process *process, u64 pc, struct native_fra
   dwfl_module_relocate_address(module, &inside);
   frame->offset = inside;
   dwfl_name_place(process->arena, module, pc, &place);
-  COPY_EACH(frame, &place, function, file, line);
+  COPY_EACH(frame, &place, function, symbol, file, line);
 }
 
 static int add_frame(Dwfl_Frame *state, void *context) {

@@ -12,6 +12,7 @@
 /* Texts live in the arena; NULL where not known. */
 struct native_frame {
   const char *function; /* C++ names as people write them, without arguments */
+  const char *symbol;   /* likewise: the function into which the compiler may have put it */
   const char *library;  /* path as the process has it; NULL: code that is of no file */
   const char *file;     /* if debug information has it */
   u32 line;             /* likewise, 0 */

@@ -32,14 +32,14 @@ static bool is_in_python(const struct native_frame *frame) {
 
 /* The interpreter's loop; a compiler may have split it ("_PyEval_EvalFrameDefault.cold"). */
 static bool runs_python(const struct native_frame *frame) {
-  return text_starts_with(frame->function, "_PyEval_EvalFrameDefault");
+  return text_starts_with(frame->symbol, "_PyEval_EvalFrameDefault");
 }
 
 static bool starts_thread(const struct native_frame *frame) {
   static const char *const names[] = {
       "start_thread",      "clone",  "__clone", "clone3", "__clone3", "__libc_start_call_main",
       "__libc_start_main", "_start", "main"};
-  return MATCHES_ANY(frame->function, names, text_starts_with);
+  return MATCHES_ANY(frame->symbol, names, text_starts_with);
 }
 
 static void put_native(struct mixing *m, const struct native_frame *native) {

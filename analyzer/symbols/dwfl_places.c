@@ -51,7 +51,7 @@ void dwfl_name_place(struct arena *arena, Dwfl_Module *module, u64 address,
   const char *name = dwfl_module_addrinfo(module, address, &offset, &symbol, NULL, NULL, NULL);
   /* Of a stripped file the symbol before may be one far away. */
   if (name && offset < symbol.st_size)
-    place->function = function_name(arena, name);
+    place->symbol = place->function = function_name(arena, name);
   Dwfl_Line *source = dwfl_module_getsrc(module, address);
   const char *file = source ? dwfl_lineinfo(source, NULL, &line, NULL, NULL, NULL) : NULL;
   if (file && line > 0) {

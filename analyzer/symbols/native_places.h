@@ -13,6 +13,7 @@
 /* Texts live in the arena; NULL where not known. */
 struct native_place {
   const char *function; /* as function_name() writes it */
+  const char *symbol;   /* likewise: the function into which the compiler may have put it */
   const char *file;     /* if debug information has it */
   u32 line;             /* likewise, 0 */
 };

@@ -20,10 +20,14 @@ GDB = """
 import gdb
 for thread in gdb.selected_inferior().threads():
     thread.switch()
-    frame = gdb.newest_frame()
+    frame, inlined = gdb.newest_frame(), None
     while frame is not None:
-        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
-            print("frame\\t%d\\t%s\\t%s" % (thread.ptid[1], gdb.solib_name(frame.pc()) or "program", frame.name() or ""))
+        if frame.type() == gdb.INLINE_FRAME:
+            inlined = inlined or frame.name()
+        elif frame.type() != gdb.TAILCALL_FRAME:
+            name = frame.name() or ""
+            print("frame\\t%d\\t%s\\t%s\\t%s" % (thread.ptid[1], gdb.solib_name(frame.pc()) or "program", name, inlined or name))
+            inlined = None
         frame = frame.older()
 """
 WITHOUT_PTRACE = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
@@ -83,8 +87,9 @@ def by_gdb(pid):
     threads = {}
     for line in done.stdout.splitlines():
         if line.startswith("frame\t"):
-            _, tid, library, name = line.split("\t")
-            threads.setdefault(int(tid), []).append((library, name))
+            _, tid, library, name, innermost = line.split("\t")
+            loop = name.startswith(LOOP)
+            threads.setdefault(int(tid), []).append((library, name if loop else innermost))
     return threads
 
 
