@@ -32,7 +32,7 @@ static u32 count_hosts(const struct trace_run *run) {
 
 /* How a run ended, by the headers of its files. */
 struct run_state {
-  u32 running, failed, killed, unknown, world_size;
+  u32 running, may_run, failed, killed, unknown, world_size;
   bool unreadable; /* all of them */
   u64 bytes;
 };
@@ -49,6 +49,8 @@ static struct run_state state_of(const struct trace_run *run) {
     enum process_end end = process_end_of(header);
     if (process_runs(header))
       state.running++;
+    else if (process_may_run(header))
+      state.may_run++;
     else if (end == PROCESS_KILLED)
       state.killed++;
     else if (end == PROCESS_FAILED)
@@ -64,6 +66,7 @@ static const char *describe_end(const struct run_state *state) {
          : state->running  ? "runs"
          : state->killed   ? "killed"
          : state->failed   ? "failed"
+         : state->may_run  ? "may run"
          : state->unknown  ? "no end"
                            : "ended";
 }
@@ -216,8 +219,9 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
   u32 n = error ? 0 : runs.n_runs;
   FOR_EACH_CHANGED(runs.runs, n, run) {
     struct run_state state = state_of(run);
-    const char *reason =
-        state.running ? NULL : reason_to_go(options, run, &state, kept, kept_bytes, full);
+    const char *reason = state.running || state.may_run
+                             ? NULL
+                             : reason_to_go(options, run, &state, kept, kept_bytes, full);
     full |= reason == over_size;
     if (!reason) {
       kept++;

@@ -16,8 +16,8 @@ typedef const char *run_finding(const struct options *options, const char *run,
                                 struct arena *arena);
 int list_runs(const struct options *options, run_finding *worst, char *why, size_t why_bytes);
 
-/* list_runs.c: removes the runs that the options choose, or says which. A run that runs is never
- * removed. */
+/* list_runs.c: removes the runs that the options choose, or says which. A run that runs, or
+ * may run on another host, is never removed. */
 int prune_runs(const struct options *options, char *why, size_t why_bytes);
 
 /* compare_hosts.c: hosts, devices and links over the JSON reports in options->paths, and over those

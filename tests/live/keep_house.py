@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,15 @@ ENV["LD_LIBRARY_PATH"] = os.path.join(BUILD, "tests", "standins", "lib")
 
 def tscope(*arguments, **env):
     return subprocess.run([TSCOPE, *arguments], capture_output=True, text=True, env={**ENV, **env}, timeout=300)
+
+
+def set_alive(path, realtime_ns):
+    """The last sign of life in a trace. The numbers are places in struct tscope_file_header."""
+    with open(path, "r+b") as file:
+        header = file.read(512)
+        tick_hz, start_ticks, start_realtime_ns = (struct.unpack_from("<Q", header, at)[0] for at in (32, 56, 72))
+        file.seek(432)
+        file.write(struct.pack("<Q", start_ticks + (realtime_ns - start_realtime_ns) * tick_hz // 10**9))
 
 
 class House(unittest.TestCase):
@@ -165,6 +175,18 @@ class House(unittest.TestCase):
         self.assertRegex(self.listed()["live"], "  (no end|killed)")
         self.assertIn("did not end normally", tscope("report", self.folder).stdout)
         self.assertEqual(self.pruned("--max-size", "1", "--yes")[0], ["live"])
+
+    def test_a_run_of_another_host_may_run(self):
+        """No process of the traces is here. What was alive within the last hour is not removed."""
+        for name, minutes in ("live", 1), ("dead", 100):
+            self.write(name, 0.1, "--hang-rank", "1")
+            for trace in os.scandir(os.path.join(self.folder, name)):
+                set_alive(trace.path, time.time_ns() - int(minutes * 60e9))
+        rows = self.listed()
+        self.assertRegex(rows["live"], "  may run")
+        self.assertRegex(rows["dead"], "  no end")
+        self.assertEqual(self.pruned("--max-size", "1", "--yes")[0], ["dead"])
+        self.assertEqual(os.listdir(self.folder), ["live"])
 
     def test_why_tscope_is_off_is_said_before_and_after(self):
         place = os.path.join(self.folder, "file")
