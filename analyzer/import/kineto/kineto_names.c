@@ -134,6 +134,8 @@ static void describe(struct kineto_name *name) {
   if (text_starts_with(text, "c10d::"))
     name->worker_op = op_named(strstr(text, "::"));
   name->waits = text_contains(text, "::wait_tensor");
+  name->waits_inside = text_starts_with(text, "torch/autograd/") ||
+                       text_starts_with(text, "torch/distributed/distributed_c10d.py(");
   if (name->comm_range)
     name->op = op_named(colon + 1);
   name->param_comms = strcmp(text, "record_param_comms") == 0;

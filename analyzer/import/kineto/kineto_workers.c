@@ -16,6 +16,7 @@
 #define SHORT_PAUSE 10
 
 #define MOST_OPEN 16u
+#define MOST_LOOKED_AT 4096u /* items before it that may be the function it is in */
 
 struct worker_search {
   struct kineto_trace *trace;
@@ -49,11 +50,14 @@ struct following {
   i64 open[MOST_OPEN]; /* ends of ranges, which it then ends */
   u32 n_open;
   struct interval pause;
+  struct interval around; /* the pause in which the collective ended, whenever the thread goes on */
 };
 
 /* Keeps the longest pause that ends when the collective does, but a later one that is not much
  * shorter. */
 static void keep_pause(struct following *f, i64 start, i64 end) {
+  if (start < f->ended && f->ended < end)
+    f->around = (struct interval){start, end};
   i64 late = end > f->ended ? end - f->ended : f->ended - end, best = f->pause.end - f->pause.start;
   if (start < end && end - start > best / SHORT_PAUSE &&
       (late <= WAKE_UP_NS || late <= (end - start) / WAKE_UP_SHARE))
@@ -69,13 +73,28 @@ static void pause_until(struct following *f, i64 time) {
   f->known = time > f->known ? time : f->known;
 }
 
+/* Whether the innermost function at a time, which the item is later than, is one of PyTorch's that
+ * does nothing but run operators and wait. */
+static bool is_in_waiting_function(const struct worker_search *s, u32 lane, u32 before, i64 time) {
+  u32 end = before > MOST_LOOKED_AT ? before - MOST_LOOKED_AT : 0;
+  for (u32 i = before; i-- > end;) {
+    const struct kineto_item *item = &s->trace->items.at[i];
+    if (item->kind == KINETO_ITEM_PYTHON && item->lane == lane && item->start <= time &&
+        item->end > time)
+      return name_of(s, i)->waits_inside;
+  }
+  return false;
+}
+
 /* A time in which the thread does nothing, or only waits, after it has called a collective and
- * before that has ended. */
+ * before that has ended. Where only PyTorch itself can wait, the thread may go on much later: it
+ * had no core then. */
 static bool find_pause(const struct worker_search *s, u32 caller, i64 ended,
                        struct interval *pause) {
   const struct kineto_item *first = &s->trace->items.at[caller];
   struct following f = {.ended = ended, .known = first->end};
-  for (u32 i = caller + 1; i < s->trace->items.n && f.known < ended; i++) {
+  u32 i = caller + 1;
+  for (; i < s->trace->items.n && f.known < ended; i++) {
     const struct kineto_item *item = &s->trace->items.at[i];
     if (item->lane != first->lane || !(is_operator(item) || item->kind == KINETO_ITEM_RANGE))
       continue;
@@ -88,6 +107,9 @@ static bool find_pause(const struct worker_search *s, u32 caller, i64 ended,
       f.known = item->end;
   }
   *pause = f.pause;
+  if (pause->end <= pause->start && f.around.end > ended &&
+      is_in_waiting_function(s, first->lane, i, ended))
+    *pause = (struct interval){f.around.start, ended};
   return pause->end > pause->start;
 }
 

@@ -93,6 +93,18 @@ static void a_thread_that_sleeps_does_not_wait(void **state) {
         OP("aten::add", 9000, 50));
 }
 
+/* But PyTorch's engine does nothing of its own: it waits until the end, and has no core then. A
+ * function of the program that it calls does. */
+static void an_engine_that_goes_on_late_has_waited(void **state) {
+  WAITS(state, 130, 530, FUNCTION("train.py(10): main", 0, 10000), OP("aten::mm", 0, 50),
+        FUNCTION("torch/autograd/graph.py(860): _engine_run_backward", 60, 9900),
+        OP("c10d::allreduce_", 110, 20), RUN(130, 400), OP("aten::add", 9000, 50));
+  WAITS(state, 0, 0, FUNCTION("train.py(10): main", 0, 10000), OP("aten::mm", 0, 50),
+        FUNCTION("torch/autograd/graph.py(860): _engine_run_backward", 60, 9900),
+        OP("c10d::allreduce_", 110, 20), RUN(130, 400), FUNCTION("train.py(30): hook", 125, 8870),
+        OP("aten::add", 9000, 50));
+}
+
 /* A pause of the range that ends in it is no wait. */
 static void a_range_that_ends_is_something_done(void **state) {
   WAITS(state, 8000, 9000, OP("aten::mm", 0, 100), OP("c10d::allreduce_", 110, 20),
@@ -130,6 +142,7 @@ int main(void) {
       WITH_FOLDER(a_worker_notes_its_end_late),
       WITH_FOLDER(a_call_loses_its_core_to_the_worker),
       WITH_FOLDER(a_thread_that_sleeps_does_not_wait),
+      WITH_FOLDER(an_engine_that_goes_on_late_has_waited),
       WITH_FOLDER(a_range_that_ends_is_something_done),
       WITH_FOLDER(functions_are_looked_at),
   };
