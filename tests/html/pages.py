@@ -123,7 +123,10 @@ class Page(unittest.TestCase):
             page = file.read()
         self.assertLess(len(page.encode()) - len(re.search(r'id="data">(.*?)</script>', page, re.S).group(1)),
                         CODE_LIMIT)
-        self.assertEqual(data_of(page)["report"], cut(self.report_of(*paths)), name)
+        report = self.report_of(*paths)
+        self.assertEqual(data_of(page)["report"], cut(report), name)
+        phases = [section for section in report["sections"] if section["name"] == "phases" and not section["unknown"]]
+        self.assertEqual(self.text("#steps h3").count("Phases on the host"), len(phases), name)
         self.assertTrue(self.text("#verdict"), name)
         self.assertNotIn("undefined", " ".join(self.text("main")))
         self.assertNotIn("NaN", re.sub(r"\bNaN loss|not a number|NaN", "", " ".join(self.text("main h2"))))

@@ -354,9 +354,10 @@ panel({
 });
 
 function phasesBar() {
+  const section = report.sections.find((one) => one.name === 'phases');
+  if (!section || section.unknown) return null;
   const parts = ['data', 'forward', 'backward', 'optimizer', 'other'].map(
       (name) => ({name, value: report.phases[name + '_ms'], shade: 'phase-' + name}));
-  if (!parts.slice(1, 4).some((part) => isKnown(part.value))) return null;
   return el('section', {}, el('h3', {}, 'Phases on the host'),
             sumBar(parts, sumOf(parts.map((part) => part.value)), ms));
 }
