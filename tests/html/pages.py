@@ -125,6 +125,13 @@ class Page(unittest.TestCase):
                         CODE_LIMIT)
         report = self.report_of(*paths)
         self.assertEqual(data_of(page)["report"], cut(report), name)
+        self.assertEqual(self.browser.run("""
+          const all = [...document.querySelectorAll('.table')].filter(t => !t.querySelector('.more button'));
+          return all.flatMap(t => [...t.querySelectorAll('thead th')].filter((_, i) => {
+            const cells = [...t.querySelectorAll('tbody tr')].map(tr => tr.children[i]);
+            return cells.length && cells.every(c => c.localName === 'td' && c.innerText.trim() === 'unknown');
+          }).map(th => th.innerText));
+        """), [], f"{name}: columns of which nothing is known")
         phases = [section for section in report["sections"] if section["name"] == "phases" and not section["unknown"]]
         self.assertEqual(self.text("#steps h3").count("Phases on the host"), len(phases), name)
         self.assertTrue(self.text("#verdict"), name)
@@ -528,11 +535,11 @@ class Timeline(Page):
         self.assertNotEqual(self.browser.run(view), whole)
         # If a step is chosen elsewhere, it is shown here.
         step = int(re.search(r"step (\d+)", first).group(1))
-        self.browser.click("#steps .numbers:last-child summary")
-        self.browser.run("""const rows = [...document.querySelectorAll('#steps .numbers:last-child tbody tr')];
+        self.browser.click("#steps .numbers:last-of-type summary")
+        self.browser.run("""const rows = [...document.querySelectorAll('#steps .numbers:last-of-type tbody tr')];
                             rows[0].click()""")
-        self.browser.write("#steps .numbers:last-child input[type=search]", str(step))
-        self.browser.run("""[...document.querySelectorAll('#steps .numbers:last-child tbody tr')]
+        self.browser.write("#steps .numbers:last-of-type input[type=search]", str(step))
+        self.browser.run("""[...document.querySelectorAll('#steps .numbers:last-of-type tbody tr')]
           .find(tr => tr.children[0].innerText === arguments[0]).click()""", str(step))
         self.browser.settle()
         self.assertIn(f"step {step} ", self.text("#timeline .choice button[aria-pressed=true]")[0] + " ")

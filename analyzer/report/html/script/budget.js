@@ -260,7 +260,7 @@ panel({
           null,
       tableOf(
           [
-            ['most of it', 'name', null, {head: true, wide: true}],
+            ['most of it', 'short_name', null, {head: true, wide: true}],
             [
               'is', 'category', null,
               {mark: (n) => el('i', {class: 'swatch ' + shadeOfName(n.category)})}

@@ -111,8 +111,7 @@ function collectivesTable(first) {
         ],
         ['asked for', 'asked', (v) => v || UNKNOWN],
         ['tag', 'user_tags', (v) => v || UNKNOWN],
-      ].filter((column) => !['algorithm', 'asked for', 'tag'].includes(column[0]) ||
-                   anyKnown(column, rows)),
+      ],
       rows, {caption: 'collectives, by communicator, operation and size'});
 }
 

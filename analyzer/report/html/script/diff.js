@@ -84,7 +84,7 @@ panel({
           ],
           ['p', 'p_value', (v) => (isKnown(v) ? probability(v) : '\u2013'), {numeric: true}],
           ['beyond noise', 'verdict', (v) => (v === 'same' ? 'no' : v || '')]
-        ].filter((column) => anyKnown(column, report.diff.rows)),
+        ],
         report.diff.rows, {caption: 'figures of both runs', first: 30});
   },
 });

@@ -78,11 +78,7 @@ panel({
           null,
       tableOf(
           [
-            [
-              'kernel', (r) => r.short_name || r.name,
-              (_, r) => (r.short_name && r.short_name !== r.name ? r.short_name : r.name),
-              {head: true, wide: true}
-            ],
+            ['kernel', 'short_name', null, {head: true, wide: true}],
             [
               'kind', 'category', null,
               {mark: (r) => el('i', {class: 'swatch ' + (shade.get(r.category) || 'idle')})}

@@ -268,7 +268,7 @@ panel({
             ['by', 'late_more_ms', ms],
             ['exposed', (r) => r.overlap.exposed_ms, ms],
             ['of it wait', (r) => r.overlap.exposed_wait_ms, ms],
-          ].filter((column) => anyKnown(column, rows)),
+          ],
           rows, {
             caption: 'ranks, per step' + (many ? ', the costliest for peers first' : ''),
             mark: (r) => stragglers.has(r.rank),

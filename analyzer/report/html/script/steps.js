@@ -328,7 +328,7 @@ function allSteps() {
             ['mean', at('wall_ms'), ms],
             ['slowest rank', at('slowest_rank'), orUnknown(String), {numeric: true}],
             ['it took', at('wall_most_ms'), ms],
-            ...parts.filter((column) => anyKnown(column, indices)),
+            ...parts,
           ],
           indices, {caption: 'steps', onrow: (i) => lookAt(stepSeries.step[i], focusOn.rank)}));
 }

@@ -29,24 +29,25 @@ function compareValues(a, b) {
   return typeof a === 'number' ? b - a : String(a).localeCompare(String(b));
 }
 
-const anyKnown = (column, rows) => rows.some((row) => isKnown(columnOf(column).of(row)));
+const said = (column, row) =>
+    String(column.say ? column.say(column.of(row), row) : orUnknown(String)(column.of(row)));
 
 function tableOf(titled, rows, options = {}) {
-  const columns = titled.map(columnOf), caption = options.caption || 'table';
+  // As in the text report, a column without known values is left out.
+  const says = (column) =>
+      column.head || rows.some((row) => said(column, row) !== UNKNOWN && said(column, row) !== '');
+  const columns = titled.map(columnOf).filter(says), caption = options.caption || 'table';
   let shown = options.first || ROWS_AT_FIRST, sorted = null, turned = false, word = '', near = 0;
   const body = el('tbody'), more = el('div', {class: 'more'});
   const heads =
       columns.map((column, i) => el('th', {scope: 'col', class: column.numeric ? 'number' : null},
                                     el('button', {type: 'button', onclick: () => sortBy(i)},
                                        column.name, el('span', {class: 'arrow'}))));
-  const said = (column, row) => (column.say                  ? column.say(column.of(row), row) :
-                                     isKnown(column.of(row)) ? column.of(row) :
-                                                               UNKNOWN);
   const text =
-      rows.map((row) => columns.map((column) => String(said(column, row))).join(' ').toLowerCase());
+      rows.map((row) => columns.map((column) => said(column, row)).join(' ').toLowerCase());
 
   function cell(column, row) {
-    const words = String(said(column, row));
+    const words = said(column, row);
     const shownWords = cutTo(words, column.wide ? 240 : 90);
     const td = el(column.head ? 'th' : 'td', {
       class: [
