@@ -48,10 +48,14 @@
   if ((of_a) != (of_b))                                                                            \
     return (of_a) < (of_b) ? -1 : 1;
 
-/* Sorts a list, also one that is NULL because nothing is in it. */
-#define SORT(at, n, order) ((n) ? qsort(at, n, sizeof(*(at)), order) : (void)0)
-#define SORT_INDICES(indices, n, list, order)                                                      \
-  ((n) ? qsort_r(indices, n, sizeof(u32), order, list) : (void)0)
+/* Sorts a list, also one that is NULL because nothing is in it. Equal elements keep their order,
+ * and the more of a list is in order before, the less it takes. */
+#define SORT(at, n, order) sort_list(at, n, sizeof(*(at)), order)
+#define SORT_INDICES(indices, n, list, order) sort_list_of(indices, n, sizeof(u32), order, list)
+
+void sort_list(void *at, u32 n, size_t bytes, int (*order)(const void *, const void *));
+void sort_list_of(void *at, u32 n, size_t bytes, int (*order)(const void *, const void *, void *),
+                  void *of);
 
 /* Of a list that is sorted so: the one that equals `wanted`, which points to one like it or to the
  * value that it begins with; NULL if there is none. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analyses/memory/memory.h"
+#include "base/sorting.h"
 
 struct cost {
   double bytes;
@@ -119,7 +120,7 @@ void memory_stacks_at_peak(const struct memory_history *history, const struct li
       add_block(&s, block);
   s.n_kept = LIST_WHERE(s.kept, 1, n, i, s.frames[i].bytes > 0, i);
   if (s.n_kept) {
-    qsort_r(s.kept, s.n_kept, sizeof(*s.kept), by_bytes, &s);
+    SORT_INDICES(s.kept, s.n_kept, &s, by_bytes);
     s.n_kept = s.n_kept < MEMORY_STACKS_LISTED ? s.n_kept : MEMORY_STACKS_LISTED;
     list_tree(&s, peak, arena, result);
     list_unknown(&s, peak, result);

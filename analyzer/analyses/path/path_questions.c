@@ -32,9 +32,7 @@ static void unite(const struct run *run, u32 rank, bool compute, struct interval
   u32 n = LIST_WHERE(scratch, g->base[rank], g->base[rank + 1], i,
                      compute ? is_compute(g, &g->nodes[i]) : g->nodes[i].kind == NODE_COLLECTIVE,
                      ((struct interval){run_start(run, i), run_end(run, i)}));
-  if (ANY_NUMBER(1, n, i,
-                 scratch[i - 1].start > scratch[i].start)) /* one lane's work is in order */
-    SORT(scratch, n, by_i64);
+  SORT(scratch, n, by_i64);
   out->n = 0;
   for (u32 i = 0; i < n; i++)
     intervals_append(out, scratch[i].start, scratch[i].end);

@@ -309,7 +309,6 @@ static bool make_absolute(struct kineto_item *item, i64 base_ns) {
 
 /* Times become absolute, items are sorted: of those that start together the longer first. */
 static void sort_items(struct kineto_trace *trace, i64 base_ns) {
-  bool sorted = true;
   u32 n = 0;
   trace->begin = trace->end = NS_UNKNOWN;
   for (u32 i = 0; i < trace->items.n; i++) {
@@ -322,12 +321,10 @@ static void sort_items(struct kineto_trace *trace, i64 base_ns) {
       trace->begin = item->start;
     if (counts && item->end > trace->end)
       trace->end = item->end;
-    sorted &= n == 0 || by_start(item - 1, item) <= 0;
     n++;
   }
   trace->items.n = n;
-  if (!sorted)
-    SORT(trace->items.at, trace->items.n, by_start);
+  SORT(trace->items.at, trace->items.n, by_start);
 }
 
 int kineto_trace_read(struct kineto_trace *trace, const char *path,

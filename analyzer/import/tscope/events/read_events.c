@@ -378,14 +378,7 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
 }
 
 /* Elements with a time start with it. */
-#define SORT_BY_TIME(list, element)                                                                \
-  do {                                                                                             \
-    bool sorted_ = true;                                                                           \
-    for (u32 i_ = 1; i_ < events->list.n && sorted_; i_++)                                         \
-      sorted_ = by_i64(&events->list.at[i_ - 1], &events->list.at[i_]) <= 0;                       \
-    if (!sorted_)                                                                                  \
-      SORT(events->list.at, events->list.n, by_i64);                                               \
-  } while (0);
+#define SORT_BY_TIME(list, element) SORT(events->list.at, events->list.n, by_i64);
 
 static void sort_lists(struct rank_events *events) {
   RANK_SPANS(SORT_BY_TIME)

@@ -179,14 +179,6 @@ ORDER_BY(by_time, struct event_use, UP(time))
 
 ORDER_BY(by_target, struct edge, UP(to) UP(from))
 
-static void sort_events(struct timeline_build *build) {
-  for (u32 i = 1; i < build->event_uses.n; i++)
-    if (build->event_uses.at[i].time < build->event_uses.at[i - 1].time) {
-      SORT(build->event_uses.at, build->event_uses.n, by_time);
-      return;
-    }
-}
-
 static void sort_edges(struct timeline_build *build) {
   SORT(build->edges.at, build->edges.n, by_target);
   build->edges.n =
@@ -215,7 +207,7 @@ static void allocate_walk(struct walk *walk) {
   u32 streams = walk->most_stream + 1u;
   walk->last = memory_array(streams, sizeof(u32));
   walk->first_pending = memory_array(streams, sizeof(u32));
-  walk->branch = memory_zeroed(UINT16_MAX + 1u, sizeof(u32));
+  walk->branch = build->replays.n ? memory_zeroed(UINT16_MAX + 1u, sizeof(u32)) : NULL;
   list_launched(walk);
   for (u32 s = 0; s < streams; s++)
     walk->last[s] = walk->first_pending[s] = INDEX_NONE;
@@ -224,7 +216,7 @@ static void allocate_walk(struct walk *walk) {
 void timeline_link_events(struct timeline_build *build) {
   struct walk walk = {.build = build};
   allocate_walk(&walk);
-  sort_events(build);
+  SORT(build->event_uses.at, build->event_uses.n, by_time);
   u32 next = 0;
   for (u32 i = 0; i < build->spans.n; i++) {
     if (SPAN_ON_DEVICE(build->spans.at[i].kind))
