@@ -75,14 +75,14 @@ static void read_head(const char *path, u8 *head, struct input *input) {
   input->head_bytes = got > 0 ? (u32)got : 0;
   input->gzip = byte_source_is_gzip(source);
   byte_source_close(source);
-  head[input->head_bytes] = 0;
+  memset(head + input->head_bytes, 0, INPUT_HEAD_PADDING);
 }
 
 /* Adds a file to those of its kind. What a run has most of, traces, is recognised by its name. One
  * that cannot be opened has no first bytes; its name may still show what it is. */
 static void add_file(struct sorting *sorting, const char *path, const struct stat *status,
                      bool given) {
-  u8 head[INPUT_HEAD_BYTES + 1];
+  u8 head[INPUT_HEAD_BYTES + INPUT_HEAD_PADDING];
   struct input input = {.path = arena_text(sorting->arena, path),
                         .bytes = (u64)status->st_size,
                         .device = status->st_dev,
@@ -90,7 +90,7 @@ static void add_file(struct sorting *sorting, const char *path, const struct sta
                         .given = given,
                         .head = head};
   size_t k = 0;
-  head[0] = 0;
+  memset(head, 0, INPUT_HEAD_PADDING);
   input.name = last_part(input.path);
   if (!kinds[k].probe(&input))
     read_head(path, head, &input);

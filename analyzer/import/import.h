@@ -11,6 +11,7 @@
 #include "model/model.h"
 
 #define INPUT_HEAD_BYTES 65536u
+#define INPUT_HEAD_PADDING 16u /* zeroes behind them */
 
 /* One file. Strings live in the model's arena. */
 struct input {
@@ -20,7 +21,7 @@ struct input {
   u64 device, number; /* of the file: two paths may lead to one */
   bool gzip;          /* the file is compressed; `head` is not */
   bool given;         /* named on the command line, not found in a folder that was */
-  /* The first bytes and a zero behind them; only while the file is being probed. */
+  /* The first bytes and zeroes behind them; only while the file is being probed. */
   const u8 *head;
   u32 head_bytes;
 };

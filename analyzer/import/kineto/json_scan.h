@@ -21,15 +21,39 @@ struct json_text {
   bool escaped; /* has backslashes */
 };
 
-static inline const char *scan_space(const char *p) {
-  while ((u8)*p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
-    p++;
+/* Blanks such as a line begins with, eight at a time. */
+static inline const char *scan_indent(const char *p) {
+  u64 word;
+  do {
+    memcpy(&word, p, sizeof(word));
+    word ^= 0x2020202020202020ull;
+    p += word ? __builtin_ctzll(word) / 8 : (int)sizeof(word);
+  } while (!word);
   return p;
 }
 
-/* Any byte of the word that is zero, as its high bit; the lowest one found is right. */
-static inline u64 scan_zero_bytes(u64 word) {
-  return (word - 0x0101010101010101ull) & ~word & 0x8080808080808080ull;
+static inline const char *scan_space(const char *p) {
+  while ((u8)*p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+    p = *p == '\n' ? scan_indent(p + 1) : p + 1;
+  return p;
+}
+
+/* Sixteen characters that are looked at together, and which of them were found: 255 each. */
+typedef u8 scan_chars __attribute__((vector_size(16), may_alias));
+typedef u64 scan_halves __attribute__((vector_size(16)));
+
+static inline scan_chars scan_chars_at(const char *p) {
+  scan_chars chars;
+  memcpy(&chars, p, sizeof(chars));
+  return chars;
+}
+
+/* The place of the first that was found, 16 if none was. */
+static inline u32 scan_first(scan_chars found) {
+  scan_halves halves = (scan_halves)found;
+  return halves[0]   ? (u32)__builtin_ctzll(halves[0]) / 8
+         : halves[1] ? 8 + (u32)__builtin_ctzll(halves[1]) / 8
+                     : 16;
 }
 
 /* From after the opening quote to after the closing one. NULL if the text ends before. */
@@ -37,15 +61,11 @@ static inline const char *scan_string(const char *p, const char *end, struct jso
   text->at = p;
   text->escaped = false;
   while (p < end) {
-    u64 word;
-    memcpy(&word, p, sizeof(word));
-    u64 found = scan_zero_bytes(word ^ 0x2222222222222222ull) | /* " */
-                scan_zero_bytes(word ^ 0x5c5c5c5c5c5c5c5cull);  /* \ */
-    if (!found) {
-      p += sizeof(word);
+    scan_chars chars = scan_chars_at(p);
+    u32 found = scan_first((scan_chars)((chars == '"') | (chars == '\\')));
+    p += found;
+    if (found == sizeof(chars))
       continue;
-    }
-    p += __builtin_ctzll(found) / 8;
     if (p >= end)
       return NULL;
     if (*p == '"') {
@@ -66,7 +86,8 @@ const char *scan_scalar(const char *p, const char *end, struct json_text *text);
 const char *scan_value(const char *p, const char *end);
 
 /* The number in a text, with or without quotes; `otherwise` if it is not a number (null, NaN).
- * scan_thousandths() gives it times 1000, rounded: both saturate. */
+ * scan_thousandths() gives it times 1000, rounded: both saturate. No digit follows the text, but as
+ * many bytes as behind all of it. */
 i64 scan_integer(struct json_text text, i64 otherwise);
 i64 scan_thousandths(struct json_text text, i64 otherwise);
 

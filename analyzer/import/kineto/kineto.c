@@ -16,6 +16,7 @@
 bool probe_kineto(const struct input *input) {
   if (input->head_bytes == 0)
     return false;
+  _Static_assert(INPUT_HEAD_PADDING >= SCAN_PADDING, "it is scanned");
   const char *head = (const char *)input->head;
   if ((u8)*head == 0xef)
     head += 3;

@@ -43,8 +43,31 @@ static enum kineto_category category_of(struct json_text text) {
   return KINETO_OTHER;
 }
 
+/* One member after the other: they were written like that just now, and a processor that reads them
+ * as a whole has to wait until that is done. */
+static inline void keep_text(struct json_text *to, const struct json_text *text) {
+  to->at = text->at;
+  to->n = text->n;
+  to->escaped = text->escaped;
+}
+
+/* One of 64 bits by the length and the first letter of a key: by these most of the keys of which
+ * nothing is kept differ from those of which something is. */
+static inline u64 bit_of_key(const char *key, u32 n) {
+  return 1ull << ((n + (u8)*key) % 64);
+}
+
+static bool may_be_kept(struct json_text key) {
+#define A(id, literal) | bit_of_key(literal, sizeof(literal) - 1)
+  const u64 kept = 0 KINETO_NUMBERS(A) KINETO_TEXTS(A);
+#undef A
+  return kept & bit_of_key(key.at, key.n);
+}
+
 static void read_argument(struct kineto_event *event, struct json_text key,
                           struct json_text value) {
+  if (!may_be_kept(key))
+    return;
 #define A(id, literal)                                                                             \
   if (TEXT_IS(key, literal)) {                                                                     \
     event->id = scan_integer(value, NS_UNKNOWN);                                                   \
@@ -54,7 +77,7 @@ static void read_argument(struct kineto_event *event, struct json_text key,
 #undef A
 #define A(id, literal)                                                                             \
   if (TEXT_IS(key, literal)) {                                                                     \
-    event->id = value;                                                                             \
+    keep_text(&event->id, &value);                                                                 \
     return;                                                                                        \
   }
   KINETO_TEXTS(A)
@@ -74,8 +97,9 @@ static const char *scan_raw(const char *p, const char *end, struct json_text *te
 typedef const char *read_member(struct kineto_event *event, struct json_text key, const char *value,
                                 const char *end);
 
-static enum kineto_scan scan_object(const char **at, const char *end, struct kineto_event *event,
-                                    read_member *reader) {
+/* There is one of this for each reader: neither is called for each member. */
+__attribute__((always_inline)) static inline enum kineto_scan
+scan_object(const char **at, const char *end, struct kineto_event *event, read_member *reader) {
   const char *p = scan_space(*at + 1);
   while (p < end) {
     struct json_text key;
@@ -167,13 +191,13 @@ static const char *member(struct kineto_event *event, struct json_text key, cons
     else if (TEXT_IS(key, "dur"))
       read_time(event, text, &event->length);
     else if (TEXT_IS(key, "pid"))
-      event->pid = text;
+      keep_text(&event->pid, &text);
     else if (TEXT_IS(key, "tid"))
-      event->tid = text;
+      keep_text(&event->tid, &text);
     break;
   case 4:
     if (TEXT_IS(key, "name"))
-      event->name = text;
+      keep_text(&event->name, &text);
     break;
   default:
     break;
@@ -181,13 +205,22 @@ static const char *member(struct kineto_event *event, struct json_text key, cons
   return p;
 }
 
-enum kineto_scan kineto_event_scan(const char **p, const char *end, struct kineto_event *event) {
-  static const struct kineto_event nothing = {.start = NS_UNKNOWN,
-                                              .length = NS_UNKNOWN,
-#define A(id, key) .id = NS_UNKNOWN,
-                                              KINETO_NUMBERS(A)
+/* As if nothing were known of it: of texts only that they are empty. */
+static void forget(struct kineto_event *event) {
+  event->phase = 0;
+  event->category = KINETO_NONE;
+  event->malformed = event->far = false;
+  event->start = event->length = NS_UNKNOWN;
+  event->name.n = event->pid.n = event->tid.n = 0;
+#define A(id, key) event->id = NS_UNKNOWN;
+  KINETO_NUMBERS(A)
 #undef A
-  };
-  *event = nothing;
+#define A(id, key) event->id.n = 0;
+  KINETO_TEXTS(A)
+#undef A
+}
+
+enum kineto_scan kineto_event_scan(const char **p, const char *end, struct kineto_event *event) {
+  forget(event);
   return scan_object(p, end, event, member);
 }
