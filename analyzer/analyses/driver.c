@@ -60,10 +60,9 @@ static int load_timeline(struct analysis *a, u32 rank, struct timeline *timeline
 static void find_in_timeline(struct analysis *a, const struct timeline *timeline,
                              struct carrier *keeps) {
   struct rank_summary *sum = &a->ranks[timeline->rank];
-  SCOPED_ARENA struct arena arena = {0};
   struct gpu_gaps gaps;
   count_spans(sum, timeline);
-  gpu_gaps_find(&arena, timeline, &gaps);
+  gpu_gaps_find(timeline, &gaps);
   sum->gaps = &gaps;
   for (size_t i = 0; i < ANALYSES; i++) {
     if (!analyses[i].per_rank)
@@ -75,6 +74,7 @@ static void find_in_timeline(struct analysis *a, const struct timeline *timeline
       analyses[i].per_rank(a, timeline);
   }
   sum->gaps = NULL;
+  free(gaps.at);
 }
 
 /* What was found when the rank was reduced. The rank's own sums come first: others look at them. If

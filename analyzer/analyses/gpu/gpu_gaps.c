@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/gpu/gpu_gaps.h"
-#include "base/each.h"
+#include "base/checked_memory.h"
 
 /* Times on the device are not exactly on the host's clock. */
 static i64 within_gap(i64 time, i64 begin, i64 end) {
@@ -17,13 +17,13 @@ static struct gpu_gap gap_before(const struct timeline *t, const struct span *sp
   return gap;
 }
 
-void gpu_gaps_find(struct arena *arena, const struct timeline *t, struct gpu_gaps *out) {
+void gpu_gaps_find(const struct timeline *t, struct gpu_gaps *out) {
   i64 done = NS_UNKNOWN;
   *out = (struct gpu_gaps){0};
   if (!t->on_gpu || !t->has_compute)
     return;
   u32 n = TOTAL(u32, t->spans, t->n_spans, one, SPAN_ON_DEVICE(one->kind));
-  out->at = arena_array(arena, n, sizeof(*out->at));
+  out->at = memory_array(n, sizeof(*out->at));
   FOR_EACH(t->spans, t->n_spans, span) {
     if (!SPAN_ON_DEVICE(span->kind) || span->end <= span->start)
       continue;

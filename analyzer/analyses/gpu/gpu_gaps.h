@@ -20,5 +20,5 @@ struct gpu_gaps {
   u32 n;
 };
 
-/* Empty where it is not known what ran. */
-void gpu_gaps_find(struct arena *arena, const struct timeline *timeline, struct gpu_gaps *out);
+/* Empty where it is not known what ran. Freed with free(gaps.at). */
+void gpu_gaps_find(const struct timeline *timeline, struct gpu_gaps *out);

@@ -133,17 +133,24 @@ static bool is_host_work(u32 kind) {
   return kind == NODE_HOST || kind == NODE_LAUNCH;
 }
 
-double run_left_of(const struct run *run, const struct node *node) {
-  double left = is_host_work(node->kind) ? run_host_left(run, node->rank, node->phase)
-                                         : run->kind_left[node->kind];
-  if (run->by_name && run->by_name[node->key] < left)
-    left = run->by_name[node->key];
+/* Of what is left by kind, phase and name: what changes leave that depend on more. Few do, and the
+ * others shall not save registers for it. */
+__attribute__((noinline)) static double left_by_more(const struct run *run, const struct node *node,
+                                                     double left) {
   for (u32 i = 0; run->special && i < run->cure->n; i++)
     if (is_special(run, node, &run->cure->changes[i]))
       left = fmin(left, run->cure->changes[i].left);
   if (node->kind == NODE_BLOCKED || node->kind == NODE_COLLECTIVE)
     return left;
   return run_left_with_rank(run, left, node->key, (u32)(node - run->r->g->nodes));
+}
+
+double run_left_of(const struct run *run, const struct node *node) {
+  double left = is_host_work(node->kind) ? run_host_left(run, node->rank, node->phase)
+                                         : run->kind_left[node->kind];
+  double of_name = run->name_left[(size_t)node->key * run->apart];
+  left = of_name < left ? of_name : left;
+  return run->special || run->factor ? left_by_more(run, node, left) : left;
 }
 
 /* Host time before a node: its phase's. */
@@ -208,22 +215,15 @@ static void prepare_ranks(struct run *run) {
 
 /* Work of one key has one name. */
 static void prepare_names(struct run *run) {
-  const struct replay *r = run->r;
-  FOR_EACH(run->cure->changes, run->cure->n, change) {
-    if (change->kind != CHANGE_NAME)
-      continue;
-    bool first = !run->by_name;
-    if (first)
-      run->by_name = memory_array(size_sum(r->g->n_keys, 1), sizeof(float));
-    for (u32 key = 0; key < r->g->n_keys; key++) {
-      if (first)
-        run->by_name[key] = 1;
-      const struct node *node =
-          r->g->node_of_key[key] == INDEX_NONE ? NULL : &r->g->nodes[r->g->node_of_key[key]];
-      if (node && node->label == change->which && node->kind == change->of)
-        run->by_name[key] = fminf(run->by_name[key], (float)change->left);
+  const struct sample_graph *g = run->r->g;
+  FOR_EACH(run->cure->changes, run->cure->n, change)
+    for (u32 key = 0; change->kind == CHANGE_NAME && key < g->n_keys; key++) {
+      double *left = &run->name_left[(size_t)key * run->apart];
+      u32 one = g->node_of_key[key];
+      if (one != INDEX_NONE && g->nodes[one].label == change->which &&
+          g->nodes[one].kind == change->of)
+        *left = fmin(*left, (float)change->left);
     }
-  }
 }
 
 void run_prepare(struct run *run, const struct replay *r, const struct cure *cure) {
@@ -232,7 +232,7 @@ void run_prepare(struct run *run, const struct replay *r, const struct cure *cur
                       .late_in = r->peers.late_in,
                       .launches_left = 1,
                       .away_left = 1,
-                      SAME(run, times, arrived, batch_ready, device_done, apart)};
+                      SAME(run, times, arrived, batch_ready, device_done, name_left, apart)};
   prepare_shares(run);
   prepare_ranks(run);
   prepare_names(run);
@@ -255,8 +255,11 @@ void runs_note_changes(struct runs *runs, u32 k) {
       if (run->special || run->kind_left[kind] < 1 || (of_host && is_host_work(kind)))
         runs->by_kind[kind][phase] |= bit;
   }
-  for (u32 key = 0; run->by_name && key < g->n_keys; key++)
-    runs->by_key[key] |= run->by_name[key] < 1 ? bit : 0;
+  for (u32 key = 0; key < g->n_keys; key++)
+    runs->by_key[key] |= run->name_left[(size_t)key * run->apart] < 1 ? bit : 0;
+  for (u32 kind = 0; kind <= NODE_COLLECTIVE; kind++)
+    runs->kind_left[kind][k] = run->kind_left[kind];
+  runs->special |= run->special || run->factor;
   for (u32 rank = 0; run->factor && rank < g->n_ranks; rank++)
     runs->by_rank[rank] |= !run->ranks || run->ranks[rank] ? bit : 0;
   runs->of_ranks |= run->factor != NULL;

@@ -107,13 +107,14 @@ static void order_events(struct replay *r) {
   size_t events = size_sum(r->g->n, r->g->n_joins);
   for (u32 n = 0; n < r->g->n; n++)
     events += ends_apart(r->g, n);
-  r->moves = memory_array(events, sizeof(*r->moves));
+  r->moves = memory_array(size_sum(events, MOVES_AHEAD), sizeof(*r->moves));
   struct ordering o = {r, r->moves + events, r->moves + events, state};
   for (u32 n = 0; n < r->g->n; n++) {
     put_in_order(&o, n);
     if (ends_apart(r->g, n))
       put_in_order(&o, r->g->n + n);
   }
+  memset(r->moves + r->n_moves, 0, MOVES_AHEAD * sizeof(*r->moves));
 }
 
 i64 latest_end(const struct sample_graph *g, u32 n) {

@@ -41,13 +41,27 @@ static u32 who_changes(const struct runs *runs, const struct node *node) {
   return runs->of_ranks ? which | runs->by_rank[node->rank] : which;
 }
 
+/* A node ends so long after `from`, but for what the kind and the name of its work leave of it. */
+static void end_by_class(const struct runs *runs, u32 lanes, const struct node *node,
+                         const i64 *from, i32 ns, i64 *ends) {
+  const double *of_kind = runs->kind_left[node->kind],
+               *of_name = &runs->name_left[(size_t)node->key * lanes];
+  FOR_RUNS(lanes, k)
+    ends[k] = from[k] + (i32)(ns * (of_name[k] < of_kind[k] ? of_name[k] : of_kind[k]));
+}
+
 /* A node ends so long after `from`, but for what a cure leaves of it. */
 static void end_after(const struct runs *runs, u32 lanes, u32 n, const i64 *from, i64 ns) {
   const struct node *node = &runs->g->nodes[n];
   i64 *ends = ends_of(runs, lanes, n);
+  u32 changes = who_changes(runs, node);
+  if (changes && !runs->special && NODE_ON_DEVICE(node->kind) && ns == (i32)ns) {
+    end_by_class(runs, lanes, node, from, (i32)ns, ends);
+    return;
+  }
   FOR_RUNS(lanes, k)
     ends[k] = from[k] + ns;
-  FOR_RUNS_OF(who_changes(runs, node), k)
+  FOR_RUNS_OF(changes, k)
     ends[k] += run_edited_time(&runs->each[k], node, ns) - ns;
 }
 
@@ -253,6 +267,17 @@ static void replay_join(const struct runs *runs, u32 lanes, u32 join) {
   }
 }
 
+/* What is known of a node, in one line of memory or two, and its times come by the time that they
+ * are needed. The events of ends, and of joins, find them there. */
+static void ask_ahead(const struct runs *runs, u32 lanes, const struct move *move) {
+  u32 n = move->event;
+  if (n >= runs->g->n)
+    return;
+  __builtin_prefetch(&runs->g->nodes[n]);
+  __builtin_prefetch(&runs->g->nodes[n].marks);
+  __builtin_prefetch(starts_of(runs, lanes, n), 1);
+}
+
 static void replay_events(struct runs *of, u32 lanes) {
   /* A copy that nothing points to: what is in it need not be read again after each time written. */
   struct runs copy = *of, *runs = &copy;
@@ -261,6 +286,7 @@ static void replay_events(struct runs *of, u32 lanes) {
   const struct replay *r = runs->at->r;
   FOR_EACH(r->moves, r->n_moves, move) {
     u32 event = move->event;
+    ask_ahead(runs, lanes, move + MOVES_AHEAD);
     if (event < g->n)
       replay_start(runs, lanes, move);
     else if (event >= 2 * g->n)
@@ -303,6 +329,14 @@ static size_t times_of(const struct sample_graph *g) {
   return 2 * (size_t)g->n + g->n_joins + g->n_ranks + g->n_batches;
 }
 
+/* A processor reads lines of memory, and the times of one node are to be in one. */
+#define TIMES_OF_A_LINE (64 / sizeof(i64))
+
+static i64 *first_of_line(i64 *times) {
+  size_t beyond = (uintptr_t)times / sizeof(i64) % TIMES_OF_A_LINE;
+  return beyond ? times + TIMES_OF_A_LINE - beyond : times;
+}
+
 /* Room for the times of the largest graph, which the others fit into: new memory costs as much as a
  * replay, and so does clearing it. */
 static void make_room(struct runs *runs, const struct replay *r, size_t lanes) {
@@ -312,20 +346,23 @@ static void make_room(struct runs *runs, const struct replay *r, size_t lanes) {
          batches = g->n_batches * lanes;
   if (times_of(g) * lanes > runs->room) {
     free(runs->times);
-    runs->room = lanes * MOST_OF(size_t, graph->joined, graph->n_samples, one, times_of(one));
-    runs->times = memory_zeroed(runs->room, sizeof(i64));
+    runs->room =
+        MOST_OF(size_t, graph->joined, graph->n_samples, one, times_of(one) * side_by_side(one));
+    runs->times = memory_zeroed(runs->room + TIMES_OF_A_LINE, sizeof(i64));
   }
-  FREE_EACH(runs, by_key, by_rank);
+  FREE_EACH(runs, by_key, by_rank, name_left);
+  runs->name_left = memory_array(size_product(size_sum(g->n_keys, 1), lanes), sizeof(double));
   runs->by_key = memory_array(size_sum(g->n_keys, 1), 1);
   runs->by_rank = memory_array(size_sum(g->n_ranks, 1), 1);
   runs->g = g;
   runs->apart = (u32)lanes;
   for (u32 i = 0; i < lanes; i++) {
-    i64 *times = runs->times + i, *arrived = times + nodes, *ready = arrived + joins;
+    i64 *times = first_of_line(runs->times) + i, *arrived = times + nodes, *ready = arrived + joins;
     runs->at[i] = (struct run){.times = times,
                                .arrived = arrived,
                                .batch_ready = ready,
                                .device_done = ready + batches,
+                               .name_left = runs->name_left + i,
                                .apart = (u32)lanes};
   }
 }
@@ -360,24 +397,29 @@ void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cu
     begin_as_recorded(runs);
   for (u32 i = 0; i < r->g->n_ranks * runs->apart; i++)
     runs->at->device_done[i] = INT64_MIN;
+  for (u32 i = 0; i < r->g->n_keys * runs->apart; i++)
+    runs->name_left[i] = 1;
+  for (u32 kind = 0; kind <= NODE_COLLECTIVE; kind++)
+    for (u32 k = 0; k < MOST_SIDE_BY_SIDE; k++)
+      runs->kind_left[kind][k] = 1;
   memset(runs->by_kind, 0, sizeof(runs->by_kind));
   memset(runs->by_key, 0, r->g->n_keys);
   memset(runs->by_rank, 0, r->g->n_ranks);
   memset(runs->by_gap, 0, sizeof(runs->by_gap));
-  runs->of_ranks = false;
+  runs->of_ranks = runs->special = false;
   for (u32 i = 0; i < n; i++) {
     run_prepare(&runs->at[i], r, &cures[i]);
     runs_note_changes(runs, i);
   }
   (runs->apart == MOST_SIDE_BY_SIDE ? replay_most : replay_least)(runs);
   for (u32 i = 0; i < n; i++) {
-    FREE_EACH(&runs->at[i], uneven, own_factor, own_late_in, by_name);
+    FREE_EACH(&runs->at[i], uneven, own_factor, own_late_in);
     free((void *)(uintptr_t)runs->at[i].ranks);
   }
 }
 
 void runs_free(struct runs *runs) {
-  FREE_EACH(runs, times, by_key, by_rank);
+  FREE_EACH(runs, times, by_key, by_rank, name_left);
 }
 
 /* The loaders of the faster half of the ranks have a batch so often, if all of their workers are at

@@ -26,12 +26,15 @@ struct move {
   u32 call : 28, gap : 4; /* a launched start: so long after the call began; enum gap */
 };
 
+/* So long before a move its node is asked for. */
+#define MOVES_AHEAD 24u
+
 /* Events that must be put in order. The start of node n is event n. Its end is event n too, unless
  * other events decide it: then it is V + n. Join m is 2V + m. */
 struct replay {
   const struct analysis *a;
   const struct sample_graph *g;
-  struct move *moves; /* in order */
+  struct move *moves; /* in order, and MOVES_AHEAD more that do not count */
   u32 n_moves;
   struct peers peers;
   i64 behind;         /* typical: from the end of work on a device until the next begins */
@@ -67,15 +70,15 @@ struct run {
   float *own_factor;   /* if it was made for this cure */
   bool *own_late_in;   /* likewise */
   const double *awake; /* [rank] what stays outside the phases; NULL: as `host_left` says */
-  float *by_name;      /* [key] what work with such names keeps; NULL: no name is changed */
   double launches_left, away_left;
   double kind_left[NODE_COLLECTIVE + 1], host_left[2][HOST_KEYS]; /* by kind; on a GPU, by phase */
   bool special;                                                   /* some changes depend on more */
   /* Times of nodes, joins and ranks. Those of runs side by side are next to each other, so from one
    * to the next it is `apart`. */
   i64 *times, *arrived;
-  i64 *batch_ready; /* of each batch */
-  i64 *device_done; /* when all of its device's work is done that the sample does not cut */
+  i64 *batch_ready;  /* of each batch */
+  i64 *device_done;  /* when all of its device's work is done that the sample does not cut */
+  double *name_left; /* of each key: what work with such names keeps */
   u32 apart;
 };
 
@@ -91,6 +94,9 @@ struct runs {
    * bit each. */
   u8 by_kind[NODE_COLLECTIVE + 1][HOST_KEYS], *by_key, *by_rank, by_gap[GAPS];
   bool of_ranks; /* any of by_rank */
+  /* What they leave of a kind of work and of a key; of devices' that is all, but for `special`. */
+  double kind_left[NODE_COLLECTIVE + 1][MOST_SIDE_BY_SIDE], *name_left;
+  bool special;
 };
 
 /* At most side_by_side() replays, in runs->at. */

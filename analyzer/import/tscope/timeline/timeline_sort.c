@@ -67,30 +67,32 @@ static void merge_runs(struct sorting *sorting) {
   }
 }
 
-/* A copy of the elements in order replaces them. */
-#define PUT_IN_ORDER(elements, order)                                                              \
+/* The elements in order, in other memory. */
+#define PUT_IN_ORDER(elements, order, memory)                                                      \
   do {                                                                                             \
-    __typeof__((elements)->at) from_ = (elements)->at,                                             \
-                               to_ = memory_array(size_sum((elements)->n, 1), sizeof(*to_));       \
+    __typeof__((elements)->at) from_ = (elements)->at, to_ = memory;                               \
     for (u32 i_ = 0, n_ = (elements)->n; i_ < n_; i_++)                                            \
       to_[i_] = from_[(order)[i_]];                                                                \
-    free(from_);                                                                                   \
     (elements)->at = to_;                                                                          \
-    (elements)->room = (elements)->n + 1;                                                          \
+    (elements)->room = (elements)->n;                                                              \
   } while (0)
 
 /* Moves spans and facts into order, and links between spans with them. `place` becomes where each
- * went. */
+ * went. Facts go to where the spans were: memory that nobody has touched costs more than this. */
 static void apply_order(struct timeline_build *build, const u32 *order, u32 *place) {
-  PUT_IN_ORDER(&build->spans, order);
-  PUT_IN_ORDER(&build->facts, order);
+  _Static_assert(sizeof(struct span_facts) <= sizeof(struct span), "there is room for them");
+  void *were = build->spans.at, *facts_were = build->facts.at;
+  PUT_IN_ORDER(&build->spans, order,
+               memory_array(size_sum(build->spans.n, 1), sizeof(struct span)));
+  PUT_IN_ORDER(&build->facts, order, were);
+  free(facts_were);
   for (u32 i = 0; i < build->spans.n; i++)
     place[order[i]] = i;
   FOR_EACH_CHANGED(build->spans.at, build->spans.n, span) {
     u8 kind = span->kind;
     bool to_span = kind == SPAN_COLL_CALL || kind == SPAN_COMM_WAIT || kind == SPAN_LAUNCH ||
                    (SPAN_ON_DEVICE(kind) && kind != SPAN_COLLECTIVE);
-    if (to_span && span->link != INDEX_NONE)
+    if (span->link != INDEX_NONE && to_span)
       span->link = place[span->link];
     if (span->launch != INDEX_NONE)
       span->launch = place[span->launch];
@@ -99,6 +101,8 @@ static void apply_order(struct timeline_build *build, const u32 *order, u32 *pla
 
 void timeline_sort(struct timeline_build *build) {
   u32 n = build->spans.n;
+  if (!n)
+    return;
   struct sorting sorting = {.spans = build->spans.at,
                             .order = memory_array(size_sum(n, 1), sizeof(u32)),
                             .other = memory_array(size_sum(n, 1), sizeof(u32))};

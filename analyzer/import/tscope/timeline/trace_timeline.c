@@ -41,28 +41,36 @@ static const char *trace_name(const struct timeline *timeline, u32 name) {
   return text ? text : "unknown";
 }
 
-/* The spans of some kinds as a set; how many there are of each kind is known. Spans are sorted by
- * start. */
-static void intervals_of_spans(const struct timeline_build *build, u32 kinds, struct arena *arena,
-                               struct intervals *out) {
-  u32 n = 0;
+/* Sets of spans, each of some kinds, that are empty so far. */
+typedef struct intervals *sets_of_kinds[SPAN_KINDS];
+
+/* How many spans there are of each kind is known. They are sorted by start. */
+static void intervals_of_spans(const struct timeline_build *build, struct arena *arena,
+                               const sets_of_kinds sets) {
+  u32 all = 0, room[SPAN_KINDS] = {0};
   for (u32 kind = 0; kind < SPAN_KINDS; kind++)
-    n += kinds >> kind & 1 ? build->n_of_kind[kind] : 0;
-  out->at = arena_array(arena, n, sizeof(*out->at));
-  if (!n)
-    return;
-  for (u32 i = 0; i < build->spans.n; i++)
-    if (kinds >> build->spans.at[i].kind & 1)
-      intervals_append(out, build->spans.at[i].start, build->spans.at[i].end);
+    for (u32 other = 0; sets[kind] && other < SPAN_KINDS; other++)
+      room[kind] += sets[other] == sets[kind] ? build->n_of_kind[other] : 0;
+  for (u32 kind = 0; kind < SPAN_KINDS; kind++) {
+    all += sets[kind] ? build->n_of_kind[kind] : 0;
+    if (sets[kind] && !sets[kind]->at)
+      sets[kind]->at = arena_array(arena, room[kind], sizeof(*sets[kind]->at));
+  }
+  for (u32 i = 0; all && i < build->spans.n; i++) {
+    const struct span *span = &build->spans.at[i];
+    if (sets[span->kind])
+      intervals_append(sets[span->kind], span->start, span->end);
+  }
 }
 
 /* What the thread computed in no phase. */
 static void add_unmarked_compute(const struct timeline_build *build, struct arena *arena,
                                  struct timeline *timeline) {
-  static const u32 waits = 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC | 1u << SPAN_COLL_CALL;
   struct intervals input, named, blocked = {0}, busy, all;
+  const sets_of_kinds waits = {
+      [SPAN_COMM_WAIT] = &blocked, [SPAN_SYNC] = &blocked, [SPAN_COLL_CALL] = &blocked};
   unite_phases(build->events, TSCOPE_PHASE_DATA, arena, &input);
-  intervals_of_spans(build, waits, arena, &blocked);
+  intervals_of_spans(build, arena, waits);
   intervals_union(arena, &timeline->compute, &input, &named);
   cpu_times_unite(build->events, &timeline->compute, &named, &blocked, arena, &busy);
   intervals_union(arena, &timeline->compute, &busy, &all);
@@ -76,11 +84,12 @@ static void collect_cpu_compute(const struct timeline_build *build, struct arena
                                 struct timeline *timeline) {
   static const u8 kinds[] = {TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_OPTIMIZER};
   struct intervals training = {0}, phase, both, blocked = {0};
+  const sets_of_kinds waits = {[SPAN_COMM_WAIT] = &blocked, [SPAN_SYNC] = &blocked};
   for (u32 i = 0; i < sizeof(kinds); i++, training = both) {
     unite_phases(build->events, kinds[i], arena, &phase);
     intervals_union(arena, &training, &phase, &both);
   }
-  intervals_of_spans(build, 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC, arena, &blocked);
+  intervals_of_spans(build, arena, waits);
   intervals_subtract(arena, &training, &blocked, &timeline->compute);
   timeline->has_compute = training.n > 0;
   add_unmarked_compute(build, arena, timeline);
@@ -95,14 +104,16 @@ static void collect_intervals(const struct timeline_build *build, struct arena *
   timeline->on_gpu = gpu_spans || events->launches > 0 || events->definitions->n_streams > 0;
   timeline->has_comm = events->calls.n == events->idle_calls || events->runs.n > 0;
   timeline->has_memcpy = !timeline->on_gpu || gpu_spans;
-  intervals_of_spans(build, 1u << SPAN_COLLECTIVE, arena, &timeline->comm);
-  intervals_of_spans(build, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, arena, &timeline->memcpy);
+  const sets_of_kinds of_device = {[SPAN_COLLECTIVE] = &timeline->comm,
+                                   [SPAN_MEMCPY] = &timeline->memcpy,
+                                   [SPAN_MEMSET] = &timeline->memcpy,
+                                   [SPAN_KERNEL] = &timeline->compute};
+  intervals_of_spans(build, arena, of_device);
   if (!timeline->on_gpu) {
     collect_cpu_compute(build, arena, timeline);
     return;
   }
   timeline->has_compute = gpu_spans;
-  intervals_of_spans(build, 1u << SPAN_KERNEL, arena, &timeline->compute);
 }
 
 static void free_build(struct timeline_build *build) {
@@ -127,7 +138,7 @@ static void move_to_timeline(struct timeline_build *build, struct timeline *time
                           .n_arithmetic = build->arithmetic.n,
                           .internal = internal,
                           SAME(build, rank, gemms, ring_begin)};
-  made.bytes = arena_array(&build->arena, build->spans.n, sizeof(*made.bytes));
+  made.bytes = memory_array(size_sum(build->spans.n, 1), sizeof(*made.bytes));
   for (u32 i = 0; i < build->spans.n; i++) {
     const struct span *span = &build->spans.at[i];
     const struct span_facts *facts = &build->facts.at[i];
@@ -177,7 +188,7 @@ static int load_in_budget(const struct model *model, u32 rank, struct timeline *
 
 static void trace_release(struct timeline *timeline) {
   struct timeline_internal *internal = timeline->internal;
-  FREE_EACH(timeline, spans, edges, lanes, arithmetic);
+  FREE_EACH(timeline, spans, bytes, edges, lanes, arithmetic);
   if (internal) {
     struct arena arena = internal->arena;
     definitions_free_text(&internal->definitions);
