@@ -348,7 +348,7 @@ static void make_room(struct runs *runs, const struct replay *r, size_t lanes) {
     free(runs->times);
     runs->room =
         MOST_OF(size_t, graph->joined, graph->n_samples, one, times_of(one) * side_by_side(one));
-    runs->times = memory_zeroed(runs->room + TIMES_OF_A_LINE, sizeof(i64));
+    runs->times = memory_zeroed(size_sum(runs->room, TIMES_OF_A_LINE), sizeof(i64));
   }
   FREE_EACH(runs, by_key, by_rank, name_left);
   runs->name_left = memory_array(size_product(size_sum(g->n_keys, 1), lanes), sizeof(double));
