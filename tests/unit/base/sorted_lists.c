@@ -11,8 +11,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "base/sorting.h"
 #include "base/hash.h"
+#include "base/sorting.h"
 
 enum { MOST = 300 };
 
