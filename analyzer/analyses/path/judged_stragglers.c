@@ -208,7 +208,8 @@ static bool judge_groups(struct judge *j) {
   replay_savings(j->a, j->cures, n * TRIALS, false, savings);
   for (u32 i = 0; i < n; i++) {
     struct straggler_group *group = &r->straggler_groups[i];
-    if (is_sampled(j->a, group->worst) && replay_knows_waits(j->a, group->worst))
+    if (is_sampled(j->a, group->worst) && replay_knows_waits(j->a, group->worst) &&
+        !isnan(savings[i * TRIALS].ms))
       set_saving(j, group, &j->cures[i * TRIALS], &savings[i * TRIALS]);
     if (is_refuted(j, group))
       refute(j->a, group);

@@ -147,12 +147,19 @@ static void weigh_steps(const struct analysis *a) {
     graph->weights[i] = sampled[late[i]] ? (double)all[late[i]] / sampled[late[i]] : 1;
 }
 
-static void find_lacking_steps(const struct analysis *a) {
+/* Whether all of a step is recorded of a rank: of a recording that was cut, not the last. */
+static bool has_step(const struct analysis *a, u32 rank, u32 step) {
   struct window window;
+  return analysis_window(a, rank, step, &window) &&
+         (a->model->ranks[rank].closed || a->whole_run ||
+          (step + 1 < a->model->steps.n && analysis_window(a, rank, step + 1, &window)));
+}
+
+static void find_lacking_steps(const struct analysis *a) {
   a->graph->lacks_ranks = arena_array(a->arena, a->n_steps, sizeof(bool));
   for (u32 i = 0; i < a->n_steps; i++)
-    a->graph->lacks_ranks[i] = ANY_NUMBER(0, a->model->n_ranks, rank,
-                                          !analysis_window(a, rank, a->first_step + i, &window));
+    a->graph->lacks_ranks[i] =
+        ANY_NUMBER(0, a->model->n_ranks, rank, !has_step(a, rank, a->first_step + i));
 }
 
 static double weighted_mean(const double *values, const double *weights, u32 n) {
@@ -199,14 +206,13 @@ struct asked_steps {
 /* Of steps in which the ranks were not recorded that a cure changes, it is not known what it saves.
  */
 static bool step_tells(const struct analysis *a, const struct cure *cure, u32 step) {
-  struct window window;
   if (!a->graph->lacks_ranks[step - a->first_step])
     return true;
   FOR_EACH(cure->changes, cure->n, change)
     for (u32 rank = 0; rank < a->model->n_ranks; rank++)
       if ((change->kind == CHANGE_EVERY_RANK ||
            (change->kind == CHANGE_RANKS && change->ranks[rank])) &&
-          !analysis_window(a, rank, step, &window))
+          !has_step(a, rank, step))
         return false;
   return true;
 }
@@ -215,7 +221,7 @@ static double own_length_ms(const struct analysis *a, u32 step) {
   return a->whole_run ? analysis_length_ms(a) : a->results->step_ms[step];
 }
 
-/* Those that tell, or all. */
+/* Those that tell; or all, which is what is left to ask of all ranks if one has no steps. */
 static void list_steps(const struct question *q, u32 cure, u32 samples, bool all,
                        struct asked_steps *s) {
   const struct graph *graph = q->a->graph;
@@ -268,7 +274,7 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
                           0,
                           0};
   list_steps(q, cure, samples, false, &s);
-  if (!s.n)
+  if (!s.n && !has_change(&q->cures[cure], CHANGE_RANKS))
     list_steps(q, cure, samples, true, &s);
   if (!s.n)
     return (struct saving){NAN, NAN, NAN, NAN, NAN};
@@ -432,7 +438,7 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
   if (q.n)
     ask_samples(&q, found);
   for (u32 i = 0; i < q.n; i++) {
-    double most_ms = fmax(0, now_ms - least_ms(a, &unknown[i]));
+    double most_ms = isnan(found[i].ms) ? NAN : fmax(0, now_ms - least_ms(a, &unknown[i]));
     found[i].error_ms *= found[i].ms > most_ms ? most_ms / found[i].ms : 1;
     found[i].ms = fmin(found[i].ms, most_ms);
     found[i].low_ms = fmin(found[i].low_ms, most_ms);

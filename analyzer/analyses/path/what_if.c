@@ -42,9 +42,11 @@ static struct what_if *add_row(struct analysis *a, enum what_if_kind kind, enum 
 }
 
 /* The rank that costs its peers most, INDEX_NONE if none does. */
-static u32 costliest_rank(const struct results *r) {
+static u32 costliest_rank(const struct analysis *a) {
+  const struct results *r = a->results;
   const struct rank_result *worst =
-      LARGEST(r->ranks, r->n_ranks, one, one->imposed_wait_ms > 0, one->imposed_wait_ms);
+      LARGEST(r->ranks, r->n_ranks, one, one->imposed_wait_ms > 0 && a->ranks[one - r->ranks].steps,
+              one->imposed_wait_ms);
   return worst ? (u32)(worst - r->ranks) : INDEX_NONE;
 }
 
@@ -78,10 +80,11 @@ static void add_one_rank(struct analysis *a, u32 rank) {
  * may wait for it elsewhere than in collectives. */
 static void add_late_ranks(struct analysis *a) {
   const struct results *r = a->results;
-  u32 costliest = costliest_rank(r), of_path = rank_of_path(r);
+  u32 costliest = costliest_rank(a), of_path = rank_of_path(r);
   for (u32 i = 0; i < r->n_straggler_groups && i < RANKS_TRIED; i++) {
     const struct straggler_group *group = &r->straggler_groups[i];
-    add_ranks(a, group->ranks, group->worst, group->n);
+    if (a->ranks[group->worst].steps)
+      add_ranks(a, group->ranks, group->worst, group->n);
   }
   if (r->n_straggler_groups)
     return;
@@ -282,7 +285,7 @@ static void find_equals(struct analysis *a, double all_ms) {
   }
   replay_savings(a, cures, tried, false, savings);
   for (u32 n = 0; n < tried; n++) {
-    if (savings[n].ms < EQUALS_SHARE * all_ms)
+    if (!(savings[n].ms >= EQUALS_SHARE * all_ms))
       continue;
     add_ranks(a, changes[n].ranks, slow[0].rank, n + 1);
     fill_rows(a, a->results->n_what_if - 1);

@@ -495,19 +495,32 @@ class Training(unittest.TestCase):
         for slow in [1], [1, 3]:
             self.expect(job(steps=40, slow=dict.fromkeys(slow, 1.3), slow_in=range(20, 40)), "DIST.FAIL_SLOW", None, slow)
 
+    def report_of_cut(self, j, rank, part):
+        with tempfile.TemporaryDirectory(prefix="tscope-training-") as folder:
+            step = write(j, folder)
+            file = os.path.join(folder, f"rank{rank}.pt.trace.json")
+            os.truncate(file, int(os.path.getsize(file) * part))
+            return step, report_on(folder)
+
     def test_a_recording_that_ends_early_takes_nothing_from_others_nor_from_its_rank(self):
         slow = {1: 1.2}
         j = job(steps=16, slow=slow)
         for cut in 0, 1:
-            with tempfile.TemporaryDirectory(prefix="tscope-training-") as folder:
-                step = write(j, folder)
-                file = os.path.join(folder, f"rank{cut}.pt.trace.json")
-                os.truncate(file, os.path.getsize(file) // 2)
-                report = report_on(folder)
+            step, report = self.report_of_cut(j, cut, 0.5)
             found = report["findings"][0]
             self.assertEqual((found["id"], found["ranks"]), ("DIST.STRAGGLER", [1]))
             for saved in [row["saving_fraction"] for row in report["critical_path"]["what_if"] if "as fast as" in row["change"]]:
                 self.assertAlmostEqual(saved, 1 - run(j, as_fast(slow))[1] / step, delta=0.01)
+
+    def test_where_too_few_steps_are_left_of_a_rank_its_peers_waits_tell(self):
+        slow = {3: 1.25}
+        j = job(steps=16, ranks=8, slow=slow)
+        step, report = self.report_of_cut(j, 3, 0.4)
+        found, = [one for one in report["findings"] if one["id"] == "DIST.STRAGGLER"]
+        self.assertEqual(found["ranks"], [3])
+        self.assertAlmostEqual(found["saving_s"] * 1e6 / report["steps"]["training"] / step, 1 - run(j, as_fast(slow))[1] / step,
+                               delta=0.01)
+        self.assertEqual([row for row in report["critical_path"]["what_if"] if row["change"].startswith("rank 3")], [])
 
     def test_what_a_replay_cannot_tell_is_not_told(self):
         """Where it is not recorded what waits are for, or what launched work."""
