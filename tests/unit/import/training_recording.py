@@ -516,8 +516,11 @@ class Training(unittest.TestCase):
         slow = {3: 1.25}
         j = job(steps=16, ranks=8, slow=slow)
         step, report = self.report_of_cut(j, 3, 0.4)
-        found, = [one for one in report["findings"] if one["id"] == "DIST.STRAGGLER"]
-        self.assertEqual(found["ranks"], [3])
+        found = report["findings"][0]
+        self.assertEqual((found["id"], found["ranks"]), ("DIST.STRAGGLER", [3]))
+        other, = [one for one in report["findings"] if one["id"] == "DIST.EXPOSED_COMM"]
+        self.assertIn("waits for missing ranks included", other["title"])
+        self.assertIsNone(other["saving_s"])
         self.assertAlmostEqual(found["saving_s"] * 1e6 / report["steps"]["training"] / step, 1 - run(j, as_fast(slow))[1] / step,
                                delta=0.01)
         self.assertEqual([row for row in report["critical_path"]["what_if"] if row["change"].startswith("rank 3")], [])

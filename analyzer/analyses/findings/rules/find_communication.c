@@ -16,6 +16,44 @@ struct exposed {
   const struct collective_result *kind; /* costliest of that op, NULL if not known */
 };
 
+#define LACKING_MEMBERS 0.05 /* of the collectives */
+
+/* Whether many collectives lack a member that others of their communicator have: recordings of
+ * fewer steps. Waiting for who was not recorded looks like a transfer. */
+static bool lack_members(const struct findings *f) {
+  const struct model *model = f->a->model;
+  u32 lacking = 0, all = 0, *most = arena_array(f->a->arena, model->n_comms, sizeof(*most));
+  for (u32 pass = 0; pass < 2; pass++)
+    FOR_EACH(model->collectives, model->n_collectives, one) {
+      if (one->comm == INDEX_NONE || !op_is_barrier_like(one->op))
+        continue;
+      most[one->comm] = one->n_arrivals > most[one->comm] ? one->n_arrivals : most[one->comm];
+      all += pass;
+      lacking += pass && one->n_arrivals < most[one->comm];
+    }
+  return lacking > LACKING_MEMBERS * all;
+}
+
+/* What is missing of the ranks that communicate, as words after a finding's evidence; "". */
+static const char *describe_missing(const struct findings *f) {
+  return model_lacks_ranks(f->a->model)
+             ? " This includes waiting for the ranks that were not found."
+         : lack_members(f) ? " This includes waiting for ranks that were recorded in fewer steps, "
+                             "so no saving is given."
+                           : "";
+}
+
+/* Promises nothing where waits for missing ranks are in it; returns whether they are. */
+static bool is_of_some_ranks(struct findings *f, enum severity *severity, double *saving) {
+  bool lacking = lack_members(f);
+  if (lacking) {
+    *severity = SEVERITY_WARNING;
+    *saving = NAN;
+    f->cure = (struct cure){0};
+  }
+  return lacking || model_lacks_ranks(f->a->model);
+}
+
 /* False when exposed transfers are not worth mentioning or not known. */
 static bool find_exposed_transfers(const struct findings *f, struct exposed *e) {
   const struct results *r = f->r;
@@ -37,7 +75,7 @@ static bool find_exposed_transfers(const struct findings *f, struct exposed *e) 
  * ranks can follow each other, and those of one can run while all wait for another. Where the steps
  * were replayed, that alone is told as a share of the step. */
 static const char *describe_gain(struct findings *f, const char *without, double gain_ms) {
-  if (!f->cure.n || model_lacks_ranks(f->a->model))
+  if (!f->cure.n || *describe_missing(f))
     return NULL;
   return say(f, "If %s, %s of %s would take %s less (replay of the steps).", without, a_step(f),
              duration_ms(f->step_ms).text, duration_ms(gain_ms).text);
@@ -56,22 +94,20 @@ static const char *describe_kind(struct findings *f, const struct exposed *e, co
   return say(f, "%s take %s %s, compute %s; %s of transfer%s run while nothing computes%s.%s%s",
              who, duration_ms(e->all_transfer_ms).text, per_step(f),
              duration_ms(e->compute_ms).text, duration_ms(e->transfer_ms).text, gain ? "" : share,
-             most, kind ? describe_hosts_of(f, kind) : "",
-             model_lacks_ranks(f->a->model)
-                 ? " This includes waiting for the ranks that were not found."
-                 : "");
+             most, kind ? describe_hosts_of(f, kind) : "", describe_missing(f));
 }
 
 void rule_comm_bound(struct findings *f) {
   struct exposed e;
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
     return;
-  bool missing = model_lacks_ranks(f->a->model);
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
-  double gain = missing ? e.transfer_ms : per_step_of(f, saving);
+  double gain = *describe_missing(f) ? e.transfer_ms : per_step_of(f, saving);
+  enum severity severity = severity_of(f, gain);
   if (!is_notable(f, gain))
     return;
-  finding_add(f, severity_of(f, gain), saving,
+  bool missing = is_of_some_ranks(f, &severity, &saving);
+  finding_add(f, severity, saving,
               say(f,
                   missing ? "Communication, including waits for missing ranks, takes %s of %s"
                           : "Communication is the bottleneck: %s of %s",
@@ -153,13 +189,14 @@ void rule_exposed_comm(struct findings *f) {
   /* Ranks that wait for a slow rank anyway gain nothing by hiding their transfers. */
   double saving = saving_of(f, line ? &line->cure : NULL, fmin(e.transfer_ms, room));
   double gain = per_step_of(f, saving);
+  enum severity severity = severity_of(f, gain);
   if (!is_notable(f, gain))
     return;
-  finding_add(f, severity_of(f, gain), saving,
+  bool missing = is_of_some_ranks(f, &severity, &saving);
+  finding_add(f, severity, saving,
               say(f,
-                  model_lacks_ranks(f->a->model)
-                      ? "%s of %s is exposed communication, waits for missing ranks included"
-                      : "%s of %s is communication that compute could hide",
+                  missing ? "%s of %s is exposed communication, waits for missing ranks included"
+                          : "%s of %s is communication that compute could hide",
                   percent(gain / f->step_ms).text, of_each_step(f)),
               describe_kind(f, &e, describe_gain(f, "compute hid these transfers", gain)),
               say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
