@@ -14,6 +14,8 @@ struct exposed {
   double transfer_ms, compute_ms, all_transfer_ms;
   const struct overlap_by_op *worst;
   const struct collective_result *kind; /* costliest of that op, NULL if not known */
+  bool lacking;                         /* ranks were recorded in fewer steps than others */
+  const char *missing; /* what is said of ranks without a record of their part; NULL */
 };
 
 #define LACKING_MEMBERS 0.05 /* of the collectives */
@@ -34,24 +36,14 @@ static bool lack_members(const struct findings *f) {
   return lacking > LACKING_MEMBERS * all;
 }
 
-/* What is missing of the ranks that communicate, as words after a finding's evidence; "". */
-static const char *describe_missing(const struct findings *f) {
-  return model_lacks_ranks(f->a->model)
-             ? " This includes waiting for the ranks that were not found."
-         : lack_members(f) ? " This includes waiting for ranks that were recorded in fewer steps, "
-                             "so no saving is given."
-                           : "";
-}
-
-/* Promises nothing where waits for missing ranks are in it; returns whether they are. */
-static bool is_of_some_ranks(struct findings *f, enum severity *severity, double *saving) {
-  bool lacking = lack_members(f);
-  if (lacking) {
-    *severity = SEVERITY_WARNING;
-    *saving = NAN;
-    f->cure = (struct cure){0};
-  }
-  return lacking || model_lacks_ranks(f->a->model);
+/* Promises nothing where waits for ranks are in it that were recorded in fewer steps. */
+static void promise_less(struct findings *f, const struct exposed *e, enum severity *severity,
+                         double *saving) {
+  if (!e->lacking)
+    return;
+  *severity = SEVERITY_WARNING;
+  *saving = NAN;
+  f->cure = (struct cure){0};
 }
 
 /* False when exposed transfers are not worth mentioning or not known. */
@@ -68,14 +60,23 @@ static bool find_exposed_transfers(const struct findings *f, struct exposed *e) 
   if (e->worst)
     e->kind = FIND(r->collectives, r->n_collectives, one,
                    one->op_id == e->worst->op_id && one->transfer_ms > 0);
-  return e->worst && is_notable(f, e->transfer_ms);
+  if (!e->worst || !is_notable(f, e->transfer_ms))
+    return false;
+  e->lacking = lack_members(f);
+  e->missing = model_lacks_ranks(f->a->model)
+                   ? " This includes waiting for the ranks that were not found."
+               : e->lacking ? " This includes waiting for ranks that were recorded in fewer steps, "
+                              "so no saving is given."
+                            : NULL;
+  return true;
 }
 
 /* What the mean rank has exposed is not what a step would be shorter by: the transfers of several
  * ranks can follow each other, and those of one can run while all wait for another. Where the steps
  * were replayed, that alone is told as a share of the step. */
-static const char *describe_gain(struct findings *f, const char *without, double gain_ms) {
-  if (!f->cure.n || *describe_missing(f))
+static const char *describe_gain(struct findings *f, const struct exposed *e, const char *without,
+                                 double gain_ms) {
+  if (!f->cure.n || e->missing)
     return NULL;
   return say(f, "If %s, %s of %s would take %s less (replay of the steps).", without, a_step(f),
              duration_ms(f->step_ms).text, duration_ms(gain_ms).text);
@@ -94,7 +95,7 @@ static const char *describe_kind(struct findings *f, const struct exposed *e, co
   return say(f, "%s take %s %s, compute %s; %s of transfer%s run while nothing computes%s.%s%s",
              who, duration_ms(e->all_transfer_ms).text, per_step(f),
              duration_ms(e->compute_ms).text, duration_ms(e->transfer_ms).text, gain ? "" : share,
-             most, kind ? describe_hosts_of(f, kind) : "", describe_missing(f));
+             most, kind ? describe_hosts_of(f, kind) : "", text_or_empty(e->missing));
 }
 
 void rule_comm_bound(struct findings *f) {
@@ -102,17 +103,17 @@ void rule_comm_bound(struct findings *f) {
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
     return;
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
-  double gain = *describe_missing(f) ? e.transfer_ms : per_step_of(f, saving);
+  double gain = e.missing ? e.transfer_ms : per_step_of(f, saving);
   enum severity severity = severity_of(f, gain);
   if (!is_notable(f, gain))
     return;
-  bool missing = is_of_some_ranks(f, &severity, &saving);
+  promise_less(f, &e, &severity, &saving);
   finding_add(f, severity, saving,
               say(f,
-                  missing ? "Communication, including waits for missing ranks, takes %s of %s"
-                          : "Communication is the bottleneck: %s of %s",
+                  e.missing ? "Communication, including waits for missing ranks, takes %s of %s"
+                            : "Communication is the bottleneck: %s of %s",
                   percent(gain / f->step_ms).text, of_each_step(f)),
-              describe_kind(f, &e, describe_gain(f, "transfers took no time", gain)),
+              describe_kind(f, &e, describe_gain(f, &e, "transfers took no time", gain)),
               serves(f) ? "Send less, or over faster links: all-reduces over NVLink's multicast or "
                           "fused with the norm, fewer ranks a model, activations of fewer bits. "
                           "Compare the bus bandwidth with that of the links."
@@ -192,13 +193,13 @@ void rule_exposed_comm(struct findings *f) {
   enum severity severity = severity_of(f, gain);
   if (!is_notable(f, gain))
     return;
-  bool missing = is_of_some_ranks(f, &severity, &saving);
+  promise_less(f, &e, &severity, &saving);
   finding_add(f, severity, saving,
               say(f,
-                  missing ? "%s of %s is exposed communication, waits for missing ranks included"
-                          : "%s of %s is communication that compute could hide",
+                  e.missing ? "%s of %s is exposed communication, waits for missing ranks included"
+                            : "%s of %s is communication that compute could hide",
                   percent(gain / f->step_ms).text, of_each_step(f)),
-              describe_kind(f, &e, describe_gain(f, "compute hid these transfers", gain)),
+              describe_kind(f, &e, describe_gain(f, &e, "compute hid these transfers", gain)),
               say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
                   ways_to_hide(e.worst->op_id)),
               NULL, 0);
