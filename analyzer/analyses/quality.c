@@ -9,6 +9,7 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "base/sorting.h"
 #include "base/texts.h"
 
 #define MAX_COVERAGE 24
@@ -17,22 +18,20 @@ static u64 lost_records_of(const struct rank *rank) {
   return TOTAL(u64, rank->lost, TSCOPE_LOSS_REASONS, one, *one);
 }
 
+static bool is_partial(const struct analysis *a, u32 index) {
+  const struct rank *rank = &a->model->ranks[index];
+  return rank->damage || !rank->closed || lost_records_of(rank) || !a->ranks[index].loaded;
+}
+
 static void list_partial_ranks(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
-  u32 next = 0;
-  r->partial_ranks =
-      arena_array(a->arena, size_sum(model->n_ranks, model->world_size), sizeof(u32));
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct rank *rank = &model->ranks[i];
-    for (; next < rank->rank && next < model->world_size; next++)
-      r->partial_ranks[r->n_partial_ranks++] = next;
-    next = rank->rank + 1;
-    if (rank->damage || !rank->closed || lost_records_of(rank) || !a->ranks[i].loaded)
-      r->partial_ranks[r->n_partial_ranks++] = rank->rank;
-  }
-  for (; next < model->world_size; next++)
-    r->partial_ranks[r->n_partial_ranks++] = next;
+  u32 *partial = arena_array(a->arena, size_sum(model->n_ranks, model->world_size), sizeof(u32));
+  u32 n = model_missing_ranks(model, partial);
+  n += LIST_WHERE(partial + n, 0, model->n_ranks, i, is_partial(a, i), model->ranks[i].rank);
+  SORT(partial, n, by_u32);
+  r->partial_ranks = partial;
+  r->n_partial_ranks = n;
 }
 
 static void add_coverage(struct results *r, const char *name, double part, double whole,

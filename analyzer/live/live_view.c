@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/checked_memory.h"
 #include "base/now.h"
@@ -11,6 +10,7 @@
 #include "base/statistics.h"
 #include "base/trace_words.h"
 #include "import/tscope/files/process_state.h"
+#include "inspect/trace_process.h"
 
 #define USUAL_STEPS 32u
 #define GPU_OLD_S 3.0 /* what was seen of a GPU longer ago than this says nothing about now */
@@ -39,11 +39,8 @@ const char *live_group_name(struct live_view *view, const struct comm_definition
 }
 
 static bool is_on_this_host(const struct live_process *process, i64 realtime, i64 monotonic) {
-  char name[256] = "";
-  gethostname(name, sizeof(name) - 1);
-  const char *theirs = process->trace.file.header.host;
   i64 difference = realtime - monotonic - process->definitions.now.realtime_minus_monotonic;
-  return strncmp(name, theirs, sizeof(process->trace.file.header.host) - 1) == 0 &&
+  return trace_process_is_of_this_host(&process->trace.file.header) &&
          llabs(difference) < SAME_BOOT_NS;
 }
 

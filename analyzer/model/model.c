@@ -163,6 +163,17 @@ bool model_all_aligned(const struct model *model) {
   return model->clock_aligned && !ANY(model->ranks, model->n_ranks, one, !one->clock.aligned);
 }
 
+u32 model_missing_ranks(const struct model *model, u32 *ranks) {
+  u32 n = 0, next = 0;
+  for (u32 rank = 0; rank < model->world_size; rank++) {
+    while (next < model->n_ranks && model->ranks[next].rank < rank)
+      next++;
+    if (next == model->n_ranks || model->ranks[next].rank != rank)
+      ranks[n++] = rank;
+  }
+  return n;
+}
+
 double model_share_kept(const struct model *model) {
   double share = 1;
   FOR_EACH(model->ranks, model->n_ranks, rank) {

@@ -260,7 +260,8 @@ static double share_seen(const struct analysis *a, u32 *ranks) {
   for (u32 i = *ranks = 0; i < a->model->n_ranks; i++) {
     const struct rank *rank = &a->model->ranks[i];
     const struct rank_summary *sum = &a->ranks[i];
-    bool ever = false;
+    SCOPED_ARENA struct arena scratch = {0};
+    struct intervals known;
     if (rank->begin == NS_UNKNOWN || rank->end <= rank->begin || (!sum->on_gpu && !rank->launches))
       continue;
     all += (double)(rank->end - rank->begin);
@@ -268,15 +269,8 @@ static double share_seen(const struct analysis *a, u32 *ranks) {
       continue;
     ++*ranks;
     i64 from = sum->ring_begin > rank->begin ? sum->ring_begin : rank->begin;
-    FOR_EACH(rank->gpu_windows, rank->n_gpu_windows, window) {
-      i64 begin = window->start > from ? window->start : from;
-      i64 end = window->end < rank->end ? window->end : rank->end;
-      ever |= window->clock == TSCOPE_GPU_CLOCK_CUPTI;
-      if (window->clock == TSCOPE_GPU_CLOCK_CUPTI && begin < end)
-        seen += (double)(end - begin);
-    }
-    if (!ever && from < rank->end)
-      seen += (double)(rank->end - from);
+    model_gpu_known(rank, from, &scratch, &known);
+    seen += (double)intervals_covered(&known, &(u32){0}, from, rank->end);
   }
   return all > 0 ? fmin(seen / all, 1) : NAN;
 }

@@ -78,21 +78,19 @@ static void find_killed_late(const struct analysis *a, struct endings *endings) 
 
 static void list_endings(struct analysis *a, struct endings *out) {
   const struct model *model = a->model;
-  u32 world = model->world_size;
-  out->at = arena_array(a->arena, size_sum(model->n_ranks, world), sizeof(*out->at));
-  u32 next = 0;
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    for (; next < model->ranks[r].rank && next < world; next++)
-      out->at[out->n++] = (struct ending){.rank = INDEX_NONE,
-                                          .global = next,
-                                          .what = ENDING_NONE,
-                                          .from = INT64_MAX,
-                                          .at = INT64_MAX,
-                                          .cause = END_NO_RECORD,
-                                          .why = "it left no record"};
-    next = model->ranks[r].rank + 1;
+  u32 *missing = arena_array(a->arena, model->world_size, sizeof(*missing));
+  u32 n = model_missing_ranks(model, missing);
+  out->at = arena_array(a->arena, size_sum(model->n_ranks, n), sizeof(*out->at));
+  for (u32 i = 0; i < n; i++)
+    out->at[out->n++] = (struct ending){.rank = INDEX_NONE,
+                                        .global = missing[i],
+                                        .what = ENDING_NONE,
+                                        .from = INT64_MAX,
+                                        .at = INT64_MAX,
+                                        .cause = END_NO_RECORD,
+                                        .why = "it left no record"};
+  for (u32 r = 0; r < model->n_ranks; r++)
     ending_of_rank(a, r, &out->at[out->n++]);
-  }
   mark_older_files(a, out);
   date_lost_rank(a, out);
   find_killed_late(a, out);

@@ -345,8 +345,36 @@ static void a_short_list_is_not_the_usual_one(void **state) {
   expect(&job, &(struct expected){1, "Connection closed", larger});
 }
 
+/* Whichever rank left no record, it is there among the ends, once. */
+static void each_rank_without_a_record_is_there(void **state) {
+  for (u32 without = 0; without < 3; without++) {
+    struct job job = new_job(state, 3, 20 * MS);
+    u32 there = 0;
+    for (u32 r = 0; r < 3; r++) {
+      wrote(&job, r, reset, 100 * MS);
+      exited(&job, r, 1, 900 * MS);
+      if (r != without)
+        save_rank(job.fixture, job.writers[r]);
+      else
+        trace_writer_free(job.writers[r]);
+    }
+    struct model *model = load(job.fixture->directory, NULL);
+    struct analyse_options options = no_options();
+    struct results *results = analyse(model, &options);
+    FOR_EACH(results->run_end.ranks, results->run_end.n_ranks, row)
+      there += row->rank == without && row->how == RANK_END_NO_RECORD;
+    assert_int_equal(results->run_end.n_ranks, 3);
+    assert_int_equal(there, 1);
+    results_free(results);
+    model_free(model);
+    drop_fixture(state);
+    make_fixture(state);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      WITH_FOLDER(each_rank_without_a_record_is_there),
       WITH_FOLDER(who_is_killed_after_it_lost_a_peer_is_no_culprit),
       WITH_FOLDER(who_outlives_the_loss_is_no_culprit),
       WITH_FOLDER(a_host_is_lost_with_all_its_ranks),

@@ -27,13 +27,7 @@ static const char *describe_ranks_of_all(struct findings *f, const u32 *ranks, u
 
 static void missing_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
-  u32 n = 0, next = 0;
-  for (u32 i = 0; i <= model->n_ranks; i++) {
-    u32 found = i < model->n_ranks ? model->ranks[i].rank : model->world_size;
-    for (; next < found && next < model->world_size; next++)
-      ranks[n++] = next;
-    next = found + 1;
-  }
+  u32 n = model_missing_ranks(model, ranks);
   if (n == 0)
     return;
   finding_add(f, SEVERITY_CRITICAL, NAN,
