@@ -32,7 +32,8 @@ static const double left[SHARES] = {0.9, 0.5, 0};
 #define WHY_SHARE 0.3      /* of GPU time, for a thing that hardly pays */
 #define WHY_SAVES 0.02     /* of the step */
 #define PAYS_LEAST 0.005   /* of the step */
-#define VISITS_WANTED 4e6  /* of nodes, by all replays together */
+#define MOST_SHOWN 6
+#define VISITS_WANTED 4e6 /* of nodes, by all replays together */
 
 /* Whether work of that kind is on the path as that category; on the host that depends on the phase.
  */
@@ -189,15 +190,16 @@ static void replay_rows(struct analysis *a) {
   for (u32 i = 0; i < r->n_pays; i++)
     r->pays[i].why = why_not(a, &r->pays[i]);
   SORT(r->pays, r->n_pays, most_first);
+  r->pays_shown =
+      fmin(MOST_SHOWN, NUMBER_OF(r->pays, r->n_pays, one, one->saves_at_0 >= PAYS_LEAST));
 }
 
 void what_pays_analyse(struct analysis *a) {
   struct results *r = a->results;
   u32 nodes = replay_first_nodes(a);
-  r->pays_least = NAN;
   if (r->what_if_reason || !nodes)
     return;
-  r->pays_least = PAYS_LEAST;
+
   double rows = fmax(FEWEST, VISITS_WANTED / nodes / SHARES), names = rows / 2;
   r->pays = arena_array(a->arena, size_sum(THINGS + KERNELS, PHASES_AND_LINES), sizeof(*r->pays));
   add_names(a, names > THINGS ? THINGS : (u32)names);

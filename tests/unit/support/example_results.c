@@ -455,7 +455,7 @@ static struct results *unknown(void) {
       results->overhead_helper_cpu_s = results->overhead_ns_per_event = NAN;
   results->trace_bytes = 9.1e6;
   results->step_count = results->warmup_excluded = results->step_median_ms = NAN;
-  results->step_p95_ms = results->step_mean_ms = results->step_cv = results->pays_least = NAN;
+  results->step_p95_ms = results->step_mean_ms = results->step_cv = NAN;
   results->host_ahead_ms = results->host_ahead_max_ms = results->host_ahead_max_steps = NAN;
   results->data_ms = results->forward_ms = results->backward_ms = NAN;
   results->optimizer_ms = results->comm_ms = results->other_ms = NAN;

@@ -34,8 +34,8 @@ function whatIfs(of) {
 // What a step saves if one thing takes less and less of its time.
 function whatPays(of) {
   const shades = ['compute', 'transfer', 'input', 'wait', 'copy', 'launch'];
-  const pays = (row) => row.saves_at_0 >= of.critical_path.pays_least && isKnown(row.saves_at_50);
-  const list = of.critical_path.pays.filter(pays).slice(0, shades.length);
+  const list = of.critical_path.pays.slice(0, of.critical_path.pays_shown)
+                   .filter((row) => isKnown(row.saves_at_50));
   const why = of.critical_path.pays.filter((row) => row.why)
                   .map((row) => note(`${row.short_name}: ${row.why}`));
   if (!list.length) return why.length ? el('section', {}, ...why) : null;

@@ -9,7 +9,7 @@
 #include "report/text/section.h"
 #include "report/text/table.h"
 
-enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5, PAYS_SHOWN = 6 };
+enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5 };
 
 struct path_row {
   const char *name;
@@ -114,17 +114,12 @@ static void put_pays(struct pen *pen, const struct results *results) {
       {"none", COLUMN_SHARE, offsetof(struct paying, saves_at_0), 0, 0},
       {"", COLUMN_BAR, offsetof(struct paying, saves_at_0), 1, 8},
   };
-  struct paying rows[PAYS_SHOWN];
-  struct row_name names[PAYS_SHOWN];
-  u32 n = 0;
-  for (u32 i = 0; i < results->n_pays && n < PAYS_SHOWN; i++) {
-    const struct paying *one = &results->pays[i];
-    if (one->saves_at_0 < results->pays_least)
-      continue;
-    names[n] = (struct row_name){.shortened = one->shortened, .whole = one->name};
-    rows[n] = *one;
-    rows[n].name = names[n].text;
-    n++;
+  u32 n = (u32)results->pays_shown;
+  struct paying *rows = arena_elements(&pen->scratch, results->pays, n, sizeof(*rows));
+  struct row_name *names = arena_array(&pen->scratch, n, sizeof(*names));
+  for (u32 i = 0; i < n; i++) {
+    names[i] = (struct row_name){.shortened = rows[i].shortened, .whole = rows[i].name};
+    rows[i].name = names[i].text;
   }
   make_names_distinct(pen, names, n);
   table_print(pen, &TABLE(struct paying, columns, .bars = STYLE_GOOD), rows, n);
