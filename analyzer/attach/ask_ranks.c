@@ -44,8 +44,9 @@ static int write_request(int folder, const char *name, u64 number, struct stat *
   return close(file) == 0 ? error : -EIO;
 }
 
-/* Gives the request its name. -EEXIST while somebody else asks: then the caller tries again. Both
- * times are of the same clock, that of the folder's file system. */
+/* Gives the request its name. -EEXIST while somebody else asks: then the caller tries again. NFS
+ * says so too of a link that it has made, if its first answer was lost: the file then has two
+ * names. Both times are of the same clock, that of the folder's file system. */
 static int place_request(int folder, const char *name, uid_t owner) {
   struct stat own, other;
   if (linkat(folder, name, folder, TSCOPE_REQUEST_FILE, 0) == 0)
@@ -53,8 +54,10 @@ static int place_request(int folder, const char *name, uid_t owner) {
   if (errno != EEXIST) /* a file system without links */
     return renameat(folder, name, folder, TSCOPE_REQUEST_FILE) == 0 ? 0 : -errno;
   utimensat(folder, name, NULL, 0);
-  if (fstatat(folder, name, &own, 0) == 0 &&
-      fstatat(folder, TSCOPE_REQUEST_FILE, &other, AT_SYMLINK_NOFOLLOW) == 0 &&
+  bool known = fstatat(folder, name, &own, 0) == 0;
+  if (known && own.st_nlink == 2)
+    return 0;
+  if (known && fstatat(folder, TSCOPE_REQUEST_FILE, &other, AT_SYMLINK_NOFOLLOW) == 0 &&
       (own.st_mtime - other.st_mtime > OTHERS_S || (other.st_uid != owner && other.st_uid != 0)))
     unlinkat(folder, TSCOPE_REQUEST_FILE, 0); /* who left it has ended, or nobody answers it */
   return -EEXIST;

@@ -3,6 +3,7 @@
  * Answers of ranks, as format/stack_request.h describes them: whole ones, ones that are still being
  * written, and what no rank would write.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,6 +27,33 @@ static char folder[] = "/tmp/tscope-answers-XXXXXX";
 static char path[128];
 static struct arena arena;
 static struct rank_stall stacks;
+
+static int answers_lost;
+
+/* As on NFS where the server's answer is lost: the client asks again, and the link is there. */
+int linkat(int from, const char *file, int to, const char *link, int flags) {
+  int made = (int)syscall(SYS_linkat, from, file, to, link, flags);
+  if (made || !answers_lost)
+    return made;
+  answers_lost--;
+  errno = EEXIST;
+  return -1;
+}
+
+static void a_link_whose_answer_was_lost_is_made(void **state) {
+  char why[512], request[128];
+  struct question question;
+  struct stat info;
+  (void)state;
+  answers_lost = 1;
+  snprintf(request, sizeof(request), "%s/" TSCOPE_REQUEST_FILE, folder);
+  assert_int_equal(question_ask(&question, folder, why, sizeof(why)), 0);
+  assert_int_equal(answers_lost, 0);
+  assert_int_equal(stat(request, &info), 0);
+  assert_int_equal(info.st_nlink, 1);
+  question_withdraw(&question);
+  assert_int_equal(stat(request, &info), -1);
+}
 
 static int set_up(void **state) {
   (void)state;
@@ -166,6 +195,7 @@ static void large_runs_look_more_rarely(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_link_whose_answer_was_lost_is_made),
       cmocka_unit_test(a_whole_answer),
       cmocka_unit_test(a_part),
       cmocka_unit_test(without_python),
