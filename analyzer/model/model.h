@@ -81,6 +81,7 @@ struct rank {
   bool closed;          /* ended normally */
   char running; /* it had not ended when the trace was read: its state in /proc, such as R, S, D, or
                    T if it was stopped; 0 if that is not known */
+  bool may_run; /* the same of one on another host, if it was alive lately */
   bool last_moments_missing; /* it did not, and what it recorded last may not be in the file */
   struct rank_end ending;    /* how the process ended */
   const char *damage;        /* what is wrong with the file, NULL if nothing */

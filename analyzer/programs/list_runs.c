@@ -16,6 +16,8 @@
 #include "import/tscope/load_traces.h"
 
 #define DAY_S 86400.0
+#define LONGEST_HELD_S                                                                             \
+  3600.0              /* a process on another host that was last alive before that is dead */
 enum { JUDGED = 20 }; /* runs whose worst finding is looked for; each costs a report */
 
 static u32 count_hosts(const struct trace_run *run) {
@@ -49,7 +51,7 @@ static struct run_state state_of(const struct trace_run *run) {
     enum process_end end = process_end_of(header);
     if (process_runs(header))
       state.running++;
-    else if (process_may_run(header))
+    else if (process_may_run(header, LONGEST_HELD_S))
       state.may_run++;
     else if (end == PROCESS_KILLED)
       state.killed++;

@@ -182,6 +182,10 @@ class House(unittest.TestCase):
             self.write(name, 0.1, "--hang-rank", "1")
             for trace in os.scandir(os.path.join(self.folder, name)):
                 set_alive(trace.path, time.time_ns() - int(minutes * 60e9))
+        for name, severity, title in (("live", "info", "The run may still run: this is what it did until now"),
+                                      ("dead", "warning", "2 ranks did not end normally")):
+            found = json.loads(tscope("report", "--format", "json", os.path.join(self.folder, name)).stdout)["findings"]
+            self.assertIn((severity, title), [(f["severity"], f["title"]) for f in found])
         rows = self.listed()
         self.assertRegex(rows["live"], "  may run")
         self.assertRegex(rows["dead"], "  no end")

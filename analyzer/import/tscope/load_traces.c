@@ -20,6 +20,9 @@
 #include "join/leave_times_out.h"
 #include "model/building.h"
 
+/* On other hosts, processes that were alive so lately may run. */
+#define LATELY_S 120.0
+
 struct loading {
   struct model *model;
   const struct model_options *options;
@@ -68,6 +71,7 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
                       .last_moments_missing = header->carried && !header->closed_realtime_ns &&
                                               header->end_kind == TSCOPE_END_UNSEEN,
                       .running = process_runs(header),
+                      .may_run = process_may_run(header, LATELY_S),
                       .collective_calls = process->events.calls.n - process->events.idle_calls,
                       .collective_runs = process->events.calls.n - process->events.idle_calls -
                                          process->events.unpaired_calls,

@@ -67,10 +67,11 @@ static void put_attempts(struct facts *to, const struct results *results) {
 
 /* What is wrong with files, in the reader's words. */
 static void put_damage(struct facts *to, const struct model *model) {
-  u32 damaged = 0, unclosed = 0, running = 0;
+  u32 damaged = 0, unclosed = 0, running = 0, may_run = 0;
   FOR_EACH(model->ranks, model->n_ranks, rank) {
-    unclosed += !rank->damage && !rank->closed && !rank->running;
+    unclosed += !rank->damage && !rank->closed && !rank->running && !rank->may_run;
     running += !rank->damage && rank->running;
+    may_run += !rank->damage && rank->may_run;
     if (!rank->damage || damaged++ >= DAMAGES_SHOWN)
       continue;
     fact_line(to, damaged == 1 ? "damage" : "", TONE_WARNING, "rank %u: %s", rank->rank,
@@ -81,6 +82,9 @@ static void put_damage(struct facts *to, const struct model *model) {
   if (running)
     fact_line(to, "runs still", TONE_PLAIN, "%s: this is the run until now",
               plural(running, "rank").text);
+  if (may_run)
+    fact_line(to, running ? "" : "may run", TONE_PLAIN,
+              "%s on other hosts: alive lately, and not seen to end", plural(may_run, "rank").text);
   if (unclosed)
     fact_line(to, damaged ? "" : "damage", TONE_PLAIN,
               "%s did not end normally (killed, or still running)", plural(unclosed, "rank").text);

@@ -71,10 +71,19 @@ static void cut_ranks(struct findings *f, u32 *ranks) {
     return;
   bool behind = ANY(model->ranks, model->n_ranks, one, one->last_moments_missing);
   u32 pending = NUMBER_OF(model->arrivals, model->n_arrivals, one, one->call_end == NS_UNKNOWN);
-  if (NUMBER_OF(model->ranks, model->n_ranks, one, one->running) == n) {
-    finding_add(f, SEVERITY_INFO, NAN, "The run still runs: this is what it did until now",
-                say(f, "%u rank%s had not ended when the trace%s read.", n, n > 1 ? "s" : "",
-                    n > 1 ? "s were" : " was"),
+  u32 may_run = NUMBER_OF(model->ranks, model->n_ranks, one, one->may_run);
+  if (NUMBER_OF(model->ranks, model->n_ranks, one, one->running) + may_run == n) {
+    const char *elsewhere =
+        may_run ? say(f,
+                      " %u of them on other hosts cannot be seen from here: within two minutes "
+                      "before, they were alive.",
+                      may_run)
+                : "";
+    finding_add(f, SEVERITY_INFO, NAN,
+                say(f, "The run %s: this is what it did until now",
+                    may_run ? "may still run" : "still runs"),
+                say(f, "%u rank%s had not ended when the trace%s read.%s", n, n > 1 ? "s" : "",
+                    n > 1 ? "s were" : " was", elsewhere),
                 "tscope top shows what it does now; the report is complete when it has ended.",
                 ranks, n);
     return;

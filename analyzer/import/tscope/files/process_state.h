@@ -14,8 +14,8 @@
 char process_runs(const struct tscope_file_header *header);
 
 /* Whether a process that cannot be seen from here, as on another host, may run: its trace has no
- * end, and it was alive within the last hour. A job that is held for longer is taken for dead. */
-bool process_may_run(const struct tscope_file_header *header);
+ * end, and it was alive within so many seconds. */
+bool process_may_run(const struct tscope_file_header *header, double within_s);
 
 /* What its header says of its end. */
 enum process_end { PROCESS_NO_END, PROCESS_ENDED, PROCESS_FAILED, PROCESS_KILLED };
