@@ -66,6 +66,27 @@ static bool check_period(const struct long_steps *steps, const struct recurrence
   return true;
 }
 
+/* Between the steps of a period lie others that have known work, and may have this work besides: if
+ * what they have more is as long in each of them, the period is half of that. */
+static void halve(const struct long_steps *steps, struct recurrence *r) {
+  u32 half = r->period / 2, between = 0, all = 0;
+  double least = INFINITY;
+  FOR_EACH(steps->at, steps->n, step)
+    least = recurrence_has(r, step->step) && step->is_long ? fmin(least, step->excess_ms) : least;
+  struct recurrence of_half = {.first = r->first, .period = half};
+  while (of_half.first >= steps->first + half)
+    of_half.first -= half;
+  FOR_EACH(steps->at, steps->n, step)
+    between += step->has_known && recurrence_has(&of_half, step->step) &&
+               !recurrence_has(r, step->step) && step->excess_ms >= least / 2;
+  for (u32 step = of_half.first; step < steps->end; step += half)
+    all += !recurrence_has(r, step);
+  if (2 * half == r->period && between > 1 && between == all) {
+    r->first = of_half.first;
+    r->period = half;
+  }
+}
+
 bool other_find_recurrence(const struct long_steps *steps, const struct recurrence_wanted *wanted,
                            struct recurrence *found) {
   u32 starts[STARTS_TRIED], n = 0;
@@ -82,6 +103,8 @@ bool other_find_recurrence(const struct long_steps *steps, const struct recurren
       if (check_period(steps, wanted, &r) && r.chance < found->chance)
         *found = r;
     }
+  if (found->hits && found->period / 2 >= wanted->shortest)
+    halve(steps, found);
   return found->hits > 0;
 }
 

@@ -284,6 +284,7 @@ static void take_away(const struct judging *j) {
     double known = time_of_kinds(j, has);
     if (!has)
       continue;
+    step->has_known = true;
     step->excess_ms = steps->excess_ms[step->step - steps->first] -= known;
     step->is_long = step->excess_ms >= OTHER_WORK_OF_STEP * fmax(steps->typical_ms, known);
     step->group = step->is_long ? 0 : step->group;

@@ -36,7 +36,8 @@ struct long_step {
   u8 content; /* enum content */
   u8 times;   /* enum kept_times */
   bool is_long;
-  u8 group; /* 0: none yet */
+  bool has_known; /* it has work of a kind that its content shows; the excess is without that */
+  u8 group;       /* 0: none yet */
 };
 
 struct long_steps {

@@ -299,6 +299,32 @@ static void two_periods_are_found(void **state) {
   assert_true(r.period == 25 && r.first == 25 && r.hits == 3);
 }
 
+/* Every tenth step validates, every 25th saves besides: of those that do both only the time says
+ * so, less what is known of validation. If that is short in one of them, it is every 50th. */
+static void steps_that_have_known_work_too_halve_a_period(void **state) {
+  (void)state;
+  for (u32 missing = 0; missing <= 150; missing += 150) {
+    struct long_step at[40];
+    struct long_steps steps = {.at = at, .first = 3, .end = 200};
+    struct recurrence r;
+    for (u32 step = 10; step < steps.end; step++) {
+      bool saves = step % 25 == 0 && (step != missing || !missing);
+      if (step % 10 && !saves)
+        continue;
+      at[steps.n++] =
+          (struct long_step){.step = step,
+                             .excess_ms = saves ? 300 : 5,
+                             .is_long = saves,
+                             .has_known = step % 10 == 0,
+                             .content = step % 10 ? CONTENT_ONE_RANK : CONTENT_TRAINING};
+    }
+    struct recurrence_wanted wanted = rare;
+    wanted.leave_out = 1u << CONTENT_TRAINING;
+    assert_true(other_find_recurrence(&steps, &wanted, &r));
+    assert_true(r.first == 25 && r.period == (missing ? 50 : 25));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(recurring_work_is_left_out),
@@ -311,6 +337,7 @@ int main(void) {
       cmocka_unit_test(synchronisation_is_part_of_training),
       cmocka_unit_test(chance_makes_no_period),
       cmocka_unit_test(two_periods_are_found),
+      cmocka_unit_test(steps_that_have_known_work_too_halve_a_period),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
