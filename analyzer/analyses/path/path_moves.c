@@ -189,6 +189,7 @@ static void plan_moves(struct replay *r) {
   for (u32 i = 0; i < r->n_moves; i++) {
     struct move *move = &r->moves[i];
     u32 event = move->event;
+    ask_for_node(g, move[MOVES_AHEAD].event);
     *move = (struct move){.event = event};
     if (event < g->n)
       plan_start(r, event, move);

@@ -267,17 +267,6 @@ static void replay_join(const struct runs *runs, u32 lanes, u32 join) {
   }
 }
 
-/* What is known of a node, in one line of memory or two, and its times come by the time that they
- * are needed. The events of ends, and of joins, find them there. */
-static void ask_ahead(const struct runs *runs, u32 lanes, const struct move *move) {
-  u32 n = move->event;
-  if (n >= runs->g->n)
-    return;
-  __builtin_prefetch(&runs->g->nodes[n]);
-  __builtin_prefetch(&runs->g->nodes[n].marks);
-  __builtin_prefetch(starts_of(runs, lanes, n), 1);
-}
-
 static void replay_events(struct runs *of, u32 lanes) {
   /* A copy that nothing points to: what is in it need not be read again after each time written. */
   struct runs copy = *of, *runs = &copy;
@@ -285,8 +274,10 @@ static void replay_events(struct runs *of, u32 lanes) {
   const struct sample_graph graph = *of->g, *g = runs->g = &graph;
   const struct replay *r = runs->at->r;
   FOR_EACH(r->moves, r->n_moves, move) {
-    u32 event = move->event;
-    ask_ahead(runs, lanes, move + MOVES_AHEAD);
+    u32 event = move->event, ahead = move[MOVES_AHEAD].event;
+    ask_for_node(g, ahead);
+    if (ahead < g->n)
+      __builtin_prefetch(starts_of(runs, lanes, ahead), 1);
     if (event < g->n)
       replay_start(runs, lanes, move);
     else if (event >= 2 * g->n)

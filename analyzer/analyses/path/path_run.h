@@ -46,6 +46,15 @@ struct replay {
   i64 on_gpus, not_launched; /* as in struct sample_outcome */
 };
 
+/* What is known of a node, in one line of memory or two, comes by the time that its start needs it.
+ * The other events find it there. */
+static inline void ask_for_node(const struct sample_graph *g, u32 event) {
+  if (event >= g->n)
+    return;
+  __builtin_prefetch(&g->nodes[event]);
+  __builtin_prefetch(&g->nodes[event].marks);
+}
+
 /* So many cures are replayed side by side: what is found out about a node serves all of them. */
 #define MOST_SIDE_BY_SIDE 4u
 
