@@ -13,6 +13,7 @@
 #include "facts/identity.h"
 #include "facts/redact.h"
 #include "inspect/small_file.h"
+#include "record/prefix.h"
 #include "resolve/search.h"
 #include "settings/env.h"
 #include "settings/process_environment.h"
@@ -32,13 +33,9 @@ static const char *const recorded_prefixes[] = {
     "DEEPSPEED",      "ACCELERATE_", "MEGATRON", "PYTHONHASHSEED", "CONDA_DEFAULT_ENV",
     "KUBERNETES_NODE"};
 
-static bool starts_with(const char *text, const char *prefix) {
-  return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 static bool is_recorded(const char *entry) {
   for (size_t i = 0; i < sizeof(recorded_prefixes) / sizeof(*recorded_prefixes); i++)
-    if (starts_with(entry, recorded_prefixes[i]))
+    if (tscope_begins_with(entry, recorded_prefixes[i]))
       return true;
   return false;
 }
@@ -124,7 +121,7 @@ static bool find_git_folder(const char *folder, char *git, size_t bytes) {
     return false;
   if (!read_text(git, text, sizeof(text))) /* a folder cannot be read */
     return true;
-  if (!starts_with(text, "gitdir: "))
+  if (!tscope_begins_with(text, "gitdir: "))
     return false;
   const char *target = text + strlen("gitdir: ");
   return (size_t)snprintf(git, bytes, "%s%s%s", target[0] == '/' ? "" : folder,
@@ -138,7 +135,7 @@ static bool read_head(const char *git, char *commit, size_t bytes) {
   if ((size_t)snprintf(path, sizeof(path), "%s/HEAD", git) >= sizeof(path) ||
       !read_text(path, head, sizeof(head)))
     return false;
-  if (!starts_with(head, "ref: ")) {
+  if (!tscope_begins_with(head, "ref: ")) {
     snprintf(commit, bytes, "%.64s", head);
     return is_commit(commit);
   }

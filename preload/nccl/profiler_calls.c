@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "record/atomic_max.h"
 #include "record/lock.h"
 
 /* Calls that the job's hook has seen and NCCL has not reported yet: those of the open groups. The
@@ -162,13 +163,6 @@ static void atomic_min(u64 *least, u64 value) {
     ;
 }
 
-static void atomic_max(u64 *most, u64 value) {
-  u64 seen = __atomic_load_n(most, __ATOMIC_RELAXED);
-  while (value > seen &&
-         !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    ;
-}
-
 /* The span ends when its last channel ends. It is not known before which channel is the last, so
  * each one writes the end so far. */
 void profiler_channel_timer(struct profiler_channel *channel, u64 timer) {
@@ -177,7 +171,7 @@ void profiler_channel_timer(struct profiler_channel *channel, u64 timer) {
     return;
   if (channel->start)
     atomic_min(&record->gpu_start, channel->start);
-  atomic_max(&record->gpu_stop, timer);
+  tscope_atomic_max(&record->gpu_stop, timer);
 }
 
 void profiler_channel_stopped(struct profiler_channel *channel) {

@@ -9,6 +9,7 @@
 #include "format/own_code.h"
 #include "process/out_of_memory_kills.h"
 #include "record/carry.h"
+#include "record/prefix.h"
 #include "record/process_trace.h"
 #include "record/tick_clock.h"
 
@@ -91,16 +92,12 @@ static const struct {
 #undef X
 };
 
-static bool begins_with(const char *text, const char *prefix) {
-  return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 /* PyTorch puts "[rank3]: " before each line. */
 static const char *skip_rank(const char *text) {
-  if (!begins_with(text, "[rank"))
+  if (!tscope_begins_with(text, "[rank"))
     return text;
   const char *rest = text + 5 + strspn(text + 5, "0123456789");
-  return begins_with(rest, "]: ") ? rest + 3 : text;
+  return tscope_begins_with(rest, "]: ") ? rest + 3 : text;
 }
 
 /* `  File "FILE", line N, in FUNCTION`, or `| FILE:N in FUNCTION |` in a box: the last one in the
@@ -112,7 +109,7 @@ static void read_frame(const char *text) {
   const char *begin = ways[line.boxed].begin, *middle = ways[line.boxed].middle,
              *before = ways[line.boxed].before;
   char file[sizeof(line.text)];
-  const char *end = begins_with(text, begin) ? strstr(text + strlen(begin), middle) : NULL;
+  const char *end = tscope_begins_with(text, begin) ? strstr(text + strlen(begin), middle) : NULL;
   if (!end)
     return;
   const char *path = text + strlen(begin) - line.boxed; /* its "/" is also the box's */
@@ -126,7 +123,7 @@ static void read_frame(const char *text) {
   const char *number = end + strlen(middle);
   size_t digits = strspn(number, "0123456789");
   const char *function =
-      begins_with(number + digits, before) ? number + digits + strlen(before) : "";
+      tscope_begins_with(number + digits, before) ? number + digits + strlen(before) : "";
   int n = line.boxed ? (int)strcspn(function, " ") : 100;
   snprintf(line.place, sizeof(line.place), "%.*s\n%.*s\n%.380s", n < 100 ? n : 100, function,
            digits < 10 ? (int)digits : 9, number, bytes > 380 ? file + bytes - 380 : file);
@@ -183,9 +180,10 @@ static void keep_last_line(const char *text) {
 
 static bool begins_traceback(const char *text) {
   static const char what[] = "Traceback (most recent call last)";
-  bool boxed = begins_with(text, BOX_CORNER), original = begins_with(text, "Original ");
-  bool inside = boxed || original || begins_with(text, "  + Exception Group ");
-  if (!(inside ? strstr(text, what) != NULL : begins_with(text, what)))
+  bool boxed = tscope_begins_with(text, BOX_CORNER),
+       original = tscope_begins_with(text, "Original ");
+  bool inside = boxed || original || tscope_begins_with(text, "  + Exception Group ");
+  if (!(inside ? strstr(text, what) != NULL : tscope_begins_with(text, what)))
     return false;
   line.boxed = boxed;
   line.original = original;
@@ -200,9 +198,10 @@ static void finish_line(void) {
   line.text[line.n < sizeof(line.text) ? line.n : sizeof(line.text) - 1] = '\0';
   struct tscope_file_header *header = tscope_trace.header;
   const char *text = skip_rank(line.text);
-  if (line.in_traceback && begins_with(text, "  | "))
+  if (line.in_traceback && tscope_begins_with(text, "  | "))
     text += 4;
-  bool of_frames = *text == ' ' || begins_with(text, BOX_SIDE) || begins_with(text, BOX_FOOT);
+  bool of_frames =
+      *text == ' ' || tscope_begins_with(text, BOX_SIDE) || tscope_begins_with(text, BOX_FOOT);
   if (!(line.in_traceback && of_frames) && begins_traceback(text)) {
     line.in_traceback = true;
     if (!line.linked)

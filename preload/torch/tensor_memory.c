@@ -12,6 +12,7 @@
 #include "torch/tensor_memory.h"
 
 #include "callsites/call_sites.h"
+#include "record/atomic_max.h"
 #include "torch/torch_family.h"
 
 #define DEVICES 32u /* a power of two; devices that one process has tensors on */
@@ -48,13 +49,6 @@ static u64 load(const u64 *value) {
   return __atomic_load_n(value, __ATOMIC_RELAXED);
 }
 
-static void atomic_max(u64 *peak, u64 value) {
-  u64 seen = load(peak);
-  while (TSCOPE_UNLIKELY(seen < value) &&
-         !__atomic_compare_exchange_n(peak, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    ;
-}
-
 /* An allocator reports one device's blocks one after the other, so the last report has the newest
  * totals; only the counts may be written from two allocators at once. */
 static void update_totals(u16 device, i64 bytes, u64 allocated, u64 reserved) {
@@ -63,8 +57,8 @@ static void update_totals(u16 device, i64 bytes, u64 allocated, u64 reserved) {
     return;
   __atomic_store_n(&totals->allocated, allocated, __ATOMIC_RELAXED);
   __atomic_store_n(&totals->reserved, reserved, __ATOMIC_RELAXED);
-  atomic_max(&totals->peak_allocated, allocated);
-  atomic_max(&totals->peak_reserved, reserved);
+  tscope_atomic_max(&totals->peak_allocated, allocated);
+  tscope_atomic_max(&totals->peak_reserved, reserved);
   __atomic_fetch_add(bytes < 0 ? &totals->given_back : &totals->obtained, 1, __ATOMIC_RELAXED);
 }
 

@@ -10,6 +10,7 @@
 #include "callsites/call_sites.h"
 #include "gpu/gpu_steps.h"
 #include "process/step_duration.h"
+#include "record/prefix.h"
 #include "torch/class_result.h"
 #include "torch/torch_family.h"
 #include "torch/torch_hooks.def"
@@ -125,10 +126,6 @@ static u32 phase_of(const char *name) {
   return 0;
 }
 
-static bool starts_with(const char *name, const char *start) {
-  return name && !strncmp(name, start, strlen(start));
-}
-
 static void range_open(struct tscope_thread *thread, const void *range, u32 phase,
                        const char *name) {
   struct torch_thread *mine = torch_thread_of(thread);
@@ -160,8 +157,8 @@ __attribute__((used)) static void *range_start(void *context, const void *range)
   *(void **)context = NULL;
   const char *name = torch_family.range_name(range);
   u32 phase = phase_of(name);
-  bool begins = !phase && starts_with(name, TSCOPE_TORCH_FORWARD_BEGINS);
-  bool ends = !phase && starts_with(name, TSCOPE_TORCH_FORWARD_ENDS);
+  bool begins = !phase && name && tscope_begins_with(name, TSCOPE_TORCH_FORWARD_BEGINS);
+  bool ends = !phase && name && tscope_begins_with(name, TSCOPE_TORCH_FORWARD_ENDS);
   struct tscope_thread *thread = phase || begins || ends ? tscope_enter(TSCOPE_QUIET) : NULL;
   if (!thread)
     return context;

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The largest of what several threads see.
+ */
+#pragma once
+
+#include "format/tscope_format.h"
+
+static inline void tscope_atomic_max(u64 *most, u64 value) {
+  u64 seen = __atomic_load_n(most, __ATOMIC_RELAXED);
+  while (value > seen &&
+         !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ;
+}
