@@ -52,7 +52,9 @@ def without_inputs(value):
     """Of a report: all but how many files of which kind it was made from."""
     if isinstance(value, dict):
         return {key: without_inputs(one) for key, one in value.items() if key != "inputs"}
-    return [without_inputs(one) for one in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [without_inputs(one) for one in value if not (isinstance(one, dict) and one.get("label") == "read from")]
+    return value
 
 
 def report_on(folder):

@@ -276,8 +276,9 @@ static float *compare(struct comparison c) {
     SCOPED double *work = memory_zeroed(size_product(c.g->n_keys, n_ranks), sizeof(*work));
     sum_work(p, c.g, c.late_in, rank, work);
     in_late.work = work;
-    c.p = &in_late;
-    SCOPED float *some = compare_in_all(c);
+    struct comparison of_late = c;
+    of_late.p = &in_late;
+    SCOPED float *some = compare_in_all(of_late);
     for (u32 other = 0; other < n_ranks; other++)
       for (u32 key = 0; key < c.g->n_keys && same_steps(&c, rank, other); key++)
         left[(size_t)key * n_ranks + other] = some[(size_t)key * n_ranks + other];
