@@ -3,6 +3,7 @@
  * Where the threads that train and the data loader workers of each rank were, from samples, also
  * where no call is hooked.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
+#include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/texts.h"
@@ -345,12 +347,26 @@ double workers_ready_share(const struct analysis *a, u32 rank) {
              : 0;
 }
 
-/* The line at which the input takes most time: of the workers, if there are any. */
+/* How long the rank's data phases are, in steps of training. */
+static double data_ns_of(const struct analysis *a, u32 rank) {
+  double ns = 0;
+  for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++) {
+    double ms = a->model->phases && analysis_is_training(a, step)
+                    ? phase_ms(a, rank, step, offsetof(struct phase_times, data))
+                    : 0;
+    ns += ms > 0 ? ms * 1e6 : 0;
+  }
+  return ns;
+}
+
+/* The line at which the input takes most time: of the workers, if there are any. In a recording
+ * without stacks only operators are seen, which may take next to nothing of it. */
 static void set_input_line(struct analysis *a, const struct line_on_rank *line) {
   const struct line_sums *sums = &a->line_sums[line->rank];
   struct rank_result *rank = &a->results->ranks[line->rank];
-  double least_ns = samples_least * sums->parts.sample_ns;
   bool workers = workers_are_sampled(sums);
+  double least_ns = fmax(samples_least * sums->parts.sample_ns,
+                         workers ? 0 : WORTH_MENTIONING * data_ns_of(a, line->rank));
   double ns = (double)line->ns[workers ? WORKERS : INPUT];
   double share = ns / (double)(workers ? sums->worker_ns : sums->input_ns);
   if (!(ns >= least_ns) || (rank->input_line && rank->input_line->share >= share))

@@ -97,6 +97,19 @@ class Forward(unittest.TestCase):
         outside, = [f for f in document["findings"] if f["id"] == "TIMING.OUTSIDE_PHASES"]
         self.assertIn("aten::randn", outside["title"])
 
+    def test_an_operator_in_the_loader_is_not_where_it_waits(self):
+        """It takes 1 ms of the 60 for which the program waits for its batch."""
+        one = Recording()
+        for _ in range(STEPS):
+            one.add("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", one.at, 60.0, category="user_annotation")
+            one.add("aten::empty", one.at + 30, 1.0)
+            one.pause(60.0)
+            one.forward()
+            one.backward()
+            one.optimizer()
+        found, = [f for f in report_on(one)["findings"] if f["id"] == "TIMING.DATALOADER_BOUND"]
+        self.assertNotIn("aten::empty", found["title"] + found["evidence"])
+
     def test_accumulation(self):
         one = Recording()
         for _ in range(STEPS):
