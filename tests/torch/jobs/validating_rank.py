@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import sys
 import time
 
 import torch
@@ -86,7 +87,8 @@ def main():
         if step % options.save_every == 0:
             with timed(times, "checkpoint", step):
                 save(model, optimizer, options)
-    print(json.dumps(times), flush=True)  # in one piece: the ranks share the output
+    sys.stdout.write(json.dumps(times) + "\n")  # at once: the ranks share the output
+    sys.stdout.flush()
     dist.destroy_process_group()
 
 
