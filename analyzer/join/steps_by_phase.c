@@ -125,12 +125,19 @@ static u32 token_of_call(const struct rank_call *call) {
   return hash_number((u32)call->op << 8 | call->dtype, call->count);
 }
 
+static u32 *sorted_tokens(const struct called *of) {
+  u32 *tokens = memory_array(size_sum(of->n, 1), sizeof(*tokens));
+  for (u32 i = 0; i < of->n; i++)
+    tokens[i] = token_of_call(&of->at[i]);
+  SORT(tokens, of->n, by_u32);
+  return tokens;
+}
+
 /* Whether less than half of the calls of each are also among those of the other. */
 static bool are_unlike(const struct called *a, const struct called *b) {
-  u32 of_a = NUMBER_OF(a->at, a->n, one,
-                       ANY(b->at, b->n, other, token_of_call(one) == token_of_call(other)));
-  u32 of_b = NUMBER_OF(b->at, b->n, one,
-                       ANY(a->at, a->n, other, token_of_call(one) == token_of_call(other)));
+  SCOPED u32 *in_a = sorted_tokens(a), *in_b = sorted_tokens(b);
+  u32 of_a = NUMBER_OF(in_a, a->n, token, FIND_SORTED(in_b, b->n, token, by_u32));
+  u32 of_b = NUMBER_OF(in_b, b->n, token, FIND_SORTED(in_a, a->n, token, by_u32));
   return 2 * of_a < a->n && 2 * of_b < b->n;
 }
 

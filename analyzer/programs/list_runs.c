@@ -16,8 +16,6 @@
 #include "import/tscope/load_traces.h"
 
 #define DAY_S 86400.0
-#define LONGEST_HELD_S                                                                             \
-  3600.0              /* a process on another host that was last alive before that is dead */
 enum { JUDGED = 20 }; /* runs whose worst finding is looked for; each costs a report */
 
 static u32 count_hosts(const struct trace_run *run) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/sentences.h"
 
-#include <assert.h>
 #include <math.h>
 
 #include "base/each.h"
@@ -12,8 +11,8 @@
 #define ALL_SEEN 0.99 /* of the time: less is said */
 
 static void add(struct basis *basis, bool warns, const char *text) {
-  assert(basis->n < MOST_BASIS_LINES);
-  basis->lines[basis->n++] = (struct basis_line){text, warns};
+  if (basis->n < MOST_BASIS_LINES)
+    basis->lines[basis->n++] = (struct basis_line){text, warns};
 }
 
 #define ADD(basis, warns, ...) add(basis, warns, arena_printf(arena, __VA_ARGS__))

@@ -2,7 +2,6 @@
 #include "process/workers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -159,7 +158,10 @@ static void take_no_precedence(void) {
 }
 
 /* A first thread that has only one core, as OpenMP may give it one, needs that core for itself:
- * then the helper runs where any thread of the job may, and the poller where the helper does. */
+ * then the helper runs where any thread of the job may, and the poller, which takes them itself,
+ * where the helper does: a thread's number may be another's by then. */
+static u32 only_core_left; /* by the helper, and not yet by the poller */
+
 static void leave_only_core(void) {
   static u32 tids[256];
   cpu_set_t cores, all;
@@ -169,7 +171,8 @@ static void leave_only_core(void) {
   for (u32 i = 0; i < n && i < sizeof(tids) / sizeof(*tids); i++)
     if (!tscope_is_worker(tids[i]) && sched_getaffinity((pid_t)tids[i], sizeof(cores), &cores) == 0)
       CPU_OR(&all, &all, &cores);
-  sched_setaffinity(0, sizeof(all), &all);
+  if (sched_setaffinity(0, sizeof(all), &all) == 0)
+    store(&only_core_left, 1);
 }
 
 /* A worker begins with all signals blocked. That of a store that fails may come only when it is
@@ -338,8 +341,10 @@ static void tick_families(u64 tick, void *thread) {
   tscope_copies_settle();
   tscope_end_alive();
   tscope_carry_tell();
-  if (tick % TICKS_PER_SECOND == 0)
+  if (load(&only_core_left)) {
+    store(&only_core_left, 0);
     take_cores_of(load(&helper.tid));
+  }
   if (tick == 2 || tick == 2 * TICKS_PER_SECOND || tick == 20 * TICKS_PER_SECOND)
     tscope_register_end();
   u32 seen = load(&job_seen);

@@ -42,6 +42,7 @@ static struct held *note_held(struct tscope_lock *lock, const char *place) {
       __atomic_signal_fence(__ATOMIC_SEQ_CST);
       held[i].lock = lock;
       __atomic_signal_fence(__ATOMIC_SEQ_CST);
+      held[i].place = place; /* a handler in between may have used the slot */
       return &held[i];
     }
   return NULL;

@@ -41,7 +41,7 @@ bool threads_now_are_ending(void) {
 }
 
 u32 threads_now_count(void) {
-  u32 n = thread_list(getpid(), NULL, 0);
+  u32 n = tscope_threads_left();
   return n > TSCOPE_OWN_THREADS ? n - TSCOPE_OWN_THREADS : 0;
 }
 

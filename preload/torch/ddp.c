@@ -57,7 +57,7 @@ void bucket_queued_end(struct torch_scope *scope) {
     return;
   struct torch_thread *mine = torch_thread_of(thread);
   const void *oldest = mine->buckets[0].reducer;
-  /* Nobody waits for those of a backward pass that has failed. */
+  /* Room is made by forgetting the oldest reducer's: its backward pass has most likely failed. */
   if (mine->n_buckets == TORCH_BUCKETS && oldest != scope->reducer)
     tscope_count_lost(TSCOPE_LOSS_GROUPS, forget_buckets(mine, oldest));
   if (mine->n_buckets < TORCH_BUCKETS)

@@ -246,6 +246,9 @@ static void before_the_command(struct facts *facts) {
   enum asked asked = ask_within(ANSWER_SECONDS, ask_before, facts, answer, sizeof(answer));
   if (asked == ASK_NO_ANSWER)
     print_message("%s does not answer; the command runs all the same", facts->directory);
+  if (asked == ASK_NOT_ASKED)
+    print_message("no other process can be started to look at %s; the command runs all the same",
+                  facts->directory);
   if (asked != ASK_ANSWERED)
     return;
   const char *off = strchr(answer, '\n');

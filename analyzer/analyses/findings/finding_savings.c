@@ -66,15 +66,17 @@ static void list_overlaps(struct findings *f, u32 index) {
   for (u32 i = 0; i < index; i++)
     append_cure(f->a, &at[i].cure, &finding->cure, &both[i]);
   replay_savings(f->a, both, index, false, savings);
+  bool known = false;
   for (u32 i = 0; i < index; i++) {
     const char *id = finding_id_words[at[i].id];
+    known |= !isnan(savings[i].ms);
     double shared = at[i].saving_s + finding->saving_s - run_seconds(f, savings[i].ms);
     bool shares = at[i].cure.n && shared > SAVING_OVERLAP * finding->saving_s;
     if (shares && !ANY(finding->overlaps, finding->n_overlaps, one, *one == id))
       finding->overlaps[finding->n_overlaps++] = id;
   }
   /* With no single one of them, but with all together: the first of them stands for all. */
-  for (u32 i = 0; i < index && !finding->n_overlaps; i++)
+  for (u32 i = 0; i < index && known && !finding->n_overlaps; i++)
     if (at[i].saving_s > 0)
       finding->overlaps[finding->n_overlaps++] = finding_id_words[at[i].id];
 }
@@ -90,7 +92,7 @@ void findings_share_savings(struct findings *f) {
   for (u32 i = 0; i < r->n_findings; i++) {
     struct finding *finding = &r->findings[i];
     finding->saving_added_s = finding->saving_s;
-    if (finding->cure.n) {
+    if (finding->cure.n && !isnan(savings[i].ms)) {
       double together_s = fmax(before_s, run_seconds(f, savings[i].ms));
       finding->saving_added_s = fmin(finding->saving_s, together_s - before_s);
       before_s = together_s;

@@ -74,7 +74,7 @@ bool cure_pays(const struct findings *f) {
 /* What waits for something that is not recorded waits as long in each replay: what that would save
  * besides is not known. */
 static bool replay_lacks_reasons(const struct results *r) {
-  return r->n_path_by_category &&
+  return r->n_path_by_category && r->path_length_ms > 0 &&
          r->path_by_category[PATH_UNKNOWN].ms >= WORTH_MENTIONING * r->path_length_ms;
 }
 

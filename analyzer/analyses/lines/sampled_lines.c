@@ -365,11 +365,11 @@ static void set_input_line(struct analysis *a, const struct line_on_rank *line) 
   const struct line_sums *sums = &a->line_sums[line->rank];
   struct rank_result *rank = &a->results->ranks[line->rank];
   bool workers = workers_are_sampled(sums);
-  double least_ns = fmax(samples_least * sums->parts.sample_ns,
-                         workers ? 0 : WORTH_MENTIONING * data_ns_of(a, line->rank));
+  double least_ns = samples_least * sums->parts.sample_ns;
   double ns = (double)line->ns[workers ? WORKERS : INPUT];
   double share = ns / (double)(workers ? sums->worker_ns : sums->input_ns);
-  if (!(ns >= least_ns) || (rank->input_line && rank->input_line->share >= share))
+  if (!(ns >= least_ns) || (rank->input_line && rank->input_line->share >= share) ||
+      (!workers && !(ns >= WORTH_MENTIONING * data_ns_of(a, line->rank))))
     return;
   struct sampled_line *best = sampled_line_new(a, line->sum);
   best->share = share;

@@ -7,9 +7,9 @@
  * step: a rank that one group, or its link, made late is not to blame in the next. If all ranks
  * were alike, each would be last in 1/n of the tested collectives; base/persistence.h says how
  * probable it then is to be last so often, or so late, where one step is as the step before. That
- * is multiplied by the number of tests made (Bonferroni). Where that leaves chance, a line at which
- * the rank alone is may not. A straggler must also be last in most of
- * the tested collectives, and cause a wait that is larger than the error of the clocks. A straggler
+ * is multiplied by the number of tests made (Bonferroni). Where that may be chance, a line at
+ * which the rank alone is can still tell. A straggler must also be last in most of the tested
+ * collectives, and cause a wait that is larger than the error of the clocks. A straggler
  * that was found is left out and the others are tested again, so several can be named. Ranks that
  * are late in fewer steps are found by late_at_times.c.
  */

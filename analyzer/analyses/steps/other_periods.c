@@ -67,8 +67,11 @@ static bool check_period(const struct long_steps *steps, const struct recurrence
 }
 
 /* Between the steps of a period lie others that have known work, and may have this work besides: if
- * what they have more is as long in each of them, the period is half of that. */
+ * what they have more is as long in each of them, the period is half of that. The chance stays that
+ * of the period that was found. */
 static void halve(const struct long_steps *steps, struct recurrence *r) {
+  if (r->period % 2)
+    return;
   u32 half = r->period / 2, between = 0, all = 0;
   double least = INFINITY;
   FOR_EACH(steps->at, steps->n, step)
@@ -77,13 +80,14 @@ static void halve(const struct long_steps *steps, struct recurrence *r) {
   while (of_half.first >= steps->first + half)
     of_half.first -= half;
   FOR_EACH(steps->at, steps->n, step)
-    between += step->has_known && recurrence_has(&of_half, step->step) &&
+    between += step->has_known && !step->group && recurrence_has(&of_half, step->step) &&
                !recurrence_has(r, step->step) && step->excess_ms >= least / 2;
   for (u32 step = of_half.first; step < steps->end; step += half)
     all += !recurrence_has(r, step);
-  if (2 * half == r->period && between > 1 && between == all) {
+  if (between > 1 && between == all) {
     r->first = of_half.first;
     r->period = half;
+    r->hits += between;
   }
 }
 

@@ -40,15 +40,14 @@ struct kineto_name {
   u8 iteration;                       /* enum step_kind of an inference engine's annotation; 0 */
   struct communication communication; /* of a kernel; see kineto_communication() */
   bool communication_known;
-  bool comm_range;  /* of an annotation: nccl:all_reduce and the like */
-  bool comm_worker; /* of those: as it ran, on a worker of the host (gloo) */
-  u8 worker_op;     /* an operator that gives a worker a collective to run (c10d::allreduce_) */
-  bool waits;       /* an operator that waits for one */
-  bool
-      waits_inside; /* a function of PyTorch that runs operators and waits, and does nothing else */
-  bool param_comms; /* record_param_comms */
-  bool backward;    /* autograd's own ranges */
-  bool fill;        /* of an operator: aten::fill_ and the like */
+  bool comm_range;   /* of an annotation: nccl:all_reduce and the like */
+  bool comm_worker;  /* of those: as it ran, on a worker of the host (gloo) */
+  u8 worker_op;      /* an operator that gives a worker a collective to run (c10d::allreduce_) */
+  bool waits;        /* an operator that waits for one */
+  bool waits_inside; /* a function of PyTorch that only runs operators and waits */
+  bool param_comms;  /* record_param_comms */
+  bool backward;     /* autograd's own ranges */
+  bool fill;         /* of an operator: aten::fill_ and the like */
 };
 
 struct kineto_names {

@@ -273,9 +273,11 @@ static void add_step_mark(struct building *b, const struct kineto_item *item, i6
   i64 shared = item->start < *end ? *end - item->start : 0;
   if (2 * shared > item->end - item->start)
     return;
-  const struct rank_mark *last = events->marks.n ? &events->marks.at[events->marks.n - 1] : NULL;
-  if (last && name->is_step && name->step > last->step + 1 && item->start > *end)
-    VECTOR_PUSH(&events->marks, (struct rank_mark){*end, last->step, true, last->kind});
+  struct rank_mark last = {.ends = true};
+  if (events->marks.n)
+    last = events->marks.at[events->marks.n - 1];
+  if (!last.ends && name->is_step && name->step > last.step + 1 && item->start > *end)
+    VECTOR_PUSH(&events->marks, (struct rank_mark){*end, last.step, true, last.kind});
   *end = item->end;
   VECTOR_PUSH(&events->marks,
               (struct rank_mark){item->start, name->is_step ? name->step : events->marks.n, false,

@@ -16,7 +16,8 @@
 #define SHORT_PAUSE 10
 
 #define MOST_OPEN 16u
-#define MOST_LOOKED_AT 4096u /* items before it that may be the function it is in */
+#define MOST_LOOKED_AT                                                                             \
+  4096u /* items before a time: a function that began further back is not found */
 
 struct worker_search {
   struct kineto_trace *trace;
@@ -107,6 +108,8 @@ static bool find_pause(const struct worker_search *s, u32 caller, i64 ended,
       f.known = item->end;
   }
   *pause = f.pause;
+  while (i < s->trace->items.n && s->trace->items.at[i].start <= ended)
+    i++;
   if (pause->end <= pause->start && f.around.end > ended &&
       is_in_waiting_function(s, first->lane, i, ended))
     *pause = (struct interval){f.around.start, ended};

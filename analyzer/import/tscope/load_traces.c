@@ -20,9 +20,6 @@
 #include "join/leave_times_out.h"
 #include "model/building.h"
 
-/* On other hosts, processes that were alive so lately may run. */
-#define LATELY_S 120.0
-
 struct loading {
   struct model *model;
   const struct model_options *options;

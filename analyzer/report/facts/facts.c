@@ -47,7 +47,7 @@ static void add(struct facts *facts, enum tone tone, double share, const char *f
 void fact_share(struct facts *facts, enum tone tone, double share, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  add(facts, tone, fmin(share, 1), format, arguments);
+  add(facts, tone, share, format, arguments);
   va_end(arguments);
 }
 

@@ -89,7 +89,7 @@ void facts_of_gemms(struct facts *to, const struct results *results) {
   const struct gemms_result *gemms = &results->gemms;
   fact_label(to, "on the GPU");
   if (!gemms->how) {
-    fact_item(to, TONE_STRONG, "unknown: %s", gemms->reason);
+    fact_item(to, TONE_STRONG, "%s", gemms->reason);
     return;
   }
   fact_item(to, TONE_STRONG, "%s %s", duration_ms(gemms->ms).text, per_step(results));

@@ -87,10 +87,10 @@ void put_facts(struct pen *pen, enum section_id id, const struct results *result
       pen_item(pen, styles[fact->tone], "%s", fact->text);
       continue;
     }
-    meter_bar(pen, fact->tone == TONE_WARNING ? STYLE_WARNING : STYLE_NOTE, fact->share,
-              BAR_COLUMNS);
+    bool alarms = fact->tone == TONE_WARNING || fact->tone == TONE_CRITICAL;
+    meter_bar(pen, alarms ? styles[fact->tone] : STYLE_NOTE, fact->share, BAR_COLUMNS);
     pen_blank(pen, 2);
-    pen_put(pen, styles[fact->tone], fact->text);
+    pen_words(pen, styles[fact->tone], fact->text);
   }
 }
 

@@ -47,7 +47,7 @@ static void promise_less(struct findings *f, const struct exposed *e, enum sever
 }
 
 /* False when exposed transfers are not worth mentioning or not known. */
-static bool find_exposed_transfers(const struct findings *f, struct exposed *e) {
+static bool find_exposed_transfers(struct findings *f, struct exposed *e) {
   const struct results *r = f->r;
   memset(e, 0, sizeof(*e));
   /* What is exposed because ranks come late is not communication's: of the wait, and of transfers
@@ -63,11 +63,15 @@ static bool find_exposed_transfers(const struct findings *f, struct exposed *e) 
   if (!e->worst || !is_notable(f, e->transfer_ms))
     return false;
   e->lacking = lack_members(f);
-  e->missing = model_lacks_ranks(f->a->model)
-                   ? " This includes waiting for the ranks that were not found."
-               : e->lacking ? " This includes waiting for ranks that were recorded in fewer steps, "
-                              "so no saving is given."
-                            : NULL;
+  bool not_found = model_lacks_ranks(f->a->model);
+  e->missing =
+      not_found || e->lacking
+          ? say(f, "%s%s",
+                not_found ? " This includes waiting for the ranks that were not found." : "",
+                e->lacking ? " This includes waiting for ranks that were recorded in fewer steps, "
+                             "so no saving is given."
+                           : "")
+          : NULL;
   return true;
 }
 
@@ -108,19 +112,21 @@ void rule_comm_bound(struct findings *f) {
   if (!is_notable(f, gain))
     return;
   promise_less(f, &e, &severity, &saving);
-  finding_add(f, severity, saving,
-              say(f,
-                  e.missing ? "Communication, including waits for missing ranks, takes %s of %s"
-                            : "Communication is the bottleneck: %s of %s",
-                  percent(gain / f->step_ms).text, of_each_step(f)),
-              describe_kind(f, &e, describe_gain(f, &e, "transfers took no time", gain)),
-              serves(f) ? "Send less, or over faster links: all-reduces over NVLink's multicast or "
-                          "fused with the norm, fewer ranks a model, activations of fewer bits. "
-                          "Compare the bus bandwidth with that of the links."
-                        : "Send less or less often: larger batch or gradient accumulation, bf16 or "
-                          "compressed gradients, sharding that keeps heavy traffic inside a node. "
-                          "Compare the bus bandwidth with that of the links.",
-              NULL, 0);
+  finding_add(
+      f, severity, saving,
+      say(f,
+          e.missing
+              ? "Communication, including waits for ranks without a record of it, takes %s of %s"
+              : "Communication is the bottleneck: %s of %s",
+          percent(gain / f->step_ms).text, of_each_step(f)),
+      describe_kind(f, &e, describe_gain(f, &e, "transfers took no time", gain)),
+      serves(f) ? "Send less, or over faster links: all-reduces over NVLink's multicast or "
+                  "fused with the norm, fewer ranks a model, activations of fewer bits. "
+                  "Compare the bus bandwidth with that of the links."
+                : "Send less or less often: larger batch or gradient accumulation, bf16 or "
+                  "compressed gradients, sharding that keeps heavy traffic inside a node. "
+                  "Compare the bus bandwidth with that of the links.",
+      NULL, 0);
 }
 
 /* If waiting cannot be separated from transfer, as in the trace of a single rank, the finding says
@@ -194,13 +200,15 @@ void rule_exposed_comm(struct findings *f) {
   if (!is_notable(f, gain))
     return;
   promise_less(f, &e, &severity, &saving);
-  finding_add(f, severity, saving,
-              say(f,
-                  e.missing ? "%s of %s is exposed communication, waits for missing ranks included"
-                            : "%s of %s is communication that compute could hide",
-                  percent(gain / f->step_ms).text, of_each_step(f)),
-              describe_kind(f, &e, describe_gain(f, &e, "compute hid these transfers", gain)),
-              say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
-                  ways_to_hide(e.worst->op_id)),
-              NULL, 0);
+  finding_add(
+      f, severity, saving,
+      say(f,
+          e.missing
+              ? "%s of %s is exposed communication, waits for ranks without a record of it included"
+              : "%s of %s is communication that compute could hide",
+          percent(gain / f->step_ms).text, of_each_step(f)),
+      describe_kind(f, &e, describe_gain(f, &e, "compute hid these transfers", gain)),
+      say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
+          ways_to_hide(e.worst->op_id)),
+      NULL, 0);
 }

@@ -17,6 +17,11 @@ char process_runs(const struct tscope_file_header *header);
  * end, and it was alive within so many seconds. */
 bool process_may_run(const struct tscope_file_header *header, double within_s);
 
+/* A sign of life comes every 100 ms, but a network file system may show it late. To say that a
+ * process may run: two minutes. To remove its trace wrongly costs more than to keep it: an hour. */
+#define LATELY_S 120.0
+#define LONGEST_HELD_S 3600.0
+
 /* What its header says of its end. */
 enum process_end { PROCESS_NO_END, PROCESS_ENDED, PROCESS_FAILED, PROCESS_KILLED };
 

@@ -59,6 +59,16 @@ function goTo(id) {
   target.focus({preventScroll: true});
 }
 
+// A link to a place on the page; what is done before it goes there.
+function linkTo(id, children, before) {
+  const go = (event) => {
+    event.preventDefault();
+    if (before) before();
+    goTo(id);
+  };
+  return el('a', {href: '#' + id, onclick: go}, ...children);
+}
+
 // The tip at the pointer: lines of text, or [label, value] pairs.
 const tip = document.getElementById('tip');
 

@@ -70,15 +70,7 @@ function build() {
       head.unknown, head.basis.filter((line) => line.warns).map((line) => note(line.text)),
       head.known ? [factLines(head.facts), definition.body(report)] : null, restsOnLine(head.basis)
     ]);
-    list.append(el('li', {},
-                   el('a', {
-                     href: '#' + definition.id,
-                     onclick: (event) => {
-                       event.preventDefault();
-                       goTo(definition.id);
-                     }
-                   },
-                      badge(head.mark), ' ', head.title)));
+    list.append(el('li', {}, linkTo(definition.id, [badge(head.mark), ' ', head.title])));
   }
   for (const add of seenLater) add();
   main.append(el('footer', {},

@@ -17,15 +17,9 @@ function findingCard(finding) {
   card.addSeen = () => {
     const where = panelOf(finding);
     if (where && !document.getElementById(where.id).contains(card))
-      links.append(el('a', {
-        href: '#' + where.id,
-        onclick: (event) => {
-          event.preventDefault();
-          if (finding.ranks.length === 1) lookAt(focusOn.step, finding.ranks[0]);
-          goTo(where.id);
-        }
-      },
-                      'see it in \u201c' + headOf(where).title + '\u201d'));
+      links.append(linkTo(where.id, ['see it in \u201c' + headOf(where).title + '\u201d'], () => {
+        if (finding.ranks.length === 1) lookAt(focusOn.step, finding.ranks[0]);
+      }));
     if (finding.ranks.length) links.append(el('span', {class: 'dim'}, ranksText(finding.ranks)));
   };
   return card;
@@ -76,15 +70,7 @@ function restsOn() {
   return el('div', {class: 'rests'}, el('h3', {}, badge(trust.mark), ' How sure'),
             factLines(trust.facts.filter((fact) => fact.label || fact.tone === 'warning' ||
                                              fact.tone === 'critical')),
-            el('p', {class: 'links'},
-               el('a', {
-                 href: '#trust',
-                 onclick: (event) => {
-                   event.preventDefault();
-                   goTo('trust');
-                 }
-               },
-                  'what this rests on')));
+            el('p', {class: 'links'}, linkTo('trust', ['what this rests on'])));
 }
 
 panel({
@@ -99,14 +85,8 @@ panel({
             top.length ? cards(top) : el('p', {class: 'nothing'}, report.no_finding),
             report.findings.length > 3 ?
                 el('p', {class: 'links'},
-                   el('a', {
-                     href: '#findings',
-                     onclick: (event) => {
-                       event.preventDefault();
-                       goTo('findings');
-                     }
-                   },
-                      `and ${plural(report.findings.length - 3, 'finding')} more`)) :
+                   linkTo('findings',
+                          [`and ${plural(report.findings.length - 3, 'finding')} more`])) :
                 null,
             report.overlap.hidden ? el('p', {}, badge('ok'), ' ', report.overlap.hidden) : null,
             report.undecided.map((one) => el('p', {class: 'unknown'}, badge('unknown'),

@@ -2,7 +2,6 @@
  *
  * GEMMs: how fast they are made, by shape and by precision.
  */
-#include <math.h>
 
 #include "report/text/section.h"
 #include "report/text/table.h"

@@ -2,7 +2,6 @@
  *
  * Device memory: how much, for what, and what prevents its use.
  */
-#include <math.h>
 
 #include "report/text/section.h"
 #include "report/text/table.h"

@@ -3,7 +3,6 @@
  * The critical path across ranks: what the step time consists of, and what it would be if something
  * changed.
  */
-#include <math.h>
 
 #include "base/sorting.h"
 #include "report/text/section.h"
@@ -114,7 +113,7 @@ static void put_pays(struct pen *pen, const struct results *results) {
       {"none", COLUMN_SHARE, offsetof(struct paying, saves_at_0), 0, 0},
       {"", COLUMN_BAR, offsetof(struct paying, saves_at_0), 1, 8},
   };
-  u32 n = (u32)results->pays_shown;
+  u32 n = results->n_pays ? (u32)results->pays_shown : 0;
   struct paying *rows = arena_elements(&pen->scratch, results->pays, n, sizeof(*rows));
   struct row_name *names = arena_array(&pen->scratch, n, sizeof(*names));
   for (u32 i = 0; i < n; i++) {
