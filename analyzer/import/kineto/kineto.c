@@ -175,19 +175,17 @@ static void make_events(struct import *import, const struct kineto_traces *trace
   u32 world = MOST_OF(u32, traces->at, traces->n, one, one->world_size);
   model->world_size = world;
   model_make_ranks(model, traces->n);
-  u32 most_left_out = 0;
   for (u32 r = 0; r < traces->n; r++) {
     const struct kineto_trace *trace = &traces->at[r];
-    u32 left_out =
-        kineto_events(trace, trace->rank, world ? world : traces->n, model_events(model, r));
-    most_left_out = left_out > most_left_out ? left_out : most_left_out;
+    kineto_events(trace, trace->rank, world ? world : traces->n, model_events(model, r));
     model->ranks[r] = describe(trace, model_events(model, r), import->arena);
   }
-  if (most_left_out)
+  u32 left_out = traces->n ? kineto_keep_one_part(model_events(model, 0), traces->n) : 0;
+  if (left_out)
     model_note(model,
-               "the recording pauses between steps: only its longest part has steps here, %u "
-               "others are left out",
-               most_left_out);
+               "the recording pauses between steps: only the part of which all ranks have most has "
+               "steps here, %u steps of other parts are left out",
+               left_out);
 }
 
 int load_kineto(struct import *import, const struct input *inputs, u32 n) {

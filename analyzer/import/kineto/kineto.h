@@ -37,10 +37,13 @@ bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_i
  * their collectives run on. They are assumed to include all ranks. */
 #define KINETO_UNNAMED 0x756e6e616d656400ull
 
-/* Makes the retained records of one rank. Returns how many marked steps are left out, because the
- * recording pauses between them and the others. */
-u32 kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
-                  struct rank_events *events);
+/* Makes the retained records of one rank. */
+void kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
+                   struct rank_events *events);
+
+/* Where recordings pause between marked steps, keeps the steps of one part: that of which all ranks
+ * have most. How many are left out on the rank that has most others. */
+u32 kineto_keep_one_part(struct rank_events *all, u32 n_ranks);
 
 /* Numbers the collectives of all ranks if the traces do not, so that the same one has the same
  * number in each process group. Reports how well they agree. */

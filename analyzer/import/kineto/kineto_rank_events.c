@@ -284,26 +284,6 @@ static void add_step_mark(struct building *b, const struct kineto_item *item, i6
                                  name->is_step ? STEP_TRAINING : name->iteration});
 }
 
-/* A recording may pause, as with `acc_events` in a profiler's schedule: then steps in between have
- * no marks, and are no single step. Only the longest part has steps, of equal ones the last.
- * Returns how many the others have. */
-static u32 keep_longest_part(struct rank_events *events) {
-  struct rank_mark *marks = events->marks.at;
-  u32 best = 0, most = 0, all = 0;
-  for (u32 first = 0, end; first < events->marks.n; first = end + 1) {
-    for (end = first; !marks[end].ends; end++) /* the last one does */
-      ;
-    best = end - first >= most ? first : best;
-    most = end - first >= most ? end - first : most;
-    all += end - first;
-  }
-  if (all > most) {
-    memmove(marks, &marks[best], (most + 1) * sizeof(*marks));
-    events->marks.n = most + 1;
-  }
-  return all - most;
-}
-
 static void define_comms(struct building *b, u32 rank) {
   const struct kineto_trace *trace = b->trace;
   u32 n = trace->groups.n + b->streams.n;
@@ -479,19 +459,17 @@ static void count_pairs(struct rank_events *events) {
   }
 }
 
-u32 kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
-                  struct rank_events *events) {
+void kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
+                   struct rank_events *events) {
   *events = (struct rank_events){.begin = trace->begin, .end = trace->end};
   struct building b = {.trace = trace, .events = events, .world_size = world_size};
   b.calls = kineto_calls_index(trace);
   list_ranges(&b);
   add_items(&b);
-  u32 left_out = keep_longest_part(events);
   define_comms(&b, rank);
   peers_in_groups(&b);
   count_pairs(events);
   find_rounds(&b);
   add_captures(&b);
   FREE_EACH(&b, calls.at, ranges.at, explained, streams.at);
-  return left_out;
 }

@@ -3,6 +3,7 @@
 """PyTorch's profiler records jobs on GPUs, without stacks: training_recording.py TSCOPE-REPORT. Gradients are reduced, or
 layers are sharded, or stages send to each other. The truth is the schedule that is written here, run again without what
 is said to cost time: worth, place and kind of steps."""
+import bisect
 import collections
 import json
 import os
@@ -558,6 +559,20 @@ class Training(unittest.TestCase):
         report = self.expect(j, "DIST.STRAGGLER", as_fast(slow), [1])
         self.assertEqual(report["steps"]["count"], 6)
         self.assertTrue([note for note in report["quality"]["notes"] if "the recording pauses between steps" in note])
+
+    def test_of_a_recording_that_pauses_all_ranks_have_the_same_part(self):
+        """One rank's ends early in the longer part: all have the shorter one, whoever is slow."""
+        slow = {1: 1.2}
+        j = job(steps=14, slow=slow)
+        begins = [[event["ts"] for event in rank.events if event["name"].startswith("ProfilerStep")] for rank in run(j)[0]]
+        for ends_early in 0, 1:
+            def lost(event, ends_early=ends_early):
+                rank = event["pid"] % 1000
+                step = bisect.bisect_right(begins[rank], event["ts"]) - 1
+                return step in (5, 6) or (step > 9 and rank == ends_early)
+            j.lost = lost
+            report = self.expect(j, "DIST.STRAGGLER", as_fast(slow), [1])
+            self.assertEqual(report["steps"]["count"], 5)
 
     def test_a_slow_host_where_layers_are_sharded(self):
         j = job(schedule=gather_layers, transfer=200, host={2: {"aten::nonzero_numpy": 2500}})
