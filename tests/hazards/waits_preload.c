@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Another preloaded library, which counts the calls of waitpid() and wait(), and knows a variable
- * of the environment that nobody has set.
+ * Another preloaded library, which counts the calls of waitpid(), wait() and waitid(), and knows a
+ * variable of the environment that nobody has set.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static int waitpids, waits;
+static int waitpids, waits, waitids;
 
 EXPORT pid_t waitpid(pid_t which, int *status, int options) {
   pid_t (*next)(pid_t, int *, int);
@@ -27,6 +27,13 @@ EXPORT pid_t wait(int *status) {
   return next(status);
 }
 
+EXPORT int waitid(idtype_t kind, id_t which, siginfo_t *told, int options) {
+  int (*next)(idtype_t, id_t, siginfo_t *, int);
+  *(void **)&next = dlsym(RTLD_NEXT, "waitid");
+  waitids++;
+  return next(kind, which, told, options);
+}
+
 EXPORT char *getenv(const char *name) {
   char *(*next)(const char *);
   *(void **)&next = dlsym(RTLD_NEXT, "getenv");
@@ -35,5 +42,5 @@ EXPORT char *getenv(const char *name) {
 }
 
 __attribute__((destructor)) static void say(void) {
-  fprintf(stderr, "%d of waitpid, %d of wait\n", waitpids, waits);
+  fprintf(stderr, "%d of waitpid, %d of wait, %d of waitid\n", waitpids, waits, waitids);
 }
