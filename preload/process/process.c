@@ -6,6 +6,7 @@
 #include "facts/identity.h"
 #include "process/bus_errors.h"
 #include "process/fork_count.h"
+#include "process/handlers.h"
 #include "process/process_end.h"
 #include "process/workers.h"
 #include "record/cancellation.h"
@@ -45,13 +46,17 @@ static void go_dormant_in_child(void) {
 }
 
 /* Puts a live page in place of the dormant one. The thread whose page is used then wakes the
- * process. Fork children inherit the page, wiped: so they know that they are children of an awake
- * process, and stay dormant. */
+ * process: not in a signal's handler, which may have interrupted malloc(). Fork children inherit
+ * the page, wiped: so they know that they are children of an awake process, and stay dormant. */
 static bool claim_waking(void) {
   static bool failed_before;
   const size_t page = 4096;
   if (__atomic_load_n(&failed_before, __ATOMIC_RELAXED))
     return false;
+  if (tscope_in_handler()) {
+    tscope_count_lost(TSCOPE_LOSS_REENTRY, 1);
+    return false;
+  }
   void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     __atomic_store_n(&failed_before, true, __ATOMIC_RELAXED);
@@ -69,15 +74,16 @@ static bool claim_waking(void) {
 }
 
 /* Normal end of the process. Runs in the thread that called exit(), and only in the process that
- * woke. */
+ * woke: not in a child that shares its memory. */
 static void end(int status, void *nothing) {
   static bool ended;
   (void)nothing;
+  if (!tscope_end_is_ours())
+    return;
   tscope_end_record(TSCOPE_END_EXIT, status);
   if (tscope_self)
     tscope_locks_left(tscope_self, TSCOPE_FRAME());
-  if (!load(&tscope_live->on) || tscope_locks_held() ||
-      __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
+  if (tscope_locks_held() || __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
     return;
   TSCOPE_KEEP_ERRNO;
   TSCOPE_DEFER_CANCELLATION;

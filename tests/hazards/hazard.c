@@ -149,6 +149,18 @@ static void other_children(char **arguments) {
   launch(1000);
 }
 
+/* A child that shares this memory ends as a process should that has its own: with the exit handlers
+ * of its parent. */
+static void exit_after_vfork(char **arguments) {
+  (void)arguments;
+  launch(1000);
+  pid_t child = vfork();
+  if (child == 0)
+    exit(5);
+  wait_for(child);
+  launch(1000);
+}
+
 /* The process becomes a new program with the same pid, which launches too. */
 static void exec_self(char **arguments) {
   unsigned long more = strtoul(arguments[0], NULL, 10);
@@ -450,6 +462,7 @@ static const struct hazard {
     {"fork-busy", fork_busy},
     {"fork-registering", fork_while_registering},
     {"children", other_children},
+    {"exit-after-vfork", exit_after_vfork},
     {"exec", exec_self},
     {"threads", threads},
     {"thread-churn", thread_churn},

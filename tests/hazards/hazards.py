@@ -279,10 +279,25 @@ for how in "waitpid", "waitpid", "wait":
     if not child:
         os.kill(os.getpid(), signal.SIGKILL)
     print(os.wait()[1] if how == "wait" else os.waitpid(child, 0)[1])
-try:
-    os.waitpid(-1, os.WNOHANG)
-except ChildProcessError as error:
-    print(error.errno)
+for which in (lambda child: (os.P_PID, child)), (lambda child: (os.P_PIDFD, os.pidfd_open(child))):
+    child = os.fork()
+    if not child:
+        signal.pause()
+    kind, number = which(child)
+    print(os.waitid(kind, number, os.WEXITED | os.WNOHANG))
+    os.kill(child, signal.SIGKILL)
+    for more in os.WNOWAIT, 0:
+        told = os.waitid(kind, number, os.WEXITED | more)
+        print(told.si_pid == child, told.si_uid == os.getuid(), told.si_signo, told.si_status, told.si_code)
+child = os.fork()
+if not child:
+    os._exit(3)
+print(libc.waitid(os.P_PID, child, None, os.WEXITED), libc.waitid(os.P_ALL, 0, ctypes.c_void_p(8), os.WEXITED))
+for call in (lambda: os.waitpid(-1, os.WNOHANG)), (lambda: os.waitid(os.P_ALL, 0, os.WEXITED)):
+    try:
+        call()
+    except ChildProcessError as error:
+        print(error.errno)
 """
 
 
@@ -291,7 +306,8 @@ def waits_beside_another_preload(scratch):
     other = program("libwaits_preload.so")
     command = [sys.executable, "-S", "-c", WAITS]
     alone = run(command, env={"LD_PRELOAD": other})
-    assert alone.returncode == 0 and b"3 of waitpid, 1 of wait" in alone.stderr and b"b'known'" in alone.stdout, alone
+    assert alone.returncode == 0 and b"3 of waitpid, 1 of wait, 9 of waitid" in alone.stderr, alone
+    assert b"b'known'" in alone.stdout, alone
     for order in ((LIBRARY, other), (other, LIBRARY)):
         check_same(alone, run(command, scratch, env={"LD_PRELOAD": ":".join(order)}))
     check_untouched(scratch)
@@ -462,6 +478,11 @@ def vfork_spawn_system(scratch):
     check_recorded(scratch, "children", launches=3000)
 
 
+def exit_of_a_child_that_shares_memory(scratch):
+    """Its end is not the end of its parent's recording."""
+    check_recorded(scratch, "exit-after-vfork", launches=2000)
+
+
 def exec_of_another_program(scratch):
     check_recorded(scratch, "exec", "2", launches=3000, files=3)
 
@@ -576,6 +597,18 @@ def handler_inside_malloc(scratch):
         check_recorded(directory, keys, name="malloc_lock", launches=100 + 200 * 20)
         trace, = read_trace.read_all(directory)
         assert max(thread.thread for thread in trace.records["Thread"]) <= 4, trace.records["Thread"][-1]
+
+
+def handler_inside_malloc_before_all_else(scratch):
+    """The process's first hooked calls are in a handler. tscope begins with the first one after it, and counts those
+    of the handler; whatever the handler's flags."""
+    flags = {"SA_NODEFER": 0x40000000, "SA_ONSTACK": 0x08000000, "SA_RESETHAND": 0x80000000 - (1 << 32), "none": 0}
+    for name, value in flags.items():
+        directory = os.path.join(scratch, name)
+        os.makedirs(directory)
+        walked = check_recorded(directory, "0", str(value), name="malloc_lock", launches=20 + 100 + 200 * 20,
+                                lossless=False)
+        assert walked.lost == 10, (name, walked)
 
 
 def handler_that_leaves_by_a_jump(scratch):

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * malloc_lock KEYS: an allocator with a lock, as the C library's, that ends the program with exit
- * status 9 if a thread enters it that is inside already, which would wait for ever. Each of many
- * threads gets a signal there, whose handler makes the thread's first hooked calls. Before, the
- * program takes so many keys for values of threads.
+ * malloc_lock KEYS [FLAGS]: an allocator with a lock, as the C library's, that ends the program
+ * with exit status 9 if a thread enters it that is inside already, which would wait for ever. Each
+ * of many threads gets a signal there, whose handler makes the thread's first hooked calls; with
+ * flags of sigaction(), the program's first, too. Before, the program takes so many keys for values
+ * of threads.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -79,7 +80,16 @@ int main(int argc, char **argv) {
   pthread_key_t key;
   for (int i = 0; i < (argc > 1 ? atoi(argv[1]) : 0); i++)
     pthread_key_create(&key, NULL);
-  signal(SIGUSR1, launch_from_handler);
+  struct sigaction action = {.sa_handler = launch_from_handler};
+  static char stack[64 << 10];
+  sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof(stack)}, NULL);
+  if (argc > 2) {
+    action.sa_flags = atoi(argv[2]);
+    sigaction(SIGUSR1, &action, NULL);
+    launch_in_thread(NULL);
+  }
+  action.sa_flags = 0;
+  sigaction(SIGUSR1, &action, NULL);
   launch(100);
   for (int i = 0; i < 200; i++) {
     pthread_t thread;
