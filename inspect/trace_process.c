@@ -11,15 +11,10 @@
 
 #include "inspect/pid_namespace.h"
 #include "inspect/small_file.h"
+#include "inspect/this_host.h"
 
 #define SECOND_NS 1000000000ll
 #define FIRST_NAMESPACE 0xEFFFFFFCu /* of the machine: PROC_PID_INIT_INO of the kernel */
-
-bool trace_process_is_of_this_host(const struct tscope_file_header *header) {
-  char host[sizeof(header->host)] = "";
-  gethostname(host, sizeof(host) - 1);
-  return strncmp(host, header->host, sizeof(host) - 1) == 0;
-}
 
 static i64 now_ns(clockid_t clock) {
   struct timespec now = {0};
@@ -71,7 +66,7 @@ static struct trace_process find_in_namespace(const struct tscope_file_header *h
 
 struct trace_process trace_process_find(const struct tscope_file_header *header) {
   char self[16] = "";
-  if (!trace_process_is_of_this_host(header))
+  if (!tscope_is_this_host(header->host))
     return (struct trace_process){0, '?'};
   u64 own = pid_namespace_of("self");
   bool numbered_as_here =

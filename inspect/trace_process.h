@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "format/tscope_format.h"
@@ -17,6 +16,3 @@ struct trace_process {
 };
 
 struct trace_process trace_process_find(const struct tscope_file_header *header);
-
-/* Whether it ran on a host of this one's name. */
-bool trace_process_is_of_this_host(const struct tscope_file_header *header);

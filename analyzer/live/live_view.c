@@ -10,6 +10,7 @@
 #include "base/statistics.h"
 #include "base/trace_words.h"
 #include "import/tscope/files/process_state.h"
+#include "inspect/this_host.h"
 #include "inspect/trace_process.h"
 
 #define USUAL_STEPS 32u
@@ -40,8 +41,7 @@ const char *live_group_name(struct live_view *view, const struct comm_definition
 
 static bool is_on_this_host(const struct live_process *process, i64 realtime, i64 monotonic) {
   i64 difference = realtime - monotonic - process->definitions.now.realtime_minus_monotonic;
-  return trace_process_is_of_this_host(&process->trace.file.header) &&
-         llabs(difference) < SAME_BOOT_NS;
+  return tscope_is_this_host(process->trace.file.header.host) && llabs(difference) < SAME_BOOT_NS;
 }
 
 static u32 host_of(struct live_view *view, const struct live_process *process, i64 realtime,

@@ -9,6 +9,7 @@
 
 #include "facts/launchers.def"
 #include "inspect/small_file.h"
+#include "inspect/this_host.h"
 #include "settings/env.h"
 #include "settings/process_environment.h"
 
@@ -183,7 +184,7 @@ static void name_host(char *host, size_t bytes) {
   bool same = node && strncmp(node, own, first_label) == 0 &&
               (node[first_label] == '\0' || node[first_label] == '.');
   if (node && !same)
-    snprintf(host, bytes, "%.31s@%.31s", node, own);
+    snprintf(host, bytes, "%.*s@%.*s", TSCOPE_HOST_PART, node, TSCOPE_HOST_PART, own);
   else
     snprintf(host, bytes, "%s", own);
 }

@@ -27,6 +27,7 @@
 #include "inspect/kept_errno.h"
 #include "inspect/pid_namespace.h"
 #include "inspect/small_file.h"
+#include "inspect/this_host.h"
 #include "process/descriptors.h"
 #include "process/out_of_memory_kills.h"
 #include "record/cancellation.h"
@@ -75,16 +76,13 @@ static bool write_death(int folder, const char *name, void *more) {
   int file = tscope_open_own(folder, name, O_RDWR);
   if (file < 0)
     return false;
-  char host[sizeof(header.host)] = "";
-  gethostname(host, sizeof(host) - 1);
   bool is_it =
       READ(file, &header, magic) && READ(file, &header, pid) && READ(file, &header, host) &&
       READ(file, &header, closed_realtime_ns) && READ(file, &header, reaped_signal) &&
       READ(file, &header, memory_events) && READ(file, &header, pid_namespace) &&
       memcmp(header.magic, TSCOPE_MAGIC, sizeof(header.magic)) == 0 && header.pid == death->pid &&
       (!header.pid_namespace || header.pid_namespace == pid_namespace_of("self")) &&
-      strncmp(header.host, host, sizeof(host) - 1) == 0 && !header.closed_realtime_ns &&
-      !header.reaped_signal;
+      tscope_is_this_host(header.host) && !header.closed_realtime_ns && !header.reaped_signal;
   if (is_it) {
     header.reaped_signal = (u32)death->signal;
     struct timespec now = {0};

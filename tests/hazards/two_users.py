@@ -118,7 +118,7 @@ class Header(ctypes.LittleEndianStructure):
 
 
 SECRET = "/tmp/secret"
-# The job puts a trace of its own process there, which then dies: FOLDER OWNER EVENTS NAMESPACE.
+# The job puts a trace of its own process there, which then dies: FOLDER OWNER EVENTS NAMESPACE [NODE].
 PLANT = f"""
 import os, sys
 sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
@@ -128,10 +128,10 @@ plant(os.getppid(), sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
 """
 
 
-def plant(pid, folder, owner, events, namespace):
+def plant(pid, folder, owner, events, namespace, node=""):
     os.makedirs(folder, exist_ok=True)
     header = Header(magic=b"tscope\r\n", version=(1, 1), byte_order=0x01020304, header_bytes=4096, chunk_bytes=65536,
-                    pid=pid, host=socket.gethostname().encode(), run=b"run", memory_events=events.encode(),
+                    pid=pid, host=(node + socket.gethostname()).encode(), run=b"run", memory_events=events.encode(),
                     pid_namespace=os.stat("/proc/self/ns/pid").st_ino if namespace == "own" else int(namespace))
     path = os.path.join(folder, f"host-{pid}-1.tscope")
     with open(path, "wb") as file:
@@ -139,9 +139,9 @@ def plant(pid, folder, owner, events, namespace):
     os.chown(path, owner, owner)
 
 
-def reaped_trace(folder, folder_owner, file_owner, events, namespace, launcher):
+def reaped_trace(folder, folder_owner, file_owner, events, namespace, launcher, *node):
     """The header of a trace of a process that `launcher` (words of a shell) saw being killed, afterwards."""
-    inner = shlex.join([sys.executable, "-c", PLANT, folder, str(file_owner), events, namespace]) + "; kill -9 $$"
+    inner = shlex.join([sys.executable, "-c", PLANT, folder, str(file_owner), events, namespace, *node]) + "; kill -9 $$"
     out, _ = in_own_tmp(
         f"mkdir -p {folder}", f"chown {folder_owner} /tmp/traces {folder}",
         f"echo 'oom_kill 42' > {SECRET}; chmod 600 {SECRET}", f"mkfifo {folder}/host-1-1.tscope",
@@ -171,9 +171,16 @@ class HowAProcessEnded(unittest.TestCase):
         self.check(ROOT, ROOT, "", (9, 0), "own")
 
     def test_however_the_launcher_waits(self):
-        for wait in ("wait()", "wait3(0)", "wait4(child, 0)"):
+        for wait in ("wait()", "wait3(0)", "wait4(child, 0)", "waitid(os.P_ALL, 0, os.WEXITED)",
+                     "waitid(os.P_PIDFD, os.pidfd_open(child), os.WEXITED)",
+                     "waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT); os.waitpid(child, 0)"):
             header = reaped_trace("/tmp/traces/run", ROOT, ROOT, "", "0", preloaded(wait))
             self.assertEqual(header.reaped_signal, 9, wait)
+
+    def test_where_slurm_has_a_name_of_its_own_for_the_host(self):
+        for node, expected in (("node7@", 9), ("another-", 0)):
+            header = reaped_trace("/tmp/traces/run", ROOT, ROOT, "", "0", preloaded(), node)
+            self.assertEqual(header.reaped_signal, expected, node)
 
     def test_not_by_a_launcher_that_is_off(self):
         header = reaped_trace("/tmp/traces/run", ROOT, ROOT, "", "0", "TSCOPE=off " + preloaded())
