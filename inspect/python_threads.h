@@ -14,6 +14,7 @@ struct python_thread {
 };
 
 /* Lists the threads of all interpreters of the process whose _PyRuntime is at `runtime`: at most
- * `most` into `threads`. Returns how many. */
+ * `most` into `threads`, of an interpreter's the oldest, as the first thread is. Returns how many
+ * there are: perhaps more. */
 u32 python_threads(const struct python *python, python_read *read, const void *context, u64 runtime,
                    struct python_thread *threads, u32 most);

@@ -110,7 +110,7 @@ static void read_python(struct reading *l) {
   if (l->stacks->no_python)
     return;
   u32 n = python_threads(&l->python, python_read_process, &process, runtime, threads, THREADS_MOST);
-  for (u32 i = 0; i < n; i++)
+  for (u32 i = 0; i < n && i < THREADS_MOST; i++)
     read_stack(l, &threads[i]);
 }
 

@@ -24,6 +24,8 @@ enum {
   LISTS_PER_S = 5, /* Python's threads are listed at most so often */
 };
 
+_Static_assert(MAX_THREADS == 256, "a text below says so");
+
 struct sampled_threads sampled_threads;
 
 static struct memory_gather gather;
@@ -72,11 +74,21 @@ bool sampled_threads_open(bool own_descriptors) {
   return is_open;
 }
 
-static u32 list_threads(pid_t pid, struct python_thread *threads, u32 most) {
+static void note_once(bool *noted, const char *what) {
+  if (!*noted)
+    tscope_info(NULL, TSCOPE_INFO_FEATURE, what, "lines of threads");
+  *noted = true;
+}
+
+static u32 list_threads(pid_t pid, struct python_thread threads[MAX_THREADS]) {
   static struct memory_window window;
+  static bool noted;
   memory_window_open(&window, pid);
-  return python_threads(&python_here, python_read_window, &window, python_here_runtime, threads,
-                        most);
+  u32 n = python_threads(&python_here, python_read_window, &window, python_here_runtime, threads,
+                         MAX_THREADS);
+  if (n > MAX_THREADS)
+    note_once(&noted, "a process has more threads of Python than are looked at, the 256 oldest");
+  return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
 /* A long list is asked for less often. */
@@ -85,8 +97,7 @@ static void list_python(u64 now) {
   if (python_list.listed && now - python_list.listed < least)
     return;
   python_list.listed = now;
-  python_list.n =
-      python_here.layout.minor ? list_threads(getpid(), python_list.at, MAX_THREADS) : 0;
+  python_list.n = python_here.layout.minor ? list_threads(getpid(), python_list.at) : 0;
 }
 
 /* Before Python 3.12 a thread that is made has the number of the one that makes it until it runs.
@@ -101,7 +112,7 @@ static u64 state_of(const struct python_thread *threads, u32 n, u32 tid) {
 /* State of a thread in a process, as Python has it now; 0. */
 static u64 find_state(pid_t pid, u32 tid) {
   static struct python_thread threads[MAX_THREADS];
-  return state_of(threads, list_threads(pid, threads, MAX_THREADS), tid);
+  return state_of(threads, list_threads(pid, threads), tid);
 }
 
 void sampled_thread_end(struct sampled_thread *thread) {
@@ -137,14 +148,6 @@ static struct sampled_thread *free_slot(void) {
   return slot;
 }
 
-static void note_no_room(void) {
-  static bool noted;
-  if (!noted)
-    tscope_info(NULL, TSCOPE_INFO_FEATURE, "more threads train at once than are sampled, eight",
-                "lines of threads");
-  noted = true;
-}
-
 /* Begins to sample a thread that makes calls; without Python in the process, from what its last
  * call showed. A thread that has no Python of its own, such as autograd's, is not sampled. */
 static void begin_training(u64 now, u32 tid, const u64 *last_stack) {
@@ -153,8 +156,9 @@ static void begin_training(u64 now, u32 tid, const u64 *last_stack) {
   bool has_python = python_here.layout.minor;
   bool can_be_seen = state || (!has_python && last_stack);
   struct sampled_thread *slot = can_be_seen ? free_slot() : NULL;
+  static bool noted;
   if (can_be_seen && !slot)
-    note_no_room();
+    note_once(&noted, "more threads train at once than are sampled, eight");
   if (!slot || !begin(slot, getpid(), tid, state))
     return;
   slot->last_stack = last_stack;

@@ -74,7 +74,7 @@ void threads_now_stacks(void (*each)(const struct python_thread *thread, struct 
   const struct python_process self = {.pid = getpid()};
   u32 n = python_threads(&python_here, python_read_process, &self, python_here_runtime, python_list,
                          MAX_PYTHON_THREADS);
-  for (u32 i = 0; i < n && !threads_now_are_ending(); i++) {
+  for (u32 i = 0; i < n && i < MAX_PYTHON_THREADS && !threads_now_are_ending(); i++) {
     bool moved = true;
     bool read = read_frames(python_list[i].state, &moved);
     each(&python_list[i], read ? &walk : NULL, moved, more);

@@ -53,6 +53,24 @@ def threads_train(cudart, count):
     return loaded
 
 
+def stand_beside(cudart):
+    """The thread that trains is the oldest of more than are looked at."""
+    ctypes.CDLL(cudart, mode=ctypes.RTLD_GLOBAL)
+    calls, stop = ctypes.CDLL(None), threading.Event()
+    threads = [threading.Thread(target=stop.wait) for _ in range(300)]
+    threading.stack_size(64 << 10)
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + 1.5
+    while time.monotonic() < until:
+        calls.tscope_step(ctypes.c_uint64(0))
+        time.sleep(0.01)
+    trace, = read_trace.read_all(os.environ["TSCOPE_DIR"])
+    tids = [sample.tid for sample in trace.records["LineSample"]]
+    stop.set()
+    return 0 if os.getpid() in tids else 1
+
+
 def goes_on_in_c(calls, state, trained):
     state.append(ctypes.pythonapi.PyThreadState_Get())
     for _ in range(20):
@@ -106,10 +124,13 @@ def main():
     few = notes_of(library, reporter, "threads", cudart, str(MOST - 2))
     ended = notes_of(library, reporter, "ends", cudart)
     frees = notes_of(library, reporter, "frees", cudart)
+    beside = notes_of(library, reporter, "beside", cudart)
     said = "lines of threads are missing on 1 of 1 ranks: more threads train at once than are sampled, eight"
     wrong = []
     if said not in many:
         wrong.append(("ten threads", many))
+    if not any("more threads of Python than are looked at, the 256 oldest" in note for note in beside):
+        wrong.append(("300 threads beside", beside))
     if any("lines of threads" in note for note in few):
         wrong.append(("six threads", few))
     if any("could not be read" in note for note in ended):
@@ -127,6 +148,8 @@ if __name__ == "__main__":
         sys.exit(main())
     if sys.argv[2] == "ends":
         ends_slowly(sys.argv[3])
+    elif sys.argv[2] == "beside":
+        sys.exit(stand_beside(sys.argv[3]))
     elif sys.argv[2] == "frees":
         leaves_much_to_free()
     else:
