@@ -95,12 +95,14 @@ static void end_pair(struct nccl_thread *nccl, event_pair_ticket pair,
                      const struct event_subject *subject, ncclResult_t result) {
   if (TSCOPE_LIKELY(!pair))
     return;
-  if (result == ncclSuccess || !nccl_accepted(result))
-    event_pair_end(pair, result == ncclSuccess ? subject : NULL);
-  else if (nccl->n_deferred < MAX_UNITS)
+  bool in_progress = result != ncclSuccess && nccl_accepted(result);
+  if (in_progress && nccl->n_deferred < MAX_UNITS) {
     nccl->deferred[nccl->n_deferred++] = (struct nccl_deferred){pair, *subject};
-  else
-    event_pair_end(pair, NULL);
+    return;
+  }
+  event_pair_end(pair, result == ncclSuccess ? subject : NULL);
+  if (in_progress)
+    tscope_count_lost(TSCOPE_LOSS_GPU, 1);
 }
 
 void nccl_end_deferred(struct nccl_thread *nccl, u32 number, bool launched) {

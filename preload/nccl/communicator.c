@@ -124,6 +124,8 @@ static struct communicator *add_communicator(ncclComm_t handle, const struct com
       free_slots[n_free++] = (u32)slot;
   }
   tscope_unlock(&by_handle.lock);
+  if (!comm)
+    tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
   return comm;
 }
 

@@ -59,6 +59,8 @@ static void set_identity(struct gloo_comm *comm) {
     earlier += seen[i] == stem;
   if (n_seen < sizeof(seen) / sizeof(*seen))
     seen[n_seen++] = stem;
+  else /* the next one of that name will look the same */
+    tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
   snprintf(text + length, sizeof(text) - (size_t)length, " %u", earlier);
   comm->identity = tscope_fnv(TSCOPE_FNV_SEED, text, strlen(text));
 }

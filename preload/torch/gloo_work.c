@@ -29,7 +29,7 @@ static struct work_slot *work_set(const void *work) {
 _Static_assert(WORK_SETS == 1u << (64 - 55), "work_set() takes the top bits");
 
 /* If all slots of the set are in use, the work stays unknown: its run is then recorded without
- * communicator and sequence. */
+ * communicator and sequence, and waits for it are lost. */
 static void add_work(const void *work, u32 comm, u32 seq) {
   struct work_slot *slot = work_set(work);
   for (u32 way = 0; way < WORK_WAYS; way++, slot++) {
@@ -41,6 +41,7 @@ static void add_work(const void *work, u32 comm, u32 seq) {
       return;
     }
   }
+  tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
 }
 
 static bool find_work(const void *work, u32 *comm, u32 *seq) {

@@ -27,6 +27,7 @@ struct device_totals {
 } __attribute__((aligned(64)));
 
 static struct device_totals devices[DEVICES];
+static bool has_more_devices; /* than the table has room for */
 
 /* NULL beyond the table. */
 static struct device_totals *totals_of(u16 device) {
@@ -53,8 +54,10 @@ static u64 load(const u64 *value) {
  * totals; only the counts may be written from two allocators at once. */
 static void update_totals(u16 device, i64 bytes, u64 allocated, u64 reserved) {
   struct device_totals *totals = totals_of(device);
-  if (!totals)
+  if (!totals) {
+    __atomic_store_n(&has_more_devices, true, __ATOMIC_RELAXED);
     return;
+  }
   __atomic_store_n(&totals->allocated, allocated, __ATOMIC_RELAXED);
   __atomic_store_n(&totals->reserved, reserved, __ATOMIC_RELAXED);
   tscope_atomic_max(&totals->peak_allocated, allocated);
@@ -80,7 +83,18 @@ static void record_totals(struct tscope_thread *thread, u16 device, struct devic
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_MEMORY, device, &record, sizeof(record));
 }
 
+_Static_assert(DEVICES == 32, "the text below says so");
+
+static void say_once_that_there_are_more(struct tscope_thread *thread) {
+  static bool said;
+  if (!said)
+    tscope_info(thread, TSCOPE_INFO_FEATURE, "only of the first 32 devices", "totals of memory");
+  said = true;
+}
+
 void tensor_memory_record(struct tscope_thread *thread) {
+  if (__atomic_load_n(&has_more_devices, __ATOMIC_RELAXED))
+    say_once_that_there_are_more(thread);
   for (u32 i = 0; i < DEVICES; i++) {
     u32 key = __atomic_load_n(&devices[i].key, __ATOMIC_RELAXED);
     if (key)

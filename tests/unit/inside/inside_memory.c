@@ -131,6 +131,18 @@ static void totals_and_peaks_are_recorded(void **state) {
   assert_int_equal(totals.reserved, 20);
 }
 
+static void that_totals_of_more_devices_are_not_kept_is_said(void **state) {
+  (void)state;
+  enum { DEVICES = 40 };
+  u32 blocks = count(TSCOPE_REC_TENSOR_TOTALS), infos = count(TSCOPE_REC_INFO);
+  for (int i = 0; i < DEVICES; i++)
+    c10_report((void *)0x1000, 512, 512, 2097152, (unsigned short)(C10_CUDA_3 + 0x100 * (1 + i)));
+  assert_int_equal(count(TSCOPE_REC_TENSOR_TOTALS), blocks + DEVICES);
+  for (int i = 0; i < 100 && count(TSCOPE_REC_INFO) == infos; i++)
+    usleep(100000); /* the poller says it */
+  assert_string(LAST(INFO, info).value, "only of the first 32 devices");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_block_wakes_nothing),
@@ -138,6 +150,7 @@ int main(void) {
       cmocka_unit_test(a_block_counts_once),
       cmocka_unit_test(refusals_are_recorded),
       cmocka_unit_test(totals_and_peaks_are_recorded),
+      cmocka_unit_test(that_totals_of_more_devices_are_not_kept_is_said),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);
 }

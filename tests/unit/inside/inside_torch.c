@@ -144,10 +144,12 @@ static void a_collective_belongs_to_its_call(void **state) {
   assert_int_equal(comm.size, 8);
 }
 
+enum { GROUPS = 1100 };
+static char groups[GROUPS];
+
 static void more_ranges_and_groups_than_the_tables_hold_are_lost(void **state) {
   (void)state;
-  enum { RANGES = 70, GROUPS = 1100 };
-  static char groups[GROUPS];
+  enum { RANGES = 70 };
   static char forward[RANGES][sizeof("DistributedDataParallel.forward")];
   int64_t elements = 1;
   u64 ranges_before = lost_for(TSCOPE_LOSS_RANGES), groups_before = lost_for(TSCOPE_LOSS_GROUPS);
@@ -168,6 +170,21 @@ static void more_ranges_and_groups_than_the_tables_hold_are_lost(void **state) {
   assert_int_equal(lost_for(TSCOPE_LOSS_GROUPS), groups_before + 1);
 }
 
+static void more_work_under_way_than_the_table_holds_is_lost(void **state) {
+  (void)state;
+  enum { CALLS = 6000, SLOTS = 4096 };
+  static struct { int64_t words[8]; } work[CALLS];
+  u64 before = lost_for(TSCOPE_LOSS_GROUPS);
+  u32 calls = count(TSCOPE_REC_COLLECTIVE);
+  for (int i = 0; i < CALLS; i++) {
+    torch_work = &work[i];
+    allreduce((word)&groups[0], 0, 0, 0, 0, 0, 0);
+  }
+  torch_work = NULL;
+  assert_int_equal(count(TSCOPE_REC_COLLECTIVE), calls + CALLS);
+  assert_in_range(lost_for(TSCOPE_LOSS_GROUPS) - before, CALLS - SLOTS, CALLS / 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(objects_and_parameters_pass),
@@ -175,6 +192,7 @@ int main(void) {
       cmocka_unit_test(a_call_that_was_left_is_not_looked_at),
       cmocka_unit_test(a_collective_belongs_to_its_call),
       cmocka_unit_test(more_ranges_and_groups_than_the_tables_hold_are_lost),
+      cmocka_unit_test(more_work_under_way_than_the_table_holds_is_lost),
   };
   return cmocka_run_group_tests_name("inside torch", tests, trace_set_up, trace_tear_down);
 }

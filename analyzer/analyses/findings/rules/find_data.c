@@ -118,9 +118,9 @@ static const char *remedy_of_loss(u32 reason) {
     return "Nothing has to be done: the calls themselves are kept, but of some the line is not "
            "known. A program that runs code which it makes itself has ever new lines.";
   case TSCOPE_LOSS_GROUPS:
-    return "The process has more process groups at one time, or a backward pass more buckets, than "
-           "the table holds: collectives or waits of the others were not seen. Destroy groups that "
-           "are no longer used.";
+    return "The process has more process groups or collectives of gloo under way at one time, or a "
+           "backward pass more buckets, than the table holds: collectives or waits of the others "
+           "were not seen. Destroy groups that are no longer used.";
   case TSCOPE_LOSS_RANGES:
     return "More ranges are open at one time than the table holds: look for ranges that are never "
            "closed.";
