@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "format/starts_with.h"
+
 #define X(minor, lines, ...) {minor, lines, __VA_ARGS__, 2},
 static const struct python_layout older[] = {PYTHON_OLDER(X)};
 #undef X
@@ -43,7 +45,7 @@ static const char *read_debug_offsets(struct python_layout *layout, u32 minor, p
 const char *python_layout_find(struct python_layout *layout, const char *version, python_read *read,
                                const void *context, u64 runtime) {
   layout->minor = 0;
-  if (sizeof(void *) != 8 || strncmp(version, "3.", 2) != 0)
+  if (sizeof(void *) != 8 || !tscope_begins_with(version, "3."))
     return unknown;
   u32 minor = (u32)strtoul(version + 2, NULL, 10);
   for (size_t i = 0; i < sizeof(older) / sizeof(*older); i++)

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/starts_with.h"
 #include "inspect/kept_errno.h"
 #include "inspect/pid_namespace.h"
 #include "inspect/small_file.h"
@@ -68,7 +69,7 @@ static u8 activity_of_file(const struct thread_activity *activity, u64 number) {
   ssize_t got = readlink(path, text, sizeof(text) - 1);
   text[got > 0 ? got : 0] = '\0';
   for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-    if (strncmp(text, kinds[i].begin, strlen(kinds[i].begin)) == 0)
+    if (tscope_begins_with(text, kinds[i].begin))
       return kinds[i].what;
   return TSCOPE_ACTIVITY_BLOCKED;
 }

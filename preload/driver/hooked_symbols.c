@@ -9,6 +9,7 @@
 #include "blas/blas_hooks.def"
 #include "blas/blas_types.h"
 #include "cuda/cuda_hooks.def"
+#include "format/starts_with.h"
 #include "gpu/cupti_clients.h"
 #include "nccl/nccl_hooks.def"
 #include "record/fnv.h"
@@ -109,7 +110,7 @@ static const u16 *name_table(void) {
 }
 
 const struct hooked_symbol *hooked_symbol_find(const char *name) {
-  if (!strncmp(name, "pnccl", 5))
+  if (tscope_begins_with(name, "pnccl"))
     name++;
   const u16 *table = name_table();
   for (u32 slot = name_hash(name);; slot++) {

@@ -2,8 +2,10 @@
 #include "facts/cgroups.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "format/starts_with.h"
 #include "inspect/small_file.h"
 
 bool tscope_cgroup_read(const struct tscope_cgroup *group, const char *file, char *text,
@@ -11,6 +13,18 @@ bool tscope_cgroup_read(const struct tscope_cgroup *group, const char *file, cha
   char path[TSCOPE_CGROUP_BYTES + 32];
   snprintf(path, sizeof(path), "%s/%s", group->folder, file);
   return small_file_read(path, text, bytes) > 0;
+}
+
+bool tscope_cgroup_value(const char *text, const char *name, uint64_t *value) {
+  size_t bytes = strlen(name);
+  for (const char *at = text; at && *at; at = strchr(at, '\n')) {
+    at += *at == '\n';
+    if (!tscope_begins_with(at, name) || at[bytes] != ' ')
+      continue;
+    *value = strtoull(at + bytes, NULL, 10);
+    return true;
+  }
+  return false;
 }
 
 struct search {
@@ -41,7 +55,7 @@ static bool is_among(const char *names, const char *name) {
   size_t bytes = strlen(name);
   for (const char *at = names; *at; at += strcspn(at, ",")) {
     at += *at == ',';
-    if (strcspn(at, ",") == bytes && strncmp(at, name, bytes) == 0)
+    if (strcspn(at, ",") == bytes && tscope_begins_with(at, name))
       return true;
   }
   return false;

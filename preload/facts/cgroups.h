@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { TSCOPE_CGROUP_BYTES = 288 }; /* of a folder's path; longer ones are left out */
 
@@ -28,3 +29,6 @@ void tscope_cgroups_visit(const char *root, const char *controller,
 /* The content of a group's file as text, cut to what fits; false if there is none. */
 bool tscope_cgroup_read(const struct tscope_cgroup *group, const char *file, char *text,
                         size_t bytes);
+
+/* Sets `value` to that of a line "NAME VALUE" of such a text; false if there is none. */
+bool tscope_cgroup_value(const char *text, const char *name, uint64_t *value);

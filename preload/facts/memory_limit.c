@@ -2,7 +2,6 @@
 #include "facts/memory_limit.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "facts/cgroups.h"
 
@@ -36,15 +35,9 @@ void tscope_memory_limit_find(const char *root) {
   tscope_cgroups_visit(root, "memory", keep_lower, NULL);
 }
 
-/* The value of a line "NAME VALUE"; 0 if there is none. */
 static uint64_t value_of(const char *text, const char *name) {
-  size_t bytes = strlen(name);
-  for (const char *at = text; at && *at; at = strchr(at, '\n')) {
-    at += *at == '\n';
-    if (strncmp(at, name, bytes) == 0 && at[bytes] == ' ')
-      return strtoull(at + bytes + 1, NULL, 10);
-  }
-  return 0;
+  uint64_t value;
+  return tscope_cgroup_value(text, name, &value) ? value : 0;
 }
 
 /* Pages of files, which the kernel takes away before it kills anybody. (Pages of tmpfs are not on

@@ -12,8 +12,8 @@
 #include "facts/cpu_quota.h"
 #include "facts/identity.h"
 #include "facts/redact.h"
+#include "format/starts_with.h"
 #include "inspect/small_file.h"
-#include "record/prefix.h"
 #include "resolve/search.h"
 #include "settings/env.h"
 #include "settings/process_environment.h"
@@ -222,7 +222,7 @@ static void write_clock(struct tscope_thread *thread) {
   if (!read_text("/proc/sys/kernel/random/boot_id", boot, sizeof(boot)))
     return;
   if (read_text("/proc/self/timens_offsets", offsets, sizeof(offsets)) &&
-      strncmp(offsets, name, strlen(name)) == 0)
+      tscope_begins_with(offsets, name))
     sscanf(offsets + strlen(name), "%31s %31s", seconds, nanoseconds);
   snprintf(text, sizeof(text), "%s %s %s", boot, seconds, nanoseconds);
   tscope_info(thread, TSCOPE_INFO_CLOCK, text, NULL);

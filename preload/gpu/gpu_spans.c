@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "format/starts_with.h"
 #include "record/tick_clock.h"
 #include "streams/stream_numbers.h"
 
@@ -14,7 +15,7 @@ bool gpu_kernel_is_collective(const char *name) {
     for (name += 2; *name == 'L' || (*name >= '0' && *name <= '9'); name++)
       ;
   for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++)
-    if (!strncmp(name, libraries[i], strlen(libraries[i])))
+    if (tscope_begins_with(name, libraries[i]))
       return true;
   return false;
 }

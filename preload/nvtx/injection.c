@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "format/starts_with.h"
 #include "nvtx/nvtx_abi.h"
 #include "nvtx/nvtx_names.def"
 #include "nvtx/nvtx_ranges.h"
@@ -18,7 +19,7 @@ static bool is_ignored(const void *caller) {
     return true;
   const char *slash = strrchr(where.path, '/'), *file = slash ? slash + 1 : where.path;
 #define L(start)                                                                                   \
-  if (strncmp(file, start, strlen(start)) == 0)                                                    \
+  if (tscope_begins_with(file, start))                                                             \
     return true;
   TSCOPE_NVTX_LIBRARIES_LEFT_ALONE(L)
 #undef L

@@ -2,7 +2,6 @@
 #include "process/out_of_memory_kills.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "facts/cgroups.h"
 #include "inspect/small_file.h"
@@ -30,13 +29,8 @@ void tscope_memory_events_file(char *path, size_t bytes) {
 
 u64 tscope_oom_kills(const char *path) {
   char text[512];
-  if (!*path || small_file_read(path, text, sizeof(text)) <= 0)
-    return UINT64_MAX;
-  const char *at = strstr(text, "oom_kill ");
-  if (!at)
-    return UINT64_MAX;
-  u64 kills = 0;
-  for (at += strlen("oom_kill "); *at >= '0' && *at <= '9'; at++)
-    kills = kills * 10 + (u64)(*at - '0');
-  return kills;
+  u64 kills;
+  bool known = *path && small_file_read(path, text, sizeof(text)) > 0 &&
+               tscope_cgroup_value(text, "oom_kill", &kills);
+  return known ? kills : UINT64_MAX;
 }

@@ -7,9 +7,9 @@
 
 #include "format/exception_links.def"
 #include "format/own_code.h"
+#include "format/starts_with.h"
 #include "process/out_of_memory_kills.h"
 #include "record/carry.h"
-#include "record/prefix.h"
 #include "record/process_trace.h"
 #include "record/tick_clock.h"
 

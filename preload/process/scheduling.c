@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/starts_with.h"
 #include "inspect/small_file.h"
 #include "inspect/thread_state.h"
 #include "process/threads_left.h"
@@ -130,7 +131,7 @@ static void add_threads(struct tscope_scheduling_record *record) {
 /* "cpu USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ...", in ticks, of all processors. */
 static u64 stolen_ns(void) {
   char text[256], *at = text;
-  if (small_file_read("/proc/stat", text, sizeof(text)) <= 0 || strncmp(text, "cpu ", 4) != 0)
+  if (small_file_read("/proc/stat", text, sizeof(text)) <= 0 || !tscope_begins_with(text, "cpu "))
     return UINT64_MAX;
   u64 value = 0;
   at += 4;

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/starts_with.h"
 #include "record/cancellation.h"
 #include "record/lock.h"
 #include "record/process_trace.h"
@@ -137,7 +138,7 @@ static const bool *spans(void) {
   static bool is_span[256], known;
 #define FIELD(type, field, doc) "," #field ":" #type
 #define X(NAME, name, id, retention, doc)                                                          \
-  is_span[id] = strncmp("" TSCOPE_FIELDS_##NAME(FIELD), ",dur:u64", 8) == 0;
+  is_span[id] = tscope_begins_with("" TSCOPE_FIELDS_##NAME(FIELD), ",dur:u64");
   if (!known) {
     TSCOPE_RECORDS(X)
   }

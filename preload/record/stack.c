@@ -7,6 +7,7 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 
+#include "format/starts_with.h"
 #include "inspect/memory_read.h"
 #include "inspect/small_file.h"
 #include "record/kernel_threads.h"
@@ -122,7 +123,7 @@ static bool read_map_line(const char *line, void *nothing) {
   if (*end != '-')
     return false;
   uintptr_t high = (uintptr_t)strtoull(end + 1, &end, 16);
-  if (strncmp(end, " rw", 3) != 0)
+  if (!tscope_begins_with(end, " rw"))
     return false;
   bool grows = strstr(end, "[stack]") != NULL;
   for (struct tscope_thread *thread = tscope_thread_newest(); thread; thread = thread->before) {

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "format/starts_with.h"
 #include "record/hook.h"
 #include "resolve/elf_object.h"
 #include "resolve/loaded_objects.h"
@@ -47,7 +48,7 @@ static bool replace(const struct caller *caller, uintptr_t slot, const void *our
 static bool is_wanted(const struct dl_phdr_info *info) {
   const char *slash = strrchr(info->dlpi_name, '/');
   const char *file = slash ? slash + 1 : info->dlpi_name;
-  return !*info->dlpi_name || strncmp(file, "libpython", 9) == 0;
+  return !*info->dlpi_name || tscope_begins_with(file, "libpython");
 }
 
 static int visit(struct dl_phdr_info *info, size_t bytes, void *user) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/starts_with.h"
 #include "record/fnv.h"
 #include "resolve/elf_object.h"
 #include "resolve/loaded_objects.h"
@@ -61,7 +62,7 @@ static bool may_start_work(const char *name) {
                                       "Memset", "Prefetch",  "emm",      "atmul",   "_put",
                                       "_get",   "reduce",    "alltoall", "collect", "broadcast"};
   for (const char *at = strstr(name, "All"); at; at = strstr(at + 3, "All"))
-    if (strncmp(at, "Alloc", 5))
+    if (!tscope_begins_with(at, "Alloc"))
       return true;
   for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (strstr(name, words[i]))
@@ -71,8 +72,7 @@ static bool may_start_work(const char *name) {
 
 static void see_function(const char *name, void *data) {
   struct unknown *unknown = data;
-  if (strncmp(name, unknown->begins, strlen(unknown->begins)) || !may_start_work(name) ||
-      is_known(name))
+  if (!tscope_begins_with(name, unknown->begins) || !may_start_work(name) || is_known(name))
     return;
   size_t used = strlen(unknown->names);
   if (unknown->n++ < 4 && used + strlen(name) + 3 < TEXT)
@@ -94,8 +94,8 @@ static int see_object(struct dl_phdr_info *info, size_t bytes, void *data) {
   (void)bytes;
   struct elf_object object = elf_object_of(info);
   for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
-    if (strncmp(object.soname, libraries[i].library, strlen(libraries[i].library)) ||
-        look->n == MOST_OBJECTS || !is_new(info->dlpi_addr))
+    if (!tscope_begins_with(object.soname, libraries[i].library) || look->n == MOST_OBJECTS ||
+        !is_new(info->dlpi_addr))
       continue;
     struct unknown *unknown = &look->found[look->n++];
     *unknown = (struct unknown){.base = info->dlpi_addr, .begins = libraries[i].begins};

@@ -15,6 +15,7 @@
 #include "callsites/python_here.h"
 #include "facts/own_file.h"
 #include "format/stack_request.h"
+#include "format/starts_with.h"
 #include "record/families.h"
 #include "record/process_trace.h"
 #include "record/tick_clock.h"
@@ -216,7 +217,7 @@ static u64 read_request(int folder) {
   if (file >= 0)
     close(file);
   text[got > 0 ? got : 0] = '\0';
-  if (strncmp(text, start, sizeof(start) - 1) != 0)
+  if (!tscope_begins_with(text, start))
     return 0;
   for (const char *at = text + sizeof(start) - 1; isxdigit((unsigned char)*at); at++)
     number = number << 4 | (u64)(*at <= '9' ? *at - '0' : (*at | 0x20) - 'a' + 10);

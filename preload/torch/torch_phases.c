@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "callsites/call_sites.h"
+#include "format/starts_with.h"
 #include "gpu/gpu_steps.h"
 #include "process/step_duration.h"
-#include "record/prefix.h"
 #include "torch/class_result.h"
 #include "torch/torch_family.h"
 #include "torch/torch_hooks.def"
@@ -120,7 +120,7 @@ static u32 phase_of(const char *name) {
     size_t length = strlen(phases[i].text);
     bool whole = phases[i].text[length - 1] == '$';
     if (whole ? strlen(name) == length - 1 && !memcmp(name, phases[i].text, length - 1)
-              : !strncmp(name, phases[i].text, length))
+              : tscope_begins_with(name, phases[i].text))
       return phases[i].phase;
   }
   return 0;

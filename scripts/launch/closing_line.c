@@ -14,6 +14,7 @@
 
 #include "facts/file_name.h"
 #include "facts/own_file.h"
+#include "format/starts_with.h"
 #include "format/tscope_format.h"
 #include "scripts/launch/installed_files.h"
 #include "scripts/launch/message.h"
@@ -38,8 +39,8 @@ static bool is_of_run(const char *folder, const char *run) {
   size_t length = strlen(run);
   bool is_it = false;
   for (size_t i = 0; !is_it && i < sizeof(parts) / sizeof(*parts); i++)
-    is_it = strncmp(folder, run, length) == 0 &&
-            (i ? strncmp(folder + length, parts[i], strlen(parts[i])) == 0 : !folder[length]);
+    is_it = tscope_begins_with(folder, run) &&
+            (i ? tscope_begins_with(folder + length, parts[i]) : !folder[length]);
   return is_it;
 }
 

@@ -8,6 +8,7 @@
 #include "analyses/lines/line_sums.h"
 #include "base/arena.h"
 #include "base/texts.h"
+#include "inspect/system_calls.def"
 
 const struct stalled_thread *stall_main_thread(const struct rank_stall *stall) {
   return LARGEST(stall->threads, stall->n_threads, one, true, one->main ? 2 : one->python);
@@ -59,17 +60,34 @@ static bool is_in_communication(const struct stalled_thread *thread) {
           ANY(calls, LENGTH_OF(calls), one, text_starts_with(frames[i]->function, *one)));
 }
 
+/* What a thread waits for in a system call, where no file says it. */
+static enum stall_doing doing_in_call(const char *call) {
+  static const enum stall_doing of_activity[] = {
+      [TSCOPE_ACTIVITY_SLEEP] = STALL_SLEEPS,
+      [TSCOPE_ACTIVITY_LOCK] = STALL_WAITS_FOR_LOCK,
+      [TSCOPE_ACTIVITY_DISK] = STALL_INPUT_OUTPUT,
+      [TSCOPE_ACTIVITY_NETWORK] = STALL_WAITS_FOR_DATA,
+      [TSCOPE_ACTIVITY_PIPE] = STALL_WAITS_FOR_DATA,
+      [TSCOPE_ACTIVITY_EVENTS] = STALL_WAITS_FOR_DATA,
+      [TSCOPE_ACTIVITY_PROCESS] = STALL_WAITS_FOR_PROCESS,
+      [TSCOPE_ACTIVITY_BLOCKED] = STALL_UNKNOWN,
+  };
+#define TSCOPE_ACTIVITY_FILE TSCOPE_ACTIVITY_PIPE
+  static const struct {
+    const char *name;
+    u8 waits;
+  } calls[] = {
+#define X(name, KIND, WAITS) {#name, TSCOPE_ACTIVITY_##WAITS},
+      TSCOPE_SYSTEM_CALLS(X)
+#undef X
+  };
+  const __typeof__(*calls) *found = FIND(calls, LENGTH_OF(calls), one, same_text(one->name, call));
+  return found && found->waits < LENGTH_OF(of_activity) ? of_activity[found->waits] : STALL_UNKNOWN;
+}
+
 static enum stall_doing stall_doing_of(const struct rank_stall *stall,
                                        const struct stalled_thread *thread,
                                        const char *in_collective) {
-  static const char *const locks[] = {"futex", "semtimedop"};
-  static const char *const children[] = {"wait4", "waitid"};
-  static const char *const naps[] = {"nanosleep", "clock_nanosleep", "pause", "rt_sigtimedwait",
-                                     "rt_sigsuspend"};
-  static const char *const data[] = {"read",    "readv",       "recvfrom",    "recvmsg", "poll",
-                                     "ppoll",   "select",      "pselect6",    "write",   "writev",
-                                     "sendto",  "sendmsg",     "epoll_wait",  "accept",  "accept4",
-                                     "connect", "epoll_pwait", "io_getevents"};
   const struct stalled_thread *holder = gil_holder(stall);
   if (!thread)
     return STALL_UNKNOWN;
@@ -85,11 +103,7 @@ static enum stall_doing stall_doing_of(const struct rank_stall *stall,
     return STALL_IN_COLLECTIVE;
   if (thread->state == 'R' || thread->moved)
     return STALL_RUNS;
-  return MATCHES_ANY(thread->call, locks, same_text)      ? STALL_WAITS_FOR_LOCK
-         : MATCHES_ANY(thread->call, children, same_text) ? STALL_WAITS_FOR_PROCESS
-         : MATCHES_ANY(thread->call, naps, same_text)     ? STALL_SLEEPS
-         : MATCHES_ANY(thread->call, data, same_text)     ? STALL_WAITS_FOR_DATA
-                                                          : STALL_UNKNOWN;
+  return doing_in_call(thread->call);
 }
 
 /* "read of pipe:[12], asleep in anon_pipe_read". NULL if nothing is known. */
