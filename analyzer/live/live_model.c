@@ -3,6 +3,7 @@
 
 #include "base/checked_memory.h"
 #include "import/tscope/events/read_events.h"
+#include "import/tscope/files/process_state.h"
 #include "join/join_ranks.h"
 #include "kernels/communication.h"
 #include "model/building.h"
@@ -91,7 +92,7 @@ static void put_rank(struct model *model, u32 r, const struct live_rank *from) {
       events->runs.at[events->calls.at[i].run].first_call = i;
   *rank = (struct rank){.rank = from->rank,
                         .path = from->entry->path,
-                        .closed = header->closed_realtime_ns != 0,
+                        .closed = process_ended_itself(header),
                         .collective_calls = events->calls.n,
                         .collective_runs = events->runs.n,
                         .gpu_clock = process->definitions.now.gpu_clock,

@@ -64,7 +64,7 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
                       .pid = header->pid,
                       .host = arena_text(arena, header->host[0] ? header->host : "unknown host"),
                       .path = arena_text(arena, process->entry->path),
-                      .closed = header->closed_realtime_ns != 0,
+                      .closed = process_ended_itself(header),
                       .last_moments_missing = header->carried && !header->closed_realtime_ns &&
                                               header->end_kind == TSCOPE_END_UNSEEN,
                       .running = process_runs(header),

@@ -372,8 +372,27 @@ static void each_rank_without_a_record_is_there(void **state) {
   }
 }
 
+/* As children that Python forks end, and some programs on purpose. */
+static void who_leaves_by_exit_at_once_ended(void **state) {
+  struct job job = new_job(state, 2, 20 * MS);
+  for (u32 r = 0; r < 2; r++) {
+    exited(&job, r, 0, 20 * MS);
+    trace_writer_header(job.writers[r])->end_kind = TSCOPE_END_AT_ONCE;
+    save_rank(job.fixture, job.writers[r]);
+  }
+  struct model *model = load(job.fixture->directory, NULL);
+  struct analyse_options options = no_options();
+  struct results *results = analyse(model, &options);
+  const struct finding *partial = finding_of(results, "DATA.PARTIAL");
+  assert_true(!partial || !strstr(partial->title, "did not end"));
+  assert_int_equal(results->n_partial_ranks, 0);
+  results_free(results);
+  model_free(model);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      WITH_FOLDER(who_leaves_by_exit_at_once_ended),
       WITH_FOLDER(each_rank_without_a_record_is_there),
       WITH_FOLDER(who_is_killed_after_it_lost_a_peer_is_no_culprit),
       WITH_FOLDER(who_outlives_the_loss_is_no_culprit),

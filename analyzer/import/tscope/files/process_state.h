@@ -33,6 +33,12 @@ static inline enum process_end process_end_of(const struct tscope_file_header *h
                                                            : PROCESS_NO_END;
 }
 
+/* Whether the process ended by itself and its trace tells so: in order, or by _exit(), as children
+ * that Python forks do. */
+static inline bool process_ended_itself(const struct tscope_file_header *header) {
+  return header->closed_realtime_ns != 0 || header->end_kind == TSCOPE_END_AT_ONCE;
+}
+
 /* Two machines of one name, and one that was booted again, were booted at different times: when,
  * differs by more than this. Clocks of day may be set while a job runs. */
 #define SAME_BOOT_NS 2000000000
