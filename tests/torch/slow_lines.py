@@ -114,6 +114,7 @@ def check(name, build, folder):
     expect(found, [f["title"] for f in document["findings"]])
     expect(place in found[0]["title"], found[0]["title"], found[0]["evidence"])
     expect("rank" not in expected or found[0]["ranks"] == [expected["rank"]], found[0]["ranks"])
+    expect("rank" not in expected or found[0]["action"].startswith("Look at ") and place in found[0]["action"], found[0]["action"])
     if not expected.get("live", True):
         return
     rows = [row for row in document["lines"]["lines"] if row["place"].endswith(place)]

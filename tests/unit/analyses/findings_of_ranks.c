@@ -85,6 +85,42 @@ static void exposed_comm(void **state) {
   assert_false(fires(&s, "DIST.EXPOSED_COMM"));
 }
 
+/* What is advised where calls take the time: nobody can send less than nothing. */
+static void calls_without_many_bytes_are_to_be_fewer(void **state) {
+  static const struct {
+    i64 transfer;
+    bool no_overlap;
+    const char *id;
+  } findings[] = {{200 * MS, false, "DIST.COMM_BOUND"}, {40 * MS, true, "DIST.EXPOSED_COMM"}};
+  static const struct {
+    u8 op;
+    u64 bytes;
+    const char *action;
+  } cases[] = {{TSCOPE_OP_BARRIER, 0, "Leave out the barriers"},
+               {TSCOPE_OP_ALLREDUCE, 24, "Call all_reduce less often"},
+               {TSCOPE_OP_ALLREDUCE, 1000000, NULL}};
+  (void)state;
+  for (u32 i = 0; i < LENGTH_OF(findings) * LENGTH_OF(cases); i++) {
+    u32 one = i / LENGTH_OF(cases), as = i % LENGTH_OF(cases);
+    struct scenario s = healthy_scenario();
+    s.options.transfer = findings[one].transfer;
+    s.options.no_overlap = findings[one].no_overlap;
+    struct cluster *c = cluster_new(&s.options);
+    for (u32 k = 0; k < c->model.n_collectives; k++) {
+      c->model.collectives[k].op = cases[as].op;
+      c->model.collectives[k].bytes = cases[as].bytes;
+    }
+    for (u32 k = 0; k < c->model.n_arrivals; k++)
+      c->model.arrivals[k].op = cases[as].op;
+    struct results *r = cluster_analyse(c, &s.given);
+    const char *action = finding_of(r, findings[one].id)->action;
+    bool of_calls = strstr(action, "less often, or once") || strstr(action, "Leave out");
+    if (of_calls != (cases[as].action != NULL) || (of_calls && !strstr(action, cases[as].action)))
+      fail_msg("%s", action);
+    cluster_end(r, c);
+  }
+}
+
 /* Where it is late is told with the size of the collective; none where that is not known. */
 static void sizes_are_told_in_their_units(void **state) {
   static const struct {
@@ -513,6 +549,7 @@ int main(void) {
                                      cmocka_unit_test(load_imbalance),
                                      cmocka_unit_test(late_in_few_steps),
                                      cmocka_unit_test(comm_bound),
+                                     cmocka_unit_test(calls_without_many_bytes_are_to_be_fewer),
                                      cmocka_unit_test(exposed_comm),
                                      cmocka_unit_test(traces_that_are_there_are_not_asked_for),
                                      cmocka_unit_test(sizes_are_told_in_their_units),

@@ -102,6 +102,20 @@ static const char *describe_kind(struct findings *f, const struct exposed *e, co
              most, kind ? describe_hosts_of(f, kind) : "", text_or_empty(e->missing));
 }
 
+/* What helps where the time is that of the calls and not of what they send; NULL elsewhere. */
+static const char *remedy_of_calls(struct findings *f, const struct exposed *e) {
+  if (e->worst->op_id == TSCOPE_OP_BARRIER)
+    return "Leave out the barriers that nothing needs: at the next collective the ranks wait for "
+           "each other anyway. Around files that ranks share, and to measure time, a few are "
+           "enough.";
+  if (!serves(f) && e->kind && e->kind->bytes > 0 && e->kind->bytes <= SMALL_CALL_BYTES)
+    return say(f,
+               "Call %s less often, or once for several values: for %s each, it is the call that "
+               "takes the time, not the bytes.",
+               e->kind->op, byte_size(e->kind->bytes).text);
+  return NULL;
+}
+
 void rule_comm_bound(struct findings *f) {
   struct exposed e;
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
@@ -109,6 +123,7 @@ void rule_comm_bound(struct findings *f) {
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
   double gain = e.missing ? e.transfer_ms : per_step_of(f, saving);
   enum severity severity = severity_of(f, gain);
+  const char *of_calls = remedy_of_calls(f, &e);
   if (!is_notable(f, gain))
     return;
   promise_less(f, &e, &severity, &saving);
@@ -120,12 +135,13 @@ void rule_comm_bound(struct findings *f) {
               : "Communication is the bottleneck: %s of %s",
           percent(gain / f->step_ms).text, of_each_step(f)),
       describe_kind(f, &e, describe_gain(f, &e, "transfers took no time", gain)),
-      serves(f) ? "Send less, or over faster links: all-reduces over NVLink's multicast or "
-                  "fused with the norm, fewer ranks a model, activations of fewer bits. "
-                  "Compare the bus bandwidth with that of the links."
-                : "Send less or less often: larger batch or gradient accumulation, bf16 or "
-                  "compressed gradients, sharding that keeps heavy traffic inside a node. "
-                  "Compare the bus bandwidth with that of the links.",
+      of_calls    ? of_calls
+      : serves(f) ? "Send less, or over faster links: all-reduces over NVLink's multicast or "
+                    "fused with the norm, fewer ranks a model, activations of fewer bits. "
+                    "Compare the bus bandwidth with that of the links."
+                  : "Send less or less often: larger batch or gradient accumulation, bf16 or "
+                    "compressed gradients, sharding that keeps heavy traffic inside a node. "
+                    "Compare the bus bandwidth with that of the links.",
       NULL, 0);
 }
 
@@ -197,6 +213,7 @@ void rule_exposed_comm(struct findings *f) {
   double saving = saving_of(f, line ? &line->cure : NULL, fmin(e.transfer_ms, room));
   double gain = per_step_of(f, saving);
   enum severity severity = severity_of(f, gain);
+  const char *of_calls = remedy_of_calls(f, &e);
   if (!is_notable(f, gain))
     return;
   promise_less(f, &e, &severity, &saving);
@@ -208,7 +225,8 @@ void rule_exposed_comm(struct findings *f) {
               : "%s of %s is communication that compute could hide",
           percent(gain / f->step_ms).text, of_each_step(f)),
       describe_kind(f, &e, describe_gain(f, &e, "compute hid these transfers", gain)),
-      say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
-          ways_to_hide(e.worst->op_id)),
+      of_calls ? of_calls
+               : say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
+                     ways_to_hide(e.worst->op_id)),
       NULL, 0);
 }

@@ -104,16 +104,19 @@ static const char *straggler_action(struct findings *f, const struct rank_result
     return say(f, "Look at what another thread does at %s: rank %u waits for it at %s, %s %s.",
                line->beside, rank->rank, line->place, duration_ms(line->ms).text,
                in_late_step(rank));
-  if (line && line->function && rank->reason != STRAGGLER_SLOW_INPUT &&
-      (rank->reason == STRAGGLER_OWN_CODE || line->peers_ms < LINE_OF_ONE * line->ms))
-    return say(f, "Look at %s first: rank %u spends %s %s there, its peers %s.%s%s",
-               words_of_line(f, line), rank->rank, duration_ms(line->ms).text, in_late_step(rank),
-               duration_ms(line->peers_ms).text,
-               is_periodic(rank)
-                   ? " Do it less often, in the background, or let every rank do its part."
-                   : "",
-               about_compiling(f, line));
-  if (rank->reason == STRAGGLER_SLOW_INPUT)
+  bool input = rank->reason == STRAGGLER_SLOW_INPUT;
+  bool alone = line && line->peers_ms < LINE_OF_ONE * line->ms;
+  if (line && line->function &&
+      (input ? alone && !line->waits : alone || rank->reason == STRAGGLER_OWN_CODE))
+    return say(
+        f, "Look at %s first: %s%u spends %s %s there, its peers %s.%s%s", words_of_line(f, line),
+        line->in_workers ? "a loader worker of rank " : "rank ", rank->rank,
+        duration_ms(line->ms).text, in_late_step(rank), duration_ms(line->peers_ms).text,
+        is_periodic(rank) ? " Do it less often, in the background, or let every rank do its part."
+        : input ? say(f, " If it is to do the same as they, compare storage and cores of %s.", host)
+                : "",
+        about_compiling(f, line));
+  if (input)
     return say(f,
                "Speed up the input of rank %u: its storage and data loader workers on %s; shard "
                "the input evenly.",
