@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,6 +22,12 @@ const char *stat_field(const char *text, int number) {
   for (int field = 2; at && field < number; field++)
     at = strchr(at + 1, ' ');
   return at ? at + 1 : NULL;
+}
+
+void stat_name(const char *text, char *name, size_t bytes) {
+  const char *open = strchr(text, '('), *close = strrchr(text, ')');
+  int length = open && close ? (int)(close - open - 1) : 0;
+  snprintf(name, bytes, "%.*s", length, length ? open + 1 : "");
 }
 
 bool file_lines_visit(const char *path, char *room, size_t bytes,

@@ -16,6 +16,9 @@ ssize_t small_file_read(const char *path, char *text, size_t bytes);
  * on, which is the third; NULL if there is none. The name before that may hold anything. */
 const char *stat_field(const char *text, int number);
 
+/* The name in it, cut to what fits; it may hold anything, parentheses too. */
+void stat_name(const char *text, char *name, size_t bytes);
+
 /* Calls `each` with the lines of a file of any size, without their ends, until it returns true:
  * whether it did. `room`, of `bytes`, holds a part of the file; a line of more than half of it is
  * cut or left out. Nothing is allocated. */

@@ -11,7 +11,6 @@
 
 #include "format/starts_with.h"
 #include "inspect/kept_errno.h"
-#include "inspect/pid_namespace.h"
 #include "inspect/small_file.h"
 #include "inspect/thread_state.h"
 
@@ -22,8 +21,8 @@ enum {
 };
 
 static int open_file(pid_t pid, u32 tid, const char *name) {
-  char path[64], room[16];
-  snprintf(path, sizeof(path), "/proc/%s/task/%u/%s", proc_name(pid, room), tid, name);
+  char path[THREAD_PATH_BYTES];
+  thread_path(path, pid, tid, name);
   return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -63,9 +62,9 @@ static u8 activity_of_file(const struct thread_activity *activity, u64 number) {
                {"anon_inode:", TSCOPE_ACTIVITY_EVENTS}, {"/dev/pts/", TSCOPE_ACTIVITY_PIPE},
                {"/dev/tty", TSCOPE_ACTIVITY_PIPE},      {"/dev/shm/", TSCOPE_ACTIVITY_DISK},
                {"/dev/", TSCOPE_ACTIVITY_DEVICE},       {"/", TSCOPE_ACTIVITY_DISK}};
-  char path[64], room[16], text[32];
-  snprintf(path, sizeof(path), "/proc/%s/task/%u/fd/%d", proc_name(activity->pid, room),
-           activity->tid, (i32)number);
+  char path[THREAD_PATH_BYTES], file[16], text[32];
+  snprintf(file, sizeof(file), "fd/%d", (i32)number);
+  thread_path(path, activity->pid, activity->tid, file);
   ssize_t got = readlink(path, text, sizeof(text) - 1);
   text[got > 0 ? got : 0] = '\0';
   for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
@@ -96,17 +95,6 @@ static u8 activity_of_call(const struct thread_activity *activity, const char *t
     return TSCOPE_ACTIVITY_SLEEP;
   u8 what = thread_call_waits(number);
   return what == THREAD_CALL_FILE ? activity_of_file(activity, first) : what;
-}
-
-/* "CPU WAIT RUNS": nanoseconds running and ready, and how often it was put on a core. False if the
- * kernel does not count. */
-static bool read_times(struct thread_activity *activity, u64 times[3]) {
-  char text[96], *at = text;
-  if (read_again(activity->times, text, sizeof(text)) <= 0)
-    return false;
-  for (int i = 0; i < 3; i++)
-    times[i] = strtoull(at, &at, 10);
-  return times[0] || times[1];
 }
 
 /* Whether a thread that is not blocked is without a core. */
@@ -150,8 +138,9 @@ static bool is_in_faults(struct thread_activity *activity, u64 cpu_ns) {
 }
 
 static u8 activity_on_core(struct thread_activity *activity, i64 moment_ns) {
+  char text[96];
   u64 times[3];
-  if (!read_times(activity, times))
+  if (read_again(activity->times, text, sizeof(text)) <= 0 || !thread_times(text, times))
     return TSCOPE_ACTIVITY_UNKNOWN;
   bool without_core = is_without_core(activity, times, moment_ns);
   activity->cpu_ns = times[0];

@@ -57,9 +57,22 @@ u8 thread_call_waits(i32 number) {
   return TSCOPE_ACTIVITY_BLOCKED;
 }
 
-static void thread_path(char *path, size_t bytes, pid_t pid, u32 tid, const char *file) {
+void thread_path(char path[THREAD_PATH_BYTES], pid_t pid, u32 tid, const char *file) {
   char room[16];
-  snprintf(path, bytes, "/proc/%s/task/%u/%s", proc_name(pid, room), tid, file);
+  snprintf(path, THREAD_PATH_BYTES, "/proc/%s/task/%u/%s", proc_name(pid, room), tid, file);
+}
+
+ssize_t thread_file_read(pid_t pid, u32 tid, const char *file, char *text, size_t bytes) {
+  char path[THREAD_PATH_BYTES];
+  thread_path(path, pid, tid, file);
+  return small_file_read(path, text, bytes);
+}
+
+bool thread_times(const char *text, u64 times[3]) {
+  char *at = (char *)text;
+  for (int i = 0; i < 3; i++)
+    times[i] = strtoull(at, &at, 10);
+  return times[0] || times[1];
 }
 
 struct found_threads {
@@ -90,10 +103,9 @@ u32 thread_list(pid_t pid, u32 *tids, u32 most) {
 }
 
 u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most) {
-  char path[64], text[1024], *end;
+  char text[1024], *end;
   u32 n = 0;
-  thread_path(path, sizeof(path), pid, tid, "children");
-  if (small_file_read(path, text, sizeof(text)) <= 0)
+  if (thread_file_read(pid, tid, "children", text, sizeof(text)) <= 0)
     return 0;
   for (char *at = text; n < most; at = end) {
     unsigned long child = strtoul(at, &end, 10);
@@ -104,18 +116,13 @@ u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most) {
   return n;
 }
 
-/* "TID (name) S ..."; a name may hold anything, parentheses too. */
 static bool read_stat(pid_t pid, struct thread_state *state) {
-  char path[64], text[256];
-  thread_path(path, sizeof(path), pid, state->tid, "stat");
-  if (small_file_read(path, text, sizeof(text)) <= 0)
-    return false;
-  const char *open = strchr(text, '('), *close = strrchr(text, ')');
-  if (!open || !close || close[1] != ' ')
-    return false;
-  snprintf(state->name, sizeof(state->name), "%.*s", (int)(close - open - 1), open + 1);
-  state->state = close[2];
-  return true;
+  char text[256];
+  thread_file_read(pid, state->tid, "stat", text, sizeof(text));
+  const char *letter = stat_field(text, 3);
+  stat_name(text, state->name, sizeof(state->name));
+  state->state = letter ? *letter : '\0';
+  return letter;
 }
 
 static void copy_path_end(char *to, size_t bytes, const char *path) {
@@ -145,13 +152,13 @@ static void read_text(pid_t pid, u64 address, char *to, size_t bytes) {
 
 static void find_file(pid_t pid, struct thread_state *state, enum call_kind kind,
                       const u64 *arguments) {
-  char path[64], file[16], text[512];
+  char path[THREAD_PATH_BYTES], file[16], text[512];
   if (kind == PATH || kind == PATH_AT) {
     read_text(pid, arguments[kind == PATH_AT], text, sizeof(text));
     copy_path_end(state->file, sizeof(state->file), text);
   } else if (kind == DESCRIPTOR) {
     snprintf(file, sizeof(file), "fd/%d", (i32)arguments[0]);
-    thread_path(path, sizeof(path), pid, state->tid, file);
+    thread_path(path, pid, state->tid, file);
     ssize_t got = readlink(path, text, sizeof(text) - 1);
     text[got > 0 ? got : 0] = '\0';
     copy_path_end(state->file, sizeof(state->file), text);
@@ -160,10 +167,10 @@ static void find_file(pid_t pid, struct thread_state *state, enum call_kind kind
 
 /* "NUMBER ARGUMENT... SP PC", or "running". */
 static void read_call(pid_t pid, struct thread_state *state) {
-  char path[64], text[256], *at;
+  char text[256], *at;
   u64 arguments[2];
-  thread_path(path, sizeof(path), pid, state->tid, "syscall");
-  if (small_file_read(path, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
+  thread_file_read(pid, state->tid, "syscall", text, sizeof(text));
+  if (text[0] < '0' || text[0] > '9')
     return;
   i32 number = (i32)strtol(text, &at, 10);
   arguments[0] = strtoull(at, &at, 16);
@@ -177,9 +184,8 @@ static void read_call(pid_t pid, struct thread_state *state) {
 }
 
 static void read_wait(pid_t pid, struct thread_state *state) {
-  char path[64], text[sizeof(state->wait)];
-  thread_path(path, sizeof(path), pid, state->tid, "wchan");
-  if (small_file_read(path, text, sizeof(text)) > 0 && strcmp(text, "0") != 0)
+  char text[sizeof(state->wait)];
+  if (thread_file_read(pid, state->tid, "wchan", text, sizeof(text)) > 0 && strcmp(text, "0") != 0)
     memcpy(state->wait, text, sizeof(text));
 }
 

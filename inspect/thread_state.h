@@ -22,6 +22,16 @@ struct thread_state {
   char file[256]; /* what file or socket that is about; of a longer one its end, after "..." */
 };
 
+/* Where the kernel has a file about a thread, such as "stat"; and the beginning of that file's
+ * text, as small_file_read() gives it. */
+enum { THREAD_PATH_BYTES = 64 };
+void thread_path(char path[THREAD_PATH_BYTES], pid_t pid, u32 tid, const char *file);
+ssize_t thread_file_read(pid_t pid, u32 tid, const char *file, char *text, size_t bytes);
+
+/* From the text of a thread's schedstat: for how long, in nanoseconds, it ran and was ready without
+ * a core, and how often it was put on one. False if the kernel does not count. */
+bool thread_times(const char *text, u64 times[3]);
+
 /* Numbers of the threads of a process, at most `most`; returns how many there are, 0 if the process
  * has ended. */
 u32 thread_list(pid_t pid, u32 *tids, u32 most);

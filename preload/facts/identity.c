@@ -58,13 +58,12 @@ static bool read_process(u32 pid, struct parent *process, u32 *parent) {
   snprintf(path, sizeof(path), "/proc/%u/stat", pid);
   if (small_file_read(path, text, sizeof(text)) <= 0)
     return false;
-  const char *name = strchr(text, '('), *of = stat_field(text, 4), *start = stat_field(text, 22);
-  if (!name || !start)
+  const char *of = stat_field(text, 4), *start = stat_field(text, 22);
+  if (!start)
     return false;
   *parent = (u32)strtoul(of, NULL, 10);
   *process = (struct parent){.pid = pid, .start = strtoull(start, NULL, 10)};
-  snprintf(process->name, sizeof(process->name), "%.*s", (int)(strrchr(text, ')') - name - 1),
-           name + 1);
+  stat_name(text, process->name, sizeof(process->name));
   return true;
 }
 
@@ -121,11 +120,11 @@ static void extend_run_name(char *run, size_t bytes) {
     return;
   u32 requeued = number("SLURM_RESTART_COUNT", 0), step = number("SLURM_STEP_ID", 0);
   if (task)
-    append(run, bytes, "-task%.12s", task);
+    append(run, bytes, TSCOPE_RUN_TASK "%.12s", task);
   if (requeued)
-    append(run, bytes, "-requeue%u", requeued);
+    append(run, bytes, TSCOPE_RUN_REQUEUE "%u", requeued);
   if (step)
-    append(run, bytes, "-step%u", step);
+    append(run, bytes, TSCOPE_RUN_STEP "%u", step);
 }
 
 /* A name that distinguishes this run from all others in the directory, and that all its processes
@@ -150,7 +149,7 @@ static void name_run(struct tscope_identity *identity) {
       append(run, sizeof(run), ".%.16s", environment_value(job->step));
     u32 requeued = number("SLURM_RESTART_COUNT", 0);
     if (requeued)
-      append(run, sizeof(run), "-requeue%u", requeued);
+      append(run, sizeof(run), TSCOPE_RUN_REQUEUE "%u", requeued);
   }
   if (elastic) {
     append(run, sizeof(run), "%storchrun", job ? "-" : "");

@@ -9,7 +9,6 @@
 #include "process/scheduling.h"
 
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,17 +43,12 @@ static struct {
   bool counts;        /* the kernel counts: it has figures for the main thread */
 } totals;
 
-/* "CPU WAIT TIMESLICES"; UINT64_MAX if the kernel does not count. */
+/* UINT64_MAX if the kernel does not count. */
 static u64 wait_ns_of(u32 tid) {
-  char path[64], text[96], *end;
-  snprintf(path, sizeof(path), "/proc/self/task/%u/schedstat", tid);
-  if (small_file_read(path, text, sizeof(text)) <= 0)
-    return UINT64_MAX;
-  u64 cpu = strtoull(text, &end, 10);
-  if (*end != ' ')
-    return UINT64_MAX;
-  u64 wait = strtoull(end, &end, 10);
-  return *end == ' ' && (cpu || wait) ? wait : UINT64_MAX;
+  char text[96];
+  u64 times[3];
+  thread_file_read(getpid(), tid, "schedstat", text, sizeof(text));
+  return thread_times(text, times) ? times[1] : UINT64_MAX;
 }
 
 /* What a thread had waited in the round before; NULL if it was not among its threads. The threads

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,18 +34,13 @@ static bool first_has_no_memory(void) {
   return process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == ESRCH;
 }
 
-static const char *stat_of(u32 tid, char *line, size_t bytes) {
-  char path[64];
-  snprintf(path, sizeof(path), "/proc/self/task/%u/stat", tid);
-  return small_file_read(path, line, bytes) > 0 ? line : "";
-}
-
 /* The kernel's own threads for io_uring count as threads of the process, but end only with it:
  * their flags say so. */
 static bool is_the_kernels(u32 tid) {
   const unsigned long io_worker = 0x10, user_worker = 0x4000;
   char line[1024];
-  const char *flags = stat_field(stat_of(tid, line, sizeof(line)), 9);
+  thread_file_read(getpid(), tid, "stat", line, sizeof(line));
+  const char *flags = stat_field(line, 9);
   return flags && strtoul(flags, NULL, 10) & (io_worker | user_worker);
 }
 
@@ -77,6 +71,7 @@ enum tscope_job tscope_job_now(bool own_descriptors) {
 /* The last number of its line is the status (proc_pid_stat(5)). */
 int tscope_first_thread_status(void) {
   char line[1024];
-  const char *last = strrchr(stat_of((u32)getpid(), line, sizeof(line)), ' ');
+  thread_file_read(getpid(), (u32)getpid(), "stat", line, sizeof(line));
+  const char *last = strrchr(line, ' ');
   return last && strchr(last, '\n') ? atoi(last) : 0;
 }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,7 +37,6 @@ struct carried {
 static struct carried *table;
 
 static u32 extent; /* chunks that the file has room for */
-static u64 size_limit;
 static bool failed;
 static u32 n_filled; /* chunks filled since the last time */
 
@@ -112,27 +110,6 @@ bool tscope_carry_succeeds(void) {
   return !__atomic_load_n(&failed, __ATOMIC_RELAXED);
 }
 
-/* Beyond the limit the kernel sends a signal. */
-static bool put(int fd, const void *from, size_t bytes, u64 at) {
-  if (at + bytes > size_limit) {
-    errno = EFBIG;
-    return false;
-  }
-  while (bytes) {
-    ssize_t written = pwrite(fd, from, bytes, (off_t)at);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0) {
-      errno = written ? errno : ENOSPC;
-      return false;
-    }
-    from = (const u8 *)from + written;
-    bytes -= (size_t)written;
-    at += (u64)written;
-  }
-  return true;
-}
-
 /* By record type: whether the record is a span, whose duration is set when it ends. */
 static const bool *spans(void) {
   static bool is_span[256], known;
@@ -177,11 +154,11 @@ static bool put_empty(int fd, u32 number, const struct tscope_chunk_header *chun
   header.generation = generation;
   if (number >= extent) {
     u64 end = tscope_trace_offset(number + 1);
-    if (end > size_limit || ftruncate(fd, (off_t)end) != 0)
+    if (!tscope_trace_may_reach(end) || ftruncate(fd, (off_t)end) != 0)
       return false;
     extent = number + 1;
   }
-  if (!put(fd, &header, sizeof(header), tscope_trace_offset(number)))
+  if (!tscope_trace_put(fd, &header, sizeof(header), tscope_trace_offset(number)))
     return false;
   struct carried *known = &table[number];
   known->generation = (u32)generation;
@@ -210,12 +187,14 @@ static bool carry_records(int fd, u32 number) {
   if (from == bytes)
     return true;
   still_open = count_open(chunk, known->settled, bytes, &first);
-  if (!put(fd, (const u8 *)(chunk + 1) + from, bytes - from, at + sizeof(*chunk) + from))
+  if (!tscope_trace_put(fd, (const u8 *)(chunk + 1) + from, bytes - from,
+                        at + sizeof(*chunk) + from))
     return false;
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   if (__atomic_load_n(&chunk->generation, __ATOMIC_RELAXED) != generation)
     return true;
-  if (!put(fd, &committed, sizeof(committed), at + offsetof(struct tscope_chunk_header, committed)))
+  if (!tscope_trace_put(fd, &committed, sizeof(committed),
+                        at + offsetof(struct tscope_chunk_header, committed)))
     return false;
   known->committed = committed;
   known->settled = first;
@@ -262,14 +241,11 @@ static enum outcome carry_all(int fd) {
   enum outcome outcome = check_file(fd);
   if (outcome != DONE)
     return outcome;
-  struct rlimit limit;
-  bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  size_limit = limited ? limit.rlim_cur : INT64_MAX;
   u32 chunks = __atomic_load_n(&tscope_trace.chunks, __ATOMIC_ACQUIRE);
   for (u32 number = 0; number < chunks; number++)
     if (!carry_chunk(fd, number))
       return RETRY;
-  return put(fd, tscope_trace.header, sizeof(*tscope_trace.header), 0) ? DONE : RETRY;
+  return tscope_trace_put(fd, tscope_trace.header, sizeof(*tscope_trace.header), 0) ? DONE : RETRY;
 }
 
 static u32 worst; /* outcome */
@@ -351,7 +327,7 @@ void tscope_carry_last(void) {
   if (fd >= 0 && carry_all(fd) == RETRY) {
     note(RETRY, errno);
     count_rest();
-    (void)put(fd, tscope_trace.header, sizeof(*tscope_trace.header), 0);
+    (void)tscope_trace_put(fd, tscope_trace.header, sizeof(*tscope_trace.header), 0);
   }
   tscope_trace_close(fd);
   tscope_unlock(&lock);

@@ -87,13 +87,37 @@ void tscope_trace_close(int fd) {
     close(fd);
 }
 
+bool tscope_trace_may_reach(u64 bytes) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+      bytes <= (u64)limit.rlim_cur)
+    return true;
+  errno = EFBIG;
+  return false;
+}
+
+bool tscope_trace_put(int fd, const void *from, size_t bytes, u64 at) {
+  if (!tscope_trace_may_reach(at + bytes))
+    return false;
+  while (bytes) {
+    ssize_t written = pwrite(fd, from, bytes, (off_t)at);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0) {
+      errno = written ? errno : ENOSPC;
+      return false;
+    }
+    from = (const u8 *)from + written;
+    bytes -= (size_t)written;
+    at += (u64)written;
+  }
+  return true;
+}
+
 /* Allocates disk blocks for [from, to) of the file, so that no later store can find the disk
  * full. */
 static int allocate(int fd, off_t from, off_t to) {
-  /* Beyond this limit the kernel sends a signal that ends the job. */
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      (u64)to > (u64)limit.rlim_cur)
+  if (!tscope_trace_may_reach((u64)to))
     return -EFBIG;
   int failed;
   do
@@ -104,13 +128,10 @@ static int allocate(int fd, off_t from, off_t to) {
   if (errno != EOPNOTSUPP && errno != ENOSYS)
     return -errno;
   static const u8 zeros[16384];
-  while (from < to) {
-    size_t bytes = (size_t)(to - from) < sizeof(zeros) ? (size_t)(to - from) : sizeof(zeros);
-    ssize_t written = pwrite(fd, zeros, bytes, from);
-    if (written < 0 && errno != EINTR)
+  for (size_t bytes; from < to; from += (off_t)bytes) {
+    bytes = (size_t)(to - from) < sizeof(zeros) ? (size_t)(to - from) : sizeof(zeros);
+    if (!tscope_trace_put(fd, zeros, bytes, (u64)from))
       return -errno;
-    if (written > 0)
-      from += written;
   }
   return 0;
 }
@@ -302,8 +323,8 @@ int tscope_trace_create(int directory_fd, const char *directory, const char *nam
   close_reserve(used_bytes(0));
   memcpy(map, header, sizeof(*header));
   store->header->carried = store->carried;
-  if (store->carried && pwrite(fd, map, sizeof(*header), 0) != (ssize_t)sizeof(*header)) {
-    error = errno ? -errno : -EIO;
+  if (store->carried && !tscope_trace_put(fd, map, sizeof(*header), 0)) {
+    error = -errno;
     store->header = NULL;
     goto out;
   }

@@ -64,6 +64,13 @@ void tscope_trace_close(int fd);
 void tscope_trace_keep_open(void);
 void tscope_trace_renew(void);
 
+/* Whether the file may become so long: beyond its limit the kernel sends a signal that ends the
+ * job. errno is EFBIG if not. */
+bool tscope_trace_may_reach(u64 bytes);
+
+/* Writes all of it at `at`; false with errno if that cannot be done. */
+bool tscope_trace_put(int fd, const void *from, size_t bytes, u64 at);
+
 /* Where a chunk begins in the file, in bytes. */
 u64 tscope_trace_offset(u32 chunk);
 

@@ -4,10 +4,10 @@
  * costs the job's threads nothing. However often it is asked, that takes at most one part in
  * COST_SHARE of a processor.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -211,17 +211,12 @@ static void set_names(void) {
 static u64 read_request(int folder) {
   static const char start[] = TSCOPE_REQUEST_START;
   char text[64];
-  u64 number = 0;
   int file = tscope_open_own_or_roots(folder, TSCOPE_REQUEST_FILE, O_RDONLY);
   ssize_t got = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
   if (file >= 0)
     close(file);
   text[got > 0 ? got : 0] = '\0';
-  if (!tscope_begins_with(text, start))
-    return 0;
-  for (const char *at = text + sizeof(start) - 1; isxdigit((unsigned char)*at); at++)
-    number = number << 4 | (u64)(*at <= '9' ? *at - '0' : (*at | 0x20) - 'a' + 10);
-  return number;
+  return tscope_begins_with(text, start) ? strtoull(text + strlen(start), NULL, 16) : 0;
 }
 
 /* Opening the folder is what makes NFS ask the server what has changed in it. */

@@ -32,10 +32,9 @@ struct run_folder {
   int64_t changed_ns;
 };
 
-/* Whether a process that was given the run's name writes into this folder: it adds what tells apart
- * the parts of one job (identity.c). */
+/* Whether a process that was given the run's name writes into this folder. */
 static bool is_of_run(const char *folder, const char *run) {
-  static const char *const parts[] = {"", "-task", "-requeue", "-step"};
+  static const char *const parts[] = {"", TSCOPE_RUN_TASK, TSCOPE_RUN_REQUEUE, TSCOPE_RUN_STEP};
   size_t length = strlen(run);
   bool is_it = false;
   for (size_t i = 0; !is_it && i < sizeof(parts) / sizeof(*parts); i++)
