@@ -34,7 +34,11 @@ static void set_job_action(const struct sigaction *action) {
   __atomic_store_n(&latest, place, __ATOMIC_RELEASE);
 }
 
-extern int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
+/* glibc's other names for sigaction() and signal(). */
+extern int __sigaction(int number, const struct sigaction *action, struct sigaction *old)
+    __attribute__((weak));
+typedef void (*handler)(int);
+extern handler ssignal(int number, handler action) __attribute__((weak));
 
 static int next_sigaction(int number, const struct sigaction *action, struct sigaction *old) {
   int (*real)(int, const struct sigaction *, struct sigaction *) =
@@ -151,9 +155,6 @@ TSCOPE_EXPORT int tscope_hook_sigaction(int number, const struct sigaction *acti
     hide_ours(old);
   return result;
 }
-
-typedef void (*handler)(int);
-extern handler ssignal(int number, handler action); /* the C library's other name for signal() */
 
 handler tscope_hook_signal(int number, handler action) __asm__("signal");
 TSCOPE_EXPORT handler tscope_hook_signal(int number, handler action) {

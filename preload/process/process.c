@@ -51,7 +51,7 @@ static void go_dormant_in_child(void) {
 static bool claim_waking(void) {
   static bool failed_before;
   const size_t page = 4096;
-  if (__atomic_load_n(&failed_before, __ATOMIC_RELAXED))
+  if (__atomic_load_n(&failed_before, __ATOMIC_RELAXED) || !tscope_is_glibc())
     return false;
   if (tscope_in_handler()) {
     tscope_count_lost(TSCOPE_LOSS_REENTRY, 1);
@@ -63,7 +63,7 @@ static bool claim_waking(void) {
     return false;
   }
   madvise(memory, page, MADV_WIPEONFORK);
-  pthread_atfork(NULL, NULL, go_dormant_in_child);
+  tscope_at_fork(NULL, NULL, go_dormant_in_child);
   struct tscope_live *live = memory, *none = &dormant;
   live->waking = 1;
   if (__atomic_compare_exchange_n(&tscope_live, &none, live, false, __ATOMIC_ACQ_REL,

@@ -74,7 +74,7 @@ static void register_handlers(void) {
   static u8 registered;
   if (__atomic_load_n(&registered, __ATOMIC_ACQUIRE) || !tscope_lock_within(&lock, reader_waits_ns))
     return;
-  if (!registered && pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0)
+  if (!registered && tscope_at_fork(before_fork, after_fork_in_parent, after_fork_in_child))
     __atomic_store_n(&registered, 1, __ATOMIC_RELEASE);
   tscope_unlock(&lock);
 }

@@ -45,7 +45,8 @@ static char *tool_for(const char *variable, const void *caller) {
     if (strcmp(variable, injection->variable) != 0)
       continue;
     TSCOPE_KEEP_ERRNO;
-    bool ours = injection->answer && !getauxval(AT_SECURE) && tscope_env_flag("TSCOPE", true);
+    bool ours = injection->answer && tscope_is_glibc() && !getauxval(AT_SECURE) &&
+                tscope_env_flag("TSCOPE", true);
     return ours ? (char *)injection->answer(caller) : NULL;
   }
   return NULL;

@@ -41,6 +41,7 @@ class Skip(Exception):
 STARTS_OTHERS = "an emulated program starts others without the emulator"
 NOT_EMULATED = {
     "programs-that-do-not-train": "the programs are this machine's own",
+    "program-of-another-c-library": "the program is this machine's own",
     "waits-beside-another-preload": "the program is this machine's own",
     "wait-while-the-disk-does-not-answer": "the program is this machine's own",
     "python-that-is-unloaded": "Python's library is this machine's own",
@@ -183,6 +184,20 @@ def programs_that_do_not_train(scratch):
                 taken.append(time.perf_counter() - start)
         extra = statistics.median(seconds[directory]) - statistics.median(seconds[None])
         print(f"{' '.join(command)[:40]:40} {extra * 1e3:+.2f} ms extra (median of 15)")
+    assert not os.path.exists(directory), "a directory was made"
+
+
+def program_of_another_c_library(scratch):
+    """It starts, and all that tscope hooks of the C library does what it does without tscope."""
+    if not shutil.which("musl-gcc"):
+        raise Skip("no musl-gcc")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "other_libc.c")
+    other = os.path.join(scratch, "other_libc")
+    subprocess.run(["musl-gcc", source, "-o", other], check=True)
+    directory = os.path.join(scratch, "traces")
+    bare = run([other], env={"KNOWN": "known"})
+    assert bare.returncode == 3 and b"known 0" in bare.stdout, bare
+    check_same(bare, run([other], directory, env={"KNOWN": "known"}))
     assert not os.path.exists(directory), "a directory was made"
 
 
