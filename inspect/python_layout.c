@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect/python_layout.h"
+#include "format/text_parts.h"
 
 #include <stdlib.h>
-
-#include "format/starts_with.h"
 
 #define X(minor, lines, ...) {minor, lines, __VA_ARGS__, 2},
 static const struct python_layout older[] = {PYTHON_OLDER(X)};

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "inspect/kept_errno.h"
 #include "inspect/small_file.h"
 #include "inspect/thread_state.h"

@@ -15,6 +15,7 @@
 #include "callsites/known_stacks.h"
 #include "callsites/python_here.h"
 #include "callsites/sampling_budget.h"
+#include "record/atomics.h"
 #include "record/random.h"
 #include "record/self_cost.h"
 #include "record/stack.h"
@@ -62,16 +63,12 @@ static struct {
   u64 stack;
 } backward;
 
-static void add_to_count(u64 *count, u64 n) {
-  __atomic_fetch_add(count, n, __ATOMIC_RELAXED);
-}
-
 static void add_cost(u64 *count, u64 ticks, u32 most_us) {
   u64 cost = sampling_cost(tscope_clock.hz, ticks, most_us);
-  add_to_count(count, cost);
-  add_to_count(&tscope_slow_path_ticks, cost);
+  tscope_atomic_add(count, cost);
+  tscope_atomic_add(&tscope_slow_path_ticks, cost);
   if (TSCOPE_UNLIKELY(cost < ticks))
-    add_to_count(&totals.waited, ticks - cost);
+    tscope_atomic_add(&totals.waited, ticks - cost);
 }
 
 static void add_walk_cost(enum call_site_class class, u64 ticks) {
@@ -138,7 +135,7 @@ static u64 known_stack(struct call_site_thread *mine, u64 *first_ticks) {
   *first_ticks = tscope_ticks() - start;
   add_cost(&totals.first_ticks, *first_ticks, MAX_NEW_STACK_US);
   if (!kept)
-    add_to_count(&totals.lost, 1);
+    tscope_atomic_add(&totals.lost, 1);
   return kept ? hash : 0;
 }
 
@@ -193,7 +190,7 @@ void call_site_record(struct tscope_thread *thread, struct tscope_writer *writer
   u64 stack = current_stack(mine, &first_ticks);
   u16 tag = log2_of(calls);
   if (!stack) {
-    add_to_count(&totals.without_python, 1);
+    tscope_atomic_add(&totals.without_python, 1);
     bool forward = in_operator && mine->operator.stack;
     stack = forward ? mine->operator.stack : load(&backward.stack);
     tag |= forward ? TSCOPE_CALL_SITE_OF_BACKWARD | TSCOPE_CALL_SITE_OF_FORWARD
@@ -207,7 +204,7 @@ void call_site_record(struct tscope_thread *thread, struct tscope_writer *writer
       record->stack = stack;
       tscope_commit(writer, sizeof(*record));
     }
-    add_to_count(&totals.taken, 1);
+    tscope_atomic_add(&totals.taken, 1);
   }
   add_walk_cost(class, tscope_ticks() - began - first_ticks);
 }
@@ -239,7 +236,7 @@ void call_site_backward_begin(struct tscope_thread *thread, u64 start) {
   if (stack) {
     struct tscope_call_site_record record = {.stack = stack};
     tscope_retain(thread, start, TSCOPE_REC_CALL_SITE, 0, &record, sizeof(record));
-    add_to_count(&totals.taken, 1);
+    tscope_atomic_add(&totals.taken, 1);
   }
   add_walk_cost(CALL_SITE_ALWAYS, tscope_ticks() - began - first_ticks);
 }

@@ -9,7 +9,7 @@
 #include "blas/blas_hooks.def"
 #include "blas/blas_types.h"
 #include "cuda/cuda_hooks.def"
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "gpu/cupti_clients.h"
 #include "nccl/nccl_hooks.def"
 #include "record/fnv.h"

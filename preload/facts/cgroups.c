@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "inspect/small_file.h"
 
 bool tscope_cgroup_read(const struct tscope_cgroup *group, const char *file, char *text,
@@ -50,17 +50,6 @@ static void visit_up(const struct search *search, const char *mount, const char 
   }
 }
 
-/* Whether `name` is among names with commas between them. */
-static bool is_among(const char *names, const char *name) {
-  size_t bytes = strlen(name);
-  for (const char *at = names; *at; at += strcspn(at, ",")) {
-    at += *at == ',';
-    if (strcspn(at, ",") == bytes && tscope_begins_with(at, name))
-      return true;
-  }
-  return false;
-}
-
 /* "ID:CONTROLLERS:PATH"; in version 2 the field CONTROLLERS is empty. */
 static void visit_line(const struct search *search, char *line) {
   char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL, mount[64];
@@ -71,7 +60,7 @@ static void visit_line(const struct search *search, char *line) {
   if (!*names) {
     visit_up(search, "/sys/fs/cgroup", path, true);
     visit_up(search, "/sys/fs/cgroup/unified", path, true);
-  } else if (is_among(names, search->controller)) {
+  } else if (tscope_has_word(names, ",", search->controller)) {
     snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", search->controller);
     visit_up(search, mount, path, false);
     snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", names);

@@ -12,7 +12,7 @@
 #include "facts/cpu_quota.h"
 #include "facts/identity.h"
 #include "facts/redact.h"
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "inspect/small_file.h"
 #include "resolve/search.h"
 #include "settings/env.h"

@@ -13,6 +13,7 @@
 #include "gpu/cupti_decode.h"
 #include "gpu/cupti_library.h"
 #include "gpu/gpu_spans.h"
+#include "record/atomics.h"
 #include "record/tick_clock.h"
 #include "settings/env.h"
 #include "streams/stream_numbers.h"
@@ -55,20 +56,16 @@ static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
   *max_records = 0; /* as many as fit */
 }
 
-static void count(u64 *total, u64 more) {
-  __atomic_fetch_add(total, more, __ATOMIC_RELAXED);
-}
-
 static void count_dropped(u64 more) {
-  count(&totals.dropped, more);
+  tscope_atomic_add(&totals.dropped, more);
   tscope_count_lost(TSCOPE_LOSS_GPU, more);
 }
 
 static void add_overhead(const struct cupti_record *record) {
   if (record->type >= sizeof(overhead) / sizeof(*overhead) || record->span.end < record->span.start)
     return;
-  count(&overhead[record->type].ns, record->span.end - record->span.start);
-  count(&overhead[record->type].times, 1);
+  tscope_atomic_add(&overhead[record->type].ns, record->span.end - record->span.start);
+  tscope_atomic_add(&overhead[record->type].times, 1);
 }
 
 /* CUPTI has reported work, with times or without. */
@@ -84,10 +81,10 @@ static void record_work(struct tscope_thread *thread, const struct gpu_span *spa
   bool timed = span->start && span->end > span->start;
   count_report(timed);
   if (!timed) {
-    count(&totals.invalid, 1);
+    tscope_atomic_add(&totals.invalid, 1);
     return;
   }
-  count(&totals.seen, 1);
+  tscope_atomic_add(&totals.seen, 1);
   gpu_span_record(thread, span);
 }
 

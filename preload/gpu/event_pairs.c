@@ -5,6 +5,7 @@
 #include "gpu/event_clock.h"
 #include "gpu/gpu_clock.h"
 #include "gpu/gpu_spans.h"
+#include "record/atomics.h"
 #include "record/lock.h"
 
 enum { POOLS = 64, PAIRS = 256, BEGIN_PAIR_NS = 100000 };
@@ -41,12 +42,8 @@ static struct gpu_clock_counts totals;
 
 u8 event_pairs_wanted;
 
-static void count(u64 *total, u64 more) {
-  __atomic_fetch_add(total, more, __ATOMIC_RELAXED);
-}
-
 static void drop(u64 more) {
-  count(&totals.dropped, more);
+  tscope_atomic_add(&totals.dropped, more);
   tscope_count_lost(TSCOPE_LOSS_GPU, more);
 }
 
@@ -247,11 +244,11 @@ static void record(struct tscope_thread *thread, const struct event_clock *clock
   float ms;
   u64 start = event_clock_ns(clock, pair->start);
   if (!start || cuda_events.cuEventElapsedTime(&ms, pair->start, pair->end) || ms < 0) {
-    count(&totals.invalid, 1);
+    tscope_atomic_add(&totals.invalid, 1);
     return;
   }
   u64 end = start + (u64)((double)ms * 1e6);
-  count(&totals.seen, 1);
+  tscope_atomic_add(&totals.seen, 1);
   if (pair->subject.one_in)
     gpu_work_record(thread, &(struct gpu_work){.start = start,
                                                .end = end,
@@ -277,7 +274,7 @@ static bool consume(struct tscope_thread *thread, const struct event_clock *cloc
   if (result == 0)
     record(thread, clock, pool, pair);
   else /* an error is not an end */
-    count(&totals.invalid, 1);
+    tscope_atomic_add(&totals.invalid, 1);
   set_state(pair, PAIR_VOID);
   return true;
 }

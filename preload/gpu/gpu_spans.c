@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "record/tick_clock.h"
 #include "streams/stream_numbers.h"
 

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "record/atomic_max.h"
+#include "record/atomics.h"
 #include "record/lock.h"
 
 /* Calls that the job's hook has seen and NCCL has not reported yet: those of the open groups. The

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "nvtx/nvtx_abi.h"
 #include "nvtx/nvtx_names.def"
 #include "nvtx/nvtx_ranges.h"
@@ -17,7 +17,7 @@ static bool is_ignored(const void *caller) {
   struct tscope_object where;
   if (!tscope_object_of(caller, &where))
     return true;
-  const char *slash = strrchr(where.path, '/'), *file = slash ? slash + 1 : where.path;
+  const char *file = tscope_file_of(where.path);
 #define L(start)                                                                                   \
   if (tscope_begins_with(file, start))                                                             \
     return true;

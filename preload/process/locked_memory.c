@@ -4,7 +4,6 @@
  * all that is mapped, and gives pages for all of it. So the reserve of the trace, which is large
  * and mostly never used, is away during the call, and is not locked after it.
  */
-#include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,16 +17,22 @@ static int next_mlockall(int flags) {
   return real ? real(flags) : (int)syscall(SYS_mlockall, flags);
 }
 
+static bool leave_reserve(void) {
+  TSCOPE_KEEP_ERRNO;
+  return tscope_is_live() && tscope_chunk_pool_leave_reserve();
+}
+
+static void take_reserve(void) {
+  TSCOPE_KEEP_ERRNO;
+  tscope_chunk_pool_take_reserve();
+}
+
 int tscope_hook_mlockall(int flags) __asm__("mlockall");
 TSCOPE_EXPORT int tscope_hook_mlockall(int flags) {
   TSCOPE_DEFER_CANCELLATION;
-  int before = errno;
-  bool away = tscope_is_live() && tscope_chunk_pool_leave_reserve();
-  errno = before;
+  bool away = leave_reserve();
   int result = next_mlockall(flags);
-  int after = errno;
   if (away)
-    tscope_chunk_pool_take_reserve();
-  errno = after;
+    take_reserve();
   return result;
 }

@@ -7,7 +7,7 @@
 
 #include "format/exception_links.def"
 #include "format/own_code.h"
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "process/out_of_memory_kills.h"
 #include "record/carry.h"
 #include "record/process_trace.h"
@@ -158,13 +158,12 @@ static bool read_link(const struct tscope_file_header *header, const char *text)
     if (strcmp(text, links[i].line) != 0)
       continue;
     const char *number = strchr(line.place, '\n'), *file = number ? strchr(number + 1, '\n') : NULL;
-    const char *slash = file ? strrchr(file, '/') : NULL;
     if (!line.first[0] || i == TSCOPE_LINK_HANDLING)
       line.link = i; /* one that was only handled in between is no direct cause */
     line.linked = true;
     if (!line.first[0] && line.own_place && file)
       snprintf(line.first, sizeof(line.first), "%.110s, at %.40s:%.*s in %.*s", header->exception,
-               slash ? slash + 1 : file + 1, (int)(file - number - 1), number + 1,
+               tscope_file_of(file + 1), (int)(file - number - 1), number + 1,
                (int)(number - line.place), line.place);
     return true;
   }

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "inspect/small_file.h"
 #include "inspect/thread_state.h"
 #include "process/threads_left.h"

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "record/cancellation.h"
 #include "record/lock.h"
 #include "record/process_trace.h"

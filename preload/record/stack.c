@@ -7,7 +7,7 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "inspect/memory_read.h"
 #include "inspect/small_file.h"
 #include "record/kernel_threads.h"

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "record/hook.h"
 #include "resolve/elf_object.h"
 #include "resolve/loaded_objects.h"
@@ -46,9 +46,7 @@ static bool replace(const struct caller *caller, uintptr_t slot, const void *our
 }
 
 static bool is_wanted(const struct dl_phdr_info *info) {
-  const char *slash = strrchr(info->dlpi_name, '/');
-  const char *file = slash ? slash + 1 : info->dlpi_name;
-  return !*info->dlpi_name || tscope_begins_with(file, "libpython");
+  return !*info->dlpi_name || tscope_begins_with(tscope_file_of(info->dlpi_name), "libpython");
 }
 
 static int visit(struct dl_phdr_info *info, size_t bytes, void *user) {

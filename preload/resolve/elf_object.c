@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "resolve/elf_object.h"
+#include "format/text_parts.h"
 
 #include <elf.h>
 #include <string.h>
@@ -187,9 +188,8 @@ void *elf_object_find(const struct elf_object *object, const struct elf_name *na
 }
 
 bool elf_object_is_called(const struct elf_object *object, const char *path, const char *text) {
-  const char *slash = strrchr(path, '/');
   return strcmp(text, object->soname) == 0 || strcmp(text, path) == 0 ||
-         (slash && strcmp(text, slash + 1) == 0);
+         strcmp(text, tscope_file_of(path)) == 0;
 }
 
 bool elf_object_needs(const struct elf_object *object, const struct elf_object *other,

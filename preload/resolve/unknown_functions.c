@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "record/fnv.h"
 #include "resolve/elf_object.h"
 #include "resolve/loaded_objects.h"

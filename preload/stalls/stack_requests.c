@@ -15,7 +15,7 @@
 #include "callsites/python_here.h"
 #include "facts/own_file.h"
 #include "format/stack_request.h"
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "record/families.h"
 #include "record/process_trace.h"
 #include "record/tick_clock.h"

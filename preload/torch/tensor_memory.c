@@ -12,7 +12,7 @@
 #include "torch/tensor_memory.h"
 
 #include "callsites/call_sites.h"
-#include "record/atomic_max.h"
+#include "record/atomics.h"
 #include "torch/torch_family.h"
 
 #define DEVICES 32u /* a power of two; devices that one process has tensors on */

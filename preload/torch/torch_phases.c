@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "callsites/call_sites.h"
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "gpu/gpu_steps.h"
 #include "process/step_duration.h"
 #include "torch/class_result.h"

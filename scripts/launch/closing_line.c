@@ -14,7 +14,7 @@
 
 #include "facts/file_name.h"
 #include "facts/own_file.h"
-#include "format/starts_with.h"
+#include "format/text_parts.h"
 #include "format/tscope_format.h"
 #include "scripts/launch/installed_files.h"
 #include "scripts/launch/message.h"

@@ -18,6 +18,7 @@
 
 #include "facts/launchers.def"
 #include "format/default_directory.h"
+#include "format/text_parts.h"
 #include "scripts/launch/ask_within.h"
 #include "scripts/launch/closing_line.h"
 #include "scripts/launch/installed_files.h"
@@ -112,7 +113,7 @@ static bool set_preload(const char *library) {
   const char *before = getenv("LD_PRELOAD");
   if (!before || !*before)
     return setenv("LD_PRELOAD", library, 1) == 0;
-  if (strstr(before, library))
+  if (tscope_has_word(before, " :", library))
     return true;
   char *both = NULL;
   if (asprintf(&both, "%s:%s", before, library) < 0)

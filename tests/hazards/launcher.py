@@ -90,6 +90,12 @@ class Launcher(unittest.TestCase):
             done = run("sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": other})
             self.assertEqual(done.stdout.strip(), other + ":" + os.path.realpath(LIBRARY))
 
+    def test_another_librarys_path_may_begin_with_its_own(self):
+        library = os.path.realpath(LIBRARY)
+        for before, expected in ((library + ".1", library + ".1:" + library), ("a.so:" + library, "a.so:" + library)):
+            done = run("sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": before})
+            self.assertEqual(done.stdout.strip(), expected)
+
     def test_behind_a_launcher_that_clears_the_environment(self):
         bare = ("env", "-i", "/bin/sh", "-c", "echo ${LD_PRELOAD-none}")
         done = run(*bare)

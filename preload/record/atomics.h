@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The largest of what several threads see.
+ * Sums, and the largest, of what several threads see.
  */
 #pragma once
 
 #include "format/tscope_format.h"
+
+static inline void tscope_atomic_add(u64 *sum, u64 more) {
+  __atomic_fetch_add(sum, more, __ATOMIC_RELAXED);
+}
 
 static inline void tscope_atomic_max(u64 *most, u64 value) {
   u64 seen = __atomic_load_n(most, __ATOMIC_RELAXED);
