@@ -48,6 +48,17 @@ static void make_comm(struct model *model, const struct sighting *sightings, u32
   }
 }
 
+static void add_comm(struct model *model, const struct sighting *sightings, u32 n, u64 *room) {
+  FOR_EACH(sightings, n, sighting)
+    internal_of(model)->comm_of[sighting->rank][sighting->definition] = model->n_comms;
+  make_comm(model, sightings, n, room, &model->comms[model->n_comms++]);
+}
+
+/* Those whose identity is not known may be one if no rank has two of them. */
+static bool are_one(const struct sighting *sightings, u32 n) {
+  return sightings->identity || !ANY_NUMBER(1, n, i, sightings[i].rank == sightings[i - 1].rank);
+}
+
 void unify_comms(struct model *model) {
   struct model_internal *internal = internal_of(model);
   SCOPED VECTOR(struct sighting) all = {0};
@@ -66,8 +77,8 @@ void unify_comms(struct model *model) {
   for (u32 i = 0, n; i < all.n; i += n) {
     n = ROW_OF_EQUALS(&all.at[i], all.n - i, a, b,
                       a->identity == b->identity && a->backend == b->backend);
-    FOR_EACH(&all.at[i], n, sighting)
-      internal->comm_of[sighting->rank][sighting->definition] = model->n_comms;
-    make_comm(model, &all.at[i], n, &room, &model->comms[model->n_comms++]);
+    u32 members = are_one(&all.at[i], n) ? n : 1;
+    for (u32 first = i; first < i + n; first += members)
+      add_comm(model, &all.at[first], members, &room);
   }
 }

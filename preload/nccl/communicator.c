@@ -180,6 +180,8 @@ static void add_pending(const struct pending_communicator *pending) {
     return;
   if (n_pending < MAX_PENDING)
     pending_list[n_pending++] = *pending;
+  else
+    tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
   tscope_unlock(&by_handle.lock);
 }
 

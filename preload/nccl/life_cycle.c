@@ -46,6 +46,8 @@ static void finish_creation(struct tscope_thread *thread, struct pending_communi
     communicator_created(thread, pending, result);
   else if (nccl_accepted(result) && nccl->n_pending < MAX_PENDING_COMMS)
     nccl->pending[nccl->n_pending++] = *pending;
+  else if (nccl_accepted(result))
+    tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
   record_version(thread);
   if (result == ncclSuccess && !nccl->depth) /* by now there is a context, whoever created it */
     gpu_facts_record_once(thread);

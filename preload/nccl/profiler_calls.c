@@ -28,8 +28,9 @@ struct profiler_comm *profiler_comm_new(u64 hash) {
 }
 
 struct profiler_comm *profiler_comm_by_hash(u64 hash) {
-  for (u32 i = 0; i < COMMS && __atomic_load_n(&comms[i].in_use, __ATOMIC_RELAXED); i++)
-    if (__atomic_load_n(&comms[i].hash, __ATOMIC_ACQUIRE) == hash)
+  for (u32 i = 0; i < COMMS; i++)
+    if (__atomic_load_n(&comms[i].in_use, __ATOMIC_RELAXED) &&
+        __atomic_load_n(&comms[i].hash, __ATOMIC_ACQUIRE) == hash)
       return &comms[i];
   return profiler_comm_new(hash);
 }

@@ -163,6 +163,26 @@ static void test_sends_meet_receives_in_order(void **state) {
   model_free(model);
 }
 
+/* Whose creation was not seen: with one of them on each rank, it is the same one, or none shows
+ * otherwise; of several, nothing says which of one rank is which of another. */
+static void test_communicators_without_identity(void **state) {
+  struct fixture *fixture = *state;
+  for (u32 each = 1; each <= 2; each++) {
+    for (u32 rank = 0; rank < 2; rank++) {
+      struct trace_writer *writer = new_rank(rank, 2);
+      for (u32 comm = 0; comm < each + (rank == 1); comm++) {
+        write_comm(writer, comm, each == 1 && comm ? 42 : 0, rank, 2, TSCOPE_BACKEND_NCCL);
+        write_call(writer, 1000 * comm, TSCOPE_OP_ALLREDUCE, comm, 0);
+      }
+      save_rank(fixture, writer);
+    }
+    struct model *model = load(fixture->directory, NULL);
+    assert_int_equal(model->n_comms, each == 1 ? 2 : 5);
+    assert_int_equal(model->n_collectives, each == 1 ? 2 : 5);
+    model_free(model);
+  }
+}
+
 /* A group of three all-reduces on two communicators launches two kernels when it ends. */
 static void test_group_members_share_their_kernel(void **state) {
   struct fixture *fixture = *state;
@@ -396,6 +416,7 @@ int main(void) {
       WITH_FOLDER(test_every_collective_of_a_run_is_matched),
       WITH_FOLDER(test_lost_rank_and_cut_rank_leave_the_rest_whole),
       WITH_FOLDER(test_sends_meet_receives_in_order),
+      WITH_FOLDER(test_communicators_without_identity),
       WITH_FOLDER(test_group_members_share_their_kernel),
       WITH_FOLDER(test_nodes_identify_the_kernels_of_a_replay),
       WITH_FOLDER(test_without_nodes_order_is_used_and_reported),
