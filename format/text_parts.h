@@ -11,6 +11,11 @@ static inline bool tscope_begins_with(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+static inline bool tscope_ends_with(const char *text, const char *end) {
+  size_t bytes = strlen(text), of_end = strlen(end);
+  return bytes >= of_end && strcmp(text + bytes - of_end, end) == 0;
+}
+
 /* Whether `word` is one of the words of a text, with one or more of the bytes in `between` between
  * them. */
 static inline bool tscope_has_word(const char *text, const char *between, const char *word) {

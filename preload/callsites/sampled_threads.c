@@ -14,6 +14,7 @@
 #include "record/reserve.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
+#include "record/trace_definitions.h"
 
 enum {
   MAX_THREADS = 256,
@@ -74,20 +75,18 @@ bool sampled_threads_open(bool own_descriptors) {
   return is_open;
 }
 
-static void note_once(bool *noted, const char *what) {
-  if (!*noted)
-    tscope_info(NULL, TSCOPE_INFO_FEATURE, what, "lines of threads");
-  *noted = true;
-}
+static const char of_threads[] = "lines of threads";
 
 static u32 list_threads(pid_t pid, struct python_thread threads[MAX_THREADS]) {
   static struct memory_window window;
-  static bool noted;
+  static bool said;
   memory_window_open(&window, pid);
   u32 n = python_threads(&python_here, python_read_window, &window, python_here_runtime, threads,
                          MAX_THREADS);
   if (n > MAX_THREADS)
-    note_once(&noted, "a process has more threads of Python than are looked at, the 256 oldest");
+    tscope_say_once(&said,
+                    "a process has more threads of Python than are looked at, the 256 oldest",
+                    of_threads);
   return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
@@ -156,9 +155,9 @@ static void begin_training(u64 now, u32 tid, const u64 *last_stack) {
   bool has_python = python_here.layout.minor;
   bool can_be_seen = state || (!has_python && last_stack);
   struct sampled_thread *slot = can_be_seen ? free_slot() : NULL;
-  static bool noted;
+  static bool said;
   if (can_be_seen && !slot)
-    note_once(&noted, "more threads train at once than are sampled, eight");
+    tscope_say_once(&said, "more threads train at once than are sampled, eight", of_threads);
   if (!slot || !begin(slot, getpid(), tid, state))
     return;
   slot->last_stack = last_stack;

@@ -12,6 +12,7 @@
 #include "inspect/this_host.h"
 #include "settings/env.h"
 #include "settings/process_environment.h"
+#include "settings/setting_values.h"
 
 static const struct launcher {
   const char *name, *rank, *local_rank, *world_size;
@@ -41,10 +42,8 @@ static const char *environment_value(const char *variable) {
 
 static u32 number(const char *variable, u32 unknown) {
   const char *value = environment_value(variable);
-  char *end;
-  unsigned long parsed = value ? strtoul(value, &end, 10) : 0;
-  return value && *value >= '0' && *value <= '9' && !*end && parsed < UINT32_MAX ? (u32)parsed
-                                                                                 : unknown;
+  u64 parsed;
+  return value && tscope_read_number(value, &parsed) && parsed < UINT32_MAX ? (u32)parsed : unknown;
 }
 
 struct parent {

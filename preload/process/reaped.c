@@ -23,6 +23,7 @@
 #include "facts/file_name.h"
 #include "facts/own_file.h"
 #include "format/default_directory.h"
+#include "format/text_parts.h"
 #include "format/tscope_format.h"
 #include "inspect/kept_errno.h"
 #include "inspect/pid_namespace.h"
@@ -70,8 +71,7 @@ __attribute__((noinline)) static void write_oom_kills(int file, struct read_head
 static bool write_death(int folder, const char *name, void *more) {
   const struct death *death = more;
   struct read_header header;
-  const char *suffix = strrchr(name, '.');
-  if (!suffix || strcmp(suffix, TSCOPE_FILE_SUFFIX) != 0 || !strstr(name, death->pid_in_name))
+  if (!tscope_ends_with(name, TSCOPE_FILE_SUFFIX) || !strstr(name, death->pid_in_name))
     return false;
   int file = tscope_open_own(folder, name, O_RDWR);
   if (file < 0)

@@ -92,13 +92,6 @@ static void add_thread(u32 tid, struct round *round, u32 *from) {
 
 _Static_assert(THREADS == 2048, "the text below says so");
 
-static void say_once_that_cut(void) {
-  static bool said;
-  if (!said)
-    tscope_info(NULL, TSCOPE_INFO_FEATURE, "only of the first 2,048 threads", "waits for cores");
-  said = true;
-}
-
 static void add_threads(struct tscope_scheduling_record *record) {
   static u32 tids[THREADS + TSCOPE_OWN_THREADS];
   const u32 most = sizeof(tids) / sizeof(*tids), n = thread_list(getpid(), tids, most);
@@ -113,8 +106,9 @@ static void add_threads(struct tscope_scheduling_record *record) {
     if (round->n < THREADS)
       add_thread(tids[i], round, &from);
   }
+  static bool said;
   if (round->cut)
-    say_once_that_cut();
+    tscope_say_once(&said, "only of the first 2,048 threads", "waits for cores");
   totals.last = round;
   if (!totals.counts)
     return;

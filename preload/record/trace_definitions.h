@@ -19,3 +19,9 @@ void tscope_definitions_write_schema(void);
 
 /* A THREAD record: thread `number` is the kernel's thread `tid` from now on. */
 void tscope_definitions_write_thread(u32 number, u32 tid, const char *name);
+
+/* Says once in the trace what of something is not recorded. `said` is false at first. */
+static inline void tscope_say_once(bool *said, const char *what, const char *of) {
+  if (!__atomic_exchange_n(said, true, __ATOMIC_RELAXED))
+    tscope_info(NULL, TSCOPE_INFO_FEATURE, what, of);
+}

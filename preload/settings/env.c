@@ -11,23 +11,18 @@
 
 struct tscope_env tscope_env;
 
-static bool is_number(const char *value) {
-  return *value && strspn(value, "0123456789") == strlen(value);
-}
-
 /* "N/M" with 0 < N < M */
 static bool is_fraction(const char *value) {
-  char *slash, *end;
-  unsigned long n = strtoul(value, &slash, 10);
-  if (*value < '0' || *value > '9' || *slash != '/' || !is_number(slash + 1))
-    return false;
-  unsigned long m = strtoul(slash + 1, &end, 10);
-  return n > 0 && n < m && m <= UINT32_MAX;
+  char *slash;
+  u64 n = strtoull(value, &slash, 10), m;
+  return *value >= '0' && *value <= '9' && *slash == '/' && tscope_read_number(slash + 1, &m) &&
+         n > 0 && n < m && m <= UINT32_MAX;
 }
 
 static bool fits(const char *value, const char *word, size_t length) {
+  u64 number;
   if (length == strlen("SECONDS") && memcmp(word, "SECONDS", length) == 0)
-    return is_number(value) && strtoul(value, NULL, 10) > 0;
+    return tscope_read_number(value, &number) && number > 0;
   if (length == strlen("N/M") && memcmp(word, "N/M", length) == 0)
     return is_fraction(value);
   return length == strlen(value) && memcmp(word, value, length) == 0;
@@ -57,11 +52,7 @@ static bool parse_text(char *target, const char *value, const char *values) {
 
 static bool parse_number(u64 *target, const char *value, const char *values) {
   (void)values;
-  char *end;
-  if (*value < '0' || *value > '9')
-    return false;
-  *target = strtoull(value, &end, 10);
-  return *end == '\0';
+  return tscope_read_number(value, target);
 }
 
 static bool parse_size(u64 *target, const char *value, const char *values) {

@@ -25,6 +25,15 @@ static inline bool tscope_read_flag(const char *value, bool *on) {
   return false;
 }
 
+/* Sets `number`; false if the value is anything but its digits. */
+static inline bool tscope_read_number(const char *value, u64 *number) {
+  char *end;
+  if (*value < '0' || *value > '9')
+    return false;
+  *number = strtoull(value, &end, 10);
+  return *end == '\0';
+}
+
 /* Sets `bytes`, after which K, M, G or T may follow; false if the value is no size. */
 static inline bool tscope_read_size(const char *value, u64 *bytes) {
   static const char units[] = "KMGT";

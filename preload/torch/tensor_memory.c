@@ -13,6 +13,7 @@
 
 #include "callsites/call_sites.h"
 #include "record/atomics.h"
+#include "record/trace_definitions.h"
 #include "torch/torch_family.h"
 
 #define DEVICES 32u /* a power of two; devices that one process has tensors on */
@@ -85,16 +86,10 @@ static void record_totals(struct tscope_thread *thread, u16 device, struct devic
 
 _Static_assert(DEVICES == 32, "the text below says so");
 
-static void say_once_that_there_are_more(struct tscope_thread *thread) {
-  static bool said;
-  if (!said)
-    tscope_info(thread, TSCOPE_INFO_FEATURE, "only of the first 32 devices", "totals of memory");
-  said = true;
-}
-
 void tensor_memory_record(struct tscope_thread *thread) {
+  static bool said;
   if (__atomic_load_n(&has_more_devices, __ATOMIC_RELAXED))
-    say_once_that_there_are_more(thread);
+    tscope_say_once(&said, "only of the first 32 devices", "totals of memory");
   for (u32 i = 0; i < DEVICES; i++) {
     u32 key = __atomic_load_n(&devices[i].key, __ATOMIC_RELAXED);
     if (key)

@@ -80,8 +80,7 @@ static void find_traces(const char *directory, const char *run, struct traces *t
   snprintf(path, sizeof(path), "%s/%s", directory, run);
   DIR *folder = opendir(path);
   for (struct dirent *entry; folder && (entry = readdir(folder));) {
-    const char *suffix = strrchr(entry->d_name, '.');
-    if (entry->d_name[0] == '.' || !suffix || strcmp(suffix, TSCOPE_FILE_SUFFIX) != 0)
+    if (entry->d_name[0] == '.' || !tscope_ends_with(entry->d_name, TSCOPE_FILE_SUFFIX))
       continue;
     traces->files++;
     if (traces->read == MOST_HEADERS)
