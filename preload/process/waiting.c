@@ -64,7 +64,7 @@ WAIT(wait4, (pid_t which, int *status, int options, struct rusage *usage),
 int tscope_hook_waitid(idtype_t kind, id_t which, siginfo_t *told, int options) __asm__("waitid");
 TSCOPE_EXPORT int tscope_hook_waitid(idtype_t kind, id_t which, siginfo_t *told, int options) {
   int (*next)(idtype_t, id_t, siginfo_t *, int) = TSCOPE_NEXT_FUNCTION("waitid");
-  siginfo_t own, *ended = told ? told : &own;
+  siginfo_t own = {.si_pid = 0}, *ended = told ? told : &own;
   return read_told(next ? next(kind, which, ended, options)
                         : ASK_SYSTEM(SYS_waitid, kind, which, ended, options, NULL),
                    ended, options);
