@@ -13,6 +13,7 @@
 #include "gpu/cupti_clients.h"
 #include "gpu/gpu_spans.h"
 #include "record/lock.h"
+#include "record/process_trace.h"
 #include "resolve/linker_work.h"
 #include "resolve/loaded_objects.h"
 #include "settings/env.h"
@@ -100,7 +101,7 @@ static void end(struct tscope_thread *thread) {
 }
 
 static void close_at_exit(void) {
-  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  struct tscope_thread *thread = tscope_trace_is_ours() ? tscope_enter(TSCOPE_QUIET) : NULL;
   if (!thread)
     return;
   end(thread);

@@ -11,10 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "process/process_end.h"
 #include "record/cancellation.h"
 #include "record/chunk_pool.h"
 #include "record/hook.h"
+#include "record/process_trace.h"
 #include "resolve/next_function.h"
 
 typedef int set_limit(int, const struct rlimit *);
@@ -24,7 +24,7 @@ static int after(int result, int resource, const struct rlimit *limit) {
   TSCOPE_KEEP_ERRNO;
   TSCOPE_DEFER_CANCELLATION;
   if (result == 0 && resource == RLIMIT_AS && limit && limit->rlim_cur != RLIM_INFINITY &&
-      tscope_end_is_ours()) /* a child of vfork() shares this memory */
+      tscope_trace_is_ours()) /* a child of vfork() shares this memory */
     tscope_chunk_pool_limit(limit->rlim_cur / TSCOPE_PART_OF_ADDRESS_SPACE);
   return result;
 }

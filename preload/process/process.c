@@ -78,7 +78,7 @@ static bool claim_waking(void) {
 static void end(int status, void *nothing) {
   static bool ended;
   (void)nothing;
-  if (!tscope_end_is_ours())
+  if (!tscope_trace_is_ours())
     return;
   tscope_end_record(TSCOPE_END_EXIT, status);
   if (tscope_self)

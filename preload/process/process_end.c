@@ -13,11 +13,6 @@
 #include "record/process_trace.h"
 #include "record/tick_clock.h"
 
-/* A child made by vfork() shares this memory, and must not write its own end for its parent. */
-bool tscope_end_is_ours(void) {
-  return tscope_is_live() && tscope_trace.header && (u32)getpid() == tscope_trace.header->pid;
-}
-
 /* What Python wrote last to standard error, if it is no traceback. */
 static struct {
   u64 ticks;
@@ -25,7 +20,7 @@ static struct {
 } last;
 
 void tscope_end_record(enum tscope_end how, i32 status) {
-  if (!tscope_end_is_ours())
+  if (!tscope_trace_is_ours())
     return;
   struct tscope_file_header *header = tscope_trace.header;
   u64 none = 0;

@@ -12,9 +12,6 @@
  * children, also if they still share memory. Safe in signal handlers. */
 void tscope_end_record(enum tscope_end how, i32 status);
 
-/* Whether this is the process of the trace, and no child of it that still shares its memory. */
-bool tscope_end_is_ours(void);
-
 /* A thread of tscope that wakes ten times a second did not run for so long: its process did not. */
 enum { TSCOPE_GAP_S = 5 };
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "record/carry.h"
+#include "record/hook.h"
 #include "record/reserve.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -20,6 +21,10 @@
 #endif
 
 struct tscope_trace tscope_trace;
+
+bool tscope_trace_is_ours(void) {
+  return tscope_is_live() && tscope_trace.header && (u32)getpid() == tscope_trace.header->pid;
+}
 
 u64 tscope_trace_offset(u32 chunk) {
   return TSCOPE_HEADER_BYTES + (u64)chunk * TSCOPE_CHUNK_BYTES;

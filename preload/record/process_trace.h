@@ -41,6 +41,10 @@ extern struct tscope_trace tscope_trace;
 int tscope_trace_create(int directory_fd, const char *directory, const char *name,
                         const struct tscope_file_header *header, u32 chunks_max);
 
+/* Whether this is the process of the trace, and records: not a child that still shares its memory,
+ * as after vfork(), whose end, for example, is not its parent's. */
+bool tscope_trace_is_ours(void);
+
 /* The two below are for one thread at a time.
  *
  * Appends up to `wanted` chunks of zeros, which can be written without a page fault. Returns how

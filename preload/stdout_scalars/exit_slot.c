@@ -5,6 +5,7 @@
 
 #include "callsites/call_sites.h"
 #include "process/process_end.h"
+#include "record/process_trace.h"
 #include "resolve/call_slots.h"
 #include "resolve/search.h"
 
@@ -13,7 +14,7 @@ static void (*exit_real)(int) __attribute__((noreturn));
 /* Any thread may end the process, a watchdog's for example: the samples of those that train say
  * nothing of that. */
 static void note_line(void) {
-  struct tscope_thread *thread = tscope_end_is_ours() ? tscope_enter(TSCOPE_QUIET) : NULL;
+  struct tscope_thread *thread = tscope_trace_is_ours() ? tscope_enter(TSCOPE_QUIET) : NULL;
   if (!thread)
     return;
   call_site_of_end(thread);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sys/wait.h>
 
 #include "hooks_gpu.h"
 
@@ -145,6 +146,19 @@ static void a_capture_is_the_same_as_without_tscope(void **state) {
   cudaGraphDestroy(graph);
 }
 
+/* It runs the exit handlers of its parent. */
+static void the_exit_of_a_child_that_shares_memory_ends_nothing(void **state) {
+  (void)state;
+  u32 kernels = count(TSCOPE_REC_GPU_KERNEL);
+  pid_t child = vfork();
+  if (child == 0)
+    exit(0);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  launch(&plain, 1000000);
+  deliver();
+  assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), kernels + 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(kernels_copies_and_fills_are_timed),
@@ -153,6 +167,7 @@ int main(void) {
       cmocka_unit_test(collective_kernels_are_recorded_as_runs),
       cmocka_unit_test(long_spans_keep_their_length),
       cmocka_unit_test(a_capture_is_the_same_as_without_tscope),
+      cmocka_unit_test(the_exit_of_a_child_that_shares_memory_ends_nothing),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
