@@ -7,10 +7,12 @@
  * of threads.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fake_cudart.h"
@@ -63,12 +65,15 @@ static void launch(int count) {
     cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, NULL);
 }
 
-static void launch_from_handler(int number) {
-  (void)number;
+static void launch_from_handler(int number_of_signal) {
+  (void)number_of_signal;
   launch(10);
 }
 
+static volatile long number; /* the kernel's, of the last thread */
+
 static void *launch_in_thread(void *memory) {
+  number = syscall(SYS_gettid);
   gets_signal = true;
   memory = malloc(100);
   launch(10);
@@ -95,6 +100,8 @@ int main(int argc, char **argv) {
     pthread_t thread;
     pthread_create(&thread, NULL, launch_in_thread, NULL);
     pthread_join(thread, NULL);
+    while (syscall(SYS_tgkill, getpid(), number, 0) == 0)
+      sched_yield(); /* joined, it may still be there, and has its slot */
   }
   printf("%lu launches\n", fake_launches());
   return 0;
