@@ -28,6 +28,10 @@ u64 tscope_ticks_slow(void) {
 
 void tscope_carry_last(void) {}
 
+bool tscope_trace_is_ours(void) {
+  return false;
+}
+
 void tscope_memory_events_file(char *path, size_t bytes) {
   (void)bytes;
   *path = '\0';
