@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/checked_memory.h"
+#include "base/units.def"
 
 const char quantity_unknown[] = "unknown";
 
@@ -37,6 +38,7 @@ struct unit {
   double scale;
   const char *name;
 };
+#define U(scale, name) {scale, name},
 
 /* `units` from large to small; the last takes what is left. `more` digits than three. */
 static struct quantity scaled(double value, const struct unit *units, size_t n, int more) {
@@ -66,7 +68,7 @@ static struct quantity long_duration(double seconds) {
 }
 
 static struct quantity duration(double seconds, int more) {
-  static const struct unit units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}};
+  static const struct unit units[] = {TSCOPE_TIME_UNITS(U)};
   if (seconds >= 119.5)
     return long_duration(seconds);
   if (seconds == 0)
@@ -87,23 +89,21 @@ struct quantity compared_ms(double milliseconds) {
 }
 
 struct quantity byte_size(double bytes) {
-  static const struct unit units[] = {
-      {1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}};
+  static const struct unit units[] = {TSCOPE_BYTE_UNITS(U)};
   if (fabs(bytes) < 999.5)
     return format_quantity("%.0f B", bytes);
   return SCALED(bytes, units);
 }
 
 struct quantity memory_size(double bytes) {
-  static const struct unit units[] = {
-      {0x1p50, "PiB"}, {0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}};
+  static const struct unit units[] = {TSCOPE_MEMORY_UNITS(U)};
   if (fabs(bytes) < 1023.5)
     return format_quantity("%.0f B", bytes);
   return SCALED(bytes, units);
 }
 
 struct quantity count_of(double count) {
-  static const struct unit units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}};
+  static const struct unit units[] = {TSCOPE_COUNT_UNITS(U)};
   if (fabs(count) >= 999999.5)
     return SCALED(count, units);
   if (fabs(count) < 1000)
@@ -142,7 +142,7 @@ struct quantity signed_percent(double fraction) {
 }
 
 struct quantity rate(double per_second, const char *unit) {
-  static const struct unit units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
+  static const struct unit units[] = {TSCOPE_COUNT_UNITS(U) U(1e3, "k")};
   if (isnan(per_second))
     return unknown();
   if (per_second < 999.5)
@@ -151,13 +151,12 @@ struct quantity rate(double per_second, const char *unit) {
 }
 
 struct quantity bandwidth(double gbps) {
-  static const struct unit units[] = {{1e3, "TB/s"}, {1, "GB/s"}, {1e-3, "MB/s"}, {1e-6, "kB/s"}};
+  static const struct unit units[] = {TSCOPE_BANDWIDTH_UNITS(U)};
   return SCALED(gbps, units);
 }
 
 struct quantity flops(double count, const char *unit) {
-  static const struct unit units[] = {{1e21, "Z"}, {1e18, "E"}, {1e15, "P"},
-                                      {1e12, "T"}, {1e9, "G"},  {1e6, "M"}};
+  static const struct unit units[] = {TSCOPE_FLOP_UNITS(U)};
   return isnan(count) ? unknown() : format_quantity("%s%s", SCALED(count, units).text, unit);
 }
 

@@ -112,7 +112,8 @@ static double share_watched(const struct results *r) {
 }
 
 static void add_lists(struct entries *entries, const struct results *r, bool per_step) {
-  double times = (per_step ? r->step_count : 1) * (r->n_ranks ? r->n_ranks : 1) * share_watched(r);
+  double times =
+      (per_step ? steps_of_input(r) : 1) * (r->n_ranks ? r->n_ranks : 1) * share_watched(r);
   FOR_EACH(r->path_by_category, at_most_listed(r->n_path_by_category), one)
     add_listed(entries, DIFF_OF_CRITICAL_PATH, one->name, UNIT_MS, one->ms);
   FOR_EACH(r->kernel_categories, at_most_listed(r->n_kernel_categories), one)

@@ -25,7 +25,7 @@ ORDER_BY(by_weight, struct diff_kernel, DOWN_OF(weight) THEN(by_name(a, b)))
 static struct diff_kernel row_of(const struct results *r, const struct kernel_result *k, u32 side,
                                  bool per_step, u32 runs) {
   double seen = r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
-  double times = (per_step ? r->step_count : 1) * (r->n_ranks ? r->n_ranks : 1) * seen * runs;
+  double times = (per_step ? steps_of_input(r) : 1) * (r->n_ranks ? r->n_ranks : 1) * seen * runs;
   struct diff_kernel row = {SAME(k, name, shortened, category)};
   if (side == BEFORE) {
     row.before_count = k->count / times;

@@ -152,6 +152,7 @@ static void choose_steps(struct model *model, const char *wanted) {
   model->steps.open &= to == n;
   model->steps.n = to - from;
   model->steps.first = from;
+  model->steps.chosen_from = to - from < n ? n : 0;
 }
 
 static void step_of_arrivals(struct model *model, const struct rank_bounds *bounds) {

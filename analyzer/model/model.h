@@ -200,8 +200,9 @@ enum kept_times {
  * kernels. */
 struct steps {
   u32 n;
-  u32 first;  /* the number that the first one here has in the run: 0, or a of --steps a:b */
-  u32 warmup; /* this many first steps are left out of all statistics */
+  u32 first;       /* the number that the first one here has in the run: 0, or a of --steps a:b */
+  u32 chosen_from; /* --steps left some out of so many; 0: all are here */
+  u32 warmup;      /* this many first steps are left out of all statistics */
   const char *warmup_rule; /* how they were found, in words; NULL if none is applied */
   const char *method;      /* "step marks", "NVTX ranges", "optimizer phases", "collective period",
                               "backward passes", "forward passes", "repeated launches", "none": the

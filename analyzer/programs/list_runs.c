@@ -49,7 +49,7 @@ static struct run_state state_of(const struct trace_run *run) {
     enum process_end end = process_end_of(header);
     if (process_runs(header))
       state.running++;
-    else if (process_may_run(header, LONGEST_HELD_S))
+    else if (process_may_run(header, process_alive_s(header), LONGEST_HELD_S))
       state.may_run++;
     else if (end == PROCESS_KILLED)
       state.killed++;

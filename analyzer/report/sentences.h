@@ -8,21 +8,6 @@
 #include "base/arena.h"
 #include "report/sections.h"
 
-enum { MOST_BASIS_LINES = 8 };
-
-struct basis_line {
-  const char *text;
-  bool warns; /* a reader who missed it would take the figures for more than they are */
-};
-
-/* What the figures of a section are of, and how good they are. */
-struct basis {
-  struct basis_line lines[MOST_BASIS_LINES];
-  u32 n;
-};
-
-struct basis section_basis(enum section_id id, const struct results *results, struct arena *arena);
-
 /* What is said in place of findings where there are none; else NULL. */
 const char *say_no_finding(const struct results *results, struct arena *arena);
 

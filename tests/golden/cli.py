@@ -141,7 +141,15 @@ class Cli(unittest.TestCase):
         for one in ("10:10", "10"):
             alone = json.loads(self.ok("--format", "json", "--steps", one, self.traces))
             self.assertEqual((alone["steps"]["count"], alone["series"]["steps"]["step"]), (1, [10]))
-        self.assertIn("10 to 20, the first of the run is 0", self.ok("--steps", "10:20", self.traces))
+        for chosen, said in (("0:10", "0 to 10 only, of the run's 0 to 39: chosen by --steps"), ("39", "39 to 39 only,")):
+            self.assertIn(said, self.ok("--steps", chosen, self.traces))
+            self.assertIn(said, self.ok("--steps", chosen, "--format", "json", self.traces))
+            self.assertIn(said, self.ok("--steps", chosen, "--format", "html", self.traces))
+        # What a kernel takes in a step is as in the whole run: its sum is over the whole input.
+        whole, part = (re.search(r"gemm_backward +GEMM.*", self.ok("--width", "120", *chosen, self.traces)).group()
+                       for chosen in ((), ("--steps", "0:10")))
+        self.assertEqual(whole, part)
+        self.assertNotIn("chosen by", self.ok("--steps", "0:39", self.traces))
         self.assertIn("selects no step", self.refused("--steps", "500:600", self.traces))
 
     def test_the_demo_says_what_it_is_and_does_nothing_else(self):

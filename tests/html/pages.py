@@ -266,7 +266,8 @@ class Shows(Page):
         names = ", ".join(sorted({name for name, _, _ in said}))
         with open(QUANTITY_JS, encoding="utf-8") as file:
             script = file.read()
-        page = self.browser.run(f"{script}\nconst say = {{{names}}}; say.flops = (value) => flops(value, 'FLOP');\n"
+        page = self.browser.run("const data = JSON.parse(document.getElementById('data').textContent);\n"
+                                f"{script}\nconst say = {{{names}}}; say.flops = (value) => flops(value, 'FLOP');\n"
                                 "return arguments[0].map(([n, v]) => say[n](v))",
                                 said)
         self.assertEqual([one for one, text in zip(said, page) if one[2] != text],

@@ -31,13 +31,16 @@ def tscope(*arguments, **env):
     return subprocess.run([TSCOPE, *arguments], capture_output=True, text=True, env={**ENV, **env}, timeout=300)
 
 
-def set_alive(path, realtime_ns):
-    """The last sign of life in a trace. The numbers are places in struct tscope_file_header."""
+def set_alive(path, realtime_ns, clock_is=1):
+    """The last sign of life in a trace; the header says how fast its clock is, as known at the start. The numbers are
+    places in struct tscope_file_header."""
     with open(path, "r+b") as file:
         header = file.read(512)
         tick_hz, start_ticks, start_realtime_ns = (struct.unpack_from("<Q", header, at)[0] for at in (32, 56, 72))
         file.seek(432)
         file.write(struct.pack("<Q", start_ticks + (realtime_ns - start_realtime_ns) * tick_hz // 10**9))
+        file.seek(32)
+        file.write(struct.pack("<Q", int(tick_hz * clock_is)))
 
 
 class House(unittest.TestCase):
@@ -186,6 +189,11 @@ class House(unittest.TestCase):
                                       ("dead", "warning", "2 ranks did not end normally")):
             found = json.loads(tscope("report", "--format", "json", os.path.join(self.folder, name)).stdout)["findings"]
             self.assertIn((severity, title), [(f["severity"], f["title"]) for f in found])
+        self.write("inexact", 0.1, "--hang-rank", "1")
+        for trace in os.scandir(os.path.join(self.folder, "inexact")):
+            set_alive(trace.path, time.time_ns() - int(60e9), clock_is=0.97)
+        self.assertIn("The run may still run", tscope("report", os.path.join(self.folder, "inexact")).stdout)
+        shutil.rmtree(os.path.join(self.folder, "inexact"))
         rows = self.listed()
         self.assertRegex(rows["live"], "  may run")
         self.assertRegex(rows["dead"], "  no end")

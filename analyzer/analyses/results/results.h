@@ -63,6 +63,12 @@ struct diff_result; /* diff/ */
 #define RESULT_TABLE "analyses/results/results.def"
 #include "analyses/results/result_structs.h"
 
+/* Of the whole input, as sums of kernels are: more than step_count where --steps left some out. */
+static inline double steps_of_input(const struct results *results) {
+  u32 all = results->model->steps.chosen_from;
+  return all ? all : results->step_count;
+}
+
 struct kernel_names;
 
 struct analyse_options {

@@ -68,7 +68,6 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
                       .last_moments_missing = header->carried && !header->closed_realtime_ns &&
                                               header->end_kind == TSCOPE_END_UNSEEN,
                       .running = process_runs(header),
-                      .may_run = process_may_run(header, LATELY_S),
                       .collective_calls = process->events.calls.n - process->events.idle_calls,
                       .collective_runs = process->events.calls.n - process->events.idle_calls -
                                          process->events.unpaired_calls,
@@ -89,6 +88,15 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
   return rank;
 }
 
+static bool may_run(const struct process *process, i64 alive) {
+  const struct tscope_file_header *header = &process->entry->header;
+  double minus_monotonic = (double)process->events.realtime_minus_monotonic;
+  return process_may_run(header,
+                         alive == NS_UNKNOWN ? process_alive_s(header)
+                                             : ((double)alive + minus_monotonic) / 1e9,
+                         LATELY_S);
+}
+
 /* Moves the processes that are ranks into the model, in order of rank. */
 static void add_ranks_to_model(struct loading *loading) {
   struct model *model = loading->model;
@@ -105,6 +113,7 @@ static void add_ranks_to_model(struct loading *loading) {
     model->ranks[r] = describe_rank(process, model_arena(model));
     rank_end_read(&model->ranks[r].ending, &process->entry->header, &process->events,
                   model_arena(model));
+    model->ranks[r].may_run = may_run(process, model->ranks[r].ending.alive);
     *model_events(model, r) = process->events;
     process->rank_events_read = false; /* the model's now */
     if (process->entry->header.world_size > model->world_size)

@@ -13,16 +13,31 @@ const char *const tone_words[N_TONES] = {
     [TONE_GOOD] = "good",   [TONE_WARNING] = "warning", [TONE_CRITICAL] = "critical",
 };
 
+typedef void put_facts(struct facts *, const struct results *);
+
+static struct facts gather(put_facts *put, const struct results *results, struct arena *arena) {
+  struct facts facts = {.arena = arena};
+  if (put)
+    put(&facts, results);
+  return facts;
+}
+
 struct facts section_facts(enum section_id id, const struct results *results, struct arena *arena) {
-  static void (*const of[N_SECTIONS])(struct facts *, const struct results *) = {
+  static put_facts *const of[N_SECTIONS] = {
 #define S(name) [SECTION_##name] = facts_of_##name,
       TSCOPE_SECTIONS_WITH_FACTS(S)
 #undef S
   };
-  struct facts facts = {.arena = arena};
-  if (of[id])
-    of[id](&facts, results);
-  return facts;
+  return gather(of[id], results, arena);
+}
+
+struct facts section_basis(enum section_id id, const struct results *results, struct arena *arena) {
+  static put_facts *const of[N_SECTIONS] = {
+#define S(name) [SECTION_##name] = basis_of_##name,
+      TSCOPE_SECTIONS_WITH_BASIS(S)
+#undef S
+  };
+  return gather(of[id], results, arena);
 }
 
 void fact_label(struct facts *facts, const char *label) {

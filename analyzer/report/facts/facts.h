@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The facts of each section, in words: labelled lines of a few items each. The text report prints
- * them at the beginning of the section, and the JSON report has them for the page. What follows
- * them are tables and pictures of each output's own.
+ * them, and the JSON report has them for the page. What stands beside them are tables and pictures
+ * of each output's own.
  */
 #pragma once
 
@@ -30,17 +30,10 @@ struct facts {
   const char *label; /* of the line that the next item begins; NULL: it goes on */
 };
 
-/* They live as long as `arena`. */
+/* What a section says of its subject, and, in one line without a label, what its figures are of and
+ * how good they are. They live as long as `arena`. */
 struct facts section_facts(enum section_id id, const struct results *results, struct arena *arena);
-
-enum { FEW_RANKS = 8 }; /* are shown by rank */
-
-/* The ranks in the order in which they are shown: those of a large run that cost their peers most
- * come first. */
-const struct rank_result **ranks_in_order(const struct results *results, struct arena *arena);
-
-/* The compute of a rank as it is shown beside differences of medians, ms. */
-double compute_of(const struct rank_result *rank);
+struct facts section_basis(enum section_id id, const struct results *results, struct arena *arena);
 
 /* For the functions that follow: begins a line, and adds an item. */
 void fact_label(struct facts *facts, const char *label);
@@ -83,6 +76,26 @@ const char *per_step(const struct results *results);
   S(convergence)                                                                                   \
   S(diff_steps)
 
+#define TSCOPE_SECTIONS_WITH_BASIS(S)                                                              \
+  S(phases)                                                                                        \
+  S(ranges)                                                                                        \
+  S(lines)                                                                                         \
+  S(overlap)                                                                                       \
+  S(collectives)                                                                                   \
+  S(gpu)                                                                                           \
+  S(kernels)                                                                                       \
+  S(gemms)                                                                                         \
+  S(path)                                                                                          \
+  S(budget)                                                                                        \
+  S(modules)                                                                                       \
+  S(diff_times)                                                                                    \
+  S(diff_lines)                                                                                    \
+  S(diff_kernels)                                                                                  \
+  S(diff_provenance)
+
 #define S(name) void facts_of_##name(struct facts *facts, const struct results *results);
 TSCOPE_SECTIONS_WITH_FACTS(S)
+#undef S
+#define S(name) void basis_of_##name(struct facts *facts, const struct results *results);
+TSCOPE_SECTIONS_WITH_BASIS(S)
 #undef S

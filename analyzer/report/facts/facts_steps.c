@@ -60,9 +60,6 @@ void facts_of_steps(struct facts *to, const struct results *results) {
   fact_label(to, "steps");
   double warmup = results->warmup_excluded > 0 ? results->warmup_excluded : 0;
   fact_item(to, TONE_PLAIN, "%s analysed", count_of(results->step_count - warmup).text);
-  if (steps->first && results->step_count > 0)
-    fact_item(to, TONE_PLAIN, "%u to %.0f, the first of the run is 0", steps->first,
-              steps->first + results->step_count - 1);
   if (warmup > 0)
     fact_item(to, TONE_PLAIN, "the first %s left out as warm-up", count_of(warmup).text);
   fact_item(to, TONE_PLAIN, "found by %s", steps->method ? steps->method : quantity_unknown);

@@ -45,6 +45,13 @@ static void put_ranks(struct facts *to, const struct results *results) {
     fact_item(to, TONE_PLAIN, "all complete");
 }
 
+/* A part that was asked for says nothing of the rest, and a reader may not have asked. */
+static void put_chosen_steps(struct facts *to, const struct steps *steps) {
+  if (steps->chosen_from)
+    fact_line(to, "steps", TONE_WARNING, "%u to %u only, of the run's 0 to %u: chosen by --steps",
+              steps->first, steps->first + steps->n - 1, steps->chosen_from - 1);
+}
+
 /* The other starts of the job, and that its number of ranks changed. */
 static void put_attempts(struct facts *to, const struct results *results) {
   u32 own = results->model->attempt, n = results->n_attempts;
@@ -201,6 +208,7 @@ void facts_of_trust(struct facts *to, const struct results *results) {
     return;
   }
   put_ranks(to, results);
+  put_chosen_steps(to, &results->model->steps);
   put_attempts(to, results);
   put_damage(to, results->model);
   put_notes(to, results->model);

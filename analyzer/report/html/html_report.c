@@ -3,12 +3,41 @@
  * The report as one page that needs only a browser. Its data are the document of the JSON report,
  * so both show the same numbers; see docs/outputs/html-report.md.
  */
+#include "base/units.def"
 #include "diff/diff_result.h"
 #include "report/html/page.h"
 #include "report/json/json_fields.h"
+#include "report/parts.def"
 #include "report/report.h"
 
-static int write_page(json_t *data, FILE *out) {
+#define U(scale, name) json_pack("[f,s]", (double)(scale), name),
+#define UNITS(UNITS_OF) list_of((json_t *[]){UNITS_OF(U) NULL})
+
+static json_t *list_of(json_t *const *at) {
+  json_t *list = json_array();
+  while (*at)
+    json_array_append_new(list, *at++);
+  return list;
+}
+
+/* What the text report names in the same way. */
+static json_t *names_and_units(void) {
+#define P(part, name, ...) json_pack("{s:s,s:s}", "key", #part, "name", name),
+  json_t *parts = list_of((json_t *[]){SHOWN_PARTS(P) NULL});
+#undef P
+#define P(phase, ...) json_string(#phase),
+  json_t *phases = list_of((json_t *[]){SHOWN_PHASES(P) NULL});
+#undef P
+  return json_pack("{s:o,s:o,s:{s:o,s:o,s:o,s:o,s:o,s:o}}", "parts", parts, "phases", phases,
+                   "units", "time", UNITS(TSCOPE_TIME_UNITS), "bytes", UNITS(TSCOPE_BYTE_UNITS),
+                   "memory", UNITS(TSCOPE_MEMORY_UNITS), "count", UNITS(TSCOPE_COUNT_UNITS),
+                   "bandwidth", UNITS(TSCOPE_BANDWIDTH_UNITS), "flops", UNITS(TSCOPE_FLOP_UNITS));
+}
+
+static int write_page(const struct results *results, const char *beside, json_t *other, FILE *out) {
+  json_t *data = json_pack("{s:s,s:o,s:o}", "tool", "tscope-report " TSCOPE_VERSION, "report",
+                           json_report_document(results), beside, other);
+  json_object_update_new(data, names_and_units());
   fputs(html_page_before_data, out);
   int error = html_write_document(data, out);
   fputs(html_page_after_data, out);
@@ -16,24 +45,14 @@ static int write_page(json_t *data, FILE *out) {
   return error;
 }
 
-static json_t *describe_tool(void) {
-  return json_string("tscope-report " TSCOPE_VERSION);
-}
-
 static int write_html(const struct results *results, const struct report_view *view, FILE *out) {
-  return write_page(json_pack("{s:o,s:o,s:o}", "tool", describe_tool(), "report",
-                              json_report_document(results), "timeline",
-                              html_timeline(results, view)),
-                    out);
+  return write_page(results, "timeline", html_timeline(results, view), out);
 }
 
 static int write_html_diff(const struct results *results, const struct report_view *view,
                            FILE *out) {
   (void)view;
-  return write_page(json_pack("{s:o,s:o,s:o}", "tool", describe_tool(), "report",
-                              json_report_document(results), "before",
-                              json_report_document(results->diff->earlier)),
-                    out);
+  return write_page(results, "before", json_report_document(results->diff->earlier), out);
 }
 
 const struct report_backend report_html = {

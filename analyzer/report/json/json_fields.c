@@ -7,6 +7,7 @@
 #include "base/json_values.h"
 #include "diff/diff_result.h"
 #include "report/facts/facts.h"
+#include "report/rank_order.h"
 #include "report/sentences.h"
 
 enum { STACK_LINES = 2000 };
@@ -48,6 +49,7 @@ MAKE(residual, number_or_null(results->model->clock_residual_us))
 MAKE(between_hosts, number_or_null(results->model->clock_between_us))
 MAKE(steps_method, text_or_null(results->model->steps.method))
 MAKE(steps_agreement, number_or_null(results->model->steps.confidence))
+MAKE(chosen_from, positive(results->model->steps.chosen_from))
 MAKE(changed_step,
      positive(results->changed_step ? results->model->steps.first + results->changed_step : 0))
 MAKE(path_steps, results->path_reason || results->model->n_ranks == 0
@@ -166,21 +168,21 @@ static json_t *make_path_by_rank(const struct results *results, const void *row)
   return map;
 }
 
-static json_t *make_basis(enum section_id id, const struct results *results) {
-  SCOPED_ARENA struct arena scratch = {0};
-  const struct basis basis = section_basis(id, results, &scratch);
-  return JSON_LIST(
-      basis.lines, basis.n, line,
-      json_pack("{s:o,s:b}", "text", text_or_null(line->text), "warns", (int)line->warns));
-}
-
-static json_t *make_facts(enum section_id id, const struct results *results) {
-  SCOPED_ARENA struct arena scratch = {0};
-  const struct facts facts = section_facts(id, results, &scratch);
+static json_t *list_facts(struct facts facts) {
   return JSON_LIST(facts.at, facts.n, fact,
                    json_pack("{s:o,s:o,s:s,s:o}", "label", text_or_null(fact->label), "text",
                              text_or_null(fact->text), "tone", tone_words[fact->tone], "share",
                              number_or_null(fact->share)));
+}
+
+static json_t *make_section(enum section_id id, const struct section *one,
+                            const struct results *of) {
+  SCOPED_ARENA struct arena scratch = {0};
+  bool known = !one->unknown;
+  return json_pack("{s:s,s:s,s:s?,s:o,s:o,s:o}", "name", one->name, "title", one->title, "mark",
+                   mark_words[one->mark], "unknown", text_or_null(one->unknown), "facts",
+                   list_facts(known ? section_facts(id, of, &scratch) : (struct facts){0}), "basis",
+                   list_facts(known ? section_basis(id, of, &scratch) : (struct facts){0}));
 }
 
 static json_t *make_sections(const struct results *results, const void *row) {
@@ -192,11 +194,7 @@ static json_t *make_sections(const struct results *results, const void *row) {
     const struct results *of = id < SECTIONS_END ? results : &compared;
     const struct section one = section_of(id, of);
     if (one.shown)
-      json_array_append_new(
-          list, json_pack("{s:s,s:s,s:s?,s:o,s:o,s:o}", "name", one.name, "title", one.title,
-                          "mark", mark_words[one.mark], "unknown", text_or_null(one.unknown),
-                          "facts", one.unknown ? json_array() : make_facts(id, of), "basis",
-                          one.unknown ? json_array() : make_basis(id, of)));
+      json_array_append_new(list, make_section(id, &one, of));
   }
   return list;
 }

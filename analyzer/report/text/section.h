@@ -4,10 +4,9 @@
  */
 #pragma once
 
-#include <string.h>
-
 #include "base/quantity.h"
 #include "report/facts/facts.h"
+#include "report/parts.def"
 #include "report/sentences.h"
 #include "report/text/meter.h"
 #include "report/text/pen.h"
@@ -38,20 +37,17 @@ void section_label(struct pen *pen, const char *label);
 void section_rank(struct pen *pen, enum style of_rank, u32 rank, enum style of_host,
                   const char *host);
 
-/* An item whose figure is a struct quantity, where that is known. */
-#define item_if_known(pen, style, format, quantity_)                                               \
-  do {                                                                                             \
-    struct quantity figure_ = quantity_;                                                           \
-    if (strcmp(figure_.text, quantity_unknown) != 0)                                               \
-      pen_item(pen, style, format, figure_.text);                                                  \
-  } while (0)
-
 /* "rank 3" or "ranks 0-3, 7 and 12 more", in about `limit` characters. */
 void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, size_t limit);
 
-/* A time as one bar, of which it is the sum, exactly, and below it each part. */
-void section_parts(struct pen *pen, const char *label, const struct meter_part *parts, unsigned n,
-                   double whole_ms);
+enum part {
+#define P(part, ...) PART_##part,
+  SHOWN_PARTS(P) N_PARTS,
+#undef P
+};
+
+/* A time as one bar, of which it is the sum, exactly, and below it each part. NAN or 0: none. */
+void section_parts(struct pen *pen, const char *label, const double ms[N_PARTS], double whole_ms);
 
 /* The facts of a section (report/facts/facts.h), each line with its label. */
 void put_facts(struct pen *pen, enum section_id id, const struct results *results);

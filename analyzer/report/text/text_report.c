@@ -42,16 +42,20 @@ void section_label(struct pen *pen, const char *label) {
   pen_hang(pen, VALUE_INDENT);
 }
 
-void section_parts(struct pen *pen, const char *label, const struct meter_part *parts, unsigned n,
-                   double whole_ms) {
+void section_parts(struct pen *pen, const char *label, const double ms[N_PARTS], double whole_ms) {
+  const struct meter_part parts[] = {
+#define P(part, name, style, glyph, ascii) {name, ms[PART_##part], style, glyph, ascii},
+      SHOWN_PARTS(P)
+#undef P
+  };
   section_label(pen, label);
-  meter_stack(pen, parts, n, whole_ms, pen->width - VALUE_INDENT);
+  meter_stack(pen, parts, N_PARTS, whole_ms, pen->width - VALUE_INDENT);
   section_label(pen, "");
-  for (unsigned i = 0; i < n; i++)
-    if (!isnan(parts[i].value) && parts[i].value != 0)
-      pen_item(pen, parts[i].style == STYLE_DIM ? STYLE_PLAIN : parts[i].style, "%s %s %s (%s)",
-               pen->utf8 ? parts[i].glyph : parts[i].ascii, parts[i].name,
-               duration_ms(parts[i].value).text, percent(parts[i].value / whole_ms).text);
+  FOR_EACH(parts, N_PARTS, part)
+    if (!isnan(part->value) && part->value != 0)
+      pen_item(pen, part->style == STYLE_DIM ? STYLE_PLAIN : part->style, "%s %s %s (%s)",
+               pen->utf8 ? part->glyph : part->ascii, part->name, duration_ms(part->value).text,
+               percent(part->value / whole_ms).text);
 }
 
 void section_rank(struct pen *pen, enum style of_rank, u32 rank, enum style of_host,
@@ -68,30 +72,33 @@ void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, s
   pen_item(pen, style, "%s %s", n == 1 ? "rank" : "ranks", list);
 }
 
-void put_basis(struct pen *pen, enum section_id id, const struct results *results) {
-  const struct basis basis = section_basis(id, results, &pen->scratch);
-  FOR_EACH(basis.lines, basis.n, line)
-    pen_item(pen, line->warns ? STYLE_BOLD : STYLE_DIM, "%s", line->text);
-}
-
-void put_facts(struct pen *pen, enum section_id id, const struct results *results) {
+static void put_fact(struct pen *pen, const struct fact *fact) {
   static const enum style styles[] = {
       [TONE_PLAIN] = STYLE_PLAIN, [TONE_STRONG] = STYLE_BOLD,     [TONE_DIM] = STYLE_DIM,
       [TONE_GOOD] = STYLE_GOOD,   [TONE_WARNING] = STYLE_WARNING, [TONE_CRITICAL] = STYLE_CRITICAL,
   };
-  const struct facts facts = section_facts(id, results, &pen->scratch);
-  FOR_EACH(facts.at, facts.n, fact) {
-    if (fact->label)
-      section_label(pen, fact->label);
-    if (isnan(fact->share)) {
-      pen_item(pen, styles[fact->tone], "%s", fact->text);
-      continue;
-    }
-    bool alarms = fact->tone == TONE_WARNING || fact->tone == TONE_CRITICAL;
-    meter_bar(pen, alarms ? styles[fact->tone] : STYLE_NOTE, fact->share, BAR_COLUMNS);
-    pen_blank(pen, 2);
-    pen_words(pen, styles[fact->tone], fact->text);
+  if (fact->label)
+    section_label(pen, fact->label);
+  if (isnan(fact->share)) {
+    pen_item(pen, styles[fact->tone], "%s", fact->text);
+    return;
   }
+  bool alarms = fact->tone == TONE_WARNING || fact->tone == TONE_CRITICAL;
+  meter_bar(pen, alarms ? styles[fact->tone] : STYLE_NOTE, fact->share, BAR_COLUMNS);
+  pen_blank(pen, 2);
+  pen_words(pen, styles[fact->tone], fact->text);
+}
+
+void put_facts(struct pen *pen, enum section_id id, const struct results *results) {
+  const struct facts facts = section_facts(id, results, &pen->scratch);
+  FOR_EACH(facts.at, facts.n, fact)
+    put_fact(pen, fact);
+}
+
+void put_basis(struct pen *pen, enum section_id id, const struct results *results) {
+  const struct facts basis = section_basis(id, results, &pen->scratch);
+  FOR_EACH(basis.at, basis.n, fact)
+    put_fact(pen, fact);
 }
 
 /* These have facts alone. */

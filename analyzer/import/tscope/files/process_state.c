@@ -17,13 +17,18 @@ char process_runs(const struct tscope_file_header *header) {
   return state == 'Z' || state == 'X' || state == '?' ? 0 : state;
 }
 
-bool process_may_run(const struct tscope_file_header *header, double within_s) {
-  if (process_end_of(header) != PROCESS_NO_END || !header->tick_hz)
-    return false;
-  u64 alive = header->alive_ticks ? header->alive_ticks : header->start_ticks;
-  double lived_s = (double)(i64)(alive - header->start_ticks) / (double)header->tick_hz;
-  double age_s = (double)(clock_ns(CLOCK_REALTIME) - (i64)header->start_realtime_ns) / 1e9;
-  return fabs(age_s - lived_s) < within_s && trace_process_find(header).state == '?';
+double process_alive_s(const struct tscope_file_header *header) {
+  double start_s = (double)header->start_realtime_ns / 1e9;
+  return !header->alive_ticks || !header->tick_hz
+             ? start_s
+             : start_s + (double)(i64)(header->alive_ticks - header->start_ticks) /
+                             (double)header->tick_hz;
+}
+
+bool process_may_run(const struct tscope_file_header *header, double alive_s, double within_s) {
+  return process_end_of(header) == PROCESS_NO_END &&
+         fabs((double)clock_ns(CLOCK_REALTIME) / 1e9 - alive_s) < within_s &&
+         trace_process_find(header).state == '?';
 }
 
 bool processes_share_host(const struct tscope_file_header *a, const struct tscope_file_header *b) {

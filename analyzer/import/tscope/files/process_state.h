@@ -13,9 +13,13 @@
  * told. */
 char process_runs(const struct tscope_file_header *header);
 
+/* When it last gave a sign of life, s since 1970, by its header alone: its clock is as exact as it
+ * was known at the start. Who has read the trace knows it better. */
+double process_alive_s(const struct tscope_file_header *header);
+
 /* Whether a process that cannot be seen from here, as on another host, may run: its trace has no
  * end, and it was alive within so many seconds. */
-bool process_may_run(const struct tscope_file_header *header, double within_s);
+bool process_may_run(const struct tscope_file_header *header, double alive_s, double within_s);
 
 /* A sign of life comes every 100 ms, but a network file system may show it late. To say that a
  * process may run: two minutes. To remove its trace wrongly costs more than to keep it: an hour. */

@@ -2,14 +2,11 @@
 // Bars, lines and scatters.
 
 // The parts of time, in the same order and colours everywhere (style.css).
-const PARTS = [
-  {key: 'compute', name: 'compute', shade: 'compute'},
-  {key: 'wait', name: 'wait for ranks', shade: 'wait'},
-  {key: 'transfer', name: 'transfer', shade: 'transfer'},
-  {key: 'unsplit', name: 'exposed communication', shade: 'comm'},
-  {key: 'copy', name: 'copies', shade: 'copy'},
-  {key: 'idle', name: 'idle', shade: 'idle'},
-];
+const PARTS = data.parts.map((part) => ({...part, shade: part.key}));
+
+// Bars of the parts that these values are of: {key: value}.
+const partsOf = (values) =>
+    PARTS.filter((part) => part.key in values).map((part) => ({...part, value: values[part.key]}));
 
 // About `wanted` round numbers between `from` and `to`.
 function ticks(from, to, wanted) {

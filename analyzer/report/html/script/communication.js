@@ -122,18 +122,12 @@ panel({
     const o = report.overlap, parts = [];
 
     if (isKnown(o.comm_ms)) {
-      const split = isKnown(o.exposed_wait_ms);
-      parts.push(sumBar(
-          [
-            {name: 'hidden', value: o.overlapped_ms, shade: 'compute'},
-            ...(split ?
-                    [
-                      {name: 'wait for ranks', value: o.exposed_wait_ms, shade: 'wait'},
-                      {name: 'transfer', value: o.exposed_transfer_ms, shade: 'transfer'}
-                    ] :
-                    [{name: 'exposed', value: o.exposed_ms, shade: 'comm'}])
-          ],
-          o.comm_ms, ms));
+      const exposed = isKnown(o.exposed_wait_ms) ?
+          {wait: o.exposed_wait_ms, transfer: o.exposed_transfer_ms} :
+          {comm: o.exposed_ms};
+      parts.push(
+          sumBar([{name: 'hidden', value: o.overlapped_ms, shade: 'compute'}, ...partsOf(exposed)],
+                 o.comm_ms, ms));
     }
     if (o.by_collective.length > 1)
       parts.push(tableOf(

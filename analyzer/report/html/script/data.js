@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The page's data: {tool, report, before?, timeline?}. `report` is the document of
-// docs/outputs/report-json.md; lists of objects with the same fields have the names once.
+// The page's data: {tool, report, before?, timeline?, parts, phases, units}. `report` is the
+// document of docs/outputs/report-json.md; lists of objects with the same fields have the names
+// once. parts, phases and units are what the text report names, too (report/parts.def,
+// base/units.def).
 
 function unpacked(value) {
   if (Array.isArray(value)) {

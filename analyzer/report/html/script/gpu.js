@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What ran on the GPUs, and how the hosts launched it.
 
-const GPU_PARTS = [
-  ['compute_ms', 'compute', 'compute'], ['exposed_comm_ms', 'exposed communication', 'comm'],
-  ['exposed_memcpy_ms', 'copies', 'copy'], ['idle_ms', 'idle', 'idle']
-];
+const gpuParts = (row) => partsOf({
+  compute: row.compute_ms,
+  comm: row.exposed_comm_ms,
+  copy: row.exposed_memcpy_ms,
+  idle: row.idle_ms
+});
 
 function gpuRanks() {
   const rows = report.gpu_timeline.by_rank.filter((row) => isKnown(row.total_ms));
@@ -14,17 +16,18 @@ function gpuRanks() {
       rows;
   return [
     el('div', {class: 'bars thin'},
-       shown.map((row) => el(
-                     'div', {class: 'barrow'}, el('span', {class: 'barname'}, 'rank ' + row.rank),
-                     withTip(el('span', {class: 'bartrack'},
-                                GPU_PARTS.map(([key, , shade]) => el('i', {
-                                                class: 'fill ' + shade,
-                                                css: {width: 100 * (row[key] / row.total_ms) + '%'}
-                                              }))),
-                             () => ['rank ' + row.rank,
-                                    ...GPU_PARTS.map(([key, name]) => [name, ms(row[key])])]),
-                     el('b', {}, percent(row.busy_fraction) + ' busy'),
-                     el('small', {}, ms(row.total_ms))))),
+       shown.map(
+           (row) => el(
+               'div', {class: 'barrow'}, el('span', {class: 'barname'}, 'rank ' + row.rank),
+               withTip(el('span', {class: 'bartrack'},
+                          gpuParts(row).map((part) => el('i', {
+                                              class: 'fill ' + part.shade,
+                                              css: {width: 100 * (part.value / row.total_ms) + '%'}
+                                            }))),
+                       () => ['rank ' + row.rank,
+                              ...gpuParts(row).map((part) => [part.name, ms(part.value)])]),
+               el('b', {}, percent(row.busy_fraction) + ' busy'),
+               el('small', {}, ms(row.total_ms))))),
     rows.length > shown.length ?
         el('p', {class: 'dim'}, `the 64 least busy of ${count(rows.length)} ranks`) :
         null
@@ -37,8 +40,7 @@ panel({
   body: () => {
     const g = report.gpu_timeline, l = report.launches;
     return [
-      sumBar(GPU_PARTS.map(([key, name, shade]) => ({name, shade, value: g[key]})), g.total_ms, ms),
-      gpuRanks(),
+      sumBar(gpuParts(g), g.total_ms, ms), gpuRanks(),
       el('div', {class: 'pairs'},
          l.copies.length ?
              tableOf(

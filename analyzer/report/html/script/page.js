@@ -67,7 +67,7 @@ function build() {
               head.mark && el('small', {class: 'state ' + head.mark}, MARKS[head.mark][1])));
     main.append(section);
     put(section, {}, [
-      head.unknown, head.basis.filter((line) => line.warns).map((line) => note(line.text)),
+      head.unknown, head.basis.filter(warns).map((fact) => note(fact.text)),
       head.known ? [factLines(head.facts), definition.body(report)] : null, restsOnLine(head.basis)
     ]);
     list.append(el('li', {}, linkTo(definition.id, [badge(head.mark), ' ', head.title])));

@@ -50,8 +50,9 @@ function headOf(definition) {
 }
 
 // What the figures of a panel are of. What warns stands above them.
+const warns = (fact) => fact.tone === 'strong';
 function restsOnLine(basis) {
-  const texts = basis.filter((line) => !line.warns).map((line) => line.text);
+  const texts = basis.filter((fact) => !warns(fact)).map((fact) => fact.text);
   return texts.length ? el('p', {class: 'dim basis'}, texts.join(' \u00b7 ')) : null;
 }
 

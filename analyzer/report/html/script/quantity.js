@@ -47,7 +47,7 @@ function seconds(value) {
   if (!isKnown(value)) return UNKNOWN;
   if (value >= 119.5) return longTime(value);
   if (value === 0) return '0 s';
-  return scaled(value, [[1, 's'], [1e-3, 'ms'], [1e-6, '\u00b5s'], [1e-9, 'ns']]);
+  return scaled(value, data.units.time);
 }
 
 const ms = (value) => (isKnown(value) ? seconds(value * 1e-3) : UNKNOWN);
@@ -56,20 +56,19 @@ const us = (value) => (isKnown(value) ? seconds(value * 1e-6) : UNKNOWN);
 function bytes(value) {
   if (!isKnown(value)) return UNKNOWN;
   if (Math.abs(value) < 999.5) return fixed(value, 0) + ' B';
-  return scaled(value, [[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB']]);
+  return scaled(value, data.units.bytes);
 }
 
 // Of a device: a card "of 80 GB" has 80 GiB, as PyTorch and nvidia-smi show it.
 function memory(value) {
   if (!isKnown(value)) return UNKNOWN;
   if (Math.abs(value) < 1023.5) return fixed(value, 0) + ' B';
-  return scaled(value,
-                ['PiB', 'TiB', 'GiB', 'MiB', 'KiB'].map((name, i) => [1024 ** (5 - i), name]));
+  return scaled(value, data.units.memory);
 }
 
 function count(value) {
   if (!isKnown(value)) return UNKNOWN;
-  if (Math.abs(value) >= 999999.5) return scaled(value, [[1e12, 'T'], [1e9, 'G'], [1e6, 'M']]);
+  if (Math.abs(value) >= 999999.5) return scaled(value, data.units.count);
   if (Math.abs(value) < 1000) return fixed(value, Number.isInteger(value) ? 0 : 1);
   return whole(value);
 }
@@ -96,12 +95,8 @@ function signedPercent(fraction) {
       ' %';
 }
 
-const bandwidth = (gbps) =>
-    scaled(gbps, [[1e3, 'TB/s'], [1, 'GB/s'], [1e-3, 'MB/s'], [1e-6, 'kB/s']]);
-const flops = (value, unit) => scaled(value, [
-  [1e21, 'Z' + unit], [1e18, 'E' + unit], [1e15, 'P' + unit], [1e12, 'T' + unit], [1e9, 'G' + unit],
-  [1e6, 'M' + unit]
-]);
+const bandwidth = (gbps) => scaled(gbps, data.units.bandwidth);
+const flops = (value, unit) => (isKnown(value) ? scaled(value, data.units.flops) + unit : UNKNOWN);
 
 function probability(p) {
   if (!isKnown(p)) return UNKNOWN;

@@ -12,8 +12,7 @@ const stepView = stepSeries.step.length ?
 // Figures have five digits: a rest of a sum below that precision is 0.
 const beyondRounding = (rest, whole) => (rest > 1e-3 * whole ? rest : 0);
 
-// The parts of one step, ms. Exposed communication that is not split into wait and transfer is
-// "communication".
+// The parts of one step, ms.
 function partsAt(of, i) {
   const at = (key) => (of[key] && of[key].length ? of[key][i] : null);
   const wait = at('exposed_wait_ms'), transfer = at('exposed_transfer_ms'),
@@ -23,7 +22,7 @@ function partsAt(of, i) {
     compute: at('compute_ms'),
     wait: split ? wait : null,
     transfer: split ? transfer : null,
-    unsplit: isKnown(exposed) ?
+    comm: isKnown(exposed) ?
         (split ? beyondRounding(exposed - wait - transfer, exposed) : exposed) :
         null,
     copy: at('exposed_copy_ms'),
@@ -40,8 +39,7 @@ function partsShown(series) {
 }
 
 function partLines(parts) {
-  return PARTS.filter((part) => parts[part.key] > 0)
-      .map((part) => [part.name, ms(parts[part.key])]);
+  return partsOf(parts).filter((part) => part.value > 0).map((part) => [part.name, ms(part.value)]);
 }
 
 // Points with a step time that the analysis marks as a spike. The analysis counts steps as the log
@@ -271,10 +269,8 @@ function stepFacts(i) {
 }
 
 function stepParts(i) {
-  const parts = partsAt(stepSeries, i), known = PARTS.filter((part) => parts[part.key] > 0);
-  const total = sumOf(known.map((part) => parts[part.key]));
-  const bars = known.map((part) => ({name: part.name, shade: part.shade, value: parts[part.key]}));
-  if (known.length) return sumBar(bars, total, ms);
+  const known = partsOf(partsAt(stepSeries, i)).filter((part) => part.value > 0);
+  if (known.length) return sumBar(known, sumOf(known.map((part) => part.value)), ms);
   const warm = stepSeries.step[i] - stepSeries.step[0] < (report.steps.warmup_excluded || 0);
   return el('p', {class: 'dim'},
             'The parts of this step are not known' + (warm ? ': it is warm-up.' : '.'));
@@ -356,7 +352,7 @@ panel({
 function phasesBar() {
   const section = report.sections.find((one) => one.name === 'phases');
   if (!section || section.unknown) return null;
-  const parts = ['data', 'forward', 'backward', 'optimizer', 'other'].map(
+  const parts = data.phases.map(
       (name) => ({name, value: report.phases[name + '_ms'], shade: 'phase-' + name}));
   return el('section', {}, el('h3', {}, 'Phases on the host'),
             sumBar(parts, sumOf(parts.map((part) => part.value)), ms));

@@ -12,16 +12,15 @@ enum { COLLECTIVES_SHOWN = 8 };
 
 static void put_parts(struct pen *pen, const struct results *results) {
   bool split = !isnan(results->ov_exposed_wait_ms);
-  const struct meter_part parts[] = {
-      {"compute", results->ov_compute_ms, STYLE_COMPUTE, "█", "C"},
-      {"wait for ranks", split ? results->ov_exposed_wait_ms : NAN, STYLE_WAIT, "▓", "W"},
-      {"transfer", split ? results->ov_exposed_transfer_ms : NAN, STYLE_TRANSFER, "▒", "T"},
-      {"exposed communication", split ? NAN : results->ov_exposed_ms, STYLE_WAIT, "▓", "X"},
-      {"copies", results->ov_exposed_memcpy_ms, STYLE_MEMCPY, "▚", "M"},
-      {"idle", results->ov_idle_ms, STYLE_DIM, "░", "."},
+  const double ms[N_PARTS] = {
+      [PART_compute] = results->ov_compute_ms,
+      [PART_wait] = split ? results->ov_exposed_wait_ms : NAN,
+      [PART_transfer] = split ? results->ov_exposed_transfer_ms : NAN,
+      [PART_comm] = split ? NAN : results->ov_exposed_ms,
+      [PART_copy] = results->ov_exposed_memcpy_ms,
+      [PART_idle] = results->ov_idle_ms,
   };
-  section_parts(pen, results->whole_run ? "the run" : "a step", parts, LENGTH_OF(parts),
-                results->ov_step_ms);
+  section_parts(pen, results->whole_run ? "the run" : "a step", ms, results->ov_step_ms);
 }
 
 struct op_row {

@@ -7,6 +7,7 @@
 
 #include "base/sorting.h"
 #include "base/statistics.h"
+#include "report/rank_order.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -53,7 +54,8 @@ static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u3
     pen_item(pen, STYLE_PLAIN, "compute %s to %s, median %s", duration_ms(compute[0]).text,
              duration_ms(compute[known - 1]).text, duration_ms(median_of(compute, known)).text);
   }
-  item_if_known(pen, STYLE_PLAIN, "peers wait at most %s", duration_ms(most_wait));
+  if (!isnan(most_wait))
+    pen_item(pen, STYLE_PLAIN, "peers wait at most %s", duration_ms(most_wait).text);
   pen_newline(pen);
 }
 

@@ -8,14 +8,14 @@
 
 static void put_parts(struct pen *pen, const struct results *results) {
   const struct gpu_timeline_result *gpu = &results->gpu_timeline;
-  const struct meter_part parts[] = {
-      {"compute", gpu->compute_ms, STYLE_COMPUTE, "█", "C"},
-      {"exposed communication", gpu->exposed_comm_ms, STYLE_WAIT, "▓", "X"},
-      {"copies", gpu->exposed_memcpy_ms, STYLE_MEMCPY, "▚", "M"},
-      {"idle", gpu->idle_ms, STYLE_DIM, "░", "."},
+  const double ms[N_PARTS] = {
+      [PART_compute] = gpu->compute_ms,
+      [PART_comm] = gpu->exposed_comm_ms,
+      [PART_copy] = gpu->exposed_memcpy_ms,
+      [PART_idle] = gpu->idle_ms,
   };
-  section_parts(pen, results->gpu_timeline_seen < 0.99 ? "known part" : "whole input", parts,
-                LENGTH_OF(parts), gpu->total_ms);
+  section_parts(pen, results->gpu_timeline_seen < 0.99 ? "known part" : "whole input", ms,
+                gpu->total_ms);
 }
 
 static void put_memcpys(struct pen *pen, const struct results *results) {

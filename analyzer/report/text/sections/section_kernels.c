@@ -26,7 +26,7 @@ static void put_categories(struct pen *pen, const struct results *results) {
 static double kernels_per_step(const struct results *results) {
   /* what was not seen before an engine's first iteration belongs to earlier ones */
   double seen = results->n_step_kinds ? 1 : results->kernels_seen;
-  double steps = results->step_count * seen * results->kernels_ranks;
+  double steps = steps_of_input(results) * seen * results->kernels_ranks;
   return steps > 0 ? 1 / steps : NAN;
 }
 

@@ -2,6 +2,8 @@
  *
  * Where ranks stall: which line each is at, and all their stacks as one tree.
  */
+#include <math.h>
+
 #include "analyses/stalls/stack_tree.h"
 #include "base/texts.h"
 #include "report/text/section.h"
@@ -12,7 +14,8 @@ enum { RANKS_SHOWN = 12, LINES_SHOWN = 40, PAST_SHOWN = 5 };
 static void put_rank(struct pen *pen, const struct stalled_rank *rank) {
   section_rank(pen, STYLE_BOLD, rank->rank, STYLE_DIM, rank->host);
   pen_item(pen, STYLE_BOLD, "%s", stall_doing_words[rank->what]);
-  item_if_known(pen, STYLE_PLAIN, "for %s", duration_s(rank->for_s));
+  if (!isnan(rank->for_s))
+    pen_item(pen, STYLE_PLAIN, "for %s", duration_s(rank->for_s).text);
   if (!rank->words || !*rank->words)
     return;
   pen_line(pen, TEXT_INDENT + 2);

@@ -40,11 +40,9 @@ void body_phases(struct pen *pen, const struct results *results) {
       {"", COLUMN_BAR, offsetof(struct phase_row, share), 0, 10},
   };
   struct phase_row rows[] = {
-      {.name = "data", .ms = results->data_ms, .style = STYLE_MEMCPY},
-      {.name = "forward", .ms = results->forward_ms, .style = STYLE_COMPUTE},
-      {.name = "backward", .ms = results->backward_ms, .style = STYLE_COMPUTE},
-      {.name = "optimizer", .ms = results->optimizer_ms, .style = STYLE_COMPUTE},
-      {.name = "other", .ms = results->other_ms, .style = STYLE_PLAIN},
+#define P(phase, style_) {.name = #phase, .ms = results->phase##_ms, .style = style_},
+      SHOWN_PHASES(P)
+#undef P
   };
   double sum = 0; /* the host's step, which may be longer or shorter than that of its device */
   for (unsigned i = 0; i < LENGTH_OF(rows); i++)
