@@ -64,12 +64,11 @@ function tiles(of) {
                                         el('b', {}, value), more ? el('small', {}, more) : null)));
 }
 
-// Of what the report rests on, the first fact of each line, and what warns.
+// What the report rests on, without what explains it.
 function restsOn() {
   const trust = report.sections.find((one) => one.name === 'trust');
   return el('div', {class: 'rests'}, el('h3', {}, badge(trust.mark), ' How sure'),
-            factLines(trust.facts.filter((fact) => fact.label || fact.tone === 'warning' ||
-                                             fact.tone === 'critical')),
+            factLines(trust.facts.filter((fact) => fact.tone !== 'dim')),
             el('p', {class: 'links'}, linkTo('trust', ['what this rests on'])));
 }
 
