@@ -46,9 +46,10 @@ struct top_page {
 const char *top_sort_name(enum top_sort sort);
 enum top_sort top_sort_find(const char *name); /* TOP_SORT_AUTO for what is none */
 
-/* The ranks in the order of the page, as indices. In the view's arena. */
-/* TOP_SORT_AUTO is by rank where all of them have a row. */
+/* What TOP_SORT_AUTO is where so many ranks have a row: by rank if all of them do. */
 enum top_sort top_sort_for(const struct live_view *view, enum top_sort sort, u32 rows);
+
+/* The ranks in the order of the page, as indices. In the view's arena. */
 u32 *top_order(struct live_view *view, enum top_sort sort);
 
 /* Writes the page. `view` is NULL while there is none. */
