@@ -14,10 +14,12 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import trace_header  # noqa: E402
+
 REPORT, TRACEGEN = sys.argv[1:3]
 ENV = {**os.environ, "LC_ALL": "C.UTF-8"}
 MIB = 1 << 20
-RANK, WORLD_SIZE, CHUNKS = 44, 48, 280  # in tscope_file_header
 SANITIZED = "asan" in subprocess.run(["ldd", REPORT], capture_output=True, text=True).stdout
 # On a busy machine: what takes more than a second says how far it is.
 PROGRESS = re.compile(r"tscope-report: [\w ]+: \d+ % after \d+ s$")
@@ -46,11 +48,6 @@ class HostileFiles(unittest.TestCase):
         subprocess.run([TRACEGEN, "--ranks", str(ranks), "--steps", "20", path], check=True, capture_output=True)
         return path, sorted(os.path.join(where, name) for where, _, names in os.walk(path) for name in names if name.endswith(".tscope"))
 
-    def patch(self, path, offset, layout, *values):
-        with open(path, "r+b") as file:
-            file.seek(offset)
-            file.write(struct.pack(layout, *values))
-
     def bounded(self, most_mib, *arguments):
         status, out, wrong, used = report(*arguments)
         self.assertIn(status, (0, 2), wrong)
@@ -62,20 +59,20 @@ class HostileFiles(unittest.TestCase):
         for claimed in 2**32 - 2, 2**32 - 1, 2**31, 2**28, 2**20:
             path, files = self.traces()
             for file in files:
-                self.patch(file, WORLD_SIZE, "<I", claimed)
+                trace_header.patch(file, world_size=claimed)
             for kind in "text", "json":
                 status, out, _ = self.bounded(200, "--format", kind, path)
                 self.assertEqual(status, 0)
                 self.assertIn(f"says that the job has {claimed} ranks, and 2 are here", " ".join(out.split()))
         for file in files:
-            self.patch(file, WORLD_SIZE, "<I", 1000)
+            trace_header.patch(file, world_size=1000)
         status, out, _ = self.bounded(200, "--format", "json", path)
         self.assertEqual(json.loads(out)["quality"]["partial_ranks"], list(range(2, 1000)))
 
     def test_any_rank_number_is_only_a_number(self):
         for rank in 2**32 - 2, 2**31, 2**28:
             path, files = self.traces()
-            self.patch(files[-1], RANK, "<I", rank)
+            trace_header.patch(files[-1], rank=rank)
             status, out, _ = self.bounded(200, "--format", "json", path)
             self.assertEqual(status, 0)
 
@@ -152,8 +149,9 @@ class HostileFiles(unittest.TestCase):
         path, files = self.traces()
         with open(files[0], "rb") as file:
             whole = file.read()
-        header_bytes, chunk_bytes = struct.unpack_from("<II", whole, 16)
-        out, chunk, n, chunks = bytearray(whole[:header_bytes]), bytearray(), 0, 0
+        header = trace_header.of(whole)
+        chunk_bytes = header.chunk_bytes
+        out, chunk, n, chunks = bytearray(whole[:header.header_bytes]), bytearray(), 0, 0
         for record in [*records, None]:
             if record is None or len(chunk) + len(record) > chunk_bytes - 64:
                 out += struct.pack("<IBBHIIQQQ24x", 0x4B4E4843, 1, 2, 64, 0, chunks, 0, n << 32 | len(chunk), 0)
@@ -162,8 +160,7 @@ class HostileFiles(unittest.TestCase):
             if record is not None:
                 chunk += record
                 n += 1
-        struct.pack_into("<II", out, RANK, 2, 3)
-        struct.pack_into("<Q", out, CHUNKS, chunks)
+        trace_header.put(out, rank=2, world_size=3, chunks=chunks)
         bad = os.path.join(os.path.dirname(files[0]), "bad.tscope")
         with open(bad, "wb") as file:
             file.write(out)
@@ -201,7 +198,7 @@ class HostileFiles(unittest.TestCase):
     def test_a_number_of_a_definition_is_below_what_the_file_can_hold(self):
         path, bad = self.trace_of([self.record(0x02, 0, "II", number, 1, text=b"x") for number in (2**32 - 1, 2**31, 2**27, 2**20)])
         os.truncate(bad, 1 << 40)
-        self.patch(bad, CHUNKS, "<Q", 2**40)
+        trace_header.patch(bad, chunks=2**40)
         self.bounded(400, "--format", "json", path)
 
     def test_a_communicator_is_believed_as_far_as_its_ranks_bear_it_out(self):
@@ -221,7 +218,7 @@ class HostileFiles(unittest.TestCase):
     def test_a_terabyte_of_holes_is_read_at_once(self):
         path, files = self.traces()
         for file in files:
-            self.patch(file, CHUNKS, "<Q", 2**63)
+            trace_header.patch(file, chunks=2**63)
             os.truncate(file, 1 << 40)
         status, out, wrong = self.bounded(300, "--format", "json", path)
         self.assertEqual(status, 0, wrong)

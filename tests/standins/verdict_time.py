@@ -22,8 +22,9 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "..", "torch"))
+sys.path += [os.path.join(HERE, "..", "torch"), os.path.join(HERE, "..", "tools")]
 import read_trace  # pylint: disable=import-error,wrong-import-position
+import trace_header  # pylint: disable=import-error,wrong-import-position
 
 CULPRIT, PATIENCE_S = 1, 300
 GPUS = 8  # of a host of the stand-in cluster
@@ -54,10 +55,8 @@ def stalled_ranks(document):
 
 def monotonic_ns(path, ticks):
     """Converts ticks of a trace to the machine's monotonic clock, ns."""
-    with open(path, "rb") as file:
-        header = read_trace.FILE_HEADER.unpack(file.read(read_trace.FILE_HEADER.size))
-    hz, start_ticks, start_ns = header[8], header[13], header[14]
-    return start_ns + (ticks - start_ticks) * 10**9 // hz
+    header = trace_header.of_file(path)
+    return header.start_monotonic_ns + (ticks - header.start_ticks) * 10**9 // header.tick_hz
 
 
 def stalls(traces):

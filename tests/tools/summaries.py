@@ -34,13 +34,13 @@ def differences(a, b, at=""):
     return [] if a == b else [f"{at}: {str(a)[:200]} is now {str(b)[:200]}"]
 
 
-def compared(report):
-    """The report without the lines of facts that depend on where it was read from."""
+def compared(report, also=()):
+    """The report without the lines of facts that depend on where it was read from, and `also` those of these labels."""
     def kept(facts):
         label = None
         for fact in facts:
             label = fact["label"] or label
-            if label not in NOT_COMPARED_FACTS:
+            if label not in NOT_COMPARED_FACTS | set(also):
                 yield fact
     return {**report, "sections": [{**one, "facts": list(kept(one["facts"]))} for one in report.get("sections", [])]}
 

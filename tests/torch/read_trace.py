@@ -6,9 +6,12 @@ import glob
 import os
 import re
 import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import trace_header  # noqa: E402
 
 FORMAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format")
-FILE_HEADER = struct.Struct("<8sHHIIIIIQIIIIQQQQ64s128sQQQ16Q24xI1580xQ")
 CHUNK_HEADER = struct.Struct("<IBBHIIQQQ4xIQQ")
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i", "i64": "q"}
 PENDING = (1 << 64) - 1
@@ -45,17 +48,17 @@ class Trace:
     def __init__(self, path):
         with open(path, "rb") as file:
             self.data = file.read()
-        header = FILE_HEADER.unpack_from(self.data)
-        if header[0] != b"tscope\r\n":
+        header = trace_header.of(self.data)
+        if header.magic != b"tscope\r\n":
             raise ValueError(f"{path} is no trace")
-        self.header_bytes, self.chunk_bytes = header[4:6]
-        self.seconds_per_unit = (1 << header[7]) / header[8]
-        self.pid, self.rank, self.world_size = header[9:12]
-        self.chunks = header[19]
-        self.closed = header[21] != 0
-        self.lost = list(header[22:38])
-        self.reaped_signal = header[38]
-        self.all_lost = header[39]  # those that are not of a whole chunk
+        self.header_bytes, self.chunk_bytes = header.header_bytes, header.chunk_bytes
+        self.seconds_per_unit = (1 << header.tick_shift) / header.tick_hz
+        self.pid, self.rank, self.world_size = header.pid, header.rank, header.world_size
+        self.chunks = header.chunks
+        self.closed = header.closed_realtime_ns != 0
+        self.lost = list(header.lost)
+        self.reaped_signal = header.reaped_signal
+        self.all_lost = header.lost_singly  # those that are not of a whole chunk
         self.given_up_as = 0
         self.path = path
         self.strings = {0: ""}

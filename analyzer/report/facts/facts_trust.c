@@ -166,7 +166,7 @@ static void put_coverage(struct facts *to, const struct results *results) {
   FOR_EACH(results->coverage, results->n_coverage, one) {
     if (one->share < 1)
       continue;
-    fact_item(to, TONE_PLAIN, "%s%s", lead, one->name);
+    fact_item(to, TONE_DIM, "%s%s", lead, one->name);
     lead = "";
   }
   FOR_EACH(results->coverage, results->n_coverage, one)
@@ -190,13 +190,13 @@ static void put_cost(struct facts *to, const struct results *results) {
   else
     put_share_of_run(to, results);
   if (!isnan(results->overhead_ns_per_event))
-    fact_item(to, TONE_PLAIN, "%s to wake up, %s an event",
+    fact_item(to, TONE_DIM, "%s to wake up, %s an event",
               duration_ms(results->overhead_startup_ms).text,
               duration_s(results->overhead_ns_per_event * 1e-9).text);
-  fact_if_known(to, TONE_PLAIN, "%s of helper CPU", duration_s(results->overhead_helper_cpu_s));
-  fact_if_known(to, TONE_PLAIN, "%s a rank in CUPTI, by its own account",
+  fact_if_known(to, TONE_DIM, "%s of helper CPU", duration_s(results->overhead_helper_cpu_s));
+  fact_if_known(to, TONE_DIM, "%s a rank in CUPTI, by its own account",
                 duration_ms(results->overhead_gpu_clock_ms));
-  fact_item(to, TONE_PLAIN, "%s of traces", byte_size(results->trace_bytes).text);
+  fact_item(to, TONE_DIM, "%s of traces", byte_size(results->trace_bytes).text);
   if (results->overhead_basis)
     fact_line(to, "", TONE_DIM, "%s", results->overhead_basis);
 }

@@ -13,11 +13,12 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "tools")]
+import trace_header  # noqa: E402
 from truth import Truth  # noqa: E402
 
 HEADER_BYTES, CHUNK_BYTES, CHUNK_MAGIC = 4096, 65536, 0x4B4E4843
-AT_RANK, AT_LOST = 44, 304  # in the file header
 DUR_LONG = 0xFFFFFFFF
 TIME, COLLECTIVE, COLLECTIVE_RUN = 0x01, 0x22, 0x24
 GPU_KERNEL, GPU_MEMCPY, GPU_MEMSET = 0x60, 0x61, 0x62
@@ -48,8 +49,8 @@ class Trace:
     def __init__(self, path):
         with open(path, "rb") as file:
             data = file.read()
-        self.rank, = struct.unpack_from("<I", data, AT_RANK)
-        self.lost = sum(struct.unpack_from("<16Q", data, AT_LOST))
+        header = trace_header.of(data)
+        self.rank, self.lost = header.rank, sum(header.lost)
         self.gpu, self.calls = [], []
         for kind, tag, time, body in records(data):
             if kind in (GPU_KERNEL, GPU_MEMCPY, GPU_MEMSET):

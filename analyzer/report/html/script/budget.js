@@ -33,7 +33,6 @@ function whatIfs(of) {
 
 // What a step saves if one thing takes less and less of its time.
 function whatPays(of) {
-  const shades = ['compute', 'transfer', 'input', 'wait', 'copy', 'launch'];
   const list = of.critical_path.pays.slice(0, of.critical_path.pays_shown)
                    .filter((row) => isKnown(row.saves_at_50));
   const why = of.critical_path.pays.filter((row) => row.why)
@@ -43,7 +42,7 @@ function whatPays(of) {
       (row, i) => ({
         name: row.short_name,
         title: row.name,
-        shade: shades[i],
+        shade: paletteShade(i),
         points: [[0, 0], [0.1, row.saves_at_90], [0.5, row.saves_at_50], [1, row.saves_at_0]]
       }));
   return el('section', {}, el('h3', {}, 'What pays'), legend(lines), lineChart(lines, {
@@ -143,8 +142,8 @@ panel({
                   recoverable ? ['recoverable', 'recoverable', seconds] : null,
                 ].filter(Boolean),
                 lines, {caption: 'where the time went'})),
-         el('div', {}, whatIfs(report), whatPays(report))),
-      roofline()
+         el('div', {}, whatIfs(report))),
+      whatPays(report), roofline()
     ];
   },
 });

@@ -8,6 +8,10 @@ const PARTS = data.parts.map((part) => ({...part, shade: part.key}));
 const partsOf = (values) =>
     PARTS.filter((part) => part.key in values).map((part) => ({...part, value: values[part.key]}));
 
+// Shades of things that are not parts of time: their order says nothing.
+const PALETTE = ['compute', 'transfer', 'copy', 'input', 'launch', 'wait', 'pipeline', 'accent'];
+const paletteShade = (i) => PALETTE[i % PALETTE.length];
+
 // About `wanted` round numbers between `from` and `to`.
 function ticks(from, to, wanted) {
   const span = to - from;
@@ -87,14 +91,12 @@ const chartWidth = () =>
 
 // A frame with axes in SVG. x and y: {from, to, log, say, name}
 function frame(width, height, x, y) {
-  const left = 58, right = 24, top = 10, bottom = 34;
+  const right = 24, top = 10, bottom = 34;
   const scale = (axis, low, high) => {
     const f = axis.log ? Math.log10 : (v) => v;
     const from = f(axis.from), span = f(axis.to) - from || 1;
     return (value) => low + ((f(value) - from) / span) * (high - low);
   };
-  const sx = scale(x, left, width - right), sy = scale(y, height - bottom, top);
-  const root = svg('svg', {viewBox: `0 0 ${width} ${height}`, width, class: 'chart', role: 'img'});
   // Of memory, round are the numbers of its unit.
   const unitOf = (axis) =>
       (axis.say === memory ? 1024 ** Math.floor(Math.log2(Math.max(1, axis.to)) / 10) : 1);
@@ -102,7 +104,11 @@ function frame(width, height, x, y) {
       (axis.log ? logTicks(axis.from, axis.to, wanted) :
                   ticks(axis.from / unitOf(axis), axis.to / unitOf(axis), wanted)
                       .map((at) => at * unitOf(axis)));
-  for (const at of tickList(y, 4)) {
+  const ticksOfY = tickList(y, 4);
+  const left = 12 + 6.4 * Math.max(7, ...ticksOfY.map((at) => y.say(at).length));
+  const sx = scale(x, left, width - right), sy = scale(y, height - bottom, top);
+  const root = svg('svg', {viewBox: `0 0 ${width} ${height}`, width, class: 'chart', role: 'img'});
+  for (const at of ticksOfY) {
     root.append(svg('line', {x1: left, x2: width - right, y1: sy(at), y2: sy(at), class: 'grid'}));
     root.append(svg('text', {x: left - 6, y: sy(at) + 4, class: 'tick end'}, y.say(at)));
   }

@@ -4,8 +4,7 @@
 function busBandwidth() {
   const rows = report.collectives.filter((row) => row.busbw_gbps > 0 && row.bytes > 0);
   if (rows.length < 2) return null;
-  const ops = [...new Set(rows.map((row) => row.op))],
-        shades = ['compute', 'wait', 'transfer', 'copy', 'input', 'launch', 'pipeline', 'accent'];
+  const ops = [...new Set(rows.map((row) => row.op))];
   const xs = extent(rows.map((row) => row.bytes)), ys = extent(rows.map((row) => row.busbw_gbps));
   return el(
       'section', {}, el('h3', {}, 'Bus bandwidth over size'),
@@ -13,7 +12,7 @@ function busBandwidth() {
                          x: row.bytes,
                          y: row.busbw_gbps,
                          size: 4.5,
-                         shade: shades[ops.indexOf(row.op) % shades.length],
+                         shade: paletteShade(ops.indexOf(row.op)),
                          tip: [
                            row.op, ['communicator', row.comm], ['size', bytes(row.bytes)],
                            ['bus bandwidth', bandwidth(row.busbw_gbps)], ['count', count(row.count)]
@@ -22,7 +21,7 @@ function busBandwidth() {
               {from: xs[0] / 1.5, to: xs[1] * 1.5, log: true, say: bytes, name: 'size'},
               {from: ys[0] / 1.5, to: ys[1] * 1.5, log: true, say: bandwidth},
               {label: 'bus bandwidth of collectives over their size'}),
-      legend(ops.map((op, i) => ({name: op, shade: shades[i % shades.length]}))));
+      legend(ops.map((op, i) => ({name: op, shade: paletteShade(i)}))));
 }
 
 // Messages: bytes from each rank to each other rank, and the largest in a table.

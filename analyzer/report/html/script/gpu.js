@@ -61,16 +61,25 @@ panel({
   },
 });
 
-const KIND_SHADES =
-    ['compute', 'transfer', 'copy', 'input', 'launch', 'wait', 'pipeline', 'accent', 'idle'];
+// Of kinds of kernels: what moves data as in the bars of time, what computes in other shades.
+const MOVES_DATA = {
+  communication: 'transfer',
+  memcpy: 'copy',
+  memset: 'copy'
+};
+function kindShades(kinds) {
+  const free = PALETTE.filter((shade) => !Object.values(MOVES_DATA).includes(shade));
+  const computes = kinds.filter((kind) => !MOVES_DATA[kind]);
+  return new Map(
+      kinds.map((kind) => [kind, MOVES_DATA[kind] || free[computes.indexOf(kind)] || 'idle']));
+}
 
 panel({
   id: 'kernels',
   sections: ['kernels'],
   body: () => {
     const k = report.kernels, total = sumOf(k.by_category.map((c) => c.sum_ms));
-    const shade = new Map(k.by_category.map(
-        (c, i) => [c.category, KIND_SHADES[Math.min(i, KIND_SHADES.length - 1)]]));
+    const shade = kindShades(k.by_category.map((c) => c.category));
     const most = Math.max(1e-12, ...k.top.map((row) => row.sum_ms || 0));
     return [
       k.by_category.length ?

@@ -3,7 +3,8 @@
 
 function operatorTables() {
   const k = report.kernels, shown = (name) => (isKnown(name) ? name : 'none that is recorded');
-  if (!k.by_operator.length) return k.operators_reason ? note(k.operators_reason) : null;
+  if (!k.by_operator.length)
+    return k.operators_reason ? el('p', {class: 'dim'}, k.operators_reason) : null;
   const most = Math.max(1e-12, ...k.by_operator.map((r) => r.self_ms));
   return el(
       'section', {}, el('h3', {}, 'By operator ', el('small', {}, 'that launched the work')),

@@ -5,7 +5,8 @@ function findingCard(finding) {
   const card =
       el('article', {class: 'finding ' + finding.severity},
          el('h3', {}, badge(markOfFinding(finding)), ' ', finding.title),
-         el('p', {class: 'saving'}, el('b', {}, finding.saving[0]),
+         el('p', {class: 'saving'},
+            el(isKnown(finding.saving_s) ? 'b' : 'span', {}, finding.saving[0]),
             finding.saving.slice(1).map((more) => ' \u00b7 ' + more),
             el('small', {}, ' ', finding.id)),
          finding.close_second ? el('p', {class: 'dim'}, finding.close_second) : null,
