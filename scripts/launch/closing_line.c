@@ -178,16 +178,10 @@ static bool folders_can_be_made(const char *folder) {
 
 /* What TSCOPE_DISK_FREE says, in bytes. */
 static double least_free(void) {
-#define X(member, TYPE, variable, standard, values, doc) {variable, standard},
-  static const struct { const char *variable, *standard; } settings[] = {TSCOPE_ENV(X)};
-#undef X
   u64 bytes = 0;
-  for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
-    const char *value = getenv(settings[i].variable);
-    if (strcmp(settings[i].variable, "TSCOPE_DISK_FREE") == 0 &&
-        !(value && tscope_read_size(value, &bytes)))
-      tscope_read_size(settings[i].standard, &bytes);
-  }
+  const char *value = getenv("TSCOPE_DISK_FREE");
+  if (!(value && tscope_read_size(value, &bytes)))
+    tscope_read_size(TSCOPE_DISK_FREE_STANDARD, &bytes);
   return (double)bytes;
 }
 
