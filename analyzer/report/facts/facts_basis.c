@@ -131,12 +131,13 @@ void basis_of_phases(struct facts *to, const struct results *r) {
 #define P(name, style)                                                                             \
   if (isnan(r->name##_ms))                                                                         \
     fact_item(to, TONE_DIM, #name " unknown");
-  SHOWN_PHASES(P)
+  BAR_PHASES(P)
 #undef P
   fact_item(to, TONE_DIM, "host time per step, mean over ranks");
   if (r->model->phase_method)
     fact_item(to, TONE_DIM, "%s", r->model->phase_method);
-  fact_item(to, TONE_DIM, "of it exposed communication: %s", duration_ms(r->comm_ms).text);
+  if (r->comm_ms != 0)
+    fact_item(to, TONE_DIM, "of it exposed communication: %s", duration_ms(r->comm_ms).text);
 }
 
 #define RECOVERABLE_BEYOND 0.01 /* of the run */

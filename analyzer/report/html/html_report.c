@@ -23,10 +23,10 @@ static json_t *list_of(json_t *const *at) {
 /* What the text report names in the same way. */
 static json_t *names_and_units(void) {
 #define P(part, name, ...) json_pack("{s:s,s:s}", "key", #part, "name", name),
-  json_t *parts = list_of((json_t *[]){SHOWN_PARTS(P) NULL});
+  json_t *parts = list_of((json_t *[]){BAR_PARTS(P) NULL});
 #undef P
 #define P(phase, ...) json_string(#phase),
-  json_t *phases = list_of((json_t *[]){SHOWN_PHASES(P) NULL});
+  json_t *phases = list_of((json_t *[]){BAR_PHASES(P) NULL});
 #undef P
   return json_pack("{s:o,s:o,s:{s:o,s:o,s:o,s:o,s:o,s:o}}", "parts", parts, "phases", phases,
                    "units", "time", UNITS(TSCOPE_TIME_UNITS), "bytes", UNITS(TSCOPE_BYTE_UNITS),

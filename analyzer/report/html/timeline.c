@@ -136,6 +136,19 @@ static json_t *left_out_of(const struct picture *picture) {
   return list;
 }
 
+/* The numbers that pieces and lanes have. */
+static void put_kinds(json_t *timeline) {
+  json_object_set_new(timeline, "kinds",
+                      json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "step",
+                                SHOWN_STEP, "launch", SPAN_LAUNCH, "collCall", SPAN_COLL_CALL,
+                                "sync", SPAN_SYNC, "commWait", SPAN_COMM_WAIT, "phase", SPAN_PHASE,
+                                "op", SPAN_OP, "call", SHOWN_CALL, "kernel", SPAN_KERNEL, "copy",
+                                SPAN_MEMCPY, "fill", SPAN_MEMSET, "collective", SPAN_COLLECTIVE));
+  json_object_set_new(timeline, "lane_kinds",
+                      json_pack("{s:i,s:i,s:i}", "steps", SHOWN_STEPS, "phases", SHOWN_PHASES,
+                                "calls", SHOWN_CALLS));
+}
+
 static json_t *make_timeline(const struct shown_scope *scope) {
   struct picture picture = {
       .scope = scope, .ranks = json_array(), .paths = json_array(), .collectives = json_object()};
@@ -144,10 +157,13 @@ static json_t *make_timeline(const struct shown_scope *scope) {
   shown_walk(scope, &visitor);
   json_t *texts = JSON_LIST(picture.texts.texts.at, picture.texts.texts.n, one, text_or_null(*one));
   text_numbers_free(&picture.texts);
-  return json_pack("{s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o}", "steps", steps_of(scope), "left_out",
-                   left_out_of(&picture), "path_reason", text_or_null(scope->path_reason), "length",
-                   (json_int_t)(scope->end - scope->begin), "ranks", picture.ranks, "paths",
-                   picture.paths, "collectives", picture.collectives, "texts", texts);
+  json_t *timeline =
+      json_pack("{s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o}", "steps", steps_of(scope), "left_out",
+                left_out_of(&picture), "path_reason", text_or_null(scope->path_reason), "length",
+                (json_int_t)(scope->end - scope->begin), "ranks", picture.ranks, "paths",
+                picture.paths, "collectives", picture.collectives, "texts", texts);
+  put_kinds(timeline);
+  return timeline;
 }
 
 json_t *html_timeline(const struct results *results, const struct report_view *view) {

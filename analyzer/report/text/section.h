@@ -42,7 +42,7 @@ void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, s
 
 enum part {
 #define P(part, ...) PART_##part,
-  SHOWN_PARTS(P) N_PARTS,
+  BAR_PARTS(P) N_PARTS,
 #undef P
 };
 

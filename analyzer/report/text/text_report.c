@@ -45,7 +45,7 @@ void section_label(struct pen *pen, const char *label) {
 void section_parts(struct pen *pen, const char *label, const double ms[N_PARTS], double whole_ms) {
   const struct meter_part parts[] = {
 #define P(part, name, style, glyph, ascii) {name, ms[PART_##part], style, glyph, ascii},
-      SHOWN_PARTS(P)
+      BAR_PARTS(P)
 #undef P
   };
   section_label(pen, label);

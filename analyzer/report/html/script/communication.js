@@ -153,7 +153,7 @@ panel({
          p.by_stage.map(
              (s) => el(
                  'div', {class: 'barrow'},
-                 el('span', {class: 'barname'}, `stage ${s.stage}: ${ranksText(s.ranks, 4)}`),
+                 el('span', {class: 'barname'}, `stage ${s.stage}: ${ranksText(s.ranks, 24)}`),
                  el('span', {class: 'bartrack'},
                     el('i', {class: 'fill compute', css: {width: 100 * (s.work_ms / most) + '%'}}),
                     el('i', {class: 'fill idle', css: {width: 100 * (s.bubble_ms / most) + '%'}})),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Comparison of runs on the same scales, with one or several runs on each side.
 
-const changeText = (fraction) => signedPercent(fraction);
 
 function sayByUnit(unit) {
   return unit === 'ms' ? ms : unit === 'bytes' ? memory : unit === 'fraction' ? percent : number;
@@ -79,7 +78,7 @@ panel({
           ['before', 'before', byUnit, {numeric: true}],
           ['after', 'after', byUnit, {numeric: true}],
           [
-            'change', 'change', changeText,
+            'change', 'change', signedPercent,
             {numeric: true, bar: (r) => Math.abs(r.change), shade: 'wait'}
           ],
           ['p', 'p_value', (v) => (isKnown(v) ? probability(v) : '\u2013'), {numeric: true}],
@@ -160,7 +159,7 @@ panel({
         ['operation', 'op', null, {head: true}], ['ranks', 'ranks', count],
         ['size', 'bytes', bytes], ['a step before', 'before_per_step', number],
         ['after', 'after_per_step', number], ['transfer before', 'before_ms', ms],
-        ['after ', 'after_ms', ms], ['change', 'change', changeText, {numeric: true}]
+        ['after ', 'after_ms', ms], ['change', 'change', signedPercent, {numeric: true}]
       ],
       report.diff.collectives, {caption: 'by operation, size and number of ranks'}),
 });

@@ -112,18 +112,20 @@ function number(value) {
   return size >= 1e6 || size < 1e-4 ? value.toExponential(3) : String(Number(value.toPrecision(5)));
 }
 
-// "0-3, 7 and 12 more", and "ranks 0-3, 7 and 12 more"
-function rankList(ranks, limit = 12) {
-  const sorted = [...new Set(ranks)].sort((a, b) => a - b);
-  const parts = [];
-  let i = 0;
-  while (i < sorted.length && parts.length < limit) {
+// "0-3, 7 and 12 more", and "ranks 0-3, 7 and 12 more", in about `limit` characters: as
+// analyzer/base/rank_list.c.
+function rankList(ranks, limit = 60) {
+  const sorted = [...ranks].sort((a, b) => a - b), n = sorted.length;
+  let text = '', i = 0;
+  while (i < n) {
     let last = i;
-    while (last + 1 < sorted.length && sorted[last + 1] === sorted[last] + 1) last++;
-    parts.push(last > i + 1 ? sorted[i] + '-' + sorted[last] : String(sorted[i]));
-    i = last > i + 1 ? last + 1 : i + 1;
+    while (last + 1 < n && sorted[last + 1] === sorted[last] + 1) last++;
+    if (text.length + 8 > limit && i) return `${text} and ${n - i} more`;
+    const range = last > i + 1;
+    text += (i ? ', ' : '') + (range ? sorted[i] + '-' + sorted[last] : sorted[i]);
+    i = range ? last + 1 : i + 1;
   }
-  return parts.join(', ') + (i < sorted.length ? ' and ' + (sorted.length - i) + ' more' : '');
+  return text;
 }
 
 const ranksText = (ranks, limit) =>

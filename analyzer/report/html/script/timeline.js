@@ -5,29 +5,8 @@
 const timeline = data.timeline || null;
 const NO_PIECE = -1;
 
-// The values are those of analyzer/report/timeline/shown.h and analyzer/model/model.h.
-const KIND = {
-  step: 0,
-  launch: 1,
-  collCall: 2,
-  sync: 3,
-  commWait: 4,
-  phase: 5,
-  op: 6,
-  call: 15,
-  kernel: 16,
-  copy: 17,
-  fill: 18,
-  collective: 19
-};
-const LANE = {
-  steps: 0,
-  phases: 1,
-  calls: 2,
-  stream: 3,
-  collectives: 4,
-  group: 5
-};
+const KIND = timeline ? timeline.kinds : {};
+const LANE = timeline ? timeline.lane_kinds : {};
 const SHADE_OF_KIND = {
   [KIND.step]: 'faint',
   [KIND.launch]: 'launch',
@@ -158,7 +137,7 @@ const PIECE_TALL = 13;
 const RANK_GAP = 8;
 const HEAD_TALL = 15;       // the line of a rank with its name and the path
 const TALLEST = 8000;       // largest height of the picture, pixels
-const TIMELINE_LEFT = 124;  // room for names of lanes
+const TIMELINE_LEFT = 132;  // room for names of lanes
 
 class TimelinePicture {
   constructor() {
@@ -235,7 +214,7 @@ class TimelinePicture {
   }
 
   draw(context, width, tall) {
-    this.span = width - AXIS_LEFT - 40 - AXIS_RIGHT;
+    this.span = width - TIMELINE_LEFT - AXIS_RIGHT;
     const left = TIMELINE_LEFT;
     this.drawAxis(context, left, tall);
     for (const place of this.places) this.drawNames(context, place, left);
@@ -387,7 +366,7 @@ class TimelinePicture {
     if (!at) return null;
     const lane = place.rank.lanes[at.l], row = Math.floor((y - at.y) / PIECE_TALL);
     const time =
-        this.view.from + ((x - AXIS_LEFT - 40) / this.span) * (this.view.to - this.view.from);
+        this.view.from + ((x - TIMELINE_LEFT) / this.span) * (this.view.to - this.view.from);
     const near = (this.view.to - this.view.from) / this.span;
     let found = NO_PIECE;
     for (let p = lowerBound(lane.reach, time - near); p < lane.pieces.length; p++) {

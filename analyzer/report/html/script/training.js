@@ -121,7 +121,7 @@ function waitPicture() {
   }));
   calls.forEach((wait, i) => waitBox(
                     root, 10, y(i, calls.length), 410, 'idle',
-                    `${wait.op} ${wait.seq} of ${wait.desc}: ${ranksText(wait.ranks, 4)}`, [
+                    `${wait.op} ${wait.seq} of ${wait.desc}: ${ranksText(wait.ranks, 24)}`, [
                       `${wait.op} ${wait.seq}`, ['group', `${wait.desc} (${wait.group})`],
                       ['in it', ranksText(wait.ranks)], ['waits for', ranksText(wait.waits_for)]
                     ]));

@@ -45,7 +45,7 @@ function tiles(of) {
   if (of.steps.count)
     add('steps analysed', count(of.steps.count - (of.steps.warmup_excluded || 0)),
         of.steps.warmup_excluded ? `first ${count(of.steps.warmup_excluded)} left out` : null);
-  if (isKnown(of.overlap.exposed_ms) && isKnown(of.steps.median_ms))
+  if (of.overlap.comm_ms > 0 && isKnown(of.overlap.exposed_ms) && isKnown(of.steps.median_ms))
     add('exposed communication', ms(of.overlap.exposed_ms), 'a step');
   if (isKnown(of.gpu_timeline.busy_fraction))
     add('GPU busy', percent(of.gpu_timeline.busy_fraction), 'whole input');

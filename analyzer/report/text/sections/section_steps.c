@@ -41,7 +41,7 @@ void body_phases(struct pen *pen, const struct results *results) {
   };
   struct phase_row rows[] = {
 #define P(phase, style_) {.name = #phase, .ms = results->phase##_ms, .style = style_},
-      SHOWN_PHASES(P)
+      BAR_PHASES(P)
 #undef P
   };
   double sum = 0; /* the host's step, which may be longer or shorter than that of its device */
