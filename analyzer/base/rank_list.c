@@ -38,6 +38,11 @@ char *rank_list(const u32 *ranks, u32 n, size_t limit) {
   return text;
 }
 
+char *ranks_by_name(struct arena *arena, const u32 *ranks, u32 n, size_t limit) {
+  SCOPED char *list = rank_list(ranks, n, limit);
+  return arena_printf(arena, "%s %s", n == 1 ? "rank" : "ranks", list);
+}
+
 char *rank_list_in(struct arena *arena, const u32 *ranks, u32 n) {
   SCOPED char *list = rank_list(ranks, n, LIST_READS_WELL);
   return arena_text(arena, list);

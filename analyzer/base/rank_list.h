@@ -22,5 +22,8 @@ enum { LIST_READS_WELL = 60 };
 /* Shortened to about `limit` characters. The caller frees. */
 char *rank_list(const u32 *ranks, u32 n, size_t limit);
 
+/* "rank 3", or "ranks 0-3, 7 and 12 more". */
+char *ranks_by_name(struct arena *arena, const u32 *ranks, u32 n, size_t limit);
+
 /* In a sentence: shortened to what can be read there. */
 char *rank_list_in(struct arena *arena, const u32 *ranks, u32 n);

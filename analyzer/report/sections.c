@@ -143,8 +143,9 @@ static const u64 sections_of[] = {
 _Static_assert(N_SECTIONS <= 64, "sections_of[] has 64 bits");
 
 const char *const mark_words[N_MARKS] = {
-    [MARK_GOOD] = "ok",           [MARK_NOTE] = "note",       [MARK_WARNING] = "warning",
-    [MARK_CRITICAL] = "critical", [MARK_UNKNOWN] = "unknown",
+#define M(mark, word, ...) word,
+    TSCOPE_MARKS(M)
+#undef M
 };
 
 enum mark mark_of(enum severity severity) {

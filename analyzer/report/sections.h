@@ -6,6 +6,7 @@
 #pragma once
 
 #include "analyses/results/results.h"
+#include "report/marks.def"
 #include "report/sections.def"
 
 enum section_id {
@@ -15,7 +16,11 @@ enum section_id {
   SECTIONS_END = SECTION_diff_steps, /* of a report; those of a comparison follow */
 };
 
-enum mark { MARK_GOOD, MARK_NOTE, MARK_WARNING, MARK_CRITICAL, MARK_UNKNOWN, MARK_NONE, N_MARKS };
+enum mark {
+#define M(mark, ...) MARK_##mark,
+  TSCOPE_MARKS(M) N_MARKS,
+#undef M
+};
 
 struct section {
   const char *name, *title;

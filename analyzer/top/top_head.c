@@ -170,12 +170,12 @@ void top_head(const struct top_page *page, struct live_view *view, struct pen *p
   put_reading(view, pen);
 }
 
-static const char *ranks_text(struct live_view *view, const u32 *indices, u32 n) {
+/* "rank 1", "ranks 1, 3" */
+static const char *named_ranks(struct live_view *view, const u32 *indices, u32 n) {
   u32 *ranks = arena_array(&view->arena, n, sizeof(*ranks));
   for (u32 i = 0; i < n; i++)
     ranks[i] = view->ranks[indices[i]].rank;
-  SCOPED char *list = rank_list(ranks, n, 40);
-  return arena_text(&view->arena, list);
+  return ranks_by_name(&view->arena, ranks, n, 40);
 }
 
 /* What the first of the missing ranks does instead. */
@@ -216,8 +216,7 @@ __attribute__((format(printf, 3, 4))) static void put_alert(struct pen *pen, con
 static const char *which_ranks(struct live_view *view, const u32 *ranks, u32 n) {
   bool one_host = view->n_hosts > 1 && n &&
                   ALL(ranks, n, one, view->ranks[*one].host == view->ranks[ranks[0]].host);
-  return arena_printf(&view->arena, "rank%s %s%s%s", n == 1 ? "" : "s", ranks_text(view, ranks, n),
-                      one_host ? " on " : "",
+  return arena_printf(&view->arena, "%s%s%s", named_ranks(view, ranks, n), one_host ? " on " : "",
                       one_host ? view->hosts[view->ranks[ranks[0]].host].name : "");
 }
 
@@ -233,10 +232,9 @@ static void put_message(struct live_view *view, const struct live_wait *wait, st
                                    duration_s(wait->since_s).text, wait->sends ? "send" : "recv",
                                    wait->seq, wait->group, describe_instead(view, wait));
   bool one = wait->n_waiting == 1;
-  put_alert(pen, words, "%s %s not %s rank%s %s %s",
-            which_ranks(view, wait->absent, wait->n_absent), wait->n_absent == 1 ? "has" : "have",
-            wait->sends ? "received what" : "sent what", one ? "" : "s",
-            ranks_text(view, wait->waiting, wait->n_waiting),
+  put_alert(pen, words, "%s %s not %s %s %s", which_ranks(view, wait->absent, wait->n_absent),
+            wait->n_absent == 1 ? "has" : "have", wait->sends ? "received what" : "sent what",
+            named_ranks(view, wait->waiting, wait->n_waiting),
             wait->sends ? (one ? "sends" : "send") : (one ? "waits for" : "wait for"));
 }
 

@@ -179,6 +179,5 @@ u32 *verdict_global_ranks(const struct call_index *index, const u32 *ranks, u32 
 }
 
 char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n) {
-  return say(index, "%s %s", n == 1 ? "rank" : "ranks",
-             rank_list_in(index->arena, verdict_global_ranks(index, ranks, n), n));
+  return ranks_by_name(index->arena, verdict_global_ranks(index, ranks, n), n, LIST_READS_WELL);
 }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/checked_memory.h"
-#include "base/rank_list.h"
 
 const char *const tone_words[N_TONES] = {
     [TONE_PLAIN] = "plain", [TONE_STRONG] = "strong",   [TONE_DIM] = "dim",
@@ -71,11 +70,6 @@ void fact_item(struct facts *facts, enum tone tone, const char *format, ...) {
   va_start(arguments, format);
   add(facts, tone, NAN, format, arguments);
   va_end(arguments);
-}
-
-void fact_ranks(struct facts *facts, enum tone tone, const u32 *ranks, u32 n, size_t limit) {
-  SCOPED char *list = rank_list(ranks, n, limit);
-  fact_item(facts, tone, "%s %s", n == 1 ? "rank" : "ranks", list);
 }
 
 const char *per_step(const struct results *results) {

@@ -53,9 +53,6 @@ void fact_share(struct facts *facts, enum tone tone, double share, const char *f
       fact_item(facts, tone, format, figure_.text);                                                \
   } while (0)
 
-/* "rank 3" or "ranks 0-3, 7 and 12 more", in about `limit` characters. */
-void fact_ranks(struct facts *facts, enum tone tone, const u32 *ranks, u32 n, size_t limit);
-
 /* "a step"; "in all" if there were no steps and figures are for the whole run. */
 const char *per_step(const struct results *results);
 

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/rank_list.h"
 #include "report/facts/facts.h"
 
 void facts_of_run_end(struct facts *to, const struct results *results) {
@@ -29,8 +30,8 @@ void facts_of_hang(struct facts *to, const struct results *results) {
   if (check->nccl)
     fact_line(to, "NCCL", TONE_PLAIN, "%s", check->nccl);
   if (check->n_unrecorded) {
-    fact_label(to, "no record");
-    fact_ranks(to, TONE_PLAIN, check->unrecorded, check->n_unrecorded, 48);
+    fact_line(to, "no record", TONE_PLAIN, "%s",
+              ranks_by_name(to->arena, check->unrecorded, check->n_unrecorded, 48));
   }
   if (check->n_suspects == 0)
     fact_line(to, "verdict", TONE_PLAIN, "%s%s", check->cannot_tell ? "cannot tell: " : "",
@@ -64,7 +65,7 @@ static void put_stragglers(struct facts *to, const struct results *results) {
                      results->ranks[i].rank);
   fact_label(to, "stragglers");
   if (n)
-    fact_ranks(to, TONE_CRITICAL, stragglers, n, 40);
+    fact_item(to, TONE_CRITICAL, "%s", ranks_by_name(to->arena, stragglers, n, 40));
   else
     put_no_straggler(to, results);
   if (results->dist_steps > 0)

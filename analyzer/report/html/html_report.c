@@ -9,6 +9,7 @@
 #include "report/json/json_fields.h"
 #include "report/parts.def"
 #include "report/report.h"
+#include "report/sections.h"
 
 #define U(scale, name) json_pack("[f,s]", (double)(scale), name),
 #define UNITS(UNITS_OF) list_of((json_t *[]){UNITS_OF(U) NULL})
@@ -28,10 +29,17 @@ static json_t *names_and_units(void) {
 #define P(phase, ...) json_string(#phase),
   json_t *phases = list_of((json_t *[]){BAR_PHASES(P) NULL});
 #undef P
-  return json_pack("{s:o,s:o,s:{s:o,s:o,s:o,s:o,s:o,s:o}}", "parts", parts, "phases", phases,
-                   "units", "time", UNITS(TSCOPE_TIME_UNITS), "bytes", UNITS(TSCOPE_BYTE_UNITS),
-                   "memory", UNITS(TSCOPE_MEMORY_UNITS), "count", UNITS(TSCOPE_COUNT_UNITS),
-                   "bandwidth", UNITS(TSCOPE_BANDWIDTH_UNITS), "flops", UNITS(TSCOPE_FLOP_UNITS));
+  json_t *marks = json_object();
+#define M(mark, key, word, glyph, style)                                                           \
+  if (mark_words[MARK_##mark])                                                                     \
+    json_object_set_new(marks, mark_words[MARK_##mark], json_pack("[s,s]", glyph, word));
+  TSCOPE_MARKS(M)
+#undef M
+  return json_pack("{s:o,s:o,s:o,s:{s:o,s:o,s:o,s:o,s:o,s:o}}", "parts", parts, "phases", phases,
+                   "marks", marks, "units", "time", UNITS(TSCOPE_TIME_UNITS), "bytes",
+                   UNITS(TSCOPE_BYTE_UNITS), "memory", UNITS(TSCOPE_MEMORY_UNITS), "count",
+                   UNITS(TSCOPE_COUNT_UNITS), "bandwidth", UNITS(TSCOPE_BANDWIDTH_UNITS), "flops",
+                   UNITS(TSCOPE_FLOP_UNITS));
 }
 
 static int write_page(const struct results *results, const char *beside, json_t *other, FILE *out) {

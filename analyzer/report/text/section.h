@@ -37,9 +37,6 @@ void section_label(struct pen *pen, const char *label);
 void section_rank(struct pen *pen, enum style of_rank, u32 rank, enum style of_host,
                   const char *host);
 
-/* "rank 3" or "ranks 0-3, 7 and 12 more", in about `limit` characters. */
-void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, size_t limit);
-
 enum part {
 #define P(part, ...) PART_##part,
   BAR_PARTS(P) N_PARTS,

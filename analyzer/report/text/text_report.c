@@ -3,10 +3,7 @@
  * The report for people: what it is based on, the verdict, then where the time went.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/checked_memory.h"
-#include "base/rank_list.h"
 #include "diff/diff_result.h"
 #include "report/text/section.h"
 
@@ -19,12 +16,12 @@ static section_body *const bodies[] = {
 };
 
 static const struct {
-  const char *glyph;
+  const char *word, *glyph;
   enum style style;
 } marks[] = {
-    [MARK_GOOD] = {"●", STYLE_GOOD},       [MARK_NOTE] = {"◆", STYLE_NOTE},
-    [MARK_WARNING] = {"▲", STYLE_WARNING}, [MARK_CRITICAL] = {"■", STYLE_CRITICAL},
-    [MARK_UNKNOWN] = {"○", STYLE_DIM},     [MARK_NONE] = {"·", STYLE_DIM},
+#define M(mark, json, word, glyph, style) {word, glyph, style},
+    TSCOPE_MARKS(M)
+#undef M
 };
 
 void put_mark(struct pen *pen, enum mark mark) {
@@ -32,7 +29,7 @@ void put_mark(struct pen *pen, enum mark mark) {
 }
 
 const char *mark_text(enum mark mark) {
-  return mark == MARK_NONE ? "" : mark == MARK_CRITICAL ? "CRITICAL" : mark_words[mark];
+  return marks[mark].word;
 }
 
 void section_label(struct pen *pen, const char *label) {
@@ -65,11 +62,6 @@ void section_rank(struct pen *pen, enum style of_rank, u32 rank, enum style of_h
   pen_format(pen, of_rank, "rank %u", rank);
   if (host)
     pen_format(pen, of_host, " on %s", host);
-}
-
-void item_of_ranks(struct pen *pen, enum style style, const u32 *ranks, u32 n, size_t limit) {
-  SCOPED char *list = rank_list(ranks, n, limit);
-  pen_item(pen, style, "%s %s", n == 1 ? "rank" : "ranks", list);
 }
 
 static void put_fact(struct pen *pen, const struct fact *fact) {

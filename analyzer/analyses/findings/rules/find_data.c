@@ -33,10 +33,10 @@ static void missing_ranks(struct findings *f, u32 *ranks) {
   finding_add(f, SEVERITY_CRITICAL, NAN,
               say(f, "%u of %u ranks %s not found", n, model->world_size, n == 1 ? "was" : "were"),
               say(f,
-                  "No trace of %s %s. Their effect on the others was not seen: waits are lower "
+                  "No trace of %s. Their effect on the others was not seen: waits are lower "
                   "bounds; transfers are upper bounds, because they include the waits for these "
                   "ranks. Whether one of them keeps the others waiting is not known.",
-                  n == 1 ? "rank" : "ranks", rank_list_in(f->a->arena, ranks, n)),
+                  ranks_by_name(f->a->arena, ranks, n, LIST_READS_WELL)),
               model->recorder ? "Record on every rank, and give the files of all of them."
                               : "Gather the trace directories of all hosts into one, or point "
                                 "TSCOPE_DIR at storage that all hosts share.",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The page's data: {tool, report, before?, timeline?, parts, phases, units}. `report` is the
+// The page's data: {tool, report, before?, timeline?, parts, phases, marks, units}. `report` is the
 // document of docs/outputs/report-json.md; lists of objects with the same fields have the names
-// once. parts, phases and units are what the text report names, too (report/parts.def,
-// base/units.def).
+// once. The last four are what the text report names, too: report/parts.def, report/marks.def,
+// base/units.def.
 
 function unpacked(value) {
   if (Array.isArray(value)) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Memory of the device with the highest peak: over time, at the peak, and its segments.
 
-const MEMORY_SHADES =
-    ['compute', 'transfer', 'copy', 'input', 'launch', 'wait', 'pipeline', 'accent'];
-
 function memoryCurve() {
   const c = report.memory.over_time;
   if (c.allocated_bytes.length < 2) return null;
@@ -60,7 +57,7 @@ function stacksAtPeak() {
   const names = [...kinds.keys()].sort((a, b) => kinds.get(b) - kinds.get(a));
   const shade = (category) => {
     const i = names.indexOf(category);
-    return i < 0 ? 'free' : MEMORY_SHADES[Math.min(i, MEMORY_SHADES.length - 1)];
+    return i < 0 ? 'free' : PALETTE[Math.min(i, PALETTE.length - 1)];
   };
   const flame = new Flame('stacks of what was allocated at the peak', memory,
                           {all: 'with what it calls', own: 'itself'});
@@ -78,10 +75,10 @@ function stacksAtPeak() {
       'section', {},
       el('h3', {}, 'Live at the peak, by stack ', el('small', {}, 'outermost on top')),
       flame.element, legend([
-        ...names.slice(0, MEMORY_SHADES.length)
+        ...names.slice(0, PALETTE.length)
             .map((name, i) => ({
-                   name: i === MEMORY_SHADES.length - 1 && names.length > i + 1 ? 'others' : name,
-                   shade: MEMORY_SHADES[i]
+                   name: i === PALETTE.length - 1 && names.length > i + 1 ? 'others' : name,
+                   shade: PALETTE[i]
                  })),
         ...(rows.some((row) => !isKnown(row.category)) ? [{name: UNKNOWN, shade: 'free'}] : [])
       ]),
@@ -117,7 +114,7 @@ function flameAtPeak() {
   flame.show([
     {depth: 0, name: 'at the peak', shade: 'idle', value: total, tip: []},
     ...list.flatMap((kind, i) => {
-      const shade = MEMORY_SHADES[i % MEMORY_SHADES.length];
+      const shade = paletteShade(i);
       return [
         {depth: 1, name: kind.name, shade, value: kind.bytes, tip: []},
         ...kind.rows.map((row) => ({
@@ -247,8 +244,7 @@ panel({
       for (const p of treemap(leaves.map((row) => ({row, value: of(row, measure)})), 0, 0, width,
                               tall)) {
         const row = p.item.row,
-              shade = MEMORY_SHADES[tops.indexOf(row.name.split('.').slice(0, 2).join('.')) %
-                                    MEMORY_SHADES.length];
+              shade = paletteShade(tops.indexOf(row.name.split('.').slice(0, 2).join('.')));
         root.append(withTip(
             svg('g', {class: shade}, svg('rect', {
                   x: p.x,

@@ -9,13 +9,7 @@ const panels = [];
 
 function panel(definition) { panels.push({sections: [], ...definition}); }
 
-const MARKS = {
-  ok: ['\u25cf', 'ok'],
-  note: ['\u25c6', 'note'],
-  warning: ['\u25b2', 'warning'],
-  critical: ['\u25a0', 'CRITICAL'],
-  unknown: ['\u25cb', 'unknown'],
-};
+const MARKS = data.marks;  // {mark: [glyph, word]}
 const FOUND = ['note', 'warning', 'critical'];
 
 const badge = (mark) =>

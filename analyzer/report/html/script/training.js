@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Training values, whether ranks make matching calls, and the quality of the input.
 
-const SIGNAL_OF_ROLE = {
-  loss: 'loss',
-  'gradient norm': 'gradient norm'
-};
-
 panel({
   id: 'convergence',
   sections: ['convergence'],
@@ -17,9 +12,7 @@ panel({
       const finite = series.value.filter(isKnown);
       let log = false;
       const marks =
-          c.spikes
-              .filter((spike) => spike.signal === SIGNAL_OF_ROLE[series.role] ||
-                          spike.signal === series.role)
+          c.spikes.filter((spike) => spike.signal === series.role)
               .map((spike) => ({
                      x: spike.step,
                      y: spike.value,

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "base/rank_list.h"
 #include "report/text/section.h"
 
 enum { TOP_FINDINGS = 3, RANK_LIST_CHARACTERS = 48, INDENT = 4 };
@@ -78,7 +79,9 @@ void body_findings(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_PLAIN, "%s", mark_text(mark_of(finding->severity)));
     put_saving(pen, finding, results);
     if (finding->n_ranks)
-      item_of_ranks(pen, STYLE_PLAIN, finding->ranks, finding->n_ranks, RANK_LIST_CHARACTERS);
+      pen_item(
+          pen, STYLE_PLAIN, "%s",
+          ranks_by_name(&pen->scratch, finding->ranks, finding->n_ranks, RANK_LIST_CHARACTERS));
     pen_line(pen, INDENT);
     pen_words(pen, STYLE_PLAIN, finding->evidence);
     put_action(pen, finding);
