@@ -23,7 +23,7 @@ NEW = {
     "lines over ranks, steps and runs": "*/slow_parts.c */sampled_parts.* */step_lines.c *lone_line.c */last_ranks_line.c */part_lines.c "
         "*/gpu_lines.c */live_lines.c */diff_lines.c */diff_explain.c */diff_told.c preload/callsites/* inspect/thread_activity.* "
         "inspect/memory_gather.* */training_calls.* */place_link.*",
-    "questions to the graph": "*/path_questions.c */path_even_steps.c */judged_stragglers.c */what_pays.c */path_batches.c "
+    "questions to the graph": "*/path_questions.c */path_cures.c */path_exposed.c */path_work.c */path_even_steps.c */judged_stragglers.c */what_pays.c */path_batches.c "
         "*/path_straggler.c */cure.h",
     "late at times, by turns, in groups": "*/late_groups.c */late_stretches.c */late_at_times.c */persistence.*",
     "steps without an optimizer": "*/launch_rounds.* */steps_by_pattern.c */steps_agreed.c */steps_of_peers.c */read_rounds.c",

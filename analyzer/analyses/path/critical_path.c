@@ -185,7 +185,7 @@ static bool go_back(struct walk *w, bool *at_end) {
   }
   if (device && node->launch != INDEX_NONE) {
     i64 launched = g->nodes[node->launch].end;
-    launched = launched < node->start ? launched : node->start;
+    launched = MIN(launched, node->start);
     if (before == INDEX_NONE || launched > end) {
       before = node->launch;
       end = launched;

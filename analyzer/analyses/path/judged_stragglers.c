@@ -236,7 +236,7 @@ static void join_groups(struct analysis *a, struct straggler_group *one,
     ranks[rank] = one->ranks[rank] || other->ranks[rank];
   one->ranks = ranks;
   one->n += other->n;
-  one->first = other->first < one->first ? other->first : one->first;
+  one->first = MIN(other->first, one->first);
 }
 
 /* Groups that are late alike, not on hosts of their own as far as is known, and of which each keeps

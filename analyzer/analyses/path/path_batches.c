@@ -91,7 +91,7 @@ static i64 could_begin(const struct loader *of, u32 i) {
   const struct batch *same = batch_before(of, i, 1),
                      *asked = batch_before(of, i, BATCHES_ASKED_AHEAD);
   i64 begin = same ? same->ready : INT64_MIN;
-  return asked && of->g->nodes[asked->node].end > begin ? of->g->nodes[asked->node].end : begin;
+  return asked ? MAX(of->g->nodes[asked->node].end, begin) : begin;
 }
 
 typedef VECTOR(struct loader) loader_list;
@@ -127,7 +127,7 @@ static void find_awaited(struct loader *of) {
 /* One that was waited for was ready when it takes as long to take it as others. */
 static void find_ready(struct loader *of, i64 takes) {
   for (u32 i = 0; i < of->n; i++) {
-    i64 took = time_of(of, i), least = of->at[i].awaited && takes < took ? takes : took;
+    i64 took = time_of(of, i), least = of->at[i].awaited ? MIN(takes, took) : took;
     of->at[i].ready = of->at[i].latest = of->g->nodes[of->at[i].node].end - least;
   }
 }
@@ -192,9 +192,9 @@ static void find_loads(struct loader *of) {
     i64 usually = begin + of->usual;
     batch->awaited &=
         time_of(of, i) > long_time && (could == INT64_MIN || !was_ready_before(of, i, usually));
-    batch->ready = batch->awaited || batch->latest < usually ? batch->latest : usually;
-    batch->takes = node->end - later(batch->ready, node->start);
-    batch->loads = batch->ready > begin ? batch->ready - begin : 0;
+    batch->ready = batch->awaited ? batch->latest : MIN(batch->latest, usually);
+    batch->takes = node->end - MAX(batch->ready, node->start);
+    batch->loads = MAX(batch->ready - begin, 0);
   }
 }
 
@@ -278,7 +278,7 @@ static void find_waits_for_peers(const struct sample_graph *g, loader_list *load
   FOR_EACH(g->joins, loaders->n ? g->n_joins : 0, join) {
     i64 last = INT64_MIN;
     for (u32 i = 0; i < join->n; i++)
-      last = later(last, g->nodes[g->members[join->first + i]].start);
+      last = MAX(last, g->nodes[g->members[join->first + i]].start);
     for (u32 i = 0; i < join->n && join->barrier; i++) {
       const struct node *member = &g->nodes[g->members[join->first + i]];
       waits[member->rank] += last - member->start;
@@ -303,7 +303,7 @@ void sample_graph_find_batches(struct sample_graph *g) {
   }
   i64 takes = usual_take(&all);
   FOR_EACH_CHANGED(loaders.at, loaders.n, loader) {
-    find_ready(loader, takes > loader->quickest ? takes : loader->quickest);
+    find_ready(loader, MAX(takes, loader->quickest));
     find_loads(loader);
     note_batches(g, loader);
   }

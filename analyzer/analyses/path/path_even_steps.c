@@ -83,7 +83,7 @@ static void list_gatherings(const struct sample_graph *g, u32 rank, struct gathe
   }
   SORT(of->at, of->n, by_call);
   for (u32 i = 1; i < of->n; i++)
-    of->at[i].began = later(of->at[i].began, of->at[i - 1].began);
+    of->at[i].began = MAX(of->at[i].began, of->at[i - 1].began);
 }
 
 static bool gather_alike(const struct gatherings *a, const struct gatherings *b) {
@@ -126,7 +126,7 @@ static bool find_rows_by_collectives(struct spread *s) {
   const struct sample_graph *g = s->g;
   u32 most = 1; /* nodes of a rank */
   for (u32 rank = 0; rank < g->n_ranks; rank++)
-    most = g->base[rank + 1] - g->base[rank] > most ? g->base[rank + 1] - g->base[rank] : most;
+    most = MAX(g->base[rank + 1] - g->base[rank], most);
   SCOPED struct gatherings first = {memory_array(most, sizeof(*first.at)), 0};
   SCOPED struct gatherings of = {memory_array(most, sizeof(*of.at)), 0};
   SCOPED bool *awaited = memory_zeroed(most, sizeof(*awaited));
@@ -183,8 +183,8 @@ static void list_nodes_by_row(struct spread *s) {
   for (u32 n = 0; n < s->g->n; n++) {
     u32 row = s->e->row_of_node[n], rank = s->g->nodes[n].rank;
     s->row_begin[row + 2]++;
-    s->first[rank] = s->end[rank] && s->first[rank] < row ? s->first[rank] : row;
-    s->end[rank] = s->end[rank] > row ? s->end[rank] : row + 1;
+    s->first[rank] = s->end[rank] ? MIN(s->first[rank], row) : row;
+    s->end[rank] = MAX(s->end[rank], row + 1);
   }
   for (u32 row = 2; row < s->rows + 2; row++)
     s->row_begin[row] += s->row_begin[row - 1];

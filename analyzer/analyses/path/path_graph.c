@@ -82,7 +82,7 @@ static void keep_some_samples(struct graph *graph, u32 steps) {
   for (u32 i = 0; i < wanted; i++) {
     struct sample *to = &graph->samples[i];
     *to = graph->samples[(2 * (u64)i + 1) * rows / (2 * wanted)];
-    to->n = to->n > steps / wanted ? steps / wanted : to->n;
+    to->n = MIN(steps / wanted, to->n);
   }
   graph->n_samples = wanted;
 }
@@ -98,14 +98,13 @@ static void choose_samples(struct analysis *a, double nodes_per_step) {
   u32 end = a->first_step + a->n_steps;
   /* a tenth less than the rings should hold, because ranks and steps differ */
   u32 usable = kept < 1 ? (u32)(kept * 0.9 * a->model->steps.n) : a->n_steps;
-  usable = usable < 1 ? 1 : usable > a->n_steps ? a->n_steps : usable;
+  usable = CLAMP(usable, 1, a->n_steps);
   u32 timed = 0;
   for (u32 step = end - usable; step < end; step++)
     timed += analysis_times_of(a, (i32)step) == TIMES_KEPT;
   double nodes = fmin(NODES_WANTED, fmax(NODES_ALWAYS, SHARE_WANTED * nodes_per_step * timed));
   double wanted = nodes_per_step > 0 ? nodes / nodes_per_step : MAX_STEPS;
-  u32 steps = wanted < 1 ? 1 : wanted > MAX_STEPS ? MAX_STEPS : (u32)wanted;
-  steps = steps > usable ? usable : steps;
+  u32 steps = MIN((u32)CLAMP(wanted, 1, MAX_STEPS), usable);
   if (a->model->steps.times && steps > timed / 2) /* the graph is most of a summary otherwise */
     steps = timed / 2 ? timed / 2 : 1;
   if (!seen_throughout(a, end - usable)) {
@@ -201,7 +200,7 @@ void sample_graph_find_limits(struct sample_graph *g) {
     const struct slice *slice = &g->slices[i];
     if (!slice->present)
       continue;
-    g->begin = slice->begin < g->begin ? slice->begin : g->begin;
+    g->begin = MIN(slice->begin, g->begin);
     if (slice->end > g->end) {
       g->end = slice->end;
       g->last_rank = i;
@@ -382,5 +381,5 @@ i64 join_start(const struct sample_graph *g, u32 node, u32 *last) {
       }
     } while (g->nodes[members[k]].kind == NODE_LAUNCH && k-- > 0);
   }
-  return latest < end ? latest : end;
+  return MIN(latest, end);
 }

@@ -288,7 +288,7 @@ static inline i64 gap_ns(const struct sample_graph *graph, u32 n) {
   const struct node *node = &graph->nodes[n];
   i64 from = node->alone ? graph->slices[node->rank].begin : graph->nodes[n - 1].end;
   for (u32 i = node->first_dep; i < node[1].first_dep && follows_other_thread(node); i++)
-    from = graph->nodes[graph->deps[i]].end > from ? graph->nodes[graph->deps[i]].end : from;
+    from = MAX(graph->nodes[graph->deps[i]].end, from);
   return node->start > from ? node->start - from : 0;
 }
 

@@ -58,7 +58,7 @@ static i64 earliest_start(const struct slice *slice, u32 n) {
   if (node->launch != INDEX_NONE && slice->nodes[node->launch].end > from)
     from = slice->nodes[node->launch].end;
   for (u32 i = node->first_dep; i < node[1].first_dep; i++)
-    from = slice->nodes[slice->deps[i]].end > from ? slice->nodes[slice->deps[i]].end : from;
+    from = MAX(slice->nodes[slice->deps[i]].end, from);
   return from;
 }
 

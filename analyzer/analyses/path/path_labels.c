@@ -90,7 +90,7 @@ static const char *text_of(const struct path_labels *labels, u32 number) {
     return "waiting for a GPU that does nothing of this rank";
   }
   if (number < HOST_KEYS)
-    return number < sizeof(phases) / sizeof(phases[0]) && phases[number] ? phases[number] : "host";
+    return number < LENGTH_OF(phases) && phases[number] ? phases[number] : "host";
   const struct label *label = label_of(labels, number);
   return label ? label->text : "unknown";
 }
@@ -146,7 +146,7 @@ static void add_to_sums(label_sums *sums, const struct path_segment *segment) {
 static void list_sums(struct analysis *a, struct label_sum *sums, u32 n_sums, double steps) {
   struct results *r = a->results;
   SORT(sums, n_sums, longer_first);
-  n_sums = n_sums < LABELS_LISTED ? n_sums : LABELS_LISTED;
+  n_sums = MIN(n_sums, LABELS_LISTED);
   r->path_by_name = arena_array(a->arena, n_sums, sizeof(*r->path_by_name));
   for (u32 i = 0; i < n_sums; i++) {
     const char *shortened, *name = path_label_name(a, sums[i].label, &shortened);
@@ -164,7 +164,7 @@ static void list_sums(struct analysis *a, struct label_sum *sums, u32 n_sums, do
 /* The path of the first sample from its beginning; the walk went backwards from its end. */
 static void list_segments(struct analysis *a, const struct sample_outcome *out) {
   struct results *r = a->results;
-  u32 n = out->segments.n < SEGMENTS_LISTED ? out->segments.n : SEGMENTS_LISTED;
+  u32 n = MIN(out->segments.n, SEGMENTS_LISTED);
   r->path_segments = arena_array(a->arena, n, sizeof(*r->path_segments));
   i64 origin = n ? out->segments.at[out->segments.n - 1].start : 0;
   for (u32 i = 0; i < n; i++) {

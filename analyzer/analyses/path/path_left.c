@@ -149,7 +149,7 @@ double run_left_of(const struct run *run, const struct node *node) {
   double left = is_host_work(node->kind) ? run_host_left(run, node->rank, node->phase)
                                          : run->kind_left[node->kind];
   double of_name = run->name_left[(size_t)node->key * run->apart];
-  left = of_name < left ? of_name : left;
+  left = MIN(of_name, left);
   return run->special || run->factor ? left_by_more(run, node, left) : left;
 }
 
@@ -196,7 +196,7 @@ static void prepare_ranks(struct run *run) {
     }
     for (u32 rank = 0; rank < n_ranks; rank++)
       if (change->ranks[rank]) {
-        since[rank] = together[rank] && since[rank] < change->since ? since[rank] : change->since;
+        since[rank] = together[rank] ? MIN(since[rank], change->since) : change->since;
         together[rank] = true;
       }
   }

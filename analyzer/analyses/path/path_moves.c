@@ -121,7 +121,7 @@ i64 latest_end(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
   i64 was = node->alone || node->kind == NODE_BLOCKED ? INT64_MIN : node[-1].end;
   for (u32 i = node->first_dep; i < node[1].first_dep; i++)
-    was = later(was, g->nodes[g->deps[i]].end);
+    was = MAX(was, g->nodes[g->deps[i]].end);
   return was;
 }
 
@@ -142,13 +142,13 @@ static void plan_device_start(const struct sample_graph *g, u32 n, struct move *
     i64 call = called_after(g, node);
     move->call = call < LONG_CALL ? (u32)call : LONG_CALL;
     launch_bound = called > was;
-    was = later(was, called);
+    was = MAX(was, called);
   }
   if (was == INT64_MIN) {
     move->wait = node->start;
     return;
   }
-  move->wait = later(node->start - was, 0);
+  move->wait = MAX(node->start - was, 0);
   if (launch_bound && move->wait <= LONGEST_LATENCY) /* else it waited for something unknown */
     move->gap = HELD_BY_LATENCY;
   else if (node->late)

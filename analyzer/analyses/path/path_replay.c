@@ -47,7 +47,7 @@ static void end_by_class(const struct runs *runs, u32 lanes, const struct node *
   const double *of_kind = runs->kind_left[node->kind],
                *of_name = &runs->name_left[(size_t)node->key * lanes];
   FOR_RUNS(lanes, k)
-    ends[k] = from[k] + (i32)(ns * (of_name[k] < of_kind[k] ? of_name[k] : of_kind[k]));
+    ends[k] = from[k] + (i32)(ns * MIN(of_name[k], of_kind[k]));
 }
 
 /* A node ends so long after `from`, but for what a cure leaves of it. */
@@ -70,7 +70,7 @@ static void note_device_done(const struct runs *runs, u32 lanes, u32 n) {
   const i64 *ends = ends_of(runs, lanes, n);
   i64 *done = &runs->at->device_done[(size_t)runs->g->nodes[n].rank * lanes];
   FOR_RUNS(lanes, k)
-    done[k] = later(done[k], ends[k]);
+    done[k] = MAX(done[k], ends[k]);
 }
 
 /* When the last of the nodes has ended that a node waits for by `deps`, if that is later. */
@@ -78,7 +78,7 @@ static void wait_for_deps(const struct runs *runs, u32 lanes, const struct node 
   for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
     const i64 *ends = ends_of(runs, lanes, runs->g->deps[i]);
     FOR_RUNS(lanes, k)
-      now[k] = later(now[k], ends[k]);
+      now[k] = MAX(now[k], ends[k]);
   }
 }
 
@@ -92,8 +92,8 @@ static void wait_for_launch(const struct runs *runs, u32 lanes, const struct mov
   FOR_RUNS(lanes, k) {
     i64 then = starts[k] + call;
     if (call > 0) /* else it began with the call, whose end may depend on it */
-      then = then < ends[k] ? then : ends[k];
-    begins[k] = later(begins[k], then + wait);
+      then = MIN(then, ends[k]);
+    begins[k] = MAX(begins[k], then + wait);
   }
 }
 
@@ -107,7 +107,7 @@ static i64 lane_begin(const struct runs *runs, const struct move *move) {
 
 /* What its launch held up begins behind other work as soon as work does. */
 static i64 wait_behind_work(const struct replay *r, const struct move *move, i64 wait) {
-  return move->gap == HELD_BY_LATENCY && wait > r->behind ? r->behind : wait;
+  return move->gap == HELD_BY_LATENCY ? MIN(r->behind, wait) : wait;
 }
 
 /* When all that a node waits for is done, and the time before it is over. */
@@ -138,7 +138,7 @@ static void find_starts(const struct runs *runs, u32 lanes, const struct move *m
   FOR_RUNS_OF(changes, k) {
     i64 edited = run_edited_wait(&runs->each[k], move);
     starts[k] =
-        later(starts[k] - wait + edited, now[k] + wait_behind_work(runs->each->r, move, edited));
+        MAX(starts[k] - wait + edited, now[k] + wait_behind_work(runs->each->r, move, edited));
   }
 }
 
@@ -164,11 +164,11 @@ static i64 batch_end(const struct run *run, u32 n) {
   if (batch->same != INDEX_NONE)
     begin = run->batch_ready[(size_t)batch->same * run->apart];
   if (batch->asked != INDEX_NONE)
-    begin = later(begin, run_end(run, g->batches[batch->asked].node));
+    begin = MAX(begin, run_end(run, g->batches[batch->asked].node));
   *ready = begin + loading_time(run, batch);
   if (run_host_left(run, g->nodes[n].rank, g->nodes[n].phase) == 0)
     return start;
-  return later(start, *ready) + batch->takes;
+  return MAX(start, *ready) + batch->takes;
 }
 
 static void replay_start(struct runs *runs, u32 lanes, const struct move *move) {
@@ -197,7 +197,7 @@ static void replay_blocked_end(const struct runs *runs, u32 lanes, u32 n) {
   i64 own = was < node->start ? node->end - node->start : 0;
   i64 more = was >= node->start && node->end > was ? node->end - was : 0;
   FOR_RUNS(lanes, k)
-    ends[k] = later(starts[k] + own, ends[k] + more);
+    ends[k] = MAX(starts[k] + own, ends[k] + more);
   FOR_RUNS_OF(who_changes(runs, node), k)
     if (run_left_of(&runs->each[k], node) == 0)
       ends[k] = starts[k];
@@ -217,7 +217,7 @@ static void last_members(const struct runs *runs, u32 lanes, u32 n, i64 *now) {
                         : comes_by_call(g, n, member) ? ends_of(runs, lanes, member)
                                                       : starts_of(runs, lanes, member);
       FOR_RUNS(lanes, one)
-        now[one] = later(now[one], came[one]);
+        now[one] = MAX(now[one], came[one]);
     }
   }
 }
@@ -246,12 +246,12 @@ static i64 rank_end(const struct run *run, u32 rank) {
     bool changed = slice->on_gpu && rest > 0;
     end = run_end(run, slice->last_host) + (changed ? scaled_time(rest, run->launches_left) : rest);
   }
-  end = later(end, run->device_done[(size_t)rank * run->apart]);
+  end = MAX(end, run->device_done[(size_t)rank * run->apart]);
   if (slice->last_device == INDEX_NONE)
     return slice->last_host == INDEX_NONE ? slice->end : end;
   if (slice->ends_on_gpu || slice->last_host == INDEX_NONE)
-    end = later(end,
-                run_end(run, slice->last_device) + slice->end - g->nodes[slice->last_device].end);
+    end =
+        MAX(end, run_end(run, slice->last_device) + slice->end - g->nodes[slice->last_device].end);
   return end;
 }
 
@@ -263,7 +263,7 @@ static void replay_join(const struct runs *runs, u32 lanes, u32 join) {
   for (u32 i = 0; i < g->joins[join].n; i++) {
     const i64 *starts = starts_of(runs, lanes, g->members[g->joins[join].first + i]);
     FOR_RUNS(lanes, k)
-      arrived[k] = later(arrived[k], starts[k]);
+      arrived[k] = MAX(arrived[k], starts[k]);
   }
 }
 
@@ -307,12 +307,12 @@ void run_step_ends(const struct run *run, i64 *ends) {
     for (u32 i = 0; slice->present && i + 1 < r->n_steps; i++) {
       const struct step_end *last = &slice->last_of_step[i];
       if (last->node != INDEX_NONE)
-        ends[i] = later(ends[i], run_end(run, last->node + g->base[rank]) + last->rest);
+        ends[i] = MAX(ends[i], run_end(run, last->node + g->base[rank]) + last->rest);
       if (last->other != INDEX_NONE)
-        ends[i] = later(ends[i], run_end(run, last->other + g->base[rank]));
+        ends[i] = MAX(ends[i], run_end(run, last->other + g->base[rank]));
     }
     if (slice->present)
-      ends[r->n_steps - 1] = later(ends[r->n_steps - 1], rank_end(run, rank));
+      ends[r->n_steps - 1] = MAX(ends[r->n_steps - 1], rank_end(run, rank));
   }
 }
 
@@ -372,7 +372,7 @@ static void begin_as_recorded(struct runs *runs) {
       i64 *arrived = &run->arrived[(size_t)i * run->apart];
       *arrived = INT64_MIN;
       for (u32 m = 0; m < g->joins[i].n; m++)
-        *arrived = later(*arrived, g->nodes[g->members[g->joins[i].first + m]].start);
+        *arrived = MAX(*arrived, g->nodes[g->members[g->joins[i].first + m]].start);
     }
     for (u32 i = 0; i < g->n_batches; i++)
       run->batch_ready[(size_t)i * run->apart] = g->batches[i].ready;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A prepared sample and one replay of it: shared by path_replay.c, which replays, and
- * path_questions.c, which asks.
+ * A prepared sample and one replay of it: shared by path_replay.c, which replays, path_questions.c,
+ * which asks, and path_cures.c and path_work.c, which use the answers.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct move {
   u32 call : 28, gap : 4; /* a launched start: so long after the call began; enum gap */
 };
 
-/* So long before a move its node is asked for. */
+/* So long before a move its node is asked for, because memory answers later than that takes. */
 #define MOVES_AHEAD 24u
 
 /* Events that must be put in order. The start of node n is event n. Its end is event n too, unless
@@ -142,12 +142,12 @@ static inline bool ends_apart(const struct sample_graph *g, u32 n) {
 /* When the call that launched a node had ended, or begun its work. */
 static inline i64 launched_at(const struct sample_graph *g, const struct node *node) {
   const struct node *launch = &g->nodes[node->launch];
-  return launch->end < node->start ? launch->end : node->start;
+  return MIN(launch->end, node->start);
 }
 
 /* From its launch's begin until work on the device could begin. */
 static inline i64 called_after(const struct sample_graph *g, const struct node *node) {
-  return later(launched_at(g, node) - g->nodes[node->launch].start, 0);
+  return MAX(launched_at(g, node) - g->nodes[node->launch].start, 0);
 }
 
 /* When the last of the nodes that a node waits for ended; INT64_MIN if there is none. */
@@ -182,3 +182,11 @@ CURE_ANSWER double run_left_with_rank(const struct run *run, double left, u32 ke
 /* How long a node takes instead of `ns`, and what is left of the time before it. */
 CURE_ANSWER i64 run_edited_time(const struct run *run, const struct node *node, i64 ns);
 CURE_ANSWER i64 run_edited_wait(const struct run *run, const struct move *move);
+
+/* path_exposed.c: communication of all ranks that compute does not hide. */
+i64 run_exposed_time(const struct run *run);
+
+/* path_questions.c: what each of n cures saves, if nobody has asked before. */
+enum asked_of { ASKED_OF_ALL, ASKED_OF_FIRST /* sample */, ASKED_WITH_EXPOSED /* of all */ };
+void replay_ask(const struct analysis *a, const struct cure *cures, u32 n, enum asked_of what,
+                struct saving *savings);

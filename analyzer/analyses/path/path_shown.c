@@ -127,7 +127,7 @@ static void learn(struct shown *s, u32 n) {
 /* Nothing that is recorded, or was inferred, held it up for so long. */
 static bool waits_without_reason(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
-  return node->start - later(latest_end(g, n), launched_at(g, node)) >= SHORTEST_WAIT;
+  return node->start - MAX(latest_end(g, n), launched_at(g, node)) >= SHORTEST_WAIT;
 }
 
 static void doubt(struct shown *s, u32 n) {

@@ -142,15 +142,15 @@ static void open_host_span(struct slice_builder *c, struct lane_state *lane,
       !phase_at(lane, start)) /* the gap before it is between the phases */
     add_node(c, lane,
              (struct node){.start = start, .end = start, .kind = NODE_HOST, .launch = INDEX_NONE});
-  if (lane->covered < start)
-    lane->covered = start; /* time before it belongs to no phase and no operator */
+  lane->covered =
+      MAX(start, lane->covered); /* time before it belongs to no phase and no operator */
   if (lane->depth == MAX_DEPTH)
     return;
   /* A user's range inside a phase says nothing about the phase. */
   if (phase == TSCOPE_PHASE_USER && phase_at(lane, start))
     phase = phase_at(lane, start);
   i64 begin = phase_begin(c->t, (u32)(span - c->t->spans));
-  lane->open[lane->depth].begin = begin < start ? start : begin;
+  lane->open[lane->depth].begin = MAX(start, begin);
   lane->open[lane->depth].end = end;
   lane->open[lane->depth].key = op ? key_of(c, span) : phase;
   lane->open[lane->depth].label = label_of(c, span);
@@ -326,9 +326,9 @@ static void cut_spans(struct slice_builder *c, const struct sample *sample) {
   for (u32 i = 0; i < n_spans; i++) {
     const struct span *span = &c->t->spans[span_at(c, i)];
     struct lane_state *lane = &c->lanes[span->lane];
-    i64 start = span->start < slice->begin ? slice->begin : span->start;
-    i64 end = span->end > slice->end ? slice->end : span->end;
-    end = end < start ? start : end;
+    i64 start = MAX(slice->begin, span->start);
+    i64 end = MIN(slice->end, span->end);
+    end = MAX(start, end);
     c->node_of[i] = SPAN_ON_DEVICE(span->kind) ? add_device_span(c, lane, span, start, end)
                                                : add_host_span(c, lane, span, start, end);
   }
@@ -400,7 +400,7 @@ static void find_carries(struct slice_builder *c, const i64 *begins, carry_list 
   i64 begin = begins[0]; /* of the next sample */
   for (u32 i = 0; i < c->t->n_spans; i++) {
     const struct span *span = &c->t->spans[i];
-    most = span->name > most ? span->name : most;
+    most = MAX(span->name, most);
     if (span->end <= begin) /* and so its start */
       continue;
     while (next < samples && begins[next] <= span->start)

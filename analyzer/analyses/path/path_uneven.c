@@ -10,13 +10,15 @@
 #include "analyses/path/path_run.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "base/statistics.h"
 
 #define PEERS_ASKED 3u
 
-/* Of logarithms of ratios, k-th piece of work by k-th piece: what scatters by less than this, or by
- * not twice as much as two peers do between them, is slow alike. Of one peer nothing else tells. */
+/* Of logarithms of ratios, k-th piece of work by k-th piece: what scatters by less than some
+ * percent, as clocks and other work on a device make equal kernels do, or by not twice as much as
+ * two peers do between them, is slow alike. One peer does not tell what is usual: it takes more. */
 #define SCATTER_LEAST 0.05
-#define SCATTER_OF_ONE 0.2
+#define SCATTER_OF_ONE (4 * SCATTER_LEAST)
 
 /* What a rank does on its device, by key, in order. */
 struct in_turn {
@@ -57,11 +59,10 @@ static double took(const struct sample_graph *g, u32 node) {
 }
 
 static double of_peers(const struct uneven *u, u32 key, u32 k) {
-  double values[PEERS_ASKED];
+  double values[PEERS_ASKED] = {0, -INFINITY, INFINITY}; /* of one the only, of two the longer */
   for (u32 i = 0; i < u->n_peers; i++)
     values[i] = took(u->g, u->peers[i].nodes[u->peers[i].first[key] + k]);
-  SORT(values, u->n_peers, by_double);
-  return values[u->n_peers / 2];
+  return middle_of(values[0], values[1], values[2]);
 }
 
 /* The variance of the logarithm of one's time by the other's; `other` NULL: by the peers'. */

@@ -156,7 +156,7 @@ static void choose_rows(struct analysis *a) {
   };
   add_late_ranks(a);
   add_stages(a);
-  for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(whole); i++) {
     if (!whole[i].applies)
       continue;
     add_row(a, whole[i].kind, whole[i].change, 0, NULL)->change = whole[i].text;
@@ -266,7 +266,7 @@ ORDER_BY(slower_first, struct slow_rank, DOWN(excess_ms) UP(rank))
 /* Ranks that have more work than their peers, most first: the fewest without which a step saves
  * nearly what it would save if all ranks were equal. One alone is in a row already. */
 static void find_equals(struct analysis *a, double all_ms) {
-  u32 n_ranks = a->model->n_ranks, tried = n_ranks / 2 < EQUALS_TRIED ? n_ranks / 2 : EQUALS_TRIED;
+  u32 n_ranks = a->model->n_ranks, tried = MIN(n_ranks / 2, EQUALS_TRIED);
   struct slow_rank *slow = arena_array(a->arena, n_ranks, sizeof(*slow));
   double *excess = arena_array(a->arena, n_ranks, sizeof(double));
   struct cure_change changes[EQUALS_TRIED];

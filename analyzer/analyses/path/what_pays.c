@@ -140,7 +140,7 @@ static void add_phases_and_lines(struct analysis *a, u32 most) {
        r->other_ms * (1 - unmarked),
        {.kind = CHANGE_OUTSIDE, .left = unmarked}},
   };
-  for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(phases); i++)
     if (phases[i].ms >= ON_PATH_LEAST * r->step_mean_ms && most && most--)
       add_row(r, phases[i].name, "phase", phases[i].change);
   for (u32 i = 0; i < r->n_what_if; i++)
@@ -167,26 +167,34 @@ static double *saving(struct paying *row, u32 share) {
   return share == 0 ? &row->saves_at_90 : share == 1 ? &row->saves_at_50 : &row->saves_at_0;
 }
 
+/* A wait at a line is there or not: what a part of it would save is not told. */
+static bool is_asked(const struct paying *row, u32 share) {
+  return row->change.kind != CHANGE_LINE || left[share] == 0;
+}
+
 ORDER_BY(most_first, struct paying, DOWN(saves_at_0) BY_TEXT(name))
 
 static void replay_rows(struct analysis *a) {
   struct results *r = a->results;
-  u32 n = r->n_pays * SHARES;
-  struct cure_change *changes = arena_array(a->arena, n, sizeof(*changes));
-  struct cure *cures = arena_array(a->arena, n, sizeof(*cures));
-  struct saving *savings = arena_array(a->arena, n, sizeof(*savings));
+  u32 most = r->n_pays * SHARES, n = 0;
+  struct cure_change *changes = arena_array(a->arena, most, sizeof(*changes));
+  struct cure *cures = arena_array(a->arena, most, sizeof(*cures));
+  struct saving *savings = arena_array(a->arena, most, sizeof(*savings));
   double now_ms = analysis_length_ms(a);
-  for (u32 i = 0; i < n; i++) {
-    changes[i] = r->pays[i / SHARES].change;
-    changes[i].left += (1 - changes[i].left) * left[i % SHARES];
-    cures[i] = (struct cure){&changes[i], 1};
-  }
+  FOR_EACH(r->pays, r->n_pays, row)
+    for (u32 share = 0; share < SHARES; share++) {
+      if (!is_asked(row, share))
+        continue;
+      changes[n] = row->change;
+      changes[n].left += (1 - row->change.left) * left[share];
+      cures[n] = (struct cure){&changes[n], 1};
+      n++;
+    }
   replay_many_savings(a, cures, n, 2 * VISITS_WANTED, savings);
-  for (u32 i = 0; i < n; i++) {
-    struct paying *row = &r->pays[i / SHARES];
-    bool of_wait = row->change.kind == CHANGE_LINE && left[i % SHARES] > 0;
-    *saving(row, i % SHARES) = of_wait ? NAN : savings[i].ms / now_ms;
-  }
+  n = 0;
+  FOR_EACH_CHANGED(r->pays, r->n_pays, row)
+    for (u32 share = 0; share < SHARES; share++)
+      *saving(row, share) = is_asked(row, share) ? savings[n++].ms / now_ms : NAN;
   for (u32 i = 0; i < r->n_pays; i++)
     r->pays[i].why = why_not(a, &r->pays[i]);
   SORT(r->pays, r->n_pays, most_first);

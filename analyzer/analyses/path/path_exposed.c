@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How much communication a replay leaves that compute does not hide.
+ */
+#include <stdlib.h>
+
+#include "analyses/path/path_run.h"
+#include "base/checked_memory.h"
+#include "base/intervals.h"
+#include "base/sorting.h"
+
+static bool is_compute(const struct sample_graph *g, const struct node *node) {
+  u8 phase = node->phase;
+  return node->kind == NODE_KERNEL ||
+         (!g->slices[node->rank].on_gpu && node->kind == NODE_HOST && phase &&
+          phase != TSCOPE_PHASE_USER && phase != TSCOPE_PHASE_DATA);
+}
+
+/* The union of a rank's work of one class, as it was replayed. */
+static void unite(const struct run *run, u32 rank, bool compute, struct interval *scratch,
+                  struct intervals *out) {
+  const struct sample_graph *g = run->r->g;
+  u32 n = LIST_WHERE(scratch, g->base[rank], g->base[rank + 1], i,
+                     compute ? is_compute(g, &g->nodes[i]) : g->nodes[i].kind == NODE_COLLECTIVE,
+                     ((struct interval){run_start(run, i), run_end(run, i)}));
+  SORT(scratch, n, by_i64);
+  out->n = 0;
+  for (u32 i = 0; i < n; i++)
+    intervals_append(out, scratch[i].start, scratch[i].end);
+}
+
+i64 run_exposed_time(const struct run *run) {
+  const struct sample_graph *g = run->r->g;
+  u32 most = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    most = MAX(g->base[rank + 1] - g->base[rank], most);
+  SCOPED struct interval *scratch = memory_array(size_sum(most, 1), sizeof(*scratch));
+  SCOPED struct intervals compute = {memory_array(size_sum(most, 1), sizeof(*compute.at)), 0};
+  SCOPED struct intervals comm = {memory_array(size_sum(most, 1), sizeof(*comm.at)), 0};
+  i64 exposed = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++) {
+    u32 cursor = 0;
+    unite(run, rank, true, scratch, &compute);
+    unite(run, rank, false, scratch, &comm);
+    for (u32 i = 0; i < comm.n; i++)
+      exposed += comm.at[i].end - comm.at[i].start -
+                 intervals_covered(&compute, &cursor, comm.at[i].start, comm.at[i].end);
+  }
+  return exposed;
+}
