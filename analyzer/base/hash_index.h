@@ -17,9 +17,11 @@ struct hash_index {
   u32 n, room; /* a power of two, never more than half full */
 };
 
-/* The next index with that hash; start with *at = 0. INDEX_NONE when there is none left. */
-static inline u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at) {
-  while (*at < index->room) {
+/* The next index with that hash; start with *at = 0. INDEX_NONE when there is none left, or none
+ * within so many slots: *at is then `most`. */
+static inline u32 hash_index_next_within(const struct hash_index *index, u64 hash, u32 *at,
+                                         u32 most) {
+  while (*at < MIN(index->room, most)) {
     const struct hash_slot *slot = &index->slots[(hash + (*at)++) & (index->room - 1)];
     if (!slot->index_plus_1)
       return INDEX_NONE;
@@ -27,6 +29,10 @@ static inline u32 hash_index_next(const struct hash_index *index, u64 hash, u32 
       return slot->index_plus_1 - 1;
   }
   return INDEX_NONE;
+}
+
+static inline u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at) {
+  return hash_index_next_within(index, hash, at, UINT32_MAX);
 }
 
 #define HASH_INDEX_EACH(index, hash, i)                                                            \

@@ -12,68 +12,30 @@
 #define TEXT_WORTH_KEEPING_ONCE 1024u
 #define KEYS_WORTH_KEEPING_ONCE 32u
 
-/* A chain longer than this is only found in files made to have it; nothing is kept once then. */
-#define MOST_PROBES 16u
+/* More slots that are taken, one behind the other, are only found in files made to have them;
+ * nothing is kept once then. */
+#define MOST_SLOTS 16u
 
-struct value_slot {
-  const void *at; /* text, or keys; NULL when empty */
-  u32 n, hash;
-};
-
-static void table_grow(struct value_table *table) {
-  u32 room = table->room ? table->room * 2 : 256;
-  struct value_slot *slots = memory_zeroed(room, sizeof(*slots));
-  for (u32 i = 0; i < table->room; i++) {
-    if (!table->slots[i].at)
-      continue;
-    u32 place = table->slots[i].hash & (room - 1);
-    while (slots[place].at)
-      place = (place + 1) & (room - 1);
-    slots[place] = table->slots[i];
-  }
-  free(table->slots);
-  table->slots = slots;
-  table->room = room;
-}
-
-/* What equals the `bytes` at `what`, or NULL with the slot to put it into, or with NULL in `slot`
- * too when there is no place for it. */
-static const void *table_find(struct value_table *table, const void *what, u32 n, size_t bytes,
-                              struct value_slot **slot) {
-  *slot = NULL;
-  if (table->n >= table->room / 2)
-    table_grow(table);
-  u32 hash = (u32)hash_bytes(HASH_SEED, what, bytes);
-  for (u32 i = 0; i < MOST_PROBES; i++) {
-    struct value_slot *at = &table->slots[(hash + i) & (table->room - 1)];
-    if (!at->at) {
-      at->hash = hash;
-      at->n = n;
-      *slot = at;
-      return NULL;
-    }
-    if (at->hash == hash && at->n == n && memcmp(at->at, what, bytes) == 0)
-      return at->at;
-  }
+/* What equals the `bytes` at `what`, or NULL, with whether there is a place for it. */
+static const void *find_kept(const value_table *table, u64 hash, const void *what, u32 n,
+                             size_t bytes, bool *place) {
+  u32 at = 0, i;
+  while ((i = hash_index_next_within(&table->index, hash, &at, MOST_SLOTS)) != INDEX_NONE)
+    if (table->at[i].n == n && memcmp(table->at[i].at, what, bytes) == 0)
+      return table->at[i].at;
+  *place = at < MOST_SLOTS;
   return NULL;
-}
-
-static void table_keep(struct value_table *table, struct value_slot *slot, const void *what) {
-  if (!slot)
-    return;
-  slot->at = what;
-  table->n++;
 }
 
 void value_make_text(struct value_builder *b, enum value_kind kind, const char *text, u32 bytes,
                      struct value *out) {
-  struct value_slot *slot = NULL;
-  const char *kept = NULL;
-  if (bytes <= TEXT_WORTH_KEEPING_ONCE)
-    kept = table_find(&b->texts, text, bytes, bytes, &slot);
+  bool small = bytes <= TEXT_WORTH_KEEPING_ONCE, place = false;
+  u64 hash = small ? hash_bytes(HASH_SEED, text, bytes) : 0;
+  const char *kept = small ? find_kept(&b->texts, hash, text, bytes, bytes, &place) : NULL;
   if (!kept) {
     kept = arena_copy(b->arena, text, bytes);
-    table_keep(&b->texts, slot, kept);
+    if (place)
+      HASHED_ADD(&b->texts, hash, (struct value_kept){kept, bytes});
   }
   *out = (struct value){.kind = kind, .n = bytes, .text = kept};
 }
@@ -124,14 +86,16 @@ static struct value *share_keys(struct value_builder *b, const struct value *pai
     keys[i] = pairs[2 * (size_t)i];
     small = keys[i].kind == VALUE_STR;
   }
-  struct value_slot *slot = NULL;
-  const void *kept = small ? table_find(&b->shapes, keys, n, n * sizeof(*keys), &slot) : NULL;
+  bool place = false;
+  u64 hash = small ? hash_bytes(HASH_SEED, keys, n * sizeof(*keys)) : 0;
+  const void *kept = small ? find_kept(&b->shapes, hash, keys, n, n * sizeof(*keys), &place) : NULL;
   if (kept)
     return (struct value *)(uintptr_t)kept;
   struct value *own = arena_array(b->arena, n, sizeof(*own));
   for (u32 i = 0; i < n; i++)
     own[i] = pairs[2 * (size_t)i];
-  table_keep(&b->shapes, slot, own);
+  if (place)
+    HASHED_ADD(&b->shapes, hash, (struct value_kept){own, n});
   return own;
 }
 
@@ -226,8 +190,7 @@ static int enter_value(struct walk *walk, const struct value *value) {
 
 static int leave_items(struct walk *walk) {
   struct visit done = walk->visits.at[--walk->visits.n];
-  if (done.spread > MOST_SPREAD)
-    done.spread = MOST_SPREAD;
+  done.spread = MIN(MOST_SPREAD, done.spread);
   done.items->depth = done.depth;
   done.items->spread = (float)done.spread;
   return count(walk, done.depth, done.spread);
@@ -245,7 +208,7 @@ int value_finish(const struct value *root, u32 most) {
 }
 
 void value_builder_release(struct value_builder *b) {
-  free(b->texts.slots);
-  free(b->shapes.slots);
-  b->texts = b->shapes = (struct value_table){0};
+  FREE_EACH(b, texts.at, texts.index.slots, shapes.at, shapes.index.slots);
+  memset(&b->texts, 0, sizeof(b->texts));
+  memset(&b->shapes, 0, sizeof(b->shapes));
 }

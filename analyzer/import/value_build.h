@@ -8,16 +8,18 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/hash_index.h"
 #include "import/value.h"
 
-struct value_table {
-  struct value_slot *slots;
-  u32 n, room; /* room: 0 or a power of 2 */
-};
+/* What is there already: texts, each of n bytes; or the keys of dicts, n of them. */
+typedef HASHED(struct value_kept {
+  const void *at;
+  u32 n;
+}) value_table;
 
 struct value_builder {
   struct arena *arena; /* the tree's */
-  struct value_table texts, shapes;
+  value_table texts, shapes;
 };
 
 /* A STR, BYTES or BIG with a copy of the bytes. */

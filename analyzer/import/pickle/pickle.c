@@ -214,25 +214,18 @@ static void make_integer(struct value_builder *b, const u8 *bytes, u32 n, struct
   *out = (struct value){.kind = VALUE_INT, .integer = (i64)word};
 }
 
-static int push_long(struct machine *m, const struct instruction *in) {
+/* A text, or an integer. */
+static int push_sized(struct machine *m, const struct instruction *in) {
   const u8 *bytes;
   u32 n;
   struct value value;
   int error = read_sized(m, in->n, &bytes, &n);
   if (error)
     return error;
-  make_integer(&m->builder, bytes, n, &value);
-  return push(m, value);
-}
-
-static int push_text(struct machine *m, const struct instruction *in) {
-  const u8 *bytes;
-  u32 n;
-  struct value value;
-  int error = read_sized(m, in->n, &bytes, &n);
-  if (error)
-    return error;
-  value_make_text(&m->builder, in->kind, (const char *)bytes, n, &value);
+  if (in->kind == VALUE_INT)
+    make_integer(&m->builder, bytes, n, &value);
+  else
+    value_make_text(&m->builder, in->kind, (const char *)bytes, n, &value);
   return push(m, value);
 }
 
@@ -373,18 +366,18 @@ static const struct instruction instructions[256] = {
     ['J'] = {push_integer, 4}, /* BININT, BININT1, BININT2 */
     ['K'] = {push_integer, 1},
     ['M'] = {push_integer, 2},
-    [0x8a] = {push_long, 1}, /* LONG1, LONG4 */
-    [0x8b] = {push_long, 4},
+    [0x8a] = {push_sized, 1, VALUE_INT}, /* LONG1, LONG4 */
+    [0x8b] = {push_sized, 4, VALUE_INT},
     ['G'] = {push_binary_float},
-    [0x8c] = {push_text, 1, VALUE_STR}, /* SHORT_BINUNICODE, BINUNICODE, BINUNICODE8 */
-    ['X'] = {push_text, 4, VALUE_STR},
-    [0x8d] = {push_text, 8, VALUE_STR},
-    ['U'] = {push_text, 1, VALUE_STR}, /* SHORT_BINSTRING, BINSTRING */
-    ['T'] = {push_text, 4, VALUE_STR},
-    ['C'] = {push_text, 1, VALUE_BYTES}, /* SHORT_BINBYTES, BINBYTES, BINBYTES8, BYTEARRAY8 */
-    ['B'] = {push_text, 4, VALUE_BYTES},
-    [0x8e] = {push_text, 8, VALUE_BYTES},
-    [0x96] = {push_text, 8, VALUE_BYTES},
+    [0x8c] = {push_sized, 1, VALUE_STR}, /* SHORT_BINUNICODE, BINUNICODE, BINUNICODE8 */
+    ['X'] = {push_sized, 4, VALUE_STR},
+    [0x8d] = {push_sized, 8, VALUE_STR},
+    ['U'] = {push_sized, 1, VALUE_STR}, /* SHORT_BINSTRING, BINSTRING */
+    ['T'] = {push_sized, 4, VALUE_STR},
+    ['C'] = {push_sized, 1, VALUE_BYTES}, /* SHORT_BINBYTES, BINBYTES, BINBYTES8, BYTEARRAY8 */
+    ['B'] = {push_sized, 4, VALUE_BYTES},
+    [0x8e] = {push_sized, 8, VALUE_BYTES},
+    [0x96] = {push_sized, 8, VALUE_BYTES},
     [']'] = {push_made, 0, VALUE_LIST}, /* EMPTY_LIST, EMPTY_DICT, EMPTY_SET, EMPTY_TUPLE */
     ['}'] = {push_made, 0, VALUE_DICT},
     [0x8f] = {push_made, 0, VALUE_SET},
