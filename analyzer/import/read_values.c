@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "import/byte_source.h"
-#include "import/file_budget.h"
 #include "import/pickle/pickle.h"
 #include "import/value_build.h"
 
@@ -26,7 +25,7 @@ int whole_file_read(const char *path, u8 **bytes, size_t *n) {
     byte_source_close(source);
     return -EFBIG;
   }
-  room = room < LEAST_ROOM ? LEAST_ROOM : room;
+  room = MAX(LEAST_ROOM, room);
   u8 *all = memory_array(room, 1);
   size_t used = 0;
   while (!error) {
@@ -146,4 +145,22 @@ int read_values(const char *path, struct arena *arena, struct value *root, char 
   return pickle_looks_like(bytes, n)
              ? pickle_read(bytes, n, arena, root, why, why_bytes)
              : value_read_json((const char *)bytes, n, arena, root, why, why_bytes);
+}
+
+int input_use_values(struct import *import, const struct input *input, enum budget_kind memory,
+                     use_values *use, void *user) {
+  SCOPED_ARENA struct arena values = {0};
+  struct value root;
+  char why[256] = "";
+  struct budget budget;
+  budget_begin(&budget, memory, input->bytes);
+  int error = read_values(input->path, &values, &root, why, sizeof(why));
+  if (!error)
+    error = use(user, &root, why, sizeof(why));
+  error = budget_end(&budget, error, why, sizeof(why));
+  if (error) {
+    snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
+    model_note(import->model, "%s was left out: %s", input->path, why);
+  }
+  return error;
 }

@@ -6,6 +6,8 @@
 #pragma once
 
 #include "base/arena.h"
+#include "import/file_budget.h"
+#include "import/import.h"
 #include "import/value.h"
 
 /* All bytes of a file, decompressed where it is gzip, with a zero behind them that `n` does not
@@ -22,3 +24,11 @@ int value_read_json(const char *text, size_t n, struct arena *arena, struct valu
  * which. The values live in `arena`. */
 int read_values(const char *path, struct arena *arena, struct value *root, char *why,
                 size_t why_bytes);
+
+/* What is done with the values of an input: 0, or negative errno and the reason in `why`. */
+typedef int use_values(void *user, const struct value *root, char *why, size_t why_bytes);
+
+/* Reads an input so, and uses its values, within the file's budget; `memory` is the kind of what it
+ * may allocate. A file that cannot be used gets a note in the model, and `import->why`. */
+int input_use_values(struct import *import, const struct input *input, enum budget_kind memory,
+                     use_values *use, void *user);

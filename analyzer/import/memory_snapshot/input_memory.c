@@ -47,8 +47,15 @@ static u32 rank_of(const struct input *input, bool numbered) {
   return numbered || strcasestr(input->name, "rank") ? rank_of_name(input->name) : INDEX_NONE;
 }
 
-static void add_devices(struct import *import, const struct input *input, const struct value *root,
-                        bool numbered, origin_list *origins) {
+struct reading {
+  struct import *import;
+  const struct input *input;
+  bool numbered;
+  origin_list found;
+};
+
+static void add_devices(struct reading *reading, const struct value *root) {
+  struct import *import = reading->import;
   u32 devices = snapshot_devices(root), read = 0;
   for (u32 device = 0; device < devices; device++) {
     struct memory_history *history = arena_alloc(import->arena, sizeof(*history));
@@ -56,51 +63,39 @@ static void add_devices(struct import *import, const struct input *input, const 
     if (!history->n_events && !history->n_segments)
       continue;
     read++;
-    history->rank = rank_of(input, numbered);
-    history->path = input->path;
+    history->rank = rank_of(reading->input, reading->numbered);
+    history->path = reading->input->path;
     struct memory_origin origin = {
         .rank = history->rank, .device = history->device, .read = copy_history, .data = history};
-    VECTOR_PUSH(origins, origin);
+    VECTOR_PUSH(&reading->found, origin);
   }
   if (!read)
-    model_note(import->model, "%s: no device has segments or events", input->path);
+    model_note(import->model, "%s: no device has segments or events", reading->input->path);
 }
 
-static int load_one(struct import *import, const struct input *input, bool numbered,
-                    origin_list *origins) {
-  SCOPED_ARENA struct arena values = {0};
-  struct value root;
-  char why[256] = "";
-  struct budget budget;
-  budget_begin(&budget, BUDGET_PICKLED, input->bytes);
-  int error = read_values(input->path, &values, &root, why, sizeof(why));
-  if (!error && !snapshot_looks_like(&root)) {
-    error = -EINVAL;
-    snprintf(why, sizeof(why), "it is a pickle, but not a snapshot of PyTorch's memory");
+static int read_snapshot(void *user, const struct value *root, char *why, size_t why_bytes) {
+  if (!snapshot_looks_like(root)) {
+    snprintf(why, why_bytes, "it is a pickle, but not a snapshot of PyTorch's memory");
+    return -EINVAL;
   }
-  if (!error)
-    add_devices(import, input, &root, numbered, origins);
-  error = budget_end(&budget, error, why, sizeof(why));
-  if (error) {
-    snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
-    model_note(import->model, "%s was left out: %s", input->path, why);
-  }
-  return error;
+  add_devices(user, root);
+  return 0;
 }
 
 int load_memory_snapshot(struct import *import, const struct input *inputs, u32 n) {
-  SCOPED origin_list found = {0};
+  struct reading reading = {.import = import, .numbered = names_are_ranks(inputs, n)};
+  struct model *model = import->model;
   u32 loaded = 0;
-  bool numbered = names_are_ranks(inputs, n);
-  int error = 0, failure = 0;
+  int failure = 0;
   for (u32 i = 0; i < n; i++) {
-    error = load_one(import, &inputs[i], numbered, &found);
+    reading.input = &inputs[i];
+    int error = input_use_values(import, &inputs[i], BUDGET_PICKLED, read_snapshot, &reading);
     loaded += error == 0;
     failure = error ? error : failure;
   }
-  struct model *model = import->model;
-  model->memories = arena_joined(import->arena, model->memories, model->n_memories, found.at,
-                                 found.n, sizeof(*model->memories));
-  model->n_memories += found.n;
+  model->memories = arena_joined(import->arena, model->memories, model->n_memories,
+                                 reading.found.at, reading.found.n, sizeof(*model->memories));
+  model->n_memories += reading.found.n;
+  free(reading.found.at);
   return loaded ? 0 : failure;
 }

@@ -61,7 +61,7 @@ u32 snapshot_devices(const struct value *root) {
     if (device < MOST_DEVICES && device >= devices)
       devices = (u32)device + 1;
   }
-  return devices < MOST_DEVICES ? devices : MOST_DEVICES;
+  return MIN(devices, MOST_DEVICES);
 }
 
 static bool of_device(const struct reading *reading, const struct value *segment) {
@@ -126,8 +126,7 @@ static void read_blocks(struct reading *reading, const struct value *blocks,
                                  .state = state_of(value_text(value_get(value, "state"))),
                                  .source = stack->source,
                                  .stack = stack->stack};
-    if (block.bytes > left)
-      block.bytes = left;
+    block.bytes = MIN(left, block.bytes);
     /* Before PyTorch 2.0 the requested size is not recorded. Then the size of the block is used. */
     if (block.state == MEMORY_BLOCK_FREE)
       block.requested = 0;
@@ -263,13 +262,13 @@ static void fill_totals(struct memory_history *history) {
   i64 allocated = history->allocated_at_end, reserved = history->reserved_at_end;
   for (u32 i = history->n_events; i-- > 0;) {
     struct memory_event *event = &history->events[i];
-    event->allocated = allocated > 0 ? allocated : 0;
-    event->reserved = reserved > 0 ? reserved : 0;
+    event->allocated = MAX(allocated, 0);
+    event->reserved = MAX(reserved, 0);
     allocated = memory_add(allocated, -allocated_change(event));
     reserved = memory_add(reserved, -reserved_change(event));
   }
-  history->allocated_before = allocated > 0 ? allocated : 0;
-  history->reserved_before = reserved > 0 ? reserved : 0;
+  history->allocated_before = MAX(allocated, 0);
+  history->reserved_before = MAX(reserved, 0);
 }
 
 static void add_note(struct reading *reading, char *note) {
@@ -308,8 +307,8 @@ static void estimate_totals_at_end(struct memory_history *history) {
   for (u32 i = 0; i < history->n_events; i++) {
     allocated = memory_add(allocated, allocated_change(&history->events[i]));
     reserved = memory_add(reserved, reserved_change(&history->events[i]));
-    least_allocated = allocated < least_allocated ? allocated : least_allocated;
-    least_reserved = reserved < least_reserved ? reserved : least_reserved;
+    least_allocated = MIN(allocated, least_allocated);
+    least_reserved = MIN(reserved, least_reserved);
   }
   history->allocated_at_end = memory_add(allocated, -least_allocated);
   history->reserved_at_end = memory_add(reserved, -least_reserved);

@@ -24,9 +24,9 @@ static void list_annotations(const struct value *annotations, const struct memor
     const char *its_name = value_text(value_get(one, "name"));
     i64 device = history->device, time = 0;
     value_integer(value_get(one, "device"), &device);
-    if (!its_stage || !its_name || strcmp(its_stage, stage) != 0 ||
-        strncmp(its_name, name, strlen(name)) != 0 || device != history->device ||
-        !value_integer(value_get(one, "time_us"), &time) || time <= 0 || time > INT64_MAX / 1000)
+    if (!its_stage || strcmp(its_stage, stage) != 0 || !text_starts_with(its_name, name) ||
+        device != history->device || !value_integer(value_get(one, "time_us"), &time) ||
+        time <= 0 || time > INT64_MAX / 1000)
       continue;
     VECTOR_PUSH(list, time * 1000);
   }
@@ -110,7 +110,7 @@ static u32 outermost_forward(const struct memory_history *history,
                              const struct memory_event *event) {
   u32 found = 0, frame = event->stack < history->n_frames ? event->stack : 0;
   for (; frame; frame = history->frames[frame].caller)
-    if (strncmp(history->frames[frame].name, "forward (", 9) == 0)
+    if (text_starts_with(history->frames[frame].name, "forward ("))
       found = frame;
   return found;
 }

@@ -25,7 +25,7 @@ static const struct pattern {
 #undef OP
 #undef REST
 };
-#define PATTERNS (LENGTH_OF(patterns))
+#define PATTERNS LENGTH_OF(patterns)
 
 /* How precisely a frame shows the place in the user's program. */
 enum priority {
@@ -55,7 +55,7 @@ static bool contains(const char *text, const char *part) {
 
 static bool matches_pattern(const struct pattern *pattern, const struct frame *frame) {
   const char *file = !strchr(pattern->file, '/')        ? last_part(frame->file)
-                     : tscope_is_generated(frame->file) ? "/torchinductor_"
+                     : tscope_is_generated(frame->file) ? TSCOPE_GENERATED_FOLDER
                                                         : frame->file;
   return contains(frame->name, pattern->name) && contains(file, pattern->file);
 }
@@ -67,7 +67,7 @@ static const char *node_part(const char *name, size_t *length) {
   static const char *const nodes[] = {"torch::autograd::generated::",
                                       "torch::autograd::Accumulate"};
   for (size_t i = 0; i < LENGTH_OF(nodes); i++)
-    if (strncmp(name, nodes[i], strlen(nodes[i])) == 0 && strstr(name, "::apply")) {
+    if (text_starts_with(name, nodes[i]) && strstr(name, "::apply")) {
       const char *node = name + strlen(i == 0 ? nodes[0] : "torch::autograd::");
       *length = strcspn(node, ":");
       return node;
@@ -90,11 +90,11 @@ static enum priority find_priority(const struct frame *frame) {
   if (text_ends_with(frame->file, ".py"))
     return is_framework_file(frame->file) ? PRIORITY_TORCH : PRIORITY_PROGRAM;
   /* Programs given on the command line or in a notebook, and code that Python generated. */
-  if (frame->file[0] == '<' && strncmp(frame->file, "<frozen", 7) != 0)
+  if (frame->file[0] == '<' && !text_starts_with(frame->file, "<frozen"))
     return PRIORITY_STRING;
-  return node_part(frame->name, &ignored)                        ? PRIORITY_NODE
-         : strncmp(frame->name, operator, strlen(operator)) == 0 ? PRIORITY_NATIVE
-                                                                 : PRIORITY_NONE;
+  return node_part(frame->name, &ignored)          ? PRIORITY_NODE
+         : text_starts_with(frame->name, operator) ? PRIORITY_NATIVE
+                                                   : PRIORITY_NONE;
 }
 
 static struct frame frame_of(const struct value *value) {
@@ -171,8 +171,8 @@ static struct memory_source describe(const struct value_items *stack, const stru
     const struct frame *frame = find_frame(frames, &stack->at[i]);
     if (!frame)
       continue;
-    role = frame->first[TIER_ROLE] < role ? frame->first[TIER_ROLE] : role;
-    rest = frame->first[TIER_REST] < rest ? frame->first[TIER_REST] : rest;
+    role = MIN(frame->first[TIER_ROLE], role);
+    rest = MIN(frame->first[TIER_REST], rest);
     op = op == PATTERNS ? frame->first[TIER_OP] : op;
     in_backward |= frame->priority == PRIORITY_NODE;
     /* The innermost frame of the program. Of PyTorch's own operators, the one that was called

@@ -12,7 +12,6 @@
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
-#include "import/file_budget.h"
 #include "import/import.h"
 #include "import/read_values.h"
 #include "model/module_tree.h"
@@ -48,7 +47,7 @@ struct name {
 
 static int by_name(const void *left, const void *right) {
   const struct name *a = left, *b = right;
-  size_t shorter = a->length < b->length ? a->length : b->length;
+  size_t shorter = MIN(a->length, b->length);
   int order = memcmp(a->text, b->text, shorter);
   return order ? order : a->length < b->length ? -1 : a->length > b->length;
 }
@@ -117,10 +116,17 @@ static void find_parents(struct module_tree *stats) {
   }
 }
 
-/* What it finds lives in `arena`. -EINVAL, with the reason in `why`, if this is no such document.
- */
-static int read_modules(const struct value *root, struct arena *arena, struct module_tree *stats,
-                        char *why, size_t why_bytes) {
+/* What is found, and where it lives. */
+struct reading {
+  struct module_tree *stats;
+  struct arena *arena;
+};
+
+/* -EINVAL, with the reason in `why`, if this is no such document. */
+static int read_modules(void *user, const struct value *root, char *why, size_t why_bytes) {
+  const struct reading *reading = user;
+  struct module_tree *stats = reading->stats;
+  struct arena *arena = reading->arena;
   const struct value *list = value_is_sequence(root) ? root : value_get(root, "mod_stats");
   u32 n = value_count(list);
   if (!value_is_sequence(list) || n == 0) {
@@ -139,28 +145,14 @@ static int read_modules(const struct value *root, struct arena *arena, struct mo
   return 0;
 }
 
-static int load_one(struct import *import, const struct input *input, struct module_tree *stats) {
-  SCOPED_ARENA struct arena values = {0};
-  struct value root;
-  char why[256] = "";
-  struct budget budget;
-  budget_begin(&budget, BUDGET_MEMORY, input->bytes);
-  int error = read_values(input->path, &values, &root, why, sizeof(why));
-  if (!error)
-    error = read_modules(&root, import->arena, stats, why, sizeof(why));
-  error = budget_end(&budget, error, why, sizeof(why));
-  if (error)
-    snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
-  return error;
-}
-
 int load_modules(struct import *import, const struct input *inputs, u32 n) {
   struct module_tree *stats = arena_alloc(import->arena, sizeof(*stats));
   int error = -ENODATA;
   u32 i = 0;
   for (; error && i < n; i++) {
     *stats = (struct module_tree){.path = inputs[i].path};
-    error = load_one(import, &inputs[i], stats);
+    error = input_use_values(import, &inputs[i], BUDGET_MEMORY, read_modules,
+                             &(struct reading){stats, import->arena});
   }
   if (error)
     return error;
