@@ -87,6 +87,7 @@ struct kernel_sums;
 struct launch_sums;
 struct kernels_of_rank;
 struct line_sums;
+struct lone_line;
 struct line_tree;
 struct gemm_sums;
 struct operator_sums;
@@ -125,6 +126,7 @@ struct analysis {
   struct launch_sums *launch_sums; /* [n_ranks] */
   struct line_sums *line_sums;     /* [n_ranks] */
   struct line_tree *line_tree;     /* of the stacks of all ranks */
+  struct lone_line *lone_lines;    /* [n_ranks] lines/lone_line.c; NULL: not asked for yet */
   struct gemm_sums *gemm_sums;     /* [n_ranks] */
   struct memory_sums *memory_sums;
   struct series_sums *series; /* series.h; NULL without steps */

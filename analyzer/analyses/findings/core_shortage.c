@@ -69,7 +69,7 @@ static double share_without_core(const struct analysis *a, const struct finding 
     if (!line || !(line->more_ms >= REASON_SHARE * cost_of_rank(a, finding, r)) ||
         !(line->peers_ms < LINE_OF_ONE * line->ms) || isnan(line->no_core_share))
       return NAN;
-    share = share > line->no_core_share ? share : line->no_core_share;
+    share = MAX(share, line->no_core_share);
   }
   return share;
 }
@@ -122,7 +122,7 @@ static void lost_by_workers(const struct analysis *a, const struct finding *find
     return;
   double share = workers_ready_share(a, r) * times.wait_s / ready;
   lost->workers_share += share;
-  lost->workers_s += share * (double)(steps.end - steps.start) / 1e9;
+  lost->workers_s += share * ns_to_s(steps.end - steps.start);
 }
 
 static struct core_loss lost_to_others(const struct analysis *a, const struct finding *finding,

@@ -25,7 +25,7 @@ static const struct {
 #undef F
 };
 
-#define RULES (sizeof(rules) / sizeof(rules[0]))
+#define RULES LENGTH_OF(rules)
 
 u32 finding_traits(enum finding_id id) {
   const __typeof__(rules[0]) *rule = FIND(rules, RULES, one, one->id == id);
@@ -296,7 +296,7 @@ static void describe_close_second(struct analysis *a) {
     return;
   struct finding *first = &r->findings[0], *second = &r->findings[1];
   double chance = a->n_steps > 1 ? 2 * r->step_cv / sqrt(a->n_steps) : 0;
-  double margin = chance > SAVING_LEAST_MARGIN ? chance : SAVING_LEAST_MARGIN;
+  double margin = MAX(chance, SAVING_LEAST_MARGIN);
   if (second->saving_s < (1 - margin) * first->saving_s)
     return;
   if (ANY(second->overlaps, second->n_overlaps, one, *one == finding_id_words[first->id]))

@@ -71,8 +71,7 @@ static void add_call(struct call_index *index, u32 number) {
     return;
   index->entries[index->n_entries++] =
       (struct call_entry){.call = number, SAME(call, group, rank, seq)};
-  if (call->seq > member->called)
-    member->called = call->seq;
+  member->called = MAX(call->seq, member->called);
   if (call->state == FLIGHT_COMPLETED && call->seq > member->completed)
     member->completed = call->seq;
   if (flight_call_is_pending(call) &&
@@ -106,10 +105,8 @@ static void add_progress_counters(struct call_index *index) {
     struct member_progress *member = member_progress_of(index, progress->group, progress->rank);
     if (!member || !reliable[progress->group])
       continue;
-    if (progress->called > member->called)
-      member->called = progress->called;
-    if (progress->completed > member->completed)
-      member->completed = progress->completed;
+    member->called = MAX(progress->called, member->called);
+    member->completed = MAX(progress->completed, member->completed);
   }
 }
 

@@ -47,10 +47,8 @@ static void list_orders(const struct suspect_search *j, u32 rank, bool recorded,
     }
     more = next != INDEX_NONE;
     if (more && last != INDEX_NONE) {
-      struct call_order pair = {.a = last < next ? last : next,
-                                .b = last < next ? next : last,
-                                .a_first = last < next,
-                                .rank = rank};
+      struct call_order pair = {
+          .a = MIN(last, next), .b = MAX(next, last), .a_first = last < next, .rank = rank};
       VECTOR_PUSH(out, pair);
     }
     last = next;
@@ -76,31 +74,37 @@ static void name_out_of_order_ranks(struct suspect_search *j, const struct call_
   }
 }
 
-/* Whether two calls are made in this order by some ranks, and the other way round by others. Names
- * who does, if `name`. */
-static bool find_orders(struct suspect_search *j, bool recorded, bool name) {
+static order_list orders_of_all(struct suspect_search *j, bool recorded) {
   order_list all = {0};
-  bool differ = false;
   for (u32 r = 0; r < j->g->ranks; r++)
     list_orders(j, r, recorded, &all);
   SORT(all.at, all.n, by_pair);
-  for (u32 i = 0, n; i < all.n; i += n) {
-    n = ROW_OF_EQUALS(&all.at[i], all.n - i, first, one, one->a == first->a && one->b == first->b);
-    u32 b_first = NUMBER_OF(&all.at[i], n, one, !one->a_first);
-    if (b_first && b_first < n && name)
-      name_out_of_order_ranks(j, &all.at[i], b_first, n);
-    differ |= b_first && b_first < n;
+  return all;
+}
+
+/* Two calls that some ranks make in this order, and others the other way round: from *at on the
+ * next such pair, and how many ranks make both; 0 if there is none. */
+static u32 next_disputed(const order_list *all, u32 *at, u32 *b_first) {
+  for (u32 n; *at < all->n; *at += n) {
+    n = ROW_OF_EQUALS(&all->at[*at], all->n - *at, first, one,
+                      one->a == first->a && one->b == first->b);
+    *b_first = NUMBER_OF(&all->at[*at], n, one, !one->a_first);
+    if (*b_first && *b_first < n)
+      return n;
   }
-  free(all.at);
-  return differ;
+  return 0;
 }
 
 void find_order_suspects(struct suspect_search *j) {
-  find_orders(j, false, true);
+  SCOPED order_list all = orders_of_all(j, false);
+  for (u32 at = 0, n, b_first; (n = next_disputed(&all, &at, &b_first)); at += n)
+    name_out_of_order_ranks(j, &all.at[at], b_first, n);
 }
 
 bool orders_differ(struct suspect_search *j) {
-  return find_orders(j, true, false);
+  SCOPED order_list all = orders_of_all(j, true);
+  u32 at = 0, b_first;
+  return next_disputed(&all, &at, &b_first) != 0;
 }
 
 /* A call that all members have made, and before which no member has an older such call: here the

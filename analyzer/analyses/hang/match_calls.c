@@ -10,7 +10,7 @@
 #include "base/texts.h"
 
 static bool starts_with(const char *op, const char *with) {
-  return strncmp(op + (*op == '_'), with, strlen(with)) == 0;
+  return text_starts_with(op + (*op == '_'), with);
 }
 
 /* The sizes of one side may differ: each member may send or get its own share. */
@@ -332,7 +332,7 @@ void matching_make(struct call_index *index, struct matching *matching) {
   matching->mismatched_of = arena_array(index->arena, groups, sizeof(u64));
   for (u32 at = 0, n; at < index->n_entries; at += n) {
     call_entries(index, index->entries[at].group, index->entries[at].seq, &n);
-    most = n > most ? n : most;
+    most = MAX(n, most);
   }
   struct call_entry *each = arena_array(index->arena, most, sizeof(*each));
   for (u32 at = 0, n; at < index->n_entries; at += n) {

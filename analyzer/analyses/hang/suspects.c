@@ -270,10 +270,10 @@ static void count_waits(struct suspect_search *j) {
   }
   for (u32 f = 0; f < g->blocked_calls.n; f++) {
     i64 created = call_of(j, f)->created;
-    since = created != NS_UNKNOWN && created < since ? created : since;
+    since = created == NS_UNKNOWN ? since : MIN(created, since);
   }
   if (end != NS_UNKNOWN && since != INT64_MAX)
-    j->check->pending_s = (double)(end - since) / 1e9;
+    j->check->pending_s = ns_to_s(end - since);
 }
 
 static const char *unrecorded_cannot_tell(struct suspect_search *j) {

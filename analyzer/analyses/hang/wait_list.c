@@ -65,6 +65,6 @@ void waits_list(const struct wait_graph *g, struct collective_check *check) {
   for (u32 blocked = 0; blocked < n; blocked++)
     fill_wait(g, blocked, &check->waits[blocked]);
   SORT(check->waits, n, most_ranks_first);
-  check->n_waits = n < CHECK_WAITS_LISTED ? n : CHECK_WAITS_LISTED;
+  check->n_waits = MIN(n, CHECK_WAITS_LISTED);
   check->calls_waiting = n;
 }

@@ -77,7 +77,7 @@ static void list_lines(struct search *s) {
     for (u32 i = 0; i < parts->n; i++)
       if (parts->at[i].kind == OWN_LINE)
         add_line(s, rank, &parts->at[i]);
-    s->lines = s->n - before > s->lines ? s->n - before : s->lines;
+    s->lines = MAX(s->n - before, s->lines);
   }
   SORT(s->stays, s->n, by_line);
 }

@@ -261,7 +261,7 @@ void line_tree_list(struct line_tree *tree, struct analysis *a, const struct lin
   l.kept = memory_array(size_sum(n, 1), sizeof(struct tree_frame *));
   l.first = memory_zeroed(size_sum(n, 1), sizeof(*l.first));
   l.next = memory_zeroed(size_sum(n, 1), sizeof(*l.next));
-  l.n_kept = n < LISTED ? n : LISTED;
+  l.n_kept = MIN(n, LISTED);
   lines->stacks = arena_array(a->arena, l.n_kept, sizeof(*lines->stacks));
   for (u32 i = 0; i < n; i++)
     l.kept[i] = &tree->frames.at[i];

@@ -160,7 +160,7 @@ static void scale_to_all_calls(struct counting *c, struct line_sums *out) {
 static i64 exposed_of(struct counting *c, const struct span *span, u32 *cursor) {
   if (!c->t->has_compute) /* what hides it is not known */
     return 0;
-  i64 from = span->start > c->communicated_until ? span->start : c->communicated_until;
+  i64 from = MAX(span->start, c->communicated_until);
   if (span->end <= from)
     return 0;
   c->communicated_until = span->end;
@@ -268,8 +268,7 @@ int line_sums_by_line(const void *left, const void *right) {
 /* What was sampled includes the waits. */
 static double cost_of(const struct line_sum *sum) {
   i64 host = sum->wait_ns + sum->input_ns;
-  return (double)((host > sum->host_ns ? host : sum->host_ns) + sum->idle_ns + sum->exposed_ns) +
-         sum->gpu_ns;
+  return (double)(MAX(host, sum->host_ns) + sum->idle_ns + sum->exposed_ns) + sum->gpu_ns;
 }
 
 ORDER_BY(by_cost, struct line_sum, DOWN_OF(cost_of) THEN(line_sums_by_line(a, b)))
@@ -399,7 +398,7 @@ void lines_summarise(struct analysis *a) {
       all[n++] = a->line_sums[r].at[i];
   u32 known = merge_lines(all, n);
   lines->known = known;
-  list_lines(a, all, known < LISTED ? known : LISTED);
+  list_lines(a, all, MIN(known, LISTED));
   sampled_lines_summarise(a);
 }
 

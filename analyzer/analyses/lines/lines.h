@@ -76,8 +76,8 @@ struct lone_line {
 
 /* Of each rank (by index) the one that takes most of its time; `line` stays NULL if there is none.
  * Where the run has so many steps that several are sampled as one, only lines of all steps are
- * found. */
-void lone_lines_find(struct analysis *a, struct lone_line *found);
+ * found. They are looked for once. */
+const struct lone_line *lone_lines(struct analysis *a);
 
 /* The line at which the rank that comes last in a step is longer than the others, in the same
  * steps, by at least half of what these wait for it; NULL if there is none that chance does not

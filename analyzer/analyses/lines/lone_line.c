@@ -176,11 +176,15 @@ static void find_of_rank(struct analysis *a, u32 rank, const struct everywhere *
     found->line = line_of_part(a, best);
 }
 
-void lone_lines_find(struct analysis *a, struct lone_line *found) {
+const struct lone_line *lone_lines(struct analysis *a) {
   SCOPED_ARENA struct arena scratch = {0};
+  if (a->lone_lines)
+    return a->lone_lines;
+  a->lone_lines = arena_array(a->arena, a->model->n_ranks, sizeof(*a->lone_lines));
   if (!a->whole_run) {
     struct everywhere sums = add_up(a, &scratch);
     for (u32 i = 0; i < a->model->n_ranks; i++)
-      find_of_rank(a, i, &sums, &found[i]);
+      find_of_rank(a, i, &sums, &a->lone_lines[i]);
   }
+  return a->lone_lines;
 }

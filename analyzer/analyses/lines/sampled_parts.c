@@ -38,7 +38,7 @@ struct part_collector {
 };
 
 u32 slice_of_step(const struct analysis *a, u32 step) {
-  u32 slices = a->n_steps < TRAINING_SLICES ? a->n_steps : TRAINING_SLICES;
+  u32 slices = MIN(a->n_steps, TRAINING_SLICES);
   if (a->other_work_of && a->other_work_of[step])
     return TRAINING_SLICES + a->other_work_of[step] - 1u;
   return a->whole_run ? 0 : (u32)((u64)(step - a->first_step) * slices / a->n_steps);

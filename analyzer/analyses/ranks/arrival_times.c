@@ -128,7 +128,7 @@ static void find_unwaited(struct straggler_test *c) {
     i64 last = INT64_MIN;
     FOR_EACH_MEMBER(c, collective, member) {
       i64 ready = model_arrival_ready(model, member);
-      last = ready > last ? ready : last;
+      last = MAX(ready, last);
     }
     c->unwaited[i] = !op_is_barrier_like(collective->op) &&
                      !ANY(arrivals, collective->n_arrivals, one,

@@ -93,7 +93,7 @@ void last_ranks_of_steps(const struct analysis *a, u32 *last, double *waited_ms)
       continue;
     struct waits *of = &waits[((u32)collective->step - a->first_step) * n + who];
     of->sum += waited;
-    of->longest = waited > of->longest ? waited : of->longest;
+    of->longest = MAX(waited, of->longest);
   }
   for (u32 step = 0; step < a->n_steps; step++) {
     const struct waits *of = &waits[step * n];

@@ -173,7 +173,7 @@ static u32 order_members(struct straggler_test *c, u32 comm, struct late_member 
  * quarter of all where that is more than two; and no further apart from one another than from the
  * others. */
 static u32 latest_alike(const struct late_member *members, u32 n) {
-  u32 most = n / 4 > 2 ? n / 4 : 2, best = 0;
+  u32 most = MAX(n / 4, 2), best = 0;
   double widest = 0;
   for (u32 k = 1; k <= most && k < n; k++) {
     double gap = members[n - k].late_ns - members[n - k - 1].late_ns;

@@ -73,7 +73,7 @@ struct search {
 };
 
 static u32 low_of(const struct message *message) {
-  return message->from < message->to ? message->from : message->to;
+  return MIN(message->from, message->to);
 }
 
 static u32 high_of(const struct message *message) {

@@ -54,7 +54,6 @@ struct straggler_test {
   /* of one round, by rank */
   u32 *times_last;
   double *imposed_ns;
-  struct lone_line *lone; /* [n_ranks]; NULL until somebody asks */
   /* late_at_times.c; zeroes between two communicators: [n_ranks] events by rank and by host, and
    * members without a name by host */
   u32 *events_of_rank, *events_of_host, *on_host;

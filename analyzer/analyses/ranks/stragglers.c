@@ -167,11 +167,7 @@ static bool has_slow_device(struct straggler_test *c, u32 comm, struct verdict *
 /* However steps are like their neighbours, chance puts no rank at a line at which its peers never
  * are: the probability of that, if the line explains at least half of what the peers wait. */
 static double chance_of_own_line(struct straggler_test *c, const struct verdict *v) {
-  if (!c->lone) {
-    c->lone = arena_array(&c->scratch, c->a->model->n_ranks, sizeof(*c->lone));
-    lone_lines_find(c->a, c->lone);
-  }
-  const struct lone_line *lone = &c->lone[v->rank];
+  const struct lone_line *lone = &lone_lines(c->a)[v->rank];
   return lone->line && lone->run_ns >= REASON_SHARE * v->imposed_ns * v->tested ? lone->chance : 1;
 }
 
@@ -395,8 +391,8 @@ static void fill_sync_skew(struct straggler_test *c) {
     double first = INFINITY, last = -INFINITY;
     for (u32 k = 0; k < collective->n_arrivals; k++) {
       double at = arrival_time(c, collective->first_arrival + k);
-      first = at < first ? at : first;
-      last = at > last ? at : last;
+      first = MIN(at, first);
+      last = MAX(at, last);
     }
     c->lateness[i] = last - first;
   }

@@ -211,8 +211,7 @@ static void make_candidates(struct candidates *all, u32 begin, u32 end, bool all
       continue;
     all->at[n++].collective = c->by_comm[i];
     values += collective->n_arrivals;
-    all->most_members =
-        collective->n_arrivals > all->most_members ? collective->n_arrivals : all->most_members;
+    all->most_members = MAX(collective->n_arrivals, all->most_members);
   }
   all->threads = parallel_threads(INDEX_NONE, straggler_threads(c, values));
   all->values = memory_array(size_product(all->threads, all->most_members + 1u), sizeof(double));

@@ -104,7 +104,7 @@ u32 unnamed_members_find_last(struct straggler_test *c) {
   unnamed->n_last = 0;
   for (u32 i = unnamed->begin; i < unnamed->begin + unnamed->n; i++) {
     u32 n = find_last(c, i), last = c->last_of[i];
-    most = n > most ? n : most;
+    most = MAX(n, most);
     if (last == INDEX_NONE || member_of(c, roster, last) == INDEX_NONE)
       continue;
     if (c->times_last[last]++ == 0) {

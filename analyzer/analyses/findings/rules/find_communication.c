@@ -29,7 +29,7 @@ static bool lack_members(const struct findings *f) {
     FOR_EACH(model->collectives, model->n_collectives, one) {
       if (one->comm == INDEX_NONE || !op_is_barrier_like(one->op))
         continue;
-      most[one->comm] = one->n_arrivals > most[one->comm] ? one->n_arrivals : most[one->comm];
+      most[one->comm] = MAX(one->n_arrivals, most[one->comm]);
       all += pass;
       lacking += pass && one->n_arrivals < most[one->comm];
     }
@@ -46,8 +46,9 @@ static void promise_less(struct findings *f, const struct exposed *e, enum sever
   f->cure = (struct cure){0};
 }
 
-/* False when exposed transfers are not worth mentioning or not known. */
-static bool find_exposed_transfers(struct findings *f, struct exposed *e) {
+/* Of steps that compute mostly fills, or transfers. False when exposed transfers are not worth
+ * mentioning or not known, and in the other kind of steps. */
+static bool find_exposed_transfers(struct findings *f, bool mostly_compute, struct exposed *e) {
   const struct results *r = f->r;
   memset(e, 0, sizeof(*e));
   /* What is exposed because ranks come late is not communication's: of the wait, and of transfers
@@ -60,7 +61,8 @@ static bool find_exposed_transfers(struct findings *f, struct exposed *e) {
   if (e->worst)
     e->kind = FIND(r->collectives, r->n_collectives, one,
                    one->op_id == e->worst->op_id && one->transfer_ms > 0);
-  if (!e->worst || !is_notable(f, e->transfer_ms))
+  if (!e->worst || !is_notable(f, e->transfer_ms) ||
+      (e->all_transfer_ms <= e->compute_ms) != mostly_compute)
     return false;
   e->lacking = lack_members(f);
   bool not_found = model_lacks_ranks(f->a->model);
@@ -118,7 +120,7 @@ static const char *remedy_of_calls(struct findings *f, const struct exposed *e) 
 
 void rule_comm_bound(struct findings *f) {
   struct exposed e;
-  if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
+  if (!find_exposed_transfers(f, false, &e))
     return;
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
   double gain = e.missing ? e.transfer_ms : per_step_of(f, saving);
@@ -204,7 +206,7 @@ void rule_exposed_comm(struct findings *f) {
     add_whole_comm_finding(f);
     return;
   }
-  if (!find_exposed_transfers(f, &e) || e.all_transfer_ms > e.compute_ms)
+  if (!find_exposed_transfers(f, true, &e))
     return;
   const struct results *r = f->r;
   const struct budget_line *line = budget_line_of(r, BUDGET_COMMUNICATION);

@@ -156,7 +156,7 @@ static const struct part *part_that_grew(struct findings *f, const struct onset 
   double *values = arena_array(&scratch, series->n_points, sizeof(double));
   u32 at = FIRST_NOT(0, series->n_points, k, series->step[k] < step);
   const struct part *grew = NULL;
-  for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !grew; i++) {
+  for (size_t i = 0; i < LENGTH_OF(parts) && !grew; i++) {
     double before = parts[i].ms ? median_between(parts[i].ms, 0, at, values) : NAN;
     double now = parts[i].ms ? median_between(parts[i].ms, at, series->n_points, values) : NAN;
     if (!(now - before >= REASON_SHARE * (onset->after_ms - onset->before_ms)))

@@ -84,7 +84,7 @@ static bool opposite(const struct collective_result *a, const struct collective_
 /* Messages in one direction only show the error of the clocks as much as the time they take. */
 static void list_routes(struct routes *routes) {
   const struct results *r = routes->f->r;
-  u32 n = r->n_collectives < LINKS_COMPARED ? r->n_collectives : LINKS_COMPARED;
+  u32 n = MIN(r->n_collectives, LINKS_COMPARED);
   routes->at = arena_array(routes->f->a->arena, n, sizeof(*routes->at));
   for (u32 i = 0; i < n; i++) {
     const struct collective_result *row = &r->collectives[i];
@@ -159,8 +159,8 @@ static bool find_slow_place(const struct routes *routes, const struct route *lik
   for (u32 host = 0; host < routes->n_hosts; host++)
     if (is_slow(routes, like, host, INDEX_NONE, place)) {
       u32 other = constant_companion(routes, like, host);
-      place->host = host < other ? host : other; /* INDEX_NONE is the largest */
-      place->other = host < other ? other : host;
+      place->host = MIN(host, other); /* INDEX_NONE is the largest */
+      place->other = MAX(other, host);
       return true;
     }
   FOR_EACH(routes->at, routes->n, route) {

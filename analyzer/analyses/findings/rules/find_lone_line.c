@@ -37,20 +37,18 @@ static void add_lone_line_finding(struct findings *f, u32 index, const struct lo
 
 /* The ranks that are longest at a line of their own. */
 void rule_lone_line(struct findings *f) {
-  u32 n = f->r->n_ranks;
-  if (!n)
-    return;
-  struct lone_line *of = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(*of));
-  lone_lines_find(f->a, of);
+  const struct lone_line *of = lone_lines(f->a);
+  bool *seen = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(*seen));
   for (u32 told = 0; told < RANKS_NAMED;) {
-    struct lone_line *most = LARGEST(of, n, one, one->line, (double)one->run_ns);
+    const struct lone_line *most =
+        LARGEST(of, f->r->n_ranks, one, one->line && !seen[one - of], one->run_ns);
     if (!most)
       return;
     const struct rank_result *rank = &f->r->ranks[most - of];
-    if (!rank->straggler && !is_told(f, rank->rank, most->line)) {
-      add_lone_line_finding(f, (u32)(most - of), most);
-      told++;
-    }
-    most->line = NULL;
+    seen[most - of] = true;
+    if (rank->straggler || is_told(f, rank->rank, most->line))
+      continue;
+    add_lone_line_finding(f, (u32)(most - of), most);
+    told++;
   }
 }

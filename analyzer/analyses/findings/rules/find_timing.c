@@ -95,15 +95,15 @@ static double longest_outside_ms(const struct findings *f, u32 *alone) {
           end = a->model->steps.end[(size_t)step * ranks + rank];
       if (phases[rank].other == NS_UNKNOWN && begin != NS_UNKNOWN && end - begin > whole)
         whole = end - begin;
-      i64 shorter = phases[rank].other < longest ? phases[rank].other : longest;
-      second = shorter > second ? shorter : second;
+      i64 shorter = MIN(phases[rank].other, longest);
+      second = MAX(shorter, second);
       who = phases[rank].other > longest ? rank : who;
-      longest = phases[rank].other > longest ? phases[rank].other : longest;
+      longest = MAX(phases[rank].other, longest);
     }
     if (longest == NS_UNKNOWN)
       continue;
-    i64 marked = longest - (second > whole ? second : whole);
-    sum += ns_to_ms(longest > whole ? longest : whole);
+    i64 marked = longest - MAX(second, whole);
+    sum += ns_to_ms(MAX(longest, whole));
     of_rank[who] += marked > 0 ? ns_to_ms(marked) : 0;
     beyond += ns_to_ms(marked > 0 ? marked : -marked);
     n++;
@@ -259,7 +259,7 @@ static bool host_computes(const struct findings *f) {
 
 void rule_backward_heavy(struct findings *f) {
   const struct results *r = f->r;
-  double exposed = r->ov_exposed_ms > 0 ? r->ov_exposed_ms : 0, own = r->backward_ms - exposed;
+  double exposed = MAX(r->ov_exposed_ms, 0), own = r->backward_ms - exposed;
   if (!host_computes(f) || !(own >= BACKWARD_OVER_FORWARD * r->forward_ms) ||
       !(own >= BACKWARD_OF_STEP * f->step_ms) || !(r->forward_ms > 0))
     return;

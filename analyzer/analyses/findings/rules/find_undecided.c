@@ -118,7 +118,7 @@ static enum report_verdict verdict_of(const struct results *r) {
   enum report_verdict verdict = r->n_undecided ? REPORT_UNDECIDED : REPORT_OK;
   enum severity worst = SEVERITY_INFO;
   for (u32 i = 0; i < r->n_findings; i++) {
-    worst = r->findings[i].severity > worst ? r->findings[i].severity : worst;
+    worst = MAX(r->findings[i].severity, worst);
     if (worst > SEVERITY_INFO || !r->n_undecided)
       verdict = verdicts[worst];
   }

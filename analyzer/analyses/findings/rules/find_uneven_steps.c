@@ -40,7 +40,7 @@ static u32 list_ranks(const struct model *model, struct steps_of_rank *list) {
       list[n++] = (struct steps_of_rank){end, r};
     if (end == steps->n) {
       i64 of_rank = steps->end[cell_of_step(model, end - 1, r)];
-      last = of_rank > last ? of_rank : last;
+      last = MAX(of_rank, last);
     }
   }
   SORT(list, n, by_end);
