@@ -10,8 +10,6 @@
 #include "report/rank_order.h"
 #include "report/sentences.h"
 
-enum { STACK_LINES = 2000 };
-
 #define MAKE(name, value)                                                                          \
   static json_t *make_##name(const struct results *results, const void *row) {                     \
     (void)results;                                                                                 \
@@ -99,7 +97,7 @@ static json_t *make_stack_lines(const struct results *results, const void *row) 
   SCOPED_ARENA struct arena scratch = {0};
   u32 n;
   const struct stack_line *lines = stack_tree_lines(
-      &scratch, &(struct stack_tree){stalls->tree, stalls->n_tree}, STACK_LINES, &n);
+      &scratch, &(struct stack_tree){stalls->tree, stalls->n_tree}, stalls->n_tree, &n);
   return JSON_LIST(lines, n, line,
                    json_pack("{s:i,s:o,s:o,s:o}", "depth", (int)line->depth, "n_ranks",
                              json_integer((json_int_t)line->n_ranks), "ranks",
