@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* How the folder begins in which torch.compile keeps what it has generated, unless it is named. */
+#define TSCOPE_GENERATED_FOLDER "/torchinductor_"
+
 /* Code that torch.compile has written into its own cache folder, or one of any name: the file's
  * name is 'c' and a hash, in a folder named by the first two characters of the hash. */
 static inline bool tscope_is_generated(const char *file) {
   enum { NAME = 52 };
-  if (strstr(file, "/torchinductor_"))
+  if (strstr(file, TSCOPE_GENERATED_FOLDER))
     return true;
   const char *slash = strrchr(file, '/');
   return slash && slash - file >= 3 && slash[-3] == '/' && slash[1] == 'c' &&

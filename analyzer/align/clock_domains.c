@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAME_CLOCK_NS 1000000   /* NTP slews CLOCK_REALTIME, but for all processes alike */
-#define READING_ERROR_NS 50000  /* times of one clock cannot contradict each other by more */
 #define MOST_CONTRADICTIONS 0.1 /* share of the collectives: a few times may be damaged */
 
 struct claim {
@@ -65,10 +63,8 @@ static void add_witness(struct witness *witness, const struct arrival *arrival, 
   if (witness->members == 0 || witness->collective != collective)
     *witness = (struct witness){INT64_MIN, INT64_MAX, collective, 0, false};
   witness->members++;
-  if (arrival->start > witness->last_start)
-    witness->last_start = arrival->start;
-  if (arrival->end < witness->first_end)
-    witness->first_end = arrival->end;
+  witness->last_start = MAX(arrival->start, witness->last_start);
+  witness->first_end = MIN(arrival->end, witness->first_end);
 }
 
 static void look_at_collective(struct trial *trial, const struct clock_domains *domains,
@@ -89,7 +85,7 @@ static void look_at_collective(struct trial *trial, const struct clock_domains *
     witness->counted = true;
     trial->looked[domain]++;
     trial->against[domain] += witness->last_start > witness->first_end &&
-                              witness->last_start - READING_ERROR_NS > witness->first_end;
+                              witness->last_start - READ_LATE_NS > witness->first_end;
   }
 }
 

@@ -123,8 +123,8 @@ static void add_to_part(struct part *part, const struct arrival *arrival, u32 co
   if (!apart(arrival->end, part->one_end, &distance))
     return;
   part->ends += (double)distance;
-  part->first_end = arrival->end < part->first_end ? arrival->end : part->first_end;
-  part->latest_end = arrival->end > part->latest_end ? arrival->end : part->latest_end;
+  part->first_end = MIN(arrival->end, part->first_end);
+  part->latest_end = MAX(arrival->end, part->latest_end);
   part->members++;
 }
 
@@ -285,9 +285,9 @@ ORDER_BY(by_transfer, struct end_point, UP(transfer))
 /* Keeps the quickest quarter, in which the fewest threads had to wait for a processor. Returns the
  * median of their transfers. */
 static double keep_quickest(struct ties *ties) {
-  u32 quarter = ties->ends.n / 4, least = ties->ends.n < QUICKEST ? ties->ends.n : QUICKEST;
+  u32 quarter = ties->ends.n / 4, least = MIN(ties->ends.n, QUICKEST);
   SORT(ties->ends.at, ties->ends.n, by_transfer);
-  ties->ends.n = quarter > least ? quarter : least;
+  ties->ends.n = MAX(quarter, least);
   return ties->ends.at[(ties->ends.n - 1) / 2].transfer;
 }
 
@@ -427,7 +427,7 @@ static void read_facts(struct fitter *fitter, u32 root) {
   for (u32 r = 0; r < fitter->model->n_ranks; r++) {
     struct ties *ties = &fitter->ties[fitter->domains->of[r]];
     const struct clock_facts *facts = &fitter->facts[r];
-    ties->begin = facts->begin < ties->begin ? facts->begin : ties->begin;
+    ties->begin = MIN(facts->begin, ties->begin);
     ties->reading = fmax(ties->reading, (double)facts->anchor_error_ns);
   }
   for (u32 d = 0; d < fitter->domains->n; d++)

@@ -39,8 +39,7 @@ static u32 *last_finished(const struct model *model, struct arena *arena) {
   } *of = arena_array(arena, model->n_comms, sizeof(*of));
   u32 *last = arena_array(arena, model->n_comms, sizeof(u32));
   FOR_EACH(model->collectives, model->n_collectives, one)
-    if (one->n_arrivals > of[one->comm].members)
-      of[one->comm].members = one->n_arrivals;
+    of[one->comm].members = MAX(one->n_arrivals, of[one->comm].members);
   for (u32 i = model->n_collectives; i-- > 0;) {
     const struct collective *one = &model->collectives[i];
     struct last *comm = &of[one->comm];
@@ -92,7 +91,7 @@ static void make_samples(struct samples *samples, const struct model *model, str
       used++;
     for (u32 i = 0; i < used; i++) {
       u32 wanted = MOST_SAMPLED / used;
-      wanted = of_comm[i].count < wanted ? of_comm[i].count : wanted;
+      wanted = MIN(of_comm[i].count, wanted);
       of_comm[i].sample = &samples->at[samples->n++];
       *of_comm[i].sample =
           (struct sample){.on_host = model->comms[c].backend != TSCOPE_BACKEND_NCCL,
@@ -155,8 +154,8 @@ static u32 list_messages(const struct model *model, struct message *messages) {
 /* As many of each direction, spread evenly. */
 static struct sample choose_messages(const struct message *at, u32 n, u32 upwards, bool on_host,
                                      struct arena *arena) {
-  u32 fewer = upwards < n - upwards ? upwards : n - upwards;
-  u32 each = fewer < MOST_SAMPLED / 2 ? fewer : MOST_SAMPLED / 2;
+  u32 fewer = MIN(upwards, n - upwards);
+  u32 each = MIN(fewer, MOST_SAMPLED / 2);
   struct sample sample = {.messages = true,
                           .on_host = on_host,
                           .collectives = arena_array(arena, each, 2 * sizeof(u32))};

@@ -34,7 +34,7 @@ static const struct {
 #undef RELEASE
 };
 
-#define ANALYSES (LENGTH_OF(analyses))
+#define ANALYSES LENGTH_OF(analyses)
 
 struct rank_loop {
   struct analysis *a;

@@ -132,7 +132,7 @@ static void add_look_up_coverage(struct analysis *a) {
       next = *end ? end + 1 : end;
       if (!what || what > end)
         continue;
-      bool is_seen = end - what == 5 && !strncmp(what, "=seen", 5);
+      bool is_seen = end - what == 5 && text_starts_with(what, "=seen");
       all++;
       seen += is_seen;
       if (!is_seen && !other)
@@ -174,7 +174,7 @@ static void list_coverage(struct analysis *a) {
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
     launches += (double)rank->launches;
-    kernels += (double)(rank->gpu_kernels < rank->launches ? rank->gpu_kernels : rank->launches);
+    kernels += (double)MIN(rank->gpu_kernels, rank->launches);
     calls += (double)rank->collective_calls;
     runs += (double)rank->collective_runs;
     phased += a->ranks[i].has_phases || (model->lengths_only && a->ranks[i].has_input);
@@ -254,8 +254,8 @@ static void fill_own_cost(struct analysis *a) {
     startup += (double)rank->cost_startup_ns;
     calls +=
         (double)rank->cost_ns_per_record * (double)rank->records + (double)rank->cost_slow_path_ns;
-    helper += (double)rank->cost_helper_cpu_ns / 1e9;
-    gpu_clock += (double)rank->gpu_overhead_ns / 1e6;
+    helper += ns_to_s(rank->cost_helper_cpu_ns);
+    gpu_clock += ns_to_ms(rank->gpu_overhead_ns);
     since_cupti += launches_since_cupti(rank);
     r->events += (double)rank->records;
     r->lost += (double)lost_records_of(rank);

@@ -115,11 +115,7 @@ const char *comm_label(const struct model *model, u32 index, struct arena *arena
  * runs several calls waits for the members of all of them. */
 i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arrival);
 
-static inline double ns_to_ms(i64 ns) {
-  return (double)ns / 1e6;
-}
-
-/* The same of what may not be known: NAN. */
+/* NAN of what is not known. */
 static inline double ms_if_known(i64 ns) {
   return ns == NS_UNKNOWN ? (double)NAN : ns_to_ms(ns);
 }

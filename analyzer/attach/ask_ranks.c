@@ -117,7 +117,7 @@ static char *read_file(const struct question *question, const char *name) {
       info.st_uid == question->owner)
     text = memory_array(size_sum(room, 1), 1);
   ssize_t got = 0;
-  for (ssize_t more = 1; text && more > 0; got += more > 0 ? more : 0)
+  for (ssize_t more = 1; text && more > 0; got += MAX(more, 0))
     more = read(file, text + got, room - (size_t)got);
   if (text)
     text[got] = '\0';

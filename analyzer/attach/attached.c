@@ -29,7 +29,7 @@ static int list_threads(struct reading *l, u32 *tids) {
   stacks->all_threads = n;
   if (!n)
     return -ESRCH;
-  n = n < THREADS_MOST ? n : THREADS_MOST;
+  n = MIN(n, THREADS_MOST);
   stacks->threads = arena_array(l->arena, size_sum(n, THREADS_MOST), sizeof(*stacks->threads));
   for (u32 i = 0; i < n; i++) {
     struct thread_state state;

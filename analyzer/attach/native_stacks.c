@@ -125,8 +125,7 @@ static void count(const struct snapshots *snapshots, u32 wanted, struct native_o
     outcome->refused += snapshot->got == SNAPSHOT_REFUSED;
     outcome->gone += snapshot->got == SNAPSHOT_ENDED;
     outcome->all_ns += snapshot->stopped_ns;
-    if (snapshot->stopped_ns > outcome->longest_ns)
-      outcome->longest_ns = snapshot->stopped_ns;
+    outcome->longest_ns = MAX(snapshot->stopped_ns, outcome->longest_ns);
   }
   outcome->left = wanted - outcome->taken - outcome->stuck - outcome->refused - outcome->gone;
 }

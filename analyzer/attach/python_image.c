@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "attach/refused.h"
+#include "base/texts.h"
 
 struct image {
   const u8 *file;
@@ -96,9 +97,9 @@ static u64 find_symbol(const struct image *image, const char *name) {
 static u32 minor_of(const char *path) {
   const char *slash = strrchr(path, '/');
   const char *name = slash ? slash + 1 : path;
-  if (strncmp(name, "lib", 3) == 0)
+  if (text_starts_with(name, "lib"))
     name += 3;
-  return strncmp(name, "python3.", 8) == 0 ? (u32)strtoul(name + 8, NULL, 10) : 0;
+  return text_starts_with(name, "python3.") ? (u32)strtoul(name + 8, NULL, 10) : 0;
 }
 
 struct mapping {

@@ -21,9 +21,7 @@ struct arena_block {
 /* A block for at least `bytes`. Big requests get a block of their own behind the current one, so
  * that the room left in the current one is not lost. */
 static void *arena_grow(struct arena *arena, size_t bytes) {
-  size_t size = arena->blocks ? arena->blocks->bytes * 2 : FIRST_BLOCK;
-  if (size > LARGEST_BLOCK)
-    size = LARGEST_BLOCK;
+  size_t size = arena->blocks ? MIN(arena->blocks->bytes * 2, LARGEST_BLOCK) : FIRST_BLOCK;
   bool large = bytes > size / 4;
   struct arena_block *block = memory_zeroed(1, size_sum(sizeof(*block), large ? bytes : size));
   if (large && arena->blocks) {

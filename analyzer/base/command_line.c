@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/texts.h"
 #include "format/default_directory.h"
 
 /* getopt's codes: the row's number above every character it may return. */
@@ -61,7 +62,7 @@ static bool find_word(const char *argument, const char *words, unsigned *place) 
       return true;
     at += length;
     at += strspn(at, ", ");
-    if (strncmp(at, "or ", 3) == 0)
+    if (text_starts_with(at, "or "))
       at += 3;
   }
   return false;

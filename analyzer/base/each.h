@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/min_max.h"
 #include "format/tscope_format.h"
 
 /* How many elements an array has, which is not a pointer to its first. */
@@ -70,7 +71,7 @@
     type most_of_ = 0;                                                                             \
     FOR_EACH(at, n, one) {                                                                         \
       type value_of_ = (value);                                                                    \
-      most_of_ = value_of_ > most_of_ ? value_of_ : most_of_;                                      \
+      most_of_ = MAX(value_of_, most_of_);                                                         \
     }                                                                                              \
     most_of_;                                                                                      \
   })

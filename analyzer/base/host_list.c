@@ -28,7 +28,7 @@ static struct host_name take_apart(const char *name) {
 }
 
 static int compare_starts(const struct host_name *a, const struct host_name *b) {
-  int shorter = a->before < b->before ? a->before : b->before;
+  int shorter = MIN(a->before, b->before);
   int order = strncmp(a->name, b->name, (size_t)shorter);
   return order ? order : a->before - b->before;
 }

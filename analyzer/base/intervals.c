@@ -12,7 +12,7 @@ void intervals_append(struct intervals *set, i64 start, i64 end) {
     return;
   struct interval *last = set->n ? &set->at[set->n - 1] : NULL;
   if (last && start <= last->end) {
-    last->end = end > last->end ? end : last->end;
+    last->end = MAX(end, last->end);
     return;
   }
   set->at[set->n++] = (struct interval){start, end};
@@ -52,7 +52,7 @@ void intervals_subtract(struct arena *arena, const struct intervals *a, const st
       j++;
     for (u32 k = j; k < b->n && b->at[k].start < end; k++) {
       intervals_append(out, from, b->at[k].start);
-      from = b->at[k].end > from ? b->at[k].end : from;
+      from = MAX(b->at[k].end, from);
     }
     intervals_append(out, from, end);
   }
@@ -64,8 +64,8 @@ void intervals_within(const struct intervals *set, u32 *cursor, i64 start, i64 e
   while (*cursor < set->n && set->at[*cursor].end <= start)
     ++*cursor;
   for (u32 i = *cursor; i < set->n && set->at[i].start < end; i++) {
-    i64 from = set->at[i].start > start ? set->at[i].start : start;
-    i64 to = set->at[i].end < end ? set->at[i].end : end;
+    i64 from = MAX(set->at[i].start, start);
+    i64 to = MIN(set->at[i].end, end);
     intervals_append(out, from, to);
   }
 }
@@ -75,8 +75,8 @@ i64 intervals_covered(const struct intervals *set, u32 *cursor, i64 start, i64 e
     ++*cursor;
   i64 sum = 0;
   for (u32 i = *cursor; i < set->n && set->at[i].start < end; i++) {
-    i64 from = set->at[i].start > start ? set->at[i].start : start;
-    i64 to = set->at[i].end < end ? set->at[i].end : end;
+    i64 from = MAX(set->at[i].start, start);
+    i64 to = MIN(set->at[i].end, end);
     sum += to - from;
   }
   return sum;

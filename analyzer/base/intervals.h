@@ -14,8 +14,17 @@ struct interval {
   i64 start, end;
 };
 
-static inline i64 later(i64 a, i64 b) {
-  return a > b ? a : b;
+static inline double ns_to_ms(i64 ns) {
+  return (double)ns / 1e6;
+}
+
+static inline double ns_to_s(i64 ns) {
+  return (double)ns / 1e9;
+}
+
+/* NAN if one of the times is not known. */
+static inline double seconds_between(i64 from, i64 to) {
+  return from == NS_UNKNOWN || to == NS_UNKNOWN ? __builtin_nan("") : ns_to_s(to - from);
 }
 
 /* Sorted by start, pairwise disjoint and non-touching. */

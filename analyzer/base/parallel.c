@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "base/min_max.h"
+
 #define MOST_THREADS 256u
 
 struct loop {
@@ -38,11 +40,7 @@ static unsigned cores(void) {
 unsigned parallel_threads(u32 n, unsigned threads) {
   if (threads == 0)
     threads = cores();
-  if (threads > MOST_THREADS)
-    threads = MOST_THREADS;
-  if (threads > n)
-    threads = n;
-  return threads > 0 ? threads : 1;
+  return MAX(MIN(threads, MIN(n, MOST_THREADS)), 1);
 }
 
 void parallel_for(u32 n, unsigned threads, parallel_fn *fn, void *user) {

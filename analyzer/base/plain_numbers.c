@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/texts.h"
 
 /* A part of a name or a path is no number. */
 static bool is_part_of_name(char c) {
@@ -21,14 +22,14 @@ static bool ends_word(const char *at) {
 /* Length of "nan" or "inf" here, as printf() writes them; 0 if this is something else. */
 static size_t unknown_length(const char *at) {
   size_t sign = *at == '-';
-  bool is = strncmp(at + sign, "nan", 3) == 0 || strncmp(at + sign, "inf", 3) == 0;
+  bool is = text_starts_with(at + sign, "nan") || text_starts_with(at + sign, "inf");
   return is && ends_word(at + sign + 3) ? sign + 3 : 0;
 }
 
 /* Length of a number of thousands and more that %g wrote with an exponent; 0 otherwise. */
 static size_t exponent_length(const char *at) {
   size_t n = strspn(at, "0123456789.");
-  if (n == 0 || strncmp(at + n, "e+", 2) != 0)
+  if (n == 0 || !text_starts_with(at + n, "e+"))
     return 0;
   size_t digits = strspn(at + n + 2, "0123456789");
   return digits == 2 && ends_word(at + n + 4) ? n + 4 : 0;

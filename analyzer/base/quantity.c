@@ -55,7 +55,7 @@ static struct quantity scaled(double value, const struct unit *units, size_t n, 
   return format_quantity("%g", value);
 }
 
-#define SCALED(value, units) scaled(value, units, sizeof(units) / sizeof((units)[0]), 0)
+#define SCALED(value, units) scaled(value, units, LENGTH_OF(units), 0)
 
 static struct quantity long_duration(double seconds) {
   double minutes = round(seconds / 60);
@@ -73,7 +73,7 @@ static struct quantity duration(double seconds, int more) {
     return long_duration(seconds);
   if (seconds == 0)
     return format_quantity("0 s");
-  return scaled(seconds, units, sizeof(units) / sizeof(*units), more);
+  return scaled(seconds, units, LENGTH_OF(units), more);
 }
 
 struct quantity duration_s(double seconds) {

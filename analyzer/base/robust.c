@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/min_max.h"
 #include "base/statistics.h"
 
 #define LEAST_FOR_SLOPE 8u
@@ -43,7 +44,7 @@ DEFINE_MEDIAN(ranked_double, lower_median, double)
 /* Median slope over all pairs of at most THEIL_SEN_POINTS evenly chosen points. */
 static double median_slope(const double *x, const double *y, u32 n) {
   static _Thread_local double slopes[THEIL_SEN_POINTS * (THEIL_SEN_POINTS - 1) / 2];
-  u32 points = n < THEIL_SEN_POINTS ? n : THEIL_SEN_POINTS, found = 0;
+  u32 points = MIN(n, THEIL_SEN_POINTS), found = 0;
   for (u32 i = 0; i < points; i++) {
     u32 a = (u32)((u64)i * n / points);
     for (u32 j = i + 1; j < points; j++) {

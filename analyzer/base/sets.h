@@ -22,5 +22,5 @@ static inline u32 set_of(u32 *set, u32 one) {
 static inline void sets_join(u32 *set, u32 a, u32 b) {
   a = set_of(set, a);
   b = set_of(set, b);
-  set[a > b ? a : b] = a < b ? a : b;
+  set[MAX(a, b)] = MIN(a, b);
 }

@@ -35,7 +35,7 @@ double quantile_of(double *values, size_t n, double q) {
     return value;
   double next = values[k + 1];
   for (size_t i = k + 2; i < n; i++)
-    next = values[i] < next ? values[i] : next;
+    next = MIN(values[i], next);
   return value + (at - (double)k) * (next - value);
 }
 
@@ -68,7 +68,7 @@ static double log_gamma(double x) {
 
 ORDER_BY(by_ranked_value, struct ranked_value, UP(value))
 
-static double middle_of(double a, double b, double c) {
+double middle_of(double a, double b, double c) {
   return fmax(fmin(a, b), fmin(fmax(a, b), c));
 }
 

@@ -23,6 +23,8 @@ double variation_of(const double *values, size_t n);
 double quantile_of(double *values, size_t n, double q);
 double median_of(double *values, size_t n);
 
+double middle_of(double a, double b, double c);
+
 /* The standard error of a sample's median, of which as many as `independent` tell something of
  * their own: half of what lies between the ranks that are one standard error from the middle,
  * whatever the distribution. Reorders the array. */

@@ -80,6 +80,9 @@ double diff_noise_between(const double *before, u32 n_before, const double *afte
 /* A change of less than a hundredth is not mentioned, however certain it is. */
 #define DIFF_LEAST_CHANGE 0.01
 
+/* The share of the time in which the GPU was watched: the rest is assumed to be like that. */
+double diff_share_watched(const struct results *r);
+
 /* Mean of the known values; NAN if there are none. */
 double diff_mean(const double *values, u32 n);
 

@@ -187,8 +187,7 @@ static void noise_of_ranks(struct diffing *d) {
     part++;
   u32 most_ranks = 0;
   EACH_RUN(d, side, i)
-    if (d->sides[side]->runs[i]->n_ranks > most_ranks)
-      most_ranks = d->sides[side]->runs[i]->n_ranks;
+    most_ranks = MAX(d->sides[side]->runs[i]->n_ranks, most_ranks);
   double *values = arena_array(&d->scratch, d->out->n_runs, sizeof(*values));
   double *scratch = arena_array(&d->scratch, most_ranks, sizeof(*scratch));
   cause->p_value = 0;

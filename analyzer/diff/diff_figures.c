@@ -103,17 +103,16 @@ static void add_listed(struct entries *entries, enum diff_section section, const
 enum { MOST_NAMES = 64 };
 
 static u32 at_most_listed(u32 n) {
-  return n < MOST_NAMES ? n : MOST_NAMES;
+  return MIN(n, MOST_NAMES);
 }
 
-/* The time in which the GPU was not watched is assumed to be like the rest. */
-static double share_watched(const struct results *r) {
+double diff_share_watched(const struct results *r) {
   return r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
 }
 
 static void add_lists(struct entries *entries, const struct results *r, bool per_step) {
   double times =
-      (per_step ? steps_of_input(r) : 1) * (r->n_ranks ? r->n_ranks : 1) * share_watched(r);
+      (per_step ? steps_of_input(r) : 1) * (r->n_ranks ? r->n_ranks : 1) * diff_share_watched(r);
   FOR_EACH(r->path_by_category, at_most_listed(r->n_path_by_category), one)
     add_listed(entries, DIFF_OF_CRITICAL_PATH, one->name, UNIT_MS, one->ms);
   FOR_EACH(r->kernel_categories, at_most_listed(r->n_kernel_categories), one)
@@ -216,7 +215,7 @@ static double *phase_series(struct diffing *d, const struct results *r, size_t o
       const struct phase_times *times = &model->phases[cell_of_step(model, step, rank)];
       i64 ns = *(const i64 *)((const char *)times + offset);
       ranks += ns != NS_UNKNOWN;
-      sum += ns == NS_UNKNOWN ? 0 : (double)ns / 1e6;
+      sum += ns == NS_UNKNOWN ? 0 : ns_to_ms(ns);
     }
     if (ranks)
       values[(*n)++] = sum / ranks;

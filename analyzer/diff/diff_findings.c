@@ -56,10 +56,10 @@ static bool affects_results(const struct diff_fact *fact) {
   static const char *const facts[] = {"ranks found", "git_commit", "torch",  "cuda_runtime",
                                       "cuda_driver", "nccl",       "python", "gpu_name",
                                       "cpu",         "command"};
-  for (size_t i = 0; fact->name && i < sizeof(variables) / sizeof(variables[0]); i++)
+  for (size_t i = 0; fact->name && i < LENGTH_OF(variables); i++)
     if (fnmatch(variables[i], fact->name, 0) == 0)
       return true;
-  for (size_t i = 0; !fact->name && i < sizeof(facts) / sizeof(facts[0]); i++)
+  for (size_t i = 0; !fact->name && i < LENGTH_OF(facts); i++)
     if (!strcmp(facts[i], fact->what))
       return true;
   return false;
@@ -314,6 +314,6 @@ void diff_findings(struct diffing *d) {
 #undef F
   };
   d->out->findings = arena_array(d->arena, ROOM, sizeof(*d->out->findings));
-  for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(rules); i++)
     rules[i](d);
 }

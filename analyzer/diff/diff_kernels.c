@@ -24,7 +24,7 @@ ORDER_BY(by_weight, struct diff_kernel, DOWN_OF(weight) THEN(by_name(a, b)))
 /* What a kernel of one run adds to its side's mean over so many runs: for one rank, per step. */
 static struct diff_kernel row_of(const struct results *r, const struct kernel_result *k, u32 side,
                                  bool per_step, u32 runs) {
-  double seen = r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
+  double seen = diff_share_watched(r);
   double times = (per_step ? steps_of_input(r) : 1) * (r->n_ranks ? r->n_ranks : 1) * seen * runs;
   struct diff_kernel row = {SAME(k, name, shortened, category)};
   if (side == BEFORE) {

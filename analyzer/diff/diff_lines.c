@@ -123,6 +123,6 @@ void diff_lines(struct diffing *d) {
       out->lines[out->n_lines++] = row_of(d, parts + i, same, values);
     }
     SORT(out->lines, out->n_lines, by_difference);
-    out->n_lines = out->n_lines < MOST_ROWS ? out->n_lines : MOST_ROWS;
+    out->n_lines = MIN(out->n_lines, MOST_ROWS);
   }
 }

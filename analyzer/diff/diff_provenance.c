@@ -53,8 +53,8 @@ static bool is_volatile_option(const char *name) {
 /* Command lines, without what is new in each run. */
 
 static bool is_temporary_file(const char *word) {
-  return !strncmp(word, "/tmp/", 5) || !strncmp(word, "/var/tmp/", 9) ||
-         !strncmp(word, "/dev/shm/", 9);
+  return text_starts_with(word, "/tmp/") || text_starts_with(word, "/var/tmp/") ||
+         text_starts_with(word, "/dev/shm/");
 }
 
 /* The command with "*" for values of volatile options and for temporary files. */

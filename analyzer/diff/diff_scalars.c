@@ -67,11 +67,11 @@ static void choose_level_steps(struct diffing *d) {
     u32 first = INDEX_NONE, last = 0;
     for (u32 k = 0; k < model->n_scalars; k++) {
       u32 step = model->scalars[k].step;
-      first = step < first ? step : first;
-      last = step != INDEX_NONE && step > last ? step : last;
+      first = MIN(step, first);
+      last = step == INDEX_NONE ? last : MAX(step, last);
     }
-    from = first != INDEX_NONE && first > from ? first : from;
-    to = last < to ? last : to;
+    from = first == INDEX_NONE ? from : MAX(first, from);
+    to = MIN(last, to);
   }
   d->level_to = to;
   d->level_from = to > from ? to - (to - from) / 4 : to;

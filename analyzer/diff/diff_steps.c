@@ -36,7 +36,7 @@ static bool is_doubtful(struct diffing *d) {
   if (!d->several || change < DIFF_LEAST_CHANGE ||
       (out->step_p_value >= DIFF_DOUBT && change < WORTH_MENTIONING))
     return false;
-  u32 runs = d->sides[BEFORE]->n < d->sides[AFTER]->n ? d->sides[BEFORE]->n : d->sides[AFTER]->n;
+  u32 runs = MIN(d->sides[BEFORE]->n, d->sides[AFTER]->n);
   double times = out->step_noise_ms / fabs(out->step_after_ms - out->step_before_ms);
   double wanted = ceil(runs * times * times);
   const char *about = wanted > DIFF_MOST_ADVISED ? "more than" : "about";

@@ -27,7 +27,7 @@ static u64 memory_of(enum budget_kind kind, u64 bytes) {
   u64 wanted = limit_of(kind, bytes);
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   u64 machine = pages > 0 && page > 0 ? (u64)pages / 4 * 3 * (u64)page : UINT64_MAX;
-  return wanted < machine ? wanted : machine;
+  return MIN(wanted, machine);
 }
 
 void budget_begin(struct budget *budget, enum budget_kind memory, u64 bytes) {

@@ -22,7 +22,7 @@ struct kind {
 #define K(id, one, several, contains) {one, several, probe_##id, load_##id},
 static const struct kind kinds[] = {TSCOPE_INPUTS(K)};
 #undef K
-#define KINDS (sizeof(kinds) / sizeof(*kinds))
+#define KINDS LENGTH_OF(kinds)
 
 typedef VECTOR(struct input) inputs;
 

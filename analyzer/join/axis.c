@@ -124,8 +124,7 @@ void place_on_axis(struct model *model, unsigned threads) {
     model->ranks[r].end = clock_to_axis(clock, internal->events[r].end);
     rank_end_place(&model->ranks[r].ending, clock);
     rank_stalls_place(model->ranks[r].stalls, model->ranks[r].n_stalls, clock);
-    if (model->ranks[r].end > last)
-      last = model->ranks[r].end;
+    last = MAX(model->ranks[r].end, last);
   }
   model->begin = 0;
   model->end = last == INT64_MIN ? 0 : last;
@@ -146,8 +145,8 @@ static struct order measure(const struct model *model, u32 c) {
   FOR_EACH(&model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
     known &= arrival->start != NS_UNKNOWN;
     compared &= is_on_axis(model, arrival->rank);
-    last = arrival->start > last ? arrival->start : last;
-    last_call = arrival->call_start > last_call ? arrival->call_start : last_call;
+    last = MAX(arrival->start, last);
+    last_call = MAX(arrival->call_start, last_call);
   }
   collective->last_start = known && compared ? last : NS_UNKNOWN;
   return (struct order){known ? last : INT64_MAX, last_call, c};

@@ -187,7 +187,7 @@ static void note_end(u32 *one, bool *several, u32 rank) {
 static void note_sides(void *user, const struct message_side *at, u32 n_sends, u32 n) {
   struct finding *f = user;
   struct exchanges *all = f->all;
-  u32 n_receives = n - n_sends, both = n_sends < n_receives ? n_sends : n_receives;
+  u32 n_receives = n - n_sends, both = MIN(n_sends, n_receives);
   const struct comm *comm = &all->model->comms[at->comm];
   for (u32 i = 0; i < n; i++) {
     u32 number = all->bundles.at[at[i].bundle].exchange;
@@ -233,7 +233,7 @@ static void put_in_order(struct exchanges *all) {
           bundle->exchange == INDEX_NONE ? NULL : &all->list.at[bundle->exchange];
       u64 place = (u64)bundle->before << 32;
       u64 after = bundle->previous == INDEX_NONE ? 0 : all->bundles.at[bundle->previous].place + 1;
-      place = after > place ? after : place;
+      place = MAX(after, place);
       changed |= exchange && place > exchange->place;
       if (exchange && place > exchange->place)
         exchange->place = place;

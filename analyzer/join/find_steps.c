@@ -139,8 +139,7 @@ static void choose_steps(struct model *model, const char *wanted) {
     to = from < n ? from + 1 : n;
   else if (colon[1])
     to = strtoul(colon + 1, NULL, 10) < n ? (u32)strtoul(colon + 1, NULL, 10) + 1 : n;
-  if (to < from)
-    to = from;
+  to = MAX(from, to);
   size_t skipped = (size_t)from * model->n_ranks;
   model->steps.begin += skipped;
   model->steps.end += skipped;
@@ -196,7 +195,7 @@ static void set_times(struct model *model, const struct rank_bounds *bounds) {
       steps->times = arena_array(model_arena(model), steps->n, sizeof(*steps->times));
     for (u32 s = 0; s + 1 < bounds[r].at.n; s++) {
       u8 *times = &steps->times[bounds[r].first + s], own = events->step_bounds.at[s].times;
-      *times = own > *times ? own : *times;
+      *times = MAX(own, *times);
     }
   }
 }

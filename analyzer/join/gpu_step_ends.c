@@ -26,8 +26,8 @@ void bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds)
         continue;
       i64 ran = call->run == INDEX_NONE ? NS_UNKNOWN : events->runs.at[call->run].end;
       known = ran != NS_UNKNOWN;
-      end = ran > end ? ran : end;
+      end = MAX(ran, end);
     }
-    VECTOR_PUSH(&bounds->gpu, !known ? NS_UNKNOWN : end > host ? end : host);
+    VECTOR_PUSH(&bounds->gpu, !known ? NS_UNKNOWN : MAX(end, host));
   }
 }

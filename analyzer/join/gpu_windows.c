@@ -66,7 +66,7 @@ void model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
     if (window->clock != TSCOPE_GPU_CLOCK_CUPTI)
       continue;
     ever = true;
-    i64 begin = window->settled > from ? window->settled : from;
+    i64 begin = MAX(window->settled, from);
     if (begin < window->end)
       intervals_append(known, begin, window->end);
   }

@@ -134,7 +134,7 @@ static bool find_by_pauses(struct pattern *pattern) {
 }
 
 static bool begins_at(const struct pattern *pattern, u32 at) {
-  u32 compared = pattern->length < ALIKE ? pattern->length : ALIKE;
+  u32 compared = MIN(pattern->length, ALIKE);
   if (at + compared > pattern->n)
     return false;
   return !ANY_NUMBER(0, compared, i, pattern->tokens[at + i] != pattern->tokens[pattern->like + i]);
@@ -155,7 +155,7 @@ static u32 next_round(const struct pattern *pattern, u32 at) {
 
 /* Share of the launches that are those of the round that the others are held against. */
 static double share_alike(const struct pattern *pattern, u32 from, u32 to) {
-  u32 alike = 0, n = to - from > pattern->length ? to - from : pattern->length;
+  u32 alike = 0, n = MAX(to - from, pattern->length);
   for (u32 i = 0; i < pattern->length && from + i < to; i++)
     alike += pattern->tokens[from + i] == pattern->tokens[pattern->like + i];
   return (double)alike / n;
@@ -203,7 +203,7 @@ static struct launched *of_busiest_thread(struct launched *launched, u32 *n) {
   for (u32 i = 0, same; i < *n; i += same) {
     same = ROW_OF_EQUALS(launched + i, *n - i, a, b, a->thread == b->thread);
     first = same > most ? i : first;
-    most = same > most ? same : most;
+    most = MAX(same, most);
   }
   *n = most;
   return launched + first;

@@ -49,7 +49,7 @@ static void keep_long_steps(const struct rank_bounds *bounds, u32 n_ranks, u32 n
     for (u32 s = 0; s + 1 < bounds[r].at.n; s++) {
       struct length *length = &lengths[bounds[r].first + s];
       i64 ns = bounds[r].at.at[s + 1] - bounds[r].at.at[s];
-      length->ns = ns > length->ns ? ns : length->ns;
+      length->ns = MAX(ns, length->ns);
     }
   for (u32 step = 0; step < n; step++)
     lengths[step].step = step;

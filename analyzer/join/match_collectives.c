@@ -58,8 +58,8 @@ static struct collective collective_of(const struct model *model, u32 comm, u32 
 static void extend_range(struct seq_range *range, u32 seq) {
   if (range->calls++ == 0)
     range->first = range->last = seq;
-  range->first = seq < range->first ? seq : range->first;
-  range->last = seq > range->last ? seq : range->last;
+  range->first = MIN(seq, range->first);
+  range->last = MAX(seq, range->last);
 }
 
 static void plan_slots(struct matcher *matcher) {
@@ -80,7 +80,7 @@ static void plan_slots(struct matcher *matcher) {
   u64 slots = 0;
   FOR_EACH_CHANGED(matcher->ranges, model->n_comms, range) {
     u64 wanted = (u64)range->last - range->first + 1, most = 4ull * range->calls + 1024;
-    range->slots = range->calls == 0 ? 0 : (u32)(wanted < most ? wanted : most);
+    range->slots = range->calls == 0 ? 0 : (u32)MIN(wanted, most);
     range->at = slots;
     slots += range->slots;
   }
@@ -148,7 +148,7 @@ static struct rank_call *call_at(const struct matcher *matcher, const struct mes
 
 static void match_pair(void *user, const struct message_side *at, u32 n_sends, u32 n) {
   struct matcher *matcher = user;
-  u32 n_receives = n - n_sends, most = n_sends > n_receives ? n_sends : n_receives;
+  u32 n_receives = n - n_sends, most = MAX(n_sends, n_receives);
   for (u32 i = 0; i < most; i++) {
     struct rank_call *send = i < n_sends ? call_at(matcher, &at[i]) : NULL;
     struct rank_call *receive = i < n_receives ? call_at(matcher, &at[n_sends + i]) : NULL;

@@ -59,8 +59,7 @@ static void number_exchanges(struct exchanges *all, struct numbering *numbering)
   for (u32 i = 0; i < numbering->n; i++)
     numbering->first[numbering->at[i].comm + 1] = i + 1;
   for (u32 c = 0; c < n_comms; c++)
-    if (numbering->first[c + 1] < numbering->first[c])
-      numbering->first[c + 1] = numbering->first[c];
+    numbering->first[c + 1] = MAX(numbering->first[c], numbering->first[c + 1]);
   for (u32 i = 0; i < numbering->n; i++)
     all->list.at[numbering->at[i].exchange].seq = collectives_before(&numbering->at[i]) +
                                                   numbering->before[numbering->at[i].comm] + i -
@@ -90,7 +89,7 @@ static void fill_call(const struct exchanges *all, const struct bundle *bundle,
                       struct rank_call *call) {
   u32 size = all->model->comms[bundle->comm].size, others = size > 1 ? size - 1 : 1;
   u64 element = call->count ? call->bytes / call->count : 0;
-  u64 most = bundle->sent > bundle->received ? bundle->sent : bundle->received;
+  u64 most = MAX(bundle->sent, bundle->received);
   most = size > 1 ? most : bundle->kept;
   call->op = TSCOPE_OP_ALLTOALL;
   call->count = (most + others - 1) / others;

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/quantity.h"
+#include "base/texts.h"
 #include "join/joining.h"
 
 /* Where the times of collectives are NCCL's own, how far they may be off. */
@@ -38,12 +39,11 @@ static void count_lack(struct lines_lack *lacks, const char *text) {
 }
 
 static void note_lacks(struct model *model) {
-  static const char start[] = "lines of ";
   struct lines_lack lacks[LACKS] = {0};
   for (u32 r = 0; r < model->n_ranks; r++)
     for (const char *text = model->ranks[r].info[TSCOPE_INFO_FEATURE]; text;
          text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
-      if (strncmp(text, start, sizeof(start) - 1) == 0)
+      if (text_starts_with(text, "lines of "))
         count_lack(lacks, text);
   for (struct lines_lack *lack = lacks; lack < lacks + LACKS && lack->text; lack++) {
     int name = (int)strcspn(lack->text, "=\n");

@@ -29,7 +29,7 @@ static i64 most_common(i64 *values, u32 n, u32 *times) {
   for (u32 i = 0, same; i < n; i += same) {
     same = ROW_OF_EQUALS(&values[i], n - i, a, b, *a == *b);
     found = same > *times ? values[i] : found;
-    *times = same > *times ? same : *times;
+    *times = MAX(same, *times);
   }
   return found;
 }
@@ -58,7 +58,7 @@ static struct apart look_at(const struct model *model, const struct rank_bounds 
   i64 apart[SECOND_LOOK];
   u32 n = 0, times;
   for (u32 k = 0; k < looks && k < events->calls.n; k++) {
-    u32 of = events->calls.n < looks ? events->calls.n : looks;
+    u32 of = MIN(events->calls.n, looks);
     const struct rank_call *call = &events->calls.at[(u64)k * events->calls.n / of];
     if (call->arrival == INDEX_NONE)
       continue;

@@ -144,7 +144,7 @@ static void merge_periods_by_pauses(const struct sequences *sequences, u32 refer
 }
 
 static bool matches_at(const struct sequence *sequence, u32 template, u32 at) {
-  u32 window = sequence->steps_length < RESYNC_WINDOW ? sequence->steps_length : RESYNC_WINDOW;
+  u32 window = MIN(sequence->steps_length, RESYNC_WINDOW);
   for (u32 i = 0; i < window; i++)
     if (at + i >= sequence->n || sequence->tokens[template + i] != sequence->tokens[at + i])
       return false;
@@ -190,8 +190,8 @@ static struct bound first_bound(const struct rank_events *events, const struct s
     pause = pause_before(events, next);
   i64 call = events->calls.at[cut].start, bound = call - (i64)pause;
   struct bound least = cut > 0 ? bound_at(events, cut) : (struct bound){events->begin, NS_UNKNOWN};
-  i64 host = bound > least.host ? bound : least.host < call ? least.host : call;
-  return (struct bound){host, least.gpu > host ? least.gpu : host};
+  i64 host = CLAMP(least.host, bound, call);
+  return (struct bound){host, MAX(least.gpu, host)};
 }
 
 static void push_bound(struct rank_bounds *bounds, struct bound bound) {
@@ -333,7 +333,7 @@ static bool cut_all(const struct sequences *sequences, u32 reference, struct ran
   for (u32 r = 0; r < model->n_ranks; r++) {
     if (!has_period(&sequences->at[r]))
       continue;
-    lowest = shifts[r] < lowest ? shifts[r] : lowest;
+    lowest = MIN(shifts[r], lowest);
     match += sequences->at[r].period.match;
     agreeing += bounds[r].at.n + 1 >= bounds[reference].at.n &&
                 bounds[r].at.n <= bounds[reference].at.n + 1;

@@ -20,14 +20,14 @@ static i64 last_activity(const struct rank_events *events, i64 after) {
   i64 host = NS_UNKNOWN, gpu = NS_UNKNOWN;
 #define LATEST(list)                                                                               \
   for (u32 i = 0; i < events->list.n; i++)                                                         \
-    host = events->list.at[i].end > host ? events->list.at[i].end : host;
+    host = MAX(events->list.at[i].end, host);
   LATEST(calls)
   LATEST(phases)
   LATEST(waits)
 #undef LATEST
   FOR_EACH(events->runs.at, events->runs.n, run) {
     i64 *last = run->stream == TSCOPE_NO_STREAM ? &host : &gpu;
-    *last = run->end > *last ? run->end : *last;
+    *last = MAX(run->end, *last);
   }
   return host > after ? host : gpu;
 }

@@ -74,7 +74,7 @@ static void number_ranks(struct rank_bounds *bounds, const u32 *numbers, u32 n_r
   for (u32 r = 0; r < n_ranks; r++) {
     if (bounds[r].at.n && numbers[r] == TSCOPE_UNKNOWN)
       return;
-    least = numbers[r] < least ? numbers[r] : least;
+    least = MIN(numbers[r], least);
   }
   for (u32 r = 0; r < n_ranks; r++)
     if (bounds[r].at.n)

@@ -47,8 +47,7 @@ static void list_meetings(const struct model *model, const struct rank_events *e
       continue;
     if (met[step].first == NS_UNKNOWN || arrival->call_start < met[step].first)
       met[step].first = arrival->call_start;
-    if (end_on_host(arrival) > met[step].last)
-      met[step].last = end_on_host(arrival);
+    met[step].last = MAX(end_on_host(arrival), met[step].last);
   }
 }
 

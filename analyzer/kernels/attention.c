@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/texts.h"
 #include "kernels/kernel_text.h"
 
 /* A kind of kernel of FlashAttention 2, which says its shape. */
@@ -36,7 +37,7 @@ static bool is_causal(const char *traits) {
   const char *at = after_bracket(traits);
   at = at ? strchr(at, ',') : NULL;
   at = at ? strchr(at + 1, ',') : NULL;
-  return at && strncmp(at + 1 + strspn(at + 1, " "), "true", 4) == 0;
+  return at && text_starts_with(at + 1 + strspn(at + 1, " "), "true");
 }
 
 static double by_name(const char *name, const u32 grid[3]) {
@@ -83,8 +84,8 @@ static double backward_of_3(const char *name, const u32 grid[3], u32 heads) {
     return NAN;
   next_number(&at);
   double keys = next_number(&at), head_size = next_number(&at);
-  bool causal = strncmp(flags, ", true", 6) == 0;
-  if (strncmp(flags + (causal ? 6 : 7), ", false, false, false", 21) != 0)
+  bool causal = text_starts_with(flags, ", true");
+  if (!text_starts_with(flags + (causal ? 6 : 7), ", false, false, false"))
     return NAN;
   bool in_one_row = strstr(name, "LPTScheduler");
   double all_heads = in_one_row ? heads : (double)grid[1] * grid[2];

@@ -16,7 +16,7 @@ char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *sta
 
 char *kernel_demangle(const char *name) {
   /* Without the prefix it would take "f" for a type, float. */
-  if (strncmp(name, "_Z", 2) == 0) {
+  if (text_starts_with(name, "_Z")) {
     int status;
     char *demangled = __cxa_demangle(name, NULL, NULL, &status);
     if (demangled)
@@ -66,9 +66,9 @@ static bool is_operator(const struct brackets *b, const char *at) {
     return false;
   if (*at == '>' && (at[-1] == '-' || !is_open(b, '<')))
     return true;
-  if (*at == '<' && at[-1] == ')' && !(before >= 10 && strncmp(at - 10, "operator()", 10) == 0))
+  if (*at == '<' && at[-1] == ')' && !(before >= 10 && text_starts_with(at - 10, "operator()")))
     return true;
-  return before >= 8 && strncmp(at - 8, "operator", 8) == 0;
+  return before >= 8 && text_starts_with(at - 8, "operator");
 }
 
 static void open_bracket(struct brackets *b, char kind) {
@@ -152,7 +152,7 @@ static char *read_identifiers(const char *mangled) {
 }
 
 char *kernel_strip(const char *demangled) {
-  bool mangled = strncmp(demangled, "_ZN", 3) == 0;
+  bool mangled = text_starts_with(demangled, "_ZN");
   char *name = mangled ? read_identifiers(demangled) : memory_text(demangled);
   remove_all(name, "(anonymous namespace)::");
   remove_all(name, "<unnamed>::");
@@ -230,7 +230,7 @@ static const char *const wrappers[] = {"gpu_kernel_impl",
 
 static bool is_wrapper(const char *word, size_t bytes) {
   if (bytes > 7 &&
-      strncmp(word, "enable_", 7) == 0) /* CUTLASS's kernel, if the device can run it */
+      text_starts_with(word, "enable_")) /* CUTLASS's kernel, if the device can run it */
     return true;
   for (const char *const *wrapper = wrappers; *wrapper; wrapper++)
     if (strlen(*wrapper) == bytes && memcmp(*wrapper, word, bytes) == 0)
@@ -249,8 +249,8 @@ static size_t word_bytes(const char *at) {
 static const char *find_specific_word(const char *arguments) {
   for (const char *at = arguments; *at;) {
     size_t bytes = word_bytes(at);
-    bool is_namespace = bytes && strncmp(at + bytes, "::", 2) == 0 && at[bytes + 2] != '{' &&
-                        strncmp(at + bytes + 2, "operator", 8) != 0;
+    bool is_namespace = bytes && text_starts_with(at + bytes, "::") && at[bytes + 2] != '{' &&
+                        !text_starts_with(at + bytes + 2, "operator");
     if (bytes > 2 && !is_namespace && !isdigit((unsigned char)*at) && !is_wrapper(at, bytes))
       return at;
     at += bytes ? bytes : 1;
@@ -319,7 +319,7 @@ static bool is_generic_name(const char *name, size_t bytes) {
 /* Whether a name only frames its first template argument. CUTLASS also has a guard around a kernel,
  * such as enable_sm90_or_later. */
 static bool is_frame(const char *function, size_t bytes) {
-  return is_generic_name(function, bytes) || (bytes > 7 && strncmp(function, "enable_", 7) == 0);
+  return is_generic_name(function, bytes) || (bytes > 7 && text_starts_with(function, "enable_"));
 }
 
 /* The length of the first of several template arguments. */
@@ -342,7 +342,7 @@ static size_t framed_argument(char **at) {
     char end = (*at)[bytes];
     (*at)[bytes] = '\0';
     find_function(*at, &function, &arguments);
-    bool guard = !*arguments && strncmp(function, "enable_", 7) == 0;
+    bool guard = !*arguments && text_starts_with(function, "enable_");
     (*at)[bytes] = end;
     if (!guard || end != ',')
       return bytes;

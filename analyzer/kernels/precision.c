@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/precision.h"
 
+#include "base/min_max.h"
+
 /* cublasComputeType_t. */
 enum {
   COMPUTE_32F = 68,
@@ -61,5 +63,5 @@ static enum precision of_factor(u8 dtype, u8 compute) {
 /* The slower of both factors'. */
 enum precision gemm_precision(u8 a, u8 b, u8 compute) {
   enum precision left = of_factor(a, compute), right = of_factor(b, compute);
-  return left > right ? left : right;
+  return MAX(left, right);
 }

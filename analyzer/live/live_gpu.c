@@ -19,7 +19,7 @@ void live_gpu_window(struct live_process *process) {
   i64 from = process->spans_to == NS_UNKNOWN ? spans[0].start : process->spans_to;
   i64 to = from, busy = 0;
   for (u32 i = 0; i < n; i++) {
-    i64 start = spans[i].start > to ? spans[i].start : to;
+    i64 start = MAX(spans[i].start, to);
     if (spans[i].end <= start)
       continue;
     busy += spans[i].end - start;
@@ -33,7 +33,7 @@ void live_gpu_window(struct live_process *process) {
 
 double live_gpu_share(const struct live_process *process, i64 *until) {
   i64 covered = 0, busy = 0;
-  u32 kept = process->n_windows < LIVE_WINDOWS ? process->n_windows : LIVE_WINDOWS;
+  u32 kept = MIN(process->n_windows, LIVE_WINDOWS);
   *until = NS_UNKNOWN;
   for (u32 i = 0; i < kept && covered < ENOUGH_NS; i++) {
     const struct live_window *window =

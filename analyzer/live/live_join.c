@@ -20,7 +20,7 @@ static void describe_clocks(struct live_view *view) {
     struct live_host *host = &view->hosts[view->ranks[r].host];
     const struct clock_fit *fit = &view->model->ranks[r].clock;
     host->error_s = fmin(host->error_s, fit->error_us / 1e6);
-    host->ends = fit->collectives > host->ends ? fit->collectives : host->ends;
+    host->ends = MAX(fit->collectives, host->ends);
   }
 }
 
@@ -56,8 +56,8 @@ static void measure_call(const struct model *model, const struct collective *cal
   memcpy(late->sorted, late->times, late->members * sizeof(*late->sorted));
   i64 middle = lower_median_i64(late->sorted, late->members), first = INT64_MAX, last = INT64_MIN;
   for (u32 m = 0; m < late->members; m++) {
-    first = late->times[m] < first ? late->times[m] : first;
-    last = late->times[m] > last ? late->times[m] : last;
+    first = MIN(late->times[m], first);
+    last = MAX(late->times[m], last);
   }
   if (by_run) {
     i64 end = lower_median_i64(late->ends, late->members);
@@ -70,20 +70,18 @@ static void measure_call(const struct model *model, const struct collective *cal
   for (u32 m = 0; m < late->members; m++) {
     i64 behind = late->times[m] - middle, waits = waited[call->first_arrival + m];
     if (behind > 0) /* of that time; else it is not late */
-      behind -= waits < behind ? waits : behind;
-    late->behind[m * LATE_CALLS + late->n] = (double)behind / 1e9;
+      behind -= MIN(waits, behind);
+    late->behind[m * LATE_CALLS + late->n] = ns_to_s(behind);
   }
   late->middle[late->n++] = middle;
   late->arrivals = arrivals;
 }
 
-/* Until when members wait: INT64_MIN if that is not known. */
+/* Until when members wait; NS_UNKNOWN, which is the least time. */
 static i64 last_ready(const struct model *model, const struct collective *call) {
-  i64 last = INT64_MIN;
-  for (u32 m = 0; m < call->n_arrivals && op_is_barrier_like(call->op); m++) {
-    i64 ready = model_arrival_ready(model, &model->arrivals[call->first_arrival + m]);
-    last = ready != NS_UNKNOWN && ready > last ? ready : last;
-  }
+  i64 last = NS_UNKNOWN;
+  for (u32 m = 0; m < call->n_arrivals && op_is_barrier_like(call->op); m++)
+    last = MAX(model_arrival_ready(model, &model->arrivals[call->first_arrival + m]), last);
   return last;
 }
 
@@ -113,7 +111,7 @@ static void find_waits(const struct model *model, struct last_calls *calls, stru
       i64 ready = model_arrival_ready(model, arrival),
           left = before ? arrival_left(before) : NS_UNKNOWN;
       i64 most = ready != NS_UNKNOWN && left != NS_UNKNOWN ? ready - left : 0;
-      calls->waited[at] = others < most ? others : most > 0 ? most : 0;
+      calls->waited[at] = others < most ? others : MAX(most, 0);
       all[arrival->rank] += ready != NS_UNKNOWN && last > ready ? last - ready : 0;
       until[at] = all[arrival->rank];
     }
@@ -155,8 +153,8 @@ static double median_lateness(const struct live_view *view, const struct latenes
     u32 number = step > 0 ? (u32)fmax(0, (double)(newest - late->middle[i]) / (double)step) : 0;
     if (steps == 0 || number > last)
       most[steps++] = behind[i];
-    else if (behind[i] > most[steps - 1])
-      most[steps - 1] = behind[i];
+    else
+      most[steps - 1] = MAX(behind[i], most[steps - 1]);
     last = number;
   }
   return median_of(most, steps > 1 ? steps - 1 : steps);

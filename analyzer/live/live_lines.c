@@ -46,7 +46,7 @@ static u32 merge_lines(struct line_time *all, u32 n) {
 static i64 begin_of(const struct live_rank *rank) {
   double known_s = TOTAL(double, rank->steps.lengths, rank->steps.n, one, *one);
   i64 known_ns = (i64)(known_s * 1e9);
-  return rank->steps.last - (known_ns < WINDOW_NS ? known_ns : WINDOW_NS);
+  return rank->steps.last - MIN(known_ns, WINDOW_NS);
 }
 
 /* Looks again when there are a quarter more stacks. */

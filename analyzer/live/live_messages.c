@@ -51,11 +51,11 @@ static void count_kept(const struct live_process *process, const struct rank_eve
 static void align_sides(struct side *sides, u32 n) {
   u32 first = 0;
   FOR_EACH(sides, n, side) {
-    first = side->made - side->kept > first ? side->made - side->kept : first;
+    first = MAX(side->made - side->kept, first);
   }
   FOR_EACH_CHANGED(sides, n, side) {
     u32 beyond = first - (side->made - side->kept);
-    side->leave_out = beyond < side->kept ? beyond : side->kept;
+    side->leave_out = MIN(beyond, side->kept);
   }
 }
 

@@ -92,11 +92,10 @@ static void read_memory(struct live_process *process, const struct tscope_memory
     return;
   process->n_memory += i == process->n_memory;
   u64 peak = process->memory[i].peak;
-  process->memory[i] =
-      (struct live_memory){.device = memory->header.tag,
-                           .allocated = memory->allocated,
-                           .reserved = memory->reserved,
-                           .peak = memory->peak_allocated > peak ? memory->peak_allocated : peak};
+  process->memory[i] = (struct live_memory){.device = memory->header.tag,
+                                            .allocated = memory->allocated,
+                                            .reserved = memory->reserved,
+                                            .peak = MAX(memory->peak_allocated, peak)};
 }
 
 static void read_kernel(struct live_process *process, const struct live_record *record) {
@@ -173,8 +172,7 @@ static void read_record(struct live_process *process, const struct live_record *
   default: /* nothing to be read of it, or written by tscope's own threads: no sign of the job */
     return;
   }
-  if (record->start > process->newest)
-    process->newest = record->start;
+  process->newest = MAX(record->start, process->newest);
 }
 
 static void read_chunk(void *user, const struct trace_chunk *chunk) {

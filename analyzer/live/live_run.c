@@ -97,7 +97,7 @@ static const char *run_of(const struct live_entry *entry) {
 }
 
 static bool is_wanted(const struct live_run *run, const char *name) {
-  return !run->wanted || strncmp(name, run->wanted, strlen(run->wanted)) == 0;
+  return !run->wanted || text_starts_with(name, run->wanted);
 }
 
 /* Whether that run is known to be the same job as the one that is read. */
@@ -318,7 +318,7 @@ int live_run_poll(struct live_run *run, char *why, size_t why_bytes) {
   choose_run(run);
   poll_run(run);
   run->polls++;
-  run->poll_s = (double)(clock_ns(CLOCK_MONOTONIC) - begin) / 1e9;
+  run->poll_s = ns_to_s(clock_ns(CLOCK_MONOTONIC) - begin);
   if (run->name[0] == 0) {
     const struct live_entry *bad = run->entries.n ? run->entries.at[0] : NULL;
     if (bad && bad->problem[0])

@@ -20,7 +20,7 @@
 #define ENOUGH_CHANGES 5
 
 double live_seconds_between(i64 from, i64 to) {
-  return from == NS_UNKNOWN || to == NS_UNKNOWN ? NAN : fmax((double)(to - from) / 1e9, 0);
+  return seconds_between(MIN(from, to), to);
 }
 
 static void describe_ended(struct live_rank *rank, const struct tscope_file_header *header) {
@@ -94,7 +94,7 @@ static double silence_limit(const struct live_rank *rank, const struct live_host
     return SILENT_S;
   return rank->entry->alive_changes < ENOUGH_CHANGES
              ? SILENT_ELSEWHERE_S
-             : fmax(SILENT_S, DELAYS * (double)rank->entry->alive_gap / 1e9);
+             : fmax(SILENT_S, DELAYS * ns_to_s(rank->entry->alive_gap));
 }
 
 void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtime, i64 monotonic) {

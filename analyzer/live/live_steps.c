@@ -15,7 +15,7 @@
 enum { LEAST_CALLS = 8, FEW_CALLS = 64 };
 
 static u32 in_order(const struct live_tokens *tokens, u32 *at, float *pauses) {
-  u64 kept = tokens->n < LIVE_TOKENS ? tokens->n : LIVE_TOKENS;
+  u64 kept = MIN(tokens->n, LIVE_TOKENS);
   for (u64 i = 0; i < kept; i++) {
     u64 place = (tokens->n - kept + i) % LIVE_TOKENS;
     at[i] = tokens->token[place];
@@ -63,10 +63,9 @@ static void find_calls_per_step(struct live_tokens *tokens, u32 *hint) {
 }
 
 static void add_period_lengths(struct live_steps *steps, const struct live_tokens *tokens) {
-  u64 kept = tokens->n < LIVE_TOKENS ? tokens->n : LIVE_TOKENS, each = tokens->period;
+  u64 kept = MIN(tokens->n, LIVE_TOKENS), each = tokens->period;
   u64 whole = kept / each;
-  if (whole > LIVE_STEP_ENDS)
-    whole = LIVE_STEP_ENDS;
+  whole = MIN(LIVE_STEP_ENDS, whole);
   steps->count = tokens->n / each;
   u64 last = steps->count * each, first = last - whole * each; /* calls that begin a period */
   i64 before = NS_UNKNOWN;
@@ -75,7 +74,7 @@ static void add_period_lengths(struct live_steps *steps, const struct live_token
       continue;
     i64 at = tokens->start[i % LIVE_TOKENS];
     if (before != NS_UNKNOWN && at > before && steps->n < LIVE_STEP_ENDS)
-      steps->lengths[steps->n++] = (double)(at - before) / 1e9;
+      steps->lengths[steps->n++] = ns_to_s(at - before);
     steps->last = before = at;
   }
 }
@@ -160,7 +159,7 @@ static void use_bounds(struct live_rank *rank, const char *method, struct rank_b
                                             : process->steps_before + n - !ranges};
   for (u32 i = first + 1; i < n; i++)
     if (bounds->at.at[i] > bounds->at.at[i - 1])
-      steps->lengths[steps->n++] = (double)(bounds->at.at[i] - bounds->at.at[i - 1]) / 1e9;
+      steps->lengths[steps->n++] = ns_to_s(bounds->at.at[i] - bounds->at.at[i - 1]);
   forget_steps(process, bounds, first);
 }
 

@@ -66,7 +66,7 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
 
 static double median_of_last(const struct live_steps *steps) {
   double last[USUAL_STEPS];
-  u32 n = steps->n < USUAL_STEPS ? steps->n : USUAL_STEPS;
+  u32 n = MIN(steps->n, USUAL_STEPS);
   memcpy(last, steps->lengths + steps->n - n, n * sizeof(*last));
   return n ? median_of(last, n) : NAN;
 }
@@ -159,7 +159,7 @@ static void list_ranks(struct live_view *view, struct live_run *run, i64 realtim
                                                       .waits_for = -1,
                                                       .waits_s = NAN};
     u32 world = entry->process->trace.file.header.world_size;
-    view->world = world > view->world ? world : view->world;
+    view->world = MAX(world, view->world);
   }
   SORT(view->ranks, view->n_ranks, by_rank);
   for (u32 i = 0; i < view->n_ranks; i++)
@@ -214,12 +214,12 @@ void live_view_make(struct live_view *view, struct live_run *run) {
     view->n_running += live_is_running(rank);
     view->n_over += has_ended(rank);
     view->n_trouble += !live_is_running(rank) && !has_ended(rank);
-    start = header->start_realtime_ns < start ? header->start_realtime_ns : start;
+    start = MIN(header->start_realtime_ns, start);
     u64 seen = (u64)(rank->seen_ns + rank->process->definitions.now.realtime_minus_monotonic);
-    latest = rank->seen_ns != NS_UNKNOWN && seen > latest ? seen : latest;
+    latest = rank->seen_ns == NS_UNKNOWN ? latest : MAX(seen, latest);
   }
   choose_reference(view);
-  view->since_start_s = latest > start ? (double)(latest - start) / 1e9 : NAN;
+  view->since_start_s = latest > start ? ns_to_s(latest - start) : NAN;
   view->threshold_s = isnan(view->step_s) ? THRESHOLD_UNKNOWN_S
                                           : fmax(LEAST_THRESHOLD_S, THRESHOLD_STEPS * view->step_s);
   view->model = live_model_make(view, live_waits_matter(view));

@@ -24,10 +24,8 @@ static void find_last(struct search *s, u32 from, u32 to) {
   for (u32 k = from; k < to; k++) {
     const struct collective *collective = &s->model->collectives[s->order[k]];
     FOR_EACH(&s->model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
-      if (arrival->call_start > s->last_call[arrival->rank])
-        s->last_call[arrival->rank] = arrival->call_start;
-      if (collective->seq > s->last_seq[arrival->rank])
-        s->last_seq[arrival->rank] = collective->seq;
+      s->last_call[arrival->rank] = MAX(arrival->call_start, s->last_call[arrival->rank]);
+      s->last_seq[arrival->rank] = MAX(collective->seq, s->last_seq[arrival->rank]);
     }
   }
 }

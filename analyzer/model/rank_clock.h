@@ -9,6 +9,14 @@
 /* No two working clocks drift apart faster: NTP slews by up to 500 ppm. */
 #define MOST_DRIFT 1e-3
 
+/* Two threads that read one clock see an order of events in which none is further from its place: a
+ * thread may lose its core between the event and the reading. */
+#define READ_LATE_NS 50000
+
+/* Two processes know how far their clocks are from the time of day to within this: NTP slews that
+ * for all alike, and each reads both one after the other. */
+#define SAME_CLOCK_NS 1000000
+
 /* axis = local + offset + drift x (local - pivot) */
 struct rank_clock {
   i64 pivot, offset;

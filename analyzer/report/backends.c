@@ -13,7 +13,7 @@ static const struct {
 #undef B
 };
 
-#define BACKENDS (LENGTH_OF(backends))
+#define BACKENDS LENGTH_OF(backends)
 
 const struct report_backend *report_backend_default(void) {
   return backends[0].backend;

@@ -132,7 +132,7 @@ static void choose_points(struct arena *arena, const struct series *series,
   row->at_step = arena_array(arena, series->n / each, sizeof(double));
   row->value = arena_array(arena, series->n / each, sizeof(double));
   for (u32 from = 0; from < series->n; from += each) {
-    u32 to = from + each < series->n ? from + each : series->n;
+    u32 to = MIN(from + each, series->n);
     double middle = median_of_part(series->values, from, to);
     u32 chosen = NUMBER_OF_LARGEST(from, to, i,
                                    isfinite(series->values[i]) ? fabs(series->values[i] - middle)

@@ -28,7 +28,7 @@ static u32 median_before(const double *values, u32 at, const bool *marks, double
   for (u32 i = 0; i + 1 < n; i++)
     steps[i] = fabs(last[i] - last[i + 1]);
   *scatter = NORMAL_OF_MAD * median_of(steps, n - 1) / sqrt(2);
-  *median = median_of(last, n < SPIKE_NEAR ? n : SPIKE_NEAR);
+  *median = median_of(last, MIN(n, SPIKE_NEAR));
   return n;
 }
 

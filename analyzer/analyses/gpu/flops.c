@@ -287,7 +287,7 @@ struct rank_flops flops_all(const struct analysis *a, bool only_gemms) {
     all.forward_ranks += one->forward > 0;
     ADD_EACH(&all, one, wall_ns, kernel_ns, known_ns, estimated_ns, gemm_ns, gemm_known_ns, kernels,
              launched, gemms, captured, unknown, replays_unknown, replayed_flops);
-    all.steps = one->steps > all.steps ? one->steps : all.steps;
+    all.steps = MAX(one->steps, all.steps);
     for (u32 p = 0; p < PRECISIONS; p++) {
       all.by_precision[p] += one->by_precision[p];
       all.replayed_ns[p] += one->replayed_ns[p];

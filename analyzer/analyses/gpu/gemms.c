@@ -74,7 +74,7 @@ static void add_flops(double *sum, u64 flops, double calls) {
 /* GEMMs whose shape is not known have a cell of their own, behind the others. */
 static u32 cell_of(const struct timeline *t, const struct arithmetic *call) {
   u32 shapes = t->gemms ? t->gemms->n_shapes : 0;
-  return call->what < shapes ? call->what : shapes;
+  return MIN(call->what, shapes);
 }
 
 static void add_calls(struct gemm_sums *sums, const struct timeline *t,
@@ -105,7 +105,7 @@ static void add_pairs(struct gemm_sums *sums, const struct timeline *t,
     bool waited = time->start < call->end + clock_error;
     add_time(waited ? &cell->bounds : &cell->sample, time->end - time->start);
     sums->by_pairs = true;
-    sums->one_in = time->one_in > sums->one_in ? time->one_in : sums->one_in;
+    sums->one_in = MAX(time->one_in, sums->one_in);
   }
 }
 
@@ -298,7 +298,7 @@ static void list_rows(struct analysis *a, double ranks, double *total_ms) {
   }
   SORT(rows, made, most_time_first);
   out->shapes = made;
-  out->n_rows = made < LISTED ? made : LISTED;
+  out->n_rows = MIN(made, LISTED);
   out->rows = arena_array(a->arena, out->n_rows, sizeof(*out->rows));
   *total_ms = TOTAL(double, rows, made, one, isnan(one->ms) ? 0 : one->ms);
   for (u32 i = 0; i < out->n_rows; i++) {
@@ -418,7 +418,7 @@ static void describe_method(struct analysis *a) {
   FOR_EACH(a->gemm_sums, a->model->n_ranks, sums) {
     by_kernels |= sums->by_kernels || sums->replays_known;
     by_pairs |= sums->by_pairs;
-    one_in = sums->one_in > one_in ? sums->one_in : one_in;
+    one_in = MAX(sums->one_in, one_in);
     for (u32 k = 0; k < sums->n; k++) {
       out->calls += sums->cells[k].calls + sums->cells[k].replayed;
       out->timed += sums->cells[k].sample.n + sums->cells[k].bounds.n +

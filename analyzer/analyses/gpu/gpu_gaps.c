@@ -2,18 +2,14 @@
 #include "analyses/gpu/gpu_gaps.h"
 #include "base/checked_memory.h"
 
-/* Times on the device are not exactly on the host's clock. */
-static i64 within_gap(i64 time, i64 begin, i64 end) {
-  return time < begin ? begin : time > end ? end : time;
-}
-
 static struct gpu_gap gap_before(const struct timeline *t, const struct span *span, i64 begin) {
   struct gpu_gap gap = {begin, NS_UNKNOWN, NS_UNKNOWN, span->start};
   if (span->launch == INDEX_NONE)
     return gap;
   const struct span *call = &t->spans[span->launch];
-  gap.call = within_gap(call->start, begin, gap.end);
-  gap.launched = within_gap(call->end, begin, gap.end);
+  /* times on the device are not exactly on the host's clock */
+  gap.call = CLAMP(call->start, begin, gap.end);
+  gap.launched = CLAMP(call->end, begin, gap.end);
   return gap;
 }
 
@@ -29,6 +25,6 @@ void gpu_gaps_find(const struct timeline *t, struct gpu_gaps *out) {
       continue;
     if (span->start > done)
       out->at[out->n++] = gap_before(t, span, done);
-    done = span->end > done ? span->end : done;
+    done = MAX(span->end, done);
   }
 }

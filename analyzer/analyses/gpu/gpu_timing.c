@@ -24,8 +24,8 @@ static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
 
 /* How much of the rank's run it was. */
 static i64 time_of(const struct rank *rank, const struct gpu_window *window) {
-  i64 begin = window->start > rank->begin ? window->start : rank->begin;
-  i64 end = window->end < rank->end ? window->end : rank->end;
+  i64 begin = MAX(window->start, rank->begin);
+  i64 end = MIN(window->end, rank->end);
   return end > begin ? end - begin : 0;
 }
 
@@ -46,8 +46,7 @@ double gpu_timing_since_cupti(const struct rank *rank) {
   const struct gpu_window *first =
       FIND(rank->gpu_windows, rank->n_gpu_windows, one,
            one->clock == TSCOPE_GPU_CLOCK_CUPTI && one->start < rank->end);
-  return first ? (double)(rank->end - (first->start > rank->begin ? first->start : rank->begin))
-               : 0;
+  return first ? (double)(rank->end - MAX(first->start, rank->begin)) : 0;
 }
 
 /* Nanoseconds of the run in which CUPTI was open. */

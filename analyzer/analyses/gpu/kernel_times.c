@@ -69,8 +69,7 @@ bool is_counted_work(const struct analysis *a, const struct timeline *timeline,
 static void sum_add(struct sum *sum, i64 ns, u64 count, i64 longest) {
   sum->ns += ns;
   sum->count += count;
-  if (longest > sum->longest)
-    sum->longest = longest;
+  sum->longest = MAX(longest, sum->longest);
 }
 
 /* The index of the sum for a span's name; each kind of span without a name has its own. */
@@ -235,8 +234,8 @@ static void list_categories(struct analysis *a, const struct sum *sums, u32 n, d
 
 static void list_kernels(struct analysis *a, const struct sum *sums, u32 n, double total_ms) {
   struct results *r = a->results;
-  u32 most = a->options->top > KERNELS_LISTED ? a->options->top : KERNELS_LISTED;
-  n = n < most ? n : most;
+  u32 most = MAX(a->options->top, KERNELS_LISTED);
+  n = MIN(n, most);
   r->kernels = arena_array(a->arena, n, sizeof(*r->kernels));
   FOR_EACH(sums, n, sum) {
     double ms = ns_to_ms(sum->ns);
@@ -268,7 +267,7 @@ static double share_seen(const struct analysis *a, u32 *ranks) {
     if (!sum->has_compute)
       continue;
     ++*ranks;
-    i64 from = sum->ring_begin > rank->begin ? sum->ring_begin : rank->begin;
+    i64 from = MAX(sum->ring_begin, rank->begin);
     model_gpu_known(rank, from, &scratch, &known);
     seen += (double)intervals_covered(&known, &(u32){0}, from, rank->end);
   }

@@ -110,7 +110,7 @@ void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
   u32 most = by_name.n;
   u32 n = KEEP_WHERE(by_name.at, by_name.n, one, one->count);
   SORT(by_name.at, n, longer_first);
-  measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
+  measure_kernels(a, t, by_name.at, MIN(n, KEPT_OF_RANK), most);
 }
 
 void kernels_over_ranks_carry(struct analysis *a, u32 rank, struct carrier *c) {
@@ -202,8 +202,8 @@ void kernels_over_ranks_summarise(struct analysis *a) {
       r->over_ranks_of[r->n_over_ranks_of++] = a->model->ranks[i].rank;
     }
   u32 most = n_ranks ? MOST_VALUES / n_ranks : 0;
-  most = most < LEAST_LISTED ? LEAST_LISTED : most > LISTED ? LISTED : most;
-  for (u32 i = 0; i < n && i < most; i++)
+  most = MIN(n, CLAMP(most, LEAST_LISTED, LISTED));
+  for (u32 i = 0; i < most; i++)
     list_kernel(a, sums[i].kernel, ranks, n_ranks, sorted);
 }
 

@@ -73,8 +73,8 @@ static double bucket_us(u32 bucket) {
 static void widen_delays(struct launch_sums *sums, u32 bucket) {
   u32 first = bucket, end = bucket + 1, had = sums->first_delay + sums->n_delays;
   if (sums->n_delays) {
-    first = first < sums->first_delay ? first : sums->first_delay;
-    end = end > had ? end : had;
+    first = MIN(first, sums->first_delay);
+    end = MAX(end, had);
   }
   u32 *wider = memory_zeroed(end - first, sizeof(*wider));
   if (sums->n_delays)
@@ -192,7 +192,7 @@ static void add_device_span(struct counting *c, u32 i) {
   i64 delay = span->start > launch->end ? span->start - launch->end : 0;
   c->sums->launches++;
   count_delays(c->sums, bucket_of(delay), 1);
-  c->sums->longest_delay = delay > c->sums->longest_delay ? delay : c->sums->longest_delay;
+  c->sums->longest_delay = MAX(delay, c->sums->longest_delay);
   VECTOR_PUSH(&c->streams[span->lane].called, launch->start);
   VECTOR_PUSH(&c->streams[span->lane].begun, span->start);
   if (!c->fill_of)
@@ -224,7 +224,7 @@ static inline void queue_to(struct queue *queue, i64 next, bool call) {
   queue->queued_ns += (double)queue->depth * (double)passed;
   queue->full_ns += queue->depth >= QUEUE_ROOM ? passed : 0;
   queue->depth += call ? 1 : -1;
-  queue->deepest = queue->depth > queue->deepest ? queue->depth : queue->deepest;
+  queue->deepest = MAX(queue->depth, queue->deepest);
   queue->now = next;
 }
 
@@ -232,7 +232,7 @@ static inline void queue_to(struct queue *queue, i64 next, bool call) {
 static void measure_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n) {
   sort_times(called, n);
   sort_times(begun, n);
-  i64 first = called[0] < begun[0] ? called[0] : begun[0];
+  i64 first = MIN(called[0], begun[0]);
   struct queue queue = {.now = first, .deepest = sums->deepest, .queued_ns = sums->queued_ns};
   u32 i = 0, k = 0;
   while (i < n && k < n) {
@@ -284,7 +284,7 @@ static void keep_fills(struct counting *c) {
   sums->fill_ns = TOTAL(i64, c->fills.at, n, one, one->ns);
   sums->fill_count = TOTAL(u64, c->fills.at, n, one, one->count);
   SORT(c->fills.at, n, more_first);
-  sums->n_fills = n < FILLS_LISTED ? n : FILLS_LISTED;
+  sums->n_fills = MIN(n, FILLS_LISTED);
   sums->fills = arena_elements(&sums->arena, c->fills.at, sums->n_fills, sizeof(*sums->fills));
   FOR_EACH_CHANGED(sums->fills, sums->n_fills, fill)
     fill->name = arena_text(&sums->arena, fill->name);
@@ -365,9 +365,8 @@ static void add_sums(struct launch_sums *all, const struct launch_sums *one) {
   all->known = true;
   ADD_EACH(all, one, kernels, short_kernels, short_ns, launches, syncs, sync_ns, recomputations,
            recompute_ns, fill_count, fill_ns, queued_ns, queue_span_ns, full_ns);
-  all->deepest = one->deepest > all->deepest ? one->deepest : all->deepest;
-  all->longest_delay =
-      one->longest_delay > all->longest_delay ? one->longest_delay : all->longest_delay;
+  all->deepest = MAX(one->deepest, all->deepest);
+  all->longest_delay = MAX(one->longest_delay, all->longest_delay);
   for (u32 i = 0; i < one->n_delays; i++)
     if (one->delays[i])
       count_delays(all, one->first_delay + i, one->delays[i]);
@@ -402,7 +401,7 @@ static void list_fills(struct analysis *a) {
       all[n++] = *one;
   n = SORT_AND_JOIN(all, n, by_name, kept, more, ADD_EACH(kept, more, count, ns));
   SORT(all, n, more_first);
-  n = n < FILLS_LISTED ? n : FILLS_LISTED;
+  n = MIN(n, FILLS_LISTED);
   r->launch.fills = arena_array(a->arena, n, sizeof(*r->launch.fills));
   for (u32 i = 0; i < n; i++)
     r->launch.fills[r->launch.n_fills++] = (struct fill_result){

@@ -393,7 +393,7 @@ static void list_operators(struct analysis *a) {
                                     .share = all > 0 ? (double)sum->self / (double)all : NAN};
   }
   SORT(r->operators, r->n_operators, most_time_first);
-  r->n_operators = r->n_operators < LISTED ? r->n_operators : LISTED;
+  r->n_operators = MIN(r->n_operators, LISTED);
 }
 
 static void list_pairs(struct analysis *a) {
@@ -412,7 +412,7 @@ static void list_pairs(struct analysis *a) {
         .sum_ms = ns_to_ms(pair->ns)};
   }
   SORT(r->operator_kernels, r->n_operator_kernels, longest_first);
-  r->n_operator_kernels = r->n_operator_kernels < LISTED ? r->n_operator_kernels : LISTED;
+  r->n_operator_kernels = MIN(r->n_operator_kernels, LISTED);
 }
 
 ORDER_BY(most_sequence_first, struct operator_sequence_result,
@@ -420,7 +420,7 @@ ORDER_BY(most_sequence_first, struct operator_sequence_result,
 
 /* "gemm → add ×3 → and 7 more". */
 static char *describe_sequence(struct arena *arena, const struct operator_sequence *sequence) {
-  u32 kept = sequence->n < SEQUENCE_KERNELS ? sequence->n : SEQUENCE_KERNELS;
+  u32 kept = MIN(sequence->n, SEQUENCE_KERNELS);
   char *words = arena_text(arena, "");
   for (u32 i = 0, row; i < kept; i += row) {
     const struct kernel *kernel = sequence->kernels[i];
@@ -457,7 +457,7 @@ static void list_sequences(struct analysis *a) {
   for (u32 i = 0; i < r->n_operator_sequences; i++)
     r->operator_sequences[i].sum_ms /= 1e6;
   SORT(r->operator_sequences, r->n_operator_sequences, most_sequence_first);
-  r->n_operator_sequences = r->n_operator_sequences < LISTED ? r->n_operator_sequences : LISTED;
+  r->n_operator_sequences = MIN(r->n_operator_sequences, LISTED);
 }
 
 static void add_without_operators(struct operator_sums *sums, const struct kernel *kernel, u8 kind,

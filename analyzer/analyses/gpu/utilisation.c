@@ -207,7 +207,7 @@ static double at_peak_s(const struct analysis *a, u32 rank, enum precision preci
 
 static void hardware_utilisation(struct analysis *a, const struct rank_flops *all) {
   struct results *r = a->results;
-  double used_s = 0, attention_s = 0, wall_s = (double)all->wall_ns / 1e9;
+  double used_s = 0, attention_s = 0, wall_s = ns_to_s(all->wall_ns);
   r->hfu_reason = why_no_hfu(a, all);
   if (!all->gemms)
     return;
@@ -239,9 +239,8 @@ static void utilisation_by_precision(struct analysis *a, const struct rank_flops
     double used_s = 0;
     for (u32 rank = 0; rank < a->model->n_ranks; rank++)
       used_s += at_peak_s(a, rank, row->kind, a->ranks[rank].flops.by_precision[row->kind]);
-    row->hfu = isnan(a->results->hfu) || isnan(row->peak_tflops)
-                   ? NAN
-                   : used_s / ((double)all->wall_ns / 1e9);
+    row->hfu =
+        isnan(a->results->hfu) || isnan(row->peak_tflops) ? NAN : used_s / ns_to_s(all->wall_ns);
   }
 }
 

@@ -57,14 +57,6 @@ struct carrier;
 void memory_carry_result(struct carrier *c, struct memory_result *result);
 
 /* A size that is not known is below 0. */
-static inline i64 at_least_none(i64 bytes) {
-  return bytes > 0 ? bytes : 0;
-}
-
-static inline double memory_seconds_since(i64 begin, i64 time) {
-  return begin == NS_UNKNOWN || time == NS_UNKNOWN ? NAN : (double)(time - begin) / 1e9;
-}
-
 static inline double memory_bytes(i64 bytes) {
   return bytes < 0 ? __builtin_nan("") : (double)bytes;
 }

@@ -76,7 +76,7 @@ static void list_churn(const struct memory_history *history, struct allocation *
   }
   result->churn_allocations = n;
   SORT(rows, n_rows, most_bytes);
-  result->n_churn = n_rows > MEMORY_ROWS ? MEMORY_ROWS : n_rows;
+  result->n_churn = MIN(MEMORY_ROWS, n_rows);
   result->churn = arena_array(arena, result->n_churn, sizeof(*result->churn));
   for (u32 i = 0; i < result->n_churn; i++)
     result->churn[i] = describe_churn(history, list, &rows[i], arena);

@@ -22,7 +22,7 @@ void memory_draw_curve(const struct memory_history *history, struct arena *arena
                                  (double)history->events[i].allocated);
     const struct memory_event *event = &history->events[most];
     u32 point = result->n_curve++;
-    result->curve_time_s[point] = memory_seconds_since(history->events[0].time, event->time);
+    result->curve_time_s[point] = seconds_between(history->events[0].time, event->time);
     result->curve_allocated[point] = memory_bytes(event->allocated);
     result->curve_reserved[point] = memory_bytes(event->reserved);
   }
@@ -52,7 +52,7 @@ void memory_draw_segments(const struct memory_history *history, struct arena *ar
   if (n == 0)
     return;
   SCOPED const struct memory_segment **order = memory_array(n, sizeof(*order));
-  u32 kept = n < MEMORY_SEGMENTS_DRAWN ? n : MEMORY_SEGMENTS_DRAWN;
+  u32 kept = MIN(n, MEMORY_SEGMENTS_DRAWN);
   struct memory_segments *out = &result->segments;
   out->largest = arena_array(arena, kept, sizeof(*out->largest));
   for (u32 i = 0; i < n; i++)

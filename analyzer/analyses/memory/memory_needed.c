@@ -56,8 +56,8 @@ static void reserve(struct needed *needed, u64 address, i64 bytes, bool reserved
     return;
   if (segment->reserved && segment->blocks)
     needed->bytes = memory_add(needed->bytes, -segment->bytes);
-  *segment = (struct known_segment){
-      .address = address, .bytes = bytes > 0 ? bytes : 0, .reserved = reserved};
+  *segment =
+      (struct known_segment){.address = address, .bytes = MAX(bytes, 0), .reserved = reserved};
 }
 
 static void use(struct needed *needed, u64 address, bool more) {
@@ -80,7 +80,7 @@ static void undo_event(struct needed *needed, const struct memory_event *event) 
     use(needed, event->address, false);
   else if (event->kind == (needed->has_reusable ? MEMORY_REUSABLE : MEMORY_FREE))
     use(needed, event->address, true);
-  needed->most = needed->bytes > needed->most ? needed->bytes : needed->most;
+  needed->most = MAX(needed->bytes, needed->most);
 }
 
 void memory_find_needed(const struct memory_history *history, struct memory_result *result) {

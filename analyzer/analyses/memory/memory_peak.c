@@ -20,15 +20,14 @@ static i64 find_peaks(const struct memory_history *history, struct memory_result
       allocated = event->allocated;
       *after = i + 1;
     }
-    if (event->reserved > reserved)
-      reserved = event->reserved;
+    reserved = MAX(event->reserved, reserved);
   }
   result->peak_allocated_bytes = memory_bytes(allocated);
   result->peak_reserved_bytes = memory_bytes(reserved);
   const struct memory_event *event = *after ? &history->events[*after - 1] : NULL;
   i64 begin = history->n_events ? history->events[0].time : NS_UNKNOWN;
   if (begin != NS_UNKNOWN)
-    result->peak_time_s = event ? memory_seconds_since(begin, event->time) : 0;
+    result->peak_time_s = event ? seconds_between(begin, event->time) : 0;
   if (event && event->step >= 0)
     result->peak_step = event->step;
   return allocated;
@@ -62,7 +61,7 @@ static u32 group_by_source(const struct memory_history *history, struct live_blo
     bool same = i && by_source(&blocks[i - 1], &blocks[i]) == 0;
     if (!same)
       uses[rows++] = use_of(history, &blocks[i]);
-    uses[rows - 1].bytes += (double)at_least_none(blocks[i].bytes);
+    uses[rows - 1].bytes += (double)MAX(blocks[i].bytes, 0);
     uses[rows - 1].blocks++;
   }
   if (rest > 0)
@@ -89,7 +88,7 @@ static u32 by_category(const struct memory_use *rows, u32 n, struct memory_use *
 static void keep_rows(struct memory_use *rows, u32 n, double total, struct arena *arena,
                       struct memory_use **kept, u32 *n_kept) {
   SORT(rows, n, by_bytes);
-  u32 most = n > MEMORY_ROWS ? MEMORY_ROWS : n;
+  u32 most = MIN(MEMORY_ROWS, n);
   for (u32 i = most + 1; i < n; i++)
     ADD_EACH(&rows[most], &rows[i], bytes, blocks);
   *n_kept = n > most ? most + 1 : n;

@@ -43,7 +43,7 @@ static void add_kept(struct memory_replay *replay, struct live_set *during) {
 static i64 bytes_of(const struct live_set *set) {
   i64 sum = 0;
   FOR_EACH(set->slots, set->room, block)
-    sum = memory_add(sum, block->used ? at_least_none(block->bytes) : 0);
+    sum = memory_add(sum, block->used ? MAX(block->bytes, 0) : 0);
   return sum;
 }
 
@@ -62,10 +62,10 @@ static void apply_event(struct memory_replay *replay, const struct memory_event 
                    ? live_remove(&replay->live, event->address, &freed)
                    : false;
   if (there)
-    replay->known_bytes = memory_add(replay->known_bytes, -at_least_none(freed.bytes));
+    replay->known_bytes = memory_add(replay->known_bytes, -MAX(freed.bytes, 0));
   if (event->kind != MEMORY_ALLOC)
     return;
-  replay->known_bytes = memory_add(replay->known_bytes, at_least_none(event->bytes));
+  replay->known_bytes = memory_add(replay->known_bytes, MAX(event->bytes, 0));
   live_put(&replay->live, (struct live_block){SAME(event, address, bytes, time, source, stack)});
 }
 

@@ -125,7 +125,7 @@ static void count_refetch(struct refetches *r, const struct memory_event *event,
 static void count_calls(const struct memory_history *history, struct memory_segments *out) {
   struct refetches refetches = {0};
   FOR_EACH(history->events, history->n_events, event) {
-    double bytes = (double)at_least_none(event->bytes);
+    double bytes = (double)MAX(event->bytes, 0);
     if (event->kind != MEMORY_SEGMENT_ALLOC && event->kind != MEMORY_SEGMENT_FREE)
       continue;
     bool obtained = event->kind == MEMORY_SEGMENT_ALLOC;

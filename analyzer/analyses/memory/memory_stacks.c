@@ -27,7 +27,7 @@ static void add_block(struct stack_sums *s, const struct live_block *block) {
   enum allocation_category category = block->source < s->history->n_sources
                                           ? s->history->sources[block->source].category
                                           : ALLOCATION_UNKNOWN;
-  double bytes = (double)at_least_none(block->bytes);
+  double bytes = (double)MAX(block->bytes, 0);
   u32 at = block->stack < s->history->n_frames ? block->stack : 0;
   for (;; at = s->history->frames[at].caller) { /* callers come before what they call */
     s->frames[at].bytes += bytes;
@@ -121,7 +121,7 @@ void memory_stacks_at_peak(const struct memory_history *history, const struct li
   s.n_kept = LIST_WHERE(s.kept, 1, n, i, s.frames[i].bytes > 0, i);
   if (s.n_kept) {
     SORT_INDICES(s.kept, s.n_kept, &s, by_bytes);
-    s.n_kept = s.n_kept < MEMORY_STACKS_LISTED ? s.n_kept : MEMORY_STACKS_LISTED;
+    s.n_kept = MIN(s.n_kept, MEMORY_STACKS_LISTED);
     list_tree(&s, peak, arena, result);
     list_unknown(&s, peak, result);
   }

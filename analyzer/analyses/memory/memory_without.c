@@ -42,7 +42,7 @@ static void add_bytes(struct without *w, u32 source, i64 bytes) {
 static void add_initial_blocks(struct without *w) {
   FOR_EACH(w->replay.live.slots, w->replay.live.room, block)
     if (block->used)
-      add_bytes(w, block->source, at_least_none(block->bytes));
+      add_bytes(w, block->source, MAX(block->bytes, 0));
   for (u32 c = 0; c < w->n; c++)
     w->peak[c] = w->replay.history->allocated_before - w->live[c];
 }
@@ -52,13 +52,12 @@ static void replay_event(struct without *w, u32 index) {
   if (event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE) {
     const struct live_block *freed = live_find(&w->replay.live, event->address);
     if (freed)
-      add_bytes(w, freed->source, -at_least_none(freed->bytes));
+      add_bytes(w, freed->source, -MAX(freed->bytes, 0));
   }
   if (event->kind == MEMORY_ALLOC)
-    add_bytes(w, event->source, at_least_none(event->bytes));
+    add_bytes(w, event->source, MAX(event->bytes, 0));
   for (u32 c = 0; c < w->n; c++)
-    if (event->allocated - w->live[c] > w->peak[c])
-      w->peak[c] = event->allocated - w->live[c];
+    w->peak[c] = MAX(event->allocated - w->live[c], w->peak[c]);
   memory_replay_to(&w->replay, index + 1);
 }
 
@@ -71,7 +70,7 @@ void memory_peak_without(const struct memory_history *history, struct memory_res
     replay_event(&w, i);
   for (u32 c = 0; c < w.n; c++) {
     double lower = result->peak_allocated_bytes - (double)w.peak[c];
-    result->by_category[c].lowers_peak_bytes = !w.known[c] ? NAN : lower > 0 ? lower : 0;
+    result->by_category[c].lowers_peak_bytes = !w.known[c] ? NAN : MAX(lower, 0);
   }
   memory_replay_free(&w.replay);
   free(w.category);

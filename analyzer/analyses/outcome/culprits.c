@@ -236,7 +236,7 @@ static u32 mark_stopped_first(struct outcome *o) {
     if (o->culprit[i])
       continue;
     all_lost &= ending->what == ENDING_LOST_PEER && ending->from >= first->from;
-    next = ending->at < next ? ending->at : next;
+    next = MIN(ending->at, next);
   }
   bool waited = next < INT64_MAX && (all_lost || next - first->at > 2 * SIMULTANEOUS_NS);
   for (u32 i = 0; i < o->n && waited; i++)
@@ -253,7 +253,7 @@ static i64 awaited_ns(const struct model *model, const struct ending *waiting,
                       const struct ending *other) {
   const struct arrival *its = waiting->last, *others = other->last;
   if (waited_for(model, waiting, other))
-    return (waiting->from < other->from ? waiting->from : other->from) - its->call_start;
+    return MIN(waiting->from, other->from) - its->call_start;
   bool same =
       its && others && its->collective != INDEX_NONE && its->collective == others->collective;
   return same ? others->call_start - its->call_start : 0;

@@ -48,7 +48,7 @@ static double time_to_next_end(const struct outcome *o) {
   const struct ending *next =
       FIND(o->endings, first ? o->n : 0, one,
            !o->culprit[one - o->endings] && one->what != ENDING_NONE && one->at >= first->at);
-  return next ? (double)(next->at - first->at) / 1e9 : NAN;
+  return next ? ns_to_s(next->at - first->at) : NAN;
 }
 
 /* The step that a rank was in; the step after the last one that it ended is not in the model. */
@@ -94,7 +94,7 @@ static void fill_ending(const struct outcome *o, const struct ending *ending, bo
   out->exception_at = exception_place(o->a, &rank->ending);
   out->last_seen = stack_last_sampled(o->a, ending->rank);
   out->ends_there = o->a->line_sums && o->a->line_sums[ending->rank].last_ends;
-  out->at_s = (double)ending->from / 1e9;
+  out->at_s = ns_to_s(ending->from);
   if (rank->ending.signal) {
     out->how = RANK_END_SIGNAL;
     out->signal = rank->ending.signal;

@@ -41,13 +41,13 @@ i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arriv
   i64 latest = NS_UNKNOWN; /* below all times */
   do {
     i64 begin = call_transfer_begin(a, &a->model->arrivals[call]);
-    latest = begin > latest ? begin : latest;
+    latest = MAX(begin, latest);
     call = a->next_call[call];
   } while (call != first);
   if (latest == NS_UNKNOWN)
     return NS_UNKNOWN;
-  latest = latest < arrival->start ? arrival->start : latest;
-  return latest > arrival->end ? arrival->end : latest;
+  latest = MAX(arrival->start, latest);
+  return MIN(arrival->end, latest);
 }
 
 static i64 transfer_of(const struct model *model, const struct collective *collective) {
@@ -65,7 +65,7 @@ static i64 transfer_of(const struct model *model, const struct collective *colle
       break;
     i64 duration = arrivals[i].end - arrivals[i].start;
     i64 after = aligned ? arrivals[i].end - collective->last_start : 0;
-    shortest = duration < shortest ? duration : shortest;
+    shortest = MIN(duration, shortest);
     values[i] = after > 0 ? (double)after : 0;
   }
   i64 transfer = !known ? NS_UNKNOWN : aligned ? (i64)median_of(values, n) : shortest;

@@ -75,8 +75,8 @@ static void list_known_windows(struct sweep *s) {
   }
   model_gpu_known(&s->a->model->ranks[t->rank], t->ring_begin, &s->scratch, &known);
   for (u32 i = 0; i < known.n; i++) {
-    i64 begin = known.at[i].start > run.begin ? known.at[i].start : run.begin;
-    i64 end = known.at[i].end < run.end ? known.at[i].end : run.end;
+    i64 begin = MAX(known.at[i].start, run.begin);
+    i64 end = MIN(known.at[i].end, run.end);
     if (begin < end)
       s->windows[s->n_windows++] = (struct window){begin, end, run.step};
   }
@@ -115,10 +115,6 @@ static void find_windows(struct sweep *s) {
   s->sum->steps = NUMBER_OF(s->windows, s->n_windows, one, analysis_is_training(a, one->step));
 }
 
-static i64 clamp(i64 value, i64 low, i64 high) {
-  return value < low ? low : value > high ? high : value;
-}
-
 static void add_time(struct waits *waits, u32 step, u32 comm, i64 begin, i64 end, i64 exposed) {
   if (waits->step != step + 1) {
     waits->step = step + 1;
@@ -144,8 +140,8 @@ static i64 time_in_other_comms(const struct sweep *s, u32 comm, i64 now) {
     return 0;
   i64 waited = w->all - (w->step_of_comm[comm] == w->step ? w->by_comm[comm] : 0);
   if (w->last_comm != comm && w->last_end > now)
-    waited -= w->last_end - (w->last_begin > now ? w->last_begin : now);
-  return waited > 0 ? waited : 0;
+    waited -= w->last_end - MAX(w->last_begin, now);
+  return MAX(waited, 0);
 }
 
 static struct op_times *times_of_op(struct rank_summary *sum, u8 op) {
@@ -163,9 +159,9 @@ static void add_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer,
   while (s->window < s->n_windows && s->windows[s->window].end <= start)
     s->window++;
   for (u32 i = s->window; i < s->n_windows && s->windows[i].begin < end; i++) {
-    i64 low = clamp(start, s->windows[i].begin, s->windows[i].end);
-    i64 high = clamp(end, s->windows[i].begin, s->windows[i].end);
-    i64 split = transfer == NS_UNKNOWN ? low : clamp(transfer, low, high);
+    i64 low = CLAMP(start, s->windows[i].begin, s->windows[i].end);
+    i64 high = CLAMP(end, s->windows[i].begin, s->windows[i].end);
+    i64 split = transfer == NS_UNKNOWN ? low : CLAMP(transfer, low, high);
     i64 before = split - low - intervals_covered(&s->compute, &s->compute_cursor, low, split);
     i64 after = high - split - intervals_covered(&s->compute, &s->compute_cursor, split, high);
     bool trains = analysis_is_training(s->a, s->windows[i].step);
@@ -212,7 +208,7 @@ static void sweep_collectives(struct sweep *s) {
       transfer = span->start;
     }
     intervals_append(&s->comm, span->start, span->end);
-    i64 start = span->start > covered ? span->start : covered;
+    i64 start = MAX(span->start, covered);
     if (start >= span->end)
       continue;
     add_piece(s, op, comm, start, transfer, span->end);

@@ -52,7 +52,7 @@ static u32 count_equal_calls(const struct member *a, const struct member *b) {
 }
 
 static bool same_calls(const struct member *a, const struct member *b) {
-  u32 shorter = a->n < b->n ? a->n : b->n;
+  u32 shorter = MIN(a->n, b->n);
   return count_equal_calls(a, b) == shorter;
 }
 
@@ -115,7 +115,7 @@ static i32 count_by_step(const struct analysis *a, const struct member *member,
       continue;
     if (steps[step].n++ == 0)
       steps[step].first = i;
-    last = step > last ? step : last;
+    last = MAX(step, last);
   }
   return last;
 }
@@ -177,7 +177,7 @@ struct difference {
 
 /* Whether both lists go on with the same few calls, in another order, and then agree. */
 static bool is_other_order(const struct member *a, const struct member *b, u32 at) {
-  u32 n = (a->n < b->n ? a->n : b->n) - at;
+  u32 n = MIN(a->n, b->n) - at;
   SCOPED u64 *keys = memory_array(size_product(2, size_sum(n, 1)), sizeof(*keys));
   for (u32 i = 0; i < n; i++) {
     keys[i] = call_key(&a->calls[at + i]);

@@ -112,8 +112,7 @@ static char *words_of_exception(struct analysis *a, const struct rank_end *end) 
 }
 
 bool was_interrupted(const struct rank_end *end) {
-  static const char name[] = "KeyboardInterrupt";
-  return end->exception && strncmp(end->exception, name, sizeof(name) - 1) == 0;
+  return text_starts_with(end->exception, "KeyboardInterrupt");
 }
 
 static char *words_of_interrupt(struct analysis *a, const struct rank_end *end) {
@@ -162,7 +161,7 @@ static void set_cause_by_signal(struct analysis *a, const struct rank_end *end,
     return;
   ending->cause = cause_of_exception(end->exception);
   ending->why = say(a, "%s, %s before it was %s", words_of_exception(a, end),
-                    duration_s((double)(ending->at - end->exception_at) / 1e9).text, ending->why);
+                    duration_s(ns_to_s(ending->at - end->exception_at)).text, ending->why);
 }
 
 char *exception_place(struct analysis *a, const struct rank_end *end) {
@@ -222,8 +221,7 @@ static void set_cause_by_failed_call(const struct analysis *a, const struct rank
   } else {
     ending->cause = nccl ? END_NCCL_ERROR : END_CUDA_ERROR;
   }
-  if (end->failed_at < ending->from)
-    ending->from = end->failed_at;
+  ending->from = MIN(end->failed_at, ending->from);
   if (ending->why)
     ending->why = say(a, "%s; %s", words, ending->why);
 }
@@ -255,8 +253,8 @@ static void set_cause_by_pause(const struct analysis *a, const struct rank_end *
   ending->from = pause->begin;
   ending->at = pause->begin + LONGER_ALIVE_NS;
   ending->why = say(a, "its process did not run for its last %s: it was stopped or frozen%s%s",
-                    duration_s((double)(pause->end - pause->begin) / 1e9).text,
-                    more ? "; then " : "", more ? ending->why : "");
+                    duration_s(ns_to_s(pause->end - pause->begin)).text, more ? "; then " : "",
+                    more ? ending->why : "");
 }
 
 /* An exception was the last that it wrote, and then it called nothing more: its own end had begun,
@@ -266,7 +264,7 @@ static void add_last_exception(struct analysis *a, const struct rank_end *end,
   if (!end->exception || end->exception_at == NS_UNKNOWN || was_interrupted(end) || !ending->last ||
       ending->pending || ending->last->call_start > end->exception_at)
     return;
-  i64 stops = later(ending->from, end->exception_at), before = stops - end->exception_at;
+  i64 stops = MAX(ending->from, end->exception_at), before = stops - end->exception_at;
   if (before > EXCEPTION_NS)
     return;
   enum end_cause cause = cause_of_exception(end->exception);
@@ -274,8 +272,8 @@ static void add_last_exception(struct analysis *a, const struct rank_end *end,
   ending->at = stops + LONGER_ALIVE_NS;
   ending->said_lost = cause == END_LOST_PEER;
   ending->cause = ending->said_lost ? END_SILENT : cause;
-  ending->why = say(a, "its trace stops %s after it wrote %s",
-                    duration_s((double)before / 1e9).text, words_of_exception(a, end));
+  ending->why = say(a, "its trace stops %s after it wrote %s", duration_s(ns_to_s(before)).text,
+                    words_of_exception(a, end));
 }
 
 /* No record tells how it ended; the kernel of this machine may know that it has not. */
@@ -295,13 +293,13 @@ static void set_cause_of_silence(struct analysis *a, const struct rank *rank,
 void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
   const struct rank *rank = &a->model->ranks[r];
   const struct rank_end *end = &rank->ending;
-  i64 alive = later(end->alive, rank->end);
+  i64 alive = MAX(end->alive, rank->end);
   *ending = (struct ending){
       .rank = r, .global = rank->rank, .from = alive, .at = alive + LONGER_ALIVE_NS};
   find_last_call(a, ending);
   if (end->signal) {
     if (end->reaped != NS_UNKNOWN)
-      ending->at = later(end->reaped, alive);
+      ending->at = MAX(end->reaped, alive);
     set_cause_by_signal(a, end, ending);
   } else if (end->kind != TSCOPE_END_UNSEEN) {
     ending->from = ending->at = end->end;

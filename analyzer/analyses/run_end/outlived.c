@@ -35,12 +35,12 @@ static void find_outlived(struct lives *lives, const struct arrival *at, u32 n) 
   i64 longest = NS_UNKNOWN;
   for (u32 i = 0; i < n; i++) {
     i64 since = since_end(lives, &at[i]);
-    longest = since > longest ? since : longest;
+    longest = MAX(since, longest);
   }
   for (u32 i = 0; i < n && longest != NS_UNKNOWN; i++) {
     i64 by = longest - since_call(lives, &at[i]);
     i64 *most = &lives->outlived[at[i].rank];
-    *most = by > *most ? by : *most;
+    *most = MAX(by, *most);
   }
 }
 
@@ -52,7 +52,7 @@ static void find_left(struct lives *lives, const struct arrival *at, u32 n, u32 
     if (!lives->first[at[i].rank])
       continue;
     i64 since = since_call(lives, &at[i]);
-    longest = since > longest ? since : longest;
+    longest = MAX(since, longest);
     members++;
   }
   for (u32 i = 0; i < n && members == n_first; i++) {

@@ -34,8 +34,8 @@ static void mark_older_files(struct analysis *a, struct endings *endings) {
 
 static i64 lived_until(const struct rank *rank) {
   const struct rank_end *end = &rank->ending;
-  i64 until = later(end->alive, rank->end);
-  return end->kind != TSCOPE_END_UNSEEN ? later(end->end, until) : until;
+  i64 until = MAX(end->alive, rank->end);
+  return end->kind != TSCOPE_END_UNSEEN ? MAX(end->end, until) : until;
 }
 
 /* A launcher may look at its processes seconds after one of them has ended. If one told meanwhile
@@ -45,7 +45,7 @@ static void date_lost_rank(const struct analysis *a, struct endings *endings) {
   i64 told = INT64_MAX;
   FOR_EACH(endings->at, endings->n, ending) {
     i64 at = ending->rank == INDEX_NONE ? NS_UNKNOWN : told_loss_at(&ranks[ending->rank].ending);
-    told = at != NS_UNKNOWN && at < told ? at : told;
+    told = at == NS_UNKNOWN ? told : MIN(at, told);
   }
   struct ending *gone = NULL;
   u32 n_gone = 0;

@@ -20,7 +20,7 @@
 #include "model/flight_record.h"
 
 static double seconds(const struct analysis *a, i64 time) {
-  return time == NS_UNKNOWN ? (double)NAN : (double)(time - a->model->begin) / 1e9;
+  return seconds_between(a->model->begin, time);
 }
 
 static i64 end_of(const struct rank *rank) {
@@ -92,7 +92,7 @@ static const struct rank_stall *last_stall(const struct analysis *a, const struc
   i64 lasted = stall->end - stall->begin;
   bool is_last = stall == &rank->stalls[rank->n_stalls - 1];
   i64 until = is_last ? end_of(rank) : stall[1].begin;
-  bool soon = until - stall->end < (lasted > ending_ns ? lasted : ending_ns);
+  bool soon = until - stall->end < MAX(lasted, ending_ns);
   return in_order || !soon ? NULL : stall;
 }
 
@@ -143,9 +143,8 @@ static void add_rank(struct analysis *a, const struct rank *rank, const struct r
   *row = (struct stalled_rank){.rank = rank->rank,
                                .host = rank->host,
                                .since_s = seconds(a, stall->begin),
-                               .for_s = end == NS_UNKNOWN || end < stall->begin
-                                            ? (double)NAN
-                                            : (double)(end - stall->begin) / 1e9};
+                               .for_s = end < stall->begin ? (double)NAN
+                                                           : seconds_between(stall->begin, end)};
   if (isnan(out->limit_s) || stall->limit_s > out->limit_s)
     out->limit_s = stall->limit_s;
   double looked = seconds(a, stall->looked);
@@ -215,8 +214,7 @@ static void add_seen_by_peer(struct analysis *a, const struct rank *rank,
   *row = (struct stalled_rank){.rank = rank->rank,
                                .host = rank->host,
                                .since_s = seconds(a, end),
-                               .for_s = end == NS_UNKNOWN ? (double)NAN
-                                                          : (double)(a->model->end - end) / 1e9,
+                               .for_s = seconds_between(end, a->model->end),
                                .line = (double)NAN,
                                .begins = "It is "};
   const char *words = describe_peer(peer, &row->what);
@@ -262,7 +260,7 @@ static void add_past(struct analysis *a, const struct rank *rank, const struct r
   out->past[out->n_past++] =
       (struct past_stall){.rank = rank->rank,
                           .since_s = seconds(a, stall->begin),
-                          .for_s = (double)(stall->end - stall->begin) / 1e9,
+                          .for_s = ns_to_s(stall->end - stall->begin),
                           .what = stall->what < LENGTH_OF(names) ? names[stall->what] : NULL,
                           .place = at.place,
                           .function = at.function};
@@ -283,8 +281,7 @@ static void list_past(struct analysis *a, const struct rank_stall *const *last) 
   /* Only tscope's own traces have stalls. */
   out->past_known = model->n_ranks && !model->recorder ? out->n_past : (double)NAN;
   SORT(out->past, out->n_past, by_length);
-  if (out->n_past > PAST_STALLS_LISTED)
-    out->n_past = PAST_STALLS_LISTED;
+  out->n_past = MIN(PAST_STALLS_LISTED, out->n_past);
 }
 
 void stalls_analyse(struct analysis *a) {

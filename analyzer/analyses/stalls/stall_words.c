@@ -25,8 +25,8 @@ static const struct stalled_thread *gil_holder(const struct rank_stall *stall) {
 
 /* Whether a system call is about a regular file: not a pipe, socket or device. */
 static bool is_on_file(const struct stalled_thread *thread) {
-  return thread->file && (thread->file[0] == '/' || strncmp(thread->file, "...", 3) == 0) &&
-         strncmp(thread->file, "/dev/", 5) != 0;
+  return thread->file && (thread->file[0] == '/' || text_starts_with(thread->file, "...")) &&
+         !text_starts_with(thread->file, "/dev/");
 }
 
 static const char *describe_state(const struct stalled_thread *thread) {

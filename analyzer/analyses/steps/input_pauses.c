@@ -49,9 +49,9 @@ void input_pauses(const struct analysis *a, const struct timeline *t, struct are
     i64 *idle = &idle_since[span->lane];
     if (span->start - *idle >= pause - SHORTEST_PAUSE && launches_input(t, span)) {
       i64 begin = span->start - pause;
-      (*pauses)[(*n)++] = (struct input_pause){begin > *idle ? begin : *idle, span->start, i};
+      (*pauses)[(*n)++] = (struct input_pause){MAX(begin, *idle), span->start, i};
       step = next_pause(a, t->rank, step + 1, &pause);
     }
-    *idle = span->end > *idle ? span->end : *idle;
+    *idle = MAX(span->end, *idle);
   }
 }

@@ -39,7 +39,7 @@ static void add_to(struct named_range *one, const struct named_range *more) {
   one->count += more->count;
   if (__builtin_add_overflow(one->sum, more->sum, &one->sum))
     one->sum = INT64_MAX;
-  one->longest = more->longest > one->longest ? more->longest : one->longest;
+  one->longest = MAX(more->longest, one->longest);
 }
 
 static double time_of_ranks(const struct model *model) {
@@ -77,7 +77,7 @@ void named_ranges_analyse(struct analysis *a) {
   u32 names = SORT_AND_JOIN(all, n, by_name, one, more, add_to(one, more));
   SORT(all, names, by_time);
   if (names)
-    list(a, all, names < NAMED_RANGES_LISTED ? names : NAMED_RANGES_LISTED);
+    list(a, all, MIN(names, NAMED_RANGES_LISTED));
   for (u32 r = 0; r < n_ranks; r++)
     arena_release(&collecting.ranks[r].arena);
   free(collecting.ranks);

@@ -167,7 +167,7 @@ static void find_waits(struct listing *l) {
 static double excess_in_phase(const struct listing *l, u32 rank, u32 step, u32 phase) {
   double more =
       phase_ms(l->a, rank, step, phase_at[phase]) - l->typical[(size_t)rank * PHASES + phase];
-  return more > 0 ? more : 0;
+  return MAX(more, 0);
 }
 
 /* The rank that waited least for the others: what it did took the time. */

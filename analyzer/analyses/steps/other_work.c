@@ -240,7 +240,7 @@ static bool judge_next(struct judging *j) {
     for (u32 i = 0; i < j->extras->n; i++) {
       n = j->open >> i & 1 ? list_own(j, i, others, j->own) : 0;
       best = n > most ? i : best;
-      most = n > most ? n : most;
+      most = MAX(n, most);
     }
     if (best != INDEX_NONE || !others) {
       n = best == INDEX_NONE ? 0 : list_own(j, best, others, j->own);

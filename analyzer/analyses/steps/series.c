@@ -41,7 +41,7 @@ static i64 longest_wall(const struct analysis *a, u32 step) {
   i64 most = -1;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
     i64 length = analysis_step_length(a, rank, step);
-    most = length > most ? length : most;
+    most = MAX(length, most);
   }
   return most;
 }
@@ -70,7 +70,7 @@ void series_prepare(struct analysis *a) {
   struct series_sums *g = arena_alloc(a->arena, sizeof(*g));
   SCOPED i64 *length = memory_array(n, sizeof(*length));
   u32 rows = ranks < SERIES_ROWS ? at_least_one(ranks) : SERIES_ROWS;
-  u32 columns = SERIES_CELLS / rows < SERIES_STEPS ? SERIES_CELLS / rows : SERIES_STEPS;
+  u32 columns = MIN(SERIES_CELLS / rows, SERIES_STEPS);
   g->per_point = (n + SERIES_STEPS - 1) / SERIES_STEPS;
   g->per_column = at_least_one((a->n_steps + columns - 1) / columns);
   g->point_step = arena_array(a->arena, n, sizeof(u32));
@@ -241,7 +241,7 @@ static void find_levels(const struct series_sums *g, u32 rank, u32 measure, doub
   *most = 0;
   for (u32 column = 0; column < g->n_columns; column++) {
     double value = cell_at(g, rank, column)[measure]; /* fmax() here ends GCC 12 for aarch64 */
-    *most = value > *most ? value : *most;            /* NAN gives way */
+    *most = MAX(value, *most);                        /* NAN gives way */
   }
 }
 

@@ -128,13 +128,13 @@ void step_extras_add(const struct analysis *a, struct arena *arena, struct step_
   FOR_EACH_CHANGED(out->at, out->n, same) {
     if (same->n == extra->n && memcmp(same->steps, extra->steps, bytes) == 0) {
       same->op = same->op ? same->op : extra->op;
-      same->bytes = extra->bytes > same->bytes ? extra->bytes : same->bytes;
+      same->bytes = MAX(extra->bytes, same->bytes);
       same->forward |= extra->forward;
       same->meets |= extra->meets;
       same->ms += extra->ms;
       same->added = extra->copied + (same->rank == extra->rank ? same->added : 0);
       same->rank = extra->rank;
-      same->copied = same->added > same->copied ? same->added : same->copied;
+      same->copied = MAX(same->added, same->copied);
       return;
     }
   }

@@ -40,7 +40,7 @@ static u32 known_steps(const struct analysis *a, u32 rank, const struct met *met
   if (!a->model->ranks[rank].lost[TSCOPE_LOSS_RING])
     return a->n_steps;
   for (u32 i = 0; i < n; i++)
-    first = met[i].step < first ? met[i].step : first;
+    first = MIN(met[i].step, first);
   return a->first_step + a->n_steps - first;
 }
 

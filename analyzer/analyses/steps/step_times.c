@@ -119,7 +119,7 @@ static double host_ahead_ms(const struct analysis *a, u32 step, u32 *ended) {
     i64 ahead = analysis_host_ahead(a, rank, step, step);
     if (ahead == NS_UNKNOWN)
       continue;
-    *later = *later > step ? *later : step;
+    *later = MAX(*later, step);
     while (*later + 1 < a->model->steps.n && analysis_host_ahead(a, rank, step, *later + 1) > 0)
       ++*later;
     known++;

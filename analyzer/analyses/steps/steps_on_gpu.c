@@ -82,7 +82,7 @@ static void list_bounds(struct step_bounds *b) {
 
 static void extend_tail(struct step_bounds *b, const struct stream *stream, i64 end) {
   i64 *tail = &b->tails.at[stream->tail - 1].end;
-  *tail = end > *tail ? end : *tail;
+  *tail = MAX(end, *tail);
 }
 
 /* Work launched at an instant belongs to the step that ends next after it. */
@@ -124,7 +124,7 @@ static void add_work(struct step_bounds *b, const struct span *span) {
     return;
   }
   if (span->launch == INDEX_NONE) {
-    stream->unplaced = span->end > stream->unplaced ? span->end : stream->unplaced;
+    stream->unplaced = MAX(span->end, stream->unplaced);
     return;
   }
   stream->known += time;
@@ -160,7 +160,7 @@ static u32 computing_stream(const struct step_bounds *b) {
 
 static void make_ascending(struct step_bounds *b) {
   for (u32 i = 1; i < b->n; i++)
-    b->gpu[i] = b->gpu[i] > b->gpu[i - 1] ? b->gpu[i] : b->gpu[i - 1];
+    b->gpu[i] = MAX(b->gpu[i], b->gpu[i - 1]);
 }
 
 /* Whether other work goes on when the computing stream is done with the step that begins at the
@@ -194,7 +194,7 @@ static i64 bound_on_gpu(const struct step_bounds *b, u32 bound, i64 of_collectiv
   i64 host = b->host[bound], detail = b->t->ring_begin;
   if (b->unseen[bound] >= LAUNCHES_UNSEEN || (detail != NS_UNKNOWN && host < detail))
     return of_collectives;
-  return b->gpu[bound] > host ? b->gpu[bound] : host;
+  return MAX(b->gpu[bound], host);
 }
 
 /* A recording may begin while the GPU works off earlier iterations: the first one begins with the
@@ -203,7 +203,7 @@ static i64 after_earlier_work(const struct step_bounds *b, i64 begin) {
   const struct rank *rank = &b->a->model->ranks[b->t->rank];
   for (u32 i = 0; i < rank->n_gpu_windows; i++)
     if (rank->gpu_windows[i].clock == TSCOPE_GPU_CLOCK_CUPTI)
-      return rank->gpu_windows[i].settled > begin ? rank->gpu_windows[i].settled : begin;
+      return MAX(rank->gpu_windows[i].settled, begin);
   return begin;
 }
 
@@ -228,7 +228,7 @@ static void set_step_ends(struct step_bounds *b) {
     struct interval whole = step_on_gpu(host, known, ends);
     if (!*ends && whole.end < done && model_gpu_seen(rank, host.start, host.end))
       whole = never;
-    done = *ends & STEP_END_KNOWN && known.end > done ? known.end : done;
+    done = *ends & STEP_END_KNOWN ? MAX(known.end, done) : done;
     a->begin[cell] = whole.start;
     a->end[cell] = whole.end;
   }

@@ -116,7 +116,7 @@ static bool is_stack(const struct flight_stack *stack, const struct flight_frame
 static const struct flight_stack *read_stack(struct draft *draft, const struct value *value) {
   struct flight_frame frames[MOST_FRAMES];
   u32 n = value_is_sequence(value) ? value_count(value) : 0;
-  n = n < MOST_FRAMES ? n : MOST_FRAMES;
+  n = MIN(n, MOST_FRAMES);
   u64 hash = n;
   if (n == 0)
     return NULL;
@@ -145,7 +145,8 @@ static void read_op(struct draft *draft, const char *name, struct flight_call *c
   const char *colon = strchr(name, ':');
   const char *op = colon ? colon + 1 : name;
   size_t length = strcspn(op, " ");
-  bool send = length == 4 && !strncmp(op, "send", 4), recv = length == 4 && !strncmp(op, "recv", 4);
+  bool send = length == 4 && text_starts_with(op, "send"),
+       recv = length == 4 && text_starts_with(op, "recv");
   call->op = draft_keep_text(draft, op, length);
   call->peer = INDEX_NONE;
   call->message = send || recv;

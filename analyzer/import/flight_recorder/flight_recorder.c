@@ -56,7 +56,7 @@ static int parse(const struct input *input, struct arena *arena, struct value *r
     snprintf(why, why_bytes, "it has neither entries nor process groups");
     return -EBADMSG;
   }
-  if (version && strncmp(version, "2.", 2) != 0) {
+  if (version && !text_starts_with(version, "2.")) {
     snprintf(why, why_bytes, "its format is version %.20s; 2.x is known", version);
     return -EPROTO;
   }

@@ -97,7 +97,7 @@ static u32 group_of(struct kineto_trace *trace, const struct kineto_event *event
                                .ranks = copy_text(trace, event->group_ranks)};
   if (strcmp(group.what, "undefined") == 0) /* PyTorch's word for a group without a description */
     group.what = "";
-  u32 believable = trace->world_size > MOST_UNLISTED ? trace->world_size : MOST_UNLISTED;
+  u32 believable = MAX(trace->world_size, MOST_UNLISTED);
   if (event->group_size > 0 && event->group_size <= believable)
     group.size = (u32)event->group_size;
   list_members(trace, &group);

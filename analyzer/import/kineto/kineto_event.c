@@ -37,7 +37,7 @@ static enum kineto_category category_of(struct json_text text) {
       {W("python_function"), KINETO_PYTHON},
 #undef W
   };
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+  for (size_t i = 0; i < LENGTH_OF(words); i++)
     if (text_is(text, words[i].word, words[i].n))
       return words[i].category;
   return KINETO_OTHER;

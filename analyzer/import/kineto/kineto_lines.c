@@ -318,7 +318,7 @@ static void put_samples(struct finding_lines *f, const struct rank_clock *clock,
   i64 length = trace->end - trace->begin, at = trace->begin;
   if (trains == INDEX_NONE || length <= 0)
     return;
-  sites->sample_ns = length / MOST_LOOKS > LOOK_NS ? length / MOST_LOOKS : LOOK_NS;
+  sites->sample_ns = MAX(length / MOST_LOOKS, LOOK_NS);
   sites->samples =
       arena_array(f->arena, (size_t)(length / sites->sample_ns), sizeof(*sites->samples));
   f->lanes[trains].n = 0;

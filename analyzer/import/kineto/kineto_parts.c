@@ -77,8 +77,8 @@ static struct stretch choose_steps(const struct rank_events *all, u32 n_ranks) {
 }
 
 static u64 shared(struct stretch one, struct stretch other) {
-  u64 from = one.from > other.from ? one.from : other.from;
-  u64 to = one.to < other.to ? one.to : other.to;
+  u64 from = MAX(one.from, other.from);
+  u64 to = MIN(one.to, other.to);
   return to > from ? to - from : 0;
 }
 
@@ -91,7 +91,7 @@ static u32 keep_part(struct rank_events *events, struct stretch steps) {
   FOR_EACH_PART(events, part) {
     u64 has = shared(steps_of(events, part), steps);
     best = has > most ? part : best;
-    most = has > most ? has : most;
+    most = MAX(has, most);
     all += part.end - part.first;
   }
   u32 kept = best.end - best.first;
@@ -114,7 +114,7 @@ u32 kineto_keep_one_part(struct rank_events *all, u32 n_ranks) {
   u32 most = 0;
   FOR_EACH_CHANGED(all, n_ranks, events) {
     u32 left_out = keep_part(events, steps);
-    most = left_out > most ? left_out : most;
+    most = MAX(left_out, most);
   }
   return most;
 }

@@ -253,7 +253,7 @@ static void add_phase(struct building *b, const struct kineto_item *item, u8 kin
       if (last->thread != item->lane || last->kind != kind ||
           item->start > last->end + KINETO_BACKWARD_GAP_NS)
         continue;
-      last->end = item->end > last->end ? item->end : last->end;
+      last->end = MAX(item->end, last->end);
       return;
     }
   }
@@ -352,7 +352,7 @@ static i64 end_of_unseen_work(const struct building *b) {
       until = item->start;
     began[item->lane] = true;
     busy += item->end - item->start;
-    last_end = item->end > last_end ? item->end : last_end;
+    last_end = MAX(item->end, last_end);
   }
   return until;
 }

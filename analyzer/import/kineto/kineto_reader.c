@@ -213,7 +213,7 @@ static bool read_member(struct reader *reader, int *error) {
     return false;
   }
   scan_string(reader->at + 1, end_of(reader), &key);
-  name = (struct json_text){.at = copy, .n = key.n < sizeof(copy) ? key.n : sizeof(copy)};
+  name = (struct json_text){.at = copy, .n = MIN(key.n, sizeof(copy))};
   memcpy(copy, key.at, name.n);
   reader->at = behind;
   if (peek(reader) != ':') {

@@ -25,7 +25,7 @@ static bool find_pause(const struct kineto_trace *trace, u32 call, struct interv
       continue;
     if (item->start - last > pause->end - pause->start)
       *pause = (struct interval){last, item->start};
-    last = item->start > last ? item->start : last;
+    last = MAX(item->start, last);
     if (item->kind == KINETO_ITEM_CALL)
       return true;
   }

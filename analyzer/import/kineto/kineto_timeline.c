@@ -125,7 +125,7 @@ static void put_spans(struct making *m) {
       continue;
     span.start = clock_to_axis(m->clock, item->start);
     span.end = clock_to_axis(m->clock, item->end);
-    span.end = span.end < span.start ? span.start : span.end;
+    span.end = MAX(span.start, span.end);
     span.name = item->name;
     span.lane = item->lane;
     span.launch = INDEX_NONE;

@@ -68,10 +68,10 @@ static void keep_pause(struct following *f, i64 start, i64 end) {
 static void pause_until(struct following *f, i64 time) {
   for (; f->n_open && f->open[f->n_open - 1] <= time; f->n_open--) {
     keep_pause(f, f->known, f->open[f->n_open - 1]);
-    f->known = f->open[f->n_open - 1] > f->known ? f->open[f->n_open - 1] : f->known;
+    f->known = MAX(f->open[f->n_open - 1], f->known);
   }
   keep_pause(f, f->known, time);
-  f->known = time > f->known ? time : f->known;
+  f->known = MAX(time, f->known);
 }
 
 /* Whether the innermost function at a time, which the item is later than, is one of PyTorch's that
@@ -137,8 +137,7 @@ static void add_wait(struct worker_search *s, u32 run, u32 caller) {
 /* Once the worker has begun, a call has nothing to do but to return. The worker may take its core.
  */
 static void give_over(struct kineto_item *call, const struct kineto_item *run) {
-  if (call->end > run->start)
-    call->end = run->start;
+  call->end = MIN(run->start, call->end);
 }
 
 void kineto_find_worker_waits(struct kineto_trace *trace) {

@@ -133,8 +133,7 @@ static int make_ranks(struct import *import, const struct pytscope_run *runs, u3
     struct rank_events *events = model_events(model, r);
     events->begin = events->end = NS_UNKNOWN;
     model->ranks[r] = describe(&runs[r]);
-    model->world_size =
-        runs[r].world_size > model->world_size ? runs[r].world_size : model->world_size;
+    model->world_size = MAX(runs[r].world_size, model->world_size);
     add_steps(&runs[r], events);
     error = add_values(import, &runs[r], events);
   }
@@ -163,7 +162,7 @@ static void fill_phases(struct model *model, u32 r, const struct pytscope_run *r
         *into[kind] = step->kinds[kind] == NS_UNKNOWN ? 0 : step->kinds[kind];
         left -= *into[kind];
       }
-    times->other = left > 0 ? left : 0;
+    times->other = MAX(left, 0);
   }
 }
 

@@ -176,7 +176,7 @@ static int read_state(struct scalar_log *log, char *text, size_t n, char *why, s
 
 static void read_text_line(struct scalar_log *log, char *line, size_t n) {
   struct scalar_line read;
-  n = scalar_line_clean(line, n < SCALAR_LINE_BYTES ? n : SCALAR_LINE_BYTES);
+  n = scalar_line_clean(line, MIN(n, SCALAR_LINE_BYTES));
   if (!scalar_line_read(line, n, &read))
     return;
   for (u32 i = 0; i < read.n; i++)
@@ -297,7 +297,7 @@ int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *tex
 /* A header row: several names, no numbers, and one of them is the name of a value. */
 static bool is_header(const char *line, size_t n) {
   char copy[SCALAR_LINE_BYTES + 1];
-  n = n < SCALAR_LINE_BYTES ? n : SCALAR_LINE_BYTES;
+  n = MIN(n, SCALAR_LINE_BYTES);
   memcpy(copy, line, n);
   copy[n] = 0;
   char separator = separator_of(copy, n), *at = copy, *cell, *end;
@@ -316,7 +316,7 @@ static bool is_header(const char *line, size_t n) {
 static bool has_values(const char *line, size_t n) {
   char copy[SCALAR_LINE_BYTES];
   struct scalar_line read;
-  n = n < sizeof(copy) ? n : sizeof(copy);
+  n = MIN(n, sizeof(copy));
   memcpy(copy, line, n);
   return scalar_line_read(copy, scalar_line_clean(copy, n), &read);
 }
@@ -349,7 +349,7 @@ enum scalar_log_kind scalar_log_recognise(const char *text, size_t n) {
     return SCALAR_LOG_STATE;
   for (u32 i = 0; i < PROBED_LINES && at < end; i++) {
     size_t length = strcspn(at, "\r\n");
-    length = length < (size_t)(end - at) ? length : (size_t)(end - at);
+    length = MIN(length, (size_t)(end - at));
     bool object = at[strspn(at, " \t")] == '{';
     if (i == 0 && !object && is_header(at, length))
       return SCALAR_LOG_TABLE;

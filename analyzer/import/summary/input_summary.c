@@ -128,16 +128,15 @@ static void add_run(struct model *model, const struct run_facts *run) {
     model->recorder = arena_text(arena, run->recorder);
   if (run->marks_are)
     model_name_marks(model, arena_text(arena, run->marks_are));
-  if (run->world_size > model->world_size)
-    model->world_size = run->world_size;
+  model->world_size = MAX(run->world_size, model->world_size);
   for (u32 i = 0; i < run->n_notes; i++)
     if (run->notes[i] && !has_note(model, run->notes[i]))
       model_note(model, "%s", run->notes[i]);
   if (run->began_realtime_ns &&
       (!model->began_realtime_ns || run->began_realtime_ns < model->began_realtime_ns))
     model->began_realtime_ns = run->began_realtime_ns;
-  model->attempt = run->attempt > model->attempt ? run->attempt : model->attempt;
-  model->n_attempts = run->n_attempts > model->n_attempts ? run->n_attempts : model->n_attempts;
+  model->attempt = MAX(run->attempt, model->attempt);
+  model->n_attempts = MAX(run->n_attempts, model->n_attempts);
 }
 
 /* Each node counts the processes that it has. */
@@ -151,8 +150,7 @@ static void add_attempts(struct model *model, const struct adding *adding) {
       struct attempt *sum = &model->attempts[k];
       sum->processes += run->attempts[k].processes;
       sum->hosts += run->attempts[k].hosts;
-      if (run->attempts[k].world_size > sum->world_size)
-        sum->world_size = run->attempts[k].world_size;
+      sum->world_size = MAX(run->attempts[k].world_size, sum->world_size);
     }
   }
 }
@@ -185,7 +183,7 @@ static void note_unsettled(const struct adding *adding) {
   u64 stamp = stamp_of(adding);
   for (u32 i = 0; i < adding->n; i++) {
     const struct summary_entry *entry = &adding->ranks[i].summary->entry;
-    passes = entry->passes > passes ? entry->passes : passes;
+    passes = MAX(entry->passes, passes);
     if (entry->options != options)
       other[n_other++] = entry->rank;
     else if (entry->stamp != stamp)

@@ -63,7 +63,7 @@ static i64 axis_time(struct pauses *pauses, u64 time) {
 
 static void end_pause(struct pauses *pauses) {
   i64 end = pauses->latest ? axis_time(pauses, pauses->latest) : NS_UNKNOWN;
-  pauses->idle_since = end > pauses->idle_since ? end : pauses->idle_since;
+  pauses->idle_since = MAX(end, pauses->idle_since);
   pauses->latest = 0;
 }
 
@@ -79,13 +79,13 @@ static void read_call(struct pauses *pauses, const struct tscope_record *record,
       i64 begin = pauses->begin[step];
       end_pause(pauses);
       add_earlier_calls(pauses, start);
-      i64 since = pauses->idle_since > begin ? pauses->idle_since : begin;
+      i64 since = MAX(pauses->idle_since, begin);
       *data = start > since ? start - since : 0;
       pauses->found = true;
     }
   }
   u64 end = time + trace_dur(record);
-  pauses->latest = end > pauses->latest ? end : pauses->latest;
+  pauses->latest = MAX(end, pauses->latest);
 }
 
 static void read_chunk(void *user, const struct trace_chunk *chunk) {

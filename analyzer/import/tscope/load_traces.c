@@ -39,19 +39,18 @@ static void read_process(void *user, u32 index, unsigned worker) {
 ORDER_BY(by_rank, struct process, UP(left_out) UP(rank))
 
 /* Seconds between two readings of a running total; NAN where one is not known. */
-static double seconds_between(u64 first, u64 last) {
-  return first == UINT64_MAX || last == UINT64_MAX || last < first ? NAN
-                                                                   : (double)(last - first) / 1e9;
+static double cpu_seconds(u64 first, u64 last) {
+  return first == UINT64_MAX || last == UINT64_MAX || last < first ? NAN : ns_to_s(last - first);
 }
 
 static struct rank_scheduling scheduling_of(const struct tscope_scheduling_record *looks) {
   const struct tscope_scheduling_record *a = &looks[0], *b = &looks[1];
-  return (struct rank_scheduling){.seconds = seconds_between(a->at_ns, b->at_ns),
-                                  .cpu_s = seconds_between(a->cpu_ns, b->cpu_ns),
-                                  .wait_s = seconds_between(a->wait_ns, b->wait_ns),
+  return (struct rank_scheduling){.seconds = cpu_seconds(a->at_ns, b->at_ns),
+                                  .cpu_s = cpu_seconds(a->cpu_ns, b->cpu_ns),
+                                  .wait_s = cpu_seconds(a->wait_ns, b->wait_ns),
                                   .training_wait_s =
-                                      seconds_between(a->training_wait_ns, b->training_wait_ns),
-                                  .stolen_s = seconds_between(a->stolen_ns, b->stolen_ns),
+                                      cpu_seconds(a->training_wait_ns, b->training_wait_ns),
+                                  .stolen_s = cpu_seconds(a->stolen_ns, b->stolen_ns),
                                   .threads = b->threads,
                                   .cores = b->cores};
 }
@@ -116,8 +115,7 @@ static void add_ranks_to_model(struct loading *loading) {
     model->ranks[r].may_run = may_run(process, model->ranks[r].ending.alive);
     *model_events(model, r) = process->events;
     process->rank_events_read = false; /* the model's now */
-    if (process->entry->header.world_size > model->world_size)
-      model->world_size = process->entry->header.world_size;
+    model->world_size = MAX(process->entry->header.world_size, model->world_size);
     if (!model->command)
       model->command = model->ranks[r].info[TSCOPE_INFO_COMMAND];
   }
@@ -139,8 +137,7 @@ static struct attempt describe_attempt(const struct processes *processes, u32 nu
       seen = processes->at[k].attempt == number && same_host(&processes->at[k], process);
     attempt.processes++;
     attempt.hosts += !seen;
-    if (process->entry->header.world_size > attempt.world_size)
-      attempt.world_size = process->entry->header.world_size;
+    attempt.world_size = MAX(process->entry->header.world_size, attempt.world_size);
   }
   return attempt;
 }
@@ -308,8 +305,7 @@ static bool may_lack_ranks(const struct trace_runs *runs, u32 number,
   const struct trace_run *run = &runs->runs[number];
   u32 world = 0;
   for (u32 i = 0; i < processes->n; i++)
-    if (processes->at[i].entry->header.world_size > world)
-      world = processes->at[i].entry->header.world_size;
+    world = MAX(processes->at[i].entry->header.world_size, world);
   if (world && world <= run->n_readable)
     return false;
   for (u32 r = 0; r < runs->n_runs; r++)

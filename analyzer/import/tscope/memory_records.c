@@ -256,7 +256,7 @@ static void fill_totals(struct memory_history *history, bool counted) {
                live_remove(&segments, event->address, &block)) {
       event->bytes = block.bytes;
     }
-    i64 change = event->bytes > 0 ? event->bytes : 0;
+    i64 change = MAX(event->bytes, 0);
     if (counted && event->kind == MEMORY_ALLOC)
       allocated = memory_add(allocated, change);
     else if (counted && event->kind == MEMORY_FREE)
@@ -284,7 +284,7 @@ static void find_totals_before(struct memory_history *history) {
                  : event->kind == MEMORY_FREE  ? -event->bytes
                                                : 0;
     i64 before = memory_add(event->allocated, -change);
-    history->allocated_before = before > 0 ? before : 0;
+    history->allocated_before = MAX(before, 0);
     history->reserved_before = event->reserved;
     return;
   }

@@ -123,8 +123,8 @@ void memory_name_sources(const struct memory_sources_of *of) {
   const u32 n_kinds = LENGTH_OF(of_phase);
   struct memory_history *history = of->history;
   size_t most = (size_t)of->sites->n_frames * n_kinds, lines = count_lines(of);
-  history->sources = arena_array(of->arena, size_sum(n_kinds, lines < most ? lines : most),
-                                 sizeof(*history->sources));
+  history->sources =
+      arena_array(of->arena, size_sum(n_kinds, MIN(lines, most)), sizeof(*history->sources));
   history->n_sources = n_kinds;
   for (u32 p = 1; p < n_kinds; p++)
     history->sources[p] = (struct memory_source){.place = NULL, .category = of_phase[p]};

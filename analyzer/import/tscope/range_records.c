@@ -32,7 +32,7 @@ static void add_range(struct collecting *collecting, const struct tscope_range_r
   range->count++;
   if (__builtin_add_overflow(range->sum, dur, &range->sum))
     range->sum = INT64_MAX; /* of a damaged file */
-  range->longest = dur > range->longest ? dur : range->longest;
+  range->longest = MAX(dur, range->longest);
 }
 
 static void read_chunk(void *user, const struct trace_chunk *chunk) {

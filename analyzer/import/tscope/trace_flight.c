@@ -82,7 +82,7 @@ static const char *describe_place(struct making *m, u32 rank) {
     return phase;
   i64 silence = m->end - m->alive[rank];
   return arena_printf(m->arena, "%s%sIts last sign of life is %s before that of the others.",
-                      phase ? phase : "", phase ? " " : "", duration_s((double)silence / 1e9).text);
+                      phase ? phase : "", phase ? " " : "", duration_s(ns_to_s(silence)).text);
 }
 
 static void find_alive_times(struct making *m) {
@@ -90,13 +90,11 @@ static void find_alive_times(struct making *m) {
   for (u32 r = 0; r < m->model->n_ranks; r++) {
     i64 anchor = model_events(m->model, r)->last_anchor;
     i64 at = anchor ? clock_to_axis(model_clock(m->model, r), anchor) : NS_UNKNOWN;
-    if (m->model->ranks[r].ending.alive > at)
-      at = m->model->ranks[r].ending.alive;
-    at = at > m->model->ranks[r].end ? at : m->model->ranks[r].end;
+    at = MAX(m->model->ranks[r].ending.alive, at);
+    at = MAX(at, m->model->ranks[r].end);
     const struct rank_stall *pause = rank_last_pause(&m->model->ranks[r], at);
     m->alive[r] = pause ? pause->begin : at;
-    if (m->alive[r] > m->end)
-      m->end = m->alive[r];
+    m->end = MAX(m->alive[r], m->end);
   }
 }
 
@@ -309,7 +307,7 @@ static void make_calls(struct making *m) {
   u64 total = 0;
   for (u32 r = 0; r < m->model->n_ranks; r++) {
     u32 n = model_events(m->model, r)->calls.n;
-    total += n < m->keep ? n : m->keep;
+    total += MIN(n, m->keep);
   }
   m->flight->calls = arena_array(m->arena, total, sizeof(struct flight_call));
   SCOPED bool *waits = memory_array(size_product(2, m->keep), sizeof(*waits));
@@ -364,7 +362,7 @@ const struct flight_record *trace_flight_record(const struct model *model, struc
                      .rank_of = arena_array(arena, model->n_ranks, sizeof(u32)),
                      .alive = arena_array(arena, model->n_ranks, sizeof(i64))};
   u32 share = MOST_KEPT_IN_ALL / model->n_ranks;
-  m.keep = share > MOST_KEPT ? MOST_KEPT : share < LEAST_KEPT ? LEAST_KEPT : share;
+  m.keep = CLAMP(share, LEAST_KEPT, MOST_KEPT);
   find_alive_times(&m);
   make_ranks(&m);
   make_groups(&m);

@@ -153,7 +153,7 @@ static void peaks_are_units_times_clock(void **state) {
                {"NVIDIA GeForce RTX 4080", 76, 2.505, 512},
                {"NVIDIA GeForce RTX 4090", 128, 2.52, 512},
                {"NVIDIA GeForce RTX 5090", 170, 2.407, 512}};
-  for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cards); i++) {
     double per_unit = cards[i].multiprocessors * cards[i].boost_ghz / 1e3;
     double bf16 = device_peak_tflops(cards[i].name, PRECISION_FP16);
     double tf32 = device_peak_tflops(cards[i].name, PRECISION_TF32);
@@ -200,9 +200,9 @@ static void devices_by_whole_words(void **state) {
                                         "NVIDIA GeForce RTX 4080 SUPER",
                                         "",
                                         "NVIDIA A100-SXM4-40GB MIG 1g.5gb"};
-  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(known); i++)
     assert_true(device_peak_tflops(known[i].name, PRECISION_FP16) == known[i].tflops);
-  for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(unknown); i++)
     assert_true(isnan(device_peak_tflops(unknown[i], PRECISION_FP16)));
   assert_true(isnan(device_peak_tflops(NULL, PRECISION_FP16)));
 }

@@ -53,7 +53,7 @@ static void partial_data(void **state) {
   (void)state;
   void (*const spoils[])(struct cluster *) = {expect_one_more_rank, kill_a_rank, lose_records,
                                               use_a_newer_nccl, use_a_newer_cuda};
-  for (size_t i = 0; i < sizeof(spoils) / sizeof(*spoils); i++) {
+  for (size_t i = 0; i < LENGTH_OF(spoils); i++) {
     struct scenario s = healthy_scenario();
     s.spoil = spoils[i];
     assert_true(fires(&s, "DATA.PARTIAL"));
@@ -156,7 +156,7 @@ static void document_agrees_with_table(void **state) {
   u32 sections = 0;
   for (const char *at = text; (at = strstr(at, "\n## ")); at++)
     sections++;
-  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(rows); i++) {
     char heading[64];
     snprintf(heading, sizeof(heading), "\n## %s\n", rows[i][0]);
     char *section = strstr(text, heading);
@@ -174,15 +174,15 @@ static void document_agrees_with_table(void **state) {
       if (!strstr(section, rows[i][k]))
         fail_msg("section %s lacks the table's words: %s", rows[i][0], rows[i][k]);
     static const char *const parts[] = {"**Cause.**", "**Evidence.**", "**Fix.**"};
-    for (u32 k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+    for (u32 k = 0; k < LENGTH_OF(parts); k++)
       if (!strstr(section, parts[k]))
         fail_msg("section %s of docs/findings.md has no %s", rows[i][0], parts[k]);
     if (next)
       *next = end;
   }
-  if (sections != sizeof(rows) / sizeof(rows[0]))
+  if (sections != LENGTH_OF(rows))
     fail_msg("docs/findings.md has %u sections, findings.def and diff_findings.def %zu findings",
-             sections, sizeof(rows) / sizeof(rows[0]));
+             sections, LENGTH_OF(rows));
 }
 
 static void ends(struct cluster *c, i32 status_of_2, u32 signal_of_others) {

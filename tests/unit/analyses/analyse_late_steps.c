@@ -84,7 +84,7 @@ static void late_in_some_steps(void **state) {
                                               {7, 1000, 0, true, "in every 7th step"},
                                               {20, 100, 0, false, NULL}};
   (void)state;
-  for (u32 seed = 0; seed < 4 * sizeof(jobs) / sizeof(jobs[0]); seed++) {
+  for (u32 seed = 0; seed < 4 * LENGTH_OF(jobs); seed++) {
     const struct late_at_times *job = &jobs[seed / 4];
     struct cluster_options o = healthy_cpu();
     o.ranks = RANKS;

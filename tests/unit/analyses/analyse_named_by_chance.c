@@ -91,7 +91,7 @@ static void scarce_cores_name_nobody(void **state) {
   static const u32 sizes[][2] = {{3, 3}, {4, 2}, {6, 2}, {8, 2}};
   (void)state;
   u32 others = 0;
-  for (u32 k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++)
+  for (u32 k = 0; k < LENGTH_OF(sizes); k++)
     for (u32 steps = 20; steps <= 80; steps += 60)
       for (u32 v = 0; v < 8; v++) {
         struct job job = {sizes[k][0],     sizes[k][1],     steps, 60,
@@ -112,7 +112,7 @@ static void who_is_slow_is_found(void **state) {
       {{6, 2, 60, 10, 0.5, 0.5, true}, 2, 18, 33}, {{6, 2, 60, 20, 0, 0.5, true}, 2, 18, 66},
       {{8, 2, 80, 20, 0.5, 0.5, true}, 2, 18, 66}, {{4, 1, 60, 20, 0, 0, true}, 1, 18, 66}};
   (void)state;
-  for (u32 i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+  for (u32 i = 0; i < LENGTH_OF(jobs); i++) {
     struct counts n = count_runs(&jobs[i].job, 20, jobs[i].slow_ranks, jobs[i].slow_ms);
     if (n.found < jobs[i].least || n.others)
       fail_msg("job %u: %u of 20 found, others in %u", i, n.found, n.others);

@@ -97,7 +97,7 @@ static void recurring_work_is_left_out(void **state) {
       {IN_FORWARD, "forward only", "If this is validation"},
       {IN_OTHER, "outside forward, backward and optimizer", "Look at what the program does"}};
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     struct run run = run_with(cases[i].place);
     const struct results *r = run.results;
     assert_int_equal(r->n_other_work, 1);

@@ -354,7 +354,7 @@ static void passes_tell_chunks_and_micro_batches(void **state) {
                                     {.stages = 4, .chunks = 2, .turns = true, .parts = 2}};
   struct job *job = calloc(1, sizeof(*job));
   (void)state;
-  for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
+  for (size_t i = 0; i < LENGTH_OF(jobs); i++) {
     *job = jobs[i];
     struct results *r = analyse_job(job);
     assert_int_equal((int)r->pipeline_stages, jobs[i].stages);

@@ -273,7 +273,7 @@ static void innermost_function_is_named(void **state) {
   static const char *const names[][2] = {
       {"work", "step"}, {"step", "work"}, {"a", "b"}, {"b", "a"}};
   (void)state;
-  for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++) {
+  for (u32 i = 0; i < LENGTH_OF(names); i++) {
     struct cluster_options o = healthy_cpu();
     o.slow[2] = 0.4;
     struct cluster *c = cluster_new(&o);

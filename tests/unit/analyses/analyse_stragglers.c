@@ -121,7 +121,7 @@ static void lateness_that_lasts_names_nobody(void **state) {
       {2, 16, 0, 0.6},  {4, 16, 0, 0.8},  {8, 16, 0, 0.8},  {2, 40, 0, 0.8},  {8, 40, 0, 0.8},
       {2, 100, 0, 0.8}, {4, 100, 0, 0.9}, {2, 400, 0, 0.9}, {4, 400, 0, 0.9}, {2, 8, 2, 0},
       {8, 8, 2, 0},     {2, 40, 3, 0},    {4, 40, 3, 0},    {2, 100, 4, 0},   {8, 100, 4, 0}};
-  enum { RUNS = 30, JOBS = sizeof(jobs) / sizeof(jobs[0]) };
+  enum { RUNS = 30, JOBS = LENGTH_OF(jobs) };
   (void)state;
   u32 all = 0;
   for (u32 i = 0; i < JOBS; i++) {
@@ -142,7 +142,7 @@ static void lateness_that_stays_is_named(void **state) {
   } jobs[] = {{{2, 8, 0, 0}, 20},   {{4, 8, 0, 0}, 8},    {{2, 16, 0, 0}, 6},
               {{8, 16, 0, 0.3}, 5}, {{2, 40, 0, 0.3}, 5}, {{8, 40, 0, 0.6}, 5}};
   (void)state;
-  for (u32 i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+  for (u32 i = 0; i < LENGTH_OF(jobs); i++) {
     u32 n = count_named(&jobs[i].job, 20, jobs[i].deviations * 100 * MS);
     if (n < 18)
       fail_msg("%u of 20: %u ranks, %u steps", n, jobs[i].job.ranks, jobs[i].job.steps);
@@ -157,7 +157,7 @@ static void few_steps_on_busy_cores(void **state) {
       {2, 8, 0, 0, 0.3, 8}, {3, 8, 0, 0, 0.3, 8}, {3, 8, 0, 0.3, 0.3, 8}, {8, 8, 0, 0, 0.3, 8}};
   (void)state;
   u32 alarms = 0;
-  for (u32 i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+  for (u32 i = 0; i < LENGTH_OF(jobs); i++) {
     struct chance_job alike = jobs[i];
     alike.slower = 0;
     u32 n = count_named(&jobs[i], 40, 0);

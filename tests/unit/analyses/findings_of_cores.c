@@ -220,7 +220,7 @@ static void what_others_explain_is_a_note(void **state) {
     bool explained;
   } cases[] = {
       {false, 90, 2, true}, {false, 3, 2.9, false}, {false, 2, 90, false}, {true, 90, 2, false}};
-  for (u32 i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+  for (u32 i = 0; i < LENGTH_OF(cases); i++) {
     struct scenario s = healthy_scenario();
     s.options = cases[i].on_gpu ? healthy_gpu() : healthy_cpu();
     s.options.slow[3] = 0.2;

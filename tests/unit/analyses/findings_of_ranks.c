@@ -129,7 +129,7 @@ static void sizes_are_told_in_their_units(void **state) {
   } cases[] = {
       {16900, "all_reduce of 16.9 kB on"}, {0, "all_reduce on"}, {4000000, "of 4.00 MB on"}};
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     struct scenario s = healthy_scenario();
     s.options.slow[2] = 0.5;
     struct cluster *c = cluster_new(&s.options);
@@ -301,7 +301,7 @@ static void slow_links_are_named_by_their_hosts(void **state) {
       {{3, 4, {0, 2, 4}, {true, true, true}}, NULL, 0, 0},
       {{4, 2, {0, 2, 4, 6}, {true, false, true, false}}, "on a", 2, 0}, /* and on c */
   };
-  for (u32 i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+  for (u32 i = 0; i < LENGTH_OF(cases); i++) {
     struct scenario s = healthy_scenario();
     s.options.transfer = 80 * MS;
     links = cases[i].links;

@@ -38,7 +38,7 @@ static double forward_ms, backward_ms, optimizer_ms, optimizer_of_rank_1_ms;
 static void name_phases(struct cluster *c) {
   static struct phase_times phases[100 * CLUSTER_RANKS];
   u32 n = c->model.steps.n * c->model.n_ranks;
-  assert_true(n <= sizeof(phases) / sizeof(phases[0]));
+  assert_true(n <= LENGTH_OF(phases));
   for (u32 i = 0; i < n; i++)
     phases[i] = (struct phase_times){.forward = (i64)(forward_ms * (double)MS),
                                      .backward = (i64)(backward_ms * (double)MS),
@@ -168,7 +168,7 @@ static void unmarked_training_is_not_outside(void **state) {
       /* There was not enough CPU time for all looks: each is of its moment. */
       {6, 40, "13 % of each step is outside forward, backward and optimizer", NULL, 110 * MS}};
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     struct scenario s = {.options = healthy_cpu(), .given = no_options()};
     struct cluster *c = cluster_new(&s.options);
     samples_in_modules = cases[i].in_modules;

@@ -55,7 +55,7 @@ static void ranks_are_where_their_stacks_differ(void **state) {
                   {"other threads", "2", 0},
                   {"train.py:200", "2", 1},
                   {"ckpt.py:33", "2", 2}};
-  assert_int_equal(tree.n, sizeof(expected) / sizeof(*expected));
+  assert_int_equal(tree.n, LENGTH_OF(expected));
   for (u32 i = 0; i < tree.n; i++) {
     assert_string_equal(tree.nodes[i].place, expected[i].place);
     assert_string_equal(tree.nodes[i].ranks, expected[i].ranks);

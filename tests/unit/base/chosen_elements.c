@@ -15,7 +15,7 @@
 #include "base/each.h"
 
 static const double values[] = {NAN, 2, 7, 7, NAN, 3};
-enum { N = sizeof(values) / sizeof(*values) };
+enum { N = LENGTH_OF(values) };
 
 static void the_largest_is_the_first_of_equal_ones(void **state) {
   (void)state;

@@ -86,7 +86,7 @@ static void spans_are_what_they_were(void **state) {
                                 {5, CARRIED_MOST, 0},  {1, 2, 0}};
   const struct element never[] = {{1, 2, 0}, {CARRIED_MOST + 1, 3, 0}};
   (void)state;
-  bytes_of_spans(all, sizeof(all) / sizeof(*all), true);
+  bytes_of_spans(all, LENGTH_OF(all), true);
   bytes_of_spans(never, 2, false);
 }
 

@@ -51,7 +51,7 @@ static void ranks_are_read_from_names(void **state) {
       {".hidden", INDEX_NONE},
       {"rank99999999999999999999", INDEX_NONE},
   };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+  for (size_t i = 0; i < LENGTH_OF(cases); i++)
     if (rank_of_name(cases[i].name) != cases[i].rank)
       fail_msg("%s: rank %u", cases[i].name, rank_of_name(cases[i].name));
 }

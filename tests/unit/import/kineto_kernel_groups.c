@@ -168,7 +168,7 @@ static void check_times(const struct results *r, const struct family *family) {
 
 static void each_family_is_matched(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(families); i++) {
     const struct schedule schedule = {.family = &families[i]};
     struct model *model = NULL;
     struct results *r = report_on(&schedule, &model);

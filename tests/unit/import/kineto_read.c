@@ -125,7 +125,7 @@ static void broken_files_are_read_as_far_as_they_go(void **state) {
        1, NULL},
       {"{\"traceEvents\":[" KERNEL("a\\q\\u12", "1", "1", "0") "]}", 1, NULL},
   };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     struct model *model = read_text(*state, cases[i].text);
     struct timeline timeline = timeline_of(model, 0);
     assert_int_equal(count_kind(&timeline, SPAN_KERNEL), cases[i].kernels);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/each.h"
 #include "import/kineto/json_scan.h"
 
 #define NOT_A_NUMBER (-7)
@@ -124,7 +125,7 @@ static void values_end_where_they_do(void **state) {
       "[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]",
       "[\"c10::BFloat16\", \"c10::BFloat16\", \"\", \"Scalar\"]",
   };
-  for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(values); i++)
     for (int blanks = 0; blanks < 36; blanks++) {
       char text[256];
       snprintf(text, sizeof(text), "[%*s%s, \"%*s\\\"\"] ]", blanks, "", values[i], blanks, "");

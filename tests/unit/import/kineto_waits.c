@@ -66,7 +66,7 @@ static void waits(void **state, const struct event *events, u32 n, i64 from, i64
 #define WAITS(state, from, to, ...)                                                                \
   do {                                                                                             \
     const struct event events[] = {__VA_ARGS__};                                                   \
-    waits(state, events, sizeof(events) / sizeof(*events), from, to);                              \
+    waits(state, events, LENGTH_OF(events), from, to);                                             \
   } while (0)
 
 static void the_thread_goes_on_when_it_has_ended(void **state) {
@@ -118,7 +118,7 @@ static void functions_are_looked_at(void **state) {
                                  OP("aten::mm", 9900, 100),
                                  FUNCTION("train.py(30): log", 2000, 6000),
                                  {"python_function", "watch.py(1): beat", 2, 0, 10000}};
-  struct model *model = record(*state, events, sizeof(events) / sizeof(*events));
+  struct model *model = record(*state, events, LENGTH_OF(events));
   struct timeline timeline;
   assert_int_equal(timeline_load(model, 0, &timeline), 0);
   const struct call_sites *sites = timeline.call_sites;

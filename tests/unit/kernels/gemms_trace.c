@@ -40,7 +40,7 @@ static void the_slower_factor_and_what_is_allowed_decide(void **state) {
       {TSCOPE_DTYPE_I8, TSCOPE_DTYPE_I8, COMPUTE_32I, PRECISION_UNKNOWN},
       {TSCOPE_DTYPE_BF16, TSCOPE_DTYPE_UNKNOWN, COMPUTE_32F, PRECISION_UNKNOWN},
   };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+  for (size_t i = 0; i < LENGTH_OF(cases); i++)
     assert_int_equal(gemm_precision(cases[i].a, cases[i].b, cases[i].compute), cases[i].precision);
 }
 
@@ -168,7 +168,7 @@ static void each_gemm_is_compared_with_its_own_peak(void **state) {
                 {"tf32", 494.5, operations(&allowed)},
                 {"fp32", 67, operations(&single)}};
   double hfu = 0;
-  for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+  for (size_t i = 0; i < LENGTH_OF(wanted); i++) {
     const struct precision_row *row = in_precision(r, wanted[i].name);
     assert_non_null(row);
     assert_close(row->flops, wanted[i].flops);

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/each.h"
 #include "kernels/kernel_text.h"
 #include "kernels/kernels.h"
 
@@ -184,7 +185,7 @@ static struct kernel_names *names(void) {
 
 static void real_names_have_their_category(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(known); i++) {
     unsigned category = kernel_category(names(), known[i].name);
     if (category != known[i].category)
       fail_msg("%s is %s, not %s", known[i].name, kernel_category_name(names(), category),
@@ -196,9 +197,9 @@ static void every_category_has_a_name_above(void **state) {
   (void)state;
   for (unsigned category = 0; category < KERNEL_CATEGORIES; category++) {
     size_t i = 0;
-    while (i < sizeof(known) / sizeof(known[0]) && known[i].category != category)
+    while (i < LENGTH_OF(known) && known[i].category != category)
       i++;
-    assert_true(i < sizeof(known) / sizeof(known[0]));
+    assert_true(i < LENGTH_OF(known));
   }
 }
 
@@ -265,7 +266,7 @@ static void shortened_names_are_still_meaningful(void **state) {
       {"(((", "((("},
       {"void )", "void )"},
   };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     char out[KERNEL_SHORT + 1];
     char *stripped = kernel_strip(cases[i].whole);
     kernel_shorten(stripped, out);
@@ -361,7 +362,7 @@ static void names_tell_what_communicates(void **state) {
       {"void tree::node_split_kernel<float>(float*)", NULL, false},
       {"lamport_clock", NULL, false},
   };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     struct communication is = communication_of_kernel(cases[i].name);
     const char *operation = is.library ? comm_op_name(is.op) : NULL;
     bool fused = is.library && comm_op_part(is.op) == COMM_PART_FUSED;
@@ -387,7 +388,7 @@ static void names_too_long_to_demangle_are_still_read(void **state) {
   assert_int_equal(kernel->category, KERNEL_GEMM);
   static const char *const broken[] = {"_ZN",   "_ZN9",        "_ZN99x",
                                        "_ZN0x", "_ZN5short99", "_ZN1a2bcI3d"};
-  for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(broken); i++)
     assert_int_equal(kernel_category(names(), broken[i]), KERNEL_OTHER);
 }
 
@@ -443,7 +444,7 @@ static void bad_lines_are_named(void **state) {
       {": pattern\n", ":1: ", "CATEGORY: PATTERN"},
       {"\n\nGEMM: (unbalanced\n", ":3: ", ""},
   };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     char why[256] = "";
     assert_null(from_file(cases[i].text, why, sizeof(why)));
     assert_non_null(strstr(why, cases[i].line));

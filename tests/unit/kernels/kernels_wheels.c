@@ -12,6 +12,7 @@
 /* clang-format on */
 #include <string.h>
 
+#include "base/each.h"
 #include "kernels/kernels.h"
 
 static const struct {
@@ -125,7 +126,7 @@ static void names_in_wheels(void **state) {
   char why[200];
   struct kernel_names *names = kernel_names_new(NULL, why, sizeof(why));
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     const struct kernel *kernel = kernel_lookup(names, cases[i].name);
     const char *is = kernel->communication.library ? comm_op_name(kernel->communication.op) : NULL;
     bool communicates = kernel->category == KERNEL_COMMUNICATION ||

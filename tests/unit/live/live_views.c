@@ -454,7 +454,7 @@ static void save_passes(const char *path, u32 steps, bool backward, bool optimiz
                                      .run = "run"};
   struct trace_writer *writer = trace_writer_new(&facts);
   for (u32 i = 0; i < steps; i++)
-    for (u32 k = 0; k < sizeof(phases) / sizeof(*phases); k++) {
+    for (u32 k = 0; k < LENGTH_OF(phases); k++) {
       if (!phases[k].there)
         continue;
       u32 name = trace_string(writer, phases[k].name);

@@ -318,7 +318,7 @@ static const struct pattern {
 };
 
 static void test_what_is_no_all_to_all_stays_messages(void **state) {
-  for (u32 p = 0; p < sizeof(patterns) / sizeof(*patterns); p++) {
+  for (u32 p = 0; p < LENGTH_OF(patterns); p++) {
     const struct pattern *pattern = &patterns[p];
     struct fixture *fixture;
     u64 parts[RANKS][RANKS] = {0};

@@ -81,7 +81,7 @@ static void each_step_is_whole(void **state) {
   struct tracegen_truth truth;
   static const char *const chosen[] = {"0:1", "1:2", "10:11", "19:20"};
   model_free(generate(fixture, &options, &truth));
-  for (u32 i = 0; i < sizeof(chosen) / sizeof(*chosen); i++) {
+  for (u32 i = 0; i < LENGTH_OF(chosen); i++) {
     struct model *model =
         load(fixture->directory, &(struct model_options){.steps = chosen[i], .threads = 1});
     struct results *r = analyse_model(model);

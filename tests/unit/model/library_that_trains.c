@@ -71,7 +71,7 @@ static u32 own_of(const u32 (*stacks)[MOST_DEPTH], u32 n, const struct call_fram
 
 #define OWN(name) (1u << (name))
 #define USER (OWN(MAIN) | OWN(OTHER) | OWN(THIRD))
-#define STACKS(list) list, sizeof(list) / sizeof(*(list))
+#define STACKS(list) list, LENGTH_OF(list)
 
 static void a_library_that_trains_counts_as_own(void **state) {
   (void)state;

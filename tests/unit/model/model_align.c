@@ -422,7 +422,7 @@ static void wall_clocks_that_no_clock_shows(void **state) {
   (void)state;
   assert_int_equal(clock_realtime_difference(&later, &right), 500);
   assert_int_equal(clock_realtime_difference(&right, &later), -500);
-  for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
+  for (size_t i = 0; i < LENGTH_OF(wild); i++) {
     struct clock_facts damaged = {.realtime_minus_monotonic = wild[i]};
     assert_int_equal(clock_realtime_difference(&damaged, &right), NS_UNKNOWN);
     assert_int_equal(clock_realtime_difference(&right, &damaged), NS_UNKNOWN);

@@ -161,8 +161,6 @@ static void check_runs(void **state, const struct one *all, u32 n, const char *c
 static const struct host together[] = {{0, 0}, {7200, 0}, {-3, 0}};
 static const struct host half_a_minute[] = {{0, 0}, {7200, 30}, {-3, -30}};
 static const struct host an_hour[] = {{0, 0}, {7200, 3600}, {-3, -3600}};
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
 /* A rank fails; all are started again, with the same port. Only its host counts that. */
 static void test_elastic_restart(void **state) {
   static const struct one all[] = {
@@ -172,7 +170,7 @@ static void test_elastic_restart(void **state) {
       {2, 0, 0, 6, 24, 50, "29400", "0"},   {2, 0, 1, 6, 24.5, 50, "29400", "0"},
       {2, 1, 2, 6, 24, 50, "29400", "1"},   {2, 1, 3, 6, 24.1, 50, "29400", "1"},
       {2, 2, 4, 6, 24.2, 50, "29400", "0"}, {2, 2, 5, 6, 24.7, 50, "29400", "0"}};
-  check(state, all, COUNT(all), together);
+  check(state, all, LENGTH_OF(all), together);
 }
 
 static void test_wall_clocks_apart(void **state) {
@@ -182,7 +180,7 @@ static void test_wall_clocks_apart(void **state) {
       {2, 1, 1, 3, 23, 50, "29400", NULL}, {2, 2, 2, 3, 21, 50, "29400", NULL},
       {3, 0, 0, 3, 52, 55, "29400", NULL}, {3, 1, 1, 3, 52, 55, "29400", NULL},
       {3, 2, 2, 3, 52, 55, "29400", NULL}};
-  check(state, all, COUNT(all), half_a_minute);
+  check(state, all, LENGTH_OF(all), half_a_minute);
 }
 
 static void test_wall_clocks_an_hour_apart(void **state) {
@@ -190,7 +188,7 @@ static void test_wall_clocks_an_hour_apart(void **state) {
       {1, 0, 0, 3, 5, 20, "29400", NULL},  {1, 1, 1, 3, 5, 20, "29400", NULL},
       {1, 2, 2, 3, 5, 20, "29400", NULL},  {2, 0, 0, 3, 22, 50, "29400", NULL},
       {2, 1, 1, 3, 23, 50, "29400", NULL}, {2, 2, 2, 3, 21, 50, "29400", NULL}};
-  check(state, all, COUNT(all), an_hour);
+  check(state, all, LENGTH_OF(all), an_hour);
 }
 
 /* A host is lost, and the others go on with fewer ranks. Its wall clock is ahead: its traces look
@@ -202,7 +200,7 @@ static void test_fewer_hosts(void **state) {
       {1, 2, 4, 6, 5, 20, "29400", NULL},  {1, 2, 5, 6, 5, 20, "29400", NULL},
       {2, 0, 2, 4, 30, 40, "29400", NULL}, {2, 0, 3, 4, 30, 40, "29400", NULL},
       {2, 2, 0, 4, 30, 40, "29400", NULL}, {2, 2, 1, 4, 30, 40, "29400", NULL}};
-  check(state, all, COUNT(all), half_a_minute);
+  check(state, all, LENGTH_OF(all), half_a_minute);
 }
 
 /* Of the first start only some ranks left a trace. The second is complete. */
@@ -211,7 +209,7 @@ static void test_traces_of_some_ranks(void **state) {
       {1, 0, 1, 4, 5, 7, "29400", "0"},   {1, 1, 2, 4, 5, 7, "29400", "0"},
       {2, 0, 0, 4, 10, 30, "29400", "1"}, {2, 0, 1, 4, 10.5, 30, "29400", "1"},
       {2, 1, 3, 4, 10, 30, "29400", "1"}, {2, 1, 2, 4, 11, 30, "29400", "1"}};
-  check(state, all, COUNT(all), half_a_minute);
+  check(state, all, LENGTH_OF(all), half_a_minute);
 }
 
 /* A rank that ends before another has begun belongs to the same start, if the launcher says so. */
@@ -220,14 +218,14 @@ static void test_one_start_whose_ranks_do_not_live_together(void **state) {
                                    {1, 0, 1, 4, 7, 9, "29400", "0"},
                                    {1, 1, 2, 4, 5, 8, "29400", "0"},
                                    {1, 1, 3, 4, 9, 9.5, "29400", "0"}};
-  check(state, all, COUNT(all), together);
+  check(state, all, LENGTH_OF(all), together);
 }
 
 /* All are killed before the first has shown that it lives. */
 static void test_killed_when_the_last_has_begun(void **state) {
   static const struct one all[] = {{1, 0, 0, 2, 5, 5, NULL, NULL},
                                    {1, 0, 1, 2, 5.006, 5.006, NULL, NULL}};
-  check(state, all, COUNT(all), together);
+  check(state, all, LENGTH_OF(all), together);
 }
 
 /* Without anything from a launcher: the same script, three times in a row. */
@@ -236,7 +234,7 @@ static void test_started_again_by_hand(void **state) {
       {1, 0, 0, 2, 5, 20, NULL, NULL},  {1, 0, 1, 2, 5, 20, NULL, NULL},
       {2, 0, 0, 2, 21, 30, NULL, NULL}, {2, 0, 1, 2, 22, 30, NULL, NULL},
       {3, 0, 1, 2, 31, 40, NULL, NULL}, {3, 0, 0, 2, 32, 40, NULL, NULL}};
-  check(state, all, COUNT(all), together);
+  check(state, all, LENGTH_OF(all), together);
 }
 
 /* Nothing from a launcher, and no clock that could tell: these are the ranks that the others lack.
@@ -246,7 +244,7 @@ static void test_wall_clocks_an_hour_apart_and_no_port(void **state) {
                                    {1, 0, 1, 4, 5, 20, NULL, NULL},
                                    {1, 1, 2, 4, 5, 20, NULL, NULL},
                                    {1, 1, 3, 4, 5, 20, NULL, NULL}};
-  check(state, all, COUNT(all), an_hour);
+  check(state, all, LENGTH_OF(all), an_hour);
 }
 
 /* Of the second start one host left no trace. Its ranks of the first did not end the collectives of
@@ -256,8 +254,8 @@ static void test_half_of_a_start(void **state) {
       {1, 0, 0, 4, 5, 20, "29400", NULL, NULL, 20},  {1, 0, 1, 4, 5, 20, "29400", NULL, NULL, 20},
       {1, 1, 2, 4, 5, 20, "29400", NULL, NULL, 20},  {1, 1, 3, 4, 5, 20, "29400", NULL, NULL, 20},
       {2, 0, 0, 4, 30, 50, "29400", NULL, NULL, 30}, {2, 0, 1, 4, 30, 50, "29400", NULL, NULL, 30}};
-  check(state, all, COUNT(all), together);
-  check_top(state, all, COUNT(all), 2, NULL);
+  check(state, all, LENGTH_OF(all), together);
+  check_top(state, all, LENGTH_OF(all), 2, NULL);
 }
 
 /* Halves of two starts are not a whole one. */
@@ -266,8 +264,8 @@ static void test_halves_of_two_starts(void **state) {
                                    {1, 0, 1, 4, 5, 20, NULL, NULL, NULL, 20},
                                    {2, 1, 2, 4, 30, 45, NULL, NULL, NULL, 20},
                                    {2, 1, 3, 4, 30, 45, NULL, NULL, NULL, 20}};
-  check(state, all, COUNT(all), together);
-  check_top(state, all, COUNT(all), 2, NULL);
+  check(state, all, LENGTH_OF(all), together);
+  check_top(state, all, LENGTH_OF(all), 2, NULL);
 }
 
 /* A machine that is moved stands still for seconds: its clock says that these were other calls. */
@@ -276,7 +274,7 @@ static void test_clock_that_jumps(void **state) {
                                    {1, 0, 1, 4, 5, 20, NULL, NULL, NULL, 20},
                                    {1, 2, 2, 4, 5, 25, NULL, NULL, NULL, 20},
                                    {1, 2, 3, 4, 5, 25, NULL, NULL, NULL, 20}};
-  check(state, all, COUNT(all), together);
+  check(state, all, LENGTH_OF(all), together);
 }
 
 /* The first start left nothing on a host whose clock is half a minute ahead: by wall clocks, that
@@ -286,8 +284,8 @@ static void test_collectives_tell_which_start(void **state) {
       {1, 0, 0, 4, 5, 20, NULL, NULL, NULL, 20},  {1, 0, 1, 4, 5, 20, NULL, NULL, NULL, 20},
       {1, 1, 2, 4, 5, 20, NULL, NULL, NULL, 19},  {1, 1, 3, 4, 5, 20, NULL, NULL, NULL, 20},
       {2, 0, 0, 4, 36, 50, NULL, NULL, NULL, 20}, {2, 0, 1, 4, 36, 50, NULL, NULL, NULL, 20}};
-  check(state, all, COUNT(all), half_a_minute);
-  check_top(state, all, COUNT(all), 2, NULL);
+  check(state, all, LENGTH_OF(all), half_a_minute);
+  check_top(state, all, LENGTH_OF(all), 2, NULL);
 }
 
 /* Hosts whose launchers know nothing of each other: report, list and top put their runs together.
@@ -298,7 +296,7 @@ static void test_each_host_names_its_run(void **state) {
       {1, 1, 2, 4, 6, 18, "29400", "0", "b"},  {1, 1, 3, 4, 5, 17, "29400", "0", "b"},
       {2, 0, 0, 4, 30, 40, "29400", "0", "a"}, {2, 0, 1, 4, 30, 40, "29400", "0", "a"},
       {2, 1, 2, 4, 31, 40, "29400", "1", "b"}, {2, 1, 3, 4, 31, 40, "29400", "1", "b"}};
-  check_runs(state, all, COUNT(all), (const char *[]){"a", "b"}, 2);
+  check_runs(state, all, LENGTH_OF(all), (const char *[]){"a", "b"}, 2);
 }
 
 /* The launcher of one host alone is started again: its second run is the job's second start, too.
@@ -309,7 +307,7 @@ static void test_one_host_is_started_again(void **state) {
       {1, 1, 2, 4, 6, 18, "29400", "0", "b"},  {1, 1, 3, 4, 5, 17, "29400", "0", "b"},
       {2, 0, 0, 4, 30, 40, "29400", "1", "a"}, {2, 0, 1, 4, 30, 40, "29400", "1", "a"},
       {2, 1, 2, 4, 31, 40, "29400", "0", "c"}, {2, 1, 3, 4, 31, 40, "29400", "0", "c"}};
-  check_runs(state, all, COUNT(all), (const char *[]){"a", "b", "c"}, 3);
+  check_runs(state, all, LENGTH_OF(all), (const char *[]){"a", "b", "c"}, 3);
 }
 
 /* Neither the report of each run nor top takes ranks of the other. */
@@ -338,7 +336,7 @@ static void test_two_jobs_on_two_ports(void **state) {
                                    {1, 0, 1, 4, 5, 18, "29400", "0", "a"},
                                    {2, 1, 2, 4, 6, 18, "29500", "0", "b"},
                                    {2, 1, 3, 4, 5, 17, "29500", "0", "b"}};
-  check_two_jobs(state, all, COUNT(all));
+  check_two_jobs(state, all, LENGTH_OF(all));
 }
 
 /* Ports can be, too, on other hosts. */
@@ -347,7 +345,7 @@ static void test_two_jobs_on_one_port(void **state) {
                                    {1, 0, 1, 4, 5, 18, "29500", "0", "a", 20},
                                    {2, 1, 2, 4, 5, 18, "29500", "0", "b", 20},
                                    {2, 1, 3, 4, 5, 18, "29500", "0", "b", 20}};
-  check_two_jobs(state, all, COUNT(all));
+  check_two_jobs(state, all, LENGTH_OF(all));
 }
 
 /* Of two hosts called alike each was booted at its own time; a clock that is set by a second is

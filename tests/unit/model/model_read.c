@@ -120,7 +120,7 @@ static void test_damaged_headers_are_refused(void **state) {
   struct trace_writer *writer = small_file(3);
   size_t bytes;
   u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
-  for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
+  for (size_t i = 0; i < LENGTH_OF(damages); i++) {
     struct rank_events events;
     char why[256] = "";
     u8 before = data[damages[i].offset];

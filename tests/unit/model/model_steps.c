@@ -221,7 +221,7 @@ static void test_recomputed_forward_is_backward(void **state) {
       {TSCOPE_PHASE_DATA, 0, 50},       {TSCOPE_PHASE_FORWARD, 50, 300},
       {TSCOPE_PHASE_FORWARD, 60, 200},  {TSCOPE_PHASE_BACKWARD, 300, 800},
       {TSCOPE_PHASE_FORWARD, 400, 500}, {TSCOPE_PHASE_OPTIMIZER, 850, 1000}};
-  struct model *model = steps_of_ranges(*state, ranges, sizeof(ranges) / sizeof(*ranges));
+  struct model *model = steps_of_ranges(*state, ranges, LENGTH_OF(ranges));
   for (u32 s = 0; s < 4; s++) {
     assert_int_equal(model->phases[s].data, 50000);
     assert_int_equal(model->phases[s].forward, 250000);
@@ -239,7 +239,7 @@ static void test_closure_of_the_optimizer(void **state) {
       {TSCOPE_PHASE_DATA, 0, 50},       {TSCOPE_PHASE_OPTIMIZER, 100, 1000},
       {TSCOPE_PHASE_FORWARD, 150, 350}, {TSCOPE_PHASE_BACKWARD, 400, 800},
       {TSCOPE_PHASE_FORWARD, 500, 600}, {TSCOPE_PHASE_ZERO_GRAD, 360, 380}};
-  struct model *model = steps_of_ranges(*state, ranges, sizeof(ranges) / sizeof(*ranges));
+  struct model *model = steps_of_ranges(*state, ranges, LENGTH_OF(ranges));
   for (u32 s = 0; s < 4; s++) {
     assert_int_equal(model->phases[s].forward, 200000);
     assert_int_equal(model->phases[s].backward, 400000);
@@ -254,7 +254,7 @@ static void test_optimizer_in_backward(void **state) {
   static const struct range ranges[] = {{TSCOPE_PHASE_FORWARD, 0, 300},
                                         {TSCOPE_PHASE_BACKWARD, 300, 900},
                                         {TSCOPE_PHASE_OPTIMIZER, 700, 800}};
-  struct model *model = steps_of_ranges(*state, ranges, sizeof(ranges) / sizeof(*ranges));
+  struct model *model = steps_of_ranges(*state, ranges, LENGTH_OF(ranges));
   assert_int_equal(model->phases[1].backward, 500000);
   assert_int_equal(model->phases[1].optimizer, 100000);
   model_free(model);
@@ -355,7 +355,7 @@ static struct model *model_of_steppers(struct fixture *fixture, u32 from, u32 op
 /* A rank that was recorded later than its peers, or earlier: what they do together is one step. */
 static void test_steps_have_the_numbers_of_the_peers(void **state) {
   static const u32 late[] = {0, 1, 4};
-  for (u32 i = 0; i < sizeof(late) / sizeof(*late); i++) {
+  for (u32 i = 0; i < LENGTH_OF(late); i++) {
     struct model *model = model_of_steppers(*state, late[i], 1);
     assert_int_equal(model->steps.n, WORKER_STEPS);
     for (u32 s = late[i] + 1; s < WORKER_STEPS; s++) {

@@ -9,8 +9,6 @@
 #include "base/arena.h"
 #include "model/building.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 static void *keep(struct arena *arena, const void *from, size_t bytes) {
   void *copy = arena_alloc(arena, bytes);
   if (!copy)
@@ -186,7 +184,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   static const struct coverage coverage[] = {
       {"ranks", 1, NULL}, {"collective times", 1, NULL}, {"kernel times", 1, NULL}};
   results->coverage = KEEP(arena, coverage);
-  results->n_coverage = LENGTH(coverage);
+  results->n_coverage = LENGTH_OF(coverage);
   results->overhead_fraction = 0.0031;
   results->overhead_basis = "estimated; 300 small operators take 20 \u00b5s more on a test machine";
   results->overhead_helper_cpu_s = 0.41;
@@ -235,7 +233,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   static const struct overlap_by_op by_op[] = {{"all_reduce", 112.4, 61.6, 51.1, 10.5},
                                                {"all_gather", 1.5, 1.3, 0.8, 0.5}};
   results->by_op = KEEP(arena, by_op);
-  results->n_by_op = LENGTH(by_op);
+  results->n_by_op = LENGTH_OF(by_op);
   static const struct collective_result collectives[] = {
       {"default_pg", "all_reduce", 660, 26214400, 41.2, 61.8, 7.9, 0.636, "RING", "SIMPLE", 24, 0,
        INDEX_NONE, INDEX_NONE, .sizes = 1},
@@ -247,7 +245,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
        INDEX_NONE, .sizes = 1},
   };
   results->collectives = KEEP(arena, collectives);
-  results->n_collectives = LENGTH(collectives);
+  results->n_collectives = LENGTH_OF(collectives);
 
   static const struct kernel_category_result kinds[] = {
       {"GEMM", 105600, 61640, 0.529, KERNEL_GEMM},
@@ -255,7 +253,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
       {"elementwise", 88000, 4260, 0.037, KERNEL_ELEMENTWISE},
       {"memcpy", 440, 528, 0.0045, KERNEL_MEMCPY}};
   results->kernel_categories = KEEP(arena, kinds);
-  results->n_kernel_categories = LENGTH(kinds);
+  results->n_kernel_categories = LENGTH_OF(kinds);
   static const struct kernel_result kernels[] = {
       {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "communication", 3520, 50116, 14.24, 80.1, 0.43},
@@ -267,7 +265,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
        "vectorized_elementwise_kernel<CUDAFunctor_add<float>>", "elementwise", 44000, 2130, 0.0484,
        0.31, 0.0183}};
   results->kernels = KEEP(arena, kernels);
-  results->n_kernels = LENGTH(kernels);
+  results->n_kernels = LENGTH_OF(kernels);
   results->kernel_names = 61;
   results->kernels_seen = 1;
   results->kernels_ranks = ranks;
@@ -278,7 +276,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   static const struct share categories[] = {{"compute", 281.2}, {"transfer", 13.1}, {"copy", 1.2},
                                             {"launch", 11.6},   {"input", 4.1},     {"other", 4.9}};
   results->path_by_category = KEEP(arena, categories);
-  results->n_path_by_category = LENGTH(categories);
+  results->n_path_by_category = LENGTH_OF(categories);
   const struct what_if what_if[] = {{.change = arena_text(arena, "rank 2 as fast as its peers"),
                                      .step_ms = 247.3,
                                      .saving_fraction = 0.2177,
@@ -298,7 +296,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
                                      .saving_high = 0.0379,
                                      .rank = -1}};
   results->what_if = KEEP(arena, what_if);
-  results->n_what_if = LENGTH(what_if);
+  results->n_what_if = LENGTH_OF(what_if);
 
   results->wall_s = results->analysed_s = 34.77;
   static const struct budget_line budget[] = {{BUDGET_COMPUTE, 26.312, 0.7567, NAN},
@@ -307,7 +305,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
                                               {BUDGET_MEMCPYS, 0.132, 0.0038, 0.132},
                                               {BUDGET_LAUNCH_AND_IDLE, 1.407, 0.0405, 1.407}};
   results->budget = KEEP(arena, budget);
-  results->n_budget = LENGTH(budget);
+  results->n_budget = LENGTH_OF(budget);
   results->residual_s = 0;
   results->mfu = results->hfu = results->flops_per_step = results->peak_flops = NAN;
   results->mfu_reason = "FLOPs per step not given: --flops-per-step, or --params and "
@@ -349,7 +347,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
        .evidence = arena_text(arena, "8.46 s of 34.8 s went to waiting, transfers and idle time."),
        .action = arena_text(arena, "Work down the budget, largest line first.")}};
   results->findings = KEEP(arena, findings);
-  results->n_findings = LENGTH(findings);
+  results->n_findings = LENGTH_OF(findings);
   share_out(arena, results);
   results->verdict = REPORT_CRITICAL;
   return results;
@@ -387,9 +385,9 @@ static struct gemms_result sampled_gemms(struct arena *arena) {
                                .tflops_error = 1.3,
                                .shapes = 9,
                                .rows = KEEP(arena, rows),
-                               .n_rows = LENGTH(rows),
+                               .n_rows = LENGTH_OF(rows),
                                .precisions = KEEP(arena, precisions),
-                               .n_precisions = LENGTH(precisions)};
+                               .n_precisions = LENGTH_OF(precisions)};
   return gemms;
 }
 
@@ -442,7 +440,7 @@ static struct results *unknown(void) {
   model->ranks[1].lost[TSCOPE_LOSS_DISK] = 1200;
   static const u32 partial[] = {1, 2, 3, 4, 5, 6, 7};
   results->partial_ranks = KEEP(arena, partial);
-  results->n_partial_ranks = LENGTH(partial);
+  results->n_partial_ranks = LENGTH_OF(partial);
   results->events = 621000;
   results->lost = 1200;
   results->gpu_timing = "none (CUPTI could not be opened: libcupti.so.12 not found)";
@@ -450,7 +448,7 @@ static struct results *unknown(void) {
       {"ranks", 0.25, "traces of some ranks were not found"},
       {"collective times", 0, "communication ran but when is not known"}};
   results->coverage = KEEP(arena, coverage);
-  results->n_coverage = LENGTH(coverage);
+  results->n_coverage = LENGTH_OF(coverage);
   results->overhead_gpu_clock_ms = results->overhead_startup_ms = results->overhead_fraction =
       results->overhead_helper_cpu_s = results->overhead_ns_per_event = NAN;
   results->trace_bytes = 9.1e6;
@@ -501,7 +499,7 @@ static struct results *unknown(void) {
                                                           NAN, NAN, NAN, NAN, NULL, NULL, NAN, 0,
                                                           INDEX_NONE, INDEX_NONE, .sizes = 1}};
   results->collectives = KEEP(arena, collectives);
-  results->n_collectives = LENGTH(collectives);
+  results->n_collectives = LENGTH_OF(collectives);
   results->kernel_names = results->kernels_seen = results->kernels_ranks = NAN;
   results->kernels_reason = "WHAT RAN ON THE GPU WAS NOT SEEN: CUPTI could not be opened";
   results->path_length_ms = results->path_selfcheck = NAN;
@@ -510,7 +508,7 @@ static struct results *unknown(void) {
   results->wall_s = results->analysed_s = 39.1;
   static const struct budget_line budget[] = {{BUDGET_NOT_SEEN, 39.1, 1, NAN}};
   results->budget = KEEP(arena, budget);
-  results->n_budget = LENGTH(budget);
+  results->n_budget = LENGTH_OF(budget);
   results->mfu = results->hfu = results->flops_per_step = results->peak_flops = NAN;
   results->mfu_reason = results->hfu_reason = "no steps were found";
   results->hfu_coverage = results->hfu_attention = results->hfu_attention_coverage = NAN;
@@ -526,13 +524,13 @@ static struct results *unknown(void) {
        .action = arena_text(arena, "Give the report the directories of all hosts; free disk space "
                                    "in TSCOPE_DIR, then measure again.")}};
   results->findings = KEEP(arena, findings);
-  results->n_findings = LENGTH(findings);
+  results->n_findings = LENGTH_OF(findings);
   const struct undecided undecided[] = {{"step times", "no steps were found in the trace"},
                                         {"waits between ranks", model->clock_method},
                                         {"exposed communication", results->overlap_reason},
                                         {"critical path", results->path_reason}};
   results->undecided = KEEP(arena, undecided);
-  results->n_undecided = LENGTH(undecided);
+  results->n_undecided = LENGTH_OF(undecided);
   results->verdict = REPORT_WARNING;
   return results;
 }

@@ -48,8 +48,7 @@ static void read_thread(struct collector *into, const struct tscope_thread_recor
 
 static void read_anchor(struct collector *into, const struct tscope_anchor_record *anchor) {
   into->out->realtime_minus_monotonic = (i64)(anchor->realtime_ns - anchor->monotonic_ns);
-  if (anchor->error_ticks > into->error_ticks)
-    into->error_ticks = anchor->error_ticks;
+  into->error_ticks = MAX(anchor->error_ticks, into->error_ticks);
   if (anchor->monotonic_ns <= INT64_MAX && (i64)anchor->monotonic_ns > into->out->last_anchor)
     into->out->last_anchor = (i64)anchor->monotonic_ns;
   struct tick_anchor instant = {anchor->ticks, anchor->monotonic_ns};
@@ -188,8 +187,7 @@ static void collect(struct collector *into, const struct trace_file *file) {
   u64 uncounted = uncounted_losses(&file->header, &visit);
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++) {
     u64 lost = file->header.lost[i] + (i == visit.given_up_as ? uncounted : 0);
-    if (lost > into->out->lost[i])
-      into->out->lost[i] = lost;
+    into->out->lost[i] = MAX(lost, into->out->lost[i]);
   }
 }
 

@@ -54,8 +54,7 @@ static void read_line_sampling(struct reading *reading,
   }
   sampling->at = at;
   COPY_EACH(sampling, totals, samples, unreadable, cpu_ns, interval_us);
-  if (totals->interval_us > sampling->slowest_us)
-    sampling->slowest_us = totals->interval_us;
+  sampling->slowest_us = MAX(totals->interval_us, sampling->slowest_us);
 }
 
 /* A call that has not returned has not failed; nor has one that NCCL continues in the background.
@@ -209,7 +208,7 @@ static void read_look(struct reading *reading, const struct tscope_scheduling_re
 static void read_gpu_overhead(struct reading *reading,
                               const struct tscope_gpu_overhead_record *overhead) {
   u64 *most = &reading->gpu_overhead[overhead->header.tag % GPU_OVERHEADS];
-  *most = overhead->ns > *most ? overhead->ns : *most;
+  *most = MAX(overhead->ns, *most);
 }
 
 static void read_graph(struct reading *reading, const struct tscope_graph_record *graph) {
@@ -226,7 +225,7 @@ static void read_graph_body(struct reading *reading, const struct tscope_graph_b
 static struct graph_comms read_comms(struct reading *reading, const struct tscope_record *record,
                                      size_t bytes, u32 claimed) {
   u32 room = (u32)(8u * record->words - bytes) / (u32)sizeof(struct tscope_graph_comm);
-  u32 n = claimed < room ? claimed : room;
+  u32 n = MIN(claimed, room);
   struct tscope_graph_comm *comms = arena_array(&reading->events->arena, n, sizeof(*comms));
   memcpy(comms, (const u8 *)record + bytes, n * sizeof(*comms));
   return (struct graph_comms){comms, n};
@@ -276,8 +275,7 @@ static void read_call_site(struct reading *reading, const struct tscope_call_sit
 
 static void read_gpu_anchor(struct reading *reading,
                             const struct tscope_gpu_anchor_record *anchor) {
-  if (anchor->error_ns > reading->events->gpu_event_error_ns)
-    reading->events->gpu_event_error_ns = anchor->error_ns;
+  reading->events->gpu_event_error_ns = MAX(anchor->error_ns, reading->events->gpu_event_error_ns);
 }
 
 static void read_group(struct reading *reading, const struct tscope_group_record *group) {

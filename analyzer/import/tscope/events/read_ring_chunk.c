@@ -35,7 +35,7 @@ static void read_kernel(struct reading *reading, const struct tscope_record *rec
   i64 end = chunk_ns(&reading->clock, time + trace_dur(record));
   VECTOR_PUSH(&reading->events->kernels,
               (struct rank_kernel){.start = start,
-                                   .end = end < start ? start : end,
+                                   .end = MAX(start, end),
                                    .call_start = NS_UNKNOWN,
                                    .call_end = NS_UNKNOWN,
                                    .comm = INDEX_NONE,
@@ -89,8 +89,8 @@ void read_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   u64 earliest = UINT64_MAX, latest = 0, gpu_latest = 0, counts[256] = {0};
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     u64 time = trace_time(&cursor, record);
-    earliest = time < earliest ? time : earliest;
-    latest = time > latest ? time : latest;
+    earliest = MIN(time, earliest);
+    latest = MAX(time, latest);
     bool counted = record->type == TSCOPE_REC_LAUNCH       ? !launches_collective(reading, record)
                    : record->type == TSCOPE_REC_GPU_KERNEL ? begins_run(reading, record)
                                                            : true;
@@ -104,7 +104,7 @@ void read_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
       read_meeting(reading, record, time);
     if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_MEMSET) {
       u64 end = time + trace_dur(record);
-      gpu_latest = end > gpu_latest ? end : gpu_latest;
+      gpu_latest = MAX(end, gpu_latest);
     }
     if (record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS)
       add_memory_device(reading->events, record->tag);

@@ -22,14 +22,13 @@ u32 trace_chunk_from(const struct trace_file *file, u32 index) {
 }
 
 u8 *trace_chunk_buffer(const struct trace_file *file) {
-  return memory_array(
-      file->bytes < file->header.chunk_bytes ? file->bytes : file->header.chunk_bytes, 1);
+  return memory_array(MIN(file->bytes, file->header.chunk_bytes), 1);
 }
 
 /* Up to the next hole: what is in a hole are no records. */
 static u64 bytes_before_hole(const struct trace_file *file, u64 offset, u64 bytes) {
   off_t hole = file->sparse ? lseek(file->fd, (off_t)offset, SEEK_HOLE) : -1;
-  return hole >= 0 && (u64)hole - offset < bytes ? (u64)hole - offset : bytes;
+  return hole < 0 ? bytes : MIN((u64)hole - offset, bytes);
 }
 
 /* `committed` is read once, from the copy that was read: the writer may change it meanwhile. */

@@ -116,8 +116,7 @@ static u32 find_writer(struct trace_follow *follow, const struct tscope_chunk_he
   if (i == follow->writers.n)
     VECTOR_PUSH(&follow->writers, (struct followed_writer){.newest = header->sequence,
                                                            SAME(header, thread, retention, clock)});
-  if (header->sequence > follow->writers.at[i].newest)
-    follow->writers.at[i].newest = header->sequence;
+  follow->writers.at[i].newest = MAX(header->sequence, follow->writers.at[i].newest);
   return i;
 }
 

@@ -133,8 +133,7 @@ static void group_runs(struct found *found, struct trace_runs *runs) {
     }
     run->n_entries++;
     run->n_readable += !entry->problem;
-    if (entry->header.start_realtime_ns > run->start_realtime_ns)
-      run->start_realtime_ns = entry->header.start_realtime_ns;
+    run->start_realtime_ns = MAX(entry->header.start_realtime_ns, run->start_realtime_ns);
   }
   SORT(list, runs->n_runs, newest_first);
   runs->runs = list;
@@ -169,7 +168,7 @@ const struct trace_run *trace_runs_choose(const struct trace_runs *runs, const c
   FOR_EACH(runs->runs, runs->n_runs, run) {
     if (name && strcmp(run->id, name) == 0)
       return run;
-    if (name && strncmp(run->id, name, strlen(name)) == 0) {
+    if (name && text_starts_with(run->id, name)) {
       several = chosen != NULL;
       chosen = run;
     }

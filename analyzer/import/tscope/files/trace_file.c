@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/min_max.h"
 #include "import/tscope/files/chunk_read.h"
 
 #define LEAST_CHUNK_BYTES 1024u
@@ -57,7 +58,7 @@ static int check_header(struct trace_file *file, size_t got, char *why, size_t w
   struct tscope_file_header *header = &file->header;
   if (got == 0)
     return refuse(why, why_bytes, ENODATA, "is empty");
-  size_t magic = got < sizeof(header->magic) ? got : sizeof(header->magic);
+  size_t magic = MIN(got, sizeof(header->magic));
   if (memcmp(header->magic, TSCOPE_MAGIC, magic) != 0)
     return refuse(why, why_bytes, EBADMSG, "is not a tscope trace");
   if (got < sizeof(*header))
@@ -80,8 +81,7 @@ static int check_header(struct trace_file *file, size_t got, char *why, size_t w
 static void count_chunks(struct trace_file *file) {
   u64 body = file->bytes > file->header.header_bytes ? file->bytes - file->header.header_bytes : 0;
   u64 chunks = (body + file->header.chunk_bytes - 1) / file->header.chunk_bytes;
-  if (chunks > file->header.chunks)
-    chunks = file->header.chunks;
+  chunks = MIN(file->header.chunks, chunks);
   file->n_chunks = chunks < UINT32_MAX ? (u32)chunks : UINT32_MAX;
 }
 

@@ -172,10 +172,6 @@ static u32 count_data(const struct row *row, u32 from, u64 *bytes) {
   return data;
 }
 
-static u32 least(u32 a, u32 b) {
-  return a < b ? a : b;
-}
-
 /* The data of one collective, with the flags that are between its parts. */
 struct data {
   struct copied call;
@@ -228,7 +224,7 @@ static void add_silent(struct search *s, const struct row *row, u32 others) {
   const struct stream_calls *calls = &s->streams[row->at->stream];
   if (replay_of(row->at) || !calls->ranks || calls->silent <= others)
     return;
-  u32 left = calls->silent - others, each = least(row->flags_each, calls->ranks - 1);
+  u32 left = calls->silent - others, each = MIN(row->flags_each, calls->ranks - 1);
   if (row->unused.n != (u64)2 * each * left)
     return;
   for (u32 i = 0; i < row->unused.n; i += 2 * each)
@@ -243,19 +239,19 @@ static void search_row(struct search *s, struct row *row) {
   row->flags_each = one_for_all ? 1 : UINT32_MAX;
   for (u32 at = 0; at < row->n;) {
     u32 before = count_flags(row, at), from = at + before;
-    u32 open = before - least(taken, before);
+    u32 open = before - MIN(taken, before);
     struct data data = read_data(s, row, from, open);
     u64 ignored = 0;
     at = data.parts ? data.end : from + count_data(row, from, &ignored);
     taken = 0;
-    u32 flags = data.parts ? least(open, least(data.call.ranks - 1, row->flags_each)) : 0;
+    u32 flags = data.parts ? MIN(open, MIN(data.call.ranks - 1, row->flags_each)) : 0;
     keep_unused(row, from - open, from - flags);
     if (!data.parts)
       continue;
     u32 behind = count_flags(row, at);
     bool ends = at + behind == row->n; /* else those of the next collective are behind, too */
     bool twice = data.parts > 1 && data.parts % 2 == 0 && behind >= (ends ? 2 : 3) * flags;
-    taken = least(twice ? 2 * flags : flags, behind);
+    taken = MIN(twice ? 2 * flags : flags, behind);
     if (taken)
       add_run(s, row, from - flags, at + taken - 1, data.call.op);
     silent += taken && (data.call.op == kernel_op(TSCOPE_OP_GATHER) ||

@@ -68,7 +68,7 @@ static u32 first_item(const struct graph_replays *graphs, u32 captured) {
 static struct graph_comms number_child_calls(const struct graph_comms *outer,
                                              const struct graph_comms *child,
                                              struct tscope_graph_comm *room) {
-  u32 n = child->n < MOST_COMMS ? child->n : MOST_COMMS;
+  u32 n = MIN(child->n, MOST_COMMS);
   for (u32 i = 0; i < n; i++) {
     const struct tscope_graph_comm *comm = comm_of(outer, child->at[i].comm);
     room[i] = (struct tscope_graph_comm){child->at[i].comm, TSCOPE_UNKNOWN, TSCOPE_UNKNOWN, 0};
@@ -112,7 +112,7 @@ static bool expand_graph(struct expanding *x, u32 captured, const struct graph_c
 static u32 find_last_group(const struct graph_replays *graphs, const struct rank_events *events) {
   u32 called = MOST_OF(u32, events->calls.at, events->calls.n, one, one->group);
   u32 captured = MOST_OF(u32, graphs->items.at, graphs->items.n, one, one->call.group);
-  return called > captured ? called : captured;
+  return MAX(called, captured);
 }
 
 void graph_replays_expand(struct graph_replays *graphs, struct rank_events *events) {

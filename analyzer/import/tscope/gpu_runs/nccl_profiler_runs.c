@@ -46,7 +46,7 @@ static void find_offsets(const struct rank_events *events, struct offsets *offse
         continue;
       i64 upper = inside->end - (i64)inside->gpu_stop;
       i64 least = inside->start - (i64)inside->gpu_start;
-      lower = least > lower ? least : lower;
+      lower = MAX(least, lower);
       if (upper < best.upper)
         best = (struct offset){(i64)inside->gpu_stop, upper};
     }
@@ -54,7 +54,7 @@ static void find_offsets(const struct rank_events *events, struct offsets *offse
       continue;
     VECTOR_PUSH(&offsets->at, best);
     i64 error = best.upper - lower;
-    offsets->error = error > offsets->error ? error : offsets->error;
+    offsets->error = MAX(error, offsets->error);
   }
   SORT(offsets->at.at, offsets->at.n, by_gpu);
 }
@@ -74,7 +74,7 @@ static i64 gpu_to_host(const struct offsets *offsets, u64 gpu) {
 
 /* It ran between being put on its stream and being seen done. */
 static i64 clamp_to_call(const struct rank_inside *inside, i64 instant) {
-  return instant < inside->start ? inside->start : instant > inside->end ? inside->end : instant;
+  return CLAMP(instant, inside->start, inside->end);
 }
 
 void runs_from_inside(struct rank_events *events) {

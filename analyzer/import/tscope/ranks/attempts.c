@@ -24,7 +24,7 @@
 /* Names of variables that are equal in all processes of one start. */
 static const char *const common_variables[] = {"MASTER_PORT", "TORCHELASTIC_RUN_ID",
                                                "SLURM_RESTART_COUNT", "SLURM_STEP_ID"};
-#define COMMON (LENGTH_OF(common_variables))
+#define COMMON LENGTH_OF(common_variables)
 
 struct text {
   const char *at; /* NULL if not known */
@@ -91,7 +91,7 @@ static struct life life_of(struct process *process) {
   const struct tscope_file_header *header = &process->entry->header;
   const struct definitions *definitions = process->events.definitions;
   const char *clock = definitions->info[TSCOPE_INFO_CLOCK];
-  u64 ticks = header->alive_ticks > header->end_ticks ? header->alive_ticks : header->end_ticks;
+  u64 ticks = MAX(header->alive_ticks, header->end_ticks);
   struct life life = {.process = process,
                       .place = clock ? clock : header->host,
                       .restarts = variable(process, "TORCHELASTIC_RESTART_COUNT"),
@@ -175,8 +175,8 @@ static void make_groups(struct search *s) {
     struct group *group = &s->groups[life->group = s->n_groups - 1];
     group->ranks += has_rank(life);
     if (has_rank(life) && group->end != NS_UNKNOWN)
-      group->end = life->end == NS_UNKNOWN || life->end > group->end ? life->end : group->end;
-    group->wall_end = life->wall_end > group->wall_end ? life->wall_end : group->wall_end;
+      group->end = life->end == NS_UNKNOWN ? NS_UNKNOWN : MAX(life->end, group->end);
+    group->wall_end = MAX(life->wall_end, group->wall_end);
   }
 }
 
@@ -245,8 +245,8 @@ static void add_group(struct search *s, u32 attempt, struct group *all, u32 numb
   for (u32 i = group->first; i < end_of_group(s, number); i++)
     if (s->lives[i].place_of_rank != INDEX_NONE)
       s->taken[s->lives[i].place_of_rank] = attempt + 1;
-  all->wall_start = group->wall_start < all->wall_start ? group->wall_start : all->wall_start;
-  all->wall_end = group->wall_end > all->wall_end ? group->wall_end : all->wall_end;
+  all->wall_start = MIN(group->wall_start, all->wall_start);
+  all->wall_end = MAX(group->wall_end, all->wall_end);
 }
 
 /* Adds, of each other host, the group that fits best; of several that fit alike, the last, because
@@ -290,7 +290,7 @@ static i64 restarts_of(const struct search *s, u32 attempt) {
   for (u32 i = 0; i < s->n; i++)
     if (s->groups[s->lives[i].group].attempt == attempt && s->lives[i].restarts.at) {
       i64 count = strtoll(s->lives[i].restarts.at, NULL, 10);
-      most = count > most ? count : most;
+      most = MAX(count, most);
     }
   return most;
 }

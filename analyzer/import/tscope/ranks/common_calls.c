@@ -10,7 +10,6 @@
 
 #define LEAST_CALLS 10u
 #define ENOUGH_CALLS 1000u
-#define READING_ERROR_NS 1000000
 #define WRONG_TIMES 10u /* one of so many times may be damaged */
 #define UNFINISHED 64u  /* calls by which a rank may be behind when it is ended */
 
@@ -103,7 +102,7 @@ enum common_calls common_calls_of(const struct rank_events *a, const struct rank
     return CALLS_NOT_KNOWN;
   double drifted = MOST_DRIFT * ((double)pairs.last - (double)pairs.first);
   if ((double)ranked_i64(least, n, n - 1 - n / WRONG_TIMES) >
-      (double)ranked_i64(most, n, n / WRONG_TIMES) + READING_ERROR_NS + drifted)
+      (double)ranked_i64(most, n, n / WRONG_TIMES) + SAME_CLOCK_NS + drifted)
     return CALLS_ARE_OTHERS;
   return pairs.more <= UNFINISHED ? CALLS_ARE_COMMON : CALLS_NOT_KNOWN;
 }

@@ -62,7 +62,7 @@ static u64 last_seen(const struct process *process) {
   if (header->closed_realtime_ns)
     return header->closed_realtime_ns;
   u64 seen = definitions->last_anchor && anchor > 0 ? (u64)anchor : 0;
-  return (seen > header->start_realtime_ns ? seen : header->start_realtime_ns) + between_anchors;
+  return MAX(seen, header->start_realtime_ns) + between_anchors;
 }
 
 static bool seen_together(const struct process *a, const struct process *b) {

@@ -152,7 +152,6 @@ static inline void timeline_add_span(struct timeline_build *build, const struct 
   VECTOR_ROOM(&build->facts);
   struct span *placed = &build->spans.at[build->spans.n++];
   *placed = *span;
-  if (placed->end < placed->start)
-    placed->end = placed->start;
+  placed->end = MAX(placed->start, placed->end);
   build->facts.at[build->facts.n++] = *facts;
 }

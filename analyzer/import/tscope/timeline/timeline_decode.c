@@ -216,7 +216,7 @@ static void decode_record(struct decoding *decoding, const struct tscope_record 
 static void expect_spans(struct timeline_build *build, const struct trace_file *file) {
   u64 most = file->stored / sizeof(struct tscope_launch_record);
   u64 records = build->model->ranks[build->rank].records;
-  u32 n = (u32)(records < most ? records : most);
+  u32 n = (u32)MIN(records, most);
   VECTOR_EXPECT(&build->spans, n);
   VECTOR_EXPECT(&build->facts, n);
 }

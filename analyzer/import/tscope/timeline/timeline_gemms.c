@@ -122,7 +122,7 @@ static u32 next_captured(const struct definitions *definitions, u32 last) {
                     : UINT32_MAX;
   u32 of_child = child < definitions->n_graph_children ? definitions->graph_children[child].captured
                                                        : UINT32_MAX;
-  u32 next = of_gemm < of_child ? of_gemm : of_child;
+  u32 next = MIN(of_gemm, of_child);
   return next == UINT32_MAX ? 0 : next;
 }
 
