@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "base/checked_memory.h"
-#include "base/sorting.h"
+#include "base/sort_runs.h"
 #include "import/tscope/timeline/timeline_build.h"
 
-/* Longer first; equal spans keep the order they were decoded in. Those of one thread or stream are
- * mostly in order already. */
-ORDER_INDICES_BY(by_start, struct span, UP(start) DOWN(end))
+/* By start, longer first; equal spans keep the order they were decoded in. Those of one thread or
+ * stream are mostly in order already. */
+static bool is_before(const void *spans, const char *one, const char *other) {
+  const struct span *a = (const struct span *)spans + *(const u32 *)one,
+                    *b = (const struct span *)spans + *(const u32 *)other;
+  bool before = a->start < b->start;
+  if (a->start == b->start)
+    before = a->end > b->end;
+  return before;
+}
 
 /* The elements in order, in other memory. */
 #define PUT_IN_ORDER(elements, order, memory)                                                      \
@@ -44,10 +50,11 @@ void timeline_sort(struct timeline_build *build) {
   u32 n = build->spans.n;
   if (!n)
     return;
-  u32 *order = memory_array(n, sizeof(u32)), *place = memory_array(n, sizeof(u32));
+  u32 *order = memory_array(n, sizeof(u32));
   for (u32 i = 0; i < n; i++)
     order[i] = i;
-  SORT_INDICES(order, n, build->spans.at, by_start);
+  sort_runs(order, n, sizeof(*order), is_before, build->spans.at);
+  u32 *place = memory_array(n, sizeof(u32));
   apply_order(build, order, place);
   free(order);
   free(place);
