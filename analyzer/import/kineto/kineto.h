@@ -58,6 +58,25 @@ void kineto_find_ranks(struct import *import, struct kineto_traces *traces);
 void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clock,
                   struct timeline *timeline, const u32 *span_of, struct arena *arena);
 
+/* An operator with a sequence number: of a forward pass (thread 0), or of the gradient of one. */
+static inline bool kineto_is_numbered(const struct kineto_item *item) {
+  return item->kind == KINETO_ITEM_OP && item->what != INDEX_NONE;
+}
+
+static inline u64 kineto_forward_key(u32 lane, u32 sequence) {
+  return (u64)lane << 32 | sequence;
+}
+
+/* The lane of each thread that runs forward passes, as PyTorch numbers them; INDEX_NONE. Not
+ * certain if as many of its sequence numbers are found on another lane. */
+enum { KINETO_FORWARD_THREADS = 64 };
+struct kineto_forward_lane {
+  u32 lane;
+  bool certain;
+};
+void kineto_find_forward_lanes(const struct kineto_trace *trace,
+                               struct kineto_forward_lane *lane_of);
+
 /* Autograd's functions as close as this are one backward pass. */
 #define KINETO_BACKWARD_GAP_NS 1000000
 

@@ -26,7 +26,6 @@ struct matched {
 struct lane_state {
   i64 outer_end, backward_end;
   u32 outer, pass;
-  u32 calls;
 };
 
 struct forward_search {
@@ -80,21 +79,21 @@ static void list_operators(struct forward_search *s) {
       lane->outer = i;
       lane->outer_end = item->end;
     }
-    if (item->what != INDEX_NONE && !item->thread) {
+    if (item->what != INDEX_NONE && !item->thread)
       VECTOR_PUSH(&s->calls, (struct forward_call){item->what, lane->outer});
-      lane->calls++;
-    }
   }
 }
 
-/* The trace does not say which lane a thread's number means: most operators are on the one, and
- * most gradients are of the other. */
+/* The thread of which most gradients are. */
 static void keep_one_thread(struct forward_search *s) {
-  u32 of_thread[UINT8_MAX + 1] = {0};
+  struct kineto_forward_lane lane_of[KINETO_FORWARD_THREADS];
+  u32 of_thread[KINETO_FORWARD_THREADS] = {0};
   FOR_EACH(s->gradients.at, s->gradients.n, one)
-    of_thread[one->thread]++;
-  u8 thread = (u8)NUMBER_OF_LARGEST(0, UINT8_MAX + 1, i, of_thread[i]);
-  u32 lane = NUMBER_OF_LARGEST(0, s->trace->lanes.n, i, s->lanes[i].calls);
+    if (one->thread < KINETO_FORWARD_THREADS)
+      of_thread[one->thread]++;
+  u8 thread = (u8)NUMBER_OF_LARGEST(0, KINETO_FORWARD_THREADS, i, of_thread[i]);
+  kineto_find_forward_lanes(s->trace, lane_of);
+  u32 lane = lane_of[thread].lane;
   s->gradients.n = KEEP_WHERE(s->gradients.at, s->gradients.n, one, one->thread == thread);
   s->calls.n =
       KEEP_WHERE(s->calls.at, s->calls.n, one, s->trace->items.at[one->outer].lane == lane);

@@ -20,9 +20,7 @@
 #include "model/span_call_sites.h"
 
 enum {
-  DEEPEST = 512,        /* open ranges of a thread; those further in are left out */
-  FORWARD_THREADS = 64, /* as PyTorch numbers them */
-  LANES = 4096,
+  DEEPEST = 512, /* open ranges of a thread; those further in are left out */
 };
 
 /* A function below another one, for all stacks that are the same up to here. */
@@ -60,8 +58,7 @@ struct finding_lines {
   struct lane_state *lanes;
   HASHED(struct place) places;
   HASHED(struct forward_operator) forward;
-  u32 hits[FORWARD_THREADS];
-  u32 lane_of[FORWARD_THREADS]; /* of a forward thread's number; INDEX_NONE */
+  struct kineto_forward_lane lane_of[KINETO_FORWARD_THREADS];
 };
 
 /* Index of a function called from another. */
@@ -71,10 +68,6 @@ static u32 place_of(struct finding_lines *f, const struct kineto_item *item,
   return HASHED_OR_ADD(
       &f->places, hash_bytes(0, &wanted, sizeof(wanted)), one,
       one->name == wanted.name && one->outer == wanted.outer && one->item == wanted.item, wanted);
-}
-
-static u64 forward_key(u32 lane, u32 sequence) {
-  return (u64)lane << 32 | sequence;
 }
 
 /* NULL if there is none. */
@@ -90,10 +83,6 @@ static void add_forward(struct finding_lines *f, u64 key, u32 place) {
 }
 
 /* Walking over the trace in the order of time. */
-
-static bool is_operator(const struct kineto_item *item) {
-  return item->kind == KINETO_ITEM_OP && item->what != INDEX_NONE;
-}
 
 /* The innermost open range of a kind; NULL if there is none. */
 static const struct open_range *find_innermost(const struct lane_state *lane, bool function) {
@@ -140,48 +129,14 @@ static void enter_range(struct finding_lines *f, const struct kineto_item *item)
   if (item->kind == KINETO_ITEM_PYTHON) {
     open_range(f, lane,
                (struct open_range){.end = item->end, .place = place_of(f, item, function)});
-  } else if (is_operator(item) && item->thread) {
+  } else if (kineto_is_numbered(item) && item->thread) {
     open_range(
         f, lane,
         (struct open_range){
             .end = item->end, .place = INDEX_NONE, .sequence = item->what, .thread = item->thread});
-  } else if (is_operator(item) && function && lane->open[lane->n - 1].place != INDEX_NONE) {
-    add_forward(f, forward_key(item->lane, item->what), function->place);
+  } else if (kineto_is_numbered(item) && function && lane->open[lane->n - 1].place != INDEX_NONE) {
+    add_forward(f, kineto_forward_key(item->lane, item->what), function->place);
   }
-}
-
-/* The trace does not say which lane a forward thread's number means: it is the lane on which most
- * of its sequence numbers are found. */
-static void count_lanes(struct finding_lines *f, u32 lane) {
-  u32 hits[FORWARD_THREADS] = {0};
-  FOR_EACH(f->trace->items.at, f->trace->items.n, item) {
-    if (is_operator(item) && item->thread && item->thread < FORWARD_THREADS)
-      hits[item->thread] += find_forward(f, forward_key(lane, item->what)) != NULL;
-  }
-  for (u32 t = 0; t < FORWARD_THREADS; t++)
-    if (hits[t] > f->hits[t]) {
-      f->hits[t] = hits[t];
-      f->lane_of[t] = lane;
-    } else if (hits[t] && hits[t] == f->hits[t]) {
-      f->lane_of[t] = INDEX_NONE;
-    }
-}
-
-static void list_forward_operators(struct finding_lines *f) {
-  bool *forward = arena_array(f->arena, f->trace->lanes.n, sizeof(*forward));
-  FOR_EACH(f->trace->items.at, f->trace->items.n, item) {
-    enter_range(f, item);
-    forward[item->lane] |= is_operator(item) && !item->thread;
-  }
-  for (u32 t = 0; t < FORWARD_THREADS; t++)
-    f->lane_of[t] = INDEX_NONE;
-  for (u32 lane = 0; lane < f->trace->lanes.n; lane++)
-    if (forward[lane])
-      count_lanes(f, lane);
-  f->forward.n = 0;
-  hash_index_clear(&f->forward.index);
-  for (u32 lane = 0; lane < f->trace->lanes.n; lane++)
-    f->lanes[lane].n = 0;
 }
 
 /* The function that a call on the lane came from; INDEX_NONE. */
@@ -192,9 +147,11 @@ static u32 function_of(struct finding_lines *f, const struct lane_state *lane, b
   *of_backward = *of_forward = false;
   if (!backward || (function && function > backward))
     return function ? function->place : INDEX_NONE;
-  u32 on = backward->thread < FORWARD_THREADS ? f->lane_of[backward->thread] : INDEX_NONE;
+  bool known = backward->thread < KINETO_FORWARD_THREADS && f->lane_of[backward->thread].certain;
   const struct forward_operator *forward =
-      on == INDEX_NONE ? NULL : find_forward(f, forward_key(on, backward->sequence));
+      known ? find_forward(
+                  f, kineto_forward_key(f->lane_of[backward->thread].lane, backward->sequence))
+            : NULL;
   *of_backward = true;
   *of_forward = forward != NULL;
   return forward ? forward->place : function ? function->place : INDEX_NONE;
@@ -347,7 +304,7 @@ void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clo
   sites->of_span = arena_array(arena, timeline->n_spans, sizeof(*sites->of_span));
   sites->samples = arena_array(arena, 1, sizeof(*sites->samples));
   if (!f.of_operators)
-    list_forward_operators(&f);
+    kineto_find_forward_lanes(trace, f.lane_of);
   put_sites(&f, timeline, span_of, sites);
   put_samples(&f, clock, sites);
   put_frames(&f, sites);
