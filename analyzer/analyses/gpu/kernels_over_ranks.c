@@ -143,7 +143,7 @@ static const struct kernel_on_rank *find_kernel(const struct kernels_of_rank *ra
 }
 
 static void list_kernel(struct analysis *a, const struct kernel *kernel, const u32 *ranks, u32 n,
-                        double *sorted) {
+                        double *values) {
   struct results *r = a->results;
   struct kernel_over_ranks_result *out = &r->kernels_over_ranks[r->n_kernels_over_ranks++];
   *out =
@@ -161,14 +161,13 @@ static void list_kernel(struct analysis *a, const struct kernel *kernel, const u
     out->p95_us[i] = one ? one->p95_us : NAN;
     if (!one)
       continue;
-    sorted[known++] = one->mean_us;
+    values[known++] = one->mean_us;
     if (!(one->mean_us <= out->slowest_us)) {
       out->slowest = a->model->ranks[ranks[i]].rank;
       out->slowest_us = one->mean_us;
     }
   }
-  SORT(sorted, known, by_double);
-  out->median_us = (sorted[(known - 1) / 2] + sorted[known / 2]) / 2;
+  out->median_us = median_of(values, known);
 }
 
 /* The kernels that more than one rank ran, most time first; how many. */
@@ -193,7 +192,7 @@ void kernels_over_ranks_summarise(struct analysis *a) {
   SCOPED struct all_ranks *sums = NULL;
   u32 n = sum_over_ranks(a, &sums), n_ranks = 0;
   SCOPED u32 *ranks = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*ranks));
-  SCOPED double *sorted = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*sorted));
+  SCOPED double *values = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*values));
   r->over_ranks_of = arena_array(a->arena, a->model->n_ranks, sizeof(*r->over_ranks_of));
   r->kernels_over_ranks = arena_array(a->arena, LISTED, sizeof(*r->kernels_over_ranks));
   for (u32 i = 0; i < a->model->n_ranks && n; i++)
@@ -204,7 +203,7 @@ void kernels_over_ranks_summarise(struct analysis *a) {
   u32 most = n_ranks ? MOST_VALUES / n_ranks : 0;
   most = MIN(n, CLAMP(most, LEAST_LISTED, LISTED));
   for (u32 i = 0; i < most; i++)
-    list_kernel(a, sums[i].kernel, ranks, n_ranks, sorted);
+    list_kernel(a, sums[i].kernel, ranks, n_ranks, values);
 }
 
 static double times_of(const struct kernel_on_rank *one) {

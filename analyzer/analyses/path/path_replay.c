@@ -14,7 +14,7 @@
 
 #include "analyses/path/path_run.h"
 #include "base/checked_memory.h"
-#include "base/sorting.h"
+#include "base/robust.h"
 
 /* What follows is done for all runs side by side: what is the same in them is found once. */
 
@@ -425,8 +425,7 @@ static i64 find_batch_of_peers(const struct replay *r) {
     numbers[rank]++;
   }
   u32 n = LIST_KNOWN(sums, 0, g->n_ranks, rank, sums[rank] / numbers[rank]);
-  SORT(sums, n, by_double);
-  return n ? (i64)sums[(n - 1) / 2] : 0;
+  return (i64)lower_median(sums, n);
 }
 
 void replay_new(const struct analysis *a, u32 sample, const struct sample_graph *g,

@@ -9,7 +9,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
-#include "base/sorting.h"
+#include "base/robust.h"
 
 /* Of the ranks [from, end); NAN where none has it. */
 static double mean_phase_ms(const struct analysis *a, size_t member, u32 from, u32 end) {
@@ -29,8 +29,7 @@ double phase_of_middle_rank_ms(const struct analysis *a, size_t member) {
   double *of_ranks = arena_array(&scratch, a->model->n_ranks, sizeof(double));
   u32 n = LIST_KNOWN(of_ranks, 0, a->model->phases ? a->model->n_ranks : 0, rank,
                      mean_phase_ms(a, member, rank, rank + 1));
-  SORT(of_ranks, n, by_double);
-  return n ? of_ranks[(n - 1) / 2] : NAN;
+  return n ? lower_median(of_ranks, n) : NAN;
 }
 
 void phases_analyse(struct analysis *a) {

@@ -59,20 +59,16 @@ static u32 choose_slowest(const i64 *length, u32 first, u32 n, u32 per, u32 *cho
   return kept;
 }
 
-static u32 at_least_one(u32 n) {
-  return n ? n : 1;
-}
-
 void series_prepare(struct analysis *a) {
   u32 n = a->model->steps.n, ranks = a->model->n_ranks;
   if (a->whole_run || !n)
     return;
   struct series_sums *g = arena_alloc(a->arena, sizeof(*g));
   SCOPED i64 *length = memory_array(n, sizeof(*length));
-  u32 rows = ranks < SERIES_ROWS ? at_least_one(ranks) : SERIES_ROWS;
+  u32 rows = CLAMP(ranks, 1, SERIES_ROWS);
   u32 columns = MIN(SERIES_CELLS / rows, SERIES_STEPS);
   g->per_point = (n + SERIES_STEPS - 1) / SERIES_STEPS;
-  g->per_column = at_least_one((a->n_steps + columns - 1) / columns);
+  g->per_column = MAX((a->n_steps + columns - 1) / columns, 1);
   g->point_step = arena_array(a->arena, n, sizeof(u32));
   g->column_step = arena_array(a->arena, n, sizeof(u32));
   g->point_of = arena_array(a->arena, n, sizeof(u32));
@@ -304,7 +300,7 @@ static void add_row(struct analysis *a, u32 first, u32 last) {
  * that rows are in the order of ranks. */
 static void fill_rows(struct analysis *a, const bool *own, u32 n_own) {
   u32 n = a->model->n_ranks;
-  u32 each = n_own == n ? 1 : at_least_one((n - n_own + SERIES_ROWS / 2 - 1) / (SERIES_ROWS / 2));
+  u32 each = n_own == n ? 1 : MAX((n - n_own + SERIES_ROWS / 2 - 1) / (SERIES_ROWS / 2), 1);
   struct series_result *out = &a->results->series;
   out->rows = arena_array(a->arena, size_sum(size_sum(size_product(2, n_own), n / each), 2),
                           sizeof(*out->rows));

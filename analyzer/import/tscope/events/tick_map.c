@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
+#include "base/robust.h"
 #include "base/sorting.h"
 
 #define LEAST_STRETCH_NS 1000000 /* closer anchors give no useful rate */
@@ -40,8 +41,7 @@ static double overall_rate(const struct tick_anchor *anchors, u32 n, double head
       scratch[rates++] = rate_between(&anchors[i], &anchors[i + 1]);
   if (rates < 3)
     return header;
-  SORT(scratch, rates, by_double);
-  return scratch[rates / 2];
+  return ranked_double(scratch, rates, rates / 2);
 }
 
 /* Keeps the anchors that advance at about `rate` from the one kept before, in place. */
