@@ -82,6 +82,17 @@ class Modules(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
+    def test_a_file_that_cannot_be_used_is_told(self):
+        damaged = os.path.join(self.folder.name, "a.json")
+        with open(damaged, "w", encoding="utf-8") as file:
+            file.write('{"mod_stats": [')
+        done = self.run_report(NET, "--format", "json", damaged)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual(report["modules"]["count"], 4)
+        self.assertTrue([note for note in report["quality"]["notes"] if damaged in note and "left out" in note],
+                        report["quality"]["notes"])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

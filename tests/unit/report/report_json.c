@@ -13,16 +13,16 @@
 
 #include <cmocka.h>
 
+#include "analyses/stalls/stack_tree.h"
 #include "example_results.h"
 #include "report/json/json_text.h"
 #include "report/report.h"
 #include <jansson.h>
 
-static json_t *document_of(const char *example) {
+static json_t *document_from(struct results *results) {
   char *text = NULL;
   size_t bytes = 0;
   FILE *out = open_memstream(&text, &bytes);
-  struct results *results = example_make(example);
   const struct report_view view = {.width = 80};
   assert_int_equal(report_json.write(results, &view, out), 0);
   example_free(results);
@@ -32,6 +32,10 @@ static json_t *document_of(const char *example) {
   free(text);
   assert_non_null(document);
   return document;
+}
+
+static json_t *document_of(const char *example) {
+  return document_from(example_make(example));
 }
 
 /* The names that the first issue specified; programs that read reports rely on them. */
@@ -179,6 +183,29 @@ static void hostile_names_stay_data(void **state) {
   json_decref(document);
 }
 
+/* However many ranks stall, each at a line of its own. */
+static void all_stacks_are_there(void **state) {
+  enum { RANKS = 3000 };
+  (void)state;
+  struct results *results = example_make("unknown");
+  struct arena *arena = results->internal;
+  struct tree_stack *stacks = arena_array(arena, RANKS, sizeof(*stacks));
+  struct call_frame *frames = arena_array(arena, RANKS, sizeof(*frames));
+  struct stack_tree tree;
+  for (u32 i = 0; i < RANKS; i++) {
+    const struct call_frame **frame = arena_alloc(arena, sizeof(*frame));
+    frames[i] = (struct call_frame){.file = "job.py", .function = "step", .line = i + 1};
+    *frame = &frames[i];
+    stacks[i] = (struct tree_stack){.rank = i, .frames = frame, .n = 1};
+  }
+  stack_tree_make(arena, stacks, RANKS, &tree);
+  results->stalls.tree = tree.nodes;
+  results->stalls.n_tree = tree.n;
+  json_t *document = document_from(results);
+  assert_int_equal(json_array_size(get(document, "stalls", "lines")), RANKS);
+  json_decref(document);
+}
+
 /* The text as json_text_write() has it, and as jansson itself would write the value. */
 static void assert_written_as_by_jansson(json_t *value) {
   char *text = NULL;
@@ -243,6 +270,7 @@ int main(void) {
       cmocka_unit_test(unknown_is_null),
       cmocka_unit_test(known_values_come_through),
       cmocka_unit_test(hostile_names_stay_data),
+      cmocka_unit_test(all_stacks_are_there),
       cmocka_unit_test(numbers_are_written_as_printf_does),
       cmocka_unit_test(texts_and_lists_are_written_as_by_jansson),
   };
