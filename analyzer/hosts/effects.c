@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/by_key.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -17,12 +18,6 @@ enum { ROUNDS = 12, BREAKS_MOST = 200 };
 #define LEAST_NOISE 1e-6       /* where all values are equal */
 #define NORMAL_OF_TRIMMED 1.26 /* likewise, over that of what lies between its 5 % and 95 % */
 
-/* Observations by one of their numbers: those of k are items[begin[k] .. begin[k + 1]), in order of
- * their runs. */
-struct sorting {
-  u32 *begin, *items;
-};
-
 /* One unit in one run: what run and position leave, median over the unit's observations. */
 struct unit_run {
   u32 run;
@@ -32,7 +27,7 @@ struct unit_run {
 struct fit {
   const struct observations *from;
   bool *used;
-  struct sorting by_group, by_position, by_unit;
+  struct by_key by_group, by_position, by_unit;
   double *group, *position; /* their parts of a value */
   struct effect *parts;     /* of units; runs == 0: none */
   struct unit_run *unit_runs;
@@ -44,35 +39,18 @@ static u32 key_of(const struct observation *observation, size_t offset) {
   return *(const u32 *)((const char *)observation + offset);
 }
 
-static struct sorting sort_by(const struct fit *fit, size_t offset, u32 n_keys) {
-  const struct observations *from = fit->from;
-  struct sorting sorted = {memory_zeroed(size_sum(n_keys, 2), sizeof(u32)),
-                           memory_zeroed(from->all.n, sizeof(u32))};
-  for (u32 i = 0; i < from->all.n; i++) {
-    u32 key = key_of(&from->all.at[i], offset);
-    if (fit->used[i] && key != INDEX_NONE)
-      sorted.begin[key + 2]++;
-  }
-  for (u32 k = 2; k < n_keys + 2; k++)
-    sorted.begin[k] += sorted.begin[k - 1];
-  for (u32 i = 0; i < from->all.n; i++) {
-    u32 key = key_of(&from->all.at[i], offset);
-    if (fit->used[i] && key != INDEX_NONE)
-      sorted.items[sorted.begin[key + 1]++] = i;
-  }
-  return sorted;
-}
-
-static void sorting_free(struct sorting *sorted) {
-  free(sorted->begin);
-  free(sorted->items);
+static struct by_key sort_by(const struct fit *fit, size_t offset, u32 n_keys) {
+  const struct observation *all = fit->from->all.at;
+  return LISTED_BY_KEY(n_keys, 0, fit->from->all.n, i,
+                       fit->used[i] && key_of(&all[i], offset) != INDEX_NONE,
+                       key_of(&all[i], offset));
 }
 
 /* How many different units a key was seen on; counts up to `enough`. */
-static u32 units_of(const struct fit *fit, const struct sorting *sorted, u32 key, u32 enough) {
+static u32 units_of(const struct fit *fit, const struct by_key *sorted, u32 key, u32 enough) {
   u32 seen[8], n = 0;
   for (u32 i = sorted->begin[key]; i < sorted->begin[key + 1] && n < enough; i++) {
-    u32 unit = fit->from->all.at[sorted->items[i]].unit, j = 0;
+    u32 unit = fit->from->all.at[sorted->at[i]].unit, j = 0;
     while (j < n && seen[j] != unit)
       j++;
     if (j == n)
@@ -83,14 +61,14 @@ static u32 units_of(const struct fit *fit, const struct sorting *sorted, u32 key
 
 /* Leaves out the observations of keys that were seen on too few units. Returns how many. */
 static u32 leave_out(struct fit *fit, size_t offset, u32 n_keys, u32 least_units, u32 least_seen) {
-  struct sorting sorted = sort_by(fit, offset, n_keys);
+  struct by_key sorted = sort_by(fit, offset, n_keys);
   u32 left_out = 0;
   for (u32 key = 0; key < n_keys; key++)
     if (sorted.begin[key + 1] - sorted.begin[key] >= least_seen &&
         units_of(fit, &sorted, key, least_units) < least_units)
       for (u32 i = sorted.begin[key]; i < sorted.begin[key + 1]; i++, left_out++)
-        fit->used[sorted.items[i]] = false;
-  sorting_free(&sorted);
+        fit->used[sorted.at[i]] = false;
+  FREE_EACH(&sorted, begin, at);
   return left_out;
 }
 
@@ -106,12 +84,12 @@ static double part_of_position(const struct fit *fit, const struct observation *
 
 /* The parts of groups or of positions: the median of what the others leave of a key's observations;
  * 0 for a key that was seen less often than `least` times. */
-static void fit_keys(struct fit *fit, const struct sorting *sorted, u32 n_keys, u32 least,
+static void fit_keys(struct fit *fit, const struct by_key *sorted, u32 n_keys, u32 least,
                      double *parts) {
   for (u32 key = 0; key < n_keys; key++) {
     u32 n = 0;
     for (u32 i = sorted->begin[key]; i < sorted->begin[key + 1]; i++) {
-      const struct observation *one = &fit->from->all.at[sorted->items[i]];
+      const struct observation *one = &fit->from->all.at[sorted->at[i]];
       double other = parts == fit->group ? part_of_position(fit, one) : fit->group[one->group];
       fit->scratch[n++] = one->value - other - part_of_unit(fit, one->unit, one->run);
     }
@@ -120,14 +98,14 @@ static void fit_keys(struct fit *fit, const struct sorting *sorted, u32 n_keys, 
 }
 
 static void fit_unit_runs(struct fit *fit) {
-  const struct sorting *sorted = &fit->by_unit;
+  const struct by_key *sorted = &fit->by_unit;
   u32 n = 0;
   for (u32 unit = 0; unit < fit->from->units; unit++) {
     fit->unit_begin[unit] = n;
     for (u32 i = sorted->begin[unit]; i < sorted->begin[unit + 1];) {
-      u32 run = fit->from->all.at[sorted->items[i]].run, together = 0;
+      u32 run = fit->from->all.at[sorted->at[i]].run, together = 0;
       for (; i < sorted->begin[unit + 1]; i++) {
-        const struct observation *one = &fit->from->all.at[sorted->items[i]];
+        const struct observation *one = &fit->from->all.at[sorted->at[i]];
         if (one->run != run)
           break;
         fit->scratch[together++] = one->value - fit->group[one->group] - part_of_position(fit, one);
@@ -159,21 +137,17 @@ static double noise_of(struct fit *fit) {
   return fmax(fmax(spread, trimmed), LEAST_NOISE);
 }
 
-static double clipped(double value, double centre, double most) {
-  return fmax(centre - most, fmin(centre + most, value));
-}
-
 /* Mean and standard deviation of values[0 .. n), outliers drawn in to the median. */
 static void measure(const struct fit *fit, const struct unit_run *values, u32 n, double *mean,
                     double *deviation) {
   for (u32 i = 0; i < n; i++)
     fit->scratch[i] = values[i].value;
-  double centre = median_of(fit->scratch, n), sum = 0, squares = 0;
+  double centre = median_of(fit->scratch, n), most = OUTLIER * fit->noise, sum = 0, squares = 0;
   for (u32 i = 0; i < n; i++)
-    sum += clipped(values[i].value, centre, OUTLIER * fit->noise);
+    sum += CLAMP(values[i].value, centre - most, centre + most);
   *mean = sum / n;
   for (u32 i = 0; i < n; i++) {
-    double off = clipped(values[i].value, centre, OUTLIER * fit->noise) - *mean;
+    double off = CLAMP(values[i].value, centre - most, centre + most) - *mean;
     squares += off * off;
   }
   *deviation = n > 1 ? sqrt(squares / (n - 1)) : 0;
@@ -250,9 +224,9 @@ static void describe_power(const struct fit *fit, u32 tests, struct effects *eff
 ORDER_BY(largest_first, struct effect, DOWN(size) UP(unit))
 
 static void fit_free(struct fit *fit) {
-  sorting_free(&fit->by_group);
-  sorting_free(&fit->by_position);
-  sorting_free(&fit->by_unit);
+  FREE_EACH(&fit->by_group, begin, at);
+  FREE_EACH(&fit->by_position, begin, at);
+  FREE_EACH(&fit->by_unit, begin, at);
   FREE_EACH(fit, used, group, position, parts, unit_runs, unit_begin, scratch);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/by_key.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/trace_words.h"
@@ -204,13 +205,11 @@ i64 model_arrival_ready(const struct model *model, const struct arrival *arrival
 }
 
 void model_list_by_comm(const struct model *model, u32 *order) {
-  SCOPED u32 *next = memory_zeroed(size_sum(model->n_comms, 1), sizeof(u32));
-  for (u32 i = 0; i < model->n_collectives; i++)
-    next[model->collectives[i].comm + 1]++;
-  for (u32 i = 0; i < model->n_comms; i++)
-    next[i + 1] += next[i];
-  for (u32 i = 0; i < model->n_collectives; i++)
-    order[next[model->collectives[i].comm]++] = i;
+  struct by_key by_comm =
+      LISTED_BY_KEY(model->n_comms, 0, model->n_collectives, i, true, model->collectives[i].comm);
+  if (model->n_collectives)
+    memcpy(order, by_comm.at, model->n_collectives * sizeof(*order));
+  FREE_EACH(&by_comm, begin, at);
 }
 
 double model_collective_error_ns(const struct model *model, const struct collective *collective,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyses/path/path_run.h"
+#include "base/by_key.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 
@@ -18,9 +19,9 @@ struct spread {
   struct even_steps *e;
   const struct sample_graph *g;
   u32 steps, rows;
-  const double *of_key;    /* [key * n_ranks + rank] in the whole sample */
-  u32 *first, *end;        /* [n_ranks] its rows: some ranks lack steps */
-  u32 *by_row, *row_begin; /* nodes, those of a row from row_begin[row] on */
+  const double *of_key; /* [key * n_ranks + rank] in the whole sample */
+  u32 *first, *end;     /* [n_ranks] its rows: some ranks lack steps */
+  struct by_key by_row; /* nodes */
   /* Of one row: [n_keys] of all ranks; [group * n_ranks + rank] what each does, and its share. */
   double *total, *work, *share;
   VECTOR(u32) touched; /* keys in that row */
@@ -178,18 +179,12 @@ static bool is_of_row(const struct spread *s, u32 n) {
 
 /* And in which rows each rank has any. */
 static void list_nodes_by_row(struct spread *s) {
-  s->by_row = memory_array(size_sum(s->g->n, 1), sizeof(u32));
-  s->row_begin = memory_zeroed(size_sum(s->rows, 2), sizeof(u32));
+  s->by_row = LISTED_BY_KEY(s->rows, 0, s->g->n, n, true, s->e->row_of_node[n]);
   for (u32 n = 0; n < s->g->n; n++) {
     u32 row = s->e->row_of_node[n], rank = s->g->nodes[n].rank;
-    s->row_begin[row + 2]++;
     s->first[rank] = s->end[rank] ? MIN(s->first[rank], row) : row;
     s->end[rank] = MAX(s->end[rank], row + 1);
   }
-  for (u32 row = 2; row < s->rows + 2; row++)
-    s->row_begin[row] += s->row_begin[row - 1];
-  for (u32 n = 0; n < s->g->n; n++)
-    s->by_row[s->row_begin[s->e->row_of_node[n] + 1]++] = n;
 }
 
 static void add_work(struct spread *s, u32 rank, u32 key, i64 ns) {
@@ -201,13 +196,13 @@ static void add_work(struct spread *s, u32 rank, u32 key, i64 ns) {
 
 static void sum_work_of_row(struct spread *s, u32 row) {
   memset(s->work, 0, (size_t)WORK_GROUPS * s->g->n_ranks * sizeof(double));
-  for (u32 i = s->row_begin[row]; i < s->row_begin[row + 1]; i++) {
-    const struct node *node = &s->g->nodes[s->by_row[i]];
-    if (!is_of_row(s, s->by_row[i]))
+  for (u32 i = s->by_row.begin[row]; i < s->by_row.begin[row + 1]; i++) {
+    const struct node *node = &s->g->nodes[s->by_row.at[i]];
+    if (!is_of_row(s, s->by_row.at[i]))
       continue;
     if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE && node->end > node->start)
       add_work(s, node->rank, node->key, node->end - node->start);
-    i64 gap = NODE_ON_DEVICE(node->kind) ? 0 : gap_ns(s->g, s->by_row[i]);
+    i64 gap = NODE_ON_DEVICE(node->kind) ? 0 : gap_ns(s->g, s->by_row.at[i]);
     if (gap > 0)
       add_work(s, node->rank, phase_of_gap(node), gap);
   }
@@ -291,7 +286,7 @@ void even_steps_new(struct even_steps *e, const struct sample_graph *g, u32 step
     for (u32 rank = 0; rank < g->n_ranks; rank++)
       even_rank(&s, rank, &e->left[row * of_row]);
   }
-  FREE_EACH(&s, work, share, total, first, end, by_row, row_begin, touched.at);
+  FREE_EACH(&s, work, share, total, first, end, by_row.begin, by_row.at, touched.at);
 }
 
 void even_steps_free(struct even_steps *e) {

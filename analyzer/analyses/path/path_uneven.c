@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "analyses/path/path_run.h"
-#include "base/checked_memory.h"
+#include "base/by_key.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -20,36 +20,21 @@
 #define SCATTER_LEAST 0.05
 #define SCATTER_OF_ONE (4 * SCATTER_LEAST)
 
-/* What a rank does on its device, by key, in order. */
-struct in_turn {
-  u32 *first; /* [n_keys + 1] in nodes */
-  u32 *nodes;
-};
-
 static bool has_turn(const struct node *node) {
   return NODE_ON_DEVICE(node->kind) && node->kind != NODE_COLLECTIVE && node->end > node->start;
 }
 
-static struct in_turn list_in_turn(const struct sample_graph *g, u32 rank) {
-  u32 n = g->base[rank + 1] - g->base[rank];
-  struct in_turn of = {memory_zeroed(size_sum(g->n_keys, 2), sizeof(u32)),
-                       memory_array(size_sum(n, 1), sizeof(u32))};
-  for (u32 i = g->base[rank]; i < g->base[rank + 1]; i++)
-    if (has_turn(&g->nodes[i]))
-      of.first[g->nodes[i].key + 2]++;
-  for (u32 key = 2; key < g->n_keys + 2; key++)
-    of.first[key] += of.first[key - 1];
-  for (u32 i = g->base[rank]; i < g->base[rank + 1]; i++)
-    if (has_turn(&g->nodes[i]))
-      of.nodes[of.first[g->nodes[i].key + 1]++] = i;
-  return of;
+/* What a rank does on its device, by key, in order. */
+static struct by_key list_in_turn(const struct sample_graph *g, u32 rank) {
+  return LISTED_BY_KEY(g->n_keys, g->base[rank], g->base[rank + 1], i, has_turn(&g->nodes[i]),
+                       g->nodes[i].key);
 }
 
 struct uneven {
   const struct sample_graph *g;
   const struct peers *p;
   const bool *late_in;
-  struct in_turn peers[PEERS_ASKED];
+  struct by_key peers[PEERS_ASKED];
   u32 n_peers;
   float *left; /* [g->n] of a node's time; NULL: nothing is uneven yet */
 };
@@ -61,30 +46,30 @@ static double took(const struct sample_graph *g, u32 node) {
 static double of_peers(const struct uneven *u, u32 key, u32 k) {
   double values[PEERS_ASKED] = {0, -INFINITY, INFINITY}; /* of one the only, of two the longer */
   for (u32 i = 0; i < u->n_peers; i++)
-    values[i] = took(u->g, u->peers[i].nodes[u->peers[i].first[key] + k]);
+    values[i] = took(u->g, u->peers[i].at[u->peers[i].begin[key] + k]);
   return middle_of(values[0], values[1], values[2]);
 }
 
 /* The variance of the logarithm of one's time by the other's; `other` NULL: by the peers'. */
-static double scatter(const struct uneven *u, u32 key, const struct in_turn *one,
-                      const struct in_turn *other) {
-  u32 n = one->first[key + 1] - one->first[key];
+static double scatter(const struct uneven *u, u32 key, const struct by_key *one,
+                      const struct by_key *other) {
+  u32 n = one->begin[key + 1] - one->begin[key];
   double sum = 0, squares = 0;
   for (u32 k = 0; k < n; k++) {
-    double by = other ? took(u->g, other->nodes[other->first[key] + k]) : of_peers(u, key, k);
-    double ratio = log(took(u->g, one->nodes[one->first[key] + k]) / by);
+    double by = other ? took(u->g, other->at[other->begin[key] + k]) : of_peers(u, key, k);
+    double ratio = log(took(u->g, one->at[one->begin[key] + k]) / by);
     sum += ratio;
     squares += ratio * ratio;
   }
   return squares / n - sum / n * (sum / n);
 }
 
-static bool as_often(const struct uneven *u, u32 key, const struct in_turn *own) {
-  u32 n = own->first[key + 1] - own->first[key];
-  return n > 1 && ALL(u->peers, u->n_peers, one, one->first[key + 1] - one->first[key] == n);
+static bool as_often(const struct uneven *u, u32 key, const struct by_key *own) {
+  u32 n = own->begin[key + 1] - own->begin[key];
+  return n > 1 && ALL(u->peers, u->n_peers, one, one->begin[key + 1] - one->begin[key] == n);
 }
 
-static bool is_uneven(const struct uneven *u, u32 key, const struct in_turn *own) {
+static bool is_uneven(const struct uneven *u, u32 key, const struct by_key *own) {
   double usual = SCATTER_OF_ONE * SCATTER_OF_ONE;
   if (!as_often(u, key, own))
     return false;
@@ -95,11 +80,11 @@ static bool is_uneven(const struct uneven *u, u32 key, const struct in_turn *own
 
 /* Takes what a rank has more of a key, such a share of it, from where it takes longer than its
  * peers. */
-static void take_from_slow(struct uneven *u, u32 rank, u32 key, const struct in_turn *own,
+static void take_from_slow(struct uneven *u, u32 rank, u32 key, const struct by_key *own,
                            double excess_share) {
   const struct sample_graph *g = u->g;
-  u32 n = own->first[key + 1] - own->first[key];
-  const u32 *nodes = &own->nodes[own->first[key]];
+  u32 n = own->begin[key + 1] - own->begin[key];
+  const u32 *nodes = &own->at[own->begin[key]];
   double all = 0, more = 0;
   for (u32 k = 0; k < n; k++)
     if (peers_late_in(u->p, u->late_in, nodes[k], rank)) {
@@ -120,13 +105,13 @@ static void take_from_slow(struct uneven *u, u32 rank, u32 key, const struct in_
 }
 
 static void find_uneven(struct uneven *u, u32 rank, const float *factor) {
-  struct in_turn own = list_in_turn(u->g, rank);
+  struct by_key own = list_in_turn(u->g, rank);
   for (u32 key = HOST_KEYS; key < u->g->n_keys; key++) {
     double left = factor[(size_t)key * u->g->n_ranks + rank];
     if (left < 1 && is_uneven(u, key, &own))
       take_from_slow(u, rank, key, &own, 1 - left);
   }
-  FREE_EACH(&own, first, nodes);
+  FREE_EACH(&own, begin, at);
 }
 
 float *peers_uneven(const struct peers *p, const struct sample_graph *g, const bool *ranks,
@@ -141,6 +126,6 @@ float *peers_uneven(const struct peers *p, const struct sample_graph *g, const b
     if (ranks[rank] && g->slices[rank].present)
       find_uneven(&u, rank, factor);
   for (u32 i = 0; i < u.n_peers; i++)
-    FREE_EACH(&u.peers[i], first, nodes);
+    FREE_EACH(&u.peers[i], begin, at);
   return u.left;
 }

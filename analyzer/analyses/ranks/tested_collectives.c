@@ -16,6 +16,7 @@
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
+#include "base/by_key.h"
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
@@ -36,9 +37,8 @@ struct candidates {
   struct straggler_test *c;
   struct candidate *at;
   u32 n, steps, places;
-  u32 *by_place; /* [n] in `at` */
-  u32 *first;    /* [places + 1] in by_place */
-  double *late;  /* [n] scratch */
+  struct by_key by_place; /* in `at` */
+  double *late;           /* [n] scratch */
   /* of each of so many threads: scratch of as many values as any has members, or of n */
   unsigned threads;
   u32 most_members;
@@ -80,15 +80,9 @@ static void find_places(struct candidates *all) {
     bool same = i > 0 && collective_of(all, i)->step == collective_of(all, i - 1)->step;
     all->at[i].place = same ? all->at[i - 1].place + 1 : 0;
     all->steps += !same;
-    all->places = all->at[i].place >= all->places ? all->at[i].place + 1 : all->places;
+    all->places = MAX(all->at[i].place + 1, all->places);
   }
-  all->first = memory_zeroed(size_sum(all->places, 2), sizeof(u32));
-  for (u32 i = 0; i < all->n; i++)
-    all->first[all->at[i].place + 2]++;
-  for (u32 i = 2; i < all->places + 2; i++)
-    all->first[i] += all->first[i - 1];
-  for (u32 i = 0; i < all->n; i++)
-    all->by_place[all->first[all->at[i].place + 1]++] = i;
+  all->by_place = LISTED_BY_KEY(all->places, 0, all->n, i, true, all->at[i].place);
 }
 
 /* The mean of a series, less so many of its standard errors. */
@@ -107,9 +101,9 @@ static double sure_mean(const double *values, u32 n, double errors) {
 
 /* How much wait there is at a place; 0 if few steps have it. */
 static double wait_at(struct candidates *all, u32 place) {
-  u32 begin = all->first[place], n = all->first[place + 1] - begin;
+  u32 begin = all->by_place.begin[place], n = all->by_place.begin[place + 1] - begin;
   for (u32 i = 0; i < n; i++)
-    all->late[i] = all->at[all->by_place[begin + i]].wait_ns;
+    all->late[i] = all->at[all->by_place.at[begin + i]].wait_ns;
   return 2 * n > all->steps ? sure_mean(all->late, n, 0) : 0;
 }
 
@@ -126,22 +120,22 @@ static void find_latest(void *user, u32 part, unsigned worker) {
   const struct place_members *members = user;
   const struct candidates *all = members->all;
   const struct straggler_test *c = all->c;
-  u32 begin = all->first[members->place], end = all->first[members->place + 1];
-  const struct collective *roster = collective_of(all, all->by_place[begin]);
+  u32 begin = all->by_place.begin[members->place], end = all->by_place.begin[members->place + 1];
+  const struct collective *roster = collective_of(all, all->by_place.at[begin]);
   double *late = &all->lates[(size_t)worker * all->n], *most = &members->most[worker];
   u32 first = part * MEMBERS_AT_ONCE;
   for (u32 k = first; k < roster->n_arrivals && k < first + MEMBERS_AT_ONCE; k++) {
     u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
     u32 n = LIST_KNOWN(late, begin, c->named[rank] ? begin : end, i,
-                       member_own_time(c, collective_of(all, all->by_place[i]), rank) -
-                           all->at[all->by_place[i]].middle_ns);
+                       member_own_time(c, collective_of(all, all->by_place.at[i]), rank) -
+                           all->at[all->by_place.at[i]].middle_ns);
     *most = fmax(*most, n ? sure_mean(late, n, errors_below) : 0);
   }
 }
 
 /* Of the member that is latest for sure at a place. */
 static double sure_lateness(struct candidates *all, u32 place) {
-  u32 members = collective_of(all, all->by_place[all->first[place]])->n_arrivals;
+  u32 members = collective_of(all, all->by_place.at[all->by_place.begin[place]])->n_arrivals;
   double most = 0;
   SCOPED double *of_threads = memory_zeroed(all->threads, sizeof(*of_threads));
   parallel_for((members + MEMBERS_AT_ONCE - 1) / MEMBERS_AT_ONCE, all->threads, find_latest,
@@ -189,7 +183,7 @@ static void choose_of_comm(struct candidates *all, u32 comm) {
   /* The place was chosen by what is tested: any of them could have shown it. */
   if (all->n)
     c->tests += (double)collective_of(all, 0)->n_arrivals * (place == INDEX_NONE ? 1 : places);
-  free(all->first);
+  FREE_EACH(&all->by_place, begin, at);
 }
 
 static bool may_be_tested(const struct straggler_test *c, const struct collective *collective) {
@@ -236,7 +230,7 @@ static bool first_of_step_tells(struct candidates *all, u32 comm, u32 begin, u32
   make_candidates(all, begin, end, false);
   find_places(all);
   place = choose_place(all, &places);
-  free(all->first);
+  FREE_EACH(&all->by_place, begin, at);
   free_candidates(all);
   return place == 0 || place == INDEX_NONE;
 }
@@ -249,7 +243,6 @@ static void choose(struct straggler_test *c, u32 comm) {
   size_t room = size_sum(end - begin, 1);
   struct candidates all = {.c = c,
                            .at = memory_array(room, sizeof(*all.at)),
-                           .by_place = memory_array(room, sizeof(*all.by_place)),
                            .late = memory_array(room, sizeof(*all.late))};
   u8 *in = &c->tested_in[comm];
   if (*in == 0)
@@ -257,7 +250,7 @@ static void choose(struct straggler_test *c, u32 comm) {
   make_candidates(&all, begin, end, *in == TESTED_IN_ALL);
   choose_of_comm(&all, comm);
   free_candidates(&all);
-  FREE_EACH(&all, at, by_place, late);
+  FREE_EACH(&all, at, late);
 }
 
 void choose_tested_collectives(struct straggler_test *c) {

@@ -4,6 +4,7 @@
  * linked to the calls that launched it, and who waited for whom.
  */
 
+#include "base/by_key.h"
 #include "base/checked_memory.h"
 #include "base/intervals.h"
 #include "base/sorting.h"
@@ -25,8 +26,7 @@ struct making {
   struct timeline *timeline;
   u32 captured;                  /* cursor into timeline.capturing */
   u32 *span_of;                  /* [items.n] the span of an item, INDEX_NONE */
-  u32 *on_stream;                /* see lay_out_streams() */
-  u32 *stream_begin;             /* [lanes + 1] into on_stream */
+  struct by_key on_stream;       /* see lay_out_streams(), by lane */
   VECTOR(struct ending) endings; /* of device work, in order */
   VECTOR(struct edge) edges;
 };
@@ -193,37 +193,28 @@ static u32 lane_of_stream(const struct kineto_trace *trace, i64 stream) {
  * order in which it got it. */
 static void lay_out_streams(struct making *m) {
   const struct timeline *t = m->timeline;
-  u32 lanes = m->trace->lanes.n;
-  u32 n = TOTAL(u32, t->spans, t->n_spans, one, SPAN_ON_DEVICE(one->kind));
-  m->on_stream = memory_array(size_sum(n, 1), sizeof(u32));
-  m->stream_begin = memory_zeroed(size_sum(lanes, 2), sizeof(u32));
-  for (u32 i = 0; i < t->n_spans; i++)
-    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
-      m->stream_begin[t->spans[i].lane + 2]++;
-  for (u32 lane = 0; lane < lanes; lane++)
-    m->stream_begin[lane + 2] += m->stream_begin[lane + 1];
-  for (u32 i = 0; i < t->n_spans; i++)
-    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
-      m->on_stream[m->stream_begin[t->spans[i].lane + 1]++] = i;
+  m->on_stream = LISTED_BY_KEY(m->trace->lanes.n, 0, t->n_spans, i,
+                               SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE,
+                               t->spans[i].lane);
 }
 
 /* Position of the first work of a stream that was launched after an instant. */
 static u32 launched_after(const struct making *m, u32 lane, i64 instant) {
   const struct span *spans = m->timeline->spans;
-  return FIRST_NOT(m->stream_begin[lane], m->stream_begin[lane + 1], i,
-                   spans[spans[m->on_stream[i]].launch].start <= instant);
+  return FIRST_NOT(m->on_stream.begin[lane], m->on_stream.begin[lane + 1], i,
+                   spans[spans[m->on_stream.at[i]].launch].start <= instant);
 }
 
 /* The last work put on a stream by calls before an instant: what an event recorded at that instant
  * represents. */
 static u32 last_before(const struct making *m, u32 lane, i64 instant) {
   u32 after = launched_after(m, lane, instant);
-  return after > m->stream_begin[lane] ? m->on_stream[after - 1] : INDEX_NONE;
+  return after > m->on_stream.begin[lane] ? m->on_stream.at[after - 1] : INDEX_NONE;
 }
 
 static u32 first_after(const struct making *m, u32 lane, i64 instant) {
   u32 after = launched_after(m, lane, instant);
-  return after < m->stream_begin[lane + 1] ? m->on_stream[after] : INDEX_NONE;
+  return after < m->on_stream.begin[lane + 1] ? m->on_stream.at[after] : INDEX_NONE;
 }
 
 ORDER_BY(by_end, struct ending, UP(end) UP(span))
@@ -387,7 +378,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
 
   collect_all_intervals(&m);
   kineto_lines(trace, m.clock, timeline, m.span_of, m.arena);
-  FREE_EACH(&m, span_of, on_stream, stream_begin, endings.at);
+  FREE_EACH(&m, span_of, on_stream.begin, on_stream.at, endings.at);
   return 0;
 }
 
