@@ -209,6 +209,10 @@ const char *describe_where(struct findings *f, const char *subject,
               : "";
 }
 
+const char *at_line(struct findings *f, const char *words, const struct sampled_line *line) {
+  return line ? say(f, "%s%s", words, line->place) : "";
+}
+
 const char *describe_launching_line(struct findings *f, const struct sampled_line **line) {
   const struct results *r = f->r;
   const struct rank_result *rank = LARGEST(

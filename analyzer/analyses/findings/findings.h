@@ -80,6 +80,9 @@ double launch_bound_share(const struct results *r);
 const char *describe_where(struct findings *f, const char *subject,
                            const struct sampled_line *line);
 
+/* ", at train.py:12", after such words; "" without line. */
+const char *at_line(struct findings *f, const char *words, const struct sampled_line *line);
+
 /* " Rank 0 is then at train.py:8 (log) in 73 % of the samples.": while the GPU has
  * nothing to do as nothing was launched. `*line`: where most of it goes, if that is at least half;
  * else NULL, and no text. */

@@ -85,9 +85,9 @@ static const char *slow_compute_action(struct findings *f, const struct rank_res
                "alike, rank %u has more work than its peers.",
                host, rank->rank);
   return say(f,
-             "Compare what rank %u is given to compute%s%s with its peers: samples, their lengths, "
+             "Compare what rank %u is given to compute%s with its peers: samples, their lengths, "
              "experts, layers. If that is equal, compare clocks and other processes on %s.",
-             rank->rank, line ? " at " : "", line ? line->place : "", host);
+             rank->rank, at_line(f, " at ", line), host);
 }
 
 static const char *straggler_action(struct findings *f, const struct rank_result *rank,

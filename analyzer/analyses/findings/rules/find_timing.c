@@ -51,8 +51,8 @@ void rule_dataloader_bound(struct findings *f) {
   const char *at = describe_where(
       f, line && line->in_workers ? "Its data loader workers are" : "It is then", line);
   finding_add(f, severity_of(f, gain), saving,
-              say(f, "Training waits for its input: %s of %s%s%s", percent(gain / f->step_ms).text,
-                  of_each_step(f), line ? ", at " : "", line ? line->place : ""),
+              say(f, "Training waits for its input: %s of %s%s", percent(gain / f->step_ms).text,
+                  of_each_step(f), at_line(f, ", at ", line)),
               say(f,
                   "Rank %u spends %s of a %s step in the data phase while nothing else runs; mean "
                   "over ranks %s; %u of %u ranks above %g %%.%s%s",
@@ -198,11 +198,10 @@ static const char *outside_title(struct findings *f, const struct outside *o) {
                       : o->alone == INDEX_NONE
                           ? "what one rank or another does "
                           : say(f, "what rank %u does ", f->r->ranks[o->alone].rank);
-  return say(f, "%s of %s is %soutside %s and optimizer%s%s%s", percent(o->gain / f->step_ms).text,
-             of_each_step(f), whose,
-             o->has_forward || o->unmarked > 0 ? "forward, backward" : "backward",
-             line ? ", mostly at " : "", line ? line->place : "",
-             line && line->beside ? ", waiting for another thread" : "");
+  return say(
+      f, "%s of %s is %soutside %s and optimizer%s%s", percent(o->gain / f->step_ms).text,
+      of_each_step(f), whose, o->has_forward || o->unmarked > 0 ? "forward, backward" : "backward",
+      at_line(f, ", mostly at ", line), line && line->beside ? ", waiting for another thread" : "");
 }
 
 static const char *outside_evidence(struct findings *f, const struct outside *o) {
