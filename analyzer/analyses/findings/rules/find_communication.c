@@ -36,14 +36,16 @@ static bool lack_members(const struct findings *f) {
   return lacking > LACKING_MEMBERS * all;
 }
 
-/* Promises nothing where waits for ranks are in it that were recorded in fewer steps. */
-static void promise_less(struct findings *f, const struct exposed *e, enum severity *severity,
-                         double *saving) {
-  if (!e->lacking)
-    return;
-  *severity = SEVERITY_WARNING;
-  *saving = NAN;
-  f->cure = (struct cure){0};
+/* Whether so much of a step is worth mentioning, and how bad it is. Nothing is promised where waits
+ * for ranks are in it that were recorded in fewer steps. */
+static bool may_promise(struct findings *f, const struct exposed *e, double gain_ms,
+                        enum severity *severity, double *saving) {
+  *severity = e->lacking ? SEVERITY_WARNING : severity_of(f, gain_ms);
+  if (e->lacking) {
+    *saving = NAN;
+    f->cure = (struct cure){0};
+  }
+  return is_notable(f, gain_ms);
 }
 
 /* Of steps that compute mostly fills, or transfers. False when exposed transfers are not worth
@@ -124,11 +126,10 @@ void rule_comm_bound(struct findings *f) {
     return;
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
   double gain = e.missing ? e.transfer_ms : per_step_of(f, saving);
-  enum severity severity = severity_of(f, gain);
+  enum severity severity;
   const char *of_calls = remedy_of_calls(f, &e);
-  if (!is_notable(f, gain))
+  if (!may_promise(f, &e, gain, &severity, &saving))
     return;
-  promise_less(f, &e, &severity, &saving);
   finding_add(
       f, severity, saving,
       say(f,
@@ -214,11 +215,10 @@ void rule_exposed_comm(struct findings *f) {
   /* Ranks that wait for a slow rank anyway gain nothing by hiding their transfers. */
   double saving = saving_of(f, line ? &line->cure : NULL, fmin(e.transfer_ms, room));
   double gain = per_step_of(f, saving);
-  enum severity severity = severity_of(f, gain);
+  enum severity severity;
   const char *of_calls = remedy_of_calls(f, &e);
-  if (!is_notable(f, gain))
+  if (!may_promise(f, &e, gain, &severity, &saving))
     return;
-  promise_less(f, &e, &severity, &saving);
   finding_add(
       f, severity, saving,
       say(f,
