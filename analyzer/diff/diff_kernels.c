@@ -37,13 +37,6 @@ static struct diff_kernel row_of(const struct results *r, const struct kernel_re
   return row;
 }
 
-static void merge(struct diff_kernel *into, const struct diff_kernel *row) {
-  into->before_count += row->before_count;
-  into->after_count += row->after_count;
-  into->before_ms += row->before_ms;
-  into->after_ms += row->after_ms;
-}
-
 /* A report lists only so many kernels: what is not listed is unknown if some were left out. */
 static bool lists_all(const struct diff_side *side) {
   return !ANY(side->runs, side->n, one, !((*one)->kernel_names <= (*one)->n_kernels));
@@ -79,14 +72,9 @@ void diff_kernels(struct diffing *d) {
     for (u32 k = 0; k < r->n_kernels; k++)
       rows[n++] = row_of(r, &r->kernels[k], side, per_step, d->sides[side]->n);
   }
-  SORT(rows, n, by_name);
-  for (u32 i = 0; i < n; i++) {
-    struct diff_kernel *last = out->n_kernels ? &rows[out->n_kernels - 1] : NULL;
-    if (last && !strcmp(last->name, rows[i].name))
-      merge(last, &rows[i]);
-    else
-      rows[out->n_kernels++] = rows[i];
-  }
+  out->n_kernels =
+      SORT_AND_JOIN(rows, n, by_name, sum, row,
+                    ADD_EACH(sum, row, before_count, after_count, before_ms, after_ms));
   bool all_before = lists_all(d->sides[BEFORE]), all_after = lists_all(d->sides[AFTER]);
   for (u32 i = 0; i < out->n_kernels; i++) {
     finish_row(&rows[i], all_before, all_after);

@@ -20,7 +20,7 @@ NEW = {
     "clocks of several hosts": "*/align/clock_* */arrival_times.c */path_hosts.c */outlived.c */host_list.*",
     "rules for a gate": "*/report/gate/*",
     "runs: listed, pruned, started again": "*/list_runs.* */many_runs.h */process_state.* */attempts.c */common_calls.*",
-    "lines over ranks, steps and runs": "*/slow_parts.c */sampled_parts.* */step_lines.c *lone_line.c */last_ranks_line.c */part_lines.c "
+    "lines over ranks, steps and runs": "*/slow_parts.* */slow_reasons.c */sampled_parts.* */step_lines.c *lone_line.c */last_ranks_line.c */part_lines.c "
         "*/gpu_lines.c */live_lines.c */diff_lines.c */diff_explain.c */diff_told.c preload/callsites/* inspect/thread_activity.* "
         "inspect/memory_gather.* */training_calls.* */place_link.*",
     "questions to the graph": "*/path_questions.c */path_cures.c */path_exposed.c */path_work.c */path_even_steps.c */judged_stragglers.c */what_pays.c */path_batches.c "

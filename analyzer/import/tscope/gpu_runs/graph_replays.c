@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/gpu_runs/graph_replays.h"
 
+#include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "import/file_budget.h"
-
-#include "base/checked_memory.h"
+#include "kernels/communication.h"
 
 enum { MOST_COMMS = 128 };
 
@@ -42,7 +42,7 @@ static struct rank_call call_of(const struct expanding *x, const struct captured
   const struct tscope_graph_collective_record *record = &item->call;
   const struct tscope_graph_comm *comm = comm_of(comms, record->comm);
   const struct replay *replay = x->replay;
-  bool transfer = record->header.tag >= TSCOPE_OP_SEND;
+  bool transfer = op_is_message((u8)record->header.tag);
   u32 first = !comm ? TSCOPE_UNKNOWN : transfer ? comm->first_transfer : comm->first_collective;
   bool numbered = first != TSCOPE_UNKNOWN && record->index != TSCOPE_UNKNOWN;
   return (struct rank_call){.start = replay->start + x->place,
