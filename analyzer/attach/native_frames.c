@@ -119,7 +119,7 @@ static void name_frame(struct native_process *process, u64 pc, struct native_fra
   if (!module)
     return;
   const char *library = dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-  frame->library = library ? arena_text(process->arena, library) : NULL;
+  frame->library = arena_text(process->arena, library);
   frame->build_id = dwfl_build_id(process->arena, module);
   dwfl_module_relocate_address(module, &inside);
   frame->offset = inside;

@@ -77,7 +77,7 @@ char *arena_copy(struct arena *arena, const char *text, size_t bytes) {
 }
 
 char *arena_text(struct arena *arena, const char *text) {
-  return arena_copy(arena, text, strlen(text));
+  return text ? arena_copy(arena, text, strlen(text)) : NULL;
 }
 
 char *arena_printf(struct arena *arena, const char *format, ...) {

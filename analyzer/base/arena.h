@@ -28,7 +28,7 @@ void *arena_elements(struct arena *arena, const void *elements, size_t count, si
 void *arena_joined(struct arena *arena, const void *first, size_t n_first, const void *then,
                    size_t n_then, size_t element_bytes);
 
-/* NUL-terminated copies. */
+/* NUL-terminated copies; NULL of NULL. */
 char *arena_copy(struct arena *arena, const char *text, size_t bytes);
 char *arena_text(struct arena *arena, const char *text);
 char *arena_printf(struct arena *arena, const char *format, ...)

@@ -79,8 +79,8 @@ void diff_kernels(struct diffing *d) {
   for (u32 i = 0; i < out->n_kernels; i++) {
     finish_row(&rows[i], all_before, all_after);
     rows[i].name = arena_text(d->arena, rows[i].name);
-    rows[i].shortened = rows[i].shortened ? arena_text(d->arena, rows[i].shortened) : NULL;
-    rows[i].category = rows[i].category ? arena_text(d->arena, rows[i].category) : NULL;
+    rows[i].shortened = arena_text(d->arena, rows[i].shortened);
+    rows[i].category = arena_text(d->arena, rows[i].category);
   }
   SORT(rows, out->n_kernels, by_weight);
   out->kernels = rows;

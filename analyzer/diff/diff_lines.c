@@ -75,8 +75,8 @@ static struct diff_line row_of(struct diffing *d, const struct part *parts, u32 
   row.place = whole && place ? say(d, "%.*s", (int)strcspn(place, ":"), place)
               : place        ? arena_text(d->arena, place)
                              : NULL;
-  row.file = row.file ? arena_text(d->arena, row.file) : NULL;
-  row.function = row.function ? arena_text(d->arena, row.function) : NULL;
+  row.file = arena_text(d->arena, row.file);
+  row.function = arena_text(d->arena, row.function);
   return row;
 }
 

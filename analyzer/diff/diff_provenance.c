@@ -117,8 +117,8 @@ static bool all_have(struct diffing *d, u32 side, u32 key, const char *name, con
 static void add_fact(struct diffing *d, const char *what, const char *name, const char *before,
                      const char *after) {
   struct diff_result *out = d->out;
-  const struct diff_fact fact = {what, name, before ? arena_text(d->arena, before) : NULL,
-                                 after ? arena_text(d->arena, after) : NULL};
+  const struct diff_fact fact = {what, name, arena_text(d->arena, before),
+                                 arena_text(d->arena, after)};
   out->facts = arena_joined(d->arena, out->facts, out->n_facts++, &fact, 1, sizeof(fact));
 }
 

@@ -385,7 +385,7 @@ static void list_operators(struct analysis *a) {
     if (sum->total <= 0)
       continue;
     struct operator_result *out = &r->operators[r->n_operators++];
-    *out = (struct operator_result){.name = sum->name ? arena_text(a->arena, sum->name) : NULL,
+    *out = (struct operator_result){.name = arena_text(a->arena, sum->name),
                                     .calls = sum->name ? (double)sum->calls : NAN,
                                     .kernels = (double)sum->kernels,
                                     .self_ms = ns_to_ms(sum->self),
@@ -404,7 +404,7 @@ static void list_pairs(struct analysis *a) {
     const char *launcher = sums->operators.at[pair->operator].name;
     unsigned category = category_of_work(pair->kernel, pair->kind);
     r->operator_kernels[r->n_operator_kernels++] = (struct operator_kernel_result){
-        .launcher = launcher ? arena_text(a->arena, launcher) : NULL,
+        .launcher = arena_text(a->arena, launcher),
         .kernel = arena_text(a->arena, pair->kernel->demangled),
         .shortened = arena_text(a->arena, pair->kernel->shortened),
         .category = arena_text(a->arena, kernel_category_name(a->kernel_names, category)),

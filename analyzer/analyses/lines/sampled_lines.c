@@ -78,7 +78,7 @@ static void launching_of(const struct analysis *a, const struct timeline *t, str
 static struct call_frame *keep_frame(const struct call_frame *from, struct arena *arena) {
   struct call_frame *copy = arena_alloc(arena, sizeof(*copy));
   *copy = (struct call_frame){.file = arena_text(arena, from->file),
-                              .function = from->function ? arena_text(arena, from->function) : NULL,
+                              .function = arena_text(arena, from->function),
                               .line = from->line,
                               .first_line = from->first_line};
   return copy;

@@ -53,7 +53,7 @@ static struct memory_churn describe_churn(const struct memory_history *history,
       first->source < history->n_sources ? &history->sources[first->source] : NULL;
   struct memory_churn churn = {
       .category = source ? allocation_category_name(source->category) : NULL,
-      .source = source && source->place ? arena_text(arena, source->place) : NULL,
+      .source = source ? arena_text(arena, source->place) : NULL,
       .size_bytes = (double)first->bytes,
       .count = row->n,
       .bytes = row->bytes,

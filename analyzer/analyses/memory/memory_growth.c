@@ -87,7 +87,7 @@ static void find_growth_source(const struct memory_history *history, u32 from, u
   u32 most = NUMBER_OF_LARGEST(0, history->n_sources, s, added[s].bytes);
   if (most && added[most].bytes > 0) {
     const struct memory_source *source = &history->sources[most];
-    result->growth_source = source->place ? arena_text(arena, source->place) : NULL;
+    result->growth_source = arena_text(arena, source->place);
     result->growth_category = allocation_category_name(source->category);
     result->growth_source_share = added[most].bytes / sum;
     if (source->place && added[most].bytes > known)

@@ -100,7 +100,7 @@ static void keep_rows(struct memory_use *rows, u32 n, double total, struct arena
     if (i == most)
       row->kind = ALLOCATION_ALL_OTHERS, row->source = NULL;
     row->category = allocation_category_name(row->kind);
-    row->source = row->source ? arena_text(arena, row->source) : NULL;
+    row->source = arena_text(arena, row->source);
   }
 }
 

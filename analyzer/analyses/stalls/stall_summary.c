@@ -196,7 +196,7 @@ static char *describe_last_seen(struct analysis *a, const struct rank *rank,
     return arena_text(a->arena, "");
   at->place = stack_place(a->arena, last);
   at->file = arena_text(a->arena, last->file);
-  at->function = last->function ? arena_text(a->arena, last->function) : NULL;
+  at->function = arena_text(a->arena, last->function);
   at->line = last->line ? last->line : (double)NAN;
   return say(a, "; its first thread was last seen at %s", stack_last_sampled(a, r));
 }

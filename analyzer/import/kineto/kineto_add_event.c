@@ -302,7 +302,7 @@ void kineto_add_event(struct kineto_trace *trace, const struct kineto_event *eve
 
 static const char *text_member(struct kineto_trace *trace, const json_t *object, const char *key) {
   const char *text = json_string_value(json_object_get(object, key));
-  return text ? arena_text(&trace->arena, text) : NULL;
+  return arena_text(&trace->arena, text);
 }
 
 static void read_distributed(struct kineto_trace *trace, const json_t *info) {

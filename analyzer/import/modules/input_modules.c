@@ -59,7 +59,7 @@ static const struct name *find_name(const struct name *names, u32 n, const char 
 
 static bool read_module(const struct value *value, struct arena *arena, struct module_stat *stat) {
   const char *name = value_text(value_get(value, "fqn"));
-  *stat = (struct module_stat){.name = name ? arena_text(arena, name) : NULL, .parent = INDEX_NONE};
+  *stat = (struct module_stat){.name = arena_text(arena, name), .parent = INDEX_NONE};
   for (size_t i = 0; i < LENGTH_OF(numbers); i++) {
     double number = value_number(value_get(value, numbers[i].key));
     *(double *)((char *)stat + numbers[i].offset) = isfinite(number) ? number : NAN;

@@ -86,7 +86,7 @@ static void read_steps(struct pytscope_run *run, char *text, size_t n) {
 }
 
 static const char *copy_text(struct arena *arena, const struct value *text) {
-  return value_text(text) ? arena_text(arena, value_text(text)) : NULL;
+  return arena_text(arena, value_text(text));
 }
 
 static void describe(struct pytscope_run *run, const struct value *root, struct arena *arena) {

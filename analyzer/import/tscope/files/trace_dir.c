@@ -85,7 +85,7 @@ static void read_headers(struct found *found, unsigned threads) {
   parallel_for(found->entries.n, threads, read_header, found);
   FOR_EACH_CHANGED(found->entries.at, found->entries.n, entry) {
     SCOPED char *problem = (char *)(uintptr_t)entry->problem;
-    entry->problem = problem ? arena_text(found->arena, problem) : NULL;
+    entry->problem = arena_text(found->arena, problem);
     entry->run = entry->header.run[0] ? arena_text(found->arena, entry->header.run)
                                       : folder_of(found->arena, entry->path);
   }
