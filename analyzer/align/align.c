@@ -10,6 +10,7 @@
 #include "base/host_list.h"
 #include "base/rank_list.h"
 #include "base/sets.h"
+#include "base/texts.h"
 
 #define SANE_ERROR_US 20.0   /* an error below this never counts against the alignment */
 #define MOST_OF_TRANSFER 2.0 /* one above so many transfer times does, if it is also */
@@ -162,7 +163,7 @@ static const char *describe_unaligned(struct aligner *aligner, const u8 *why) {
     text = arena_printf(aligner->arena,
                         "%s%scollective ends of %s vary so much that %s not known to %.0f transfer "
                         "times",
-                        text ? text : "", text ? "; " : "", bad,
+                        text_or_empty(text), text ? "; " : "", bad,
                         rough > 1 ? "their clocks are" : "its clock is", MOST_OF_TRANSFER);
   return text;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "base/texts.h"
 #include "format/stack_request.h"
 
 enum {
@@ -272,10 +273,9 @@ static const char cannot_read[] = "it did not get to reading its own memory: per
 static enum answer parse(const struct question *question, char *text, bool part,
                          struct arena *arena, struct rank_stall *stacks) {
   char first[64];
-  size_t length = strlen(text);
   int start =
       snprintf(first, sizeof(first), TSCOPE_REQUEST_FORMAT, (unsigned long long)question->number);
-  bool whole = length >= 5 && strcmp(text + length - 5, "\nend\n") == 0;
+  bool whole = text_ends_with(text, "\nend\n");
   if (strncmp(text, first, (size_t)start) != 0)
     return ANSWER_NONE;
   if (!whole && !part)

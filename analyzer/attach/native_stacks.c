@@ -50,9 +50,9 @@ static void put_native(struct mixing *m, const struct native_frame *native) {
                                .line = native->line,
                                .library = library};
   if (!frame->function)
-    frame->function = arena_printf(m->arena, "+0x%llx%s%s", (unsigned long long)native->offset,
-                                   native->build_id ? " of build " : "",
-                                   native->build_id ? native->build_id : "");
+    frame->function =
+        arena_printf(m->arena, "+0x%llx%s%s", (unsigned long long)native->offset,
+                     native->build_id ? " of build " : "", text_or_empty(native->build_id));
   m->thread->frames[m->thread->n_frames++] = frame;
 }
 

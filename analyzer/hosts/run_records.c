@@ -18,8 +18,7 @@ static const char *text_at(const json_t *object, const char *key) {
 }
 
 static bool is_word(const json_t *end, const char *key, const char *word) {
-  const char *text = text_at(end, key);
-  return text && strcmp(text, word) == 0;
+  return same_text(text_at(end, key), word);
 }
 
 /* A rank whose program said why it ended (an exception, an exit status) was not lost by its host.
@@ -81,7 +80,8 @@ static void add_link(struct run_records *records, struct run_record *run, const 
   snprintf(name, sizeof(name), "%s" ARROW "%s", records->hosts.texts.at[from],
            records->hosts.texts.at[to]);
   u32 link = text_number(&records->links, name);
-  snprintf(name, sizeof(name), "%u %s %.0f", run->job, op ? op : "", number_at(messages, "bytes"));
+  snprintf(name, sizeof(name), "%u %s %.0f", run->job, text_or_empty(op),
+           number_at(messages, "bytes"));
   u32 kind = text_number(&records->kinds, name);
   VECTOR_PUSH(&run->links,
               (struct link_record){.from = from, .to = to, .link = link, .kind = kind, .ms = ms});

@@ -415,6 +415,6 @@ void kernel_shorten(const char *stripped, char *out) {
   const char *scope = needed_scope(&parts);
   choose_arguments(parts.arguments, chosen, sizeof(chosen));
   SCOPED char *text =
-      memory_printf("%s%s%s%s", scope ? scope : "", scope ? "::" : "", parts.function, chosen);
+      memory_printf("%s%s%s%s", text_or_empty(scope), scope ? "::" : "", parts.function, chosen);
   shorten_middle(text, out);
 }

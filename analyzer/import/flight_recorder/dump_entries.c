@@ -155,7 +155,7 @@ static void read_op(struct draft *draft, const char *name, struct flight_call *c
   if (call->message && arrow && arrow[1] >= '0' && arrow[1] <= '9')
     call->peer = (u32)strtoul(arrow + 1, NULL, 10); /* in the group, for now */
   size_t n = strlen(call->op);
-  call->closes = n >= 9 && !strcmp(call->op + n - 9, "coalesced") &&
+  call->closes = text_ends_with(call->op, "coalesced") &&
                  (n == 9 || call->op[n - 10] == '_' || call->op[n - 10] == ' ');
 }
 

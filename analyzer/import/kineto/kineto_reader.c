@@ -355,7 +355,7 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
     trace->malformed = reader.malformed + trace->names.bad_escapes;
     if (trace->items.n == 0) {
       snprintf(why, why_bytes, "has no events that can be used%s%s", trace->damage ? ": " : "",
-               trace->damage ? trace->damage : "");
+               text_or_empty(trace->damage));
       error = -ENODATA;
     }
   } else if (error == -EBADMSG) {

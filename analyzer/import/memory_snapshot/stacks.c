@@ -101,8 +101,8 @@ static struct frame frame_of(const struct value *value) {
   struct frame frame = {.name = value_text(value_get(value, "name")),
                         .file = value_text(value_get(value, "filename")),
                         .first = {PATTERNS, PATTERNS, PATTERNS}};
-  frame.name = frame.name ? frame.name : "";
-  frame.file = frame.file ? frame.file : "";
+  frame.name = text_or_empty(frame.name);
+  frame.file = text_or_empty(frame.file);
   value_integer(value_get(value, "line"), &frame.line);
   for (u32 p = 0; p < PATTERNS; p++) {
     u32 *first = &frame.first[patterns[p].tier];

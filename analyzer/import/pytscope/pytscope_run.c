@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/texts.h"
 #include "import/import.h"
 #include "import/read_values.h"
 #include "import/scalars/scalar_log.h"
@@ -28,7 +29,7 @@ static int kind_of(const char *name) {
                                                     [TSCOPE_PHASE_BACKWARD] = "backward",
                                                     [TSCOPE_PHASE_OPTIMIZER] = "optimizer"};
   for (int i = 0; i < PYTSCOPE_KINDS; i++)
-    if (names[i] && strcmp(names[i], name) == 0)
+    if (same_text(names[i], name))
       return i;
   return -1;
 }

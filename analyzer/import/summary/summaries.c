@@ -81,7 +81,7 @@ int summaries_merge(const char *const *paths, u32 n_paths, const char *run, stru
   kept = KEEP_FIRST(all.at, kept, last, one, last->entry.rank == one->entry.rank);
   if (!error && kept == 0) {
     snprintf(why, why_bytes, run ? "there is no summary of run %s here" : "no rank is in it",
-             run ? run : "");
+             text_or_empty(run));
     error = -ENODATA;
   }
   *out = all.at;

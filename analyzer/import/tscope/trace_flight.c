@@ -82,7 +82,7 @@ static const char *describe_place(struct making *m, u32 rank) {
     return phase;
   i64 silence = m->end - m->alive[rank];
   return arena_printf(m->arena, "%s%sIts last sign of life is %s before that of the others.",
-                      phase ? phase : "", phase ? " " : "", duration_s(ns_to_s(silence)).text);
+                      text_or_empty(phase), phase ? " " : "", duration_s(ns_to_s(silence)).text);
 }
 
 static void find_alive_times(struct making *m) {

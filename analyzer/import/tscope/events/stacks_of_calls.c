@@ -31,7 +31,7 @@ static void copy_native(const struct definitions *definitions, const struct fram
                             .line = place.line,
                             .library = library ? library : "no file",
                             .native_own = library && !is_installed(library)};
-  if (place.function && strcmp(place.function, "_start") == 0) /* the linker put it there */
+  if (same_text(place.function, "_start")) /* the linker put it there */
     to->native_own = false;
   if (!to->function)
     to->function = arena_printf(arena, "+0x%llx", (unsigned long long)frame->offset);

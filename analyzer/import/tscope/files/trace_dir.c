@@ -166,7 +166,7 @@ const struct trace_run *trace_runs_choose(const struct trace_runs *runs, const c
   const struct trace_run *chosen = NULL;
   bool several = false;
   FOR_EACH(runs->runs, runs->n_runs, run) {
-    if (name && strcmp(run->id, name) == 0)
+    if (same_text(run->id, name))
       return run;
     if (name && text_starts_with(run->id, name)) {
       several = chosen != NULL;
