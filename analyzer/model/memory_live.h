@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The blocks that live at one moment, by address.
+ * The blocks that live at one moment, by address. They come and go by the million:
+ * base/hash_index.h only adds.
  */
 #pragma once
 
