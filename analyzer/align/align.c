@@ -56,7 +56,7 @@ static void link_by_calls(struct aligner *aligner) {
 /* The domain from which collectives with known ends reach the most ranks. */
 static void choose_root(struct aligner *aligner) {
   const struct model *model = aligner->model;
-  u32 n = model->n_ranks, best = 0;
+  u32 n = model->n_ranks;
   u32 *set = arena_array(&aligner->scratch, n, sizeof(*set));
   u32 *size = arena_array(&aligner->scratch, n, sizeof(*size));
   u32 *first = arena_array(&aligner->scratch, aligner->domains.n, sizeof(*first));
@@ -70,10 +70,7 @@ static void choose_root(struct aligner *aligner) {
       join_members(model, &model->collectives[aligner->samples.at[s].collectives[k]], set);
   for (u32 r = 0; r < n; r++)
     size[set_of(set, r)]++;
-  for (u32 r = 1; r < n; r++)
-    if (size[r] > size[best])
-      best = r;
-  aligner->root = aligner->domains.of[best];
+  aligner->root = aligner->domains.of[NUMBER_OF_LARGEST(0, n, r, size[r])];
   aligner->root_rank = first[aligner->root];
 }
 
