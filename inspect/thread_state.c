@@ -103,7 +103,8 @@ u32 thread_list(pid_t pid, u32 *tids, u32 most) {
 }
 
 u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most) {
-  char text[1024], *end;
+  static char text[4096];
+  char *end;
   u32 n = 0;
   if (thread_file_read(pid, tid, "children", text, sizeof(text)) <= 0)
     return 0;

@@ -36,8 +36,8 @@ bool thread_times(const char *text, u64 times[3]);
  * has ended. */
 u32 thread_list(pid_t pid, u32 *tids, u32 most);
 
-/* Process ids of the children that a thread has started, at most `most`; returns how many were
- * put. */
+/* Process ids of the children that a thread has started, at most `most`, of some hundreds; returns
+ * how many were put. For one thread at a time. */
 u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most);
 
 /* False if the thread has ended. Preserves errno. */

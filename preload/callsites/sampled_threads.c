@@ -25,7 +25,7 @@ enum {
   LISTS_PER_S = 5, /* Python's threads are listed at most so often */
 };
 
-_Static_assert(MAX_THREADS == 256, "a text below says so");
+_Static_assert(MAX_THREADS == 256 && MAX_CHILDREN == 128, "texts below say so");
 
 struct sampled_threads sampled_threads;
 
@@ -76,6 +76,7 @@ bool sampled_threads_open(bool own_descriptors) {
 }
 
 static const char of_threads[] = "lines of threads";
+static const char of_children_lines[] = "lines of child processes";
 
 static u32 list_threads(pid_t pid, struct python_thread threads[MAX_THREADS]) {
   static struct memory_window window;
@@ -337,7 +338,7 @@ static void note_unread_children(void) {
     tscope_info(NULL, TSCOPE_INFO_FEATURE,
                 "processes that run the same program, such as spawned workers, could not be read: "
                 "Python's data has other addresses there (PIE), or the system forbids it",
-                "lines of child processes");
+                of_children_lines);
 }
 
 /* The kernel lists them for each thread that forked. A fork server's children are the workers. */
@@ -350,6 +351,9 @@ void sampled_children_find(void) {
       add_children(first, sampled_threads.training[i].tid);
   for (u32 i = 0, n = children.n; i < n; i++)
     add_children(children.pids[i], children.pids[i]);
+  static bool said;
+  if (children.n == MAX_CHILDREN)
+    tscope_say_once(&said, "only of the first 128", of_children_lines);
   note_unread_children();
 }
 

@@ -71,6 +71,22 @@ def stand_beside(cudart):
     return 0 if os.getpid() in tids else 1
 
 
+def has_children(cudart):
+    ctypes.CDLL(cudart, mode=ctypes.RTLD_GLOBAL)
+    calls, children = ctypes.CDLL(None), []
+    for _ in range(140):
+        children.append(os.fork())
+        if not children[-1]:
+            calls.pause()
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        calls.tscope_step(ctypes.c_uint64(0))
+        time.sleep(0.01)
+    for child in children:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
 def goes_on_in_c(calls, state, trained):
     state.append(ctypes.pythonapi.PyThreadState_Get())
     for _ in range(20):
@@ -125,12 +141,15 @@ def main():
     ended = notes_of(library, reporter, "ends", cudart)
     frees = notes_of(library, reporter, "frees", cudart)
     beside = notes_of(library, reporter, "beside", cudart)
+    children = notes_of(library, reporter, "children", cudart)
     said = "lines of threads are missing on 1 of 1 ranks: more threads train at once than are sampled, eight"
     wrong = []
     if said not in many:
         wrong.append(("ten threads", many))
     if not any("more threads of Python than are looked at, the 256 oldest" in note for note in beside):
         wrong.append(("300 threads beside", beside))
+    if not any("lines of child processes" in note and "only of the first 128" in note for note in children):
+        wrong.append(("140 children", children))
     if any("lines of threads" in note for note in few):
         wrong.append(("six threads", few))
     if any("could not be read" in note for note in ended):
@@ -150,6 +169,8 @@ if __name__ == "__main__":
         ends_slowly(sys.argv[3])
     elif sys.argv[2] == "beside":
         sys.exit(stand_beside(sys.argv[3]))
+    elif sys.argv[2] == "children":
+        has_children(sys.argv[3])
     elif sys.argv[2] == "frees":
         leaves_much_to_free()
     else:
