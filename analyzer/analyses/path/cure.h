@@ -48,7 +48,9 @@ struct cure {
  * standard error. Never negative. NAN if there is no replay, or none that can be relied on. */
 struct saving {
   double ms, low_ms, high_ms, error_ms;
-  double hidden_ms; /* and how much less communication is then exposed; if asked for */
+  double hidden_ms;      /* and how much less communication is then exposed; if asked for */
+  double correlation;    /* of what neighbouring steps save, base/persistence.h */
+  u32 steps, half_saved; /* and of how many steps that is; half_saved: of at least half the mean */
 };
 
 /* A straggler, or all of a host, or of a stage of a pipeline: what slows a host slows its ranks

@@ -14,6 +14,7 @@
 #include "base/checked_memory.h"
 #include "base/intervals.h"
 #include "base/parallel.h"
+#include "base/persistence.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 
@@ -244,11 +245,16 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
     s.saved_ms[i] *= kept;
   double mean = weighted_mean(s.saved_ms, s.weight, s.n),
          spread = fabs(mean * variation_of(s.saved_ms, s.n));
+  struct persistence persistence = {0};
+  persistence_add(&persistence, s.saved_ms, s.n);
   return (struct saving){.ms = fmax(0, mean),
                          .low_ms = fmax(0, quantile_of(s.saved_ms, s.n, 0.25)),
                          .high_ms = fmax(0, quantile_of(s.saved_ms, s.n, 0.75)),
                          .error_ms = isnan(spread) ? 0 : spread / sqrt(s.n),
-                         .hidden_ms = fmax(0, kept * s.hidden_ms)};
+                         .hidden_ms = fmax(0, kept * s.hidden_ms),
+                         .correlation = persistence_of(&persistence),
+                         .steps = s.n,
+                         .half_saved = NUMBER_OF(s.saved_ms, s.n, one, 2 * *one >= mean)};
 }
 
 void replay_ask(const struct analysis *a, const struct cure *cures, u32 n, enum asked_of what,

@@ -13,9 +13,6 @@
 #include "analyses/thresholds.h"
 #include "base/persistence.h"
 
-/* Of neighbouring steps. How far the savings of steps follow each other is not looked at. */
-static const double assumed_correlation = 0.5;
-
 /* More of the path than an equal part of it: then a replay is asked whether it counts. */
 #define PATH_BEYOND_ITS_PART 0.1
 
@@ -34,10 +31,10 @@ u32 rank_of_path(const struct results *r) {
 /* If all ranks were alike, each would be the one that delays a step in 1/n of the steps. Or it is
  * known that it comes last at a collective, if only by little there: it may do so at many a step.
  */
-static double chance_of_path(const struct results *r, const struct rank_result *rank) {
-  u32 steps = (u32)r->path_steps_used;
-  double p = r->n_ranks *
-             chance_of_count((u32)ceil(0.75 * steps), steps, 1.0 / r->n_ranks, assumed_correlation);
+static double chance_of_path(const struct results *r, const struct rank_result *rank,
+                             const struct saving *saving) {
+  double p = r->n_ranks * chance_of_count(saving->half_saved, saving->steps, 1.0 / r->n_ranks,
+                                          saving->correlation);
   return rank->slowest_fraction > STRAGGLER_MAJORITY ? fmin(p, rank->p_value) : p;
 }
 
@@ -74,7 +71,7 @@ bool name_straggler_of_path(struct analysis *a) {
   struct saving saving;
   replay_savings(a, &(struct cure){&change, 1}, 1, false, &saving);
   struct rank_result *rank = &r->ranks[index];
-  double p = chance_of_path(r, rank);
+  double p = chance_of_path(r, rank, &saving);
   if (!(saving.low_ms >= fmax(WORTH_MENTIONING * r->step_mean_ms, clock_error_ms(a->model))) ||
       !saving_pays(&saving, r->step_mean_ms) || !(p < STRAGGLER_SIGNIFICANCE) ||
       wait_of_others_ms(r, index) < REASON_SHARE * saving.ms)

@@ -4,9 +4,10 @@
  * fourth, or now and then. Of the steps in which anybody is late by so much they are last in most,
  * and in more than their share of the chances. By how much is read from the data: any of the
  * latenesses could have been the limit, and the probability of chance is multiplied by their
- * number.
+ * number. Ranks that are so in turns are last in most steps together only.
  */
 #include <math.h>
+#include <string.h>
 
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/steps/other_work.h"
@@ -16,6 +17,7 @@
 #include "base/statistics.h"
 
 #define MOST_MEETINGS (2 / 3.0)
+#define LONGEST_TURNS 4u /* of more ranks each is late by little: that is imbalance */
 
 /* A tested collective at which it is known who came last, and that this was late. */
 struct late_event {
@@ -164,16 +166,101 @@ static struct verdict verdict_on(const struct late_events *events, const struct 
   return v;
 }
 
-/* Also of the steps in which anybody is late by half as much it must be last in most: what is as
- * late as the scatter of all is no other kind of step. */
-static bool is_late_at_times(const struct late_events *events, u32 comm, const struct verdict *v) {
+static bool is_no_chance(const struct late_events *events, u32 comm, const struct verdict *v) {
   struct straggler_test *c = events->c;
   double step_ns = c->a->results->step_median_ms * 1e6;
   const struct collective *roster = tested_roster(c, comm);
-  return v->p * c->tests < STRAGGLER_SIGNIFICANCE && v->times > STRAGGLER_MAJORITY * v->tested &&
+  return v->p * c->tests < STRAGGLER_SIGNIFICANCE &&
          v->times >= AT_TIMES_LEAST * (c->first[comm + 1] - c->first[comm]) &&
          v->imposed_ns >= STRETCH_OF_RUN * step_ns &&
          v->typical_ns >= arrival_error(c, roster, v->rank);
+}
+
+/* Also of the steps in which anybody is late by half as much it must be last in most: what is as
+ * late as the scatter of all is no other kind of step. */
+static bool is_late_at_times(const struct late_events *events, u32 comm, const struct verdict *v) {
+  return v->times > STRAGGLER_MAJORITY * v->tested && is_no_chance(events, comm, v);
+}
+
+/* How many of the values are as that so many places before. */
+static u32 repeated(const u32 *values, u32 n, u32 places) {
+  u32 times = 0;
+  for (u32 i = places; i < n; i++)
+    times += values[i] == values[i - places];
+  return times;
+}
+
+/* The chance that two of them, wherever they are, are alike; the values are reordered. */
+static double chance_alike(u32 *values, u32 n) {
+  double squares = 0;
+  SORT(values, n, by_u32);
+  for (u32 i = 0, same; i < n; i += same) {
+    same = ROW_OF_EQUALS(&values[i], n - i, a, b, *a == *b);
+    squares += (double)same / n * same / n;
+  }
+  return squares;
+}
+
+/* After how many collectives the same rank is late again, or nobody is: more often than by chance,
+ * and than from one to the next. 0 for none. Sets the chance. */
+static u32 period_of_turns(const struct late_events *events, u32 comm, double *chance) {
+  struct straggler_test *c = events->c;
+  u32 begin = c->first[comm], n = c->first[comm + 1] - begin, best = 0;
+  u32 *who = arena_array(&c->scratch, n, sizeof(*who)),
+      *sorted = arena_array(&c->scratch, n, sizeof(*sorted));
+  for (u32 i = 0; i < n; i++)
+    who[i] = INDEX_NONE;
+  FOR_EACH(events->at, events->n, event)
+    who[event->tested - begin] = event->rank;
+  memcpy(sorted, who, n * sizeof(*who));
+  double each = fmax(chance_alike(sorted, n), n > 1 ? repeated(who, n, 1) / (n - 1.0) : 1);
+  *chance = 1;
+  for (u32 period = 2; period <= LONGEST_TURNS && 2 * period <= n; period++) {
+    u32 times = repeated(who, n, period);
+    double p = chance_of_count(times, n - period, each, 0) * LONGEST_TURNS;
+    if (times < STRETCH_INSIDE * (n - period) || !(p < *chance))
+      continue;
+    *chance = p;
+    best = period;
+  }
+  return best;
+}
+
+/* Ranks that are late in turns, and together in most of the steps in which anybody is late. */
+struct turns {
+  struct verdict at[LONGEST_TURNS];
+  u32 n, times;
+};
+
+static void add_turn(struct late_events *events, u32 comm, u32 rank, struct turns *turns) {
+  struct straggler_test *c = events->c;
+  struct late_unit unit = {.rank = rank, .share = 1.0 / events->members};
+  choose_unit(c, &unit);
+  u32 n =
+      LIST_WHERE(c->lateness, 0, events->n, i, events->at[i].rank == rank, events->at[i].late_ns);
+  struct verdict v = verdict_on(events, &unit, comm, median_of(c->lateness, n) / 2);
+  v.period = period_of_turns(events, comm, &v.p);
+  if (!v.period || !is_no_chance(events, comm, &v) || turns->n == v.period)
+    return;
+  turns->at[turns->n++] = v;
+  turns->times += v.times;
+}
+
+bool late_in_turns_name(struct straggler_test *c, u32 comm, u32 members) {
+  struct late_events events = {.c = c, .members = members};
+  struct turns turns = {.n = 0};
+  u32 least = (u32)ceil(AT_TIMES_LEAST * (c->first[comm + 1] - c->first[comm]));
+  list_events(&events, comm);
+  for (u32 i = 0; i < events.n; i++)
+    if (++c->events_of_rank[events.at[i].rank] == least)
+      add_turn(&events, comm, events.at[i].rank, &turns);
+  FOR_EACH(events.at, events.n, event)
+    c->events_of_rank[event->rank] = 0;
+  if (turns.n < 2 || turns.times < STRETCH_INSIDE * events.n)
+    return false;
+  for (u32 i = 0; i < turns.n; i++)
+    straggler_name(c, comm, &turns.at[i]);
+  return true;
 }
 
 bool late_at_times_name(struct straggler_test *c, u32 comm, u32 members) {

@@ -175,6 +175,10 @@ bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct
  * some steps only; false if there are none. */
 bool late_at_times_name(struct straggler_test *c, u32 comm, u32 members);
 
+/* Names ranks that are late in turns, as one in even steps and one in odd ones. Of two ranks, too:
+ * before either has a name. */
+bool late_in_turns_name(struct straggler_test *c, u32 comm, u32 members);
+
 /* Of those in c->in_group, who are last in most steps: whether they are so for what they do at a
  * fixed distance, or are typically (`typical_ns`, of all steps) late by less than half as much as
  * where they are late; then judges these steps alone. `share`: of the members. */

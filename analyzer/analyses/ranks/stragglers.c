@@ -304,6 +304,8 @@ static void test_in_rounds(struct straggler_test *c, u32 comm, bool again) {
     late_group_test(c, comm);
   if (c->n_named > named)
     return;
+  if (v.members > 1 && late_in_turns_name(c, comm, v.members))
+    v = test_members(c, comm, false);
   /* Of two ranks one is always last. After the first straggler is named, at least three are needed
    * for a comparison. */
   while (is_often_last(c, comm, &v) || late_stretches_find(c, comm, v.members, &v) ||

@@ -31,7 +31,7 @@ LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 def job(**changed):
     return types.SimpleNamespace(**{
         "ranks": 4, "steps": 8, "layers": 6, "forward": 400, "backward": 800, "optimizer": 600, "launch": 12, "latency": 4,
-        "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000), "slow_each": 1,
+        "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000), "slow_each": 1, "turns": 1,
         "slow_backward": {}, "slow_links": {}, "tokens": {}, "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {},
         "every": {}, "in_group": 2, "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {}, "engine": "",
         "schedule": reduce_gradients, "micro_batches": 6, "elements": 1 << 20, "sizes": (1 << 20, 3 << 18), "unseen": {}, "updates": True, "lost": lambda event: False, "not_linked": False, "prefix": "cuda",
@@ -72,7 +72,8 @@ class Rank:
 
     def computes(self, j, what, operator, kernel, took):
         possible, correlation = self.launches(j, operator)
-        slow = j.slow.get(self.number, 1) if self.step in j.slow_in and self.turn % j.slow_each == 0 else 1
+        in_turn = j.turns == 1 or self.step % j.turns == self.number
+        slow = j.slow.get(self.number, 1) if in_turn and self.step in j.slow_in and self.turn % j.slow_each == 0 else 1
         took *= slow * (1 + j.jitter * j.chance.gauss(0, 1))
         took = self.cured(self.number, what, took)
         begin = max(possible, self.compute + 0.8)
@@ -316,6 +317,52 @@ def generate_and_train(j, ranks):
     end = collective(j, ranks, BROADCAST, True, COMM_STREAM + 1)
     for rank in ranks:
         rank.compute = max(rank.compute, end + 0.7)
+
+
+def serve_parameters(j, ranks):
+    """Rank 0 gets gradients from each other rank, and sends it what it made of them."""
+    server, workers = ranks[0], ranks[1:]
+    for worker in workers:
+        for compute in forward, backward:
+            for _ in range(j.layers):
+                compute(j, worker)
+        message(j, worker, server)
+        server.computes(j, "server", "aten::add_", "add_kernel", 50)
+    for worker in workers:
+        message(j, server, worker)
+
+
+def share_layers_in_stages(j, ranks):
+    """Pairs share each layer; of two stages each has a pair; two such pipelines reduce their gradients."""
+    pairs = [ranks[first:first + 2] for first in range(0, 8, 2)]
+    for compute, stages in (forward, (0, 1)), (backward, (1, 0)):
+        for _ in range(j.micro_batches):
+            for replica in pairs[:2], pairs[2:]:
+                for number, stage in enumerate(stages):
+                    for before, rank in zip(replica[stages[0]], replica[stage]) if number else ():
+                        message(j, before, rank)
+                    for _ in range(j.layers):
+                        for rank in replica[stage]:
+                            compute(j, rank)
+                        end = collective(j, replica[stage], ALL_REDUCE, True)
+                        for rank in replica[stage]:
+                            rank.compute = max(rank.compute, end + 0.7)
+    for one, other in zip(ranks[:4], ranks[4:]):
+        collective(j, [one, other], ALL_REDUCE, True, COMM_STREAM + 1)
+
+
+def accumulate(j, ranks):
+    """Gradients of another number of micro-batches in each step are reduced together."""
+    batches = (1, 3, 2, 4, 2, 3, 1, 4)[ranks[0].step % 8]
+    for batch in range(batches):
+        for _ in range(j.layers):
+            for rank in ranks:
+                forward(j, rank)
+        for layer in reversed(range(j.layers)):
+            for rank in ranks:
+                backward(j, rank)
+            if batch == batches - 1 and layer % (j.layers // j.buckets) == 0:
+                collective(j, ranks, ALL_REDUCE, True)
 
 
 def pass_around(j, ranks):
@@ -661,6 +708,34 @@ class Training(unittest.TestCase):
         slow = {1: 1.2}
         j = job(schedule=train_by_turns, layers=4, slow=slow, marks=False, steps=12)
         self.assertEqual(self.expect(j, "DIST.STRAGGLER", as_fast(slow), [1])["steps"]["count"], 12)
+
+    def test_ranks_that_are_slow_in_turns(self):
+        """One in even steps, the other in odd ones: each is worth what it alone saves."""
+        for ranks, steps in (2, 16), (4, 16), (4, 40):
+            j = job(ranks=ranks, steps=steps, slow={0: 1.3, 1: 1.3}, turns=2)
+            step, report = report_of(j)
+            found = [one for one in report["findings"] if one["id"] == "DIST.STRAGGLER"]
+            self.assertEqual(sorted(one["ranks"] for one in found), [[0], [1]], report["findings"])
+            for one in found:
+                self.assertIn("in every 2nd step: slow compute", one["title"])
+                other = run(job(**{**vars(j), "slow": {1 - one["ranks"][0]: 1.3}}))[1]
+                self.assertAlmostEqual(one["saving_s"] * 1e6 / report["steps"]["training"] / step, 1 - other / step, delta=0.02)
+
+    def test_who_works_for_a_server_of_parameters(self):
+        slow = {2: 1.3}
+        for steps in 12, 30:
+            self.expect(job(schedule=serve_parameters, transfer=60, steps=steps, slow=slow), "DIST.STRAGGLER", as_fast(slow), [2])
+        _, report = report_of(job(schedule=serve_parameters, transfer=60, steps=12))
+        self.assertEqual(report["findings"], [])
+
+    def test_ranks_that_share_the_layers_of_a_stage(self):
+        for slow in {3: 1.3}, {2: 1.3, 3: 1.3}:
+            j = job(schedule=share_layers_in_stages, ranks=8, layers=2, transfer=40, slow=slow)
+            self.expect(j, "DIST.STRAGGLER", as_fast(slow), list(slow))
+
+    def test_as_many_micro_batches_as_a_step_happens_to_have(self):
+        slow = {1: 1.2}
+        self.expect(job(schedule=accumulate, steps=24, slow=slow), "DIST.STRAGGLER", as_fast(slow), [1])
 
     def test_slow_copies_to_a_device(self):
         j = job(schedule=copy_layers, slow_copies={2: 2})
