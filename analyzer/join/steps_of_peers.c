@@ -2,7 +2,8 @@
  *
  * Ranks without steps of their own, such as a server of parameters, or a teacher: they work for
  * those of the ranks that they meet in collectives and messages. A step of theirs ends when the
- * last meeting of that step does.
+ * last meeting of that step does. Also ranks whose recording ends before their steps are marked: in
+ * the last step they meet less often than in the one before.
  */
 #include "base/checked_memory.h"
 #include "base/sorting.h"
@@ -11,6 +12,7 @@
 /* In a step, on the host. */
 struct met {
   i64 first, last; /* NS_UNKNOWN: it met nobody */
+  u32 times;
 };
 
 /* The step of each collective for those of its members that have steps; -1 for none. */
@@ -37,7 +39,7 @@ static i64 end_on_host(const struct arrival *arrival) {
 static void list_meetings(const struct model *model, const struct rank_events *events,
                           const i32 *steps, struct met *met, u32 n) {
   for (u32 s = 0; s < n; s++)
-    met[s] = (struct met){NS_UNKNOWN, NS_UNKNOWN};
+    met[s] = (struct met){NS_UNKNOWN, NS_UNKNOWN, 0};
   FOR_EACH(events->calls.at, events->calls.n, call) {
     if (call->arrival == INDEX_NONE || call->collective == INDEX_NONE)
       continue;
@@ -45,17 +47,35 @@ static void list_meetings(const struct model *model, const struct rank_events *e
     i32 step = arrival->collective == INDEX_NONE ? -1 : steps[arrival->collective];
     if (step < 0 || arrival->times == TIMES_LEFT_OUT || end_on_host(arrival) == NS_UNKNOWN)
       continue;
+    met[step].times++;
     if (met[step].first == NS_UNKNOWN || arrival->call_start < met[step].first)
       met[step].first = arrival->call_start;
     met[step].last = MAX(end_on_host(arrival), met[step].last);
   }
 }
 
+/* The last step may be cut: it is none where the rank meets less often in it. */
+static u32 without_cut_step(const struct met *met, u32 n) {
+  while (n && !met[n - 1].times)
+    n--;
+  return n > 1 && met[n - 1].times < met[n - 2].times ? n - 1 : n;
+}
+
+/* In how many steps the rank was recorded: as long ones as those between its first meeting and its
+ * last. A recording may be of a part of the run. */
+static double recorded_steps(const struct rank *rank, const struct met *first,
+                             const struct met *last) {
+  double met_ns = (double)(last->last - first->first);
+  return (double)(rank->end - rank->begin) * (double)(last - first + 1) / met_ns;
+}
+
 /* Steps without a meeting divide the time between those with one evenly. False if the rank meets
- * its peers in less than half of the steps, or in another order than that of the steps. */
-static bool bound_by_meetings(struct rank_bounds *bounds, const struct met *met, u32 n) {
-  u32 first = n, before = 0, known = 0;
-  for (u32 s = 0; s < n; s++) {
+ * its peers in less than half of those in which it was recorded, or in another order than that of
+ * the steps. */
+static bool bound_by_meetings(const struct rank *rank, struct rank_bounds *bounds,
+                              const struct met *met, u32 n) {
+  u32 first = n, before = 0, known = 0, end = without_cut_step(met, n);
+  for (u32 s = 0; s < end; s++) {
     if (met[s].last == NS_UNKNOWN)
       continue;
     if (!known++) {
@@ -72,7 +92,9 @@ static bool bound_by_meetings(struct rank_bounds *bounds, const struct met *met,
     before = s;
   }
   bounds->first = first;
-  return known && 2 * known >= n;
+  return known &&
+         (2 * known >= n ||
+          (known >= LEAST_STEPS && 2 * known >= recorded_steps(rank, &met[first], &met[before])));
 }
 
 void bounds_of_peers(const struct model *model, struct rank_bounds *bounds) {
@@ -86,7 +108,7 @@ void bounds_of_peers(const struct model *model, struct rank_bounds *bounds) {
     if (bounds_has_steps(&bounds[r]))
       continue;
     list_meetings(model, model_events(model, r), steps, met, n);
-    if (!bound_by_meetings(&found[r], met, n))
+    if (!bound_by_meetings(&model->ranks[r], &found[r], met, n))
       found[r].at.n = 0;
   }
   for (u32 r = 0; r < model->n_ranks; r++) {

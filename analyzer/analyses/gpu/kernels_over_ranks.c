@@ -27,6 +27,8 @@ struct kernel_on_rank {
   const struct kernel *kernel;
   i64 ns;
   double mean_us, p95_us;
+  i64 step_ns; /* of its steps alone, and how often it ran in them */
+  u32 step_times;
 };
 
 struct kernels_of_rank {
@@ -35,8 +37,8 @@ struct kernels_of_rank {
 };
 
 struct times {
-  i64 ns;
-  u32 count, name;
+  i64 ns, step_ns;
+  u32 count, step_times, name;
 };
 
 void kernels_over_ranks_prepare(struct analysis *a) {
@@ -74,7 +76,8 @@ static void keep_kernel(struct analysis *a, const struct timeline *t, const stru
       (struct kernel_on_rank){.kernel = kernel,
                               .ns = times->ns,
                               .mean_us = (double)times->ns / times->count / 1e3,
-                              .p95_us = (double)ranked_i64(took, times->count, p95) / 1e3};
+                              .p95_us = (double)ranked_i64(took, times->count, p95) / 1e3,
+                              SAME(times, step_ns, step_times)};
 }
 
 /* `most` is greater than the number of all names. */
@@ -94,8 +97,24 @@ static void measure_kernels(struct analysis *a, const struct timeline *t, const 
     keep_kernel(a, t, &names[i], took + first[i]);
 }
 
+/* From the begin of the first step that the rank has to the end of the last: a recording may have
+ * more, such as a step that is cut. */
+static struct interval all_steps_of(const struct analysis *a, u32 rank) {
+  const struct steps *steps = &a->model->steps;
+  struct interval all = {NS_UNKNOWN, NS_UNKNOWN};
+  for (u32 step = 0; step < steps->n && !a->whole_run; step++) {
+    size_t cell = cell_of_step(a->model, step, rank);
+    if (steps->begin[cell] == NS_UNKNOWN)
+      continue;
+    all.start = all.start == NS_UNKNOWN ? steps->begin[cell] : all.start;
+    all.end = steps->end[cell];
+  }
+  return all.start == NS_UNKNOWN ? (struct interval){INT64_MIN, INT64_MAX} : all;
+}
+
 void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
   SCOPED VECTOR(struct times) by_name = {0};
+  struct interval steps = all_steps_of(a, t->rank);
   if (a->model->n_ranks < 2 || !t->on_gpu || !t->has_compute)
     return;
   FOR_EACH(t->spans, t->n_spans, span) {
@@ -106,6 +125,10 @@ void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
     times->name = span->name;
     times->ns += span->end - span->start;
     times->count++;
+    if (span->start >= steps.start && span->start < steps.end) {
+      times->step_ns += span->end - span->start;
+      times->step_times++;
+    }
   }
   u32 most = by_name.n;
   u32 n = KEEP_WHERE(by_name.at, by_name.n, one, one->count);
@@ -123,7 +146,7 @@ void kernels_over_ranks_carry(struct analysis *a, u32 rank, struct carrier *c) {
   FOR_EACH_CHANGED(of->at, of->n, one) {
     const char *name = c->reads ? NULL : one->kernel->raw;
     CARRY(c, &name);
-    CARRY_EACH(c, one, ns, mean_us, p95_us);
+    CARRY_EACH(c, one, ns, mean_us, p95_us, step_ns, step_times);
     if (c->reads)
       one->kernel = kernel_lookup(a->kernel_names, text_or_empty(name));
   }
@@ -206,10 +229,6 @@ void kernels_over_ranks_summarise(struct analysis *a) {
     list_kernel(a, sums[i].kernel, ranks, n_ranks, values);
 }
 
-static double times_of(const struct kernel_on_rank *one) {
-  return one && one->mean_us > 0 ? round((double)one->ns / 1e3 / one->mean_us) : 0;
-}
-
 /* Of many ranks so many are compared. */
 static u32 apart(const struct analysis *a) {
   return a->model->n_ranks / MOST_PEERS + 1;
@@ -234,19 +253,19 @@ static void add_longer(const struct analysis *a, u32 rank, const struct kernel_o
       continue;
     const struct kernel_on_rank *peer = find_kernel(&a->kernels_of_ranks[i], own->kernel);
     double as_long = steps[rank] / steps[i];
-    ns[n] = peer ? as_long * (double)peer->ns : 0;
-    times[n++] = as_long * times_of(peer);
+    ns[n] = peer ? as_long * (double)peer->step_ns : 0;
+    times[n++] = peer ? as_long * peer->step_times : 0;
   }
-  double more = (double)own->ns - median_of(ns, n), peers_times = median_of(times, n);
+  double more = (double)own->step_ns - median_of(ns, n), peers_times = median_of(times, n);
   if (!n || !(more > 0))
     return;
-  bool oftener = times_of(own) > (1 + SAME_NUMBER) * peers_times;
+  bool oftener = own->step_times > (1 + SAME_NUMBER) * peers_times;
   *(oftener ? &found->oftener_ns : &found->longer_ns) += more;
   if (more <= *most)
     return;
   *most = more;
   found->most = own->kernel->shortened;
-  found->times = times_of(own);
+  found->times = own->step_times;
   found->peers_times = peers_times;
 }
 

@@ -163,11 +163,20 @@ struct asked_steps {
 
 #define FIGURES_OF_STEP 6 /* arrays above */
 
-/* Of steps in which the ranks were not recorded that a cure changes, it is not known what it saves.
- */
-static bool step_tells(const struct analysis *a, const struct cure *cure, u32 step) {
-  if (!a->graph->lacks_ranks[step - a->first_step])
+/* Which steps tell what a cure saves: those in which all ranks were recorded, if there are enough;
+ * else those in which the ranks were that it changes; all are what is left to ask of all ranks if
+ * one has no steps. */
+enum telling { STEPS_OF_ALL, STEPS_OF_CHANGED, ALL_STEPS };
+
+#define ENOUGH_STEPS 2u
+
+/* Of steps in which ranks were not recorded the replay keeps what others wait for them. */
+static bool step_tells(const struct analysis *a, const struct cure *cure, u32 step,
+                       enum telling telling) {
+  if (telling == ALL_STEPS || !a->graph->lacks_ranks[step - a->first_step])
     return true;
+  if (telling == STEPS_OF_ALL)
+    return false;
   FOR_EACH(cure->changes, cure->n, change)
     for (u32 rank = 0; rank < a->model->n_ranks; rank++)
       if ((change->kind == CHANGE_EVERY_RANK ||
@@ -181,8 +190,7 @@ static double own_length_ms(const struct analysis *a, u32 step) {
   return a->whole_run ? analysis_length_ms(a) : a->results->step_ms[step];
 }
 
-/* Those that tell; or all, which is what is left to ask of all ranks if one has no steps. */
-static void list_steps(const struct question *q, u32 cure, u32 samples, bool all,
+static void list_steps(const struct question *q, u32 cure, u32 samples, enum telling telling,
                        struct asked_steps *s) {
   const struct graph *graph = q->a->graph;
   i64 hidden = 0;
@@ -194,7 +202,7 @@ static void list_steps(const struct question *q, u32 cure, u32 samples, bool all
     const i64 *saved = q->saved[i] ? &q->saved[i][(size_t)cure * in->n] : NULL;
     for (u32 k = 0; saved && k < in->n; k++) {
       i64 from = k ? r->step_ends[k - 1] : begin_of_last(r->g), to = r->step_ends[k];
-      if (!all && !step_tells(q->a, &q->cures[cure], in->first + k))
+      if (!step_tells(q->a, &q->cures[cure], in->first + k, telling))
         continue;
       s->saved_ms[s->n] = ns_to_ms(saved[k] - (k ? saved[k - 1] : 0));
       s->length_ms[s->n] = from == NS_UNKNOWN || to == NS_UNKNOWN ? 0 : ns_to_ms(to - from);
@@ -233,9 +241,11 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
                           scratch + 5 * room,
                           0,
                           0};
-  list_steps(q, cure, samples, false, &s);
+  list_steps(q, cure, samples, STEPS_OF_ALL, &s);
+  if (s.n < ENOUGH_STEPS)
+    list_steps(q, cure, samples, STEPS_OF_CHANGED, &s);
   if (!s.n && !has_change(&q->cures[cure], CHANGE_RANKS))
-    list_steps(q, cure, samples, true, &s);
+    list_steps(q, cure, samples, ALL_STEPS, &s);
   if (!s.n)
     return (struct saving){NAN, NAN, NAN, NAN, NAN};
   if (has_change(&q->cures[cure], CHANGE_LONG_STEPS))

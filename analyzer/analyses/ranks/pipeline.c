@@ -96,22 +96,34 @@ static void collect_messages(struct search *s) {
   SORT(s->messages, s->n_messages, by_pair);
 }
 
+/* In how many steps a pair exchanges messages of a size. */
+static u32 count_steps(const struct message *messages, u32 n, u64 bytes, i32 *last) {
+  u32 steps = 0;
+  *last = INT32_MIN;
+  FOR_EACH(messages, n, message) {
+    if (message->bytes != bytes)
+      continue;
+    steps += message->step != *last;
+    *last = message->step;
+  }
+  return steps;
+}
+
 /* Counts the messages of one pair. Frameworks also send shapes and flags, so only the largest size
- * is counted, and per step, so that a step that was cut does not matter. */
-static struct link count_link(const struct message *messages, u32 n) {
+ * is counted, and per step, so that a step that was cut does not matter: the last one of a pair
+ * that was not recorded to the end. */
+static struct link count_link(const struct search *s, const struct message *messages, u32 n) {
   u64 largest = LARGEST(messages, n, one, true, (double)one->bytes)->bytes;
   struct link link = {.low = low_of(messages), .high = high_of(messages), .bytes = largest};
-  u32 steps = 0;
-  i32 step = INT32_MIN;
+  i32 last;
+  u32 steps = count_steps(messages, n, largest, &last);
+  bool cut = steps > 1 && steps < s->a->n_steps;
   FOR_EACH(messages, n, message) {
-    if (message->bytes != largest)
-      continue;
-    steps += message->step != step;
-    step = message->step;
-    *(message->from == link.low ? &link.up : &link.down) += 1;
+    if (message->bytes == largest && !(cut && message->step == last))
+      *(message->from == link.low ? &link.up : &link.down) += 1;
   }
-  link.up /= steps;
-  link.down /= steps;
+  link.up /= steps - cut;
+  link.down /= steps - cut;
   return link;
 }
 
@@ -129,7 +141,7 @@ static bool list_links(struct search *s) {
   s->in_pipeline = arena_array(&s->scratch, n_ranks, sizeof(bool));
   for (u32 i = 0, n; i < s->n_messages; i += n) {
     n = pair_length(s, i);
-    struct link link = count_link(&s->messages[i], n);
+    struct link link = count_link(s, &s->messages[i], n);
     if (s->n_links_of[link.low] == MOST_LINKS || s->n_links_of[link.high] == MOST_LINKS)
       return false;
     s->links_of[link.low][s->n_links_of[link.low]++] = s->n_links;

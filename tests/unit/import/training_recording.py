@@ -560,18 +560,35 @@ class Training(unittest.TestCase):
             for saved in [row["saving_fraction"] for row in report["critical_path"]["what_if"] if "as fast as" in row["change"]]:
                 self.assertAlmostEqual(saved, 1 - run(j, as_fast(slow))[1] / step, delta=0.01)
 
-    def test_where_too_few_steps_are_left_of_a_rank_its_peers_waits_tell(self):
+    def test_where_few_steps_are_left_of_a_rank_they_tell(self):
+        """But not two of them, nor is what the others then wait for it any transfer."""
         slow = {3: 1.25}
         j = job(steps=16, ranks=8, slow=slow)
-        step, report = self.report_of_cut(j, 3, 0.4)
-        found = report["findings"][0]
-        self.assertEqual((found["id"], found["ranks"]), ("DIST.STRAGGLER", [3]))
-        other, = [one for one in report["findings"] if one["id"] == "DIST.EXPOSED_COMM"]
+        for part in 0.3, 0.4:
+            step, report = self.report_of_cut(j, 3, part)
+            found = report["findings"][0]
+            self.assertEqual((found["id"], found["ranks"]), ("DIST.STRAGGLER", [3]))
+            self.assertRegex(found["title"], ": slow compute$")
+            saved, = [row["saving_fraction"] for row in report["critical_path"]["what_if"] if row["change"].startswith("rank 3")]
+            for one in saved, found["saving_s"] * 1e6 / report["steps"]["training"] / step:
+                self.assertAlmostEqual(one, 1 - run(j, as_fast(slow))[1] / step, delta=0.01)
+        _, report = self.report_of_cut(j, 3, 0.15)
+        other, = [one for one in report["findings"] if one["id"] != "DATA.PARTIAL"]
         self.assertIn("waits for ranks without a record of it included", other["title"])
         self.assertIsNone(other["saving_s"])
-        self.assertAlmostEqual(found["saving_s"] * 1e6 / report["steps"]["training"] / step, 1 - run(j, as_fast(slow))[1] / step,
-                               delta=0.01)
         self.assertEqual([row for row in report["critical_path"]["what_if"] if row["change"].startswith("rank 3")], [])
+
+    def test_stages_of_which_one_recording_ends_early(self):
+        """That of the slow stage, or of its neighbour: what others wait for is not known in the other steps."""
+        slow = {1: 1.5}
+        j = job(schedule=pass_stages, layers=2, transfer=100, slow=slow, steps=16)
+        for cut in 1, 2:
+            for part in 0.3, 0.5, 0.7:
+                step, report = self.report_of_cut(j, cut, part)
+                found = report["findings"][0]
+                self.assertEqual((found["id"], found["ranks"]), ("DIST.PIPELINE_BUBBLE", [1]))
+                self.assertAlmostEqual(found["saving_s"] * 1e6 / report["steps"]["training"] / step, 1 - run(j, as_fast(slow))[1] / step,
+                                       delta=0.01)
 
     def test_what_a_replay_cannot_tell_is_not_told(self):
         """Where it is not recorded what waits are for, or what launched work."""
