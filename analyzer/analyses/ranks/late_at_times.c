@@ -182,43 +182,44 @@ static bool is_late_at_times(const struct late_events *events, u32 comm, const s
   return v->times > STRAGGLER_MAJORITY * v->tested && is_no_chance(events, comm, v);
 }
 
-/* How many of the values are as that so many places before. */
-static u32 repeated(const u32 *values, u32 n, u32 places) {
-  u32 times = 0;
-  for (u32 i = places; i < n; i++)
-    times += values[i] == values[i - places];
-  return times;
-}
+/* Of the collectives that are so many after another, those at which somebody is late, and those at
+ * which it is who was late at the other. */
+struct repeated {
+  u32 late, same;
+};
 
-/* The chance that two of them, wherever they are, are alike; the values are reordered. */
-static double chance_alike(u32 *values, u32 n) {
-  double squares = 0;
-  SORT(values, n, by_u32);
-  for (u32 i = 0, same; i < n; i += same) {
-    same = ROW_OF_EQUALS(&values[i], n - i, a, b, *a == *b);
-    squares += (double)same / n * same / n;
+static struct repeated repeated_after(const u32 *who, u32 n, u32 distance) {
+  struct repeated r = {0};
+  for (u32 i = distance; i < n; i++) {
+    r.late += who[i] != INDEX_NONE;
+    r.same += who[i] != INDEX_NONE && who[i] == who[i - distance];
   }
-  return squares;
+  return r;
 }
 
-/* After how many collectives the same rank is late again, or nobody is: more often than by chance,
- * and than from one to the next. 0 for none. Sets the chance. */
+/* The chance that the same rank is late at two of them, wherever they are. */
+static double chance_of_same(const struct late_events *events) {
+  const u32 *times = events->c->events_of_rank;
+  return TOTAL(double, events->at, events->n, one, times[one->rank]) / events->n / events->n;
+}
+
+/* After how many collectives the same rank is late again, more often than by chance, and than from
+ * one to the next; 0 for none. Sets the chance. */
 static u32 period_of_turns(const struct late_events *events, u32 comm, double *chance) {
   struct straggler_test *c = events->c;
   u32 begin = c->first[comm], n = c->first[comm + 1] - begin, best = 0;
-  u32 *who = arena_array(&c->scratch, n, sizeof(*who)),
-      *sorted = arena_array(&c->scratch, n, sizeof(*sorted));
+  u32 *who = arena_array(&c->scratch, n, sizeof(*who));
   for (u32 i = 0; i < n; i++)
     who[i] = INDEX_NONE;
   FOR_EACH(events->at, events->n, event)
     who[event->tested - begin] = event->rank;
-  memcpy(sorted, who, n * sizeof(*who));
-  double each = fmax(chance_alike(sorted, n), n > 1 ? repeated(who, n, 1) / (n - 1.0) : 1);
+  struct repeated next = repeated_after(who, n, 1);
+  double each = fmax(chance_of_same(events), next.late ? (double)next.same / next.late : 1);
   *chance = 1;
-  for (u32 period = 2; period <= LONGEST_TURNS && 2 * period <= n; period++) {
-    u32 times = repeated(who, n, period);
-    double p = chance_of_count(times, n - period, each, 0) * LONGEST_TURNS;
-    if (times < STRETCH_INSIDE * (n - period) || !(p < *chance))
+  for (u32 period = 2; period <= LONGEST_TURNS; period++) {
+    struct repeated r = repeated_after(who, n, period);
+    double p = chance_of_count(r.same, r.late, each, 0) * LONGEST_TURNS;
+    if (r.same < STRETCH_INSIDE * r.late || !(p < *chance))
       continue;
     *chance = p;
     best = period;
@@ -229,7 +230,8 @@ static u32 period_of_turns(const struct late_events *events, u32 comm, double *c
 /* Ranks that are late in turns, and together in most of the steps in which anybody is late. */
 struct turns {
   struct verdict at[LONGEST_TURNS];
-  u32 n, times;
+  double chance;
+  u32 period, n, times;
 };
 
 static void add_turn(struct late_events *events, u32 comm, u32 rank, struct turns *turns) {
@@ -239,24 +241,36 @@ static void add_turn(struct late_events *events, u32 comm, u32 rank, struct turn
   u32 n =
       LIST_WHERE(c->lateness, 0, events->n, i, events->at[i].rank == rank, events->at[i].late_ns);
   struct verdict v = verdict_on(events, &unit, comm, median_of(c->lateness, n) / 2);
-  v.period = period_of_turns(events, comm, &v.p);
-  if (!v.period || !is_no_chance(events, comm, &v) || turns->n == v.period)
+  v.period = turns->period;
+  v.p = turns->chance;
+  if (!is_no_chance(events, comm, &v))
     return;
   turns->at[turns->n++] = v;
   turns->times += v.times;
 }
 
+static void find_turns(struct late_events *events, u32 comm, struct turns *turns) {
+  struct straggler_test *c = events->c;
+  u32 least = (u32)ceil(AT_TIMES_LEAST * (c->first[comm + 1] - c->first[comm]));
+  FOR_EACH(events->at, events->n, event)
+    c->events_of_rank[event->rank]++;
+  turns->period = period_of_turns(events, comm, &turns->chance);
+  for (u32 i = 0; i < events->n; i++) {
+    u32 *times = &c->events_of_rank[events->at[i].rank];
+    if (turns->period && *times >= least && turns->n < LONGEST_TURNS)
+      add_turn(events, comm, events->at[i].rank, turns);
+    *times = 0;
+  }
+}
+
 bool late_in_turns_name(struct straggler_test *c, u32 comm, u32 members) {
   struct late_events events = {.c = c, .members = members};
   struct turns turns = {.n = 0};
-  u32 least = (u32)ceil(AT_TIMES_LEAST * (c->first[comm + 1] - c->first[comm]));
   list_events(&events, comm);
-  for (u32 i = 0; i < events.n; i++)
-    if (++c->events_of_rank[events.at[i].rank] == least)
-      add_turn(&events, comm, events.at[i].rank, &turns);
-  FOR_EACH(events.at, events.n, event)
-    c->events_of_rank[event->rank] = 0;
-  if (turns.n < 2 || turns.times < STRETCH_INSIDE * events.n)
+  if (events.n)
+    find_turns(&events, comm, &turns);
+  bool few = turns.n <= 2 || 2 * turns.n <= members; /* else it is the usual thing there */
+  if (turns.n < 2 || !few || turns.times < STRETCH_INSIDE * events.n)
     return false;
   for (u32 i = 0; i < turns.n; i++)
     straggler_name(c, comm, &turns.at[i]);
