@@ -345,6 +345,8 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
   }
   if (error == 0) {
     sort_items(trace, reader.base_ns);
+    if (!options->quick)
+      kineto_end_at_lost_work(trace);
     u32 n = trace->items.n;
     kineto_find_spins(trace);
     kineto_find_worker_waits(trace);

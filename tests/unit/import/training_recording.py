@@ -590,6 +590,23 @@ class Training(unittest.TestCase):
                 self.assertAlmostEqual(found["saving_s"] * 1e6 / report["steps"]["training"] / step, 1 - run(j, as_fast(slow))[1] / step,
                                        delta=0.01)
 
+    def test_a_rank_whose_device_is_not_recorded_to_the_end(self):
+        """As of a file that is cut short: exporters write the devices' work last. What the host does then tells nothing."""
+        slow = {1: 1.3}
+        for more, finding in (({}, "DIST.STRAGGLER"), ({"schedule": gather_layers, "transfer": 200}, "DIST.STRAGGLER"),
+                              ({"schedule": pass_stages, "layers": 2, "transfer": 100}, "DIST.PIPELINE_BUBBLE"),
+                              ({"marks": False, "steps": 24}, "DIST.STRAGGLER")):
+            for cut in 1, 2:
+                j = job(**{"steps": 16, "slow": slow, **more})
+                half = max(event["ts"] for event in run(j)[0][cut].events) / 2
+                j.lost = lambda event, cut=cut, half=half: event["pid"] == cut and event["ts"] > half
+                step, report = report_of(j)
+                found = report["findings"][0]
+                self.assertEqual((found["id"], found["ranks"]), (finding, [1]), report["findings"])
+                self.assertAlmostEqual(found["saving_s"] * 1e6 / report["steps"]["training"] / step, 1 - run(j, as_fast(slow))[1] / step,
+                                       delta=0.01)
+                self.assertTrue([note for note in report["quality"]["notes"] if "NO WORK OF DEVICES" in note])
+
     def test_what_a_replay_cannot_tell_is_not_told(self):
         """Where it is not recorded what waits are for, or what launched work."""
         _, report = report_of(job(schedule=wait_unseen, unseen={1: 250}))
