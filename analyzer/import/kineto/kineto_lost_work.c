@@ -15,10 +15,6 @@ static const struct kineto_name *name_of(const struct kineto_trace *trace,
   return &trace->names.list.at[item->name];
 }
 
-static bool is_launch(const struct kineto_trace *trace, const struct kineto_item *item) {
-  return item->kind == KINETO_ITEM_CALL && name_of(trace, item)->call == KINETO_CALL_LAUNCH;
-}
-
 /* Whether an item says of a stretch of time what was done in it: it must be whole. */
 static bool stands_for_time(const struct kineto_trace *trace, const struct kineto_item *item) {
   const struct kineto_name *name = name_of(trace, item);
@@ -36,25 +32,44 @@ static void drop_since(struct kineto_trace *trace, i64 since) {
   trace->end = end;
 }
 
+struct launches {
+  u32 all, lost, since_then;
+  i64 since; /* the first that is lost */
+};
+
+/* What is called while a graph is captured launches nothing. `last`: number of the last launch of
+ * which there is work. */
+static struct launches count_launches(const struct kineto_trace *trace, u32 last) {
+  struct launches of = {.since = INT64_MAX};
+  u32 captures = 0;
+  FOR_EACH(trace->items.at, trace->items.n, item) {
+    u8 call = item->kind == KINETO_ITEM_CALL ? name_of(trace, item)->call : KINETO_CALL_OTHER;
+    if (call == KINETO_CALL_CAPTURE_END && !captures) /* it began before the recording */
+      of = (struct launches){.since = INT64_MAX};
+    else if (call == KINETO_CALL_CAPTURE_END)
+      captures--;
+    captures += call == KINETO_CALL_CAPTURE_BEGIN;
+    if (call != KINETO_CALL_LAUNCH || captures)
+      continue;
+    bool lost = item->correlation > last;
+    of.since = lost && item->start < of.since ? item->start : of.since;
+    of.all++;
+    of.lost += lost;
+    of.since_then += item->start >= of.since;
+  }
+  return of;
+}
+
 void kineto_end_at_lost_work(struct kineto_trace *trace) {
-  u32 last = 0, all = 0, since_then = 0;
-  i64 since = INT64_MAX;
+  u32 last = 0;
   FOR_EACH(trace->items.at, trace->items.n, item)
     if (kineto_is_device_item(item) && item->correlation > last)
       last = item->correlation;
-  FOR_EACH(trace->items.at, last ? trace->items.n : 0, item) {
-    if (!is_launch(trace, item))
-      continue;
-    bool lost = item->correlation > last;
-    since = lost && item->start < since ? item->start : since;
-    trace->lost_launches += lost;
-    since_then += item->start >= since;
-    all++;
-  }
+  struct launches of = last ? count_launches(trace, last) : (struct launches){0};
   /* Numbers that do not follow the order of the launches say nothing. */
-  if (trace->lost_launches <= UNDER_WAY || trace->lost_launches <= NO_CHANCE * all ||
-      trace->lost_launches < (1 - NO_CHANCE) * since_then)
-    trace->lost_launches = 0;
-  else
-    drop_since(trace, since);
+  if (of.lost <= UNDER_WAY || of.lost <= NO_CHANCE * of.all ||
+      of.lost < (1 - NO_CHANCE) * of.since_then)
+    return;
+  trace->lost_launches = of.lost;
+  drop_since(trace, of.since);
 }

@@ -110,6 +110,12 @@ class Capturing(unittest.TestCase):
         idle = report["gpu_timeline"]["idle_by_cause"]
         self.assertAlmostEqual(idle["capturing_ms"], (GRAPHS * (CAPTURE + INSTANTIATE) - 50 - LATE) / 1e3, delta=0.0021)
 
+    def test_what_is_captured_last_is_no_work_that_was_lost(self):
+        for lost in False, True:
+            events = [one for one in recording("cuda")[:-2] if not lost or "Capture" not in one["name"]]
+            notes = report_of(events)["quality"]["notes"]
+            self.assertEqual([note for note in notes if "NO WORK OF DEVICES" in note] != [], lost, notes)
+
     def test_a_recording_that_begins_or_ends_in_a_capture(self):
         whole = recording("cuda")
         for name in ("cudaStreamBeginCapture", "cudaStreamEndCapture"):
