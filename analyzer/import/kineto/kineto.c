@@ -114,11 +114,11 @@ static int keep_readable(struct reading *reading, struct kineto_traces *traces) 
                  "%s: the first %llu events, which --quick allows, have NO GPU WORK: it comes "
                  "later in the file; give a larger --quick, or none",
                  reading->inputs[i].path, (unsigned long long)reading->import->options->quick);
-    if (reading->errors[i] == 0 && reading->traces[i].lost_launches)
+    if (reading->errors[i] == 0 && reading->traces[i].lost_since != NS_UNKNOWN)
       model_note(reading->import->model,
-                 "%s has NO WORK OF DEVICES for its last %u launches: it counts as ending before "
-                 "them",
-                 reading->inputs[i].path, reading->traces[i].lost_launches);
+                 "%s has NO WORK OF DEVICES after its first %.3f s: it counts as ending there",
+                 reading->inputs[i].path,
+                 (double)(reading->traces[i].lost_since - reading->traces[i].begin) / 1e9);
     if (reading->errors[i] == 0 && has_several_processes(&reading->traces[i]))
       model_note(reading->import->model,
                  "%s has the launches of SEVERAL PROCESSES; all count as one rank: give a file for "

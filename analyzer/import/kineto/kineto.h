@@ -80,8 +80,9 @@ void kineto_find_forward_lanes(const struct kineto_trace *trace,
 /* Autograd's functions as close as this are one backward pass. */
 #define KINETO_BACKWARD_GAP_NS 1000000
 
-/* Leaves out what the host did once what it launched is not in the recording any more. */
-void kineto_end_at_lost_work(struct kineto_trace *trace);
+/* Leaves out what the host did once what it launched is not in the recording any more. `cut`: the
+ * end of the file is missing. */
+void kineto_end_at_lost_work(struct kineto_trace *trace, bool cut);
 
 /* Adds forward passes that nobody marks, after the last item. */
 void kineto_find_forward_passes(struct kineto_trace *trace);

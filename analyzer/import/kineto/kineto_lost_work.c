@@ -10,6 +10,10 @@
 #define UNDER_WAY 8u
 #define NO_CHANCE 0.01
 
+static bool is_more_than_chance(u32 lost, u32 of) {
+  return lost > UNDER_WAY && lost > NO_CHANCE * of;
+}
+
 static const struct kineto_name *name_of(const struct kineto_trace *trace,
                                          const struct kineto_item *item) {
   return &trace->names.list.at[item->name];
@@ -60,16 +64,32 @@ static struct launches count_launches(const struct kineto_trace *trace, u32 last
   return of;
 }
 
-void kineto_end_at_lost_work(struct kineto_trace *trace) {
+/* When a file of which the end is missing has its last call: operators of the host come first in
+ * it, then calls and work of devices as they were made. */
+static i64 end_of_calls(const struct kineto_trace *trace) {
+  i64 last = INT64_MIN;
+  u32 operators = 0, behind = 0;
+  FOR_EACH(trace->items.at, trace->items.n, item)
+    if (item->kind == KINETO_ITEM_CALL && item->end > last)
+      last = item->end;
+  FOR_EACH(trace->items.at, trace->items.n, item) {
+    operators += item->kind == KINETO_ITEM_OP;
+    behind += item->kind == KINETO_ITEM_OP && item->start >= last;
+  }
+  return is_more_than_chance(behind, operators) ? last : INT64_MAX;
+}
+
+void kineto_end_at_lost_work(struct kineto_trace *trace, bool cut) {
   u32 last = 0;
   FOR_EACH(trace->items.at, trace->items.n, item)
     if (kineto_is_device_item(item) && item->correlation > last)
       last = item->correlation;
   struct launches of = last ? count_launches(trace, last) : (struct launches){0};
   /* Numbers that do not follow the order of the launches say nothing. */
-  if (of.lost <= UNDER_WAY || of.lost <= NO_CHANCE * of.all ||
-      of.lost < (1 - NO_CHANCE) * of.since_then)
+  bool lost = is_more_than_chance(of.lost, of.all) && of.lost >= (1 - NO_CHANCE) * of.since_then;
+  i64 since = lost ? of.since : last && cut ? end_of_calls(trace) : INT64_MAX;
+  if (since == INT64_MAX)
     return;
-  trace->lost_launches = of.lost;
-  drop_since(trace, of.since);
+  trace->lost_since = since;
+  drop_since(trace, since);
 }

@@ -333,7 +333,7 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
                           .window = memory_array(WINDOW_BYTES + SCAN_PADDING, 1),
                           .room = WINDOW_BYTES,
                           .most_events = options->quick ? options->quick : UINT64_MAX};
-  *trace = (struct kineto_trace){.path = path, .rank = INDEX_NONE};
+  *trace = (struct kineto_trace){.path = path, .rank = INDEX_NONE, .lost_since = NS_UNKNOWN};
   trace->names.kernel_names = options->kernel_names;
   int error = byte_source_open(&reader.source, path);
   if (error == 0) {
@@ -346,7 +346,7 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
   if (error == 0) {
     sort_items(trace, reader.base_ns);
     if (!options->quick)
-      kineto_end_at_lost_work(trace);
+      kineto_end_at_lost_work(trace, reader.cut || reader.error);
     u32 n = trace->items.n;
     kineto_find_spins(trace);
     kineto_find_worker_waits(trace);

@@ -86,7 +86,7 @@ struct kineto_trace {
   u64 gpu_memory; /* bytes of the first device, 0 */
   const char *gpu_name, *backend, *nccl;
   u64 malformed;      /* events that are not proper JSON, but whose meaning is clear */
-  u32 lost_launches;  /* at the end, without what they launched: it counts as ending before them */
+  i64 lost_since;     /* from then on work of devices is missing: nothing is kept; NS_UNKNOWN */
   const char *damage; /* NULL if the file is whole */
 };
 

@@ -3,6 +3,7 @@
 """Recordings of which parts are missing: partial_recording.py TSCOPE-REPORT. Of files that are cut short, of profilers that
 pause, of ranks and devices that were not recorded. The truth is that of the whole job, see training_recording.py."""
 import bisect
+import json
 import os
 import sys
 import tempfile
@@ -74,6 +75,30 @@ class Partial(Expecting):
                 self.assertEqual((found["id"], found["ranks"]), (finding, [1]), report["findings"])
                 self.assertAlmostEqual(found["saving_s"] * 1e6 / report["steps"]["training"] / step, 1 - run(j, as_fast(slow))[1] / step,
                                        delta=0.01)
+                self.assertTrue([note for note in report["quality"]["notes"] if "NO WORK OF DEVICES" in note])
+
+    def test_a_file_that_is_cut_short_where_its_calls_and_its_devices_work_come_last(self):
+        """As PyTorch writes it: operators and steps, all of them, then what is left of calls and kernels, in order of time."""
+        slow = {1: 1.3}
+        j = job(steps=16, slow=slow)
+        truth = 1 - run(j, as_fast(slow))[1] / run(j)[1]
+        for cut in 1, 2:
+            for left in 0.5, 0.8:
+                with tempfile.TemporaryDirectory(prefix="tscope-partial-") as folder:
+                    step = write(j, folder)
+                    path = os.path.join(folder, f"rank{cut}.pt.trace.json")
+                    with open(path, encoding="utf-8") as file:
+                        document = json.load(file)
+                    host, others = [], []
+                    for event in sorted(document["traceEvents"], key=lambda event: event["ts"]):
+                        (host if event["cat"] in ("cpu_op", "user_annotation") else others).append(event)
+                    document["traceEvents"] = host + others[:int(len(others) * left)]
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write(json.dumps(document)[:-2])
+                    report = report_on(folder)
+                found = report["findings"][0]
+                self.assertEqual((found["id"], found["ranks"]), ("DIST.STRAGGLER", [1]), report["findings"])
+                self.assertAlmostEqual(found["saving_s"] * 1e6 / report["steps"]["training"] / step, truth, delta=0.01)
                 self.assertTrue([note for note in report["quality"]["notes"] if "NO WORK OF DEVICES" in note])
 
     def test_what_is_waited_for_without_a_recording_is_no_transfer(self):
