@@ -110,6 +110,13 @@ class Partial(Expecting):
         self.assertIn("waits for ranks without a record of it included", found["title"])
         self.assertIsNone(found["saving_s"])
 
+    def test_what_is_waited_for_without_the_device_is_no_transfer(self):
+        """Of the slow rank only operators are left."""
+        _, report = report_of(job(slow={1: 1.3}, lost=lambda event: event["pid"] == 1 or event["pid"] == 1001 and event["cat"] == "cuda_runtime"))
+        found, = [one for one in report["findings"] if one["id"] != "DATA.PARTIAL"]
+        self.assertIn("waits for ranks without a record of it included", found["title"])
+        self.assertIsNone(found["saving_s"])
+
     def test_a_recording_that_pauses(self):
         """What was not recorded is no step, and nobody's time outside the phases."""
         slow = {1: 1.2}

@@ -14,17 +14,20 @@ struct exposed {
   double transfer_ms, compute_ms, all_transfer_ms;
   const struct overlap_by_op *worst;
   const struct collective_result *kind; /* costliest of that op, NULL if not known */
-  bool lacking;                         /* ranks were recorded in fewer steps than others */
+  bool lacking;                         /* ranks were recorded in less than others */
   const char *missing; /* what is said of ranks without a record of their part; NULL */
 };
 
 #define LACKING_MEMBERS 0.05 /* of the collectives */
 
-/* Whether many collectives lack a member that others of their communicator have: recordings of
- * fewer steps. Waiting for who was not recorded looks like a transfer. */
+/* Whether many collectives lack a member that others of their communicator have, or that it should
+ * have, as all ranks were found: recordings of fewer steps, or without work of the device. Waiting
+ * for who was not recorded looks like a transfer. */
 static bool lack_members(const struct findings *f) {
   const struct model *model = f->a->model;
   u32 lacking = 0, all = 0, *most = arena_array(f->a->arena, model->n_comms, sizeof(*most));
+  for (u32 comm = 0; comm < model->n_comms && !model_lacks_ranks(model); comm++)
+    most[comm] = model->comms[comm].size;
   for (u32 pass = 0; pass < 2; pass++)
     FOR_EACH(model->collectives, model->n_collectives, one) {
       if (one->comm == INDEX_NONE || !op_is_barrier_like(one->op))
@@ -72,7 +75,7 @@ static bool find_exposed_transfers(struct findings *f, bool mostly_compute, stru
       not_found || e->lacking
           ? say(f, "%s%s",
                 not_found ? " This includes waiting for the ranks that were not found." : "",
-                e->lacking ? " This includes waiting for ranks that were recorded in fewer steps, "
+                e->lacking ? " This includes waiting for ranks of which less was recorded, "
                              "so no saving is given."
                            : "")
           : NULL;
