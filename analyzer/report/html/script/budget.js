@@ -2,10 +2,9 @@
 // Where the time went, how much of it could be saved, and how much of the machine was used.
 
 const BUDGET_SHADES = [
-  [/compute|kernel/i, 'compute'], [/input|data/i, 'input'],
+  [/beyond/i, 'pipeline'], [/compute|kernel/i, 'compute'], [/input|data/i, 'input'],
   [/wait|away|imbalance|straggl/i, 'wait'], [/transfer|comm/i, 'transfer'], [/cop/i, 'copy'],
-  [/launch/i, 'launch'], [/host|outside/i, 'host'], [/bubble/i, 'pipeline'],
-  [/idle|other|unknown|rest/i, 'idle']
+  [/launch|captur/i, 'launch'], [/host|outside/i, 'host'], [/idle|other|unknown|not seen/i, 'idle']
 ];
 const shadeOfName = (name) =>
     (BUDGET_SHADES.find(([words]) => words.test(name)) || [null, 'accent'])[1];
