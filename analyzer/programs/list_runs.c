@@ -44,8 +44,7 @@ static struct run_state state_of(const struct trace_run *run) {
     state.bytes += run->entries[i].bytes;
     if (run->entries[i].problem)
       continue;
-    if (header->world_size > state.world_size)
-      state.world_size = header->world_size;
+    state.world_size = MAX(header->world_size, state.world_size);
     enum process_end end = process_end_of(header);
     if (process_runs(header))
       state.running++;

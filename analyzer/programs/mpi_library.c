@@ -84,7 +84,7 @@ void mpi_share(const void *own, void *all, size_t bytes) {
 
 /* The bytes of the next message. */
 static int next_part(u64 left) {
-  return (int)(left < MOST_BYTES ? left : MOST_BYTES);
+  return (int)(MIN(left, MOST_BYTES));
 }
 
 void mpi_give_to_all(int root, void *data, u64 bytes) {

@@ -85,7 +85,7 @@ static int list_from_headers(struct asking *a, bool *complete, char *why, size_t
   for (u32 i = 0; i < processes.n; i++) {
     const struct tscope_file_header *header = &processes.at[i].entry->header;
     *complete &= header->rank != TSCOPE_UNKNOWN_RANK;
-    world = header->world_size > world ? header->world_size : world;
+    world = MAX(header->world_size, world);
     add_target(a, header->rank, processes.at[i].entry->path, header);
   }
   *complete &= a->n >= world && is_each_rank_once(a);
@@ -207,7 +207,7 @@ static void wait_for_answers(struct asking *a) {
   i64 asked = clock_ns(CLOCK_MONOTONIC), last_news = asked;
   u32 processes = a->n;
   FOR_EACH(a->targets, a->n, target)
-    processes = target->header.world_size > processes ? target->header.world_size : processes;
+    processes = MAX(target->header.world_size, processes);
   i64 later_ns = (question_seconds(processes) - 1) * 1000000000ll;
   for (u32 looks = 0; read_answers(a, looks % LOOKS_PER_CHECK == 0, &last_news); looks++) {
     i64 now = clock_ns(CLOCK_MONOTONIC);

@@ -51,7 +51,7 @@ struct node {
 static const char *path_of_reduce(struct node *node) {
   char program[PATH_MAX + 32];
   ssize_t length = readlink("/proc/self/exe", program, PATH_MAX - 1);
-  program[length > 0 ? length : 0] = '\0';
+  program[MAX(length, 0)] = '\0';
   return arena_printf(&node->arena, "%s/tscope-reduce", dirname(program));
 }
 

@@ -115,7 +115,7 @@ static int print_until_stopped(const struct top_options *options, struct watchin
     if (status != STATUS_OK)
       return status;
     double left = interval - (now_s() - begin);
-    if (top_screen_key(left > 0.01 ? left : 0.01) == KEY_QUIT)
+    if (top_screen_key(MAX(left, 0.01)) == KEY_QUIT)
       return STATUS_OK;
   }
 }
@@ -145,8 +145,7 @@ static void move(struct top_page *page, struct live_view *view, long by) {
   for (u32 i = 0; i < view->n_ranks; i++)
     if (view->ranks[order[i]].rank == page->chosen)
       at = (long)i;
-  at += by;
-  at = at < 0 ? 0 : at >= (long)view->n_ranks ? (long)view->n_ranks - 1 : at;
+  at = CLAMP(at + by, 0, (long)view->n_ranks - 1);
   page->chosen = view->ranks[order[at]].rank;
 }
 
@@ -218,7 +217,7 @@ static int watch(const struct top_options *options, struct watching *watching) {
       page.frozen_s = now_s() - frozen_at;
       draw(options, &page, watching);
       double left = interval - (now_s() - begin);
-      int key = top_screen_key(left > 0.01 ? left : 0.01);
+      int key = top_screen_key(MAX(left, 0.01));
       bool was_frozen = page.frozen;
       if (key == KEY_NONE || !(on = handle_key(key, &page, watching)) ||
           (was_frozen && !page.frozen))

@@ -151,7 +151,7 @@ static int write_entries(const struct results *results, const struct report_view
   u32 n = LIST_WHERE(ranks, 0, flight->n_ranks, r,
                      selection_has_rank(view->ranks, flight->ranks[r].rank), r);
   u32 across = (view->width + GAP) / (LEAST_COLUMN + GAP);
-  across = across < 1 ? 1 : across > n && n ? n : across;
+  across = CLAMP(across, 1, MAX(n, 1));
   unsigned columns = (view->width + GAP) / across - GAP;
   pen_put(&l.pen, STYLE_DIM,
           "+ completed  > started  . scheduled  ? not known; group, number, operation, sizes (in "
@@ -160,7 +160,7 @@ static int write_entries(const struct results *results, const struct report_view
   put_groups(&l);
   pen_newline(&l.pen);
   for (u32 i = 0; i < n; i += across)
-    put_block(&l, ranks + i, n - i < across ? n - i : across, columns);
+    put_block(&l, ranks + i, MIN(n - i, across), columns);
   put_stacks(&l);
   free(l.stacks.at);
   return 0;

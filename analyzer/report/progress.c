@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/progress.h"
+#include "base/min_max.h"
 #include "base/now.h"
 
 #include <unistd.h>
@@ -20,7 +21,7 @@ void progress_report(void *user, const char *what, double fraction) {
     return;
   progress->next_s = now + (progress->terminal ? TERMINAL_PERIOD_S : PLAIN_PERIOD_S);
   progress->shown = true;
-  int percent = fraction < 0 ? 0 : fraction > 1 ? 100 : (int)(fraction * 100);
+  int percent = (int)(CLAMP(fraction, 0, 1) * 100);
   if (progress->terminal)
     fprintf(progress->out, "\r\033[K%s: %d %%", what, percent);
   else

@@ -65,7 +65,7 @@ bool selection_find_missing(const struct report_view *view, const struct flight_
     size_t n = strcspn(at, ",");
     if (!ANY(flight->groups, flight->n_groups, one,
              is_name(one->name, at, n) || is_name(one->desc, at, n))) {
-      snprintf(text, bytes, "group %.*s", (int)(n < 60 ? n : 60), at);
+      snprintf(text, bytes, "group %.*s", (int)(MIN(n, 60)), at);
       return true;
     }
     at = at[n] ? at + n + 1 : NULL;

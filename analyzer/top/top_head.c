@@ -21,7 +21,7 @@
 void top_sparkline(struct pen *pen, const struct live_steps *steps, unsigned columns) {
   static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   static const char *const plain[] = {"_", ".", ":", "-", "=", "+", "*", "#"};
-  u32 n = steps->n < columns ? steps->n : columns;
+  u32 n = MIN(steps->n, columns);
   const double *lengths = steps->lengths + steps->n - n;
   double sorted[LIVE_STEP_ENDS];
   memcpy(sorted, lengths, n * sizeof(*sorted));

@@ -72,7 +72,7 @@ static void put_cell(const struct live_view *view, const struct live_rank *rank,
 }
 
 static void put_ranks(struct live_view *view, enum top_sort sort, FILE *out) {
-  u32 rows = view->n_ranks < MOST_ROWS ? view->n_ranks : MOST_ROWS;
+  u32 rows = MIN(view->n_ranks, MOST_ROWS);
   sort = top_sort_for(view, sort, rows);
   u32 *order = top_order(view, sort);
   fputs("<section><h2>Ranks</h2>\n<table><thead><tr>", out);

@@ -274,8 +274,7 @@ static void scroll(struct top_page *page, const struct live_view *view, const u3
   for (u32 i = 0; i < view->n_ranks && page->chosen != TSCOPE_UNKNOWN_RANK; i++) {
     if (view->ranks[order[i]].rank != page->chosen)
       continue;
-    if (i < page->first)
-      page->first = i;
+    page->first = MIN(i, page->first);
     if (i >= page->first + rows)
       page->first = i - rows + 1;
   }

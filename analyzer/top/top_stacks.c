@@ -16,7 +16,7 @@ static void write_tree(struct live_view *view, struct pen *pen) {
   struct stack_line *lines = stack_tree_lines(&view->arena, &view->stalls, LINES_MOST + 1, &n);
   for (u32 i = 0; i < n && i < LINES_MOST; i++) {
     unsigned indent = 2 * lines[i].depth;
-    put_stack_line(pen, 2 + (indent < DEEPEST ? indent : DEEPEST), &lines[i]);
+    put_stack_line(pen, 2 + MIN(indent, DEEPEST), &lines[i]);
     pen_newline(pen);
   }
   if (n > LINES_MOST)
@@ -42,7 +42,7 @@ static unsigned write_window(const char *text, unsigned lines, unsigned *first, 
   for (const char *c = text; *c; c++)
     n += *c == '\n';
   unsigned furthest = lines && n > lines ? n - lines : 0;
-  *first = *first < furthest ? *first : furthest;
+  *first = MIN(*first, furthest);
   for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1, at++)
     if (at >= *first && (!lines || at < *first + lines))
       fwrite(line, 1, (size_t)(end - line) + 1, out);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Every C file is formatted by clang-format 14 with the project's .clang-format. What clang-format does not check:
-sizeof has parentheses, and no comment is a line of dashes. format.py SOURCE."""
+sizeof has parentheses, and no comment is a line of dashes; and in the analyzer the larger of two values, the length of
+an array and the beginning of a text are asked for in one way. format.py SOURCE."""
 import os
 import re
 import subprocess
@@ -10,6 +11,12 @@ import sys
 VERSION = "14"
 RULES = {"sizeof without parentheses": re.compile(r"\bsizeof [^(]"),
          "a comment that is a line": re.compile(r"/\* ?[-=*]{3,}(?!\w)")}
+VALUE = r"([\w.\[\]]+(?:->[\w.\[\]]+)*)"
+RULES_OF_ANALYZER = {
+    "MIN() or MAX() of base/min_max.h":
+        re.compile(rf"(?<!&& )(?<!\|\| )(?<![.>])\b{VALUE} [<>]=? {VALUE} \? (?:\1 : \2|\2 : \1)(?=[;,)])"),
+    "LENGTH_OF() of base/each.h": re.compile(r"\bsizeof\(([\w.]+)\) / sizeof\((?:\*\1|\1\[0\])\)"),
+    "text_starts_with() of base/texts.h": re.compile(r"\bstrncmp\([^,\n]+, \"[^\"\n]*\", \d+\)")}
 
 
 def read(path):
@@ -28,6 +35,10 @@ def clang_format():
     return None
 
 
+def rules_of(name):
+    return {**RULES, **RULES_OF_ANALYZER} if name.startswith("analyzer/") else RULES
+
+
 def main():
     source = sys.argv[1]
     tool = clang_format()
@@ -44,7 +55,8 @@ def main():
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning", said, re.M)))
     for name in wrong:
         print(f"{os.path.relpath(name, source)}: clang-format -i changes it")
-    against = [(name, rule) for name in files for rule, pattern in RULES.items() if pattern.search(read(name))]
+    against = [(name, rule) for name in files for rule, pattern in rules_of(os.path.relpath(name, source)).items()
+               if pattern.search(read(name))]
     for name, rule in against:
         print(f"{os.path.relpath(name, source)}: {rule}")
     print(f"{len(files)} files, {len(wrong)} not formatted, {len(against)} against another rule")

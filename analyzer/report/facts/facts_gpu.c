@@ -75,7 +75,7 @@ static void put_fills(struct facts *to, const struct results *results) {
     return;
   fact_line(to, "fills", TONE_PLAIN, "%s took %s of GPU time",
             plural(launch->fill_count, "fill").text, duration_ms(launch->fill_ms).text);
-  FOR_EACH(launch->fills, launch->n_fills < FILLS_SHOWN ? launch->n_fills : FILLS_SHOWN, fill)
+  FOR_EACH(launch->fills, MIN(launch->n_fills, FILLS_SHOWN), fill)
     fact_item(to, TONE_DIM, "%s %s", fill->name, duration_ms(fill->sum_ms).text);
 }
 

@@ -58,7 +58,7 @@ static void put_kinds(struct facts *to, const struct results *results) {
 void facts_of_steps(struct facts *to, const struct results *results) {
   const struct steps *steps = &results->model->steps;
   fact_label(to, "steps");
-  double warmup = results->warmup_excluded > 0 ? results->warmup_excluded : 0;
+  double warmup = MAX(results->warmup_excluded, 0);
   fact_item(to, TONE_PLAIN, "%s analysed", count_of(results->step_count - warmup).text);
   if (warmup > 0)
     fact_item(to, TONE_PLAIN, "the first %s left out as warm-up", count_of(warmup).text);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/texts.h"
+
 const char *const gate_kind_words[] = {
     [GATE_FAIL_ON] = "fail-on", [GATE_IGNORE] = "ignore", [GATE_EXPECT] = "expect", NULL};
 
@@ -97,7 +99,7 @@ static const char *parse_number(const char *at, double *number) {
 static const char *parse_within(const char *at, struct gate_rule *rule) {
   at = parse_number(at, &rule->within);
   at = at ? skip_blanks(at) : "";
-  if (strncmp(at, "of", 2) != 0 || !isspace((unsigned char)at[2]) || !(rule->within > 0))
+  if (!text_starts_with(at, "of") || !isspace((unsigned char)at[2]) || !(rule->within > 0))
     return NULL;
   return parse_number(at + 2, &rule->number);
 }

@@ -60,8 +60,8 @@ static struct member_order order_of(const struct model *model, const struct coll
     if (arrival->start == NS_UNKNOWN)
       continue;
     compared &= model->ranks[arrival->rank].clock.aligned;
-    order.end = arrival->end > order.end ? arrival->end : order.end;
-    order.first = arrival->start < order.first ? arrival->start : order.first;
+    order.end = MAX(arrival->end, order.end);
+    order.first = MIN(arrival->start, order.first);
     if (arrival->start >= order.last) {
       before_last = order.last;
       order.last = arrival->start;

@@ -34,7 +34,7 @@ static void label_row(struct row_name *names, u32 n, u32 i, size_t seen) {
     while (name[at] && name[at] == of_other[at])
       at++;
     alike = true;
-    same = at > same ? at : same;
+    same = MAX(at, same);
   }
   while (same && isalnum((unsigned char)name[same - 1]))
     same--; /* from the beginning of the word */

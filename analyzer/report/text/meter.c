@@ -33,7 +33,7 @@ void meter_stack(struct pen *pen, const struct meter_part *parts, unsigned n, do
     unsigned until = (unsigned)lround(fmin(sum, 1) * columns);
     if (until > drawn)
       pen_repeat(pen, parts[i].style, pen->utf8 ? parts[i].glyph : parts[i].ascii, until - drawn);
-    drawn = until > drawn ? until : drawn;
+    drawn = MAX(until, drawn);
   }
 }
 
@@ -69,9 +69,7 @@ unsigned meter_sparkline(struct pen *pen, enum style style, const double *values
   while ((warmup + bucket - 1) / bucket + (n - warmup + bucket - 1) / bucket > room)
     bucket++;
   for (unsigned i = 0; i < n; i += bucket) {
-    unsigned until = i < warmup && i + bucket > warmup ? warmup : i + bucket;
-    if (until > n)
-      until = n;
+    unsigned until = MIN(i + bucket, i < warmup ? warmup : n);
     put_height(pen, i < warmup ? STYLE_DIM : style, range_of(values, i, until).most, low, high);
     if (until == warmup) {
       pen_put(pen, STYLE_DIM, "│");

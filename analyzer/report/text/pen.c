@@ -116,8 +116,7 @@ static void put_text(struct pen *pen, enum style style, const char *text, size_t
   const char *end = text + bytes, *link_end = NULL;
   bool word = true; /* one begins here */
   unsigned room = pen->width > pen->column ? pen->width - pen->column : 0;
-  if (columns > room)
-    columns = room;
+  columns = MIN(room, columns);
   if (text == end || columns == 0)
     return;
   for (; pen->blanks > 0; pen->blanks--)

@@ -55,5 +55,5 @@ void put_basis(struct pen *pen, enum section_id id, const struct results *result
 /* How many rows of n to show: --top, else as many as are easy to read. */
 static inline u32 section_rows(const struct pen *pen, u32 n, u32 reads_well) {
   u32 most = pen->view->top ? pen->view->top : reads_well;
-  return n < most ? n : most;
+  return MIN(n, most);
 }

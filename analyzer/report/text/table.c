@@ -135,7 +135,7 @@ static void fill_cells(const struct pen *pen, const struct table *table, const v
   ready->cells = memory_zeroed(size_sum(n, 1), sizeof(*ready->cells));
   if (column->kind == COLUMN_BAR) {
     unsigned least = column->shrink ? column->shrink : BAR_LEAST;
-    ready->width = ready->width > least ? ready->width : least;
+    ready->width = MAX(ready->width, least);
     return;
   }
   for (unsigned i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ static void fill_cells(const struct pen *pen, const struct table *table, const v
                         ? text(table, rows, i, column)
                         : cell(column->kind, number(table, rows, i, column), &unit).text);
     unsigned width = pen_measure(pen, ready->cells[i]);
-    ready->width = width > ready->width ? width : ready->width;
+    ready->width = MAX(width, ready->width);
   }
 }
 
@@ -181,13 +181,13 @@ static void fit_columns(struct ready *columns, unsigned n, unsigned room) {
   for (unsigned i = 0; i < n; i++) {
     unsigned total = total_width(columns, n), spare = shrinkable_width(&columns[i]);
     if (total > room)
-      columns[i].width -= spare < total - room ? spare : total - room;
+      columns[i].width -= MIN(spare, total - room);
   }
   for (unsigned i = 0; i < n; i++) {
     unsigned total = total_width(columns, n);
     if (columns[i].shown && columns[i].column->kind == COLUMN_BAR && total < room) {
       unsigned width = columns[i].width + room - total;
-      columns[i].width = width < BAR_MOST ? width : BAR_MOST;
+      columns[i].width = MIN(width, BAR_MOST);
     }
   }
 }

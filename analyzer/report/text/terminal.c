@@ -23,7 +23,7 @@ static unsigned find_width(int fd, unsigned least, unsigned most) {
   unsigned width = found_width(fd);
   if (!width)
     return REPORT_DEFAULT_WIDTH;
-  return width < least ? least : width > most ? most : width;
+  return CLAMP(width, least, most);
 }
 
 static bool is_set(const char *variable) {

@@ -207,8 +207,8 @@ static void find_bounds(struct choosing *c) {
       struct window window;
       if (!analysis_window(c->results->analysis, scope->ranks[k], scope->steps[i].step, &window))
         continue;
-      scope->begin = !any || window.begin < scope->begin ? window.begin : scope->begin;
-      scope->end = !any || window.end > scope->end ? window.end : scope->end;
+      scope->begin = any ? MIN(window.begin, scope->begin) : window.begin;
+      scope->end = any ? MAX(window.end, scope->end) : window.end;
       any = true;
     }
 }
@@ -278,8 +278,7 @@ static void choose_from_timelines(struct choosing *c) {
   scope->ranks = arena_array(&scope->arena, n, sizeof(u32));
   c->wanted = arena_array(&scope->arena, n, sizeof(bool));
   c->per_step = events_per_step(c->model);
-  u32 most =
-      scope->request.most_ranks && scope->request.most_ranks < n ? scope->request.most_ranks : n;
+  u32 most = scope->request.most_ranks ? MIN(scope->request.most_ranks, n) : n;
   if (scope->request.ranks)
     choose_requested_ranks(c);
   else

@@ -10,8 +10,8 @@
 #include "report/selection.h"
 
 static void extend(struct shown_scope *scope, i64 from, i64 to) {
-  scope->begin = from < scope->begin ? from : scope->begin;
-  scope->end = to > scope->end ? to : scope->end;
+  scope->begin = MIN(from, scope->begin);
+  scope->end = MAX(to, scope->end);
 }
 
 /* From the first call to the end of the record. */

@@ -9,6 +9,7 @@
 
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/texts.h"
 #include "base/trace_words.h"
 #include "kernels/kernels.h"
 #include "model/span_call_sites.h"
@@ -201,7 +202,7 @@ static void name_by_text(struct naming *naming, const struct span *span, u32 *in
   const struct analysis *a = naming->l->analysis;
   const char *text = a->source.name(naming->l->timeline, span->name);
   bool kernel =
-      span->kind == SPAN_KERNEL || span->kind == SPAN_COLLECTIVE || strncmp(text, "_Z", 2) == 0;
+      span->kind == SPAN_KERNEL || span->kind == SPAN_COLLECTIVE || text_starts_with(text, "_Z");
   if (kernel) {
     VECTOR_REACH(&naming->kernels, span->name);
   } else {

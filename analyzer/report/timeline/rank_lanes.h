@@ -17,11 +17,11 @@ struct rank_window {
 
 /* Of host and GPU together. */
 static inline i64 rank_window_begin(const struct rank_window *window) {
-  return window->host_begin < window->begin ? window->host_begin : window->begin;
+  return MIN(window->host_begin, window->begin);
 }
 
 static inline i64 rank_window_end(const struct rank_window *window) {
-  return window->host_end > window->end ? window->host_end : window->end;
+  return MAX(window->host_end, window->end);
 }
 
 struct rank_lanes {

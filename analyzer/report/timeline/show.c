@@ -121,8 +121,8 @@ static struct interval step_bounds(const struct walk *w, u32 step) {
     struct window window;
     if (!analysis_window(&w->analysis, rank, step, &window))
       continue;
-    bounds.start = window.begin < bounds.start ? window.begin : bounds.start;
-    bounds.end = window.end > bounds.end ? window.end : bounds.end;
+    bounds.start = MIN(window.begin, bounds.start);
+    bounds.end = MAX(window.end, bounds.end);
   }
   return bounds;
 }
@@ -139,8 +139,8 @@ static int show_path(struct walk *w, u32 row) {
       continue;
     struct shown_stretch *to = &stretches[kept++];
     *to = (struct shown_stretch){
-        .start = from->start > bounds.start ? from->start : bounds.start,
-        .end = from->end < bounds.end ? from->end : bounds.end,
+        .start = MAX(from->start, bounds.start),
+        .end = MIN(from->end, bounds.end),
         .rank = from->rank,
         .name = step_paths_name(w->paths, from->label),
         .category = path_category_name(from->category),

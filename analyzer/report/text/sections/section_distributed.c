@@ -66,7 +66,7 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   if (n > FEW_RANKS) {
     u32 stragglers = NUMBER_OF(results->ranks, n, one, one->straggler);
     shown = stragglers == 0 ? WORST_SHOWN : stragglers + BESIDE_STRAGGLERS;
-    shown = shown < MOST_SHOWN ? shown : MOST_SHOWN;
+    shown = MIN(shown, MOST_SHOWN);
   }
   for (u32 i = 0; i < shown; i++)
     rows[i] = row_of(&pen->scratch, ranks[i]);

@@ -26,7 +26,7 @@ static void put_shapes(struct pen *pen, const struct gemms_result *gemms) {
       {"of peak", COLUMN_SHARE, offsetof(struct shape_row, of.utilisation), 0, 0},
   };
   struct shape_row rows[SHAPES_SHOWN];
-  u32 n = gemms->n_rows < SHAPES_SHOWN ? gemms->n_rows : SHAPES_SHOWN;
+  u32 n = MIN(gemms->n_rows, SHAPES_SHOWN);
   for (u32 i = 0; i < n; i++) {
     const struct gemm_row *one = &gemms->rows[i];
     const char *shape = one->batch > 1

@@ -12,7 +12,7 @@
 static void put_frame(struct pen *pen, const char *frame) {
   unsigned room = pen->width - (TEXT_INDENT + 4), columns = pen_measure(pen, frame);
   pen_line(pen, TEXT_INDENT + 4);
-  pen_left_middle(pen, STYLE_DIM, frame, columns < room ? columns : room);
+  pen_left_middle(pen, STYLE_DIM, frame, MIN(columns, room));
 }
 
 static void put_suspect(struct pen *pen, const struct check_suspect *suspect) {

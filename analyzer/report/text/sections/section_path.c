@@ -76,7 +76,7 @@ static void put_names(struct pen *pen, const struct results *results) {
   };
   struct name_row rows[NAMES_SHOWN];
   struct row_name names[NAMES_SHOWN];
-  u32 n = results->n_path_by_name < NAMES_SHOWN ? results->n_path_by_name : NAMES_SHOWN;
+  u32 n = MIN(results->n_path_by_name, NAMES_SHOWN);
   for (u32 i = 0; i < n; i++) {
     const struct path_name_result *one = &results->path_by_name[i];
     names[i] = (struct row_name){.shortened = one->shortened, .whole = one->name};

@@ -28,7 +28,7 @@ static void put_rank(struct pen *pen, const struct rank_ending *rank) {
 void body_run_end(struct pen *pen, const struct results *results) {
   put_facts(pen, SECTION_run_end, results);
   const struct run_end *end = &results->run_end;
-  FOR_EACH(end->ranks, end->n_ranks < RANKS_SHOWN ? end->n_ranks : RANKS_SHOWN, rank)
+  FOR_EACH(end->ranks, MIN(end->n_ranks, RANKS_SHOWN), rank)
     put_rank(pen, rank);
   if (end->n_ranks > RANKS_SHOWN)
     section_line(pen, STYLE_DIM, "and %u more, later", end->n_ranks - RANKS_SHOWN);

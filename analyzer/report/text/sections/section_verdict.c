@@ -46,7 +46,7 @@ static void put_cannot_tell(struct pen *pen, const struct results *results) {
 }
 
 void body_verdict(struct pen *pen, const struct results *results) {
-  u32 shown = results->n_findings < TOP_FINDINGS ? results->n_findings : TOP_FINDINGS;
+  u32 shown = MIN(results->n_findings, TOP_FINDINGS);
   FOR_EACH(results->findings, shown, finding) {
     put_mark_and_title(pen, finding);
     if (!isnan(finding->saving_s))
