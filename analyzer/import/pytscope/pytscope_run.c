@@ -107,15 +107,11 @@ static void describe(struct pytscope_run *run, const struct value *root, struct 
 
 /* "rank3" as the last folder of a path. */
 static void rank_from_folder(struct pytscope_run *run, const char *folder) {
-  const char *name = strrchr(folder, '/');
-  char *end;
-  name = name ? name + 1 : folder;
-  const char *digits = strstr(name, "rank");
-  unsigned long rank = digits ? strtoul(digits + 4, &end, 10) : 0;
-  if (digits && end > digits + 4 && !*end && rank < INDEX_NONE) {
-    run->rank = (u32)rank;
-    run->rank_known = true;
-  }
+  const char *name = last_part(folder), *digits = digits_after_rank(name);
+  if (!digits || digits[strspn(digits, "0123456789")])
+    return;
+  run->rank = rank_of_name(name);
+  run->rank_known = run->rank != INDEX_NONE;
 }
 
 static void read_description(struct pytscope_run *run, struct arena *arena) {
