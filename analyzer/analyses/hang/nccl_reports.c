@@ -5,6 +5,7 @@
  */
 
 #include "analyses/hang/verdict.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 #include "model/stalls.h"
 
@@ -47,8 +48,8 @@ static void describe_errors(const struct call_index *index, struct collective_ch
     text = text ? say(index, "%s %s", text, words) : words;
   }
   if (!text)
-    text = say(index, "NCCL reports no error on the %.0f rank%s of which that is known.",
-               check->nccl_ranks, check->nccl_ranks > 1 ? "s" : "");
+    text = say(index, "NCCL reports no error on the %s of which that is known.",
+               plural(check->nccl_ranks, "rank").text);
   check->nccl = text;
 }
 

@@ -232,9 +232,9 @@ static const char *why_too_much(struct analysis *a) {
       ANY(graph->samples, graph->n_samples, row, row->n >= STEPS_IN_A_ROW))
     return NULL;
   return say(a,
-             "hosts are up to %.0f step%s ahead of their GPUs, and there are no %u steps in a row "
+             "hosts are up to %s ahead of their GPUs, and there are no %u steps in a row "
              "whose collectives have times, which would show how long that lasts",
-             ahead, ahead > 1 ? "s" : "", STEPS_IN_A_ROW);
+             plural(round(ahead), "step").text, STEPS_IN_A_ROW);
 }
 
 /* Replays the rows from `first` on. */

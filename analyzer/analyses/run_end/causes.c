@@ -141,9 +141,9 @@ static void set_cause_by_signal(struct analysis *a, const struct rank_end *end,
   if (end->signal == SIGKILL && end->out_of_memory_kills) {
     ending->cause = END_OUT_OF_MEMORY;
     ending->why = say(a,
-                      "killed by the kernel because its cgroup's memory was used up (SIGKILL; %u "
-                      "such kill%s since it began)",
-                      end->out_of_memory_kills, end->out_of_memory_kills > 1 ? "s" : "");
+                      "killed by the kernel because its cgroup's memory was used up (SIGKILL; %s "
+                      "since it began)",
+                      plural(end->out_of_memory_kills, "such kill").text);
   } else if (was_interrupted(end) && (end->signal == SIGINT || wrote_it_last(end, ending))) {
     ending->what = ENDING_STOPPED;
     ending->why = words_of_interrupt(a, end);

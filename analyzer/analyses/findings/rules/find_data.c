@@ -19,7 +19,7 @@
 static const char *describe_ranks_of_all(struct findings *f, const u32 *ranks, u32 n) {
   struct arena *arena = f->a->arena;
   if (n == f->a->model->n_ranks)
-    return say(f, "%u rank%s", n, n > 1 ? "s" : "");
+    return arena_text(arena, plural(n, "rank").text);
   const char *list = rank_list_in(arena, ranks, n);
   return n == 1 ? say(f, "rank %s", list)
                 : say(f, "%u of %u ranks (%s)", n, f->a->model->n_ranks, list);
@@ -52,7 +52,7 @@ static void damaged_ranks(struct findings *f, u32 *ranks) {
   if (n == 0)
     return;
   finding_add(f, SEVERITY_WARNING, NAN,
-              say(f, "The trace%s of %u rank%s %s damaged", n > 1 ? "s" : "", n, n > 1 ? "s" : "",
+              say(f, "The trace%s of %s %s damaged", n > 1 ? "s" : "", plural(n, "rank").text,
                   n > 1 ? "are" : "is"),
               say(f, "Rank%s %s: %s. What is missing is unknown, not zero.", n > 1 ? "s" : "",
                   rank_list_in(f->a->arena, ranks, n),
@@ -82,15 +82,14 @@ static void cut_ranks(struct findings *f, u32 *ranks) {
     finding_add(f, SEVERITY_INFO, NAN,
                 say(f, "The run %s: this is what it did until now",
                     may_run ? "may still run" : "still runs"),
-                say(f, "%u rank%s had not ended when the trace%s read.%s", n, n > 1 ? "s" : "",
+                say(f, "%s had not ended when the trace%s read.%s", plural(n, "rank").text,
                     n > 1 ? "s were" : " was", elsewhere),
                 "tscope top shows what it does now; the report is complete when it has ended.",
                 ranks, n);
     return;
   }
   const char *inside = pending ? say(f, " %u collective calls never returned.", pending) : "";
-  finding_add(f, SEVERITY_WARNING, NAN,
-              say(f, "%u rank%s did not end normally", n, n > 1 ? "s" : ""),
+  finding_add(f, SEVERITY_WARNING, NAN, say(f, "%s did not end normally", plural(n, "rank").text),
               say(f,
                   "Rank%s %s: the trace was never closed, so the process was killed or is still "
                   "running.%s%s",
