@@ -233,14 +233,12 @@ static double as_share(const struct asked_steps *s) {
 /* The mean over all steps, and quartiles of what each step saves. */
 static struct saving summarise(const struct question *q, u32 cure, double *scratch, u32 room,
                                u32 samples) {
-  struct asked_steps s = {scratch,
-                          scratch + room,
-                          scratch + 2 * room,
-                          scratch + 3 * room,
-                          scratch + 4 * room,
-                          scratch + 5 * room,
-                          0,
-                          0};
+  struct asked_steps s = {.saved_ms = scratch,
+                          .length_ms = scratch + room,
+                          .turn = scratch + 2 * room,
+                          .weight = scratch + 3 * room,
+                          .own_ms = scratch + 4 * room,
+                          .scratch = scratch + 5 * room};
   list_steps(q, cure, samples, STEPS_OF_ALL, &s);
   if (s.n < ENOUGH_STEPS)
     list_steps(q, cure, samples, STEPS_OF_CHANGED, &s);

@@ -56,7 +56,7 @@ static struct launches count_launches(const struct kineto_trace *trace, u32 last
     if (call != KINETO_CALL_LAUNCH || captures)
       continue;
     bool lost = item->correlation > last;
-    of.since = lost && item->start < of.since ? item->start : of.since;
+    of.since = lost ? MIN(item->start, of.since) : of.since;
     of.all++;
     of.lost += lost;
     of.since_then += item->start >= of.since;
