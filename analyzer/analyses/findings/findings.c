@@ -247,8 +247,16 @@ const char *busy_with(struct findings *f, const struct sampled_line *line) {
                         : compiles;
 }
 
+/* Compiling is most of the time there, or of what is more than usual, if that is most of it. */
+static bool mostly_compiles(const struct sampled_line *line) {
+  double more_ms = line->ms - line->peers_ms;
+  return line->compiling_share >= REASON_SHARE ||
+         (more_ms >= REASON_SHARE * line->ms &&
+          line->compiling_share * line->ms >= REASON_SHARE * more_ms);
+}
+
 const char *about_compiling(struct findings *f, const struct sampled_line *line) {
-  return line && line->compiling_share >= REASON_SHARE
+  return line && mostly_compiles(line)
              ? say(f,
                    " At %s torch.compile compiles: TORCH_LOGS=recompiles says why it does so "
                    "again; "

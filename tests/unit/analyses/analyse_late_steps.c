@@ -157,6 +157,11 @@ static void late_at_each_meeting(void **state) {
   assert_true(fabs(late->imposed_wait_ms - 100) < 1);
   assert_non_null(strstr(found->title, "keeps its peers waiting: "));
   assert_true(fabs(found->saving_s / r->training_steps - 0.1) < 0.002);
+  /* What the meetings take longer is the transfer: the wait is the rank's. */
+  const struct finding *longer = finding_of(r, "TIMING.JITTER");
+  assert_true(fabs(longer->saving_s - 20 * 0.3) < 0.6);
+  assert_non_null(strstr(longer->evidence, "20 of them come every 8 steps, from step 7 on; they "
+                                           "hold more collectives than the others."));
   cluster_end(r, c);
 }
 

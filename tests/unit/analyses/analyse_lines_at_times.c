@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
+#include "analyses/findings/findings.h"
+#include "analyses/lines/lines.h"
 #include "model/span_call_sites.h"
 #include "sampled_cluster.h"
 
@@ -251,6 +253,25 @@ static void long_steps_that_compile_are_told(void **state) {
   }
 }
 
+/* Long steps with and without it are told together: it is most of what the line takes more. */
+static void what_a_line_takes_more_is_compiling(void **state) {
+  static const struct {
+    double ms, usual_ms, share;
+    bool compiles;
+  } cases[] = {{15, 4, 0.43, true}, {15, 4, 0.3, false}, {15, 12, 0.2, false}, {15, 15, 0.6, true}};
+  SCOPED_ARENA struct arena arena = {0};
+  struct analysis a = {.arena = &arena};
+  struct findings f = {.a = &a, .arena = &arena};
+  (void)state;
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+    struct sampled_line line = {.place = "train.py:20",
+                                .ms = cases[i].ms,
+                                .peers_ms = cases[i].usual_ms,
+                                .compiling_share = cases[i].share};
+    assert_int_equal(*about_compiling(&f, &line) != 0, cases[i].compiles);
+  }
+}
+
 /* Of the long steps most are at line 20, the others have more to compute: in how many it is, and
  * for how long there, is told, but not that these steps are long for it. */
 static void line_of_some_long_steps_is_counted(void **state) {
@@ -467,6 +488,7 @@ int main(void) {
       cmocka_unit_test(few_stays_of_one_of_two_ranks_are_named_at_a_distance),
       cmocka_unit_test(who_holds_the_gil_in_long_steps_is_told),
       cmocka_unit_test(long_steps_that_compile_are_told),
+      cmocka_unit_test(what_a_line_takes_more_is_compiling),
       cmocka_unit_test(line_of_some_long_steps_is_counted),
       cmocka_unit_test(steps_that_would_tell),
       cmocka_unit_test(mean_and_median_are_told),

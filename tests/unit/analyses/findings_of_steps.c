@@ -186,6 +186,29 @@ static void unmarked_training_is_not_outside(void **state) {
   }
 }
 
+/* Whoever waits for another process does no work there that could be done less often. */
+static void what_is_waited_for_outside_is_to_be_faster(void **state) {
+  (void)state;
+  for (u32 waits = 0; waits < 2; waits++) {
+    struct scenario s = {.options = healthy_cpu(), .given = no_options()};
+    struct cluster *c = cluster_new(&s.options);
+    samples_in_modules = 6;
+    framework = &in_module;
+    looks_apart = 10 * MS;
+    do_not_mark_forward(c);
+    for (u32 r = 0; r < c->model.n_ranks && waits; r++)
+      FOR_EACH_CHANGED(c->timelines[r].call_sites->samples, c->timelines[r].call_sites->n_samples,
+                       one)
+        one->activity = one->stack ? TSCOPE_ACTIVITY_LOCK : 0;
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *finding = finding_of(r, "TIMING.OUTSIDE_PHASES");
+    assert_int_equal(waits, strstr(finding->evidence, "waiting for a lock") != NULL);
+    assert_int_equal(waits, strstr(finding->action, "Look at what rank 0 waits for at") != NULL);
+    assert_int_equal(!waits, strstr(finding->action, "Do that work less often") != NULL);
+    cluster_end(r, c);
+  }
+}
+
 static u32 steps_of_rank_0;
 static bool rank_0_leaves;
 static void end_early(struct cluster *c) {
@@ -439,6 +462,7 @@ int main(void) {
       cmocka_unit_test(backward_heavy),
       cmocka_unit_test(optimizer_heavy),
       cmocka_unit_test(unmarked_training_is_not_outside),
+      cmocka_unit_test(what_is_waited_for_outside_is_to_be_faster),
       cmocka_unit_test(uneven_steps),
       cmocka_unit_test(of_ranks_that_drift_apart_a_share_is_saved),
       cmocka_unit_test(who_is_outside_alone_is_told_with_its_own_line),

@@ -137,7 +137,10 @@ static const struct part *part_that_grew(struct findings *f, const struct onset 
        "come later in the data set, a cache or file system that filled up.",
        series->input_ms},
       {"exposed communication",
-       "Look at the network since that moment: link errors, other jobs, a slower route.",
+       f->a->model->n_hosts == 1
+           ? "Look at what else runs on that host since that moment: it may take cores, memory or "
+             "links from communication."
+           : "Look at the network since that moment: link errors, other jobs, a slower route.",
        series->exposed_ms},
       {"time in which nothing computes, communicates or copies",
        "Look at what the host does since that moment: other processes on its cores or on its GPU, "
@@ -216,7 +219,7 @@ static const char *suggest_action(struct findings *f, const u32 *ranks, u32 n, b
   if (n == 0 && grew)
     return grew->action;
   if (n == 0)
-    return f->a->model->n_collectives
+    return f->a->model->n_collectives && f->a->model->n_hosts > 1
                ? "Look at the network and the shared storage since that moment: link errors, other "
                  "jobs, a file system that filled up."
                : "Look at what else runs on that host and its devices since that moment, and at "

@@ -4,6 +4,7 @@
  * itself, and training steps that take longer than the typical one.
  */
 #include <math.h>
+#include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
@@ -171,10 +172,25 @@ static u32 count_skipped(const struct analysis *a, const struct long_steps *long
   return skipped >= REASON_SHARE * longer->n ? skipped : 0;
 }
 
+/* Whether each of these steps holds more collectives than most steps. */
+static bool have_more_calls(const struct analysis *a, const struct long_steps *longer,
+                            const struct recurrence *of, struct arena *scratch) {
+  const struct model *model = a->model;
+  double *calls = arena_array(scratch, model->steps.n, sizeof(*calls));
+  FOR_EACH(model->collectives, model->n_collectives, one)
+    if (one->step >= 0)
+      calls[one->step] += one->n_arrivals > 0;
+  double *all = arena_array(scratch, a->n_steps, sizeof(*all));
+  memcpy(all, calls + a->first_step, a->n_steps * sizeof(*all));
+  double usual = median_of(all, a->n_steps);
+  return ALL(longer->at, longer->n, one,
+             !recurrence_has(of, one->step) || calls[one->step] > usual);
+}
+
 /* The steps that stand out, their period if they have one, the longest, and what `skipped` of them
- * are. */
+ * are. `shown`: a line shows what they hold. */
 static const char *describe_long_steps(struct findings *f, const struct long_steps *longer,
-                                       u32 worst, u32 skipped, struct arena *scratch) {
+                                       u32 worst, u32 skipped, bool shown, struct arena *scratch) {
   struct arena *arena = f->a->arena;
   double *step = arena_array(scratch, longer->n, sizeof(double));
   struct recurrence r;
@@ -189,10 +205,12 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
                                   " %u of them hold the backward passes of several steps: the "
                                   "optimizer did not run between these.",
                                   skipped)
-                    : recur ? say(f,
-                                  " %u of them come every %u steps, from step %u on; nothing "
-                                  "recorded shows how they differ from the others.",
-                                  r.hits, r.period, first + r.first)
+                    : recur ? say(f, " %u of them come every %u steps, from step %u on%s.", r.hits,
+                                  r.period, first + r.first,
+                                  shown ? ""
+                                  : have_more_calls(f->a, longer, &r, scratch)
+                                      ? "; they hold more collectives than the others"
+                                      : "; nothing recorded shows how they differ from the others")
                             : "";
   return say(f, "They are %s; the longest is step %u with %s.%s", list, first + worst,
              duration_ms(f->r->step_ms[worst]).text, how);
@@ -252,9 +270,9 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
   const struct long_steps *longer = &of->longer;
   const struct results *r = f->r;
   u32 skipped = count_skipped(f->a, longer, scratch);
-  const char *which = describe_long_steps(f, longer, of->worst, skipped, scratch);
   struct step_line at;
   line_of_long_steps(f, longer, scratch, &at);
+  const char *which = describe_long_steps(f, longer, of->worst, skipped, at.line != NULL, scratch);
   double computes = share_of_compute(f->a, longer, scratch);
   bool of_work = !skipped && computes >= REASON_SHARE;
   const char *where = skipped   ? ""
@@ -313,18 +331,35 @@ static double *usual_lengths(const struct findings *f, struct arena *scratch) {
   return usual;
 }
 
+/* Steps in which ranks meet, where they do so in some only. */
+static bool *find_meetings(const struct findings *f, struct arena *scratch) {
+  const struct model *model = f->a->model;
+  bool *meets = arena_array(scratch, model->steps.n, sizeof(*meets));
+  FOR_EACH(model->collectives, model->n_collectives, one)
+    if (one->step >= 0 && one->n_arrivals > 1 && op_is_barrier_like(one->op))
+      meets[one->step] = true;
+  return meets;
+}
+
 /* By how much the latest straggler is late in each analysed step, of those that are late in some
- * only. */
+ * only, or that others wait for in some only, then for all of the steps before. */
 static double *late_in_steps(const struct findings *f, struct arena *scratch, bool *any) {
   const struct analysis *a = f->a;
   double *ms = arena_array(scratch, a->n_steps, sizeof(*ms));
+  const bool *meets = find_meetings(f, scratch);
   for (u32 r = 0; r < f->r->n_ranks; r++) {
     const struct rank_result *rank = &f->r->ranks[r];
-    for (u32 s = 0; s < a->n_steps && rank->straggler && rank->late_at_times; s++)
-      if (straggler_is_late_in(rank, a->model->steps.first + a->first_step + s)) {
-        ms[s] = fmax(ms[s], rank->late_a_step_ms);
+    bool meets_rarely = !rank->of_path && 2 * rank->met_steps < a->n_training;
+    double late = rank->late_at_times ? rank->late_a_step_ms : rank->lateness_ms;
+    for (u32 i = 0; i < a->n_steps && rank->straggler && (rank->late_at_times || meets_rarely);
+         i++) {
+      u32 step = a->first_step + i;
+      if (straggler_is_late_in(rank, a->model->steps.first + step) &&
+          (rank->late_at_times || meets[step])) {
+        ms[i] = fmax(ms[i], late);
         *any = true;
       }
+    }
   }
   return ms;
 }

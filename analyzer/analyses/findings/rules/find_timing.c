@@ -134,11 +134,9 @@ static const char *describe_outside_line(struct findings *f, u32 rank, u32 elsew
   const char *text =
       say(f,
           " Rank %u is then at %s (%s%s) for %s of the time in which it does "
-          "not wait for communication%s%s",
+          "not wait for communication%s",
           one->rank, line->place, line->function, called_at(f, line), percent(line->share).text,
-          line->beside ? "; most of what it does there is to wait for another thread, which is at "
-                       : "",
-          text_or_empty(line->beside));
+          line->beside || line->waits ? busy_with(f, line) : "");
   if (elsewhere == INDEX_NONE)
     return say(f, "%s.", text);
   const struct rank_result *other = &f->r->ranks[elsewhere];
@@ -154,6 +152,11 @@ static const char *outside_action(struct findings *f, u32 rank, u32 elsewhere) {
   if (line->beside)
     return say(f, "Look at what another thread does at %s: rank %u waits for it at %s.",
                line->beside, f->r->ranks[rank].rank, line->place);
+  if (line->waits && elsewhere == INDEX_NONE)
+    return say(f,
+               "Look at what rank %u waits for at %s: another process, a queue, a store or a "
+               "server. Make that faster, have more of it, or ask for it ahead.",
+               f->r->ranks[rank].rank, line->place);
   const char *others =
       elsewhere == INDEX_NONE
           ? ""
