@@ -251,7 +251,7 @@ const char *busy_with(struct findings *f, const struct sampled_line *line) {
 static bool mostly_compiles(const struct sampled_line *line) {
   double more_ms = line->ms - line->peers_ms;
   return line->compiling_share >= REASON_SHARE ||
-         (more_ms >= REASON_SHARE * line->ms &&
+         (line->compiling_share > 0 && more_ms >= REASON_SHARE * line->ms &&
           line->compiling_share * line->ms >= REASON_SHARE * more_ms);
 }
 

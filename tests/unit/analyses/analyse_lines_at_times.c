@@ -258,7 +258,11 @@ static void what_a_line_takes_more_is_compiling(void **state) {
   static const struct {
     double ms, usual_ms, share;
     bool compiles;
-  } cases[] = {{15, 4, 0.43, true}, {15, 4, 0.3, false}, {15, 12, 0.2, false}, {15, 15, 0.6, true}};
+  } cases[] = {{15, 4, 0.43, true},
+               {15, 4, 0.3, false},
+               {15, 12, 0.2, false},
+               {15, 15, 0.6, true},
+               {0, 0, 0, false}};
   SCOPED_ARENA struct arena arena = {0};
   struct analysis a = {.arena = &arena};
   struct findings f = {.a = &a, .arena = &arena};

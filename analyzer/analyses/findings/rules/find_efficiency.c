@@ -120,6 +120,7 @@ static const char *other_idle_time(struct findings *f) {
     enum budget_part part;
     const char *what;
   } others[] = {{BUDGET_INPUT, "waiting for input"},
+                {BUDGET_OUTSIDE_PHASES, "work of the host outside the phases"},
                 {BUDGET_BEGUN_LATE, "launched work that begins late"},
                 {BUDGET_CAPTURING, "capturing CUDA graphs"}};
   const char *text = "";
