@@ -210,6 +210,7 @@ static void several_are_named(void **state) {
  * step is as long. In another job rank 2 does more, and is named. */
 static void who_waits_itself_is_not_named(void **state) {
   (void)state;
+  u32 told = 0;
   for (u32 i = 0; i < 4; i++) {
     struct cluster_options o = i % 2 ? healthy_gpu() : healthy_cpu();
     struct cluster *c;
@@ -222,10 +223,14 @@ static void who_waits_itself_is_not_named(void **state) {
     assert_true(late->slowest_fraction > 0.9 && late->p_value < 1e-6);
     assert_int_equal(stragglers_in(r), i < 2 ? 0 : 1);
     assert_true((late->no_straggler != NULL) == (i < 2));
+    const struct finding *uneven = finding_of(r, "DIST.LOAD_IMBALANCE");
+    assert_true(i >= 2 || !uneven || strstr(uneven->evidence, "rank 3 comes last in "));
+    told += i < 2 && uneven;
     for (u32 k = 0; k < r->n_findings; k++)
       assert_true(r->findings[k].n_ranks == 0 || i >= 2);
     cluster_end(r, c);
   }
+  assert_true(told > 0);
 }
 
 static void too_little_to_matter(void **state) {

@@ -71,6 +71,15 @@ static const char *describe_late_rank(struct findings *f, const struct rank_resu
                "with %s a step would take %s less (replay), but that it comes last more often than "
                "by chance is not shown",
                most->change, duration_ms(most->saving.ms).text);
+  const struct rank_result *refuted =
+      LARGEST(f->r->ranks, f->r->n_ranks, one,
+              one->refuted && one->slowest_fraction > STRAGGLER_MAJORITY, one->slowest_fraction);
+  if (!late && refuted)
+    return say(f,
+               "rank %u comes last in %.0f of %u steps, but if it were as fast as its peers, steps "
+               "would hardly be shorter (replay): what the peers do meanwhile takes as long, or is "
+               "a wait that the record does not show",
+               refuted->rank, refuted->slowest_count, refuted->met_steps);
   if (!late)
     return "no single rank explains it";
   return say(
