@@ -201,10 +201,10 @@ def of_sleep(pairs, shares):
     """Without the sleep outside the phases a step saves less than without all that is done there: at most by what the
     ranks compute there, one after the other."""
     saved, other = shares.saved.get("nothing outside the phases"), shares.report["phases"]["other_ms"]
-    recoverable = shares.recoverable("asleep outside phases")
+    recoverable = shares.recoverable("not running outside phases")
     if None in (saved, other, recoverable):
         return
-    awake = other / shares.step - shares.of_training(shares.budget["asleep outside phases"]["fraction"])
+    awake = other / shares.step - shares.of_training(shares.budget["not running outside phases"]["fraction"])
     ranks = len(shares.report["distributed"]["ranks"])
     pairs.within("sleep and what-if", "sleep outside the phases", recoverable, saved)
     pairs.within("what-if and sleep", "nothing outside the phases", saved, recoverable + ranks * max(0, awake))
