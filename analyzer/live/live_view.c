@@ -192,7 +192,9 @@ static void choose_reference(struct live_view *view) {
   if (!view->reference)
     return;
   view->step_s = view->reference->usual_s;
-  view->rate = view->step_s > 0 ? 1 / view->step_s : NAN;
+  /* Where some steps are much longer, as those in which ranks meet, the usual one tells no rate. */
+  const struct live_steps *steps = &view->reference->steps;
+  view->rate = 1 / mean_of(steps->lengths, steps->n);
   view->since_step_s = since;
 }
 

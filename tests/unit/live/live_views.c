@@ -79,6 +79,26 @@ static void steps_are_as_long_as_they_were(void **state) {
   check_steps(options, "optimizer phases");
 }
 
+/* Some steps are much longer than most: the rate is that of all, the length that of most. */
+static void uneven_steps_have_the_rate_of_all(void **state) {
+  (void)state;
+  struct tracegen_options options = tracegen_defaults();
+  struct looking looking;
+  options.flavour = TRACEGEN_GLOO;
+  options.phases = true;
+  options.steps = 100;
+  options.slow_rank = 1;
+  options.slow_factor = 10;
+  options.slow_share = 0.2;
+  begin(&looking, options);
+  const u64 *begin_of = looking.truth.step_begin;
+  double seconds = (double)(begin_of[(options.steps - 1) * options.ranks] - begin_of[0]) / 1e9;
+  double rate = (options.steps - 1) / seconds;
+  assert_true(fabs(looking.view.rate - rate) < 0.1 * rate);
+  assert_true(rate < 0.7 / looking.view.step_s);
+  end(&looking);
+}
+
 /* All ranks made as many steps; one of them goes on. */
 static void a_rank_that_runs_stands_for_the_job(void **state) {
   enum { RUNS = 2 };
@@ -516,6 +536,7 @@ static int remove_folder(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(steps_are_as_long_as_they_were),
+      cmocka_unit_test(uneven_steps_have_the_rate_of_all),
       cmocka_unit_test(a_rank_that_runs_stands_for_the_job),
       cmocka_unit_test(steps_are_found_as_in_the_report),
       cmocka_unit_test(the_slow_rank_is_late),
