@@ -242,7 +242,7 @@ def judge(name, document, folder):
     """What is wrong with the report; None if nothing is. And what it says, for the table."""
     shape = SHAPES[name][0]
     first = document["steps"]["warmup_excluded"]
-    stragglers = {f["ranks"][0]: f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and len(f["ranks"]) == 1}
+    stragglers = {rank: f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" for rank in f["ranks"]}
     said = "; ".join(f["title"] for f in document["findings"]
                      if f["id"] in ("DIST.STRAGGLER", "TIMING.JITTER", "DIST.LONE_LINE")) or "nothing"
     if name in BY_TURNS:

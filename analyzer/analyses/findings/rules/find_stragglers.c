@@ -260,6 +260,50 @@ static const char *describe_slow_copies(struct findings *f, const struct rank_re
              duration_ms(median_of(peers, n)).text);
 }
 
+/* The line of a rank of a group, where it is named and no rank of the group before has the same. */
+static const struct sampled_line *next_line(const struct findings *f,
+                                            const struct straggler_group *group, u32 index) {
+  const struct rank_result *ranks = f->r->ranks;
+  const struct sampled_line *line = group->ranks[index] && ranks[index].reason != STRAGGLER_NO_CORE
+                                        ? straggler_line(&ranks[index])
+                                        : NULL;
+  for (u32 i = 0; i < index && line; i++) {
+    const struct sampled_line *other = group->ranks[i] ? straggler_line(&ranks[i]) : NULL;
+    line = other && same_text(other->where, line->where) ? NULL : line;
+  }
+  return line;
+}
+
+enum { LINES_TOLD = 2 };
+
+/* ", at a.py:10 and at b.py:20"; nothing if there are more. */
+static const char *name_lines(struct findings *f, const struct straggler_group *group) {
+  const char *text = "";
+  u32 n = 0;
+  for (u32 i = 0; i < f->r->n_ranks; i++) {
+    const struct sampled_line *line = next_line(f, group, i);
+    text = line ? say(f, "%s%s %s", text, n++ ? " and" : ",", line->where) : text;
+  }
+  return n <= LINES_TOLD ? text : "";
+}
+
+/* " Rank 2 takes 11.0 ms longer at b.py:20 (load)." of the ranks of a group that are late for
+ * another line than the worst. */
+static const char *describe_other_lines(struct findings *f, const struct straggler_group *group) {
+  const struct sampled_line *of_worst = straggler_line(&f->r->ranks[group->worst]);
+  const char *text = "";
+  for (u32 i = 0, n = 0; i < f->r->n_ranks && n < LINES_TOLD; i++) {
+    const struct sampled_line *line = next_line(f, group, i);
+    if (!line || (of_worst && same_text(of_worst->where, line->where)))
+      continue;
+    n++;
+    text = say(f, "%s Rank %u takes %s longer %s%s%s%s.", text, f->r->ranks[i].rank,
+               duration_ms(line->more_ms).text, line->where, line->function ? " (" : "",
+               text_or_empty(line->function), line->function ? ")" : "");
+  }
+  return text;
+}
+
 static const char *straggler_evidence(struct findings *f, const struct straggler_group *group,
                                       const struct gpu_excess *gpu) {
   const struct rank_result *rank = &f->r->ranks[group->worst];
@@ -269,7 +313,7 @@ static const char *straggler_evidence(struct findings *f, const struct straggler
                percent(fabs(rank->rel_slowdown)).text, rank->rel_slowdown > 0 ? "longer" : "less",
                duration_ms(rank->median_compute_ms).text);
   if (group->n > 1)
-    more = say(f, "%s%s", more, describe_alike(f, group));
+    more = say(f, "%s%s%s", describe_other_lines(f, group), more, describe_alike(f, group));
   const char *at = describe_straggler_line(f, rank);
   more = say(f, "%s%s%s%s%s%s", at, describe_waits(f, rank), more, describe_own_part(f, rank),
              describe_slow_copies(f, rank), describe_gpu_excess(f, gpu));
@@ -333,10 +377,10 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
                       : gpu.more_work ? ", more work"
                                       : "";
   const char *why = is_reason_of_all(r, group) ? straggler_reason_words[worst->reason] : NULL;
-  const char *title = n > 1 ? say(f, "%s keep their peers waiting%s%s%s",
+  const char *title = n > 1 ? say(f, "%s keep their peers waiting%s%s%s%s",
                                   host ? say(f, "%u ranks on %s", n, host)
                                        : say(f, "Ranks %s", rank_list_in(f->a->arena, ranks, n)),
-                                  late, why ? ": " : "", text_or_empty(why))
+                                  late, why ? ": " : "", text_or_empty(why), name_lines(f, group))
                             : say(f, "Rank %u%s%s %s%s: %s%s", rank->rank, rank->host ? " on " : "",
                                   text_or_empty(rank->host),
                                   is_periodic(rank) ? "does something for which its peers wait"
