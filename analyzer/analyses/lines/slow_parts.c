@@ -124,6 +124,10 @@ static void keep_next(struct best_parts *best, const struct sampled_part *part,
   best->of_next = *d;
 }
 
+static double more_with_core(const struct sampled_part *part, const struct difference *d) {
+  return (1 - no_core_share(part)) * d->more_ms;
+}
+
 /* Of functions that explain why the rank is late the innermost is best. Of all others it is the one
  * with the largest difference. */
 static void keep_if_best(struct comparison *c, const struct entry *e, const struct difference *d) {
@@ -133,6 +137,11 @@ static void keep_if_best(struct comparison *c, const struct entry *e, const stru
   const struct difference *known = best->part[kind] ? &best->of[kind] : NULL;
   if (kind == WAIT_LINE || kind == CALLING_LINE || !stands_out(c, e->rank, kind, d))
     return;
+  if (kind == OWN_LINE && is_of_one(d) &&
+      (!best->alone || more_with_core(best->alone, &best->of_alone) < more_with_core(e->part, d))) {
+    best->alone = e->part;
+    best->of_alone = *d;
+  }
   if (known && (kind == OWN_FUNCTION ? part_is_inside(best->part[kind], known->ms, e->part, d->ms)
                                      : known->more_ms >= d->more_ms)) {
     if (kind == OWN_LINE)
@@ -224,7 +233,7 @@ static bool look_before(struct comparison *c) {
     c->before = best->before = true;
     rank->steps_to_tell = 0;
     memset(best->part, 0, sizeof(best->part));
-    best->next = NULL;
+    best->next = best->alone = NULL;
     find_late_slices(c, r);
   }
   return c->before;

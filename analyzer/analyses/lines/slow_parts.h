@@ -34,6 +34,9 @@ struct best_parts {
   struct difference of[PART_KINDS];
   const struct sampled_part *next; /* the line with the next largest difference */
   struct difference of_next;
+  const struct sampled_part *alone; /* of the lines at which its peers are hardly ever, the one
+                                       that takes most beside waits for a core */
+  struct difference of_alone;
   bool lacks_cores;               /* of a straggler: that explains it, see lacks_cores() */
   bool before;                    /* compared are the steps before those in which it is late */
   bool compared[TRAINING_SLICES]; /* slices with a step in which the rank is late */
@@ -70,6 +73,16 @@ static inline bool is_late_in(const struct comparison *c, u32 rank, u32 step) {
 /* Whether it is enough of the time by which a straggler is late. */
 static inline bool explains(const struct rank_result *rank, const struct difference *d) {
   return d->more_ms >= REASON_SHARE * rank->late_a_step_ms;
+}
+
+/* Whether its peers are hardly ever there. */
+static inline bool is_of_one(const struct difference *d) {
+  return d->peers_ms < LINE_OF_ONE * d->ms;
+}
+
+static inline double no_core_share(const struct sampled_part *part) {
+  i64 all = TOTAL(i64, part->activity_ns, ACTIVITIES, one, *one);
+  return all ? (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] / (double)all : 0;
 }
 
 /* As many parts are assumed to be compared where fewer were seen. */

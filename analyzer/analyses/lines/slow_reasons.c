@@ -11,6 +11,7 @@
 #include "analyses/lines/slow_parts.h"
 #include "base/checked_memory.h"
 #include "base/statistics.h"
+#include "base/texts.h"
 
 static const double errors_apart = 2;     /* below that two figures are the same */
 static const double part_of_first = 0.25; /* a second line with less is no second reason */
@@ -136,6 +137,33 @@ static double steps_needed(const struct comparison *c, u32 index) {
   return fmax(0, ceil(seen / in_a_step - steps));
 }
 
+static bool is_called_in(const struct sampled_part *line, const struct sampled_part *function) {
+  return same_text(line->function, function->function) ||
+         ANY(line->path, line->n_path, one, same_text(one->function, function->function));
+}
+
+/* On a busy machine a rank that does more than its peers loses its core, and then its other lines
+ * take longer, too. Where what takes longest is a line or a function of all ranks, mostly without a
+ * core, a line of its own comes first, if it explains enough of what is left without those waits.
+ */
+static bool prefer_its_own_line(struct comparison *c, u32 index, enum part_kind kind) {
+  struct best_parts *best = &c->best[index];
+  const struct sampled_part *part = best->part[kind];
+  const struct difference d = best->of[kind];
+  if (!part || !best->alone || is_of_one(&d) ||
+      (kind == OWN_FUNCTION && is_called_in(best->alone, part)))
+    return false;
+  double share = no_core_share(part);
+  double late = c->a->results->ranks[index].late_a_step_ms;
+  if (share < REASON_SHARE || best->of_alone.more_ms < REASON_SHARE * (late - share * d.more_ms))
+    return false;
+  best->next = part;
+  best->of_next = d;
+  best->part[OWN_LINE] = best->alone;
+  best->of[OWN_LINE] = best->of_alone;
+  return true;
+}
+
 /* What explains why a straggler is late: that it had no core, a line, a function, something else
  * that threads do, or a phase. */
 static void explain_straggler(struct comparison *c, u32 index) {
@@ -146,8 +174,10 @@ static void explain_straggler(struct comparison *c, u32 index) {
   const struct sampled_part *activity = best->part[OWN_ACTIVITY];
   bool no_core = activity && activity->line == TSCOPE_ACTIVITY_NO_CORE;
   bool of_line = best->part[OWN_LINE] && explains(rank, &best->of[OWN_LINE]);
+  if (!no_core && rank->reason != STRAGGLER_SLOW_INPUT)
+    of_line |= prefer_its_own_line(c, index, of_line ? OWN_LINE : OWN_FUNCTION);
   /* A line of its own that computes is also what needs the core, and no slow device. */
-  bool own = of_line && best->of[OWN_LINE].peers_ms < LINE_OF_ONE * best->of[OWN_LINE].ms;
+  bool own = of_line && is_of_one(&best->of[OWN_LINE]);
   no_core &= !own;
   if (parts_of(c, index)->n && !of_line && !best->part[OWN_FUNCTION] && !activity)
     rank->steps_to_tell = steps_needed(c, index);

@@ -121,7 +121,7 @@ static void line_of_one_rank_is_named(void **state) {
   u32 named = 0;
   (void)state;
   for (u32 seed = 1; seed <= 10; seed++)
-    for (u32 i = 0; i < LENGTH_OF(jobs); i++) {
+    for (u32 i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
       struct cluster *c;
       struct results *r = run_lone(&jobs[i], seed, &c);
       const struct finding *found = finding_of(r, "DIST.LONE_LINE");
@@ -249,6 +249,54 @@ static void long_steps_that_compile_are_told(void **state) {
     assert_non_null(found);
     assert_int_equal(compiles, strstr(found->evidence, "in torch.compile for 100 %") != NULL);
     assert_int_equal(compiles, strstr(found->action, "At me/train.py:20 torch.compile") != NULL);
+    cluster_end(r, c);
+  }
+}
+
+/* All wait as long for each second that they have a core. */
+static void wait_alike_for_cores(struct cluster *c) {
+  const struct steps *steps = &c->model.steps;
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct rank_look *looks = arena_array(&c->arena, 2, sizeof(*looks));
+    looks[0].time = steps->begin[r];
+    looks[1].time = steps->end[(steps->n - 1) * c->model.n_ranks + r];
+    looks[1].cpu_ns = looks[1].wait_ns = looks[1].training_wait_ns = 20000000000u;
+    c->model.ranks[r].looks = looks;
+    c->model.ranks[r].n_looks = 2;
+  }
+}
+
+/* Rank 1 is at line 20 for 16 ms in each step, where nobody else is, and loses its core by that: at
+ * line 10 it then is for 24 ms longer than its peers. On a machine where it has its core, it is the
+ * line with the 24 ms that tells more. */
+static void what_loses_the_core_comes_before_what_then_waits_for_one(void **state) {
+  enum { MANY = 400, SLOW = 1, RUNS = 2 };
+  static i64 late[MANY * RANKS];
+  (void)state;
+  for (u32 s = 0; s < MANY; s++)
+    late[s * RANKS + SLOW] = 40 * MS;
+  for (u32 busy = 0; busy < RUNS; busy++) {
+    struct cluster_options o = healthy_cpu();
+    o.ranks = RANKS;
+    o.steps = MANY;
+    o.late_backward = late;
+    struct cluster *c = cluster_new(&o);
+    cluster_sample(c, late, 24 * MS, 10 * MS, 1);
+    wait_alike_for_cores(c);
+    const struct call_sites *sites = c->timelines[SLOW].call_sites;
+    FOR_EACH_CHANGED(sites->samples, sites->n_samples, one) {
+      one->stack = one->stack == 3 ? 0 : one->stack;
+      if (busy && one->stack == 0)
+        one->activity = TSCOPE_ACTIVITY_NO_CORE;
+    }
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *found = finding_of(r, "DIST.STRAGGLER");
+    const char *line = busy ? "train.py:20" : "train.py:10";
+    assert_non_null(found);
+    if (!strstr(found->title, line))
+      fail_msg("%s: %s", found->title, found->evidence);
+    bool waits = strstr(found->evidence, "train.py:10 (train), mostly without a core.");
+    assert_int_equal(waits, busy);
     cluster_end(r, c);
   }
 }
@@ -492,6 +540,7 @@ int main(void) {
       cmocka_unit_test(few_stays_of_one_of_two_ranks_are_named_at_a_distance),
       cmocka_unit_test(who_holds_the_gil_in_long_steps_is_told),
       cmocka_unit_test(long_steps_that_compile_are_told),
+      cmocka_unit_test(what_loses_the_core_comes_before_what_then_waits_for_one),
       cmocka_unit_test(what_a_line_takes_more_is_compiling),
       cmocka_unit_test(line_of_some_long_steps_is_counted),
       cmocka_unit_test(steps_that_would_tell),

@@ -27,7 +27,10 @@ static const struct sampled_line *straggler_line(const struct rank_result *rank)
   if (rank->reason == STRAGGLER_SLOW_INPUT && rank->slow_in_workers)
     return rank->slow_in_workers;
   const struct sampled_line *line = rank->slow_line;
-  return line && line->more_ms >= REASON_SHARE * rank->late_a_step_ms ? line : NULL;
+  return line && (line->more_ms >= REASON_SHARE * rank->late_a_step_ms ||
+                  line->peers_ms < LINE_OF_ONE * line->ms)
+             ? line
+             : NULL;
 }
 
 /* Whether the rank does something of its own every so many steps, and is else no straggler. */
@@ -167,10 +170,11 @@ static const char *describe_straggler_line(struct findings *f, const struct rank
                                               line->beside ? ", while another thread is at " : "",
                                               text_or_empty(line->beside))
                                         : "";
-  const char *next = line->next
-                         ? say(f, " Another %s are %s (%s).", duration_ms(line->next_ms).text,
-                               line->next->where, line->next->function)
-                         : "";
+  const char *next =
+      line->next ? say(f, " Another %s are %s (%s)%s.", duration_ms(line->next_ms).text,
+                       line->next->where, line->next->function,
+                       line->next->no_core_share >= REASON_SHARE ? ", mostly without a core" : "")
+                 : "";
   return say(f,
              " %s %s (error %s) %s longer than its peers %s (%s)%s: in samples %s, they %s, error "
              "%s.%s%s%s",
