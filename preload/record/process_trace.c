@@ -124,13 +124,11 @@ bool tscope_trace_put(int fd, const void *from, size_t bytes, u64 at) {
 static int allocate(int fd, off_t from, off_t to) {
   if (!tscope_trace_may_reach((u64)to))
     return -EFBIG;
-  int failed;
-  do
-    failed = fallocate(fd, 0, from, to - from);
-  while (failed && errno == EINTR);
-  if (!failed)
+  if (fallocate(fd, 0, from, to - from) == 0)
     return 0;
-  if (errno != EOPNOTSUPP && errno != ENOSYS)
+  /* A signal makes tmpfs give back all that it has allocated: beside a fast timer of the job's, to
+   * try again might never end. */
+  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR)
     return -errno;
   static const u8 zeros[16384];
   for (size_t bytes; from < to; from += (off_t)bytes) {

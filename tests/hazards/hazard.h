@@ -24,6 +24,7 @@ void first_thread_ends(char **arguments);
 void look_at_threads(char **arguments);
 void only_thread_ends(char **arguments);
 void other_threads_end(char **arguments);
+void allocation_is_interrupted(char **arguments);
 
 /* hazard_signals.c */
 void signals_kept(char **arguments);

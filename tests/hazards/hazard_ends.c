@@ -223,3 +223,10 @@ void other_threads_end(char **arguments) {
   usleep(300 * 1000);
   launch(1000);
 }
+
+/* As tmpfs answers where a timer is faster than it allocates. */
+void allocation_is_interrupted(char **arguments) {
+  (void)arguments;
+  answer(SYS_fallocate, SECCOMP_RET_ERRNO | EINTR, 0);
+  launch(1000);
+}

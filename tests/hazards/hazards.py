@@ -60,6 +60,7 @@ NOT_EMULATED = {
     "memory-locked-by-a-program-that-does-not-train": "the emulator's own memory would be locked and counted, too",
     "all-memory-locked": "the emulator's own memory would be locked and counted, too",
     "threads-apart-from-the-one-that-wakes": "the emulator refuses filters",
+    "allocation-that-is-always-interrupted": "the emulator refuses filters",
     "memory-locked-by-a-forked-child": "the emulator's own memory would be locked and counted, too",
     "address-space-limited-later": "the limit would be the emulator's own",
     "more-threads-than-are-looked-at": "the emulator has threads itself, and starts new ones slowly",
@@ -557,6 +558,11 @@ def filter_that_ends_tscopes_threads(scratch):
     run_both(scratch, "other-threads-end", "first", stderr="seccomp")
     check_untouched(scratch)
     check_recorded(scratch, "other-threads-end", "later", launches=3000)
+
+
+def allocation_that_is_always_interrupted(scratch):
+    """To try it again would never end."""
+    check_recorded(scratch, "allocation-is-interrupted", launches=1000)
 
 
 def only_thread_ends_by_a_system_call(scratch):
