@@ -38,6 +38,19 @@ static ssize_t read_fully(int fd, u8 *buffer, size_t bytes) {
   return (ssize_t)filled;
 }
 
+size_t file_read_at(int fd, void *to, size_t bytes, u64 offset) {
+  size_t done = 0;
+  while (done < bytes && offset + done <= INT64_MAX) {
+    ssize_t got = pread(fd, (u8 *)to + done, bytes - done, (off_t)(offset + done));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
+    done += (size_t)got;
+  }
+  return done;
+}
+
 int byte_source_open(struct byte_source **out, const char *path) {
   struct byte_source *source = memory_zeroed(1, sizeof(*source));
   *out = NULL;

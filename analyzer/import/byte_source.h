@@ -8,6 +8,10 @@
 
 #include "format/tscope_format.h"
 
+/* Reads from a place in a file, as far as it goes: fewer bytes than `bytes` mean that it ends, or
+ * cannot be read. */
+size_t file_read_at(int fd, void *to, size_t bytes, u64 offset);
+
 struct byte_source;
 
 /* Opens a file. 0, or negative errno. */

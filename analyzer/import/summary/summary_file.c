@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "base/hash.h"
+#include "import/byte_source.h"
 #include "import/file_budget.h"
 #include "model/rank_lists.def"
 
@@ -90,15 +91,7 @@ int summary_write(const char *path, struct summary_made *made, u32 n) {
 }
 
 static bool read_at(int file, void *to, size_t n, u64 offset) {
-  for (u8 *at = to; n > 0;) {
-    ssize_t got = offset > INT64_MAX ? 0 : pread(file, at, n, (off_t)offset);
-    if (got <= 0)
-      return false;
-    at += got;
-    n -= (size_t)got;
-    offset += (u64)got;
-  }
-  return true;
+  return file_read_at(file, to, n, offset) == n;
 }
 
 static bool part_is_within(const struct summary_part *part, u64 size) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/min_max.h"
+#include "import/byte_source.h"
 #include "import/tscope/files/chunk_read.h"
 
 #define LEAST_CHUNK_BYTES 1024u
@@ -29,16 +30,7 @@ size_t trace_file_read(const struct trace_file *file, u64 offset, void *buffer, 
     memcpy(buffer, file->memory + offset, bytes);
     return bytes;
   }
-  size_t done = 0;
-  while (done < bytes) {
-    ssize_t got = pread(file->fd, (u8 *)buffer + done, bytes - done, (off_t)(offset + done));
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      break;
-    done += (size_t)got;
-  }
-  return done;
+  return file_read_at(file->fd, buffer, bytes, offset);
 }
 
 static int refuse(char *why, size_t why_bytes, int error, const char *reason) {
