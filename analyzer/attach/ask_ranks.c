@@ -177,24 +177,13 @@ struct parse {
   u32 threads_room, peers_room, frames_room;
 };
 
-/* An array of the arena, moved to where there is room for one more element. */
-static void *make_room(struct arena *arena, void *array, u32 n, u32 *room, size_t bytes) {
-  if (n < *room)
-    return array;
-  *room = *room ? 2 * *room : 16;
-  void *larger = arena_array(arena, *room, bytes);
-  if (n)
-    memcpy(larger, array, size_product(n, bytes));
-  return larger;
-}
-
 static struct stalled_thread *add_thread(struct parse *p, u32 tid) {
   struct rank_stall *stacks = p->stacks;
   struct stalled_thread *known = rank_stall_thread(stacks, tid);
   if (known || stacks->n_threads == THREADS_MOST)
     return known;
-  stacks->threads = make_room(p->arena, stacks->threads, stacks->n_threads, &p->threads_room,
-                              sizeof(*stacks->threads));
+  stacks->threads = arena_more(p->arena, stacks->threads, stacks->n_threads, &p->threads_room,
+                               sizeof(*stacks->threads));
   stacks->threads[stacks->n_threads] = (struct stalled_thread){.tid = tid};
   return &stacks->threads[stacks->n_threads++];
 }
@@ -233,7 +222,7 @@ static void read_frame(struct parse *p, const struct line *line) {
                                .file = decode(p->arena, line->field[2]),
                                .function = decode(p->arena, line->field[3])};
   thread->frames =
-      make_room(p->arena, thread->frames, thread->n_frames, &p->frames_room, sizeof(frame));
+      arena_more(p->arena, thread->frames, thread->n_frames, &p->frames_room, sizeof(frame));
   thread->frames[thread->n_frames++] = frame;
 }
 
@@ -242,7 +231,7 @@ static void read_peer(struct parse *p, const struct line *line) {
   if (stacks->n_peers == PEERS_MOST)
     return;
   stacks->peers =
-      make_room(p->arena, stacks->peers, stacks->n_peers, &p->peers_room, sizeof(*stacks->peers));
+      arena_more(p->arena, stacks->peers, stacks->n_peers, &p->peers_room, sizeof(*stacks->peers));
   stacks->peers[stacks->n_peers++] =
       (struct stalled_peer){.pid = count(line->field[0]),
                             .state = letter(line->field[1]),

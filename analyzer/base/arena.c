@@ -70,6 +70,18 @@ void *arena_joined(struct arena *arena, const void *first, size_t n_first, const
   return both;
 }
 
+void *arena_more(struct arena *arena, void *at, u32 n, u32 *room, size_t element_bytes) {
+  if (n < *room)
+    return at;
+  if (*room > UINT32_MAX / 2)
+    memory_is_short(size_product(*room, 2), element_bytes);
+  *room = *room ? *room * 2 : 16;
+  void *larger = arena_array(arena, *room, element_bytes);
+  if (n)
+    memcpy(larger, at, n * element_bytes);
+  return larger;
+}
+
 char *arena_copy(struct arena *arena, const char *text, size_t bytes) {
   char *copy = arena_alloc(arena, size_sum(bytes, 1));
   memcpy(copy, text, bytes);

@@ -28,6 +28,10 @@ void *arena_elements(struct arena *arena, const void *elements, size_t count, si
 void *arena_joined(struct arena *arena, const void *first, size_t n_first, const void *then,
                    size_t n_then, size_t element_bytes);
 
+/* An array of `n` elements that grows, moved if there is no room for one more. `*room` is 0 at
+ * first; what it left stays in the arena, so a VECTOR is better for many. */
+void *arena_more(struct arena *arena, void *at, u32 n, u32 *room, size_t element_bytes);
+
 /* NUL-terminated copies; NULL of NULL. */
 char *arena_copy(struct arena *arena, const char *text, size_t bytes);
 char *arena_text(struct arena *arena, const char *text);

@@ -113,19 +113,10 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, co
                 title);
     action = what_holds_up(f);
   }
-  u32 *copy = arena_array(f->a->arena, n_ranks, sizeof(u32));
+  u32 *copy = arena_elements(f->a->arena, ranks, n_ranks, sizeof(u32));
   title = plain_numbers(f->a->arena, title);
   evidence = plain_numbers(f->a->arena, evidence);
-  if (n_ranks)
-    memcpy(copy, ranks, n_ranks * sizeof(u32));
-  if (r->n_findings == f->room) {
-    u32 room = f->room ? f->room * 2 : 16;
-    struct finding *grown = arena_array(f->a->arena, room, sizeof(*grown));
-    if (r->n_findings)
-      memcpy(grown, r->findings, r->n_findings * sizeof(*grown));
-    r->findings = grown;
-    f->room = room;
-  }
+  r->findings = arena_more(f->a->arena, r->findings, r->n_findings, &f->room, sizeof(*r->findings));
   r->findings[r->n_findings++] = (struct finding){.severity = severity,
                                                   .saving_s = saving_s,
                                                   .title = title,

@@ -45,14 +45,7 @@ void fact_label(struct facts *facts, const char *label) {
 
 static void add(struct facts *facts, enum tone tone, double share, const char *format,
                 va_list arguments) {
-  if (facts->n == facts->room) {
-    u32 room = facts->room ? 2 * facts->room : 16;
-    struct fact *grown = arena_array(facts->arena, room, sizeof(*grown));
-    if (facts->n)
-      memcpy(grown, facts->at, facts->n * sizeof(*grown));
-    facts->at = grown;
-    facts->room = room;
-  }
+  facts->at = arena_more(facts->arena, facts->at, facts->n, &facts->room, sizeof(*facts->at));
   SCOPED char *text = memory_vprintf(format, arguments);
   facts->at[facts->n++] = (struct fact){facts->label, arena_text(facts->arena, text), tone, share};
   facts->label = NULL;
