@@ -40,8 +40,8 @@ const char *live_group_name(struct live_view *view, const struct comm_definition
 }
 
 static bool is_on_this_host(const struct live_process *process, i64 realtime, i64 monotonic) {
-  i64 difference = realtime - monotonic - process->definitions.now.realtime_minus_monotonic;
-  return tscope_is_this_host(process->trace.file.header.host) && llabs(difference) < SAME_BOOT_NS;
+  return tscope_is_this_host(process->trace.file.header.host) &&
+         may_be_same_boot(realtime - monotonic, process->definitions.now.realtime_minus_monotonic);
 }
 
 static u32 host_of(struct live_view *view, const struct live_process *process, i64 realtime,
@@ -49,8 +49,8 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
   const char *name = process->trace.file.header.host;
   for (u32 i = view->n_hosts; i-- > 0;)
     if (strcmp(view->hosts[i].name, name) == 0 &&
-        llabs(view->hosts[i].booted_ns - process->definitions.now.realtime_minus_monotonic) <
-            SAME_BOOT_NS) {
+        may_be_same_boot(view->hosts[i].booted_ns,
+                         process->definitions.now.realtime_minus_monotonic)) {
       view->hosts[i].ranks++;
       return i;
     }

@@ -364,6 +364,15 @@ static void test_hosts_of_one_name(void **state) {
   assert_false(processes_share_host(&a, &d));
 }
 
+/* Of a damaged file, whose times are as far apart as can be: their difference wraps around to 1. */
+static void test_boots_as_far_apart_as_can_be(void **state) {
+  (void)state;
+  struct tscope_file_header a = {.host = "node", .start_realtime_ns = INT64_MAX}, b = a;
+  b.start_realtime_ns = 1ull << 63;
+  assert_false(processes_share_host(&a, &b));
+  assert_false(processes_share_host(&b, &a));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_FOLDER(test_elastic_restart),
@@ -384,6 +393,7 @@ int main(void) {
       WITH_FOLDER(test_two_jobs_on_two_ports),
       WITH_FOLDER(test_two_jobs_on_one_port),
       cmocka_unit_test(test_hosts_of_one_name),
+      cmocka_unit_test(test_boots_as_far_apart_as_can_be),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ bool process_may_run(const struct tscope_file_header *header, double alive_s, do
 }
 
 bool processes_share_host(const struct tscope_file_header *a, const struct tscope_file_header *b) {
-  i64 apart = (i64)(a->start_realtime_ns - a->start_monotonic_ns -
-                    (b->start_realtime_ns - b->start_monotonic_ns));
-  return strcmp(a->host, b->host) == 0 && apart > -SAME_BOOT_NS && apart < SAME_BOOT_NS;
+  return strcmp(a->host, b->host) == 0 &&
+         may_be_same_boot((i64)(a->start_realtime_ns - a->start_monotonic_ns),
+                          (i64)(b->start_realtime_ns - b->start_monotonic_ns));
 }

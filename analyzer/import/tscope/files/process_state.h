@@ -47,5 +47,12 @@ static inline bool process_ended_itself(const struct tscope_file_header *header)
  * differs by more than this. Clocks of day may be set while a job runs. */
 #define SAME_BOOT_NS 2000000000
 
+/* Whether two such times may be of one boot: of a damaged file they may be any. */
+static inline bool may_be_same_boot(i64 booted, i64 other) {
+  i64 apart;
+  return !__builtin_sub_overflow(booted, other, &apart) && apart > -SAME_BOOT_NS &&
+         apart < SAME_BOOT_NS;
+}
+
 /* Whether two processes ran on the same host since it was booted. */
 bool processes_share_host(const struct tscope_file_header *a, const struct tscope_file_header *b);
