@@ -244,7 +244,7 @@ void live_read_comm_wait(struct live_process *process, const struct live_record 
   const struct tscope_comm_wait_record *wait = (const void *)record->record;
   i64 end = live_end_ns(record);
   update_longest(process, record->start, end);
-  if (end != NS_UNKNOWN && wait->seq != TSCOPE_UNKNOWN && wait->seq & TSCOPE_TRANSFER)
+  if (end != NS_UNKNOWN && waits_for_message(wait->seq))
     VECTOR_PUSH(&process->received,
                 (struct rank_wait){.start = record->start, .end = end, SAME(wait, comm, seq)});
   live_update_open(&process->waits, record,

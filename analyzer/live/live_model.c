@@ -20,8 +20,8 @@ static void put_waits(const struct live_process *process, struct rank_events *ev
                                                  .seq = TSCOPE_UNKNOWN,
                                                  .call = INDEX_NONE});
   FOR_EACH(process->waits.at, process->waits.n, open) {
-    bool message = open->seq != TSCOPE_UNKNOWN && open->seq & TSCOPE_TRANSFER;
-    u32 seq = message ? open->seq & ~TSCOPE_TRANSFER : open->seq;
+    bool message = waits_for_message(open->seq);
+    u32 seq = number_waited_for(open->seq);
     for (u32 i = 0; i < events->calls.n; i++) {
       const struct rank_call *call = &events->calls.at[i];
       if (call->comm == open->comm && call->seq == seq && op_is_message(call->op) == message)
@@ -108,9 +108,7 @@ struct model *live_model_make(const struct live_view *view, bool pending) {
   struct model *model = model_new();
   u32 share = MESSAGES_IN_ALL / (view->n_ranks ? view->n_ranks : 1);
   struct live_wanted wanted = {.open = pending ? LIVE_MOST_CALLS : 0,
-                               .messages = share < MESSAGES_LEAST  ? MESSAGES_LEAST
-                                           : share > MESSAGES_MOST ? MESSAGES_MOST
-                                                                   : share,
+                               .messages = CLAMP(share, MESSAGES_LEAST, MESSAGES_MOST),
                                .all_messages = pending};
   model_make_ranks(model, view->n_ranks);
   model->world_size = view->world;

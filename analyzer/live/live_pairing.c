@@ -95,7 +95,7 @@ static void pair_received(struct live_process *process) {
   for (u32 i = 0; i < n; i++) {
     const struct rank_wait wait = process->received.at[i];
     u32 comm = rank_comm_index(called, wait.comm);
-    u32 call = find_call(called, at, comm, wait.seq & ~TSCOPE_TRANSFER, true);
+    u32 call = find_call(called, at, comm, number_waited_for(wait.seq), true);
     if (call != INDEX_NONE)
       add_transfer_run(called, at = call, &wait);
     else if (n - i <= RUNS_KEPT)

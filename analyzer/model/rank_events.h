@@ -115,6 +115,15 @@ struct rank_wait {
   u32 thread;
 };
 
+/* Whether its `seq` is that of a message to be received, and the number without saying so. */
+static inline bool waits_for_message(u32 seq) {
+  return seq != TSCOPE_UNKNOWN && seq & TSCOPE_TRANSFER;
+}
+
+static inline u32 number_waited_for(u32 seq) {
+  return waits_for_message(seq) ? seq & ~TSCOPE_TRANSFER : seq;
+}
+
 /* CPU time that a thread had used by then. */
 struct rank_cpu {
   i64 time;

@@ -60,9 +60,8 @@ static u32 find_call(const struct call_index *index, u32 comm, u32 seq, bool p2p
 }
 
 static u32 find_waited_call(const struct call_index *index, const struct rank_wait *wait) {
-  bool transfer = wait->seq != TSCOPE_UNKNOWN && wait->seq & TSCOPE_TRANSFER;
-  u32 number = transfer ? wait->seq & ~TSCOPE_TRANSFER : wait->seq;
-  return find_numbered(index, wait->comm, number, transfer);
+  return find_numbered(index, wait->comm, number_waited_for(wait->seq),
+                       waits_for_message(wait->seq));
 }
 
 /* A run named after a call of a group is that of all the group's calls on its communicator and
