@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/intervals.h"
+
 const struct value *value_get(const struct value *value, const char *key) {
   if (!value || value->kind != VALUE_DICT)
     return NULL;
@@ -22,6 +24,11 @@ bool value_integer(const struct value *value, i64 *out) {
     return false;
   *out = value->integer;
   return true;
+}
+
+u32 value_rank(const struct value *value) {
+  i64 rank;
+  return value_integer(value, &rank) && rank >= 0 && rank < INDEX_NONE ? (u32)rank : INDEX_NONE;
 }
 
 double value_number(const struct value *value) {

@@ -78,6 +78,9 @@ static inline const char *value_text(const struct value *value) {
 /* An INT; false, and `out` as it was, of anything else. */
 bool value_integer(const struct value *value, i64 *out);
 
+/* An INT that may be the number of a rank, or how many there are; INDEX_NONE of anything else. */
+u32 value_rank(const struct value *value);
+
 /* An INT or FLOAT; NAN of anything else. */
 double value_number(const struct value *value);
 

@@ -33,9 +33,9 @@ static void read_members(const struct value *value, numbers *members) {
     }
   }
   for (u32 i = 0; !text && i < value_count(value); i++) {
-    i64 rank;
-    if (value_integer(value_item(value, i), &rank) && rank >= 0 && rank < INDEX_NONE)
-      VECTOR_PUSH(members, (u32)rank);
+    u32 rank = value_rank(value_item(value, i));
+    if (rank != INDEX_NONE)
+      VECTOR_PUSH(members, rank);
   }
   SORT(members->at, members->n, by_u32);
   members->n = KEEP_FIRST(members->at, members->n, last, one, *last == *one);

@@ -99,9 +99,9 @@ static u32 find_only_rank(const struct draft *draft, const dump_groups *groups) 
 static u32 rank_of_dump(const struct draft *draft, const struct value *root, const char *name,
                         const dump_groups *groups) {
   struct name_ranks named;
-  i64 rank;
-  if (value_integer(value_get(root, "rank"), &rank) && rank >= 0 && rank < INDEX_NONE)
-    return (u32)rank;
+  u32 rank = value_rank(value_get(root, "rank"));
+  if (rank != INDEX_NONE)
+    return rank;
   dump_name_ranks(name, &named);
   for (u32 i = 0; i < named.n; i++)
     if (may_be_rank(draft, groups, named.at[i]))

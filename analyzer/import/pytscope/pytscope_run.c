@@ -92,14 +92,14 @@ static const char *copy_text(struct arena *arena, const struct value *text) {
 
 static void describe(struct pytscope_run *run, const struct value *root, struct arena *arena) {
   const struct value *environment = value_get(root, "environment");
-  i64 number;
+  u32 rank = value_rank(value_get(root, "rank")), ranks = value_rank(value_get(root, "world_size"));
   run->described = true;
-  if (value_integer(value_get(root, "rank"), &number) && number >= 0 && number < INDEX_NONE) {
-    run->rank = (u32)number;
+  if (rank != INDEX_NONE) {
+    run->rank = rank;
     run->rank_known = true;
   }
-  if (value_integer(value_get(root, "world_size"), &number) && number > 0 && number < INDEX_NONE)
-    run->world_size = (u32)number;
+  if (ranks != INDEX_NONE)
+    run->world_size = ranks;
   run->python = copy_text(arena, value_get(environment, "python"));
   run->torch = copy_text(arena, value_get(environment, "torch"));
   run->gpu = copy_text(arena, value_get(environment, "gpu"));
