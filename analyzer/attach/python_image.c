@@ -95,8 +95,7 @@ static u64 find_symbol(const struct image *image, const char *name) {
 
 /* "python3.11" and "libpython3.11.so.1.0" are Python 3.11; 0 for others. */
 static u32 minor_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  const char *name = slash ? slash + 1 : path;
+  const char *name = last_part(path);
   if (text_starts_with(name, "lib"))
     name += 3;
   return text_starts_with(name, "python3.") ? (u32)strtoul(name + 8, NULL, 10) : 0;

@@ -33,6 +33,11 @@ static inline bool same_text(const char *a, const char *b) {
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Whether it is a piece of another text, of so many bytes. */
+static inline bool text_is_piece(const char *text, const char *piece, size_t bytes) {
+  return text && strncmp(text, piece, bytes) == 0 && !text[bytes];
+}
+
 static inline const char *text_or_empty(const char *text) {
   return text ? text : "";
 }
@@ -82,6 +87,12 @@ static inline const char *value_among(const char *lines, const char *name, size_
 static inline const char *last_part(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "forward" of "Model.forward". */
+static inline const char *last_name(const char *function) {
+  const char *dot = strrchr(function, '.');
+  return dot ? dot + 1 : function;
 }
 
 /* "my/model.py": enough of a path to recognise a file. */

@@ -233,7 +233,7 @@ static bool is_wrapper(const char *word, size_t bytes) {
       text_starts_with(word, "enable_")) /* CUTLASS's kernel, if the device can run it */
     return true;
   for (const char *const *wrapper = wrappers; *wrapper; wrapper++)
-    if (strlen(*wrapper) == bytes && memcmp(*wrapper, word, bytes) == 0)
+    if (text_is_piece(*wrapper, word, bytes))
       return true;
   return false;
 }

@@ -48,10 +48,6 @@ bool selection_has_group(const struct report_view *view, const struct flight_gro
          is_in_words(group->desc, view->groups, ',');
 }
 
-static bool is_name(const char *name, const char *selected, size_t n) {
-  return name && strncmp(name, selected, n) == 0 && !name[n];
-}
-
 bool selection_find_missing(const struct report_view *view, const struct flight_record *flight,
                             char *text, size_t bytes) {
   unsigned long first, last;
@@ -64,7 +60,7 @@ bool selection_find_missing(const struct report_view *view, const struct flight_
   for (const char *at = view->groups; at;) {
     size_t n = strcspn(at, ",");
     if (!ANY(flight->groups, flight->n_groups, one,
-             is_name(one->name, at, n) || is_name(one->desc, at, n))) {
+             text_is_piece(one->name, at, n) || text_is_piece(one->desc, at, n))) {
       snprintf(text, bytes, "group %.*s", (int)(MIN(n, 60)), at);
       return true;
     }

@@ -189,8 +189,7 @@ static u32 operator_of(struct operator_sums *sums, const char *name) {
   const char *shapes = strstr(name, " [");
   size_t bytes = shapes ? (size_t)(shapes - name) : strlen(name);
   struct operator_sum *found =
-      FIND(sums->operators.at, sums->operators.n, one,
-           one->name && strncmp(one->name, name, bytes) == 0 && !one->name[bytes]);
+      FIND(sums->operators.at, sums->operators.n, one, text_is_piece(one->name, name, bytes));
   if (found)
     return (u32)(found - sums->operators.at);
   const char *copy = arena_printf(&sums->arena, "%.*s", (int)bytes, name);

@@ -103,9 +103,8 @@ static void keep_last(const struct call_sites *sites, const u32 *line_of_stack, 
 }
 
 static bool is_worker_start(const struct call_frame *frame) {
-  const char *dot = frame->function ? strrchr(frame->function, '.') : NULL;
-  const char *name = dot ? dot + 1 : frame->function;
-  return name && (strcmp(name, "_bootstrap") == 0 || strcmp(name, "_worker_loop") == 0);
+  static const char *const starts[] = {"_bootstrap", "_worker_loop"};
+  return MATCHES_ANY(last_name(text_or_empty(frame->function)), starts, same_text);
 }
 
 /* The innermost line of the user's code in what a child does itself: the frames outside of that are

@@ -120,8 +120,7 @@ static char *describe_system_call(struct arena *arena, const struct stalled_thre
 /* Functions that only pass on a call. */
 static bool is_wrapper(const char *function) {
   static const char *const passing[] = {"wrapper", "decorate_context", "_fn", "inner", "wrapped"};
-  const char *dot = strrchr(function, '.');
-  return MATCHES_ANY(dot ? dot + 1 : function, passing, same_text);
+  return MATCHES_ANY(last_name(function), passing, same_text);
 }
 
 /* "train.py:9 in main": where the program calls the library in whose training loop a frame is; NULL

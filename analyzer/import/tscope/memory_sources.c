@@ -31,11 +31,7 @@ static void find_phases(const struct memory_sources_of *of, u32 n_kinds) {
 
 /* "forward (my/model.py:101)" */
 static const char *describe_line(struct arena *arena, const struct call_frame *frame) {
-  const char *name = strrchr(text_or_empty(frame->function), '.');
-  return arena_printf(arena, "%s (%s:%u)",
-                      name              ? name + 1
-                      : frame->function ? frame->function
-                                        : "?",
+  return arena_printf(arena, "%s (%s:%u)", frame->function ? last_name(frame->function) : "?",
                       last_two_parts(frame->file), frame->line);
 }
 

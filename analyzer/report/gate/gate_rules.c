@@ -56,7 +56,7 @@ static const char *parse_fail_on(const char *text, struct gate_rule *rule) {
   rule->severity = SEVERITY_INFO;
   bool severe = false;
   for (u32 i = 0; i <= SEVERITY_CRITICAL; i++)
-    if (strncmp(text, severity_words[i], n) == 0 && !severity_words[i][n]) {
+    if (text_is_piece(severity_words[i], text, n)) {
       rule->severity = (enum severity)i;
       severe = true;
     }
