@@ -90,11 +90,5 @@ void diff_sides(const struct diff_side *before, const struct diff_side *after,
 }
 
 double diff_mean(const double *values, u32 n) {
-  double sum = 0;
-  u32 known = 0;
-  for (u32 i = 0; i < n; i++) {
-    known += !isnan(values[i]);
-    sum += isnan(values[i]) ? 0 : values[i];
-  }
-  return known ? sum / known : NAN;
+  return MEAN_KNOWN(0, n, i, values[i]);
 }

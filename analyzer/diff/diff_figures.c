@@ -106,13 +106,13 @@ static u32 at_most_listed(u32 n) {
   return MIN(n, MOST_NAMES);
 }
 
-double diff_share_watched(const struct results *r) {
-  return r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
+double diff_times_of_input(const struct results *r, bool per_step) {
+  double watched = r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
+  return (per_step ? steps_of_input(r) : 1) * (r->n_ranks ? r->n_ranks : 1) * watched;
 }
 
 static void add_lists(struct entries *entries, const struct results *r, bool per_step) {
-  double times =
-      (per_step ? steps_of_input(r) : 1) * (r->n_ranks ? r->n_ranks : 1) * diff_share_watched(r);
+  double times = diff_times_of_input(r, per_step);
   FOR_EACH(r->path_by_category, at_most_listed(r->n_path_by_category), one)
     add_listed(entries, DIFF_OF_CRITICAL_PATH, one->name, UNIT_MS, one->ms);
   FOR_EACH(r->kernel_categories, at_most_listed(r->n_kernel_categories), one)

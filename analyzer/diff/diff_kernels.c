@@ -24,8 +24,7 @@ ORDER_BY(by_weight, struct diff_kernel, DOWN_OF(weight) THEN(by_name(a, b)))
 /* What a kernel of one run adds to its side's mean over so many runs: for one rank, per step. */
 static struct diff_kernel row_of(const struct results *r, const struct kernel_result *k, u32 side,
                                  bool per_step, u32 runs) {
-  double seen = diff_share_watched(r);
-  double times = (per_step ? steps_of_input(r) : 1) * (r->n_ranks ? r->n_ranks : 1) * seen * runs;
+  double times = diff_times_of_input(r, per_step) * runs;
   struct diff_kernel row = {SAME(k, name, shortened, category)};
   if (side == BEFORE) {
     row.before_count = k->count / times;
@@ -39,7 +38,7 @@ static struct diff_kernel row_of(const struct results *r, const struct kernel_re
 
 /* A report lists only so many kernels: what is not listed is unknown if some were left out. */
 static bool lists_all(const struct diff_side *side) {
-  return !ANY(side->runs, side->n, one, !((*one)->kernel_names <= (*one)->n_kernels));
+  return ALL(side->runs, side->n, one, (*one)->kernel_names <= (*one)->n_kernels);
 }
 
 static void finish_row(struct diff_kernel *k, bool all_before, bool all_after) {
