@@ -138,7 +138,7 @@ void live_forget_steps(struct live_process *process) {
     forget_before(process, seen->phases.n ? seen->phases.at[seen->phases.n / 2].start : INT64_MAX);
   *model_events(model, 0) = (struct rank_events){0};
   model_free(model);
-  free(bounds.at.at);
+  FREE_EACH(&bounds, at.at, gpu.at);
 }
 
 /* The last bound of marks is a guess, that of ranges is where the last one ends, not its step. */
@@ -164,7 +164,7 @@ static void use_bounds(struct live_rank *rank, const char *method, struct rank_b
 }
 
 void live_find_steps(struct live_view *view, u32 *hint) {
-  SCOPED struct rank_bounds *bounds = memory_zeroed(size_sum(view->n_ranks, 1), sizeof(*bounds));
+  struct rank_bounds *bounds = memory_zeroed(size_sum(view->n_ranks, 1), sizeof(*bounds));
   struct model *model = lend_events(view);
   double confidence;
   u32 periodic = 0;
@@ -175,10 +175,8 @@ void live_find_steps(struct live_view *view, u32 *hint) {
   }
   if (!method && 2 * periodic < view->n_ranks)
     method = bounds_by_repetition(model, bounds, &confidence);
-  for (u32 r = 0; r < view->n_ranks; r++) {
-    if (method)
-      use_bounds(&view->ranks[r], method, &bounds[r]);
-    free(bounds[r].at.at);
-  }
+  for (u32 r = 0; r < view->n_ranks && method; r++)
+    use_bounds(&view->ranks[r], method, &bounds[r]);
+  bounds_release(bounds, view->n_ranks);
   take_back(view, model);
 }

@@ -161,7 +161,7 @@ void model_name_marks(struct model *model, const char *marks_are) {
 }
 
 bool model_all_aligned(const struct model *model) {
-  return model->clock_aligned && !ANY(model->ranks, model->n_ranks, one, !one->clock.aligned);
+  return model->clock_aligned && ALL(model->ranks, model->n_ranks, one, one->clock.aligned);
 }
 
 u32 model_missing_ranks(const struct model *model, u32 *ranks) {

@@ -19,6 +19,7 @@
 #include "base/vector.h"
 
 #define STEPS_IN_A_ROW 64u /* in a sample, where there are as many */
+#define ROUNDED 1000       /* ns: recordings round begin and duration apart */
 
 enum node_kind {
   NODE_HOST = 1, /* own time of a phase */

@@ -105,9 +105,7 @@ static void move_rank(struct sample_graph *g, u32 rank, i64 ns) {
 }
 
 static bool is_needed(const struct analysis *a, u32 *n_domains) {
-  *n_domains = 0;
-  FOR_EACH(a->model->ranks, a->model->n_ranks, rank)
-    *n_domains = rank->clock.domain >= *n_domains ? rank->clock.domain + 1 : *n_domains;
+  *n_domains = MOST_OF(u32, a->model->ranks, a->model->n_ranks, one, one->clock.domain + 1);
   return *n_domains > 1 && a->model->clock_aligned &&
          ANY_NUMBER(0, a->model->n_comms, i, !clocks_tell_who_is_late(a, i));
 }

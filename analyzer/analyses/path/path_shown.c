@@ -20,7 +20,6 @@
 
 #define LEAST_SHOWN 3u    /* of all inferred waits of 100 samples at most one is wrong */
 enum { LOOKED_BACK = 4 }; /* pieces of work of a key, or of a stream */
-#define ROUNDED 1000      /* ns: recordings round begin and duration apart */
 
 struct rule {
   u32 key, of, back; /* of: a key; from n_keys on, a kind of stream */

@@ -272,12 +272,9 @@ static void find_last(struct slice_builder *c) {
     slice->host_end = slice->nodes[slice->last_host].end;
 }
 
-/* ns: recordings round begin and duration apart, so what ends a step may end so long after it. */
-#define ROUNDED 1000
-
 /* A step ends when its host and its device have ended it: the later one decides, and in a replay
- * the other may. `host_ends` are those on the host. `*near` is the step in which the last node
- * ended, and becomes that of this one. */
+ * the other may; what ends it may end as much later as recordings round. `host_ends` are those on
+ * the host. `*near` is the step in which the last node ended, and becomes that of this one. */
 static void note_last_node(struct slice_builder *c, u32 at, const i64 *ends, const i64 *host_ends,
                            u32 n, u32 *near) {
   struct slice *slice = c->slice;
