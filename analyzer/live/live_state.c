@@ -29,9 +29,7 @@ static void describe_ended(struct live_rank *rank, const struct tscope_file_head
   if (end == PROCESS_KILLED) {
     rank->state = LIVE_KILLED;
     snprintf(rank->what, sizeof(rank->what), "killed by signal %u%s", header->reaped_signal,
-             header->reaped_signal == SIGKILL && header->oom_kills_at_start != UINT64_MAX &&
-                     header->oom_kills != UINT64_MAX &&
-                     header->oom_kills > header->oom_kills_at_start
+             header->reaped_signal == SIGKILL && out_of_memory_kills(header)
                  ? ", out of memory in its cgroup"
                  : "");
   } else if (end == PROCESS_FAILED) {

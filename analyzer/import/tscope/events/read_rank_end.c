@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "import/tscope/events/definitions.h"
+#include "import/tscope/files/process_state.h"
 #include "model/building.h"
 
 static const char *read_text(const char *field, size_t bytes, struct arena *arena) {
@@ -34,6 +35,7 @@ void rank_end_read(struct rank_end *end, const struct tscope_file_header *header
                         .end = definition_ns(events->definitions, header->end_ticks),
                         .alive = definition_ns(events->definitions, header->alive_ticks),
                         .reaped = NS_UNKNOWN,
+                        .out_of_memory_kills = (u32)MIN(out_of_memory_kills(header), UINT32_MAX),
                         .exception_at = definition_ns(events->definitions, header->exception_ticks),
                         .last_line_at = definition_ns(events->definitions, header->last_line_ticks),
                         .failed = events->failed.what,
@@ -45,9 +47,6 @@ void rank_end_read(struct rank_end *end, const struct tscope_file_header *header
       __builtin_sub_overflow((i64)header->reaped_realtime_ns, events->realtime_minus_monotonic,
                              &end->reaped))
     end->reaped = NS_UNKNOWN;
-  if (header->oom_kills_at_start != UINT64_MAX && header->oom_kills != UINT64_MAX &&
-      header->oom_kills > header->oom_kills_at_start)
-    end->out_of_memory_kills = (u32)(header->oom_kills - header->oom_kills_at_start);
   if (end->last_line_at != NS_UNKNOWN && header->last_line[0])
     end->last_line = read_text(header->last_line, sizeof(header->last_line), arena);
   if (end->exception_at == NS_UNKNOWN || !header->exception[0])

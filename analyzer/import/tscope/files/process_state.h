@@ -43,6 +43,13 @@ static inline bool process_ended_itself(const struct tscope_file_header *header)
   return header->closed_realtime_ns != 0 || header->end_kind == TSCOPE_END_AT_ONCE;
 }
 
+/* How many processes of its control group were killed for lack of memory since it woke; 0 also
+ * where that is not known. */
+static inline u64 out_of_memory_kills(const struct tscope_file_header *header) {
+  u64 before = header->oom_kills_at_start, now = header->oom_kills;
+  return before != UINT64_MAX && now != UINT64_MAX && now > before ? now - before : 0;
+}
+
 /* Two machines of one name, and one that was booted again, were booted at different times: when,
  * differs by more than this. Clocks of day may be set while a job runs. */
 #define SAME_BOOT_NS 2000000000
