@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "base/min_max.h"
 #include "model/allocation_category.h"
 #include "model/model.h"
 
@@ -48,6 +49,12 @@ struct memory_event {
   i32 step;                /* index into steps, -1 outside or not known */
   u8 kind;
 };
+
+/* What it adds to what the program has allocated; 0 where its size is not known. */
+static inline i64 memory_allocated_by(const struct memory_event *event) {
+  i64 bytes = MAX(event->bytes, 0);
+  return event->kind == MEMORY_ALLOC ? bytes : event->kind == MEMORY_FREE ? -bytes : 0;
+}
 
 /* Where an allocation comes from. */
 struct memory_source {

@@ -243,12 +243,6 @@ static void read_events(struct reading *reading, const struct value *events) {
   }
 }
 
-static i64 allocated_change(const struct memory_event *event) {
-  return event->kind == MEMORY_ALLOC  ? event->bytes
-         : event->kind == MEMORY_FREE ? -event->bytes
-                                      : 0;
-}
-
 static i64 reserved_change(const struct memory_event *event) {
   return event->kind == MEMORY_SEGMENT_ALLOC  ? event->bytes
          : event->kind == MEMORY_SEGMENT_FREE ? -event->bytes
@@ -264,7 +258,7 @@ static void fill_totals(struct memory_history *history) {
     struct memory_event *event = &history->events[i];
     event->allocated = MAX(allocated, 0);
     event->reserved = MAX(reserved, 0);
-    allocated = memory_add(allocated, -allocated_change(event));
+    allocated = memory_add(allocated, -memory_allocated_by(event));
     reserved = memory_add(reserved, -reserved_change(event));
   }
   history->allocated_before = MAX(allocated, 0);
@@ -305,7 +299,7 @@ static void add_notes(struct reading *reading) {
 static void estimate_totals_at_end(struct memory_history *history) {
   i64 allocated = 0, reserved = 0, least_allocated = 0, least_reserved = 0;
   for (u32 i = 0; i < history->n_events; i++) {
-    allocated = memory_add(allocated, allocated_change(&history->events[i]));
+    allocated = memory_add(allocated, memory_allocated_by(&history->events[i]));
     reserved = memory_add(reserved, reserved_change(&history->events[i]));
     least_allocated = MIN(allocated, least_allocated);
     least_reserved = MIN(reserved, least_reserved);

@@ -279,11 +279,7 @@ static void find_totals_before(struct memory_history *history) {
   FOR_EACH(history->events, history->n_events, event) {
     if (event->allocated == MEMORY_UNKNOWN)
       continue;
-    i64 change = event->bytes < 0              ? 0
-                 : event->kind == MEMORY_ALLOC ? event->bytes
-                 : event->kind == MEMORY_FREE  ? -event->bytes
-                                               : 0;
-    i64 before = memory_add(event->allocated, -change);
+    i64 before = memory_add(event->allocated, -memory_allocated_by(event));
     history->allocated_before = MAX(before, 0);
     history->reserved_before = event->reserved;
     return;
