@@ -193,8 +193,7 @@ struct member_times member_times_of(const struct model *model,
   struct member_times times = {NS_UNKNOWN, NS_UNKNOWN};
   FOR_EACH(&model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
     i64 time;
-    if (arrival->end == NS_UNKNOWN || arrival->start == NS_UNKNOWN ||
-        __builtin_sub_overflow(arrival->end, arrival->start, &time))
+    if (!arrival_has_run(arrival) || __builtin_sub_overflow(arrival->end, arrival->start, &time))
       continue;
     if (times.shortest == NS_UNKNOWN || time < times.shortest)
       times.shortest = time;

@@ -56,8 +56,7 @@ static void read_call(const struct live_view *view, const struct flight_record *
     for (u32 k = 0; k < wait->n_absent && !message; k++)
       wait->called |= view->ranks[wait->absent[k]].rank == flight->ranks[call->rank].rank;
   }
-  wait->since_s =
-      first == NS_UNKNOWN || flight->end == NS_UNKNOWN ? (double)NAN : ns_to_s(flight->end - first);
+  wait->since_s = seconds_between(first, flight->end);
 }
 
 /* Either side of a message may be the one that waits. */

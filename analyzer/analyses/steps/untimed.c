@@ -32,7 +32,7 @@ void untimed_prepare(struct analysis *a) {
     if (arrival->collective == INDEX_NONE || step < 0 || step >= a->n_steps)
       continue;
     const struct collective *collective = &model->collectives[arrival->collective];
-    bool ran = arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
+    bool ran = arrival_has_run(arrival);
     if (!ran && !is_expected_to_run(model, collective))
       continue;
     struct known_bytes *cell = &bytes[(size_t)arrival->rank * a->n_steps + (size_t)step];
