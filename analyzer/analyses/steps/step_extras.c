@@ -12,13 +12,14 @@
 
 #include "analyses/queries.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 #include "base/vector.h"
 
 /* Of a kind of collective. */
 struct call_kind {
-  u64 key;
+  u32 comm;
   i32 step;  /* the one that is being counted */
   u32 count; /* in it */
   u32 usual; /* of how many there are in most of the steps that have any: by vote */
@@ -27,7 +28,7 @@ struct call_kind {
   u32 extra; /* that have more than usual */
   i64 ns;    /* that a rank is longest in them, in the step that is being counted */
   u64 bytes;
-  u8 op;
+  u8 op, dtype;
 };
 
 struct extra_call {
@@ -37,20 +38,17 @@ struct extra_call {
 
 struct counting {
   const struct analysis *a;
-  struct call_kind *kinds;
-  u64 slots;
+  HASHED(struct call_kind) kinds;
   VECTOR(struct extra_call) extras;
 };
 
 static struct call_kind *kind_of(struct counting *c, const struct collective *collective) {
   const u64 words[] = {collective->comm, collective->op, collective->dtype, collective->bytes};
-  u64 key = hash_bytes(HASH_SEED, words, sizeof(words)) | 1, at = key & (c->slots - 1);
-  while (c->kinds[at].key && c->kinds[at].key != key)
-    at = (at + 1) & (c->slots - 1);
-  c->kinds[at].key = key;
-  c->kinds[at].op = collective->op;
-  c->kinds[at].bytes = collective->bytes;
-  return &c->kinds[at];
+  u32 i = HASHED_OR_ADD(&c->kinds, hash_bytes(HASH_SEED, words, sizeof(words)), one,
+                        one->comm == collective->comm && one->op == collective->op &&
+                            one->dtype == collective->dtype && one->bytes == collective->bytes,
+                        (struct call_kind){SAME(collective, comm, op, dtype, bytes)});
+  return &c->kinds.at[i];
 }
 
 /* The majority of the counts, by Boyer and Moore's vote. */
@@ -65,7 +63,7 @@ static void note_extra(struct counting *c, struct call_kind *kind) {
   if (kind->count <= kind->usual)
     return;
   kind->extra++;
-  struct extra_call extra = {(u32)(kind - c->kinds), (u32)kind->step, ns_to_ms(kind->ns)};
+  struct extra_call extra = {(u32)(kind - c->kinds.at), (u32)kind->step, ns_to_ms(kind->ns)};
   if (!(kind->extra > c->a->n_steps / MOST_OFTEN))
     VECTOR_PUSH(&c->extras, extra);
 }
@@ -82,8 +80,8 @@ static i64 longest_in(const struct model *model, const struct collective *collec
 /* Collectives come in order of time, so those of one kind and step follow each other. */
 static void count_calls(struct counting *c, bool voting) {
   const struct model *model = c->a->model;
-  for (u64 i = 0; i < c->slots; i++)
-    c->kinds[i].count = 0;
+  FOR_EACH_CHANGED(c->kinds.at, c->kinds.n, kind)
+    kind->count = 0;
   FOR_EACH(model->collectives, model->n_collectives, collective) {
     if (collective->step < (i32)c->a->first_step)
       continue;
@@ -99,8 +97,7 @@ static void count_calls(struct counting *c, bool voting) {
     kind->step = collective->step;
     kind->count++;
   }
-  for (u64 i = 0; i < c->slots; i++) {
-    struct call_kind *kind = &c->kinds[i];
+  FOR_EACH_CHANGED(c->kinds.at, c->kinds.n, kind) {
     if (kind->count && voting)
       vote(kind);
     else if (kind->count)
@@ -178,7 +175,7 @@ static double median_call_ms(const struct counting *c, u32 i, u32 n, double *val
 
 static void group_calls(struct counting *c, struct arena *arena, struct step_extras *out) {
   c->extras.n = KEEP_WHERE(c->extras.at, c->extras.n, one,
-                           c->kinds[one->kind].extra <= c->a->n_steps / MOST_OFTEN);
+                           c->kinds.at[one->kind].extra <= c->a->n_steps / MOST_OFTEN);
   SORT(c->extras.at, c->extras.n, by_kind);
   u32 *steps = arena_array(arena, c->a->n_steps, sizeof(*steps));
   double *values = arena_array(arena, c->a->n_steps, sizeof(*values));
@@ -191,21 +188,17 @@ static void group_calls(struct counting *c, struct arena *arena, struct step_ext
                       &(struct step_extra){.steps = steps,
                                            .n = n,
                                            .ms = median_call_ms(c, i, n, values),
-                                           .op = c->kinds[c->extras.at[i].kind].op,
-                                           .bytes = c->kinds[c->extras.at[i].kind].bytes});
+                                           .op = c->kinds.at[c->extras.at[i].kind].op,
+                                           .bytes = c->kinds.at[c->extras.at[i].kind].bytes});
   }
 }
 
 static void list_calls(const struct analysis *a, struct arena *arena, struct step_extras *out) {
-  struct counting c = {.a = a, .slots = 64};
-  while (c.slots < 2ull * a->model->n_collectives)
-    c.slots *= 2;
-  c.kinds = memory_zeroed(c.slots, sizeof(*c.kinds));
+  struct counting c = {.a = a};
   count_calls(&c, true);
   count_calls(&c, false);
   group_calls(&c, arena, out);
-  free(c.kinds);
-  free(c.extras.at);
+  FREE_EACH(&c, kinds.at, kinds.index.slots, extras.at);
 }
 
 enum pass { PASS_FORWARD, PASS_BACKWARD, PASS_BATCH, PASSES };
