@@ -13,6 +13,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
+#include "base/by_key.h"
 #include "base/checked_memory.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
@@ -110,30 +111,21 @@ struct kind {
   u32 *of, n; /* indices into model.collectives */
 };
 
-struct kinds {
-  struct kind *at;
-  u32 n;
-  struct hash_index index;
-};
+typedef HASHED(struct kind) hashed_kinds;
 
 static bool alike(const struct kind *a, const struct kind *b) {
   return a->bytes == b->bytes && a->comm == b->comm && a->op == b->op && a->from == b->from &&
          a->to == b->to;
 }
 
-static struct kind *kind_like(struct kinds *kinds, struct kind wanted) {
+/* Its index in the list. */
+static u32 kind_like(hashed_kinds *kinds, struct kind wanted) {
   u32 hash = hash_number(hash_number(wanted.op, wanted.bytes), wanted.comm);
   hash = hash_number(hash, (u64)wanted.from << 32 | wanted.to);
-  HASH_INDEX_EACH(&kinds->index, hash, i)
-    if (alike(&kinds->at[i], &wanted))
-      return &kinds->at[i];
-  hash_index_add(&kinds->index, hash, kinds->n);
-  kinds->at[kinds->n] = wanted;
-  return &kinds->at[kinds->n++];
+  return HASHED_OR_ADD(kinds, hash, one, alike(one, &wanted), wanted);
 }
 
-static struct kind *kind_of(struct kinds *kinds, const struct model *model,
-                            const struct collective *c) {
+static u32 kind_of(hashed_kinds *kinds, const struct model *model, const struct collective *c) {
   const struct arrival *ends = &model->arrivals[c->first_arrival];
   bool pair = op_is_message(c->op) && c->n_arrivals == 2;
   return kind_like(kinds, (struct kind){.sizes = 1,
@@ -143,7 +135,7 @@ static struct kind *kind_of(struct kinds *kinds, const struct model *model,
 }
 
 /* Counts sizes that differ from step to step as one kind. `kind_of_collective` follows. */
-static void join_sizes(struct kinds *kinds, u32 steps, u32 *kind_of_collective, u32 n,
+static void join_sizes(hashed_kinds *kinds, u32 steps, u32 *kind_of_collective, u32 n,
                        struct arena *scratch) {
   u32 n_kinds = kinds->n, *any = arena_array(scratch, n_kinds, sizeof(*any));
   for (u32 i = 0; i < n_kinds; i++) {
@@ -151,7 +143,7 @@ static void join_sizes(struct kinds *kinds, u32 steps, u32 *kind_of_collective, 
     bool seldom = 2 * wanted.n < steps;
     wanted.bytes = ANY_SIZE;
     wanted.sizes = wanted.n = 0;
-    any[i] = seldom ? (u32)(kind_like(kinds, wanted) - kinds->at) : INDEX_NONE;
+    any[i] = seldom ? kind_like(kinds, wanted) : INDEX_NONE;
     if (seldom)
       kinds->at[any[i]].sizes++;
   }
@@ -323,23 +315,18 @@ static double all_bytes(const struct collective_result *one) {
 ORDER_BY(by_total_time, struct collective_result,
          DOWN_OF(total_ms) DOWN_OF(all_bytes) BY_TEXT(op) BY_TEXT(comm))
 
-static void summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_of_collective,
-                            u32 *order, double *scratch) {
+static void summarise_kinds(struct analysis *a, const hashed_kinds *kinds,
+                            const u32 *kind_of_collective, double *scratch) {
   struct results *r = a->results;
-  FOR_EACH_CHANGED(kinds->at, kinds->n, kind) {
-    kind->of = order;
-    order += kind->n;
-    kind->n = 0;
-  }
-  for (u32 i = 0; i < a->model->n_collectives; i++)
-    if (kind_of_collective[i] != INDEX_NONE) {
-      struct kind *kind = &kinds->at[kind_of_collective[i]];
-      kind->of[kind->n++] = i;
-    }
+  struct by_key by_kind = LISTED_BY_KEY(kinds->n, 0, a->model->n_collectives, i,
+                                        kind_of_collective[i] != INDEX_NONE, kind_of_collective[i]);
   r->collectives = arena_array(a->arena, kinds->n, sizeof(*r->collectives));
-  for (u32 i = 0; i < kinds->n; i++)
+  for (u32 i = 0; i < kinds->n; i++) {
+    kinds->at[i].of = &by_kind.at[by_kind.begin[i]];
     if (kinds->at[i].n)
       summarise_kind(a, &kinds->at[i], &r->collectives[r->n_collectives++], scratch);
+  }
+  FREE_EACH(&by_kind, begin, at);
   SORT(r->collectives, r->n_collectives, by_total_time);
 }
 
@@ -348,21 +335,18 @@ void collectives_analyse(struct analysis *a) {
   if (n == 0)
     return;
   SCOPED_ARENA struct arena scratch = {0};
-  struct kinds kinds = {.at = arena_array(&scratch, size_product(n, 2), sizeof(*kinds.at))};
+  hashed_kinds kinds = {0};
   u32 *kind_of_collective = arena_array(&scratch, n, sizeof(u32));
-  u32 *order = arena_array(&scratch, n, sizeof(u32));
   double *values = arena_array(&scratch, n, sizeof(double));
   for (u32 i = 0; i < n; i++) {
     kind_of_collective[i] = INDEX_NONE;
     if (!analysis_includes(a, &a->model->collectives[i]))
       continue;
-    struct kind *kind = kind_of(&kinds, a->model, &a->model->collectives[i]);
-    kind->n++;
-    kind_of_collective[i] = (u32)(kind - kinds.at);
+    kind_of_collective[i] = kind_of(&kinds, a->model, &a->model->collectives[i]);
+    kinds.at[kind_of_collective[i]].n++;
   }
   if (!a->whole_run)
     join_sizes(&kinds, a->n_steps, kind_of_collective, n, &scratch);
-  summarise_kinds(a, &kinds, kind_of_collective, order, values);
-
-  free(kinds.index.slots);
+  summarise_kinds(a, &kinds, kind_of_collective, values);
+  FREE_EACH(&kinds, at, index.slots);
 }
