@@ -54,7 +54,7 @@ static ssize_t read_again(int file, char *text, size_t bytes) {
 }
 
 /* What a thread waits for that reads or writes this file. */
-static u8 activity_of_file(const struct thread_activity *activity, u64 number) {
+static u8 activity_of_file(const struct thread_activity *activity, i32 number) {
   static const struct {
     const char *begin;
     u8 what;
@@ -62,25 +62,21 @@ static u8 activity_of_file(const struct thread_activity *activity, u64 number) {
                {"anon_inode:", TSCOPE_ACTIVITY_EVENTS}, {"/dev/pts/", TSCOPE_ACTIVITY_PIPE},
                {"/dev/tty", TSCOPE_ACTIVITY_PIPE},      {"/dev/shm/", TSCOPE_ACTIVITY_DISK},
                {"/dev/", TSCOPE_ACTIVITY_DEVICE},       {"/", TSCOPE_ACTIVITY_DISK}};
-  char path[THREAD_PATH_BYTES], file[16], text[32];
-  snprintf(file, sizeof(file), "fd/%d", (i32)number);
-  thread_path(path, activity->pid, activity->tid, file);
-  ssize_t got = readlink(path, text, sizeof(text) - 1);
-  text[got > 0 ? got : 0] = '\0';
+  char text[32];
+  thread_open_file(activity->pid, activity->tid, number, text, sizeof(text));
   for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
     if (tscope_begins_with(text, kinds[i].begin))
       return kinds[i].what;
   return TSCOPE_ACTIVITY_BLOCKED;
 }
 
-/* "NUMBER ARGUMENT... SP PC", -1 outside of system calls. */
 static u8 activity_of_call(const struct thread_activity *activity, const char *text, u64 gil,
                            u32 gil_bytes) {
-  char *at;
-  i32 number = (i32)strtol(text, &at, 10);
+  struct thread_call call = thread_call_of(text);
+  i32 number = call.number;
+  u64 first = call.arguments[0], second = call.arguments[1];
   if (number < 0)
     return TSCOPE_ACTIVITY_PAGES;
-  u64 first = strtoull(at, &at, 16), second = strtoull(at, &at, 16);
   if (number == SYS_futex && gil && first - gil < gil_bytes)
     return TSCOPE_ACTIVITY_GIL;
 #ifdef SYS_select
@@ -94,7 +90,7 @@ static u8 activity_of_call(const struct thread_activity *activity, const char *t
   if ((number == SYS_pselect6 && !first) || (number == SYS_ppoll && !second))
     return TSCOPE_ACTIVITY_SLEEP;
   u8 what = thread_call_waits(number);
-  return what == THREAD_CALL_FILE ? activity_of_file(activity, first) : what;
+  return what == THREAD_CALL_FILE ? activity_of_file(activity, (i32)first) : what;
 }
 
 /* Whether a thread that is not blocked is without a core. */

@@ -68,6 +68,22 @@ ssize_t thread_file_read(pid_t pid, u32 tid, const char *file, char *text, size_
   return small_file_read(path, text, bytes);
 }
 
+struct thread_call thread_call_of(const char *text) {
+  char *at;
+  struct thread_call call = {.number = (i32)strtol(text, &at, 10)};
+  for (int i = 0; i < 2; i++)
+    call.arguments[i] = strtoull(at, &at, 16);
+  return call;
+}
+
+void thread_open_file(pid_t pid, u32 tid, i32 number, char *text, size_t bytes) {
+  char path[THREAD_PATH_BYTES], file[16];
+  snprintf(file, sizeof(file), "fd/%d", number);
+  thread_path(path, pid, tid, file);
+  ssize_t got = readlink(path, text, bytes - 1);
+  text[got > 0 ? got : 0] = '\0';
+}
+
 bool thread_times(const char *text, u64 times[3]) {
   char *at = (char *)text;
   for (int i = 0; i < 3; i++)
@@ -153,34 +169,25 @@ static void read_text(pid_t pid, u64 address, char *to, size_t bytes) {
 
 static void find_file(pid_t pid, struct thread_state *state, enum call_kind kind,
                       const u64 *arguments) {
-  char path[THREAD_PATH_BYTES], file[16], text[512];
-  if (kind == PATH || kind == PATH_AT) {
+  char text[512] = "";
+  if (kind == PATH || kind == PATH_AT)
     read_text(pid, arguments[kind == PATH_AT], text, sizeof(text));
-    copy_path_end(state->file, sizeof(state->file), text);
-  } else if (kind == DESCRIPTOR) {
-    snprintf(file, sizeof(file), "fd/%d", (i32)arguments[0]);
-    thread_path(path, pid, state->tid, file);
-    ssize_t got = readlink(path, text, sizeof(text) - 1);
-    text[got > 0 ? got : 0] = '\0';
-    copy_path_end(state->file, sizeof(state->file), text);
-  }
+  else if (kind == DESCRIPTOR)
+    thread_open_file(pid, state->tid, (i32)arguments[0], text, sizeof(text));
+  copy_path_end(state->file, sizeof(state->file), text);
 }
 
-/* "NUMBER ARGUMENT... SP PC", or "running". */
 static void read_call(pid_t pid, struct thread_state *state) {
-  char text[256], *at;
-  u64 arguments[2];
+  char text[256];
   thread_file_read(pid, state->tid, "syscall", text, sizeof(text));
-  if (text[0] < '0' || text[0] > '9')
+  if (text[0] < '0' || text[0] > '9') /* "running", -1, or not to be read */
     return;
-  i32 number = (i32)strtol(text, &at, 10);
-  arguments[0] = strtoull(at, &at, 16);
-  arguments[1] = strtoull(at, &at, 16);
-  snprintf(state->call, sizeof(state->call), "%d", number);
+  struct thread_call call = thread_call_of(text);
+  snprintf(state->call, sizeof(state->call), "%d", call.number);
   for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-    if (calls[i].number == number) {
+    if (calls[i].number == call.number) {
       snprintf(state->call, sizeof(state->call), "%s", calls[i].name);
-      find_file(pid, state, calls[i].kind, arguments);
+      find_file(pid, state, calls[i].kind, call.arguments);
     }
 }
 

@@ -28,6 +28,18 @@ enum { THREAD_PATH_BYTES = 64 };
 void thread_path(char path[THREAD_PATH_BYTES], pid_t pid, u32 tid, const char *file);
 ssize_t thread_file_read(pid_t pid, u32 tid, const char *file, char *text, size_t bytes);
 
+/* From the text of a thread's file "syscall", unless that is "running": the call that it is in and
+ * the first two arguments, or -1 where it is blocked outside of any. */
+struct thread_call {
+  i32 number;
+  u64 arguments[2];
+};
+struct thread_call thread_call_of(const char *text);
+
+/* What a thread has open with that number: a path, or what the kernel calls it, such as
+ * "socket:[123]"; cut to what fits, and empty if there is nothing. */
+void thread_open_file(pid_t pid, u32 tid, i32 number, char *text, size_t bytes);
+
 /* From the text of a thread's schedstat: for how long, in nanoseconds, it ran and was ready without
  * a core, and how often it was put on one. False if the kernel does not count. */
 bool thread_times(const char *text, u64 times[3]);
