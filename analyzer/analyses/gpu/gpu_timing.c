@@ -9,17 +9,12 @@
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/texts.h"
+#include "base/trace_words.h"
 #include "format/gpu_reasons.h"
 
 static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
-  switch (clock) {
-#define X(NAME, value, text)                                                                       \
-  case value:                                                                                      \
-    return text;
-    TSCOPE_GPU_CLOCKS(X)
-#undef X
-  }
-  return "not known";
+  const char *word = gpu_clock_word(clock);
+  return word ? word : "not known";
 }
 
 /* How much of the rank's run it was. */

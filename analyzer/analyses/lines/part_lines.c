@@ -7,6 +7,7 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
 #include "base/texts.h"
+#include "base/trace_words.h"
 
 static const char *path_of(struct analysis *a, const struct sampled_part *part) {
   const char *text = NULL;
@@ -18,13 +19,8 @@ static const char *path_of(struct analysis *a, const struct sampled_part *part) 
   return text;
 }
 
-static const char *activity_words(u32 activity) {
-  static const char *const words[] = {
-#define X(name, value, text) [value] = text,
-      TSCOPE_ACTIVITIES(X)
-#undef X
-  };
-  return activity && activity < LENGTH_OF(words) ? words[activity] : NULL;
+static const char *known_activity(u32 activity) {
+  return activity != TSCOPE_ACTIVITY_UNKNOWN ? activity_word(activity) : NULL;
 }
 
 /* Whether the thread mostly waits in one of these ways, but for what it is without a core: on a
@@ -58,7 +54,7 @@ void line_set_beside(struct analysis *a, const struct sampled_part *part,
 static void set_activity(const struct sampled_part *part, struct sampled_line *line) {
   i64 all = TOTAL(i64, part->activity_ns, ACTIVITIES, one, *one);
   const i64 *most = LARGEST(part->activity_ns, ACTIVITIES, one, true, (double)*one);
-  line->activity = activity_words((u32)(most - part->activity_ns));
+  line->activity = known_activity((u32)(most - part->activity_ns));
   line->waits = most_waits(part);
   line->activity_share = all ? (double)*most / (double)all : NAN;
   line->compiling_share = all ? (double)part->compiling_ns / (double)all : NAN;
@@ -74,7 +70,7 @@ struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part 
                             .compiling_share = NAN,
                             .is_line = part->kind != OWN_FUNCTION && part->kind != OWN_ACTIVITY};
   if (part->kind == OWN_ACTIVITY) {
-    line->place = line->where = activity_words(part->line);
+    line->place = line->where = known_activity(part->line);
     return line;
   }
   line->place = line_place(a, part->file, part->line, part->function);

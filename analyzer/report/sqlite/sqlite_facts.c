@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "analyses/queries.h"
+#include "base/trace_words.h"
 #include "report/sqlite/sqlite_run.h"
 
 static const struct rank_result *result_of(const struct results *r, u32 rank) {
@@ -33,17 +34,11 @@ static void write_step(struct sqlite_run *run, u32 step, u32 rank) {
 }
 
 static void write_comms(struct sqlite_run *run) {
-  static const char *const backends[] = {[0] = NULL,
-#define X(n, v, t) [v] = t,
-                                         TSCOPE_BACKENDS(X)
-#undef X
-  };
   const struct model *model = run->scope.results->model;
   for (u32 i = 0; i < model->n_comms; i++) {
     SCOPED_ARENA struct arena scratch = {0};
-    u32 backend = model->comms[i].backend;
     sqlite_put_communicators(run, i, comm_label(model, i, &scratch),
-                             backend < LENGTH_OF(backends) ? backends[backend] : NULL);
+                             backend_word(model->comms[i].backend));
   }
 }
 
