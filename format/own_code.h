@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/text_parts.h"
+
 /* How the folder begins in which torch.compile keeps what it has generated, unless it is named. */
 #define TSCOPE_GENERATED_FOLDER "/torchinductor_"
 
@@ -58,7 +60,7 @@ static inline const char *tscope_installed_package(const char *file) {
 static inline bool tscope_is_own_code(const char *file) {
   static const char *const others[] = {"/lib/python3", "/lib64/python3"};
   if (*file == '<') /* code typed in, or from a notebook; not <frozen ...> or <string> */
-    return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input", 14) == 0;
+    return tscope_begins_with(file, "<stdin>") || tscope_begins_with(file, "<ipython-input");
   for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
     if (strstr(file, others[i]))
       return false;

@@ -11,6 +11,7 @@
 
 #include "base/printable.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 #include "import/tscope/files/process_state.h"
 #include "import/tscope/files/trace_dir.h"
 #include "import/tscope/load_traces.h"
@@ -162,8 +163,7 @@ static char *folder_of(struct arena *arena, const struct trace_run *run) {
   for (u32 i = 0; i < run->n_entries && folder; i++)
     if (strncmp(run->entries[i].path, folder, n) != 0 || run->entries[i].path[n] != '/')
       folder = NULL;
-  const char *name = folder ? strrchr(folder, '/') : NULL;
-  return name && strcmp(name + 1, run->id) == 0 ? folder : NULL;
+  return folder && strcmp(last_part(folder), run->id) == 0 ? folder : NULL;
 }
 
 /* Removes the traces, and what tscope wrote beside them: everything in a folder of the run's own

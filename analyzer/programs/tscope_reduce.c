@@ -261,7 +261,7 @@ static int merge(struct reduce_options *options) {
   if (status == STATUS_OK)
     status = write_summaries(&reducing, "merged");
   for (u32 i = 0; i < notes->n_notes; i++)
-    fprintf(stderr, "tscope-reduce: %s\n", notes->notes[i]);
+    fail("%s", notes->notes[i]);
   free_made(&reducing);
   model_free(notes);
   arena_release(&reducing.arena);

@@ -47,12 +47,11 @@ static int write_tables(const struct options *options, const struct results *res
 /* What goes to the browser without --output gets a temporary place, which the caller need not know.
  */
 static char *create_temporary_file(void) {
-  const char *folder = getenv("TMPDIR");
-  char *place = memory_printf("%s/tscope-XXXXXX", folder && *folder ? folder : "/tmp");
+  const char *named = getenv("TMPDIR"), *folder = named && *named ? named : "/tmp";
+  char *place = memory_printf("%s/tscope-XXXXXX", folder);
   int descriptor = mkstemp(place);
   if (descriptor < 0) {
-    fail("no file could be created in %s: %s; give a file with --output", folder ? folder : "/tmp",
-         strerror(errno));
+    fail("no file could be created in %s: %s; give a file with --output", folder, strerror(errno));
     free(place);
     return NULL;
   }

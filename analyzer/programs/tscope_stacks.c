@@ -17,6 +17,7 @@
 #include "programs/run_stacks.h"
 #include "programs/stacks_options.def"
 
+#define fail(...) print_problem("tscope-stacks", __VA_ARGS__)
 enum { LINES_MOST = 10000 };
 
 struct page {
@@ -101,8 +102,8 @@ static const char *shown(struct page *page, const char *name) {
 static void put_frames(struct page *page) {
   for (u32 i = 0; page->native && i < page->n; i++)
     if (page->at[i].native.why_none)
-      fprintf(stderr, "tscope-stacks: %s %u: no native frames: %s\n", page->unit,
-              page->at[i].number, page->at[i].native.why_none);
+      fail("%s %u: no native frames: %s", page->unit, page->at[i].number,
+           page->at[i].native.why_none);
   for (u32 i = 0; i < page->n; i++)
     FOR_EACH(page->at[i].stacks.threads, page->at[i].stacks.n_threads, thread) {
       for (u32 f = 0; f < thread->n_frames; f++) {
@@ -160,7 +161,7 @@ static int print_run(struct page *page, const char *path) {
   char why[512];
   int error = run_stacks_get(&page->arena, &request, &run, why, sizeof(why));
   if (error) {
-    print_problem("tscope-stacks", "%s", why);
+    fail("%s", why);
     return error;
   }
   page->unit = "rank";
@@ -168,7 +169,7 @@ static int print_run(struct page *page, const char *path) {
   page->n = run.n;
   page->several_hosts = on_several_hosts(&run);
   if (run.not_asked)
-    print_problem("tscope-stacks", "the ranks were not asked: %s", run.not_asked);
+    fail("the ranks were not asked: %s", run.not_asked);
   print_page(page);
   if (!page->frames)
     put_silent(&run);
@@ -186,7 +187,7 @@ static int print_processes(struct page *page, char **pids, int n) {
     int error = attached_read_stacks(&page->arena, (pid_t)one->number, which_frames(page),
                                      &one->stacks, &one->native);
     if (error)
-      print_problem("tscope-stacks", "process %s: %s", pids[i], strerror(-error));
+      fail("process %s: %s", pids[i], strerror(-error));
     else
       page->n++;
   }
@@ -236,10 +237,8 @@ int main(int argc, char **argv) {
   }
   if (first > 0 && !numbers && n > 1)
     snprintf(why, sizeof(why), "give one directory, or process ids");
-  if (first < 0 || (!numbers && n > 1)) {
-    print_problem("tscope-stacks", "%s", why);
-    return 2;
-  }
+  if (first < 0 || (!numbers && n > 1))
+    return fail("%s", why);
   int error = numbers ? print_processes(&page, argv + first, n)
                       : print_run(&page, n ? argv[first] : directory_to_read("tscope-stacks"));
   arena_release(&page.arena);

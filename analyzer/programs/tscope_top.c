@@ -164,7 +164,7 @@ static bool scroll(int key, struct top_page *page, long screen) {
             : key == KEY_HOME                             ? -1000000
                                                           : 0;
   long to = (long)page->first_line + by;
-  page->first_line = to > 0 ? (unsigned)to : 0;
+  page->first_line = (unsigned)MAX(to, 0);
   return by != 0;
 }
 

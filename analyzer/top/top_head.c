@@ -13,23 +13,20 @@
 #include "base/statistics.h"
 #include "base/texts.h"
 #include "base/trace_words.h"
+#include "report/text/meter.h"
 #include "top/top_page.h"
 
 #define LEAST_DELAY_S 2.0
 #define STALL_FACTOR 5.0 /* a step that takes so many times the usual is worth a line */
 
 void top_sparkline(struct pen *pen, const struct live_steps *steps, unsigned columns) {
-  static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  static const char *const plain[] = {"_", ".", ":", "-", "=", "+", "*", "#"};
   u32 n = MIN(steps->n, columns);
   const double *lengths = steps->lengths + steps->n - n;
   double sorted[LIVE_STEP_ENDS];
   memcpy(sorted, lengths, n * sizeof(*sorted));
   double most = n ? SPARK_HEIGHT * median_of(sorted, n) : 0;
-  for (u32 i = 0; i < n && most > 0; i++) {
-    unsigned height = (unsigned)fmin(7, floor(8 * lengths[i] / most));
-    pen_put(pen, STYLE_COMPUTE, pen->utf8 ? bars[height] : plain[height]);
-  }
+  for (u32 i = 0; i < n && most > 0; i++)
+    meter_height(pen, STYLE_COMPUTE, lengths[i], 0, most);
 }
 
 static const char *summary(const struct live_view *view) {

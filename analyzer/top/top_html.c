@@ -2,9 +2,9 @@
 #include "top/top_outputs.h"
 
 #include <math.h>
-#include <time.h>
 
 #include "base/checked_memory.h"
+#include "base/now.h"
 #include "top/top_options.h"
 
 enum { COLUMNS_OF_TEXT = 160, MOST_ALERTS = 50, MOST_ROWS = 2000, SVG_HEIGHT = 60 };
@@ -123,8 +123,7 @@ static bool has_ended(const struct live_view *view) {
 
 void top_html_write(struct live_view *view, const char *why, enum top_sort sort, double interval_s,
                     FILE *out) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
+  i64 now_ns = clock_ns(CLOCK_REALTIME);
   fputs(live_page_before_data, out);
   fprintf(out, "<noscript><meta http-equiv=\"refresh\" content=\"%.0f\"></noscript>\n<title>",
           fmax(1, interval_s));
@@ -135,7 +134,8 @@ void top_html_write(struct live_view *view, const char *why, enum top_sort sort,
       out,
       " · tscope top</title>\n</head>\n<body data-interval=\"%.3g\" data-written=\"%lld.%09ld\" "
       "data-over=\"%s\">\n<p id=\"old\" role=\"status\" hidden></p>\n<main>\n",
-      interval_s, (long long)now.tv_sec, now.tv_nsec, has_ended(view) ? "yes" : "no");
+      interval_s, (long long)(now_ns / 1000000000), (long)(now_ns % 1000000000),
+      has_ended(view) ? "yes" : "no");
   if (view) {
     put_head(view, out);
     put_alerts(view, out);

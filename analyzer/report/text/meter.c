@@ -44,7 +44,7 @@ struct value_range range_of(const double *values, unsigned from, unsigned until)
   return range;
 }
 
-static void put_height(struct pen *pen, enum style style, double value, double low, double high) {
+void meter_height(struct pen *pen, enum style style, double value, double low, double high) {
   static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   if (isnan(value)) {
     pen_blank(pen, 1);
@@ -70,7 +70,7 @@ unsigned meter_sparkline(struct pen *pen, enum style style, const double *values
     bucket++;
   for (unsigned i = 0; i < n; i += bucket) {
     unsigned until = MIN(i + bucket, i < warmup ? warmup : n);
-    put_height(pen, i < warmup ? STYLE_DIM : style, range_of(values, i, until).most, low, high);
+    meter_height(pen, i < warmup ? STYLE_DIM : style, range_of(values, i, until).most, low, high);
     if (until == warmup) {
       pen_put(pen, STYLE_DIM, "│");
       i = warmup - bucket; /* the next bucket starts where warm-up ends */

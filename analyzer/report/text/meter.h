@@ -28,6 +28,9 @@ struct value_range {
 };
 struct value_range range_of(const double *values, unsigned from, unsigned until);
 
+/* A value as the height of one column, between these two; a blank for NAN. */
+void meter_height(struct pen *pen, enum style style, double value, double low, double high);
+
 /* Values as heights, the largest of each bucket if there are more values than columns. The first
  * `warmup` are separated by a bar and do not set the scale. The scale covers at least a fifth of
  * the smallest value, so that noise looks like noise. Returns how many values a column represents,
