@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Rooms use only the rooms that docs/architecture.md lets them use: layers.py SOURCE.
 
-Reads the includes of analyzer/, preload/, inspect/ and format/, and the table under "Who uses whom". Errors are: an
+Reads the includes of TOPS, and the table under "Who uses whom". Errors are: an
 include of a room that the table does not name for the including room, a line of the table that no include needs, a
 circle of rooms, and a folder without a row. A folder without its own row belongs to the row of the folder above it, but
 each folder directly below analyzer/ and preload/ has its own.
@@ -13,7 +13,7 @@ import re
 import sys
 
 HALVES = ("analyzer", "preload")
-TOPS = HALVES + ("format", "inspect")
+TOPS = HALVES + ("format", "inspect", "scripts/launch")
 SOURCES = (".c", ".h", ".def")
 
 
@@ -48,7 +48,8 @@ def sources(source):
 
 def includes(source, path, known):
     """Files of the project that `path` includes, found the way the compiler does."""
-    below = [os.path.dirname(path), path.split("/")[0], "preload/include", "."]
+    half = "analyzer" if path.startswith("analyzer/") else "preload"
+    below = [os.path.dirname(path), half, "preload/include", "."]
     for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', read(os.path.join(source, path)), re.M):
         places = [os.path.normpath(os.path.join(folder, name)) for folder in below]
         found = [place for place in places if place in known]

@@ -41,6 +41,11 @@ def include_between_the_halves(copy):
     return "preload/record/writer.c includes analyzer/base/arena.h"
 
 
+def launcher_that_uses_the_analyzer(copy):
+    add(copy, "scripts/launch/tscope.c", '#include "analyzer/base/arena.h"\n')
+    return "scripts/launch/tscope.c includes analyzer/base/arena.h"
+
+
 def room_without_a_row(copy):
     add(copy, "analyzer/attic/attic.h", '#include "base/arena.h"\n')
     return "analyzer/attic/ has no row"
@@ -84,8 +89,8 @@ def tried(source, copy, case):
 
 
 def main():
-    cases = [undeclared_include, include_between_the_halves, room_without_a_row, declared_circle,
-             arrow_that_nothing_needs]
+    cases = [undeclared_include, include_between_the_halves, launcher_that_uses_the_analyzer, room_without_a_row,
+             declared_circle, arrow_that_nothing_needs]
     source = os.path.realpath(sys.argv[1])
     with tempfile.TemporaryDirectory() as copy:
         copy_tree(source, copy)
