@@ -9,11 +9,11 @@
 #include <strings.h>
 
 #include "base/each.h"
+#include "format/text_parts.h"
 #include "format/tscope_format.h"
 
 static inline bool text_ends_with(const char *text, const char *end) {
-  size_t length = text ? strlen(text) : 0, of_end = strlen(end);
-  return length >= of_end && memcmp(text + length - of_end, end, of_end) == 0;
+  return text && tscope_ends_with(text, end);
 }
 
 static inline bool text_ends_with_any_case(const char *text, const char *end) {
@@ -22,7 +22,7 @@ static inline bool text_ends_with_any_case(const char *text, const char *end) {
 }
 
 static inline bool text_starts_with(const char *text, const char *start) {
-  return text && strncmp(text, start, strlen(start)) == 0;
+  return text && tscope_begins_with(text, start);
 }
 
 static inline bool text_contains(const char *text, const char *part) {
@@ -64,11 +64,7 @@ struct word {
 
 /* Whether a word is in a list of words with `separator` between them. */
 static inline bool is_in_words(const char *word, const char *words, char separator) {
-  size_t length = word ? strlen(word) : 0;
-  for (const char *at = words; length && at; at = strchr(at, separator), at += at != NULL)
-    if (strncmp(at, word, length) == 0 && (!at[length] || at[length] == separator))
-      return true;
-  return false;
+  return word && words && tscope_has_word(words, (const char[]){separator, '\0'}, word);
 }
 
 /* The value of `name` among lines of "name=value", up to the end of its line; NULL if it is not
@@ -83,10 +79,10 @@ static inline const char *value_among(const char *lines, const char *name, size_
   return NULL;
 }
 
-/* Of a path. */
+/* Of a path; of a folder with a / behind it the whole. */
 static inline const char *last_part(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash && slash[1] ? slash + 1 : path;
+  const char *file = tscope_file_of(path);
+  return *file ? file : path;
 }
 
 /* "forward" of "Model.forward". */
