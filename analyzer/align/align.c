@@ -157,11 +157,10 @@ static const char *describe_unaligned(struct aligner *aligner, const u8 *why) {
                         no_links, unlinked > 1 ? "are" : "is",
                         model->ranks[aligner->root_rank].rank, CLOCK_FIT_LEAST);
   if (rough)
-    text = arena_printf(aligner->arena,
-                        "%s%scollective ends of %s vary so much that %s not known to %.0f transfer "
-                        "times",
-                        text_or_empty(text), text ? "; " : "", bad,
-                        rough > 1 ? "their clocks are" : "its clock is", MOST_OF_TRANSFER);
+    text = arena_list(aligner->arena, text, "; ",
+                      "collective ends of %s vary so much that %s not known to %.0f transfer "
+                      "times",
+                      bad, rough > 1 ? "their clocks are" : "its clock is", MOST_OF_TRANSFER);
   return text;
 }
 

@@ -106,6 +106,16 @@ char *arena_printf(struct arena *arena, const char *format, ...) {
   return text;
 }
 
+char *arena_list(struct arena *arena, const char *list, const char *between, const char *format,
+                 ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  SCOPED char *text = memory_vprintf(format, arguments);
+  va_end(arguments);
+  return list && *list ? arena_printf(arena, "%s%s%s", list, between, text)
+                       : arena_text(arena, text);
+}
+
 void arena_release(struct arena *arena) {
   for (struct arena_block *block = arena->blocks, *older; block; block = older) {
     older = block->older;

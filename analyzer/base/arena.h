@@ -38,6 +38,10 @@ char *arena_text(struct arena *arena, const char *text);
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* A list, which may be NULL, with one more text: behind `between`, unless that is the first. */
+char *arena_list(struct arena *arena, const char *list, const char *between, const char *format,
+                 ...) __attribute__((format(printf, 4, 5)));
+
 /* A text in the arena that this struct points to. */
 #define say(of, ...) arena_printf((of)->arena, __VA_ARGS__)
 

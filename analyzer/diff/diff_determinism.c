@@ -68,8 +68,8 @@ void diff_determinism(struct diffing *d) {
   char *list = NULL;
   for (size_t i = 0; i < LENGTH_OF(settings); i++)
     if (all_request(d, &settings[i]))
-      list = say(d, "%s%s%s", text_or_empty(list), list ? ", " : "", settings[i].name);
+      list = arena_list(d->arena, list, ", ", "%s", settings[i].name);
   if (all_request(d, NULL))
-    list = say(d, "%s%sthe command line", text_or_empty(list), list ? ", " : "");
+    list = arena_list(d->arena, list, ", ", "the command line");
   d->out->determinism = list;
 }

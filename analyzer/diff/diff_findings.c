@@ -96,7 +96,7 @@ static const char *describe_differences(struct diffing *d, bool of_results) {
       if (of_results && affects_results(&out->facts[i]) != (bool)bearing)
         continue;
       if (listed++ < FACTS_LISTED)
-        list = say(d, "%s%s%s", list, listed > 1 ? ", " : "", fact_text(d->arena, &out->facts[i]));
+        list = arena_list(d->arena, list, ", ", "%s", fact_text(d->arena, &out->facts[i]));
     }
   if (!listed && !(out->facts_known > 0))
     return " The set-up of the runs was not recorded.";

@@ -103,7 +103,7 @@ static const char *describe_sources(struct analysis *a, struct arena *scratch) {
     if (n == model->n_ranks || !source)
       return source;
     const char *of = rank_list_in(a->arena, ranks, n);
-    all = say(a, "%s%srank%s %s: %s", all, *all ? "; " : "", n > 1 ? "s" : "", of, source);
+    all = arena_list(a->arena, all, "; ", "rank%s %s: %s", n > 1 ? "s" : "", of, source);
   }
   return all;
 }

@@ -119,7 +119,8 @@ static char *describe_versions(const struct instance *i, calls_agree *agree,
     const char *list = verdict_rank_list(index, ranks, n);
     const char *called = describe_call(index, call_of(i, c), state);
     left -= n;
-    text = say(index, "%s%s%s: %s", text, kinds++ ? "; " : "", list, called);
+    text = arena_list(index->arena, text, "; ", "%s: %s", list, called);
+    kinds++;
   }
   if (left)
     text = say(index, "%s; %u more call something else", text, left);

@@ -44,8 +44,7 @@ static void describe_errors(const struct call_index *index, struct collective_ch
     if (!result || (described & kind))
       continue;
     described |= kind;
-    char *words = describe_error(index, result);
-    text = text ? say(index, "%s %s", text, words) : words;
+    text = arena_list(index->arena, text, " ", "%s", describe_error(index, result));
   }
   if (!text)
     text = say(index, "NCCL reports no error on the %s of which that is known.",

@@ -200,8 +200,8 @@ static char *describe_nccl(struct arena *arena, const struct rank_stall *stall) 
   FOR_EACH(stall->comms, stall->n_comms, comm) {
     if (!comm->result || ++errors > MOST)
       continue;
-    text = arena_printf(arena, "%s%sNCCL reports of %s: %s", text_or_empty(text), text ? "; " : "",
-                        comm->name, nccl_error_text(comm->result));
+    text = arena_list(arena, text, "; ", "NCCL reports of %s: %s", comm->name,
+                      nccl_error_text(comm->result));
   }
   return errors > MOST && text
              ? arena_printf(arena, "%s; and errors of %u more", text, errors - MOST)

@@ -181,9 +181,8 @@ static struct subject subject_of(struct gate *gate, const struct results *result
           arena_printf(&gate->arena, "how the step time changed: %s", text_or_empty(diff->reason));
   }
   for (u32 i = 0; !diff && i < results->n_undecided; i++)
-    subject.undecided =
-        arena_printf(&gate->arena, "%s%s%s: %s", i ? subject.undecided : "", i ? "; " : "",
-                     results->undecided[i].what, results->undecided[i].why);
+    subject.undecided = arena_list(&gate->arena, subject.undecided, "; ", "%s: %s",
+                                   results->undecided[i].what, results->undecided[i].why);
   return subject;
 }
 

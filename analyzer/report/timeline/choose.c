@@ -237,9 +237,9 @@ static void describe_left_out(struct choosing *c) {
   if (!scope->request.steps_requested && scope->n_steps && scope->n_steps < steps) {
     const char *list = "";
     for (u32 i = 0; i < scope->n_steps; i++)
-      list = arena_printf(&scope->arena, "%s%s%u (%s)", list, i ? ", " : "",
-                          c->model->steps.first + scope->steps[i].step,
-                          shown_reason_words[scope->steps[i].why]);
+      list = arena_list(&scope->arena, list, ", ", "%u (%s)",
+                        c->model->steps.first + scope->steps[i].step,
+                        shown_reason_words[scope->steps[i].why]);
     leave_out(c, "Of %u steps, %u %s shown: %s; --steps selects others.", steps, scope->n_steps,
               scope->n_steps == 1 ? "is" : "are", list);
   }

@@ -72,9 +72,11 @@ static const char *list_spikes(const struct findings *f, enum signal_kind signal
   u32 named = 0;
   for (u32 i = 0; i < c->n_spikes && named < MOST_NAMED; i++) {
     const struct convergence_spike *spike = &c->spikes[i];
-    if (spike->signal == signal)
-      text = say(f, "%s%s%.0f (%.4g against %.4g)", text, named++ ? ", " : "", spike->step,
-                 spike->value, spike->typical);
+    if (spike->signal != signal)
+      continue;
+    text = arena_list(f->arena, text, ", ", "%.0f (%.4g against %.4g)", spike->step, spike->value,
+                      spike->typical);
+    named++;
   }
   return text;
 }
@@ -149,8 +151,8 @@ void rule_correlated_instability(struct findings *f) {
     return;
   const char *text = "";
   for (u32 i = 0; i < c->n_clusters && i < MOST_NAMED; i++)
-    text = say(f, "%s%s%.0f-%.0f (%s)", text, i ? "; " : "", c->clusters[i].first_step,
-               c->clusters[i].last_step, c->clusters[i].signals);
+    text = arena_list(f->arena, text, "; ", "%.0f-%.0f (%s)", c->clusters[i].first_step,
+                      c->clusters[i].last_step, c->clusters[i].signals);
   finding_add(f, SEVERITY_WARNING, NAN, say(f, "%s go wrong together", most->signals),
               say(f,
                   "Spikes of several signals lie within %.0f steps of each other %u times, at "

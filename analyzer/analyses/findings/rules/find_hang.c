@@ -44,7 +44,7 @@ static const char *describe_suspects(struct findings *f) {
   const struct collective_check *check = &f->r->check;
   const char *text = "";
   for (u32 i = 0; i < check->n_suspects && i < ONES_NAMED; i++)
-    text = say(f, "%s%s%s", text, i ? " " : "", check->suspects[i].evidence);
+    text = arena_list(f->arena, text, " ", "%s", check->suspects[i].evidence);
   return text;
 }
 
