@@ -21,8 +21,9 @@
 static const double samples_least = 5;
 
 /* The union of a timeline's phases of training: the data phases, or all. PyTorch's profiler marks
- * no backward pass: that is what autograd runs. */
-static void phases_of(const struct timeline *t, bool data, struct arena *scratch,
+ * no backward pass: that is what autograd runs. Where the host communicates itself (`calls`), those
+ * calls are no work of the program's outside the phases. */
+static void phases_of(const struct timeline *t, bool data, bool calls, struct arena *scratch,
                       struct intervals *phases) {
   struct interval optimizer = {0}; /* its part after the last backward pass in it */
   phases->at = arena_array(scratch, size_sum(t->n_spans, 1), sizeof(*phases->at));
@@ -34,7 +35,8 @@ static void phases_of(const struct timeline *t, bool data, struct arena *scratch
     }
     bool marked = span->kind == SPAN_PHASE && span->category != TSCOPE_PHASE_USER,
          backward = span->kind == SPAN_OP && span->category == TSCOPE_PHASE_BACKWARD;
-    if ((marked || backward) && (!data || span->category == TSCOPE_PHASE_DATA)) {
+    bool call = calls && span->kind == SPAN_COLL_CALL;
+    if (call || ((marked || backward) && (!data || span->category == TSCOPE_PHASE_DATA))) {
       if (begin > span->start)
         optimizer = (struct interval){begin, span->end};
       else
@@ -287,8 +289,9 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   m.parts = parts_collect_new(sites, scratch);
   const bool *outside = stacks_outside_program(sites, line_of_stack, scratch);
   m.in_training = stacks_in_training(sites, marks_forward(t), scratch);
-  phases_of(t, true, scratch, &m.data);
-  phases_of(t, false, scratch, &m.all);
+  bool host_communicates = !a->ranks[t->rank].on_gpu;
+  phases_of(t, true, false, scratch, &m.data);
+  phases_of(t, false, host_communicates, scratch, &m.all);
   waits_of(t, scratch, &m.waits);
   launching_of(a, t, scratch, &m.launching);
   SCOPED worker_times workers = {0};

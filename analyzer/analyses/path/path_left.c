@@ -145,9 +145,16 @@ __attribute__((noinline)) static double left_by_more(const struct run *run, cons
   return run_left_with_rank(run, left, node->key, (u32)(node - run->r->g->nodes));
 }
 
+/* A call by which the host communicates itself is no work of the program's outside the phases. */
+static bool host_communicates(const struct run *run, const struct node *node) {
+  return node->kind == NODE_LAUNCH && is_outside(node->phase) &&
+         !run->r->g->slices[node->rank].on_gpu;
+}
+
 double run_left_of(const struct run *run, const struct node *node) {
-  double left = is_host_work(node->kind) ? run_host_left(run, node->rank, node->phase)
-                                         : run->kind_left[node->kind];
+  double left = !is_host_work(node->kind)      ? run->kind_left[node->kind]
+                : host_communicates(run, node) ? 1
+                                               : run_host_left(run, node->rank, node->phase);
   double of_name = run->name_left[(size_t)node->key * run->apart];
   left = MIN(of_name, left);
   return run->special || run->factor ? left_by_more(run, node, left) : left;

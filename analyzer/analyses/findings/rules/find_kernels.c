@@ -154,7 +154,8 @@ void rule_copy(struct findings *f) {
   const struct kernel_category_result *memcpy_ = find_category(r, KERNEL_MEMCPY);
   const struct memcpy_result *most =
       LARGEST(r->launch.memcpys, r->launch.n_memcpys, one, true, one->sum_ms);
-  double all = own_work_ms(r), ms = memcpy_ ? memcpy_->sum_ms : 0, by_kernels = 0, kernels = 0;
+  double n = memcpy_ ? memcpy_->count : 0, ms = memcpy_ ? memcpy_->sum_ms : 0;
+  double all = own_work_ms(r), by_kernels = 0, kernels = 0;
   FOR_EACH(r->kernels, r->n_kernels, kernel)
     if (kernel->kind != KERNEL_CONVERSION && name_copies(kernel->name)) {
       by_kernels += kernel->sum_ms;
@@ -174,11 +175,14 @@ void rule_copy(struct findings *f) {
   add_own_work(
       f, ms + by_kernels, ms, all, &cure,
       say(f, "%s of the GPU's own work is copying memory", percent((ms + by_kernels) / all).text),
-      say(f, "%s took %s, %.0f kernels that only copy %s, of %s of work, all ranks together.%s",
-          memcpy_ && memcpy_->count == 1 ? "1 copy"
-                                         : say(f, "%.0f copies", memcpy_ ? memcpy_->count : 0),
-          duration_ms(ms).text, kernels, duration_ms(by_kernels).text, duration_ms(all).text,
-          which),
+      say(f, "%s%s%s, of %s of work, all ranks together.%s",
+          n > 0 ? say(f, "%.0f %s took %s", n, n == 1 ? "copy" : "copies", duration_ms(ms).text)
+                : "",
+          n > 0 && kernels > 0 ? ", " : "",
+          kernels > 0 ? say(f, "%s that only cop%s took %s", plural(kernels, "kernel").text,
+                            kernels == 1 ? "ies" : "y", duration_ms(by_kernels).text)
+                      : "",
+          duration_ms(all).text, which),
       kernels_copy ? "Avoid contiguous(), clone() and cat() of large tensors in the step; write "
                      "results in place (out=), and choose layouts that the next operator takes."
                    : "Keep data on the device if it is used there again; copy once, from pinned "
