@@ -4,26 +4,16 @@
  */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/now.h"
 #include "base/printable.h"
 #include "base/quantity.h"
 #include "hosts/host_report.h"
 
 enum { JOB_SHOWN = 60 }; /* characters of a job's command */
 
-struct when {
-  char text[32];
-};
-
-static struct when day_of(const struct host_report *report, u32 run) {
-  double began_s = report->records->runs.at[run].began_s;
-  struct when when = {""};
-  time_t seconds = (time_t)began_s;
-  struct tm parts;
-  if (!isnan(began_s) && localtime_r(&seconds, &parts))
-    strftime(when.text, sizeof(when.text), ", %Y-%m-%d", &parts);
-  return when;
+static struct local_time day_of(const struct host_report *report, u32 run) {
+  return local_time(report->records->runs.at[run].began_s, ", %Y-%m-%d");
 }
 
 static void print_run(const struct host_report *report, u32 run, FILE *out) {

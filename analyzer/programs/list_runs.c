@@ -4,11 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/printable.h"
 #include "base/quantity.h"
 #include "base/texts.h"
@@ -88,17 +90,16 @@ static void print_job(const struct trace_job *job, FILE *out, struct arena *aren
       job->attempt_of ? attempt_of_run(all, job->attempt_of, job->attempts, arena) : *all;
   const struct trace_run *run = &last;
   struct run_state one = state_of(run), *state = &one;
-  time_t start = (time_t)(run->start_realtime_ns / 1000000000);
-  struct tm parts;
-  char when[32] = "unknown time", of[24] = "";
-  if (run->start_realtime_ns && localtime_r(&start, &parts))
-    strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &parts);
+  double start_s = run->start_realtime_ns ? (double)run->start_realtime_ns / 1e9 : NAN;
+  struct local_time when = local_time(start_s, "%Y-%m-%d %H:%M:%S");
+  char of[24] = "";
   if (state->world_size > run->n_readable)
     snprintf(of, sizeof(of), " of %u", state->world_size);
   u32 hosts = count_hosts(run);
   fprintf(out, "%-32s  %s  %u%s rank%s on %u host%s  %.1f MB  %s", arena_printable(arena, run->id),
-          when, run->n_readable, of, run->n_readable == 1 && !*of ? "" : "s", hosts,
-          hosts == 1 ? "" : "s", (double)state_of(all).bytes / 1e6, describe_end(state));
+          *when.text ? when.text : "unknown time", run->n_readable, of,
+          run->n_readable == 1 && !*of ? "" : "s", hosts, hosts == 1 ? "" : "s",
+          (double)state_of(all).bytes / 1e6, describe_end(state));
   u32 before = job->attempts > 1
                    ? attempt_of_run(all, job->attempt_of, job->attempts - 1, arena).n_entries
                    : run->n_readable;

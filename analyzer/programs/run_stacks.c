@@ -70,7 +70,7 @@ static bool is_each_rank_once(struct asking *a) {
   return !ANY_NUMBER(1, a->n, i, a->targets[i].rank == a->targets[i - 1].rank);
 }
 
-/* The ranks as the traces' headers name them. False if they do not name each of them once. */
+/* The ranks as the traces' headers name them. `complete`: they name each of them once. */
 static int list_from_headers(struct asking *a, bool *complete, char *why, size_t why_bytes) {
   struct trace_runs runs = {0};
   struct processes processes = {0};

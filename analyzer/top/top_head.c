@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/checked_memory.h"
+#include "base/now.h"
 #include "base/rank_list.h"
 #include "base/statistics.h"
 #include "base/texts.h"
@@ -36,11 +36,6 @@ static const char *summary(const struct live_view *view) {
 }
 
 static void put_title(const struct top_page *page, const struct live_view *view, struct pen *pen) {
-  char clock[32] = "";
-  time_t now = (time_t)(view->now_realtime_ns / 1000000000u);
-  struct tm local;
-  if (localtime_r(&now, &local))
-    strftime(clock, sizeof(clock), "%H:%M:%S", &local);
   pen_put(pen, STYLE_BOLD, "tscope top");
   pen_format(pen, STYLE_PLAIN, "  %s  ", view->run->name);
   pen_put(pen,
@@ -54,7 +49,7 @@ static void put_title(const struct top_page *page, const struct live_view *view,
                duration_s(page->frozen_s).text);
   if (pen->column + 10 < pen->width) {
     pen_to(pen, pen->width - 8);
-    pen_put(pen, STYLE_DIM, clock);
+    pen_put(pen, STYLE_DIM, local_time((double)view->now_realtime_ns / 1e9, "%H:%M:%S").text);
   }
   pen_newline(pen);
 }
