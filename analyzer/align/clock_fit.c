@@ -406,7 +406,7 @@ static u32 place_next(struct fitter *fitter, bool messages) {
   for (u32 d = 0; d < n; d++)
     forget_ties(&fitter->ties[d]);
   for (u32 s = 0; s < fitter->samples->n; s++) {
-    const struct sample *sample = &fitter->samples->at[s];
+    const struct clock_sample *sample = &fitter->samples->at[s];
     for (u32 k = 0; k < sample->n; k++)
       if (!sample->messages)
         tie_collective(fitter, sample->collectives[k], s);

@@ -60,7 +60,7 @@ static u32 *last_finished(const struct model *model, struct arena *arena) {
 /* Barrier-like collectives of one communicator, operation and size (to a power of two). */
 struct class {
   u32 key, count, seen;
-  struct sample *sample;
+  struct clock_sample *sample;
 };
 #define MOST_CLASSES 12u /* of a communicator; rarer ones beyond that are left out */
 
@@ -94,8 +94,8 @@ static void make_samples(struct samples *samples, const struct model *model, str
       wanted = MIN(of_comm[i].count, wanted);
       of_comm[i].sample = &samples->at[samples->n++];
       *of_comm[i].sample =
-          (struct sample){.on_host = model->comms[c].backend != TSCOPE_BACKEND_NCCL,
-                          .collectives = arena_array(arena, wanted, sizeof(u32))};
+          (struct clock_sample){.on_host = model->comms[c].backend != TSCOPE_BACKEND_NCCL,
+                                .collectives = arena_array(arena, wanted, sizeof(u32))};
       of_comm[i].sample->n = wanted;
     }
   }
@@ -152,13 +152,13 @@ static u32 list_messages(const struct model *model, struct message *messages) {
 }
 
 /* As many of each direction, spread evenly. */
-static struct sample choose_messages(const struct message *at, u32 n, u32 upwards, bool on_host,
-                                     struct arena *arena) {
+static struct clock_sample choose_messages(const struct message *at, u32 n, u32 upwards,
+                                           bool on_host, struct arena *arena) {
   u32 fewer = MIN(upwards, n - upwards);
   u32 each = MIN(fewer, MOST_SAMPLED / 2);
-  struct sample sample = {.messages = true,
-                          .on_host = on_host,
-                          .collectives = arena_array(arena, each, 2 * sizeof(u32))};
+  struct clock_sample sample = {.messages = true,
+                                .on_host = on_host,
+                                .collectives = arena_array(arena, each, 2 * sizeof(u32))};
   for (u32 i = 0; i < each; i++) {
     sample.collectives[sample.n++] = at[(u64)i * upwards / each].collective;
     sample.collectives[sample.n++] = at[upwards + (u64)i * (n - upwards) / each].collective;
@@ -171,7 +171,7 @@ static void add_messages(struct samples *samples, const struct model *model, str
   if (n == 0)
     return;
   SCOPED struct message *messages = memory_array(n, sizeof(*messages));
-  struct sample *all = arena_array(arena, size_sum(samples->n, n), sizeof(*all));
+  struct clock_sample *all = arena_array(arena, size_sum(samples->n, n), sizeof(*all));
   list_messages(model, messages);
   SORT(messages, n, by_pair);
   memcpy(all, samples->at, samples->n * sizeof(*all));
@@ -203,7 +203,7 @@ struct member_times member_times_of(const struct model *model,
   return times;
 }
 
-static void measure_times(struct sample *sample, const struct model *model) {
+static void measure_times(struct clock_sample *sample, const struct model *model) {
   i64 shortest[2 * MOST_SAMPLED], longest[2 * MOST_SAMPLED];
   u32 n = 0;
   for (u32 k = 0; k < sample->n; k++) {

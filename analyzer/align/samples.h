@@ -11,7 +11,7 @@
 
 #define MOST_SAMPLED 512u /* of one communicator's collectives, or messages of one pair */
 
-struct sample {
+struct clock_sample {
   bool messages;   /* sender and receiver, as many of each direction; else barrier-like */
   bool on_host;    /* timed by threads of the host, which the scheduler can delay */
   i64 transfer_ns; /* median over the collectives of their shortest member's time */
@@ -21,7 +21,7 @@ struct sample {
 };
 
 struct samples {
-  struct sample *at;
+  struct clock_sample *at;
   u32 n;
 };
 

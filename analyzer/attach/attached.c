@@ -10,7 +10,7 @@
 
 enum { THREADS_MOST = 4096, FRAMES_MOST = 512 };
 
-struct reading {
+struct process_look {
   struct arena *arena;
   pid_t pid;
   struct python python;
@@ -23,7 +23,7 @@ static const char *copy_text(struct arena *arena, const char *text) {
   return *text ? arena_text(arena, text) : NULL;
 }
 
-static int list_threads(struct reading *l, u32 *tids) {
+static int list_threads(struct process_look *l, u32 *tids) {
   struct rank_stall *stacks = l->stacks;
   u32 n = thread_list(l->pid, tids, THREADS_MOST);
   stacks->all_threads = n;
@@ -48,7 +48,7 @@ static int list_threads(struct reading *l, u32 *tids) {
 }
 
 /* The frames of a thread, innermost first; how many, negative where they cannot be read. */
-static int read_frames(struct reading *l, u64 state, struct python_frame *frames, bool *cut) {
+static int read_frames(struct process_look *l, u64 state, struct python_frame *frames, bool *cut) {
   const struct python_process process = {.pid = l->pid};
   u64 at;
   int n = 0;
@@ -83,7 +83,7 @@ static struct stalled_thread *thread_of(struct rank_stall *stacks, u32 tid) {
   return &stacks->threads[stacks->n_threads++];
 }
 
-static void read_stack(struct reading *l, const struct python_thread *from) {
+static void read_stack(struct process_look *l, const struct python_thread *from) {
   struct stalled_thread *thread = thread_of(l->stacks, from->tid);
   bool cut;
   int n = read_frames(l, from->state, l->frames, &thread->cut);
@@ -102,7 +102,7 @@ static void read_stack(struct reading *l, const struct python_thread *from) {
 static const char no_answer[] =
     "its memory cannot be read now: one of its threads holds the memory map and waits for a device";
 
-static void read_python(struct reading *l) {
+static void read_python(struct process_look *l) {
   static struct python_thread threads[THREADS_MOST];
   const struct python_process process = {.pid = l->pid};
   u64 runtime;
@@ -116,11 +116,11 @@ static void read_python(struct reading *l) {
 
 int attached_read_stacks(struct arena *arena, pid_t pid, enum native_which which,
                          struct rank_stall *stacks, struct native_outcome *native) {
-  static struct reading l;
+  static struct process_look l;
   static u32 tids[THREADS_MOST];
   *stacks = rank_stall_empty();
   *native = (struct native_outcome){0};
-  l = (struct reading){.arena = arena, .pid = pid, .stacks = stacks};
+  l = (struct process_look){.arena = arena, .pid = pid, .stacks = stacks};
   int error = list_threads(&l, tids);
   if (error)
     return error;

@@ -144,7 +144,7 @@ struct visit {
   double spread;
 };
 
-struct walk {
+struct value_walk {
   VECTOR(struct visit) visits;
   u32 most;
 };
@@ -160,7 +160,7 @@ static const struct value *next_inside(struct visit *v) {
 }
 
 /* Counts what is inside, now known, to what holds it. */
-static int count(struct walk *walk, u32 depth, double spread) {
+static int count(struct value_walk *walk, u32 depth, double spread) {
   if (depth + walk->visits.n > walk->most)
     return -E2BIG;
   if (walk->visits.n == 0)
@@ -172,7 +172,7 @@ static int count(struct walk *walk, u32 depth, double spread) {
   return 0;
 }
 
-static int enter_value(struct walk *walk, const struct value *value) {
+static int enter_value(struct value_walk *walk, const struct value *value) {
   if (value->kind < VALUE_LIST)
     return count(walk, 0, 1);
   struct value_items *items = value->items;
@@ -188,7 +188,7 @@ static int enter_value(struct walk *walk, const struct value *value) {
   return 0;
 }
 
-static int leave_items(struct walk *walk) {
+static int leave_items(struct value_walk *walk) {
   struct visit done = walk->visits.at[--walk->visits.n];
   done.spread = MIN(MOST_SPREAD, done.spread);
   done.items->depth = done.depth;
@@ -197,7 +197,7 @@ static int leave_items(struct walk *walk) {
 }
 
 int value_finish(const struct value *root, u32 most) {
-  struct walk walk = {.most = most};
+  struct value_walk walk = {.most = most};
   int error = enter_value(&walk, root);
   while (!error && walk.visits.n) {
     const struct value *inside = next_inside(&walk.visits.at[walk.visits.n - 1]);

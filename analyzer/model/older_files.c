@@ -10,7 +10,7 @@
 #include "kernels/communication.h"
 #include "model/building.h"
 
-struct search {
+struct older_search {
   const struct model *model;
   u32 *order;                /* collectives by communicator */
   i64 *last_call, *last_seq; /* [n_ranks] on one communicator; NS_UNKNOWN */
@@ -18,7 +18,7 @@ struct search {
 };
 
 /* What each rank did last on a communicator. */
-static void find_last(struct search *s, u32 from, u32 to) {
+static void find_last(struct older_search *s, u32 from, u32 to) {
   for (u32 r = 0; r < s->model->n_ranks; r++)
     s->last_call[r] = s->last_seq[r] = NS_UNKNOWN;
   for (u32 k = from; k < to; k++) {
@@ -32,12 +32,12 @@ static void find_last(struct search *s, u32 from, u32 to) {
 
 /* Whether a member went on after it had ended the collective. One that lost a peer ends it too,
  * with an error, and then calls no more. */
-static bool was_ended(const struct search *s, const struct collective *collective) {
+static bool was_ended(const struct older_search *s, const struct collective *collective) {
   return ANY(&s->model->arrivals[collective->first_arrival], collective->n_arrivals, one,
              one->end != NS_UNKNOWN && s->last_call[one->rank] > one->end);
 }
 
-static void look_at_comm(struct search *s, u32 from, u32 to) {
+static void look_at_comm(struct older_search *s, u32 from, u32 to) {
   const struct comm *comm = &s->model->comms[s->model->collectives[s->order[from]].comm];
   find_last(s, from, to);
   for (u32 k = from; k < to; k++) {
@@ -54,11 +54,11 @@ static void look_at_comm(struct search *s, u32 from, u32 to) {
 }
 
 bool *model_find_older_files(const struct model *model, struct arena *arena) {
-  struct search s = {.model = model,
-                     .order = memory_array(size_sum(model->n_collectives, 1), sizeof(u32)),
-                     .last_call = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
-                     .last_seq = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
-                     .older = arena_array(arena, model->n_ranks, sizeof(bool))};
+  struct older_search s = {.model = model,
+                           .order = memory_array(size_sum(model->n_collectives, 1), sizeof(u32)),
+                           .last_call = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
+                           .last_seq = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
+                           .older = arena_array(arena, model->n_ranks, sizeof(bool))};
   model_list_by_comm(model, s.order);
   for (u32 from = 0, n; from < model->n_collectives; from += n) {
     n = ROW_OF_EQUALS(&s.order[from], model->n_collectives - from, a, b,

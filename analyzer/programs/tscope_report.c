@@ -159,13 +159,13 @@ static bool selects_nothing(const struct options *options, const struct model *m
 }
 
 /* One input, or one attempt of it, read and analysed. */
-struct reading {
+struct analysed_input {
   struct model *model;
   struct results *results;
   struct kernel_names *own_names; /* that it rests on; NULL where others use them too */
 };
 
-static void free_reading(struct reading *reading) {
+static void free_reading(struct analysed_input *reading) {
   results_free(reading->results);
   model_free(reading->model);
   kernel_names_free(reading->own_names);
@@ -174,7 +174,7 @@ static void free_reading(struct reading *reading) {
 /* 0, or negative errno with a line in `why`. */
 static int read_and_analyse(const struct options *options, const char *const *paths, u32 n_paths,
                             u32 attempt, struct kernel_names *names, struct progress *progress,
-                            struct reading *reading, char *why, size_t why_bytes) {
+                            struct analysed_input *reading, char *why, size_t why_bytes) {
   const struct model_options wanted = {
       .attempt = attempt,
       .kernel_names = names,
@@ -214,7 +214,7 @@ static void describe_attempt(const struct options *options, struct kernel_names 
                              struct progress *progress, const struct results *results,
                              struct attempt_result *out) {
   char why[512];
-  struct reading other = {NULL, NULL};
+  struct analysed_input other = {NULL, NULL};
   const struct results *its = results;
   bool own = out->attempt == results->model->attempt;
   if (!own && read_and_analyse(options, options->paths, options->n_paths, (u32)out->attempt, names,
@@ -249,7 +249,8 @@ static void describe_attempts(const struct options *options, struct kernel_names
   }
 }
 
-static bool is_same_run(const struct options *options, const struct reading *runs, u32 i, u32 k) {
+static bool is_same_run(const struct options *options, const struct analysed_input *runs, u32 i,
+                        u32 k) {
   struct stat one, other;
   if (stat(options->paths[i], &one) == 0 && stat(options->paths[k], &other) == 0 &&
       one.st_dev == other.st_dev && one.st_ino == other.st_ino)
@@ -262,8 +263,8 @@ static bool is_same_run(const struct options *options, const struct reading *run
 
 /* A run that counted twice would be a run without noise. Two runs may be one: that shows no change.
  */
-static int refuse_repeated(const struct options *options, const struct reading *runs, char *why,
-                           size_t why_bytes) {
+static int refuse_repeated(const struct options *options, const struct analysed_input *runs,
+                           char *why, size_t why_bytes) {
   for (u32 i = 0; options->n_paths > 2 && i < options->n_paths; i++)
     for (u32 k = 0; k < i; k++)
       if (is_same_run(options, runs, i, k)) {
@@ -277,8 +278,9 @@ static int refuse_repeated(const struct options *options, const struct reading *
 /* Every run of both sides, each read and analysed by itself: `runs` holds those before, then those
  * after. *shown becomes what the report is of. */
 static int read_and_compare(const struct options *options, struct kernel_names *names,
-                            struct progress *progress, struct reading *runs, struct results **all,
-                            struct results **shown, char *why, size_t why_bytes) {
+                            struct progress *progress, struct analysed_input *runs,
+                            struct results **all, struct results **shown, char *why,
+                            size_t why_bytes) {
   for (u32 i = 0; i < options->n_paths; i++) {
     int error = read_and_analyse(options, options->paths + i, 1, 0, names, progress, &runs[i], why,
                                  why_bytes);
@@ -298,7 +300,7 @@ static int read_and_compare(const struct options *options, struct kernel_names *
 
 /* What a report that is written was made of. The process ends with it: the kernel takes a gigabyte
  * back faster than it can be freed piece by piece. */
-static struct reading *read_runs;
+static struct analysed_input *read_runs;
 
 static int report(const struct options *options, struct gate *gate) {
   char why[512] = "";
@@ -306,7 +308,7 @@ static int report(const struct options *options, struct gate *gate) {
   struct kernel_names *names = kernel_names_new(options->kernel_categories, why, sizeof(why));
   if (!names)
     return fail("%s", why);
-  struct reading *runs = read_runs = memory_zeroed(n_runs, sizeof(*runs));
+  struct analysed_input *runs = read_runs = memory_zeroed(n_runs, sizeof(*runs));
   SCOPED struct results **all = memory_zeroed(n_runs, sizeof(struct results *));
   struct results *shown = NULL;
   struct progress progress = progress_begin(stderr);
@@ -331,8 +333,8 @@ static int report(const struct options *options, struct gate *gate) {
 }
 
 /* One run of a directory, read and analysed; 0, or negative errno with a line in `why`. */
-static int read_one_run(const struct options *options, const char *run, struct reading *reading,
-                        char *why, size_t why_bytes) {
+static int read_one_run(const struct options *options, const char *run,
+                        struct analysed_input *reading, char *why, size_t why_bytes) {
   struct options one = *options;
   struct progress progress = progress_begin(stderr);
   one.run = run;
@@ -348,7 +350,7 @@ static int read_one_run(const struct options *options, const char *run, struct r
 /* "warning: DIST.STRAGGLER Rank 2 ...": what the report on a run says first. */
 static const char *worst_finding(const struct options *options, const char *run,
                                  struct arena *arena) {
-  struct reading reading = {0};
+  struct analysed_input reading = {0};
   char why[512] = "";
   int error = read_one_run(options, run, &reading, why, sizeof(why));
   const struct results *r = reading.results;
@@ -364,7 +366,7 @@ static const char *worst_finding(const struct options *options, const char *run,
 
 static json_t *document_of_run(const struct options *options, const char *run, char *why,
                                size_t why_bytes) {
-  struct reading reading = {0};
+  struct analysed_input reading = {0};
   int error = read_one_run(options, run, &reading, why, why_bytes);
   json_t *document = error ? NULL : json_report_document(reading.results);
   free_reading(&reading);

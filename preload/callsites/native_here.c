@@ -60,14 +60,14 @@ const char *native_here_find(void) {
   return why;
 }
 
-struct walk {
+struct frame_walk {
   u64 *addresses;
   u32 n, most;
   bool more;
 };
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *frame, void *context) {
-  struct walk *walk = context;
+  struct frame_walk *walk = context;
   u64 address = (u64)unwinder.instruction(frame);
   if (!address || tscope_is_own((const void *)(uintptr_t)address))
     return _URC_NO_REASON;
@@ -79,7 +79,7 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *frame, void *contex
 }
 
 u32 native_here_walk(u64 *addresses, u32 most, bool *more) {
-  struct walk walk = {.addresses = addresses, .most = most};
+  struct frame_walk walk = {.addresses = addresses, .most = most};
   /* Older unwinders read the list of loaded objects, and lock their own where code that was made at
    * run time has registered its frames: which ones do, none says. */
   tscope_objects_enter();

@@ -27,13 +27,13 @@ bool tscope_cgroup_value(const char *text, const char *name, uint64_t *value) {
   return false;
 }
 
-struct search {
+struct cgroup_search {
   const char *root, *controller;
   void (*visit)(const struct tscope_cgroup *group, void *with);
   void *with;
 };
 
-static void visit_up(const struct search *search, const char *mount, const char *path,
+static void visit_up(const struct cgroup_search *search, const char *mount, const char *path,
                      bool version_2) {
   struct tscope_cgroup group = {.version_2 = version_2};
   size_t floor = strlen(search->root) + strlen(mount);
@@ -51,7 +51,7 @@ static void visit_up(const struct search *search, const char *mount, const char 
 }
 
 /* "ID:CONTROLLERS:PATH"; in version 2 the field CONTROLLERS is empty. */
-static void visit_line(const struct search *search, char *line) {
+static void visit_line(const struct cgroup_search *search, char *line) {
   char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL, mount[64];
   if (!path)
     return;
@@ -72,7 +72,7 @@ static void visit_line(const struct search *search, char *line) {
 void tscope_cgroups_visit(const char *root, const char *controller,
                           void (*visit)(const struct tscope_cgroup *group, void *with),
                           void *with) {
-  const struct search search = {root, controller, visit, with};
+  const struct cgroup_search search = {root, controller, visit, with};
   char path[TSCOPE_CGROUP_BYTES], text[1024], *rest = text;
   snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
   if (small_file_read(path, text, sizeof(text)) <= 0)

@@ -30,13 +30,13 @@ static u64 distance(u64 a, u64 b) {
   return a > b ? a - b : b - a;
 }
 
-struct reading {
+struct clock_reading {
   u64 cupti_time, ns, width;
 };
 
 /* CUPTI's clock, read between two readings of ours; the narrowest of a few tries. */
-static struct reading read_both_clocks(const struct cupti *cupti, int tries) {
-  struct reading best = {.width = UINT64_MAX};
+static struct clock_reading read_both_clocks(const struct cupti *cupti, int tries) {
+  struct clock_reading best = {.width = UINT64_MAX};
   for (int i = 0; i < tries && best.width > TIGHT_READING_NS; i++) {
     uint64_t cupti_time = 0;
     u64 before = tscope_clock_ns(CLOCK_MONOTONIC);
@@ -44,7 +44,7 @@ static struct reading read_both_clocks(const struct cupti *cupti, int tries) {
       cupti_time = tscope_clock_ns(CLOCK_REALTIME);
     u64 after = tscope_clock_ns(CLOCK_MONOTONIC);
     if (after - before < best.width)
-      best = (struct reading){cupti_time, before + (after - before) / 2, after - before};
+      best = (struct clock_reading){cupti_time, before + (after - before) / 2, after - before};
   }
   return best;
 }
@@ -60,22 +60,22 @@ static void publish(const struct clock_line *new) {
 
 /* CLOCK_REALTIME and CLOCK_MONOTONIC run at the same rate and differ by a constant, except for
  * steps. */
-static bool is_realtime(const struct reading *reading) {
+static bool is_realtime(const struct clock_reading *reading) {
   u64 ahead = tscope_clock_ns(CLOCK_REALTIME) - tscope_clock_ns(CLOCK_MONOTONIC);
   return distance(reading->cupti_time - ahead, reading->ns) < second_ns;
 }
 
-static double rate_between(const struct clock_line *from, const struct reading *to) {
+static double rate_between(const struct clock_line *from, const struct clock_reading *to) {
   return (double)(to->ns - from->ns) / (double)(to->cupti_time - from->cupti_time);
 }
 
 void cupti_clock_begin(const struct cupti *cupti) {
   const struct timespec pause = {.tv_nsec = 2000000};
-  struct reading first = read_both_clocks(cupti, FIRST_TRIES);
+  struct clock_reading first = read_both_clocks(cupti, FIRST_TRIES);
   struct clock_line fresh = {first.cupti_time, first.ns, 1};
   if (!is_realtime(&first)) { /* whose rate is not known: at first from two readings */
     nanosleep(&pause, NULL);
-    struct reading second = read_both_clocks(cupti, FIRST_TRIES);
+    struct clock_reading second = read_both_clocks(cupti, FIRST_TRIES);
     if (second.cupti_time > first.cupti_time)
       fresh.rate = rate_between(&fresh, &second);
   }
@@ -89,7 +89,7 @@ void cupti_clock_begin(const struct cupti *cupti) {
 
 /* Whether one of the clocks was set meanwhile. A rate from two readings close together cannot show
  * it. */
-static bool has_stepped(const struct reading *now, bool rate_is_known) {
+static bool has_stepped(const struct clock_reading *now, bool rate_is_known) {
   if (now->cupti_time < line.cupti_time)
     return true;
   u64 expected = line.ns + (u64)((double)(now->cupti_time - line.cupti_time) * line.rate);
@@ -97,7 +97,7 @@ static bool has_stepped(const struct reading *now, bool rate_is_known) {
          distance(expected, now->ns) > STEP_NS + (now->ns - line.ns) / 1000;
 }
 
-static void update_line(const struct reading *now) {
+static void update_line(const struct clock_reading *now) {
   bool realtime = is_realtime(now);
   struct clock_line fresh = {now->cupti_time, now->ns, realtime ? 1 : line.rate};
   if (has_stepped(now, realtime)) {
@@ -114,7 +114,7 @@ static void update_line(const struct reading *now) {
 }
 
 void cupti_clock_update(const struct cupti *cupti) {
-  struct reading now = read_both_clocks(cupti, TRIES);
+  struct clock_reading now = read_both_clocks(cupti, TRIES);
   if (now.width > GOOD_READING_NS || !tscope_lock_within(&writing, 0))
     return;
   if (now.ns > base.ns)

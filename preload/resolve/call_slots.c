@@ -21,7 +21,7 @@ enum { SLOT_CALL = R_AARCH64_JUMP_SLOT, SLOT_DATA = R_AARCH64_GLOB_DAT };
 enum { SLOT_CALL = -1, SLOT_DATA = -1 };
 #endif
 
-struct search {
+struct slot_search {
   const char *function;
   const void *ours;
   u32 replaced;
@@ -50,7 +50,7 @@ static bool is_wanted(const struct dl_phdr_info *info) {
 }
 
 static int visit(struct dl_phdr_info *info, size_t bytes, void *user) {
-  struct search *search = user;
+  struct slot_search *search = user;
   (void)bytes;
   if (!is_wanted(info))
     return 0;
@@ -79,7 +79,7 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *user) {
 }
 
 u32 tscope_slots_replace(const char *function, const void *ours) {
-  struct search search = {.function = function, .ours = ours};
+  struct slot_search search = {.function = function, .ours = ours};
   tscope_each_object(visit, &search);
   return search.replaced;
 }

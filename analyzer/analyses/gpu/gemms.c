@@ -25,7 +25,7 @@
 /* Times of calls, in nanoseconds. */
 enum { LISTED = 50 };
 
-struct sample {
+struct moments {
   double n, sum, squares;
 };
 
@@ -35,8 +35,8 @@ struct cell {
   u32 rank;
   double calls, replayed;       /* made; made by replays of graphs */
   double flops, replayed_flops; /* of them */
-  struct sample sample;         /* of those made */
-  struct sample bounds;         /* calls before which the stream was idle: upper bounds */
+  struct moments sample;        /* of those made */
+  struct moments bounds;        /* calls before which the stream was idle: upper bounds */
   double estimated;             /* calls that the sample stands for */
   double time, variance;        /* of these together; variance of the time's error */
   double estimated_flops;
@@ -61,7 +61,7 @@ void gemms_free(struct analysis *a) {
     free(sums->cells);
 }
 
-static void add_time(struct sample *sample, i64 ns) {
+static void add_time(struct moments *sample, i64 ns) {
   sample->n++;
   sample->sum += (double)ns;
   sample->squares += (double)ns * (double)ns;
@@ -119,7 +119,7 @@ static void add_replays(struct gemm_sums *sums, const struct gemms *gemms,
     }
 }
 
-static double relative_variance(const struct sample *sample) {
+static double relative_variance(const struct moments *sample) {
   double mean = sample->sum / sample->n;
   double variance = (sample->squares - sample->n * mean * mean) / (sample->n - 1);
   return variance > 0 && mean > 0 ? variance / (mean * mean) : 0;
@@ -137,7 +137,7 @@ static double typical_variance(const struct gemm_sums *sums) {
 }
 
 static void estimate(struct cell *cell, bool replays_known, double usual) {
-  const struct sample *sample = cell->sample.n ? &cell->sample : &cell->bounds;
+  const struct moments *sample = cell->sample.n ? &cell->sample : &cell->bounds;
   cell->bounded = sample == &cell->bounds;
   if (!sample->n)
     return;
@@ -182,7 +182,7 @@ void gemms_rank(struct analysis *a, const struct timeline *timeline,
     estimate(&sums->cells[i], sums->replays_known, usual);
 }
 
-static void carry_sample(struct carrier *c, struct sample *sample) {
+static void carry_sample(struct carrier *c, struct moments *sample) {
   CARRY_EACH(c, sample, n, sum, squares);
 }
 

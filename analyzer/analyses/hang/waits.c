@@ -132,13 +132,13 @@ static void connect(struct wait_graph *g, const channel_list *channels) {
 
 /* Cycles: strongly connected components, by Tarjan's walk without recursion. */
 
-struct walk {
+struct cycle_search {
   u32 *number, *low, *next_edge, *stack, *path;
   bool *on_stack;
   u32 n_stack, n_path, counter;
 };
 
-static void visit_node(struct wait_graph *g, struct walk *w, u32 node) {
+static void visit_node(struct wait_graph *g, struct cycle_search *w, u32 node) {
   w->number[node] = w->low[node] = ++w->counter;
   w->next_edge[node] = g->first_edge[node];
   w->stack[w->n_stack++] = node;
@@ -146,7 +146,7 @@ static void visit_node(struct wait_graph *g, struct walk *w, u32 node) {
   w->path[w->n_path++] = node;
 }
 
-static void finish_node(struct wait_graph *g, struct walk *w) {
+static void finish_node(struct wait_graph *g, struct cycle_search *w) {
   u32 node = w->path[--w->n_path];
   if (w->n_path && w->low[node] < w->low[w->path[w->n_path - 1]])
     w->low[w->path[w->n_path - 1]] = w->low[node];
@@ -161,7 +161,7 @@ static void finish_node(struct wait_graph *g, struct walk *w) {
   g->cycles++;
 }
 
-static void walk_from(struct wait_graph *g, struct walk *w, u32 start) {
+static void walk_from(struct wait_graph *g, struct cycle_search *w, u32 start) {
   visit_node(g, w, start);
   while (w->n_path) {
     u32 node = w->path[w->n_path - 1];
@@ -182,12 +182,12 @@ static void walk_from(struct wait_graph *g, struct walk *w, u32 start) {
 static void find_cycles(struct wait_graph *g) {
   struct arena *arena = g->index->arena;
   u32 n = g->nodes + 1u;
-  struct walk w = {.number = arena_array(arena, n, sizeof(u32)),
-                   .low = arena_array(arena, n, sizeof(u32)),
-                   .next_edge = arena_array(arena, n, sizeof(u32)),
-                   .stack = arena_array(arena, n, sizeof(u32)),
-                   .path = arena_array(arena, n, sizeof(u32)),
-                   .on_stack = arena_array(arena, n, sizeof(bool))};
+  struct cycle_search w = {.number = arena_array(arena, n, sizeof(u32)),
+                           .low = arena_array(arena, n, sizeof(u32)),
+                           .next_edge = arena_array(arena, n, sizeof(u32)),
+                           .stack = arena_array(arena, n, sizeof(u32)),
+                           .path = arena_array(arena, n, sizeof(u32)),
+                           .on_stack = arena_array(arena, n, sizeof(bool))};
   g->cycle = arena_array(arena, n, sizeof(u32));
   for (u32 node = 0; node < g->nodes; node++)
     if (!w.number[node])

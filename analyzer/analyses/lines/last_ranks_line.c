@@ -26,7 +26,7 @@ struct stay {
 
 ORDER_BY(by_line, struct stay, UP(part->key))
 
-struct search {
+struct last_rank_search {
   struct analysis *a;
   u32 *last;         /* [n_steps] who; INDEX_NONE */
   double *waited_ms; /* [n_steps] for it */
@@ -36,12 +36,12 @@ struct search {
 };
 
 /* Who is last in a slice, which is one step; INDEX_NONE too if that rank has no samples. */
-static u32 last_in_slice(const struct search *s, u32 slice) {
+static u32 last_in_slice(const struct last_rank_search *s, u32 slice) {
   u32 last = slice < s->a->n_steps ? s->last[slice] : INDEX_NONE;
   return last != INDEX_NONE && s->a->line_sums[last].parts.n ? last : INDEX_NONE;
 }
 
-static void count_steps(struct search *s, u32 rank) {
+static void count_steps(struct last_rank_search *s, u32 rank) {
   const struct rank_parts *parts = &s->a->line_sums[rank].parts;
   for (u32 slice = 0; parts->n && slice < s->a->n_steps; slice++) {
     u32 last = last_in_slice(s, slice);
@@ -52,7 +52,7 @@ static void count_steps(struct search *s, u32 rank) {
   }
 }
 
-static void add_line(struct search *s, u32 rank, const struct sampled_part *part) {
+static void add_line(struct last_rank_search *s, u32 rank, const struct sampled_part *part) {
   const struct rank_parts *parts = &s->a->line_sums[rank].parts;
   struct stay *stay = &s->stays[s->n++];
   *stay = (struct stay){.part = part};
@@ -67,7 +67,7 @@ static void add_line(struct search *s, u32 rank, const struct sampled_part *part
   part_persistence(parts, part, NULL, 1, &stay->follows);
 }
 
-static void list_lines(struct search *s) {
+static void list_lines(struct last_rank_search *s) {
   u32 n = TOTAL(u32, s->a->line_sums, s->a->model->n_ranks, one, one->parts.n);
   s->stays = memory_array(size_sum(n, 1), sizeof(*s->stays));
   for (u32 rank = 0; rank < s->a->model->n_ranks; rank++) {
@@ -84,7 +84,8 @@ static void list_lines(struct search *s) {
 
 /* One line on all ranks, in `all`; whether chance does not explain how long the last ones are
  * there. */
-static bool stands_out(const struct search *s, const struct stay *stays, u32 n, struct stay *all) {
+static bool stands_out(const struct last_rank_search *s, const struct stay *stays, u32 n,
+                       struct stay *all) {
   double most_ns = -1;
   *all = (struct stay){0};
   for (u32 i = 0; i < n; i++) {
@@ -100,14 +101,14 @@ static bool stands_out(const struct search *s, const struct stay *stays, u32 n, 
   return chance * s->lines < STRAGGLER_SIGNIFICANCE;
 }
 
-static double usual_wait_ms(const struct search *s) {
+static double usual_wait_ms(const struct last_rank_search *s) {
   SCOPED double *waits = memory_array(size_sum(s->a->n_steps, 1), sizeof(double));
   u32 n =
       LIST_WHERE(waits, 0, s->a->n_steps, step, s->last[step] != INDEX_NONE, s->waited_ms[step]);
   return median_of(waits, n);
 }
 
-static const struct sampled_line *longest_line(struct search *s) {
+static const struct sampled_line *longest_line(struct last_rank_search *s) {
   struct stay all, best = {0};
   double best_ms = 0, ms, others_ms;
   list_lines(s);
@@ -132,7 +133,7 @@ static const struct sampled_line *longest_line(struct search *s) {
 }
 
 const struct sampled_line *last_ranks_line_find(struct analysis *a) {
-  struct search s = {.a = a};
+  struct last_rank_search s = {.a = a};
   if (a->whole_run || a->n_steps > TRAINING_SLICES)
     return NULL;
   s.last = memory_array(size_sum(a->n_steps, 1), sizeof(*s.last));

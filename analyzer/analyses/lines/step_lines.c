@@ -49,7 +49,7 @@ static struct times times_of(const struct rank_parts *parts, const struct sample
   return t;
 }
 
-struct search {
+struct step_line_search {
   struct analysis *a;
   const bool *slices;
   const struct sampled_part *part;
@@ -58,7 +58,7 @@ struct search {
 };
 
 /* The line of a kind with most more in these steps, of the rank. */
-static void search_rank(struct search *s, u32 rank, enum part_kind kind) {
+static void search_rank(struct step_line_search *s, u32 rank, enum part_kind kind) {
   const struct rank_parts *parts = &s->a->line_sums[rank].parts;
   FOR_EACH(parts->at, parts->n, part) {
     if (part->kind != kind)
@@ -74,7 +74,7 @@ static void search_rank(struct search *s, u32 rank, enum part_kind kind) {
 
 /* The innermost line of the rank that takes this much more in these steps, with all that it calls.
  */
-static void search_callers(struct search *s, u32 rank, double more_ms) {
+static void search_callers(struct step_line_search *s, u32 rank, double more_ms) {
   const struct rank_parts *parts = &s->a->line_sums[rank].parts;
   const struct sampled_part *best = NULL;
   struct times of_best = {0};
@@ -90,11 +90,11 @@ static void search_callers(struct search *s, u32 rank, double more_ms) {
   }
   if (!best || (s->part && of_best.more_ms <= s->times.more_ms))
     return;
-  *s = (struct search){s->a, s->slices, best, of_best, rank};
+  *s = (struct step_line_search){s->a, s->slices, best, of_best, rank};
 }
 
 /* Whether another rank has half as much more there. */
-static bool is_of_several(const struct search *s) {
+static bool is_of_several(const struct step_line_search *s) {
   const struct line_sums *own = &s->a->line_sums[s->rank];
   return ANY(s->a->line_sums, s->a->model->n_ranks, rank,
              rank != own &&
@@ -106,7 +106,7 @@ static bool is_of_several(const struct search *s) {
 
 /* In how many of these steps the line is: in all, unless it takes so long that it would be seen in
  * each. What is shorter than the time between two looks is missed in some. */
-static u32 steps_at_line(const struct search *s) {
+static u32 steps_at_line(const struct step_line_search *s) {
   const double looks = 1.5;
   double sample_ms = s->a->line_sums[s->rank].parts.sample_ns / 1e6;
   double ms = s->times.ms * s->times.steps / s->times.seen;
@@ -115,13 +115,13 @@ static u32 steps_at_line(const struct search *s) {
 
 /* Where other threads of the rank were most in these steps while this one waited for a lock or the
  * GIL; NULL. */
-static const struct sampled_part *part_beside(const struct search *s) {
+static const struct sampled_part *part_beside(const struct step_line_search *s) {
   const struct rank_parts *parts = &s->a->line_sums[s->rank].parts;
   return LARGEST(parts->at, parts->n, one, one->kind == BESIDE_LINE,
                  times_of(parts, one, s->slices).ms);
 }
 
-static struct sampled_line *line_of(struct search *s) {
+static struct sampled_line *line_of(struct step_line_search *s) {
   struct sampled_line *line = line_of_part(s->a, s->part);
   line_set_beside(s->a, s->part, part_beside(s), line);
   line->ms = s->times.ms;
@@ -156,14 +156,14 @@ static double steps_needed(const struct analysis *a, const bool *slices, double 
  * training. `rank` (an index) alone does it, INDEX_NONE: not known. */
 static void step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
                            struct step_line *found) {
-  const struct search none = {.a = a, .slices = slices, .rank = INDEX_NONE};
-  struct search own = none, waits = none;
+  const struct step_line_search none = {.a = a, .slices = slices, .rank = INDEX_NONE};
+  struct step_line_search own = none, waits = none;
   *found = (struct step_line){.rank = INDEX_NONE, .inside_rank = INDEX_NONE, .more_steps = NAN};
   for (u32 r = 0; r < a->model->n_ranks; r++)
     if (rank == INDEX_NONE || r == rank)
       search_rank(&own, r, OWN_LINE);
   if (!own.part || own.times.more_ms < REASON_SHARE * ms) {
-    struct search alone = own;
+    struct step_line_search alone = own;
     own = none;
     for (u32 r = 0; r < a->model->n_ranks; r++)
       if (rank == INDEX_NONE || r == rank)

@@ -67,14 +67,15 @@ static enum path_category node_category(const struct sample_graph *g, const stru
   }
 }
 
-struct walk {
+struct path_walk {
   const struct sample_graph *g;
   struct sample_outcome *out;
   u32 node;
   i64 now; /* everything after it has its place on the path */
 };
 
-static void add_piece(struct walk *w, i64 until, enum path_category category, u32 rank, u32 label) {
+static void add_piece(struct path_walk *w, i64 until, enum path_category category, u32 rank,
+                      u32 label) {
   if (until >= w->now)
     return;
   VECTOR_PUSH(&w->out->segments,
@@ -85,7 +86,7 @@ static void add_piece(struct walk *w, i64 until, enum path_category category, u3
 }
 
 /* How the path came to the piece that was added last. */
-static void record_edge(struct walk *w, enum path_edge edge) {
+static void record_edge(struct path_walk *w, enum path_edge edge) {
   w->out->crossed[edge]++;
   if (w->out->segments.n)
     w->out->segments.at[w->out->segments.n - 1].edge = (u8)edge;
@@ -104,7 +105,7 @@ static u32 latest_dep(const struct sample_graph *g, u32 node, i64 *end) {
 
 /* From the end of a node to its start, or over to what held it up. True when the walk is at the
  * start of w->node, false when it went on to the end of another node. */
-static bool cross_node(struct walk *w, bool at_end) {
+static bool cross_node(struct path_walk *w, bool at_end) {
   const struct sample_graph *g = w->g;
   const struct node *node = &g->nodes[w->node];
   if (at_end && node->kind == NODE_BLOCKED) {
@@ -162,7 +163,7 @@ static enum path_category gap_before(const struct sample_graph *g, const struct 
 
 /* From the start of a node to the end of the predecessor that finished last. False at the
  * beginning of the sample. */
-static bool go_back(struct walk *w, bool *at_end) {
+static bool go_back(struct path_walk *w, bool *at_end) {
   const struct sample_graph *g = w->g;
   u32 index = w->node, before = INDEX_NONE;
   const struct node *node = &g->nodes[index];
@@ -212,7 +213,7 @@ static u32 sample_last_node(const struct slice *slice) {
 
 void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out) {
   const struct slice *last = &g->slices[g->last_rank];
-  struct walk w = {.g = g, .out = out, .node = sample_last_node(last), .now = g->end};
+  struct path_walk w = {.g = g, .out = out, .node = sample_last_node(last), .now = g->end};
   bool at_end = true;
   if (w.node != INDEX_NONE)
     add_piece(

@@ -60,7 +60,7 @@ struct sums {
   bool differ, unknown;
 };
 
-struct search {
+struct stage_search {
   struct analysis *a;
   struct arena scratch;
   struct message *messages;
@@ -82,7 +82,7 @@ static u32 high_of(const struct message *message) {
 
 ORDER_BY(by_pair, struct message, UP_OF(low_of) UP_OF(high_of) UP(step) UP(sent) UP(from))
 
-static void collect_messages(struct search *s) {
+static void collect_messages(struct stage_search *s) {
   const struct model *model = s->a->model;
   s->messages = arena_array(&s->scratch, model->n_collectives, sizeof(*s->messages));
   FOR_EACH(model->collectives, model->n_collectives, c) {
@@ -112,7 +112,7 @@ static u32 count_steps(const struct message *messages, u32 n, u64 bytes, i32 *la
 /* Counts the messages of one pair. Frameworks also send shapes and flags, so only the largest size
  * is counted, and per step, so that a step that was cut does not matter: the last one of a pair
  * that was not recorded to the end. */
-static struct link count_link(const struct search *s, const struct message *messages, u32 n) {
+static struct link count_link(const struct stage_search *s, const struct message *messages, u32 n) {
   u64 largest = LARGEST(messages, n, one, true, (double)one->bytes)->bytes;
   struct link link = {.low = low_of(messages), .high = high_of(messages), .bytes = largest};
   i32 last;
@@ -127,13 +127,13 @@ static struct link count_link(const struct search *s, const struct message *mess
   return link;
 }
 
-static u32 pair_length(const struct search *s, u32 from) {
+static u32 pair_length(const struct stage_search *s, u32 from) {
   return ROW_OF_EQUALS(&s->messages[from], s->n_messages - from, first, one,
                        low_of(first) == low_of(one) && high_of(first) == high_of(one));
 }
 
 /* False where some rank exchanges messages with more than two others: no pipeline. */
-static bool list_links(struct search *s) {
+static bool list_links(struct stage_search *s) {
   u32 n_ranks = s->a->model->n_ranks;
   s->links = arena_array(&s->scratch, n_ranks, sizeof(*s->links));
   s->links_of = arena_array(&s->scratch, n_ranks, sizeof(*s->links_of));
@@ -153,7 +153,7 @@ static bool list_links(struct search *s) {
 
 /* Walks from `rank` over `link` on to the other end, or once round the ring. Returns the number of
  * ranks passed. */
-static u32 follow_links(struct search *s, u32 rank, u32 link, u32 *ranks) {
+static u32 follow_links(struct stage_search *s, u32 rank, u32 link, u32 *ranks) {
   u32 n = 0, first = rank;
   ranks[n++] = rank;
   for (;;) {
@@ -170,7 +170,7 @@ static u32 follow_links(struct search *s, u32 rank, u32 link, u32 *ranks) {
 /* Whether in most steps the rank's first message is one that it sends. Steps that were found by the
  * period of collectives may begin in the middle of a schedule: there the first message of the run
  * counts. */
-static bool sends_first(struct search *s, u32 rank) {
+static bool sends_first(struct stage_search *s, u32 rank) {
   const struct model *model = s->a->model;
   bool one = s->a->whole_run || model->steps.by_collectives;
   u32 n = one ? 1 : model->steps.n;
@@ -195,13 +195,13 @@ static double messages_up(const struct link *link, u32 from) {
   return link->low == from ? link->up : link->down;
 }
 
-static const struct link *link_between(const struct search *s, u32 one, u32 other) {
+static const struct link *link_between(const struct stage_search *s, u32 one, u32 other) {
   const u32 *found = FIND(s->links_of[one], s->n_links_of[one], link,
                           (s->links[*link].low ^ s->links[*link].high ^ one) == other);
   return found ? &s->links[*found] : NULL;
 }
 
-static double messages_between(const struct search *s, u32 one, u32 other) {
+static double messages_between(const struct stage_search *s, u32 one, u32 other) {
   const struct link *link = link_between(s, one, other);
   return link->up + link->down;
 }
@@ -211,7 +211,7 @@ static bool nearly_equal(double x, double y) {
 }
 
 /* A rank's passes in a step; NULL if it ran no backward pass in it. */
-static const struct phase_times *passes_of(const struct search *s, u32 step, u32 rank) {
+static const struct phase_times *passes_of(const struct stage_search *s, u32 step, u32 rank) {
   const struct model *model = s->a->model;
   const struct phase_times *passes = &model->phases[cell_of_step(model, step, rank)];
   return passes->backwards ? passes : NULL;
@@ -219,7 +219,7 @@ static const struct phase_times *passes_of(const struct search *s, u32 step, u32
 
 /* Whether backward begins on stage 0, and not on the last: a V. Where steps may begin in the middle
  * of a schedule, only the first that tells counts. */
-static bool turns_at_last(const struct search *s, const struct chain *chain) {
+static bool turns_at_last(const struct stage_search *s, const struct chain *chain) {
   const struct model *model = s->a->model;
   u32 first = chain->ranks[0], last = chain->ranks[chain->stages - 1];
   i64 votes = 0;
@@ -235,7 +235,7 @@ static bool turns_at_last(const struct search *s, const struct chain *chain) {
 }
 
 /* Backward passes of a rank in a step; NAN if they are not known. */
-static double backwards_a_step(const struct search *s, u32 rank) {
+static double backwards_a_step(const struct stage_search *s, u32 rank) {
   const struct model *model = s->a->model;
   u32 passes = 0, steps = 0;
   for (u32 step = 0; step < model->steps.n; step++) {
@@ -247,7 +247,7 @@ static double backwards_a_step(const struct search *s, u32 rank) {
 }
 
 /* Whether in most steps the last of two stages sends before it runs backward: activations. */
-static bool sends_activations(const struct search *s, const struct link *link, u32 last) {
+static bool sends_activations(const struct stage_search *s, const struct link *link, u32 last) {
   i64 votes = 0;
   i32 step = -1;
   FOR_EACH(s->messages, s->n_messages, message) {
@@ -279,7 +279,7 @@ static double chunks_that_divide(double each) {
 
 /* How many chunks two stages have that exchange so many messages each way. A backward pass may be
  * two, for gradients of inputs and of weights, or any number; NAN if nothing tells. */
-static double chunks_of_two(const struct search *s, const struct chain *chain, double each) {
+static double chunks_of_two(const struct stage_search *s, const struct chain *chain, double each) {
   if (!s->a->model->phases ||
       !sends_activations(s, link_between(s, chain->ranks[0], chain->ranks[1]), chain->ranks[1]))
     return 1;
@@ -291,7 +291,7 @@ static double chunks_of_two(const struct search *s, const struct chain *chain, d
 }
 
 /* Cuts a ring behind its last stage: the link there carries the fewest messages. */
-static void cut_ring(const struct search *s, struct chain *chain, u32 *ranks) {
+static void cut_ring(const struct stage_search *s, struct chain *chain, u32 *ranks) {
   u32 n = chain->stages;
   u32 last = NUMBER_OF_LARGEST(0, n, i, -messages_between(s, ranks[i], ranks[(i + 1) % n]));
   for (u32 i = 0; i < n; i++)
@@ -300,7 +300,7 @@ static void cut_ring(const struct search *s, struct chain *chain, u32 *ranks) {
 
 /* Whether the links carry what the links of a pipeline do, and how many micro-batches that makes.
  */
-static bool matches_pipeline(const struct search *s, struct chain *chain, bool ring) {
+static bool matches_pipeline(const struct stage_search *s, struct chain *chain, bool ring) {
   const struct link *link = link_between(s, chain->ranks[0], chain->ranks[1]);
   double each = messages_up(link, chain->ranks[0]);
   for (u32 i = 0; i + 1 < chain->stages; i++) {
@@ -326,7 +326,7 @@ static bool matches_pipeline(const struct search *s, struct chain *chain, bool r
 }
 
 /* The pipeline that `rank` is part of; false where it is in none. */
-static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
+static bool find_chain(struct stage_search *s, u32 rank, struct chain *chain) {
   u32 n_ranks = s->a->model->n_ranks;
   u32 *ranks = arena_array(&s->scratch, n_ranks, sizeof(u32));
   chain->ranks = arena_array(s->a->arena, n_ranks, sizeof(u32));
@@ -442,7 +442,7 @@ static void fill_totals(struct analysis *a, const struct sums *sums) {
 
 void pipeline_analyse(struct analysis *a) {
   struct results *r = a->results;
-  struct search s = {.a = a};
+  struct stage_search s = {.a = a};
   struct sums sums = {0};
   r->pipeline_excess_ms = NAN;
   collect_messages(&s);

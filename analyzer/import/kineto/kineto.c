@@ -33,7 +33,7 @@ bool probe_kineto(const struct input *input) {
           head_has(input, "\"deviceProperties\"") || head_has(input, "\"baseTimeNanoseconds\""));
 }
 
-struct reading {
+struct kineto_reading {
   struct import *import;
   const struct input *inputs;
   struct kineto_trace *traces;
@@ -44,7 +44,7 @@ struct reading {
 };
 
 static void read_one(void *user, u32 index, unsigned worker) {
-  struct reading *reading = user;
+  struct kineto_reading *reading = user;
   const struct model_options *options = reading->import->options;
   struct kineto_trace *trace = &reading->traces[index];
   char *why = reading->why[index];
@@ -70,7 +70,8 @@ static void free_traces(void *imported) {
 
 /* With --quick all GPU events may be after the last one that was read: exporters write them after
  * those of the host. */
-static bool ends_before_gpu(const struct reading *reading, const struct kineto_trace *trace) {
+static bool ends_before_gpu(const struct kineto_reading *reading,
+                            const struct kineto_trace *trace) {
   u32 calls = 0;
   for (u32 i = 0; i < trace->items.n; i++) {
     if (kineto_is_device_item(&trace->items.at[i]))
@@ -98,7 +99,7 @@ static bool has_several_processes(const struct kineto_trace *trace) {
 }
 
 /* Keeps what could be read. */
-static int keep_readable(struct reading *reading, struct kineto_traces *traces) {
+static int keep_readable(struct kineto_reading *reading, struct kineto_traces *traces) {
   int error = 0;
   for (u32 i = 0; i < reading->n; i++) {
     u64 malformed = reading->errors[i] == 0 ? reading->traces[i].malformed : 0;
@@ -137,12 +138,12 @@ static int keep_readable(struct reading *reading, struct kineto_traces *traces) 
 
 static int read_all(struct import *import, const struct input *inputs, u32 n,
                     struct kineto_traces *traces) {
-  struct reading reading = {.import = import,
-                            .inputs = inputs,
-                            .traces = memory_zeroed(n, sizeof(*reading.traces)),
-                            .why = memory_zeroed(n, sizeof(*reading.why)),
-                            .errors = memory_zeroed(n, sizeof(*reading.errors)),
-                            .n = n};
+  struct kineto_reading reading = {.import = import,
+                                   .inputs = inputs,
+                                   .traces = memory_zeroed(n, sizeof(*reading.traces)),
+                                   .why = memory_zeroed(n, sizeof(*reading.why)),
+                                   .errors = memory_zeroed(n, sizeof(*reading.errors)),
+                                   .n = n};
   traces->at = memory_zeroed(n, sizeof(*traces->at));
   for (u32 i = 0; i < n; i++)
     reading.errors[i] = -ECANCELED;

@@ -10,7 +10,7 @@
 #include "base/checked_memory.h"
 #include "model/memory_live.h"
 
-struct search {
+struct gradient_search {
   struct memory_history *history;
   struct live_set backward; /* live blocks of the backward pass; `source` is the event's index */
   struct live_set kept;     /* those of them that an optimizer found */
@@ -36,7 +36,7 @@ static void add_sources(struct memory_history *history, struct arena *arena) {
   history->n_sources = 2 * n;
 }
 
-static void keep_all(struct search *s) {
+static void keep_all(struct gradient_search *s) {
   FOR_EACH(s->backward.slots, s->backward.room, block) {
     struct memory_event *event = block->used ? &s->history->events[block->source] : NULL;
     if (!event)
@@ -48,7 +48,7 @@ static void keep_all(struct search *s) {
   s->backward = (struct live_set){0};
 }
 
-static void look_at_event(struct search *s, u32 index) {
+static void look_at_event(struct gradient_search *s, u32 index) {
   const struct memory_event *event = &s->history->events[index];
   if (event->kind != MEMORY_ALLOC && event->kind != MEMORY_FREE)
     return;
@@ -67,7 +67,7 @@ static void look_at_event(struct search *s, u32 index) {
 }
 
 void snapshot_find_gradients(struct memory_history *history, struct arena *arena) {
-  struct search s = {.history = history};
+  struct gradient_search s = {.history = history};
   if (history->n_sources)
     add_sources(history, arena);
   for (u32 i = 0; i < history->n_events; i++)

@@ -13,7 +13,7 @@
 #define MOST_BYTES (1ll << 44) /* of one block or segment */
 #define MOST_NOTES 8u
 
-struct reading {
+struct history_reading {
   const struct value *root;
   u32 device;
   struct arena *arena;
@@ -64,7 +64,7 @@ u32 snapshot_devices(const struct value *root) {
   return MIN(devices, MOST_DEVICES);
 }
 
-static bool of_device(const struct reading *reading, const struct value *segment) {
+static bool of_device(const struct history_reading *reading, const struct value *segment) {
   return size_of(segment, "device") == reading->device;
 }
 
@@ -83,7 +83,7 @@ static const struct value *frames_of(const struct value *block) {
   return frames || !past ? frames : value_get(value_item(past, value_count(past) - 1), "frames");
 }
 
-static void count_segments(struct reading *reading) {
+static void count_segments(struct history_reading *reading) {
   const struct value *segments = segments_of(reading->root);
   struct memory_history *history = reading->history;
   u64 n_blocks = 0, n_segments = 0;
@@ -100,7 +100,7 @@ static void count_segments(struct reading *reading) {
   history->blocks = arena_array(reading->arena, n_blocks, sizeof(*history->blocks));
 }
 
-static void add_block(struct reading *reading, struct memory_block block) {
+static void add_block(struct history_reading *reading, struct memory_block block) {
   struct memory_history *history = reading->history;
   bool allocated = block.state == MEMORY_BLOCK_ALLOCATED;
   bool pending = block.state == MEMORY_BLOCK_PENDING;
@@ -112,7 +112,7 @@ static void add_block(struct reading *reading, struct memory_block block) {
   history->blocks[history->n_blocks++] = block;
 }
 
-static void read_blocks(struct reading *reading, const struct value *blocks,
+static void read_blocks(struct history_reading *reading, const struct value *blocks,
                         struct memory_segment *segment) {
   u64 address = segment->address;
   i64 left = segment->bytes; /* at most MOST_BYTES, and so is every block */
@@ -153,7 +153,7 @@ static bool in_private_pool(const struct value *segment) {
   return one != 0 || other != 0;
 }
 
-static void read_segments(struct reading *reading) {
+static void read_segments(struct history_reading *reading) {
   const struct value *segments = segments_of(reading->root);
   struct memory_history *history = reading->history;
   for (u32 i = 0; i < value_count(segments); i++) {
@@ -198,7 +198,7 @@ static bool has_requested_frees(const struct value *events) {
   return false;
 }
 
-static void list_stacks_of_events(struct reading *reading, const struct value *events) {
+static void list_stacks_of_events(struct history_reading *reading, const struct value *events) {
   for (u32 i = 0; i < value_count(events); i++) {
     const struct value *event = value_item(events, i);
     if (same_text(value_text(value_get(event, "action")), "alloc"))
@@ -206,8 +206,8 @@ static void list_stacks_of_events(struct reading *reading, const struct value *e
   }
 }
 
-static bool read_event(const struct reading *reading, const struct value *value, bool requests,
-                       struct memory_event *event) {
+static bool read_event(const struct history_reading *reading, const struct value *value,
+                       bool requests, struct memory_event *event) {
   i64 address = 0, bytes = 0, time = 0;
   *event = (struct memory_event){.kind = kind_of(value_text(value_get(value, "action")), requests),
                                  .step = -1};
@@ -230,7 +230,7 @@ static bool read_event(const struct reading *reading, const struct value *value,
   return event->kind && sized && placed;
 }
 
-static void read_events(struct reading *reading, const struct value *events) {
+static void read_events(struct history_reading *reading, const struct value *events) {
   struct memory_history *history = reading->history;
   bool requests = has_requested_frees(events);
   history->events = arena_array(reading->arena, value_count(events), sizeof(*history->events));
@@ -265,12 +265,12 @@ static void fill_totals(struct memory_history *history) {
   history->reserved_before = MAX(reserved, 0);
 }
 
-static void add_note(struct reading *reading, char *note) {
+static void add_note(struct history_reading *reading, char *note) {
   struct memory_history *history = reading->history;
   history->notes[history->n_notes++] = note;
 }
 
-static void add_notes(struct reading *reading) {
+static void add_notes(struct history_reading *reading) {
   struct memory_history *history = reading->history;
   if (!history->n_events)
     add_note(
@@ -310,7 +310,8 @@ static void estimate_totals_at_end(struct memory_history *history) {
 
 void snapshot_history(const struct value *root, u32 device, struct arena *arena,
                       struct memory_history *history) {
-  struct reading reading = {.root = root, .device = device, .arena = arena, .history = history};
+  struct history_reading reading = {
+      .root = root, .device = device, .arena = arena, .history = history};
   const struct value *events = events_of(root, device);
   *history = (struct memory_history){.rank = INDEX_NONE,
                                      .device = (i32)device,

@@ -117,14 +117,14 @@ static void find_parents(struct module_tree *stats) {
 }
 
 /* What is found, and where it lives. */
-struct reading {
+struct modules_found {
   struct module_tree *stats;
   struct arena *arena;
 };
 
 /* -EINVAL, with the reason in `why`, if this is no such document. */
 static int read_modules(void *user, const struct value *root, char *why, size_t why_bytes) {
-  const struct reading *reading = user;
+  const struct modules_found *reading = user;
   struct module_tree *stats = reading->stats;
   struct arena *arena = reading->arena;
   const struct value *list = value_is_sequence(root) ? root : value_get(root, "mod_stats");
@@ -152,7 +152,7 @@ int load_modules(struct import *import, const struct input *inputs, u32 n) {
   for (; error && i < n; i++) {
     *stats = (struct module_tree){.path = inputs[i].path};
     error = input_use_values(import, &inputs[i], BUDGET_MEMORY, read_modules,
-                             &(struct reading){stats, import->arena});
+                             &(struct modules_found){stats, import->arena});
   }
   if (error)
     return error;

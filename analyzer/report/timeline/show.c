@@ -15,7 +15,7 @@
 #include "base/parallel.h"
 #include "report/timeline/rank_lanes.h"
 
-struct walk {
+struct shown_walk {
   const struct shown_scope *scope;
   const struct shown_visitor *visitor;
   struct analysis analysis; /* the run's */
@@ -31,13 +31,13 @@ struct walk {
   int error;
 };
 
-static void wait_for_turn(struct walk *w, u32 rank) {
+static void wait_for_turn(struct shown_walk *w, u32 rank) {
   while (w->turn != rank && !w->error)
     pthread_cond_wait(&w->turned, &w->lock);
 }
 
 /* Hands a rank over when all before it have been; `rank` NULL only counts it. */
-static void deliver_rank(struct walk *w, u32 index, const struct shown_rank *rank) {
+static void deliver_rank(struct shown_walk *w, u32 index, const struct shown_rank *rank) {
   pthread_mutex_lock(&w->lock);
   wait_for_turn(w, index);
   if (!w->error && rank && w->visitor->rank)
@@ -47,14 +47,15 @@ static void deliver_rank(struct walk *w, u32 index, const struct shown_rank *ran
   pthread_mutex_unlock(&w->lock);
 }
 
-static bool has_failed(struct walk *w) {
+static bool has_failed(struct shown_walk *w) {
   pthread_mutex_lock(&w->lock);
   bool failed = w->error != 0;
   pthread_mutex_unlock(&w->lock);
   return failed;
 }
 
-static void show_timeline(struct walk *w, struct rank_lanes *lanes, struct timeline *timeline) {
+static void show_timeline(struct shown_walk *w, struct rank_lanes *lanes,
+                          struct timeline *timeline) {
   if (w->paths)
     step_paths_add_rank(w->paths, timeline);
   if (!w->shown[timeline->rank])
@@ -64,7 +65,7 @@ static void show_timeline(struct walk *w, struct rank_lanes *lanes, struct timel
   rank_counters_build(lanes);
 }
 
-static void add_reason_for_empty(const struct walk *w, u32 rank, struct rank_lanes *lanes) {
+static void add_reason_for_empty(const struct shown_walk *w, u32 rank, struct rank_lanes *lanes) {
   const struct model *model = w->analysis.model;
   const struct rank *of = &model->ranks[rank];
   const char *why =
@@ -77,7 +78,7 @@ static void add_reason_for_empty(const struct walk *w, u32 rank, struct rank_lan
 }
 
 static void show_rank(void *user, u32 ignored, unsigned worker) {
-  struct walk *w = user;
+  struct shown_walk *w = user;
   (void)ignored;
   (void)worker;
   u32 rank = atomic_fetch_add(&w->next, 1);
@@ -96,7 +97,7 @@ static void show_rank(void *user, u32 ignored, unsigned worker) {
 }
 
 /* A row for each step, with those before it. */
-static void plan_paths(struct walk *w) {
+static void plan_paths(struct shown_walk *w) {
   const struct shown_scope *scope = w->scope;
   u32 n = scope->path_steps;
   if (scope->path_reason || !w->visitor->path)
@@ -115,7 +116,7 @@ static void plan_paths(struct walk *w) {
 
 /* When a step ends on the rank that ends it last, and when the one before did: the time between
  * them is drawn. */
-static struct interval step_bounds(const struct walk *w, u32 step) {
+static struct interval step_bounds(const struct shown_walk *w, u32 step) {
   struct interval bounds = {INT64_MAX, INT64_MIN};
   for (u32 rank = 0; rank < w->analysis.model->n_ranks; rank++) {
     struct window window;
@@ -127,7 +128,7 @@ static struct interval step_bounds(const struct walk *w, u32 step) {
   return bounds;
 }
 
-static int show_path(struct walk *w, u32 row) {
+static int show_path(struct shown_walk *w, u32 row) {
   struct path_segment *segments;
   u32 n, kept = 0;
   step_paths_walk(w->paths, row, &segments, &n);
@@ -174,10 +175,10 @@ static int show_recorded(const struct shown_scope *scope, const struct shown_vis
 
 static int walk_timelines(const struct shown_scope *scope, const struct shown_visitor *visitor) {
   const struct model *model = scope->results->model;
-  struct walk w = {.scope = scope,
-                   .visitor = visitor,
-                   .analysis = *scope->results->analysis,
-                   .shown = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(bool))};
+  struct shown_walk w = {.scope = scope,
+                         .visitor = visitor,
+                         .analysis = *scope->results->analysis,
+                         .shown = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(bool))};
   plan_paths(&w);
   for (u32 i = 0; i < scope->n_ranks; i++)
     w.shown[scope->ranks[i]] = true;

@@ -15,7 +15,7 @@ struct chunk_place {
   bool after_gap; /* the chunk before it, by the same thread, was overwritten */
 };
 
-struct walk {
+struct chunk_walk {
   const struct trace_file *file;
   struct trace_visit *visit;
   u8 *buffer;
@@ -43,12 +43,12 @@ static unsigned kind_of(const struct trace_chunk *chunk) {
   return chunk->header.clock == TSCOPE_CLOCK_TICKS ? TRACE_RING_TICKS : TRACE_RING_GPU;
 }
 
-static void load_and_show(struct walk *walk, u32 index, struct trace_chunk *chunk) {
+static void load_and_show(struct chunk_walk *walk, u32 index, struct trace_chunk *chunk) {
   if (trace_chunk_load(walk->file, index, 0, walk->buffer, chunk) == TRACE_CHUNK_READ)
     walk->visit->on_chunk(walk->visit->user, chunk);
 }
 
-static void add_given_up(struct walk *walk, const struct tscope_chunk_header *chunk) {
+static void add_given_up(struct chunk_walk *walk, const struct tscope_chunk_header *chunk) {
   struct trace_visit *visit = walk->visit;
   u64 given_up = chunk->magic == TSCOPE_CHUNK_MAGIC ? tscope_given_up(chunk) : 0;
   if (walk->file->header.version_minor < 2 || !given_up ||
@@ -60,7 +60,7 @@ static void add_given_up(struct walk *walk, const struct tscope_chunk_header *ch
     visit->given_up_as = chunk->given_up_as;
 }
 
-static void visit_chunk(struct walk *walk, u32 index) {
+static void visit_chunk(struct chunk_walk *walk, u32 index) {
   struct trace_visit *visit = walk->visit;
   struct trace_chunk chunk;
   enum trace_chunk_state state = trace_chunk_peek(walk->file, index, &chunk);
@@ -77,7 +77,7 @@ static void visit_chunk(struct walk *walk, u32 index) {
     load_and_show(walk, index, &chunk);
 }
 
-static void visit_later(struct walk *walk, const struct chunk_place *place) {
+static void visit_later(struct chunk_walk *walk, const struct chunk_place *place) {
   struct trace_chunk chunk;
   if (trace_chunk_peek(walk->file, place->index, &chunk) != TRACE_CHUNK_READ ||
       !(walk->visit->chunks & kind_of(&chunk)))
@@ -87,7 +87,7 @@ static void visit_later(struct walk *walk, const struct chunk_place *place) {
 }
 
 void trace_visit(const struct trace_file *file, struct trace_visit *visit) {
-  struct walk walk = {.file = file, .visit = visit, .buffer = trace_chunk_buffer(file)};
+  struct chunk_walk walk = {.file = file, .visit = visit, .buffer = trace_chunk_buffer(file)};
   for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks && !budget_is_over();
        i = trace_chunk_from(file, i + 1))
     visit_chunk(&walk, i);

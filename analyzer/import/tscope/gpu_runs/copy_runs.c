@@ -44,7 +44,7 @@ struct stream_calls {
   u8 op;                /* of the silent ones; 0: of both kinds */
 };
 
-struct search {
+struct copy_search {
   struct rank_events *events;
   struct stream_calls *streams; /* [UINT16_MAX + 1] */
   VECTOR(struct copied) calls;  /* sorted; of each total one */
@@ -86,7 +86,7 @@ static u32 graph_of(const struct rank_events *events, const struct rank_call *ca
   return graph ? graph : TSCOPE_UNKNOWN;
 }
 
-static void list_call(struct search *s, const struct rank_call *call, u32 ranks, u64 times) {
+static void list_call(struct copy_search *s, const struct rank_call *call, u32 ranks, u64 times) {
   if (call->bytes <= UINT64_MAX / times)
     VECTOR_PUSH(&s->calls, ((struct copied){.total = call->bytes * times,
                                             .ranks = ranks,
@@ -97,7 +97,7 @@ static void list_call(struct search *s, const struct rank_call *call, u32 ranks,
 
 /* What a rank copies in all: to all ranks, with multicast to all at once, and if the ranks are on
  * so many nodes. Its own part is copied too, unless it is in place. */
-static void list_parts(struct search *s, const struct rank_call *call, u32 ranks) {
+static void list_parts(struct copy_search *s, const struct rank_call *call, u32 ranks) {
   for (u32 nodes = 1; nodes < ranks; nodes++) {
     if (ranks % nodes ||
         (nodes > 1 && call->op != TSCOPE_OP_ALLGATHER && call->op != TSCOPE_OP_ALLTOALL))
@@ -109,7 +109,7 @@ static void list_parts(struct search *s, const struct rank_call *call, u32 ranks
   }
 }
 
-static void count_call(struct search *s, const struct rank_call *call, u32 ranks) {
+static void count_call(struct copy_search *s, const struct rank_call *call, u32 ranks) {
   struct stream_calls *of = &s->streams[call->stream];
   if (call->replayed)
     return;
@@ -119,7 +119,7 @@ static void count_call(struct search *s, const struct rank_call *call, u32 ranks
     of->op = of->silent++ == 0 || of->op == kernel_op(call->op) ? kernel_op(call->op) : 0;
 }
 
-static void list_calls(struct search *s) {
+static void list_calls(struct copy_search *s) {
   const struct rank_events *events = s->events;
   FOR_EACH(events->calls.at, events->calls.n, call) {
     u32 ranks = call->comm < events->n_comms ? events->comms[call->comm].size : 0;
@@ -142,7 +142,7 @@ static void list_calls(struct search *s) {
 }
 
 /* A call of the row that moves `bytes` in all. False if there is none. */
-static bool find_call(const struct search *s, const struct rank_copy *copy, u64 bytes,
+static bool find_call(const struct copy_search *s, const struct rank_copy *copy, u64 bytes,
                       struct copied *found) {
   found->ranks = 0;
   const u32 graphs[] = {copy->graph ? copy->graph : NO_GRAPH, TSCOPE_UNKNOWN};
@@ -181,7 +181,7 @@ struct data {
 
 /* Reads data from `from` on, before which up to `flags` are for it. If as many flags follow, or
  * fewer, and then data again, that is another part: between two collectives are those of both. */
-static struct data read_data(const struct search *s, struct row *row, u32 from, u32 flags) {
+static struct data read_data(const struct copy_search *s, struct row *row, u32 from, u32 flags) {
   struct data data = {.end = from};
   u64 bytes = 0;
   for (u32 part = 1, at = from;; part++) {
@@ -197,7 +197,7 @@ static struct data read_data(const struct search *s, struct row *row, u32 from, 
   }
 }
 
-static void add_run(struct search *s, const struct row *row, u32 first, u32 last, u8 op) {
+static void add_run(struct copy_search *s, const struct row *row, u32 first, u32 last, u8 op) {
   VECTOR_PUSH(&s->events->runs, ((struct rank_run){.start = row->at[first].start,
                                                    .end = row->at[last].end,
                                                    .graph = row->at->graph,
@@ -220,7 +220,7 @@ static u32 count_flags_of(const struct row *row) {
 }
 
 /* Collectives that are flags alone: only if they are just as many as calls are left. */
-static void add_silent(struct search *s, const struct row *row, u32 others) {
+static void add_silent(struct copy_search *s, const struct row *row, u32 others) {
   const struct stream_calls *calls = &s->streams[row->at->stream];
   if (replay_of(row->at) || !calls->ranks || calls->silent <= others)
     return;
@@ -231,7 +231,7 @@ static void add_silent(struct search *s, const struct row *row, u32 others) {
     add_run(s, row, row->unused.at[i], row->unused.at[i + 2 * each - 1], calls->op);
 }
 
-static void search_row(struct search *s, struct row *row) {
+static void search_row(struct copy_search *s, struct row *row) {
   u32 taken = 0;  /* of the flags ahead, by the collective before */
   u32 silent = 0; /* runs that could have been silent, and moved data */
   const struct stream_calls *calls = &s->streams[row->at->stream];
@@ -262,7 +262,7 @@ static void search_row(struct search *s, struct row *row) {
 }
 
 void runs_from_copies(struct rank_events *events) {
-  struct search s = {.events = events, .n_recorded = events->runs.n};
+  struct copy_search s = {.events = events, .n_recorded = events->runs.n};
   u32 n = events->copies.n;
   if (n) {
     SORT(events->copies.at, n, by_row_and_time);

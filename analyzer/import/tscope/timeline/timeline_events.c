@@ -20,7 +20,7 @@ struct pending_edge {
   u32 next; /* in walk.pending, INDEX_NONE at the end */
 };
 
-struct walk {
+struct timeline_walk {
   struct timeline_build *build;
   u32 *last;          /* [streams] last device span put there, INDEX_NONE if not known */
   u32 *first_pending; /* [streams] */
@@ -37,29 +37,29 @@ static u64 hash_of(u32 event) {
 }
 
 /* NULL if it was not recorded. */
-static const struct captured *find_event(const struct walk *walk, u32 event) {
+static const struct captured *find_event(const struct timeline_walk *walk, u32 event) {
   u32 i = HASHED_INDEX(&walk->captured, hash_of(event), one, one->event == event);
   return i == INDEX_NONE ? NULL : &walk->captured.at[i];
 }
 
-static void record_event(struct walk *walk, u32 event, u32 span) {
+static void record_event(struct timeline_walk *walk, u32 event, u32 span) {
   u32 i = HASHED_OR_ADD(&walk->captured, hash_of(event), one, one->event == event,
                         (struct captured){.event = event});
   walk->captured.at[i].span = span;
 }
 
-static void add_edge(struct walk *walk, u32 from, u32 to, u8 kind) {
+static void add_edge(struct timeline_walk *walk, u32 from, u32 to, u8 kind) {
   if (from != INDEX_NONE && from != to)
     VECTOR_PUSH(&walk->build->edges, (struct edge){from, to, kind});
 }
 
 /* What the stream gets next waits for the span. */
-static void add_pending(struct walk *walk, u16 stream, u32 from) {
+static void add_pending(struct timeline_walk *walk, u16 stream, u32 from) {
   VECTOR_PUSH(&walk->pending, (struct pending_edge){from, walk->first_pending[stream]});
   walk->first_pending[stream] = walk->pending.n - 1;
 }
 
-static void use_event(struct walk *walk, const struct event_use *use) {
+static void use_event(struct timeline_walk *walk, const struct event_use *use) {
   const struct captured *captured = use->wait ? find_event(walk, use->event) : NULL;
   if (!use->wait)
     record_event(walk, use->event, walk->last[use->stream]);
@@ -68,7 +68,7 @@ static void use_event(struct walk *walk, const struct event_use *use) {
 }
 
 /* A span was put on a stream: it starts after everything that the stream had to wait for. */
-static void put_on_stream(struct walk *walk, u16 stream, u32 device) {
+static void put_on_stream(struct timeline_walk *walk, u16 stream, u32 device) {
   walk->last[stream] = device;
   if (device == INDEX_NONE)
     return;
@@ -78,7 +78,7 @@ static void put_on_stream(struct walk *walk, u16 stream, u32 device) {
     add_edge(walk, walk->pending.at[pending].from, device, EDGE_EVENT);
 }
 
-static void sync_with(struct walk *walk, u32 span, const struct span_facts *facts) {
+static void sync_with(struct timeline_walk *walk, u32 span, const struct span_facts *facts) {
   switch (facts->sync) {
   case TSCOPE_SYNC_STREAM:
     if (facts->what <= walk->most_stream)
@@ -99,7 +99,7 @@ static void sync_with(struct walk *walk, u32 span, const struct span_facts *fact
   }
 }
 
-static const struct replay_spans *replay_of(const struct walk *walk, u32 launch) {
+static const struct replay_spans *replay_of(const struct timeline_walk *walk, u32 launch) {
   const struct timeline_build *build = walk->build;
   u32 found =
       SORTED_INDEX(walk->n_launched, i, build->replays.at[walk->launched[i]].launch, launch);
@@ -108,7 +108,7 @@ static const struct replay_spans *replay_of(const struct walk *walk, u32 launch)
 
 /* A replay's first work on each of its streams comes after what its launching stream got before;
  * what that stream gets next comes after the last work on each. */
-static void put_replay(struct walk *walk, u16 stream, const struct replay_spans *replay) {
+static void put_replay(struct timeline_walk *walk, u16 stream, const struct replay_spans *replay) {
   struct timeline_build *build = walk->build;
   const u32 *spans = &build->replayed[replay->first];
   u32 before = walk->last[stream], last = spans[0], waits = walk->first_pending[stream];
@@ -139,7 +139,7 @@ static void put_replay(struct walk *walk, u16 stream, const struct replay_spans 
     add_pending(walk, stream, last);
 }
 
-static void visit_span(struct walk *walk, u32 i) {
+static void visit_span(struct timeline_walk *walk, u32 i) {
   const struct span *span = &walk->build->spans.at[i];
   const struct span_facts *facts = &walk->build->facts.at[i];
   switch (span->kind) {
@@ -187,7 +187,7 @@ static void sort_edges(struct timeline_build *build) {
 
 ORDER_INDICES_BY(by_launch, struct replay_spans, UP(launch))
 
-static void list_launched(struct walk *walk) {
+static void list_launched(struct timeline_walk *walk) {
   const struct timeline_build *build = walk->build;
   walk->launched = memory_array(size_sum(build->replays.n, 1), sizeof(u32));
   walk->n_launched = LIST_WHERE(walk->launched, 0, build->replays.n, i,
@@ -195,7 +195,7 @@ static void list_launched(struct walk *walk) {
   SORT_INDICES(walk->launched, walk->n_launched, build->replays.at, by_launch);
 }
 
-static void allocate_walk(struct walk *walk) {
+static void allocate_walk(struct timeline_walk *walk) {
   const struct timeline_build *build = walk->build;
   for (u32 i = 0; i < build->spans.n; i++)
     if (build->facts.at[i].stream != TSCOPE_NO_STREAM &&
@@ -214,7 +214,7 @@ static void allocate_walk(struct walk *walk) {
 }
 
 void timeline_link_events(struct timeline_build *build) {
-  struct walk walk = {.build = build};
+  struct timeline_walk walk = {.build = build};
   allocate_walk(&walk);
   SORT(build->event_uses.at, build->event_uses.n, by_time);
   u32 next = 0;
