@@ -33,6 +33,10 @@ struct sorting {
   u32 others;                   /* in folders */
 };
 
+u32 rank_said_by_name(const char *name) {
+  return strcasestr(name, "rank") ? rank_of_name(name) : INDEX_NONE;
+}
+
 const char *digits_after_rank(const char *name) {
   const char *digits = NULL;
   for (const char *at = name; (at = strcasestr(at, "rank")) != NULL; at += 4) {

@@ -65,6 +65,9 @@ int import_load(const char *const *paths, u32 n, const struct model_options *opt
  * of the name without its extensions (_dump_12, node7_12). INDEX_NONE if there is none. */
 u32 rank_of_name(const char *name);
 
+/* The same, but only if the name says "rank": a number is often a date, a size or a step. */
+u32 rank_said_by_name(const char *name);
+
 /* Where the number after the last "rank" of a name begins; NULL. */
 const char *digits_after_rank(const char *name);
 

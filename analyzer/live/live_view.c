@@ -111,8 +111,7 @@ static void fill_last_call(struct live_view *view, struct live_rank *rank) {
 
 static void fill_memory(struct live_rank *rank) {
   const struct live_process *process = rank->process;
-  const char *total = process->definitions.now.info[TSCOPE_INFO_GPU_MEMORY];
-  rank->gpu_memory = total && atof(total) > 0 ? atof(total) : NAN;
+  rank->gpu_memory = gpu_memory_bytes(process->definitions.now.info);
   rank->memory = rank->peak = rank->reserved = process->n_memory ? 0 : NAN;
   for (u32 i = 0; i < process->n_memory; i++) {
     rank->memory += (double)process->memory[i].allocated;

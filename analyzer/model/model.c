@@ -250,3 +250,9 @@ u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_ca
   }
   return n;
 }
+
+double gpu_memory_bytes(const char *const *info) {
+  const char *said = info[TSCOPE_INFO_GPU_MEMORY];
+  double bytes = said ? strtod(said, NULL) : 0;
+  return bytes > 0 ? bytes : NAN;
+}

@@ -371,6 +371,9 @@ static inline u32 model_ranks_of_job(const struct model *model) {
 /* Lists them, in order; `ranks` has room for the whole world. How many. */
 u32 model_missing_ranks(const struct model *model, u32 *ranks);
 
+/* From what a process says of itself (rank.info); NAN if not known. */
+double gpu_memory_bytes(const char *const *info);
+
 /* Whether two ranks (indices) ran on one host since one boot. */
 static inline bool model_same_host(const struct model *model, u32 a, u32 b) {
   return model->ranks[a].host_number == model->ranks[b].host_number;

@@ -64,9 +64,7 @@ static void fill_out_of_memory(const struct memory_history *history, struct memo
 static void find_capacity(const struct analysis *a, const struct memory_history *history,
                           struct memory_result *result) {
   u32 rank = model_rank_index(a->model, history->rank);
-  const char *known =
-      rank == INDEX_NONE ? NULL : a->model->ranks[rank].info[TSCOPE_INFO_GPU_MEMORY];
-  double capacity = known ? strtod(known, NULL) : 0;
+  double capacity = rank == INDEX_NONE ? NAN : gpu_memory_bytes(a->model->ranks[rank].info);
   if (history->device < 0) /* the CPU's is shared with whatever else runs there */
     return;
   if (history->capacity > 0) {

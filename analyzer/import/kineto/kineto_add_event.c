@@ -8,8 +8,6 @@
 #include "import/kineto/kineto_trace.h"
 
 #define MOST_FACT_BYTES (4u << 20)
-#define MOST_MEMBERS (1u << 20) /* a larger group is a false claim */
-#define MOST_WORLD (1u << 20)
 #define MOST_UNLISTED 4096u /* members that a group may claim without listing them */
 #define MOST_GROUPS 4096u   /* further groups count as unnamed */
 #define MOST_LANES 4096u    /* what comes on further ones counts as on the last */
@@ -58,14 +56,14 @@ static void list_members(struct kineto_trace *trace, struct kineto_group *group)
   const char *p = group->ranks;
   for (const char *c = p; *c; c++)
     n += *c == ',';
-  if (n >= MOST_MEMBERS || !*p)
+  if (n >= KINETO_MOST_RANKS || !*p)
     return;
   u32 *members = arena_array(&trace->arena, n, sizeof(*members));
   n = 0;
   for (p += strspn(p, "[ "); *p && *p != ']'; p += strspn(p, ", ")) {
     char *end;
     unsigned long rank = strtoul(p, &end, 10);
-    if (end == p || rank >= MOST_WORLD)
+    if (end == p || rank >= KINETO_MOST_RANKS)
       return;
     members[n++] = (u32)rank;
     p = end;
@@ -309,10 +307,10 @@ static void read_distributed(struct kineto_trace *trace, const json_t *info) {
   const json_t *rank = json_object_get(info, "rank"), *world = json_object_get(info, "world_size");
   json_int_t value =
       json_is_string(rank) ? strtoll(json_string_value(rank), NULL, 10) : json_integer_value(rank);
-  if (rank && !json_is_null(rank) && value >= 0 && value < MOST_WORLD)
+  if (rank && !json_is_null(rank) && value >= 0 && value < KINETO_MOST_RANKS)
     trace->rank = (u32)value;
   value = json_integer_value(world);
-  if (value > 0 && value <= MOST_WORLD)
+  if (value > 0 && value <= KINETO_MOST_RANKS)
     trace->world_size = (u32)value;
   trace->backend = text_member(trace, info, "backend");
   trace->nccl = text_member(trace, info, "nccl_version");

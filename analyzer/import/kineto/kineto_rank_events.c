@@ -128,9 +128,9 @@ static void fill_size(struct rank_call *call, const struct kineto_comm_facts *fa
 
 static u32 size_of_group(const struct building *b, const struct kineto_comm_facts *facts) {
   const struct kineto_trace *trace = b->trace;
-  return facts && facts->group != INDEX_NONE                 ? trace->groups.at[facts->group].size
-         : facts && facts->size > 0 && facts->size < 1 << 20 ? (u32)facts->size
-                                                             : b->world_size;
+  return facts && facts->group != INDEX_NONE ? trace->groups.at[facts->group].size
+         : facts && facts->size > 0 && facts->size < KINETO_MOST_RANKS ? (u32)facts->size
+                                                                       : b->world_size;
 }
 
 static struct rank_call *add_call(struct building *b, const struct kineto_comm_facts *facts, u8 op,

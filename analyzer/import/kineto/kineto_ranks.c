@@ -30,16 +30,15 @@ static u32 rank_in_groups(const struct kineto_trace *trace) {
 /* The number after "rank" or "worker" in a file's name. */
 static u32 rank_in_name(const char *path) {
   const char *name = last_part(path);
-  if (strcasestr(name, "rank"))
-    return rank_of_name(name);
+  u32 said = rank_said_by_name(name);
   const char *worker = strcasestr(name, "worker");
-  if (!worker)
-    return INDEX_NONE;
+  if (said != INDEX_NONE || !worker)
+    return said;
   worker += strlen("worker");
   worker += strspn(worker, "_-.");
   char *end;
   unsigned long rank = strtoul(worker, &end, 10);
-  return end > worker && rank < 1 << 20 ? (u32)rank : INDEX_NONE;
+  return end > worker && rank < KINETO_MOST_RANKS ? (u32)rank : INDEX_NONE;
 }
 
 static bool is_used(const struct kineto_traces *traces, u32 rank) {

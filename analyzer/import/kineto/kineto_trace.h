@@ -10,6 +10,8 @@
 #include "import/kineto/kineto_event.h"
 #include "import/kineto/kineto_names.h"
 
+#define KINETO_MOST_RANKS (1u << 20) /* a larger world, group or rank is a false claim */
+
 enum kineto_item_kind {
   KINETO_ITEM_OP =
       1, /* what = its sequence number, or none; thread = of its forward, 0 if it is one */

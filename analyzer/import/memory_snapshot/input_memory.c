@@ -30,8 +30,7 @@ static int copy_history(const struct model *model, const struct memory_origin *o
 
 typedef VECTOR(struct memory_origin) origin_list;
 
-/* A number in a snapshot's name is often a date, a size or a step. It is the rank only if the
- * name says so, or if the files are numbered from 0. */
+/* A name that does not say "rank" has one all the same if the files are numbered from 0. */
 static bool names_are_ranks(const struct input *inputs, u32 n) {
   u64 seen = 0;
   for (u32 i = 0; i < n; i++) {
@@ -44,7 +43,7 @@ static bool names_are_ranks(const struct input *inputs, u32 n) {
 }
 
 static u32 rank_of(const struct input *input, bool numbered) {
-  return numbered || strcasestr(input->name, "rank") ? rank_of_name(input->name) : INDEX_NONE;
+  return numbered ? rank_of_name(input->name) : rank_said_by_name(input->name);
 }
 
 struct reading {

@@ -37,7 +37,7 @@ bool probe_scalars(const struct input *input) {
 }
 
 static u32 rank_of(const struct model *model, const struct input *input, u32 file) {
-  u32 rank = strcasestr(input->name, "rank") ? rank_of_name(input->name) : INDEX_NONE;
+  u32 rank = rank_said_by_name(input->name);
   if (model->n_ranks == 0) /* then it only distinguishes files */
     return rank == INDEX_NONE ? file : rank;
   return model_rank_index(model, rank);

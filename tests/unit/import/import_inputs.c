@@ -56,6 +56,12 @@ static void ranks_are_read_from_names(void **state) {
       fail_msg("%s: rank %u", cases[i].name, rank_of_name(cases[i].name));
 }
 
+static void other_numbers_of_names_are_no_ranks(void **state) {
+  (void)state;
+  assert_int_equal(rank_said_by_name("job7_rank5_1694039959.json"), 5);
+  assert_int_equal(rank_said_by_name("snapshot_1694039959.pickle"), INDEX_NONE);
+}
+
 static void traces_are_found_and_counted(void **state) {
   struct fixture *fixture = *state;
   struct model *model;
@@ -124,6 +130,7 @@ static void models_without_timelines_can_be_reported(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_are_read_from_names),
+      cmocka_unit_test(other_numbers_of_names_are_no_ranks),
       cmocka_unit_test_setup_teardown(traces_are_found_and_counted, make_fixture, drop_fixture),
       cmocka_unit_test_setup_teardown(unknown_files_are_named, make_fixture, drop_fixture),
       cmocka_unit_test(models_without_timelines_can_be_reported),
