@@ -92,27 +92,28 @@ void live_forget_calls(struct live_process *process) {
   process->calls_kept = last.calls.n;
 }
 
-struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq, bool message) {
-  for (u32 i = process->called.calls.n; i-- > 0;) {
-    struct rank_call *call = &process->called.calls.at[i];
+u32 live_find_call(const struct rank_events *called, u32 comm, u32 seq, bool message) {
+  for (u32 i = called->calls.n; i-- > 0;) {
+    const struct rank_call *call = &called->calls.at[i];
     if (call->comm == comm && call->seq == seq && op_is_message(call->op) == message)
-      return call;
+      return i;
   }
-  return NULL;
+  return INDEX_NONE;
 }
 
 /* Adds a call, or what is new of one that came before. */
 static void keep_call(struct live_process *process, struct rank_call call, bool again) {
   struct live_comm *comm = &process->comms.at[call.comm];
   bool message = op_is_message(call.op);
-  struct rank_call *known = again ? live_find_call(process, call.comm, call.seq, message) : NULL;
+  struct rank_events *called = &process->called;
+  u32 at = again ? live_find_call(called, call.comm, call.seq, message) : INDEX_NONE;
   if (!message && (comm->newest == INDEX_NONE || call.seq > comm->newest))
     comm->newest = call.seq;
-  if (known) {
-    call.run = known->run;
-    *known = call;
+  if (at != INDEX_NONE) {
+    call.run = called->calls.at[at].run;
+    called->calls.at[at] = call;
   } else if (!again) {
-    VECTOR_PUSH(&process->called.calls, call);
+    VECTOR_PUSH(&called->calls, call);
   }
 }
 

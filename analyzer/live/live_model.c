@@ -20,17 +20,14 @@ static void put_waits(const struct live_process *process, struct rank_events *ev
                                                  .seq = TSCOPE_UNKNOWN,
                                                  .call = INDEX_NONE});
   FOR_EACH(process->waits.at, process->waits.n, open) {
-    bool message = waits_for_message(open->seq);
-    u32 seq = number_waited_for(open->seq);
-    for (u32 i = 0; i < events->calls.n; i++) {
-      const struct rank_call *call = &events->calls.at[i];
-      if (call->comm == open->comm && call->seq == seq && op_is_message(call->op) == message)
-        VECTOR_PUSH(&events->waits, (struct rank_wait){.start = open->start,
-                                                       .end = NS_UNKNOWN,
-                                                       .comm = TSCOPE_UNKNOWN,
-                                                       .seq = open->seq,
-                                                       .call = i});
-    }
+    u32 call = live_find_call(events, open->comm, number_waited_for(open->seq),
+                              waits_for_message(open->seq));
+    if (call != INDEX_NONE)
+      VECTOR_PUSH(&events->waits, (struct rank_wait){.start = open->start,
+                                                     .end = NS_UNKNOWN,
+                                                     .comm = TSCOPE_UNKNOWN,
+                                                     .seq = open->seq,
+                                                     .call = call});
   }
 }
 

@@ -5,7 +5,10 @@
  * recorded, all later ones would be off by one; so callers check that the ends on different ranks
  * agree.
  */
+#include <stdlib.h>
+
 #include "base/sorting.h"
+#include "import/tscope/events/named_calls.h"
 #include "import/tscope/events/read_events.h"
 #include "kernels/communication.h"
 #include "live/live_process.h"
@@ -49,29 +52,17 @@ static void pair(struct rank_events *called, u32 at, u32 run) {
   }
 }
 
-/* Runs and waits come in the order of their calls: each is looked for from the one before. */
-static u32 find_call(const struct rank_events *called, u32 from, u32 comm, u32 seq, bool message) {
-  for (u32 i = 0; i < called->calls.n; i++) {
-    u32 at = (from + i) % called->calls.n;
-    const struct rank_call *call = &called->calls.at[at];
-    if (call->seq == seq && call->comm == comm && op_is_message(call->op) == message)
-      return at;
-  }
-  return INDEX_NONE;
-}
-
 /* By what the run says, which may be of one of a group's messages. It may come again, once it is
  * over. */
-static bool pair_named(struct live_process *process, const struct rank_run *run, u8 op, u32 *at) {
+static bool pair_named(struct live_process *process, const struct named_calls *index,
+                       const struct rank_run *run, u8 op) {
   struct rank_events *called = &process->called;
-  u32 comm = rank_comm_index(called, run->comm);
   bool message = op_is_message(op); /* names do not distinguish an all-to-all from sends */
-  u32 call = find_call(called, *at, comm, run->seq, message);
+  u32 call = named_calls_find(index, run->comm, run->seq, message);
   if (call == INDEX_NONE && message)
-    call = find_call(called, *at, comm, run->seq, false);
+    call = named_calls_find(index, run->comm, run->seq, false);
   if (call == INDEX_NONE)
     return false;
-  *at = call;
   if (called->calls.at[call].run == INDEX_NONE)
     pair(called, call, add_run(process, run));
   else
@@ -89,15 +80,13 @@ static void pair_in_turn(struct live_process *process, const struct rank_run *ru
     }
 }
 
-static void pair_received(struct live_process *process) {
-  struct rank_events *called = &process->called;
-  u32 at = 0, kept = 0, n = process->received.n;
+static void pair_received(struct live_process *process, const struct named_calls *index) {
+  u32 kept = 0, n = process->received.n;
   for (u32 i = 0; i < n; i++) {
     const struct rank_wait wait = process->received.at[i];
-    u32 comm = rank_comm_index(called, wait.comm);
-    u32 call = find_call(called, at, comm, number_waited_for(wait.seq), true);
+    u32 call = named_calls_find(index, wait.comm, number_waited_for(wait.seq), true);
     if (call != INDEX_NONE)
-      add_transfer_run(called, at = call, &wait);
+      add_transfer_run(&process->called, call, &wait);
     else if (n - i <= RUNS_KEPT)
       process->received.at[kept++] = wait;
   }
@@ -106,9 +95,12 @@ static void pair_received(struct live_process *process) {
 
 void live_pair_runs(struct live_process *process) {
   const struct rank_events *called = &process->called;
-  u32 head = 0, at = 0, known = 0, kept = 0, n = process->runs.n;
+  u32 head = 0, known = 0, kept = 0, n = process->runs.n;
   u8 op = 0;
+  struct named_calls index = {0};
   sort_calls(&process->called);
+  if (process->received.n || ANY(process->runs.at, n, one, names_a_call(one->comm, one->seq)))
+    index = named_calls_make(called);
   for (u32 r = 0; r < n; r++) {
     const struct rank_run run = process->runs.at[r];
     if (run.name != known) { /* mostly it is one and the same kernel */
@@ -116,8 +108,8 @@ void live_pair_runs(struct live_process *process) {
       op = name ? op_of_name(name) : 0;
       known = run.name;
     }
-    if (run.comm != TSCOPE_UNKNOWN && run.seq != TSCOPE_UNKNOWN) {
-      if (!pair_named(process, &run, op, &at) && n - r <= RUNS_KEPT)
+    if (names_a_call(run.comm, run.seq)) {
+      if (!pair_named(process, &index, &run, op) && n - r <= RUNS_KEPT)
         process->runs.at[kept++] = run;
       continue;
     }
@@ -126,5 +118,6 @@ void live_pair_runs(struct live_process *process) {
     pair_in_turn(process, &run, op, head);
   }
   process->runs.n = kept;
-  pair_received(process);
+  pair_received(process, &index);
+  free(index.at);
 }

@@ -173,8 +173,9 @@ void live_copy_calls(const struct live_process *process, struct live_wanted want
                      struct rank_events *to);
 void live_forget_calls(struct live_process *process);
 
-/* The collective, or message, of that number; NULL. */
-struct rank_call *live_find_call(struct live_process *process, u32 comm, u32 seq, bool message);
+/* The newest collective, or message, of that number, by index; INDEX_NONE. For one call, which is
+ * among the last: who looks for many makes named_calls. `comm`: index into called.comms. */
+u32 live_find_call(const struct rank_events *called, u32 comm, u32 seq, bool message);
 
 /* The channel of a message; INDEX_NONE. */
 u32 live_channel_of(const struct live_process *process, const struct rank_call *call);

@@ -49,8 +49,9 @@ static void look(const struct fixture *fixture, struct live_process *process,
 
 /* How long after a call its run began. */
 static i64 begins_after(struct live_process *process, u32 seq) {
-  const struct rank_call *call = live_find_call(process, 0, seq, false);
-  assert_non_null(call);
+  u32 at = live_find_call(&process->called, 0, seq, false);
+  assert_int_not_equal(at, INDEX_NONE);
+  const struct rank_call *call = &process->called.calls.at[at];
   assert_int_not_equal(call->run, INDEX_NONE);
   return process->called.runs.at[call->run].start - call->start;
 }

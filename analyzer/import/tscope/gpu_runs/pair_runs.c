@@ -3,6 +3,7 @@
 #include "import/tscope/gpu_runs/pair_runs.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "import/tscope/events/named_calls.h"
 #include "import/tscope/events/read_events.h"
 #include "import/tscope/gpu_runs/pairing.h"
 #include "kernels/communication.h"
@@ -10,58 +11,22 @@
 /* A wait for a gloo transfer that takes longer was blocked. */
 #define TRANSFER_WAIT 20000
 
-/* Communicator and sequence as one sortable number; point-to-point has its own numbers. */
-struct keyed {
-  u64 key;
-  u32 index;
-};
-
-static u64 key_of(u32 comm, u32 seq, bool p2p) {
-  return (u64)(comm & INT32_MAX) << 33 | (u64)p2p << 32 | seq;
-}
-
-static bool is_named(u32 comm, u32 seq) {
-  return comm != TSCOPE_UNKNOWN && seq != TSCOPE_UNKNOWN;
-}
-
-/* Calls by the identifiers that runs and waits use for them. */
-struct call_index {
-  struct keyed *at;
-  u32 n;
-};
-
-static void index_calls(const struct rank_events *events, struct call_index *index) {
-  u32 n = events->calls.n;
-  if (n == 0 || !(ANY(events->runs.at, events->runs.n, one, is_named(one->comm, one->seq)) ||
-                  ANY(events->waits.at, events->waits.n, one, is_named(one->comm, one->seq)) ||
-                  ANY(events->insides.at, events->insides.n, one, is_named(one->comm, one->seq))))
-    return;
-  index->at = memory_array(n, sizeof(*index->at));
-  index->n = n;
-  for (u32 i = 0; i < n; i++) {
-    const struct rank_call *call = &events->calls.at[i];
-    u32 comm = call->comm < events->n_comms ? events->comms[call->comm].comm : TSCOPE_UNKNOWN;
-    index->at[i] = (struct keyed){key_of(comm, call->seq, op_is_message(call->op)), i};
-  }
-  SORT(index->at, n, by_u64);
-}
-
-static u32 find_numbered(const struct call_index *index, u32 comm, u32 seq, bool p2p) {
-  u64 key = key_of(comm, seq, p2p);
-  const struct keyed *found =
-      is_named(comm, seq) ? FIND_SORTED(index->at, index->n, &key, by_u64) : NULL;
-  return found ? found->index : INDEX_NONE;
+static struct named_calls index_calls(const struct rank_events *events) {
+  bool wanted = ANY(events->runs.at, events->runs.n, one, names_a_call(one->comm, one->seq)) ||
+                ANY(events->waits.at, events->waits.n, one, names_a_call(one->comm, one->seq)) ||
+                ANY(events->insides.at, events->insides.n, one, names_a_call(one->comm, one->seq));
+  return wanted ? named_calls_make(events) : (struct named_calls){0};
 }
 
 /* `p2p` says which numbering to try first: names do not distinguish an all-to-all from sends. */
-static u32 find_call(const struct call_index *index, u32 comm, u32 seq, bool p2p) {
-  u32 call = find_numbered(index, comm, seq, p2p);
-  return call != INDEX_NONE ? call : find_numbered(index, comm, seq, !p2p);
+static u32 find_call(const struct named_calls *index, u32 comm, u32 seq, bool p2p) {
+  u32 call = named_calls_find(index, comm, seq, p2p);
+  return call != INDEX_NONE ? call : named_calls_find(index, comm, seq, !p2p);
 }
 
-static u32 find_waited_call(const struct call_index *index, const struct rank_wait *wait) {
-  return find_numbered(index, wait->comm, number_waited_for(wait->seq),
-                       waits_for_message(wait->seq));
+static u32 find_waited_call(const struct named_calls *index, const struct rank_wait *wait) {
+  return named_calls_find(index, wait->comm, number_waited_for(wait->seq),
+                          waits_for_message(wait->seq));
 }
 
 /* A run named after a call of a group is that of all the group's calls on its communicator and
@@ -81,8 +46,7 @@ static void set_run_of_group(struct rank_events *events, u32 call, u32 run) {
 
 /* Runs and waits that say which collective they belong to. */
 static void pair_named(struct rank_events *events, bool *run_taken) {
-  struct call_index index = {0};
-  index_calls(events, &index);
+  struct named_calls index = index_calls(events);
   for (u32 i = 0; i < events->runs.n; i++) {
     const struct rank_run *run = &events->runs.at[i];
     u32 call = find_call(&index, run->comm, run->seq, run->op == TSCOPE_OP_SEND);
