@@ -18,6 +18,8 @@ struct claim {
 
 ORDER_BY(by_claim, struct claim, BY_TEXT(clock) BY_TEXT(host) UP(realtime_minus_monotonic) UP(rank))
 
+/* Not whether they share a host (host_is_same()): containers of other names read the same clock. To
+ * be placed alike without proof takes more than a name and a boot that may be the same. */
 static bool claim_same_clock(const struct claim *a, const struct claim *b) {
   if (a->clock || b->clock)
     return a->clock && b->clock && strcmp(a->clock, b->clock) == 0;

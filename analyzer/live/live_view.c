@@ -44,18 +44,27 @@ static bool is_on_this_host(const struct live_process *process, i64 realtime, i6
          may_be_same_boot(realtime - monotonic, process->definitions.now.realtime_minus_monotonic);
 }
 
+/* As in the report. Where the clocks are not known, as at the start, the boot must agree, too: what
+ * `here` is said of is looked at in /proc. */
+static bool is_same_host(const struct live_host *host, const char *name, const char *clock,
+                         i64 booted_ns) {
+  return host_is_same(host->name, host->clock, name, clock) &&
+         ((host->clock && clock) || may_be_same_boot(host->booted_ns, booted_ns));
+}
+
 static u32 host_of(struct live_view *view, const struct live_process *process, i64 realtime,
                    i64 monotonic) {
   const char *name = process->trace.file.header.host;
+  const char *clock = process->definitions.now.info[TSCOPE_INFO_CLOCK];
   for (u32 i = view->n_hosts; i-- > 0;)
-    if (strcmp(view->hosts[i].name, name) == 0 &&
-        may_be_same_boot(view->hosts[i].booted_ns,
-                         process->definitions.now.realtime_minus_monotonic)) {
+    if (is_same_host(&view->hosts[i], name, clock,
+                     process->definitions.now.realtime_minus_monotonic)) {
       view->hosts[i].ranks++;
       return i;
     }
   view->hosts[view->n_hosts] =
       (struct live_host){.name = name,
+                         .clock = clock,
                          .ranks = 1,
                          .here = is_on_this_host(process, realtime, monotonic),
                          .booted_ns = process->definitions.now.realtime_minus_monotonic,

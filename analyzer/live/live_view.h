@@ -81,7 +81,7 @@ struct live_mismatch {
 };
 
 struct live_host {
-  const char *name;
+  const char *name, *clock; /* clock: TSCOPE_INFO_CLOCK; NULL */
   u32 ranks;
   bool here;       /* this machine, since its last boot */
   i64 booted_ns;   /* its clock of day less the time since its boot */

@@ -297,6 +297,36 @@ static void hosts_come_onto_one_axis(void **state) {
   end(&looking);
 }
 
+/* Two machines of one name that were booted together: their clocks differ. */
+static void hosts_of_one_name_are_told_apart(void **state) {
+  (void)state;
+  struct tracegen_options options = tracegen_defaults();
+  struct tscope_file_header header;
+  struct looking looking;
+  char why[256], name[sizeof(header.host)] = "";
+  options.ranks = 4;
+  options.ranks_per_host = 2;
+  options.skew_hosts = true;
+  begin(&looking, options);
+  for (u32 r = 0; r < options.ranks; r++) {
+    int fd = open(looking.view.ranks[r].process->trace.path, O_RDWR);
+    assert_int_equal(pread(fd, &header, sizeof(header), 0), sizeof(header));
+    memcpy(r ? header.host : name, r ? name : header.host, sizeof(name));
+    assert_int_equal(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
+    close(fd);
+  }
+  live_view_release(&looking.view);
+  assert_int_equal(live_run_poll(&looking.run, why, sizeof(why)), 0);
+  live_view_make(&looking.view, &looking.run);
+  assert_int_equal(looking.view.n_hosts, 2);
+  for (u32 r = 0; r < options.ranks; r++) {
+    const struct live_host *host = &looking.view.hosts[looking.view.ranks[r].host];
+    assert_string_equal(host->name, name);
+    assert_int_equal(host->ranks, 2);
+  }
+  end(&looking);
+}
+
 /* Communicators that share no host with the first one do not help to align clocks with it. */
 static void what_cannot_be_aligned_is_not_late(void **state) {
   (void)state;
@@ -543,6 +573,7 @@ int main(void) {
       cmocka_unit_test(who_waited_in_another_communicator_is_not_late),
       cmocka_unit_test(one_late_look_names_no_line),
       cmocka_unit_test(hosts_come_onto_one_axis),
+      cmocka_unit_test(hosts_of_one_name_are_told_apart),
       cmocka_unit_test(what_cannot_be_aligned_is_not_late),
       cmocka_unit_test(what_is_not_known_is_not_zero),
       cmocka_unit_test(reasons_of_silence_are_distinguished),

@@ -50,8 +50,9 @@ static inline u64 out_of_memory_kills(const struct tscope_file_header *header) {
   return before != UINT64_MAX && now != UINT64_MAX && now > before ? now - before : 0;
 }
 
-/* Two machines of one name, and one that was booted again, were booted at different times: when,
- * differs by more than this. Clocks of day may be set while a job runs. */
+/* Where clocks are not known, as from headers alone (else host_is_same() decides): two machines of
+ * one name, and one that was booted again, were booted at different times: when, differs by more
+ * than this. Clocks of day may be set while a job runs. */
 #define SAME_BOOT_NS 2000000000
 
 /* Whether two such times may be of one boot: of a damaged file they may be any. */
