@@ -103,8 +103,3 @@ double analysis_length_ms(const struct analysis *a) {
     return r->step_mean_ms;
   return isnan(r->ov_step_ms) ? r->path_length_ms : r->ov_step_ms;
 }
-
-const char *op_name(u8 op) {
-  const char *name = comm_op_name(op);
-  return name ? name : "unknown";
-}

@@ -101,15 +101,9 @@ bool straggler_is_late_in(const struct rank_result *rank, double step);
 /* Why each straggler is late, as far as what it does in a step tells. */
 void straggler_reasons_fill(struct analysis *a);
 
-/* Name of an operation: enum tscope_op, or enum comm_op (kernels/communication.h). */
-const char *op_name(u8 op);
-
 /* Bus bandwidth over algorithm bandwidth for n ranks (nccl-tests, doc/PERFORMANCE.md); NAN where
  * nothing is moved. */
 double op_bus_factor(u8 op, u32 n);
-
-/* The communicator's name, or a short form of its identity with its size, in the arena. */
-const char *comm_label(const struct model *model, u32 index, struct arena *arena);
 
 /* Where an arrival stopped waiting and its transfer began; NS_UNKNOWN if not known. A kernel that
  * runs several calls waits for the members of all of them. */

@@ -42,6 +42,11 @@ const char *comm_op_name(u8 op) {
   return operation(op)->name;
 }
 
+const char *op_name(u8 op) {
+  const char *name = comm_op_name(op);
+  return name ? name : "unknown";
+}
+
 u8 comm_op_library(u8 op) {
   return operation(op)->library;
 }

@@ -48,6 +48,7 @@ const char *comm_library_name(u8 library);
 
 /* Of an operation, NCCL's or another library's. */
 const char *comm_op_name(u8 op); /* NULL for a number that none has */
+const char *op_name(u8 op);      /* or "unknown" */
 u8 comm_op_library(u8 op);
 u8 comm_op_part(u8 op);
 

@@ -12,6 +12,7 @@
 #include "import/tscope/files/process_state.h"
 #include "inspect/this_host.h"
 #include "inspect/trace_process.h"
+#include "kernels/communication.h"
 
 #define USUAL_STEPS 32u
 #define GPU_OLD_S 3.0 /* what was seen of a GPU longer ago than this says nothing about now */
@@ -28,15 +29,8 @@ const char *live_state_name(enum live_state state) {
   return state_names[state];
 }
 
-static const char *word_of_op(u8 op) {
-  const char *word = op_word(op);
-  return op == 0 ? "graph" : word ? word : "call";
-}
-
-/* As in the report (import/tscope/trace_flight.c). */
 const char *live_group_name(struct live_view *view, const struct comm_definition *comm) {
-  return comm->name ? comm->name
-                    : arena_printf(&view->arena, "%016llx", (unsigned long long)comm->identity);
+  return comm_label(comm->name, comm->identity, comm->size, &view->arena);
 }
 
 static bool is_on_this_host(const struct live_process *process, i64 realtime, i64 monotonic) {
@@ -112,7 +106,7 @@ static void fill_last_call(struct live_view *view, struct live_rank *rank) {
                            isnan(rank->in_wait_s) ? 0 : rank->in_wait_s);
   if (!last->any)
     return;
-  rank->op = word_of_op(last->op);
+  rank->op = last->op ? op_name(last->op) : "graph";
   rank->called_s = live_seconds_between(last->start, rank->seen_ns);
   if (last->comm != INDEX_NONE)
     rank->group = live_group_name(view, &process->called.comms[last->comm]);

@@ -234,6 +234,14 @@ const char *model_phase_at(const struct model *model, u32 rank, i64 time) {
   return name;
 }
 
+const char *comm_label(const char *name, u64 identity, u32 size, struct arena *arena) {
+  u32 shown = (u32)(identity & 0xffff);
+  if (name)
+    return name;
+  return size ? arena_printf(arena, "%04x (%u ranks)", shown, size)
+              : arena_printf(arena, "%04x", shown);
+}
+
 u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_call *calls,
                     u32 room) {
   u32 n = 0;

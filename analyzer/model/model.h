@@ -124,6 +124,10 @@ struct comm {
   u8 library;       /* enum comm_library: its collectives are kernels without calls; 0: calls */
 };
 
+/* The name of a communicator, or a short form of its identity with its size, if that is known. In
+ * the arena. */
+const char *comm_label(const char *name, u64 identity, u32 size, struct arena *arena);
+
 /* One rank's part in one collective. start/end are where it really ran (GPU kernel, gloo worker):
  * NS_UNKNOWN if only the host call was seen. call_end is NS_UNKNOWN if it never returned. */
 struct arrival {

@@ -13,6 +13,7 @@
 #include "base/checked_memory.h"
 #include "base/command_line.h"
 #include "base/printable.h"
+#include "base/rank_list.h"
 #include "base/sorting.h"
 #include "programs/run_stacks.h"
 #include "programs/stacks_options.def"
@@ -138,12 +139,14 @@ static void put_silent(struct run_stacks *run) {
   SORT(run->silent, run->n_silent, by_silence);
   for (u32 i = 0, end; i < run->n_silent; i = end) {
     const struct silent_rank *first = &run->silent[i];
-    printf("%son %s %s: rank", i ? "" : "\n", first->host, silence_text(first->silence));
     end = i + ROW_OF_EQUALS(run->silent + i, run->n_silent - i, a, b,
                             a->silence == b->silence && strcmp(a->host, b->host) == 0);
+    SCOPED_ARENA struct arena scratch = {0};
+    u32 *ranks = arena_array(&scratch, end - i, sizeof(*ranks)), n = 0;
     for (u32 k = i; k < end; k++)
-      printf(" %u", run->silent[k].rank);
-    putchar('\n');
+      ranks[n++] = run->silent[k].rank;
+    printf("%son %s %s: %s\n", i ? "" : "\n", first->host, silence_text(first->silence),
+           ranks_by_name(&scratch, ranks, n, LIST_READS_WELL));
   }
 }
 

@@ -180,13 +180,6 @@ double op_bus_factor(u8 op, u32 n) {
   }
 }
 
-const char *comm_label(const struct model *model, u32 index, struct arena *arena) {
-  const struct comm *comm = &model->comms[index];
-  if (comm->name)
-    return comm->name;
-  return arena_printf(arena, "%04x (%u ranks)", (u32)(comm->identity & 0xffff), comm->size);
-}
-
 static double mean_wait_ns(const struct analysis *a, const struct collective *c) {
   return TOTAL(double, &a->model->arrivals[c->first_arrival], c->n_arrivals, one,
                (double)(arrival_transfer_begin(a, one) - one->start)) /
@@ -280,7 +273,7 @@ static void summarise_kind(struct analysis *a, struct kind *kind, struct collect
   n = LIST_WHERE(scratch, 0, kind->n, i, a->transfer[kind->of[i]] != NS_UNKNOWN,
                  mean_wait_ns(a, &a->model->collectives[kind->of[i]]));
   double wait = median_of(scratch, n);
-  out->comm = comm_label(a->model, kind->comm, a->arena);
+  out->comm = comm_label(comm->name, comm->identity, comm->size, a->arena);
   out->comm_index = kind->comm;
   out->from = kind->from == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->from].rank;
   out->to = kind->to == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->to].rank;

@@ -158,9 +158,7 @@ static void make_groups(struct making *m) {
   for (u32 c = 0; c < model->n_comms; c++) {
     const struct comm *comm = &model->comms[c];
     struct flight_group *group = &m->flight->groups[c];
-    group->name = comm->name
-                      ? comm->name
-                      : arena_printf(m->arena, "%016llx", (unsigned long long)comm->identity);
+    group->name = comm_label(comm->name, comm->identity, comm->size, m->arena);
     group->members = arena_array(m->arena, comm->size, sizeof(u32));
     group->members_known = comm->size != 0;
     for (u32 i = 0; i < comm->size; i++) {
@@ -192,11 +190,6 @@ static u8 state_of(const struct making *m, u32 rank, const struct rank_call *cal
   return runs_are_seen && in_time && !is_silent(m, rank) ? FLIGHT_SCHEDULED : FLIGHT_CALLED;
 }
 
-static const char *op_text(u8 op) {
-  const char *word = op_word(op);
-  return word ? word : "collective";
-}
-
 static const char *size_text(struct making *m, u64 count) {
   u32 place = (u32)(count * 0x9e3779b97f4a7c15u >> 58);
   if (!m->sizes[place].text || m->sizes[place].count != count) {
@@ -220,7 +213,7 @@ static void add_call(struct making *m, u32 rank, u32 index, bool waited_for, boo
                             .seq = call->seq,
                             .order = index,
                             .created = call->start,
-                            .op = op_text(call->op),
+                            .op = op_name(call->op),
                             .in_type = tscope_dtype_name(call->dtype),
                             .in_count = call->count,
                             .peer = INDEX_NONE,

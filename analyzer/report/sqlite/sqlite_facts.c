@@ -37,8 +37,9 @@ static void write_comms(struct sqlite_run *run) {
   const struct model *model = run->scope.results->model;
   for (u32 i = 0; i < model->n_comms; i++) {
     SCOPED_ARENA struct arena scratch = {0};
-    sqlite_put_communicators(run, i, comm_label(model, i, &scratch),
-                             backend_word(model->comms[i].backend));
+    const struct comm *comm = &model->comms[i];
+    sqlite_put_communicators(run, i, comm_label(comm->name, comm->identity, comm->size, &scratch),
+                             backend_word(comm->backend));
   }
 }
 

@@ -38,10 +38,11 @@ struct shown_collective shown_collective(const struct shown_scope *scope, u32 in
   const struct collective *of = &model->collectives[arrival->collective];
   is.collective = arrival->collective;
   is.comm_index = of->comm;
-  is.comm = comm_label(model, of->comm, arena);
+  const struct comm *comm = &model->comms[of->comm];
+  is.comm = comm_label(comm->name, comm->identity, comm->size, arena);
   is.dtype = of->dtype ? tscope_dtype_name(of->dtype) : NULL;
   COPY_EACH(&is, of, algorithm, protocol, seq);
-  is.members = model->comms[of->comm].size;
+  is.members = comm->size;
   is.peer = peer_of(model, of, index);
   is.bytes = of->bytes || of->op == TSCOPE_OP_BARRIER ? (double)of->bytes : NAN;
   i64 transfer = a->transfer[arrival->collective];
