@@ -49,20 +49,11 @@ bool analysis_has_step(const struct analysis *a, u32 rank, u32 step) {
 }
 
 i32 analysis_step_at(const struct analysis *a, u32 rank, i64 time) {
-  u32 low = 0, high = a->model->steps.n;
   struct window window;
-  while (low < high) { /* the first step that begins later; those not known are few */
-    u32 middle = low + (high - low) / 2, known = middle;
-    while (known < high && !analysis_window(a, rank, known, &window))
-      known++;
-    if (known < high && window.begin <= time)
-      low = known + 1;
-    else
-      high = middle;
-  }
-  while (low > 0 && !analysis_window(a, rank, low - 1, &window))
-    low--;
-  return low > 0 && window.begin <= time && time < window.end ? (i32)low - 1 : -1;
+  i32 step = LAST_BEGUN(a->model->steps.n, s,
+                        analysis_window(a, rank, s, &window) ? window.begin : NS_UNKNOWN, time);
+  bool known = step >= 0 && analysis_window(a, rank, (u32)step, &window);
+  return known && time < window.end ? step : -1;
 }
 
 i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later) {

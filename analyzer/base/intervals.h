@@ -10,6 +10,24 @@
 #define NS_UNKNOWN INT64_MIN
 #define INDEX_NONE 0xffffffffu
 
+/* Of [0, n), in order of when each begins, of which few are NS_UNKNOWN: the last that has begun by
+ * `time`, or -1. */
+#define LAST_BEGUN(n, i, begin, time)                                                              \
+  ({                                                                                               \
+    u32 low_ = 0, high_ = n;                                                                       \
+    while (low_ < high_) {                                                                         \
+      i64 begin_ = NS_UNKNOWN;                                                                     \
+      u32 middle_ = low_ + (high_ - low_) / 2, i = middle_;                                        \
+      while (i < high_ && (begin_ = (begin)) == NS_UNKNOWN)                                        \
+        i++;                                                                                       \
+      if (begin_ != NS_UNKNOWN && begin_ <= (time))                                                \
+        low_ = i + 1;                                                                              \
+      else                                                                                         \
+        high_ = middle_;                                                                           \
+    }                                                                                              \
+    (i32) low_ - 1;                                                                                \
+  })
+
 struct interval {
   i64 start, end;
 };

@@ -10,22 +10,8 @@
 #define WARMUP_FACTOR 1.5
 
 i32 model_step_at(const struct model *model, u32 rank, i64 time) {
-  u32 low = 0, high = model->steps.n;
-  while (low < high && step_on_host(model, low, rank).start == NS_UNKNOWN)
-    low++;
-  while (high > low && step_on_host(model, high - 1, rank).start == NS_UNKNOWN)
-    high--;
-  if (low == high || time < step_on_host(model, low, rank).start)
-    return -1;
-  while (high - low > 1) {
-    u32 middle = low + (high - low) / 2;
-    i64 begin = step_on_host(model, middle, rank).start;
-    if (begin != NS_UNKNOWN && begin <= time)
-      low = middle;
-    else
-      high = middle;
-  }
-  return time < step_on_host(model, low, rank).end ? (i32)low : -1;
+  i32 step = LAST_BEGUN(model->steps.n, s, step_on_host(model, s, rank).start, time);
+  return step >= 0 && time < step_on_host(model, (u32)step, rank).end ? step : -1;
 }
 
 struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *known) {

@@ -16,7 +16,8 @@ struct pauses {
   u32 rank;
   const struct rank_events *events;
   struct chunk_clock clock;
-  i64 *begin; /* [steps] when the host turned to each step */
+  i64 *begin; /* [n] when the host turned to each step */
+  u32 n;      /* steps, up to the last that it turned to */
   u32 thread, next_call;
   i64 idle_since; /* end of the thread's last call */
   u64 latest;     /* end of the chunk's last call since then; 0: none */
@@ -36,14 +37,14 @@ static void find_host_begins(struct pauses *pauses) {
     if (step >= 0 && (u32)step + 1 < model->steps.n && end != NS_UNKNOWN)
       pauses->begin[step + 1] = end;
   }
+  while (pauses->n > 0 && pauses->begin[pauses->n - 1] == NS_UNKNOWN)
+    pauses->n--;
 }
 
 static i32 host_step_at(const struct pauses *pauses, i64 time) {
-  u32 n = pauses->model->steps.n;
-  while (n > 0 && pauses->begin[n - 1] == NS_UNKNOWN)
-    n--;
-  u32 later = FIRST_NOT(0, n, i, pauses->begin[i] <= time); /* unknown ones sort before all */
-  return later > 0 && pauses->begin[later - 1] != NS_UNKNOWN ? (i32)later - 1 : -1;
+  i32 step = LAST_BEGUN(pauses->n, s, pauses->begin[s], time);
+  bool ends = step + 1 == (i32)pauses->n || pauses->begin[step + 1] != NS_UNKNOWN;
+  return ends ? step : -1; /* else it may be over: when the host turned to the next is not known */
 }
 
 /* Collective calls are among the retained records: those that were over by `time` ended a pause
@@ -112,6 +113,7 @@ bool trace_infer_input(const struct model *model, u32 rank) {
                           .rank = rank,
                           .events = &whole,
                           .begin = memory_array(size_sum(model->steps.n, 1), sizeof(i64)),
+                          .n = model->steps.n,
                           .thread = TSCOPE_UNKNOWN};
   find_host_begins(&pauses);
   trace_visit(&file, &(struct trace_visit){.chunks = TRACE_RING_TICKS,
