@@ -78,24 +78,16 @@ static bool equal_texts(const struct text *a, const struct text *b) {
   return a->length == b->length && memcmp(a->at, b->at, a->length) == 0;
 }
 
-static u64 world_of(const struct definitions *definitions) {
-  const struct comm_definition *widest = NULL;
-  FOR_EACH(definitions->comms, definitions->n_comms, comm)
-    if (comm->backend == TSCOPE_BACKEND_NCCL && comm->parent == 0 &&
-        (!widest || comm->size > widest->size))
-      widest = comm;
-  return widest ? widest->identity : 0;
-}
-
 static struct life life_of(struct process *process) {
   const struct tscope_file_header *header = &process->entry->header;
   const struct definitions *definitions = process->events.definitions;
   const char *clock = definitions->info[TSCOPE_INFO_CLOCK];
+  const struct comm_definition *world = widest_comm(definitions, true);
   u64 ticks = MAX(header->alive_ticks, header->end_ticks);
   struct life life = {.process = process,
                       .place = clock ? clock : header->host,
                       .restarts = variable(process, "TORCHELASTIC_RESTART_COUNT"),
-                      .world = world_of(definitions),
+                      .world = world ? world->identity : 0,
                       .start = (i64)header->start_monotonic_ns,
                       .wall_start = (i64)header->start_realtime_ns};
   for (size_t i = 0; i < COMMON; i++)

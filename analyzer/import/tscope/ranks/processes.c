@@ -56,15 +56,19 @@ void processes_drop_unread(struct processes *processes) {
   processes->n = kept;
 }
 
+const struct comm_definition *widest_comm(const struct definitions *definitions, bool of_nccl) {
+  const struct comm_definition *widest = NULL;
+  FOR_EACH(definitions->comms, definitions->n_comms, comm)
+    if (comm->parent == 0 && comm->rank < comm->size &&
+        (!of_nccl || comm->backend == TSCOPE_BACKEND_NCCL) &&
+        (!widest || comm->size > widest->size))
+      widest = comm;
+  return widest;
+}
+
 u32 rank_from_comms(const struct definitions *definitions) {
-  u32 rank = TSCOPE_UNKNOWN_RANK, widest = 0;
-  FOR_EACH(definitions->comms, definitions->n_comms, comm) {
-    if (comm->parent == 0 && comm->size > widest && comm->rank < comm->size) {
-      widest = comm->size;
-      rank = comm->rank;
-    }
-  }
-  return rank;
+  const struct comm_definition *widest = widest_comm(definitions, false);
+  return widest ? widest->rank : TSCOPE_UNKNOWN_RANK;
 }
 
 static void leave_out(struct processes *processes, struct process *process, const char *why) {

@@ -38,8 +38,10 @@ bool process_read(struct process *process, struct kernel_names *kernel_names);
 /* Drops those that could not be read; a note names each file with the reason. */
 void processes_drop_unread(struct processes *processes);
 
-/* The rank in the widest communicator that is not part of another: the job's own rank.
- * TSCOPE_UNKNOWN_RANK. */
+/* Of the communicators that are not part of another, or of those of NCCL, the widest; NULL. */
+const struct comm_definition *widest_comm(const struct definitions *definitions, bool of_nccl);
+
+/* The rank in the widest one: the job's own rank. TSCOPE_UNKNOWN_RANK. */
 u32 rank_from_comms(const struct definitions *definitions);
 
 /* After the events are read: the ranks that no environment gave, as far as communicators show them.

@@ -17,26 +17,29 @@ struct world {
   u32 found;                          /* members that are there */
 };
 
-static const struct comm_definition *membership(const struct process *process,
-                                                const struct comm_definition *like) {
+static const struct comm_definition *widest_of_several(const struct process *process) {
   const struct definitions *definitions = process->events.definitions;
-  const struct comm_definition *widest = NULL;
+  const struct comm_definition *widest = definitions ? widest_comm(definitions, false) : NULL;
+  return widest && widest->size > 1 ? widest : NULL;
+}
+
+static const struct comm_definition *membership(const struct process *process,
+                                                const struct comm_definition *world) {
+  const struct definitions *definitions = process->events.definitions;
   for (u32 i = 0; definitions && i < definitions->n_comms; i++) {
     const struct comm_definition *comm = &definitions->comms[i];
-    bool fits = comm->parent == 0 && comm->rank < comm->size && comm->size > 1;
-    if (fits && like && comm->identity == like->identity && comm->size == like->size)
+    if (comm->parent == 0 && comm->rank < comm->size && comm->identity == world->identity &&
+        comm->size == world->size)
       return comm;
-    if (fits && !like && (!widest || comm->size > widest->size))
-      widest = comm;
   }
-  return widest;
+  return NULL;
 }
 
 static struct world find_world(const struct processes *processes, u32 attempt) {
   struct world world = {NULL, 0};
   for (u32 i = 0; i < processes->n; i++) {
     const struct comm_definition *comm =
-        processes->at[i].attempt == attempt ? membership(&processes->at[i], NULL) : NULL;
+        processes->at[i].attempt == attempt ? widest_of_several(&processes->at[i]) : NULL;
     if (comm && (!world.comm || comm->size > world.comm->size))
       world.comm = comm;
   }
@@ -85,7 +88,7 @@ static bool are_members_together(const struct process *a, const struct process *
 /* Whether the candidate took part beside that process, and no known one did under its rank. */
 static bool is_missing_beside(const struct processes *processes, const struct process *process,
                               const struct process *candidate) {
-  const struct comm_definition *world = membership(process, NULL);
+  const struct comm_definition *world = widest_of_several(process);
   const struct comm_definition *own = world ? membership(candidate, world) : NULL;
   if (!own || own->rank == world->rank || !are_members_together(process, candidate))
     return false;
