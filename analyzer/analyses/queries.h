@@ -26,6 +26,11 @@ bool analysis_is_training(const struct analysis *a, u32 step);
 /* steps/turns.c: 1 + index into results.turns of what the step holds in turn; 0: nothing. */
 u32 analysis_turn_of(const struct analysis *a, u32 step);
 
+/* How many steps of training figures are means of; the whole run is one. */
+static inline u32 analysis_windows(const struct analysis *a) {
+  return a->whole_run ? 1 : a->n_training;
+}
+
 /* Whether a rank's host has the step. */
 bool analysis_has_step(const struct analysis *a, u32 rank, u32 step);
 

@@ -9,7 +9,6 @@
 #include "base/sorting.h"
 #include "base/statistics.h"
 
-#define LEAST_MATCH 0.95
 #define ANCHORS 4u
 #define MOST_CANDIDATES 2048u /* per anchor */
 #define ANCHOR_WINDOW 8u
@@ -78,7 +77,7 @@ static double try_period(struct search *search, u32 period) {
   if (from >= search->n)
     return 0;
   u32 checked = search->n - from;
-  u32 most = (u32)((1 - LEAST_MATCH) * checked);
+  u32 most = (u32)((1 - PERIOD_LEAST_MATCH) * checked);
   for (u32 i = from; i < search->n; i++)
     if (search->tokens[i] != search->tokens[i - period] && ++missed > most)
       return 0;

@@ -9,13 +9,15 @@
 
 #include "format/tscope_format.h"
 
+#define PERIOD_LEAST_MATCH 0.95 /* of the later tokens, those that repeat */
+
 struct period {
   u32 length;      /* tokens per period */
   u32 first, last; /* the periodic part of the sequence: [first, last) */
   double match;    /* share of tokens that equal the one a period earlier */
 };
 
-/* Finds the smallest period with which at least 95 % of the later tokens repeat, and which explains
+/* Finds the smallest period with which enough of the later tokens repeat, and which explains
  * the rare ones too: if a token comes again and again, but mostly not a period apart, the period is
  * only a part of a step, such as a layer. False if there is none, or fewer than two periods of it.
  * Tokens are any numbers. */

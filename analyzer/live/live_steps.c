@@ -31,7 +31,7 @@ static bool has_period(const u32 *at, u32 n, u32 period) {
     return false;
   for (u32 i = from; i < n; i++)
     same += at[i] == at[i - period];
-  return same >= 0.95 * (n - from);
+  return same >= PERIOD_LEAST_MATCH * (n - from);
 }
 
 /* Steps of several equal periods, recognised by the pauses between them. */

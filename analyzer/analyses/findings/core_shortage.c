@@ -8,6 +8,7 @@
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
 #include "analyses/findings/rules/core_sharing.h"
+#include "analyses/queries.h"
 #include "analyses/lines/lines.h"
 #include "analyses/ranks/core_times.h"
 #include "base/quantity.h"
@@ -48,9 +49,8 @@ static bool is_always_late(const struct analysis *a, const struct finding *findi
  * late; of a stage of a pipeline, what the step takes less without it. NAN for others. */
 static double cost_of_rank(const struct analysis *a, const struct finding *finding, u32 r) {
   const struct rank_result *rank = &a->results->ranks[r];
-  u32 steps = a->whole_run ? 1 : a->n_training;
   if (finding->id == FINDING_DIST_PIPELINE_BUBBLE)
-    return finding->saving_s * 1e3 / steps;
+    return finding->saving_s * 1e3 / analysis_windows(a);
   bool late = finding->id == FINDING_DIST_STRAGGLER || finding->id == FINDING_DIST_FAIL_SLOW;
   return late && rank->straggler ? rank->late_a_step_ms : NAN;
 }

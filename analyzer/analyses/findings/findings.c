@@ -314,7 +314,7 @@ void findings_analyse(struct analysis *a) {
   struct findings f = {.a = a,
                        .r = r,
                        .arena = a->arena,
-                       .steps = a->whole_run ? 1 : a->n_training,
+                       .steps = analysis_windows(a),
                        .step_ms = analysis_length_ms(a)};
   for (size_t i = 0; i < RULES; i++) {
     f.id = rules[i].id;

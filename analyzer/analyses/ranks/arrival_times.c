@@ -54,8 +54,7 @@ double own_work_begin(const struct straggler_test *c, const struct collective *c
     first = fmin(first, own);
   }
   /* What is too short to be worth mentioning makes no ratio large. */
-  return isnan(busy) ? NAN
-                     : first - fmax(busy, WORTH_MENTIONING * c->a->results->step_median_ms * 1e6);
+  return isnan(busy) ? NAN : first - fmax(busy, worth_mentioning_ns(c));
 }
 
 double ratio_of_times(double begin, double time, double other) {

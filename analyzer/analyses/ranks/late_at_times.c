@@ -43,7 +43,7 @@ ORDER_BY(latest_first, struct late_event, DOWN(late_ns) UP(tested))
 
 static void list_events(struct late_events *events, u32 comm) {
   struct straggler_test *c = events->c;
-  double least = WORTH_MENTIONING * c->a->results->step_median_ms * 1e6;
+  double least = worth_mentioning_ns(c);
   u32 begin = c->first[comm], end = c->first[comm + 1];
   const struct rank *ranks = c->a->model->ranks;
   events->at = arena_array(&c->scratch, end - begin, sizeof(*events->at));

@@ -131,7 +131,7 @@ static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, do
   double error = 0;
   FOR_EACH_MEMBER(c, roster, one)
   error = c->in_group[one->rank] ? fmax(error, arrival_error(c, roster, one->rank)) : error;
-  double least = fmax(WORTH_MENTIONING * c->a->results->step_median_ms * 1e6, error);
+  double least = fmax(worth_mentioning_ns(c), error);
   struct verdict v = group_verdict(c, comm, error, (double)mine / all, groups);
   v.members = all;
   if (v.p * c->tests >= STRAGGLER_SIGNIFICANCE || v.times <= STRAGGLER_MAJORITY * v.tested ||

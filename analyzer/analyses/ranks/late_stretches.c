@@ -162,7 +162,7 @@ static void find_stretches(struct straggler_test *c, u32 comm, double least_ns, 
 static bool judge_stretches(struct straggler_test *c, u32 comm, double typical_ns,
                             struct verdict *v) {
   u32 begin = c->first[comm], end = c->first[comm + 1], times = 0, inside = 0, n = 0;
-  double least = fmax(typical_ns / 2, WORTH_MENTIONING * c->a->results->step_median_ms * 1e6);
+  double least = fmax(typical_ns / 2, worth_mentioning_ns(c));
   double sum = 0;
   find_stretches(c, comm, least, v);
   if (v->n_late)
@@ -193,9 +193,8 @@ static bool judge_stretches(struct straggler_test *c, u32 comm, double typical_n
 }
 
 void late_stretches_narrow(struct straggler_test *c, u32 comm, struct verdict *v) {
-  struct stretch s =
-      densest(c, c->first[comm], c->first[comm + 1], v->rank,
-              fmin(v->typical_ns, WORTH_MENTIONING * c->a->results->step_median_ms * 1e6));
+  struct stretch s = densest(c, c->first[comm], c->first[comm + 1], v->rank,
+                             fmin(v->typical_ns, worth_mentioning_ns(c)));
   judge_stretches(c, comm, typical_in(c, s, v->rank), v);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "analyses/analysis.h"
+#include "analyses/thresholds.h"
 #include "base/ordered_values.h"
 
 /* Of the communicator that is tested: unnamed_members.c. */
@@ -82,6 +83,11 @@ struct verdict {
 /* The members of a collective, which is one that is tested: in order of ranks. */
 #define FOR_EACH_MEMBER(c, collective, member)                                                     \
   FOR_EACH((c)->a->model->arrivals + (collective)->first_arrival, (collective)->n_arrivals, member)
+
+/* How much later than others, in a step, is worth mentioning. */
+static inline double worth_mentioning_ns(const struct straggler_test *c) {
+  return WORTH_MENTIONING * c->a->results->step_median_ms * 1e6;
+}
 
 /* How many threads so many values are worth. */
 unsigned straggler_threads(const struct straggler_test *c, u64 values);
