@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,19 @@ bool command_line_amount(const char *argument, double *value) {
     return false;
   *value = number;
   return true;
+}
+
+const char *command_line_steps(const char *argument, unsigned *first, unsigned *last) {
+  static const char digits[] = "0123456789";
+  size_t before = strspn(argument, digits);
+  const char *end = argument[before] == ':' ? argument + before + 1 : argument;
+  size_t after = strspn(end, digits);
+  *first = before ? (unsigned)strtoul(argument, NULL, 10) : 0;
+  *last = after ? (unsigned)strtoul(end, NULL, 10) : UINT_MAX;
+  bool steps = before <= 9 && after <= 9 && !end[after] && before + after && *first <= *last;
+  return steps ? NULL
+               : "a range of steps, including the last, such as 10:50, 10:, :50 or 10; the first "
+                 "step is 0";
 }
 
 static bool read_whole(const char *argument, double least, double most, unsigned *value) {

@@ -87,3 +87,7 @@ const char *directory_to_read(const char *program);
 
 /* A positive number, with k, M, G or B (1e9), T, P or E behind it. */
 bool command_line_amount(const char *argument, double *value);
+
+/* "a", or "a:b", of which one may be left out: the steps from a to b, with b. Returns NULL, or what
+ * is wanted. */
+const char *command_line_steps(const char *argument, unsigned *first, unsigned *last);

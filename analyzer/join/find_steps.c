@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/checked_memory.h"
+#include "base/command_line.h"
 #include "base/robust.h"
 #include "base/sorting.h"
 
@@ -115,17 +116,10 @@ static void count_warmup(struct model *model) {
   model->steps.warmup_rule = "the first, and following ones over 1.5 x the median";
 }
 
-/* "a", or "a:b", of which each may be left out: the steps from a to b, with b. */
 static void choose_steps(struct model *model, const char *wanted) {
-  u32 n = model->steps.n, from = 0, to = n;
-  const char *colon = strchr(wanted, ':');
-  unsigned long first = strtoul(wanted, NULL, 10);
-  from = first < n ? (u32)first : n;
-  if (!colon)
-    to = from < n ? from + 1 : n;
-  else if (colon[1])
-    to = strtoul(colon + 1, NULL, 10) < n ? (u32)strtoul(colon + 1, NULL, 10) + 1 : n;
-  to = MAX(from, to);
+  u32 n = model->steps.n, first, last;
+  bool none = command_line_steps(wanted, &first, &last) != NULL;
+  u32 from = none ? n : MIN(first, n), to = none || last >= n ? n : last + 1;
   size_t skipped = (size_t)from * model->n_ranks;
   model->steps.begin += skipped;
   model->steps.end += skipped;

@@ -4,6 +4,11 @@
 #include "base/command_line.h"
 #include "programs/reduce_options.def"
 
+static const char *read_steps(void *options, const char *argument) {
+  ((struct reduce_options *)options)->model.steps = argument;
+  return command_line_steps(argument, &(u32){0}, &(u32){0});
+}
+
 #define OPTIONS struct reduce_options
 static const struct command_option rows[] = {TSCOPE_REDUCE_OPTIONS(OPTION_GROUP, OPTION_ROW)};
 static const struct command_line line = COMMAND_LINE("tscope-reduce", rows);

@@ -2,7 +2,6 @@
 #include "report/options.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/command_line.h"
@@ -11,28 +10,9 @@
 #include "report/options.def"
 #include "report/selection.h"
 
-/* One end of a range: nothing, or digits up to `stop`. */
-static bool parse_step(const char *text, char stop, const char **end) {
-  size_t digits = strspn(text, "0123456789");
-  *end = text + digits;
-  return digits <= 9 && text[digits] == stop;
-}
-
 static const char *read_steps(void *options, const char *argument) {
-  static const char wanted[] =
-      "a range of steps, including the last, such as 10:50, 10:, :50 or 10; the first step is 0";
-  const char *colon, *end;
   ((struct options *)options)->steps = argument;
-  if (parse_step(argument, '\0', &end) && end > argument)
-    return NULL;
-  if (!parse_step(argument, ':', &colon) || !parse_step(colon + 1, '\0', &end))
-    return wanted;
-  bool first = colon > argument, last = end > colon + 1;
-  if (!first && !last)
-    return wanted;
-  if (first && last && strtol(argument, NULL, 10) > strtol(colon + 1, NULL, 10))
-    return wanted;
-  return NULL;
+  return command_line_steps(argument, &(u32){0}, &(u32){0});
 }
 
 static const char *read_quick(void *options, const char *argument) {

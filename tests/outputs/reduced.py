@@ -160,6 +160,8 @@ def check_failures(scratch):
     said = run(REDUCE, traces, "--output", here, "--with", empty, ok=(2,)).stderr
     assert "there are no summaries in" in said, said
     assert "give a folder for the summaries with --output" in run(REDUCE, traces, ok=(2,)).stderr
+    said = run(REDUCE, traces, "--steps", "9:3", "--output", here, ok=(2,)).stderr
+    assert "--steps wants a range of steps" in said, said
 
 
 def tables(folder, scratch):
