@@ -2,11 +2,11 @@
 #include "import/import.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/folders.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "import/byte_source.h"
@@ -111,24 +111,11 @@ static void add_file(struct sorting *sorting, const char *path, const struct sta
     VECTOR_PUSH(&sorting->unknown, input.path);
 }
 
-/* A folder or file in a folder that cannot be read hides only itself. */
-static int add_folder(struct sorting *sorting, const char *path, unsigned depth) {
-  DIR *folder = opendir(path);
-  if (!folder)
-    return -errno;
-  for (struct dirent *item; (item = readdir(folder));) {
-    struct stat status;
-    char *inner = arena_printf(sorting->arena, "%s/%s", path, item->d_name);
-    if (item->d_name[0] == '.' || lstat(inner, &status) < 0)
-      continue;
-    if (S_ISDIR(status.st_mode)) {
-      if (depth > 0)
-        add_folder(sorting, inner, depth - 1);
-    } else if ((!S_ISLNK(status.st_mode) || stat(inner, &status) == 0) && S_ISREG(status.st_mode))
-      add_file(sorting, inner, &status, false);
-  }
-  closedir(folder);
-  return 0;
+/* A file in a folder that cannot be read hides only itself. */
+static void add_file_in_folder(void *sorting, const char *path) {
+  struct stat status;
+  if (stat(path, &status) == 0 && S_ISREG(status.st_mode))
+    add_file(sorting, path, &status, false);
 }
 
 ORDER_BY(by_path, struct input, BY_TEXT(path))
@@ -147,7 +134,7 @@ static int add_paths(struct sorting *sorting, const char *const *paths, u32 n, c
     struct stat status;
     int result = stat(paths[i], &status) < 0 ? -errno : 0;
     if (result == 0 && S_ISDIR(status.st_mode))
-      result = add_folder(sorting, paths[i], FOLDERS_DEEP);
+      result = folder_visit(paths[i], FOLDERS_DEEP, add_file_in_folder, sorting);
     else if (result == 0)
       add_file(sorting, paths[i], &status, true);
     if (result < 0) {

@@ -49,9 +49,6 @@ typedef int input_load(struct import *import, const struct input *inputs, u32 n)
 TSCOPE_INPUTS(K)
 #undef K
 
-/* Folders in folders in a folder that is named. */
-#define FOLDERS_DEEP 3u
-
 /* What to do where there is nothing at a path, and where there are no traces. */
 #define GIVE_THE_DIRECTORY "Give the directory the job wrote to (TSCOPE_DIR)."
 #define WAS_IT_RUN "Was the job run with tscope run, or libtscope.so preloaded, and did it train?"

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "programs/many_runs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/checked_memory.h"
+#include "base/folders.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "hosts/host_report.h"
-#include "import/import.h"
 #include "import/tscope/files/trace_dir.h"
 #include "report/report_file.h"
 
@@ -31,30 +29,19 @@ static void add_report(struct reading_runs *reading, const json_t *report, const
   json_object_set_new(reading->read, run->name, json_true());
 }
 
-static void read_report(struct reading_runs *reading, const char *path) {
+/* Of a file; any that is no report is passed over. */
+static void read_report(void *reading, const char *path) {
+  struct stat facts;
+  if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size > LARGEST_REPORT)
+    return;
   json_t *report = json_load_file(path, 0, NULL);
   add_report(reading, report, path);
   json_decref(report);
 }
 
-/* Every JSON report at a path and in the folders below it; other files are passed over. */
-static void read_reports(struct reading_runs *reading, const char *path, u32 depth) {
-  struct stat facts;
-  if (stat(path, &facts) != 0)
-    return;
-  if (S_ISREG(facts.st_mode) && facts.st_size <= LARGEST_REPORT)
+static void read_report_in_folder(void *reading, const char *path) {
+  if (text_ends_with(path, ".json"))
     read_report(reading, path);
-  DIR *folder = S_ISDIR(facts.st_mode) && depth <= FOLDERS_DEEP ? opendir(path) : NULL;
-  for (struct dirent *item; folder && (item = readdir(folder));) {
-    bool wanted = item->d_name[0] != '.' && (text_ends_with(item->d_name, ".json") ||
-                                             item->d_type == DT_DIR || item->d_type == DT_UNKNOWN);
-    if (!wanted)
-      continue;
-    SCOPED char *below = memory_printf("%s/%s", path, item->d_name);
-    read_reports(reading, below, depth + 1);
-  }
-  if (folder)
-    closedir(folder);
 }
 
 /* Runs whose traces are there and that have no report yet. */
@@ -110,7 +97,8 @@ int compare_hosts(const struct options *options, run_document *document_of, char
   struct host_report report = {0};
   int error = 0;
   for (u32 i = 0; i < options->n_paths; i++)
-    read_reports(&reading, options->paths[i], 0);
+    if (folder_visit(options->paths[i], FOLDERS_DEEP, read_report_in_folder, &reading) < 0)
+      read_report(&reading, options->paths[i]);
   report_on_runs(&reading, options, document_of);
   if (!reading.records.runs.n) {
     snprintf(why, why_bytes,

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "programs/many_runs.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/folders.h"
 #include "base/now.h"
 #include "base/printable.h"
 #include "base/quantity.h"
@@ -175,17 +173,8 @@ static int remove_run(struct arena *arena, const struct trace_run *run) {
     if (unlink(run->entries[i].path) < 0 && errno != ENOENT)
       error = -errno;
   char *folder = folder_of(arena, run);
-  DIR *directory = folder ? opendir(folder) : NULL;
-  for (struct dirent *item; directory && (item = readdir(directory));) {
-    struct stat facts;
-    if (fstatat(dirfd(directory), item->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
-        (S_ISREG(facts.st_mode) || S_ISSOCK(facts.st_mode)))
-      unlinkat(dirfd(directory), item->d_name, 0);
-  }
-  if (directory)
-    closedir(directory);
   if (folder)
-    rmdir(folder);
+    folder_remove(folder);
   return error;
 }
 

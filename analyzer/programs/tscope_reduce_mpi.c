@@ -4,7 +4,6 @@
  * tscope-reduce starts it under mpirun. On each node it runs tscope-reduce twice, and in between
  * gives the facts of each node to all; then the first process writes what the report reads.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -18,8 +17,10 @@
 #include <unistd.h>
 
 #include "base/exit_status.h"
+#include "base/folders.h"
 #include "base/hash.h"
 #include "base/printable.h"
+#include "import/read_values.h"
 #include "import/summary/summary_file.h"
 #include "programs/mpi_library.h"
 #include "programs/reduce_options.h"
@@ -91,35 +92,25 @@ static int reduce_here(struct node *node, u32 pass) {
   return run_reduce(node, arguments, false);
 }
 
-static char *whole_file(const char *path, u64 *bytes) {
-  struct stat status;
-  FILE *in = fopen(path, "rb");
-  char *data = NULL;
-  *bytes = 0;
-  if (in && fstat(fileno(in), &status) == 0) {
-    data = memory_array(size_sum((size_t)status.st_size, 1), 1);
-    *bytes = fread(data, 1, (size_t)status.st_size, in);
-  }
-  if (in)
-    fclose(in);
-  return data;
+struct made {
+  u8 *data;
+  size_t bytes;
+};
+
+static void read_made(void *user, const char *path) {
+  struct made *made = user;
+  if (!made->data && whole_file_read(path, &made->data, &made->bytes) != 0)
+    fail("%s cannot be read", path);
 }
 
-/* The one file that a pass has left; NULL if none. */
-static char *made_here(struct node *node, u32 pass, u64 *bytes) {
-  const char *folder = arena_printf(&node->arena, OWN, node->folder, pass);
-  DIR *listing = opendir(folder);
-  char *data = NULL;
-  *bytes = 0;
-  for (struct dirent *entry; listing && !data && (entry = readdir(listing));)
-    if (entry->d_name[0] != '.')
-      data = whole_file(arena_printf(&node->arena, "%s/%s", folder, entry->d_name), bytes);
-  if (listing)
-    closedir(listing);
-  return data;
+/* The one file that a pass has left; nothing if none. */
+static struct made made_here(struct node *node, u32 pass) {
+  struct made made = {0};
+  folder_visit(arena_printf(&node->arena, OWN, node->folder, pass), 0, read_made, &made);
+  return made;
 }
 
-static void keep(struct node *node, u32 pass, int from, const char *data, u64 bytes) {
+static void keep(struct node *node, u32 pass, int from, const u8 *data, u64 bytes) {
   const char *folder = arena_printf(&node->arena, OF_ALL, node->folder, pass);
   mkdir(folder, 0700);
   const char *path = arena_printf(&node->arena, "%s/%d" SUMMARY_SUFFIX, folder, from);
@@ -133,18 +124,18 @@ static void keep(struct node *node, u32 pass, int from, const char *data, u64 by
  * after the second the first process. */
 static void make_pass(struct node *node, u32 pass) {
   int own = node->mpi.rank;
-  u64 bytes = 0;
-  char *data =
-      node->reduces && reduce_here(node, pass) == STATUS_OK ? made_here(node, pass, &bytes) : NULL;
+  struct made made = {0};
+  if (node->reduces && reduce_here(node, pass) == STATUS_OK)
+    made = made_here(node, pass);
   struct member self = node->members[own];
-  self.bytes = bytes;
+  self.bytes = made.bytes;
   mpi_share(&self, node->members, sizeof(self));
   for (int from = 0; from < node->mpi.size; from++) {
     u64 its = node->members[from].bytes;
     bool here = from == own, wanted = pass == 0 ? node->reduces || own == 0 : own == 0;
     if (!its)
       continue;
-    char *room = here ? data : pass == 0 || own == 0 ? memory_array(its, 1) : NULL;
+    u8 *room = here ? made.data : pass == 0 || own == 0 ? memory_array(its, 1) : NULL;
     if (pass == 0)
       mpi_give_to_all(from, room, its);
     else if (here && own != 0)
@@ -156,7 +147,7 @@ static void make_pass(struct node *node, u32 pass) {
     if (!here)
       free(room);
   }
-  free(data);
+  free(made.data);
 }
 
 /* Who reduces what: one process of those on a host that look into one folder. */
@@ -200,12 +191,7 @@ static int write_result(struct node *node, const bool *nothing) {
 static void remove_folder(struct node *node, const char *format, u32 pass) {
   const char *folder =
       format ? arena_printf(&node->arena, "%s/%s%u", node->folder, format, pass) : node->folder;
-  DIR *listing = opendir(folder);
-  for (struct dirent *entry; listing && (entry = readdir(listing));)
-    unlinkat(dirfd(listing), entry->d_name, 0);
-  if (listing)
-    closedir(listing);
-  rmdir(folder);
+  folder_remove(folder);
 }
 
 static int reduce_together(struct node *node) {

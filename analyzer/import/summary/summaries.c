@@ -4,10 +4,10 @@
  */
 #include "import/summary/summaries.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/folders.h"
 #include "base/hash.h"
 #include "base/sorting.h"
 
@@ -42,21 +42,26 @@ static int list_files(const char *const *paths, u32 n, struct model *model,
   return error;
 }
 
+struct summary_files {
+  struct arena *arena;
+  VECTOR(const char *) all;
+};
+
+static void add_summary_file(void *user, const char *path) {
+  struct summary_files *files = user;
+  if (text_ends_with(path, SUMMARY_SUFFIX))
+    VECTOR_PUSH(&files->all, (const char *)arena_text(files->arena, path));
+}
+
 u32 summary_files_in(const char *const *paths, u32 n_paths, struct arena *arena,
                      const char ***files) {
-  SCOPED VECTOR(const char *) found = {0};
-  for (u32 i = 0; i < n_paths; i++) {
-    DIR *folder = opendir(paths[i]);
-    if (!folder)
-      VECTOR_PUSH(&found, paths[i]);
-    for (struct dirent *item; folder && (item = readdir(folder));)
-      if (text_ends_with(item->d_name, SUMMARY_SUFFIX))
-        VECTOR_PUSH(&found, (const char *)arena_printf(arena, "%s/%s", paths[i], item->d_name));
-    if (folder)
-      closedir(folder);
-  }
-  *files = VECTOR_KEPT(&found, arena);
-  return found.n;
+  struct summary_files found = {.arena = arena};
+  for (u32 i = 0; i < n_paths; i++)
+    if (folder_visit(paths[i], 0, add_summary_file, &found) < 0)
+      VECTOR_PUSH(&found.all, paths[i]);
+  *files = VECTOR_KEPT(&found.all, arena);
+  free(found.all.at);
+  return found.all.n;
 }
 
 /* The run that began last; of those that began together, any, but always the same. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/files/trace_dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,36 +13,24 @@
 #include "base/vector.h"
 #include "import/import.h"
 
-static bool is_trace_name(const char *name) {
-  return name[0] != '.' && text_ends_with(name, TSCOPE_FILE_SUFFIX);
+struct finding_traces {
+  on_path *each;
+  void *user;
+};
+
+static void find_trace(void *user, const char *path) {
+  const struct finding_traces *finding = user;
+  if (text_ends_with(path, TSCOPE_FILE_SUFFIX))
+    finding->each(finding->user, path);
 }
 
-/* The traces in a directory, and in the directories in it down to `depth`. */
-static int search(const char *path, unsigned depth, trace_on_path *on_path, void *user) {
-  DIR *directory = opendir(path);
-  if (!directory)
-    return -errno;
-  for (struct dirent *item; (item = readdir(directory));) {
-    if (item->d_name[0] == '.')
-      continue;
-    SCOPED char *inner = memory_printf("%s/%s", path, item->d_name);
-    struct stat status;
-    if (is_trace_name(item->d_name))
-      on_path(user, inner);
-    else if (depth > 0 && lstat(inner, &status) == 0 && S_ISDIR(status.st_mode))
-      search(inner, depth - 1, on_path, user); /* a folder we may not read hides only itself */
-  }
-  closedir(directory);
-  return 0;
-}
-
-int trace_paths_find(const char *path, trace_on_path *on_path, void *user) {
+int trace_paths_find(const char *path, on_path *each, void *user) {
   struct stat status;
   if (stat(path, &status) < 0)
     return -errno;
   if (S_ISDIR(status.st_mode))
-    return search(path, FOLDERS_DEEP, on_path, user);
-  on_path(user, path);
+    return folder_visit(path, FOLDERS_DEEP, find_trace, &(struct finding_traces){each, user});
+  each(user, path);
   return 0;
 }
 

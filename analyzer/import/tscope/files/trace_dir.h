@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/folders.h"
 #include "import/tscope/files/trace_file.h"
 
 struct trace_entry {
@@ -31,8 +32,7 @@ struct trace_runs {
 
 /* Calls for each trace at the path, which is that of a directory of runs, of one run's, or of one
  * file. 0, or negative errno if nothing is there. */
-typedef void trace_on_path(void *user, const char *path);
-int trace_paths_find(const char *path, trace_on_path *on_path, void *user);
+int trace_paths_find(const char *path, on_path *each, void *user);
 
 /* Finds the traces at each of the paths: a directory of runs, one run's directory, or one file.
  * Headers are read on up to `threads` threads (0: one per core). Everything lives in `arena`. 0, or

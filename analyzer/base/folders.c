@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/folders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checked_memory.h"
+
+/* Some file systems do not say what is a folder. */
+static bool is_folder(DIR *in, const struct dirent *item) {
+  struct stat facts;
+  return item->d_type != DT_UNKNOWN
+             ? item->d_type == DT_DIR
+             : fstatat(dirfd(in), item->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+                   S_ISDIR(facts.st_mode);
+}
+
+int folder_visit(const char *path, unsigned depth, on_path *each, void *user) {
+  DIR *folder = opendir(path);
+  if (!folder)
+    return -errno;
+  for (struct dirent *item; (item = readdir(folder));) {
+    if (item->d_name[0] == '.')
+      continue;
+    SCOPED char *inner = memory_printf("%s/%s", path, item->d_name);
+    if (!is_folder(folder, item))
+      each(user, inner);
+    else if (depth > 0)
+      folder_visit(inner, depth - 1, each, user);
+  }
+  closedir(folder);
+  return 0;
+}
+
+void folder_remove(const char *path) {
+  DIR *folder = opendir(path);
+  for (struct dirent *item; folder && (item = readdir(folder));) {
+    struct stat facts;
+    if (fstatat(dirfd(folder), item->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (S_ISREG(facts.st_mode) || S_ISSOCK(facts.st_mode)))
+      unlinkat(dirfd(folder), item->d_name, 0);
+  }
+  if (folder)
+    closedir(folder);
+  rmdir(path);
+}
