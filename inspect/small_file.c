@@ -30,6 +30,19 @@ void stat_name(const char *text, char *name, size_t bytes) {
   snprintf(name, bytes, "%.*s", length, length ? open + 1 : "");
 }
 
+const char *line_value(const char *text, const char *name) {
+  size_t n = strlen(name);
+  for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL) {
+    const char *colon = line + n;
+    if (strncmp(line, name, n) != 0)
+      continue;
+    colon += strspn(colon, " \t");
+    if (*colon == ':')
+      return colon + 1 + strspn(colon + 1, " \t");
+  }
+  return NULL;
+}
+
 bool file_lines_visit(const char *path, char *room, size_t bytes,
                       bool (*each)(const char *line, void *with), void *with) {
   size_t n = 0;

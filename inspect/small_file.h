@@ -19,6 +19,10 @@ const char *stat_field(const char *text, int number);
 /* The name in it, cut to what fits; it may hold anything, parentheses too. */
 void stat_name(const char *text, char *name, size_t bytes);
 
+/* What stands behind "NAME:" in its line of a /proc/PID/status or /proc/cpuinfo, up to the end of
+ * the text; NULL if there is none. */
+const char *line_value(const char *text, const char *name);
+
 /* Calls `each` with the lines of a file of any size, without their ends, until it returns true:
  * whether it did. `room`, of `bytes`, holds a part of the file; a line of more than half of it is
  * cut or left out. Nothing is allocated. */

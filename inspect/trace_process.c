@@ -42,8 +42,8 @@ static bool is_in_namespace(const struct tscope_file_header *header, const char 
   char path[64], text[4096];
   snprintf(path, sizeof(path), "/proc/%s/status", process);
   small_file_read(path, text, sizeof(text));
-  const char *last = strstr(text, "\nNSpid:\t");
-  for (const char *at = last ? last + 1 : ""; *at && *at != '\n'; at++)
+  const char *last = line_value(text, "NSpid");
+  for (const char *at = last ? last : ""; *at && *at != '\n'; at++)
     last = *at == '\t' ? at : last;
   return last && strtoul(last, NULL, 10) == header->pid &&
          pid_namespace_of(process) == header->pid_namespace;

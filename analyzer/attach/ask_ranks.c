@@ -107,8 +107,9 @@ int question_ask(struct question *question, const char *folder, char *why, size_
 }
 
 /* All of an answer, with a 0 after it; NULL. The caller frees it. Opening the folder first makes
- * NFS ask the server for what is new in it. */
-static char *read_file(const struct question *question, const char *name) {
+ * NFS ask the server for what is new in it. Unlike whole_file_read() it trusts nobody who may write
+ * there: no link, no file of others, and no more than an answer may have. */
+static char *read_answer(const struct question *question, const char *name) {
   struct stat info;
   const size_t room = 2 * TSCOPE_ANSWER_MOST;
   char *text = NULL;
@@ -282,7 +283,7 @@ enum answer question_read(const struct question *question, const char *trace, bo
                           struct arena *arena, struct rank_stall *stacks) {
   char name[300];
   snprintf(name, sizeof(name), TSCOPE_ANSWER_FILE, trace);
-  SCOPED char *text = question->number ? read_file(question, name) : NULL;
+  SCOPED char *text = question->number ? read_answer(question, name) : NULL;
   return text ? parse(question, text, part, arena, stacks) : ANSWER_NONE;
 }
 

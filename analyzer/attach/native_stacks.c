@@ -151,12 +151,11 @@ static void merge_threads(struct mixing *m, const struct snapshots *snapshots,
 
 /* The process that traces `pid` already; 0. */
 static u32 tracer_of(pid_t pid) {
-  static const char name[] = "\nTracerPid:";
   char path[32], text[1024];
   snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
   small_file_read(path, text, sizeof(text));
-  const char *at = strstr(text, name);
-  return at ? (u32)strtoul(at + sizeof(name) - 1, NULL, 10) : 0;
+  const char *tracer = line_value(text, "TracerPid");
+  return tracer ? (u32)strtoul(tracer, NULL, 10) : 0;
 }
 
 static const char *explain_none(struct arena *arena, pid_t pid, int error,

@@ -7,7 +7,6 @@
 #include "attach/python_image.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 
 #include "attach/refused.h"
 #include "base/texts.h"
+#include "inspect/small_file.h"
 
 struct image {
   const u8 *file;
@@ -107,27 +107,25 @@ struct mapping {
   char path[512];
 };
 
-/* The first byte of each file that is Python by its name. Returns how many; negative errno. */
-static int list_mappings(pid_t pid, struct mapping *mappings, int most) {
-  char path[64], line[1024];
-  int n = 0;
-  snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-  FILE *maps = fopen(path, "re");
-  if (!maps)
-    return -errno;
-  while (n < most && fgets(line, sizeof(line), maps)) {
-    struct mapping *mapping = &mappings[n];
-    unsigned long long start, offset;
-    if (sscanf(line, "%llx-%*x %*s %llx %*s %*s %511[^\n]", &start, &offset, mapping->path) != 3 ||
-        offset)
-      continue;
+enum { MAPPINGS = 16 };
+
+struct mappings {
+  struct mapping all[MAPPINGS];
+  u32 n;
+};
+
+/* The first byte of each file that is Python by its name. */
+static bool add_mapping(const char *line, void *with) {
+  struct mappings *mappings = with;
+  struct mapping *mapping = &mappings->all[mappings->n];
+  unsigned long long start, offset;
+  if (sscanf(line, "%llx-%*x %*s %llx %*s %*s %511[^\n]", &start, &offset, mapping->path) == 3 &&
+      !offset) {
     mapping->start = start;
     mapping->minor = minor_of(mapping->path);
-    n += mapping->minor != 0;
+    mappings->n += mapping->minor != 0;
   }
-  int error = ferror(maps) ? -EACCES : 0;
-  fclose(maps);
-  return n ? n : error;
+  return mappings->n == MAPPINGS;
 }
 
 static const char *read_image(pid_t pid, const struct mapping *mapping, struct python *python,
@@ -156,16 +154,15 @@ static const char *read_image(pid_t pid, const struct mapping *mapping, struct p
 }
 
 const char *python_image_find(pid_t pid, struct python *python, u64 *runtime) {
-  enum { MOST = 16 };
-  static struct mapping mappings[MOST];
-  int n = list_mappings(pid, mappings, MOST);
-  const char *why = "";
-  if (n < 0)
+  static struct mappings mappings;
+  char path[64], room[4096];
+  mappings.n = 0;
+  snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+  if (small_file_read(path, room, sizeof(room)) < 0)
     return describe_refusal(pid);
-  for (int i = 0; i < n; i++) {
-    why = read_image(pid, &mappings[i], python, runtime);
-    if (!why)
-      return NULL;
-  }
+  file_lines_visit(path, room, sizeof(room), add_mapping, &mappings);
+  const char *why = "";
+  for (u32 i = 0; i < mappings.n && why; i++)
+    why = read_image(pid, &mappings.all[i], python, runtime);
   return why;
 }

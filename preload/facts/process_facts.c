@@ -171,15 +171,12 @@ static void write_directory(struct tscope_thread *thread) {
     tscope_info(thread, TSCOPE_INFO_GIT_COMMIT, commit, NULL);
 }
 
-/* What stands after the first `name` and a colon in a file of /proc; false if there is none. */
+/* A line's value; false if there is none. */
 static bool value_of(const char *text, const char *name, char *value, size_t bytes) {
-  const char *at = strstr(text, name);
-  at = at ? strchr(at, ':') : NULL;
-  if (!at)
-    return false;
-  at += strspn(at, ": \t");
-  snprintf(value, bytes, "%.*s", (int)strcspn(at, "\n"), at);
-  return true;
+  const char *at = line_value(text, name);
+  if (at)
+    snprintf(value, bytes, "%.*s", (int)strcspn(at, "\n"), at);
+  return at != NULL;
 }
 
 /* For an Arm processor the kernel gives only numbers. */
@@ -200,7 +197,7 @@ static void write_cpu(struct tscope_thread *thread) {
 static void write_cores(struct tscope_thread *thread) {
   char text[4096], list[512];
   if (read_text("/proc/self/status", text, sizeof(text)) &&
-      value_of(text, "\nCpus_allowed_list:", list, sizeof(list)))
+      value_of(text, "Cpus_allowed_list", list, sizeof(list)))
     tscope_info(thread, TSCOPE_INFO_CORES, list, NULL);
 }
 
