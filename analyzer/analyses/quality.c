@@ -126,17 +126,13 @@ static void add_look_up_coverage(struct analysis *a) {
   double seen = 0, all = 0;
   const char *other = NULL;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const char *line = a->model->ranks[i].info[TSCOPE_INFO_LOOKED_UP];
-    for (const char *next; line && *line; line = next) {
-      const char *what = strchr(line, '='), *end = strchrnul(line, '\n');
-      next = *end ? end + 1 : end;
-      if (!what || what > end)
-        continue;
-      bool is_seen = end - what == 5 && text_starts_with(what, "=seen");
-      all++;
+    const char *lines = a->model->ranks[i].info[TSCOPE_INFO_LOOKED_UP];
+    for (struct named_value one; next_named_value(&lines, &one);) {
+      bool is_seen = one.value && text_is_piece("seen", one.value, (size_t)one.of_value);
+      all += one.value != NULL;
       seen += is_seen;
-      if (!is_seen && !other)
-        other = say(a, "%.*s of %.*s", (int)(what - line), line, (int)(end - what - 1), what + 1);
+      if (one.value && !is_seen && !other)
+        other = say(a, "%.*s of %.*s", one.of_name, one.name, one.of_value, one.value);
     }
   }
   add_coverage(a->results, "functions found by name", seen, all,

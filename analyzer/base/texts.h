@@ -67,14 +67,31 @@ static inline bool is_in_words(const char *word, const char *words, char separat
   return word && words && tscope_has_word(words, (const char[]){separator, '\0'}, word);
 }
 
+/* A line "name=value"; without a "=" its value is NULL. */
+struct named_value {
+  const char *name, *value;
+  int of_name, of_value; /* lengths */
+};
+
+/* Takes the first of some lines off `lines`; false if none is left. */
+static inline bool next_named_value(const char **lines, struct named_value *line) {
+  const char *at = *lines;
+  if (!at || !*at)
+    return false;
+  const char *end = strchrnul(at, '\n'), *equals = memchr(at, '=', (size_t)(end - at));
+  *line = (struct named_value){at, equals ? equals + 1 : NULL, (int)((equals ? equals : end) - at),
+                               equals ? (int)(end - equals - 1) : 0};
+  *lines = *end ? end + 1 : end;
+  return true;
+}
+
 /* The value of `name` among lines of "name=value", up to the end of its line; NULL if it is not
  * there. */
 static inline const char *value_among(const char *lines, const char *name, size_t *bytes) {
-  size_t of_name = strlen(name);
-  for (const char *at = lines; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
-    if (strncmp(at, name, of_name) == 0 && at[of_name] == '=') {
-      *bytes = strcspn(at + of_name + 1, "\n");
-      return at + of_name + 1;
+  for (struct named_value line; next_named_value(&lines, &line);)
+    if (line.value && text_is_piece(name, line.name, (size_t)line.of_name)) {
+      *bytes = (size_t)line.of_value;
+      return line.value;
     }
   return NULL;
 }

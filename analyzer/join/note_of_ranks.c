@@ -21,35 +21,35 @@ static void note_nccl_clock(struct model *model) {
 
 /* What a trace says that its lines lack: "lines of SOMETHING=WHY" among its features. */
 struct lines_lack {
-  const char *text; /* up to the end of the line */
-  int length;
+  struct named_value line;
   u32 ranks;
 };
 
 enum { LACKS = 8 };
 
-static void count_lack(struct lines_lack *lacks, const char *text) {
-  int length = (int)strcspn(text, "\n");
+static void count_lack(struct lines_lack *lacks, const struct named_value *line) {
+  size_t bytes = (size_t)(line->value + line->of_value - line->name);
   for (struct lines_lack *lack = lacks; lack < lacks + LACKS; lack++) {
-    if (lack->text && (lack->length != length || strncmp(lack->text, text, (size_t)length) != 0))
+    const struct named_value *known = &lack->line;
+    if (lack->ranks && (known->of_name != line->of_name || known->of_value != line->of_value ||
+                        memcmp(known->name, line->name, bytes) != 0))
       continue;
-    *lack = (struct lines_lack){text, length, lack->ranks + 1};
+    *lack = (struct lines_lack){*line, lack->ranks + 1};
     return;
   }
 }
 
 static void note_lacks(struct model *model) {
   struct lines_lack lacks[LACKS] = {0};
-  for (u32 r = 0; r < model->n_ranks; r++)
-    for (const char *text = model->ranks[r].info[TSCOPE_INFO_FEATURE]; text;
-         text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
-      if (text_starts_with(text, "lines of "))
-        count_lack(lacks, text);
-  for (struct lines_lack *lack = lacks; lack < lacks + LACKS && lack->text; lack++) {
-    int name = (int)strcspn(lack->text, "=\n");
-    model_note(model, "%.*s are missing on %u of %u ranks: %.*s", name, lack->text, lack->ranks,
-               model->n_ranks, lack->length - name - 1, lack->text + name + 1);
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const char *features = model->ranks[r].info[TSCOPE_INFO_FEATURE];
+    for (struct named_value line; next_named_value(&features, &line);)
+      if (line.value && text_starts_with(line.name, "lines of "))
+        count_lack(lacks, &line);
   }
+  for (struct lines_lack *lack = lacks; lack < lacks + LACKS && lack->ranks; lack++)
+    model_note(model, "%.*s are missing on %u of %u ranks: %.*s", lack->line.of_name,
+               lack->line.name, lack->ranks, model->n_ranks, lack->line.of_value, lack->line.value);
 }
 
 static double unread_share(const struct rank *rank) {

@@ -329,15 +329,15 @@ static void unknown_functions(struct findings *f) {
   if (!rank)
     return;
   const char *lines = rank->info[TSCOPE_INFO_UNKNOWN_FUNCTIONS];
-  const char *equals = strchr(lines, '='), *end = strchrnul(lines, '\n');
-  if (!equals || equals > end)
+  struct named_value library;
+  if (!next_named_value(&lines, &library) || !library.value)
     return;
   finding_add(f, SEVERITY_INFO, NAN,
-              say(f, "%.*s has functions that tscope does not know", (int)(equals - lines), lines),
+              say(f, "%.*s has functions that tscope does not know", library.of_name, library.name),
               say(f,
                   "By their names they start GPU work or communicate: %.*s. If the job calls them, "
                   "the calls are not recorded; of their work the GPU clock alone tells.",
-                  (int)(end - equals - 1), equals + 1),
+                  library.of_value, library.value),
               "Look for a newer tscope if communication or GPU work is missing in this report.",
               NULL, 0);
 }
