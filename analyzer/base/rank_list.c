@@ -47,3 +47,25 @@ char *rank_list_in(struct arena *arena, const u32 *ranks, u32 n) {
   SCOPED char *list = rank_list(ranks, n, LIST_READS_WELL);
   return arena_text(arena, list);
 }
+
+u32 ranks_listed(struct arena *arena, const char *text, u32 most, u32 **ranks) {
+  u32 n = 0;
+  for (const char *at = text; *at; at++)
+    n += *at == ',';
+  if (n >= most)
+    return 0;
+  u32 *listed = arena_array(arena, n + 1, sizeof(*listed));
+  n = 0;
+  for (text += strspn(text, "[ "); *text && *text != ']'; text += strspn(text, ", ")) {
+    char *end;
+    unsigned long rank = strtoul(text, &end, 10);
+    if (end == text || rank >= most)
+      return 0;
+    listed[n++] = (u32)rank;
+    text = end;
+  }
+  if (!*text || n == 0)
+    return 0;
+  *ranks = listed;
+  return n;
+}

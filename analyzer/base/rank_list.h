@@ -16,6 +16,10 @@ static inline bool ranks_have(const u32 *ranks, u32 n, u32 rank) {
   return false;
 }
 
+/* Takes apart a list like "[0, 1, 2]", as Python writes it. 0, and `ranks` stays as it is, where it
+ * is not complete ("[0, 1, ...]"), or has a rank of `most` or more. */
+u32 ranks_listed(struct arena *arena, const char *text, u32 most, u32 **ranks);
+
 /* Characters of a list that can be read in a sentence. */
 enum { LIST_READS_WELL = 60 };
 

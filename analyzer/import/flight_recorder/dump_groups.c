@@ -3,42 +3,30 @@
  * pg_config names a rank's process groups and their members. pg_status says how far the rank got in
  * each. Entries refer to groups by the numbers of pg_status.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
+#include "base/rank_list.h"
 #include "base/sorting.h"
 #include "import/flight_recorder/flight_recorder.h"
-
-typedef VECTOR(u32) numbers;
 
 /* Most memberships that one dump may list. */
 #define MOST_MEMBERSHIPS (1u << 20)
 
 /* "[0, 1, 2]", or a list. */
-static void read_members(const struct value *value, numbers *members) {
+static u32 read_members(const struct value *value, struct arena *arena, u32 **members) {
   const char *text = value_text(value);
-  if (text) {
-    for (const char *at = text; *at;) {
-      char *end;
-      if (!isdigit((unsigned char)*at)) {
-        at++;
-        continue;
-      }
-      unsigned long long rank = strtoull(at, &end, 10);
-      if (rank < INDEX_NONE)
-        VECTOR_PUSH(members, (u32)rank);
-      at = end;
-    }
-  }
+  u32 n = text ? ranks_listed(arena, text, MOST_MEMBERSHIPS, members) : 0;
+  if (!text)
+    *members = arena_array(arena, value_count(value), sizeof(u32));
   for (u32 i = 0; !text && i < value_count(value); i++) {
     u32 rank = value_rank(value_item(value, i));
     if (rank != INDEX_NONE)
-      VECTOR_PUSH(members, rank);
+      (*members)[n++] = rank;
   }
-  SORT(members->at, members->n, by_u32);
-  members->n = KEEP_FIRST(members->at, members->n, last, one, *last == *one);
+  SORT(*members, n, by_u32);
+  return KEEP_FIRST(*members, n, last, one, *last == *one);
 }
 
 /* Groups of one name are distinguished by their members, because groups that were split keep the
@@ -66,19 +54,19 @@ static const char *read_desc(struct draft *draft, const struct value *value) {
 
 int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups) {
   const struct value *config = value_get(root, "pg_config");
+  SCOPED_ARENA struct arena all = {0};
   u64 memberships = 0;
   for (u32 i = 0; i < value_count(config) && memberships <= MOST_MEMBERSHIPS; i++) {
     const struct value *key = value_key(config, i), *one = value_item(config, i);
     const struct value *list = value_get(one, "ranks");
-    SCOPED numbers members = {0};
+    u32 *members = NULL;
     if (!value_text(key))
       continue;
     const char *name = draft_keep_text(draft, key->text, key->n);
-    read_members(list, &members);
-    memberships += members.n + (value_text(list) ? list->n / 8 : 0);
+    u32 n = read_members(list, &all, &members);
+    memberships += n + (value_text(list) ? list->n / 8 : 0);
     if (memberships <= MOST_MEMBERSHIPS) {
-      u32 group =
-          group_of(draft, name, read_desc(draft, value_get(one, "desc")), members.at, members.n);
+      u32 group = group_of(draft, name, read_desc(draft, value_get(one, "desc")), members, n);
       VECTOR_PUSH(groups, (struct dump_group){name, group, -1});
     }
   }

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/hash.h"
+#include "base/rank_list.h"
 #include "import/kineto/kineto_trace.h"
 
 #define MOST_FACT_BYTES (4u << 20)
@@ -50,30 +51,6 @@ static char *copy_text(struct kineto_trace *trace, struct json_text text) {
   return copy;
 }
 
-/* "[0, 1, 2]" as numbers; false if the list is not complete ("[0, 1, ...]"). */
-static void list_members(struct kineto_trace *trace, struct kineto_group *group) {
-  u32 n = 0;
-  const char *p = group->ranks;
-  for (const char *c = p; *c; c++)
-    n += *c == ',';
-  if (n >= KINETO_MOST_RANKS || !*p)
-    return;
-  u32 *members = arena_array(&trace->arena, n, sizeof(*members));
-  n = 0;
-  for (p += strspn(p, "[ "); *p && *p != ']'; p += strspn(p, ", ")) {
-    char *end;
-    unsigned long rank = strtoul(p, &end, 10);
-    if (end == p || rank >= KINETO_MOST_RANKS)
-      return;
-    members[n++] = (u32)rank;
-    p = end;
-  }
-  if (*p == ']' && n) {
-    group->members = members;
-    group->n_members = group->size = n;
-  }
-}
-
 /* Number of an event's process group; INDEX_NONE if it names none. */
 static u32 group_of(struct kineto_trace *trace, const struct kineto_event *event) {
   char name[256];
@@ -98,7 +75,8 @@ static u32 group_of(struct kineto_trace *trace, const struct kineto_event *event
   u32 believable = MAX(trace->world_size, MOST_UNLISTED);
   if (event->group_size > 0 && event->group_size <= believable)
     group.size = (u32)event->group_size;
-  list_members(trace, &group);
+  group.n_members = ranks_listed(&trace->arena, group.ranks, KINETO_MOST_RANKS, &group.members);
+  group.size = group.n_members ? group.n_members : group.size;
   VECTOR_PUSH(&trace->groups, group);
   return trace->groups.n - 1;
 }

@@ -115,6 +115,18 @@ static void rank_lists_fold_and_stop(void **state) {
   check_ranks(odd, 500, 20, "1, 3, 5, 7, 9 and 495 more");
 }
 
+static void lists_of_ranks_are_whole_or_not_taken(void **state) {
+  static const char *const not_whole[] = {"", "[]", "[0, 1, ...]", "[0, 1", "[0, 8]", "[-1, 0]"};
+  SCOPED_ARENA struct arena arena = {0};
+  u32 *ranks = NULL;
+  (void)state;
+  for (size_t i = 0; i < LENGTH_OF(not_whole); i++)
+    assert_int_equal(ranks_listed(&arena, not_whole[i], 8, &ranks), 0);
+  assert_null(ranks);
+  assert_int_equal(ranks_listed(&arena, "[0, 3,7]", 8, &ranks), 3);
+  assert_memory_equal(ranks, ((u32[]){0, 3, 7}), 3 * sizeof(u32));
+}
+
 static void sentences_have_plain_numbers(void **state) {
   static const struct {
     const char *from, *to;
@@ -170,6 +182,7 @@ int main(void) {
       cmocka_unit_test(shares_are_never_rounded_to_nothing_or_all),
       cmocka_unit_test(sizes_counts_and_rates),
       cmocka_unit_test(rank_lists_fold_and_stop),
+      cmocka_unit_test(lists_of_ranks_are_whole_or_not_taken),
       cmocka_unit_test(host_lists_fold_and_stop),
       cmocka_unit_test(sentences_have_plain_numbers),
   };
