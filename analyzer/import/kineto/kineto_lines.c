@@ -158,8 +158,9 @@ static u32 function_of(struct finding_lines *f, const struct lane_state *lane, b
 }
 
 /* PyTorch shortens files to the folder from which they were imported, so a user's file looks like
- * one of a package. These are not the user's. */
-static bool is_library_file(const char *file) {
+ * one of a package. These are not the user's. Where files are whole paths, format/own_code.h knows.
+ */
+static bool is_shortened_library_file(const char *file) {
   static const char *const others[] = {
       "torch/",           "<",           "contextlib.py", "functools.py",   "threading.py",
       "multiprocessing/", "concurrent/", "runpy.py",      "queue.py",       "copy.py",
@@ -177,7 +178,7 @@ static void frame_of(struct arena *arena, const char *name, struct call_frame *f
   frame->file = arena_printf(arena, "%.*s", open ? (int)(open - name) : 0, name);
   frame->function = arena_text(arena, colon ? colon + 3 : name);
   frame->line = frame->first_line = open ? (u32)strtoul(open + 1, NULL, 10) : 0;
-  frame->others = is_library_file(frame->file);
+  frame->others = is_shortened_library_file(frame->file);
 }
 
 static void name_frame(struct finding_lines *f, const struct place *place,

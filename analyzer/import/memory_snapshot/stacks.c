@@ -76,7 +76,7 @@ static const char *node_part(const char *name, size_t *length) {
 }
 
 /* PyTorch, installed or built from its sources, what it has generated, and Python's own modules
- * that lie between. */
+ * that lie between. Files are whole paths here. */
 static bool is_framework_file(const char *file) {
   static const char *const parts[] = {"-packages/torch/", "/contextlib.py", "/functools.py",
                                       "/threading.py"};
