@@ -49,17 +49,17 @@ char *rank_list_in(struct arena *arena, const u32 *ranks, u32 n) {
 }
 
 u32 ranks_listed(struct arena *arena, const char *text, u32 most, u32 **ranks) {
+  size_t commas = 0;
   u32 n = 0;
   for (const char *at = text; *at; at++)
-    n += *at == ',';
-  if (n >= most)
+    commas += *at == ',';
+  if (commas >= most)
     return 0;
-  u32 *listed = arena_array(arena, n + 1, sizeof(*listed));
-  n = 0;
+  u32 *listed = arena_array(arena, size_sum(commas, 1), sizeof(*listed));
   for (text += strspn(text, "[ "); *text && *text != ']'; text += strspn(text, ", ")) {
     char *end;
     unsigned long rank = strtoul(text, &end, 10);
-    if (end == text || rank >= most)
+    if (end == text || rank >= most || n > commas)
       return 0;
     listed[n++] = (u32)rank;
     text = end;

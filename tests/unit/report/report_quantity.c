@@ -116,7 +116,8 @@ static void rank_lists_fold_and_stop(void **state) {
 }
 
 static void lists_of_ranks_are_whole_or_not_taken(void **state) {
-  static const char *const not_whole[] = {"", "[]", "[0, 1, ...]", "[0, 1", "[0, 8]", "[-1, 0]"};
+  static const char *const not_whole[] = {"",       "[]",      "[0, 1, ...]", "[0, 1",
+                                          "[0, 8]", "[-1, 0]", "[0 1 2 3]",   "[0+1]"};
   SCOPED_ARENA struct arena arena = {0};
   u32 *ranks = NULL;
   (void)state;
