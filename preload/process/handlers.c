@@ -6,7 +6,9 @@
 #include "process/handlers.h"
 
 #include <signal.h>
+#include <stddef.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "format/tscope_format.h"
@@ -42,19 +44,26 @@ static bool read_here(u64 address, void *to, size_t bytes) {
 
 #if defined(__x86_64__)
 
-/* Behind the address is a ucontext, with the signals that were blocked before. A word may be left
- * from a handler that has returned: then most likely its signals are not blocked now. */
+enum { STACK_LOOKED_AT = 256 << 10 };
+
+/* Behind the address is a ucontext: the registers, and the signals that were blocked before. The
+ * address alone may be left from a handler that has returned, or from a question about it. */
 static bool is_in_progress(const struct handler *handler, u64 place, u64 blocked) {
-  const u64 sigmask = 304;
-  u64 before;
-  return read_here(place + sigmask, &before, sizeof(before)) &&
-         (before | handler->blocks) == blocked;
+  struct {
+    u64 flags, link, stack[3], registers[15], sp, ip, status, segments, rest[13], sigmask;
+  } context;
+  const u64 user_code = 0x33;
+  _Static_assert(offsetof(ucontext_t, uc_sigmask) == sizeof(context) - sizeof(u64), "kernel's own");
+  return read_here(place + sizeof(u64), &context, sizeof(context)) && !context.link &&
+         (context.segments & 0xffff) == user_code && context.sp > place &&
+         context.sp - place < STACK_LOOKED_AT && (context.sigmask | handler->blocks) == blocked;
 }
 
-static bool stack_has_one(const struct handler *handlers, u32 n, u64 blocked) {
-  enum { WORDS = 32, BYTES = WORDS * 8, MOST = 256 << 10 };
-  u64 words[WORDS], begin = (uintptr_t)__builtin_frame_address(0) & ~(u64)(BYTES - 1);
-  for (u64 at = begin; at < begin + MOST && read_here(at, words, BYTES); at += BYTES)
+static bool stack_has_one(u64 begin, const struct handler *handlers, u32 n, u64 blocked) {
+  enum { WORDS = 32, BYTES = WORDS * 8 };
+  u64 words[WORDS], end = begin + STACK_LOOKED_AT;
+  begin &= ~(u64)(BYTES - 1);
+  for (u64 at = begin; at < end && read_here(at, words, BYTES); at += BYTES)
     for (u32 i = 0; i < WORDS; i++)
       for (u32 k = 0; k < n; k++)
         if (words[i] == handlers[k].returns_to && is_in_progress(&handlers[k], at + i * 8, blocked))
@@ -65,10 +74,10 @@ static bool stack_has_one(const struct handler *handlers, u32 n, u64 blocked) {
 #else
 
 /* Each frame begins with the address of its caller's frame, and that to which it returns. */
-static bool stack_has_one(const struct handler *handlers, u32 n, u64 blocked) {
+static bool stack_has_one(u64 begin, const struct handler *handlers, u32 n, u64 blocked) {
   enum { MOST_FRAMES = 512 };
   const u64 code_address = (1ull << 48) - 1, rt_sigreturn = 0xd4000001d2801168; /* x8 = 139; svc */
-  u64 frame[2] = {(uintptr_t)__builtin_frame_address(0)}, code;
+  u64 frame[2] = {begin}, code;
   (void)handlers, (void)n, (void)blocked;
   for (u32 i = 0; i < MOST_FRAMES && read_here(frame[0], frame, sizeof(frame)); i++)
     if (read_here(frame[1] & code_address, &code, sizeof(code)) && code == rt_sigreturn)
@@ -88,5 +97,5 @@ bool tscope_in_handler(void) {
     return true;
   syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked, sizeof(blocked));
   u32 n = find_handlers(blocked, handlers);
-  return n && stack_has_one(handlers, n, blocked);
+  return n && stack_has_one((uintptr_t)__builtin_frame_address(0), handlers, n, blocked);
 }

@@ -473,6 +473,7 @@ static const struct hazard {
     {"first-thread-ends-without-proc", first_thread_ends_without_proc},
     {"only-thread-ends", only_thread_ends},
     {"other-threads-end", other_threads_end},
+    {"handlers-that-wait", handlers_that_wait},
     {"allocation-is-interrupted", allocation_is_interrupted},
     {"little-memory", little_memory},
     {"full-stderr", full_stderr},

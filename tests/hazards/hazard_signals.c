@@ -156,3 +156,23 @@ void handler_with_little_stack(char **arguments) {
     usleep(10 * 1000);
   printf("the child was ended by signal %d\n", (int)delivered);
 }
+
+/* What functions find that are called next. */
+__attribute__((noinline)) static void clear_stack_below(void) {
+  volatile char stack[128 * 1024];
+  for (size_t i = 0; i < sizeof(stack); i++)
+    stack[i] = 0;
+}
+
+/* As Python's faulthandler has them: they block nothing, and none is in progress. */
+void handlers_that_wait(char **arguments) {
+  (void)arguments;
+  const int numbers[] = {SIGSEGV, SIGFPE, SIGABRT, SIGILL, SIGUSR1};
+  struct sigaction was, action = {.sa_handler = note_signal, .sa_flags = SA_NODEFER};
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+    if (sigaction(numbers[i], &action, &was) != 0 || sigaction(numbers[i], NULL, &was) != 0)
+      fail("sigaction");
+  raise(SIGUSR1);
+  clear_stack_below();
+  launch(1000);
+}

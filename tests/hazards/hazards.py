@@ -632,6 +632,11 @@ def handler_inside_malloc_before_all_else(scratch):
         assert walked.lost == 10, (name, walked)
 
 
+def handlers_that_wait(scratch):
+    """A process that only has handlers is not in one: tscope begins with its first call."""
+    check_recorded(scratch, "handlers-that-wait", launches=1000)
+
+
 def handler_that_leaves_by_a_jump(scratch):
     """In the middle of what takes the dynamic linker's lock, where it would stay taken."""
     for when in ([], ["first"]):
