@@ -49,14 +49,18 @@ enum { STACK_LOOKED_AT = 256 << 10 };
 /* Behind the address is a ucontext: the registers, and the signals that were blocked before. The
  * address alone may be left from a handler that has returned, or from a question about it. */
 static bool is_in_progress(const struct handler *handler, u64 place, u64 blocked) {
+  const u64 context = place + sizeof(u64), user_code = 0x33;
+  u64 link, before;
   struct {
-    u64 flags, link, stack[3], registers[15], sp, ip, status, segments, rest[13], sigmask;
-  } context;
-  const u64 user_code = 0x33;
-  _Static_assert(offsetof(ucontext_t, uc_sigmask) == sizeof(context) - sizeof(u64), "kernel's own");
-  return read_here(place + sizeof(u64), &context, sizeof(context)) && !context.link &&
-         (context.segments & 0xffff) == user_code && context.sp > place &&
-         context.sp - place < STACK_LOOKED_AT && (context.sigmask | handler->blocks) == blocked;
+    u64 sp, ip, status, segments;
+  } registers;
+  return read_here(context + offsetof(ucontext_t, uc_link), &link, sizeof(link)) && !link &&
+         read_here(context + offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]), &registers,
+                   sizeof(registers)) &&
+         (registers.segments & 0xffff) == user_code && registers.sp > place &&
+         registers.sp - place < STACK_LOOKED_AT &&
+         read_here(context + offsetof(ucontext_t, uc_sigmask), &before, sizeof(before)) &&
+         (before | handler->blocks) == blocked;
 }
 
 static bool stack_has_one(u64 begin, const struct handler *handlers, u32 n, u64 blocked) {
