@@ -14,7 +14,7 @@ def _read_layout():
     with open(FORMAT, encoding="utf-8") as file:
         body = re.search(r"struct tscope_file_header \{(.*?)\n\};", file.read(), re.S).group(1)
     layout, at = {}, 0
-    for kind, name, many in re.findall(r"(?m)^  (char|u16|u32|i32|u64) (\w+)(?:\[(\d+)\])?;", body):
+    for kind, name, many in re.findall(r"(?m)^  (\w+) (\w+)(?:\[(\d+)\])?;", body):
         one = struct.Struct(f"<{many}s" if kind == "char" else f"<{many}{CODES[kind]}")
         aligned = 1 if kind == "char" else struct.calcsize("<" + CODES[kind])
         at = (at + aligned - 1) // aligned * aligned
@@ -28,7 +28,7 @@ Header = collections.namedtuple("Header", LAYOUT)
 
 
 def of(data):
-    """The header at the begin of these bytes. Lists and texts are tuples and bytes, all else is a number."""
+    """The header at the beginning of these bytes. Lists and texts are tuples and bytes, all else is a number."""
     values = [one.unpack_from(data, at) for at, one in LAYOUT.values()]
     return Header(*[value if len(value) > 1 else value[0] for value in values])
 
