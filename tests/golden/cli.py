@@ -151,6 +151,12 @@ class Cli(unittest.TestCase):
         self.assertEqual(whole, part)
         self.assertNotIn("chosen by", self.ok("--steps", "0:39", self.traces))
         self.assertIn("selects no step", self.refused("--steps", "500:600", self.traces))
+        two = [os.path.join(self.traces, name) for name in ("even", "slow")]
+        for kind in ("text", "json", "html"):
+            compared = self.ok("diff", "--steps", "0:10", "--format", kind, *two)
+            for side in ("before", "after"):
+                self.assertIn(side + ": 0 to 10 only, of the run's 0 to 39: chosen by --steps", compared)
+        self.assertNotIn("chosen by", self.ok("diff", "--steps", "0:39", *two))
 
     def test_the_demo_says_what_it_is_and_does_nothing_else(self):
         demo = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "demo")

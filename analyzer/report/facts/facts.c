@@ -65,6 +65,14 @@ void fact_item(struct facts *facts, enum tone tone, const char *format, ...) {
   va_end(arguments);
 }
 
+void fact_chosen_steps(struct facts *facts, const char *label, const char *of,
+                       const struct steps *steps) {
+  if (steps->chosen_from)
+    fact_line(facts, label, TONE_WARNING,
+              "%s%u to %u only, of the run's 0 to %u: chosen by --steps", of, steps->first,
+              steps->first + steps->n - 1, steps->chosen_from - 1);
+}
+
 const char *per_step(const struct results *results) {
   return results->whole_run ? "in all" : "a step";
 }

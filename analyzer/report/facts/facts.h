@@ -53,6 +53,11 @@ void fact_share(struct facts *facts, enum tone tone, double share, const char *f
       fact_item(facts, tone, format, figure_.text);                                                \
   } while (0)
 
+/* A line that --steps left some out. A part says nothing of the rest, and a reader may not have
+ * asked for it. */
+void fact_chosen_steps(struct facts *facts, const char *label, const char *of,
+                       const struct steps *steps);
+
 /* "a step"; "in all" if there were no steps and figures are for the whole run. */
 const char *per_step(const struct results *results);
 

@@ -46,6 +46,8 @@ static void put_told(struct facts *to, const char *label, const char *const *tol
 
 void facts_of_diff_steps(struct facts *to, const struct results *results) {
   const struct diff_result *diff = results->diff;
+  fact_chosen_steps(to, "steps", "before: ", &diff->earlier->model->steps);
+  fact_chosen_steps(to, to->n ? "" : "steps", "after: ", &results->model->steps);
   fact_line(to, "median step", TONE_PLAIN, "%s before", duration_ms(diff->step_before_ms).text);
   fact_item(to, TONE_PLAIN, "%s after", duration_ms(diff->step_after_ms).text);
   fact_if_known(to, TONE_STRONG, "%s", signed_percent(diff->step_change));

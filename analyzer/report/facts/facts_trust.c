@@ -3,7 +3,6 @@
  * How far the report can be trusted: what was seen, what was not, and the cost of recording.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/checked_memory.h"
 #include "base/rank_list.h"
@@ -43,13 +42,6 @@ static void put_ranks(struct facts *to, const struct results *results) {
     fact_item(to, TONE_WARNING, "partial or missing: %s", list);
   else
     fact_item(to, TONE_PLAIN, "all complete");
-}
-
-/* A part that was asked for says nothing of the rest, and a reader may not have asked. */
-static void put_chosen_steps(struct facts *to, const struct steps *steps) {
-  if (steps->chosen_from)
-    fact_line(to, "steps", TONE_WARNING, "%u to %u only, of the run's 0 to %u: chosen by --steps",
-              steps->first, steps->first + steps->n - 1, steps->chosen_from - 1);
 }
 
 /* The other starts of the job, and that its number of ranks changed. */
@@ -208,7 +200,7 @@ void facts_of_trust(struct facts *to, const struct results *results) {
     return;
   }
   put_ranks(to, results);
-  put_chosen_steps(to, &results->model->steps);
+  fact_chosen_steps(to, "steps", "", &results->model->steps);
   put_attempts(to, results);
   put_damage(to, results->model);
   put_notes(to, results->model);
