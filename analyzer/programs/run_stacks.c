@@ -15,7 +15,6 @@
 #include "attach/ask_ranks.h"
 #include "attach/attached.h"
 #include "attach/refused.h"
-#include "base/checked_memory.h"
 #include "base/now.h"
 #include "base/printable.h"
 #include "base/quantity.h"

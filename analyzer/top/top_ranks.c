@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/checked_memory.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
 #include "top/top_columns.def"
