@@ -45,18 +45,28 @@ static void go_dormant_in_child(void) {
   tscope_bus_errors_in_child();
 }
 
+/* In a signal's handler, which may have interrupted malloc(), a call does not wake the process. But
+ * what looks like a handler may be what one has left on the stack, and a program may work on the
+ * stack of its handlers: after so many calls, which allocate themselves, it is none inside
+ * malloc(). */
+static bool is_in_handler(void) {
+  enum { MOST_CALLS = 100 };
+  static u32 calls;
+  if (__atomic_load_n(&calls, __ATOMIC_RELAXED) >= MOST_CALLS || !tscope_in_handler())
+    return false;
+  __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+  tscope_count_lost(TSCOPE_LOSS_REENTRY, 1);
+  return true;
+}
+
 /* Puts a live page in place of the dormant one. The thread whose page is used then wakes the
- * process: not in a signal's handler, which may have interrupted malloc(). Fork children inherit
- * the page, wiped: so they know that they are children of an awake process, and stay dormant. */
+ * process. Fork children inherit the page, wiped: so they know that they are children of an awake
+ * process, and stay dormant. */
 static bool claim_waking(void) {
   static bool failed_before;
   const size_t page = 4096;
-  if (__atomic_load_n(&failed_before, __ATOMIC_RELAXED) || !tscope_is_glibc())
+  if (__atomic_load_n(&failed_before, __ATOMIC_RELAXED) || !tscope_is_glibc() || is_in_handler())
     return false;
-  if (tscope_in_handler()) {
-    tscope_count_lost(TSCOPE_LOSS_REENTRY, 1);
-    return false;
-  }
   void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     __atomic_store_n(&failed_before, true, __ATOMIC_RELAXED);

@@ -474,6 +474,7 @@ static const struct hazard {
     {"only-thread-ends", only_thread_ends},
     {"other-threads-end", other_threads_end},
     {"handlers-that-wait", handlers_that_wait},
+    {"work-on-stack-of-handlers", work_on_stack_of_handlers},
     {"allocation-is-interrupted", allocation_is_interrupted},
     {"little-memory", little_memory},
     {"full-stderr", full_stderr},

@@ -29,6 +29,7 @@ void allocation_is_interrupted(char **arguments);
 /* hazard_signals.c */
 void signals_kept(char **arguments);
 void handlers_that_wait(char **arguments);
+void work_on_stack_of_handlers(char **arguments);
 void signal_pending(char **arguments);
 void bus_error_sent(char **arguments);
 void bus_errors_of_children(char **arguments);

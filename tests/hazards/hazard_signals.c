@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "hazard.h"
@@ -175,4 +176,22 @@ void handlers_that_wait(char **arguments) {
   raise(SIGUSR1);
   clear_stack_below();
   launch(1000);
+}
+
+static void launch_there(void) {
+  launch(1000);
+}
+
+/* As a program may whose coroutines begin there: to the kernel each of its calls is a handler's. */
+void work_on_stack_of_handlers(char **arguments) {
+  (void)arguments;
+  static char memory[512 << 10];
+  static ucontext_t there, here;
+  const stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory)};
+  if (sigaltstack(&stack, NULL) != 0 || getcontext(&there) != 0)
+    fail("sigaltstack");
+  there.uc_stack = stack;
+  there.uc_link = &here;
+  makecontext(&there, launch_there, 0);
+  swapcontext(&here, &there);
 }

@@ -637,6 +637,12 @@ def handlers_that_wait(scratch):
     check_recorded(scratch, "handlers-that-wait", launches=1000)
 
 
+def work_on_the_stack_of_handlers(scratch):
+    """Not all calls can be a handler's: tscope begins after some."""
+    walked = check_recorded(scratch, "work-on-stack-of-handlers", launches=1000, lossless=False)
+    assert walked.lost == 100, walked
+
+
 def handler_that_leaves_by_a_jump(scratch):
     """In the middle of what takes the dynamic linker's lock, where it would stay taken."""
     for when in ([], ["first"]):
