@@ -40,7 +40,7 @@ static struct {
 } python_list;
 
 static struct {
-  u32 pids[MAX_CHILDREN];
+  u32 pids[MAX_CHILDREN + 1]; /* the last only shows that there are more */
   u32 n, turn;
 } children;
 
@@ -309,7 +309,7 @@ struct sampled_thread *sampled_thread_beside(u32 *n) {
 
 static void add_children(u32 pid, u32 tid) {
   children.n +=
-      thread_children((pid_t)pid, tid, children.pids + children.n, MAX_CHILDREN - children.n);
+      thread_children((pid_t)pid, tid, children.pids + children.n, MAX_CHILDREN + 1 - children.n);
 }
 
 static bool is_read(u32 pid) {
@@ -352,8 +352,10 @@ void sampled_children_find(void) {
   for (u32 i = 0, n = children.n; i < n; i++)
     add_children(children.pids[i], children.pids[i]);
   static bool said;
-  if (children.n == MAX_CHILDREN)
+  if (children.n > MAX_CHILDREN) {
+    children.n = MAX_CHILDREN;
     tscope_say_once(&said, "only of the first 128", of_children_lines);
+  }
   note_unread_children();
 }
 
