@@ -9,22 +9,26 @@
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
 /* The dynamic linker's list of objects, in its order of search. The program's own dynamic section
- * leads to it, as it does for debuggers. */
+ * leads to it, as it does for debuggers; where musl's linker was started as a program, the headers
+ * are the linker's, which do not say where they are, but a handle is an object of its list. */
 static const struct link_map *first_object(void) {
   const ElfW(Phdr) *headers = (const void *)getauxval(AT_PHDR);
   size_t n = headers ? getauxval(AT_PHNUM) : 0;
   uintptr_t base = 0;
+  bool has_base = false;
   const ElfW(Dyn) *entry = NULL;
   for (size_t i = 0; i < n; i++)
-    if (headers[i].p_type == PT_PHDR)
+    if (headers[i].p_type == PT_PHDR) {
       base = (uintptr_t)headers - headers[i].p_vaddr;
-  for (size_t i = 0; i < n; i++)
+      has_base = true;
+    }
+  for (size_t i = 0; i < n && has_base; i++)
     if (headers[i].p_type == PT_DYNAMIC)
       entry = (const void *)(base + headers[i].p_vaddr);
   for (; entry && entry->d_tag != DT_NULL; entry++)
     if (entry->d_tag == DT_DEBUG && entry->d_un.d_ptr)
       return ((const struct r_debug *)entry->d_un.d_ptr)->r_map;
-  return NULL;
+  return tscope_is_glibc() ? NULL : dlopen(NULL, RTLD_NOW);
 }
 
 void *tscope_next_function(const char *name) {
