@@ -6,6 +6,8 @@
 #include "base/checked_memory.h"
 #include "base/hash.h"
 
+#define MOST_STEP INT64_MAX /* of what a file claims: the steps after it have numbers, too */
+
 /* Calls of CUDA's runtime and driver and of HIP, without the prefix that distinguishes them. The
  * first match counts. */
 static const struct word calls[] = {
@@ -141,7 +143,7 @@ static void describe(struct kineto_name *name) {
   name->param_comms = strcmp(text, "record_param_comms") == 0;
   name->is_step = text_starts_with(text, "ProfilerStep#");
   if (name->is_step)
-    name->step = strtoull(text + strlen("ProfilerStep#"), NULL, 10);
+    name->step = MIN(strtoull(text + strlen("ProfilerStep#"), NULL, 10), MOST_STEP);
   name->iteration = iteration_of(text);
   name->backward = text_starts_with(text, "autograd::engine::");
   name->fill = strcmp(text, "aten::fill_") == 0 || strcmp(text, "aten::zero_") == 0;

@@ -96,7 +96,8 @@ static u32 keep_part(struct rank_events *events, struct stretch steps) {
   }
   u32 kept = best.end - best.first;
   events->marks.n = kept ? kept + 1 : 0;
-  memmove(marks, &marks[best.first], events->marks.n * sizeof(*marks));
+  if (kept)
+    memmove(marks, &marks[best.first], events->marks.n * sizeof(*marks));
   return all - kept;
 }
 

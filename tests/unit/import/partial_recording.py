@@ -141,6 +141,26 @@ class Partial(Expecting):
             report = self.expect(j, "DIST.STRAGGLER", as_fast(slow), [1])
             self.assertEqual(report["steps"]["count"], 5)
 
+    def test_a_part_that_claims_numbers_beyond_all_takes_no_steps_from_others(self):
+        """Nor does a rank without marks."""
+        j = job(steps=14)
+        _, step = run(j)
+        j.lost = lambda event: 5 * step < event["ts"] < 7.01 * step
+        others = {0: {18: "ProfilerStep#-1"}, 1: dict.fromkeys(range(10, 15), "work"), 3: dict.fromkeys(range(10, 24), "work")}
+        with tempfile.TemporaryDirectory(prefix="tscope-partial-") as folder:
+            write(j, folder)
+            for rank, names in others.items():
+                path = os.path.join(folder, f"rank{rank}.pt.trace.json")
+                with open(path, encoding="utf-8") as file:
+                    document = json.load(file)
+                for event in document["traceEvents"]:
+                    if event["name"].startswith("ProfilerStep#"):
+                        event["name"] = names.get(int(event["name"].split("#")[1]), event["name"])
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(document, file)
+            steps = report_on(folder)["steps"]
+        self.assertEqual((steps["count"], steps["method"]), (6, "ProfilerStep annotations"))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
