@@ -84,8 +84,8 @@ static double backward_of_3(const char *name, const u32 grid[3], u32 heads) {
     return NAN;
   next_number(&at);
   double keys = next_number(&at), head_size = next_number(&at);
-  bool causal = text_starts_with(flags, ", true");
-  if (!text_starts_with(flags + (causal ? 6 : 7), ", false, false, false"))
+  bool causal = text_starts_with(flags, ", true, false, false, false");
+  if (!causal && !text_starts_with(flags, ", false, false, false, false"))
     return NAN;
   bool in_one_row = strstr(name, "LPTScheduler");
   double all_heads = in_one_row ? heads : (double)grid[1] * grid[2];

@@ -447,6 +447,8 @@ static void backward_attention_of_hopper_is_estimated(void **state) {
   assert_true(isnan(kernel_attention_flops(
       NEWER("false, false, false, true", "SingleTileScheduler<true>"), grid, 0)));
   assert_int_equal(kernel_attention_heads(causal, row), 0);
+  const char *cut = "FlashAttnBwd<CollectiveMainloopBwd<tuple<1, tuple<1, arch::Sm,";
+  assert_true(isnan(kernel_attention_flops(cut, grid, 0)));
 }
 
 static void estimates_stay_apart_from_what_is_known(void **state) {
