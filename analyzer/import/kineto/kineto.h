@@ -68,8 +68,9 @@ static inline u64 kineto_forward_key(u32 lane, u32 sequence) {
 }
 
 /* The lane of each thread that runs forward passes, as PyTorch numbers them; INDEX_NONE. Not
- * certain if as many of its sequence numbers are found on another lane. */
-enum { KINETO_FORWARD_THREADS = 64 };
+ * certain if as many of its sequence numbers are found on another lane, nor for the last number,
+ * which all threads beyond have. */
+enum { KINETO_FORWARD_THREADS = UINT8_MAX + 1 };
 struct kineto_forward_lane {
   u32 lane;
   bool certain;

@@ -89,8 +89,7 @@ static void keep_one_thread(struct forward_search *s) {
   struct kineto_forward_lane lane_of[KINETO_FORWARD_THREADS];
   u32 of_thread[KINETO_FORWARD_THREADS] = {0};
   FOR_EACH(s->gradients.at, s->gradients.n, one)
-    if (one->thread < KINETO_FORWARD_THREADS)
-      of_thread[one->thread]++;
+    of_thread[one->thread]++;
   u8 thread = (u8)NUMBER_OF_LARGEST(0, KINETO_FORWARD_THREADS, i, of_thread[i]);
   kineto_find_forward_lanes(s->trace, lane_of);
   u32 lane = lane_of[thread].lane;

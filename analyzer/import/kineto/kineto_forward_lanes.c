@@ -32,7 +32,7 @@ static void count_lane(const struct kineto_trace *trace, const struct numbers *n
                        u32 *most, struct kineto_forward_lane *lane_of) {
   u32 hits[KINETO_FORWARD_THREADS] = {0};
   FOR_EACH(trace->items.at, trace->items.n, item)
-    if (kineto_is_numbered(item) && item->thread && item->thread < KINETO_FORWARD_THREADS)
+    if (kineto_is_numbered(item) && item->thread)
       hits[item->thread] += is_known(numbers, kineto_forward_key(lane, item->what));
   for (u32 t = 0; t < KINETO_FORWARD_THREADS; t++)
     if (hits[t] > most[t]) {
@@ -53,5 +53,6 @@ void kineto_find_forward_lanes(const struct kineto_trace *trace,
   for (u32 lane = 0; lane < trace->lanes.n; lane++)
     if (numbers.lanes[lane])
       count_lane(trace, &numbers, lane, most, lane_of);
+  lane_of[UINT8_MAX].certain = false;
   FREE_EACH(&numbers, lanes, on_lanes.at, on_lanes.index.slots);
 }

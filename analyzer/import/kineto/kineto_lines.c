@@ -147,11 +147,9 @@ static u32 function_of(struct finding_lines *f, const struct lane_state *lane, b
   *of_backward = *of_forward = false;
   if (!backward || (function && function > backward))
     return function ? function->place : INDEX_NONE;
-  bool known = backward->thread < KINETO_FORWARD_THREADS && f->lane_of[backward->thread].certain;
+  struct kineto_forward_lane on = f->lane_of[backward->thread];
   const struct forward_operator *forward =
-      known ? find_forward(
-                  f, kineto_forward_key(f->lane_of[backward->thread].lane, backward->sequence))
-            : NULL;
+      on.certain ? find_forward(f, kineto_forward_key(on.lane, backward->sequence)) : NULL;
   *of_backward = true;
   *of_forward = forward != NULL;
   return forward ? forward->place : function ? function->place : INDEX_NONE;

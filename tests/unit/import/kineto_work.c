@@ -214,9 +214,9 @@ static void recomputation_is_separated_from_backward(void **state) {
   "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":" at                 \
   ",\"dur\":4,\"args\":{\"device\":0,\"stream\":7,\"correlation\":" correlation "}},"
 
-/* Two functions call one operator each on thread 1. On thread 2 autograd runs their backward and
- * that of an operator that is not in the trace. An operator without a backward used the sequence
- * number before. */
+/* Two functions call one operator each on thread 1, the hundredth for PyTorch. On thread 2 autograd
+ * runs their backward and that of an operator that is not in the trace. An operator without a
+ * backward used the sequence number before. */
 static void lines_are_of_functions_and_backward_is_of_its_forward(void **state) {
   struct model *model = read_text(
       *state,
@@ -234,15 +234,16 @@ static void lines_are_of_functions_and_backward_is_of_its_forward(void **state) 
                               "\"correlation\":2")
                           ON_HOST("cpu_op", "autograd::engine::evaluate_function: MulBackward0",
                                   "2", "200", "30",
-                                  NUMBERED("8", "1")) ON_HOST("cpu_op", "MulBackward0", "2",
-                                                              "205", "20", NUMBERED("8", "1"))
+                                  NUMBERED("8", "100")) ON_HOST("cpu_op", "MulBackward0", "2",
+                                                                "205", "20", NUMBERED("8", "100"))
                               ON_HOST("cuda_runtime", "cudaLaunchKernel", "2", "210", "5",
                                       "\"correlation\":3") ON_HOST("cpu_op", "ReluBackward0", "2",
-                                                                   "240", "20", NUMBERED("7", "1"))
+                                                                   "240",
+                                                                   "20", NUMBERED("7", "100"))
                                   ON_HOST("cuda_runtime", "cudaLaunchKernel", "2", "245", "5",
                                           "\"correlation\":4") ON_HOST("cpu_op", "SinBackward0",
                                                                        "2", "270",
-                                                                       "20", NUMBERED("3", "1"))
+                                                                       "20", NUMBERED("3", "100"))
                                       ON_HOST("cuda_runtime", "cudaLaunchKernel", "2", "275", "5",
                                               "\"correlation\":5") ON_GPU("22", "1")
                                           ON_GPU("72", "2") ON_GPU("212", "3") ON_GPU("247", "4")
