@@ -32,12 +32,13 @@ struct interval {
   i64 start, end;
 };
 
-static inline double ns_to_ms(i64 ns) {
-  return (double)ns / 1e6;
+/* Of i64 and u64 alike. */
+static inline double ns_to_ms(double ns) {
+  return ns / 1e6;
 }
 
-static inline double ns_to_s(i64 ns) {
-  return (double)ns / 1e9;
+static inline double ns_to_s(double ns) {
+  return ns / 1e9;
 }
 
 /* NAN if one of the times is not known. */

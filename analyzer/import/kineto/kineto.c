@@ -119,7 +119,7 @@ static int keep_readable(struct kineto_reading *reading, struct kineto_traces *t
       model_note(reading->import->model,
                  "%s has NO WORK OF DEVICES after its first %.3f s: it counts as ending there",
                  reading->inputs[i].path,
-                 (double)(reading->traces[i].lost_since - reading->traces[i].begin) / 1e9);
+                 ns_to_s(reading->traces[i].lost_since - reading->traces[i].begin));
     if (reading->errors[i] == 0 && has_several_processes(&reading->traces[i]))
       model_note(reading->import->model,
                  "%s has the launches of SEVERAL PROCESSES; all count as one rank: give a file for "

@@ -92,7 +92,7 @@ static bool may_run(const struct process *process, i64 alive) {
   double minus_monotonic = (double)process->events.realtime_minus_monotonic;
   return process_may_run(header,
                          alive == NS_UNKNOWN ? process_alive_s(header)
-                                             : ((double)alive + minus_monotonic) / 1e9,
+                                             : ns_to_s((double)alive + minus_monotonic),
                          LATELY_S);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/intervals.h"
 #include "base/now.h"
 #include "inspect/trace_process.h"
 
@@ -18,7 +19,7 @@ char process_runs(const struct tscope_file_header *header) {
 }
 
 double process_alive_s(const struct tscope_file_header *header) {
-  double start_s = (double)header->start_realtime_ns / 1e9;
+  double start_s = ns_to_s(header->start_realtime_ns);
   return !header->alive_ticks || !header->tick_hz
              ? start_s
              : start_s + (double)(i64)(header->alive_ticks - header->start_ticks) /
@@ -27,7 +28,7 @@ double process_alive_s(const struct tscope_file_header *header) {
 
 bool process_may_run(const struct tscope_file_header *header, double alive_s, double within_s) {
   return process_end_of(header) == PROCESS_NO_END &&
-         fabs((double)clock_ns(CLOCK_REALTIME) / 1e9 - alive_s) < within_s &&
+         fabs(ns_to_s(clock_ns(CLOCK_REALTIME)) - alive_s) < within_s &&
          trace_process_find(header).state == '?';
 }
 
