@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One element of a list: the first of a kind, the one with the largest value.
+ * One element of a list: the first of a kind, the one with the largest value, the last that has
+ * begun.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <math.h>
 
 #include "base/each.h"
+#include "base/intervals.h"
 
 static const double values[] = {NAN, 2, 7, 7, NAN, 3};
 enum { N = LENGTH_OF(values) };
@@ -41,11 +43,25 @@ static void the_first_of_a_kind(void **state) {
   assert_false(ANY(values, none, one, true));
 }
 
+static void what_has_begun_is_found_beside_what_is_not_known(void **state) {
+  (void)state;
+  static const i64 begin[] = {NS_UNKNOWN, 10, NS_UNKNOWN, NS_UNKNOWN, 20, 30, NS_UNKNOWN};
+  static const struct {
+    i64 time;
+    i32 last;
+  } asked[] = {{NS_UNKNOWN, -1}, {9, -1}, {10, 1}, {19, 1}, {20, 4}, {29, 4}, {30, 5}, {99, 5}};
+  FOR_EACH(asked, LENGTH_OF(asked), one)
+    assert_int_equal(LAST_BEGUN(LENGTH_OF(begin), i, begin[i], one->time), one->last);
+  assert_int_equal(LAST_BEGUN(1, i, begin[i], 9), -1);
+  assert_int_equal(LAST_BEGUN(0, i, begin[i], 9), -1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_largest_is_the_first_of_equal_ones),
       cmocka_unit_test(unknown_values_are_less_than_any),
       cmocka_unit_test(the_first_of_a_kind),
+      cmocka_unit_test(what_has_begun_is_found_beside_what_is_not_known),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
