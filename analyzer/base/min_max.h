@@ -9,7 +9,7 @@
 #define MIN(a, b) CHOSEN(a, <, b, __COUNTER__)
 #define MAX(a, b) CHOSEN(a, >, b, __COUNTER__)
 
-/* The value, or the end of [low, high] that is nearest to it. */
+/* The value, or the end of [low, high] that is nearest to it; `high` for NAN. */
 #define CLAMP(value, low, high) MAX(low, MIN(value, high))
 
 /* Names of their own, because one may be in the other. */

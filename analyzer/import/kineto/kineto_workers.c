@@ -16,8 +16,8 @@
 #define SHORT_PAUSE 10
 
 #define MOST_OPEN 16u
-#define MOST_LOOKED_AT                                                                             \
-  4096u /* items before a time: a function that began further back is not found */
+/* Items before a time: a function that began further back is not found. */
+#define MOST_LOOKED_AT 4096u
 
 struct worker_search {
   struct kineto_trace *trace;
