@@ -72,6 +72,7 @@ struct rank_summary {
   i64 capturing;   /* idle while the host captured a CUDA graph, work not launched: part of idle */
   u32 capture_steps; /* steps in which it did */
   i64 host_bound;    /* idle inside other training phases: part of idle */
+  i64 outside;       /* in no phase of training or loading, while nothing communicates */
   struct op_times all;
   VECTOR(struct op_times) by_op; /* those that the rank has, until all ranks are summarised */
   struct rank_flops flops;

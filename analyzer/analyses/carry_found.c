@@ -34,7 +34,7 @@ void rank_summary_carry(struct rank_summary *sum, struct carrier *c) {
   CARRY_EACH(c, sum, on_gpu, has_compute, has_comm, has_memcpy, has_cpu_times, has_phases,
              has_input, steps, steps_overwritten, steps_untimed, steps_left_out, steps_unseen,
              total, compute, exposed_comm, exposed_memcpy, idle, other_steps, data, data_stall,
-             begun_late, capturing, capture_steps, host_bound);
+             begun_late, capturing, capture_steps, host_bound, outside);
   carry_times(&sum->all, c);
   carry_ops(sum, c);
   carry_flops(&sum->flops, c);

@@ -259,19 +259,28 @@ static void late_union(struct sweep *s, struct intervals *out) {
       intervals_append(out, gap->launched, gap->end);
 }
 
+/* Where the rank is in a phase, or communicates. */
+static void inside_union(struct sweep *s, const struct intervals *data,
+                         const struct intervals *phases, struct intervals *out) {
+  struct intervals both;
+  intervals_union(&s->scratch, data, phases, &both);
+  intervals_union(&s->scratch, &both, &s->comm, out);
+}
+
 enum { COMPUTE, COMMUNICATION, MEMCPYS, LATE, CAPTURING, DATA, HOST, UNIONS };
 
 /* The sums over windows of nested unions; what each adds to the one inside it is its own. */
 static void sum_windows(struct sweep *s, const struct intervals *data,
                         const struct intervals *phases) {
-  struct intervals late, within[UNIONS] = {s->compute};
+  struct intervals late, inside, within[UNIONS] = {s->compute};
   struct rank_summary *sum = s->sum;
   const struct intervals *more[UNIONS] = {
       NULL, &s->comm, &s->timeline->memcpy, &late, &s->timeline->capturing, data, phases};
   late_union(s, &late);
   for (u32 k = 1; k < UNIONS; k++)
     intervals_union(&s->scratch, &within[k - 1], more[k], &within[k]);
-  u32 at[UNIONS] = {0}, at_data = 0;
+  inside_union(s, data, phases, &inside);
+  u32 at[UNIONS] = {0}, at_data = 0, at_inside = 0;
   float *compute_ms = s->a->compute_ms + (size_t)s->timeline->rank * s->a->n_steps;
   for (u32 i = 0; i < s->n_windows; i++) {
     i64 begin = s->windows[i].begin, end = s->windows[i].end, own[UNIONS], all = 0;
@@ -302,6 +311,7 @@ static void sum_windows(struct sweep *s, const struct intervals *data,
     sum->data_stall += own[DATA];
     sum->host_bound += own[HOST];
     sum->data += parts->input;
+    sum->outside += parts->wall - intervals_covered(&inside, &at_inside, begin, end);
     if (sum->has_compute)
       compute_ms[s->windows[i].step - s->a->first_step] = (float)ns_to_ms(parts->compute);
   }

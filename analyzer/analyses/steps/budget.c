@@ -19,14 +19,8 @@ static const double *awake_outside(const struct analysis *a) {
   u32 ranks = a->model->n_ranks;
   double *left = arena_array(a->arena, ranks, sizeof(*left)), least = lines_unmarked_training(a);
   for (u32 rank = 0; rank < ranks; rank++) {
-    double outside = 0;
-    for (u32 step = a->first_step; a->model->phases && step < a->model->steps.n; step++) {
-      i64 other = a->model->phases[(size_t)step * ranks + rank].other;
-      outside += other > 0 && analysis_is_training(a, step) ? (double)other : 0;
-    }
-    double asleep = (double)rank_idle_outside(&a->ranks[rank]);
-    double most = asleep + (double)a->ranks[rank].compute;
-    outside = outside > 0 ? fmin(outside, most) : most;
+    double asleep = (double)rank_idle_outside(&a->ranks[rank]),
+           outside = (double)a->ranks[rank].outside;
     left[rank] = outside > 0 ? fmin(1, fmax(least, 1 - asleep / outside)) : 1;
   }
   return left;

@@ -288,6 +288,30 @@ static void others_wait_for_who_is_outside_by_turns(void **state) {
   }
 }
 
+/* It is the same where ranks meet outside the phases, as they do who reduce gradients themselves:
+ * what they wait for one another there is no sleep. */
+static void ranks_wait_for_one_another_outside(void **state) {
+  static i64 late[100 * CLUSTER_RANKS];
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.late_input = late;
+  for (u32 step = 0; step < o.steps; step++)
+    late[step * o.ranks + step % o.ranks] = 120 * MS;
+  struct cluster *c = asleep_outside(&o, late, INDEX_NONE);
+  const struct steps *steps = &c->model.steps;
+  for (u32 i = 0; i < steps->n * o.ranks; i++)
+    c->model.phases[i].other = steps->end[i] - steps->begin[i] - o.forward - 2 * o.backward;
+  for (u32 rank = 0; rank < o.ranks; rank++)
+    for (u32 i = 0; i < c->timelines[rank].n_spans; i++) {
+      struct span *span = &c->timelines[rank].spans[i];
+      if (span->kind == SPAN_PHASE && span->category == TSCOPE_PHASE_BACKWARD)
+        span->end = span->start + 2 * o.backward;
+    }
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(fabs(recoverable_asleep(r) - 0.120) < 0.002);
+  cluster_end(r, c);
+}
+
 /* Ranks that wait for nobody drift apart. Each is outside for so many ms of all of its steps. */
 static struct cluster *drifting(const i64 *outside_ms, u32 ranks, u32 without_phases) {
   static i64 late[100 * CLUSTER_RANKS];
@@ -471,6 +495,7 @@ int main(void) {
       cmocka_unit_test(who_marks_no_phases_may_be_outside_for_longest),
       cmocka_unit_test(a_rank_without_phases_is_asleep_outside),
       cmocka_unit_test(others_wait_for_who_is_outside_by_turns),
+      cmocka_unit_test(ranks_wait_for_one_another_outside),
       cmocka_unit_test(a_gpu_idles_outside_the_phases_only_if_they_are_known),
       cmocka_unit_test(jitter),
       cmocka_unit_test(a_step_of_two_passes_is_told)};
