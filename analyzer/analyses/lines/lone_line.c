@@ -118,11 +118,6 @@ static bool ranks_are_alike(const struct analysis *a) {
              one->size <= 1 || one->size == a->model->n_ranks);
 }
 
-static bool has_cores(const struct sampled_part *part) {
-  i64 all = TOTAL(i64, part->activity_ns, ACTIVITIES, one, *one);
-  return (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] < mostly_without_core * (double)all;
-}
-
 /* In which steps it is, in words; sets how many. NULL if in none of these ways. Stays that are long
  * enough to be seen come neither on one rank nor at a fixed distance by chance: the few checkpoints
  * of one of two ranks are no chance, though each of them alone is as likely on the other. */
@@ -138,7 +133,7 @@ static const char *find_steps(struct analysis *a, const struct sampled_part *par
   *steps = fmax(period ? own->n : own->seen, turns);
   if (period)
     return describe_period(a->arena, period);
-  if (!ranks_are_alike(a) || !has_cores(part))
+  if (!ranks_are_alike(a) || !(no_core_share(part) < mostly_without_core))
     return NULL;
   if (own->seen >= STRETCH_INSIDE * a->n_training)
     return say(a, "%u of %u steps", own->seen, a->n_training);

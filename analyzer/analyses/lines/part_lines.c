@@ -58,8 +58,7 @@ static void set_activity(const struct sampled_part *part, struct sampled_line *l
   line->waits = most_waits(part);
   line->activity_share = all ? (double)*most / (double)all : NAN;
   line->compiling_share = all ? (double)part->compiling_ns / (double)all : NAN;
-  line->no_core_share =
-      all ? (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] / (double)all : NAN;
+  line->no_core_share = no_core_share(part);
 }
 
 struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part) {

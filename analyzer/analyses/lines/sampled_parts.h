@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <math.h>
+
 #include "analyses/analysis.h"
 #include "base/persistence.h"
 #include "model/span_call_sites.h"
@@ -42,6 +44,13 @@ struct sampled_part {
                               often; NULL where it took little */
   u32 n_path;
 };
+
+/* In how much of its time the thread was ready and had no core; NAN where what it did is unknown.
+ */
+static inline double no_core_share(const struct sampled_part *part) {
+  i64 all = TOTAL(i64, part->activity_ns, ACTIVITIES, one, *one);
+  return all ? (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] / (double)all : (double)NAN;
+}
 
 struct rank_parts {
   struct sampled_part *at; /* of those that were always seen together the innermost is first */

@@ -11,7 +11,6 @@
  * compared. The error is the spread over slices, at least that of a Poisson count.
  */
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +124,7 @@ static void keep_next(struct best_parts *best, const struct sampled_part *part,
 }
 
 static double more_with_core(const struct sampled_part *part, const struct difference *d) {
-  return (1 - no_core_share(part)) * d->more_ms;
+  return (1 - fmax(no_core_share(part), 0)) * d->more_ms;
 }
 
 /* Of functions that explain why the rank is late the innermost is best. Of all others it is the one

@@ -80,11 +80,6 @@ static inline bool is_of_one(const struct difference *d) {
   return d->peers_ms < LINE_OF_ONE * d->ms;
 }
 
-static inline double no_core_share(const struct sampled_part *part) {
-  i64 all = TOTAL(i64, part->activity_ns, ACTIVITIES, one, *one);
-  return all ? (double)part->activity_ns[TSCOPE_ACTIVITY_NO_CORE] / (double)all : 0;
-}
-
 /* As many parts are assumed to be compared where fewer were seen. */
 #define PARTS_AT_LEAST 10.0
 

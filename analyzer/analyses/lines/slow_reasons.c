@@ -155,7 +155,8 @@ static bool prefer_its_own_line(struct comparison *c, u32 index, enum part_kind 
     return false;
   double share = no_core_share(part);
   double late = c->a->results->ranks[index].late_a_step_ms;
-  if (share < REASON_SHARE || best->of_alone.more_ms < REASON_SHARE * (late - share * d.more_ms))
+  if (!(share >= REASON_SHARE) ||
+      best->of_alone.more_ms < REASON_SHARE * (late - share * d.more_ms))
     return false;
   best->next = part;
   best->of_next = d;
