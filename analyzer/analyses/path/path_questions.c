@@ -6,13 +6,11 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
-#include "base/intervals.h"
 #include "base/parallel.h"
 #include "base/persistence.h"
 #include "base/sorting.h"

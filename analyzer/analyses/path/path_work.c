@@ -4,7 +4,6 @@
  */
 #include "analyses/path/path_replay.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
