@@ -209,7 +209,7 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
                                   r.period, first + r.first,
                                   shown ? ""
                                   : have_more_calls(f->a, longer, &r, scratch)
-                                      ? "; they hold more collectives than the others"
+                                      ? "; they hold more collectives than most steps"
                                       : "; nothing recorded shows how they differ from the others")
                             : "";
   return say(f, "They are %s; the longest is step %u with %s.%s", list, first + worst,
@@ -331,7 +331,7 @@ static double *usual_lengths(const struct findings *f, struct arena *scratch) {
   return usual;
 }
 
-/* Steps in which ranks meet, where they do so in some only. */
+/* The steps in which ranks meet. */
 static bool *find_meetings(const struct findings *f, struct arena *scratch) {
   const struct model *model = f->a->model;
   bool *meets = arena_array(scratch, model->steps.n, sizeof(*meets));
@@ -341,8 +341,9 @@ static bool *find_meetings(const struct findings *f, struct arena *scratch) {
   return meets;
 }
 
-/* By how much the latest straggler is late in each analysed step, of those that are late in some
- * only, or that others wait for in some only, then for all of the steps before. */
+/* By how much the latest straggler is late in each analysed step: of those that are late in some
+ * steps only; and of those that meet others in some steps only, where these wait for what was lost
+ * in all of the steps before. */
 static double *late_in_steps(const struct findings *f, struct arena *scratch, bool *any) {
   const struct analysis *a = f->a;
   double *ms = arena_array(scratch, a->n_steps, sizeof(*ms));
