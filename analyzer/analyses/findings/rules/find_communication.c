@@ -39,18 +39,6 @@ static bool lack_members(const struct findings *f) {
   return lacking > LACKING_MEMBERS * all;
 }
 
-/* Whether so much of a step is worth mentioning, and how bad it is. Nothing is promised where waits
- * for ranks are in it that were recorded in fewer steps. */
-static bool may_promise(struct findings *f, const struct exposed *e, double gain_ms,
-                        enum severity *severity, double *saving) {
-  *severity = e->lacking ? SEVERITY_WARNING : severity_of(f, gain_ms);
-  if (e->lacking) {
-    *saving = NAN;
-    f->cure = (struct cure){0};
-  }
-  return is_notable(f, gain_ms);
-}
-
 /* Of steps that compute mostly fills, or transfers. False when exposed transfers are not worth
  * mentioning or not known, and in the other kind of steps. */
 static bool find_exposed_transfers(struct findings *f, bool mostly_compute, struct exposed *e) {
@@ -123,32 +111,40 @@ static const char *remedy_of_calls(struct findings *f, const struct exposed *e) 
   return NULL;
 }
 
+/* Nothing is promised where waits are in it for ranks of which less was recorded. */
+static void add_transfers_finding(struct findings *f, const struct exposed *e, double gain,
+                                  double saving, const char *title, const char *without,
+                                  const char *remedy) {
+  const char *of_calls = remedy_of_calls(f, e);
+  const char *evidence = describe_kind(f, e, describe_gain(f, e, without, gain));
+  if (!is_notable(f, gain))
+    return;
+  if (e->lacking)
+    f->cure = (struct cure){0};
+  finding_add(f, e->lacking ? SEVERITY_WARNING : severity_of(f, gain), e->lacking ? NAN : saving,
+              title, evidence, of_calls ? of_calls : remedy, NULL, 0);
+}
+
 void rule_comm_bound(struct findings *f) {
   struct exposed e;
   if (!find_exposed_transfers(f, false, &e))
     return;
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
   double gain = e.missing ? e.transfer_ms : per_step_of(f, saving);
-  enum severity severity;
-  const char *of_calls = remedy_of_calls(f, &e);
-  if (!may_promise(f, &e, gain, &severity, &saving))
-    return;
-  finding_add(
-      f, severity, saving,
+  add_transfers_finding(
+      f, &e, gain, saving,
       say(f,
           e.missing
               ? "Communication, including waits for ranks without a record of it, takes %s of %s"
               : "Communication is the bottleneck: %s of %s",
           percent(gain / f->step_ms).text, of_each_step(f)),
-      describe_kind(f, &e, describe_gain(f, &e, "transfers took no time", gain)),
-      of_calls    ? of_calls
-      : serves(f) ? "Send less, or over faster links: all-reduces over NVLink's multicast or "
-                    "fused with the norm, fewer ranks a model, activations of fewer bits. "
-                    "Compare the bus bandwidth with that of the links."
-                  : "Send less or less often: larger batch or gradient accumulation, bf16 or "
-                    "compressed gradients, sharding that keeps heavy traffic inside a node. "
-                    "Compare the bus bandwidth with that of the links.",
-      NULL, 0);
+      "transfers took no time",
+      serves(f) ? "Send less, or over faster links: all-reduces over NVLink's multicast or "
+                  "fused with the norm, fewer ranks a model, activations of fewer bits. "
+                  "Compare the bus bandwidth with that of the links."
+                : "Send less or less often: larger batch or gradient accumulation, bf16 or "
+                  "compressed gradients, sharding that keeps heavy traffic inside a node. "
+                  "Compare the bus bandwidth with that of the links.");
 }
 
 /* If waiting cannot be separated from transfer, as in the trace of a single rank, the finding says
@@ -218,20 +214,14 @@ void rule_exposed_comm(struct findings *f) {
   /* Ranks that wait for a slow rank anyway gain nothing by hiding their transfers. */
   double saving = saving_of(f, line ? &line->cure : NULL, fmin(e.transfer_ms, room));
   double gain = per_step_of(f, saving);
-  enum severity severity;
-  const char *of_calls = remedy_of_calls(f, &e);
-  if (!may_promise(f, &e, gain, &severity, &saving))
-    return;
-  finding_add(
-      f, severity, saving,
+  add_transfers_finding(
+      f, &e, gain, saving,
       say(f,
           e.missing
               ? "%s of %s is exposed communication, waits for ranks without a record of it included"
               : "%s of %s is communication that compute could hide",
           percent(gain / f->step_ms).text, of_each_step(f)),
-      describe_kind(f, &e, describe_gain(f, &e, "compute hid these transfers", gain)),
-      of_calls ? of_calls
-               : say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
-                     ways_to_hide(e.worst->op_id)),
-      NULL, 0);
+      "compute hid these transfers",
+      say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
+          ways_to_hide(e.worst->op_id)));
 }
