@@ -115,6 +115,7 @@ class Partial(Expecting):
         _, report = report_of(job(slow={1: 1.3}, lost=lambda event: event["pid"] == 1 or event["pid"] == 1001 and event["cat"] == "cuda_runtime"))
         found, = [one for one in report["findings"] if one["id"] != "DATA.PARTIAL"]
         self.assertIn("waits for ranks without a record of it included", found["title"])
+        self.assertIn(f"({found['title'].split(' of each step')[0]} of the step)", found["evidence"])
         self.assertIsNone(found["saving_s"])
 
     def test_a_recording_that_pauses(self):

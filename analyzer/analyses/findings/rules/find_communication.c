@@ -220,7 +220,7 @@ void rule_exposed_comm(struct findings *f) {
           e.missing
               ? "%s of %s is exposed communication, waits for ranks without a record of it included"
               : "%s of %s is communication that compute could hide",
-          percent(gain / f->step_ms).text, of_each_step(f)),
+          percent((e.missing ? e.transfer_ms : gain) / f->step_ms).text, of_each_step(f)),
       "compute hid these transfers",
       say(f, "Start %s earlier, so that it runs during compute: %s.", e.worst->op,
           ways_to_hide(e.worst->op_id)));
