@@ -365,6 +365,25 @@ static void who_is_outside_alone_is_told_with_its_own_line(void **state) {
   cluster_end(r, c);
 }
 
+/* A call by which the host communicates itself is no work there, whatever line makes it. */
+static void a_call_of_communication_is_not_outside(void **state) {
+  static const i64 outside_ms[] = {0, 600};
+  (void)state;
+  for (u32 calls = 0; calls < 2; calls++) {
+    struct cluster *c = longest_on_rank_1(outside_ms, 600, 0);
+    FOR_EACH_CHANGED(c->timelines[1].spans, calls ? c->timelines[1].n_spans : 0, span)
+      if (span->kind == SPAN_PHASE && span->category == TSCOPE_PHASE_USER)
+        *span = (struct span){.kind = SPAN_COLL_CALL,
+                              .link = INDEX_NONE,
+                              .launch = INDEX_NONE,
+                              SAME(span, start, end, name, lane)};
+    struct results *r = cluster_analyse(c, NULL);
+    assert_int_equal(calls, r->ranks[1].outside_line == NULL);
+    assert_int_equal(calls, finding_of(r, "TIMING.OUTSIDE_PHASES") == NULL);
+    cluster_end(r, c);
+  }
+}
+
 /* Who calls the line is told. */
 static void the_callers_of_a_line_outside_are_told(void **state) {
   static const i64 outside_ms[] = {0, 600};
@@ -490,6 +509,7 @@ int main(void) {
       cmocka_unit_test(uneven_steps),
       cmocka_unit_test(of_ranks_that_drift_apart_a_share_is_saved),
       cmocka_unit_test(who_is_outside_alone_is_told_with_its_own_line),
+      cmocka_unit_test(a_call_of_communication_is_not_outside),
       cmocka_unit_test(the_callers_of_a_line_outside_are_told),
       cmocka_unit_test(who_is_waited_for_outside_is_told),
       cmocka_unit_test(who_marks_no_phases_may_be_outside_for_longest),
