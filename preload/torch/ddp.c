@@ -12,7 +12,7 @@
 
 /* Between two waits the thread computes, or it sleeps in something that is not hooked: its CPU
  * clock shows which. This costs a system call, next to a wait that is one itself. */
-static void record_cpu_time(struct tscope_thread *thread, u64 now) {
+void torch_record_cpu_time(struct tscope_thread *thread, u64 now) {
   u64 cpu_ns = tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID);
   if (!cpu_ns)
     return;
@@ -24,14 +24,17 @@ static void record_cpu_time(struct tscope_thread *thread, u64 now) {
   tscope_commit(&thread->retained, sizeof(*record));
 }
 
-void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u32 comm, u32 seq) {
+u64 *torch_wait_record(struct tscope_thread *thread, u64 start, u32 comm, u32 seq) {
   struct tscope_comm_wait_record record = {.comm = comm, .seq = seq};
+  torch_record_cpu_time(thread, start);
+  call_site(thread, &thread->retained, start, CALL_SITE_ALWAYS);
+  return tscope_span_open(thread, start, TSCOPE_REC_COMM_WAIT, 0, &record, sizeof(record));
+}
+
+void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u32 comm, u32 seq) {
   scope->thread = thread;
   scope->start = tscope_ticks();
-  record_cpu_time(thread, scope->start);
-  call_site(thread, &thread->retained, scope->start, CALL_SITE_ALWAYS);
-  scope->dur =
-      tscope_span_open(thread, scope->start, TSCOPE_REC_COMM_WAIT, 0, &record, sizeof(record));
+  scope->dur = torch_wait_record(thread, scope->start, comm, seq);
 }
 
 void bucket_queued_begin(struct torch_scope *scope, const void *reducer) {

@@ -222,6 +222,17 @@ void wait_begin(struct torch_scope *scope, const void *self) {
   tscope_leave(thread);
 }
 
+void polled_after(bool done, const void *self) {
+  u32 comm, seq;
+  if (!tscope_self || !tscope_live->on || !find_work(self, &comm, &seq))
+    return;
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  polls_note(thread, self, comm, seq, done);
+  tscope_leave(thread);
+}
+
 /* The address will be another piece of work's. */
 void forget_begin(struct torch_scope *scope, const void *self) {
   torch_scope_push(scope, SCOPE_PLAIN);

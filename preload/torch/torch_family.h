@@ -25,6 +25,17 @@ struct torch_bucket {
   u32 comm, seq;
 };
 
+/* polls.c: the work that a thread asks for again and again; NULL: none. */
+struct torch_polls {
+  const void *work;
+  u32 comm, seq;
+  u32 questions;
+  u64 first, last;    /* question */
+  u64 cpu_ns, at_cpu; /* the thread's CPU clock, and when it was read */
+  u64 *dur;           /* of the wait, once it is taken for one */
+  const u8 *recorded; /* up to here, with the last question */
+};
+
 #define TORCH_RANGES 64
 #define TORCH_BUCKETS 512
 
@@ -36,6 +47,7 @@ struct torch_thread {
   u32 n_buckets;              /* that have not been waited for */
   u32 next_bucket;            /* the one being waited for */
   struct torch_bucket buckets[TORCH_BUCKETS];
+  struct torch_polls polls;
 };
 
 static inline struct torch_thread *torch_thread_of(const struct tscope_thread *thread) {
@@ -70,8 +82,17 @@ struct torch_count {
 };
 struct torch_count torch_count_tensors(enum torch_tensors shape, const void *tensors);
 
+/* The thread's CPU clock, at an instant that is now. */
+void torch_record_cpu_time(struct tscope_thread *thread, u64 now);
+
+/* Opens a COMM_WAIT; returns its dur, or NULL. */
+u64 *torch_wait_record(struct tscope_thread *thread, u64 start, u32 comm, u32 seq);
+
 /* Opens a COMM_WAIT as the scope's span. */
 void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u32 comm, u32 seq);
+
+/* polls.c: the thread asked whether work is done. */
+void polls_note(struct tscope_thread *thread, const void *work, u32 comm, u32 seq, bool done);
 
 /* operators.c: starts to record the operators of the backward pass. */
 void operators_init(struct tscope_thread *thread);

@@ -20,6 +20,7 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "l
  *   ~, GUARDED    record_recorder(thread, what...) before the call. While the call is in progress,
  *                 no call inside it is recorded.
  *   ~, BEFORE     recorder_before(what...) before the call.
+ *   ~, AFTER      recorder_after(returned, what...) after the call.
  */
 #define TORCH_AROUND(called, recorder, what)                                                       \
   TSCOPE_JOIN(TORCH_, TORCH_SHAPE(TORCH_SHAPE_##recorder))(called, recorder, what)
@@ -45,6 +46,10 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "l
 #define TORCH_BEFORE(called, recorder, what)                                                       \
   recorder##_before what;                                                                          \
   called;
+
+#define TORCH_AFTER(called, recorder, what)                                                        \
+  called;                                                                                          \
+  recorder##_after TORCH_ARGUMENTS(returned, what);
 
 #define TORCH_ARGUMENTS(first, what) (first TSCOPE_MORE what)
 

@@ -42,6 +42,8 @@ void run_begin(struct torch_scope *scope, const void *work);
 TORCH_ONLY_POPS(run)
 void wait_begin(struct torch_scope *scope, const void *self);
 TORCH_ONLY_POPS(wait)
+#define TORCH_SHAPE_polled ~, AFTER
+void polled_after(bool done, const void *self);
 void forget_begin(struct torch_scope *scope, const void *self);
 TORCH_ONLY_POPS(forget)
 

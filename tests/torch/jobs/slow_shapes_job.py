@@ -635,6 +635,51 @@ class SlowLocal(Local):
         time.sleep(self.s)  # slow: local
 
 
+class Polled(Job):
+    """Asks again and again whether the gradients are there, and calls nothing that waits."""
+
+    def exchange(self):
+        for sent in [dist.all_reduce(p.grad, async_op=True) for p in self.model.parameters()]:
+            while not sent.is_completed():
+                pass
+
+
+class SlowPolled(Polled):
+    def slow(self):
+        time.sleep(self.s)  # slow: polled
+
+
+class PolledAsleep(Job):
+    """The same, of all at once, and sleeps between the questions."""
+
+    def exchange(self):
+        sent = [dist.all_reduce(p.grad, async_op=True) for p in self.model.parameters()]
+        while not all([one.is_completed() for one in sent]):
+            time.sleep(0.0003)
+
+
+class SlowPolledAsleep(PolledAsleep):
+    def slow(self):
+        time.sleep(self.s)  # slow: polled-asleep
+
+
+class PolledBeside(Job):
+    """Has work of its own to do beside it, and asks now and then, before it only asks."""
+
+    def exchange(self):
+        sent = [dist.all_reduce(p.grad, async_op=True) for p in self.model.parameters()]
+        for _ in range(6):
+            busy(0.001)
+            sent[-1].is_completed()
+        while not sent[-1].is_completed():
+            time.sleep(0)
+
+
+class SlowPolledBeside(PolledBeside):
+    def slow(self):
+        time.sleep(self.s)  # slow: polled-beside
+
+
 class InThread(Sleep):
     """As under Ray Train: the loop runs in a thread of its own."""
 

@@ -12,6 +12,7 @@
 
 #include "hooks_trace.h"
 #include "inside_torch.h"
+#include "record/tick_clock.h"
 #include "torch/torch_hooks.def"
 
 #define COUNT_OF(result, a, b, c, d, e, f, g, n, ...) n
@@ -37,6 +38,7 @@ extern torch_function allreduce __asm__("_ZN4c10d16ProcessGroupGloo9allreduceERS
                                         "TensorESaIS3_EERKNS_16AllreduceOptionsE");
 extern torch_function backward __asm__("_ZN5torch8autograd6Engine7executeERKSt6vectorINS"
                                        "0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_");
+bool is_completed(void *work) __asm__("_ZN4c10d4Work11isCompletedEv");
 void group_made(void *group, const void *store, int rank, int size, void *options) __asm__(
     "_ZN4c10d16ProcessGroupGlooC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_"
     "default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE");
@@ -144,6 +146,55 @@ static void a_collective_belongs_to_its_call(void **state) {
   assert_int_equal(comm.size, 8);
 }
 
+static void pause_ms(long ms) {
+  nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+static void work_ms(long ms) {
+  struct timespec now;
+  i64 until = 0;
+  do {
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    i64 ns = now.tv_sec * 1000000000 + now.tv_nsec;
+    until = until ? until : ns + ms * 1000000;
+    if (ns >= until)
+      return;
+  } while (true);
+}
+
+static void ask(void *work, u32 times, void (*between)(long ms)) {
+  for (u32 i = 0; i < times; i++) {
+    assert_false(is_completed(work));
+    between(2);
+  }
+  torch_done = true;
+  assert_true(is_completed(work));
+  torch_done = false;
+}
+
+static void who_only_asks_whether_it_is_done_waits(void **state) {
+  (void)state;
+  static char group[1];
+  static struct { int64_t words[8]; } work[3];
+  group_made(group, NULL, 0, 2, NULL);
+  for (int i = 0; i < 3; i++) {
+    torch_work = &work[i];
+    allreduce((word)group, 0, 0, 0, 0, 0, 0);
+  }
+  torch_work = NULL;
+  struct tscope_collective_record call = LAST(COLLECTIVE, collective);
+  u32 before = count(TSCOPE_REC_COMM_WAIT);
+  ask(&work[0], 10, work_ms);
+  ask(&work[1], 2, pause_ms);
+  assert_int_equal(count(TSCOPE_REC_COMM_WAIT), before);
+  ask(&work[2], 10, pause_ms);
+  assert_int_equal(count(TSCOPE_REC_COMM_WAIT), before + 1);
+  struct tscope_comm_wait_record wait = LAST(COMM_WAIT, comm_wait);
+  assert_int_equal(wait.comm, call.comm);
+  assert_int_equal(wait.seq, call.seq);
+  assert_in_range(tscope_ns_of_ticks(wait.dur << tscope_clock.shift), 20000000, 60000000000);
+}
+
 enum { GROUPS = 1100 };
 static char groups[GROUPS];
 
@@ -191,6 +242,7 @@ int main(void) {
       cmocka_unit_test(ranges_are_phases),
       cmocka_unit_test(a_call_that_was_left_is_not_looked_at),
       cmocka_unit_test(a_collective_belongs_to_its_call),
+      cmocka_unit_test(who_only_asks_whether_it_is_done_waits),
       cmocka_unit_test(more_ranges_and_groups_than_the_tables_hold_are_lost),
       cmocka_unit_test(more_work_under_way_than_the_table_holds_is_lost),
   };

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef uintptr_t word;
@@ -40,6 +41,9 @@ extern struct torch_callback torch_callback;
 
 /* The work that gloo's allreduce queues; NULL: none. */
 extern void *torch_work;
+
+/* What c10d::Work::isCompleted() says. */
+extern bool torch_done;
 
 /* What functions that return a class object call; NULL: nothing. */
 extern void (*torch_inside)(void);

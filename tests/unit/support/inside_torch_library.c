@@ -12,6 +12,7 @@ TORCH struct torch_object torch_returned;
 TORCH struct torch_callback torch_callback;
 TORCH void *torch_work;
 TORCH void (*torch_inside)(void);
+TORCH bool torch_done;
 
 void torch_enqueue(void *group, void *work) __asm__(TORCH_ENQUEUE);
 TORCH void torch_enqueue(void *group, void *work) {
@@ -56,6 +57,12 @@ uint8_t torch_op_type(const void *work) __asm__("_ZNK4c10d4Work14retrieveOpTypeE
 TORCH uint8_t torch_op_type(const void *work) {
   (void)work;
   return 1; /* ALLREDUCE */
+}
+
+bool torch_is_completed(void *work) __asm__("_ZN4c10d4Work11isCompletedEv");
+TORCH bool torch_is_completed(void *work) {
+  (void)work;
+  return torch_done;
 }
 
 TORCH int aoti_torch_get_numel(const void *tensor, int64_t *elements);
