@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "facts/own_file.h"
+#include "record/error_text.h"
 
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
@@ -33,7 +34,7 @@ static int open_own(int parent, const char *name, const char *shown, bool for_gr
   if (!made && errno != EEXIST) {
     int error = errno;
     snprintf(why, bytes, "cannot make %s (%s); set TSCOPE_DIR to a directory you can write to",
-             shown, strerror(error));
+             shown, tscope_error_text(error));
     return -error;
   }
   int fd = tscope_open_own(parent, name, O_RDONLY | O_DIRECTORY);
@@ -45,7 +46,7 @@ static int open_own(int parent, const char *name, const char *shown, bool for_gr
              "%s is a file or a symbolic link, not a directory; set TSCOPE_DIR to another place",
              shown);
   } else if (fd < 0) {
-    snprintf(why, bytes, "cannot open %s (%s)", shown, strerror(-fd));
+    snprintf(why, bytes, "cannot open %s (%s)", shown, tscope_error_text(-fd));
   }
   if (fd < 0)
     return fd;
@@ -69,7 +70,8 @@ int tscope_directory_open(const char *directory, const char *run, bool for_group
   }
   int error = make_parents(path);
   if (error) {
-    snprintf(why, bytes, "cannot make the folders above %.200s (%s)", path, strerror(-error));
+    snprintf(why, bytes, "cannot make the folders above %.200s (%s)", path,
+             tscope_error_text(-error));
     return error;
   }
   strcpy(name, last);
@@ -78,7 +80,7 @@ int tscope_directory_open(const char *directory, const char *run, bool for_group
   int parent = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (parent < 0) {
     error = -errno;
-    snprintf(why, bytes, "cannot open %.200s (%s)", path, strerror(-error));
+    snprintf(why, bytes, "cannot open %.200s (%s)", path, tscope_error_text(-error));
     return error;
   }
   int home = open_own(parent, name, shown, for_group, why, bytes);

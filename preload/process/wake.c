@@ -20,6 +20,7 @@
 #include "process/process.h"
 #include "process/workers.h"
 #include "record/chunk_pool.h"
+#include "record/error_text.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
 #include "record/thread.h"
@@ -114,7 +115,7 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
     fchmodat(fd, name, 0640, 0);
   close(fd);
   if (error) {
-    snprintf(why, bytes, "cannot write a trace in %.300s (%s)", path, strerror(-error));
+    snprintf(why, bytes, "cannot write a trace in %.300s (%s)", path, tscope_error_text(-error));
     return false;
   }
   if (!tscope_trace.carried)
@@ -150,7 +151,7 @@ bool tscope_wake(u64 began_ns, char *why, size_t bytes) {
     tscope_self_cost_init(tscope_clock_ns(CLOCK_MONOTONIC) - began_ns);
   }
   if (error) {
-    snprintf(why, bytes, "cannot start (%s)", strerror(-error));
+    snprintf(why, bytes, "cannot start (%s)", tscope_error_text(-error));
     unlink(tscope_trace.path);
     return false;
   }

@@ -11,6 +11,7 @@
 
 #include "format/text_parts.h"
 #include "record/cancellation.h"
+#include "record/error_text.h"
 #include "record/lock.h"
 #include "record/process_trace.h"
 #include "record/reserve.h"
@@ -266,7 +267,7 @@ void tscope_carry_tell(void) {
     return;
   if (outcome == RETRY) {
     tscope_log(0, "the trace cannot be written (%s); it is tried again, and losses are counted",
-               strerror(why_failed));
+               tscope_error_text(why_failed));
     tscope_trace.told = true;
   } else {
     tscope_turn_off(outcome == CUT       ? "the trace was cut by another program"

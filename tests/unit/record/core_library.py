@@ -27,6 +27,10 @@ def exported_names(library):
     return {line.split()[-1].split("@")[0] for line in lines}
 
 
+# strerror() reads the catalogue of the job's language, under a lock that a forked child may find taken.
+READS_CATALOGUES = {"strerror", "strerror_r", "__xpg_strerror_r", "perror", "gettext", "dcgettext"}
+
+
 def fail(message):
     sys.exit(f"libtscope.so {message}")
 
@@ -45,6 +49,9 @@ def main():
                 re.findall(r"GLIBC_([0-9.]+)", run("readelf", "-WV", library))}
     if max(versions) > (2, 28):
         fail(f"asks for GLIBC_{'.'.join(map(str, max(versions)))}")
+    called = {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--undefined-only", library).splitlines()}
+    if called & READS_CATALOGUES:
+        fail(f"calls {sorted(called & READS_CATALOGUES)}")
     exported = exported_names(library)
     api = set(re.findall(r"\b(tscope_\w+)\(", (root / "preload/include/tscope.h").read_text()))
     if not api <= exported:
