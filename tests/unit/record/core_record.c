@@ -4,6 +4,10 @@
  */
 #include "core_child.h"
 
+#include <unistd.h>
+
+#include "process/reaped.h"
+#include "process/workers.h"
 #include "record/trace_definitions.h"
 
 /* The records of one type in a trace, in file order. */
@@ -276,6 +280,34 @@ static void strings_and_facts(void **state) {
   scene_end(&scene);
 }
 
+/* More children end than there is room for while the helper does not come. */
+static void play_deaths(void *nothing) {
+  (void)nothing;
+  tscope_leave(enter());
+  while (!tscope_workers_pause())
+    CHILD_CHECK(usleep(1000) == 0);
+  for (pid_t child = 1; child <= 257; child++)
+    tscope_reaped_later((1 << 24) + child, 9);
+  tscope_workers_resume();
+  usleep(300 * 1000);
+}
+
+static void deaths_that_are_not_written_are_told(void **state) {
+  (void)state;
+  struct scene scene;
+  scene_play(&scene, play_deaths, NULL);
+  struct found facts = find(&scene.trace, TSCOPE_REC_INFO);
+  int told = 0;
+  for (long i = 0; i < facts.count && i < 128; i++) {
+    const struct tscope_info_record *fact = (const void *)facts.at[i].record;
+    struct trace_text what = trace_string(&scene.trace, fact->detail);
+    told += fact->header.tag == TSCOPE_INFO_FEATURE &&
+            strncmp(what.text, "signals that ended children", what.bytes) == 0;
+  }
+  assert_int_equal(told, 1);
+  scene_end(&scene);
+}
+
 static void schema_of_every_type(void **state) {
   (void)state;
   struct scene scene;
@@ -394,6 +426,7 @@ int main(void) {
       cmocka_unit_test(durations_beyond_32_bits),
       cmocka_unit_test(spans_pending_and_closed),
       cmocka_unit_test(strings_and_facts),
+      cmocka_unit_test(deaths_that_are_not_written_are_told),
       cmocka_unit_test(schema_of_every_type),
       cmocka_unit_test(anchors_cost_and_losses_at_the_end),
       cmocka_unit_test(losses_are_in_header_and_stream),
