@@ -45,12 +45,25 @@ bool handle_map_put(struct handle_map *map, u64 key, u64 value) {
   return kept;
 }
 
+/* Where the slot behind is empty, no search goes on there: then this one is empty too, and so are
+ * those before it whose entries were removed. Otherwise a map whose keys come and go would fill
+ * with such slots, and each search would go through as many as it may. */
+static void give_up_slot(struct handle_map *map, u64 index) {
+  u64 last = map->capacity - 1;
+  bool ends = map->slots[(index + 1) & last].key == HANDLE_MAP_EMPTY;
+  do {
+    __atomic_store_n(&map->slots[index].key, ends ? HANDLE_MAP_EMPTY : HANDLE_MAP_REMOVED,
+                     __ATOMIC_RELEASE);
+    index = (index - 1) & last;
+  } while (ends && map->slots[index].key == HANDLE_MAP_REMOVED);
+}
+
 bool handle_map_remove_locked(struct handle_map *map, u64 key, u64 *value) {
   struct handle_slot *slot = handle_map_find(map, key);
   if (!slot)
     return false;
   *value = slot->value;
-  __atomic_store_n(&slot->key, HANDLE_MAP_REMOVED, __ATOMIC_RELEASE);
+  give_up_slot(map, (u64)(slot - map->slots));
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hooks/handle_map.h"
 #include "nccl/communicator.h"
 #include "record/fnv.h"
 #include "record/lock.h"
@@ -49,19 +50,15 @@ static struct gloo_comm *free_slot(void) {
 /* Names are used again when groups are destroyed and made anew ("0" is every first group's). Such
  * groups are distinguished by how many of the same name and size this process made before. */
 static void set_identity(struct gloo_comm *comm) {
-  static u64 seen[4 * GLOO_COMMS];
-  static u32 n_seen;
+  HANDLE_MAP(seen, 8 * GLOO_COMMS);
+  u64 earlier = 0;
   char text[128];
   int length = snprintf(text, sizeof(text), "gloo %u %s", comm->size, comm->name);
   u64 stem = tscope_fnv(TSCOPE_FNV_SEED, text, strlen(text));
-  u32 earlier = 0;
-  for (u32 i = 0; i < n_seen; i++)
-    earlier += seen[i] == stem;
-  if (n_seen < sizeof(seen) / sizeof(*seen))
-    seen[n_seen++] = stem;
-  else /* the next one of that name will look the same */
+  handle_map_get(&seen, stem, &earlier);
+  if (!handle_map_put(&seen, stem, earlier + 1)) /* the next one of that name will look the same */
     tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
-  snprintf(text + length, sizeof(text) - (size_t)length, " %u", earlier);
+  snprintf(text + length, sizeof(text) - (size_t)length, " %u", (u32)earlier);
   comm->identity = tscope_fnv(TSCOPE_FNV_SEED, text, strlen(text));
 }
 

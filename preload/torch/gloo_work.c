@@ -5,55 +5,30 @@
  * the collective again by the work's address on all three.
  */
 #include "callsites/call_sites.h"
+#include "hooks/handle_map.h"
 #include "torch/gloo_comm.h"
 #include "torch/torch_family.h"
 #include "torch/torch_record.h"
 #include "torch/torch_version.h"
 
-/* The work under way: address, and communicator << 32 | sequence, with TSCOPE_TRANSFER for sends
- * and receives, which are counted apart. A set is searched whole. */
-#define WORK_SETS 512u
-#define WORK_WAYS 8u
+/* The work under way: by its address communicator << 32 | sequence, with TSCOPE_TRANSFER for sends
+ * and receives, which are counted apart. */
+HANDLE_MAP(under_way, 1 << 12);
 
-struct work_slot {
-  const void *work;
-  u64 collective;
-};
-
-static struct work_slot work_slots[WORK_SETS][WORK_WAYS];
-
-static struct work_slot *work_set(const void *work) {
-  u64 mixed = ((u64)(uintptr_t)work >> 4) * 0x9e3779b97f4a7c15ull;
-  return work_slots[mixed >> 55];
-}
-_Static_assert(WORK_SETS == 1u << (64 - 55), "work_set() takes the top bits");
-
-/* If all slots of the set are in use, the work stays unknown: its run is then recorded without
- * communicator and sequence, and waits for it are lost. */
+/* If there is no room, the work stays unknown: its run is then recorded without communicator and
+ * sequence, and waits for it are lost. */
 static void add_work(const void *work, u32 comm, u32 seq) {
-  struct work_slot *slot = work_set(work);
-  for (u32 way = 0; way < WORK_WAYS; way++, slot++) {
-    const void *none = NULL;
-    if (__atomic_load_n(&slot->work, __ATOMIC_RELAXED) == work ||
-        __atomic_compare_exchange_n(&slot->work, &none, work, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED)) {
-      __atomic_store_n(&slot->collective, (u64)comm << 32 | seq, __ATOMIC_RELEASE);
-      return;
-    }
-  }
-  tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
+  if (!handle_map_put(&under_way, (u64)(uintptr_t)work, (u64)comm << 32 | seq))
+    tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
 }
 
 static bool find_work(const void *work, u32 *comm, u32 *seq) {
-  const struct work_slot *slot = work_set(work);
-  for (u32 way = 0; work && way < WORK_WAYS; way++, slot++) /* NULL marks a free slot */
-    if (__atomic_load_n(&slot->work, __ATOMIC_RELAXED) == work) {
-      u64 collective = __atomic_load_n(&slot->collective, __ATOMIC_ACQUIRE);
-      *comm = (u32)(collective >> 32);
-      *seq = (u32)collective;
-      return true;
-    }
-  return false;
+  u64 collective;
+  if (!handle_map_get(&under_way, (u64)(uintptr_t)work, &collective))
+    return false;
+  *comm = (u32)(collective >> 32);
+  *seq = (u32)collective;
+  return true;
 }
 
 /* enum c10d::OpType */
@@ -236,8 +211,6 @@ void polled_after(bool done, const void *self) {
 /* The address will be another piece of work's. */
 void forget_begin(struct torch_scope *scope, const void *self) {
   torch_scope_push(scope, SCOPE_PLAIN);
-  struct work_slot *slot = work_set(self);
-  for (u32 way = 0; way < WORK_WAYS; way++, slot++)
-    if (__atomic_load_n(&slot->work, __ATOMIC_RELAXED) == self)
-      __atomic_store_n(&slot->work, NULL, __ATOMIC_RELEASE);
+  u64 collective;
+  handle_map_remove(&under_way, (u64)(uintptr_t)self, &collective);
 }

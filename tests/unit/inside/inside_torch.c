@@ -14,6 +14,7 @@
 #include "inside_torch.h"
 #include "record/tick_clock.h"
 #include "torch/torch_hooks.def"
+#include "torch/torch_record.h"
 
 #define COUNT_OF(result, a, b, c, d, e, f, g, n, ...) n
 #define COUNT(...) COUNT_OF(__VA_ARGS__, 7, 6, 5, 4, 3, 2, 1, 0)
@@ -236,6 +237,41 @@ static void more_work_under_way_than_the_table_holds_is_lost(void **state) {
   assert_in_range(lost_for(TSCOPE_LOSS_GROUPS) - before, CALLS - SLOTS, CALLS / 2);
 }
 
+static int by_value(const void *left, const void *right) {
+  u64 a = *(const u64 *)left, b = *(const u64 *)right;
+  return (a > b) - (a < b);
+}
+
+/* Each is "0" again, as a program names its groups that makes and ends them in turn. */
+static void groups_of_one_name_are_told_apart_however_many(void **state) {
+  (void)state;
+  enum { TURNS = 5000 };
+  static u64 identities[GROUPS + TURNS];
+  int64_t elements = 1;
+  struct torch_scope scope;
+  u32 n = 0, distinct = 1;
+  group_end_begin(&scope, &groups[0]);
+  group_end_end(&scope);
+  torch_work = &elements;
+  for (int i = 0; i < TURNS; i++) {
+    group_made(&groups[0], NULL, 0, 1, NULL);
+    allreduce((word)&groups[0], 0, 0, 0, 0, 0, 0);
+    group_end_begin(&scope, &groups[0]);
+    group_end_end(&scope);
+  }
+  torch_work = NULL;
+  struct trace trace = trace_read();
+  struct trace_cursor at = {0};
+  while (trace_next(&trace, &at, TSCOPE_REC_COMM) && n < GROUPS + TURNS)
+    identities[n++] = ((const struct tscope_comm_record *)(const void *)at.record)->identity;
+  trace_free(&trace);
+  qsort(identities, n, sizeof(*identities), by_value);
+  for (u32 i = 1; i < n; i++)
+    distinct += identities[i] != identities[i - 1];
+  assert_true(n > TURNS);
+  assert_int_equal(distinct, n);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(objects_and_parameters_pass),
@@ -245,6 +281,7 @@ int main(void) {
       cmocka_unit_test(who_only_asks_whether_it_is_done_waits),
       cmocka_unit_test(more_ranges_and_groups_than_the_tables_hold_are_lost),
       cmocka_unit_test(more_work_under_way_than_the_table_holds_is_lost),
+      cmocka_unit_test(groups_of_one_name_are_told_apart_however_many),
   };
   return cmocka_run_group_tests_name("inside torch", tests, trace_set_up, trace_tear_down);
 }

@@ -255,6 +255,25 @@ static void a_map_takes_in_no_more_than_fits_and_keeps_what_it_has(void **state)
   assert_int_equal(kept, 0);
 }
 
+/* Keys that come and go leave no slots behind through which a search has to go. */
+static void what_is_removed_takes_no_place(void **state) {
+  (void)state;
+  HANDLE_MAP(small, 64);
+  u64 value;
+  for (u64 key = 1; key <= 1000; key++) {
+    assert_true(handle_map_put(&small, key, key));
+    assert_true(handle_map_put(&small, key + 5000, key));
+    assert_true(key == 1 || handle_map_remove(&small, key - 1 + 5000, &value));
+    assert_true(handle_map_remove(&small, key, &value));
+    assert_int_equal(value, key);
+    assert_true(handle_map_get(&small, key + 5000, &value));
+  }
+  u64 removed = 0;
+  for (u64 i = 0; i < small.capacity; i++)
+    removed += small.slots[i].key == HANDLE_MAP_REMOVED;
+  assert_in_range(removed, 0, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_thread_at_a_time),
@@ -268,6 +287,7 @@ int main(void) {
       cmocka_unit_test(what_a_thread_that_ended_held_is_taken_over),
       cmocka_unit_test(words_that_mark_free_slots_are_no_keys),
       cmocka_unit_test(a_map_takes_in_no_more_than_fits_and_keeps_what_it_has),
+      cmocka_unit_test(what_is_removed_takes_no_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
