@@ -108,8 +108,7 @@ static void end(int status, void *nothing) {
   }
   __atomic_store_n(&tscope_trace.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
                    __ATOMIC_RELAXED);
-  if (!tscope_recording_stop())
-    tscope_carry_last();
+  tscope_recording_end();
   tscope_carry_tell();
 }
 

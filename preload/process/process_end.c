@@ -9,7 +9,7 @@
 #include "format/own_code.h"
 #include "format/text_parts.h"
 #include "process/out_of_memory_kills.h"
-#include "record/carry.h"
+#include "process/workers.h"
 #include "record/process_trace.h"
 #include "record/tick_clock.h"
 
@@ -33,8 +33,8 @@ void tscope_end_record(enum tscope_end how, i32 status) {
     memcpy(header->last_line, last.text, sizeof(header->last_line));
   }
   __atomic_store_n(&header->end_kind, (u32)how, __ATOMIC_RELEASE);
-  if (how == TSCOPE_END_AT_ONCE)
-    tscope_carry_last();
+  if (how == TSCOPE_END_AT_ONCE && tscope_trace.carried)
+    tscope_recording_end();
 }
 
 /* A process that was stopped, and is let go only to be killed, did not live in between: the first

@@ -494,10 +494,11 @@ bool tscope_poller_stop(void) {
   return stop(&poller);
 }
 
-bool tscope_recording_stop(void) {
+void tscope_recording_end(void) {
   store(&recording, ENDS);
   __atomic_store_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
-  return stop(&helper) && load(&recording) == CLOSED;
+  if (!stop(&helper) || load(&recording) != CLOSED)
+    tscope_carry_last();
 }
 
 bool tscope_workers_start(const char **why) {

@@ -21,9 +21,9 @@ void tscope_helper_wake(void);
 /* Asks the poller to stop and waits for that, at most a second. False if it has not stopped. */
 bool tscope_poller_stop(void);
 
-/* From here on nothing is recorded. The helper closes the trace and stops: false if it has not done
- * so within a second. */
-bool tscope_recording_stop(void);
+/* From here on nothing is recorded. The helper closes the trace and stops. Where it has not done so
+ * within a second, the calling thread carries what it can. */
+void tscope_recording_end(void);
 
 /* Ends both for a moment, if they are the process's only threads beside the caller's, and waits
  * until the kernel does not count them any more, at most a second. True if they are gone: then

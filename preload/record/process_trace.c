@@ -9,7 +9,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "record/carry.h"
@@ -41,10 +43,14 @@ static bool stores_cannot_fail(int fd, bool *is_tmpfs) {
   return *is_tmpfs || (known && (u32)system.f_type == ext4);
 }
 
-static bool is_trace(int fd) {
+/* Whether it is the trace, and how long that is now. A negative descriptor: what has its name. */
+static bool is_trace(int fd, u64 *bytes) {
   struct statx info;
-  return statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) == 0 &&
-         info.stx_ino == tscope_trace.inode &&
+  int error = fd >= 0 ? statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE, &info)
+                      : statx(AT_FDCWD, tscope_trace.path, AT_SYMLINK_NOFOLLOW,
+                              STATX_INO | STATX_SIZE, &info);
+  *bytes = error ? 0 : info.stx_size;
+  return !error && info.stx_ino == tscope_trace.inode &&
          ((u64)info.stx_dev_major << 32 | info.stx_dev_minor) == tscope_trace.device;
 }
 
@@ -66,7 +72,8 @@ static int open_by_name(void) {
   int fd = open(tscope_trace.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
     return -errno;
-  if (is_trace(fd))
+  u64 bytes;
+  if (is_trace(fd, &bytes))
     return fd;
   close(fd);
   return -ENOENT;
@@ -148,7 +155,10 @@ static bool leaves_margin(int fd, u64 bytes) {
   if (tscope_trace.in_memory && tscope_trace.memory_allows &&
       !tscope_trace.memory_allows(have + bytes, bytes))
     return false;
-  if (fstatvfs(fd, &disk) != 0 || disk.f_blocks == 0)
+  if (fd < 0 && tscope_trace.carried) /* its server may not answer */
+    return true;
+  int unknown = fd >= 0 ? fstatvfs(fd, &disk) : statvfs(tscope_trace.path, &disk);
+  if (unknown || disk.f_blocks == 0)
     return true;
   u64 unit = disk.f_frsize ? disk.f_frsize : disk.f_bsize;
   u64 margin = (u64)disk.f_blocks * unit / 20;
@@ -188,23 +198,35 @@ static bool prefault(u32 first, u32 count) {
     return true;
   if (errno != EINVAL) /* which kernels before 5.14 say */
     return false;
-  for (u8 *at = from; at < to; at += page)
-    *(volatile u8 *)at = 0;
-  *(volatile u8 *)(to - 1) = 0; /* one page more if pages are larger than the header */
+  const size_t least_page = 4096;
+  for (u8 *at = from; at < to; at += least_page) {
+    /* The kernel stores it: where that fails, it says so, and sends no signal. */
+    if (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, at) != 0)
+      return false;
+    memset(at, 0, sizeof(struct timespec));
+  }
   return true;
+}
+
+/* Opening the file would take a number of the job's, which another thread of it may just close for
+ * all that there are, and get again. So the file becomes longer by its name, and gets its blocks
+ * where prefault() stores into it. */
+static bool extend_by_name(u64 from, u64 to) {
+  u64 bytes;
+  return is_trace(-1, &bytes) && bytes >= from && tscope_trace_may_reach(to) &&
+         (bytes >= to || truncate(tscope_trace.path, (off_t)to) == 0);
 }
 
 /* Whether the file can hold the chunks [from, to). In memory they need no blocks yet; after a
  * failure to carry, there is no room until carrying succeeds. */
 static bool has_room(int fd, u32 from, u32 to) {
+  u64 begin = tscope_trace_offset(from), end = tscope_trace_offset(to), bytes;
   if (tscope_trace.carried)
     return tscope_carry_succeeds();
+  if (fd < 0)
+    return extend_by_name(begin, end);
   /* A file that was cut must not become long again: what was in it is gone. */
-  struct statx now;
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &now) == 0 &&
-      now.stx_size < tscope_trace_offset(from))
-    return false;
-  return allocate(fd, (off_t)tscope_trace_offset(from), (off_t)tscope_trace_offset(to)) == 0;
+  return !(is_trace(fd, &bytes) && bytes < begin) && allocate(fd, (off_t)begin, (off_t)end) == 0;
 }
 
 u32 tscope_trace_grow(u32 wanted, u32 *first, bool for_job) {
@@ -213,8 +235,7 @@ u32 tscope_trace_grow(u32 wanted, u32 *first, bool for_job) {
   u32 have = tscope_trace.chunks;
   if (wanted > tscope_trace.chunks_max - have)
     wanted = tscope_trace.chunks_max - have;
-  bool without_file = for_job && tscope_trace.carried;
-  if (!wanted || (!without_file && (fd = tscope_trace_open()) < 0))
+  if (!wanted || (!for_job && (fd = tscope_trace_open()) < 0))
     goto out;
   for (; wanted; wanted /= 2)
     if (leaves_margin(fd, (u64)wanted * TSCOPE_CHUNK_BYTES) && has_room(fd, have, have + wanted))

@@ -48,8 +48,8 @@ bool tscope_trace_is_ours(void);
 /* The two below are for one thread at a time.
  *
  * Appends up to `wanted` chunks of zeros, which can be written without a page fault. Returns how
- * many; *first gets the number of the first one. `for_job`: on a thread of the job, which does not
- * touch a file that is carried, since its server may not answer. */
+ * many; *first gets the number of the first one. `for_job`: on a thread of the job, which opens no
+ * file, and does not touch one that is carried, since its server may not answer. */
 u32 tscope_trace_grow(u32 wanted, u32 *first, bool for_job);
 
 /* Makes [from, to) of a chunk writable again without a page fault, after the kernel has written it

@@ -10,7 +10,7 @@
 
 #include "process/out_of_memory_kills.h"
 #include "process/process_end.h"
-#include "record/carry.h"
+#include "process/workers.h"
 #include "record/process_trace.h"
 #include "record/tick_clock.h"
 
@@ -26,7 +26,7 @@ u64 tscope_ticks_slow(void) {
   return 1;
 }
 
-void tscope_carry_last(void) {}
+void tscope_recording_end(void) {}
 
 bool tscope_trace_is_ours(void) {
   return false;

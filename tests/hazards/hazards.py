@@ -1162,9 +1162,10 @@ def setuid_program(scratch):
 # A place that the job can no longer reach.
 
 def check_places(scratch, *arguments, **more):
-    """Where the trace is mapped and where it is carried to a file; there, an end at once is like kill -9."""
+    """Where the trace is mapped and where it is carried to a file, at the end too: tscope's thread has it open."""
     launches = 400000 + 1000 * (arguments[0] != "mask-all")
-    for kind, where, at_once in (("mapped", scratch, "0"), ("mapped", scratch, "1"), ("carried", mounted_overlay(scratch), "0")):
+    overlay = mounted_overlay(scratch)
+    for kind, where, at_once in (("mapped", scratch, "0"), ("mapped", scratch, "1"), *(("carried", overlay, how) for how in "01")):
         directory = os.path.join(where, kind + at_once)
         os.makedirs(directory)
         if "user" in more:
