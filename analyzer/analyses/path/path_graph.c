@@ -59,32 +59,33 @@ static bool seen_by_all(const struct analysis *a, u32 step) {
   return true;
 }
 
-/* If GPU times were recorded for some steps only: rows of those, as many as fit. */
-static void choose_seen_samples(struct analysis *a, u32 first, u32 steps) {
-  struct graph *graph = a->graph;
-  u32 end = a->first_step + a->n_steps, taken = 0;
-  for (u32 step = first; step < end && taken < steps && graph->n_samples < MAX_STEPS;) {
-    u32 n = 0;
-    while (step + n < end && n < STEPS_IN_A_ROW && taken + n < steps && seen_by_all(a, step + n))
-      n++;
-    if (n)
-      graph->samples[graph->n_samples++] = (struct sample){step, n};
-    taken += n;
-    step += n ? n : 1;
-  }
-}
-
-/* Of the rows of a long run whose times are kept: some of them, spread evenly. */
-static void keep_some_samples(struct graph *graph, u32 steps) {
-  u32 rows = graph->n_samples, all = TOTAL(u32, graph->samples, rows, one, one->n);
-  u32 wanted = all > steps ? (u32)((u64)rows * steps / all) : rows;
-  wanted = wanted ? wanted : rows > 0;
+/* Of some rows some, spread evenly, with so many steps in all. */
+static void keep_some(struct graph *graph, const struct sample *rows, u32 n, u32 steps) {
+  u32 all = TOTAL(u32, rows, n, one, one->n);
+  u32 wanted = all > steps ? (u32)((u64)n * steps / all) : n;
+  wanted = wanted ? wanted : n > 0;
   for (u32 i = 0; i < wanted; i++) {
     struct sample *to = &graph->samples[i];
-    *to = graph->samples[(2 * (u64)i + 1) * rows / (2 * wanted)];
+    *to = rows[(2 * (u64)i + 1) * n / (2 * wanted)];
     to->n = MIN(steps / wanted, to->n);
   }
   graph->n_samples = wanted;
+}
+
+/* If GPU times were recorded for some steps only, or some are not of training: rows of the others.
+ */
+static void choose_seen_samples(struct analysis *a, u32 first, u32 steps) {
+  VECTOR(struct sample) rows = {0};
+  for (u32 step = first, end = a->first_step + a->n_steps; step < end;) {
+    u32 n = 0;
+    while (step + n < end && n < STEPS_IN_A_ROW && seen_by_all(a, step + n))
+      n++;
+    if (n)
+      VECTOR_PUSH(&rows, ((struct sample){step, n}));
+    step += n ? n : 1;
+  }
+  keep_some(a->graph, rows.at, rows.n, steps);
+  free(rows.at);
 }
 
 static bool seen_throughout(const struct analysis *a, u32 first) {
@@ -108,9 +109,7 @@ static void choose_samples(struct analysis *a, double nodes_per_step) {
   if (a->model->steps.times && steps > timed / 2) /* the graph is most of a summary otherwise */
     steps = timed / 2 ? timed / 2 : 1;
   if (!seen_throughout(a, end - usable)) {
-    choose_seen_samples(a, end - usable, a->model->steps.times ? MAX_STEPS : steps);
-    if (a->model->steps.times)
-      keep_some_samples(graph, steps);
+    choose_seen_samples(a, end - usable, steps);
     return;
   }
   u32 n = (steps + STEPS_IN_A_ROW - 1) / STEPS_IN_A_ROW, row = steps / n;

@@ -228,6 +228,25 @@ static double as_share(const struct asked_steps *s) {
   return replayed > own ? own / replayed : 1;
 }
 
+#define ENOUGH_FOR_A_SLOPE 8u
+
+/* Of a long run some steps are replayed, and where steps are uneven these can be shorter or longer
+ * than all are on average. What a cure saves of longer steps shows what it would save of the
+ * others: the regression estimate of a mean over all from a sample [Cochran 1977, chapter 7]. A
+ * step that is longer by a time saves at most that much more. */
+static double mean_saved(const struct asked_steps *s, double all_ms) {
+  double saved = weighted_mean(s->saved_ms, s->weight, s->n),
+         own = weighted_mean(s->own_ms, s->weight, s->n);
+  double slope = 0, square = 0;
+  for (u32 i = 0; i < s->n; i++) {
+    slope += s->weight[i] * (s->own_ms[i] - own) * (s->saved_ms[i] - saved);
+    square += s->weight[i] * (s->own_ms[i] - own) * (s->own_ms[i] - own);
+  }
+  if (s->n < ENOUGH_FOR_A_SLOPE || !(square > 0)) /* or one is not known */
+    return saved;
+  return saved + CLAMP(slope / square, 0, 1) * (all_ms - own);
+}
+
 /* The mean over all steps, and quartiles of what each step saves. */
 static struct saving summarise(const struct question *q, u32 cure, double *scratch, u32 room,
                                u32 samples) {
@@ -249,8 +268,7 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
   double kept = as_share(&s);
   for (u32 i = 0; i < s.n; i++)
     s.saved_ms[i] *= kept;
-  double mean = weighted_mean(s.saved_ms, s.weight, s.n),
-         spread = fabs(mean * variation_of(s.saved_ms, s.n));
+  double mean = mean_saved(&s, analysis_length_ms(q->a)), spread = deviation_of(s.saved_ms, s.n);
   struct persistence persistence = {0};
   persistence_add(&persistence, s.saved_ms, s.n);
   return (struct saving){.ms = fmax(0, mean),

@@ -213,6 +213,43 @@ static void work_that_varies_from_step_to_step(void **state) {
   }
 }
 
+/* Input of very uneven length, the same on all ranks: few long steps hold half of it. */
+static i64 *uneven_input(const struct cluster_options *o, double *mean_ms) {
+  i64 *late = malloc(sizeof(i64) * o->steps * o->ranks);
+  u32 seed = 11;
+  *mean_ms = 0;
+  for (u32 step = 0; step < o->steps; step++) {
+    i64 ns = (i64)(4.0 * MS / pow(uniform_share(&seed), 0.9));
+    ns = ns < 3000 * MS ? ns : 3000 * MS;
+    for (u32 rank = 0; rank < o->ranks; rank++)
+      late[step * o->ranks + rank] = ns;
+    *mean_ms += step < o->warmup ? 0 : (double)ns / MS / (o->steps - o->warmup);
+  }
+  return late;
+}
+
+/* Some of the steps are replayed; what is saved is told of all. */
+static void what_is_saved_of_uneven_steps_is_of_all(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  double mean_ms;
+  o.ranks = 2;
+  o.steps = 700;
+  o.forward = o.backward = 2 * MS;
+  o.transfer = 1 * MS;
+  i64 *late = uneven_input(&o, &mean_ms);
+  o.late_input = late;
+  o.slow[1] = 0.5; /* 3 ms in each step, whatever its length */
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(r->step_cv > 1.5);
+  assert_near(r->step_mean_ms, mean_ms + 1 + 9 + 1.023, 0.1);
+  assert_near(step_if(r, WHAT_IF_INPUT), r->step_mean_ms - mean_ms - 1, 0.02 * r->step_mean_ms);
+  assert_near(step_if(r, WHAT_IF_RANK), r->step_mean_ms - 3, 0.1);
+  cluster_end(r, c);
+  free(late);
+}
+
 static void a_thread_that_waits_for_another(void **state) {
   (void)state;
   enum { STEPS = 20, SPANS = 7 };
@@ -551,6 +588,7 @@ int main(void) {
       cmocka_unit_test(work_that_falls_on_another_rank_before_each_collective),
       cmocka_unit_test(no_rank_is_faster_than_the_fastest),
       cmocka_unit_test(work_that_varies_from_step_to_step),
+      cmocka_unit_test(what_is_saved_of_uneven_steps_is_of_all),
       cmocka_unit_test(a_thread_that_waits_for_another),
       cmocka_unit_test(a_slow_host_beside_a_thread_of_autograd),
       cmocka_unit_test(the_streams_have_work_without_launch_gaps),
