@@ -225,7 +225,9 @@ const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind
 }
 
 const char *called_at(struct findings *f, const struct sampled_line *line) {
-  return line->path ? say(f, ", called at %s", line->path) : "";
+  return line->path
+             ? say(f, ", %scalled at %s", line->called_elsewhere ? "longer when " : "", line->path)
+             : "";
 }
 
 const char *busy_with(struct findings *f, const struct sampled_line *line) {
@@ -260,8 +262,7 @@ const char *words_of_line(struct findings *f, const struct sampled_line *line) {
   bool shared = line->path && line->peers_ms >= LINE_OF_ONE * line->ms;
   if (!line->function)
     return line->place;
-  return say(f, "%s (%s%s%s)", line->place, line->function, shared ? ", called at " : "",
-             shared ? line->path : "");
+  return say(f, "%s (%s%s)", line->place, line->function, shared ? called_at(f, line) : "");
 }
 
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part) {

@@ -14,10 +14,11 @@
  * phase; in the results' arena. */
 struct sampled_line {
   const char *place, *function; /* of a function, its file; of a phase, its name, and NULL */
-  const char *where;   /* "at train.py:88", "in load() of data.py", "in the forward phase" */
-  const char *path;    /* "train.py:40 > data.py:12": its callers; NULL if it has none */
-  double ms, peers_ms; /* per step, of the rank and mean over its peers */
-  double error_ms;     /* standard error of the difference, as samples show it */
+  const char *where;     /* "at train.py:88", "in load() of data.py", "in the forward phase" */
+  const char *path;      /* "train.py:40 > data.py:12": its callers; NULL if it has none */
+  bool called_elsewhere; /* others call it too: these are those from which it takes longer */
+  double ms, peers_ms;   /* per step, of the rank and mean over its peers */
+  double error_ms;       /* standard error of the difference, as samples show it */
   double more_ms, more_error_ms; /* the difference, also by what else shows it, and its error */
   double share;                  /* of what was sampled of its kind */
   const char

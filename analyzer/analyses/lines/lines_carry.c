@@ -26,6 +26,13 @@ static void carry_frame(struct carrier *c, struct line_sums *sums, struct call_f
   c->bad |= !(*frame)->file;
 }
 
+static void carry_path(struct carrier *c, struct sampled_path *path) {
+  CARRY(c, &path->ns);
+  CARRY_LIST(c, path->frames, path->n, 7, carry_call_frame);
+  for (u32 i = 0; i < path->n && c->reads; i++)
+    c->bad |= !path->frames[i].file;
+}
+
 static void carry_part(struct carrier *c, struct sampled_part *part) {
   static const struct column times[] = {EACH_COLUMN(struct part_time, slice, steps, ns)};
   u32 kind = part->kind;
@@ -39,20 +46,11 @@ static void carry_part(struct carrier *c, struct sampled_part *part) {
   part->n_times = carry_count(c, part->n_times, 3);
   CARRY_ARRAY(c, part->times, part->n_times);
   carry_columns(c, part->times, part->n_times, sizeof(*part->times), COLUMNS(times));
-  part->n_path = carry_count(c, part->n_path, 7);
-  bool any = part->path != NULL;
-  CARRY(c, &any);
-  if (!any)
-    return;
-  CARRY_ARRAY(c, part->path, part->n_path);
-  for (u32 i = 0; i < part->n_path; i++) {
-    carry_call_frame(c, &part->path[i]);
-    c->bad |= !part->path[i].file;
-  }
+  CARRY_LIST(c, part->paths, part->n_paths, 2, carry_path);
 }
 
 static void check_part(struct carrier *c, const struct sampled_part *part) {
-  c->bad |= part->kind >= PART_KINDS || part->n_path > PATH_FRAMES || (part->n_path && !part->path);
+  c->bad |= part->kind >= PART_KINDS;
   for (u32 i = 0; i < part->n_times && !c->bad; i++)
     c->bad |= part->times[i].slice >= SLICES;
 }

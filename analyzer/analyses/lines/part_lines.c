@@ -9,10 +9,10 @@
 #include "base/texts.h"
 #include "base/trace_words.h"
 
-static const char *path_of(struct analysis *a, const struct sampled_part *part) {
+const char *line_called_at(struct analysis *a, const struct sampled_path *path) {
   const char *text = NULL;
-  for (u32 i = part->n_path; i-- > 0;) {
-    const struct call_frame *frame = &part->path[i];
+  for (u32 i = path->n; i-- > 0;) {
+    const struct call_frame *frame = &path->frames[i];
     const char *place = line_place(a, frame->file, frame->line, frame->function);
     text = say(a, "%s%s%s", text_or_empty(text), text ? " > " : "", place);
   }
@@ -74,7 +74,7 @@ struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part 
   }
   line->place = line_place(a, part->file, part->line, part->function);
   line->function = arena_text(a->arena, part->function);
-  line->path = path_of(a, part);
+  line->path = part->n_paths ? line_called_at(a, part->paths) : NULL;
   line->where = line->is_line ? say(a, "at %s", line->place)
                               : say(a, "in %s() (%s)", part->function, line->place);
   set_activity(part, line);

@@ -8,6 +8,7 @@
 #include "analyses/queries.h"
 #include "base/hash.h"
 #include "base/hash_index.h"
+#include "base/sorting.h"
 #include "base/texts.h"
 #include "base/vector.h"
 #include "model/training_calls.h"
@@ -15,15 +16,24 @@
 /* A path is kept of parts with at least this share of the samples. */
 static const double path_least_share = 0.01;
 
+/* Stacks with the same callers of the user's own. */
+struct open_path {
+  u64 key;
+  u32 stack; /* one of them */
+  i64 ns;
+};
+
+ORDER_BY(most_first, struct open_path, DOWN(ns) UP(key))
+
 /* While it is collected. */
 struct open_part {
   u64 key;
   enum part_kind kind;
   u32 frame, last_step;
-  i64 ns, most_ns; /* of all; of the stack with most */
+  i64 ns;
   i64 activity_ns[ACTIVITIES], gil_ns, compiling_ns;
-  u32 most_stack;
   VECTOR(struct part_time) times;
+  VECTOR(struct open_path) paths;
 };
 
 struct part_collector {
@@ -175,18 +185,47 @@ static void copy_frame(struct arena *arena, struct call_frame *to, const struct 
                             .line = from->line};
 }
 
-/* The callers of the innermost frame of the user's own. */
-static void copy_path(const struct part_collector *c, const struct open_part *part,
-                      struct arena *arena, struct sampled_part *out) {
-  const struct call_stack *stack = &c->sites->stacks[part->most_stack];
+/* The callers of the innermost frame of the user's own: indices of frames. */
+static u32 list_callers(const struct part_collector *c, const struct open_part *part, u32 stack,
+                        u32 callers[PATH_FRAMES]) {
+  const struct call_stack *of = &c->sites->stacks[stack];
   bool inside = false;
-  out->path = arena_array(arena, PATH_FRAMES, sizeof(*out->path));
-  for (u32 i = 0; i < stack->n && out->n_path < PATH_FRAMES; i++) {
-    const struct call_frame *frame = &c->sites->frames[stack->frames[i]];
-    if (inside && call_frame_is_user_code(frame))
-      copy_frame(arena, &out->path[out->n_path++], frame);
-    inside |= stack->frames[i] == part->frame || call_frame_is_user_code(frame);
+  u32 n = 0;
+  for (u32 i = 0; i < of->n && n < PATH_FRAMES; i++) {
+    bool own = call_frame_is_user_code(&c->sites->frames[of->frames[i]]);
+    if (inside && own)
+      callers[n++] = of->frames[i];
+    inside |= of->frames[i] == part->frame || own;
   }
+  return n;
+}
+
+static void add_path(const struct part_collector *c, struct open_part *part, u32 stack) {
+  u32 callers[PATH_FRAMES], n = list_callers(c, part, stack, callers);
+  u64 key = HASH_SEED;
+  for (u32 i = 0; i < n; i++)
+    key = call_frame_hash(key, &c->sites->frames[callers[i]]);
+  struct open_path *path = FIND(part->paths.at, part->paths.n, one, one->key == key);
+  if (path)
+    path->ns += c->stack_ns[stack];
+  else
+    VECTOR_PUSH(&part->paths, (struct open_path){key, stack, c->stack_ns[stack]});
+}
+
+static void copy_path(const struct part_collector *c, const struct open_part *part,
+                      const struct open_path *path, struct arena *arena, struct sampled_path *out) {
+  u32 callers[PATH_FRAMES], n = list_callers(c, part, path->stack, callers);
+  *out = (struct sampled_path){arena_array(arena, n, sizeof(*out->frames)), n, path->ns};
+  for (u32 i = 0; i < n; i++)
+    copy_frame(arena, &out->frames[i], &c->sites->frames[callers[i]]);
+}
+
+static void copy_paths(const struct part_collector *c, const struct open_part *part,
+                       struct arena *arena, struct sampled_part *out) {
+  out->n_paths = MIN(part->paths.n, PATHS);
+  out->paths = arena_array(arena, out->n_paths, sizeof(*out->paths));
+  for (u32 i = 0; i < out->n_paths; i++)
+    copy_path(c, part, &part->paths.at[i], arena, &out->paths[i]);
 }
 
 static void copy_part(const struct part_collector *c, const struct open_part *part,
@@ -201,8 +240,8 @@ static void copy_part(const struct part_collector *c, const struct open_part *pa
                                SAME(&frame, file, function, line)};
   memcpy(out->activity_ns, part->activity_ns, sizeof(out->activity_ns));
   out->times = VECTOR_KEPT(&part->times, arena);
-  if (part->most_ns && (double)part->ns >= path_least_share * (double)c->ns)
-    copy_path(c, part, arena, out);
+  if ((double)part->ns >= path_least_share * (double)c->ns)
+    copy_paths(c, part, arena, out);
 }
 
 /* What is in most steps is no line that some steps alone call. */
@@ -218,13 +257,11 @@ bool part_is_inside(const struct sampled_part *part, double ms, const struct sam
 
 void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 rank,
                        struct arena *arena, struct rank_parts *out) {
-  for (u32 i = 0; i < c->sites->n_stacks; i++) {
-    struct open_part *part = c->line_part[i] ? &c->parts.at[c->line_part[i] - 1] : NULL;
-    if (part && c->stack_ns[i] > part->most_ns) {
-      part->most_ns = c->stack_ns[i];
-      part->most_stack = i;
-    }
-  }
+  for (u32 i = 0; i < c->sites->n_stacks; i++)
+    if (c->line_part[i])
+      add_path(c, &c->parts.at[c->line_part[i] - 1], i);
+  FOR_EACH(c->parts.at, c->parts.n, part)
+    SORT(part->paths.at, part->paths.n, most_first);
   out->at = arena_array(arena, c->parts.n, sizeof(*out->at));
   out->sample_ns = c->samples ? (double)c->ns / (double)c->samples : NAN;
   for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
@@ -233,7 +270,7 @@ void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 r
   for (u32 i = 0; i < c->parts.n; i++)
     if (is_kept(&c->parts.at[i], steps))
       copy_part(c, &c->parts.at[i], arena, &out->at[out->n++]);
-  for (u32 i = 0; i < c->parts.n; i++)
-    free(c->parts.at[i].times.at);
+  FOR_EACH(c->parts.at, c->parts.n, part)
+    FREE_EACH(part, times.at, paths.at);
   FREE_EACH(c, parts.at, parts.index.slots);
 }

@@ -12,7 +12,7 @@
 #include "base/persistence.h"
 #include "model/span_call_sites.h"
 
-enum { TRAINING_SLICES = 240, SLICES = TRAINING_SLICES + 16, PATH_FRAMES = 4 };
+enum { TRAINING_SLICES = 240, SLICES = TRAINING_SLICES + 16, PATHS = 4, PATH_FRAMES = 4 };
 
 enum part_kind {
   OWN_LINE,     /* innermost of the user's own, while a thread that trains does not wait */
@@ -31,6 +31,13 @@ struct part_time {
   i64 ns;
 };
 
+/* The callers of a line of the user's own, innermost first, and how long it was called so. */
+struct sampled_path {
+  struct call_frame *frames;
+  u32 n;
+  i64 ns;
+};
+
 struct sampled_part {
   u64 key; /* the same on all ranks */
   enum part_kind kind;
@@ -40,9 +47,8 @@ struct sampled_part {
   i64 gil_ns, compiling_ns;    /* while it held the GIL; inside of torch.compile */
   struct part_time *times;     /* by slice in order of time */
   u32 n_times;
-  struct call_frame *path; /* the callers of the user's own, innermost first, where it was most
-                              often; NULL where it took little */
-  u32 n_path;
+  struct sampled_path *paths; /* those that took most, the first most; none where it took little */
+  u32 n_paths;
 };
 
 /* In how much of its time the thread was ready and had no core; NAN where what it did is unknown.

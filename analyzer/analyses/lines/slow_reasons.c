@@ -54,17 +54,63 @@ static void set_amount(struct comparison *c, u32 index, const struct difference 
   }
 }
 
+static bool same_path(const struct sampled_path *x, const struct sampled_path *y) {
+  return x->n == y->n && !ANY_NUMBER(0, x->n, i,
+                                     x->frames[i].line != y->frames[i].line ||
+                                         !same_text(x->frames[i].file, y->frames[i].file) ||
+                                         !same_text(x->frames[i].function, y->frames[i].function));
+}
+
+/* How long a rank's peers are in a part that is called so, in all. */
+static double peers_called_ns(const struct comparison *c, u32 rank, u64 key,
+                              const struct sampled_path *path) {
+  double ns = 0;
+  FOR_EACH(c->all, c->n, e) {
+    if (e->part->key != key || e->rank == rank || !is_peer(c, e->rank))
+      continue;
+    const struct sampled_path *same =
+        FIND(e->part->paths, e->part->n_paths, one, same_path(one, path));
+    ns += same ? (double)same->ns : 0;
+  }
+  return ns;
+}
+
+/* Several places may call a line: how it is called where the rank is there longer than its peers.
+ */
+static const struct sampled_path *path_of_difference(const struct comparison *c, u32 rank,
+                                                     const struct sampled_part *part) {
+  double steps = 0, others = 0;
+  for (u32 s = 0; s < SLICES; s++) {
+    u32 own = parts_of(c, rank)->steps[s];
+    steps += own;
+    others += c->steps[s] - (is_peer(c, rank) ? own : 0);
+  }
+  return LARGEST(part->paths, part->n_paths, one, true,
+                 (double)one->ns / steps -
+                     (others > 0 ? peers_called_ns(c, rank, part->key, one) / others : 0));
+}
+
+/* A part in words that takes longer on a rank than on its peers. */
+static struct sampled_line *longer_line(const struct comparison *c, u32 rank,
+                                        const struct sampled_part *part) {
+  struct sampled_line *line = line_of_part(c->a, part);
+  const struct sampled_path *path = path_of_difference(c, rank, part);
+  line->path = path ? line_called_at(c->a, path) : NULL;
+  line->called_elsewhere = part->n_paths > 1;
+  return line;
+}
+
 static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_kind kind) {
   const struct sampled_part *part = c->best[rank].part[kind];
   const struct difference *d = &c->best[rank].of[kind];
   const struct rank_result *result = &c->a->results->ranks[rank];
   const struct difference *next = &c->best[rank].of_next;
-  struct sampled_line *line = line_of_part(c->a, part);
+  struct sampled_line *line = longer_line(c, rank, part);
   struct lateness late = lateness_of(result);
   bool rest = late.ms - d->more_ms > errors_apart * hypot(d->error_ms, late.error_ms);
   if (kind == OWN_LINE && c->best[rank].next &&
       (rest || next->more_ms >= part_of_first * d->more_ms)) {
-    line->next = line_of_part(c->a, c->best[rank].next);
+    line->next = longer_line(c, rank, c->best[rank].next);
     line->next_ms = next->more_ms;
     late = (struct lateness){late.ms - next->more_ms, hypot(late.error_ms, next->error_ms)};
   }
@@ -137,9 +183,13 @@ static double steps_needed(const struct comparison *c, u32 index) {
   return fmax(0, ceil(seen / in_a_step - steps));
 }
 
+static bool has_function(const struct sampled_path *path, const char *function) {
+  return ANY(path->frames, path->n, one, same_text(one->function, function));
+}
+
 static bool is_called_in(const struct sampled_part *line, const struct sampled_part *function) {
   return same_text(line->function, function->function) ||
-         ANY(line->path, line->n_path, one, same_text(one->function, function->function));
+         ANY(line->paths, line->n_paths, one, has_function(one, function->function));
 }
 
 /* On a busy machine a rank that does more than its peers loses its core, and then its other lines

@@ -116,6 +116,34 @@ static void two_lines_share_the_delay(void **state) {
   assert_true(found >= 10);
 }
 
+/* All ranks are at line 20 for 300 ms, called at line 10, and rank 2 for 120 ms more, called at
+ * line 40: that is where to look. */
+static void the_call_that_differs_is_told(void **state) {
+  static const u32 always[] = {1, 0}, slow[] = {1, 3};
+  static struct call_stack stacks[4];
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.slow[2] = 0.4;
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, o.steps, 0);
+  memcpy(stacks, c->timelines[0].call_sites->stacks, sizeof(stacks));
+  stacks[0] = (struct call_stack){always, 2, 0};
+  stacks[1] = (struct call_stack){slow, 2, 0};
+  for (u32 r = 0; r < o.ranks; r++) {
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    *sites = *c->timelines[r].call_sites;
+    sites->stacks = stacks;
+    c->timelines[r].call_sites = sites;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  const struct rank_result *rank = &r->ranks[2];
+  assert_true(rank->straggler && rank->late_path);
+  assert_non_null(strstr(rank->late_at, "train.py:20"));
+  assert_non_null(strstr(rank->late_path, "train.py:40"));
+  assert_non_null(strstr(finding_of(r, "DIST.STRAGGLER")->evidence, "train.py:40"));
+  cluster_end(r, c);
+}
+
 /* Line 10 is another one on each rank, and calls a pipeline's schedule. */
 static void call_schedule(struct cluster *c) {
   cluster_call_library(c, 0, "torch/distributed/pipelining/schedules.py",
@@ -385,6 +413,7 @@ int main(void) {
                                      cmocka_unit_test(lines_that_call_schedules_are_compared),
                                      cmocka_unit_test(the_other_thread_is_named),
                                      cmocka_unit_test(second_line_is_told),
+                                     cmocka_unit_test(the_call_that_differs_is_told),
                                      cmocka_unit_test(two_lines_share_the_delay),
                                      cmocka_unit_test(more_work_is_no_lack_of_cores),
                                      cmocka_unit_test(amount_is_within_a_fifth),
