@@ -153,9 +153,18 @@ static bool find_rows_by_collectives(struct spread *s) {
   return s->rows > 1;
 }
 
-/* A row is what lies between two collectives; a step, where ranks call different ones or none. */
+/* The batches of some ranks run out before those of others. */
+static bool makes_step(const struct spread *s, u32 rank, u32 step) {
+  const struct step_end *last = &s->g->slices[rank].last_of_step[step];
+  return last->node != INDEX_NONE || last->other != INDEX_NONE;
+}
+
+/* A row is what lies between two collectives; a step, where ranks call different ones or none, or
+ * make fewer steps than others. */
 static void find_rows(struct spread *s) {
-  if (find_rows_by_collectives(s))
+  bool all = !ANY_NUMBER(0, s->g->n_ranks, rank,
+                         s->g->slices[rank].present && !makes_step(s, rank, s->steps - 1));
+  if (all && find_rows_by_collectives(s))
     return;
   s->rows = s->steps;
   for (u32 n = 0; n < s->g->n; n++)
@@ -173,6 +182,8 @@ static bool ends_on_device(const struct sample_graph *g, const struct node *node
 /* Whether what a node stands for is known to belong to its row. */
 static bool is_of_row(const struct spread *s, u32 n) {
   const struct node *node = &s->g->nodes[n];
+  if (!makes_step(s, node->rank, s->e->step_of_node[n]))
+    return false;
   return NODE_ON_DEVICE(node->kind) || !s->g->slices[node->rank].on_gpu ||
          !ends_on_device(s->g, node, s->e->step_of_node[n]);
 }
@@ -182,6 +193,8 @@ static void list_nodes_by_row(struct spread *s) {
   s->by_row = LISTED_BY_KEY(s->rows, 0, s->g->n, n, true, s->e->row_of_node[n]);
   for (u32 n = 0; n < s->g->n; n++) {
     u32 row = s->e->row_of_node[n], rank = s->g->nodes[n].rank;
+    if (!makes_step(s, rank, s->e->step_of_node[n]))
+      continue;
     s->first[rank] = s->end[rank] ? MIN(s->first[rank], row) : row;
     s->end[rank] = MAX(s->end[rank], row + 1);
   }

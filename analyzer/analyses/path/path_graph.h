@@ -224,6 +224,7 @@ struct graph {
    * rank was not recorded. */
   double *weights;
   bool *lacks_ranks;
+  bool *no_more_steps;        /* [n_ranks] set with it */
   VECTOR(struct asked) asked; /* and what they gave: no cure is replayed twice */
 };
 

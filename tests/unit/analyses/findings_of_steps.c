@@ -235,6 +235,31 @@ static void uneven_steps(void **state) {
   assert_false(fires(&s, "DIST.UNEVEN_STEPS"));
 }
 
+static double saved_ms(const struct results *r, enum what_if_kind kind) {
+  for (u32 i = 0; i < r->n_what_if; i++)
+    if (r->what_if[i].kind == kind)
+      return r->what_if[i].saving.ms;
+  return NAN;
+}
+
+/* Rank 0 is slow by 120 ms in the 25 steps that it makes, of 50: in the others nothing is saved,
+ * and they are not shared with those that do not make them. */
+static void steps_that_a_slow_rank_does_not_make(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.slow[0] = 0.4;
+  o.slow_until = steps_of_rank_0 = o.steps / 2;
+  rank_0_leaves = false;
+  struct cluster *c = cluster_new(&o);
+  end_early(c);
+  struct results *r = cluster_analyse(c, NULL);
+  double half = (double)steps_of_rank_0 / o.steps;
+  assert_true(r->ranks[0].straggler);
+  assert_true(fabs(saved_ms(r, WHAT_IF_RANK) - 120 * half) < 8);
+  assert_true(fabs(saved_ms(r, WHAT_IF_EVERY_RANK) - 120 * half) < 8);
+  cluster_end(r, c);
+}
+
 /* A job of which `late` is what ranks sleep outside the phases; one rank may mark no phases at all.
  */
 static struct cluster *asleep_outside(const struct cluster_options *o, const i64 *late,
@@ -507,6 +532,7 @@ int main(void) {
       cmocka_unit_test(unmarked_training_is_not_outside),
       cmocka_unit_test(what_is_waited_for_outside_is_to_be_faster),
       cmocka_unit_test(uneven_steps),
+      cmocka_unit_test(steps_that_a_slow_rank_does_not_make),
       cmocka_unit_test(of_ranks_that_drift_apart_a_share_is_saved),
       cmocka_unit_test(who_is_outside_alone_is_told_with_its_own_line),
       cmocka_unit_test(a_call_of_communication_is_not_outside),
