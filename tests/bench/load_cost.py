@@ -10,6 +10,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import clean_environment  # noqa: E402
+
 PROGRAMS = (["true"], ["ls", "/"], ["bash", "-c", ":"], ["git", "--version"])
 RUNS = 200
 
@@ -21,8 +24,7 @@ def run(command, environment):
 
 
 def main():
-    plain = dict(os.environ)
-    plain.pop("LD_PRELOAD", None)
+    plain = clean_environment()
     preloaded = {**plain, "LD_PRELOAD": os.path.abspath(sys.argv[1])}
     for command in PROGRAMS:
         times = [(run(command, plain), run(command, preloaded)) for _ in range(RUNS)]

@@ -7,7 +7,6 @@ up; the share of one core; and the same of py-spy at the same rate, if it is ins
 saw the program, as the largest difference of a function's share, beside three standard errors of that share.
 """
 import collections
-import glob
 import os
 import resource
 import subprocess
@@ -15,9 +14,9 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "..", "torch"))
-import read_trace  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import read_trace  # noqa: E402
+from observed import observed_environment  # noqa: E402
 
 RATE = 100
 
@@ -80,10 +79,8 @@ def shares(seconds_of):
 
 def by_tscope(library, depth, mode, seconds):
     with tempfile.TemporaryDirectory(prefix="tscope-bench-") as folder:
-        subprocess.run(job(depth, mode, seconds), check=True, env=dict(os.environ, LD_PRELOAD=library,
-                                                                       TSCOPE_DIR=folder))
-        path, = glob.glob(folder + "/**/*.tscope", recursive=True)
-        trace = read_trace.Trace(path)
+        subprocess.run(job(depth, mode, seconds), check=True, env=observed_environment(library, folder))
+        trace, = read_trace.read_all(folder)
     names = {frame.frame: trace.strings[frame.function] for frame in trace.records["Frame"]}
     found = collections.Counter()
     for sample in trace.records["LineSample"]:

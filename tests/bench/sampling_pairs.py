@@ -40,11 +40,11 @@ def program(rounds, cudart):
 def run(lines, rounds, before=()):
     """CPU and wall time of the work in seconds, and how many samples were taken."""
     with tempfile.TemporaryDirectory(prefix="tscope-bench-") as folder:
-        environment = dict(os.environ, LD_PRELOAD=sys.argv[1], TSCOPE_DIR=folder, TSCOPE_LINES=lines, PYTHONHASHSEED="0")
+        environment = sampling.observed_environment(sys.argv[1], folder, TSCOPE_LINES=lines, PYTHONHASHSEED="0")
         said = subprocess.run([*before, sys.executable, __file__, "--program", str(rounds), sys.argv[2]], check=True,
                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
-        path, = glob.glob(folder + "/**/*.tscope", recursive=True)
-        totals = sampling.read_trace.Trace(path).records.get("LineSampling")
+        trace, = sampling.read_trace.read_all(folder)
+        totals = trace.records.get("LineSampling")
     return [*map(float, said.split()), totals[-1].samples if totals else 0]
 
 

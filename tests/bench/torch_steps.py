@@ -19,6 +19,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import clean_environment, observed_environment  # noqa: E402
+
 # layers, width, rows of a batch, steps of a block
 JOBS = {"tiny": (30, 16, 4, 20), "small": (20, 16, 4, 20), "medium": (20, 192, 64, 4)}
 WARM_UP, WARM_UP_TO_COUNT = 30, 300  # steps
@@ -40,8 +43,7 @@ def job(name):
 
 
 def switch_callgrind(state):
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    subprocess.run(["callgrind_control", "-i", state, str(os.getpid())], env=environment, check=True)
+    subprocess.run(["callgrind_control", "-i", state, str(os.getpid())], env=clean_environment(), check=True)
 
 
 def run_job(name, steps):
@@ -68,9 +70,7 @@ def run_job(name, steps):
 def run_pairs(library, pairs):
     def times(name, preload):
         with tempfile.TemporaryDirectory() as directory:
-            environment = dict(os.environ, TSCOPE_DIR=directory)
-            if preload:
-                environment["LD_PRELOAD"] = os.path.abspath(library)
+            environment = observed_environment(os.path.abspath(library) if preload else None, directory)
             done = subprocess.run([sys.executable, __file__, name], env=environment, check=True,
                                   capture_output=True, text=True)
         return [float(text) for text in done.stdout.split()[:2]]

@@ -10,38 +10,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-from summaries import expect_same, report_on  # noqa: E402
-
-SKIPPED = 77
-
-
-class Skip(Exception):
-    """The reason why this machine cannot run the test."""
-
-
-def clean_environment(**more):
-    """The environment without the variables of a scheduler or of tscope under which the test itself may run."""
-    mine = ("SLURM", "TSCOPE", "OMPI_", "PMI", "LD_PRELOAD")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(mine)}
-    return {**kept, **more}
-
-
-def run(*command, check=True, **more):
-    done = subprocess.run(command, capture_output=True, text=True, **more)
-    if check and done.returncode != 0:
-        raise AssertionError(f"{command}: status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    return done
-
-
-def wait_until(what, true, seconds=120):
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.2)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import clean_environment, run  # noqa: E402
+from outcomes import Skip, wait_until  # noqa: E402
+from read_trace import paths_under  # noqa: E402
+from summaries import report_on  # noqa: E402
 
 
 class Traces:
@@ -52,7 +26,7 @@ class Traces:
 
     def runs(self):
         return sorted(name for name in (os.listdir(self.folder) if os.path.isdir(self.folder) else [])
-                      if glob.glob(os.path.join(self.folder, name, "*.tscope")))
+                      if paths_under(os.path.join(self.folder, name)))
 
     def report(self, name):
         return report_on(self.report_program, self.folder, "--run", name)
@@ -125,8 +99,8 @@ PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FO
             self._start("slurmctld", "-D", "-f", self.file)
             for node in ("n1", "n2"):
                 self._start("slurmd", "-D", "-N", node, "-f", self.file)
-            wait_until("two idle nodes", lambda: self("sinfo", "-h", "-o", "%T %D", check=False)
-                       .stdout.strip() == "idle 2", 60)
+            wait_until("two idle nodes", lambda: self("sinfo", "-h", "-o", "%T %D", ok=None)
+                       .stdout.strip() == "idle 2")
         except AssertionError as error:
             logs = "".join(f"\n{log}: " + "".join(open(log, encoding="utf-8", errors="replace").readlines()[-3:])
                            for log in glob.glob(os.path.join(self.folder, "*.log")))
@@ -136,7 +110,7 @@ PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FO
 
     def __exit__(self, *_):
         with contextlib.suppress(Exception):
-            self("scancel", "-u", "root", check=False)
+            self("scancel", "-u", "root", ok=None)
         for daemon in reversed(self.daemons):
             daemon.terminate()
         for daemon in self.daemons:
@@ -178,7 +152,7 @@ PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FO
         return path
 
     def state(self, job):
-        return self("scontrol", "show", "job", job, check=False).stdout
+        return self("scontrol", "show", "job", job, ok=None).stdout
 
     def wait_end(self, job, seconds=240):
         ends = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")

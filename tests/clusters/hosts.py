@@ -17,8 +17,10 @@ import sys
 import tempfile
 import time
 
-from cluster import SKIPPED, Traces, clean_environment, run, wait_until
-from namespace_hosts import CannotMake, Hosts
+from cluster import Traces
+from namespace_hosts import Hosts
+from observed import clean_environment, json_of, run
+from outcomes import Skip, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASE, RUN, REPORT, TOP, LIBRARY, SKEWCLOCK = sys.argv[1], *map(os.path.realpath, sys.argv[2:7])
@@ -33,8 +35,11 @@ WALLS_NS = 0, 30 * 10**9, 3600 * 10**9
 CLEAR = 0.75  # of the steps: held up by the host that is slow
 
 
-class NoResult(Exception):
+class NoResult(Skip):
     """The job did not do what the case is about."""
+
+    def __init__(self, why):
+        super().__init__(f"no result: {why}")
 
 
 def wait_for_job(what, true):
@@ -317,7 +322,7 @@ def check_attempts(folder, ranks, earlier_ranks):
     assert [one["ranks"] for one in attempts] == [earlier_ranks, ranks], attempts
     assert report["run"]["attempt"] == 2 and report["run"]["world_size"] == ranks, report["run"]
     check_ranks(report, ranks)
-    first = json.loads(run(REPORT, "--format", "json", "--run", CASE, "--attempt", "1", folder).stdout)
+    first = json_of(REPORT, "--run", CASE, "--attempt", "1", folder)
     assert first["run"]["attempt"] == 1 and first["run"]["ranks_found"] == list(range(earlier_ranks)), first["run"]
     assert "2 attempts" in run(REPORT, "--list", folder).stdout
     page = run(TOP, "--once", "--width", "100", folder).stdout
@@ -340,7 +345,7 @@ def elastic_rank(folder):
 def check_one_job(folder, names, culprits):
     """Two starts of four ranks on two hosts, of which each run has some: report, list and top put them together."""
     for name in names:
-        report = json.loads(run(REPORT, "--format", "json", "--run", name, folder).stdout)
+        report = json_of(REPORT, "--run", name, folder)
         attempts = report["run"]["attempts"]
         print(f"{CASE}: {name}: {[(one['ranks'], one['hosts'], one['summary']) for one in attempts]}")
         check_ranks(report, 4)
@@ -351,7 +356,7 @@ def check_one_job(folder, names, culprits):
     listed = run(REPORT, "--list", folder).stdout.splitlines()
     assert len(listed) == 1 and "4 ranks on 2 hosts" in listed[0] and "2 attempts" in listed[0], listed
     assert all(name in listed[0] for name in names), listed
-    stacks = run(os.path.join(os.path.dirname(REPORT), "tscope-stacks"), folder, check=False).stdout
+    stacks = run(os.path.join(os.path.dirname(REPORT), "tscope-stacks"), folder, ok=None).stdout
     assert "on node0 has ended: rank 0 1\n" in stacks and "on node1 has ended: rank 2 3\n" in stacks, stacks
 
 
@@ -410,8 +415,7 @@ def hang(folder):
     with Hosts(3) as hosts:
         processes = start_all(hosts, folder, HANG="3:20", AT_STEP="20", TSCOPE_STALL="2")
         wait_for_job("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")))
-        wait_until("the hang is reported", find_hang, 60)
-        hangs = find_hang()
+        hangs = wait_until("the hang is reported", find_hang)
         top = json.loads(from_host(hosts, 0, TOP, "--once", "--format", "json", folder).splitlines()[-1])
         page = from_host(hosts, 0, TOP, "--once", "--width", "80", folder)
         stacks = from_host(hosts, 0, os.path.join(os.path.dirname(REPORT), "tscope-stacks"), folder)
@@ -465,24 +469,15 @@ def main():
     try:
         import torch  # pylint: disable=unused-import,import-outside-toplevel
     except ImportError:
-        print("skipped: there is no PyTorch")
-        return SKIPPED
+        raise Skip("there is no PyTorch") from None
     place = contextlib.nullcontext(sys.argv[7]) if len(sys.argv) > 7 \
         else tempfile.TemporaryDirectory(prefix="tscope-hosts-")
-    try:
-        with place as folder:
-            if AGAIN and CASE in SEEN_LIVE:
-                raise NoResult("this case judges a job that runs")
-            begun = time.monotonic()
-            CASES[CASE](folder)
-            print(f"{CASE}: took {time.monotonic() - begun:.1f} s")
-    except CannotMake as reason:
-        print(f"skipped: {reason}")
-        return SKIPPED
-    except NoResult as reason:
-        print(f"skipped: no result: {reason}")
-        return SKIPPED
-    return 0
+    with place as folder:
+        if AGAIN and CASE in SEEN_LIVE:
+            raise NoResult("this case judges a job that runs")
+        begun = time.monotonic()
+        CASES[CASE](folder)
+        print(f"{CASE}: took {time.monotonic() - begun:.1f} s")
 
 
-sys.exit(main())
+main()

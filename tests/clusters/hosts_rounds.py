@@ -16,8 +16,10 @@ import sys
 import tempfile
 import time
 
-SKIPPED = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from outcomes import SKIPPED  # noqa: E402
+
 PROGRAMS = ("scripts/tscope-run", "analyzer/tscope-report", "analyzer/tscope-top", "preload/libtscope.so",
             "tests/standins/libskewclock.so")
 KEPT = "/tmp/tscope-hosts-kept"

@@ -6,14 +6,15 @@ Training, and `mpirun tscope-reduce` on nodes that share no folder. On this host
 with the reason, if the MPI is not installed or the host name cannot be set.
 """
 import glob
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 
-from cluster import SKIPPED, Traces, clean_environment, run
+from cluster import Traces
+from observed import clean_environment, json_of, run
+from outcomes import Skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KIND, RUN, REPORT, LIBRARY, CUDART, SOURCE, REDUCE, TRACEGEN = sys.argv[1], *map(os.path.realpath, sys.argv[2:9])
@@ -29,14 +30,13 @@ TWO_HOSTS = {
 KEEP = {"openmpi": ["-x", "LD_PRELOAD", "-x", "TSCOPE_DIR", "-x", "TSCOPE_RUN"], "mpich": []}
 
 
-def why_not(folder):
+def need(folder):
     for program in (f"mpirun.{KIND}", f"mpicc.{KIND}"):
         if not shutil.which(program):
-            return f"no {program} here; Debian's packages libopenmpi-dev, openmpi-bin, libmpich-dev, mpich have it"
-    done = run(AGENT, "hosta", "hostname", check=False, cwd=folder)
+            raise Skip(f"no {program} here; Debian's packages libopenmpi-dev, openmpi-bin, libmpich-dev, mpich have it")
+    done = run(AGENT, "hosta", "hostname", ok=None, cwd=folder)
     if done.stdout.strip() != "hosta":
-        return f"hosts cannot be given names here: {done.stderr.strip()}"
-    return None
+        raise Skip(f"hosts cannot be given names here: {done.stderr.strip()}")
 
 
 def build(folder):
@@ -58,7 +58,7 @@ def without_inputs(value):
 
 
 def report_on(folder):
-    return without_inputs(json.loads(run(REPORT, "--format", "json", folder).stdout))
+    return without_inputs(json_of(REPORT, folder))
 
 
 # hostb begins when a process of hosta has loaded MPI and so waits for the others.
@@ -115,10 +115,7 @@ def main():
     environment = clean_environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                                     OMPI_MCA_rmaps_base_oversubscribe="1", HYDRA_IFACE="lo")
     with tempfile.TemporaryDirectory(prefix="tscope-mpi-") as folder:
-        reason = why_not(folder)
-        if reason:
-            print(f"skipped: {reason}")
-            return SKIPPED
+        need(folder)
         program = build(folder)
         for name, options, hosts in (("one-host", [], 1), ("two-hosts", [*TWO_HOSTS[KIND], *KEEP[KIND]], 2)):
             traces = Traces(REPORT, os.path.join(folder, name))
@@ -135,8 +132,7 @@ def main():
         check_reduce(os.path.join(folder, "reduce"), {**environment, "TMPDIR": folder})
         left = glob.glob(os.path.join(folder, "tscope-reduce-*"))
         assert not left, left
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

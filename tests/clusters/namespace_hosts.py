@@ -7,20 +7,16 @@ import subprocess
 import tempfile
 import time
 
-from cluster import Skip
-
-
-class CannotMake(Skip):
-    """Why this machine cannot make such hosts."""
+from outcomes import Skip
 
 
 def command(*arguments):
     try:
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     except FileNotFoundError as missing:
-        raise CannotMake(f"there is no {arguments[0]}") from missing
+        raise Skip(f"there is no {arguments[0]}") from missing
     if done.returncode:
-        raise CannotMake(f"{' '.join(arguments)}: {done.stderr.strip()}")
+        raise Skip(f"{' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
 
 
@@ -39,7 +35,7 @@ class Quota:
             os.mkdir(self.folder)
             self.limit(64)
         except OSError as reason:
-            raise CannotMake(f"no control group with a quota: {reason}") from reason
+            raise Skip(f"no control group with a quota: {reason}") from reason
 
     def limit(self, cores):
         limits = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 100000))} if self.is_first \
@@ -94,7 +90,7 @@ class Hosts:
         self.processes.append(host)
         if host.stdout.readline().strip() != "ready":
             host.stdin.close()
-            raise CannotMake(f"no namespaces for a host: {host.stderr.read().strip()}")
+            raise Skip(f"no namespaces for a host: {host.stderr.read().strip()}")
 
     def __enter__(self):
         descriptor, self.names_file = tempfile.mkstemp(prefix="tscope-names-")
@@ -108,7 +104,7 @@ class Hosts:
             command("ip", "-n", switch, "link", "set", "br0", "up")
             for number in range(len(self.offsets_s)):
                 self.add_host(number, switch)
-        except CannotMake:
+        except Skip:
             self.__exit__()
             raise
         return self

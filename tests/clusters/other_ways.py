@@ -7,29 +7,29 @@ already, sudo, and a container made of namespaces and a separate root folder. If
 the reason and skips the test.
 """
 import glob
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import observed  # noqa: E402
+from observed import clean_environment, json_of  # noqa: E402
+from outcomes import Skip  # noqa: E402
+from read_trace import paths_under  # noqa: E402
+
 CASE, RUN, REPORT, LIBRARY, RANK = sys.argv[1], *map(os.path.realpath, sys.argv[2:6])
 STEPS = "30"
 
 
 def run(*command, **more):
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("TSCOPE_", "LD_PRELOAD", "SLURM"))}
-    environment.update(more.pop("env", {}))
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, **more)
+    return observed.run(*command, ok=None, env=clean_environment(**more))
 
 
 def expect_trace(done, traces):
     """The job succeeded, and one rank is in the report, from its beginning to its end."""
     assert done.returncode == 0 and "1 rank recorded" in done.stderr, done
-    report = json.loads(run(REPORT, "--format", "json", traces).stdout)
+    report = json_of(REPORT, traces)
     assert report["run"]["ranks_found"] == [0] and report["quality"]["partial_ranks"] == [], report["run"]
 
 
@@ -37,23 +37,23 @@ def expect_none(done, traces):
     """The job succeeded; tscope recorded nothing, and says what to do."""
     assert done.returncode == 0, done
     assert "no trace" in done.stderr and "put tscope run inside" in done.stderr, done.stderr
-    assert not glob.glob(os.path.join(traces, "*", "*.tscope"))
+    assert not paths_under(traces)
 
 
-def observed(traces, *command):
+def under_tscope(traces, *command):
     return RUN, "--dir", traces, "--lib", LIBRARY, "--", *command
 
 
 def allocator(pattern, package):
     found = sorted(glob.glob(f"/usr/lib/*/{pattern}") + glob.glob(f"/usr/lib64/{pattern}"))
     if not found:
-        return f"no {pattern} here; Debian's package {package} has it"
+        raise Skip(f"no {pattern} here; Debian's package {package} has it")
 
     def case(folder):
         """It is still the job's allocator and comes first; the job is recorded."""
         traces, shown = os.path.join(folder, "traces"), os.path.join(folder, "order")
         job = f'echo "$LD_PRELOAD" > {shown}; grep -c {os.path.basename(found[0])[:12]} /proc/self/maps >> {shown}; exec {RANK} {STEPS}'
-        expect_trace(run(*observed(traces, "bash", "-c", job), env={"LD_PRELOAD": found[0]}), traces)
+        expect_trace(run(*under_tscope(traces, "bash", "-c", job), LD_PRELOAD=found[0]), traces)
         with open(shown, encoding="utf-8") as file:
             order, mapped = file.read().split()
         assert order == f"{found[0]}:{LIBRARY}" and int(mapped) > 0, (order, mapped)
@@ -62,15 +62,15 @@ def allocator(pattern, package):
 
 def sudo():
     if not shutil.which("sudo") or run("sudo", "-n", "true").returncode != 0:
-        return "no sudo here that asks for no password"
+        raise Skip("no sudo here that asks for no password")
 
     def case(folder):
         """It drops the preload, with -E too, and tscope says so; tscope run after sudo works."""
         for number, options in enumerate((["-n"], ["-n", "-E"])):
             traces = os.path.join(folder, f"none{number}")
-            expect_none(run(*observed(traces, "sudo", *options, RANK, STEPS)), traces)
+            expect_none(run(*under_tscope(traces, "sudo", *options, RANK, STEPS)), traces)
         traces = os.path.join(folder, "traces")
-        expect_trace(run("sudo", "-n", *observed(traces, RANK, STEPS)), traces)
+        expect_trace(run("sudo", "-n", *under_tscope(traces, RANK, STEPS)), traces)
     return case
 
 
@@ -100,7 +100,7 @@ def container():
     namespaces = ["unshare", "--mount", "--pid", "--fork", "--uts", "--ipc"]
     done = run(*namespaces, "mount", "-t", "tmpfs", "none", "/mnt")
     if done.returncode != 0:
-        return f"no namespaces for a container here: {done.stderr.strip()}"
+        raise Skip(f"no namespaces for a container here: {done.stderr.strip()}")
 
     def case(folder):
         """A tscope run outside has no effect inside; with the library and the folder of traces mounted, tscope run
@@ -113,9 +113,9 @@ def container():
             root = tempfile.mkdtemp(dir=folder)
             return (*namespaces, "sh", "-c", CONTAINER, "sh", root, build, traces, "--", *command)
 
-        expect_none(run(*observed(traces, *inside(RANK, STEPS))), traces)
-        expect_trace(run(*inside(*observed(traces, RANK, STEPS))), traces)
-        report = json.loads(run(REPORT, "--format", "json", traces).stdout)
+        expect_none(run(*under_tscope(traces, *inside(RANK, STEPS))), traces)
+        expect_trace(run(*inside(*under_tscope(traces, RANK, STEPS))), traces)
+        report = json_of(REPORT, traces)
         hosts = [rank["host"] for rank in report["distributed"]["ranks"]]
         assert hosts == ["in-a-container"], hosts
     return case
@@ -131,14 +131,10 @@ CASES = {
 
 def main():
     case = CASES[CASE]()
-    if isinstance(case, str):
-        print(f"skipped: {CASE}: {case}")
-        return SKIPPED
     with tempfile.TemporaryDirectory(prefix="tscope-ways-") as folder:
         case(folder)
     print(f"{CASE}: right")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

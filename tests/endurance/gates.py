@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import observed_environment, run  # noqa: E402
+
 EXPECTATIONS = """# what every run of these jobs must be like, whatever else the machine does
 fail-on critical:DIST,RUN,MEMORY,CONVERGENCE,TIMING.DATALOADER_BOUND
 fail-on warning:DIST.STRAGGLER,DIST.HANG,DIST.DESYNC,DIST.FAIL_SLOW,DIST.SLOW_LINK,RUN,TIMING.DATALOADER_BOUND
@@ -91,9 +94,7 @@ GLOO_FAULTS = {"the loss becomes NaN": "nan"}
 
 
 def environment(build, folder, name):
-    env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("TSCOPE", "STANDIN", "RANK", "WORLD", "MASTER"))}
-    return {**env, "LD_PRELOAD": os.path.join(build, "preload", "libtscope.so"), "TSCOPE_DIR": folder, "TSCOPE_RUN": name}
+    return observed_environment(os.path.join(build, "preload", "libtscope.so"), folder, TSCOPE_RUN=name)
 
 
 def launch(command, env, seconds):
@@ -131,8 +132,8 @@ def on_torch(build, python, folder, name, program, fault, number):
 
 
 def judge(build, folder, name, rules):
-    report = subprocess.run([os.path.join(build, "analyzer", "tscope-report"), "--expectations", rules, "--run", name,
-                             folder], capture_output=True, text=True, timeout=120)
+    report = run(os.path.join(build, "analyzer", "tscope-report"), "--expectations", rules, "--run", name, folder, ok=None,
+                 timeout=120)
     reasons = list(dict.fromkeys(re.findall(r"gate: FAILED  (.*?)  \(", report.stderr)))
     busy = "that could run had no core" in report.stdout
     return report.returncode, reasons or report.stderr.splitlines()[-1:], busy

@@ -6,16 +6,14 @@ counted apart.
 
     quiet.py BUILD RUNS-OF-EACH-KIND
 """
-import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "torch")]
-from training import Job, python_with_torch  # noqa: E402
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS / "torch"), str(TESTS / "tools")]
+from observed import json_of, observed_environment, run  # noqa: E402
+from training import Job, python_or_skip  # noqa: E402
 
 NAMES = ("DIST.STRAGGLER", "DIST.SLOW_LINK", "DIST.HANG", "DIST.DESYNC", "DIST.FAIL_SLOW", "TIMING.FAIL_SLOW")
 ON_STANDINS = {"data parallel": [], "1F1B pipeline": ["--pipeline", "4", "--micro-batches", "6"],
@@ -27,17 +25,13 @@ ON_TORCH = {"DDP over gloo": ("ddp_gloo.py", ["--steps", "40"], 4),
 
 
 def run_on_standins(build, options, seed, scratch):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("TSCOPE", "STANDIN", "RANK"))}
-    environment.update(LD_PRELOAD=str(build / "preload" / "libtscope.so"), TSCOPE_DIR=scratch)
-    subprocess.run([build / "tests" / "standins" / "train", "--steps", "40", "--seed", str(seed), *options],
-                   env=environment, check=True, stdout=subprocess.DEVNULL)
+    run(build / "tests" / "standins" / "train", "--steps", "40", "--seed", seed, *options,
+        env=observed_environment(build / "preload" / "libtscope.so", scratch))
     return scratch
 
 
 def named(build, directory):
-    made = subprocess.run([build / "analyzer" / "tscope-report", "--format", "json", directory], capture_output=True,
-                          text=True, check=True)
-    findings = json.loads(made.stdout)["findings"]
+    findings = json_of(build / "analyzer" / "tscope-report", directory)["findings"]
     return [(f["severity"] == "info", f["title"]) for f in findings
             if f["id"] in NAMES or f["title"].startswith("Stage ")]
 
@@ -55,7 +49,7 @@ def repeat(kind, runs, job):
 
 def main():
     build, runs = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2])
-    python, wrong = python_with_torch(), 0
+    python, wrong = python_or_skip(), 0
     library = str(build / "preload" / "libtscope.so")
 
     def on_torch(script, options, ranks):

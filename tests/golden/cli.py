@@ -11,14 +11,15 @@ import tempfile
 import unittest
 from unittest import mock
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import clean_environment, json_of, run  # noqa: E402
+
 REPORT, TRACEGEN = sys.argv[1:3]
-ENV = {key: value for key, value in os.environ.items()
-       if key not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
-ENV["LC_ALL"] = "C.UTF-8"
+ENV = clean_environment(LC_ALL="C.UTF-8")
 
 
 def report(*arguments, **env):
-    done = subprocess.run([REPORT, *arguments], capture_output=True, text=True, env={**ENV, **env})
+    done = run(REPORT, *arguments, ok=None, env={**ENV, **env})
     # On a busy machine it takes longer than a second and says so.
     done.stderr = re.sub(r"^tscope-report: [\w ]+: \d+ % after \d+ s\n", "", done.stderr, flags=re.M)
     return done
@@ -41,7 +42,7 @@ class Cli(unittest.TestCase):
     @classmethod
     def write(cls, name, *options):
         path = os.path.join(cls.folder.name, name)
-        subprocess.run([TRACEGEN, *options, path], check=True, capture_output=True)
+        run(TRACEGEN, *options, path)
         return path
 
     def path(self, *names):
@@ -76,17 +77,17 @@ class Cli(unittest.TestCase):
                     self.assertIn("even" if found else "no traces", said)
 
     def test_json_names_the_slow_rank_and_counts_the_steps(self):
-        slow = json.loads(self.ok("--format", "json", self.traces))
+        slow = json_of(REPORT, self.traces)
         self.assertEqual(slow["schema"], "tscope.report/1")
         self.assertEqual(slow["distributed"]["stragglers"], [2])
         self.assertEqual(slow["steps"]["count"], 40)
         self.assertIsNone(slow["budget"]["mfu"])
-        even = json.loads(self.ok("--format", "json", "--run", "even", self.traces))
+        even = json_of(REPORT, "--run", "even", self.traces)
         self.assertEqual(even["distributed"]["stragglers"], [])
 
     def test_arithmetic_given_is_arithmetic_used(self):
         given = ["--params", "1M", "--tokens-per-step", "1k", "--peak-tflops", "10"]
-        budget = json.loads(self.ok("--format", "json", *given, self.traces))["budget"]
+        budget = json_of(REPORT, *given, self.traces)["budget"]
         self.assertAlmostEqual(budget["flops_per_step"], 6e9)
         self.assertAlmostEqual(budget["peak_flops"], 4 * 10e12)
         self.assertGreater(budget["mfu"], 0)
@@ -94,7 +95,7 @@ class Cli(unittest.TestCase):
 
     def test_fail_on_is_a_gate(self):
         severities = [finding["severity"] for finding in
-                      json.loads(self.ok("--format", "json", self.traces))["findings"]]
+                      json_of(REPORT, self.traces)["findings"]]
         ranked = ["info", "warning", "critical"]
         worst = max(map(ranked.index, severities))
         for level, name in enumerate(ranked):
@@ -133,13 +134,13 @@ class Cli(unittest.TestCase):
         rows = lambda text: text.split("\n  kernel  ")[1].split("whole input")[0].count("\n") - 1
         self.assertEqual(rows(self.ok("--top", "1", self.traces)), 1)
         most = rows(self.ok("--top", "1000", self.traces))
-        self.assertEqual(most, len(json.loads(self.ok("--format", "json", self.traces))["kernels"]["top"]))
+        self.assertEqual(most, len(json_of(REPORT, self.traces)["kernels"]["top"]))
 
     def test_some_steps_only(self):
-        some = json.loads(self.ok("--format", "json", "--steps", "10:20", self.traces))
+        some = json_of(REPORT, "--steps", "10:20", self.traces)
         self.assertEqual((some["steps"]["count"], some["steps"]["warmup_excluded"]), (11, 0))
         for one in ("10:10", "10"):
-            alone = json.loads(self.ok("--format", "json", "--steps", one, self.traces))
+            alone = json_of(REPORT, "--steps", one, self.traces)
             self.assertEqual((alone["steps"]["count"], alone["series"]["steps"]["step"]), (1, [10]))
         for chosen, said in (("0:10", "0 to 10 only, of the run's 0 to 39: chosen by --steps"), ("39", "39 to 39 only,")):
             self.assertIn(said, self.ok("--steps", chosen, self.traces))
@@ -180,11 +181,11 @@ class Cli(unittest.TestCase):
         self.assertEqual(gate.returncode, 2)
         self.assertIn("Step time", gate.stdout)
         self.assertIn("--fail-on needs 3 runs on each side, not 1 and 1", gate.stderr)
-        same = json.loads(self.ok("diff", "--format", "json", slow, slow))
+        same = json_of(REPORT, "diff", slow, slow)
         self.assertEqual(same["diff"]["verdict"], "no change beyond noise")
         self.assertEqual(same["diff"]["provenance"], [])
         self.assertEqual(same["distributed"]["stragglers"], [2])
-        alone = json.loads(self.ok("--format", "json", slow))
+        alone = json_of(REPORT, slow)
         self.assertIsNone(alone["diff"]["verdict"])
         self.assertIn("two runs", self.refused("diff", slow))
 
@@ -203,7 +204,7 @@ class Cli(unittest.TestCase):
         self.assertIn("rank 2 became slower in its compute", gate.stdout)
         self.assertLess(gate.stdout.index("rank 2 became slower"), gate.stdout.index("optimizer"))
         self.assertEqual(report("diff", *even, "--", *again, "--fail-on", "warning").returncode, 0)
-        document = json.loads(self.ok("diff", "--format", "json", *even, "--", *slow))["diff"]
+        document = json_of(REPORT, "diff", *even, "--", *slow)["diff"]
         self.assertEqual([run["path"] for run in document["runs"]], even + slow)
         self.assertEqual(document["cause"]["ranks"], [2])
         self.assertEqual(document["noise"], "between runs")
@@ -237,8 +238,8 @@ class Cli(unittest.TestCase):
         own = self.path("own.txt")
         with open(own, "w", encoding="utf-8") as file:
             file.write("# mine\nwarp drive: ^GEMM_back\n")
-        kinds = lambda *options: {row["category"]: row["count"] for row in json.loads(
-            self.ok("--format", "json", *options, self.traces))["kernels"]["by_category"]}
+        kinds = lambda *options: {row["category"]: row["count"] for row in json_of(
+            REPORT, *options, self.traces)["kernels"]["by_category"]}
         plain, mine = kinds(), kinds("--kernel-categories", own)
         self.assertGreater(mine["warp drive"], 0)
         self.assertEqual(mine["GEMM"] + mine["warp drive"], plain["GEMM"])

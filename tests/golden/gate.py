@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The gate for pipelines, as docs/gate.md describes it: gate.py TSCOPE-REPORT TRACEGEN DOCS."""
-import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_of, run  # noqa: E402
+
 REPORT, TRACEGEN, DOCS = sys.argv[1:4]
 
 
 def report(*arguments):
-    return subprocess.run([REPORT, *arguments], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+    return run(REPORT, *arguments, ok=None)
 
 
 class Gate(unittest.TestCase):
@@ -41,13 +42,12 @@ class Gate(unittest.TestCase):
     @classmethod
     def write(cls, name, *options):
         path = cls.path(name)
-        subprocess.run([TRACEGEN, "--run", name, "--ranks", "4", "--steps", "40", *options, path], check=True,
-                       capture_output=True)
+        run(TRACEGEN, "--run", name, "--ranks", "4", "--steps", "40", *options, path)
         return path
 
     @classmethod
     def document(cls, run):
-        return json.loads(report("--format", "json", run).stdout)
+        return json_of(REPORT, run)
 
     def outcome(self, *rules, run=None):
         done = report("--output", os.devnull, *rules, run or self.slow)

@@ -8,26 +8,24 @@ is always an error.
 """
 import difflib
 import os
-import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import run  # noqa: E402
 
-def output_of(command, tracegen, env):
+
+def output_of(command, tracegen):
     with tempfile.TemporaryDirectory(prefix="tscope-golden-") as traces:
         if tracegen:
-            subprocess.run([*tracegen, traces], check=True, stdout=subprocess.DEVNULL)
-        command = [traces if word == "@" else word for word in command]
-        return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=env).stdout.decode()
+            run(*tracegen, traces)
+        return run(*(traces if word == "@" else word for word in command)).stdout
 
 
 def main():
     path, *tracegen = sys.argv[1:sys.argv.index("--")]
     command = sys.argv[sys.argv.index("--") + 1:]
-    env = {key: value for key, value in os.environ.items()
-           if key not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "LC_CTYPE", "LANG")}
-    env["LC_ALL"] = "C.UTF-8"
-    got = output_of(command, tracegen, env)
+    got = output_of(command, tracegen)
     if "TSCOPE_UPDATE_GOLDEN" in os.environ:
         with open(path, "w", encoding="utf-8") as file:
             file.write(got)

@@ -15,10 +15,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
-sys.path.insert(0, os.path.join(HERE, "..", "torch"))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 
 import read_trace
 import standin_wheel
+from observed import clean_environment
 
 # The modes in which the shim gets GPU times; BARE is the program without the shim.
 BARE, OFF, AUTO, CUPTI, EVENTS, HOST = "without", "off", "auto", "cupti", "events", "host"
@@ -168,13 +169,13 @@ class Machine:
         memory = dict(self.driver_facts).get("memory.total", "0 MiB")  # of the first GPU
         self.gpu_mib = int(memory.split()[0]) if memory.split()[0].isdigit() else 0
         self.python = python
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith("TSCOPE") and name != "LD_PRELOAD"}
-        # PyTorch's deterministic algorithms need the first setting. The caches are shared by all runs.
-        self.environment.update(CUBLAS_WORKSPACE_CONFIG=":4096:8", OMP_NUM_THREADS="1",
-                                PYTHONDONTWRITEBYTECODE="1",
-                                TRITON_CACHE_DIR=os.path.join(scratch, "triton"),
-                                TORCHINDUCTOR_CACHE_DIR=os.path.join(scratch, "inductor"))
+        # Which GPUs there are, and how they are reached, is up to who runs this. PyTorch's deterministic algorithms need the
+        # setting of cuBLAS. The caches are shared by all runs.
+        own = {name: value for name, value in os.environ.items() if name.startswith("CUDA_")}
+        self.environment = clean_environment(**own, CUBLAS_WORKSPACE_CONFIG=":4096:8", OMP_NUM_THREADS="1",
+                                             PYTHONDONTWRITEBYTECODE="1",
+                                             TRITON_CACHE_DIR=os.path.join(scratch, "triton"),
+                                             TORCHINDUCTOR_CACHE_DIR=os.path.join(scratch, "inductor"))
         self.why_no_torch = self._find_torch(build)
         self.runs = {}
         self.used = []  # the runs that the current row has used

@@ -8,7 +8,6 @@ A recording has the traces and what the program printed: its own times, PyTorch'
 the same GPU."""
 import json
 import os
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -16,6 +15,7 @@ import types
 
 import rows_gpt
 from machine import Failed
+from observed import json_of
 
 ROWS = {"fused": (rows_gpt.gpt_steps, rows_gpt.gpt_flops, rows_gpt.gpt_utilisation, rows_gpt.gpt_kernels,
                   rows_gpt.gpt_memory, rows_gpt.gpt_times_add_up, rows_gpt.gpt_findings),
@@ -42,9 +42,7 @@ class Recorded:
         return types.SimpleNamespace(result=self.said, folder=os.path.join(self.folder, "traces"))
 
     def report(self, run, *options):
-        result = subprocess.run([self.tool, "--format", "json", *options, run.folder], capture_output=True, text=True,
-                                check=True)
-        return json.loads(result.stdout)
+        return json_of(self.tool, run.folder, *options)
 
 
 def main():

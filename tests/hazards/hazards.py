@@ -24,18 +24,15 @@ import sysconfig
 import tempfile
 import time
 
-for folder in ("torch", "tools"):
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder))
-import read_trace  # pylint: disable=wrong-import-position
-from emulated import EMULATOR  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import read_trace  # noqa: E402
+from observed import EMULATOR, observed_environment  # noqa: E402
+from outcomes import Skip  # noqa: E402
+from read_trace import paths_under  # noqa: E402
 
 LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
 NOBODY = 65534
 undos = []
-
-
-class Skip(Exception):
-    """Raised if the hazard cannot be tested on this machine."""
 
 
 # Hazards that do not work with an emulator of single programs, with the reason.
@@ -82,15 +79,8 @@ def program(name):
 
 
 def environment(directory=None, **more):
-    """The caller's environment without variables of tscope or a launcher; with the preload if `directory`."""
-    clean = {name: value for name, value in os.environ.items()
-             if not name.startswith(("TSCOPE_", "LD_PRELOAD", "SLURM_", "OMPI_", "PMI"))
-             and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
-    clean["LD_LIBRARY_PATH"] = PROGRAMS
-    if directory:
-        clean.update(LD_PRELOAD=LIBRARY, TSCOPE_DIR=directory)
-    clean.update(more)
-    return clean
+    """With the preload if `directory`."""
+    return observed_environment(directory and LIBRARY, directory, **{"LD_LIBRARY_PATH": PROGRAMS, **more})
 
 
 def runnable(command):
@@ -103,13 +93,6 @@ def run(command, directory=None, env=None, **more):
                           timeout=100, check=False, **more)
 
 
-def traces(directory):
-    found = []
-    for folder, _, files in os.walk(directory):
-        found += [os.path.join(folder, file) for file in files if file.endswith(".tscope")]
-    return sorted(found)
-
-
 # For hazards that lose records: turns off samples of lines, so that all lost records are launches.
 ONLY_LAUNCHES = {"TSCOPE_LINES": "collectives"}
 
@@ -118,7 +101,7 @@ class Walked:
     """The totals of all traces in a directory."""
 
     def __init__(self, directory):
-        files = traces(directory)
+        files = paths_under(directory)
         done = subprocess.run(runnable([program("walk"), *files]), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         rows = [list(map(int, line.split())) for line in done.stdout.splitlines()]
@@ -166,7 +149,7 @@ def check_recorded(directory, *arguments, launches, files=1, name="hazard", loss
 
 
 def check_untouched(directory):
-    assert traces(directory) == [], traces(directory)
+    assert paths_under(directory) == [], paths_under(directory)
 
 
 # Programs that do not train.
@@ -361,11 +344,11 @@ def wait_while_the_disk_does_not_answer(scratch):
         done = run(command, disk, env={"FROZEN_DISK": disk, "TSCOPE_RUN": "run",
                                        "LD_PRELOAD": program("libfrozen_disk.so") + ":" + LIBRARY})
         assert (done.returncode, done.stdout) == (0, b"-9\n"), done
-        signals = [read_trace.Trace(trace).reaped_signal for trace in traces(disk)]
+        signals = [read_trace.Trace(trace).reaped_signal for trace in paths_under(disk)]
         until = time.monotonic() + 30
         while 9 not in signals and time.monotonic() < until:
             time.sleep(0.1)
-            signals = [read_trace.Trace(trace).reaped_signal for trace in traces(disk)]
+            signals = [read_trace.Trace(trace).reaped_signal for trace in paths_under(disk)]
         assert sorted(signals) == ([0, 9] if awake == "awake" else [9]), (awake, signals)
 
 
@@ -658,7 +641,7 @@ def handler_with_little_stack(scratch):
     for more in ("4096", "65536"):
         directory = os.path.join(scratch, more)
         run_both(directory, "handler-with-little-stack", more)
-        assert 9 in [read_trace.Trace(trace).reaped_signal for trace in traces(directory)], more
+        assert 9 in [read_trace.Trace(trace).reaped_signal for trace in paths_under(directory)], more
 
 
 def one_core_at_real_time_priority(scratch):
@@ -1290,20 +1273,15 @@ def clock_that_stands_still(scratch):
 def main():
     hazard = globals()[sys.argv[3].replace("-", "_")]
     if EMULATOR and sys.argv[3] in NOT_EMULATED:
-        print(f"skipped: {NOT_EMULATED[sys.argv[3]]}")
-        return 77
+        raise Skip(NOT_EMULATED[sys.argv[3]])
     scratch = tempfile.mkdtemp(prefix="tscope-hazard-")
     try:
         hazard(scratch)
-    except Skip as reason:
-        print(f"skipped: {reason}")
-        return 77
     finally:
         for undo in undos:
             undo()
         shutil.rmtree(scratch, ignore_errors=True)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -11,6 +11,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import clean_environment, observed_environment  # noqa: E402
+
 RUN, LIBRARY, PROGRAMS = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 
 # Prints when it is ready, counts the signals of one kind until its input ends, and prints the count.
@@ -30,10 +33,8 @@ PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signa
 
 
 def run(*command, options=(), **more):
-    environment = dict(os.environ, TSCOPE_DIR=tempfile.gettempdir() + "/tscope-launcher-none")
-    environment.pop("TSCOPE_RUN", None)
-    environment.update(more.pop("env", {}))
-    return subprocess.run([RUN, "--lib", LIBRARY, *options, "--", *command], env=environment,
+    environment = observed_environment(None, tempfile.gettempdir() + "/tscope-launcher-none")
+    return subprocess.run([RUN, "--lib", LIBRARY, *options, "--", *command], env={**environment, **more.pop("env", {})},
                           capture_output=True, text=True, check=False, **more)
 
 
@@ -141,7 +142,7 @@ class Launcher(unittest.TestCase):
             def said_with(**env):
                 return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", folder, RUN, "--lib", LIBRARY,
                                        "--dir", os.path.join(folder, "traces"), "true"],
-                                      env=dict(os.environ, **env), capture_output=True, text=True, check=False)
+                                      env=clean_environment(**env), capture_output=True, text=True, check=False)
             if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
                 self.skipTest("no right to mount a small file system")
             self.assertIn("is full", said_with().stderr)
@@ -153,7 +154,7 @@ class Launcher(unittest.TestCase):
             with open(disk + ".frozen", "w", encoding="ascii"):
                 pass
             child = subprocess.Popen([RUN, "--lib", LIBRARY, "--dir", disk, "sleep", "100"],
-                                     env=dict(os.environ, FROZEN_DISK=disk, LD_PRELOAD=os.path.join(PROGRAMS, "libfrozen_disk.so")),
+                                     env=clean_environment(FROZEN_DISK=disk, LD_PRELOAD=os.path.join(PROGRAMS, "libfrozen_disk.so")),
                                      stderr=subprocess.PIPE)
             time.sleep(0.5)
             child.terminate()

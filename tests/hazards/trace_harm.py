@@ -16,17 +16,22 @@ import sys
 import tempfile
 import time
 
+TOOLS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "tools")
+sys.path.insert(0, TOOLS)
+from observed import observed_environment  # noqa: E402
+from outcomes import SKIPPED, wait_until  # noqa: E402
+from read_trace import paths_under  # noqa: E402
+
 LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
 LAUNCHES, AT_ONCE = 120000, 4
 MEGABYTES = {"btrfs": 120, "xfs": 320, "ext4": 40, "tmpfs": 24}
 MUST_TELL = ("cut_to_nothing", "cut_in_the_middle", "removed", "server_reports_eio", "server_has_no_space",
              "server_has_forgotten_us")
 ALL = ("btrfs", "xfs", "ext4", "tmpfs")
-TOOLS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "tools")
 HARMS, FILE_SYSTEMS = {}, {}
 
 
-class Skip(Exception):
+class CannotMake(Exception):
     """Raised if a case cannot be made on this machine."""
 
 
@@ -46,9 +51,9 @@ def call(*command):
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        raise Skip(f"no {error.filename}") from error
+        raise CannotMake(f"no {error.filename}") from error
     if done.returncode:
-        raise Skip(f"{' '.join(command)}: {done.stderr.strip()}")
+        raise CannotMake(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
 class Mounted:
@@ -77,7 +82,7 @@ class Mounted:
                                         control_of(self.where)], stderr=subprocess.PIPE, text=True)
         while not os.path.ismount(self.where):
             if self.server.poll() is not None:
-                raise Skip(f"no file system in a process: {self.server.stderr.read().strip()}")
+                raise CannotMake(f"no file system in a process: {self.server.stderr.read().strip()}")
             time.sleep(0.01)
 
     def __enter__(self):
@@ -187,12 +192,7 @@ def memory_is_short(scratch):
 
 
 def environment(directory):
-    clean = {name: value for name, value in os.environ.items()
-             if not name.startswith(("TSCOPE_", "LD_PRELOAD")) and name not in ("RANK", "WORLD_SIZE")}
-    clean["LD_LIBRARY_PATH"] = PROGRAMS
-    if directory:
-        clean.update(LD_PRELOAD=LIBRARY, TSCOPE_DIR=directory, TSCOPE_DISK_FREE="0")
-    return clean
+    return observed_environment(directory and LIBRARY, directory, LD_LIBRARY_PATH=PROGRAMS, TSCOPE_DISK_FREE="0")
 
 
 def start(directory, *arguments, enter=None):
@@ -201,16 +201,11 @@ def start(directory, *arguments, enter=None):
 
 
 def wait_for_trace(directory, job):
-    until = time.monotonic() + 20
-    while time.monotonic() < until and job.poll() is None:
-        for folder, _, files in os.walk(directory):
-            found = [file for file in files if file.endswith(".tscope") and not file.startswith(".")]
-            if found:
-                time.sleep(0.3)  # so that pages went to the file
-                sync(folder)
-                return os.path.join(folder, found[0])
-        time.sleep(0.01)
-    raise AssertionError(f"no trace in {directory}: {job.communicate()}")
+    found = wait_until(f"a trace in {directory}", lambda: paths_under(directory) or job.poll() is not None, seconds=20, each=0.01)
+    assert found is not True, job.communicate()
+    time.sleep(0.3)  # so that pages went to the file
+    sync(os.path.dirname(found[0]))
+    return found[0]
 
 
 class Limited:
@@ -228,7 +223,7 @@ class Limited:
                 why = error
                 if os.path.isdir(self.folder):
                     os.rmdir(self.folder)
-        raise Skip(f"no control group for memory: {why}")
+        raise CannotMake(f"no control group for memory: {why}")
 
     def enter(self):
         with open(os.path.join(self.folder, "cgroup.procs"), "w", encoding="ascii") as file:
@@ -272,7 +267,7 @@ def passes(name, kind, times=5):
         try:
             print(f"{name} {kind}: {check(name, kind, scratch)}", flush=True)
             return True
-        except Skip as why:
+        except CannotMake as why:
             print(f"{name} {kind}: skipped, {why}", flush=True)
             return None
         except TooLate:
@@ -292,7 +287,7 @@ def main():
         passed = list(pool.map(lambda case: passes(*case), cases))
     if False in passed:
         sys.exit(f"failed: {[' '.join(case) for case, good in zip(cases, passed) if good is False]}")
-    sys.exit(0 if True in passed else 77)
+    sys.exit(0 if True in passed else SKIPPED)
 
 
 main()

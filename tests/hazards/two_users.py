@@ -10,6 +10,9 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import clean_environment  # noqa: E402
+
 BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
 HAZARD = os.path.join(BUILD, "tests", "hazards", "hazard")
 NOBODY, ROOT = 65534, 0
@@ -36,10 +39,9 @@ def in_own_tmp(*lines):
     if BUILD.startswith("/tmp/"):
         own = [f"mount --bind {BUILD} /mnt", *own, f"mkdir -p {BUILD}", f"mount --move /mnt {BUILD}"]
     script = "\n".join(["set -e", *own, "cd /", *lines])
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("TSCOPE_", "LD_PRELOAD"))}
-    clean["LD_LIBRARY_PATH"] = os.path.dirname(HAZARD)  # the test runner may have put other stand-ins of libcudart first
-    done = subprocess.run([*OWN_TMP, "sh", "-c", script], env=clean, capture_output=True, text=True, check=False,
-                          timeout=100)
+    # The test runner may have put other stand-ins of libcudart first.
+    done = subprocess.run([*OWN_TMP, "sh", "-c", script], env=clean_environment(LD_LIBRARY_PATH=os.path.dirname(HAZARD)),
+                          capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, (script, done.stdout, done.stderr)
     return done.stdout, done.stderr
 

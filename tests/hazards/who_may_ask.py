@@ -12,8 +12,9 @@ import tempfile
 import time
 import unittest
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
+from observed import observed_environment  # noqa: E402
 
 BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
 STACKS, REPORT = (os.path.join(BUILD, "analyzer", name) for name in ("tscope-stacks", "tscope-report"))
@@ -46,12 +47,10 @@ class Requests(unittest.TestCase):
             os.mkdir(self.folder + "/traces")
             os.chown(self.folder + "/traces", NOBODY, NOBODY)
         traces = self.folder + ("/traces" if drop else "")
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("TSCOPE_", "LD_PRELOAD"))}
         for rank in range(ranks):
             self.jobs.append(subprocess.Popen(
                 [*how, *drop, sys.executable, RANK, "asleep"], stdout=subprocess.PIPE, text=True,
-                env={**clean, "RANK": str(rank), "WORLD_SIZE": str(ranks), "TSCOPE_DIR": traces, "TSCOPE_RUN": "run",
-                     "LD_PRELOAD": LIBRARY}))
+                env=observed_environment(LIBRARY, traces, TSCOPE_RUN="run", RANK=str(rank), WORLD_SIZE=str(ranks))))
             self.jobs[-1].stdout.readline()
         return traces + "/run"
 

@@ -4,13 +4,13 @@
 
 CPU time is that of the page's own thread, because other processes of the machine do not change it."""
 import os
-import subprocess
 import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import browser  # noqa: E402
+from observed import run  # noqa: E402
 
 # Zooms and pans the first picture for two seconds, with a change in each frame.
 ZOOM = """
@@ -38,7 +38,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tscope-measure-") as folder:
         page = os.path.join(folder, "page.html")
         begin = time.monotonic()
-        subprocess.run([report, "--format", "html", "--output", page, *paths], check=True)
+        run(report, "--format", "html", "--output", page, *paths)
         print(f"written in {time.monotonic() - begin:.2f} s, {os.path.getsize(page):,} bytes")
         with browser.Browser(still=False) as chromium:
             chromium.do("POST", "/timeouts", {"script": 60000})

@@ -14,9 +14,10 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import browser  # noqa: E402
 import inputs  # noqa: E402
+from observed import json_of, run  # noqa: E402
 
 browser.need()
 TRACEGEN, REPORT, QUANTITIES, SHARED = sys.argv[1:5]
@@ -85,15 +86,11 @@ class Page(unittest.TestCase):
 
     def page_of(self, name, *arguments):
         path = os.path.join(self.folder, name + ".html")
-        done = subprocess.run([REPORT, *arguments[:1 if arguments[0] == "diff" else 0], "--format", "html",
-                               "--output", path, *arguments[1 if arguments[0] == "diff" else 0:]],
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run(REPORT, *arguments, "--format", "html", "--output", path)
         return path
 
     def report_of(self, *arguments):
-        done = subprocess.run([REPORT, "--format", "json", *arguments], capture_output=True, check=True)
-        return json.loads(done.stdout)
+        return json_of(REPORT, *arguments)
 
     def open(self, path):
         self.browser.open(path)
@@ -186,10 +183,10 @@ class Opens(Page):
         self.assertEqual(data["report"]["diff"]["after"], "synthetic")
         self.assertEqual(self.column("figures", "figure")[0], data["report"]["diff"]["rows"][0]["name"])
         self.assertEqual(len(self.text("#bothsteps canvas")), 2)
-        run = lambda name, *options: inputs.synthetic(TRACEGEN, self.folder, name, "--run", name, "--ranks", "4",
+        made = lambda name, *options: inputs.synthetic(TRACEGEN, self.folder, name, "--run", name, "--ranks", "4",
                                                       "--steps", "40", "--phases", *options)[0]
-        kinds = self.page_of("diff-kinds", "diff", *[run(f"even{i}") for i in range(3)], "--",
-                             *[run(f"slow{i}", "--slow-rank", "2", "--slow-factor", "1.4") for i in range(3)])
+        kinds = self.page_of("diff-kinds", "diff", *[made(f"even{i}") for i in range(3)], "--",
+                             *[made(f"slow{i}", "--slow-rank", "2", "--slow-factor", "1.4") for i in range(3)])
         self.open(kinds)
         self.assertIn("3 runs", self.text("#changed")[0])
         self.assertIn("became slower in its compute", self.text("#changed")[0])
@@ -222,9 +219,7 @@ class Scenarios(Page):
                 if name in self.PANELS:
                     self.assertEqual(len(self.text(self.PANELS[name])), 1)
                 for kind in ("perfetto", "sqlite"):
-                    done = subprocess.run([REPORT, "--format", kind, "--output", os.path.join(kept, kind), traces],
-                                          capture_output=True, text=True)
-                    self.assertEqual(done.returncode, 0, f"{kind}: {done.stderr}")
+                    run(REPORT, "--format", kind, "--output", os.path.join(kept, kind), traces)
 
 
 class Shows(Page):
@@ -262,7 +257,7 @@ class Shows(Page):
                          [ms(row["transfer_ms"]) for row in collectives])
 
     def test_every_amount_is_as_in_the_text_report(self):
-        said = json.loads(subprocess.run([QUANTITIES], capture_output=True, check=True).stdout)
+        said = json.loads(run(QUANTITIES).stdout)
         names = ", ".join(sorted({name for name, _, _ in said if not name.startswith("ranks")}))
         with open(QUANTITY_JS, encoding="utf-8") as file:
             script = file.read()
@@ -488,14 +483,11 @@ class SameWords(Page):
         return said
 
     def text_of(self, *arguments):
-        return subprocess.run([REPORT, *arguments[:1 if arguments[0] == "diff" else 0], "--width", "160", "--color", "never",
-                               *arguments[1 if arguments[0] == "diff" else 0:]], capture_output=True, check=True,
-                              env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout.decode()
+        return run(REPORT, *arguments, "--width", "160", "--color", "never").stdout
 
     def test_a_comparison(self):
         arguments = ["diff", *self.made["even"], *self.made["slow-rank"]]
-        report = json.loads(subprocess.run([REPORT, "diff", "--format", "json", *arguments[1:]], capture_output=True,
-                                           check=True).stdout)
+        report = json_of(REPORT, *arguments)
         shown = [section for section in report["sections"] if section["name"].startswith("diff_")]
         said = self.expect({**report, "sections": shown, "no_finding": None, "overlap": {"hidden": None}},
                            report["diff"]["findings"], self.text_of(*arguments), self.page_of("words-diff", *arguments))

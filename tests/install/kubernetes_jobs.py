@@ -8,6 +8,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from outcomes import Skip  # noqa: E402
+
 BUILD, SOURCE = (os.path.abspath(argument) for argument in sys.argv[1:3])
 FOLDER = os.path.join(SOURCE, "scripts", "kubernetes")
 IMAGE = "localhost/tscope:test"
@@ -102,8 +105,7 @@ def main():
         import kubeflow.training  # noqa: F401
         import kubeflow_trainer_api  # noqa: F401
     except ImportError as error:
-        print(f"skipped: {error} (scripts/setup long)")
-        return 77
+        raise Skip(f"{error} (scripts/setup long)") from error
     check_manifests()
     if shutil.which("buildah") and shutil.which("busybox"):
         check_image()

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from outcomes import Skip  # noqa: E402
+
 SOURCE = os.path.realpath(sys.argv[1])
 MODULE = os.path.join(SOURCE, "scripts", "packaging", "python")
-SKIPPED = 77
 
 # The types of results, in mypy's words.
 KNOWN = {
@@ -43,8 +45,7 @@ def check(program, cache, *arguments):
 def main():
     program = mypy()
     if not program:
-        print("skipped: no mypy here (scripts/setup test)")
-        return SKIPPED
+        raise Skip("no mypy here (scripts/setup test)")
     with tempfile.TemporaryDirectory(prefix="tscope-types-") as folder:
         said = check(program, folder, "--package", "libtscope")
         assert said.startswith("Success:"), said

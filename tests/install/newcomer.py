@@ -10,21 +10,22 @@ that one commit, without uncommitted or later changes in the clone.
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from outcomes import SKIPPED, Skip  # noqa: E402
+from torch_python import virtual_environment  # noqa: E402
+
 SOURCE, BUILD = map(os.path.realpath, sys.argv[1:3])
-SKIPPED = 77
 
 
 def run(*command, **more):
     done = subprocess.run(command, capture_output=True, text=True, **more)
     if done.returncode == SKIPPED:
-        print(done.stdout)
-        sys.exit(SKIPPED)
+        raise Skip(done.stdout)
     assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout + done.stderr
 
@@ -69,9 +70,7 @@ def check_contents(source, names):
 
 
 def check_wheel(wheel, source):
-    venv = os.environ.get("TSCOPE_VENV") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tscope", "venv")
-    said = " ".join(run(os.path.join(venv, "bin", "auditwheel"), "show", wheel).split())
+    said = " ".join(run(os.path.join(virtual_environment(), "bin", "auditwheel"), "show", wheel).split())
     assert re.search(r'consistent with the following platform tag: "manylinux_2_(\d+)_', said), said
     assert int(re.search(r'"manylinux_2_(\d+)_', said)[1]) <= 28, said
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
@@ -86,8 +85,7 @@ def check_wheel(wheel, source):
 
 def main():
     if not os.path.isdir(os.path.join(SOURCE, ".git")) and not os.path.isfile(os.path.join(SOURCE, ".git")):
-        print("skipped: the source is no clone, so what belongs to it is not known")
-        return SKIPPED
+        raise Skip("the source is no clone, so what belongs to it is not known")
     commit, epoch = run("git", "-C", SOURCE, "log", "-1", "--format=%H %ct").split()
     os.environ["SOURCE_DATE_EPOCH"] = epoch
     with tempfile.TemporaryDirectory(prefix="tscope-newcomer-") as folder:

@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from outcomes import Skip  # noqa: E402
+
 try:
     import jinja2
     import yaml
@@ -19,7 +22,6 @@ except ImportError:
     jinja2 = yaml = None
 
 SOURCE, KIND = os.path.realpath(sys.argv[1]), sys.argv[2]
-SKIPPED = 77
 NEEDS = {"deb": ("dh", "dpkg-deb", "lintian"), "rpm": ("rpmbuild", "rpm2cpio", "cpio"), "conda": ("git", "meson")}
 UNPACK = {"deb": 'dpkg-deb -x "$0" .', "rpm": 'rpm2cpio "$0" | cpio -idm --quiet'}
 # Distributions compress pages in different ways.
@@ -99,14 +101,11 @@ def check(package, root):
 def main():
     missing = [name for name in NEEDS[KIND] if not shutil.which(name)]
     if missing:
-        print(f"skipped: no {', '.join(missing)} here (scripts/setup long)")
-        return SKIPPED
+        raise Skip(f"no {', '.join(missing)} here (scripts/setup long)")
     if not os.path.exists(os.path.join(SOURCE, ".git")):
-        print("skipped: the source is no clone, so what belongs to it is not known")
-        return SKIPPED
+        raise Skip("the source is no clone, so what belongs to it is not known")
     if KIND == "conda" and not (jinja2 and yaml):
-        print("skipped: no jinja2 and PyYAML here, which render the recipe (scripts/setup long)")
-        return SKIPPED
+        raise Skip("no jinja2 and PyYAML here, which render the recipe (scripts/setup long)")
     with tempfile.TemporaryDirectory(prefix="tscope-packages-") as root:
         if KIND == "conda":
             check_conda(root)

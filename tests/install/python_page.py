@@ -9,14 +9,15 @@ from the build and the source.
 import glob
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
 SOURCE, BUILD = map(os.path.realpath, sys.argv[1:3])
 PREFIX = os.path.realpath(sys.argv[3]) if len(sys.argv) > 3 else None
-sys.path.insert(0, os.path.join(SOURCE, "tests", "torch"))
-from training import SKIPPED, expect, python_with_torch  # noqa: E402
+sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
+import observed  # noqa: E402
+from outcomes import expect  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 CHECK = """
 steps = report["steps"]
@@ -47,29 +48,22 @@ def check_report(run, folder):
 
 
 def main():
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup test installs one")
-        return SKIPPED
+    python = python_or_skip()
     with open(os.path.join(SOURCE, "docs", "python.md"), encoding="utf-8") as page:
         text = page.read()
     job, *examples = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     command = re.search(r"^    tscope (run .*torchrun.*)$", text, re.M).group(1)
     module, programs = places()
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith("TSCOPE_") and name != "LD_PRELOAD"}
-    environment.update(PYTHONPATH=module, OMP_NUM_THREADS="1",
-                       PATH=f"{programs}:{os.path.dirname(python)}:{os.environ['PATH']}")
-    formats = subprocess.run(["tscope-report", "--help"], env=environment, capture_output=True,
-                             text=True, check=True).stdout
+    environment = observed.clean_environment(PYTHONPATH=module, OMP_NUM_THREADS="1",
+                                             PATH=f"{programs}:{os.path.dirname(python)}:{os.environ['PATH']}")
     with tempfile.TemporaryDirectory(prefix="tscope-page-") as folder:
         def run(*what):
-            done = subprocess.run(what, cwd=folder, env=environment, capture_output=True, text=True)
-            expect(done.returncode == 0, f"{what[:3]}: {done.stdout[-1500:]}\n{done.stderr[-3000:]}")
+            done = observed.run(*what, cwd=folder, env=environment)
             return done.stdout + done.stderr
 
         with open(os.path.join(folder, "train.py"), "w", encoding="utf-8") as file:
             file.write(job)
+        formats = run("tscope-report", "--help")
         said = run("tscope", *command.split())
         expect("2 ranks recorded" in said, said)
         check_report(run, folder)

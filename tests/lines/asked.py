@@ -12,28 +12,20 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from observed import observed_environment  # noqa: E402
+from processes import wait_for_state  # noqa: E402
+
 WAYS = ["in_a_c_call", "in_c_with_the_gil", "asleep", "in_a_lock", "in_a_device_wait", "running", "stopped", "killed"]
 ANSWER = WAYS[:6]
 
 
 def start(folder, library, rank, way):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TSCOPE_", "LD_PRELOAD"))}
-    environment.update(RANK=str(rank), WORLD_SIZE=str(len(WAYS)), TSCOPE_DIR=folder, TSCOPE_RUN="run",
-                       LD_PRELOAD=library)
+    environment = observed_environment(library, folder, TSCOPE_RUN="run", RANK=str(rank), WORLD_SIZE=str(len(WAYS)))
     job = subprocess.Popen([sys.executable, os.path.join(HERE, "asked_rank.py"), way], env=environment,
                            stdout=subprocess.PIPE, universal_newlines=True)
     assert job.stdout.readline().strip() == str(job.pid), way
     return job
-
-
-def state_of(pid):
-    with open("/proc/%d/stat" % pid) as stat:
-        return stat.read().rpartition(")")[2].split()[0]
-
-
-def wait_for_state(pid, states):
-    while state_of(pid) not in states:
-        os.sched_yield()
 
 
 def other_host():

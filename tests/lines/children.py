@@ -4,7 +4,6 @@
 PYTHON children.py LIBTSCOPE TSCOPE-REPORT, on Linux where a process may read its children.
 """
 import ctypes
-import json
 import multiprocessing
 import os
 import subprocess
@@ -13,8 +12,9 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "torch"))
-import read_trace  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import read_trace  # noqa: E402
+from observed import json_of, observed_environment  # noqa: E402
 
 WAYS = ["spawn", "forkserver"]
 
@@ -64,13 +64,11 @@ def is_over(workers):
 def main():
     library, reporter = sys.argv[1:3]
     with tempfile.TemporaryDirectory(prefix="tscope-children-") as folder:
-        environment = dict(os.environ, LD_PRELOAD=library, TSCOPE_DIR=folder)
-        subprocess.run([sys.executable, __file__, "--program"], env=environment, check=True)
-        report = subprocess.run([reporter, "--format", "json", folder], stdout=subprocess.PIPE, check=True,
-                                universal_newlines=True).stdout
+        subprocess.run([sys.executable, __file__, "--program"], env=observed_environment(library, folder), check=True)
+        report = json_of(reporter, folder)
         sampled = any(len(sampled_in(trace, "spins_as_worker")) == len(WAYS) for trace in read_trace.read_all(folder))
     says_why = any(why.startswith("lines of child processes are missing on 1 of 1 ranks: processes that run the same")
-                   for why in json.loads(report)["quality"]["notes"])
+                   for why in report["quality"]["notes"])
     print(sys.version.split()[0], "samples them" if sampled else "says why not" if says_why else "WRONG: neither")
     return 0 if sampled or says_why else 1
 

@@ -10,6 +10,10 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import read_trace  # noqa: E402
+from observed import observed_environment  # noqa: E402
+
 SECONDS, STEP_S = 5, 2.5
 
 
@@ -48,19 +52,15 @@ def churn():
 
 def main():
     with tempfile.TemporaryDirectory(prefix="tscope-churn-") as folder:
-        env = dict(os.environ, LD_PRELOAD=sys.argv[1], TSCOPE_DIR=folder, TSCOPE_STALL="1", TSCOPE_LINES="off")
+        env = observed_environment(sys.argv[1], folder, TSCOPE_STALL="1", TSCOPE_LINES="off")
         program = ("import sys, ctypes; sys.argv = ['churn']; sys.path.insert(0, %r); import churn; "
                    "ctypes.CDLL(None).tscope_step(ctypes.c_uint64(0)); churn.churn()" % os.path.dirname(
                        os.path.abspath(__file__)))
         done = subprocess.run([sys.executable, "-c", program], env=env, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, universal_newlines=True)
         assert done.returncode == 0 and done.stdout.startswith("churned"), (done.returncode, done.stderr)
-        recorded = 0
-        for path, _, files in os.walk(folder):
-            for name in files:
-                with open(os.path.join(path, name), "rb") as trace:
-                    recorded += trace.read().count(b"churn.py")
-        assert recorded, "no frame of this file is in the trace"
+        traces = read_trace.read_all(folder)
+        assert any(b"churn.py" in trace.data for trace in traces), "no frame of this file is in the trace"
         print(sys.version.split()[0], done.stdout.strip())
 
 

@@ -11,20 +11,18 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from outcomes import Skip  # noqa: E402
+from torch_python import virtual_environment  # noqa: E402
+
 WANTED = ["3.%d" % minor for minor in range(9, 16)]
-
-
-def from_setup():
-    """The folder in which scripts/setup unpacks Pythons: beside the virtual environment."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.dirname(os.environ.get("TSCOPE_VENV") or os.path.join(cache, "tscope", "venv"))
 
 
 def pythons():
     """{(version, path of the real program)}"""
     candidates = glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*"))
     candidates += glob.glob(os.path.expanduser("~/.local/share/uv/python/*/bin/python3.*"))
-    candidates += glob.glob(os.path.join(from_setup(), "python3.*", "usr/bin/python3.*"))
+    candidates += glob.glob(os.path.join(virtual_environment(), "..", "python3.*", "usr/bin/python3.*"))
     for version in WANTED:
         found = shutil.which("python" + version, path="/usr/bin:/usr/local/bin:/opt/bin")
         candidates += [found] if found else []
@@ -46,8 +44,7 @@ def main():
     for missing in sorted(set(WANTED) - {version for version, _ in found}):
         print("not here: Python", missing)
     if not found:
-        print("no Python from 3.9 on; skipped")
-        return 77
+        raise Skip("no Python from 3.9 on")
     command = sys.argv[1:]
     if command[0] == "--few":
         command, found = command[1:], few(found)

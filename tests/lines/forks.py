@@ -11,8 +11,10 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "torch"))
-import read_trace  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import read_trace  # noqa: E402
+from observed import clean_environment  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 FORKS = 4
 
@@ -146,7 +148,7 @@ def job(more_threads):
 
 def run(more_threads, **more):
     program = "import sys; sys.path.insert(0, %r); import forks; forks.job(%d)" % (HERE, more_threads)
-    done = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, **more), stdout=subprocess.PIPE,
+    done = subprocess.run([sys.executable, "-c", program], env=clean_environment(**more), stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, universal_newlines=True)
     return done.returncode, re.sub(r"pid=\d+", "pid", done.stdout)
 
@@ -154,11 +156,7 @@ def run(more_threads, **more):
 def main():
     """In the Python that has the version of PyTorch of TSCOPE_TORCH, else in this one."""
     if "TSCOPE_TORCH" in os.environ:
-        from training import SKIPPED, python_with_torch
-        python = python_with_torch()
-        if not python:
-            print("skipped: PyTorch", os.environ["TSCOPE_TORCH"], "is not here; scripts/setup installs it")
-            return SKIPPED
+        python = python_or_skip()
         del os.environ["TSCOPE_TORCH"]
         os.execv(python, [python] + sys.argv)
     for more_threads in (0, 1):

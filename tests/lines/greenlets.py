@@ -5,15 +5,16 @@ PYTHON greenlets.py LIBTSCOPE CUDART. No sample may mix two stacks, and hardly a
 """
 import collections
 import ctypes
-import glob
 import os
 import subprocess
 import sys
 import tempfile
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch"))
-import read_trace  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import read_trace  # noqa: E402
+from observed import observed_environment  # noqa: E402
+from outcomes import Skip  # noqa: E402
 
 TURNS, TURN_S = 1200, 0.001
 GREENLETS = ({"first", "within_first"}, {"second", "within_second", "deep_within_second"})
@@ -64,8 +65,7 @@ def program(cudart):
 
 
 def check(folder):
-    path, = glob.glob(folder + "/**/*.tscope", recursive=True)
-    trace = read_trace.Trace(path)
+    trace, = read_trace.read_all(folder)
     names = {frame.frame: trace.strings[frame.function].rsplit(".", 1)[-1] for frame in trace.records["Frame"]}
     of_stack = {stack: tuple(bool(functions & {names.get(frame) for frame in frames}) for functions in GREENLETS)
                 for stack, frames in trace.stacks.items()}
@@ -81,12 +81,11 @@ def main():
     try:
         import greenlet  # pylint: disable=import-outside-toplevel,unused-import
     except ImportError:
-        print("skipped: no greenlet: scripts/setup test")
-        return 77
+        raise Skip("no greenlet: scripts/setup test") from None
     library, cudart = sys.argv[1:3]
     with tempfile.TemporaryDirectory(prefix="tscope-greenlets-") as folder:
         subprocess.run([sys.executable, __file__, "--program", cudart], check=True,
-                       env=dict(os.environ, LD_PRELOAD=library, TSCOPE_DIR=folder))
+                       env=observed_environment(library, folder))
         check(folder)
     return 0
 

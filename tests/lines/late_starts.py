@@ -5,7 +5,6 @@ samples stay its own.
 PYTHON late_starts.py LIBTSCOPE LATE_STARTS    with each Python of this machine, see each_python.py
 """
 import ctypes
-import glob
 import os
 import subprocess
 import sys
@@ -14,8 +13,9 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "..", "torch"))
-import read_trace  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import read_trace  # noqa: E402
+from observed import observed_environment  # noqa: E402
 
 LATE_MS, SECONDS = 700, 1.0
 
@@ -45,10 +45,9 @@ def main():
     library, late_starts = sys.argv[1:3]
     with tempfile.TemporaryDirectory(prefix="tscope-late-") as folder:
         done = subprocess.run([sys.executable, __file__, "--program"], stdout=subprocess.PIPE, universal_newlines=True,
-                              env=dict(os.environ, LD_PRELOAD=f"{late_starts}:{library}", TSCOPE_DIR=folder))
+                              env=observed_environment(f"{late_starts}:{library}", folder))
         assert done.returncode == 0, done.returncode
-        path, = glob.glob(folder + "/**/*.tscope", recursive=True)
-        trace = read_trace.Trace(path)
+        trace, = read_trace.read_all(folder)
     names = {frame.frame: trace.strings[frame.function].rsplit(".", 1)[-1] for frame in trace.records["Frame"]}
     seconds = {}
     for sample in trace.records["LineSample"]:

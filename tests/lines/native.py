@@ -14,6 +14,10 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from outcomes import wait_until  # noqa: E402
+from processes import states_of_threads  # noqa: E402
+
 STACKS, PROGRAM = map(os.path.realpath, sys.argv[1:3])
 LOOP = "_PyEval_EvalFrameDefault"
 GDB = """
@@ -47,18 +51,8 @@ def end(job):
 
 def wait_for_states(pid, wanted, letters):
     """Waits until the threads of a process have these states; `wanted` is how often each occurs, 0 for as given."""
-    until = time.monotonic() + 30
-    while sorted(states(pid).values()) != sorted(letters * wanted if wanted else letters):
-        assert time.monotonic() < until, states(pid)
-        time.sleep(0.01)
-
-
-def states(pid):
-    found = {}
-    for tid in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/stat" % (pid, tid), errors="replace") as file:
-            found[int(tid)] = file.read().rpartition(")")[2].split()[0]
-    return found
+    states = sorted(letters * wanted if wanted else letters)
+    wait_until(f"threads are {states}", lambda: sorted(states_of_threads(pid).values()) == states, each=0.01)
 
 
 def frames(pid, *options, **how):
@@ -146,7 +140,7 @@ def test_known_functions():
         source = [frame for frame in found[job.pid] if frame[2] == "stands"][0]
         assert source[0].endswith("native_standing.c") and int(source[1]) > 0 and source[3] == PROGRAM, source
         compare_with_gdb(job.pid, {tid: stack for tid, stack in found.items()})
-        assert sorted(states(job.pid).values()) == list("RSSSSSSS"), states(job.pid)
+        assert sorted(states_of_threads(job.pid).values()) == list("RSSSSSSS"), states_of_threads(job.pid)
         output = page(job.pid)
         assert "8 threads were stopped one after another" in output.stdout and output.returncode == 0, output.stdout
         assert re.search(r"stands_on_much .*> .* stands .*> ", output.stdout), output.stdout
@@ -216,7 +210,7 @@ def test_stopped():
         wait_for_states(job.pid, 8, "T")
         found, _ = frames(job.pid, "--native")
         assert "stands_on_much" in [frame[2] for frame in found[job.pid]], found
-        assert set(states(job.pid).values()) == {"T"}, states(job.pid)  # it is still stopped
+        assert set(states_of_threads(job.pid).values()) == {"T"}, states_of_threads(job.pid)  # it is still stopped
         os.kill(job.pid, signal.SIGCONT)
         wait_for_states(job.pid, 0, "S" * 7 + "R")
     finally:

@@ -10,6 +10,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_of, observed_environment  # noqa: E402
+from outcomes import Skip  # noqa: E402
+
 LIBRARY, REPORT, PROGRAM = (os.path.realpath(sys.argv.pop(1)) for _ in range(3))
 STEPS = 200
 # The program is copied to another folder, so its run path does not work.
@@ -27,15 +31,13 @@ class Lines(unittest.TestCase):
     def run_job(self, **settings):
         traces = os.path.join(self.folder, "traces")
         shutil.rmtree(traces, ignore_errors=True)
-        environment = dict(os.environ, LD_PRELOAD=LIBRARY, LD_LIBRARY_PATH=RUNTIME, TSCOPE_DIR=traces, **settings)
+        environment = observed_environment(LIBRARY, traces, LD_LIBRARY_PATH=RUNTIME, **settings)
         done = subprocess.run([self.program, str(STEPS)], env=environment, capture_output=True, text=True, check=True)
         self.assertEqual(done.stderr, "")
         return [line.split() for line in done.stdout.splitlines()]
 
     def report(self):
-        done = subprocess.run([REPORT, "--format", "json", os.path.join(self.folder, "traces")], capture_output=True,
-                              text=True, check=True)
-        return json.loads(done.stdout)["lines"]
+        return json_of(REPORT, os.path.join(self.folder, "traces"))["lines"]
 
     def found(self):
         return {(line["file"], line["line"], line["function"]) for line in self.report()["lines"]}
@@ -83,6 +85,5 @@ class Lines(unittest.TestCase):
 
 if __name__ == "__main__":
     if not shutil.which("objcopy"):
-        print("not tested: there is no objcopy")
-        sys.exit(77)
+        raise Skip("there is no objcopy")
     unittest.main()

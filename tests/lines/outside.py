@@ -11,6 +11,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from processes import wait_for_state  # noqa: E402
+
 PROGRAM = os.path.join(HERE, "standing.py")
 
 
@@ -40,7 +43,7 @@ def gil_holder(program, *arguments):
     job = subprocess.Popen([sys.executable, PROGRAM, *arguments], stdout=subprocess.PIPE, universal_newlines=True)
     try:
         job.stdout.readline()
-        wait_until_asleep(job.pid)
+        wait_for_state(job.pid, "S")  # it prints its functions just before it stalls
         printed = subprocess.run([program, str(job.pid)], stdout=subprocess.PIPE, check=True, universal_newlines=True)
         found = re.search(r"keeps the GIL: at (\S+):\d+ in (\w+)", printed.stdout)
         return found and found.groups()
@@ -49,22 +52,13 @@ def gil_holder(program, *arguments):
         job.wait()
 
 
-def wait_until_asleep(pid):
-    """Waits until the first thread sleeps. The program prints its functions just before it stalls."""
-    while True:
-        with open("/proc/%d/stat" % pid) as stat:
-            if stat.read().rpartition(")")[2].split()[0] == "S":
-                return
-        os.sched_yield()
-
-
 def main():
     assert gil_holder(sys.argv[1], "holding") == ("standing.py", "stand_still")
     assert gil_holder(sys.argv[1]) is None
     job = subprocess.Popen([sys.executable, PROGRAM], stdout=subprocess.PIPE, universal_newlines=True)
     try:
         truth = json.loads(job.stdout.readline())
-        wait_until_asleep(job.pid)  # else one of the two looks may see it print
+        wait_for_state(job.pid, "S")  # else one of the two looks may see it print
         found = frames_of_tscope(sys.argv[1], job.pid)
         # One thread is in a generator, one in a callback from C, and the first is in stand_still().
         for name, functions in truth.items():

@@ -9,7 +9,6 @@ GPU (of a stand-in) now and then.
 import collections
 import ctypes
 import gc
-import glob
 import os
 import select
 import socket
@@ -20,8 +19,9 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "..", "torch"))
-import read_trace  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import read_trace  # noqa: E402
+from observed import observed_environment  # noqa: E402
 
 SECONDS = 0.6
 OF_THREAD, BESIDE, HOLDS_GIL = 0x100, 0x200, 0x400  # in the tag of a LINE_SAMPLE
@@ -147,8 +147,7 @@ def program(cudart):
 
 
 def read(folder):
-    path, = glob.glob(folder + "/**/*.tscope", recursive=True)
-    trace = read_trace.Trace(path)
+    trace, = read_trace.read_all(folder)
     names = {frame.frame: trace.strings[frame.function].rsplit(".", 1)[-1] for frame in trace.records["Frame"]}
     return trace, {stack: [names.get(frame) for frame in frames] for stack, frames in trace.stacks.items()}
 
@@ -190,7 +189,7 @@ def main():
     library, cudart = sys.argv[1:3]
     with tempfile.TemporaryDirectory(prefix="tscope-sampled-") as folder:
         done = subprocess.run([sys.executable, __file__, "--program", cudart], stdout=subprocess.PIPE,
-                              env=dict(os.environ, LD_PRELOAD=library, TSCOPE_DIR=folder), universal_newlines=True)
+                              env=observed_environment(library, folder), universal_newlines=True)
         assert done.returncode == 0, done.returncode
         trainer, first = map(int, done.stdout.split())
         return check(folder, trainer, first)

@@ -8,7 +8,6 @@ Python, has no lines meanwhile, and nothing that could not be read, also of a th
 what it knew of it, and that memory is used for something else.
 """
 import ctypes
-import json
 import os
 import subprocess
 import sys
@@ -17,8 +16,9 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "torch"))
-import read_trace  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import read_trace  # noqa: E402
+from observed import json_of, observed_environment  # noqa: E402
 
 MOST = 8  # threads that are sampled at once
 ENDS_FOR_S = CLOCK_MONOTONIC = 1
@@ -127,11 +127,10 @@ def leaves_much_to_free():
 
 def notes_of(library, reporter, *what):
     with tempfile.TemporaryDirectory(prefix="tscope-unseen-") as folder:
-        environment = dict(os.environ, LD_PRELOAD=library, TSCOPE_DIR=folder)
-        done = subprocess.run([sys.executable, __file__, "--program", *what], env=environment)
+        done = subprocess.run([sys.executable, __file__, "--program", *what],
+                              env=observed_environment(library, folder))
         assert done.returncode == (ENDS_FOR_S if what[0] == "ends" else 0), done
-        report = subprocess.run([reporter, "--format", "json", folder], stdout=subprocess.PIPE, check=True).stdout
-    return json.loads(report)["quality"]["notes"]
+        return json_of(reporter, folder)["quality"]["notes"]
 
 
 def main():

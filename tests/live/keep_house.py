@@ -4,7 +4,6 @@
 `tscope run` says where it cannot write, or cannot any more: keep_house.py BUILD-FOLDER."""
 import contextlib
 import ctypes
-import json
 import os
 import re
 import shutil
@@ -17,6 +16,8 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import trace_header  # noqa: E402
+from observed import clean_environment, json_of, json_so_far  # noqa: E402
+from outcomes import wait_until  # noqa: E402
 
 BUILD = sys.argv[1]
 TSCOPE = os.path.join(BUILD, "scripts", "tscope")
@@ -25,8 +26,7 @@ TRAIN = os.path.join(BUILD, "tests", "standins", "train")
 DAY_NS = 86400 * 10**9
 NEW_MOUNTS, RECURSIVE_PRIVATE = 0x20000, 0x4000 | 1 << 18
 READ_ONLY, REMOUNT, BIND = 1, 32, 4096
-ENV = {key: value for key, value in os.environ.items() if not key.startswith(("TSCOPE", "STANDIN", "RANK", "SLURM"))}
-ENV["LD_LIBRARY_PATH"] = os.path.join(BUILD, "tests", "standins", "lib")
+ENV = clean_environment(LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "standins", "lib"))
 
 
 def tscope(*arguments, **env):
@@ -154,14 +154,10 @@ class House(unittest.TestCase):
         with subprocess.Popen(command, env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               start_new_session=True) as job:
             try:
-                end = time.monotonic() + 60
-                found = None
-                while not found and time.monotonic() < end:
-                    time.sleep(0.3)
-                    done = tscope("report", "--format", "json", self.folder)
-                    document = json.loads(done.stdout) if done.returncode == 0 else None
-                    found = document if document and document["steps"]["count"] > 5 else None
-                self.assertIsNotNone(found, "no steps within a minute")
+                def trains():
+                    found = json_so_far(TSCOPE, "report", self.folder)
+                    return found if found and found["steps"]["count"] > 5 else None
+                found = wait_until("steps", trains, each=0.3)
                 severities = [f["severity"] for f in found["findings"] if "still runs" in f["title"]]
                 self.assertEqual(severities, ["info"])
                 text = tscope("report", self.folder).stdout
@@ -184,7 +180,7 @@ class House(unittest.TestCase):
                 set_alive(trace.path, time.time_ns() - int(minutes * 60e9))
         for name, severity, title in (("live", "info", "The run may still run: this is what it did until now"),
                                       ("dead", "warning", "2 ranks did not end normally")):
-            found = json.loads(tscope("report", "--format", "json", os.path.join(self.folder, name)).stdout)["findings"]
+            found = json_of(TSCOPE, "report", os.path.join(self.folder, name))["findings"]
             self.assertIn((severity, title), [(f["severity"], f["title"]) for f in found])
         self.write("inexact", 1, "--hang-rank", "1")
         for trace in os.scandir(os.path.join(self.folder, "inexact")):
@@ -259,7 +255,7 @@ class House(unittest.TestCase):
         killed = f'(until ls {self.folder}/one_more/*.tscope; do sleep 0.1; done; kill -9 $$) & exec {TRAIN} --steps 9999'
         done = tscope("run", "--dir", self.folder, "--run", "one more", "--", "sh", "-c", killed, RANK="0", WORLD_SIZE="1")
         self.assertEqual(done.returncode, -signal.SIGKILL)
-        report = json.loads(tscope("report", "--format", "json", "--run", "one_more", self.folder).stdout)
+        report = json_of(TSCOPE, "report", "--run", "one_more", self.folder)
         self.assertEqual(report["run_end"]["ranks"][0]["signal"], signal.SIGKILL, "tscope run wrote how its child ended")
 
     def test_of_very_many_traces_only_some_are_opened(self):
@@ -300,8 +296,7 @@ class House(unittest.TestCase):
         lines = self.train_on(place, ":", "--steps", "4000", "--forward-ms", "0.1", "--backward-ms", "0.1",
                               "--optimizer-ms", "0.1")
         self.assertIn("2 ranks recorded", lines[-1])
-        done = tscope("report", "--format", "json", os.path.join(place, "traces"))
-        self.assertGreater(json.loads(done.stdout)["quality"]["lost"], 0)
+        self.assertGreater(json_of(TSCOPE, "report", os.path.join(place, "traces"))["quality"]["lost"], 0)
 
 
 if __name__ == "__main__":

@@ -21,17 +21,17 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "html"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import browser  # noqa: E402
-from job import Job  # noqa: E402
+from observed import run  # noqa: E402
+from outcomes import Skip, wait_until  # noqa: E402
+from standin_job import Job  # noqa: E402
 
 BUILD, SOURCE = (os.path.abspath(argument) for argument in sys.argv[1:3])
 MONITORING = os.path.join(SOURCE, "scripts", "monitoring")
 TOP = os.path.join(BUILD, "analyzer", "tscope-top")
-DEADLINE_S = 60
 if not shutil.which("prometheus") or not shutil.which("promtool"):
-    print("skipped: prometheus is not installed (scripts/setup long)")
-    sys.exit(77)
+    raise Skip("prometheus is not installed (scripts/setup long)")
 
 
 def dashboard():
@@ -57,12 +57,9 @@ def check_names():
 
 def write_metrics(folder):
     traces = os.path.join(folder, "traces")
-    subprocess.run([os.path.join(BUILD, "tests", "tracegen", "tracegen"), "--ranks", "4", "--steps", "20", "--phases",
-                    traces], check=True, capture_output=True)
-    subprocess.run([TOP, "--once", "--prometheus", os.path.join(folder, "top.prom"), traces], check=True,
-                   capture_output=True)
-    subprocess.run([os.path.join(BUILD, "analyzer", "tscope-report"), "--hosts", "--prometheus",
-                    os.path.join(folder, "hosts.prom"), traces], check=True, capture_output=True)
+    run(os.path.join(BUILD, "tests", "tracegen", "tracegen"), "--ranks", "4", "--steps", "20", "--phases", traces)
+    run(TOP, "--once", "--prometheus", os.path.join(folder, "top.prom"), traces)
+    run(os.path.join(BUILD, "analyzer", "tscope-report"), "--hosts", "--prometheus", os.path.join(folder, "hosts.prom"), traces)
 
 
 def free_port():
@@ -83,22 +80,18 @@ def ask(port, path, **parameters):
         return json.load(answer)["data"]
 
 
-def wait_for(what, reason, limit_s=DEADLINE_S):
-    end = time.monotonic() + limit_s
-    while time.monotonic() < end:
+def wait_for(what, reason, limit_s=120):
+    def answered():
         try:
-            found = what()
-            if found:
-                return found
+            return what()
         except (urllib.error.URLError, ConnectionError):
-            pass
-        time.sleep(0.2)
-    raise AssertionError(reason)
+            return None
+    return wait_until(reason, answered, limit_s, each=0.2)
 
 
 def check_answers(port):
-    wait_for(lambda: ask(port, "/api/v1/query", query="tscope_rank")["result"], "no figures of tscope top")
-    wait_for(lambda: ask(port, "/api/v1/query", query="tscope_hosts_runs")["result"], "no figures of tscope hosts")
+    wait_for(lambda: ask(port, "/api/v1/query", query="tscope_rank")["result"], "figures of tscope top")
+    wait_for(lambda: ask(port, "/api/v1/query", query="tscope_hosts_runs")["result"], "figures of tscope hosts")
     for expression in expressions():
         ask(port, "/api/v1/query", query=expression.replace("$run", ".*"))  # 400 where it cannot be evaluated
     ranks = ask(port, "/api/v1/query", query='tscope_rank_up * on (run, rank) group_left (host) tscope_rank')["result"]
@@ -109,7 +102,7 @@ def check_answers(port):
         rules = [rule for group in ask(port, "/api/v1/rules")["groups"] for rule in group["rules"]]
         return rules if all(rule["health"] == "ok" for rule in rules) else None
 
-    rules = wait_for(evaluated, "the rules cannot be evaluated")
+    rules = wait_for(evaluated, "the rules are evaluated")
     print(f"{len(rules)} rules and {len(expressions())} expressions of the dashboard evaluated")
 
 
@@ -164,7 +157,7 @@ def firing(port):
 def take_pictures(folder):
     images = os.path.join(SOURCE, "docs", "images")
     with job(folder), prometheus(folder, ["top"]) as port, browser.Browser(width=1100, height=1020) as chromium:
-        wait_for(lambda: {"TscopeRankInTrouble", "TscopeStalled"} <= firing(port), "the alerts do not fire", 900)
+        wait_for(lambda: {"TscopeRankInTrouble", "TscopeStalled"} <= firing(port), "the alerts fire", 900)
         late = "tscope_rank_late_seconds * on (run, rank) group_left (host) tscope_rank"
         query = urllib.parse.urlencode({"g0.expr": late, "g0.tab": "0", "g0.range_input": "6m"})
         for name, page in (("prometheus-alerts", "alerts"), ("prometheus-late", f"graph?{query}")):

@@ -4,34 +4,28 @@
 
 A running job is stopped by SIGSTOP while both look, so neither sees more than the other. What they say of the time
 until now may differ by as much as lies between the two looks."""
-import json
 import os
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from job import Job, environment
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_so_far, run  # noqa: E402
+from outcomes import wait_until  # noqa: E402
+from standin_job import Job  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
 PROGRAMS = {name: os.path.join(BUILD, "analyzer", f"tscope-{name}") for name in ("top", "report")}
 TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
-DEADLINE_S = 60
 DIFFER = ("type mismatch", "size mismatch", "dtype mismatch")
 STEPS = 32 # top's step time is the median of so many
 
 
-def run(*command):
-    """None while there is nothing to be read yet."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(LC_ALL="C.UTF-8"))
-    return json.loads(done.stdout) if done.returncode == 0 else None
-
-
 def look(traces):
-    return run(PROGRAMS["top"], "--once", "--format", "json", traces)
+    return json_so_far(PROGRAMS["top"], "--once", traces)
 
 
 class Both:
@@ -40,9 +34,8 @@ class Both:
     def __init__(self, traces):
         begin = time.monotonic()
         self.top = look(traces)
-        self.report = run(PROGRAMS["report"], "--format", "json", traces)
-        self.page = subprocess.run([PROGRAMS["top"], "--once", traces], capture_output=True, text=True, check=False,
-                                   env=environment(LC_ALL="C.UTF-8")).stdout
+        self.report = json_so_far(PROGRAMS["report"], traces)
+        self.page = run(PROGRAMS["top"], "--once", traces, ok=None).stdout
         self.apart_s = time.monotonic() - begin
 
     def lateness(self):
@@ -62,7 +55,7 @@ class TopAndReport(unittest.TestCase):
         self.folder = holder.name
 
     def generate(self, *options):
-        subprocess.run([TRACEGEN, *options, self.folder], check=True, capture_output=True)
+        run(TRACEGEN, *options, self.folder)
         return Both(self.folder)
 
     def job(self, *options, **more):
@@ -72,10 +65,7 @@ class TopAndReport(unittest.TestCase):
 
     def frozen(self, job, test):
         """Both, of a job that is stopped once the test holds for what top says."""
-        end = time.monotonic() + DEADLINE_S
-        while not ((one := look(job.traces)) and test(one)):
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.1)
+        wait_until("what the test is about", lambda: (one := look(job.traces)) and test(one))
         job.send(signal.SIGSTOP)
         for rank in job.ranks:
             if rank.poll() is None:
@@ -169,13 +159,13 @@ class TopAndReport(unittest.TestCase):
         self.check_late(both, 1)
 
     def test_hang(self):
-        job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50", stall="2")
+        job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50", TSCOPE_STALL="2")
         both = self.frozen(job, lambda one: one["waits"] and one["stalled"] == 4)
         self.check_all(both)
 
     def test_hang_in_one_of_several_groups(self):
         job = self.job("--steps", "100000", "--tensor", "2", "--fault", "1", "--fault-rank", "3", "--fault-step", "50",
-                       stall="2")
+                       TSCOPE_STALL="2")
         self.check_all(self.frozen(job, lambda one: one["waits"] and one["stalled"] == 4))
 
     def test_hang_of_many_ranks(self):
@@ -191,7 +181,7 @@ class TopAndReport(unittest.TestCase):
     def test_hang_in_a_pipeline(self):
         """Ranks 0 and 2 are stage 0 of two replicas: who exchanges messages with rank 1 waits for it in these."""
         job = self.job("--steps", "100000", "--pipeline", "2", "--fault", "1", "--fault-rank", "1", "--fault-step", "50",
-                       stall="2")
+                       TSCOPE_STALL="2")
         both = self.frozen(job, lambda one: one["waits"] and one["stalled"] == 4)
         self.assertTrue([one for one in both.top["waits"] if one["op"] in ("send", "recv") and one["absent"] == [1]])
         words = " ".join(both.page.split())
@@ -208,7 +198,7 @@ class TopAndReport(unittest.TestCase):
 
     def test_hang_in_an_exchange(self):
         job = self.job("--steps", "100000", "--tensor", "4", "--experts", "1", "--fault", "1", "--fault-rank", "3",
-                       "--fault-step", "50", stall="2")
+                       "--fault-step", "50", TSCOPE_STALL="2")
         both = self.frozen(job, lambda one: one["waits"] and one["stalled"] == 4)
         self.assertEqual([one["op"] for one in both.top["waits"]], ["all_to_all"])
         self.check_all(both)
@@ -220,13 +210,13 @@ class TopAndReport(unittest.TestCase):
         self.check_all(both)
 
     def test_one_rank_failed(self):
-        job = self.job("--steps", "100000", "--fault", "6", "--fault-rank", "2", "--fault-step", "40", stall="2")
+        job = self.job("--steps", "100000", "--fault", "6", "--fault-rank", "2", "--fault-step", "40", TSCOPE_STALL="2")
         both = self.frozen(job, lambda one: job.ranks[2].poll() is not None and one["stalled"] == 3)
         self.assertEqual([rank["state"] for rank in both.top["ranks"]], ["running", "running", "failed", "running"])
         self.check_all(both)
 
     def test_one_rank_was_killed(self):
-        job = self.job("--steps", "100000", stall="2")
+        job = self.job("--steps", "100000", TSCOPE_STALL="2")
         self.frozen(job, lambda one: (one["ranks"][0]["step"] or 0) > 30)
         job.send(signal.SIGKILL, 1)
         job.ranks[1].wait()
@@ -252,7 +242,7 @@ class TopAndReport(unittest.TestCase):
         self.ended(self.job("--steps", "60"))
         second = os.path.join(self.folder, "second")
         os.mkdir(second)
-        both = self.ended(self.job("--steps", "90", "--marks", "1", "--slow-rank", "1", ranks=2, meeting=second))
+        both = self.ended(self.job("--steps", "90", "--marks", "1", "--slow-rank", "1", ranks=2, STANDIN_RENDEZVOUS=second))
         self.assertEqual(both.report["run"]["attempt"], 2)
         for check in (self.check_ranks, self.check_steps, self.check_ends):
             check(both)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """The output of tscope-top for programs: JSON compared with its documentation and the report, and OpenMetrics read by
 prometheus_client: top_documents.py BUILD SOURCE [TEST...]."""
-import json
 import math
 import os
 import re
@@ -13,24 +12,24 @@ import tempfile
 import time
 import unittest
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
-from job import RANKS, STANDING, Job, environment
+from observed import clean_environment, json_of, json_so_far, run  # noqa: E402
+from outcomes import wait_until  # noqa: E402
+from standin_job import RANKS, STANDING, Job  # noqa: E402
 
 BUILD, SOURCE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 TOP = os.path.join(BUILD, "analyzer", "tscope-top")
 REPORT = os.path.join(BUILD, "analyzer", "tscope-report")
 TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
-DEADLINE_S = 60
 
 
-def top(*arguments, check=True):
-    return subprocess.run([TOP, "--once", *arguments], capture_output=True, text=True, check=check,
-                          env=environment(LC_ALL="C.UTF-8"))
+def top(*arguments):
+    return run(TOP, "--once", *arguments)
 
 
 def look(folder):
-    return json.loads(top("--format", "json", folder).stdout)
+    return json_of(TOP, "--once", folder)
 
 
 def families(path):
@@ -55,7 +54,7 @@ class Documents(unittest.TestCase):
 
     def generate(self, *options):
         traces = os.path.join(self.folder, "generated")
-        subprocess.run([TRACEGEN, *options, traces], check=True, capture_output=True)
+        run(TRACEGEN, *options, traces)
         return traces
 
     def job(self, *options, **more):
@@ -70,15 +69,10 @@ class Documents(unittest.TestCase):
             return re.findall(r'^tscope_rank_late_seconds{.*rank="(\d+)"', file.read(), re.M)
 
     def until(self, traces, test, what):
-        end = time.monotonic() + DEADLINE_S
-        document = None
-        while time.monotonic() < end:
-            done = top("--format", "json", traces, check=False)
-            document = json.loads(done.stdout) if done.returncode == 0 else None
-            if document and test(document):
-                return document
-            time.sleep(0.2)
-        raise AssertionError(f"never seen: {what}\n{json.dumps(document, indent=1)}")
+        def seen():
+            document = json_so_far(TOP, "--once", traces)
+            return document if document and test(document) else None
+        return wait_until(what, seen)
 
     def test_json_is_documented(self):
         document = look(self.generate("--ranks", "4", "--ranks-per-host", "2"))
@@ -98,8 +92,7 @@ class Documents(unittest.TestCase):
         for rank in job.ranks:
             rank.wait()
         document = look(job.traces)
-        report = json.loads(subprocess.run([REPORT, "--format", "json", job.traces], capture_output=True,
-                                           check=True).stdout)
+        report = json_of(REPORT, job.traces)
         self.assertEqual(document["step_method"], report["steps"]["method"])
         self.assertAlmostEqual(document["step_s"] * 1e3, report["steps"]["median_ms"],
                                delta=0.05 * report["steps"]["median_ms"])
@@ -141,14 +134,14 @@ class Documents(unittest.TestCase):
         self.assertAlmostEqual(look(job.traces)["waits"][0]["since_s"], first, places=3)
 
     def test_stall(self):
-        job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50", stall="2")
+        job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50", TSCOPE_STALL="2")
         hang = self.until(job.traces, lambda one: one["waits"] and one["ranks"][1]["stalled_in"], "a stall")
         self.assertRegex(hang["ranks"][1]["stalled_in"], r"nanosleep|pause") # fault 1: it sleeps for ever
         self.assertGreaterEqual(hang["ranks"][1]["stalled_s"], 2)
         self.assertIn(hang["ranks"][1]["stalled_in"].split(":")[0], " ".join(top(job.traces).stdout.split()))
 
     def test_stacks_of_all_ranks_are_one_tree(self):
-        job = self.job(stall="2", command=STANDING)
+        job = self.job(TSCOPE_STALL="2", command=STANDING)
         wanted = {"save", "wait_for_others", "reader_13"} # each rank records them one after the other
 
         def all_recorded(one):
@@ -210,25 +203,24 @@ class Documents(unittest.TestCase):
         writer = subprocess.Popen([TOP, "--prometheus", path, "--interval", "0.1", traces])
         self.addCleanup(writer.wait)
         self.addCleanup(writer.terminate)
-        inodes, end = set(), time.monotonic() + DEADLINE_S
-        while len(inodes) < 8 and time.monotonic() < end:
-            try:
-                with open(path, encoding="utf-8") as file:
-                    text = file.read()
-                    inodes.add(os.fstat(file.fileno()).st_ctime_ns)
-            except FileNotFoundError:
-                continue
+        wait_until("the first file", lambda: os.path.exists(path))
+        inodes = set()
+
+        def eight_were_whole():
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+                inodes.add(os.fstat(file.fileno()).st_ctime_ns)
             self.assertTrue(text.endswith("# EOF\n"))
             self.assertEqual(text.count("tscope_rank_up{"), 0 if "tscope_rank_up" not in text else 32)
-        self.assertGreaterEqual(len(inodes), 8)
+            return len(inodes) >= 8
+        wait_until("eight files", eight_were_whole, each=0)
         writer.terminate()
         self.assertEqual(writer.wait(), -signal.SIGTERM)
         self.assertEqual(sorted(os.listdir(self.folder)), ["generated", "tscope.prom"])
 
     def test_without_a_terminal_the_output_is_one_page_of_plain_text(self):
         traces = self.generate("--ranks", "4")
-        done = subprocess.run([TOP, traces], capture_output=True, text=True, check=True,
-                              env=environment(LC_ALL="C.UTF-8", TERM="xterm-256color"))
+        done = run(TOP, traces, env=clean_environment(LC_ALL="C.UTF-8", TERM="xterm-256color"))
         self.assertNotIn("\033", done.stdout)
         self.assertEqual(done.stdout.count("tscope top"), 1)
         narrow = top("--width", "60", "--ascii", traces).stdout

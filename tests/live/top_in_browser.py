@@ -7,24 +7,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path += [os.path.join(HERE, "..", "html"), os.path.join(HERE, "..", "tools")]
-import at_once
-import browser
-from job import RANKS, STANDING, Job, environment
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import at_once  # noqa: E402
+import browser  # noqa: E402
+from observed import clean_environment, run  # noqa: E402
+from outcomes import wait_until  # noqa: E402
+from standin_job import RANKS, STANDING, Job  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
 TOP = os.path.join(BUILD, "analyzer", "tscope-top")
-DEADLINE_S = 60
 SEEN = "const at = document.querySelector(arguments[0]); return at ? at.textContent : null"
 
 
 def top(*arguments):
-    return subprocess.run([TOP, "--once", *arguments], capture_output=True, text=True, check=True,
-                          env=environment(LC_ALL="C.UTF-8")).stdout
+    return run(TOP, "--once", *arguments).stdout
 
 
 class Page(unittest.TestCase):
@@ -42,21 +40,18 @@ class Page(unittest.TestCase):
         return job
 
     def until(self, look, test, what):
-        end, seen = time.monotonic() + DEADLINE_S, None
-        while time.monotonic() < end:
+        def seen():
             try:
-                seen = look()
-            except (RuntimeError, subprocess.CalledProcessError):
-                seen = None  # the page is loading, or there is no run yet
-            if seen is not None and test(seen):
-                return seen
-            time.sleep(0.2)
-        raise AssertionError(f"never seen: {what}; last: {seen}")
+                found = look()
+            except (RuntimeError, AssertionError):
+                return None  # the page is loading, or there is no run yet
+            return [found] if found is not None and test(found) else None
+        return wait_until(what, seen)[0]
 
     def follow(self, job):
         """Starts tscope-top, which rewrites the page repeatedly, and opens the page in the browser."""
         program = subprocess.Popen([TOP, "--html", self.page, "--interval", "0.5", job.traces],
-                                   env=environment(LC_ALL="C.UTF-8"))
+                                   env=clean_environment(LC_ALL="C.UTF-8"))
         self.addCleanup(lambda: (program.kill(), program.wait()))
         self.until(lambda: os.path.exists(self.page), bool, "the page")
         self.browser.open(self.page)
@@ -66,7 +61,7 @@ class Page(unittest.TestCase):
         return self.browser.run(SEEN, selector)
 
     def test_it_shows_what_the_terminal_shows(self):
-        job = self.job(stall="2", command=STANDING)
+        job = self.job(TSCOPE_STALL="2", command=STANDING)
         self.until(lambda: top("--width", "160", job.traces), lambda text: f"{RANKS} ranks stall" in text and
                    "reader_13" in text, "stalls of all ranks")
         top("--html", self.page, "--interval", "3600", job.traces)
@@ -110,7 +105,7 @@ class Page(unittest.TestCase):
     def test_names_of_the_job_are_escaped(self):
         name = "<b id=\"bad\">x&amp;'<script>alert(1)<.py"
         script = shutil.copy(STANDING[1], os.path.join(self.folder, name))
-        job = self.job(stall="2", command=[STANDING[0], script])
+        job = self.job(TSCOPE_STALL="2", command=[STANDING[0], script])
         self.until(lambda: top("--width", "160", job.traces), lambda text: f"{RANKS} ranks stall" in text and
                    "reader_13" in text, "stalls of all ranks")
         top("--html", self.page, "--interval", "3600", job.traces)

@@ -12,13 +12,14 @@ import tempfile
 import time
 import unittest
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
-from job import STANDING, Job, environment
+from observed import clean_environment  # noqa: E402
+from outcomes import wait_until  # noqa: E402
+from standin_job import STANDING, Job  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
 TOP = os.path.join(BUILD, "analyzer", "tscope-top")
-DEADLINE_S = 30
 STORY = ("--steps", "100000", "--slow-rank", "2", "--slow-factor", "3", "--slow-from", "120", "--fault", "1",
          "--fault-rank", "1", "--fault-step", "320", "--marks", "1")
 
@@ -27,7 +28,7 @@ class Terminal:
     """A shell in a window of tmux, which has its own server."""
     def __init__(self, folder, columns, lines, **variables):
         self.socket = os.path.join(folder, f"tmux-{time.monotonic_ns()}")
-        self.env = environment(LC_ALL="C.UTF-8", PS1="$ ", HOME=folder, **variables)
+        self.env = clean_environment(LC_ALL="C.UTF-8", PS1="$ ", HOME=folder, **variables)
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines), "/bin/sh -i")
 
     def tmux(self, *words):
@@ -49,13 +50,10 @@ class Terminal:
 
     def until(self, test, what):
         """Waits until the screen passes the test, and returns it."""
-        end = time.monotonic() + DEADLINE_S
-        while time.monotonic() < end:
+        def seen():
             screen = self.screen()
-            if test(screen) if callable(test) else re.search(test, screen):
-                return screen
-            time.sleep(0.2)
-        raise AssertionError(f"never seen: {what}\n{screen}")
+            return screen if (test(screen) if callable(test) else re.search(test, screen)) else None
+        return wait_until(what, seen)
 
     def end(self):
         subprocess.run(["tmux", "-S", self.socket, "kill-server"], env=self.env, check=False, capture_output=True)
@@ -217,7 +215,7 @@ class Watching(unittest.TestCase):
         terminal.until(r"(?m)^ +3 ", "all ranks again")
 
     def test_stacks(self):
-        job = Job(BUILD, self.folder, stall="2", command=STANDING)
+        job = Job(BUILD, self.folder, TSCOPE_STALL="2", command=STANDING)
         self.addCleanup(job.end)
         self.check_stacks(80, 24)
         self.check_stacks(200, 50)

@@ -9,12 +9,14 @@ import os
 import pathlib
 import re
 import sqlite3
-import subprocess
 import sys
 import tempfile
 
 from kineto_recordings import recordings
 from perfetto_slices import Trace
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import clean_environment, json_of, run  # noqa: E402
 
 REPORT, TESTDATA = sys.argv[1], pathlib.Path(sys.argv[2])
 KINDS = ("communication", "communication and compute")
@@ -116,10 +118,8 @@ def truth_of(made):
 
 
 def output(form, inputs, path=None):
-    arguments = [REPORT, "--format", form, *inputs] + (["--output", path] if path else [])
-    done = subprocess.run(arguments, capture_output=True, text=True, env={**os.environ, "COLUMNS": "160", "LC_ALL": "C.UTF-8"})
-    assert done.returncode == 0, f"{inputs}: {done.stderr}"
-    return done.stdout
+    return run(REPORT, "--format", form, *inputs, *(["--output", path] if path else []),
+               env=clean_environment(COLUMNS="160", LC_ALL="C.UTF-8")).stdout
 
 
 def of_table(report):
@@ -166,7 +166,7 @@ def differ(what, one, other, allowed=1e-3):
 
 
 def look_at(inputs, scratch, truth=None):
-    report = json.loads(output("json", inputs))
+    report = json_of(REPORT, *inputs)
     if not report["kernels"]["by_category"]:
         return
     table = of_table(report)

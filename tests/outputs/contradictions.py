@@ -13,13 +13,15 @@ import os
 import pathlib
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 
 from kineto_recordings import recordings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from observed import clean_environment, json_of, run  # noqa: E402
+
 ALLOWED = 0.02
 # A finding, the row of the what-if table and the line of the budget that are about the same; and whether the share that
 # the finding's title gives is that of its saving.
@@ -268,8 +270,7 @@ def contradictions(report):
 
 
 def output(program, *options):
-    wide = {**os.environ, "COLUMNS": "200", "LC_ALL": "C.UTF-8"}
-    return subprocess.run([program, *options], capture_output=True, text=True, check=True, env=wide).stdout
+    return run(program, *options, env=clean_environment(COLUMNS="200", LC_ALL="C.UTF-8")).stdout
 
 
 def of_text(pairs, report, text):
@@ -311,15 +312,15 @@ def of_page(pairs, report, page):
         pairs.equal("parts of the page", part, alike(report[part], data["report"][part]), True)
 
 
-def of_top(pairs, report, top):
-    live = json.loads(top.splitlines()[0])
+def of_top(pairs, report, top, folder):
+    live = json_of(top, "--once", folder)
     if live["step_lengths_s"] and report["steps"]["median_ms"]:
         usual_ms = 1e3 * statistics.median(live["step_lengths_s"])
         pairs.same("a step in top", "median", usual_ms / report["steps"]["median_ms"], 1)
 
 
 def look_at(pairs, program, *inputs):
-    report = json.loads(output(program, "--format", "json", *inputs))
+    report = json_of(program, *inputs)
     of_report(pairs, report)
     of_text(pairs, report, output(program, *inputs))
     of_page(pairs, report, output(program, "--format", "html", *inputs))
@@ -338,9 +339,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="contradictions-") as scratch:
         for i, options in enumerate(JOBS):
             folder = os.path.join(scratch, f"job{i}")
-            subprocess.run([tracegen, *options, folder], check=True, stdout=subprocess.DEVNULL)
+            run(tracegen, *options, folder)
             report = look_at(pairs, program, folder)
-            of_top(pairs, report, output(top, "--once", "--format", "json", folder))
+            of_top(pairs, report, top, folder)
             named(" ".join(options))
         for golden in sorted(pathlib.Path(HERE, "..", "golden").glob("trace-*.json")):
             of_report(pairs, json.loads(golden.read_text(encoding="utf-8")))

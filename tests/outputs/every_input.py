@@ -10,20 +10,20 @@ import pickle
 import random
 import re
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "html"))
-import inputs
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import inputs  # noqa: E402
+from observed import run  # noqa: E402
+from outcomes import Skip  # noqa: E402
 
 REPORT, TRACEGEN = sys.argv[1:3]
 try:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 except ImportError as why:
-    print("the package perfetto is not there (%s): scripts/setup test" % why)
-    sys.exit(77)
+    raise Skip(f"the package perfetto is not there ({why}): scripts/setup test") from None
 
 BEGIN, COUNTER = 1, 4
 
@@ -94,10 +94,7 @@ class Outputs(unittest.TestCase):
         output = self.path("output")
         if os.path.exists(output):
             os.remove(output)
-        first = arguments[:1] if arguments[0] == "diff" else ()
-        done = subprocess.run([REPORT, *first, "--format", kind, "--output", output, *arguments[len(first):]],
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, f"{kind} of {arguments}: {done.stderr}")
+        run(REPORT, *arguments, "--format", kind, "--output", output)
         with open(output, "rb") as file:
             return file.read()
 

@@ -8,9 +8,11 @@ Usage: host_clocks.py TSCOPE_REPORT TRACEGEN [RANKS]
 import glob
 import json
 import os
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_of, run  # noqa: E402
 
 REPORT, TRACEGEN = sys.argv[1:3]
 RANKS = int(sys.argv[3]) if len(sys.argv) > 3 else 48
@@ -20,12 +22,10 @@ CLOCK_BASE_NS = 1_000_000_000_000  # of tracegen: what all clocks show before th
 def report_of(*options):
     """The report, and what is true of each rank."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([TRACEGEN, "--ranks", str(RANKS), "--steps", "30", "--buckets", "2", "--kernels", "1", "--data-ns",
-                        "200000000", "--chunk-bytes", "8192", "--skew-hosts", *options, folder], check=True,
-                       stdout=subprocess.DEVNULL)
-        report = subprocess.run([REPORT, "--format", "json", folder], check=True, stdout=subprocess.PIPE).stdout
+        run(TRACEGEN, "--ranks", RANKS, "--steps", "30", "--buckets", "2", "--kernels", "1", "--data-ns", "200000000",
+            "--chunk-bytes", "8192", "--skew-hosts", *options, folder)
         with open(glob.glob(os.path.join(folder, "*.truth.json"))[0], encoding="utf-8") as truth:
-            return json.loads(report), json.load(truth)["per_rank"]
+            return json_of(REPORT, folder), json.load(truth)["per_rank"]
 
 
 def clock_of(*options):

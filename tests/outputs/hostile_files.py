@@ -16,9 +16,11 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import trace_header  # noqa: E402
+from observed import clean_environment, run  # noqa: E402
+from read_trace import paths_under  # noqa: E402
 
 REPORT, TRACEGEN = sys.argv[1:3]
-ENV = {**os.environ, "LC_ALL": "C.UTF-8"}
+ENV = clean_environment(LC_ALL="C.UTF-8")
 MIB = 1 << 20
 SANITIZED = "asan" in subprocess.run(["ldd", REPORT], capture_output=True, text=True).stdout
 # On a busy machine: what takes more than a second says how far it is.
@@ -45,8 +47,8 @@ class HostileFiles(unittest.TestCase):
 
     def traces(self, ranks=2):
         path = os.path.join(self.folder, "run")
-        subprocess.run([TRACEGEN, "--ranks", str(ranks), "--steps", "20", path], check=True, capture_output=True)
-        return path, sorted(os.path.join(where, name) for where, _, names in os.walk(path) for name in names if name.endswith(".tscope"))
+        run(TRACEGEN, "--ranks", ranks, "--steps", "20", path)
+        return path, paths_under(path)
 
     def bounded(self, most_mib, *arguments):
         status, out, wrong, used = report(*arguments)

@@ -13,11 +13,14 @@ import tempfile
 import unittest
 from xml.etree import ElementTree
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import clean_environment  # noqa: E402
+
 BUILD = os.path.abspath(sys.argv[1])
 REPORT, TOP, STACKS = (os.path.join(BUILD, "analyzer", "tscope-" + name) for name in ("report", "top", "stacks"))
 LAUNCHER = os.path.join(BUILD, "scripts", "tscope")
 TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
-ENV = {**os.environ, "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "TERM": "dumb"}
+ENV = clean_environment(LC_ALL="C.UTF-8", NO_COLOR="1", TERM="dumb")
 
 WORDS = [b"\x1b]0;owned\x07title", b"\x1b[31mred\x1b[2J", b"over\rwritten", b"c1 \xc2\x9b31m \xc2\x9d0;x\xc2\x9c", b"bare \x9b31m \x9d",
          "\u202egnp.exe\u202c \u2066m\u2069".encode(), b"del\x7f\x08\x08bs", b"\x1bP1;1|dcs\x1b\\", b"nul-less \x01\x02\x0e\x0f",

@@ -13,9 +13,11 @@ import math
 import os
 import random
 import sqlite3
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import run  # noqa: E402
 
 HOSTS, RUNS, GPUS = 64, 200, 4
 SLOW = {"node07": 0.03, "node21": 0.10}
@@ -71,8 +73,7 @@ def ask(report, reports, *arguments):
         for i, one in enumerate(reports):
             with open(os.path.join(folder, f"{i}.json"), "w", encoding="ascii") as file:
                 json.dump(one, file)
-        done = subprocess.run([report, "--hosts", *arguments, folder], capture_output=True, text=True, check=True)
-        return done.stdout
+        return run(report, "--hosts", *arguments, folder).stdout
 
 
 def named(document, kind):

@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import stat
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -62,6 +61,9 @@ if sys.argv[1] == "--browse":
         browse(sys.argv[2], sys.argv[3])
     os._exit(0)
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import clean_environment, run  # noqa: E402
+
 REPORT, TRACEGEN = sys.argv[1:3]
 
 
@@ -70,7 +72,7 @@ class Open(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory(prefix="tscope-open-")
         self.addCleanup(self.folder.cleanup)
         self.traces = self.path("traces")
-        subprocess.run([TRACEGEN, "--ranks", "2", "--steps", "20", self.traces], check=True, capture_output=True)
+        run(TRACEGEN, "--ranks", "2", "--steps", "20", self.traces)
         if listeners():
             self.skipTest("port %d of this machine is in use" % PORT)
 
@@ -85,9 +87,8 @@ class Open(unittest.TestCase):
         return path
 
     def run_report(self, browser, *arguments):
-        environment = dict(os.environ, BROWSER=browser, PATH="/nowhere", TMPDIR=self.folder.name)
-        return subprocess.run([REPORT, *arguments, self.traces], capture_output=True, text=True, env=environment,
-                              timeout=200)
+        environment = clean_environment(BROWSER=browser, PATH="/nowhere", TMPDIR=self.folder.name)
+        return run(REPORT, *arguments, self.traces, ok=None, env=environment, timeout=200)
 
     def test_only_the_page_gets_the_file(self):
         browser = self.browser("#!%s\nimport os, sys\nos.execv(%r, [%r, %r, '--browse', %r, sys.argv[1]])\n" % (

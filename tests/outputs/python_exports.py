@@ -19,7 +19,10 @@ for name in ("tscope-report", "tscope-run"):
 PACKAGE = os.path.join(SOURCE, "scripts", "packaging", "python")
 sys.path.insert(0, PACKAGE)
 os.environ["PYTHONPATH"] = PACKAGE
+sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
 import libtscope  # noqa: E402
+from observed import clean_environment, run  # noqa: E402
+from outcomes import SKIPPED  # noqa: E402
 
 
 def needs(*names):
@@ -33,8 +36,7 @@ class WithTwoRuns(unittest.TestCase):
         cls.holder = tempfile.TemporaryDirectory(prefix="tscope-exports-")
         cls.folder = cls.holder.name
         for name, options in (("one", ["--slow-rank", "1", "--slow-factor", "3"]), ("two", [])):
-            subprocess.run([TRACEGEN, "--run", name, "--ranks", "2", "--steps", "30", "--phases", *options,
-                            os.path.join(cls.folder, name)], check=True, capture_output=True)
+            run(TRACEGEN, "--run", name, "--ranks", "2", "--steps", "30", "--phases", *options, os.path.join(cls.folder, name))
 
     @classmethod
     def tearDownClass(cls):
@@ -47,8 +49,7 @@ class WithTwoRuns(unittest.TestCase):
 class Scalars(unittest.TestCase):
     def values(self, program):
         with tempfile.TemporaryDirectory(prefix="tscope-scalars-") as folder:
-            subprocess.run(["tscope-run", "--quiet", "--dir", folder, "--", sys.executable, "-c",
-                            f"import libtscope\n{program}"], check=True)
+            run("tscope-run", "--quiet", "--dir", folder, "--", sys.executable, "-c", f"import libtscope\n{program}")
             series = libtscope.report(folder)["convergence"]["series"]
             return {one["name"]: list(zip(one["step"], one["value"])) for one in series}
 
@@ -110,7 +111,7 @@ class Exports(WithTwoRuns):
                        "    tscope.run(['sh', '-c', 'kill -9 $$'])\n"
                        "def test_no_training(tscope):\n"
                        "    tscope.run(['echo', 'hello'])\n")
-        env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(BUILD, "tests", "standins", "lib")}
+        env = clean_environment(LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "standins", "lib"))
         done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", project], env=env,
                               capture_output=True, text=True, timeout=120)
         self.assertIn("4 failed, 1 passed", done.stdout, done.stdout + done.stderr)
@@ -151,4 +152,4 @@ class Trackers(WithTwoRuns):
 
 if __name__ == "__main__":
     ran = unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2, exit=False).result
-    sys.exit(1 if not ran.wasSuccessful() else 77 if len(ran.skipped) == ran.testsRun else 0)
+    sys.exit(1 if not ran.wasSuccessful() else SKIPPED if len(ran.skipped) == ran.testsRun else 0)

@@ -16,7 +16,9 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import trace_header  # noqa: E402
-from summaries import compared, differences, expect_same, reduce_nodes, run, split  # noqa: E402
+from observed import json_of, run  # noqa: E402
+from read_trace import paths_under  # noqa: E402
+from summaries import compared, differences, expect_same, reduce_nodes, split  # noqa: E402
 
 REPORT, REDUCE, TRACEGEN = sys.argv[1:4]
 
@@ -38,10 +40,6 @@ RUNS = {
 }
 
 
-def report(*paths):
-    return json.loads(run(REPORT, *paths, "--format", "json").stdout)
-
-
 def reduce(folder, output, *more):
     return run(REDUCE, folder, "--output", output, *more)
 
@@ -57,21 +55,21 @@ def host_of(path):
 def check(name, options, scratch):
     traces = os.path.join(scratch, "traces")
     generate(traces, options)
-    whole = report(traces)
+    whole = json_of(REPORT, traces)
     here = os.path.join(scratch, "here")
     reduce(traces, here)
-    expect_same(whole, report(here), f"{name}, one node")
+    expect_same(whole, json_of(REPORT, here), f"{name}, one node")
     nodes = split(traces, os.path.join(scratch, "nodes"), host_of)
     assert len(nodes) > 1, (name, nodes)
     _, second = reduce_nodes(REDUCE, nodes, scratch)
-    expect_same(whole, report(second), f"{name}, {len(nodes)} nodes")
+    expect_same(whole, json_of(REPORT, second), f"{name}, {len(nodes)} nodes")
 
 
 def check_merging(scratch):
     """Of three nodes: every order, every tree, and twice the same."""
     traces = os.path.join(scratch, "traces")
     generate(traces, "--ranks 6 --ranks-per-host 2 --steps 25 --skew-hosts --slow-rank 3")
-    whole = report(traces)
+    whole = json_of(REPORT, traces)
     nodes = split(traces, os.path.join(scratch, "nodes"), host_of)
     first, second = reduce_nodes(REDUCE, nodes, scratch)
     files = [os.path.join(second, name) for name in sorted(os.listdir(second))]
@@ -87,23 +85,23 @@ def check_merging(scratch):
             with open(os.path.join(folder, name), "rb") as merged:
                 made.add(merged.read())
     assert len(made) == 1, f"{len(made)} results of merging the same"
-    expect_same(whole, report(twice), "merged")
+    expect_same(whole, json_of(REPORT, twice), "merged")
 
 
 def notes_of(folder):
-    return " ".join(report(folder)["quality"]["notes"])
+    return " ".join(json_of(REPORT, folder)["quality"]["notes"])
 
 
 def check_failures(scratch):
     traces = os.path.join(scratch, "traces")
     generate(traces, "--ranks 8 --ranks-per-host 2 --steps 25")
-    whole = report(traces)
+    whole = json_of(REPORT, traces)
     nodes = split(traces, os.path.join(scratch, "nodes"), host_of)
     first = os.path.join(scratch, "only-first")
     for node in nodes:
         reduce(node, first)
     # Nodes by themselves: what all ranks together need is there, the rest is said to be missing.
-    alone = report(first)
+    alone = json_of(REPORT, first)
     assert alone["run"]["ranks_found"] == whole["run"]["ranks_found"]
     assert alone["quality"]["clock"] == whole["quality"]["clock"]
     assert "tscope reduce --with" in " ".join(alone["quality"]["notes"]), alone["quality"]["notes"]
@@ -114,7 +112,7 @@ def check_failures(scratch):
     for name in os.listdir(first):
         if not os.path.exists(os.path.join(second, name)):
             shutil.copy(os.path.join(first, name), second)
-    partial = report(second)
+    partial = json_of(REPORT, second)
     assert partial["run"]["ranks_found"] == list(range(8))
     assert "ranks 6, 7 TAKE PART WITHOUT" in " ".join(partial["quality"]["notes"]), partial["quality"]["notes"]
     assert set(partial["quality"]["partial_ranks"]) == {6, 7}, partial["quality"]["partial_ranks"]
@@ -125,12 +123,12 @@ def check_failures(scratch):
     for node in nodes[:-1]:
         reduce(node, three)
     _, settled = reduce_nodes(REDUCE, nodes[:-1], os.path.join(scratch, "of three"))
-    without = report(settled)
+    without = json_of(REPORT, settled)
     assert without["run"]["ranks_found"] == list(range(6))
     assert set(without["quality"]["partial_ranks"]) == {6, 7}
     # A late one is named and set aside, and the others stay as they were.
     reduce(nodes[-1], settled)
-    late = report(settled)
+    late = json_of(REPORT, settled)
     assert "ranks 6, 7 came after" in " ".join(late["quality"]["notes"]), late["quality"]["notes"]
     # Notes are told as facts "input", too.
     found = [line for line in differences(compared(without, {"input"}), compared(late, {"input"}))
@@ -145,8 +143,8 @@ def check_failures(scratch):
     here = os.path.join(scratch, "here")
     reduce(traces, here, "--steps", "3:20")
     assert "--steps" in notes_of(here)
-    chosen = json.loads(run(REPORT, traces, "--steps", "3:20", "--format", "json").stdout)
-    again = json.loads(run(REPORT, here, "--steps", "3:20", "--format", "json").stdout)
+    chosen = json_of(REPORT, traces, "--steps", "3:20")
+    again = json_of(REPORT, here, "--steps", "3:20")
     expect_same(chosen, again, "chosen steps")
     # Commands that cannot do anything say why.
     profiler = os.path.join(scratch, "profiler.json")
@@ -178,7 +176,7 @@ def check_traces_on_demand(scratch):
     traces, here = os.path.join(scratch, "traces"), os.path.join(scratch, "here")
     generate(traces, "--ranks 3 --ranks-per-host 1 --steps 6 --skew-hosts --phases")
     reduce(traces, here)
-    files = sorted(os.path.join(at, name) for at, _, names in os.walk(traces) for name in names if name.endswith(".tscope"))
+    files = paths_under(traces)
     whole, again = tables(traces, scratch), tables(here, scratch)
     assert whole["calls_by_id"] and whole["gpu_work_by_id"]
     assert [name for name in whole if whole[name] != again[name]] == ["left_out", "critical_path"]
@@ -204,7 +202,7 @@ def check_damage(scratch):
         byte = file.read(1)[0]
         file.seek(last)
         file.write(bytes([byte ^ 16]))
-    expect_same(report(traces), report(here), "a damaged summary")
+    expect_same(json_of(REPORT, traces), json_of(REPORT, here), "a damaged summary")
 
 
 def check_diff(scratch):
@@ -219,7 +217,7 @@ def check_diff(scratch):
     for number in "123":
         reduce(folder("before" + number), folder("baseline" + number))
     later = [folder("after" + number) for number in "123"]
-    found = [json.loads(run(REPORT, "diff", *[folder(kind + number) for number in "123"], "--", *later, "--format", "json").stdout)
+    found = [json_of(REPORT, "diff", *[folder(kind + number) for number in "123"], "--", *later)
              for kind in ("before", "baseline")]
     assert found[0]["diff"]["verdict"] == "slower", found[0]["diff"]["verdict"]
     steps = [{**document["diff"], "runs": None} for document in found]
@@ -234,7 +232,7 @@ def check_size(scratch):
         reduce(traces, here)
         size = os.path.getsize(os.path.join(here, *os.listdir(here))) / 16
         assert size <= min(most, 12_000 + steps * (40 + 100 * 4)), f"{size:.0f} bytes a rank of {steps} steps"
-        expect_same(report(traces), report(here), f"{steps} steps of 100 collectives")
+        expect_same(json_of(REPORT, traces), json_of(REPORT, here), f"{steps} steps of 100 collectives")
 
 
 # Long runs, of whose collectives the times are kept in some steps.
@@ -271,14 +269,14 @@ def check_timed_steps(scratch):
         traces, here = os.path.join(folder, "traces"), os.path.join(folder, "here")
         os.makedirs(folder)
         generate(traces, options)
-        whole = report(traces)
+        whole = json_of(REPORT, traces)
         said = run(REPORT, traces, "--format", "json", *TIMED)
         chosen, nothing = json.loads(said.stdout), "without a name" in name or "side only" in name
         assert ("--timed-steps left nothing out" in said.stderr) == nothing, (name, said.stderr)
         reduce(traces, here, *TIMED)
-        expect_same(chosen, report(here), f"{name}, some steps, one node")
+        expect_same(chosen, json_of(REPORT, here), f"{name}, some steps, one node")
         nodes = split(traces, os.path.join(folder, "nodes"), host_of)
-        expect_same(chosen, report(reduce_nodes(REDUCE, nodes, folder, *TIMED)[1]), f"{name}, some steps, {len(nodes)} nodes")
+        expect_same(chosen, json_of(REPORT, reduce_nodes(REDUCE, nodes, folder, *TIMED)[1]), f"{name}, some steps, {len(nodes)} nodes")
         assert name in OTHER_FINDINGS or found_by(chosen) == found_by(whole), (name, found_by(chosen), found_by(whole))
         expect_same({**whole["steps"], **AS_CLOCKS}, {**chosen["steps"], **AS_CLOCKS}, f"{name}: the steps")
         for key in AS_CLOCKS:
@@ -296,7 +294,7 @@ def check_late_at_times(scratch):
     generate(traces, "--ranks 4 --ranks-per-host 2 --steps 240 --step-marks --slow-rank 1 --slow-factor 2 --slow-share 0.2")
     saved = []
     for options in ((), ("--timed-steps", "24")):
-        document = json.loads(run(REPORT, traces, "--format", "json", *options).stdout)
+        document = json_of(REPORT, traces, *options)
         equal = [one for one in document["critical_path"]["what_if"] if one["change"] == "every rank as fast as the median"]
         saved.append(document["distributed"]["mean_step_wall_ms"] - equal[0]["step_ms"])
     assert math.isclose(*saved, rel_tol=0.1), saved
@@ -309,7 +307,7 @@ def check_long_size(scratch):
     reduce(traces, here, "--timed-steps", "50")
     size = os.path.getsize(os.path.join(here, *os.listdir(here))) / 4
     assert size <= 48_000, f"{size:.0f} bytes a rank"
-    assert ("DIST.STRAGGLER", [1]) in [(one["id"], one["ranks"]) for one in report(here)["findings"]]
+    assert ("DIST.STRAGGLER", [1]) in [(one["id"], one["ranks"]) for one in json_of(REPORT, here)["findings"]]
 
 
 def main():

@@ -9,18 +9,16 @@ other inputs are traces of ranks on several hosts, summaries of them, and a reco
 import difflib
 import json
 import os
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import run  # noqa: E402
 
 REPORT, REDUCE, TRACEGEN = sys.argv[1:4]
 RECORDINGS = sys.argv[4:]
 TRACES = ["--ranks", "6", "--ranks-per-host", "2", "--steps", "40", "--phases", "--slow-rank", "2", "--slow-factor", "1.4",
           "--skew"]
-
-
-def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, errors="backslashreplace", check=True).stdout
 
 
 def write_contradiction(folder):
@@ -49,7 +47,7 @@ def write_contradiction(folder):
 
 
 def document(form, threads, folder):
-    return run(REPORT, "--format", form, "--threads", str(threads), folder)
+    return run(REPORT, "--format", form, "--threads", threads, folder, errors="backslashreplace").stdout
 
 
 def differ(form, folder, numbers):

@@ -8,10 +8,12 @@ import json
 import os
 import re
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import observed  # noqa: E402
 
 REPORT, TRACEGEN, DOCS = sys.argv[1:4]
 RANKS, STEPS, BUCKETS, KERNELS, SLOW = 4, 30, 4, 5, 2
@@ -20,7 +22,7 @@ PAGE = open(os.path.join(DOCS, "outputs", "sqlite.md"), encoding="utf-8").read()
 
 
 def run(*arguments):
-    return subprocess.run([REPORT, *arguments], capture_output=True, text=True)
+    return observed.run(REPORT, *arguments, ok=None)
 
 
 class Databases(unittest.TestCase):
@@ -43,14 +45,12 @@ class Databases(unittest.TestCase):
 
     @classmethod
     def tracegen(cls, name, *options):
-        subprocess.run([TRACEGEN, *options, cls.path(name)], check=True, capture_output=True)
+        observed.run(TRACEGEN, *options, cls.path(name))
         return cls.path(name)
 
     @classmethod
     def write(cls, name, *arguments):
-        first = arguments[:1] if arguments[0] == "diff" else ()
-        done = run(*first, "--format", "sqlite", "--output", cls.path(name), *arguments[len(first):])
-        assert done.returncode == 0, done.stderr
+        observed.run(REPORT, *arguments, "--format", "sqlite", "--output", cls.path(name))
         db = sqlite3.connect("file:%s?mode=ro" % cls.path(name), uri=True)
         db.row_factory = sqlite3.Row
         return db
@@ -84,7 +84,7 @@ class Tables(Databases):
                                   " WHERE w.begin_ns <> m.begin_ns OR w.end_ns <> m.end_ns"), [(0,)])
 
     def test_figures_are_those_of_the_report(self):
-        report = json.loads(run("--format", "json", self.slow).stdout)
+        report = observed.json_of(REPORT, self.slow)
         self.assertEqual(self.ask("SELECT title, evidence, action FROM findings ORDER BY finding"),
                          [(one["title"], one["evidence"], one["action"]) for one in report["findings"]])
         median = self.ask("SELECT step_median_ns FROM runs")[0][0]

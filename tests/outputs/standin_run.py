@@ -5,10 +5,12 @@ had to do: standin_run.py BUILD-FOLDER."""
 import collections
 import os
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import observed_environment, run  # noqa: E402
 
 BUILD = sys.argv[1]
 STANDINS = os.path.join(BUILD, "tests", "standins")
@@ -19,18 +21,14 @@ LAYERS, OF_EACH, RANKS = 8, 2, 2
 
 
 def train(folder, *options):
-    env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK", "CUDA_", "NVIDIA_TF32"))}
-    env.update({"LD_PRELOAD": os.path.join(BUILD, "preload", "libtscope.so"), "TSCOPE_DIR": folder,
-                "LD_LIBRARY_PATH": os.path.join(STANDINS, "lib"), "STANDIN_TFLOPS": "10",
-                "STANDIN_GPU_NAME": "NVIDIA H100 80GB HBM3"})
-    subprocess.run([os.path.join(STANDINS, "train"), "--steps", str(STEPS), *options], env=env, check=True,
-                   stdout=subprocess.DEVNULL)
+    run(os.path.join(STANDINS, "train"), "--steps", STEPS, *options, env=observed_environment(
+        os.path.join(BUILD, "preload", "libtscope.so"), folder, LD_LIBRARY_PATH=os.path.join(STANDINS, "lib"),
+        STANDIN_TFLOPS="10", STANDIN_GPU_NAME="NVIDIA H100 80GB HBM3"))
 
 
 def database(folder, traces):
     path = os.path.join(folder, "run.db")
-    subprocess.run([REPORT, "--format", "sqlite", "--output", path, traces], check=True)
+    run(REPORT, "--format", "sqlite", "--output", path, traces)
     return sqlite3.connect("file:%s?mode=ro" % path, uri=True)
 
 
@@ -57,7 +55,7 @@ class Run(unittest.TestCase):
         except ImportError as why:
             self.skipTest("the package perfetto is not there (%s): scripts/setup test" % why)
         path = os.path.join(self.folder, "trace")
-        subprocess.run([REPORT, "--format", "perfetto", "--steps", "5:7", "--output", path, self.traces], check=True)
+        run(REPORT, "--format", "perfetto", "--steps", "5:7", "--output", path, self.traces)
         trace, members = perfetto.Trace(), collections.defaultdict(list)
         with open(path, "rb") as file:
             trace.ParseFromString(file.read())

@@ -8,10 +8,13 @@ import json
 import math
 import os
 import struct
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import run  # noqa: E402
+from outcomes import Skip  # noqa: E402
 
 REPORT = sys.argv[1]
 LOSSES = [2.0 / (step + 1) for step in range(40)]
@@ -50,7 +53,7 @@ def records(data):
 
 
 def report(*paths):
-    out = subprocess.run([REPORT, "--format", "json", *paths], capture_output=True, text=True, timeout=60)
+    out = run(REPORT, "--format", "json", *paths, ok=None, timeout=60)
     return out.returncode, json.loads(out.stdout) if out.stdout else None, out.stderr
 
 
@@ -143,6 +146,5 @@ class Events(unittest.TestCase):
 
 if __name__ == "__main__":
     if not importlib.util.find_spec("tensorboard"):
-        print("SKIPPED: no tensorboard package: scripts/setup test installs it")
-        sys.exit(77)
+        raise Skip("no tensorboard package: scripts/setup test installs it")
     unittest.main(argv=sys.argv[:1])

@@ -7,30 +7,16 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from outcomes import wait_until  # noqa: E402
+from read_trace import paths_under  # noqa: E402
+from standin_job import Job  # noqa: E402
 
 BUILD = os.path.realpath(sys.argv[1])
 RANKS = int(sys.argv[2]) if len(sys.argv) > 2 else 64
 TIMES = int(sys.argv[3]) if len(sys.argv) > 3 else 3
-DEVICES = 8  # of a host
-PATIENCE_S = 100
 ELSEWHERE = ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh"]
-
-
-def start(folder, rank):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("TSCOPE_", "LD_PRELOAD"))}
-    command = [os.path.join(BUILD, "tests", "standins", "train"), "--steps", "1000", "--layers", "1", "--fault", "1",
-               "--fault-rank", "5", "--fault-step", "2"]
-    return subprocess.Popen(
-        command, stdout=subprocess.DEVNULL,
-        env={**clean, "RANK": str(rank), "LOCAL_RANK": str(rank % DEVICES), "WORLD_SIZE": str(RANKS),
-             "STANDIN_RENDEZVOUS": folder, "TSCOPE_DIR": folder, "TSCOPE_RUN": "run",
-             "LD_PRELOAD": os.path.join(BUILD, "preload", "libtscope.so")})
-
-
-def traces(folder):
-    run = os.path.join(folder, "run")
-    return [name for name in (os.listdir(run) if os.path.isdir(run) else []) if name.endswith(".tscope")]
 
 
 def ask(where, folder):
@@ -43,19 +29,15 @@ def ask(where, folder):
 def main():
     elsewhere = subprocess.run([*ELSEWHERE, "true"], capture_output=True, check=False).returncode == 0
     with tempfile.TemporaryDirectory(prefix="tscope-many-") as folder:
-        jobs = [start(folder, rank) for rank in range(RANKS)]
+        job = Job(BUILD, folder, "--steps", "1000", "--layers", "1", "--fault", "1", "--fault-rank", "5", "--fault-step", "2",
+                  ranks=RANKS)
         try:
-            until = time.monotonic() + PATIENCE_S
-            while len(traces(folder)) < RANKS:
-                assert time.monotonic() < until and all(job.poll() is None for job in jobs), traces(folder)
-                time.sleep(0.2)
+            wait_until("the traces of all ranks", lambda: len(paths_under(job.traces)) == RANKS)
+            assert all(rank.poll() is None for rank in job.ranks)
             for _ in range(TIMES):
-                ask(ELSEWHERE if elsewhere else [], folder)
+                ask(ELSEWHERE if elsewhere else [], job.traces)
         finally:
-            for job in jobs:
-                job.kill()
-            for job in jobs:
-                job.wait()
+            job.end()
     print(f"{RANKS} ranks answered {TIMES} times" + ("" if elsewhere else "; no right to be another host"))
 
 

@@ -6,16 +6,17 @@ and the ranks.
     endings.py --build BUILD [--repeat N] [SCENARIO...]
     endings.py --list
 """
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
 
-from repeated import Skip, main
-
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_of, observed_environment, run  # noqa: E402
+from outcomes import Skip  # noqa: E402
+from repeated import main  # noqa: E402
+from standin_job import Job  # noqa: E402
 from summaries import report_on  # noqa: E402
 
 FAULTS = {"sleep": 1, "die": 2, "stop": 3, "skip": 4, "exit": 6, "abort": 7, "crash": 8, "extra": 9, "error": 10, "memory": 11}
@@ -48,12 +49,8 @@ SCENARIOS = {
 }
 
 
-def environment(build, folder, preload=()):
-    env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK", "LD_PRELOAD"))}
-    libraries = [*preload, os.path.join(build, "preload", "libtscope.so")]
-    env.update({"LD_PRELOAD": " ".join(libraries), "TSCOPE_DIR": os.path.join(folder, "traces"), "TSCOPE_RUN": "end"})
-    return env
+def environment(build, folder):
+    return observed_environment(os.path.join(build, "preload", "libtscope.so"), os.path.join(folder, "traces"), TSCOPE_RUN="end")
 
 
 def memory_controller():
@@ -146,19 +143,15 @@ def run_stopped(build, folder, command, scenario, look):
 
 def run_ranks_alone(build, folder, command):
     """Each rank is on its own host, and no launcher sees how it ends."""
-    env = environment(build, folder, [os.path.join(build, "tests", "standins", "libskewclock.so")])
-    env.update({"STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": "4", "SKEW_HOSTS": "1",
-                "STANDIN_LINK_GBPS": "0.5", "STANDIN_LATENCY_US": "20"})
-    ranks = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                              env={**env, "RANK": str(rank), "LOCAL_RANK": "0"}) for rank in range(4)]
-    ranks[1].wait(timeout=60)
+    preload = [os.path.join(build, *path) for path in (("tests", "standins", "libskewclock.so"), ("preload", "libtscope.so"))]
+    job = Job(build, folder, command=command, run="end", of_rank={rank: {"LOCAL_RANK": "0"} for rank in range(4)},
+              LD_PRELOAD=" ".join(preload), SKEW_HOSTS="1")
+    job.ranks[1].wait(timeout=60)
     try:
-        ranks[0].wait(timeout=1)  # the user kills the job after a second
+        job.ranks[0].wait(timeout=1)  # the user kills the job after a second
     except subprocess.TimeoutExpired:
         pass
-    for rank in ranks:
-        rank.send_signal(signal.SIGKILL)
-        rank.wait()
+    job.end()
 
 
 def check(name, build, folder):
@@ -167,12 +160,9 @@ def check(name, build, folder):
                str(FAULTS[scenario["fault"]]), *scenario.get("options", [])]
     reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
 
-    def printed(*options):
-        return subprocess.run([*reported, *options], capture_output=True, check=True, text=True).stdout
-
     def look():
         alive = scenario.get("alive")  # then no two reports are the same
-        return json.loads(printed("--format", "json")) if alive else report_on(*reported), printed()
+        return (json_of if alive else report_on)(*reported), run(*reported).stdout
 
     if "stopped_s" in scenario:
         judge(scenario, *run_stopped(build, folder, command, scenario, look))

@@ -7,21 +7,18 @@ the report says while they hang, and after they were killed.
 """
 import argparse
 import concurrent.futures
-import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_of, json_so_far, run  # noqa: E402
+from outcomes import wait_until  # noqa: E402
+from standin_job import RANKS, Job  # noqa: E402
 from summaries import report_on  # noqa: E402
 
-RANKS = 4
 AT_ONCE = 4
-DEADLINE_S = 60
 
 SLEEP, DIE, STOP, SKIP, HALF = "1", "2", "3", "4", "5"
 
@@ -53,44 +50,20 @@ STUCK = {
 STALL_S = 3
 
 
-def start(build, folder, fault, options, more=None):
-    env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK"))}
-    env.update({"LD_PRELOAD": os.path.join(build, "preload", "libtscope.so"),
-                "TSCOPE_DIR": os.path.join(folder, "traces"), "TSCOPE_RUN": "hang",
-                "STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": str(RANKS),
-                "STANDIN_LINK_GBPS": "0.5", "STANDIN_LATENCY_US": "20", **(more or {})})
-    command = [os.path.join(build, "tests", "standins", "train"), "--steps", "100000", "--fault",
-               fault, "--fault-rank", "1", *options]
-    return [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                             env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-            for rank in range(RANKS)]
+def start(build, folder, fault, *options, **more):
+    return Job(build, folder, "--steps", "100000", "--fault", fault, "--fault-rank", "1", *options, run="hang", **more)
 
 
-def output(build, folder, program, *options):
-    done = subprocess.run([os.path.join(build, "analyzer", program), *options, os.path.join(folder, "traces")],
-                          capture_output=True, text=True, check=False, timeout=DEADLINE_S)
-    return done.stdout if done.returncode == 0 else None
+def program(build, name):
+    return os.path.join(build, "analyzer", name)
 
 
-def document(build, folder, *program):
-    text = output(build, folder, *(program or ("tscope-report",)), "--format", "json")
-    return json.loads(text) if text else None
+def report(build, job):
+    return json_so_far(program(build, "tscope-report"), job.traces)
 
 
-def report(build, folder):
-    return document(build, folder)
-
-
-def after_all(build, folder):
-    return report_on(os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces"))
-
-
-def end_all(ranks):
-    for rank in ranks:
-        rank.send_signal(signal.SIGKILL)
-    for rank in ranks:
-        rank.wait()
+def after_all(build, job):
+    return report_on(program(build, "tscope-report"), job.traces)
 
 
 def ranks_of_findings(document, name):
@@ -99,21 +72,17 @@ def ranks_of_findings(document, name):
 
 def check(name, build, folder):
     fault, options, wanted, more = JOBS[name]
-    ranks = start(build, folder, fault, options)
+    job = start(build, folder, fault, *options)
+
+    def recorded_for_long_enough():
+        one = report(build, job)
+        hangs = ranks_of_findings(one, "DIST.HANG") + ranks_of_findings(one, "DIST.DESYNC")
+        return one if hangs and (one["collective_check"]["pending_s"] or 9) > 4 else None
     try:
-        # read the report until the shim has recorded the hang for long enough
-        end = time.monotonic() + DEADLINE_S
-        document = None
-        while time.monotonic() < end:
-            document = report(build, folder)
-            if ranks_of_findings(document, "DIST.HANG") + ranks_of_findings(document, "DIST.DESYNC") and \
-                    (document["collective_check"]["pending_s"] or 9) > 4:
-                break
-            time.sleep(0.3)
-        going = document
+        going = wait_until("the hang is reported", recorded_for_long_enough, each=0.3)
     finally:
-        end_all(ranks)
-    for when, one in (("while it hangs", going), ("after it was killed", after_all(build, folder))):
+        job.end()
+    for when, one in (("while it hangs", going), ("after it was killed", after_all(build, job))):
         hang, desync = ranks_of_findings(one, "DIST.HANG"), ranks_of_findings(one, "DIST.DESYNC")
         suspects = one["collective_check"]["suspects"]
         assert (hang or desync) == [wanted], (when, hang, desync, one["collective_check"])
@@ -130,17 +99,18 @@ def ranks_with_nccl_error(one):
 def check_stuck(name, build, folder):
     """The shim asks NCCL for errors when the ranks have not moved for STALL_S. The report and top show them."""
     failure, wanted, words, on_ranks = STUCK[name]
-    ranks = start(build, folder, "0", [], {"STANDIN_ASYNC_ERROR": failure, "TSCOPE_STALL": str(STALL_S)})
+    job = start(build, folder, "0", STANDIN_ASYNC_ERROR=failure, TSCOPE_STALL=str(STALL_S))
+    top = program(build, "tscope-top")
+
+    def all_were_asked():
+        one = report(build, job)
+        return one if one and one["collective_check"]["nccl_ranks"] == RANKS else None
     try:
-        end = time.monotonic() + DEADLINE_S
-        one = {"collective_check": {"nccl_ranks": None}}
-        while time.monotonic() < end and (one is None or one["collective_check"]["nccl_ranks"] != RANKS):
-            time.sleep(0.3)
-            one = report(build, folder)
-        page, top = output(build, folder, "tscope-top", "--once"), document(build, folder, "tscope-top", "--once")
+        going = wait_until("all ranks say what NCCL says", all_were_asked, each=0.3)
+        page, seen = run(top, "--once", job.traces).stdout, json_of(top, "--once", job.traces)
     finally:
-        end_all(ranks)
-    for when, one in (("while it hangs", one), ("after it was killed", after_all(build, folder))):
+        job.end()
+    for when, one in (("while it hangs", going), ("after it was killed", after_all(build, job))):
         check_of = one["collective_check"]
         assert check_of["nccl"] == words and ranks_with_nccl_error(one) == on_ranks, (when, check_of)
         assert [s["rank"] for s in check_of["suspects"]] == wanted, (when, check_of)
@@ -150,28 +120,26 @@ def check_stuck(name, build, folder):
         assert any(words.rstrip(".") in text for text in evidence), (when, evidence)
         stalled = {rank["rank"]: rank["nccl"] for rank in one["stalls"]["ranks"]}
         assert sorted(rank for rank, nccl in stalled.items() if nccl) == on_ranks, (when, stalled)
-    report_text = " ".join(output(build, folder, "tscope-report", "--width", "120").split())
+    report_text = " ".join(run(program(build, "tscope-report"), "--width", "120", job.traces).stdout.split())
     assert words in report_text, report_text
-    assert [rank["rank"] for rank in top["ranks"] if rank["nccl_error"]] == on_ranks, top["ranks"]
+    assert [rank["rank"] for rank in seen["ranks"] if rank["nccl_error"]] == on_ranks, seen["ranks"]
     assert (words.rstrip(".") in page) == bool(on_ranks), page
 
 
 def healthy(build, folder):
     """A report of a healthy run that goes on has calls in flight, but no hang."""
-    ranks = start(build, folder, "0", [])
-    reports = 0
+    job = start(build, folder, "0")
+
+    def has_steps():
+        one = report(build, job)
+        return one if one and one["steps"]["count"] else None
     try:
-        end = time.monotonic() + DEADLINE_S
-        while reports < 3 and time.monotonic() < end:
-            document = report(build, folder)
-            if document and document["steps"]["count"]:
-                assert not ranks_of_findings(document, "DIST.HANG"), document["collective_check"]
-                reports += 1
-            time.sleep(0.3)
+        for _ in range(3):
+            document = wait_until("steps", has_steps, each=0.3)
+            assert not ranks_of_findings(document, "DIST.HANG"), document["collective_check"]
     finally:
-        end_all(ranks)
-    assert reports == 3
-    assert not ranks_of_findings(report(build, folder), "DIST.HANG")
+        job.end()
+    assert not ranks_of_findings(report(build, job), "DIST.HANG")
 
 
 def passes(name, build):

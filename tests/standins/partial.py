@@ -9,14 +9,15 @@ import argparse
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "tools")]
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from observed import run  # noqa: E402
 from promises import broken  # noqa: E402
+from read_trace import paths_under  # noqa: E402
+from standin_job import Job  # noqa: E402
 from summaries import report_on  # noqa: E402
 
 STEPS = 24
@@ -235,55 +236,40 @@ COMPARED = {"ring", "retained-full", "duty", "graphs-whole", "no-driver", "kille
 
 
 def start(build, folder, options, env, env2):
-    base = {key: value for key, value in os.environ.items()
-            if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK", "CUDA_"))}
-    ranks = 1 if "--ranks" in options else 4
-    base.update({"LD_PRELOAD": os.path.join(build, "preload", "libtscope.so"),
-                 "TSCOPE_DIR": os.path.join(folder, "traces"), "TSCOPE_RUN": "partial",
-                 "STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": str(ranks), "STANDIN_LINK_GBPS": "0.5",
-                 "STANDIN_LATENCY_US": "20", **env})
-    command = [os.path.join(build, "tests", "standins", "train"), "--steps", str(STEPS), *options]
-    return [subprocess.Popen(command, stdout=subprocess.DEVNULL,
-                             env={**base, "RANK": str(rank), "LOCAL_RANK": str(rank),
-                                  **(env2 if rank == 2 else {})})
-            for rank in range(ranks)]
+    return Job(build, folder, "--steps", str(STEPS), *options, run="partial", ranks=1 if "--ranks" in options else 4,
+               of_rank={2: env2}, **env)
 
 
-def finish(ranks, dies):
+def finish(job, dies):
     """Waits for all ranks. If rank 1 dies, waits only for rank 1, because the others then wait for ever."""
     try:
         if dies:
-            ranks[1].wait(timeout=60)
+            job.ranks[1].wait(timeout=60)
         else:
-            for rank in ranks:
+            for rank in job.ranks:
                 assert rank.wait(timeout=60) == 0
     finally:
-        for rank in ranks:
-            rank.send_signal(signal.SIGKILL)
-        for rank in ranks:
-            rank.wait()
+        job.end()
 
 
-def trace_of(folder, pid):
-    run = os.path.join(folder, "traces", "partial")
-    return next(os.path.join(run, name) for name in os.listdir(run) if f"-{pid}-" in name)
+def trace_of(job, rank):
+    return next(path for path in paths_under(job.run) if f"-{job.ranks[rank].pid}-" in path)
 
 
 def run_case(build, folder, name):
     options, env, env2, damage, check = CASES[name]
-    ranks = start(build, folder, options, env, env2)
-    finish(ranks, "--fault" in options)
+    job = start(build, folder, options, env, env2)
+    finish(job, "--fault" in options)
     if damage == "remove":
-        os.unlink(trace_of(folder, ranks[2].pid))
+        os.unlink(trace_of(job, 2))
     elif damage == "cut":
-        path = trace_of(folder, ranks[2].pid)
+        path = trace_of(job, 2)
         os.truncate(path, os.path.getsize(path) * 2 // 3)
-    tool = [os.path.join(build, "analyzer", "tscope-report")]
-    traces = os.path.join(folder, "traces")
-    text = subprocess.run([*tool, traces], capture_output=True, check=True, text=True).stdout
+    tool = os.path.join(build, "analyzer", "tscope-report")
+    text = run(tool, job.traces).stdout
     with open(os.path.join(folder, "report.txt"), "w", encoding="utf-8") as out:
         out.write(text)
-    document = report_on(*tool, traces)
+    document = report_on(tool, job.traces)
     wrong = broken(json.dumps(document), text)
     assert not wrong, "\n  ".join(["promises are broken:", *wrong])
     return {**document, "text": text}, check

@@ -19,8 +19,8 @@ import tempfile
 from statistics import median
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "tools")]
-from emulated import EMULATOR  # noqa: E402
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from observed import EMULATOR, clean_environment, observed_environment  # noqa: E402
 from promises import broken  # noqa: E402
 from summaries import report_on  # noqa: E402
 from truth import Truth  # noqa: E402
@@ -219,13 +219,9 @@ def run(scenario, build, directory):
     preload = [os.path.join(build, "preload", "libtscope.so")]
     if "SKEW_HOSTS" in scenario.get("env", {}):
         preload.insert(0, os.path.join(build, "tests", "standins", "libskewclock.so"))
-    env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK", "CUDA_", "NVIDIA_TF32"))}
-    env.update(scenario.get("env", {}))
     train = os.path.join(build, "tests", "standins", scenario.get("train", "train"))
     # the launcher is not a rank: it has no RANK, so its clocks are not changed
-    env.update({"LD_PRELOAD": " ".join(preload), "TSCOPE_DIR": traces, "TSCOPE_RUN": "scenario",
-                "STANDIN_LOG": log})
+    env = observed_environment(" ".join(preload), traces, TSCOPE_RUN="scenario", STANDIN_LOG=log, **scenario.get("env", {}))
     os.makedirs(log, exist_ok=True)
     run_ranks(train, ["--steps", str(STEPS)] + scenario["options"], env, directory)
     made = report(build, directory) if EMULATOR else report_on(*reporter(build), traces)
@@ -237,7 +233,7 @@ def run(scenario, build, directory):
 def report(build, directory, *options, form="json"):
     made = subprocess.run(
         [*reporter(build), "--format", form, *options, os.path.join(directory, "traces")],
-        stdout=subprocess.PIPE, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout.decode()
+        stdout=subprocess.PIPE, check=True, env=clean_environment(LC_ALL="C.UTF-8")).stdout.decode()
     return json.loads(made) if form == "json" else made
 
 

@@ -15,8 +15,10 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
-sys.path[:0] = [os.path.join(ROOT, "tests", "torch")]
-import read_trace  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import observed  # noqa: E402
+import read_trace  # noqa: E402
+from outcomes import Skip, expect  # noqa: E402
 
 CLOCKS = read_trace.ENUMS["GPU_CLOCKS"]
 LOSSES = read_trace.ENUMS["LOSSES"]
@@ -30,10 +32,6 @@ import ctypes
 step = getattr(ctypes.CDLL(None), "tscope_step", lambda number: None)
 step(ctypes.c_uint64(0))
 """
-
-
-class Skip(Exception):
-    """Raised if the setting cannot be tested on this machine."""
 
 
 def variables():
@@ -50,22 +48,12 @@ def setting(check):
     return check
 
 
-def expect(condition, *what):
-    if not condition:
-        raise AssertionError(what)
-
-
 def run(command, directory=None, **env):
     """The completed program and its traces."""
     with tempfile.TemporaryDirectory(prefix="tscope-settings-") as own:
-        clean = {name: value for name, value in os.environ.items()
-                 if not name.startswith(("TSCOPE", "STANDIN", "RANK", "LD_PRELOAD", "NVTX"))}
         traces = directory or own
-        done = subprocess.run(command, env={**clean, "LD_PRELOAD": os.path.join(BUILD, "preload", "libtscope.so"),
-                                            "TSCOPE_DIR": traces, **env},
-                              capture_output=True, text=True, timeout=100, check=False)
-        expect(done.returncode == 0, done)
-        return done, read_trace.read_all(traces)
+        preloaded = observed.observed_environment(os.path.join(BUILD, "preload", "libtscope.so"), traces, **env)
+        return observed.run(*command, env=preloaded, timeout=100), read_trace.read_all(traces)
 
 
 def train(*options, **env):
@@ -302,11 +290,7 @@ def main():
     missing, unknown = set(variables()) - set(CHECKS), set(CHECKS) - set(variables())
     expect(not missing and not unknown, "without a test:", missing, "no settings:", unknown)
     for variable in arguments.variables or variables():
-        try:
-            CHECKS[variable]()
-        except Skip as skip:
-            print(f"{variable}: {skip}")
-            sys.exit(77)
+        CHECKS[variable]()
         print(f"{variable}: does what it says")
 
 

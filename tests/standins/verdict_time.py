@@ -11,42 +11,30 @@ missing. Then it measures the same report for traces of N ranks (10,000) made by
 writes a checkpoint and all others wait for it. Prints seconds, and fails if the report names another rank.
 """
 import argparse
-import json
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path += [os.path.join(HERE, "..", "torch"), os.path.join(HERE, "..", "tools")]
-import read_trace  # pylint: disable=import-error,wrong-import-position
-import trace_header  # pylint: disable=import-error,wrong-import-position
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import read_trace  # noqa: E402
+import trace_header  # noqa: E402
+from observed import json_so_far  # noqa: E402
+from standin_job import Job  # noqa: E402
 
 CULPRIT, PATIENCE_S = 1, 300
-GPUS = 8  # of a host of the stand-in cluster
 
 
 def start(options, folder):
-    env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK"))}
-    env.update({"LD_PRELOAD": os.path.join(options.build, "preload", "libtscope.so"),
-                "TSCOPE_DIR": os.path.join(folder, "traces"), "TSCOPE_RUN": "stalls",
-                "TSCOPE_STALL": str(options.stall), "STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": str(options.ranks)})
-    command = [os.path.join(options.build, "tests", "standins", "train"), "--steps", "100000", "--fault", "1",
-               "--fault-rank", str(CULPRIT), "--fault-step", "5"]
-    return [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                             env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank % GPUS)})
-            for rank in range(options.ranks)]
+    return Job(options.build, folder, "--steps", "100000", "--fault", "1", "--fault-rank", str(CULPRIT), "--fault-step", "5",
+               ranks=options.ranks, TSCOPE_STALL=str(options.stall))
 
 
 def report(build, traces):
-    done = subprocess.run([os.path.join(build, "analyzer", "tscope-report"), "--format", "json", traces],
-                          capture_output=True, check=False)
-    return json.loads(done.stdout) if done.returncode == 0 else None
+    return json_so_far(os.path.join(build, "analyzer", "tscope-report"), traces)
 
 
 def stalled_ranks(document):
@@ -99,8 +87,7 @@ def main():
     options = parser.parse_args()
     options.build = os.path.realpath(options.build)
     folder = tempfile.mkdtemp(prefix="verdict-")
-    traces = os.path.join(folder, "traces")
-    ranks = start(options, folder)
+    job = start(options, folder)
     try:
         until, document = time.monotonic() + PATIENCE_S, None
         while stalled_ranks(document) < options.ranks:
@@ -108,19 +95,16 @@ def main():
                 sys.exit(f"{stalled_ranks(document)} of {options.ranks} ranks have recorded a stall")
             time.sleep(0.5)
             began = time.monotonic_ns()
-            document = report(options.build, traces)
+            document = report(options.build, job.traces)
         ended = time.monotonic_ns()
         check_named(document, CULPRIT)
-        all_stalls = stalls(traces)
+        all_stalls = stalls(job.traces)
         limit = max(over for _, over in all_stalls)
         print(f"{options.ranks} ranks; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores")
         print(f"from the limit to the last rank's record: {(max(at for at, _ in all_stalls) - limit) / 1e9:.1f} s")
         print(f"to the verdict: {(ended - limit) / 1e9:.1f} s, of which the report took {(ended - began) / 1e9:.1f} s")
     finally:
-        for rank in ranks:
-            rank.send_signal(signal.SIGKILL)
-        for rank in ranks:
-            rank.wait()
+        job.end()
         shutil.rmtree(folder, ignore_errors=True)
     measure_generated(options)
 

@@ -3,23 +3,15 @@
 
 As a program: summaries.py TSCOPE_REPORT FOLDER...
 """
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
-from emulated import EMULATOR
+from observed import json_of, run
 
 NOT_COMPARED = {"inputs"}  # how many files of which kind the report was made from
 NOT_COMPARED_FACTS = {"read from", "attempts"}  # the same in words, and how the job's other starts ended
 SHOWN = 20
-
-
-def run(*command, ok=(0,)):
-    done = subprocess.run([*EMULATOR, *command], capture_output=True, text=True, check=False)
-    assert done.returncode in ok, (command, done.returncode, done.stderr)
-    return done
 
 
 def differences(a, b, at=""):
@@ -96,7 +88,7 @@ def report_on(report_program, traces, *options):
     reduce_program = os.path.join(os.path.dirname(report_program), "tscope-reduce")
 
     def report(folder):
-        return json.loads(run(report_program, folder, "--format", "json", *options).stdout)
+        return json_of(report_program, folder, *options)
 
     whole = report(traces)
     with tempfile.TemporaryDirectory(prefix="summaries-", dir=os.path.dirname(os.path.abspath(traces))) as scratch:

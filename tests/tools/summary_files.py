@@ -3,8 +3,9 @@
 them."""
 import os
 import struct
-import subprocess
 import zlib
+
+from observed import run
 
 MASK = 2**64 - 1
 HASH_SEED = 0xCBF29CE484222325
@@ -70,7 +71,7 @@ class Summaries:
 
 def summarise(tracegen, reduce, flavour, traces, folder):
     """Makes the summaries of a job of three ranks in `folder`; their file."""
-    subprocess.run([tracegen, "--ranks", "3", "--steps", "8", "--flavour", *flavour.split(), traces], check=True, capture_output=True)
-    subprocess.run([reduce, traces, "--output", folder], check=True, capture_output=True)
+    run(tracegen, "--ranks", "3", "--steps", "8", "--flavour", *flavour.split(), traces)
+    run(reduce, traces, "--output", folder)
     (name,) = os.listdir(folder)
     return os.path.join(folder, name)

@@ -10,10 +10,11 @@ import os
 import signal
 import sys
 import tempfile
-import time
 
-import read_trace
-from training import HERE, Job, expect, python_or_skip, report_on
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import read_trace  # noqa: E402
+from outcomes import wait_until  # noqa: E402
+from training import HERE, Job, expect, python_or_skip, report_on  # noqa: E402
 
 # Ranks, marks of the lines in circle_rank.py, and for whom each rank of the circle waits. The third rank of the last
 # job only waits for those of the circle.
@@ -32,11 +33,12 @@ def line_of(mark):
 
 def run_until_stalled(job, name, ranks):
     process = job.start("circle_rank.py", [name], ranks)
+
+    def all_stall():
+        expect(process.poll() is None, f"{name}: all ranks stall")
+        return sum(bool(trace.records["Stall"]) for trace in read_trace.read_all(job.directory)) == ranks
     try:
-        until = time.monotonic() + 90
-        while sum(bool(trace.records["Stall"]) for trace in read_trace.read_all(job.directory)) < ranks:
-            expect(time.monotonic() < until and process.poll() is None, f"{name}: all ranks stall")
-            time.sleep(0.5)
+        wait_until(f"{name}: all ranks stall", all_stall, each=0.5)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

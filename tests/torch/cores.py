@@ -13,7 +13,9 @@ import re
 import sys
 import tempfile
 
-from training import SKIPPED, Job, expect, python_with_torch, report_on
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from outcomes import Skip  # noqa: E402
+from training import Job, expect, python_or_skip, report_on  # noqa: E402
 
 LIBRARY, REPORT = sys.argv[1:3]
 SECONDS = "4"
@@ -48,13 +50,12 @@ def check_too_many(found, findings, used):
 
 
 def main():
-    python = python_with_torch()
+    python = python_or_skip()
     cores = sorted(os.sched_getaffinity(0))[:2]
-    for reason in ([] if python else ["no Python with PyTorch 2"]) + \
-                  ([] if len(cores) == 2 else ["one core alone"]) + \
-                  ([] if os.path.exists("/proc/self/schedstat") else ["no schedstat in this kernel"]):
-        print("skipped:", reason)
-        return SKIPPED
+    if len(cores) < 2:
+        raise Skip("one core alone")
+    if not os.path.exists("/proc/self/schedstat"):
+        raise Skip("no schedstat in this kernel")
     os.sched_setaffinity(0, cores)
     with tempfile.TemporaryDirectory(prefix="tscope-cores-") as scratch:
         found, findings, share, used = run(python, scratch, 4)

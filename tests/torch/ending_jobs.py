@@ -13,9 +13,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "standins"))
-from endings import environment, judge  # pylint: disable=import-error,no-name-in-module
-from repeated import main  # pylint: disable=import-error
-from training import python_with_torch, report_on
+from endings import environment, judge  # noqa: E402
+from observed import run  # noqa: E402
+from outcomes import wait_until  # noqa: E402
+from repeated import main  # noqa: E402
+from summaries import report_on  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 # what happens to rank 1 or others in step 25 of 40, which rank the report must name, and with which words
 SCENARIOS = {
@@ -75,7 +78,7 @@ def end(job, mark, patience_s, interrupts):
     like a user at a terminal."""
     try:
         if patience_s:
-            wait_for(mark, deadline_s=90)
+            wait_until("the step in which it stalls", lambda: os.path.exists(mark))
             time.sleep(patience_s)
             if interrupts:
                 os.killpg(job.pid, signal.SIGINT)
@@ -86,14 +89,6 @@ def end(job, mark, patience_s, interrupts):
         job.kill()
 
 
-def wait_for(path, deadline_s):
-    end_s = time.monotonic() + deadline_s
-    while not os.path.exists(path):
-        if time.monotonic() > end_s:
-            raise AssertionError("the job never came to the step in which it stalls")
-        time.sleep(0.1)
-
-
 def check(name, build, folder):
     scenario = SCENARIOS[name]
     ranks = ",".join(str(rank) for rank in scenario.get("culprits", [1]))
@@ -101,7 +96,7 @@ def check(name, build, folder):
     env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "STANDS_STILL": mark}
     if "restarts" in scenario:
         env.pop("TSCOPE_RUN")  # the name is tscope's own, as in most jobs
-    with subprocess.Popen([python_with_torch(), "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone",
+    with subprocess.Popen([python_or_skip(), "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone",
                            "--max-restarts", str(scenario.get("restarts", 0)),
                            "--monitor-interval", str(scenario.get("looks_s", 0.1)),
                            os.path.join(HERE, "jobs", "ending_rank.py"),
@@ -110,7 +105,7 @@ def check(name, build, folder):
                           start_new_session=True) as job:
         said = end(job, mark, scenario.get("patience_s"), scenario.get("interrupts"))
     reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
-    text = subprocess.run(reported, capture_output=True, check=True, text=True).stdout
+    text = run(*reported).stdout
     document = report_on(*reported)
     if "restarts" in scenario:
         return judge_attempts(document, text, reported, said)
@@ -130,7 +125,7 @@ def judge_attempts(document, text, reported, said):
     assert "Rank 1 ended first" in attempts[0]["summary"] and "SIGKILL" in attempts[0]["summary"], attempts
     assert document["run_end"]["how"] == "in order", (document["run_end"], said)
     assert "this is the last, 2 of 2" in text and "SIGKILL" in text, text
-    listed = subprocess.run([reported[0], "--list", reported[1]], capture_output=True, check=True, text=True).stdout
+    listed = run(reported[0], "--list", reported[1]).stdout
     assert "2 attempts" in listed and len(listed.splitlines()) == 1, listed
     return document
 

@@ -11,7 +11,10 @@ import subprocess
 import sys
 import tempfile
 
-from training import SKIPPED, expect, python_with_torch
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_of, run  # noqa: E402
+from outcomes import Skip, expect  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 JOB = """
 import torch
@@ -45,29 +48,19 @@ with open(sys.argv[1]) as file:
 """
 
 
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    expect(done.returncode == 0, done.stderr[-2000:])
-    return done.stdout
-
-
 def main():
     script, program = sys.argv[1:3]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
-        return SKIPPED
+    python = python_or_skip()
     if subprocess.run([python, "-c", "import torch.distributed._tools.mem_tracker"],
                       capture_output=True).returncode:
-        print("skipped: this PyTorch has no memory tracker (2.5 or newer has)")
-        return SKIPPED
+        raise Skip("this PyTorch has no memory tracker (2.5 or newer has)")
     scratch = tempfile.mkdtemp(prefix="tscope-modules-")
     try:
         job, out = os.path.join(scratch, "job.py"), os.path.join(scratch, "modules.json")
         with open(job, "w", encoding="utf-8") as file:
             file.write(JOB)
         run(python, script, job + ":build", "-o", out)
-        modules = json.loads(run(program, "--format", "json", out))["modules"]
+        modules = json_of(program, out)["modules"]
         tree = {row["name"]: row for row in modules["tree"]}
         expect(modules["root"] == "Net" and modules["count"] == 15, f"{list(tree)}")
         expect(tree["Net.layers.1.up"]["parameter_bytes"] == 4 * (64 * 256 + 256), "a layer's parameters")
@@ -78,7 +71,7 @@ def main():
         expect(modules["parameter_bytes"] == 4 * (100 * 64 + 3 * (64 * 256 + 256 + 256 * 64 + 64) + 64 * 100 + 100),
                "the model's parameters")
         try:
-            peak, milliseconds = json.loads(run(python, "-c", PLANNER, out))
+            peak, milliseconds = json.loads(run(python, "-c", PLANNER, out).stdout)
         except AssertionError as error:
             if "No module named" not in str(error):
                 raise

@@ -11,24 +11,23 @@ import subprocess
 import sys
 import tempfile
 
-from training import HERE, SKIPPED, expect, python_with_torch, report_on
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from observed import json_of, observed_environment  # noqa: E402
+from outcomes import Skip, expect  # noqa: E402
+from summaries import report_on  # noqa: E402
+from torch_python import python_with_torch  # noqa: E402
 
 STEPS, RANKS = 20, 2
 
 
-def run(python, library, directory, command, **environment):
-    environment = dict(os.environ, OMP_NUM_THREADS="1", TSCOPE_DIR=os.path.join(directory, "traces"),
-                       LD_PRELOAD=library, PYTHONFAULTHANDLER="1", **environment)
+def run(python, library, directory, command, **more):
+    environment = observed_environment(library, os.path.join(directory, "traces"), OMP_NUM_THREADS="1",
+                                       PYTHONFAULTHANDLER="1", **more)
     done = subprocess.run([python, *command], env=environment, capture_output=True, text=True,
                           timeout=280)
     # The last output of a failed rank comes long before that of the launcher.
     expect(done.returncode == 0, f"{done.stderr[:4000]} ... {done.stderr[-1000:]}")
-
-
-def report(tool, *paths):
-    done = subprocess.run([tool, "--format", "json", *paths], capture_output=True, text=True)
-    expect(done.returncode == 0, done.stderr)
-    return json.loads(done.stdout)
 
 
 def check(found, losses, rates):
@@ -70,7 +69,7 @@ def huggingface(python, library, tool, directory):
           [printed(entry["learning_rate"]) for entry in log])
     expect(any(one["role"] == "gradient norm" for one in found["convergence"]["series"]),
            "the gradient norm that the Trainer prints")
-    alone = report(tool, os.path.join(out, "trainer_state.json"))["convergence"]["series"]
+    alone = json_of(tool, os.path.join(out, "trainer_state.json"))["convergence"]["series"]
     expect({one["role"] for one in alone} >= {"loss", "learning rate"}, alone)
 
 
@@ -81,7 +80,7 @@ def lightning(python, library, tool, directory):
     log, = glob.glob(os.path.join(out, "**", "metrics.csv"), recursive=True)
     with open(log, encoding="utf-8") as file:
         names, *rows = [line.strip().split(",") for line in file]
-    check(report(tool, os.path.join(directory, "traces"), log),
+    check(json_of(tool, os.path.join(directory, "traces"), log),
           [reported(float(row[names.index("loss")])) for row in rows],
           [reported(float(row[names.index("lr")])) for row in rows])
 
@@ -95,7 +94,7 @@ def slow_line(framework, under_torchrun):
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS)]
         run(python, library, directory,
             [*(launcher if under_torchrun else []), job, framework, os.path.join(directory, "out")])
-        findings = report(tool, os.path.join(directory, "traces"))["findings"]
+        findings = json_of(tool, os.path.join(directory, "traces"))["findings"]
         late = [one for one in findings if one["id"] == "DIST.STRAGGLER"]
         expect(len(late) == 1 and late[0]["ranks"] == [1] and f"slow_framework.py:{line}" in late[0]["title"],
                [one["title"] for one in findings])
@@ -115,8 +114,7 @@ def main():
     python = python_with_torch()
     if not python or subprocess.run([python, "-c", f"import importlib.util as u, sys; "
                                      f"sys.exit(u.find_spec('{package}') is None)"]).returncode:
-        print(f"skipped: no Python with PyTorch 2 and {package} found; scripts/setup installs them")
-        return SKIPPED
+        raise Skip(f"no Python with PyTorch 2 and {package}; scripts/setup installs them")
     directory = tempfile.mkdtemp(prefix="tscope-frameworks-")
     try:
         case(python, library, tool, directory)

@@ -13,10 +13,11 @@ import shutil
 import sys
 import tempfile
 
-import standin_wheel
-from lines import marked_lines
-from on_standins import CudaJob
-from training import HERE, SKIPPED, expect, python_with_torch, report
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import standin_wheel  # noqa: E402
+from lines import marked_lines  # noqa: E402
+from on_standins import CudaJob  # noqa: E402
+from training import HERE, expect, python_or_skip, report_on  # noqa: E402
 
 STEPS, KERNEL_US, SKIPPED_STEPS = 60, 800, 5
 LINES = marked_lines(os.path.join(HERE, "jobs", "waiting_job.py"))
@@ -27,7 +28,7 @@ def run(case, python, site, library, tool, scratch):
     job = CudaJob(python, site, library, scratch, case)
     job.environment.update(RANK="0", STANDIN_KERNEL_US=str(KERNEL_US))
     expect(job.run(case, str(STEPS), script="waiting_job.py", ranks=0) == f"steps={STEPS}\n", "its output")
-    document = report(job, tool)
+    document = report_on(tool, job.directory)
     expect(document["quality"]["coverage"]["kernel times"]["share"] == 1, f"{document['quality']}")
     return job, document
 
@@ -75,14 +76,8 @@ def check(costing, free):
 
 def main():
     library, tool, standins = sys.argv[1:4]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
-        return SKIPPED
-    wheel, why_not = standin_wheel.site_packages(python)
-    if not wheel:
-        print(f"skipped: {why_not}; scripts/setup installs the wheel for CUDA")
-        return SKIPPED
+    python = python_or_skip()
+    wheel = standin_wheel.site_or_skip(python)
     scratch = tempfile.mkdtemp(prefix="tscope-sync-")
     try:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))

@@ -10,8 +10,9 @@ import os
 import sys
 import tempfile
 
-import standin_wheel
-from training import SKIPPED, Job, expect, python_with_torch, report_on
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import standin_wheel  # noqa: E402
+from training import Job, expect, python_or_skip, report_on  # noqa: E402
 
 # How many ranks, 0: one process that is no rank; and its options.
 JOBS = {"both": (0, []),
@@ -38,11 +39,8 @@ def check(document, truth, words_of):
 
 def main():
     library, report, standins = sys.argv[1:4]
-    python = python_with_torch()
-    wheel, why_not = standin_wheel.site_packages(python) if python else (None, "no Python with PyTorch 2")
-    if not wheel:
-        print(f"skipped: {why_not}; scripts/setup installs the wheel for CUDA")
-        return SKIPPED
+    python = python_or_skip()
+    wheel = standin_wheel.site_or_skip(python)
     with tempfile.TemporaryDirectory(prefix="torch-kinds-") as scratch:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
         for name in sys.argv[4:] or JOBS:

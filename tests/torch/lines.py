@@ -9,16 +9,19 @@ has to give its file, its line and the right number of waits.
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 
-import standin_wheel
-from on_standins import CudaJob
-from training import SKIPPED, expect, python_with_torch, report
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import standin_wheel  # noqa: E402
+from observed import run  # noqa: E402
+from on_standins import CudaJob  # noqa: E402
+from outcomes import expect  # noqa: E402
+from summaries import report_on  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 STEPS = 40
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def marked_lines(path):
@@ -98,8 +101,7 @@ def check_stacks(lines):
 def check_database(job, tool, line):
     """The database has the same lines, and each wait of the host has its line."""
     path = os.path.join(job.directory, "lines.db")
-    done = subprocess.run([tool, "--format", "sqlite", "--output", path, job.directory], capture_output=True, text=True)
-    expect(done.returncode == 0, done.stderr)
+    run(tool, "--format", "sqlite", "--output", path, job.directory)
     database = sqlite3.connect(path)
     waits = dict(database.execute("SELECT line, wait_ns FROM lines WHERE wait_ns > 0"))
     for name in ("item", "upload"):
@@ -122,7 +124,7 @@ def check_jobs(python, site, library, tool, scratch, parts):
         job = CudaJob(python, site, library, scratch, name)
         job.environment.update(environment, RANK="0")
         expect(job.run(str(STEPS), script="lines_job.py", ranks=0) == printed, "its output")
-        document = report(job, tool)
+        document = report_on(tool, job.directory)
         if name == "all":
             check_database(job, tool, check(document))
         elif name == "some":
@@ -135,14 +137,8 @@ def check_jobs(python, site, library, tool, scratch, parts):
 def main():
     library, tool, standins = sys.argv[1:4]
     parts = sys.argv[4:] or ["all", "some", "none", "backward"]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
-        return SKIPPED
-    wheel, why_not = standin_wheel.site_packages(python)
-    if not wheel:
-        print(f"skipped: {why_not}; scripts/setup installs the wheel for CUDA")
-        return SKIPPED
+    python = python_or_skip()
+    wheel = standin_wheel.site_or_skip(python)
     scratch = tempfile.mkdtemp(prefix="tscope-lines-")
     try:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
@@ -151,7 +147,7 @@ def main():
             job = CudaJob(python, site, library, scratch, "backward")
             job.environment.update(TSCOPE_LINES="sampled", RANK="0")
             job.run("300", script="backward_job.py", ranks=0)
-            check_backward(report(job, tool))
+            check_backward(report_on(tool, job.directory))
         return 0
     finally:
         shutil.rmtree(scratch)

@@ -8,11 +8,14 @@ of the program.
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
-from training import SKIPPED, expect, python_with_torch, report_on
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import observed_environment, run  # noqa: E402
+from outcomes import expect  # noqa: E402
+from summaries import report_on  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 STEPS, FLOATS = 40, 500_000
 SMALL_STEPS, SMALL_FLOATS = 1000, 20_000  # below 1 MiB, where only samples know the line
@@ -38,20 +41,14 @@ def report_of(python, library, program, folder, steps, floats):
     script = os.path.join(os.path.dirname(folder), "train.py")
     with open(script, "w", encoding="utf-8") as file:
         file.write(PROGRAM)
-    environment = dict(os.environ, TSCOPE_DIR=folder, LD_PRELOAD=library, TSCOPE_SCALARS="stdout")
-    done = subprocess.run([python, script, str(steps), str(floats)], env=environment,
-                          capture_output=True, text=True)
-    expect(done.returncode == 0, done.stderr[-2000:])
+    done = run(python, script, steps, floats, env=observed_environment(library, folder, TSCOPE_SCALARS="stdout"))
     printed = [json.loads(line.replace("'", '"'))["loss"] for line in done.stdout.splitlines()]
     return report_on(program, folder), printed
 
 
 def main():
     library, program = sys.argv[1:3]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
-        return SKIPPED
+    python = python_or_skip()
     scratch = tempfile.mkdtemp(prefix="tscope-growth-")
     try:
         for steps, floats, grows in ((STEPS, FLOATS, True), (STEPS, 1, False), (SMALL_STEPS, SMALL_FLOATS, True)):

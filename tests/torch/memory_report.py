@@ -8,11 +8,13 @@ of it and PyTorch's own snapshot must both agree with memory_stats().
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
-from training import SKIPPED, expect, python_with_torch
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_of, observed_environment, run  # noqa: E402
+from outcomes import SKIPPED, Skip, expect  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 # Sizes that the allocator does not round up: its counts are of blocks, its history has the requested sizes.
 PROGRAM = """
@@ -44,12 +46,6 @@ print(json.dumps(torch.cuda.memory_stats()))
 """
 
 
-def report(program, path, *options):
-    done = subprocess.run([program, "--format", "json", *options, path], capture_output=True, text=True)
-    expect(done.returncode == 0, done.stderr)
-    return json.loads(done.stdout)["memory"]
-
-
 def check(memory, stats, what):
     for name, wanted in (
             ("peak_allocated_bytes", stats["allocated_bytes.all.peak"]),
@@ -66,21 +62,15 @@ def check(memory, stats, what):
 
 def main():
     library, one_gpu, program = sys.argv[1:4]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
-        return SKIPPED
+    python = python_or_skip()
     scratch = tempfile.mkdtemp(prefix="tscope-memory-")
     try:
         snapshot, traces = os.path.join(scratch, "snapshot.pickle"), os.path.join(scratch, "traces")
-        done = subprocess.run([python, "-c", PROGRAM, snapshot], capture_output=True, text=True,
-                              env=dict(os.environ, TSCOPE_DIR=traces, LD_PRELOAD=f"{library} {one_gpu}"))
+        done = run(python, "-c", PROGRAM, snapshot, ok=(0, SKIPPED), env=observed_environment(f"{library} {one_gpu}", traces))
         if done.returncode == SKIPPED:
-            print("skipped: this PyTorch is not built for CUDA")
-            return SKIPPED
-        expect(done.returncode == 0, done.stderr[-2000:])
+            raise Skip("this PyTorch is not built for CUDA")
         stats = json.loads(done.stdout)
-        recorded, dumped = report(program, traces), report(program, snapshot)
+        recorded, dumped = (json_of(program, path)["memory"] for path in (traces, snapshot))
         check(recorded, stats, "records")
         check(dumped, stats, "snapshot")
         expect(dumped["slack_bytes"] == 0 and dumped["before_recording_bytes"] == (512 << 12) - 512,

@@ -11,8 +11,11 @@ import subprocess
 import sys
 import tempfile
 
-import read_trace
-from training import SKIPPED, expect, python_with_torch
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import read_trace  # noqa: E402
+from observed import observed_environment  # noqa: E402
+from outcomes import SKIPPED, Skip, expect  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 PROGRAM = """
 import ctypes, time, torch
@@ -32,25 +35,21 @@ print(weights.grad.sum().item())
 """
 
 
-def run(python, directory, library=""):
-    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
-    environment.update(TSCOPE_DIR=directory, LD_PRELOAD=library, OMP_NUM_THREADS="1")
+def run(python, directory, library=None):
+    environment = observed_environment(library, directory, OMP_NUM_THREADS="1")
+    environment.pop("LD_LIBRARY_PATH", None)
     done = subprocess.run([python, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
 def main():
     library = sys.argv[1]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2; scripts/setup installs one")
-        return SKIPPED
+    python = python_or_skip()
     scratch = tempfile.mkdtemp(prefix="tscope-no-driver-")
     try:
         bare = run(python, scratch)
         if bare[0] == SKIPPED or bare[1].startswith("True"):
-            print("skipped: this PyTorch is not built for CUDA 13, or there is a GPU")
-            return SKIPPED
+            raise Skip("this PyTorch is not built for CUDA 13, or there is a GPU")
         expect(bare[0] == 0, bare)
         seen = run(python, scratch, library)
         expect(seen == bare, f"{bare} without, {seen} with the shim")

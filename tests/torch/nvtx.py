@@ -7,13 +7,16 @@ loop must run as without the preload.
 """
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
-import read_trace
-from read_trace import ENUMS
-from training import SKIPPED, expect, python_with_torch, report_on
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import read_trace  # noqa: E402
+from observed import observed_environment, run  # noqa: E402
+from outcomes import SKIPPED, Skip, expect  # noqa: E402
+from read_trace import ENUMS  # noqa: E402
+from summaries import report_on  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 STEPS = 12
 PROGRAM = """
@@ -55,17 +58,11 @@ print(loss.item(), sorted(set(levels)), names, "NVTX" in child)
 """ % STEPS
 
 
-def run(python, library, directory, **more):
-    environment = dict(os.environ, OMP_NUM_THREADS="1", TSCOPE_DIR=directory, **more)
-    environment.pop("LD_PRELOAD", None)
-    if library:
-        environment["LD_PRELOAD"] = library
-    result = subprocess.run([python, "-c", PROGRAM], env=environment, capture_output=True,
-                            text=True)
-    if result.returncode == SKIPPED:
-        return None
-    expect(result.returncode == 0, result.stderr[-2000:])
-    return result.stdout
+def printed(python, library, directory):
+    done = run(python, "-c", PROGRAM, ok=(0, SKIPPED), env=observed_environment(library, directory, OMP_NUM_THREADS="1"))
+    if done.returncode == SKIPPED:
+        raise Skip("this PyTorch is built without NVTX")
+    return done.stdout
 
 
 def check_trace(trace):
@@ -98,17 +95,11 @@ def check_report(found):
 
 def main():
     library, tool = sys.argv[1:3]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
-        return SKIPPED
+    python = python_or_skip()
     scratch = tempfile.mkdtemp(prefix="tscope-nvtx-")
     try:
-        bare = run(python, None, scratch)
-        if bare is None:
-            print("skipped: this PyTorch is built without NVTX")
-            return SKIPPED
-        expect(run(python, library, scratch) == bare, "the same without and with the shim")
+        bare = printed(python, None, scratch)
+        expect(printed(python, library, scratch) == bare, "the same without and with the shim")
         trace, = read_trace.read_all(scratch)
         check_trace(trace)
         check_report(report_on(tool, scratch))

@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 
-import read_trace
-import standin_wheel
-from read_trace import ENUMS, PENDING
-from training import Job, SKIPPED, check_phases, expect, python_with_torch, report, steps_run
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import standin_wheel  # noqa: E402
+from outcomes import Skip  # noqa: E402
+from read_trace import ENUMS, PENDING  # noqa: E402
+from training import Job, check_phases, expect, python_or_skip, report_on, steps_run  # noqa: E402
 
 OPS = ENUMS["OPS"]
 # NCCL implements the others with sends and receives.
@@ -111,7 +112,7 @@ def check_communicators(traces, wanted):
 
 def check_report(job, tool, ranks, steps):
     """The report describes this run correctly, and says that it saw all of it."""
-    found = report(job, tool)
+    found = report_on(tool, job.directory)
     expect(found["run"]["ranks_found"] == list(range(ranks)), f"{found['run']}")
     expect(found["steps"]["count"] == steps, f"steps: {found['steps']}")
     quality = found["quality"]
@@ -196,8 +197,7 @@ def compiled(python, site, library, tool, scratch):
     headers = subprocess.run([python, "-c", "import sysconfig as s; print(s.get_path('include'))"],
                              capture_output=True, text=True, check=True).stdout.strip()
     if not shutil.which("cc") or not os.path.exists(os.path.join(headers, "Python.h")):
-        print(f"skipped: Triton needs a C compiler and Python's headers ({headers})")
-        return SKIPPED
+        raise Skip(f"Triton needs a C compiler and Python's headers ({headers})")
     job = CudaJob(python, site, library, scratch, "compiled")
     job.environment.update(
         RANK="0", TRITON_CACHE_DIR=os.path.join(scratch, "triton"),
@@ -241,7 +241,7 @@ def expandable(python, site, library, tool, scratch):
             else:
                 del held[record.address]
     expect(sum(held.values()) == left, f"created and not released: {held}")
-    segments = report(job, tool)["memory"]["segments"]
+    segments = report_on(tool, job.directory)["memory"]["segments"]
     expect(segments["obtained_bytes"] - segments["returned_bytes"] == left, f"{segments}")
 
 
@@ -254,7 +254,7 @@ def sampled(python, site, library, tool, scratch):
     job.environment.update(TSCOPE_GPU="events", TSCOPE_GPU_GEMMS="4")
     out = job.train(*arguments, ranks=2)
     expect(out == bare and len(out) == 2, f"{bare} without, {out} with the shim")
-    found = report(job, tool)
+    found = report_on(tool, job.directory)
     gemms, timing = found["gemms"], found["quality"]["gpu_timing"]
     expect(timing.startswith("event pairs around collectives and a sample of GEMMs"), timing)
     expect(found["budget"]["gemm_flops"] == 2 * gemm_flops(tokens=4 * 64),
@@ -299,13 +299,12 @@ def graphed(python, site, library, tool, scratch):
         expect(len(trace.records["Launch"]) + held == counted,
                f"rank {trace.rank}: {len(trace.records['Launch'])} launches and {held} in graphs "
                f"of {counted} kernels")
-    quality = report(job, tool)["quality"]
+    quality = report_on(tool, job.directory)["quality"]
     expect(quality["lost"] == 0, f"{quality}")
     for name in ("collective times", "kernel times", "collective calls", "graph replays",
                  "matched collectives"):
         expect(quality["coverage"][name]["share"] == 1, f"{name}: {quality['coverage'][name]}")
     expect("collectives in graphs found by their nodes" not in quality["coverage"], "all are")
-    return 0
 
 
 CASES = {case.__name__.replace("_", "-"): case
@@ -314,21 +313,15 @@ CASES = {case.__name__.replace("_", "-"): case
 
 def main():
     case, library, tool, standins = sys.argv[1:5]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
-        return SKIPPED
-    wheel, why_not = standin_wheel.site_packages(python)
-    if not wheel:
-        print(f"skipped: {why_not}; scripts/setup installs the wheel for CUDA")
-        return SKIPPED
+    python = python_or_skip()
+    wheel = standin_wheel.site_or_skip(python)
     scratch = tempfile.mkdtemp(prefix="tscope-cuda-")
     try:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
-        return CASES[case](python, site, library, tool, scratch) or 0
+        CASES[case](python, site, library, tool, scratch)
     finally:
         shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from training import Job, python_with_torch
+from training import Job, python_or_skip
 
 # Training on two ranks that compute all the time; and the worst case: allocations one after the other with no work
 # between them.
@@ -68,7 +68,7 @@ def allocate(job):
 def main():
     library = sys.argv[1]
     pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 10
-    python = python_with_torch()
+    python = python_or_skip()
     scratch = tempfile.mkdtemp(prefix="tscope-overhead-")
     try:
         if len(sys.argv) > 3:

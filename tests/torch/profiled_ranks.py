@@ -8,11 +8,12 @@ named, and the replay promises no more than the rank's own clock says that this 
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from training import HERE, Job, expect, python_or_skip
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_of  # noqa: E402
+from training import HERE, Job, expect, python_or_skip  # noqa: E402
 
 with open(os.path.join(HERE, "jobs", "profiled_rank.py")) as job:
     FIRST_LINE_OF_EXTRA = 1 + job.read().split("\n").index("def extra(kind, matrix):")
@@ -73,8 +74,7 @@ def main():
     for kind, ranks in JOBS.items():
         with tempfile.TemporaryDirectory(prefix="torch-profiled-") as scratch:
             out = Job(python, None, scratch, kind).run(scratch, kind, script="profiled_rank.py", ranks=ranks)
-            made = subprocess.run([report, scratch, "--format", "json"], capture_output=True, text=True, check=True)
-            document = json.loads(made.stdout)
+            document = json_of(report, scratch)
             core_ms = max(waits_for_a_core(scratch, rank) for rank in range(ranks - 1))
         first = document["steps"]["warmup_excluded"]
         judged = slice(first, first + document["steps"]["training"])

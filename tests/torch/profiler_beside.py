@@ -5,16 +5,17 @@ without the shim, and the report says what tscope did not watch meanwhile.
 
     profiler_beside.py LIBTSCOPE TSCOPE-REPORT STANDINS
 """
-import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
-import standin_wheel
-from training import SKIPPED, expect, python_with_torch
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import standin_wheel  # noqa: E402
+from observed import json_of, observed_environment, run  # noqa: E402
+from outcomes import expect  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 SESSIONS, INSIDE, OUTSIDE = 2, 10, 7
 PROGRAM = f"""
@@ -37,32 +38,17 @@ for session in range({SESSIONS}):
 """
 
 
-def run(python, site, **more):
-    env = {key: value for key, value in os.environ.items() if not key.startswith("TSCOPE")}
-    env.update(PYTHONPATH=site, **more)
-    done = subprocess.run([python, "-c", PROGRAM], env=env, capture_output=True, text=True)
-    expect(done.returncode == 0, f"exit {done.returncode}: {done.stderr}")
-    return done.stdout
-
-
 def main():
     library, tool, standins = sys.argv[1:4]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
-        return SKIPPED
-    wheel, why_not = standin_wheel.site_packages(python)
-    if not wheel:
-        print(f"skipped: {why_not}; scripts/setup installs the wheel for CUDA")
-        return SKIPPED
+    python = python_or_skip()
+    wheel = standin_wheel.site_or_skip(python)
     scratch = tempfile.mkdtemp(prefix="tscope-profiler-")
     try:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
         traces = os.path.join(scratch, "traces")
-        bare = run(python, site)
-        beside = run(python, site, LD_PRELOAD=library, TSCOPE_DIR=traces, TSCOPE_RUN="beside")
-        quality = json.loads(subprocess.run([tool, "--format", "json", traces],
-                                            capture_output=True, check=True).stdout)["quality"]
+        bare, beside = (run(python, "-c", PROGRAM, env=observed_environment(preload, traces, PYTHONPATH=site)).stdout
+                        for preload in (None, library))
+        quality = json_of(tool, traces)["quality"]
     finally:
         shutil.rmtree(scratch)
     print(bare, beside, quality["gpu_timing"], quality["coverage"]["kernel times"], sep="\n")

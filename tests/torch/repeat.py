@@ -8,18 +8,18 @@ import shutil
 import sys
 import tempfile
 
-from training import Job, python_with_torch, report
+from training import Job, python_or_skip, report_on
 
 
 def main():
     runs, library, tool, *options = sys.argv[1:]
-    python = python_with_torch()
+    python = python_or_skip()
     for _ in range(int(runs)):
         scratch = tempfile.mkdtemp(prefix="tscope-repeat-")
         try:
             job = Job(python, library, scratch, "run")
             job.run(*options)
-            found = report(job, tool)
+            found = report_on(tool, job.directory)
         finally:
             shutil.rmtree(scratch)
         print("named:", found["distributed"]["stragglers"], "steps:", found["steps"]["count"],

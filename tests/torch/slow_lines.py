@@ -7,18 +7,18 @@ they run; for a rank that keeps the others waiting, by tscope-top too.
     slow_lines.py --build BUILD [--repeat N] [SCENARIO...]
     slow_lines.py --list
 """
-import json
 import os
 import subprocess
 import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "..", "standins"))
-sys.path.append(HERE)
-import training  # pylint: disable=wrong-import-position
-from endings import environment  # pylint: disable=import-error,no-name-in-module,wrong-import-position
-from repeated import main  # pylint: disable=import-error,wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from observed import json_so_far, observed_environment  # noqa: E402
+from outcomes import expect  # noqa: E402
+from repeated import main  # noqa: E402
+from summaries import report_on  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 RANKS, CULPRIT, STEPS = 3, 1, 120
 JOB = os.path.join(HERE, "jobs", "slow_lines_job.py")
@@ -48,11 +48,6 @@ def place_of(scenario):
     return f"{os.path.basename(JOB) if path == JOB else '/'.join(path.split('/')[-2:])}:{line}"
 
 
-def expect(condition, *what):
-    if not condition:
-        raise AssertionError(what)
-
-
 def processes_of(ranks):
     """The ranks and their children: workers of their data loaders."""
     found = []
@@ -78,17 +73,17 @@ def shown(build, traces, ranks, place):
 def late_at(build, traces):
     """By rank, what tscope-top says of the ranks that are late."""
     program = os.path.join(build, "analyzer", "tscope-top")
-    said = subprocess.run([program, "--once", "--format", "json", traces], capture_output=True, check=False, text=True)
-    ranks = json.loads(said.stdout)["ranks"] if said.returncode == 0 else []
-    return {rank["rank"]: rank["late_at"] for rank in ranks if rank["late_at"]}
+    said = json_so_far(program, "--once", traces) or {"ranks": []}
+    return {rank["rank"]: rank["late_at"] for rank in said["ranks"] if rank["late_at"]}
 
 
 def run(name, build, folder, place):
-    env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "WORLD_SIZE": str(RANKS)}
-    command = [training.python_with_torch(), JOB, name, str(CULPRIT), str(STEPS), os.path.join(folder, "store")]
+    traces = os.path.join(folder, "traces")
+    env = observed_environment(os.path.join(build, "preload", "libtscope.so"), traces, TSCOPE_RUN="end", OMP_NUM_THREADS="1",
+                               GLOO_SOCKET_IFNAME="lo", WORLD_SIZE=str(RANKS))
+    command = [python_or_skip(), JOB, name, str(CULPRIT), str(STEPS), os.path.join(folder, "store")]
     ranks = [subprocess.Popen(command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}) for r in range(RANKS)]
     try:
-        traces = os.path.join(folder, "traces")
         seen, late = not SCENARIOS[name].get("live", True), {}
         wanted = SCENARIOS[name].get("rank")
         while (not seen or (wanted is not None and not late)) and ranks[CULPRIT].poll() is None:
@@ -109,7 +104,7 @@ def check(name, build, folder):
     place = place_of(expected)
     run(name, build, folder, place)
     program = os.path.join(build, "analyzer", "tscope-report")
-    document = training.report_on(program, os.path.join(folder, "traces"))
+    document = report_on(program, os.path.join(folder, "traces"))
     found = [f for f in document["findings"] if f["id"] == expected["finding"]]
     expect(found, [f["title"] for f in document["findings"]])
     expect(place in found[0]["title"], found[0]["title"], found[0]["evidence"])
@@ -122,5 +117,4 @@ def check(name, build, folder):
 
 
 if __name__ == "__main__":
-    main(SCENARIOS, check, "torch-slow-",
-         lambda: None if training.python_with_torch() else "no Python with PyTorch 2")
+    main(SCENARIOS, check, "torch-slow-")

@@ -17,12 +17,15 @@ import os
 import re
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from observed import json_of, observed_environment  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
+
 JOBS = [os.path.join(HERE, "jobs", name) for name in ("slow_shapes_job.py", "slow_calls_job.py", "slow_module.py")]
 RANKS = 3
 
@@ -159,10 +162,7 @@ def fork_ranks(name, folder):
 
 
 def findings_of(build, folder):
-    program = os.path.join(build, "analyzer", "tscope-report")
-    text = subprocess.run([program, os.path.join(folder, "traces"), "--format", "json"], capture_output=True, check=True,
-                          text=True, env={key: v for key, v in os.environ.items() if key != "LD_PRELOAD"}).stdout
-    return json.loads(text)
+    return json_of(os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces"))
 
 
 def right_place(name, rank, text):
@@ -360,16 +360,11 @@ def main():
         print_table(judge_again(build, arguments.again, arguments.shapes))
         return
     if "libtscope" not in os.environ.get("LD_PRELOAD", ""):
-        import training
-        python = training.python_with_torch()
-        if not python:
-            print("skipped: no Python with PyTorch 2")
-            sys.exit(77)
-        environment = {key: v for key, v in os.environ.items() if not key.startswith("TSCOPE")}
-        environment.update(LD_PRELOAD=os.path.join(build, "preload", "libtscope.so"), OMP_NUM_THREADS="1",
-                           GLOO_SOCKET_IFNAME="lo", TSCOPE_RUN="shapes")
-        os.execve(python, [python, *sys.argv], environment)
-    sys.path += [HERE, os.path.dirname(JOBS[0])]
+        python = python_or_skip()
+        os.execve(python, [python, *sys.argv], observed_environment(
+            os.path.join(build, "preload", "libtscope.so"), None, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo",
+            TSCOPE_RUN="shapes"))
+    sys.path.append(os.path.dirname(JOBS[0]))
     import slow_calls_job  # once, for all ranks
     results = {name: [] for name in arguments.shapes or SHAPES}
     for name, of_shape in results.items():

@@ -10,17 +10,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "..", "standins"))
-sys.path.append(HERE)
-import read_trace  # pylint: disable=wrong-import-position
-import training  # pylint: disable=wrong-import-position
-from endings import environment  # pylint: disable=import-error,no-name-in-module,wrong-import-position
-from repeated import main  # pylint: disable=import-error,wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import observed  # noqa: E402
+import read_trace  # noqa: E402
+from outcomes import expect, wait_until  # noqa: E402
+from repeated import main  # noqa: E402
+from summaries import report_on  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
-RANKS, CULPRIT, STALL_S, PATIENCE_S = 4, 2, 3, 90
+RANKS, CULPRIT, STALL_S = 4, 2, 3
 JOB = os.path.join(HERE, "jobs", "stalling_rank.py")
 LIBRARY = os.path.join(HERE, "jobs", "site-packages", "fitter", "loop.py")
 WITHOUT_RIGHT = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
@@ -57,17 +57,11 @@ def place_of(expected):
     return f"{os.path.basename(path)}:{line_of(expected['line'], path)}"
 
 
-def expect(condition, *what):
-    if not condition:
-        raise AssertionError(what)
-
-
 def stalled(folder):
     """Ranks whose stall still goes on and is recorded completely. They must have trained before, because on a busy
     machine the start of a job can look like a stall too."""
     found = set()
-    for path in read_trace.paths_under(folder):
-        trace = read_trace.Trace(path)
+    for trace in read_trace.read_all(folder):
         last = trace.records["Stall"][-1] if trace.records["Stall"] else None
         ended = {end.stall for end in trace.records["StallEnd"]}
         trained = [phase for phase in trace.phases("OPTIMIZER") if last and phase.time < last.time]
@@ -78,8 +72,7 @@ def stalled(folder):
 
 def is_seen_by_peers(folder):
     """Whether a rank has recorded that another process is stopped."""
-    return any(chr(peer.tag) in "Tt" for path in read_trace.paths_under(folder)
-               for peer in read_trace.Trace(path).records["PeerState"])
+    return any(chr(peer.tag) in "Tt" for trace in read_trace.read_all(folder) for peer in trace.records["PeerState"])
 
 
 def end(ranks, how):
@@ -105,30 +98,26 @@ def begin_rank(group):
 def run(scenario, build, folder, look, how=signal.SIGKILL, silent=frozenset()):
     """Starts the ranks, waits until all except those in `silent` have recorded that they stall, calls `look`, and
     kills them."""
-    env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
-           "TSCOPE_STALL": str(STALL_S), "WORLD_SIZE": str(RANKS)}
-    command = [training.python_with_torch(), JOB, scenario, str(CULPRIT), os.path.join(folder, "store")]
+    traces = os.path.join(folder, "traces")
+    env = observed.observed_environment(os.path.join(build, "preload", "libtscope.so"), traces, TSCOPE_RUN="end",
+                                        OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", TSCOPE_STALL=str(STALL_S),
+                                        WORLD_SIZE=str(RANKS))
+    command = [python_or_skip(), JOB, scenario, str(CULPRIT), os.path.join(folder, "store")]
     ranks = []
     for r in range(RANKS):
         ranks.append(subprocess.Popen(
             command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, preexec_fn=lambda: begin_rank(ranks[0].pid if ranks else 0)))
-    traces = os.path.join(folder, "traces")
+
+    def all_stall():
+        expect(all(rank.poll() is None for rank in ranks), "a rank has ended")
+        return len(stalled(traces) - silent) == RANKS - len(silent) and (not silent or is_seen_by_peers(traces))
     try:
-        until = time.monotonic() + PATIENCE_S
-        while len(stalled(traces) - silent) < RANKS - len(silent) or (silent and not is_seen_by_peers(traces)):
-            expect(time.monotonic() < until, "stalled:", stalled(traces))
-            expect(all(rank.poll() is None for rank in ranks), "a rank has ended")
-            time.sleep(0.5)
+        wait_until("all ranks stall", all_stall, each=0.5)
         look(traces, ranks)
     finally:
         end(ranks, how)
     return traces
-
-
-def report(build, traces, *options):
-    program = os.path.join(build, "analyzer", "tscope-report")
-    return subprocess.run([program, traces, *options], capture_output=True, check=True, text=True).stdout
 
 
 def judge(expected, document, text):
@@ -182,10 +171,9 @@ def check(name, build, folder):
         live = [line for line in said[1].splitlines() if line.startswith(f"rank {CULPRIT}  now  ")]
         expect(live and expected["what"] in live[0] and (place_of(expected) in live[0] or "file" in expected),
                "without the right", said[1])
-    document = training.report_on(os.path.join(build, "analyzer", "tscope-report"), traces)
-    judge(expected, document, report(build, traces))
+    program = os.path.join(build, "analyzer", "tscope-report")
+    judge(expected, report_on(program, traces), observed.run(program, traces).stdout)
 
 
 if __name__ == "__main__":
-    main(SCENARIOS, check, "torch-stall-",
-         lambda: None if training.python_with_torch() else "no Python with PyTorch 2")
+    main(SCENARIOS, check, "torch-stall-")

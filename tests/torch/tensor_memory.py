@@ -8,13 +8,15 @@ works on a GPU without memory, which gives only addresses; see one_gpu.c.
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
-import read_trace
-from read_trace import ENUMS
-from training import SKIPPED, expect, python_with_torch
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import observed  # noqa: E402
+import read_trace  # noqa: E402
+from outcomes import SKIPPED, Skip, expect  # noqa: E402
+from read_trace import ENUMS  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 CUDA_0 = 1  # c10::Device: type CUDA in the low byte, index 0 in the high one
 UNKNOWN = (1 << 64) - 1
@@ -63,12 +65,9 @@ print(json.dumps(addresses))
 
 
 def run(python, program, directory, *preload):
-    environment = dict(os.environ, TSCOPE_DIR=directory, LD_PRELOAD=" ".join(preload))
-    result = subprocess.run([python, "-c", program], env=environment, capture_output=True,
-                            text=True)
+    result = observed.run(python, "-c", program, ok=(0, SKIPPED), env=observed.observed_environment(" ".join(preload), directory))
     if result.returncode == SKIPPED:
-        return None
-    expect(result.returncode == 0, result.stderr[-2000:])
+        raise Skip("this PyTorch is not built for CUDA")
     return json.loads(result.stdout)
 
 
@@ -112,16 +111,12 @@ def check(trace, states, stats):
 
 def cuda(python, library, one_gpu, scratch):
     bare = run(python, CUDA_PROGRAM, scratch, one_gpu)
-    if bare is None:
-        print("skipped: this PyTorch is not built for CUDA")
-        return SKIPPED
     states, stats = run(python, CUDA_PROGRAM, scratch, library, one_gpu)
     expect([states, stats] == bare, "the allocator does the same without and with the shim")
     traces = read_trace.read_all(scratch)
     expect(len(traces) == 1, f"{len(traces)} traces")
     expect(not any(traces[0].lost), f"lost: {traces[0].lost}")
     check(traces[0], states, stats)
-    return 0
 
 
 def cpu(python, library, one_gpu, scratch):
@@ -139,21 +134,17 @@ def cpu(python, library, one_gpu, scratch):
     expect(max(balance.values()) <= 1, "nothing is obtained twice")
     doubled = [event.tag for event in trace.records["TensorTotals"]]
     expect(not doubled, f"the same block again: {doubled}")
-    return 0
 
 
 def main():
     case, library, one_gpu = sys.argv[1:4]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
-        return SKIPPED
+    python = python_or_skip()
     scratch = tempfile.mkdtemp(prefix="tscope-memory-")
     try:
-        return {"cuda": cuda, "cpu": cpu}[case](python, library, one_gpu, scratch)
+        {"cuda": cuda, "cpu": cpu}[case](python, library, one_gpu, scratch)
     finally:
         shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

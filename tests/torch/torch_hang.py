@@ -2,23 +2,20 @@
 # SPDX-License-Identifier: MIT
 """Stock PyTorch jobs on gloo that hang, under the preload: torch_hang.py LIBTSCOPE TSCOPE-REPORT. The
 report names the rank that did something else, while the job hangs and after it was killed."""
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-import training
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from observed import json_so_far, observed_environment  # noqa: E402
+from outcomes import expect, wait_until  # noqa: E402
+from summaries import report_on  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
 RANKS = 3
-DEADLINE_S = 60
-
-
-def report(program, folder):
-    done = subprocess.run([program, "--format", "json", folder], capture_output=True, check=False)
-    return json.loads(done.stdout) if done.returncode == 0 else None
 
 
 def hang(document):
@@ -30,9 +27,8 @@ def run(python, library, program, fault, scratch):
     folder = os.path.join(scratch, fault)
     os.mkdir(folder)
     traces = os.path.join(folder, "traces")
-    env = dict(os.environ, OMP_NUM_THREADS="1", TSCOPE_DIR=traces, TSCOPE_RUN="hang",
-               LD_PRELOAD=library, WORLD_SIZE=str(RANKS))
-    command = [python, os.path.join(training.HERE, "jobs", "hanging_gloo.py"),
+    env = observed_environment(library, traces, OMP_NUM_THREADS="1", TSCOPE_RUN="hang", WORLD_SIZE=str(RANKS))
+    command = [python, os.path.join(HERE, "jobs", "hanging_gloo.py"),
                os.path.join(folder, "store"), fault]
     ranks = []
     for r in range(RANKS):
@@ -40,27 +36,24 @@ def run(python, library, program, fault, scratch):
             command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             preexec_fn=lambda: os.setpgid(0, ranks[0].pid if ranks else 0)))
-    document = None
+
+    def told():
+        document = json_so_far(program, traces)
+        return document if hang(document) else None
     try:
-        end = time.monotonic() + DEADLINE_S
-        while time.monotonic() < end and not hang(document):
-            time.sleep(0.5)
-            document = report(program, traces)
+        document = wait_until("the hang is reported", told, each=0.5)
     finally:
         # All at once: if one dies alone, its peers get errors and do not hang any more.
         os.killpg(ranks[0].pid, signal.SIGKILL)
         for rank in ranks:
             rank.wait()
-    for when, one in (("while it hangs", document), ("after", training.report_on(program, traces))):
-        training.expect(hang(one) == [1], f"{fault}, {when}: {hang(one)}, {one['collective_check']}")
+    for when, one in (("while it hangs", document), ("after", report_on(program, traces))):
+        expect(hang(one) == [1], f"{fault}, {when}: {hang(one)}, {one['collective_check']}")
     return document["collective_check"]["suspects"][0]
 
 
 def main():
-    python = training.python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2")
-        return training.SKIPPED
+    python = python_or_skip()
     with tempfile.TemporaryDirectory(prefix="tscope-hang-") as scratch:
         for fault in ("sleep", "other"):
             suspect = run(python, *sys.argv[1:], fault, scratch)

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Stock PyTorch on the CPU under the preload.
 
-    training.py CASE LIBTSCOPE TSCOPE-REPORT runs one case of CASES training.py --find-python prints the path of a
-    Python with PyTorch 2, if there is one
+    training.py CASE LIBTSCOPE TSCOPE-REPORT    runs one case of CASES
 """
 import ctypes
 import os
@@ -13,51 +12,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-
-import read_trace
-from read_trace import ENUMS, PENDING, UNKNOWN
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "..", "tools"))
-from summaries import report_on  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import read_trace  # noqa: E402
+from observed import observed_environment  # noqa: E402
+from outcomes import Skip, expect, wait_until  # noqa: E402
+from read_trace import ENUMS, PENDING, UNKNOWN  # noqa: E402
+from summaries import report_on  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
 
-SKIPPED = 77
 OPS = ENUMS["OPS"]
 TRANSFER = 0x80000000  # TSCOPE_TRANSFER: the wait is for a send or a receive
-
-
-def python_with_torch():
-    """The one that scripts/setup installed; if TSCOPE_TORCH names a version, as 2.15, the one beside it."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    environment = os.environ.get("TSCOPE_VENV") or os.path.join(cache, "tscope", "venv")
-    other = os.environ.get("TSCOPE_TORCH")
-    if other:
-        beside = os.path.join(os.path.dirname(environment), "torch-" + other, "bin", "python3")
-        return beside if os.path.exists(beside) else None
-    for python in (sys.executable, os.path.join(environment, "bin", "python3"), "python3"):
-        question = "import importlib.metadata as m; print(m.version('torch'))"
-        try:
-            answer = subprocess.run([python, "-c", question], capture_output=True, text=True)
-        except OSError:
-            continue
-        if answer.returncode == 0 and answer.stdout.startswith("2."):
-            return python
-    return None
-
-
-def python_or_skip():
-    """As python_with_torch(); without one the test ends as skipped, with the reason."""
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
-        sys.exit(SKIPPED)
-    return python
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 class Job:
@@ -70,10 +36,7 @@ class Job:
     def __init__(self, python, library, scratch, name):
         self.python = python
         self.directory = os.path.join(scratch, name)
-        self.environment = dict(os.environ, OMP_NUM_THREADS="1", TSCOPE_DIR=self.directory)
-        self.environment.pop("LD_PRELOAD", None)
-        if library:
-            self.environment["LD_PRELOAD"] = library
+        self.environment = observed_environment(library, self.directory, OMP_NUM_THREADS="1")
 
     def start(self, script, arguments, ranks):
         launcher = [*self.launcher, str(ranks)] if ranks else []
@@ -154,12 +117,6 @@ def gradients_reduced(trace):
                and call.redop == ENUMS["REDOPS"]["SUM"])
 
 
-def report(job, tool):
-    if not os.access(tool, os.X_OK):
-        return None
-    return report_on(tool, job.directory)
-
-
 def same_numbers(python, library, tool, scratch):
     """Training has bit for bit the same results with and without the shim, and the records are right."""
     bare, job = Job(python, None, scratch, "bare"), Job(python, library, scratch, "profiled")
@@ -184,7 +141,7 @@ def same_numbers(python, library, tool, scratch):
 def straggler_named(python, library, tool, scratch):
     job = Job(python, library, scratch, "slow")
     steps = steps_run(job.run("--straggler-rank", "2"))
-    found = report(job, tool)
+    found = report_on(tool, job.directory)
     expect(found["steps"]["count"] == steps, f"steps: {found['steps']}, run were {steps}")
     expect(found["distributed"]["stragglers"] == [2], f"{found['distributed']}")
     named = [finding["ranks"] for finding in found["findings"]
@@ -203,7 +160,7 @@ def accumulation(python, library, tool, scratch):
     for trace in traces:
         check_phases(trace, 15, 60)
     check_collectives(traces)
-    found = report(job, tool)
+    found = report_on(tool, job.directory)
     expect(found["steps"]["count"] == 15, f"steps: {found['steps']}")
 
 
@@ -235,14 +192,11 @@ def killed(python, library, tool, scratch):
     job = Job(python, library, scratch, "killed")
     process = job.start("ddp_gloo.py", ["--steps", "100000"], 2)
     try:
-        pid = None
-        while not pid and process.poll() is None:
-            for trace in read_trace.read_all(job.directory):
-                if trace.rank == 1 and len(trace.phases("OPTIMIZER")) >= 10:
-                    pid = trace.pid
-            time.sleep(0.05)
-        expect(pid, "the job runs until it is killed")
-        os.kill(pid, signal.SIGKILL)
+        def trained():
+            expect(process.poll() is None, "the job runs until it is killed")
+            return [trace.pid for trace in read_trace.read_all(job.directory)
+                    if trace.rank == 1 and len(trace.phases("OPTIMIZER")) >= 10]
+        os.kill(wait_until("ten steps", trained)[0], signal.SIGKILL)
         process.communicate()
     finally:
         if process.poll() is None:
@@ -261,7 +215,7 @@ def survived_errors(python, library, tool, scratch):
     bare = Job(python, None, scratch, "bare").run(script="failing_backward.py", ranks=0)
     job = Job(python, library, scratch, "failing")
     expect(job.run(script="failing_backward.py", ranks=0) == bare, "the same numbers")
-    traces = [read_trace.Trace(path) for path in read_trace.paths_under(job.directory)]
+    traces = read_trace.read_all(job.directory)
     expect(len(traces) == 1, f"{len(traces)} traces")
     backward = traces[0].phases("BACKWARD")
     expect(len(backward) == 6, f"{len(backward)} backward passes, not 6")
@@ -278,7 +232,7 @@ def inside_backward(python, library, tool, scratch, jobs=((66, 20),)):
         arguments = [str(first), "100"]
         bare = Job(python, None, scratch, "bare").run(*arguments, script="steps_in_backward.py", ranks=0)
         expect(job.run(*arguments, script="steps_in_backward.py", ranks=0) == bare, "the same numbers")
-        trace, = [read_trace.Trace(path) for path in read_trace.paths_under(job.directory)]
+        trace, = read_trace.read_all(job.directory)
         expect(len(trace.phases("BACKWARD")) == 100, "100 backward passes")
         took = sum(record.tag == read_trace.ENUMS["PHASES"]["OPTIMIZER"] for record in trace.records["Phase"])
         expect(took == 2 * seen, f"{took} optimizer steps of a job that takes them from pass {first}, not {2 * seen}")
@@ -381,8 +335,8 @@ def two_models(python, library, tool, scratch):
         for seq in gradients:
             expect(len(waits.get(seq, [])) == 1, f"rank {trace.rank}: {waits.get(seq)} for {seq}")
             expect(waits[seq][0].time + waits[seq][0].dur >= began[seq], f"rank {trace.rank} waits until all are at {seq}")
-    document = report(job, tool)
-    expect(not document or document["critical_path"]["what_if_reason"] is None, document and document["critical_path"])
+    document = report_on(tool, job.directory)
+    expect(document["critical_path"]["what_if_reason"] is None, document["critical_path"])
 
 
 CASES = {case.__name__.replace("_", "-"): case
@@ -391,14 +345,8 @@ CASES = {case.__name__.replace("_", "-"): case
 
 
 def main():
-    if sys.argv[1:] == ["--find-python"]:
-        print(python_with_torch() or "")
-        return 0
     case, library, tool = sys.argv[1:4]
-    python = python_with_torch()
-    if not python:
-        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
-        return SKIPPED
+    python = python_or_skip()
     scratch = tempfile.mkdtemp(prefix="tscope-torch-")
     try:
         CASES[case](python, library, tool, scratch)

@@ -9,8 +9,9 @@ import os
 import sys
 import tempfile
 
-import standin_wheel
-from training import Job, expect, python_or_skip, report_on
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import standin_wheel  # noqa: E402
+from training import Job, expect, python_or_skip, report_on  # noqa: E402
 
 # The job, where it runs, and how its steps are found; None: they are not.
 JOBS = [("by_hand", "cpu", "backward passes"), ("accumulated", "cpu", "backward passes"),

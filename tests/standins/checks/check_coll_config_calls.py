@@ -8,9 +8,9 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "torch"))
-import read_trace  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+import read_trace  # noqa: E402
+from observed import observed_environment  # noqa: E402
 
 WANTED = [("ALLREDUCE", 100), ("BROADCAST", 7), ("REDUCE", 11), ("ALLGATHER", 5), ("REDUCE_SCATTER", 6),
           ("ALLTOALL", 4), ("GATHER", 8), ("SCATTER", 9)]
@@ -23,7 +23,7 @@ def main():
         return alone.returncode
     names = {value: name for name, value in read_trace.ENUMS["OPS"].items()}
     with tempfile.TemporaryDirectory(prefix="coll-config-") as directory:
-        subprocess.run([program], check=True, env={**os.environ, "LD_PRELOAD": library, "TSCOPE_DIR": directory})
+        subprocess.run([program], check=True, env=observed_environment(library, directory))
         trace, = read_trace.read_all(directory)
     seen = [(names[call.tag], call.count) for call in trace.records["Collective"] if not call.result]
     print(seen)

@@ -7,22 +7,19 @@ trace says when the shim left CUPTI to the client.
 """
 import json
 import os
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import clean_environment, json_of, observed_environment, run  # noqa: E402
 
 
 def main():
     libtscope, report, program = sys.argv[1:]
-    env = {key: value for key, value in os.environ.items() if not key.startswith("TSCOPE")}
-    bare = subprocess.run([program], env=env, stdout=subprocess.PIPE, check=True, text=True).stdout
+    bare = run(program, env=clean_environment()).stdout
     with tempfile.TemporaryDirectory(prefix="tscope-client-") as directory:
-        env.update({"LD_PRELOAD": libtscope, "TSCOPE_DIR": directory, "TSCOPE_RUN": "client"})
-        shimmed = subprocess.run([program], env=env, stdout=subprocess.PIPE, check=True,
-                                 text=True).stdout
-        out = subprocess.run([report, "--format", "json", directory], stdout=subprocess.PIPE,
-                             check=True).stdout
-    quality = json.loads(out)["quality"]
+        shimmed = run(program, env=observed_environment(libtscope, directory)).stdout
+        quality = json_of(report, directory)["quality"]
     print(bare, shimmed, json.dumps(quality, indent=1), sep="\n")
     wrong = bare != shimmed or "kernels 7, others 0, unfinished 0, foreign buffers 0" not in bare
     # left to the client, used again, left to the client, and used again if there was time

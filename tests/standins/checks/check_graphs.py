@@ -4,38 +4,28 @@
 the schedule that the simulator logged: check_graphs.py LIBTSCOPE PRINT_RUNS TRAIN. The graphs use
 several communicators, whose kernels run on two streams and not in the order of the calls."""
 import os
-import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import observed_environment, run  # noqa: E402
+from outcomes import expect  # noqa: E402
 from truth import Truth  # noqa: E402
 
 STEPS, FIRST = 12, 4
 NEAR_NS = 2000  # one clock, which two libraries read one after the other
 
 
-def expect(condition, message):
-    if not condition:
-        print(message)
-        sys.exit(1)
-
-
-def run(train, library, directory, options):
+def run_job(train, library, directory, options):
     log, traces = os.path.join(directory, "log"), os.path.join(directory, "traces")
-    env = {name: value for name, value in os.environ.items()
-           if not name.startswith(("TSCOPE", "STANDIN", "RANK"))}
-    subprocess.run([train, "--steps", str(STEPS), "--graph", str(FIRST), "--log", log] + options,
-                   env={**env, "LD_PRELOAD": library, "TSCOPE_DIR": traces}, check=True,
-                   stdout=subprocess.DEVNULL)
+    run(train, "--steps", STEPS, "--graph", FIRST, "--log", log, *options, env=observed_environment(library, traces))
     return Truth(log), traces
 
 
 def pairs(print_runs, traces):
     """{rank: {comm: {seq: (start, end)}}} as the analyzer has it, the number of calls in graphs, and
     how many of those were identified by their graph nodes."""
-    done = subprocess.run([print_runs, traces], check=True, stdout=subprocess.PIPE, text=True)
-    *lines, last = done.stdout.splitlines()
+    *lines, last = run(print_runs, traces).stdout.splitlines()
     found, replayed = {}, 0
     for line in lines:
         rank, comm, seq, start, end, in_graph = line.split()
@@ -76,7 +66,7 @@ def is_same(found, truth):
 
 def check(print_runs, train, library, options, reordered):
     with tempfile.TemporaryDirectory(prefix="standin-graphs-") as directory:
-        truth, traces = run(train, library, directory, options)
+        truth, traces = run_job(train, library, directory, options)
         found, replayed, identified = pairs(print_runs, traces)
         expect(sorted(found) == [rank.number for rank in truth.ranks], f"ranks {sorted(found)}")
         out_of_order = calls = 0

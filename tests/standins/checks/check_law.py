@@ -6,11 +6,11 @@ collective, and a transfer time of latency + bytes x bus factor / bandwidth of t
     check_law.py TRAIN
 """
 import os
-import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import run  # noqa: E402
 from truth import Truth  # noqa: E402
 
 LATENCY_NS, BYTES_PER_NS = 20e3, 0.5  # the training program's defaults
@@ -64,8 +64,7 @@ def check_collectives(truth, slow):
 def main():
     for name, options in CASES.items():
         with tempfile.TemporaryDirectory(prefix="standin-law-") as directory:
-            subprocess.run([sys.argv[1], "--steps", "6", "--log", directory] + options, check=True,
-                           stdout=subprocess.DEVNULL)
+            run(sys.argv[1], "--steps", "6", "--log", directory, *options)
             truth = Truth(directory)
             check_streams(truth)
             check_collectives(truth, slow=name == "slow link")

@@ -8,14 +8,14 @@ sequence number, in every version of the plugin interface. From v4 on it also ha
 on the GPU, to the nanosecond, on the GPU's own timer.
 """
 import os
-import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "torch")]
-import read_trace  # pylint: disable=wrong-import-position
-from truth import Truth  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+import observed  # noqa: E402
+import read_trace  # noqa: E402
+from outcomes import expect  # noqa: E402
+from truth import Truth  # noqa: E402
 
 OPS = read_trace.ENUMS["OPS"]
 NAMES = {"ALLREDUCE": "all_reduce", "BROADCAST": "broadcast", "REDUCE": "reduce",
@@ -24,20 +24,12 @@ NAMES = {"ALLREDUCE": "all_reduce", "BROADCAST": "broadcast", "REDUCE": "reduce"
 GLOBAL_TIMER_AHEAD_NS = 1234567890123456
 
 
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
-
 def run(train, options, library=None, **more):
     """The output of the job, its truth, and the trace of each rank."""
     with tempfile.TemporaryDirectory(prefix="standin-inside-") as directory:
         log, traces = os.path.join(directory, "log"), os.path.join(directory, "traces")
-        env = {**os.environ, "TSCOPE_DIR": traces, **more}
-        if library:
-            env["LD_PRELOAD"] = library
-        done = subprocess.run([train, "--ranks", "4", "--steps", "6", "--log", log] + options,
-                              env=env, check=True, capture_output=True, text=True)
+        done = observed.run(train, "--ranks", "4", "--steps", "6", "--log", log, *options,
+                            env=observed.observed_environment(library, traces, **more))
         return done.stdout, Truth(log), read_trace.read_all(traces)
 
 

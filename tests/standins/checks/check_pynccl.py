@@ -5,7 +5,6 @@ the stand-ins ran: check_pynccl.py LIBTSCOPE REPORT NCCL. Each collective, copy,
 is in the trace once. Calls of a second copy of NCCL are not, and the report says so.
 """
 import collections
-import json
 import os
 import shutil
 import subprocess
@@ -13,28 +12,23 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "torch")]
-import read_trace  # pylint: disable=wrong-import-position
-from truth import Truth  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", "..", "tools"))
+import read_trace  # noqa: E402
+from observed import json_of, observed_environment  # noqa: E402
+from outcomes import expect  # noqa: E402
+from truth import Truth  # noqa: E402
 
 OPS = read_trace.ENUMS["OPS"]
 RANKS, STEPS, GEMMS = 2, 5, 10
 NAMES = {"all_reduce": "ALLREDUCE", "broadcast": "BROADCAST", "send": "SEND", "recv": "RECV"}
 
 
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
-
 def run(directory, *arguments, library=None, **more):
     """The output of each rank, and the truth of the run."""
     log = os.path.join(directory, "log")
     os.makedirs(log)
-    env = {**os.environ, "WORLD_SIZE": str(RANKS), "STANDIN_LOG": log, "TSCOPE_DIR":
-           os.path.join(directory, "traces"), "TSCOPE_RUN": "pynccl", **more}
-    if library:
-        env["LD_PRELOAD"] = library
+    env = observed_environment(library, os.path.join(directory, "traces"), TSCOPE_RUN="pynccl", WORLD_SIZE=str(RANKS),
+                               STANDIN_LOG=log, **more)
     ranks = [subprocess.Popen([sys.executable, os.path.join(HERE, "pynccl.py"), directory,
                                *arguments],
                               env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)},
@@ -72,9 +66,7 @@ def check_rank(trace, rank):
 
 def look_up_coverage(report, directory):
     """The report's entry about functions found by name."""
-    done = subprocess.run([report, "--format", "json", os.path.join(directory, "traces", "pynccl")],
-                          capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["quality"]["coverage"]["functions found by name"]
+    return json_of(report, os.path.join(directory, "traces", "pynccl"))["quality"]["coverage"]["functions found by name"]
 
 
 def main():

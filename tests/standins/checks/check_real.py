@@ -6,8 +6,12 @@ driver's, and with TSCOPE_DRIVER=off to the driver's own. Exits with 77 if there
 """
 import glob
 import os
-import subprocess
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+import observed  # noqa: E402
+from outcomes import SKIPPED  # noqa: E402
+from torch_python import virtual_environment  # noqa: E402
 
 # The function of each library that looks up the driver's functions.
 LIBRARIES = {"libcudart.so.1[23]": "cudaGetDeviceCount", "libcublasLt.so.1[23]": "cublasLtCreate",
@@ -16,9 +20,7 @@ LIBRARIES = {"libcudart.so.1[23]": "cudaGetDeviceCount", "libcublasLt.so.1[23]":
 
 
 def folders():
-    cache = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
-    venv = os.environ.get("TSCOPE_VENV", os.path.join(cache, "tscope", "venv"))
-    yield from glob.glob(os.path.join(venv, "lib", "python3*", "site-packages", "nvidia", "*", "lib"))
+    yield from glob.glob(os.path.join(virtual_environment(), "lib", "python3*", "site-packages", "nvidia", "*", "lib"))
     for root in filter(None, (os.environ.get("CUDA_HOME"), "/usr/local/cuda")):
         yield from (os.path.join(root, "lib64"), os.path.join(root, "lib"))
 
@@ -31,11 +33,9 @@ def find(pattern):
 
 
 def run_check(shim, driver, program, library, function, **more):
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("TSCOPE", "LD_"))}
-    environment.update(LD_PRELOAD=shim, **more)
-    return subprocess.run([program, driver, library, function], env=environment, timeout=60,
-                          capture_output=True, text=True, check=False)
+    environment = observed.observed_environment(shim, None, **more)
+    environment.pop("LD_LIBRARY_PATH", None)
+    return observed.run(program, driver, library, function, ok=None, env=environment, timeout=60)
 
 
 def main():
@@ -54,7 +54,7 @@ def main():
         if "tscope's 0 times" not in off.stdout or off.returncode != 3:
             sys.exit(f"{library} with TSCOPE_DRIVER=off:\n{off.stdout}{off.stderr}")
         checked += 1
-    sys.exit(0 if checked else 77)
+    sys.exit(0 if checked else SKIPPED)
 
 
 main()

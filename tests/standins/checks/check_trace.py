@@ -6,16 +6,15 @@ from docs/trace-format.md.
 
     check_trace.py LIBTSCOPE TRAIN [options of the training program]
 """
-import glob
 import os
 import struct
-import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "tools")]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
 import trace_header  # noqa: E402
+from observed import observed_environment, run  # noqa: E402
+from read_trace import paths_under  # noqa: E402
 from truth import Truth  # noqa: E402
 
 HEADER_BYTES, CHUNK_BYTES, CHUNK_MAGIC = 4096, 65536, 0x4B4E4843
@@ -108,12 +107,10 @@ def main():
     library, train, *options = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="standin-trace-") as directory:
         log, traces = os.path.join(directory, "log"), os.path.join(directory, "traces")
-        env = {**os.environ, "LD_PRELOAD": library, "TSCOPE_DIR": traces}
-        subprocess.run([train, "--steps", "10", "--log", log] + options, env=env, check=True,
-                       stdout=subprocess.DEVNULL)
+        run(train, "--steps", "10", "--log", log, *options, env=observed_environment(library, traces))
         truth = Truth(log)
         found = {}
-        for path in glob.glob(os.path.join(traces, "*", "*.tscope")):
+        for path in paths_under(traces):
             trace = Trace(path)
             found[trace.rank] = trace
         if sorted(found) != [rank.number for rank in truth.ranks]:

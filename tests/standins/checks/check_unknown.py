@@ -3,20 +3,18 @@
 """A loaded library exports functions that start work and that tscope does not know: the report says so, and says
 nothing of the sort of the libraries that it knows: check_unknown.py LIBTSCOPE REPORT TRAIN NEWER.
 """
-import json
 import os
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of, observed_environment, run  # noqa: E402
 
 
 def findings(library, report, train, *more):
     with tempfile.TemporaryDirectory(prefix="standin-unknown-") as directory:
-        preload = ":".join([library, *more])
-        subprocess.run([train, "--ranks", "2", "--steps", "6", "--loss", "0"], check=True, capture_output=True,
-                       env={**os.environ, "LD_PRELOAD": preload, "TSCOPE_DIR": directory})
-        done = subprocess.run([report, "--format", "json", directory], check=True, capture_output=True, text=True)
-    return [one for one in json.loads(done.stdout)["findings"] if "does not know" in one["title"]]
+        run(train, "--ranks", "2", "--steps", "6", "--loss", "0", env=observed_environment(":".join([library, *more]), directory))
+        return [one for one in json_of(report, directory)["findings"] if "does not know" in one["title"]]
 
 
 def main():

@@ -15,6 +15,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of  # noqa: E402
+
 REPORT = sys.argv[1]
 
 
@@ -44,9 +47,7 @@ class Logs(unittest.TestCase):
         return path
 
     def report(self, *arguments):
-        done = subprocess.run([REPORT, "--format", "json", *arguments], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
+        return json_of(REPORT, *arguments)
 
     def lines(self, **columns):
         rows = zip(*columns.values())

@@ -4,10 +4,12 @@
 put nothing on the GPU, so it is idle: no fault of the host's launching. The truth is the schedule that is written here."""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of, run  # noqa: E402
 
 REPORT = sys.argv[1]
 WORK, CAPTURE, GRAPHS = 20, 480, 4  # us; one graph after the other, each after some work of its own
@@ -49,8 +51,7 @@ def report_of(events, output="json"):
         path = os.path.join(folder, "rank0.trace.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"schemaVersion": 1, "traceEvents": events}, file)
-        made = subprocess.run([REPORT, "--format", output, path], check=True, capture_output=True, text=True).stdout
-        return json.loads(made) if output == "json" else made
+        return json_of(REPORT, path) if output == "json" else run(REPORT, "--format", output, path).stdout
 
 
 class Capturing(unittest.TestCase):

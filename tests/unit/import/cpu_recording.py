@@ -12,6 +12,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of  # noqa: E402
+
 REPORT = sys.argv[1]
 STEPS, LOAD, FORWARD, BACKWARD, OPTIMIZER = 14, 12, 50, 110, 28  # ms
 STEP = LOAD + FORWARD + BACKWARD + OPTIMIZER
@@ -52,12 +55,11 @@ class CpuRecording(unittest.TestCase):
             path = os.path.join(folder, "cpu.json")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(recording(), file)
-            made = subprocess.run([REPORT, "--format", "json", path], check=True, capture_output=True)
+            self.report = json_of(REPORT, path)
             database = os.path.join(folder, "run.db")
             subprocess.run([REPORT, "--format", "sqlite", "--output", database, path], check=True)
             with contextlib.closing(sqlite3.connect(database)) as tables:
                 self.operators = tables.execute("SELECT DISTINCT name, source_line FROM calls WHERE kind = 'operator'").fetchall()
-        self.report = json.loads(made.stdout)
 
     def test_lines_by_samples_alone(self):
         lines = {(line["place"], line["function"]): line["host_ms"] for line in self.report["lines"]["lines"]}

@@ -4,10 +4,12 @@
 passes; operators have the sequence numbers of their gradients. The truth is the schedule that is written here."""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS = 12
@@ -74,8 +76,7 @@ def report_on(recording):
         path = os.path.join(folder, "recording.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"schemaVersion": 1, "traceEvents": recording.events}, file)
-        made = subprocess.run([REPORT, "--format", "json", path], check=True, capture_output=True)
-    return json.loads(made.stdout)
+        return json_of(REPORT, path)
 
 
 class Forward(unittest.TestCase):

@@ -4,10 +4,12 @@
 recording work waits for something that is not recorded. The truth is the schedule that is written here."""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS, COMPUTE, COPY, SHOWN, AWAY = 8, 400, 300, 40, 900  # us
@@ -47,8 +49,7 @@ class HiddenCopies(unittest.TestCase):
             path = os.path.join(folder, "rank0.trace.json")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump({"schemaVersion": 1, "traceEvents": recording()}, file)
-            made = subprocess.run([REPORT, "--format", "json", path], check=True, capture_output=True, text=True).stdout
-        report = json.loads(made)
+            report = json_of(REPORT, path)
         self.assertIsNotNone(report["critical_path"]["what_if_reason"])
         copies, = [one for one in report["findings"] if one["id"] == "KERNEL.COPY"]
         exposed = report["gpu_timeline"]["exposed_memcpy_ms"] / STEPS

@@ -7,10 +7,12 @@ import functools
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS, AHEAD = 60, 2
@@ -98,8 +100,7 @@ def report_of(*ranks):
             with open(os.path.join(folder, f"rank{rank}.trace.json"), "w", encoding="utf-8") as file:
                 json.dump({"schemaVersion": 1, "traceEvents": events,
                            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": len(ranks)}}, file)
-        made = subprocess.run([REPORT, "--format", "json", folder], check=True, capture_output=True, text=True).stdout
-        return json.loads(made)
+        return json_of(REPORT, folder)
 
 
 class Loaders(unittest.TestCase):

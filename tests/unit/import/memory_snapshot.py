@@ -7,7 +7,6 @@ and the small caching allocator below, which knows what it did and writes snapsh
 """
 import gzip
 import itertools
-import json
 import os
 import pickle
 import resource
@@ -15,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of  # noqa: E402
 
 REPORT, SOURCE = sys.argv[1:3]
 RECORDINGS = os.path.join(SOURCE, "..", "shared", "testdata", "memory_snapshot")
@@ -161,9 +163,7 @@ class Snapshot(unittest.TestCase):
         return path
 
     def report(self, *arguments):
-        done = subprocess.run([REPORT, "--format", "json", *arguments], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
+        return json_of(REPORT, *arguments)
 
     def memory(self, allocator, *arguments, **more):
         return self.report(self.write(allocator.snapshot(**more)), *arguments)["memory"]

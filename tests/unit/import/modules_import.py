@@ -3,10 +3,12 @@
 """Reads module statistics with tscope-report: modules_import.py TSCOPE-REPORT."""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of, run  # noqa: E402
 
 REPORT = sys.argv[1]
 
@@ -32,16 +34,14 @@ class Modules(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory(prefix="tscope-modules-")
         self.addCleanup(self.folder.cleanup)
 
-    def run_report(self, document, *options):
+    def write(self, document):
         path = os.path.join(self.folder.name, "modules.json")
         with open(path, "w", encoding="utf-8") as file:
             file.write(document if isinstance(document, str) else json.dumps(document))
-        return subprocess.run([REPORT, *options, path], capture_output=True, text=True)
+        return path
 
     def modules(self, document):
-        done = self.run_report(document, "--format", "json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)["modules"]
+        return json_of(REPORT, self.write(document))["modules"]
 
     def test_plain_step(self):
         modules = self.modules(NET)
@@ -69,7 +69,7 @@ class Modules(unittest.TestCase):
         self.assertIsNone(modules["tree"][1]["parameter_bytes"])
 
     def test_text(self):
-        text = self.run_report(NET).stdout
+        text = run(REPORT, self.write(NET)).stdout
         self.assertIn("Modules", text)
         self.assertIn("no sharding", text)
 
@@ -78,17 +78,14 @@ class Modules(unittest.TestCase):
                 "mod_stats": [stat("N"), stat("N"), 7, {"fqn": 3}, stat("."), stat("..a"), stat("")]}
         self.assertEqual(self.modules(wild)["count"], 5)
         for document in ({"mod_stats": []}, {"mod_stats": 5}, '{"mod_stats": [', "[" * 100000 + '"mod_stats"'):
-            done = self.run_report(document)
-            self.assertEqual(done.returncode, 2)
+            done = run(REPORT, self.write(document), ok=(2,))
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_a_file_that_cannot_be_used_is_told(self):
         damaged = os.path.join(self.folder.name, "a.json")
         with open(damaged, "w", encoding="utf-8") as file:
             file.write('{"mod_stats": [')
-        done = self.run_report(NET, "--format", "json", damaged)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        report = json.loads(done.stdout)
+        report = json_of(REPORT, damaged, self.write(NET))
         self.assertEqual(report["modules"]["count"], 4)
         self.assertTrue([note for note in report["quality"]["notes"] if damaged in note and "left out" in note],
                         report["quality"]["notes"])

@@ -7,10 +7,12 @@ import json
 import math
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS, RANKS = 12, 2
@@ -77,8 +79,7 @@ def report_on(files, **info):
         for name, events in files.items():
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 json.dump({"schemaVersion": 1, "traceEvents": events, **info.get(name[:-5], {})}, file, ensure_ascii=False)
-        made = subprocess.run([REPORT, "--format", "json", folder], check=True, capture_output=True)
-    return json.loads(made.stdout)
+        return json_of(REPORT, folder)
 
 
 def report_of_ranks(*ranks, **info):

@@ -15,16 +15,15 @@ import sys
 import tempfile
 import traceback
 
-import recorder_jobs as jobs
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import recorder_jobs as jobs  # noqa: E402
+from observed import json_of  # noqa: E402
 
 REPORT = None
 
 
 def check(folder, *more):
-    done = subprocess.run([REPORT, "--format", "json", *more, str(folder)], capture_output=True,
-                          text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json_of(REPORT, folder, *more, timeout=120)
 
 
 def ranks_of(document, finding):

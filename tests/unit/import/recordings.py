@@ -6,15 +6,15 @@ no what-if is shorter than the work of a stream according to the trace itself.
 """
 import gzip
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tarfile
 import tempfile
 
 report_program, source = sys.argv[1], pathlib.Path(sys.argv[2])
-sys.path.insert(0, str(source / "tests" / "standins"))
+sys.path[:0] = [str(source / "tests" / "standins"), str(source / "tests" / "tools")]
+from observed import run  # noqa: E402
+from outcomes import Skip  # noqa: E402
 from promises import broken  # noqa: E402
 
 testdata = source.parent / "shared" / "testdata"
@@ -22,10 +22,7 @@ ON_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events"}
 
 
 def made(path, form):
-    done = subprocess.run([report_program, "--format", form, path], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
-    assert done.returncode == 0, f"{path}: {done.stderr}"
-    return done.stdout
+    return run(report_program, "--format", form, path).stdout
 
 
 def read(trace):
@@ -162,8 +159,7 @@ def others():
 
 def main():
     if not testdata.exists():
-        print("skipped: there is no ../shared/testdata beside the source")
-        return 77
+        raise Skip("there is no ../shared/testdata beside the source")
     wrong, recordings = [], 0
     with tempfile.TemporaryDirectory(prefix="tscope-recordings-") as folder:
         for path, traces in [*kineto(folder), *((other, []) for other in others())]:

@@ -3,20 +3,22 @@
 """The series of the JSON report: series.py TRACEGEN TSCOPE-REPORT. The expected values are those that tracegen
 wrote."""
 import json
-import subprocess
+import os
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of, run  # noqa: E402
 
 TRACEGEN, REPORT = sys.argv[1:3]
 
 
 def report_of(*options):
     with tempfile.TemporaryDirectory(prefix="tscope-series-") as folder:
-        subprocess.run([TRACEGEN, *options, folder], check=True, stdout=subprocess.DEVNULL)
-        out = subprocess.run([REPORT, "--format", "json", folder], check=True, capture_output=True)
+        run(TRACEGEN, *options, folder)
         with open(f"{folder}/synthetic.truth.json", encoding="utf-8") as file:
-            return json.loads(out.stdout), json.load(file)
+            return json_of(REPORT, folder), json.load(file)
 
 
 def mean(values):

@@ -7,11 +7,13 @@ import collections
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import types
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of  # noqa: E402
 
 REPORT = sys.argv[1]
 STREAM, COMM_STREAM = 7, 20
@@ -468,7 +470,7 @@ def write(j, folder):
 
 
 def report_on(folder):
-    return json.loads(subprocess.run([REPORT, "--format", "json", folder], check=True, capture_output=True, text=True).stdout)
+    return json_of(REPORT, folder)
 
 
 def report_of(j):

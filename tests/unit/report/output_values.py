@@ -4,12 +4,14 @@
 
 The output must arrive byte for byte as without the preload.
 """
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from observed import json_of, observed_environment  # noqa: E402
 
 LIBRARY, REPORT = sys.argv[1:3]
 
@@ -23,26 +25,20 @@ step(ctypes.c_uint64(0))
 
 class Output(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="tscope-output-")
-        self.addCleanup(self.folder.cleanup)
+        folder = tempfile.TemporaryDirectory(prefix="tscope-output-")
+        self.addCleanup(folder.cleanup)
+        self.traces = os.path.join(folder.name, "traces")
 
     def run_program(self, program, scalars="stdout", preload=True, begin=BEGIN):
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("TSCOPE")}
-        environment["PYTHONIOENCODING"] = "utf-8"
-        environment["TSCOPE_DIR"] = os.path.join(self.folder.name, "traces")
-        if preload:
-            environment["LD_PRELOAD"] = LIBRARY
-        if scalars:
-            environment["TSCOPE_SCALARS"] = scalars
+        settings = {"TSCOPE_SCALARS": scalars} if scalars else {}
+        environment = observed_environment(preload and LIBRARY, self.traces, PYTHONIOENCODING="utf-8", **settings)
         done = subprocess.run([sys.executable, "-c", begin + program], env=environment, capture_output=True)
         return done.stdout, done.stderr, done.returncode
 
     def values(self, program, scalars="stdout"):
         """Compares the output with that of a run without the preload, and returns all series."""
         self.assertEqual(self.run_program(program, scalars), self.run_program(program, preload=False))
-        done = subprocess.run([REPORT, "--format", "json", environment_dir(self)], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return {row["name"]: row for row in json.loads(done.stdout)["convergence"]["series"]}
+        return {row["name"]: row for row in json_of(REPORT, self.traces)["convergence"]["series"]}
 
     def test_printed_values_are_seen(self):
         rows = self.values("for i in range(100): print(f'step {i}: loss={5 - i / 25}, grad_norm {i}', flush=i % 3 == 0)")
@@ -107,11 +103,7 @@ sys.exit(5)
     def test_a_program_that_does_not_train(self):
         program = "print('step 1: loss=1')"
         self.assertEqual(self.run_program(program, begin=""), self.run_program(program, preload=False, begin=""))
-        self.assertFalse(os.path.exists(environment_dir(self)))
-
-
-def environment_dir(test):
-    return os.path.join(test.folder.name, "traces")
+        self.assertFalse(os.path.exists(self.traces))
 
 
 if __name__ == "__main__":

@@ -6,10 +6,8 @@ import glob
 import os
 import re
 import struct
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-import trace_header  # noqa: E402
+import trace_header
 
 FORMAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format")
 CHUNK_HEADER = struct.Struct("<IBBHIIQQQ4xIQQ")
@@ -112,7 +110,7 @@ class Trace:
 
 
 def paths_under(directory):
-    return sorted(glob.glob(os.path.join(directory, "**", "*.tscope"), recursive=True))
+    return sorted(glob.glob(os.path.join(glob.escape(directory), "**", "*.tscope"), recursive=True))
 
 
 def read_all(directory):

@@ -6,13 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
 
-SKIPPED = 77
+from outcomes import Skip
+
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
@@ -24,10 +24,9 @@ def find():
 
 
 def need():
-    """Skips the test, with a reason, if there is no browser."""
+    """Skips the test if there is no browser."""
     if not find():
-        print("SKIPPED: no chromium with its chromedriver here (scripts/setup test installs them)")
-        sys.exit(SKIPPED)
+        raise Skip("no chromium with its chromedriver here (scripts/setup test installs them)")
 
 
 class Browser:

@@ -11,11 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
-
-
-class Skip(Exception):
-    """Raised by a scenario that cannot run here, with the reason."""
+from outcomes import Skip
 
 
 def main(scenarios, check, prefix, why_not=lambda: None):
@@ -32,8 +28,7 @@ def main(scenarios, check, prefix, why_not=lambda: None):
         return
     reason = why_not()
     if reason:
-        print(f"skipped: {reason}")
-        sys.exit(SKIPPED)
+        raise Skip(reason)
     failed = 0
     for name in arguments.scenarios or scenarios:
         right = sum(passes(name, check, os.path.realpath(arguments.build), prefix)
@@ -48,9 +43,6 @@ def passes(name, check, build, prefix):
     try:
         check(name, build, folder)
         return True
-    except Skip as skip:
-        print(f"skipped: {skip}")
-        sys.exit(SKIPPED)
     except (AssertionError, subprocess.TimeoutExpired) as wrong:
         print(f"{name}: {wrong}")
         return False

@@ -10,6 +10,8 @@ from there.
 import os
 import subprocess
 
+from outcomes import Skip
+
 STANDINS = {
     "cu13": ["libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcupti.so.13",
              "libcuda.so.1", "libnvidia-ml.so.1"],
@@ -30,6 +32,13 @@ def site_packages(python):
     if not os.path.exists(os.path.join(place, "nvidia", "cu13", "lib", "libcudart.so.13")):
         return None, f"no CUDA 13 libraries as wheels have them in {place}/nvidia/cu13/lib"
     return place, None
+
+
+def site_or_skip(python):
+    place, why_not = site_packages(python)
+    if not place:
+        raise Skip(f"{why_not}; scripts/setup installs the wheel for CUDA")
+    return place
 
 
 def link_all(source, target, but=()):

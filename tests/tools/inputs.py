@@ -4,8 +4,9 @@ import glob
 import json
 import os
 import re
-import subprocess
 import tarfile
+
+from observed import run
 
 # Strings that a page must show only as text.
 HOSTILE = ["</script><script>window.hacked = 1</script>", "<img src=x onerror=window.hacked=1>",
@@ -17,7 +18,7 @@ HOSTILE = ["</script><script>window.hacked = 1</script>", "<img src=x onerror=wi
 
 def synthetic(tracegen, folder, name, *options):
     path = os.path.join(folder, name)
-    subprocess.run([tracegen, *options, path], check=True, stdout=subprocess.DEVNULL)
+    run(tracegen, *options, path)
     return [path]
 
 

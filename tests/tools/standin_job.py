@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""Runs a job on the stand-in cluster for tests that watch it or end it, one process for each rank."""
+import os
+import signal
+import subprocess
+import sys
+
+from observed import observed_environment
+
+RANKS = 4
+GPUS_OF_A_HOST = 8
+# A rank that marks some steps and then stands still.
+STANDING = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "live", "standing_rank.py")]
+
+
+class Job:
+    """`command` is run instead of the training program, in front of its options. `of_rank` has variables of single ranks,
+    `more` those of all."""
+
+    def __init__(self, build, folder, *options, run="job", ranks=RANKS, command=None, of_rank=None, **more):
+        self.traces = os.path.join(folder, "traces")
+        self.run = os.path.join(self.traces, run)
+        env = observed_environment(os.path.join(build, "preload", "libtscope.so"), self.traces, **{
+            "TSCOPE_RUN": run, "STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": str(ranks), "STANDIN_LINK_GBPS": "0.5",
+            "STANDIN_LATENCY_US": "20", **more})
+        command = command or [os.path.join(build, "tests", "standins", "train")]
+        self.ranks = [subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={
+            **env, "RANK": str(rank), "LOCAL_RANK": str(rank % GPUS_OF_A_HOST), **(of_rank or {}).get(rank, {})})
+            for rank in range(ranks)]
+
+    def send(self, number, *ranks):
+        for rank in ranks or range(len(self.ranks)):
+            if self.ranks[rank].poll() is None:
+                self.ranks[rank].send_signal(number)
+
+    def end(self):
+        self.send(signal.SIGCONT)
+        self.send(signal.SIGKILL)
+        for rank in self.ranks:
+            rank.wait()
