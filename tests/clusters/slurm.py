@@ -83,7 +83,7 @@ def requeued(slurm, traces):
     slurm("scontrol", "requeue", job)
     # It begins two minutes later by default.
     wait_until("requeued", lambda: "JobState=PENDING" in slurm.state(job))
-    wait_until("begun anew", lambda: (slurm("scontrol", "update", f"JobId={job}", "StartTime=now", check=False),
+    wait_until("begun anew", lambda: (slurm("scontrol", "update", f"JobId={job}", "StartTime=now", ok=None),
                                       "JobState=PENDING" not in slurm.state(job))[1])
     slurm.wait_end(job)
     assert traces.runs() == ["mine", "mine-requeue1"], traces.runs()
