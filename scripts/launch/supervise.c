@@ -151,8 +151,11 @@ int supervise(char **command, const sigset_t *before, bool says) {
         tscope_reaped(child, WTERMSIG(status));
       return status;
     }
-    int number = sigwaitinfo(&watched, NULL);
-    if (number > 0 && number != SIGCHLD && !sent_to_group(witness, number))
+    siginfo_t sent;
+    int number = sigwaitinfo(&watched, &sent);
+    /* SIGPIPE and SIGXFSZ for a line of ours are not for the command. */
+    bool own = number > 0 && sent.si_code == SI_USER && sent.si_pid == self;
+    if (number > 0 && number != SIGCHLD && !own && !sent_to_group(witness, number))
       kill(child, number);
   }
 }

@@ -191,7 +191,7 @@ class Launcher(unittest.TestCase):
         for options in ((), ("--dir", "/proc/none")):  # the second says before and after that it is off
             reader, writer = os.pipe()
             os.close(reader)
-            child = subprocess.run([RUN, "--lib", LIBRARY, *options, "--", "sh", "-c", "echo ran; exit 7"],
+            child = subprocess.run([RUN, "--lib", LIBRARY, *options, "--", "sh", "-c", "echo ran; sleep 0.1; exit 7"],
                                    stdout=subprocess.PIPE, stderr=writer, check=False)
             os.close(writer)
             self.assertEqual((child.stdout, child.returncode), (b"ran\n", 7), options)
