@@ -11,6 +11,15 @@
 
 #include "format/tscope_format.h"
 
+/* Of the states of /proc: whether it has ended or is not there (0), and whether it is stopped. */
+static inline bool thread_is_gone(char state) {
+  return state == 0 || state == 'Z' || state == 'X';
+}
+
+static inline bool thread_is_stopped(char state) {
+  return state == 'T' || state == 't';
+}
+
 /* Texts are empty if the kernel does not give them. */
 struct thread_state {
   u32 tid;

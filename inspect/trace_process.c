@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "inspect/pid_namespace.h"
@@ -15,12 +14,6 @@
 
 #define SECOND_NS 1000000000ll
 #define FIRST_NAMESPACE 0xEFFFFFFCu /* of the machine: PROC_PID_INIT_INO of the kernel */
-
-static i64 now_ns(clockid_t clock) {
-  struct timespec now = {0};
-  clock_gettime(clock, &now);
-  return now.tv_sec * SECOND_NS + now.tv_nsec;
-}
 
 /* The state of a process, if it started before its trace did; 0 if there is none: a later process
  * only has the number of one that has ended. */
@@ -32,7 +25,7 @@ static char state_of(const struct tscope_file_header *header, pid_t pid) {
   const char *state = stat_field(text, 3), *ticks = stat_field(text, 22);
   if (!ticks)
     return '?';
-  i64 suspended = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
+  i64 suspended = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
   i64 started = strtoll(ticks, NULL, 10) * (SECOND_NS / sysconf(_SC_CLK_TCK)) - suspended;
   return started - SECOND_NS > (i64)header->start_monotonic_ns ? 0 : *state;
 }
@@ -66,7 +59,8 @@ static struct trace_process find_in_namespace(const struct tscope_file_header *h
 
 struct trace_process trace_process_find(const struct tscope_file_header *header) {
   char self[16] = "";
-  if (!tscope_is_this_host(header->host))
+  if (!tscope_is_this_host(header->host) ||
+      !may_be_this_boot((i64)(header->start_realtime_ns - header->start_monotonic_ns)))
     return (struct trace_process){0, '?'};
   u64 own = pid_namespace_of("self");
   bool numbered_as_here =

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What time it is.
+ * Times of day as people read them, and times for durations.
  */
 #pragma once
 
-#include <time.h>
-
-#include "format/tscope_format.h"
-
-/* One of the system's clocks, ns. */
-static inline i64 clock_ns(clockid_t clock) {
-  struct timespec time;
-  clock_gettime(clock, &time);
-  return (i64)time.tv_sec * 1000000000 + time.tv_nsec;
-}
+#include "format/clock_ns.h"
 
 /* A moment, in seconds since 1970, as strftime() writes it for this place; "" for NAN. To be used
  * as in f(local_time(s, "%H:%M").text), which lives until the statement ends. */

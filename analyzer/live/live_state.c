@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "import/tscope/files/process_state.h"
+#include "inspect/thread_state.h"
 #include "inspect/trace_process.h"
 #include "live/live_view.h"
 
@@ -25,7 +26,7 @@ double live_seconds_between(i64 from, i64 to) {
 
 static void describe_ended(struct live_rank *rank, const struct tscope_file_header *header) {
   const char *exception = header->exception_ticks ? header->exception : "";
-  enum process_end end = process_end_of(header);
+  enum process_stands end = process_end_of(header);
   if (end == PROCESS_KILLED) {
     rank->state = LIVE_KILLED;
     snprintf(rank->what, sizeof(rank->what), "killed by signal %u%s", header->reaped_signal,
@@ -46,31 +47,20 @@ static void describe_silent(struct live_rank *rank, const struct live_host *host
                             const struct tscope_file_header *header) {
   char state = host->here ? trace_process_find(header).state : '?';
   rank->state = LIVE_SILENT;
-  switch (state) {
-  case 0:
+  const char *what = host->here || rank->entry->alive_changed != NS_UNKNOWN
+                         ? "no sign of life"
+                         : "no sign of life by its host's clock";
+  if (thread_is_gone(state)) {
     rank->state = LIVE_GONE;
-    snprintf(rank->what, sizeof(rank->what), "its process is gone, and nothing recorded its end");
-    break;
-  case 'Z':
-  case 'X':
-    rank->state = LIVE_GONE;
-    snprintf(rank->what, sizeof(rank->what),
-             "its process ended, and its parent has not waited for it");
-    break;
-  case 'T':
-  case 't':
+    what = state ? "its process ended, and its parent has not waited for it"
+                 : "its process is gone, and nothing recorded its end";
+  } else if (thread_is_stopped(state)) {
     rank->state = LIVE_STOPPED;
-    snprintf(rank->what, sizeof(rank->what), "its process is stopped (%s)",
-             state == 'T' ? "SIGSTOP" : "a debugger");
-    break;
-  case 'D':
-    snprintf(rank->what, sizeof(rank->what),
-             "no sign of life; its process waits in the kernel for a disk or a driver (state D)");
-    break;
-  default:
-    snprintf(rank->what, sizeof(rank->what), "no sign of life%s",
-             host->here || rank->entry->alive_changed != NS_UNKNOWN ? "" : " by its host's clock");
-  }
+    what =
+        state == 'T' ? "its process is stopped (SIGSTOP)" : "its process is stopped (a debugger)";
+  } else if (state == 'D')
+    what = "no sign of life; its process waits in the kernel for a disk or a driver (state D)";
+  snprintf(rank->what, sizeof(rank->what), "%s", what);
 }
 
 /* Since when it has been silent: by our clock if we saw that, else by the process's own. */
@@ -103,8 +93,8 @@ void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtim
       host->here ? monotonic : realtime - rank->process->definitions.now.realtime_minus_monotonic;
   rank->silent_s = silent_for(rank, host, realtime, monotonic);
   rank->what[0] = 0;
-  if (header->closed_realtime_ns || header->reaped_signal ||
-      (header->end_kind != TSCOPE_END_UNSEEN && !(rank->silent_s < silence_limit(rank, host))))
+  if (process_is_over(header) ||
+      (process_end_of(header) != PROCESS_NO_END && !(rank->silent_s < silence_limit(rank, host))))
     describe_ended(rank, header);
   else if (isnan(rank->silent_s)) {
     rank->state = LIVE_UNCERTAIN;

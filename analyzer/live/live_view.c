@@ -33,9 +33,10 @@ const char *live_group_name(struct live_view *view, const struct comm_definition
   return comm_label(comm->name, comm->identity, comm->size, &view->arena);
 }
 
-static bool is_on_this_host(const struct live_process *process, i64 realtime, i64 monotonic) {
+static bool is_on_this_host(const struct live_process *process, const char *clock) {
   return tscope_is_this_host(process->trace.file.header.host) &&
-         may_be_same_boot(realtime - monotonic, process->definitions.now.realtime_minus_monotonic);
+         (clock ? strcmp(clock, own_clock_read().text) == 0
+                : may_be_this_boot(process->definitions.now.realtime_minus_monotonic));
 }
 
 /* As in the report. Where the clocks are not known, as at the start, the boot must agree, too: what
@@ -46,8 +47,7 @@ static bool is_same_host(const struct live_host *host, const char *name, const c
          ((host->clock && clock) || may_be_same_boot(host->booted_ns, booted_ns));
 }
 
-static u32 host_of(struct live_view *view, const struct live_process *process, i64 realtime,
-                   i64 monotonic) {
+static u32 host_of(struct live_view *view, const struct live_process *process) {
   const char *name = process->trace.file.header.host;
   const char *clock = process->definitions.now.info[TSCOPE_INFO_CLOCK];
   for (u32 i = view->n_hosts; i-- > 0;)
@@ -60,7 +60,7 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
       (struct live_host){.name = name,
                          .clock = clock,
                          .ranks = 1,
-                         .here = is_on_this_host(process, realtime, monotonic),
+                         .here = is_on_this_host(process, clock),
                          .booted_ns = process->definitions.now.realtime_minus_monotonic,
                          .error_s = NAN,
                          .behind_s = NAN};
@@ -143,7 +143,7 @@ static void fill_gpu(struct live_rank *rank) {
 
 ORDER_BY(by_rank, struct live_rank, UP(rank))
 
-static void list_ranks(struct live_view *view, struct live_run *run, i64 realtime, i64 monotonic) {
+static void list_ranks(struct live_view *view, struct live_run *run) {
   view->ranks = arena_array(&view->arena, run->entries.n, sizeof(*view->ranks));
   view->hosts = arena_array(&view->arena, run->entries.n, sizeof(*view->hosts));
   for (u32 i = 0; i < run->entries.n; i++) {
@@ -165,7 +165,7 @@ static void list_ranks(struct live_view *view, struct live_run *run, i64 realtim
   }
   SORT(view->ranks, view->n_ranks, by_rank);
   for (u32 i = 0; i < view->n_ranks; i++)
-    view->ranks[i].host = host_of(view, view->ranks[i].process, realtime, monotonic);
+    view->ranks[i].host = host_of(view, view->ranks[i].process);
 }
 
 static bool has_ended(const struct live_rank *rank) {
@@ -204,7 +204,7 @@ void live_view_make(struct live_view *view, struct live_run *run) {
   i64 realtime = clock_ns(CLOCK_REALTIME), monotonic = clock_ns(CLOCK_MONOTONIC);
   u64 start = UINT64_MAX, latest = 0;
   *view = (struct live_view){.run = run, .now_realtime_ns = (u64)realtime};
-  list_ranks(view, run, realtime, monotonic);
+  list_ranks(view, run);
   live_find_steps(view, &run->hint);
   FOR_EACH_CHANGED(view->ranks, view->n_ranks, rank) {
     const struct tscope_file_header *header = &rank->process->trace.file.header;

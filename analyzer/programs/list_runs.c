@@ -31,9 +31,10 @@ static u32 count_hosts(const struct trace_run *run) {
   return hosts;
 }
 
-/* How a run ended, by the headers of its files. */
+/* How the processes of a run stand, by the headers of its files. */
 struct run_state {
-  u32 running, may_run, failed, killed, unknown, world_size;
+  u32 of[PROCESS_KILLED + 1]; /* by enum process_stands */
+  u32 world_size;
   bool unreadable; /* all of them */
   u64 bytes;
 };
@@ -46,29 +47,19 @@ static struct run_state state_of(const struct trace_run *run) {
     if (run->entries[i].problem)
       continue;
     state.world_size = MAX(header->world_size, state.world_size);
-    enum process_end end = process_end_of(header);
-    if (process_runs(header))
-      state.running++;
-    else if (process_may_run(header, process_alive_s(header), LONGEST_HELD_S))
-      state.may_run++;
-    else if (end == PROCESS_KILLED)
-      state.killed++;
-    else if (end == PROCESS_FAILED)
-      state.failed++;
-    else
-      state.unknown += end == PROCESS_NO_END;
+    state.of[process_state_of(header, process_alive_s(header), LONGEST_HELD_S).stands]++;
   }
   return state;
 }
 
 static const char *describe_end(const struct run_state *state) {
-  return state->unreadable ? "unreadable"
-         : state->running  ? "runs"
-         : state->killed   ? "killed"
-         : state->failed   ? "failed"
-         : state->may_run  ? "may run"
-         : state->unknown  ? "no end"
-                           : "ended";
+  return state->unreadable            ? "unreadable"
+         : state->of[PROCESS_RUNS]    ? "runs"
+         : state->of[PROCESS_KILLED]  ? "killed"
+         : state->of[PROCESS_FAILED]  ? "failed"
+         : state->of[PROCESS_MAY_RUN] ? "may run"
+         : state->of[PROCESS_NO_END]  ? "no end"
+                                      : "ended";
 }
 
 /* The files of one start of the job. */
@@ -208,7 +199,7 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
   u32 n = error ? 0 : runs.n_runs;
   FOR_EACH_CHANGED(runs.runs, n, run) {
     struct run_state state = state_of(run);
-    const char *reason = state.running || state.may_run
+    const char *reason = state.of[PROCESS_RUNS] || state.of[PROCESS_MAY_RUN]
                              ? NULL
                              : reason_to_go(options, run, &state, kept, kept_bytes, full);
     full |= reason == over_size;

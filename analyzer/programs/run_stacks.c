@@ -20,6 +20,7 @@
 #include "base/quantity.h"
 #include "base/sorting.h"
 #include "base/texts.h"
+#include "import/tscope/files/process_state.h"
 #include "import/tscope/load_traces.h"
 #include "import/tscope/ranks/processes.h"
 #include "inspect/thread_state.h"
@@ -128,13 +129,9 @@ static struct question *question_for(struct asking *a, const char *folder) {
   return question;
 }
 
-static bool has_ended(const struct target *target) {
-  return target->header.closed_realtime_ns || target->header.reaped_signal;
-}
-
 static void ask_all(struct asking *a) {
   FOR_EACH_CHANGED(a->targets, a->n, target) {
-    const char *folder = has_ended(target) ? NULL : folder_of(a->arena, target);
+    const char *folder = process_is_over(&target->header) ? NULL : folder_of(a->arena, target);
     target->question = folder ? question_for(a, folder) : NULL;
     target->hopeless = !target->question || !target->question->number;
   }
@@ -163,7 +160,7 @@ static struct trace_process process_here(const struct target *target) {
 /* Whether a process of this host can answer: not if it is stopped or gone. */
 static void check_here(struct target *target) {
   char state = process_here(target).state;
-  if (!state || strchr("TtZX", state)) {
+  if (thread_is_gone(state) || thread_is_stopped(state)) {
     target->stopped = state ? state : 'X';
     target->hopeless = true;
   }
@@ -176,10 +173,10 @@ static void hear_neighbours(struct asking *a, const struct target *from) {
       const struct stalled_peer *peer = &from->stacks.peers[p];
       if (target->header.pid != peer->pid || target->answer == ANSWER_WHOLE ||
           target->header.pid_namespace != from->header.pid_namespace ||
-          strncmp(target->header.host, from->header.host, sizeof(from->header.host)) != 0)
+          !processes_share_host(&target->header, &from->header))
         continue;
       target->stopped = peer->state;
-      target->hopeless |= strchr("TtZX", peer->state) != NULL;
+      target->hopeless |= thread_is_gone(peer->state) || thread_is_stopped(peer->state);
     }
 }
 
@@ -228,15 +225,15 @@ static void withdraw(struct asking *a) {
 static enum silence silence_of(const struct target *target) {
   if (target->answer == ANSWER_WHOLE)
     return SILENCE_NONE;
-  if (has_ended(target))
+  if (process_is_over(&target->header))
     return SILENCE_ENDED;
   if (!target->question || !target->question->number)
     return SILENCE_NOT_ASKED;
-  return !target->stopped                ? SILENCE_UNKNOWN
-         : strchr("Tt", target->stopped) ? SILENCE_STOPPED
-         : strchr("ZX", target->stopped) ? SILENCE_DIED
-         : target->stopped == 'D'        ? SILENCE_DEVICE
-                                         : SILENCE_UNKNOWN;
+  return !target->stopped                     ? SILENCE_UNKNOWN
+         : thread_is_stopped(target->stopped) ? SILENCE_STOPPED
+         : thread_is_gone(target->stopped)    ? SILENCE_DIED
+         : target->stopped == 'D'             ? SILENCE_DEVICE
+                                              : SILENCE_UNKNOWN;
 }
 
 const char *silence_text(enum silence silence) {

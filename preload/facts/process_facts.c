@@ -14,6 +14,7 @@
 #include "facts/redact.h"
 #include "format/text_parts.h"
 #include "inspect/small_file.h"
+#include "inspect/this_host.h"
 #include "resolve/search.h"
 #include "settings/env.h"
 #include "settings/process_environment.h"
@@ -211,18 +212,10 @@ static void write_quota(struct tscope_thread *thread) {
   tscope_info(thread, TSCOPE_INFO_CPU_QUOTA, text, NULL);
 }
 
-/* Which CLOCK_MONOTONIC the process reads: that of this boot, plus the offset of the time namespace
- * in which it lives. "BOOT-ID SECONDS NANOSECONDS". */
 static void write_clock(struct tscope_thread *thread) {
-  static const char name[] = "monotonic";
-  char boot[64], offsets[256], text[128], seconds[32] = "0", nanoseconds[32] = "0";
-  if (!read_text("/proc/sys/kernel/random/boot_id", boot, sizeof(boot)))
-    return;
-  if (read_text("/proc/self/timens_offsets", offsets, sizeof(offsets)) &&
-      tscope_begins_with(offsets, name))
-    sscanf(offsets + strlen(name), "%31s %31s", seconds, nanoseconds);
-  snprintf(text, sizeof(text), "%s %s %s", boot, seconds, nanoseconds);
-  tscope_info(thread, TSCOPE_INFO_CLOCK, text, NULL);
+  struct own_clock clock = own_clock_read();
+  if (*clock.text)
+    tscope_info(thread, TSCOPE_INFO_CLOCK, clock.text, NULL);
 }
 
 static void write_number(struct tscope_thread *thread, enum tscope_info key, u32 value) {

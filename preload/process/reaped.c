@@ -22,6 +22,7 @@
 
 #include "facts/file_name.h"
 #include "facts/own_file.h"
+#include "format/clock_ns.h"
 #include "format/default_directory.h"
 #include "format/text_parts.h"
 #include "format/tscope_format.h"
@@ -85,9 +86,7 @@ static bool write_death(int folder, const char *name, void *more) {
       tscope_is_this_host(header.host) && !header.closed_realtime_ns && !header.reaped_signal;
   if (is_it) {
     header.reaped_signal = (u32)death->signal;
-    struct timespec now = {0};
-    clock_gettime(CLOCK_REALTIME, &now);
-    header.reaped_realtime_ns = (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
+    header.reaped_realtime_ns = (u64)clock_ns(CLOCK_REALTIME);
     (void)(WRITE(file, &header, reaped_signal) && WRITE(file, &header, reaped_realtime_ns));
     write_oom_kills(file, &header);
   }

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "format/clock_ns.h"
 #include "process/descriptors.h"
 
 /* If it is held for ever, it must not hold a pipe of the caller's, whose reader waits for the end.
@@ -41,16 +41,11 @@ static bool is_told_to_end(void) {
   return told;
 }
 
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 static enum asked read_answer(int fd, int seconds, char *answer, size_t bytes) {
   char part[4096];
   size_t n = 0;
-  for (double until = now() + seconds; now() < until;) {
+  for (i64 until = clock_ns(CLOCK_MONOTONIC) + seconds * 1000000000ll;
+       clock_ns(CLOCK_MONOTONIC) < until;) {
     if (is_told_to_end())
       return ASK_TOLD_TO_END;
     if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 50) <= 0)

@@ -193,6 +193,33 @@ class House(unittest.TestCase):
         self.assertEqual(self.pruned("--max-size", "1", "--yes")[0], ["dead"])
         self.assertEqual(os.listdir(self.folder), ["live"])
 
+    def of_this_host(self, name, booted_s, **fields):
+        """The traces of a run, as of processes that this machine does not have, written on a host of its name that was
+        booted so many seconds after it."""
+        for trace in os.scandir(os.path.join(self.folder, name)):
+            start = trace_header.of_file(trace.path).start_realtime_ns
+            ahead = time.time_ns() - time.clock_gettime_ns(time.CLOCK_MONOTONIC) + int(booted_s * 1e9)
+            trace_header.patch(trace.path, host=os.uname().nodename.encode(), pid=2**22 + 1,
+                               start_monotonic_ns=start - ahead, **fields)
+
+    def test_a_run_of_another_host_of_the_same_name_may_run(self):
+        for name, booted_s in ("here", 0), ("elsewhere", -7):
+            self.write(name, 0.1, "--hang-rank", "1")
+            for trace in os.scandir(os.path.join(self.folder, name)):
+                set_alive(trace.path, time.time_ns() - int(60e9))
+            self.of_this_host(name, booted_s)
+        rows = self.listed()
+        self.assertRegex(rows["here"], "  no end")
+        self.assertRegex(rows["elsewhere"], "  may run")
+        self.assertEqual(self.pruned("--max-size", "1", "--yes")[0], ["here"])
+
+    def test_who_ended_at_once_is_not_asked_for_its_stacks(self):
+        self.write("over", 0.1, "--hang-rank", "1")
+        self.of_this_host("over", 0, end_kind=2)  # _exit()
+        done = tscope("stacks", os.path.join(self.folder, "over"))
+        self.assertIn("has ended", done.stdout + done.stderr)
+        self.assertNotIn("has died", done.stdout + done.stderr)
+
     def test_why_tscope_is_off_is_said_before_and_after(self):
         place = os.path.join(self.folder, "file")
         with open(place, "w", encoding="utf-8"):

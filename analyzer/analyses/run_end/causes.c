@@ -8,6 +8,7 @@
 #include "base/quantity.h"
 #include "base/texts.h"
 #include "format/exception_links.def"
+#include "inspect/thread_state.h"
 #include "model/stalls.h"
 
 /* An exception that Python printed longer than this before the end was caught, and another line has
@@ -279,7 +280,7 @@ static void add_last_exception(struct analysis *a, const struct rank_end *end,
 /* No record tells how it ended; the kernel of this machine may know that it has not. */
 static void set_cause_of_silence(struct analysis *a, const struct rank *rank,
                                  struct ending *ending) {
-  bool stopped = rank->running == 'T' || rank->running == 't';
+  bool stopped = thread_is_stopped(rank->running);
   ending->what = ENDING_SILENT;
   ending->cause = stopped ? END_STOPPED : END_SILENT;
   ending->why = stopped         ? "its process is still there, but stopped (SIGSTOP, or a debugger)"

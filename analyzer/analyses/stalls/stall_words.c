@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/texts.h"
 #include "inspect/system_calls.def"
+#include "inspect/thread_state.h"
 
 const struct stalled_thread *stall_main_thread(const struct rank_stall *stall) {
   return LARGEST(stall->threads, stall->n_threads, one, true, one->main ? 2 : one->python);
@@ -91,7 +92,7 @@ static enum stall_doing stall_doing_of(const struct rank_stall *stall,
   const struct stalled_thread *holder = gil_holder(stall);
   if (!thread)
     return STALL_UNKNOWN;
-  if (thread->state == 'T' || thread->state == 't')
+  if (thread_is_stopped(thread->state))
     return STALL_STOPPED;
   if (thread->state == 'D')
     return STALL_INPUT_OUTPUT;

@@ -66,7 +66,6 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
                       .closed = process_ended_itself(header),
                       .last_moments_missing = header->carried && !header->closed_realtime_ns &&
                                               header->end_kind == TSCOPE_END_UNSEEN,
-                      .running = process_runs(header),
                       .collective_calls = process->events.calls.n - process->events.idle_calls,
                       .collective_runs = process->events.calls.n - process->events.idle_calls -
                                          process->events.unpaired_calls,
@@ -87,13 +86,13 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
   return rank;
 }
 
-static bool may_run(const struct process *process, i64 alive) {
+static struct process_state state_of(const struct process *process, i64 alive) {
   const struct tscope_file_header *header = &process->entry->header;
   double minus_monotonic = (double)process->events.realtime_minus_monotonic;
-  return process_may_run(header,
-                         alive == NS_UNKNOWN ? process_alive_s(header)
-                                             : ns_to_s((double)alive + minus_monotonic),
-                         LATELY_S);
+  return process_state_of(header,
+                          alive == NS_UNKNOWN ? process_alive_s(header)
+                                              : ns_to_s((double)alive + minus_monotonic),
+                          LATELY_S);
 }
 
 /* Moves the processes that are ranks into the model, in order of rank. */
@@ -112,7 +111,9 @@ static void add_ranks_to_model(struct loading *loading) {
     model->ranks[r] = describe_rank(process, model_arena(model));
     rank_end_read(&model->ranks[r].ending, &process->entry->header, &process->events,
                   model_arena(model));
-    model->ranks[r].may_run = may_run(process, model->ranks[r].ending.alive);
+    struct process_state state = state_of(process, model->ranks[r].ending.alive);
+    model->ranks[r].running = state.kernel;
+    model->ranks[r].may_run = state.stands == PROCESS_MAY_RUN;
     *model_events(model, r) = process->events;
     process->rank_events_read = false; /* the model's now */
     model->world_size = MAX(process->entry->header.world_size, model->world_size);

@@ -3,19 +3,23 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/intervals.h"
 #include "base/now.h"
+#include "inspect/this_host.h"
+#include "inspect/thread_state.h"
 #include "inspect/trace_process.h"
 
-char process_runs(const struct tscope_file_header *header) {
-  i64 booted = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
-  if (header->closed_realtime_ns || header->reaped_signal || !header->alive_ticks ||
-      (i64)header->start_realtime_ns < booted)
-    return 0;
-  char state = trace_process_find(header).state;
-  return state == 'Z' || state == 'X' || state == '?' ? 0 : state;
+struct process_state process_state_of(const struct tscope_file_header *header, double alive_s,
+                                      double lately_s) {
+  struct process_state state = {.stands = process_end_of(header)};
+  char kernel = process_is_over(header) ? 0 : trace_process_find(header).state;
+  if (kernel == '?') {
+    if (fabs(ns_to_s(clock_ns(CLOCK_REALTIME)) - alive_s) < lately_s)
+      state.stands = PROCESS_MAY_RUN;
+  } else if (!thread_is_gone(kernel))
+    state = (struct process_state){PROCESS_RUNS, kernel};
+  return state;
 }
 
 double process_alive_s(const struct tscope_file_header *header) {
@@ -24,12 +28,6 @@ double process_alive_s(const struct tscope_file_header *header) {
              ? start_s
              : start_s + (double)(i64)(header->alive_ticks - header->start_ticks) /
                              (double)header->tick_hz;
-}
-
-bool process_may_run(const struct tscope_file_header *header, double alive_s, double within_s) {
-  return process_end_of(header) == PROCESS_NO_END &&
-         fabs(ns_to_s(clock_ns(CLOCK_REALTIME)) - alive_s) < within_s &&
-         trace_process_find(header).state == '?';
 }
 
 bool processes_share_host(const struct tscope_file_header *a, const struct tscope_file_header *b) {
