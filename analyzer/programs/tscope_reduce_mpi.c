@@ -110,20 +110,21 @@ static struct made made_here(struct node *node, u32 pass) {
   return made;
 }
 
-static void keep(struct node *node, u32 pass, int from, const u8 *data, u64 bytes) {
+static int keep(struct node *node, u32 pass, int from, const u8 *data, u64 bytes) {
   const char *folder = arena_printf(&node->arena, OF_ALL, node->folder, pass);
   mkdir(folder, 0700);
   const char *path = arena_printf(&node->arena, "%s/%d" SUMMARY_SUFFIX, folder, from);
   FILE *out = fopen(path, "wb");
   bool written = out && fwrite(data, 1, bytes, out) == bytes;
   if ((out && fclose(out) != 0) || !written)
-    fail("%s cannot be written: %s", path, strerror(errno));
+    return fail("%s cannot be written: %s", path, strerror(errno));
+  return STATUS_OK;
 }
 
 /* One pass, and its result in the folders of those who need it: after the first all that reduce,
- * after the second the first process. */
-static void make_pass(struct node *node, u32 pass) {
-  int own = node->mpi.rank;
+ * after the second the first process. Not STATUS_OK if one cannot be kept. */
+static int make_pass(struct node *node, u32 pass) {
+  int own = node->mpi.rank, status = STATUS_OK;
   struct made made = {0};
   if (node->reduces && reduce_here(node, pass) == STATUS_OK)
     made = made_here(node, pass);
@@ -143,11 +144,12 @@ static void make_pass(struct node *node, u32 pass) {
     else if (!here && own == 0)
       mpi_receive(from, room, its);
     if (wanted)
-      keep(node, pass, from, room, its);
+      status = MAX(keep(node, pass, from, room, its), status);
     if (!here)
       free(room);
   }
   free(made.data);
+  return status;
 }
 
 /* Who reduces what: one process of those on a host that look into one folder. */
@@ -196,20 +198,22 @@ static void remove_folder(struct node *node, const char *format, u32 pass) {
 
 static int reduce_together(struct node *node) {
   const char *scratch = getenv("TMPDIR");
+  int status = STATUS_OK;
   snprintf(node->folder, sizeof(node->folder), "%s/tscope-reduce-XXXXXX",
            scratch && *scratch ? scratch : "/tmp");
   if (!mkdtemp(node->folder)) { /* it still takes part, without a file: the others wait for it */
-    fail("%s cannot be made: %s", node->folder, strerror(errno));
+    status = fail("%s cannot be made: %s", node->folder, strerror(errno));
     snprintf(node->folder, sizeof(node->folder), "/dev/null");
   }
   meet(node);
   bool *nothing = arena_array(&node->arena, (size_t)node->mpi.size, sizeof(bool));
   for (u32 pass = 0; pass < PASSES; pass++) {
-    make_pass(node, pass);
+    status = MAX(make_pass(node, pass), status);
     for (int i = 0; i < node->mpi.size && pass == 0; i++)
       nothing[i] = left_nothing(node, i);
   }
-  int status = node->mpi.rank == 0 ? write_result(node, nothing) : STATUS_OK;
+  if (node->mpi.rank == 0)
+    status = MAX(write_result(node, nothing), status);
   for (u32 pass = 0; pass < PASSES; pass++) {
     remove_folder(node, "own", pass);
     remove_folder(node, "all", pass);

@@ -69,21 +69,26 @@ esac
 """
 
 
-def reduce_on_nodes(scratch, environment, name, late=""):
-    """Each process reduces the folder with its host's name; the summaries, and what was said."""
+# hostb has no place for what the other nodes send it.
+NO_SCRATCH = """[ $(hostname) = hosta ] || export TMPDIR=/none
+"""
+
+
+def reduce_on_nodes(scratch, environment, name, before="", fails=False):
+    """Each process reduces the folder with its host's name, after these commands; the summaries, and what was said."""
     script = os.path.join(scratch, "reduce.sh")
     with open(script, "w", encoding="ascii") as file:
-        file.write(f"#!/bin/sh\n{late}exec {REDUCE} --output {scratch}/{name} {scratch}/$(hostname)\n")
+        file.write(f"#!/bin/sh\n{before}exec {REDUCE} --output {scratch}/{name} {scratch}/$(hostname)\n")
     os.chmod(script, 0o755)
     done = subprocess.run([f"mpirun.{KIND}", *TWO_HOSTS[KIND], "-n", "4", script], env=environment, cwd=scratch,
                           capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done
+    assert (done.returncode != 0) == fails, done
     return os.path.join(scratch, name), done.stderr
 
 
 def check_reduce(scratch, environment):
     """What rank 0 writes gives the report that all traces in one place give, also if a node comes late; a node without any
-    is named, and so is a trace that is damaged."""
+    is named, and so is a trace that is damaged. That a node could not write is in the exit status."""
     os.makedirs(scratch)
     traces = os.path.join(scratch, "traces")
     run(TRACEGEN, "--ranks", "8", "--ranks-per-host", "4", "--steps", "25", "--skew-hosts", "--slow-rank", "3", traces)
@@ -96,6 +101,9 @@ def check_reduce(scratch, environment):
     assert report_on(summaries) == report_on(traces)
     summaries, _ = reduce_on_nodes(scratch, environment, "late", LATE.format(begun=os.path.join(scratch, "begun")))
     assert report_on(summaries) == report_on(traces)
+    summaries, said = reduce_on_nodes(scratch, environment, "unkept", NO_SCRATCH, fails=True)
+    assert "hostb has left no summary: its ranks are missing" in said, said
+    assert report_on(summaries)["run"]["ranks_found"] == [0, 1, 2, 3]
     spoilt = sorted(glob.glob(os.path.join(scratch, "hostb", "synthetic", "*")))[0]
     with open(spoilt, "r+b") as file:
         file.truncate(100)
