@@ -282,7 +282,7 @@ static void number_joins(const struct model *model, struct sample_graph *g,
     u32 collective = arrivals[i].collective;
     if (i == 0 || collective != arrivals[i - 1].collective)
       g->joins[g->n_joins++] = (struct collective_join){
-          (u32)i, 0, op_is_barrier_like(model->collectives[collective].op)};
+          .first = (u32)i, .barrier = op_is_barrier_like(model->collectives[collective].op)};
     g->members[i] = arrivals[i].came;
     g->joins[g->n_joins - 1].n++;
     g->first_joined[arrivals[i].node]++;
@@ -292,6 +292,18 @@ static void number_joins(const struct model *model, struct sample_graph *g,
   for (u32 m = g->n_joins; m-- > 0;)
     for (u32 k = g->joins[m].n; k-- > 0;)
       g->joined[--g->first_joined[arrivals[g->joins[m].first + k].node]] = m;
+}
+
+/* Of a rank that has no steps there are no nodes, but it is known when it came. What the others
+ * wait for it then is no transfer. */
+static void find_absent(const struct model *model, struct sample_graph *g,
+                        const struct join_arrival *arrivals) {
+  FOR_EACH_CHANGED(g->joins, g->n_joins, join) {
+    const struct collective *collective = &model->collectives[arrivals[join->first].collective];
+    i64 last = arrivals[join->first + join->n - 1].start;
+    if (join->barrier && join->n < collective->n_arrivals && collective->last_start != NS_UNKNOWN)
+      join->late = MAX(collective->last_start - last, 0);
+  }
 }
 
 /* Brings together the nodes of one collective. */
@@ -305,6 +317,7 @@ static void join_collectives(const struct analysis *a, struct sample_graph *g) {
   list_arrivals(a, g, arrivals);
   SORT(arrivals, n, by_collective_and_start);
   number_joins(a->model, g, arrivals, n);
+  find_absent(a->model, g, arrivals);
 }
 
 /* Makes the nodes' keys dense: phases first, then in order of appearance. */
@@ -379,6 +392,8 @@ i64 join_start(const struct sample_graph *g, u32 node, u32 *last) {
         *last = members[k];
       }
     } while (g->nodes[members[k]].kind == NODE_LAUNCH && k-- > 0);
+    if (join->late)
+      latest = MAX(latest, g->nodes[members[join->n - 1]].start + join->late);
   }
   return MIN(latest, end);
 }

@@ -127,6 +127,8 @@ struct batch {
 struct collective_join {
   u32 first, n; /* in members */
   bool barrier; /* no member can end before all have started */
+  i64 late;     /* barrier: after the last of these the last of those came that are not in the graph
+                 */
 };
 
 /* All ranks' slices of one sample, joined. */

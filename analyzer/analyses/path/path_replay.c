@@ -265,6 +265,8 @@ static void replay_join(const struct runs *runs, u32 lanes, u32 join) {
     FOR_RUNS(lanes, k)
       arrived[k] = MAX(arrived[k], starts[k]);
   }
+  FOR_RUNS(lanes, k)
+    arrived[k] += g->joins[join].late;
 }
 
 static void replay_events(struct runs *of, u32 lanes) {

@@ -250,6 +250,25 @@ static void what_is_saved_of_uneven_steps_is_of_all(void **state) {
   free(late);
 }
 
+/* A rank of which no steps are known is 150 ms late at A2: that is no time that the network takes,
+ * and stays whatever the others do. (What it does while A1 is under way counts as done after A1,
+ * whose 10 ms are saved besides.) */
+static void a_wait_for_a_rank_without_steps_is_no_transfer(void **state) {
+  (void)state;
+  for (u32 on_gpu = 0; on_gpu < 2; on_gpu++) {
+    struct cluster_options o = on_gpu ? healthy_gpu() : healthy_cpu();
+    o.slow[3] = 0.5;
+    struct cluster *c = cluster_new(&o);
+    for (u32 step = 0; step < o.steps; step++)
+      c->model.steps.begin[step * o.ranks + 3] = c->model.steps.end[step * o.ranks + 3] =
+          NS_UNKNOWN;
+    struct results *r = cluster_analyse(c, NULL);
+    assert_near(r->path_selfcheck, 0, 1e-9);
+    assert_near(step_if(r, WHAT_IF_COMMUNICATION), r->step_mean_ms - 15, 5.1);
+    cluster_end(r, c);
+  }
+}
+
 static void a_thread_that_waits_for_another(void **state) {
   (void)state;
   enum { STEPS = 20, SPANS = 7 };
@@ -589,6 +608,7 @@ int main(void) {
       cmocka_unit_test(no_rank_is_faster_than_the_fastest),
       cmocka_unit_test(work_that_varies_from_step_to_step),
       cmocka_unit_test(what_is_saved_of_uneven_steps_is_of_all),
+      cmocka_unit_test(a_wait_for_a_rank_without_steps_is_no_transfer),
       cmocka_unit_test(a_thread_that_waits_for_another),
       cmocka_unit_test(a_slow_host_beside_a_thread_of_autograd),
       cmocka_unit_test(the_streams_have_work_without_launch_gaps),
