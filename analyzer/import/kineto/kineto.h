@@ -85,6 +85,11 @@ void kineto_find_forward_lanes(const struct kineto_trace *trace,
  * end of the file is missing. */
 void kineto_end_at_lost_work(struct kineto_trace *trace, bool cut);
 
+/* Says when the device was not seen, because what was launched then is missing. Its captures are
+ * known. */
+void kineto_add_lost_stretches(const struct kineto_trace *trace, const kineto_calls *calls,
+                               struct rank_events *events);
+
 /* Adds forward passes that nobody marks, after the last item. */
 void kineto_find_forward_passes(struct kineto_trace *trace);
 

@@ -2,8 +2,12 @@
  *
  * Exporters write the device's work after that of the host: a file that is cut short has launches
  * without what they launched, and so has one whose profiler's buffers were full. What the host did
- * then says nothing of how fast the rank was. So the recording counts as ending there.
+ * then says nothing of how fast the rank was. So the recording counts as ending there. Where work
+ * is missing in the middle, the device counts as not seen meanwhile.
  */
+#include <stdlib.h>
+
+#include "base/checked_memory.h"
 #include "import/kineto/kineto.h"
 
 /* A recording may end while something still runs: so many launches, and so many of all. */
@@ -92,4 +96,71 @@ void kineto_end_at_lost_work(struct kineto_trace *trace, bool cut) {
     return;
   trace->lost_since = since;
   drop_since(trace, since);
+}
+
+static bool is_captured(const struct rank_events *events, i64 time) {
+  return ANY(events->captures.at, events->captures.n, one, one->start <= time && time <= one->end);
+}
+
+/* Launches of which the work is missing, with so few others between two that it is no chance. */
+struct stretch {
+  i64 begin, end;  /* their calls */
+  u32 lost, since; /* and how many others followed the last */
+};
+
+struct stretches {
+  VECTOR(struct stretch) list;
+  u32 launches, lost;
+};
+
+static void add_launch(struct stretches *all, const struct kineto_item *call, bool lost) {
+  struct stretch *last = all->list.n ? &all->list.at[all->list.n - 1] : NULL;
+  all->launches++;
+  all->lost += lost;
+  if (last && !lost)
+    last->since++;
+  if (!lost)
+    return;
+  if (last && last->lost >= NO_CHANCE * (last->lost + last->since)) {
+    last->end = call->end;
+    last->lost++;
+    return;
+  }
+  VECTOR_PUSH(&all->list, ((struct stretch){call->start, call->end, 1, 0}));
+}
+
+/* What was launched before a stretch is over may still run unseen after it: not settled. */
+static void add_unseen(struct rank_events *events, i64 begin, const struct stretch *stretch) {
+  static const char why[] = "what the host launched then is missing in the recording";
+  if (!events->gpu_states.n)
+    VECTOR_PUSH(
+        &events->gpu_states,
+        ((struct rank_gpu_state){.time = begin, .clock = TSCOPE_GPU_CLOCK_CUPTI, .settled = true}));
+  VECTOR_PUSH(&events->gpu_states,
+              ((struct rank_gpu_state){
+                  .time = stretch->begin, .reason = why, .clock = TSCOPE_GPU_CLOCK_NONE}));
+  VECTOR_PUSH(&events->gpu_states,
+              ((struct rank_gpu_state){.time = stretch->end, .clock = TSCOPE_GPU_CLOCK_CUPTI}));
+}
+
+void kineto_add_lost_stretches(const struct kineto_trace *trace, const kineto_calls *calls,
+                               struct rank_events *events) {
+  SCOPED bool *has_work = memory_zeroed(size_sum(trace->items.n, 1), sizeof(bool));
+  struct stretches all = {0};
+  FOR_EACH(trace->items.at, trace->items.n, item) {
+    u32 call = kineto_is_device_item(item) ? kineto_call_of(calls, item->correlation) : INDEX_NONE;
+    if (call != INDEX_NONE)
+      has_work[call] = true;
+  }
+  FOR_EACH(trace->items.at, trace->items.n, item)
+    if (item->kind == KINETO_ITEM_CALL && name_of(trace, item)->call == KINETO_CALL_LAUNCH &&
+        !is_captured(events, item->start))
+      add_launch(&all, item, !has_work[item - trace->items.at]);
+  i64 from =
+      events->gpu_states.n ? events->gpu_states.at[events->gpu_states.n - 1].time : trace->begin;
+  bool some = 10 * (all.launches - all.lost) >= all.launches; /* else numbers mean something else */
+  FOR_EACH(all.list.at, all.list.n, stretch)
+    if (some && stretch->lost > UNDER_WAY && stretch->begin > from)
+      add_unseen(events, trace->begin, stretch);
+  free(all.list.at);
 }

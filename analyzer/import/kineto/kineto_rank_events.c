@@ -471,5 +471,6 @@ void kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
   count_pairs(events);
   find_rounds(&b);
   add_captures(&b);
+  kineto_add_lost_stretches(trace, &b.calls, events);
   FREE_EACH(&b, calls.at, ranges.at, explained, streams.at);
 }

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Recordings of PyTorch's profiler that are made here, by a simulation of hosts and streams, so that their truth is known: who
+is slow, and how much shorter the job is without that.
+
+    made_recordings.py TSCOPE-REPORT [CASE...]
+
+What the replay says of the slow rank, or of all ranks, is held against the same simulation without the cause: within 2 % of
+the step.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+WORLD, SLOW, STEPS = 4, 2, 40
+COMPUTE, COMM, COPY = 7, 20, 30  # streams
+
+
+class Rank:
+    """Times in us."""
+
+    def __init__(self, number):
+        self.number, self.now, self.numbers, self.events = number, 0.0, 0, []
+        self.ends = {COMPUTE: 0.0, COMM: 0.0, COPY: 0.0}
+        self.random = random.Random(number)
+
+    def add(self, cat, name, start, end, pid=None, tid=1, **args):
+        self.events.append({"ph": "X", "cat": cat, "name": name, "ts": round(start, 3), "dur": round(end - start, 3),
+                            "pid": 100 + self.number if pid is None else pid, "tid": tid, "args": args})
+
+    def launch(self, took=6):
+        self.numbers += 1
+        self.add("cuda_runtime", "cudaLaunchKernel", self.now, self.now + took - 1, correlation=self.numbers)
+        self.now += took
+        return self.numbers, self.now + 4
+
+    def run(self, name, start, end, stream, number, **args):
+        self.ends[stream] = end
+        cat = "gpu_memcpy" if name.startswith("Memcpy") else "kernel"
+        self.add(cat, name, start, end, pid=0, tid=stream, correlation=number, stream=stream, device=0, **args)
+
+    def kernel(self, name, took, stream=COMPUTE, after=0.0, lost=False):
+        number, soonest = self.launch()
+        start = max(soonest, self.ends[stream] + 1, after + 1.5)
+        took *= 1 + 0.03 * self.random.uniform(-1, 1)
+        self.run(name, start, start + took, stream, number)
+        if lost:
+            self.events.pop()
+        return start + took
+
+    def wait_for_device(self):
+        begin, self.now = self.now, max(self.now + 3, max(self.ends.values()) + 5)
+        self.numbers += 1
+        self.add("cuda_runtime", "cudaDeviceSynchronize", begin, self.now, correlation=self.numbers)
+
+
+def meet(ranks, calls, took):
+    """An all_reduce on the stream of communication; the calls are numbers and soonest begins, by rank."""
+    starts = [max(soonest, rank.ends[COMM] + 1) for rank, (_, soonest) in zip(ranks, calls)]
+    end = max(starts) + took
+    for rank, start, (number, _) in zip(ranks, starts, calls):
+        rank.run("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start, end, COMM, number, **{
+            "Collective name": "allreduce", "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "dtype": "Float",
+            "Group size": WORLD, "Process Group Name": "0", "Process Group Ranks": str(list(range(WORLD)))})
+    return end
+
+
+def data_parallel(more, lost=lambda rank, step: False):
+    """Gradients are reduced in four parts during the backward pass; the slow rank's GPU takes `more` longer for all compute."""
+    ranks = [Rank(number) for number in range(WORLD)]
+    for step in range(STEPS):
+        begins, calls = [rank.now for rank in ranks], [[] for _ in range(4)]
+        for rank in ranks:
+            factor, gone = 1 + more * (rank.number == SLOW), lost(rank.number, step)
+            for part in range(8):
+                rank.kernel(f"gemm_forward_{part}", 400 * factor, lost=gone)
+            for part in range(8):
+                end = rank.kernel(f"gemm_backward_{part}", 500 * factor, lost=gone)
+                if part % 2:
+                    number, soonest = rank.launch()
+                    calls[part // 2].append((number, max(soonest, end + 1.5)))
+        for part in calls:
+            meet(ranks, part, 200)
+        for rank, begin in zip(ranks, begins):
+            rank.kernel("adam", 150, after=rank.ends[COMM], lost=lost(rank.number, step))
+            rank.wait_for_device()
+            rank.add("user_annotation", f"ProfilerStep#{step}", begin, rank.now)
+    return ranks
+
+
+# name: a job with and without its cause
+CASES = {
+    "whole": lambda more: data_parallel(more),
+    "kernels of the slow rank lost in the middle": lambda more: data_parallel(more, lambda rank, step: rank == SLOW and 12 <= step < 28),
+    "kernels lost twice, and most of them": lambda more: data_parallel(
+        more, lambda rank, step: rank == SLOW and (3 <= step < 14 or 18 <= step < 38)),
+    "kernels of all ranks lost in the middle": lambda more: data_parallel(more, lambda rank, step: 10 <= step < 20),
+}
+
+
+def write(ranks, folder):
+    for rank in ranks:
+        with open(os.path.join(folder, f"rank{rank.number}.pt.trace.json"), "w", encoding="utf-8") as file:
+            json.dump({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": rank.number, "world_size": WORLD},
+                       "traceEvents": rank.events}, file)
+
+
+def check(report, name):
+    slow, quick = CASES[name](0.3), CASES[name](0)
+    end = [max(rank.now for rank in ranks) for ranks in (slow, quick)]
+    true = 1 - end[1] / end[0]
+    with tempfile.TemporaryDirectory(prefix="made-recordings-") as folder:
+        write(slow, folder)
+        made = subprocess.run([report, folder, "--format", "json"], stdout=subprocess.PIPE, check=True)
+    document = json.loads(made.stdout)
+    row = next((row for row in document["critical_path"]["what_if"] if row["change"] == f"rank {SLOW} as fast as its peers"), None)
+    told = row["saving_fraction"] if row else None
+    named = [one["ranks"] for one in document["findings"] if one["id"] == "DIST.STRAGGLER"]
+    wrong = named != [[SLOW]] or told is None or abs(told - true) > 0.02
+    wrong = wrong or any(one["id"] == "KERNEL.LATE_START" for one in document["findings"])
+    print(f"{name}: rank {SLOW} is worth {told} of the step, in truth {true:.4f}; named: {named}{'  <-- wrong' if wrong else ''}")
+    return wrong
+
+
+def main():
+    wrong = [check(sys.argv[1], name) for name in sys.argv[2:] or CASES]
+    sys.exit(any(wrong))
+
+
+if __name__ == "__main__":
+    main()
