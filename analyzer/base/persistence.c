@@ -2,25 +2,29 @@
 #include "base/persistence.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/statistics.h"
 
-#define SURE 0.8    /* standard errors: four of five */
-#define MOST 0.95   /* of which 400 steps tell as much as 10 */
-#define FEWEST 2.0  /* independent values: a series that is one swing shows no correlation */
-#define CLIPPED 2.0 /* times the median size */
-#define LEAST 4u    /* values of which the scatter says anything */
+#define SURE 0.8       /* standard errors: four of five */
+#define MOST 0.95      /* of which 400 steps tell as much as 10 */
+#define FEWEST 2.0     /* independent values: a series that is one swing shows no correlation */
+#define CLIPPED 2.0    /* times the median size */
+#define LEAST 4u       /* values of which the scatter says anything */
+#define ROUNDING 1e-18 /* of a series' squares: such scatter is that of the arithmetic */
 
 void persistence_add(struct persistence *p, const double *values, u32 n) {
-  double mean = mean_of(values, n), squares = 0;
+  double mean = mean_of(values, n), squares = 0, products = 0;
   for (u32 i = 0; i < n; i++) {
     squares += (values[i] - mean) * (values[i] - mean);
     if (i + 1 < n)
-      p->products += (values[i] - mean) * (values[i + 1] - mean);
+      products += (values[i] - mean) * (values[i + 1] - mean);
   }
-  p->squares += squares;
-  p->squared += squares * squares;
+  bool scatters = squares > ROUNDING * n * mean * mean;
+  p->products += scatters ? products : 0;
+  p->squares += scatters ? squares : 0;
+  p->squared += scatters ? squares * squares : 0;
   p->values += n;
   p->series += n > 0;
 }
@@ -34,14 +38,15 @@ void persistence_join(struct persistence *p, const struct persistence *other, do
 }
 
 double persistence_of(const struct persistence *p) {
-  if (p->values == 0 || p->squares <= 0)
+  if (p->values == 0)
     return 0;
   /* Taking away a series' own mean takes (1 + 3 r) / n from what it shows of r [Kendall 1954]. */
   double n = p->values / p->series;
-  double r = n > 4 ? (p->products / p->squares + 1 / n) / (1 - 3 / n) : 0;
+  bool scatters = p->squares > 0;
+  double r = n > 4 && scatters ? (p->products / p->squares + 1 / n) / (1 - 3 / n) : 0;
   double most = fmin(MOST, fmax(0, (n - FEWEST) / (n + FEWEST)));
   r = fmin(fmax(r, 0), most);
-  double independent_series = p->squares * p->squares / p->squared;
+  double independent_series = scatters ? p->squares * p->squares / p->squared : p->series;
   return fmin(r + SURE * sqrt((1 - r * r) / (n * independent_series)), most);
 }
 

@@ -288,8 +288,11 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
   for (u32 i = 0; i < s.n; i++)
     s.saved_ms[i] *= kept;
   double mean = mean_saved(&s, analysis_length_ms(q->a)), spread = deviation_of(s.saved_ms, s.n);
-  struct persistence persistence = {0};
-  persistence_add(&persistence, s.saved_ms, s.n);
+  struct persistence persistence = {
+      0}; /* of whether a step saves half of the mean, or how much less */
+  for (u32 i = 0; i < s.n; i++)
+    s.scratch[i] = fmin(2 * s.saved_ms[i], mean);
+  persistence_add(&persistence, s.scratch, s.n);
   return (struct saving){.ms = fmax(0, mean),
                          .low_ms = fmax(0, quantile_of(s.saved_ms, s.n, 0.25)),
                          .high_ms = fmax(0, quantile_of(s.saved_ms, s.n, 0.75)),

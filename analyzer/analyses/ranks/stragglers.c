@@ -53,17 +53,19 @@ static struct verdict last_count(const struct straggler_test *c, u32 comm, u32 r
 }
 
 /* Training steps for each in which the members of a communicator wait for one another. Where ranks
- * meet only in every tenth step, they come as late as ten steps made them. */
+ * meet only in every tenth step, they come as late as ten steps made them; if they meet once, as
+ * all steps until then. */
 static double steps_between_meetings(struct straggler_test *c, u32 comm) {
   u32 met = c->first[comm + 1] - c->first[comm], trained = 0;
   if (c->meeting == comm)
     return c->meeting_steps;
   i32 last = met ? tested_collective(c, c->first[comm + 1] - 1)->step : -1;
-  for (i32 step = met ? tested_collective(c, c->first[comm])->step + 1 : 0; step <= last; step++)
+  for (i32 step = met > 1 ? tested_collective(c, c->first[comm])->step + 1 : (i32)c->a->first_step;
+       step <= last; step++)
     trained += analysis_is_training(c->a, (u32)step) &&
                (c->tested_in[comm] == TESTED_IN_ALL || analysis_times_of(c->a, step) == TIMES_KEPT);
   c->meeting = comm;
-  c->meeting_steps = met > 1 && trained ? (double)trained / (met - 1) : 1;
+  c->meeting_steps = trained ? (double)trained / (met > 1 ? met - 1 : 1) : 1;
   return c->meeting_steps;
 }
 

@@ -165,6 +165,25 @@ static void late_at_each_meeting(void **state) {
   cluster_end(r, c);
 }
 
+/* Ranks meet once, after 60 steps: what they wait there for one is told by step, too. */
+static void late_at_the_only_meeting(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.ranks = 4;
+  o.steps = o.meets_every = 60;
+  o.noise = 0.02;
+  o.extra_input[2] = 100 * MS;
+  struct cluster *c = cluster_new(&o);
+  mark_phases(c);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *found = finding_of(r, "DIST.STRAGGLER");
+  assert_int_equal(stragglers_in(r), 1);
+  assert_true(r->ranks[2].straggler);
+  assert_true(fabs(r->ranks[2].imposed_wait_ms - 100) < 5);
+  assert_true(fabs(found->saving_s / r->training_steps - 0.1) < 0.005);
+  cluster_end(r, c);
+}
+
 /* Each rank is late in a fifth of the steps, for a reason that has nothing to do with it. */
 static void lateness_of_all_names_nobody(void **state) {
   enum { MOST_RANKS = 8, STEPS = 80 };
@@ -192,6 +211,7 @@ static void lateness_of_all_names_nobody(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(late_in_a_stretch), cmocka_unit_test(late_in_some_steps),
-      cmocka_unit_test(late_at_each_meeting), cmocka_unit_test(lateness_of_all_names_nobody)};
+      cmocka_unit_test(late_at_each_meeting), cmocka_unit_test(late_at_the_only_meeting),
+      cmocka_unit_test(lateness_of_all_names_nobody)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
