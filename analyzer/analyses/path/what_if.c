@@ -12,6 +12,7 @@
 #include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
@@ -183,11 +184,35 @@ static double share_with_nobody(const struct analysis *a) {
   return all > 0 ? alone / all : 0;
 }
 
+/* How much of the ranks' time may be waiting in messages of which the recording does not say whose
+ * they are: by what they take longer than the shortest of the same name. A replay keeps that. */
+static double share_with_unknown(const struct analysis *a) {
+  double waits = 0, all = 0;
+  FOR_EACH(a->graph->joined, a->graph->n_samples, g) {
+    SCOPED i64 *shortest = memory_array(size_sum(g->n_keys, 1), sizeof(*shortest));
+    for (u32 key = 0; key < g->n_keys; key++)
+      shortest[key] = INT64_MAX;
+    for (u32 pass = 0; pass < 2; pass++)
+      for (u32 n = 0; n < g->n; n++) {
+        const struct node *node = &g->nodes[n];
+        i64 ns = node->end - node->start;
+        if (node->kind != NODE_COLLECTIVE || node->cut || joins_others(g, n))
+          continue;
+        shortest[node->key] = MIN(ns, shortest[node->key]);
+        waits += pass ? (double)(ns - shortest[node->key]) : 0;
+      }
+    for (u32 rank = 0; rank < g->n_ranks; rank++)
+      all += g->slices[rank].present ? (double)(g->slices[rank].end - g->slices[rank].begin) : 0;
+  }
+  return all > 0 ? waits / all : 0;
+}
+
 /* `not_launched`: of the GPUs' work, of which it is not known what launched it: a replay keeps what
  * that waited for as it was. */
 static const char *why_unreliable(struct analysis *a, double contradictions, double not_launched) {
   const struct results *r = a->results;
   double unknown_ms = r->path_by_category[PATH_UNKNOWN].ms;
+  double with_unknown = a->model->n_ranks > 1 ? share_with_unknown(a) : 0;
   double with_nobody = model_all_aligned(a->model) ? 0 : share_with_nobody(a);
   if (!(r->path_length_ms > 0))
     return "the critical path explains none of the steps";
@@ -197,6 +222,11 @@ static const char *why_unreliable(struct analysis *a, double contradictions, dou
   if (with_nobody >= WORTH_MENTIONING)
     return say(a, "%s of the time is in collectives with ranks whose clocks are not aligned",
                percent(with_nobody).text);
+  if (with_unknown >= WORTH_MENTIONING)
+    return say(a,
+               "%s of the time may be waiting in messages, and the recording does not say between "
+               "which ranks they are",
+               percent(with_unknown).text);
   if (contradictions > 0)
     return say(a, "%.0f dependencies contradict each other", contradictions);
   if (unknown_ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)
