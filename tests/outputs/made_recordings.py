@@ -62,12 +62,13 @@ def about(name, **args):
             "Process Group Name": "0", "Process Group Ranks": str(list(range(WORLD))), **args}
 
 
-def meet(ranks, calls, took):
-    """An all_reduce on the stream of communication; the calls are numbers and soonest begins, by rank."""
+def meet(ranks, calls, took, name="allreduce"):
+    """A collective on the stream of communication; the calls are numbers and soonest begins, by rank."""
     starts = [max(soonest, rank.ends[COMM] + 1) for rank, (_, soonest) in zip(ranks, calls)]
     end = max(starts) + took
     for rank, start, (number, _) in zip(ranks, starts, calls):
-        rank.run("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start, end, COMM, number, **about("allreduce"))
+        rank.run("ncclDevKernel_" + {"allreduce": "AllReduce_Sum_f32_RING_LL"}.get(name, "AllGather_RING_LL"), start, end, COMM, number,
+                 **about(name))
     return end
 
 
@@ -142,12 +143,38 @@ def ring(more, took=150):
     return ranks
 
 
+def sharded(more, copy=250, work=400):
+    """As FSDP2: parameters of the next layer are copied in on a stream of their own, once the layer before is computed, and
+    gathered; of the slow rank that copy takes longer. The copies of the others then run while they wait."""
+    ranks = [Rank(number) for number in range(WORLD)]
+    layers = 8
+    for step in range(STEPS):
+        begins = [rank.now for rank in ranks]
+        done = [[rank.ends[COMPUTE], rank.ends[COMPUTE]] for rank in ranks]  # of the layers before
+        for layer in range(layers):
+            calls = []
+            for rank, before in zip(ranks, done):
+                copied = rank.kernel("split_with_sizes_copy_out", copy * (1 + 8 * more * (rank.number == SLOW)), COPY, before[layer])
+                number, soonest = rank.launch()
+                calls.append((number, max(soonest, copied + 1.5)))
+            there = meet(ranks, calls, 60, "_allgather_base")
+            for rank, before in zip(ranks, done):
+                before.append(rank.kernel(f"gemm_{layer}", work, after=there))
+        for rank, begin in zip(ranks, begins):
+            rank.kernel("adam", 150)
+            rank.wait_for_device()
+            rank.add("user_annotation", f"ProfilerStep#{step}", begin, rank.now)
+    return ranks
+
+
 # name: a job with and without its cause
 CASES = {
     "whole": lambda more: data_parallel(more),
     "kernels of the slow rank lost in the middle": lambda more: data_parallel(more, lambda rank, step: rank == SLOW and 12 <= step < 28),
     "kernels lost twice, and most of them": lambda more: data_parallel(
         more, lambda rank, step: rank == SLOW and (3 <= step < 14 or 18 <= step < 38)),
+    "slow copies before gathering": lambda more: sharded(more),
+    "slow copies that take half as long as the work": lambda more: sharded(more, 300, 300),
     "ring of messages": lambda more: ring(more),
     "ring of slow messages": lambda more: ring(more, 400),
     "kernels of all ranks lost in the middle": lambda more: data_parallel(more, lambda rank, step: 10 <= step < 20),

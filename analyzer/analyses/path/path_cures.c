@@ -89,9 +89,18 @@ static struct left left_by(const struct cure_change *change, u32 rank, bool on_g
   return none;
 }
 
+/* Compute of a rank, ns a step, less what may run side by side with the rest of it when nothing
+ * waits any more. */
+static double least_compute(const struct analysis *a, u32 rank) {
+  const struct rank_summary *sum = &a->ranks[rank];
+  double beside = sum->on_gpu ? a->graph->beside[rank] : 0;
+  return (1 - beside) * (double)sum->compute / sum->steps;
+}
+
 /* The least time that a step takes: compute and copies that the cure leaves. Work of two streams
- * that only met in a replay would not run as fast, and the steps that are replayed may be shorter
- * than the others. Where every rank gets as fast as the median, none is faster than the fastest. */
+ * that only met in a replay would not run as fast, unless such work is seen to run side by side;
+ * and the steps that are replayed may be shorter than the others. Where every rank gets as fast as
+ * the median, none is faster than the fastest. */
 static double least_ms(const struct analysis *a, const struct cure *cure) {
   bool every = ANY(cure->changes, cure->n, one, one->kind == CHANGE_EVERY_RANK);
   double most = 0, fastest = INFINITY;
@@ -104,10 +113,10 @@ static double least_ms(const struct analysis *a, const struct cure *cure) {
       struct left one = left_by(change, i, rank->on_gpu);
       left = (struct left){left.compute * one.compute, left.copies * one.copies};
     }
-    double ns = left.compute * (double)rank->compute + left.copies * (double)rank->exposed_memcpy;
-    most = fmax(most, ns / 1e6 / rank->steps);
+    double compute = left.compute * least_compute(a, i) / 1e6;
+    most = fmax(most, compute + left.copies * ns_to_ms(rank->exposed_memcpy) / rank->steps);
     if (left.compute > 0)
-      fastest = fmin(fastest, left.compute * ns_to_ms(rank->compute) / rank->steps);
+      fastest = fmin(fastest, compute);
   }
   return !every ? most : isinf(fastest) ? 0 : fastest;
 }
@@ -128,6 +137,8 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
     if (cures[i].n && !asked_before(a, &cures[i], exposed) &&
         !is_among(a, unknown, n_unknown, &cures[i]))
       unknown[n_unknown++] = cures[i];
+  if (n_unknown && !a->graph->beside)
+    graph_find_beside(a);
   if (n_unknown)
     replay_ask(a, unknown, n_unknown, exposed ? ASKED_WITH_EXPOSED : ASKED_OF_ALL, found);
   for (u32 i = 0; i < n_unknown; i++) {

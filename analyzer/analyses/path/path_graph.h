@@ -228,6 +228,7 @@ struct graph {
   bool *lacks_ranks;
   bool *no_more_steps;        /* [n_ranks] set with it */
   VECTOR(struct asked) asked; /* and what they gave: no cure is replayed twice */
+  double *beside; /* [n_ranks] of graph_find_beside(); NULL until the first saving is asked for */
 };
 
 /* As gloo has them: it is under way from when both sides have called it. */
@@ -246,6 +247,9 @@ void sample_graph_find_batches(struct sample_graph *g);
 
 /* path_shown.c: adds waits between streams that no record has and that other ranks show. */
 void sample_graph_add_shown(struct sample_graph *g);
+
+/* path_beside.c: share of each rank's compute that may run beside the rest of it. */
+void graph_find_beside(const struct analysis *a);
 
 /* What a rank's loader is taken to be, in a sentence; "" if nothing is that matters. */
 const char *path_describe_loader(struct analysis *a, u32 rank);
