@@ -144,6 +144,33 @@ static void the_call_that_differs_is_told(void **state) {
   cluster_end(r, c);
 }
 
+/* Ranks 1 and 2 are slow alike, each at a line of its own: both are told. */
+static void each_of_a_group_has_its_own_line(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.slow[1] = o.slow[2] = 0.4;
+  struct cluster *c = cluster_new(&o);
+  i64 *late = arena_array(&c->arena, o.steps * o.ranks, sizeof(*late));
+  for (u32 s = 0; s < o.steps; s++)
+    late[s * o.ranks + 1] = late[s * o.ranks + 2] = 120 * MS;
+  cluster_sample(c, late, 0, 10 * MS, 0);
+  for (u32 r = 0; r < o.ranks; r++) {
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    struct call_frame *frames = arena_array(&c->arena, 4, sizeof(*frames));
+    *sites = *c->timelines[r].call_sites;
+    memcpy(frames, sites->frames, 4 * sizeof(*frames));
+    frames[1].line = 200 + r;
+    sites->frames = frames;
+    c->timelines[r].call_sites = sites;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *found = finding_of(r, "DIST.STRAGGLER");
+  assert_true(found && found->n_ranks == 2);
+  assert_non_null(strstr(found->title, "train.py:201 and at me/train.py:202"));
+  assert_non_null(strstr(found->evidence, " Rank 2 takes 120 ms longer at me/train.py:202 (log)."));
+  cluster_end(r, c);
+}
+
 /* Line 10 is another one on each rank, and calls a pipeline's schedule. */
 static void call_schedule(struct cluster *c) {
   cluster_call_library(c, 0, "torch/distributed/pipelining/schedules.py",
@@ -410,6 +437,7 @@ static void no_line_of_healthy_ranks(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_looks_are_said),
                                      cmocka_unit_test(line_is_named),
+                                     cmocka_unit_test(each_of_a_group_has_its_own_line),
                                      cmocka_unit_test(lines_that_call_schedules_are_compared),
                                      cmocka_unit_test(the_other_thread_is_named),
                                      cmocka_unit_test(second_line_is_told),

@@ -212,6 +212,27 @@ static bool idle_names_line(double share) {
   return named;
 }
 
+/* Devices idle for 8 % of the time, and for much more while the host is outside the phases. */
+static void other_idle_time_is_told(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  struct cluster *c = cluster_new(&s.options);
+  struct results *whole = cluster_analyse(c, &s.given);
+  struct cure_change idle = {.kind = CHANGE_LAUNCHES};
+  struct budget_line budget[] = {
+      {.part = BUDGET_LAUNCH_AND_IDLE, .seconds = 0.08, .fraction = 0.08, .cure = {&idle, 1}},
+      {.part = BUDGET_OUTSIDE_PHASES, .seconds = 0.39, .fraction = 0.39},
+      {.part = BUDGET_INPUT, .seconds = 0.04, .fraction = 0.04}};
+  struct results given = {.budget = budget, .n_budget = 3, .wall_s = 1, .analysed_s = 1};
+  struct analysis a = {.model = &c->model, .results = &given, .arena = whole->internal};
+  struct findings f = {.a = &a, .arena = a.arena, .r = &given, .steps = 10, .step_ms = 100};
+  rule_recoverable(&f);
+  assert_int_equal(given.n_findings, 1);
+  assert_non_null(
+      strstr(given.findings[0].title, ", besides work of the host outside the phases (39 %)"));
+  cluster_end(whole, c);
+}
+
 /* A line is named that is at least half of it; one that saves 5 % or more is a finding of its own.
  */
 static void idle_devices_name_the_line_that_waits(void **state) {
@@ -442,6 +463,7 @@ int main(void) {
       cmocka_unit_test(precision),
       cmocka_unit_test(outside_phases),
       cmocka_unit_test(what_a_straggler_does_outside_is_its_own),
+      cmocka_unit_test(other_idle_time_is_told),
       cmocka_unit_test(idle_devices_name_the_line_that_waits),
       cmocka_unit_test(recoverable),
       cmocka_unit_test(causes_come_before_what_sums_them_up),

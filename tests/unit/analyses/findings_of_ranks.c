@@ -544,9 +544,27 @@ static void fail_slow_of_all_ranks(void **state) {
   cluster_free(c);
 }
 
+/* Rank 2 waits for something that is not recorded before each collective, so that it comes last; as
+ * fast as its peers it would come as late. */
+static void who_is_refuted_is_told(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  s.options.on_gpu = false;
+  s.options.waits[2] = 60 * MS;
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  assert_true(r->ranks[2].refuted && !r->ranks[2].straggler);
+  const struct finding *imbalance = finding_of(r, "DIST.LOAD_IMBALANCE");
+  assert_non_null(imbalance);
+  assert_non_null(strstr(imbalance->evidence, "rank 2 comes last in"));
+  assert_non_null(strstr(imbalance->evidence, "steps would hardly be shorter (replay)"));
+  cluster_end(r, c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(straggler),
                                      cmocka_unit_test(load_imbalance),
+                                     cmocka_unit_test(who_is_refuted_is_told),
                                      cmocka_unit_test(late_in_few_steps),
                                      cmocka_unit_test(comm_bound),
                                      cmocka_unit_test(calls_without_many_bytes_are_to_be_fewer),
