@@ -144,6 +144,20 @@ static void the_call_that_differs_is_told(void **state) {
   cluster_end(r, c);
 }
 
+/* The input of rank 2 is slow at a line at which its peers never are, not for want of workers. */
+static void a_line_of_slow_input_comes_first(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.extra_input[2] = 120 * MS;
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, o.steps, 0);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *found = finding_of(r, "DIST.STRAGGLER");
+  assert_true(found && r->ranks[2].reason == STRAGGLER_SLOW_INPUT);
+  assert_ptr_equal(strstr(found->action, "Look at me/train.py:20 (log) first"), found->action);
+  cluster_end(r, c);
+}
+
 /* Ranks 1 and 2 are slow alike, each at a line of its own: both are told. */
 static void each_of_a_group_has_its_own_line(void **state) {
   (void)state;
@@ -437,6 +451,7 @@ static void no_line_of_healthy_ranks(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_looks_are_said),
                                      cmocka_unit_test(line_is_named),
+                                     cmocka_unit_test(a_line_of_slow_input_comes_first),
                                      cmocka_unit_test(each_of_a_group_has_its_own_line),
                                      cmocka_unit_test(lines_that_call_schedules_are_compared),
                                      cmocka_unit_test(the_other_thread_is_named),
