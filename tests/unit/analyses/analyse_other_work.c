@@ -301,11 +301,11 @@ static void two_periods_are_found(void **state) {
 }
 
 /* Every tenth step validates, every 25th saves besides: of those that do both only the time says
- * so, less what is known of validation. If that is short in one of them, or nothing is known of
- * them, it is every 50th. */
+ * so, less what is known of validation. If that is short in one of them, if nothing is known of
+ * them, or if something else was found in them, it is every 50th. */
 static void steps_that_have_known_work_too_halve_a_period(void **state) {
   (void)state;
-  for (u32 i = 0; i < 3; i++) {
+  for (u32 i = 0; i < 4; i++) {
     u32 missing = i == 1 ? 150 : 0;
     struct long_step at[40];
     struct long_steps steps = {.at = at, .first = 3, .end = 200};
@@ -318,7 +318,8 @@ static void steps_that_have_known_work_too_halve_a_period(void **state) {
           (struct long_step){.step = step,
                              .excess_ms = saves ? 300 : 5,
                              .is_long = saves,
-                             .has_known = i < 2 && step % 10 == 0,
+                             .has_known = i != 2 && step % 10 == 0,
+                             .group = i == 3 && step % 50 == 0,
                              .content = step % 10 ? CONTENT_ONE_RANK : CONTENT_TRAINING};
     }
     struct recurrence_wanted wanted = rare;
