@@ -144,6 +144,43 @@ static void the_call_that_differs_is_told(void **state) {
   cluster_end(r, c);
 }
 
+/* In the input, of 150 ms, nothing is seen but a line, for 10 ms in each step or in every fifth. */
+static bool names_input_line(u32 each) {
+  struct cluster_options o = healthy_cpu();
+  o.input = 150 * MS;
+  struct cluster *c = cluster_new(&o);
+  i64 *at = arena_array(&c->arena, o.steps * o.ranks, sizeof(*at));
+  for (u32 i = 0; i < o.steps * o.ranks; i++)
+    at[i] = i / o.ranks % each ? 0 : 10 * MS;
+  cluster_sample(c, at, 0, 10 * MS, 0);
+  c->model.phases = arena_array(&c->arena, o.steps * o.ranks, sizeof(*c->model.phases));
+  for (u32 i = 0; i < o.steps * o.ranks; i++)
+    c->model.phases[i] = (struct phase_times){.data = o.input};
+  for (u32 r = 0; r < o.ranks; r++) {
+    struct call_sites *sites = (struct call_sites *)c->timelines[r].call_sites;
+    u32 kept = 0, step = 0;
+    for (u32 i = 0; i < sites->n_samples; i++) {
+      while (sites->samples[i].time >= c->model.steps.end[step * o.ranks + r])
+        step++;
+      if (sites->samples[i].stack == 1 ||
+          sites->samples[i].time >= c->model.steps.begin[step * o.ranks + r] + o.input)
+        sites->samples[kept++] = sites->samples[i];
+    }
+    sites->n_samples = kept;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  assert_non_null(finding_of(r, "TIMING.DATALOADER_BOUND"));
+  bool named = r->ranks[0].input_line != NULL;
+  cluster_end(r, c);
+  return named;
+}
+
+static void a_line_that_takes_little_of_the_input_is_not_told(void **state) {
+  (void)state;
+  assert_true(names_input_line(1));
+  assert_false(names_input_line(5));
+}
+
 /* The input of rank 2 is slow at a line at which its peers never are, not for want of workers. */
 static void a_line_of_slow_input_comes_first(void **state) {
   (void)state;
@@ -449,22 +486,24 @@ static void no_line_of_healthy_ranks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_looks_are_said),
-                                     cmocka_unit_test(line_is_named),
-                                     cmocka_unit_test(a_line_of_slow_input_comes_first),
-                                     cmocka_unit_test(each_of_a_group_has_its_own_line),
-                                     cmocka_unit_test(lines_that_call_schedules_are_compared),
-                                     cmocka_unit_test(the_other_thread_is_named),
-                                     cmocka_unit_test(second_line_is_told),
-                                     cmocka_unit_test(the_call_that_differs_is_told),
-                                     cmocka_unit_test(two_lines_share_the_delay),
-                                     cmocka_unit_test(more_work_is_no_lack_of_cores),
-                                     cmocka_unit_test(amount_is_within_a_fifth),
-                                     cmocka_unit_test(mean_of_uneven_work_is_told),
-                                     cmocka_unit_test(innermost_function_is_named),
-                                     cmocka_unit_test(other_line_takes_less),
-                                     cmocka_unit_test(line_for_some_steps_is_chance),
-                                     cmocka_unit_test(no_line_after_the_program),
-                                     cmocka_unit_test(no_line_of_healthy_ranks)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(fewer_looks_are_said),
+      cmocka_unit_test(line_is_named),
+      cmocka_unit_test(a_line_that_takes_little_of_the_input_is_not_told),
+      cmocka_unit_test(a_line_of_slow_input_comes_first),
+      cmocka_unit_test(each_of_a_group_has_its_own_line),
+      cmocka_unit_test(lines_that_call_schedules_are_compared),
+      cmocka_unit_test(the_other_thread_is_named),
+      cmocka_unit_test(second_line_is_told),
+      cmocka_unit_test(the_call_that_differs_is_told),
+      cmocka_unit_test(two_lines_share_the_delay),
+      cmocka_unit_test(more_work_is_no_lack_of_cores),
+      cmocka_unit_test(amount_is_within_a_fifth),
+      cmocka_unit_test(mean_of_uneven_work_is_told),
+      cmocka_unit_test(innermost_function_is_named),
+      cmocka_unit_test(other_line_takes_less),
+      cmocka_unit_test(line_for_some_steps_is_chance),
+      cmocka_unit_test(no_line_after_the_program),
+      cmocka_unit_test(no_line_of_healthy_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
