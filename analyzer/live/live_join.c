@@ -143,7 +143,8 @@ static bool every_run_is_recorded(const struct rank *rank) {
 
 /* How late a member is in a step: at the call where it is latest. The result is the median over the
  * last steps; the oldest step may be incomplete and is left out. Later calls of a step often follow
- * directly, at the same time for all: a median over calls would hide who is late. */
+ * directly, at the same time for all: a median over calls would hide who is late. Where members
+ * meet in every tenth step only, they come as late as ten steps made them. */
 static double median_lateness(const struct live_view *view, const struct lateness *late,
                               const double *behind) {
   double most[LATE_CALLS];
@@ -151,10 +152,15 @@ static double median_lateness(const struct live_view *view, const struct latenes
   i64 newest = late->middle[0], step = isnan(view->step_s) ? 0 : (i64)(view->step_s * 1e9);
   for (u32 i = 0; i < late->n; i++) {
     u32 number = step > 0 ? (u32)fmax(0, (double)(newest - late->middle[i]) / (double)step) : 0;
-    if (steps == 0 || number > last)
-      most[steps++] = behind[i];
-    else
+    if (steps && number <= last) {
       most[steps - 1] = MAX(behind[i], most[steps - 1]);
+      continue;
+    }
+    if (steps && step > 0) { /* a longer step is no second one */
+      double apart = (double)(late->middle[i - 1] - late->middle[i]) / (double)step;
+      most[steps - 1] /= fmax(1, floor(apart + 0.25));
+    }
+    most[steps++] = behind[i];
     last = number;
   }
   return median_of(most, steps > 1 ? steps - 1 : steps);

@@ -191,6 +191,39 @@ static void who_waited_in_another_communicator_is_not_late(void **state) {
   live_run_close(&run);
 }
 
+/* As with local SGD: rank 0 takes 4 ms longer for each step of 20 ms, and all meet in every tenth.
+ */
+static void who_is_late_at_rare_meetings_is_so_by_step(void **state) {
+  (void)state;
+  char place[64], path[96], why[256] = "";
+  struct live_run run = {.directory = place};
+  struct live_view view;
+  snprintf(place, sizeof(place), "%s/rare", folder);
+  assert_int_equal(mkdir(place, 0700), 0);
+  for (u32 r = 0; r < 3; r++) {
+    struct trace_writer *writer = new_rank(r, 3);
+    write_comm(writer, ACROSS, 10, r, 3, TSCOPE_BACKEND_GLOO);
+    for (u32 step = 0; step < 60; step++) {
+      u64 met = (10 + 24 * 10 * (step / 10 + 1)) * MS, own = (r ? 20 : 24) * (step % 10 + 1) * MS;
+      struct tscope_phase_record *phase =
+          trace_add(writer, retained, AT(met - 240 * MS + own - MS), TSCOPE_REC_PHASE,
+                    TSCOPE_PHASE_OPTIMIZER, sizeof(*phase));
+      phase->dur = MS / 2;
+      if (step % 10 == 9)
+        call_of(writer, ACROSS, step / 10, met - 240 * MS + own, met);
+    }
+    snprintf(path, sizeof(path), "%s/%u.tscope", place, r);
+    assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
+    trace_writer_free(writer);
+  }
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
+  live_view_make(&view, &run);
+  assert_true(fabs(view.ranks[0].late_s - 4e-3) < 0.8e-3);
+  assert_true(fabs(view.ranks[1].late_s) < 0.3e-3);
+  live_view_release(&view);
+  live_run_close(&run);
+}
+
 /* A true instant, as a rank's clock has it, on the axis. */
 static i64 axis_time(const struct looking *looking, u32 rank, u64 instant) {
   return clock_to_axis(model_clock(looking->view.model, rank),
@@ -570,6 +603,7 @@ int main(void) {
       cmocka_unit_test(a_rank_that_runs_stands_for_the_job),
       cmocka_unit_test(steps_are_found_as_in_the_report),
       cmocka_unit_test(the_slow_rank_is_late),
+      cmocka_unit_test(who_is_late_at_rare_meetings_is_so_by_step),
       cmocka_unit_test(who_waited_in_another_communicator_is_not_late),
       cmocka_unit_test(one_late_look_names_no_line),
       cmocka_unit_test(hosts_come_onto_one_axis),
