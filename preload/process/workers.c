@@ -51,6 +51,7 @@ struct worker {
   u32 tid;
   u64 next_ns, tick;         /* the next tick: when, and how many were before it */
   u64 cpu_ns, cpu_before_ns; /* so far; of it, of threads that were ended for a pause */
+  bool takes_sigsys;         /* the signal is not blocked */
 };
 static struct worker helper, poller;
 
@@ -89,6 +90,23 @@ void tscope_helper_wake(void) {
   wake_worker(&helper);
 }
 
+/* A filter of system calls (seccomp) may answer one of a worker's by SIGSYS, for which the job has
+ * a handler: where the signal is blocked, the kernel ends the process. So a worker looks whenever
+ * it wakes up. */
+static void let_filters_answer(struct worker *worker) {
+  struct sigaction job;
+  if (sigaction(SIGSYS, NULL, &job) != 0)
+    return;
+  bool handled = job.sa_handler != SIG_DFL && job.sa_handler != SIG_IGN;
+  if (handled == worker->takes_sigsys)
+    return;
+  sigset_t its;
+  sigemptyset(&its);
+  sigaddset(&its, SIGSYS);
+  sigprocmask(handled ? SIG_UNBLOCK : SIG_BLOCK, &its, NULL);
+  worker->takes_sigsys = handled;
+}
+
 /* Sleeps until the time `until`, or until another thread wakes the worker: `wakeups` has changed.
  */
 static void sleep_until(struct worker *worker, u64 until, u32 wakeups) {
@@ -97,6 +115,7 @@ static void sleep_until(struct worker *worker, u64 until, u32 wakeups) {
   if (now < until && !load(&worker->stopping))
     tscope_futex_wait(&worker->wakeups, wakeups, until - now);
   store(&worker->sleeping, 0);
+  let_filters_answer(worker);
 }
 
 static bool is_wanted(void) {
@@ -180,6 +199,8 @@ static void leave_only_core(void) {
  * where a job wants to end by SIGFPE, tscope's threads must not. */
 static void begin(struct worker *worker, const char *name) {
   store(&worker->tid, tscope_tid());
+  worker->takes_sigsys = false;
+  let_filters_answer(worker);
   prctl(PR_SET_NAME, name);
   tscope_floats_set(&tscope_floats_at_first);
   take_no_precedence();

@@ -18,6 +18,7 @@
 #include "inspect/kept_errno.h"
 
 static inline u32 tscope_tid(void) {
+  TSCOPE_KEEP_ERRNO; /* a filter (seccomp) may refuse it */
   return (u32)syscall(SYS_gettid);
 }
 

@@ -476,6 +476,8 @@ static const struct hazard {
     {"handlers-that-wait", handlers_that_wait},
     {"work-on-stack-of-handlers", work_on_stack_of_handlers},
     {"allocation-is-interrupted", allocation_is_interrupted},
+    {"calls-are-trapped", calls_are_trapped},
+    {"calls-are-refused", calls_are_refused},
     {"little-memory", little_memory},
     {"full-stderr", full_stderr},
     {"shapes", shapes},

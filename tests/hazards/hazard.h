@@ -25,6 +25,8 @@ void look_at_threads(char **arguments);
 void only_thread_ends(char **arguments);
 void other_threads_end(char **arguments);
 void allocation_is_interrupted(char **arguments);
+void calls_are_trapped(char **arguments);
+void calls_are_refused(char **arguments);
 
 /* hazard_signals.c */
 void signals_kept(char **arguments);

@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "fake_cudart.h"
@@ -221,6 +222,42 @@ void other_threads_end(char **arguments) {
   forbid(first ? SYS_unshare : SYS_statx, first ? 0 : SECCOMP_FILTER_FLAG_TSYNC);
   launch(1000);
   usleep(300 * 1000);
+  launch(1000);
+}
+
+/* The job answers calls that a filter traps: with EPERM. */
+static void refuse(int number, siginfo_t *info, void *at) {
+  ucontext_t *context = at;
+  (void)number, (void)info;
+#if defined(__x86_64__)
+  context->uc_mcontext.gregs[REG_RAX] = -EPERM;
+#else
+  context->uc_mcontext.regs[0] = (unsigned long long)-EPERM;
+#endif
+}
+
+/* What tscope's threads need is trapped: from before they start, or later for all threads. */
+void calls_are_trapped(char **arguments) {
+  bool first = strcmp(arguments[0], "first") == 0;
+  struct sigaction action = {.sa_sigaction = refuse, .sa_flags = SA_SIGINFO};
+  if (!first) {
+    launch(1000);
+    usleep(150 * 1000);
+  }
+  sigaction(SIGSYS, &action, NULL);
+  usleep(250 * 1000); /* until tscope's threads have seen it */
+  answer(first ? SYS_unshare : SYS_statx, SECCOMP_RET_TRAP, first ? 0 : SECCOMP_FILTER_FLAG_TSYNC);
+  launch(1000);
+  usleep(300 * 1000);
+  launch(1000);
+}
+
+/* A filter refuses what tells threads apart. */
+void calls_are_refused(char **arguments) {
+  (void)arguments;
+  answer(SYS_gettid, SECCOMP_RET_ERRNO | EPERM, 0);
+  launch(1000);
+  usleep(150 * 1000);
   launch(1000);
 }
 

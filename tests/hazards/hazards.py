@@ -59,6 +59,8 @@ NOT_EMULATED = {
     "all-memory-locked": "the emulator's own memory would be locked and counted, too",
     "threads-apart-from-the-one-that-wakes": "the emulator refuses filters",
     "allocation-that-is-always-interrupted": "the emulator refuses filters",
+    "filter-whose-signal-the-job-handles": "the emulator refuses filters",
+    "filter-that-refuses-calls": "the emulator refuses filters",
     "memory-locked-by-a-forked-child": "the emulator's own memory would be locked and counted, too",
     "address-space-limited-later": "the limit would be the emulator's own",
     "more-threads-than-are-looked-at": "the emulator has threads itself, and starts new ones slowly",
@@ -543,6 +545,17 @@ def filter_that_ends_tscopes_threads(scratch):
     run_both(scratch, "other-threads-end", "first", stderr="seccomp")
     check_untouched(scratch)
     check_recorded(scratch, "other-threads-end", "later", launches=3000)
+
+
+def filter_whose_signal_the_job_handles(scratch):
+    """The job's handler answers for tscope's threads too: where they block the signal, the kernel ends the process."""
+    for when in "first", "later":
+        check_recorded(os.path.join(scratch, when), "calls-are-trapped", when, launches=2000 + 1000 * (when == "later"))
+
+
+def filter_that_refuses_calls(scratch):
+    """errno stays the job's."""
+    run_both(scratch, "calls-are-refused")
 
 
 def allocation_that_is_always_interrupted(scratch):
