@@ -9,6 +9,12 @@
  * A key is within HANDLE_MAP_PROBES slots of its place, or not in the map. So the cost of a look-up
  * is bounded even if the map is full. An entry that finds no slot there is refused.
  *
+ * What is no such map has a table of its own, and says why: names before any constructor has run
+ * (hooked_symbols.c), texts, on which maps rest (trace_definitions.c), hashes that any thread adds
+ * without a lock (known_stacks.h), objects that are found by an address within them
+ * (library_instances.c), totals that are added to in their slots (tensor_memory.c), and caches, in
+ * which the newest takes the place of another.
+ *
  * Two keys mark slots without an entry. A job may pass either of them as a handle (NULL, or -1), so
  * they are never found and never added.
  */

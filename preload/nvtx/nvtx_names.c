@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <wchar.h>
 
+#include "format/range_names.def"
 #include "nvtx/nvtx_names.def"
 #include "record/fnv.h"
 
@@ -59,7 +60,7 @@ u8 nvtx_meaning_of(const char *text, u32 bytes, bool numbered) {
 #define NVTX_MEANING_OPTIMIZER TSCOPE_PHASE_OPTIMIZER
 #define NVTX_MEANING_ZERO_GRAD TSCOPE_PHASE_ZERO_GRAD
 #define N(name, meaning) {name, NVTX_MEANING_##meaning},
-      TSCOPE_NVTX_NAMES(N)
+      TSCOPE_RANGE_NAMES(N) TSCOPE_NVTX_NAMES(N)
 #undef N
   };
   for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "callsites/call_sites.h"
+#include "format/range_names.def"
 #include "format/text_parts.h"
 #include "gpu/gpu_steps.h"
 #include "process/step_duration.h"
@@ -113,7 +114,7 @@ static u32 phase_of(const char *name) {
     u8 phase;
   } phases[] = {
 #define P(name, phase) {name, TSCOPE_PHASE_##phase},
-      TSCOPE_TORCH_PHASES(P)
+      TSCOPE_RANGE_NAMES(P)
 #undef P
   };
   for (size_t i = 0; name && i < sizeof(phases) / sizeof(*phases); i++) {
