@@ -138,9 +138,8 @@ static const char *list_ranks(struct aligner *aligner, const u8 *why, u8 reason,
       ranks[(*count)++] = model->ranks[r].rank;
     }
   char *list = host_list_in(aligner->arena, hosts, *count, &different);
-  return arena_printf(aligner->arena, "rank%s %s (%u of %u%s%s)", *count > 1 ? "s" : "",
-                      rank_list_in(aligner->arena, ranks, *count), *count, model->n_ranks,
-                      different ? ", on " : "", list);
+  return arena_printf(aligner->arena, "%s (%u of %u%s%s)", ranks_in(aligner->arena, ranks, *count),
+                      *count, model->n_ranks, different ? ", on " : "", list);
 }
 
 /* Why ranks are not on the axis: each reason with its ranks; NULL if all are. */

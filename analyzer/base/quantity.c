@@ -5,8 +5,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <string.h>
+
 #include "base/checked_memory.h"
 #include "base/units.def"
+#include "format/text_parts.h"
 
 const char quantity_unknown[] = "unknown";
 
@@ -115,7 +118,17 @@ struct quantity count_of(double count) {
 }
 
 struct quantity plural(double count, const char *one) {
-  return format_quantity("%s %s%s", count_of(count).text, one, count == 1 ? "" : "s");
+  int bytes = (int)strlen(one);
+  bool is_y = bytes > 1 && one[bytes - 1] == 'y' && !strchr("aeiou", one[bytes - 2]);
+  return count == 1 ? format_quantity("1 %s", one)
+                    : format_quantity("%s %.*s%s", count_of(count).text, bytes - is_y, one,
+                                      is_y                         ? "ies"
+                                      : tscope_ends_with(one, "s") ? "es"
+                                                                   : "s");
+}
+
+struct quantity plural_is(double count, const char *one) {
+  return format_quantity("%s %s", plural(count, one).text, count == 1 ? "is" : "are");
 }
 
 /* A value above 0 must not read "0 %", and one below 1 must not read "100 %". */

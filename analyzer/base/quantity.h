@@ -21,9 +21,10 @@ struct quantity compared_ms(double milliseconds); /* one digit more, for two tha
 struct quantity byte_size(double bytes);
 struct quantity memory_size(double bytes); /* of a device's memory: binary units, GiB, as there */
 struct quantity count_of(double count);    /* 12,345 or 1.24 M */
-struct quantity plural(double count, const char *one); /* "1 step", "12 steps" */
-struct quantity percent(double fraction);              /* never rounded to 0 or to 100 */
-struct quantity signed_percent(double fraction);       /* +12 %, -3.1 % */
+struct quantity plural(double count, const char *one);    /* "1 step", "12 steps", "2 copies" */
+struct quantity plural_is(double count, const char *one); /* "1 step is", "12 steps are" */
+struct quantity percent(double fraction);                 /* never rounded to 0 or to 100 */
+struct quantity signed_percent(double fraction);          /* +12 %, -3.1 % */
 struct quantity rate(double per_second, const char *unit);
 struct quantity bandwidth(double gbps); /* 1e9 bytes/s */
 struct quantity flops(double count, const char *unit);

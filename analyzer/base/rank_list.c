@@ -48,6 +48,16 @@ char *rank_list_in(struct arena *arena, const u32 *ranks, u32 n) {
   return arena_text(arena, list);
 }
 
+char *ranks_in(struct arena *arena, const u32 *ranks, u32 n) {
+  return ranks_by_name(arena, ranks, n, LIST_READS_WELL);
+}
+
+char *ranks_first_in(struct arena *arena, const u32 *ranks, u32 n) {
+  char *text = ranks_in(arena, ranks, n);
+  *text = 'R';
+  return text;
+}
+
 u32 ranks_listed(struct arena *arena, const char *text, u32 most, u32 **ranks) {
   size_t commas = 0;
   u32 n = 0;

@@ -29,5 +29,8 @@ char *rank_list(const u32 *ranks, u32 n, size_t limit);
 /* "rank 3", or "ranks 0-3, 7 and 12 more". */
 char *ranks_by_name(struct arena *arena, const u32 *ranks, u32 n, size_t limit);
 
-/* In a sentence: shortened to what can be read there. */
+/* Shortened to what can be read in a sentence: the list; "rank 3" or "ranks 0-3, 7"; the same at
+ * the sentence's beginning, "Rank 3". */
 char *rank_list_in(struct arena *arena, const u32 *ranks, u32 n);
+char *ranks_in(struct arena *arena, const u32 *ranks, u32 n);
+char *ranks_first_in(struct arena *arena, const u32 *ranks, u32 n);

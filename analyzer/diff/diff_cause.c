@@ -75,8 +75,7 @@ static u32 find_outliers(struct change *changes, u32 n, double enough, double *s
 
 static char *describe_ranks_changed(struct diffing *d, const struct diff_cause *cause,
                                     double step_change) {
-  return say(d, "%s %s became %s in %s %s", cause->n_ranks > 1 ? "ranks" : "rank",
-             rank_list_in(d->arena, cause->ranks, cause->n_ranks),
+  return say(d, "%s became %s in %s %s", ranks_in(d->arena, cause->ranks, cause->n_ranks),
              step_change > 0 ? "slower" : "faster", cause->n_ranks > 1 ? "their" : "its",
              step_part_words[cause->part]);
 }

@@ -76,7 +76,7 @@ static void print_trend(const struct host_report *report, const struct job_trend
                         FILE *out) {
   SCOPED_ARENA struct arena arena = {0};
   const char *job = arena_printable(&arena, report->records->jobs.texts.at[trend->job]);
-  fprintf(out, "%u runs of %.*s%s\n", trend->runs, JOB_SHOWN, job,
+  fprintf(out, "%s of %.*s%s\n", plural(trend->runs, "run").text, JOB_SHOWN, job,
           strlen(job) > JOB_SHOWN ? "..." : "");
   for (u32 i = 0; i < trend->stretches.n; i++) {
     const struct trend_stretch *now = &trend->stretches.at[i];
@@ -111,9 +111,9 @@ void host_report_print(const struct host_report *report, FILE *out) {
     print_power(report, measure, out);
   if (report->measures[HOST_SLOW_HOST].left_out)
     fprintf(out,
-            "  left out     %u times a rank of a job that always ran on the same one or two hosts: "
+            "  left out     %s a rank of a job that always ran on the same one or two hosts: "
             "its own work and its host cannot be told apart\n",
-            report->measures[HOST_SLOW_HOST].left_out);
+            plural(report->measures[HOST_SLOW_HOST].left_out, "time").text);
   if (!records->in_order && records->runs.n)
     fprintf(out, "  order        not every run says when it began: no \"since\", and no trend\n");
   if (report->trends.n)

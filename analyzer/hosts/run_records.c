@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/results/words.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 
 static double number_at(const json_t *object, const char *key) {
@@ -95,9 +96,8 @@ bool run_records_add(struct run_records *records, const json_t *report, const ch
   const json_t *distributed = json_object_get(report, "distributed");
   const json_t *ends = json_object_get(json_object_get(report, "run_end"), "ranks");
   const char *id = text_at(facts, "id"), *command = text_at(facts, "command");
-  const char *job =
-      arena_printf(&records->arena, "%s, %.0f ranks", command ? command : "unknown command",
-                   number_at(facts, "world_size"));
+  const char *job = arena_printf(&records->arena, "%s, %s", command ? command : "unknown command",
+                                 plural(number_at(facts, "world_size"), "rank").text);
   struct run_record run = {.name = arena_text(&records->arena, id ? id : name),
                            .job = text_number(&records->jobs, job),
                            .began_s = number_at(facts, "began_s"),

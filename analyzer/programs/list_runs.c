@@ -220,7 +220,7 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
     *(failed ? &kept_bytes : &gone_bytes) += (double)state.bytes;
   }
   if (n || !error)
-    printf("%u run%s %s, %.1f MB; %u stay%s, %.1f MB%s\n", gone, gone == 1 ? "" : "s",
+    printf("%s %s, %.1f MB; %u stay%s, %.1f MB%s\n", plural(gone, "run").text,
            options->yes ? "removed" : "would be removed", gone_bytes / 1e6, kept,
            kept == 1 ? "s" : "", kept_bytes / 1e6,
            options->yes || !gone ? "" : "; --yes removes them");

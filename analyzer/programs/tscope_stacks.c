@@ -13,6 +13,7 @@
 #include "base/checked_memory.h"
 #include "base/command_line.h"
 #include "base/printable.h"
+#include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
 #include "programs/run_stacks.h"
@@ -41,8 +42,9 @@ static void put_native(const struct process_stacks *one) {
   else if (outcome->why_none)
     printf("    no native frames: %s\n", outcome->why_none);
   else
-    printf("    %u threads were stopped one after another: %.0f us in all, %.0f us the longest\n",
-           outcome->taken, (double)outcome->all_ns / 1e3, (double)outcome->longest_ns / 1e3);
+    printf("    %s stopped one after another: %s in all, %s the longest\n",
+           plural(outcome->taken, "thread").text, duration_s((double)outcome->all_ns / 1e9).text,
+           duration_s((double)outcome->longest_ns / 1e9).text);
   if (outcome->stuck && !outcome->why_none)
     printf("    %u more wait in the kernel, uninterruptible, and did not stop: no native frames of "
            "these\n",
@@ -146,7 +148,7 @@ static void put_silent(struct run_stacks *run) {
     for (u32 k = i; k < end; k++)
       ranks[n++] = run->silent[k].rank;
     printf("%son %s %s: %s\n", i ? "" : "\n", first->host, silence_text(first->silence),
-           ranks_by_name(&scratch, ranks, n, LIST_READS_WELL));
+           ranks_in(&scratch, ranks, n));
   }
 }
 

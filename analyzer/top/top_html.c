@@ -33,15 +33,15 @@ static void put_steps(const struct live_view *view, FILE *out) {
     longest = fmax(longest, steps->lengths[i]);
   fprintf(out,
           "<section><h2>Steps</h2>\n<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" "
-          "role=\"img\" aria-label=\"length of the last %u steps\">",
-          10 * LIVE_STEP_ENDS, SVG_HEIGHT, steps->n);
+          "role=\"img\" aria-label=\"length of the last %s\">",
+          10 * LIVE_STEP_ENDS, SVG_HEIGHT, plural(steps->n, "step").text);
   for (u32 i = 0; i < steps->n && usual > 0; i++) {
     double high = fmin(1, steps->lengths[i] / (SPARK_HEIGHT * usual)) * SVG_HEIGHT;
     fprintf(out, "<rect%s x=\"%u\" y=\"%.1f\" width=\"8\" height=\"%.1f\"></rect>",
             steps->lengths[i] > HIGH * usual ? " class=\"high\"" : "", 10 * i, SVG_HEIGHT - high,
             high);
   }
-  fprintf(out, "</svg>\n<p class=\"small\">the last %u steps: usually %s", steps->n,
+  fprintf(out, "</svg>\n<p class=\"small\">the last %s: usually %s", plural(steps->n, "step").text,
           duration_s(usual).text);
   fprintf(out, ", the longest %s</p></section>\n", duration_s(longest).text);
 }

@@ -142,7 +142,7 @@ def test_known_functions():
         compare_with_gdb(job.pid, {tid: stack for tid, stack in found.items()})
         assert sorted(states_of_threads(job.pid).values()) == list("RSSSSSSS"), states_of_threads(job.pid)
         output = page(job.pid)
-        assert "8 threads were stopped one after another" in output.stdout and output.returncode == 0, output.stdout
+        assert "8 threads stopped one after another" in output.stdout and output.returncode == 0, output.stdout
         assert re.search(r"stands_on_much .*> .* stands .*> ", output.stdout), output.stdout
     finally:
         end(job)

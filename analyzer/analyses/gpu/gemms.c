@@ -19,6 +19,7 @@
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 #include "format/dtypes.h"
 
@@ -445,8 +446,8 @@ static const char *why_no_times(struct analysis *a) {
 /* Why no GEMM is listed: the list is made from calls, and kernels may be known without them. */
 static const char *why_no_calls(struct analysis *a) {
   const struct kernel_category_result *seen = find_category(a->results, KERNEL_GEMM);
-  return seen ? say(a, "%.0f kernels of GEMMs were seen, but no calls with their shapes",
-                    seen->count)
+  return seen ? say(a, "%s of GEMMs seen, but no calls with their shapes",
+                    plural(seen->count, "kernel").text)
               : "no GEMM was seen";
 }
 

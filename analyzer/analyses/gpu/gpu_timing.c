@@ -102,8 +102,7 @@ static const char *describe_sources(struct analysis *a, struct arena *scratch) {
     const char *source = describe_source(a, &model->ranks[i]);
     if (n == model->n_ranks || !source)
       return source;
-    const char *of = rank_list_in(a->arena, ranks, n);
-    all = arena_list(a->arena, all, "; ", "rank%s %s: %s", n > 1 ? "s" : "", of, source);
+    all = arena_list(a->arena, all, "; ", "%s: %s", ranks_in(a->arena, ranks, n), source);
   }
   return all;
 }
@@ -152,7 +151,7 @@ const char *gpu_timing_describe(struct analysis *a) {
   if (!isnan(watched)) {
     const struct gpu_window *other = longest_unwatched(model);
     u32 n = count_changes(model);
-    const char *how_often = n ? say(a, " (changed %u times)", n) : "";
+    const char *how_often = n ? say(a, " (changed %s)", plural(n, "time").text) : "";
     return say(a, "CUPTI activity for %s of the run%s, else %s (%s)", percent(watched).text,
                how_often, gpu_clock_name(other ? other->clock : TSCOPE_GPU_CLOCK_HOST),
                other && other->reason ? other->reason : "reason not recorded");

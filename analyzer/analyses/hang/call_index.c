@@ -176,5 +176,5 @@ u32 *verdict_global_ranks(const struct call_index *index, const u32 *ranks, u32 
 }
 
 char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n) {
-  return ranks_by_name(index->arena, verdict_global_ranks(index, ranks, n), n, LIST_READS_WELL);
+  return ranks_in(index->arena, verdict_global_ranks(index, ranks, n), n);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analyses/hang/suspects.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 
 struct call_order {
@@ -153,9 +154,8 @@ void find_root_suspects(struct suspect_search *j) {
   u32 root = find_root(j);
   if (root == INDEX_NONE) {
     j->check->cannot_tell = say(
-        j->index,
-        "%.0f ranks are in calls that have not finished, but none of them differs from the others",
-        j->check->pending_ranks);
+        j->index, "%s in calls that have not finished, but none of them differs from the others",
+        plural_is(j->check->pending_ranks, "rank").text);
     return;
   }
   u32 n, *members_in = graph_members_in(j->g, root, &n);

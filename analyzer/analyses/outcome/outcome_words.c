@@ -9,10 +9,12 @@
 #include "base/texts.h"
 #include "model/flight_record.h"
 
-static char *list_names(const struct outcome *o, bool culprits, u32 *n) {
+/* Ranks that are culprits, or those that are not, at the beginning of a sentence; NULL if there is
+ * none. */
+static char *list_names(const struct outcome *o, bool culprits) {
   u32 *ranks = arena_array(o->a->arena, o->n, sizeof(*ranks));
-  *n = LIST_WHERE(ranks, 0, o->n, i, o->culprit[i] == culprits, o->endings[i].global);
-  return rank_list_in(o->a->arena, ranks, *n);
+  u32 n = LIST_WHERE(ranks, 0, o->n, i, o->culprit[i] == culprits, o->endings[i].global);
+  return n ? ranks_first_in(o->a->arena, ranks, n) : NULL;
 }
 
 char *words_of_last_call(const struct analysis *a, const struct ending *ending) {
@@ -36,14 +38,13 @@ static char *describe_place(const struct analysis *a, const struct rank_ending *
 
 char *words_of_end(const struct outcome *o, const struct run_end *end) {
   struct arena *arena = o->a->arena;
-  u32 n, others;
-  char *who = list_names(o, true, &n), *rest = list_names(o, false, &others);
+  char *who = list_names(o, true), *others = list_names(o, false);
   const struct ending *first = first_culprit(o);
   if (!first)
     return NULL;
   const struct rank_ending *row = FIND(end->ranks, end->n_ranks, one, one->rank == first->global);
   char *where = describe_place(o->a, row);
-  char *when = isnan(end->ahead_s) || others == 0
+  char *when = isnan(end->ahead_s) || !others
                    ? arena_text(arena, "")
                    : arena_printf(arena, ", %s before the next", duration_s(end->ahead_s).text);
   const char *host = find_lost_host(o);
@@ -58,12 +59,8 @@ char *words_of_end(const struct outcome *o, const struct run_end *end) {
                     : end->held_up          ? " held up the job until it was stopped"
                     : ended_first(o, first) ? " ended first"
                                             : " ended the run";
-  return arena_printf(arena, "Rank%s %s%s%s%s: %s.%s%s%s", n > 1 ? "s" : "", who, how, where, when,
-                      why, others ? " Rank" : "",
-                      others > 1 ? "s "
-                      : others   ? " "
-                                 : "",
-                      others ? arena_printf(arena, "%s only followed.", rest) : "");
+  return arena_printf(arena, "%s%s%s%s: %s.%s", who, how, where, when, why,
+                      others ? arena_printf(arena, " %s only followed.", others) : "");
 }
 
 static const char *wait(u32 n) {

@@ -14,6 +14,7 @@
 #include "analyses/path/path_slice.h"
 #include "base/checked_memory.h"
 #include "base/period.h"
+#include "base/quantity.h"
 #include "base/statistics.h"
 #include "base/vector.h"
 
@@ -320,10 +321,10 @@ const char *path_describe_loader(struct analysis *a, u32 rank) {
   if (!told)
     return "";
   const char *workers =
-      told->workers_by_waits
-          ? say(a, " By when it waits, its loader has %u workers of equal speed.", told->workers)
-      : told->workers_taken ? " It is not known how many workers its loader has: 1 is assumed."
-                            : "";
+      told->workers_by_waits ? say(a, " By when it waits, its loader has %s of equal speed.",
+                                   plural(told->workers, "worker").text)
+      : told->workers_taken  ? " It is not known how many workers its loader has: 1 is assumed."
+                             : "";
   const char *ahead =
       told->ahead_taken
           ? say(a, " It is assumed to ask each worker for %u batches ahead, as PyTorch does.",

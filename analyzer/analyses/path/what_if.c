@@ -61,8 +61,7 @@ static const char *describe_group(struct analysis *a, const bool *group, u32 fir
     return say(a, "%u ranks on %s as fast as their peers", n, host);
   u32 *ranks = arena_array(a->arena, n, sizeof(u32));
   LIST_WHERE(ranks, 0, model->n_ranks, i, group[i], model->ranks[i].rank);
-  char *list = rank_list_in(a->arena, ranks, n);
-  return say(a, "ranks %s as fast as their peers", list);
+  return say(a, "%s as fast as their peers", ranks_in(a->arena, ranks, n));
 }
 
 static void add_ranks(struct analysis *a, const bool *group, u32 first, u32 n) {

@@ -4,6 +4,7 @@
 #include "analyses/run_end/run_end.h"
 #include "base/checked_memory.h"
 #include "base/hash.h"
+#include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/reordered.h"
 
@@ -217,26 +218,26 @@ static char *describe_difference(const struct analysis *a, const struct member *
                                  const struct member *most, const struct difference *difference) {
   const struct own_call *what = &difference->of->calls[difference->at];
   const char *op = op_name(what->op);
-  u32 rank = a->model->ranks[odd->rank].rank,
-      steps = steps_before(a, difference->of->rank, what->start);
+  u32 rank = a->model->ranks[odd->rank].rank;
+  struct quantity steps = plural(steps_before(a, difference->of->rank, what->start), "step");
   if (difference->kind == OTHER_CALL)
     return say(a,
                "rank %u called %s of %llu bytes where its peers called %s of %llu (call number %u, "
-               "after %u steps)",
+               "after %s)",
                rank, op, (unsigned long long)what->bytes, op_name(most->calls[difference->at].op),
-               (unsigned long long)most->calls[difference->at].bytes, difference->at, steps);
+               (unsigned long long)most->calls[difference->at].bytes, difference->at, steps.text);
   if (difference->kind == OTHER_ORDER)
     return say(a,
                "rank %u made the calls of its peers in another order: %s of %llu bytes before %s "
-               "of %llu (call number %u, after %u steps)",
+               "of %llu (call number %u, after %s)",
                rank, op, (unsigned long long)what->bytes, op_name(most->calls[difference->at].op),
-               (unsigned long long)most->calls[difference->at].bytes, difference->at, steps);
+               (unsigned long long)most->calls[difference->at].bytes, difference->at, steps.text);
   return say(a,
-             "rank %u made %u calls where its peers made %u: it %s %s of %llu bytes (call number "
-             "%u, after %u steps)",
-             rank, odd->n, most->n,
+             "rank %u made %s where its peers made %u: it %s %s of %llu bytes (call number "
+             "%u, after %s)",
+             rank, plural(odd->n, "call").text, most->n,
              difference->kind == LEFT_OUT ? "left out" : "made one too many,", op,
-             (unsigned long long)what->bytes, difference->at, steps);
+             (unsigned long long)what->bytes, difference->at, steps.text);
 }
 
 void calls_compare(const struct analysis *a, struct call_counts *counts) {

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "base/checked_memory.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 #include "import/byte_source.h"
 #include "import/file_budget.h"
@@ -260,35 +261,34 @@ static int read_document(struct reader *reader) {
 static const char *describe_damage(struct reader *reader) {
   struct kineto_trace *trace = reader->trace;
   struct arena *arena = &trace->arena;
-  const char *events = trace->events == 1 ? "event" : "events";
+  struct quantity events = plural((double)trace->events, "event");
   if (reader->error)
-    return arena_printf(arena, "%s after %llu %s",
+    return arena_printf(arena, "%s after %s",
                         reader->error == -EBADMSG ? "the compressed data is damaged or cut short"
                                                   : strerror(-reader->error),
-                        (unsigned long long)trace->events, events);
+                        events.text);
   if (reader->cut && reader->bad_events)
     return arena_printf(arena,
-                        "broken JSON in %llu places, the first at byte %llu; it ends, or the rest "
-                        "cannot be read, after %llu %s",
-                        (unsigned long long)reader->bad_events,
-                        (unsigned long long)reader->first_bad, (unsigned long long)trace->events,
-                        events);
+                        "broken JSON in %s, the first at byte %llu; it ends, or the rest "
+                        "cannot be read, after %s",
+                        plural((double)reader->bad_events, "place").text,
+                        (unsigned long long)reader->first_bad, events.text);
   if (reader->cut)
-    return arena_printf(
-        arena, "%s after %llu %s, at byte %llu",
-        reader->ended ? "the file is cut short or broken" : "the rest cannot be read",
-        (unsigned long long)trace->events, events, (unsigned long long)position(reader));
+    return arena_printf(arena, "%s after %s, at byte %llu",
+                        reader->ended ? "the file is cut short or broken"
+                                      : "the rest cannot be read",
+                        events.text, (unsigned long long)position(reader));
   if (reader->bad_events)
     return arena_printf(
-        arena, "broken JSON in %llu places, the first at byte %llu; the intact parts were read",
-        (unsigned long long)reader->bad_events, (unsigned long long)reader->first_bad);
+        arena, "broken JSON in %s, the first at byte %llu; the intact parts were read",
+        plural((double)reader->bad_events, "place").text, (unsigned long long)reader->first_bad);
   if (reader->skipped)
-    return arena_printf(arena, "%llu events of over %u MiB were left out",
-                        (unsigned long long)reader->skipped, MOST_WINDOW_BYTES >> 20);
+    return arena_printf(arena, "%s of over %u MiB left out",
+                        plural((double)reader->skipped, "event").text, MOST_WINDOW_BYTES >> 20);
   if (trace->events >= reader->most_events)
     return arena_printf(
-        arena, "only the first %llu %s were read, as requested; the rest of the file is not known",
-        (unsigned long long)trace->events, events);
+        arena, "only the first %s were read, as requested; the rest of the file is not known",
+        events.text);
   return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/checked_memory.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 #include "import/file_budget.h"
 #include "import/import.h"
@@ -37,8 +38,8 @@ ORDER_BY(by_rank, struct pytscope_run, UP(rank) BY_TEXT(path))
 
 static void note_problems(struct model *model, const struct pytscope_run *run) {
   if (run->unreadable_lines)
-    model_note(model, "%s: %llu lines have another form than the rest and were not read", run->path,
-               (unsigned long long)run->unreadable_lines);
+    model_note(model, "%s: %s of another form than the rest: not read", run->path,
+               plural((double)run->unreadable_lines, "line").text);
   if (run->earlier)
     model_note(model,
                "%s: %u steps are left out: after them step %llu begins again, and only the "

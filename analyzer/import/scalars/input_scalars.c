@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/quantity.h"
 #include "base/texts.h"
 #include "import/file_budget.h"
 #include "import/import.h"
@@ -70,8 +71,8 @@ static int load_one(struct import *import, const struct input *input, u32 rank,
     model_note(import->model, "%s: %s", input->path, log->damage);
   *log->damage = 0;
   if (!error && log->unreadable_lines > unreadable_before)
-    model_note(import->model, "%s: %llu lines have another form than the rest and were not read",
-               input->path, (unsigned long long)(log->unreadable_lines - unreadable_before));
+    model_note(import->model, "%s: %s of another form than the rest: not read", input->path,
+               plural((double)(log->unreadable_lines - unreadable_before), "line").text);
   return error;
 }
 

@@ -53,7 +53,7 @@ static struct settled_ranks find_settled(const struct known_summary *all, u32 n,
 
 static void note_ranks(struct model *model, const u32 *ranks, u32 n, const char *what) {
   if (n)
-    model_note(model, "%s %s", ranks_by_name(model_arena(model), ranks, n, LIST_READS_WELL), what);
+    model_note(model, "%s %s", ranks_in(model_arena(model), ranks, n), what);
 }
 
 static void choose_ranks(struct adding *adding, const struct known_summary *all, u32 n) {

@@ -7,6 +7,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 #include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/files/visit.h"
@@ -317,11 +318,11 @@ static void add_notes(struct collecting *collecting, bool counted) {
                               collecting->model->ranks[collecting->device->rank].begin) /
                          1e9);
   if (collecting->refused)
-    notes[(*n)++] = arena_printf(
-        collecting->arena,
-        "CUDA allocations failed %llu times, the last time for %llu bytes; "
-        "PyTorch then frees its cached memory and tries again",
-        (unsigned long long)collecting->refused, (unsigned long long)collecting->refused_bytes);
+    notes[(*n)++] = arena_printf(collecting->arena,
+                                 "CUDA allocations failed %s, the last time for %llu bytes; "
+                                 "PyTorch then frees its cached memory and tries again",
+                                 plural((double)collecting->refused, "time").text,
+                                 (unsigned long long)collecting->refused_bytes);
 }
 
 static void finish_history(struct collecting *collecting) {

@@ -77,7 +77,7 @@ static void put_damage(struct facts *to, const struct model *model) {
               rank->damage);
   }
   if (damaged > DAMAGES_SHOWN)
-    fact_item(to, TONE_WARNING, "and %u more ranks", damaged - DAMAGES_SHOWN);
+    fact_item(to, TONE_WARNING, "and %s", plural(damaged - DAMAGES_SHOWN, "more rank").text);
   if (running)
     fact_line(to, "runs still", TONE_PLAIN, "%s: this is the run until now",
               plural(running, "rank").text);

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "analyses/queries.h"
+#include "base/quantity.h"
 #include "base/texts.h"
 #include "base/vector.h"
 #include "diff/diff_result.h"
@@ -105,9 +106,8 @@ static void write_notes(struct run *run) {
     write_note(run, arena_printf(&scope->arena, "No critical path: %s.", scope->path_reason));
   if (run->ranks_left_out)
     write_note(run, arena_printf(&scope->arena,
-                                 "%u more ranks did not fit; --limit sets the largest size of the "
-                                 "file.",
-                                 run->ranks_left_out));
+                                 "%s did not fit; --limit sets the largest size of the file.",
+                                 plural(run->ranks_left_out, "more rank").text));
   for (u32 i = 0; i < run->n_notes; i++)
     perfetto_end_slice(run->trace, run->sequence, run->scope.end, run->notes);
 }

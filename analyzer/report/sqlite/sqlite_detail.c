@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/checked_memory.h"
+#include "base/quantity.h"
 #include "model/span_call_sites.h"
 #include "report/sqlite/sqlite_run.h"
 
@@ -138,6 +139,6 @@ void sqlite_write_left_out(struct sqlite_run *run) {
   if (run->ring_only)
     leave_out(run, "Only the collectives of the steps shown: all of them would exceed --limit.");
   if (run->ranks_left_out)
-    leave_out(run, "Calls and work of %u more ranks did not fit; see --limit.",
-              run->ranks_left_out);
+    leave_out(run, "Calls and work of %s did not fit; see --limit.",
+              plural(run->ranks_left_out, "more rank").text);
 }

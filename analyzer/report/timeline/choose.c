@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyses/queries.h"
+#include "base/quantity.h"
 #include "base/vector.h"
 #include "model/flight_record.h"
 #include "model/memory_history.h"
@@ -248,7 +249,7 @@ static void describe_left_out(struct choosing *c) {
   u32 incomplete =
       NUMBER_OF(c->model->ranks, n, rank, ANY(rank->lost, TSCOPE_LOSS_REASONS, lost, *lost > 0));
   if (incomplete)
-    leave_out(c, "%u ranks lost some events while recording.", incomplete);
+    leave_out(c, "%s lost some events while recording.", plural(incomplete, "rank").text);
 }
 
 /* The path needs all ranks, also those that are not shown; one step is walked however large. */

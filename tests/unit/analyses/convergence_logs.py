@@ -189,7 +189,7 @@ class Logs(unittest.TestCase):
         self.assertEqual(document["steps"]["count"], 19)
         self.assertAlmostEqual(document["steps"]["median_ms"], 100, 2)
         notes = " ".join(document["quality"]["notes"])
-        for said in ("5 steps are left out", "1 lines have another form", "no readable run.json"):
+        for said in ("5 steps are left out", "1 line of another form", "no readable run.json"):
             self.assertIn(said, notes)
 
     def test_a_run_of_pytscope_itself(self):
@@ -378,7 +378,7 @@ class Logs(unittest.TestCase):
         text = self.lines(loss=falling(30)) + '{"step": 30, "loss": \n[1, 2\n{"loss": 1.0, "step": 31}\n'
         document = self.report(self.write(text, "a.jsonl"))
         self.assertEqual(document["convergence"]["series"][0]["values"], 31)
-        self.assertTrue(any("1 lines have another form" in note for note in document["quality"]["notes"]))
+        self.assertTrue(any("1 line of another form" in note for note in document["quality"]["notes"]))
 
     def test_other_files_are_not_taken_for_logs(self):
         for text, name in (("hello world 5\n", "a.txt"), ("a,b\n1,2\n", "b.csv"), ("{}\n", "c.jsonl"), ("", "d.csv")):

@@ -155,10 +155,10 @@ void rule_correlated_instability(struct findings *f) {
                       c->clusters[i].last_step, c->clusters[i].signals);
   finding_add(f, SEVERITY_WARNING, NAN, say(f, "%s go wrong together", most->signals),
               say(f,
-                  "Spikes of several signals lie within %.0f steps of each other %u times, at "
+                  "Spikes of several signals lie within %.0f steps of each other %s, at "
                   "steps %s%s; by chance with probability %.2g.",
-                  INSTABILITY_STEPS, c->n_clusters, text, c->n_clusters > MOST_NAMED ? "; ..." : "",
-                  c->instability_p),
+                  INSTABILITY_STEPS, plural(c->n_clusters, "time").text, text,
+                  c->n_clusters > MOST_NAMED ? "; ..." : "", c->instability_p),
               "One cause is behind them: look at the batches of those steps first (very long, "
               "empty or damaged samples show in loss, gradient, time and memory alike), then at "
               "checkpoints or evaluation that run in them.",

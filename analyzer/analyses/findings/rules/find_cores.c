@@ -12,9 +12,9 @@
 static const char *sharing_title(struct findings *f, const struct core_sharing *s) {
   struct quantity share = percent(core_waiting_share(s));
   if (cores_short_by_themselves(s))
-    return say(f, "%u rank%s %s %.3g core%s: threads that could run waited %s of the time", s->n,
-               s->n == 1 ? "" : "s", s->n == 1 ? "has only" : "share", s->cores,
-               s->cores == 1 ? "" : "s", share.text);
+    return say(f, "%s %s %.3g %s: threads that could run waited %s of the time",
+               plural(s->n, "rank").text, s->n == 1 ? "has only" : "share", s->cores,
+               s->cores == 1 ? "core" : "cores", share.text);
   return say(f, "Threads on %s that could run had no core for %s of that time",
              s->host ? s->host : "the host", share.text);
 }
@@ -23,8 +23,7 @@ static const char *sharing_title(struct findings *f, const struct core_sharing *
 static const char *describe_cores(struct findings *f, const struct core_sharing *s) {
   if (s->quota)
     return say(f, "cores %s", s->cores_list ? s->cores_list : "of any number");
-  return say(f, "%.0f core%s (%s)", s->cores, s->cores == 1 ? "" : "s",
-             s->cores_list ? s->cores_list : "any");
+  return say(f, "%s (%s)", plural(s->cores, "core").text, s->cores_list ? s->cores_list : "any");
 }
 
 static const char *sharing_evidence(struct findings *f, const struct core_sharing *s, u32 groups) {
@@ -42,16 +41,17 @@ static const char *sharing_evidence(struct findings *f, const struct core_sharin
           ? say(f, " Other virtual machines had %.2g of the host's cores (steal time).",
                 s->stolen_s / wall)
           : "";
-  const char *others =
-      groups > 1 ? say(f, " So do ranks on %u more sets of cores, but less.", groups - 1) : "";
+  const char *others = groups > 1 ? say(f, " So do ranks on %s of cores, but less.",
+                                        plural(groups - 1, "more set").text)
+                                  : "";
   return say(f,
-             "%u rank%s with %u threads on %s may run on %s%s. In %s they ran for %s, and for %s "
+             "%s with %s on %s may run on %s%s. In %s they ran for %s, and for %s "
              "more they could run but had no core (the kernel's schedstat); %s of that is threads "
              "that train. Together they used %.2g cores%s.%s%s",
-             s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host",
-             describe_cores(f, s), limit, duration_s(wall).text, duration_s(s->cpu_s).text,
-             duration_s(s->wait_s).text, duration_s(s->training_wait_s).text, s->cpu_s / wall,
-             elsewhere, stolen, others);
+             plural(s->n, "rank").text, plural(s->threads, "thread").text,
+             s->host ? s->host : "one host", describe_cores(f, s), limit, duration_s(wall).text,
+             duration_s(s->cpu_s).text, duration_s(s->wait_s).text,
+             duration_s(s->training_wait_s).text, s->cpu_s / wall, elsewhere, stolen, others);
 }
 
 static const char *sharing_action(const struct core_sharing *s) {

@@ -36,7 +36,7 @@ static void missing_ranks(struct findings *f, u32 *ranks) {
                   "No trace of %s. Their effect on the others was not seen: waits are lower "
                   "bounds; transfers are upper bounds, because they include the waits for these "
                   "ranks. Whether one of them keeps the others waiting is not known.",
-                  ranks_by_name(f->a->arena, ranks, n, LIST_READS_WELL)),
+                  ranks_in(f->a->arena, ranks, n)),
               model->recorder ? "Record on every rank, and give the files of all of them."
                               : "Gather the trace directories of all hosts into one, or point "
                                 "TSCOPE_DIR at storage that all hosts share.",
@@ -52,10 +52,10 @@ static void damaged_ranks(struct findings *f, u32 *ranks) {
   if (n == 0)
     return;
   finding_add(f, SEVERITY_WARNING, NAN,
-              say(f, "The trace%s of %s %s damaged", n > 1 ? "s" : "", plural(n, "rank").text,
-                  n > 1 ? "are" : "is"),
-              say(f, "Rank%s %s: %s. What is missing is unknown, not zero.", n > 1 ? "s" : "",
-                  rank_list_in(f->a->arena, ranks, n),
+              n == 1 ? "The trace of 1 rank is damaged"
+                     : say(f, "The traces of %s are damaged", plural(n, "rank").text),
+              say(f, "%s: %s. What is missing is unknown, not zero.",
+                  ranks_first_in(f->a->arena, ranks, n),
                   damaged ? damaged->damage : "it could not be decoded"),
               "If the files were copied, copy them again after the job has ended; else look at the "
               "disk they were written to.",
@@ -82,18 +82,19 @@ static void cut_ranks(struct findings *f, u32 *ranks) {
     finding_add(f, SEVERITY_INFO, NAN,
                 say(f, "The run %s: this is what it did until now",
                     may_run ? "may still run" : "still runs"),
-                say(f, "%s had not ended when the trace%s read.%s", plural(n, "rank").text,
-                    n > 1 ? "s were" : " was", elsewhere),
+                say(f, "%s had not ended when %s read.%s", plural(n, "rank").text,
+                    n == 1 ? "the trace was" : "the traces were", elsewhere),
                 "tscope top shows what it does now; the report is complete when it has ended.",
                 ranks, n);
     return;
   }
-  const char *inside = pending ? say(f, " %u collective calls never returned.", pending) : "";
+  const char *inside =
+      pending ? say(f, " %s never returned.", plural(pending, "collective call").text) : "";
   finding_add(f, SEVERITY_WARNING, NAN, say(f, "%s did not end normally", plural(n, "rank").text),
               say(f,
-                  "Rank%s %s: the trace was never closed, so the process was killed or is still "
+                  "%s: the trace was never closed, so the process was killed or is still "
                   "running.%s%s",
-                  n > 1 ? "s" : "", rank_list_in(f->a->arena, ranks, n), inside,
+                  ranks_first_in(f->a->arena, ranks, n), inside,
                   behind ? " The last moments may be missing (up to 100 ms)." : ""),
               "If the job was not stopped on purpose, read the last lines of those ranks' logs "
               "(out of memory, signals). This report shows what they recorded until then.",
@@ -257,10 +258,9 @@ static void clocks_of_some_ranks(struct findings *f) {
   u32 *ranks = arena_array(f->a->arena, model->n_ranks, sizeof(*ranks));
   u32 n =
       LIST_WHERE(ranks, 0, model->n_ranks, i, !model->ranks[i].clock.aligned, model->ranks[i].rank);
-  const char *s = n > 1 ? "s" : "";
   finding_add(f, SEVERITY_WARNING, NAN,
-              say(f, "The clock%s of rank%s %s could not be aligned with the others'", s, s,
-                  rank_list_in(f->a->arena, ranks, n)),
+              say(f, "%s of %s could not be aligned with the others'",
+                  n == 1 ? "The clock" : "The clocks", ranks_in(f->a->arena, ranks, n)),
               say(f,
                   "Clock alignment: %s. When %s came to collectives is compared with nobody, the "
                   "critical path is that of the other %u ranks, and waits in collectives with %s "

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/quantity.h"
 #include "base/texts.h"
 
 static const struct {
@@ -52,7 +53,8 @@ static void add_difference_finding(struct findings *f, u32 key, const char *name
                      model->ranks[i].rank);
   finding_add(
       f, SEVERITY_WARNING, NAN,
-      say(f, "%u rank%s not run the same %s as the others", n, n == 1 ? " does" : "s do", name),
+      say(f, "%s %s not run the same %s as the others", plural(n, "rank").text,
+          n == 1 ? "does" : "do", name),
       model->n_ranks == 2
           ? say(f, "%s is %.80s on rank %u, %.80s on the other.", name, other, ranks[0], most)
           : say(f, "%s is %.80s on rank %u, %.80s on most of the %u ranks.", name, other, ranks[0],

@@ -227,11 +227,10 @@ static const char *suggest_action(struct findings *f, const u32 *ranks, u32 n, b
   if (n == f->a->model->n_ranks)
     return "Look at what the job itself changed then (sequence length, logging, evaluation, a "
            "growing cache) and at clocks or power limits of all hosts.";
-  return say(
-      f,
-      "Look at the host of rank%s %s since that moment: clocks and temperature, ECC and PCIe "
-      "errors, other processes; replace the device if it stays slow.",
-      n == 1 ? "" : "s", rank_list_in(f->a->arena, ranks, n));
+  return say(f,
+             "Look at the host of %s since that moment: clocks and temperature, ECC and PCIe "
+             "errors, other processes; replace the device if it stays slow.",
+             ranks_in(f->a->arena, ranks, n));
 }
 
 void rule_fail_slow(struct findings *f) {

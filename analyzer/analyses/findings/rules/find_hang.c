@@ -6,22 +6,10 @@
 
 #include "analyses/findings/findings.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 #include "base/texts.h"
 
 #define ONES_NAMED 3u
-
-/* "rank 3", "ranks 0, 2 and 5", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more" */
-static const char *describe_ranks_of_job(struct findings *f, const u32 *ranks, u32 n) {
-  enum { SHOWN = 8 };
-  const char *text = n == 1 ? "rank " : "ranks ";
-  for (u32 i = 0; i < n && i < SHOWN; i++)
-    text = say(f, "%s%s%u", text,
-               i == 0                     ? ""
-               : i + 1 == n && n <= SHOWN ? " and "
-                                          : ", ",
-               ranks[i]);
-  return n > SHOWN ? say(f, "%s and %u more", text, n - SHOWN) : text;
-}
 
 static const char *host_of_rank(const struct model *model, u32 number) {
   u32 index = model_rank_index(model, number);
@@ -114,17 +102,17 @@ static const char *describe_unrecorded(struct findings *f) {
   u32 n = check->n_awaited_unrecorded;
   if (n == 0 || check->suspects[0].reason == SUSPECT_NO_RECORD)
     return "";
-  const char *list = describe_ranks_of_job(f, check->awaited_unrecorded, n);
   return say(f,
              " Others also wait for %s, which left no record: whether %s only %s too is not known.",
-             list, n == 1 ? "it" : "they", n == 1 ? "waits" : "wait");
+             ranks_in(f->a->arena, check->awaited_unrecorded, n), n == 1 ? "it" : "they",
+             n == 1 ? "waits" : "wait");
 }
 
 void rule_hang(struct findings *f) {
   const struct collective_check *check = &f->r->check;
   if (check->n_hang_ranks == 0)
     return;
-  const char *who = describe_ranks_of_job(f, check->hang_ranks, check->n_hang_ranks),
+  const char *who = ranks_in(f->a->arena, check->hang_ranks, check->n_hang_ranks),
              *what = describe_suspects(f);
   const char *title =
       say(f, "The job is held up: look at %s first%s%s", who,
@@ -134,10 +122,10 @@ void rule_hang(struct findings *f) {
                                                   duration_s(check->pending_s).text);
   bool also = check->n_nccl_errors != 0;
   const char *evidence = say(f,
-                             "%s %.0f ranks are in calls that have not finished; %.0f of them only "
+                             "%s %s in calls that have not finished; %.0f of them only "
                              "wait for others.%s%s%s%s",
-                             what, check->pending_ranks, check->victims, age,
-                             describe_unrecorded(f), also ? " " : "", also ? check->nccl : "");
+                             what, plural_is(check->pending_ranks, "rank").text, check->victims,
+                             age, describe_unrecorded(f), also ? " " : "", also ? check->nccl : "");
   finding_add(f, SEVERITY_CRITICAL, (double)NAN, title, evidence, hang_action(&check->suspects[0]),
               check->hang_ranks, check->n_hang_ranks);
 }
@@ -146,7 +134,7 @@ void rule_desync(struct findings *f) {
   const struct collective_check *check = &f->r->check;
   if (check->n_desync_ranks == 0)
     return;
-  const char *who = describe_ranks_of_job(f, check->desync_ranks, check->n_desync_ranks);
+  const char *who = ranks_in(f->a->arena, check->desync_ranks, check->n_desync_ranks);
   finding_add(
       f, SEVERITY_CRITICAL, (double)NAN,
       say(f, "Ranks call different collectives: look at %s first", who),

@@ -61,9 +61,8 @@ static const struct what_if *rank_that_saves_most(const struct findings *f) {
 static const char *describe_late_rank(struct findings *f, const struct rank_result *late,
                                       const struct late_ranks *named) {
   if (named->n)
-    return say(f, "%s of it for rank%s %s (%s); no single rank explains the rest",
-               duration_ms(named->wait_ms).text, named->n == 1 ? "" : "s",
-               rank_list_in(f->a->arena, named->rank, named->n),
+    return say(f, "%s of it for %s (%s); no single rank explains the rest",
+               duration_ms(named->wait_ms).text, ranks_in(f->a->arena, named->rank, named->n),
                finding_id_words[FINDING_DIST_STRAGGLER]);
   const struct what_if *most = rank_that_saves_most(f);
   if (!late && most)

@@ -132,10 +132,10 @@ void rule_fill(struct findings *f) {
   double count, ms = fill_ms(r, &count), all = own_work_ms(r);
   if (!(all > 0) || !(ms >= WORTH_MENTIONING * all))
     return;
-  const char *which =
-      r->launch.n_fills ? say(f, " Most: %s, %.0f times in %s.", r->launch.fills[0].name,
-                              r->launch.fills[0].count, duration_ms(r->launch.fills[0].sum_ms).text)
-                        : "";
+  const char *which = r->launch.n_fills ? say(f, " Most: %s, %s in %s.", r->launch.fills[0].name,
+                                              plural(r->launch.fills[0].count, "time").text,
+                                              duration_ms(r->launch.fills[0].sum_ms).text)
+                                        : "";
   static const struct cure_change fills = {.kind = CHANGE_FILLS};
   struct cure cure = {&fills, 1};
   path_labels_take(f->a, is_fill, &cure);
@@ -176,11 +176,10 @@ void rule_copy(struct findings *f) {
       f, ms + by_kernels, ms, all, &cure,
       say(f, "%s of the GPU's own work is copying memory", percent((ms + by_kernels) / all).text),
       say(f, "%s%s%s, of %s of work, all ranks together.%s",
-          n > 0 ? say(f, "%.0f %s took %s", n, n == 1 ? "copy" : "copies", duration_ms(ms).text)
-                : "",
+          n > 0 ? say(f, "%s took %s", plural(n, "copy").text, duration_ms(ms).text) : "",
           n > 0 && kernels > 0 ? ", " : "",
-          kernels > 0 ? say(f, "%s that only cop%s took %s", plural(kernels, "kernel").text,
-                            kernels == 1 ? "ies" : "y", duration_ms(by_kernels).text)
+          kernels > 0 ? say(f, "%s that only %s took %s", plural(kernels, "kernel").text,
+                            kernels == 1 ? "copies" : "copy", duration_ms(by_kernels).text)
                       : "",
           duration_ms(all).text, which),
       kernels_copy ? "Avoid contiguous(), clone() and cat() of large tensors in the step; write "

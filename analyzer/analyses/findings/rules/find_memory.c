@@ -31,10 +31,10 @@ void rule_memory_growth(struct findings *f) {
                                     memory_size(memory->headroom_bytes).text, left)
                               : "";
   const char *category = memory->growth_category ? say(f, " (%.40s)", memory->growth_category) : "";
-  const char *samples =
-      memory->growth_samples > 0
-          ? say(f, ", extrapolated from %.0f samples of small allocations", memory->growth_samples)
-          : "";
+  const char *samples = memory->growth_samples > 0
+                            ? say(f, ", extrapolated from %s of small allocations",
+                                  plural(memory->growth_samples, "sample").text)
+                            : "";
   const char *source = memory->growth_source || memory->growth_category
                            ? say(f, " %s of the growth comes from %.150s%s%s.",
                                  percent(memory->growth_source_share).text,
@@ -87,16 +87,16 @@ static const char *fragmentation_evidence(struct findings *f, const struct memor
   return say(f,
              "%sAt the peak segments with blocks in use took %s, of %s reserved, and never were "
              "more than %s allocated: %s between them.%s At the end %s are gaps between blocks in "
-             "use: %.0f gaps, the largest of %s; %.0f runs of small blocks (%s) keep gaps of %s "
+             "use: %s, the largest of %s; %s of small blocks (%s) keep gaps of %s "
              "apart. %.0f of %.0f segments are expandable.",
              oom, memory_size(memory->peak_allocated_bytes + memory->peak_unused_bytes).text,
              memory_size(memory->peak_reserved_bytes).text,
              memory_size(memory->peak_allocated_bytes).text,
              memory_size(memory->peak_unused_bytes).text, frees,
-             memory_size(segments->stranded_bytes).text, segments->gaps,
-             memory_size(segments->largest_gap_bytes).text, segments->pinned_blocks,
-             memory_size(segments->pinned_bytes).text, memory_size(segments->pinned_gap_bytes).text,
-             segments->expandable, segments->count);
+             memory_size(segments->stranded_bytes).text, plural(segments->gaps, "gap").text,
+             memory_size(segments->largest_gap_bytes).text,
+             plural(segments->pinned_blocks, "run").text, memory_size(segments->pinned_bytes).text,
+             memory_size(segments->pinned_gap_bytes).text, segments->expandable, segments->count);
 }
 
 /* Judged at the peak: free memory at the end does not matter. */
@@ -146,8 +146,8 @@ void rule_memory_oom_risk(struct findings *f) {
       memory->growth_bytes_per_step > 0
           ? say(f, " It grows by %s a step.", memory_size(memory->growth_bytes_per_step).text)
           : "";
-  const char *oom = happened ? say(f, "Memory ran out %.0f time%s, the last time for %s. ",
-                                   memory->out_of_memory, memory->out_of_memory == 1 ? "" : "s",
+  const char *oom = happened ? say(f, "Memory ran out %s, the last time for %s. ",
+                                   plural(memory->out_of_memory, "time").text,
                                    memory_size(memory->oom_requested_bytes).text)
                              : "";
   u32 rank = 0, n_ranks = reported_rank(memory, &rank);
@@ -226,15 +226,16 @@ void rule_memory_churn(struct findings *f) {
   const char *device =
       refetched
           ? say(f,
-                "While recording, memory of the device was allocated %.0f times (%s) and freed "
-                "%.0f times (%s), in %.0f rounds. ",
-                segments->obtained, memory_size(segments->obtained_bytes).text, segments->returned,
-                memory_size(segments->returned_bytes).text, segments->rounds)
+                "While recording, memory of the device was allocated %s (%s) and freed "
+                "%s (%s), in %s. ",
+                plural(segments->obtained, "time").text, memory_size(segments->obtained_bytes).text,
+                plural(segments->returned, "time").text, memory_size(segments->returned_bytes).text,
+                plural(segments->rounds, "round").text)
           : "";
   finding_add(
       f, refetched ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
-      refetched ? say(f, "Memory of the device is freed and allocated again: %.0f times",
-                      segments->refetched)
+      refetched ? say(f, "Memory of the device is freed and allocated again: %s",
+                      plural(segments->refetched, "time").text)
                 : say(f, "%s %s of all allocations",
                       most->source ? "One place makes" : "Memory of one size is",
                       percent(most->count / memory->churn_allocations).text),

@@ -103,7 +103,7 @@ void rule_run_ended_early(struct findings *f) {
   const struct run_end *end = &f->r->run_end;
   if (!end->n_culprits)
     return;
-  const char *who = rank_list_in(f->a->arena, end->culprits, end->n_culprits);
+  const char *who = ranks_first_in(f->a->arena, end->culprits, end->n_culprits);
   /* while ranks are in calls, these say more about the one that holds them up */
   const char *action =
       end->held_up && end->cause != END_STOPPED && f->r->check.n_hang_ranks
@@ -116,7 +116,6 @@ void rule_run_ended_early(struct findings *f) {
           : action_for(f->r);
   const char *evidence =
       end->calls ? say(f, "%s Calls: %s.", end->summary, end->calls) : end->summary;
-  finding_add(f, SEVERITY_CRITICAL, (double)NAN,
-              say(f, "Rank%s %s %s", end->n_culprits > 1 ? "s" : "", who, what_happened(f, end)),
+  finding_add(f, SEVERITY_CRITICAL, (double)NAN, say(f, "%s %s", who, what_happened(f, end)),
               evidence, action, end->culprits, end->n_culprits);
 }

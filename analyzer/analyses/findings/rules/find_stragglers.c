@@ -355,7 +355,7 @@ static double saving_of_group(struct findings *f, const struct straggler_group *
   if (group->with_others) {
     u32 *all = arena_array(f->a->arena, r->n_ranks, sizeof(u32));
     u32 n = LIST_WHERE(all, 0, r->n_ranks, i, group->cure.changes->ranks[i], r->ranks[i].rank);
-    f->together = say(f, "ranks %s", rank_list_in(f->a->arena, all, n));
+    f->together = ranks_in(f->a->arena, all, n);
   }
   return run_seconds(f, group->saving.ms);
 }
@@ -381,15 +381,15 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
                       : gpu.more_work ? ", more work"
                                       : "";
   const char *why = is_reason_of_all(r, group) ? straggler_reason_words[worst->reason] : NULL;
-  const char *title = n > 1 ? say(f, "%s keep their peers waiting%s%s%s%s",
-                                  host ? say(f, "%u ranks on %s", n, host)
-                                       : say(f, "Ranks %s", rank_list_in(f->a->arena, ranks, n)),
-                                  late, why ? ": " : "", text_or_empty(why), name_lines(f, group))
-                            : say(f, "Rank %u%s%s %s%s: %s%s", rank->rank, rank->host ? " on " : "",
-                                  text_or_empty(rank->host),
-                                  is_periodic(rank) ? "does something for which its peers wait"
-                                                    : "keeps its peers waiting",
-                                  late, straggler_reason_words[rank->reason], where);
+  const char *title =
+      n > 1 ? say(f, "%s keep their peers waiting%s%s%s%s",
+                  host ? say(f, "%u ranks on %s", n, host) : ranks_first_in(f->a->arena, ranks, n),
+                  late, why ? ": " : "", text_or_empty(why), name_lines(f, group))
+            : say(f, "Rank %u%s%s %s%s: %s%s", rank->rank, rank->host ? " on " : "",
+                  text_or_empty(rank->host),
+                  is_periodic(rank) ? "does something for which its peers wait"
+                                    : "keeps its peers waiting",
+                  late, straggler_reason_words[rank->reason], where);
   finding_add(f, severity_of(f, per_step_of(f, saving)), saving, title,
               straggler_evidence(f, group, &gpu), straggler_action(f, worst, &gpu), ranks, n);
 }

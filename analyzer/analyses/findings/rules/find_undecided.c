@@ -11,10 +11,6 @@
 #include "base/quantity.h"
 #include "base/texts.h"
 
-static const char *ranks_are(double n) {
-  return n == 1 ? "rank is" : "ranks are";
-}
-
 /* Calls that no finding mentions and that are not known to be right either; NULL if there are
  * none. Who ended the run explains those that are left unfinished. */
 static const char *describe_undecided_calls(struct analysis *a) {
@@ -23,13 +19,12 @@ static const char *describe_undecided_calls(struct analysis *a) {
       a->results->run_end.n_culprits)
     return NULL;
   if (check->cannot_tell)
-    return say(a, "%.0f %s in calls that have not finished, and %s%s%s", check->pending_ranks,
-               ranks_are(check->pending_ranks), check->cannot_tell, check->nccl ? ". " : "",
-               text_or_empty(check->nccl));
+    return say(a, "%s in calls that have not finished, and %s%s%s",
+               plural_is(check->pending_ranks, "rank").text, check->cannot_tell,
+               check->nccl ? ". " : "", text_or_empty(check->nccl));
   if (check->pending_ranks > 0)
-    return say(
-        a, "%.0f %s in calls that have not finished, and nothing shows for which rank they wait",
-        check->pending_ranks, ranks_are(check->pending_ranks));
+    return say(a, "%s in calls that have not finished, and nothing shows for which rank they wait",
+               plural_is(check->pending_ranks, "rank").text);
   if (!a->model->flight) /* the ends of ranks that were killed need not match */
     return NULL;
   if (check->mismatches_found > 0)
