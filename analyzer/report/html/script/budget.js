@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where the time went, how much of it could be saved, and how much of the machine was used.
 
-const BUDGET_SHADES = [
-  [/beyond/i, 'pipeline'], [/compute|kernel/i, 'compute'], [/input|data/i, 'input'],
-  [/wait|away|imbalance|straggl/i, 'wait'], [/transfer|comm/i, 'transfer'], [/cop/i, 'copy'],
-  [/launch|captur/i, 'launch'], [/host|outside/i, 'host'], [/idle|other|unknown|not seen/i, 'idle']
-];
-const shadeOfName = (name) =>
-    (BUDGET_SHADES.find(([words]) => words.test(name)) || [null, 'accent'])[1];
 
 function whatIfs(of) {
   const list = of.critical_path.what_if;
@@ -117,6 +110,8 @@ function roofline() {
               }));
 }
 
+const budgetShade = (line) => data.shades.budget[line.name];
+
 panel({
   id: 'budget',
   sections: ['budget'],
@@ -126,7 +121,7 @@ panel({
     const recoverable = lines.some((line) => line.recoverable > 0);
     return [
       sumBar(lines.map((line) =>
-                           ({name: line.name, value: line.seconds, shade: shadeOfName(line.name)})),
+                           ({name: line.name, value: line.seconds, shade: budgetShade(line)})),
              b.wall_s, seconds),
       el('div', {class: 'pairs'},
          el('div', {},
@@ -134,7 +129,7 @@ panel({
                 [
                   [
                     'went to', 'name', null,
-                    {head: true, mark: (l) => el('i', {class: 'swatch ' + shadeOfName(l.name)})}
+                    {head: true, mark: (l) => el('i', {class: 'swatch ' + budgetShade(l)})}
                   ],
                   ['time', 'seconds', seconds],
                   ['share', 'fraction', percent],
@@ -148,6 +143,8 @@ panel({
 });
 
 // The critical path across ranks.
+
+const pathShade = (category) => data.shades.path[category];
 
 function pathStrip() {
   const list = report.critical_path.segments;
@@ -175,7 +172,7 @@ function pathStrip() {
     list.forEach((s, i) => {
       const from = x(s.start_ms), to = x(s.start_ms + s.ms);
       if (to < left || from > width) return;
-      context.fillStyle = colour(shadeOfName(s.category));
+      context.fillStyle = colour(pathShade(s.category));
       context.fillRect(from, y(s.rank) + 3, Math.max(1, to - from - 0.5), lane - 6);
       if (i && list[i - 1].rank !== s.rank) {
         context.strokeStyle = colour('ink');
@@ -191,7 +188,7 @@ function pathStrip() {
         context.strokeRect(from, y(s.rank) + 2, Math.max(2, to - from), lane - 4);
       }
       if (to - from > 50) {
-        context.fillStyle = colour(wordsOn(shadeOfName(s.category)));
+        context.fillStyle = colour(wordsOn(pathShade(s.category)));
         context.textAlign = 'left';
         context.fillText(cutTo(s.name, Math.floor((to - from) / 6.5)), from + 4, y(s.rank) + 15);
       }
@@ -233,7 +230,7 @@ panel({
   body: () => {
     const p = report.critical_path,
           parts = Object.entries(p.by_category)
-                      .map(([name, value]) => ({name, value, shade: shadeOfName(name)}));
+                      .map(([name, value]) => ({name, value, shade: pathShade(name)}));
     const byRank = Object.entries(p.by_rank)
                        .map(([rank, value]) => ({rank: Number(rank), value}))
                        .filter((r) => r.value > 0)
@@ -261,7 +258,7 @@ panel({
             ['most of it', 'short_name', null, {head: true, wide: true}],
             [
               'is', 'category', null,
-              {mark: (n) => el('i', {class: 'swatch ' + shadeOfName(n.category)})}
+              {mark: (n) => el('i', {class: 'swatch ' + pathShade(n.category)})}
             ],
             ['a step', 'ms', ms, {bar: (n) => n.ms / p.length_ms, shade: 'accent'}],
             ['share', (n) => n.ms / p.length_ms, percent],

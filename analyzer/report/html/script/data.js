@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The page's data: {tool, report, before?, timeline?, parts, phases, marks, units}. `report` is the
-// document of docs/outputs/report-json.md; lists of objects with the same fields have the names
-// once. The last four are what the text report names, too: report/parts.def, report/marks.def,
-// base/units.def.
+// The page's data: {tool, report, before?, timeline?, parts, phases, marks, units, shades}.
+// `report` is the document of docs/outputs/report-json.md; lists of objects with the same fields
+// have the names once. The last five are from tables: report/parts.def, report/marks.def,
+// base/units.def, report/html/shades.def.
 
 function unpacked(value) {
   if (Array.isArray(value)) {

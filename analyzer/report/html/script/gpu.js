@@ -62,16 +62,12 @@ panel({
 });
 
 // Of kinds of kernels: what moves data as in the bars of time, what computes in other shades.
-const MOVES_DATA = {
-  communication: 'transfer',
-  memcpy: 'copy',
-  memset: 'copy'
-};
 function kindShades(kinds) {
-  const free = PALETTE.filter((shade) => !Object.values(MOVES_DATA).includes(shade));
-  const computes = kinds.filter((kind) => !MOVES_DATA[kind]);
+  const moves = data.shades.kernels;
+  const free = PALETTE.filter((shade) => !Object.values(moves).includes(shade));
+  const computes = kinds.filter((kind) => !moves[kind]);
   return new Map(
-      kinds.map((kind) => [kind, MOVES_DATA[kind] || free[computes.indexOf(kind)] || 'idle']));
+      kinds.map((kind) => [kind, moves[kind] || free[computes.indexOf(kind)] || 'idle']));
 }
 
 panel({
