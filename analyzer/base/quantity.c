@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/texts.h"
 #include "base/units.def"
-#include "format/text_parts.h"
 
 const char quantity_unknown[] = "unknown";
 
@@ -118,13 +118,12 @@ struct quantity count_of(double count) {
 }
 
 struct quantity plural(double count, const char *one) {
+  static const char *const hissing[] = {"s", "x", "ch", "sh"};
   int bytes = (int)strlen(one);
-  bool is_y = bytes > 1 && one[bytes - 1] == 'y' && !strchr("aeiou", one[bytes - 2]);
+  bool y = bytes > 1 && one[bytes - 1] == 'y' && !strchr("aeiou", one[bytes - 2]);
+  const char *end = y ? "ies" : MATCHES_ANY(one, hissing, tscope_ends_with) ? "es" : "s";
   return count == 1 ? format_quantity("1 %s", one)
-                    : format_quantity("%s %.*s%s", count_of(count).text, bytes - is_y, one,
-                                      is_y                         ? "ies"
-                                      : tscope_ends_with(one, "s") ? "es"
-                                                                   : "s");
+                    : format_quantity("%s %.*s%s", count_of(count).text, bytes - y, one, end);
 }
 
 struct quantity plural_is(double count, const char *one) {

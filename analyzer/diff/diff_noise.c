@@ -16,15 +16,10 @@ struct sample {
 };
 
 static struct sample sample_of(const double *values, u32 n) {
-  struct sample out = {.mean = diff_mean(values, n)};
-  double squares = 0;
-  for (u32 i = 0; i < n; i++)
-    if (!isnan(values[i])) {
-      squares += (values[i] - out.mean) * (values[i] - out.mean);
-      out.n++;
-    }
-  out.error = out.n > 1 ? sqrt(squares / (out.n - 1) / out.n) : NAN;
-  return out;
+  SCOPED double *known = memory_array(n, sizeof(*known));
+  u32 n_known = LIST_KNOWN(known, 0, n, i, values[i]);
+  return (struct sample){mean_of(known, n_known), deviation_of(known, n_known) / sqrt(n_known),
+                         n_known};
 }
 
 /* Welch's test; degrees of freedom after Welch and Satterthwaite. */

@@ -10,6 +10,7 @@
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/trace_words.h"
+#include "kernels/communication.h"
 #include "model/internal.h"
 
 struct model *model_new(void) {
@@ -249,8 +250,7 @@ u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_ca
     return 0;
   const struct rank_events *events = model_events(model, rank);
   FOR_EACH(events->calls.at, events->calls.n, call) {
-    if (call->failed || call->op >= TSCOPE_OP_SEND ||
-        model_comm_of(model, rank, call->comm) != comm)
+    if (call->failed || op_is_message(call->op) || model_comm_of(model, rank, call->comm) != comm)
       continue;
     if (n < room)
       calls[n] = (struct own_call){call->start, call->bytes, call->op, call->dtype};

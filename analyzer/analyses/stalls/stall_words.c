@@ -119,7 +119,7 @@ static char *describe_system_call(struct arena *arena, const struct stalled_thre
 }
 
 /* Functions that only pass on a call. */
-static bool is_wrapper(const char *function) {
+static bool passes_on(const char *function) {
   static const char *const passing[] = {"wrapper", "decorate_context", "_fn", "inner", "wrapped"};
   return MATCHES_ANY(last_name(function), passing, same_text);
 }
@@ -149,7 +149,7 @@ static void set_place(struct arena *arena, const struct stalled_thread *thread,
     if (call_frame_is_user_code(frame)) {
       own = frame;
       out->loop = caller_of_loop(arena, thread, i);
-    } else if (frame->function && (!called || !is_wrapper(frame->function))) {
+    } else if (frame->function && (!called || !passes_on(frame->function))) {
       called = frame;
     }
   }

@@ -89,6 +89,7 @@ static void sizes_counts_and_rates(void **state) {
   assert_string_equal(plural(2, "copy").text, "2 copies");
   assert_string_equal(plural(1, "copy").text, "1 copy");
   assert_string_equal(plural(2, "day").text, "2 days");
+  assert_string_equal(plural(3, "launch").text, "3 launches");
   assert_string_equal(rate(3.163, "steps").text, "3.16 steps/s");
   assert_string_equal(rate(26200, "tokens").text, "26.2 k tokens/s");
   assert_string_equal(bandwidth(61.8).text, "61.8 GB/s");

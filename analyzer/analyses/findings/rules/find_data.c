@@ -164,55 +164,58 @@ static void lost_records(struct findings *f, u32 *ranks) {
               remedy_of_loss(most), ranks, n);
 }
 
-static void unseen_collectives(struct findings *f, u32 *ranks) {
+/* Ranks with calls, collectives or launches, of which none has the time when it ran. */
+struct untimed {
+  u64 calls, collective_runs;
+  u32 n;           /* ranks */
+  const char *on;  /* these in words */
+  const char *why; /* NULL: not recorded */
+};
+
+static struct untimed find_untimed(struct findings *f, bool collectives, u32 *ranks) {
   const struct model *model = f->a->model;
-  u64 calls = 0;
-  u32 n = 0;
-  const char *why = NULL;
+  struct untimed of = {0};
   FOR_EACH(model->ranks, model->n_ranks, rank) {
-    if (rank->collective_calls == 0 || rank->collective_runs > 0)
+    u64 calls = collectives ? rank->collective_calls : rank->launches;
+    if (calls == 0 || (collectives ? rank->collective_runs : rank->gpu_kernels) > 0)
       continue;
-    calls += rank->collective_calls;
-    why = why ? why : gpu_timing_reason(model, rank);
-    ranks[n++] = rank->rank;
+    of.calls += calls;
+    of.collective_runs += rank->collective_runs;
+    of.why = of.why ? of.why : gpu_timing_reason(model, rank);
+    ranks[of.n++] = rank->rank;
   }
-  if (n == 0)
+  of.on = describe_ranks_of_all(f, ranks, of.n);
+  return of;
+}
+
+static void unseen_collectives(struct findings *f, u32 *ranks) {
+  struct untimed of = find_untimed(f, true, ranks);
+  bool some = of.n < f->a->model->n_ranks;
+  if (of.n == 0)
     return;
-  const char *of = describe_ranks_of_all(f, ranks, n);
-  const char *on_some = n < model->n_ranks ? say(f, " ON %s", of) : "";
-  finding_add(f, SEVERITY_CRITICAL, NAN, say(f, "COMMUNICATION TIMES ARE MISSING%s", on_some),
-              say(f, "%llu collective calls on %s; none has the time when it ran%s. %s",
-                  (unsigned long long)calls, of, say_why(f, why),
+  finding_add(f, SEVERITY_CRITICAL, NAN,
+              say(f, "COMMUNICATION TIMES ARE MISSING%s%s", some ? " ON " : "", some ? of.on : ""),
+              say(f, "%s on %s; none has the time when it ran%s. %s",
+                  plural((double)of.calls, "collective call").text, of.on, say_why(f, of.why),
                   f->r->ov_ranks > 0 ? "Their communication is UNKNOWN, not zero: overlap, waits "
                                        "and exposed communication are means over the other ranks, "
                                        "and which rank arrives last is not known."
                                      : "Exposed communication is UNKNOWN, not zero."),
-              gpu_timing_remedy(model, why), ranks, n);
+              gpu_timing_remedy(f->a->model, of.why), ranks, of.n);
 }
 
 static void unseen_kernels(struct findings *f, u32 *ranks) {
-  const struct model *model = f->a->model;
-  u64 launches = 0, runs = 0;
-  u32 n = 0;
-  const char *why = NULL;
-  FOR_EACH(model->ranks, model->n_ranks, rank) {
-    if (rank->launches == 0 || rank->gpu_kernels > 0)
-      continue;
-    launches += rank->launches;
-    runs += rank->collective_runs;
-    why = why ? why : gpu_timing_reason(model, rank);
-    ranks[n++] = rank->rank;
-  }
-  if (n == 0)
+  struct untimed of = find_untimed(f, false, ranks);
+  bool some = of.n < f->a->model->n_ranks;
+  if (of.n == 0)
     return;
-  const char *of = describe_ranks_of_all(f, ranks, n);
-  const char *title =
-      say(f, "GPU times of %s are missing%s%s", runs ? "all work but collectives" : "kernels",
-          n < model->n_ranks ? " on " : "", n < model->n_ranks ? of : "");
-  finding_add(f, SEVERITY_WARNING, NAN, title,
-              say(f, "%llu launches on %s; none has the time when it ran%s.",
-                  (unsigned long long)launches, of, say_why(f, why)),
-              gpu_timing_remedy(model, why), ranks, n);
+  finding_add(f, SEVERITY_WARNING, NAN,
+              say(f, "GPU times of %s are missing%s%s",
+                  of.collective_runs ? "all work but collectives" : "kernels", some ? " on " : "",
+                  some ? of.on : ""),
+              say(f, "%s on %s; none has the time when it ran%s.",
+                  plural((double)of.calls, "launch").text, of.on, say_why(f, of.why)),
+              gpu_timing_remedy(f->a->model, of.why), ranks, of.n);
 }
 
 /* Steps for which not all GPU work was seen. A process that was killed has its own finding. */
