@@ -160,7 +160,7 @@ void carry_text(struct carrier *c, const char **text) {
 
 u32 carry_count(struct carrier *c, u32 n, u32 least) {
   carry_u32(c, &n);
-  c->bad |= c->reads && size_product(n, least ? least : 1) > (size_t)(c->end - c->at);
+  c->bad |= c->reads && size_product(n, MAX(least, 1)) > (size_t)(c->end - c->at);
   return c->bad ? 0 : n;
 }
 

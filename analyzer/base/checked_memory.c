@@ -49,7 +49,7 @@ _Noreturn void memory_is_short(size_t count, size_t element_bytes) {
 
 void *memory_resized(void *old, size_t count, size_t element_bytes) {
   size_t bytes = size_product(count, element_bytes);
-  void *memory = bytes <= SIZE_MAX / 2 ? realloc(old, bytes ? bytes : 1) : NULL;
+  void *memory = bytes <= SIZE_MAX / 2 ? realloc(old, MAX(bytes, 1)) : NULL;
   if (!memory)
     memory_is_short(count, element_bytes);
   memory_count(bytes);
@@ -66,7 +66,7 @@ void *memory_array(size_t count, size_t element_bytes) {
 }
 
 void *memory_zeroed(size_t count, size_t element_bytes) {
-  void *memory = calloc(count ? count : 1, element_bytes ? element_bytes : 1);
+  void *memory = calloc(MAX(count, 1), MAX(element_bytes, 1));
   if (!memory)
     memory_is_short(count, element_bytes);
   memory_count(size_product(count, element_bytes));

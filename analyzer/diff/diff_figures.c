@@ -108,7 +108,7 @@ static u32 at_most_listed(u32 n) {
 
 double diff_times_of_input(const struct results *r, bool per_step) {
   double watched = r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
-  return (per_step ? steps_of_input(r) : 1) * (r->n_ranks ? r->n_ranks : 1) * watched;
+  return (per_step ? steps_of_input(r) : 1) * MAX(r->n_ranks, 1) * watched;
 }
 
 static void add_lists(struct entries *entries, const struct results *r, bool per_step) {

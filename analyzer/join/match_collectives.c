@@ -38,7 +38,7 @@ static u64 full_bytes(const struct rank_call *call, u32 size) {
   case TSCOPE_OP_ALLTOALL:
   case TSCOPE_OP_GATHER:
   case TSCOPE_OP_SCATTER:
-    return bytes * (size ? size : 1);
+    return bytes * MAX(size, 1);
   default:
     return bytes;
   }

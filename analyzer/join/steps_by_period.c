@@ -95,8 +95,7 @@ static double pause_before(const struct rank_events *events, u32 call) {
 /* Mean log pause at each position of the period, over ranks like the reference. */
 static void add_pauses(const struct rank_events *events, const struct sequence *sequence,
                        double *logs, u32 *counts) {
-  for (u32 i = sequence->period.first ? sequence->period.first : 1; i < sequence->period.last;
-       i++) {
+  for (u32 i = MAX(sequence->period.first, 1); i < sequence->period.last; i++) {
     u32 place = (i - sequence->period.first) % sequence->period.length;
     logs[place] += log(pause_before(events, i));
     counts[place]++;
@@ -266,7 +265,7 @@ static void follow_reference(const struct model *model, u32 r, struct sequence *
   u32 periods = (sequence->period.last - sequence->period.first) / sequence->period.length;
   u32 steps = reference->at.n > 1 ? reference->at.n - 1 : 1;
   u32 each = (periods + steps / 2) / steps;
-  sequence->steps_length = sequence->period.length * (each ? each : 1);
+  sequence->steps_length = sequence->period.length * MAX(each, 1);
   double least = INFINITY;
   u32 best = 0;
   u32 stride = sequence->steps_length / MOST_CUTS_TRIED + 1;

@@ -253,7 +253,7 @@ static const char *find_specific_word(const char *arguments) {
                         !text_starts_with(at + bytes + 2, "operator");
     if (bytes > 2 && !is_namespace && !isdigit((unsigned char)*at) && !is_wrapper(at, bytes))
       return at;
-    at += bytes ? bytes : 1;
+    at += MAX(bytes, 1);
   }
   return NULL;
 }

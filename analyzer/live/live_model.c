@@ -103,7 +103,7 @@ static void put_rank(struct model *model, u32 r, const struct live_rank *from) {
 
 struct model *live_model_make(const struct live_view *view, bool pending) {
   struct model *model = model_new();
-  u32 share = MESSAGES_IN_ALL / (view->n_ranks ? view->n_ranks : 1);
+  u32 share = MESSAGES_IN_ALL / MAX(view->n_ranks, 1);
   struct live_wanted wanted = {.open = pending ? LIVE_MOST_CALLS : 0,
                                .messages = CLAMP(share, MESSAGES_LEAST, MESSAGES_MOST),
                                .all_messages = pending};

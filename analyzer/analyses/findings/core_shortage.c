@@ -140,9 +140,9 @@ static struct core_loss lost_to_others(const struct analysis *a, const struct fi
       lost_by_workers(a, finding, r, times, &lost);
     *(is_of_finding ? &n_named : &n_peers) += 1;
   }
-  double ranks = n_named ? n_named : 1;
+  double ranks = MAX(n_named, 1);
   lost.named_s = named.wait_s / ranks;
-  lost.peers_s = peers.wait_s / (n_peers ? n_peers : 1);
+  lost.peers_s = peers.wait_s / MAX(n_peers, 1);
   lost.workers_s /= ranks;
   lost.workers_share /= ranks;
   double lack_s = core_times_lack_s(named, peers) / ranks;

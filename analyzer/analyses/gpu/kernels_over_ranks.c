@@ -240,7 +240,7 @@ static double steps_of(const struct analysis *a, u32 rank) {
   u32 n = 0;
   for (u32 step = 0; step < steps->n && !a->whole_run; step++)
     n += steps->begin[cell_of_step(a->model, step, rank)] != NS_UNKNOWN;
-  return n ? n : 1;
+  return MAX(n, 1);
 }
 
 /* What one kernel of the rank takes more than on the median of its peers, in as many steps. */

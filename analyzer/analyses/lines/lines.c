@@ -241,7 +241,7 @@ void lines_rank(struct analysis *a, const struct timeline *timeline) {
 u32 line_key(const char *file, u32 line, const char *function) {
   u64 of_file = hash_text(HASH_SEED ^ line, file);
   u32 hash = (u32)(line || !function ? of_file : hash_text(of_file, function));
-  return hash ? hash : 1;
+  return MAX(hash, 1);
 }
 
 u32 line_of_span(const struct timeline *timeline, const struct span *span) {

@@ -115,7 +115,7 @@ static void fill_size(struct rank_call *call, const struct kineto_comm_facts *fa
   i64 count = facts->in_count;
   if (call->op == TSCOPE_OP_REDUCE_SCATTER || call->op == TSCOPE_OP_SCATTER ||
       call->op == TSCOPE_OP_RECV)
-    count = facts->out_count >= 0 ? facts->out_count : facts->in_count / (size ? size : 1);
+    count = facts->out_count >= 0 ? facts->out_count : facts->in_count / MAX(size, 1);
   if (count < 0 || count > (1ll << 48) || call->op == TSCOPE_OP_BARRIER)
     return;
   call->count = (u64)count;

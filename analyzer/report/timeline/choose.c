@@ -138,12 +138,12 @@ static void choose_some_ranks(struct choosing *c, u32 most) {
 
 static double events_per_step(const struct model *model) {
   double records = TOTAL(double, model->ranks, model->n_ranks, one, (double)one->records);
-  u32 steps = model->steps.n ? model->steps.n : 1;
+  u32 steps = MAX(model->steps.n, 1);
   return model->n_ranks ? records / model->n_ranks / steps / model_share_kept(model) : 0;
 }
 
 static double estimate_events(const struct choosing *c, u32 steps, u32 ranks) {
-  return c->per_step * (steps ? steps : 1) * ranks;
+  return c->per_step * MAX(steps, 1) * ranks;
 }
 
 /* How many of `n` there is room for if each has so many events; one at least. */
@@ -156,7 +156,7 @@ static u32 count_that_fit(double room, double each, u32 n) {
 static void fit_into_limit(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   double room = scope->request.most_events;
-  u32 steps = scope->n_steps ? scope->n_steps : 1;
+  u32 steps = MAX(scope->n_steps, 1);
   if (estimate_events(c, steps, scope->n_ranks) <= room)
     return;
   if (!scope->request.ranks)
@@ -262,7 +262,7 @@ static void choose_paths(struct choosing *c) {
   u32 ahead =
       r->host_ahead_max_steps > 0 ? (u32)fmin(r->host_ahead_max_steps + 1, MOST_STEPS_AHEAD) : 0;
   double each = c->per_step * c->model->n_ranks;
-  u32 n = scope->n_steps ? scope->n_steps : 1;
+  u32 n = MAX(scope->n_steps, 1);
   scope->path_lead = each * (ahead + 1) <= PATH_EVENTS ? ahead : 0;
   scope->path_steps = count_that_fit(PATH_EVENTS, each * (scope->path_lead + 1), n);
   if (scope->path_reason || scope->path_steps == n)

@@ -21,7 +21,7 @@ static double own_work_ms(const struct results *r) {
 /* Seconds of the run from milliseconds of all ranks together over the whole input; as much again in
  * the time that was not analysed. */
 static double rank_seconds(const struct findings *f, double ms) {
-  return ms / 1e3 / (f->r->n_ranks ? f->r->n_ranks : 1) / f->r->kernels_seen;
+  return ms / 1e3 / MAX(f->r->n_ranks, 1) / f->r->kernels_seen;
 }
 
 /* Of work over the whole input, the share in the analysed steps; NAN if it cannot be known. */
