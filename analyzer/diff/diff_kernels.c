@@ -38,7 +38,8 @@ static struct diff_kernel row_of(const struct results *r, const struct kernel_re
 
 /* A report lists only so many kernels: what is not listed is unknown if some were left out. */
 static bool lists_all(const struct diff_side *side) {
-  return ALL(side->runs, side->n, one, (*one)->kernel_names <= (*one)->n_kernels);
+  return ALL(side->runs, side->n, one,
+             (*one)->n_kernels == 0 || (*one)->kernel_names <= (*one)->n_kernels);
 }
 
 static void finish_row(struct diff_kernel *k, bool all_before, bool all_after) {
@@ -56,10 +57,10 @@ static void finish_row(struct diff_kernel *k, bool all_before, bool all_after) {
 void diff_kernels(struct diffing *d) {
   struct diff_result *out = d->out;
   size_t most = 0;
-  bool known[2] = {false, false};
+  u32 known[2] = {0, 0}; /* runs; in the others no kernel was seen */
   EACH_RUN(d, side, i) {
     most += d->sides[side]->runs[i]->n_kernels;
-    known[side] |= d->sides[side]->runs[i]->n_kernels > 0;
+    known[side] += d->sides[side]->runs[i]->n_kernels > 0;
   }
   if (!known[BEFORE] || !known[AFTER])
     return;
@@ -69,7 +70,7 @@ void diff_kernels(struct diffing *d) {
   EACH_RUN(d, side, i) {
     const struct results *r = d->sides[side]->runs[i];
     for (u32 k = 0; k < r->n_kernels; k++)
-      rows[n++] = row_of(r, &r->kernels[k], side, per_step, d->sides[side]->n);
+      rows[n++] = row_of(r, &r->kernels[k], side, per_step, known[side]);
   }
   out->n_kernels =
       SORT_AND_JOIN(rows, n, by_name, sum, row,

@@ -17,14 +17,15 @@ enum { MOST_ROWS = 100, NO_NUMBER = -1 };
 struct part {
   const struct line_result *line;
   const char *file, *function;
+  double cost_ms;
   double number; /* of the line; NAN: the function as a whole */
   u32 run;       /* of both sides, those before first */
 };
 
-/* What a line costs: samples of the main thread if there are any, else the waits that were
+/* What a line costs: samples of the main thread where all runs have them, else the waits that were
  * recorded. */
-static double cost_ms(const struct line_result *line) {
-  if (!isnan(line->host_ms))
+static double cost_ms(const struct line_result *line, bool sampled) {
+  if (sampled && !isnan(line->host_ms))
     return line->host_ms;
   return isnan(line->wait_ms)    ? line->input_ms
          : isnan(line->input_ms) ? line->wait_ms
@@ -59,10 +60,11 @@ static void join_moved_lines(struct part *parts, u32 n, u32 n_before) {
     parts[i].number = NAN;
 }
 
-static struct diff_line row_of(struct diffing *d, const struct part *parts, u32 n, double *values) {
-  memset(values, 0, d->out->n_runs * sizeof(*values));
+static struct diff_line row_of(struct diffing *d, const struct part *parts, u32 n,
+                               const double *none, double *values) {
+  memcpy(values, none, d->out->n_runs * sizeof(*values));
   for (u32 i = 0; i < n; i++)
-    values[parts[i].run] += cost_ms(parts[i].line);
+    values[parts[i].run] += parts[i].cost_ms;
   bool whole = isnan(parts[0].number);
   const char *place = parts[0].line->place;
   const struct diff_compared is = diff_compare(d, values);
@@ -87,16 +89,31 @@ static double difference(const struct diff_line *line) {
 ORDER_BY(by_difference, struct diff_line,
          DOWN_OF(difference) BY_TEXT(file) THEN((a->line > b->line) - (a->line < b->line)))
 
-static u32 gather_parts(const struct diffing *d, struct part *parts, bool known[2]) {
-  u32 n = 0, run = 0;
+static bool all_are_sampled(const struct diffing *d) {
+  bool all = true;
   EACH_RUN(d, side, i) {
     const struct lines_result *lines = &d->sides[side]->runs[i]->lines;
-    FOR_EACH(lines->at, lines->n_at, line)
-      if (!isnan(cost_ms(line))) {
-        parts[n++] = (struct part){line, line->file, line->function,
-                                   isnan(line->line) ? NO_NUMBER : line->line, run};
-        known[side] = true;
-      }
+    all &= !lines->n_at || ANY(lines->at, lines->n_at, one, !isnan(one->host_ms));
+  }
+  return all;
+}
+
+/* `none` is set to what a line costs that a run does not list: 0, or NAN where it lists none. */
+static u32 gather_parts(const struct diffing *d, struct part *parts, double *none, bool known[2]) {
+  u32 n = 0, run = 0;
+  bool sampled = all_are_sampled(d);
+  EACH_RUN(d, side, i) {
+    const struct lines_result *lines = &d->sides[side]->runs[i]->lines;
+    none[run] = NAN;
+    FOR_EACH(lines->at, lines->n_at, line) {
+      double ms = cost_ms(line, sampled);
+      if (isnan(ms))
+        continue;
+      parts[n++] = (struct part){
+          line, line->file, line->function, ms, isnan(line->line) ? NO_NUMBER : line->line, run};
+      none[run] = 0;
+      known[side] = true;
+    }
     run++;
   }
   return n;
@@ -109,8 +126,9 @@ void diff_lines(struct diffing *d) {
     most += d->sides[side]->runs[i]->lines.n_at;
   struct part *parts = arena_array(&d->scratch, most, sizeof(*parts));
   double *values = arena_array(&d->scratch, out->n_runs, sizeof(*values));
+  double *none = arena_array(&d->scratch, out->n_runs, sizeof(*none));
   bool known[2] = {false, false};
-  u32 n = gather_parts(d, parts, known);
+  u32 n = gather_parts(d, parts, none, known);
   if (known[BEFORE] && known[AFTER]) {
     out->lines = arena_array(d->arena, n, sizeof(*out->lines));
     SORT(parts, n, by_place);
@@ -120,7 +138,7 @@ void diff_lines(struct diffing *d) {
     }
     for (u32 i = 0, same; i < n; i += same) {
       same = COUNT_SAME(parts + i, n - i, by_place);
-      out->lines[out->n_lines++] = row_of(d, parts + i, same, values);
+      out->lines[out->n_lines++] = row_of(d, parts + i, same, none, values);
     }
     SORT(out->lines, out->n_lines, by_difference);
     out->n_lines = MIN(out->n_lines, MOST_ROWS);

@@ -59,7 +59,7 @@ static void compare_point(struct diff_scalar *row, const struct point *a, const 
 
 /* The level at the end, by which several runs a side are compared. */
 
-/* The last quarter of the steps for which all runs report values. */
+/* The last quarter of the steps for which all runs report values that report any. */
 static void choose_level_steps(struct diffing *d) {
   u32 from = 0, to = INDEX_NONE;
   EACH_RUN(d, side, i) {
@@ -70,7 +70,9 @@ static void choose_level_steps(struct diffing *d) {
       first = MIN(step, first);
       last = step == INDEX_NONE ? last : MAX(step, last);
     }
-    from = first == INDEX_NONE ? from : MAX(first, from);
+    if (first == INDEX_NONE)
+      continue;
+    from = MAX(first, from);
     to = MIN(last, to);
   }
   d->level_to = to;

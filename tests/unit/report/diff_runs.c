@@ -173,6 +173,32 @@ static void lines_that_explain_are_named(void **state) {
   sides_free(&all);
 }
 
+/* Of a run that lists no line it is not known what its lines cost; and where one has no samples,
+ * the waits of all are compared. */
+static void lines_of_a_run_may_be_unknown(void **state) {
+  (void)state;
+  static const double ms[2][RUNS] = {{20, 20.1, 19.9}, {25, 25.1, 24.9}};
+  struct line_result lines[2][RUNS][1];
+  struct sides all = compare_several(small(), small(), RUNS, even, NULL);
+  for (u32 side = 0; side < 2; side++)
+    for (u32 i = 0; i < RUNS; i++) {
+      lines[side][i][0] = (struct line_result){.place = "sl.py:4",
+                                               .file = "/a/sl.py",
+                                               .function = "f",
+                                               .line = 4,
+                                               .host_ms = 6,
+                                               .wait_ms = 2,
+                                               .input_ms = NAN};
+      set_lines(all.runs[side][i], lines[side][i], side && i == 1 ? 0 : 1);
+    }
+  const struct diff_result *diff = compare_medians(&all, ms);
+  assert_true(diff->lines[0].before_ms == 6 && diff->lines[0].after_ms == 6);
+  lines[1][0][0].host_ms = NAN;
+  diff = compare_medians(&all, ms);
+  assert_true(diff->lines[0].before_ms == 2 && diff->lines[0].after_ms == 2);
+  sides_free(&all);
+}
+
 /* Two runs per side are too few to show a spread. */
 static void two_runs_per_side_are_undecided(void **state) {
   (void)state;
@@ -288,6 +314,23 @@ static void kernels_need_no_steps(void **state) {
   pair_free(&pair);
 }
 
+/* A run whose kernels were not seen is no run in which they took no time. */
+static void kernels_of_a_run_may_be_unknown(void **state) {
+  (void)state;
+  struct cluster_options one = healthy_gpu();
+  one.noise = 0;
+  struct sides all = compare_several(one, one, RUNS, even, NULL);
+  const struct diff_side was = {.runs = all.runs[0], .n = RUNS};
+  const struct diff_side is = {.runs = all.runs[1], .n = RUNS};
+  double before_ms = all.shown->diff->kernels[0].before_ms;
+  assert_true(before_ms > 0);
+  all.runs[1][1]->n_kernels = 0;
+  diff_sides(&was, &is, &all.shown);
+  const struct diff_kernel *kernel = &all.shown->diff->kernels[0];
+  assert_true(fabs(kernel->after_ms / kernel->before_ms - 1) < 0.02);
+  sides_free(&all);
+}
+
 /* The steps of single runs show no difference in at least 95 of 100 cases, and never prove one. */
 static void noise_is_no_change(void **state) {
   (void)state;
@@ -387,6 +430,8 @@ int main(void) {
                                      cmocka_unit_test(a_rank_slow_in_compute_leads),
                                      cmocka_unit_test(figures_of_a_kind_are_the_same),
                                      cmocka_unit_test(kernels_need_no_steps),
+                                     cmocka_unit_test(kernels_of_a_run_may_be_unknown),
+                                     cmocka_unit_test(lines_of_a_run_may_be_unknown),
                                      cmocka_unit_test(noise_is_no_change),
                                      cmocka_unit_test(one_run_per_side_is_only_information),
                                      cmocka_unit_test(too_few_steps_are_undecided),

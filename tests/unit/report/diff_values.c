@@ -152,6 +152,27 @@ static void values_end_apart(void **state) {
   sides_free(&all);
 }
 
+static void set_falling(struct sides *all) {
+  level = 0;
+  set_levels(all);
+  for (u32 side = 0; side < 2; side++)
+    for (u32 i = 0; i < RUNS; i++)
+      for (u32 k = 0; k < LOSSES; k++)
+        all->clusters[side][i]->model.scalars[k].value += LOSSES - k;
+  all->clusters[1][2]->model.n_scalars = 0;
+}
+
+/* A run that reports no values does not take the end of the others' away. */
+static void levels_without_one_run(void **state) {
+  (void)state;
+  struct sides all = compare_several(small(), small(), RUNS, even, set_falling);
+  const struct diff_result *diff = all.shown->diff;
+  const struct diff_row *loss = FIND(diff->rows, diff->n_rows, one, one->section == DIFF_OF_VALUES);
+  assert_non_null(loss);
+  assert_true(loss->before < 2 + LOSSES / 2);
+  sides_free(&all);
+}
+
 static struct results *with_peak(struct pair *pair, double bytes) {
   pair->new->memory.peak_allocated_bytes = bytes;
   diff_results(pair->old, pair->new);
@@ -224,6 +245,7 @@ int main(void) {
                                      cmocka_unit_test(bits_requested_by_the_command),
                                      cmocka_unit_test(throughput_is_no_result),
                                      cmocka_unit_test(values_end_apart),
+                                     cmocka_unit_test(levels_without_one_run),
                                      cmocka_unit_test(memory_that_grew),
                                      cmocka_unit_test(tensors_that_scale),
                                      cmocka_unit_test(collectives_of_a_step_of_training)};
