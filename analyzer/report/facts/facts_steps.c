@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "analyses/thresholds.h"
 #include "report/facts/facts.h"
 
 enum { CLUSTERS_SHOWN = 4 };
@@ -55,6 +56,17 @@ static void put_kinds(struct facts *to, const struct results *results) {
   }
 }
 
+/* Of steps of training; what is done besides takes time as well. */
+static void put_throughput(struct facts *to, const struct results *results) {
+  double per_second = results->step_mean_ms > 0 ? 1e3 / results->step_mean_ms : NAN;
+  double in_all = results->training_steps / results->analysed_s;
+  fact_line(to, "throughput", TONE_PLAIN, "%s", rate(per_second, "steps").text);
+  if (results->tokens_per_step > 0)
+    fact_item(to, TONE_PLAIN, "%s", rate(per_second * results->tokens_per_step, "tokens").text);
+  if (results->n_other_work && in_all < (1 - WORTH_MENTIONING) * per_second)
+    fact_item(to, TONE_PLAIN, "with what is besides %s", rate(in_all, "steps").text);
+}
+
 void facts_of_steps(struct facts *to, const struct results *results) {
   const struct steps *steps = &results->model->steps;
   fact_label(to, "steps");
@@ -79,11 +91,7 @@ void facts_of_steps(struct facts *to, const struct results *results) {
   put_turns(to, results);
   put_other_work(to, results);
   put_host_ahead(to, results);
-  fact_label(to, "throughput");
-  double per_second = results->step_mean_ms > 0 ? 1e3 / results->step_mean_ms : NAN;
-  fact_item(to, TONE_PLAIN, "%s", rate(per_second, "steps").text);
-  if (results->tokens_per_step > 0)
-    fact_item(to, TONE_PLAIN, "%s", rate(per_second * results->tokens_per_step, "tokens").text);
+  put_throughput(to, results);
 }
 
 static struct quantity value_of(const struct convergence_series *row, double number) {

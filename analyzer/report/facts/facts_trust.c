@@ -60,7 +60,7 @@ static void put_attempts(struct facts *to, const struct results *results) {
     if (one->attempt == own)
       continue;
     fact_line(to, "", TONE_PLAIN, "%.0f: %s on %s. %s", one->attempt,
-              plural((u64)one->ranks, "rank").text, plural((u64)one->hosts, "host").text, how);
+              plural(one->ranks, "rank").text, plural(one->hosts, "host").text, how);
   }
 }
 

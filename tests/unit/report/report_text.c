@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "example_results.h"
+#include "report/facts/facts.h"
 #include "report/report.h"
 #include "report/text/meter.h"
 #include "report/text/table.h"
@@ -123,6 +124,26 @@ static void ascii_is_ascii(void **state) {
       assert_true(*c == '\n' || (*c >= ' ' && *c < 127));
     free(text);
   }
+}
+
+/* Steps of training are made as often as the clock shows, not as if nothing else took time. */
+static void throughput_has_what_is_besides(void **state) {
+  (void)state;
+  struct other_work work = {.name = "1 step of evaluation", .sum_s = 20};
+  SCOPED_ARENA struct arena arena = {0};
+  struct results *results = example_make("healthy");
+  results->step_mean_ms = 100;
+  results->training_steps = 100;
+  for (u32 besides = 0; besides < 2; besides++) {
+    results->other_work = &work;
+    results->n_other_work = besides;
+    results->analysed_s = besides ? 30 : 10;
+    const struct facts facts = section_facts(SECTION_steps, results, &arena);
+    assert_true(ANY(facts.at, facts.n, one, !strcmp(one->text, "10.0 steps/s")));
+    assert_int_equal(ANY(facts.at, facts.n, one, strstr(one->text, "besides 3.33 steps/s")),
+                     besides);
+  }
+  example_free(results);
 }
 
 static void many_ranks_stay_compact(void **state) {
@@ -399,6 +420,7 @@ int main(void) {
       cmocka_unit_test(items_break_between_not_within),
       cmocka_unit_test(bars_show_everything_above_zero),
       cmocka_unit_test(a_stack_fills_its_width),
+      cmocka_unit_test(throughput_has_what_is_besides),
       cmocka_unit_test(sparklines_scale_on_steady_steps),
       cmocka_unit_test(tables_share_a_unit_and_drop_columns),
   };
