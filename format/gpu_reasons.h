@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kinds of reasons why the GPU was not watched. A trace has the reason in words (GPU_CLOCK in
- * records.def), with details such as the observed call. A reason of one of these kinds contains the
- * words of the kind: the library takes them from here, and the analyzer recognises the kind by
- * them.
+ * Why the GPU was not watched: the kinds of reasons. A trace has the reason as text (GPU_CLOCK in
+ * records.def), with details such as the call that was seen. Each kind has words that its texts
+ * contain: the library writes them, and the analyzer finds the kind by them.
  */
 #pragma once
 
@@ -34,7 +33,7 @@ enum tscope_gpu_reason {
       TSCOPE_GPU_REASON_OTHER /* also if no reason is known */
 };
 
-/* The kind of a reason; NULL: no reason is known. */
+/* The kind of a reason, which is NULL where none is known. */
 static inline enum tscope_gpu_reason tscope_gpu_reason_of(const char *reason) {
   static const char *const words[] = {
 #define X(NAME, words) words,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What analyses and outputs ask an analysis that is not finished: when a step was, whether it was
- * seen, the source of GPU time. Each question is answered by the analysis that it is about; the
- * others by queries.c.
+ * Questions that analyses and outputs have while analyses still run: when a step was, whether it
+ * was seen, where GPU times come from. A function here is in the file of the analysis that knows
+ * the answer, which its comment names; else in queries.c.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The period of a sequence of collectives: a training step, as it looks if only the communication
- * is visible.
+ * How many collectives make one training step, where nothing but the communication shows steps:
+ * the period with which a sequence of collectives repeats.
  */
 #pragma once
 
@@ -17,18 +17,18 @@ struct period {
   double match;    /* share of tokens that equal the one a period earlier */
 };
 
-/* Finds the smallest period with which enough of the later tokens repeat, and which explains
- * the rare ones too: if a token comes again and again, but mostly not a period apart, the period is
- * only a part of a step, such as a layer. False if there is none, or fewer than two periods of it.
- * Tokens are any numbers. */
+/* Finds the smallest period with which enough of the later tokens repeat. It must explain rare
+ * tokens, too: a token that comes again and again, but mostly not a period apart, shows that the
+ * period is only a part of a step, such as a layer. False if there is none, or fewer than two
+ * periods of it. Tokens are any numbers. */
 bool find_period(const u32 *tokens, u32 n, struct period *period);
 
-/* If all collectives of a step look alike, the period is one token. Then only time separates them:
- * gaps[i] is the pause before period i (any unit). Returns how many periods make one step, and in
- * *first the period with which a step begins; 1 and 0 if time shows nothing more. */
+/* Where all collectives look alike, the period is one token, and only pauses show where a step
+ * begins: gaps[i] is the one before period i, in any unit. Returns how many periods make one step,
+ * and in *first the period with which the first step begins; 1 and 0 if pauses show nothing. */
 u32 find_gap_period(const double *gaps, u32 n, u32 *first);
 
-/* Where in a period something begins: at the place before which the gaps are longest, if these are
- * clearly longer than those at place 0, else there. logs[place] is the sum of the logarithms of
- * counts[place] gaps, and becomes their mean. */
+/* The place in a period at which a step begins: the one before which the gaps are longest, if they
+ * are clearly longer than those before place 0; else place 0. logs[place] is the sum of the
+ * logarithms of counts[place] gaps, and becomes their mean. */
 u32 find_longest_gap(double *logs, const u32 *counts, u32 length);

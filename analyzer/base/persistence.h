@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Neighbouring steps are no independent trials: a rank that has no core in one step seldom has one
- * in the next. How far that goes is read from the data, as the correlation of each value with the
- * next, and a test counts as many steps as would tell as much if they were independent: n steps of
- * correlation r as n (1 - r) / (1 + r) [Bayley and Hammersley 1946]. Every question whether
- * something happens more often than by chance, over steps that follow each other, is asked here.
+ * Does something happen more often than by chance, over steps that follow each other? All such
+ * questions are asked here.
+ *
+ * Neighbouring steps are not independent trials: a rank that has no core in one step seldom has one
+ * in the next. So n steps tell less than n independent ones. How much less follows from r, the
+ * correlation of each value with the next: n steps count as n (1 - r) / (1 + r) [Bayley and
+ * Hammersley 1946].
  */
 #pragma once
 
 #include "format/tscope_format.h"
 
 struct persistence {
-  double products, squares, squared; /* sums over series; the last of a series' squares, squared */
+  double products, squares;
+  double squared; /* sum over series of their squares, squared */
   double values, series;
 };
 

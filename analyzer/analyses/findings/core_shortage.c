@@ -160,8 +160,9 @@ static struct core_loss lost_to_others(const struct analysis *a, const struct fi
 static const char *explain_by_cores(struct analysis *a, const struct finding *finding,
                                     const struct core_loss *lost, bool explained) {
   const char *cause = finding_id_words[FINDING_HOST_OVERSUBSCRIBED];
-  const char *peers =
-      is_always_late(a, finding) ? say(a, " (of its peers: %.3g s)", lost->peers_s) : "";
+  const char *peers = is_always_late(a, finding)
+                          ? say(a, " (of its peers: %s)", duration_s(lost->peers_s).text)
+                          : "";
   const char *workers =
       lost->workers_share > 0
           ? say(a, ", its data loader workers probably for %s of their time at work",

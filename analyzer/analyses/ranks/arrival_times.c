@@ -2,10 +2,11 @@
  *
  * When members of a collective were ready, for the search for stragglers.
  *
- * Where clocks of hosts are not known well enough for that, each rank's own clock decides: its
- * arrival is then the time since it left the communicator's collective before. All left that one
- * for the same reason. If some left it later than others, as over a slow link, the link made them
- * late, and this time does not count it against them.
+ * Where the hosts' clocks are not known well enough to compare ranks by them, each rank is measured
+ * by its own clock: its arrival is the time since it left the collective before, of the same
+ * communicator. A collective ends for all members together, so these times begin at one instant.
+ * Where a slow link lets some members leave later, their time begins later too: the link's delay
+ * is not held against them.
  */
 #include <math.h>
 

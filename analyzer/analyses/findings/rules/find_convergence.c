@@ -125,21 +125,21 @@ void rule_convergence_not_falling(struct findings *f) {
   if (!loss || !c->not_falling)
     return;
   bool rises = c->not_falling == LOSS_RISES;
-  finding_add(f, SEVERITY_WARNING, NAN,
-              rises ? say(f, "The loss rises: %+.0f %% over the run", 100 * c->whole_change)
-                    : "The loss has not moved since the start",
-              say(f,
-                  "\"%.60s\" began at %.5g and ends at %.5g (medians of tenths of %.0f values, %ss "
-                  "%.0f to %.0f), %+.2g %%; its lowest value is %.5g.",
-                  loss->name, loss->first, loss->last, loss->values,
-                  series_count_words[loss->counts], loss->first_step, loss->last_step,
-                  100 * c->whole_change, loss->best),
-              rises ? "Lower the learning rate; check the sign of the loss, that gradients are "
-                      "zeroed and scaled as they should be, and what the data of this run is."
-                    : "Check that the optimizer has the model's parameters, that they require "
-                      "gradients and get them (no detach, no_grad or frozen layers), that the "
-                      "learning rate is not 0, and that labels belong to their inputs.",
-              NULL, 0);
+  finding_add(
+      f, SEVERITY_WARNING, NAN,
+      rises ? say(f, "The loss rises: %s over the run", signed_percent(c->whole_change).text)
+            : "The loss has not moved since the start",
+      say(f,
+          "\"%.60s\" began at %.5g and ends at %.5g (medians of tenths of %.0f values, %ss "
+          "%.0f to %.0f), %s; its lowest value is %.5g.",
+          loss->name, loss->first, loss->last, loss->values, series_count_words[loss->counts],
+          loss->first_step, loss->last_step, signed_percent(c->whole_change).text, loss->best),
+      rises ? "Lower the learning rate; check the sign of the loss, that gradients are "
+              "zeroed and scaled as they should be, and what the data of this run is."
+            : "Check that the optimizer has the model's parameters, that they require "
+              "gradients and get them (no detach, no_grad or frozen layers), that the "
+              "learning rate is not 0, and that labels belong to their inputs.",
+      NULL, 0);
 }
 
 void rule_correlated_instability(struct findings *f) {
@@ -156,9 +156,9 @@ void rule_correlated_instability(struct findings *f) {
   finding_add(f, SEVERITY_WARNING, NAN, say(f, "%s go wrong together", most->signals),
               say(f,
                   "Spikes of several signals lie within %.0f steps of each other %s, at "
-                  "steps %s%s; by chance with probability %.2g.",
+                  "steps %s%s (by chance: %s).",
                   INSTABILITY_STEPS, plural(c->n_clusters, "time").text, text,
-                  c->n_clusters > MOST_NAMED ? "; ..." : "", c->instability_p),
+                  c->n_clusters > MOST_NAMED ? "; ..." : "", p_value(c->instability_p).text),
               "One cause is behind them: look at the batches of those steps first (very long, "
               "empty or damaged samples show in loss, gradient, time and memory alike), then at "
               "checkpoints or evaluation that run in them.",

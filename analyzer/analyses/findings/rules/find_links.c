@@ -314,10 +314,10 @@ static void check_link(struct findings *f, u32 index, double *values, u32 *ranks
   finding_add(f, severity_of(f, per_step_of(f, saving)), saving,
               say(f, "Transfers on %s take %.1f times as long as elsewhere", c->comm, ms / others),
               say(f,
-                  "%s of %.3g MB: %s on %s, median %s on %u others alike, once all had arrived; "
+                  "%s of %s: %s on %s, median %s on %u others alike, once all had arrived; "
                   "%s.",
-                  c->op, c->bytes / 1e6, duration_ms(ms).text, c->comm, duration_ms(others).text, n,
-                  plural(c->count, "time").text),
+                  c->op, byte_size(c->bytes).text, duration_ms(ms).text, c->comm,
+                  duration_ms(others).text, n, plural(c->count, "time").text),
               say(f,
                   "Check the links between the ranks of %s: NIC, cable, PCIe width, NVLink state, "
                   "and whether traffic takes the path you expect.",
