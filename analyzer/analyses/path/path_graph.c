@@ -82,7 +82,7 @@ static void choose_seen_samples(struct analysis *a, u32 first, u32 steps) {
       n++;
     if (n)
       VECTOR_PUSH(&rows, ((struct sample){step, n}));
-    step += n ? n : 1;
+    step += MAX(n, 1);
   }
   keep_some(a->graph, rows.at, rows.n, steps);
   free(rows.at);
