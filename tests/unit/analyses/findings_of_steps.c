@@ -488,6 +488,32 @@ static void a_gpu_idles_outside_the_phases_only_if_they_are_known(void **state) 
   }
 }
 
+/* Batches that take long now and then: what to look at is their preparation. */
+static void long_steps_wait_for_input(void **state) {
+  (void)state;
+  enum { N = 40, SLOW = 7 };
+  static const u32 slow[SLOW] = {3, 8, 10, 17, 21, 30, 37};
+  i64 late[N * 2] = {0};
+  for (u32 i = 0; i < SLOW; i++)
+    late[slow[i] * 2] = late[slow[i] * 2 + 1] = 300 * MS;
+  struct cluster_options o = healthy_gpu();
+  o.ranks = 2;
+  o.steps = N;
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
+  c->model.phases = arena_array(&c->arena, N * 2, sizeof(*c->model.phases));
+  for (u32 i = 0; i < N * 2; i++)
+    c->model.phases[i] = (struct phase_times){.data = o.input + late[i]};
+  struct analyse_options options = no_options();
+  struct results *r = cluster_analyse(c, &options);
+  const struct finding *found = finding_of(r, "TIMING.JITTER");
+  assert_non_null(found);
+  assert_non_null(strstr(found->evidence, "of that time they wait for their input"));
+  assert_non_null(strstr(found->action, "batches slow to prepare"));
+  c->model.phases = NULL;
+  cluster_end(r, c);
+}
+
 static void jitter(void **state) {
   (void)state;
   struct scenario s = healthy_scenario();
@@ -544,6 +570,7 @@ int main(void) {
       cmocka_unit_test(ranks_wait_for_one_another_outside),
       cmocka_unit_test(a_gpu_idles_outside_the_phases_only_if_they_are_known),
       cmocka_unit_test(jitter),
+      cmocka_unit_test(long_steps_wait_for_input),
       cmocka_unit_test(a_step_of_two_passes_is_told)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

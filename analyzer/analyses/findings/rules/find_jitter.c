@@ -235,34 +235,60 @@ static void line_of_long_steps(struct findings *f, const struct long_steps *long
   step_line_of_long_steps(f->a, is_long, median_of(excess, longer->n), at);
 }
 
-/* How much longer than usual each rank's device computes in a step, at least; NAN if it is not
- * known of all. */
-static double more_compute_ms(const struct analysis *a, const double *usual, u32 step) {
+/* What a rank does for so long in a step; NAN where it is not known. */
+typedef double work_in_step(const struct analysis *a, u32 rank, u32 step);
+
+static double device_computes_ms(const struct analysis *a, u32 rank, u32 step) {
+  return a->ranks[rank].on_gpu ? a->compute_ms[(size_t)rank * a->n_steps + step - a->first_step]
+                               : (double)NAN;
+}
+
+static double host_gets_input_ms(const struct analysis *a, u32 rank, u32 step) {
+  return a->model->phases ? phase_ms(a, rank, step, offsetof(struct phase_times, data))
+                          : (double)NAN;
+}
+
+/* How much longer than usual each rank does it in a step, at least; NAN if it is not known of all.
+ */
+static double longer_on_all_ms(const struct analysis *a, work_in_step *does, const double *usual,
+                               u32 step) {
   double least = INFINITY;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    double ms = a->compute_ms[(size_t)rank * a->n_steps + step - a->first_step];
-    if (!a->ranks[rank].on_gpu || isnan(ms))
+    double ms = does(a, rank, step);
+    if (isnan(ms))
       return NAN;
     least = fmin(least, ms - usual[rank]);
   }
   return least;
 }
 
-/* The share of what long steps take longer in which the devices of all ranks compute: such steps
- * hold more work, or all devices are slower then. 0 if that is not known. */
-static double share_of_compute(const struct analysis *a, const struct long_steps *longer,
-                               struct arena *scratch) {
+/* The share of what long steps take longer in which all ranks do it. 0 if that is not known. */
+static double share_in_which_all(const struct analysis *a, work_in_step *does,
+                                 const struct long_steps *longer, struct arena *scratch) {
   double *usual = arena_array(scratch, a->model->n_ranks, sizeof(*usual));
-  double *ms = arena_array(scratch, a->n_steps, sizeof(*ms)), excess = 0, compute = 0;
+  double *ms = arena_array(scratch, a->n_steps, sizeof(*ms)), excess = 0, done = 0;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    u32 n = LIST_KNOWN(ms, 0, a->n_steps, i, a->compute_ms[(size_t)rank * a->n_steps + i]);
+    u32 n = LIST_KNOWN(ms, a->first_step, a->first_step + a->n_steps, step, does(a, rank, step));
     usual[rank] = median_of(ms, n);
   }
   FOR_EACH(longer->at, longer->n, one) {
     excess += one->excess_ms;
-    compute += fmax(0, more_compute_ms(a, usual, one->step));
+    done += fmin(fmax(0, longer_on_all_ms(a, does, usual, one->step)), one->excess_ms);
   }
-  return excess > 0 ? fmin(1, compute / excess) : 0;
+  return excess > 0 ? done / excess : 0;
+}
+
+/* What most of the time is that long steps take longer. */
+static const char *describe_excess(struct findings *f, const struct step_line *at, double computes,
+                                   double gets_input) {
+  if (computes >= REASON_SHARE)
+    return say(f,
+               " In %s of that time the devices of all ranks compute: these steps hold more work, "
+               "or all devices are slower then.",
+               percent(computes).text);
+  if (!at->line && gets_input >= REASON_SHARE)
+    return say(f, " In %s of that time they wait for their input.", percent(gets_input).text);
+  return describe_step_line(f, at);
 }
 
 static void add_long_steps_finding(struct findings *f, const struct deviations *of,
@@ -273,14 +299,11 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
   struct step_line at;
   line_of_long_steps(f, longer, scratch, &at);
   const char *which = describe_long_steps(f, longer, of->worst, skipped, at.line != NULL, scratch);
-  double computes = share_of_compute(f->a, longer, scratch);
+  double computes = share_in_which_all(f->a, device_computes_ms, longer, scratch);
+  double gets_input = share_in_which_all(f->a, host_gets_input_ms, longer, scratch);
   bool of_work = !skipped && computes >= REASON_SHARE;
-  const char *where = skipped   ? ""
-                      : of_work ? say(f,
-                                      " In %s of that time the devices of all ranks compute: these "
-                                      "steps hold more work, or all devices are slower then.",
-                                      percent(computes).text)
-                                : describe_step_line(f, &at);
+  bool of_input = !skipped && !of_work && !at.line && gets_input >= REASON_SHARE;
+  const char *where = skipped ? "" : describe_excess(f, &at, computes, gets_input);
   u32 rank = at.rank != INDEX_NONE ? f->a->model->ranks[at.rank].rank : INDEX_NONE;
   /* The replay has some of the steps; what they lost is known of all. */
   static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
@@ -304,6 +327,10 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
       of_work ? "See what they are given to compute: samples or sequences of other lengths (bucket "
                 "them by length, or pack them), prompts between tokens. If that is as usual, "
                 "compare the clocks of the devices then."
+      : of_input
+          ? "Look at what makes these batches slow to prepare: larger or damaged samples, the "
+            "storage, workers that begin anew with each epoch (persistent_workers). Batches that "
+            "are prepared further ahead (num_workers, prefetch_factor) bridge some of it."
       : skipped
           ? "A gradient scaler leaves the optimizer out where gradients overflow: if that is why, "
             "print its scale, and train in bf16 or with a smaller scale. If the program adds up "
