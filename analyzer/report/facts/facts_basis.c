@@ -116,12 +116,16 @@ void basis_of_gemms(struct facts *to, const struct results *r) {
               percent(gemms->bounded).text);
 }
 
+static bool has_gpu_work(const struct results *r) {
+  return ANY(r->model->ranks, r->model->n_ranks, rank, rank->launches || rank->gpu_kernels);
+}
+
 void basis_of_path(struct facts *to, const struct results *r) {
   fact_item(to, TONE_DIM, "analysed %s", plural(r->path_steps_used, "step").text);
   if (!isnan(r->path_selfcheck))
     fact_item(to, TONE_DIM, "a replay without changes differs by %s",
               percent(fabs(r->path_selfcheck)).text);
-  if (!ANY(r->model->ranks, r->model->n_ranks, rank, rank->launches || rank->gpu_kernels))
+  if (!has_gpu_work(r))
     fact_item(to, TONE_DIM,
               "launch is making the calls that start collectives: there is no GPU work");
 }
@@ -136,8 +140,11 @@ void basis_of_phases(struct facts *to, const struct results *r) {
   fact_item(to, TONE_DIM, "host time per step, mean over ranks");
   if (r->model->phase_method)
     fact_item(to, TONE_DIM, "%s", r->model->phase_method);
-  if (r->comm_ms != 0)
-    fact_item(to, TONE_DIM, "of it exposed communication: %s", duration_ms(r->comm_ms).text);
+  if (r->comm_ms != 0) /* of devices, for which a host need not wait in its phases */
+    fact_item(to, TONE_DIM,
+              has_gpu_work(r) ? "exposed communication on the devices: %s a step"
+                              : "of it exposed communication: %s",
+              duration_ms(r->comm_ms).text);
 }
 
 #define RECOVERABLE_BEYOND 0.01 /* of the run */

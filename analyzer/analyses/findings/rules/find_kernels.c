@@ -166,8 +166,8 @@ void rule_copy(struct findings *f) {
   const char *fast = most && !isnan(most->gbps) ? say(f, ", %s", bandwidth(most->gbps).text) : "";
   bool kernels_copy = by_kernels > ms;
   const char *which = most && !kernels_copy
-                          ? say(f, " Most of them %s: %.0f in %s%s.", most->direction, most->count,
-                                duration_ms(most->sum_ms).text, fast)
+                          ? say(f, " Most of them %s: %s in %s%s.", most->direction,
+                                count_of(most->count).text, duration_ms(most->sum_ms).text, fast)
                           : "";
   static const struct cure_change copies = {.kind = CHANGE_COPIES};
   struct cure cure = {&copies, 1};
