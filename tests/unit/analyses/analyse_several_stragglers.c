@@ -205,9 +205,39 @@ static void less_than_half_of_the_path_names_too(void **state) {
   assert_true(below_half > 0);
 }
 
+/* Ranks 1 and 3 are late in turns: in each step, or if anybody else may be late instead in a third
+ * of them, which is no turn. */
+static void who_is_late_in_turns_is_named(void **state) {
+  enum { STEPS = 80, RANKS = 6 };
+  (void)state;
+  for (u32 run = 0; run < 12; run++) {
+    i64 late[STEPS * RANKS] = {0};
+    u32 random = 77 * (run + 1);
+    bool always = run % 2;
+    for (u32 step = 0; step < STEPS; step++) {
+      u32 anybody = (u32)(uniform_share(&random) * RANKS);
+      bool turn = uniform_share(&random) >= 0.35 || always;
+      late[step * RANKS + (turn ? 1 + step % 2 * 2 : anybody)] = 60 * MS;
+    }
+    struct cluster_options o = healthy_cpu();
+    o.ranks = RANKS;
+    o.steps = STEPS;
+    o.noise = 0.01;
+    o.seed = run;
+    o.late_first = late;
+    struct cluster *c = cluster_new(&o);
+    struct results *r = cluster_analyse(c, NULL);
+    assert_int_equal(stragglers_in(r), always ? 2 : 0);
+    for (u32 rank = 1; rank <= 3 && always; rank += 2)
+      assert_true(r->ranks[rank].straggler && r->ranks[rank].late_every == 2);
+    cluster_end(r, c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
                                      cmocka_unit_test(many_are_named),
+                                     cmocka_unit_test(who_is_late_in_turns_is_named),
                                      cmocka_unit_test(two_are_late_at_places_of_their_own),
                                      cmocka_unit_test(who_sends_late_is_named),
                                      cmocka_unit_test(a_busy_worker_is_not_late),
