@@ -8,6 +8,17 @@
 #include "analyses/path/path_run.h"
 #include "base/checked_memory.h"
 
+/* What is left of work of a key, or of the time before it, if its rank is as fast as others. */
+static double as_others(const struct run *run, u32 key, u32 n) {
+  const struct sample_graph *g = run->r->g;
+  const struct even_steps *even = &run->r->peers.even;
+  u32 rank = g->nodes[n].rank;
+  if (run->by_place && run->by_place[rank] && key < HOST_KEYS)
+    return run->by_place[rank][key * even->places + even->row_of_node[n] % even->places];
+  bool uneven = run->uneven && key == g->nodes[n].key && run->uneven[n] >= 0;
+  return uneven ? run->uneven[n] : run->factor[(size_t)key * g->n_ranks + rank];
+}
+
 /* How much of its time work of a node, or before it, keeps because its rank works as fast as
  * others, and in each step has no more of it. */
 static double rank_factor(const struct run *run, u32 key, u32 n) {
@@ -17,9 +28,8 @@ static double rank_factor(const struct run *run, u32 key, u32 n) {
     return 1;
   if (!run->even && !peers_late_in(&run->r->peers, run->late_in, n, rank))
     return 1;
-  bool uneven = run->uneven && key == g->nodes[n].key && run->uneven[n] >= 0;
-  double as_others = uneven ? run->uneven[n] : run->factor[(size_t)key * g->n_ranks + rank];
-  return run->even ? as_others * even_steps_left(&run->r->peers.even, g, n, key) : as_others;
+  double left = as_others(run, key, n);
+  return run->even ? left * even_steps_left(&run->r->peers.even, g, n, key) : left;
 }
 
 double run_left_with_rank(const struct run *run, double left, u32 key, u32 n) {
@@ -215,8 +225,10 @@ static void prepare_ranks(struct run *run) {
     run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together, run->late_in);
   else if (n == 1)
     run->factor = r->peers.as_peers;
-  if (n)
+  if (n) {
     run->uneven = peers_uneven(&r->peers, r->g, together, run->late_in, run->factor);
+    run->by_place = peers_by_place(&r->peers, r->g, together, run->late_in, run->factor);
+  }
   run->ranks = together;
 }
 

@@ -23,6 +23,7 @@ struct even_steps {
   u8 *group_of_key;                 /* [g->n_keys] */
   bool may_be_waiting[WORK_GROUPS]; /* that no record shows */
   float *left;                      /* [(row * WORK_GROUPS + group) * n_ranks + rank] */
+  u32 places;                       /* rows of a step, if each has as many; else 1 */
 };
 
 struct peers {
@@ -70,6 +71,12 @@ float *peers_compare_group(const struct peers *p, const struct sample_graph *g, 
  */
 float *peers_uneven(const struct peers *p, const struct sample_graph *g, const bool *ranks,
                     const bool *late_in, const float *factor);
+
+/* path_uneven.c: of the time of hosts in phases and in none, where ranks have more of it in some
+ * places of a step, between two collectives: [rank][key * places + place] what is left, NULL for
+ * ranks that are none of these. NULL if steps have no places. To be freed by the caller. */
+float **peers_by_place(const struct peers *p, const struct sample_graph *g, const bool *ranks,
+                       const bool *late_in, const float *factor);
 
 /* The steps in which ranks are late, if each is so from a step of the run on: like peers.late_in.
  * To be freed by the caller. */

@@ -406,7 +406,7 @@ void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cu
   }
   (runs->apart == MOST_SIDE_BY_SIDE ? replay_most : replay_least)(runs);
   for (u32 i = 0; i < n; i++) {
-    FREE_EACH(&runs->at[i], uneven, own_factor, own_late_in);
+    FREE_EACH(&runs->at[i], uneven, by_place, own_factor, own_late_in);
     free((void *)(uintptr_t)runs->at[i].ranks);
   }
 }

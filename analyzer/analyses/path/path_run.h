@@ -76,6 +76,7 @@ struct run {
   const bool *ranks;   /* which these are; NULL: all */
   const bool *late_in; /* in which steps: like peers.late_in */
   float *uneven;       /* where some of these are slow only now and then: peers_uneven() */
+  float **by_place;    /* and where in a step their hosts are: peers_by_place() */
   float *own_factor;   /* if it was made for this cure */
   bool *own_late_in;   /* likewise */
   const double *awake; /* [rank] what stays outside the phases; NULL: as `host_left` says */

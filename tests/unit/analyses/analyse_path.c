@@ -178,6 +178,26 @@ static void work_that_falls_on_another_rank_before_each_collective(void **state)
   }
 }
 
+/* A rank has 80 ms more to do before one of a step's two collectives: these are what the step gets
+ * shorter by, not a share of them and of what the rank does before the other. */
+static void a_rank_that_is_slow_before_one_collective(void **state) {
+  (void)state;
+  for (u32 second = 0; second < 2; second++) {
+    struct cluster_options o = healthy_cpu();
+    o.waits_for_first = true;
+    i64 *late = calloc((size_t)o.steps * o.ranks, sizeof(*late));
+    for (u32 step = 0; step < o.steps; step++)
+      late[step * o.ranks + 2] = 80 * MS;
+    *(second ? &o.late_backward : &o.late_first) = late;
+    struct cluster *c = cluster_new(&o);
+    struct results *r = cluster_analyse(c, NULL);
+    assert_true(r->ranks[2].straggler);
+    assert_near(r->step_mean_ms - step_if(r, WHAT_IF_RANK), 80, 0.1);
+    cluster_end(r, c);
+    free(late);
+  }
+}
+
 /* Nor are steps shorter than the compute of the rank that has least, of those that are replayed and
  * of the others. */
 static void no_rank_is_faster_than_the_fastest(void **state) {
@@ -605,6 +625,7 @@ int main(void) {
       cmocka_unit_test(slow_rank_on_cpu),
       cmocka_unit_test(work_that_falls_on_another_rank_in_each_step),
       cmocka_unit_test(work_that_falls_on_another_rank_before_each_collective),
+      cmocka_unit_test(a_rank_that_is_slow_before_one_collective),
       cmocka_unit_test(no_rank_is_faster_than_the_fastest),
       cmocka_unit_test(work_that_varies_from_step_to_step),
       cmocka_unit_test(what_is_saved_of_uneven_steps_is_of_all),
