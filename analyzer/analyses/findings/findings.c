@@ -258,6 +258,13 @@ const char *about_compiling(struct findings *f, const struct sampled_line *line)
              : "";
 }
 
+const char *about_gil(const struct sampled_line *line) {
+  return line && line->beside_has_gil
+             ? " Python runs one thread at a time: only in a process of its own "
+               "does that not hold up training."
+             : "";
+}
+
 const char *words_of_line(struct findings *f, const struct sampled_line *line) {
   bool shared = line->path && line->peers_ms >= LINE_OF_ONE * line->ms;
   if (!line->function)

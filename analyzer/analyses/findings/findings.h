@@ -110,6 +110,9 @@ bool is_slow_stage(struct findings *f, const struct straggler_group *group);
 /* "data.py:12 (get)"; and the way there if peers are there too, by another way. */
 const char *words_of_line(struct findings *f, const struct sampled_line *line);
 
+/* " That is ... GIL ..." where another thread holds it while this one waits; else "". */
+const char *about_gil(const struct sampled_line *line);
+
 /* ", called at train.py:9" and ", waiting for 80 % of it", where these are known; else "". */
 const char *called_at(struct findings *f, const struct sampled_line *line);
 const char *busy_with(struct findings *f, const struct sampled_line *line);

@@ -67,8 +67,9 @@ struct sampled_line;
 /* part_lines.c: a part in words, without its times. */
 struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part);
 
-/* part_lines.c: the callers of a line, outermost first; NULL if it has none. */
-const char *line_called_at(struct analysis *a, const struct sampled_path *path);
+/* Of a part that takes longer than it should: by which of its paths (NULL: it has none). */
+void line_set_path(struct analysis *a, const struct sampled_part *part,
+                   const struct sampled_path *path, struct sampled_line *line);
 
 /* If the thread waits in that part for another one most of the time: that one is at `beside`
  * (NULL: not known) meanwhile. */

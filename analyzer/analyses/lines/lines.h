@@ -24,7 +24,8 @@ struct sampled_line {
   const char
       *activity; /* "sleeping": what the thread does there most of the time; NULL: not known */
   double activity_share, no_core_share; /* of that; of the time without a core; NAN: not known */
-  const char *beside;              /* where another thread is while this one waits for it; NULL */
+  const char *beside; /* where another thread is while this one waits for it; NULL */
+  bool beside_has_gil;
   const struct sampled_line *next; /* another line that takes longer by enough, or where this one
                                       does not explain the whole delay; NULL */
   double next_ms;                  /* how much longer than on the peers */

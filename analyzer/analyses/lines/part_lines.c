@@ -9,7 +9,7 @@
 #include "base/texts.h"
 #include "base/trace_words.h"
 
-const char *line_called_at(struct analysis *a, const struct sampled_path *path) {
+static const char *describe_path(struct analysis *a, const struct sampled_path *path) {
   const char *text = NULL;
   for (u32 i = path->n; i-- > 0;) {
     const struct call_frame *frame = &path->frames[i];
@@ -46,8 +46,9 @@ void line_set_beside(struct analysis *a, const struct sampled_part *part,
     return;
   const char *place = line_place(a, beside->file, beside->line, beside->function);
   i64 all = TOTAL(i64, beside->activity_ns, ACTIVITIES, one, *one);
-  line->beside = say(a, "%s (%s)%s", place, beside->function,
-                     2 * beside->gil_ns > all ? ", with the GIL" : "");
+  line->beside_has_gil = 2 * beside->gil_ns > all;
+  line->beside =
+      say(a, "%s (%s)%s", place, beside->function, line->beside_has_gil ? ", with the GIL" : "");
 }
 
 /* What the thread does there for most of the time. */
@@ -59,6 +60,12 @@ static void set_activity(const struct sampled_part *part, struct sampled_line *l
   line->activity_share = all ? (double)*most / (double)all : NAN;
   line->compiling_share = all ? (double)part->compiling_ns / (double)all : NAN;
   line->no_core_share = no_core_share(part);
+}
+
+void line_set_path(struct analysis *a, const struct sampled_part *part,
+                   const struct sampled_path *path, struct sampled_line *line) {
+  line->path = path ? describe_path(a, path) : NULL;
+  line->called_elsewhere = part->n_paths > 1;
 }
 
 struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part) {
@@ -74,7 +81,7 @@ struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part 
   }
   line->place = line_place(a, part->file, part->line, part->function);
   line->function = arena_text(a->arena, part->function);
-  line->path = part->n_paths ? line_called_at(a, part->paths) : NULL;
+  line->path = part->n_paths ? describe_path(a, part->paths) : NULL;
   line->where = line->is_line ? say(a, "at %s", line->place)
                               : say(a, "in %s() (%s)", part->function, line->place);
   set_activity(part, line);

@@ -12,7 +12,7 @@
 #include "base/persistence.h"
 #include "model/span_call_sites.h"
 
-enum { TRAINING_SLICES = 240, SLICES = TRAINING_SLICES + 16, PATHS = 4, PATH_FRAMES = 4 };
+enum { TRAINING_SLICES = 240, SLICES = TRAINING_SLICES + 16, PATHS = 8, PATH_FRAMES = 4 };
 
 enum part_kind {
   OWN_LINE,     /* innermost of the user's own, while a thread that trains does not wait */

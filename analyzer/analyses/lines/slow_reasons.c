@@ -94,9 +94,7 @@ static const struct sampled_path *path_of_difference(const struct comparison *c,
 static struct sampled_line *longer_line(const struct comparison *c, u32 rank,
                                         const struct sampled_part *part) {
   struct sampled_line *line = line_of_part(c->a, part);
-  const struct sampled_path *path = path_of_difference(c, rank, part);
-  line->path = path ? line_called_at(c->a, path) : NULL;
-  line->called_elsewhere = part->n_paths > 1;
+  line_set_path(c->a, part, path_of_difference(c, rank, part), line);
   return line;
 }
 

@@ -13,6 +13,7 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/persistence.h"
+#include "base/texts.h"
 
 struct times {
   double ms, base_ms, more_ms;
@@ -121,8 +122,25 @@ static const struct sampled_part *part_beside(const struct step_line_search *s) 
                  times_of(parts, one, s->slices).ms);
 }
 
+/* How much more the rank is in these steps at the line that calls; 0 of one that most steps run. */
+static double more_at_caller(const struct step_line_search *s, const struct call_frame *caller) {
+  const struct rank_parts *parts = &s->a->line_sums[s->rank].parts;
+  const struct sampled_part *part =
+      FIND(parts->at, parts->n, one,
+           one->kind == CALLING_LINE && one->line == caller->line &&
+               same_text(one->file, caller->file) && same_text(one->function, caller->function));
+  return part ? times_of(parts, part, s->slices).more_ms : 0;
+}
+
+/* Several places may call a line: how these steps do, and others do not. */
+static const struct sampled_path *path_of_these(const struct step_line_search *s) {
+  return LARGEST(s->part->paths, s->part->n_paths, one, true,
+                 one->n ? more_at_caller(s, one->frames) : 0);
+}
+
 static struct sampled_line *line_of(struct step_line_search *s) {
   struct sampled_line *line = line_of_part(s->a, s->part);
+  line_set_path(s->a, s->part, path_of_these(s), line);
   line_set_beside(s->a, s->part, part_beside(s), line);
   line->ms = s->times.ms;
   line->peers_ms = s->times.base_ms;

@@ -237,6 +237,47 @@ static void who_holds_the_gil_in_long_steps_is_told(void **state) {
   cluster_end(r, c);
 }
 
+/* Rank 1 alone is at line 20 for 400 ms more in every tenth step. */
+static struct cluster *tenth_at_line(void) {
+  static i64 late[STEPS * RANKS];
+  struct cluster_options o = healthy_cpu();
+  for (u32 i = 0; i < STEPS * RANKS; i++)
+    late[i] = i % RANKS == 1 && i / RANKS % 10 == 9 ? 400 * MS : 0;
+  o.ranks = RANKS;
+  o.steps = STEPS;
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
+  cluster_sample(c, late, 0, 10 * MS, 1);
+  return c;
+}
+
+/* The line is called in every step: it is told how the tenth ones call it. */
+static void the_call_that_only_some_steps_make_is_told(void **state) {
+  (void)state;
+  struct cluster *c = tenth_at_line();
+  cluster_call_twice(c);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_int_equal(r->n_other_work, 1);
+  assert_non_null(strstr(finding_of(r, "TIMING.JITTER")->evidence,
+                         "train.py:20 (log), longer when called at me/train.py:40: "));
+  cluster_end(r, c);
+}
+
+/* Another thread has the GIL in these steps: if that writes a checkpoint it is in the background
+ * already. */
+static void the_thread_that_holds_up_some_steps_is_looked_at(void **state) {
+  (void)state;
+  struct cluster *c = tenth_at_line();
+  cluster_hold_gil(c);
+  struct results *r = cluster_analyse(c, NULL);
+  const char *action = finding_of(r, "TIMING.JITTER")->action;
+  assert_int_equal(r->n_other_work, 1);
+  assert_non_null(strstr(action, "what another thread does at me/train.py:40"));
+  assert_non_null(strstr(action, "a process of its own"));
+  assert_null(strstr(action, "in the background"));
+  cluster_end(r, c);
+}
+
 static void long_steps_that_compile_are_told(void **state) {
   (void)state;
   for (u32 compiles = 0; compiles < 2; compiles++) {
@@ -539,6 +580,8 @@ int main(void) {
       cmocka_unit_test(lines_at_random_are_of_no_rank),
       cmocka_unit_test(few_stays_of_one_of_two_ranks_are_named_at_a_distance),
       cmocka_unit_test(who_holds_the_gil_in_long_steps_is_told),
+      cmocka_unit_test(the_call_that_only_some_steps_make_is_told),
+      cmocka_unit_test(the_thread_that_holds_up_some_steps_is_looked_at),
       cmocka_unit_test(long_steps_that_compile_are_told),
       cmocka_unit_test(what_loses_the_core_comes_before_what_then_waits_for_one),
       cmocka_unit_test(what_a_line_takes_more_is_compiling),

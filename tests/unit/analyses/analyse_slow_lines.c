@@ -119,22 +119,12 @@ static void two_lines_share_the_delay(void **state) {
 /* All ranks are at line 20 for 300 ms, called at line 10, and rank 2 for 120 ms more, called at
  * line 40: that is where to look. */
 static void the_call_that_differs_is_told(void **state) {
-  static const u32 always[] = {1, 0}, slow[] = {1, 3};
-  static struct call_stack stacks[4];
   (void)state;
   struct cluster_options o = healthy_cpu();
   o.slow[2] = 0.4;
   struct cluster *c = cluster_new(&o);
   sample_lines(c, 0, o.steps, 0);
-  memcpy(stacks, c->timelines[0].call_sites->stacks, sizeof(stacks));
-  stacks[0] = (struct call_stack){always, 2, 0};
-  stacks[1] = (struct call_stack){slow, 2, 0};
-  for (u32 r = 0; r < o.ranks; r++) {
-    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
-    *sites = *c->timelines[r].call_sites;
-    sites->stacks = stacks;
-    c->timelines[r].call_sites = sites;
-  }
+  cluster_call_twice(c);
   struct results *r = cluster_analyse(c, NULL);
   const struct rank_result *rank = &r->ranks[2];
   assert_true(rank->straggler && rank->late_path);

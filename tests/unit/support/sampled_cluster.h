@@ -15,6 +15,10 @@ void cluster_sample(struct cluster *c, const i64 *slow, i64 other, i64 apart, u3
  * line 100 by `outer`, which does nothing else. */
 void cluster_call_function(struct cluster *c, const char *inner, const char *outer);
 
+/* After cluster_sample(): all are always at line 20, which is called at line 40 where ranks are
+ * slow and else at line 10. */
+void cluster_call_twice(struct cluster *c);
+
 /* After cluster_sample(): where the thread is at line 20 it waits for the GIL, which another one
  * holds meanwhile, at line 40. */
 void cluster_hold_gil(struct cluster *c);

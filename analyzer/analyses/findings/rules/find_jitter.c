@@ -34,6 +34,9 @@ static const char *what_work_may_be(const struct other_work *work) {
 static const char *other_work_action(struct findings *f, const struct other_work *work,
                                      const struct step_line *at) {
   const char *may_be = what_work_may_be(work);
+  if (at->line && at->line->beside)
+    return say(f, "Look at what another thread does at %s: training waits for it at %s.%s",
+               at->line->beside, at->line->place, about_gil(at->line));
   if (at->line)
     return say(f, "Look at %s first. %s%s", at->line->place,
                may_be ? may_be : "Do that less often, or in parallel with training.",
@@ -338,8 +341,8 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
           : say(f,
                 "Look at %swhat happens only in those steps: checkpoints, evaluation, logging, "
                 "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
-                "length, other jobs on the machine or network.%s",
-                look_first(f, at.line), about_compiling(f, at.line)),
+                "length, other jobs on the machine or network.%s%s",
+                look_first(f, at.line), about_compiling(f, at.line), about_gil(at.line)),
       &rank, at.line && at.rank != INDEX_NONE);
 }
 

@@ -104,9 +104,9 @@ static const char *straggler_action(struct findings *f, const struct rank_result
                "ZeroRedundancyOptimizer, a large one makes one rank slow; FSDP divides each.",
                rank->rank);
   if (line && line->beside)
-    return say(f, "Look at what another thread does at %s: rank %u waits for it at %s, %s %s.",
+    return say(f, "Look at what another thread does at %s: rank %u waits for it at %s, %s %s.%s",
                line->beside, rank->rank, line->place, duration_ms(line->ms).text,
-               in_late_step(rank));
+               in_late_step(rank), about_gil(line));
   bool input = rank->reason == STRAGGLER_SLOW_INPUT;
   bool alone = line && line->peers_ms < LINE_OF_ONE * line->ms;
   if (line && line->function &&
