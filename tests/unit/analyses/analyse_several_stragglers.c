@@ -78,8 +78,7 @@ static void many_are_named(void **state) {
 }
 
 /* Rank 1 is 60 ms late at the first all-reduce of each step, and rank 2 at the second, for which it
- * begins to work after the first. That is 60 ms of the 260 ms of its backward, of which 160 ms are
- * then. */
+ * begins to work after the first: a step gets 60 ms shorter without either. */
 static void two_are_late_at_places_of_their_own(void **state) {
   (void)state;
   for (u32 ranks = 4; ranks <= 8; ranks += 2) {
@@ -96,7 +95,7 @@ static void two_are_late_at_places_of_their_own(void **state) {
     assert_int_equal(stragglers_in(r), 2);
     assert_true(r->ranks[1].straggler && r->ranks[2].straggler);
     assert_true(fabs(r->straggler_groups[0].saving.ms - 60) < 1);
-    assert_true(fabs(r->straggler_groups[1].saving.ms - 60 * 160 / 260.0) < 1);
+    assert_true(fabs(r->straggler_groups[1].saving.ms - 60) < 1);
     cluster_end(r, c);
   }
 }
