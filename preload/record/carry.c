@@ -228,14 +228,13 @@ static bool carry_chunk(int fd, u32 number) {
 }
 
 static enum outcome check_file(int fd) {
-  struct statx now;
+  u64 bytes;
   u32 expected =
       tscope_trace.carried ? extent : __atomic_load_n(&tscope_trace.chunks, __ATOMIC_ACQUIRE);
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_NLINK | STATX_SIZE, &now) != 0)
-    return RETRY;
-  if (now.stx_nlink == 0)
-    return REMOVED;
-  return now.stx_size < tscope_trace_offset(expected) ? CUT : DONE;
+  int error = tscope_trace_look(fd, &bytes);
+  if (error)
+    return error == -ENOENT ? REMOVED : RETRY;
+  return bytes < tscope_trace_offset(expected) ? CUT : DONE;
 }
 
 static enum outcome carry_all(int fd) {

@@ -43,15 +43,23 @@ static bool stores_cannot_fail(int fd, bool *is_tmpfs) {
   return *is_tmpfs || (known && (u32)system.f_type == ext4);
 }
 
-/* Whether it is the trace, and how long that is now. A negative descriptor: what has its name. */
-static bool is_trace(int fd, u64 *bytes) {
+int tscope_trace_look(int fd, u64 *bytes) {
+  const unsigned what = STATX_INO | STATX_SIZE | STATX_NLINK;
   struct statx info;
-  int error = fd >= 0 ? statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE, &info)
-                      : statx(AT_FDCWD, tscope_trace.path, AT_SYMLINK_NOFOLLOW,
-                              STATX_INO | STATX_SIZE, &info);
-  *bytes = error ? 0 : info.stx_size;
-  return !error && info.stx_ino == tscope_trace.inode &&
-         ((u64)info.stx_dev_major << 32 | info.stx_dev_minor) == tscope_trace.device;
+  int error = fd >= 0 ? statx(fd, "", AT_EMPTY_PATH, what, &info)
+                      : statx(AT_FDCWD, tscope_trace.path, AT_SYMLINK_NOFOLLOW, what, &info);
+  *bytes = 0;
+  if (error) /* the name may lead elsewhere than it did, as after chroot() */
+    return errno == ENOENT ? -EAGAIN : -errno;
+  *bytes = info.stx_size;
+  bool is_it = info.stx_ino == tscope_trace.inode && info.stx_nlink > 0 &&
+               ((u64)info.stx_dev_major << 32 | info.stx_dev_minor) == tscope_trace.device;
+  return is_it ? 0 : -ENOENT;
+}
+
+static bool is_trace(int fd) {
+  u64 bytes;
+  return tscope_trace_look(fd, &bytes) == 0;
 }
 
 static __thread struct {
@@ -68,14 +76,31 @@ void tscope_trace_renew(void) {
   kept.renewed = true;
 }
 
+/* In a table of descriptors that the job has, too, another thread may close them all, and get the
+ * same number for a file of its own: so no number is used that the job would get next, and what may
+ * be another's is not closed. */
+static int move_up(int low) {
+  const rlim_t above = 1000;
+  struct rlimit most = {.rlim_cur = 0};
+  getrlimit(RLIMIT_NOFILE, &most);
+  int fd = fcntl(low, F_DUPFD_CLOEXEC,
+                 (int)(most.rlim_cur > above ? above : most.rlim_cur - most.rlim_cur / 4));
+  int error = errno;
+  if (is_trace(low))
+    close(low);
+  return fd < 0 ? -error : fd;
+}
+
 static int open_by_name(void) {
   int fd = open(tscope_trace.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
     return -errno;
-  u64 bytes;
-  if (is_trace(fd, &bytes))
+  if (!kept.used && (fd = move_up(fd)) < 0)
     return fd;
-  close(fd);
+  if (is_trace(fd))
+    return fd;
+  if (kept.used)
+    close(fd);
   return -ENOENT;
 }
 
@@ -83,6 +108,8 @@ int tscope_trace_open(void) {
   bool has_kept = kept.used && kept.fd >= 0;
   if (has_kept && !kept.renewed)
     return kept.fd;
+  if (!kept.used && !tscope_trace.carried)
+    return -EBADF;
   int fd = open_by_name();
   if (!kept.used || (fd < 0 && !has_kept) || fd == -ENOENT)
     return fd;
@@ -95,7 +122,7 @@ int tscope_trace_open(void) {
 }
 
 void tscope_trace_close(int fd) {
-  if (fd >= 0 && !kept.used)
+  if (fd >= 0 && !kept.used && is_trace(fd))
     close(fd);
 }
 
@@ -208,12 +235,10 @@ static bool prefault(u32 first, u32 count) {
   return true;
 }
 
-/* Opening the file would take a number of the job's, which another thread of it may just close for
- * all that there are, and get again. So the file becomes longer by its name, and gets its blocks
- * where prefault() stores into it. */
+/* The file gets its blocks where prefault() stores into it. */
 static bool extend_by_name(u64 from, u64 to) {
   u64 bytes;
-  return is_trace(-1, &bytes) && bytes >= from && tscope_trace_may_reach(to) &&
+  return tscope_trace_look(-1, &bytes) == 0 && bytes >= from && tscope_trace_may_reach(to) &&
          (bytes >= to || truncate(tscope_trace.path, (off_t)to) == 0);
 }
 
@@ -226,16 +251,17 @@ static bool has_room(int fd, u32 from, u32 to) {
   if (fd < 0)
     return extend_by_name(begin, end);
   /* A file that was cut must not become long again: what was in it is gone. */
-  return !(is_trace(fd, &bytes) && bytes < begin) && allocate(fd, (off_t)begin, (off_t)end) == 0;
+  bool is_cut = tscope_trace_look(fd, &bytes) == 0 && bytes < begin;
+  return !is_cut && allocate(fd, (off_t)begin, (off_t)end) == 0;
 }
 
 u32 tscope_trace_grow(u32 wanted, u32 *first, bool for_job) {
   u32 got = 0;
-  int fd = -1;
+  int fd = for_job ? -1 : tscope_trace_open();
   u32 have = tscope_trace.chunks;
   if (wanted > tscope_trace.chunks_max - have)
     wanted = tscope_trace.chunks_max - have;
-  if (!wanted || (!for_job && (fd = tscope_trace_open()) < 0))
+  if (!wanted || (fd < 0 && tscope_trace.carried && !for_job))
     goto out;
   for (; wanted; wanted /= 2)
     if (leaves_margin(fd, (u64)wanted * TSCOPE_CHUNK_BYTES) && has_room(fd, have, have + wanted))
@@ -260,14 +286,18 @@ void tscope_trace_touch(u32 chunk, u32 from, u32 to) {
     madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
 }
 
+static bool cut_mapped(off_t bytes) {
+  int fd = tscope_trace_open();
+  return fd >= 0 ? ftruncate(fd, bytes) == 0
+                 : is_trace(-1) && truncate(tscope_trace.path, bytes) == 0;
+}
+
 void tscope_trace_cut(u32 chunks) {
-  int fd = chunks < tscope_trace.chunks ? tscope_trace_open() : -1;
-  if (fd >= 0) {
+  if (chunks < tscope_trace.chunks) {
     __atomic_store_n(&tscope_trace.header->chunks, chunks, __ATOMIC_RELAXED);
-    if (tscope_trace.carried || ftruncate(fd, (off_t)tscope_trace_offset(chunks)) == 0)
+    if (tscope_trace.carried || cut_mapped((off_t)tscope_trace_offset(chunks)))
       tscope_trace.chunks = chunks;
   }
-  tscope_trace_close(fd);
   tscope_trace.chunks_max = tscope_trace.chunks;
 }
 

@@ -58,9 +58,14 @@ u32 tscope_trace_grow(u32 wanted, u32 *first, bool for_job);
 void tscope_trace_touch(u32 chunk, u32 from, u32 to);
 
 /* Opens the file by its name; only if the name still belongs to our file. A descriptor, or a
- * negative errno: -ENOENT if there is another file. */
+ * negative errno: -ENOENT if there is another file. A thread that has the job's descriptors opens
+ * no file that is mapped: the functions here then use its name. */
 int tscope_trace_open(void);
 void tscope_trace_close(int fd);
+
+/* 0 with the length of the file at `fd`, or if that is negative, of what has its name; -ENOENT if
+ * that is another file or was removed, another negative errno if it cannot be told. */
+int tscope_trace_look(int fd, u64 *bytes);
 
 /* The calling thread has a table of descriptors of its own: from here on it keeps the file open. So
  * it can write it when the name leads nowhere any more, or when the process has become another

@@ -62,6 +62,28 @@ static void grow_without_descriptors(void) {
   remove_trace();
 }
 
+/* The helper's work, where a filter refuses it descriptors of its own. */
+static void work_with_the_job_s_descriptors(void) {
+  u32 first;
+  u64 bytes;
+  make_trace();
+  int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  close(next);
+  CHILD_CHECK(tscope_trace_open() < 0);
+  CHILD_CHECK(tscope_trace_grow(2, &first, false) == 2);
+  tscope_trace_cut(1);
+  CHILD_CHECK(length_of(tscope_trace.path) == tscope_trace_offset(1));
+  CHILD_CHECK(tscope_trace_look(-1, &bytes) == 0 && bytes == tscope_trace_offset(1));
+  tscope_trace.carried = true;
+  int fd = tscope_trace_open();
+  CHILD_CHECK(fd > next + 100 && tscope_trace_look(fd, &bytes) == 0);
+  CHILD_CHECK(open("/dev/null", O_RDONLY | O_CLOEXEC) == next);
+  CHILD_CHECK(dup2(next, fd) == fd); /* it is the job's now */
+  tscope_trace_close(fd);
+  CHILD_CHECK(fcntl(fd, F_GETFD) >= 0);
+  remove_trace();
+}
+
 /* It does not know MADV_POPULATE_WRITE. */
 static void grow_on_an_old_kernel(void) {
   const u32 populate_write = 23;
@@ -111,6 +133,11 @@ static void no_descriptor_is_needed(void **state) {
   in_a_child(grow_without_descriptors);
 }
 
+static void the_job_s_next_descriptor_is_not_taken(void **state) {
+  (void)state;
+  in_a_child(work_with_the_job_s_descriptors);
+}
+
 static void so_on_kernels_that_cannot_populate(void **state) {
   (void)state;
   in_a_child(grow_on_an_old_kernel);
@@ -124,6 +151,7 @@ static void another_file_is_left_alone(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(no_descriptor_is_needed),
+      cmocka_unit_test(the_job_s_next_descriptor_is_not_taken),
       cmocka_unit_test(so_on_kernels_that_cannot_populate),
       cmocka_unit_test(another_file_is_left_alone),
   };
