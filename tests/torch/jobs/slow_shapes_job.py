@@ -668,8 +668,8 @@ class PolledBeside(Job):
 
     def exchange(self):
         sent = [dist.all_reduce(p.grad, async_op=True) for p in self.model.parameters()]
-        for _ in range(6):
-            busy(0.001)
+        for _ in range(4):
+            busy(0.0005)
             sent[-1].is_completed()
         while not sent[-1].is_completed():
             time.sleep(0)
