@@ -6,13 +6,13 @@
 #include <math.h>
 
 #include "analyses/analyses.h"
+#include "analyses/findings/core_sharing.h"
 #include "analyses/findings/findings.h"
-#include "analyses/findings/rules/core_sharing.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
-#include "analyses/ranks/core_times.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
+#include "model/core_times.h"
 
 /* Whether something else took this rank's cores. */
 static bool others_took_cores(const struct model *model, struct core_sharing *groups, u32 n,

@@ -15,10 +15,10 @@
 #include <string.h>
 
 #include "analyses/lines/slow_parts.h"
-#include "analyses/ranks/core_times.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
+#include "model/core_times.h"
 
 static const double part_of_all = 0.8;    /* a function with more of the time tells nothing */
 static const double slices_of_spread = 5; /* that a spread must rest on */

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyses/findings/core_sharing.h"
 #include "analyses/findings/findings.h"
-#include "analyses/findings/rules/core_sharing.h"
 #include "base/quantity.h"
 
 static const char *sharing_title(struct findings *f, const struct core_sharing *s) {

@@ -6,12 +6,12 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
-#include "analyses/ranks/core_times.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
 #include "base/texts.h"
+#include "model/core_times.h"
 
 struct onset {
   u32 at; /* in the analysed steps */

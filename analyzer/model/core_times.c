@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyses/ranks/core_times.h"
+#include "model/core_times.h"
 
 #include <math.h>
 

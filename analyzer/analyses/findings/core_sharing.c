@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyses/findings/rules/core_sharing.h"
+#include "analyses/findings/core_sharing.h"
 
 #include <math.h>
 
