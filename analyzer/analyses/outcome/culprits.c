@@ -120,6 +120,24 @@ static bool any_told_reason(const struct outcome *o) {
   return ANY(o->endings, o->n, one, one->what == ENDING_OWN && one->cause != END_SIGNAL);
 }
 
+/* The rank that somebody stopped first, when no rank had called anything for long; NULL. */
+static const struct ending *stop_of_a_hang(const struct outcome *o) {
+  const struct ending *stop = NULL;
+  FOR_EACH(o->endings, o->n, ending)
+    if (ending->what == ENDING_STOPPED && (!stop || ending->from < stop->from))
+      stop = ending;
+  return stop && !ANY(o->endings, o->n, one,
+                      one->last && stop->from - one->last->call_start < AWAITED_NS)
+             ? stop
+             : NULL;
+}
+
+bool lived_to_the_stop(const struct outcome *o, const struct ending *ending) {
+  const struct ending *stop = o->ordered ? stop_of_a_hang(o) : NULL;
+  return stop && ending->what == ENDING_SILENT && !was_paused(ending) &&
+         ending->from >= stop->from - SIMULTANEOUS_NS;
+}
+
 /* Whether its last call is one that another rank made in another way: that may end any of them. */
 static bool met_odd_call(const struct outcome *o, const struct ending *ending) {
   const struct arrival *last = ending->last;
@@ -171,7 +189,8 @@ static u32 mark_silent(struct outcome *o, i64 before) {
     last = ending->at > last && ending->what != ENDING_NONE && ending->what != ENDING_OLDER
                ? ending->at
                : last;
-    if (ending->what != ENDING_SILENT || (was_paused(ending) && told) || is_victim(o, ending))
+    if (ending->what != ENDING_SILENT || (was_paused(ending) && told) || is_victim(o, ending) ||
+        lived_to_the_stop(o, ending))
       continue;
     if (!first ||
         (ending->at - first->at <= SIMULTANEOUS_NS && waited_for(o->a->model, first, ending)))

@@ -139,8 +139,9 @@ static void resolve_end(struct outcome *o) {
     return;
   const struct ending *first = first_culprit(o);
   bool by_calls = first->what == ENDING_IN_ORDER || first->what == ENDING_LOST_PEER ||
-                  first->what == ENDING_STOPPED || only_aborts(o);
-  bool own = first->cause != END_SIGNAL && first->cause != END_LOST_PEER;
+                  first->what == ENDING_STOPPED || lived_to_the_stop(o, first) || only_aborts(o);
+  bool own =
+      first->cause != END_SIGNAL && first->cause != END_LOST_PEER && !lived_to_the_stop(o, first);
   end->held_up =
       was_paused(first) || (by_calls && first->what != ENDING_IN_ORDER && !only_aborts(o) &&
                             !o->stopped_first && !is_odd(o, first->rank));

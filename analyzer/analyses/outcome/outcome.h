@@ -30,6 +30,10 @@ bool is_odd(const struct outcome *o, u32 rank);
 /* Whether its process did not run until just before its end. */
 bool was_paused(const struct ending *ending);
 
+/* Whether a trace stops, and no record says why, when somebody stopped a job that hung: its
+ * launcher did not live to see that end. */
+bool lived_to_the_stop(const struct outcome *o, const struct ending *ending);
+
 /* Whether a library's abort is all that anybody ended with for a reason of its own: one that
  * receives something other than it waits for may end the process, on any rank. */
 bool only_aborts(const struct outcome *o);

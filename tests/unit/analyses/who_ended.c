@@ -321,6 +321,23 @@ static void who_is_stopped_at_the_end_of_its_interpreter_is_named_too(void **sta
 static const char larger[] = "rank 1 called all_reduce of 4096 bytes where its peers called "
                              "all_reduce of 16 (call number 10";
 
+/* The job hangs because rank 1 made another call. Its launcher is told to stop, stops all, and is
+ * stopped itself when it has seen the end of rank 0 only. The last sign of life of one may be
+ * earlier than that of another: nobody fell silent before. */
+static void who_held_up_a_job_that_is_stopped_did_not_fall_silent(void **state) {
+  for (u32 earlier = 1; earlier <= 2; earlier++) {
+    struct job job = new_job(state, 3, 5000 * MS);
+    for (u32 r = 0; r < 3; r++) {
+      call(&job, r, r == 1 ? LARGE : SMALL);
+      ran(&job, r, CALLS, 5000 * MS);
+      lived_until(&job, r, (r == earlier ? 4950 : 5040) * MS);
+    }
+    stopped(&job, 0, 5020 * MS);
+    was_seen(&job, 0, 7000 * MS);
+    expect(&job, &(struct expected){.culprit = 1, .says = "Rank 1", .calls = larger});
+  }
+}
+
 /* Rank 1 reduces more than the others, and gloo aborts rank 0 for that. */
 static void who_makes_another_call_is_named_before_the_one_that_it_aborts(void **state) {
   struct job job = new_job(state, 3, 20 * MS);
@@ -406,6 +423,7 @@ int main(void) {
       WITH_FOLDER(an_exception_before_the_last_call_says_nothing),
       WITH_FOLDER(who_hangs_after_an_exception_is_named),
       WITH_FOLDER(who_was_stopped_long_before_its_launcher_looked_is_named),
+      WITH_FOLDER(who_held_up_a_job_that_is_stopped_did_not_fall_silent),
       WITH_FOLDER(who_is_stopped_at_the_end_of_its_interpreter_is_named_too),
       WITH_FOLDER(who_makes_another_call_is_named_before_the_one_that_it_aborts),
       WITH_FOLDER(a_short_list_is_not_the_usual_one),
