@@ -208,8 +208,27 @@ static void three_stalls_while_ending_do_not_hide_the_one_before(void **state) {
   ending_does_not_hide_where_it_was(3);
 }
 
+/* Only one rank was still in a stall when its record ended: that says nothing of where the others
+ * are. */
+static void one_rank_that_stalls_is_not_all(void **state) {
+  struct rank_stall stalls[CLUSTER_RANKS];
+  (void)state;
+  struct cluster *c = stalled_cluster(stalls, 3000 * MS);
+  for (u32 r = 0; r < c->model.n_ranks; r++)
+    c->model.ranks[r].n_stalls = r == STOPPED;
+  stalls[STOPPED].begin = c->model.end + 1;
+  stalls[STOPPED].looked = c->model.end + 3000 * MS;
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *finding = finding_of(r, "RUN.STALLED");
+  assert_non_null(finding);
+  assert_non_null(strstr(finding->title, "rank 2 at"));
+  assert_non_null(strstr(finding->action, "Look at that line"));
+  cluster_end(r, c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_rank_that_stalls_is_not_all),
       cmocka_unit_test(a_stall_before_later_calls_is_over),
       cmocka_unit_test(a_stall_whose_end_was_noticed_late_is_over),
       cmocka_unit_test(a_stall_after_all_calls_goes_on),

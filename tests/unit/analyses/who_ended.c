@@ -338,6 +338,21 @@ static void who_held_up_a_job_that_is_stopped_did_not_fall_silent(void **state) 
   }
 }
 
+/* Rank 0 waits for rank 2 in a monitored barrier, and gives up; the others lose rank 0. */
+static void who_passes_a_monitored_barrier_is_no_culprit(void **state) {
+  struct job job = new_job(state, 3, 5000 * MS);
+  wrote(&job, 0, "RuntimeError: [Rank 0]: Rank 2 failed to pass monitoredBarrier in 8000 ms",
+        5000 * MS);
+  wrote(&job, 1,
+        "RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while "
+        "waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.",
+        4990 * MS);
+  for (u32 r = 0; r < 2; r++)
+    exited(&job, r, 1, 5500 * MS);
+  stopped(&job, 2, 6000 * MS);
+  expect(&job, &(struct expected){.culprit = job.ranks, .says = NULL});
+}
+
 /* Rank 1 reduces more than the others, and gloo aborts rank 0 for that. */
 static void who_makes_another_call_is_named_before_the_one_that_it_aborts(void **state) {
   struct job job = new_job(state, 3, 20 * MS);
@@ -424,6 +439,7 @@ int main(void) {
       WITH_FOLDER(who_hangs_after_an_exception_is_named),
       WITH_FOLDER(who_was_stopped_long_before_its_launcher_looked_is_named),
       WITH_FOLDER(who_held_up_a_job_that_is_stopped_did_not_fall_silent),
+      WITH_FOLDER(who_passes_a_monitored_barrier_is_no_culprit),
       WITH_FOLDER(who_is_stopped_at_the_end_of_its_interpreter_is_named_too),
       WITH_FOLDER(who_makes_another_call_is_named_before_the_one_that_it_aborts),
       WITH_FOLDER(a_short_list_is_not_the_usual_one),

@@ -46,15 +46,16 @@ void rule_stalled(struct findings *f) {
   const char *others = odd ? say(f, " %u of the others: %s.", count_ranks_at(stalls, common),
                                  common->words ? common->words : "not known")
                            : "";
-  const char *who =
-      n == 1 ? say(f, "rank %u", ranks[0]) : say(f, "%u of %u ranks", n, stalls->n_ranks);
+  u32 all = f->a->model->n_ranks;
+  const char *who = n == 1 ? say(f, "rank %u", ranks[0]) : say(f, "%u of %u ranks", n, all);
   finding_add(f, SEVERITY_CRITICAL, (double)NAN, say(f, "The job stalled: %s at %s", who, where),
               say(f, "The record shows no progress for %s. %s: %s.%s",
                   isnan(longest) ? "a while" : duration_s(longest).text, who,
                   named->words ? named->words : "what it did is not known", others),
-              odd ? "Look at that line and at what it waits for: a lock, a file, a process, the "
+              odd || (n == 1 && all > 1)
+                  ? "Look at that line and at what it waits for: a lock, a file, a process, the "
                     "network. The other ranks probably wait for it."
-                  : "All ranks are at the same place: look at what they all wait for (a file "
+                  : "These ranks are at the same place: look at what they all wait for (a file "
                     "system, a server, a rank that is not among them).",
               ranks, n);
 }
