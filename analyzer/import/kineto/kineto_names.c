@@ -120,6 +120,11 @@ static u8 iteration_of(const char *text) {
                                                   : STEP_TRAINING;
 }
 
+/* gloo has no reduce_scatter: PyTorch lets it reduce all, and keeps a part. */
+static u8 op_of_worker(u8 op) {
+  return op == TSCOPE_OP_REDUCE_SCATTER ? TSCOPE_OP_ALLREDUCE : op;
+}
+
 static void describe(struct kineto_name *name) {
   static const char *const libraries[] = {
       "nccl:", "gloo:", "mpi:", "ucc:", "rccl:", "hccl:", "xccl:"};
@@ -132,7 +137,7 @@ static void describe(struct kineto_name *name) {
   name->comm_range = MATCHES_ANY(text, libraries, text_starts_with);
   name->comm_worker = text_starts_with(text, "gloo:");
   if (text_starts_with(text, "c10d::"))
-    name->worker_op = op_named(strstr(text, "::"));
+    name->worker_op = op_of_worker(op_named(strstr(text, "::")));
   name->waits = text_contains(text, "::wait_tensor");
   name->waits_inside = text_starts_with(text, "torch/autograd/") ||
                        text_starts_with(text, "torch/distributed/distributed_c10d.py(");

@@ -74,6 +74,12 @@ static void the_thread_goes_on_when_it_has_ended(void **state) {
         OP("aten::add", 9020, 50), OP("aten::mul", 9100, 50));
 }
 
+/* gloo has no reduce_scatter of its own: PyTorch lets it reduce all, and keeps a part. */
+static void a_reduce_scatter_is_run_as_an_all_reduce(void **state) {
+  WAITS(state, 130, 9020, OP("aten::mm", 0, 100), OP("c10d::_reduce_scatter_base_", 110, 20),
+        RUN(130, 8870), OP("aten::add", 9020, 50), OP("aten::mul", 9100, 50));
+}
+
 /* The worker notes its end later than the thread goes on: not later than the thread is the end. */
 static void a_worker_notes_its_end_late(void **state) {
   WAITS(state, 130, 9000, OP("aten::mm", 0, 100), OP("c10d::allreduce_", 110, 20), RUN(130, 9870),
@@ -139,6 +145,7 @@ static void functions_are_looked_at(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_FOLDER(the_thread_goes_on_when_it_has_ended),
+      WITH_FOLDER(a_reduce_scatter_is_run_as_an_all_reduce),
       WITH_FOLDER(a_worker_notes_its_end_late),
       WITH_FOLDER(a_call_loses_its_core_to_the_worker),
       WITH_FOLDER(a_thread_that_sleeps_does_not_wait),
