@@ -164,9 +164,7 @@ static bool makes_step(const struct spread *s, u32 rank, u32 step) {
 static void find_rows(struct spread *s) {
   bool all = !ANY_NUMBER(0, s->g->n_ranks, rank,
                          s->g->slices[rank].present && !makes_step(s, rank, s->steps - 1));
-  bool by_collectives = all && find_rows_by_collectives(s);
-  s->e->places = by_collectives && (s->rows - 1) % s->steps == 0 ? (s->rows - 1) / s->steps : 1;
-  if (by_collectives)
+  if (all && find_rows_by_collectives(s))
     return;
   s->rows = s->steps;
   for (u32 n = 0; n < s->g->n; n++)

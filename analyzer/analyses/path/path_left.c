@@ -11,10 +11,10 @@
 /* What is left of work of a key, or of the time before it, if its rank is as fast as others. */
 static double as_others(const struct run *run, u32 key, u32 n) {
   const struct sample_graph *g = run->r->g;
-  const struct even_steps *even = &run->r->peers.even;
   u32 rank = g->nodes[n].rank;
-  if (run->by_place && run->by_place[rank] && key < HOST_KEYS)
-    return run->by_place[rank][key * even->places + even->row_of_node[n] % even->places];
+  const struct places *places = run->by_place ? &run->by_place[rank] : NULL;
+  if (places && places->n && key < HOST_KEYS)
+    return places->left[key * places->n + places->of_node[n - g->base[rank]]];
   bool uneven = run->uneven && key == g->nodes[n].key && run->uneven[n] >= 0;
   return uneven ? run->uneven[n] : run->factor[(size_t)key * g->n_ranks + rank];
 }

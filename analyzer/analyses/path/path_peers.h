@@ -23,7 +23,13 @@ struct even_steps {
   u8 *group_of_key;                 /* [g->n_keys] */
   bool may_be_waiting[WORK_GROUPS]; /* that no record shows */
   float *left;                      /* [(row * WORK_GROUPS + group) * n_ranks + rank] */
-  u32 places;                       /* rows of a step, if each has as many; else 1 */
+};
+
+/* Where in a step the nodes of a rank are: before which of its collectives they come. */
+struct places {
+  u32 n;        /* 0: not known */
+  u16 *of_node; /* from the rank's first node on */
+  float *left;  /* [key * n + place] of the time of its host in phases and in none */
 };
 
 struct peers {
@@ -72,11 +78,10 @@ float *peers_compare_group(const struct peers *p, const struct sample_graph *g, 
 float *peers_uneven(const struct peers *p, const struct sample_graph *g, const bool *ranks,
                     const bool *late_in, const float *factor);
 
-/* path_uneven.c: of the time of hosts in phases and in none, where ranks have more of it in some
- * places of a step, between two collectives: [rank][key * places + place] what is left, NULL for
- * ranks that are none of these. NULL if steps have no places. To be freed by the caller. */
-float **peers_by_place(const struct peers *p, const struct sample_graph *g, const bool *ranks,
-                       const bool *late_in, const float *factor);
+/* path_uneven.c: what is left by place, [n_ranks], of these ranks, where they call the same
+ * collectives as their peers, as many in each step. NULL: of none. To be freed by the caller. */
+struct places *peers_by_place(const struct peers *p, const struct sample_graph *g,
+                              const bool *ranks, const bool *late_in, const float *factor);
 
 /* The steps in which ranks are late, if each is so from a step of the run on: like peers.late_in.
  * To be freed by the caller. */

@@ -71,15 +71,15 @@ static inline u32 side_by_side(const struct sample_graph *g) {
 struct run {
   const struct replay *r;
   const struct cure *cure;
-  const float *factor; /* of the ranks that work as fast as others; NULL: none */
-  bool even;           /* and an equal share of the work of each step */
-  const bool *ranks;   /* which these are; NULL: all */
-  const bool *late_in; /* in which steps: like peers.late_in */
-  float *uneven;       /* where some of these are slow only now and then: peers_uneven() */
-  float **by_place;    /* and where in a step their hosts are: peers_by_place() */
-  float *own_factor;   /* if it was made for this cure */
-  bool *own_late_in;   /* likewise */
-  const double *awake; /* [rank] what stays outside the phases; NULL: as `host_left` says */
+  const float *factor;     /* of the ranks that work as fast as others; NULL: none */
+  bool even;               /* and an equal share of the work of each step */
+  const bool *ranks;       /* which these are; NULL: all */
+  const bool *late_in;     /* in which steps: like peers.late_in */
+  float *uneven;           /* where some of these are slow only now and then: peers_uneven() */
+  struct places *by_place; /* and where in a step their hosts are */
+  float *own_factor;       /* if it was made for this cure */
+  bool *own_late_in;       /* likewise */
+  const double *awake;     /* [rank] what stays outside the phases; NULL: as `host_left` says */
   double launches_left, away_left;
   double kind_left[NODE_COLLECTIVE + 1], host_left[2][HOST_KEYS]; /* by kind; on a GPU, by phase */
   bool special;                                                   /* some changes depend on more */

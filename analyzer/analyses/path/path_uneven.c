@@ -17,6 +17,9 @@
 
 #define PEERS_ASKED 3u
 
+/* Collectives of a step, where each is a place of its own. */
+#define MOST_PLACES 512u
+
 /* Of logarithms of ratios, k-th piece of work by k-th piece: what scatters by less than some
  * percent, as clocks and other work on a device make equal kernels do, or by not twice as much as
  * two peers do between them, is slow alike. One peer does not tell what is usual: it takes more. */
@@ -142,15 +145,53 @@ float *peers_uneven(const struct peers *p, const struct sample_graph *g, const b
   return u.left;
 }
 
-/* A rank's time by key and place, of all steps in which `late` is late. */
+static bool is_late_step(const struct peers *p, const bool *late_in, u32 late, u32 n) {
+  return !late_in || late_in[(size_t)late * p->sample.n + p->even.step_of_node[n]];
+}
+
+static i64 called_at(const struct sample_graph *g, const struct node *node) {
+  return node->call == INDEX_NONE ? node->start : g->nodes[node->call].start;
+}
+
+/* A rank's collectives, but for messages, which are others on each rank. */
+static bool is_common_call(const struct peers *p, const struct node *node) {
+  const struct model *model = p->a->model;
+  bool known = node->kind == NODE_COLLECTIVE && node->arrival != INDEX_NONE;
+  u32 of = known ? model->arrivals[node->arrival].collective : INDEX_NONE;
+  return of != INDEX_NONE && !op_is_message(model->collectives[of].op);
+}
+
+/* When a rank's host called them, in order. */
+static u32 list_calls(const struct peers *p, const struct sample_graph *g, u32 rank, i64 *calls) {
+  u32 n = LIST_WHERE(calls, 0, g->base[rank + 1] - g->base[rank], i,
+                     is_common_call(p, &g->nodes[g->base[rank] + i]),
+                     called_at(g, &g->nodes[g->base[rank] + i]));
+  SORT(calls, n, by_i64);
+  return n;
+}
+
+/* How many collectives each of a rank's steps has, if all have as many; else 0. */
+static u32 count_places(const struct peers *p, const struct sample_graph *g, u32 rank) {
+  u32 calls = 0;
+  for (u32 n = g->base[rank]; n < g->base[rank + 1]; n++)
+    calls += is_common_call(p, &g->nodes[n]);
+  return calls % p->sample.n || calls / p->sample.n > MOST_PLACES ? 0 : calls / p->sample.n;
+}
+
+/* Its time by key and place, of all steps in which `late` is late; and its places, where they are
+ * asked for. */
 static void sum_places(const struct peers *p, const struct sample_graph *g, const bool *late_in,
-                       u32 late, u32 rank, double *ns) {
-  u32 places = p->even.places;
-  for (u32 n = g->base[rank]; n < g->base[rank + 1]; n++) {
+                       u32 late, u32 rank, u32 places, double *ns, u16 *of_node) {
+  u32 first = g->base[rank], call = 0;
+  SCOPED i64 *calls = memory_array(size_sum(g->base[rank + 1] - first, 1), sizeof(*calls));
+  u32 n_calls = list_calls(p, g, rank, calls);
+  for (u32 n = first; n < g->base[rank + 1]; n++) {
     const struct node *node = &g->nodes[n];
-    u32 place = p->even.row_of_node[n] % places;
-    u32 step = p->even.step_of_node[n];
-    if (NODE_ON_DEVICE(node->kind) || (late_in && !late_in[(size_t)late * p->sample.n + step]))
+    call = FIRST_NOT_NEAR(call, 0, n_calls, i, calls[i] < node->start);
+    u32 place = call % places;
+    if (of_node)
+      of_node[n - first] = (u16)place;
+    if (NODE_ON_DEVICE(node->kind) || !is_late_step(p, late_in, late, n))
       continue;
     if (node->kind != NODE_BLOCKED && node->key < HOST_KEYS)
       ns[node->key * places + place] += (double)(node->end - node->start);
@@ -182,32 +223,53 @@ static void take_from_places(double *const *peers, u32 n_peers, const double *ow
                   : 1;
 }
 
-float **peers_by_place(const struct peers *p, const struct sample_graph *g, const bool *ranks,
-                       const bool *late_in, const float *factor) {
-  u32 places = p->even.row_of_node ? p->even.places : 1, peers[PEERS_ASKED], n_peers;
-  size_t of_rank = size_product(HOST_KEYS, places);
-  n_peers = choose_peers(g, ranks, peers);
-  if (places < 2 || !n_peers)
+/* Peers that have the same places as the first of them. */
+static u32 keep_alike(const struct peers *p, const struct sample_graph *g, u32 places, u32 *peers,
+                      u32 n_peers) {
+  return LIST_WHERE(peers, 0, n_peers, i, count_places(p, g, peers[i]) == places, peers[i]);
+}
+
+/* What is left of a rank's host by place. */
+static void compare_places(const struct peers *p, const struct sample_graph *g, const bool *late_in,
+                           u32 rank, const u32 *peers, u32 n_peers, const float *factor,
+                           const struct places *out) {
+  size_t room = size_product(HOST_KEYS, out->n);
+  SCOPED double *sums = memory_zeroed(size_product(1 + PEERS_ASKED, room), sizeof(*sums));
+  double *of_peers[PEERS_ASKED] = {&sums[room], &sums[2 * room], &sums[3 * room]};
+  sum_places(p, g, late_in, rank, rank, out->n, sums, out->of_node);
+  for (u32 i = 0; i < n_peers; i++)
+    sum_places(p, g, late_in, rank, peers[i], out->n, of_peers[i], NULL);
+  for (u32 key = 0; key < HOST_KEYS; key++)
+    take_from_places(of_peers, n_peers, sums, key * out->n, out->n,
+                     factor[(size_t)key * g->n_ranks + rank], out->left);
+}
+
+struct places *peers_by_place(const struct peers *p, const struct sample_graph *g,
+                              const bool *ranks, const bool *late_in, const float *factor) {
+  u32 peers[PEERS_ASKED], n_peers = choose_peers(g, ranks, peers), n = 0;
+  u32 places = n_peers && p->sample.n > 1 ? count_places(p, g, peers[0]) : 0;
+  size_t nodes = 0, left = size_product(HOST_KEYS, places);
+  if (places < 2)
     return NULL;
-  u32 n = NUMBER_OF(ranks, g->n_ranks, one, *one);
-  float **left = memory_zeroed(
-      size_sum(size_product(g->n_ranks, sizeof(*left)), size_product(n * of_rank, sizeof(float))),
-      1);
-  float *next = (float *)&left[g->n_ranks];
-  SCOPED double *sums = memory_array(size_product(1 + PEERS_ASKED, of_rank), sizeof(*sums));
-  double *of_peers[PEERS_ASKED] = {&sums[of_rank], &sums[2 * of_rank], &sums[3 * of_rank]};
+  n_peers = keep_alike(p, g, places, peers, n_peers);
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    if (ranks[rank]) {
+      n++;
+      nodes += g->base[rank + 1] - g->base[rank];
+    }
+  size_t of_list = size_product(g->n_ranks, sizeof(struct places)),
+         of_left = size_product(size_product(n, left), sizeof(float));
+  struct places *by_place =
+      memory_zeroed(size_sum(size_sum(of_list, of_left), size_product(nodes, sizeof(u16))), 1);
+  float *next_left = (float *)&by_place[g->n_ranks];
+  u16 *next_node = (u16 *)(next_left + n * left);
   for (u32 rank = 0; rank < g->n_ranks; rank++) {
-    if (!ranks[rank] || !g->slices[rank].present)
+    if (!ranks[rank] || !g->slices[rank].present || count_places(p, g, rank) != places)
       continue;
-    memset(sums, 0, (1 + PEERS_ASKED) * of_rank * sizeof(*sums));
-    sum_places(p, g, late_in, rank, rank, sums);
-    for (u32 i = 0; i < n_peers; i++)
-      sum_places(p, g, late_in, rank, peers[i], of_peers[i]);
-    for (u32 key = 0; key < HOST_KEYS; key++)
-      take_from_places(of_peers, n_peers, sums, key * places, places,
-                       factor[(size_t)key * g->n_ranks + rank], next);
-    left[rank] = next;
-    next += of_rank;
+    by_place[rank] = (struct places){places, next_node, next_left};
+    compare_places(p, g, late_in, rank, peers, n_peers, factor, &by_place[rank]);
+    next_left += left;
+    next_node += g->base[rank + 1] - g->base[rank];
   }
-  return left;
+  return by_place;
 }

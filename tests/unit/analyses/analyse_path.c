@@ -198,6 +198,27 @@ static void a_rank_that_is_slow_before_one_collective(void **state) {
   }
 }
 
+/* Likewise where the first of a step's collectives is one at which only its root is waited for. */
+static void a_root_that_is_slow_before_it_sends(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.waits_for_first = true;
+  i64 *late = calloc((size_t)o.steps * o.ranks, sizeof(*late));
+  for (u32 step = 0; step < o.steps; step++)
+    late[step * o.ranks + 2] = 80 * MS;
+  o.late_first = late;
+  struct cluster *c = cluster_new(&o);
+  for (u32 i = 0; i < c->model.n_collectives; i++)
+    if (i % 2 == 0) {
+      c->model.collectives[i].op = TSCOPE_OP_BROADCAST;
+      c->model.collectives[i].root = 2;
+    }
+  struct results *r = cluster_analyse(c, NULL);
+  assert_near(r->step_mean_ms - step_if(r, WHAT_IF_RANK), 80, 1);
+  cluster_end(r, c);
+  free(late);
+}
+
 /* Nor are steps shorter than the compute of the rank that has least, of those that are replayed and
  * of the others. */
 static void no_rank_is_faster_than_the_fastest(void **state) {
@@ -626,6 +647,7 @@ int main(void) {
       cmocka_unit_test(work_that_falls_on_another_rank_in_each_step),
       cmocka_unit_test(work_that_falls_on_another_rank_before_each_collective),
       cmocka_unit_test(a_rank_that_is_slow_before_one_collective),
+      cmocka_unit_test(a_root_that_is_slow_before_it_sends),
       cmocka_unit_test(no_rank_is_faster_than_the_fastest),
       cmocka_unit_test(work_that_varies_from_step_to_step),
       cmocka_unit_test(what_is_saved_of_uneven_steps_is_of_all),
