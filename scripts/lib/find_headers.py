@@ -14,6 +14,9 @@ import site
 import sys
 import sysconfig
 
+sys.dont_write_bytecode = True
+from virtual_environment import virtual_environment  # noqa: E402
+
 WANTED = {
     "cuda_runtime_api.h": "nvidia-cuda-runtime",
     "crt/host_defines.h": "nvidia-cuda-crt",
@@ -36,16 +39,11 @@ def candidates(explicit):
             yield os.path.join(target, "cccl")
     packages = [folder for folder in sys.path if folder.endswith(("site-packages", "dist-packages"))]
     packages += site.getsitepackages() + [site.getusersitepackages(), sysconfig.get_path("purelib")]
-    packages += glob.glob(os.path.join(cache(), "lib", "python3*", "site-packages"))
+    packages += glob.glob(os.path.join(virtual_environment(), "lib", "python3*", "site-packages"))
     for package in packages:
         yield from sorted(glob.glob(os.path.join(package, "nvidia", "*", "include")))
     yield "/usr/include"
     yield "/usr/local/include"
-
-
-def cache():
-    return os.environ.get("TSCOPE_VENV") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "tscope", "venv")
 
 
 # Of versions that cannot be in the environment beside others: option, folder, package, a header.
@@ -55,7 +53,7 @@ BESIDE = {"--cupti12": ("cupti12", "cuda_cupti", "cupti.h"), "--newest-nccl": ("
 def main():
     if sys.argv[1:] and sys.argv[1] in BESIDE:
         folder, package, header = BESIDE[sys.argv[1]]
-        directory = os.path.join(os.path.dirname(cache()), folder, "nvidia", package, "include")
+        directory = os.path.join(os.path.dirname(virtual_environment()), folder, "nvidia", package, "include")
         if os.path.exists(os.path.join(directory, header)):
             print(directory)
         return 0

@@ -4,13 +4,9 @@ import os
 import subprocess
 import sys
 
-from outcomes import Skip
-
-
-def virtual_environment():
-    """The folder of the one that scripts/setup makes; beside it are other versions of PyTorch and of Python."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.environ.get("TSCOPE_VENV") or os.path.join(cache, "tscope", "venv")
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "lib"))
+from outcomes import Skip  # noqa: E402
+from virtual_environment import virtual_environment  # noqa: E402
 
 
 def python_with_torch():
