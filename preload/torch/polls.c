@@ -41,9 +41,13 @@ static bool only_asked(const struct tscope_thread *thread, struct torch_polls *p
   return !worked;
 }
 
+/* To record a wait may take longer than to ask, as for a stack that is new. */
 static void extend_wait(struct tscope_thread *thread, struct torch_polls *polls) {
-  if (!polls->dur && polls->questions >= QUESTIONS)
+  if (!polls->dur && polls->questions >= QUESTIONS) {
     polls->dur = torch_wait_record(thread, polls->first, polls->comm, polls->seq);
+    polls->cpu_ns = tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    polls->at_cpu = tscope_ticks();
+  }
   tscope_span_close(thread, polls->dur, polls->first);
   polls->recorded = thread->retained.cursor;
 }
