@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "floor.h"
+#include "scratch.h"
 #include "trace.h"
 
 enum { ROUNDS = 2001 };
@@ -113,20 +114,12 @@ static void show_trace(const char *directory) {
   free(path);
 }
 
-static void clean(const char *directory) {
-  char command[1200];
-  snprintf(command, sizeof(command), "rm -rf '%s'", directory);
-  if (system(command) != 0)
-    fail(directory);
-}
-
 /* Runs each part in its own process, so that the shim starts with the settings of that part. */
 static void in_child(void (*part)(const char *directory), const char *ring_max) {
   const char *parent = getenv("TMPDIR");
   char directory[512];
   snprintf(directory, sizeof(directory), "%s/tscope-bench-XXXXXX", parent ? parent : "/tmp");
-  if (!mkdtemp(directory))
-    fail(directory);
+  scratch_make(directory);
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
@@ -140,7 +133,7 @@ static void in_child(void (*part)(const char *directory), const char *ring_max) 
   if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
     fail("child");
   show_trace(directory);
-  clean(directory);
+  scratch_remove(directory);
 }
 
 int main(void) {

@@ -12,6 +12,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include "floor.h"
+#include "scratch.h"
 
 enum { ROUNDS = 501 };
 
@@ -58,9 +59,8 @@ static const struct {
 
 int main(void) {
   static double floor_ns[ROUNDS], call_ns[ROUNDS];
-  char directory[] = "/tmp/tscope-bench-XXXXXX", command[64];
-  if (!mkdtemp(directory))
-    fail(directory);
+  char directory[] = "/tmp/tscope-bench-XXXXXX";
+  scratch_make(directory);
   setenv("TSCOPE_DIR", directory, 1);
   setenv("TSCOPE_RING_MAX", "1M", 1);
   struct entry *page = shared_pages(directory);
@@ -80,6 +80,6 @@ int main(void) {
     double base = median(floor_ns, ROUNDS), call = median(call_ns, ROUNDS);
     printf("%-20s %6.1f ns   %.2f x floor (%.1f ns)\n", subjects[s].name, call, call / base, base);
   }
-  snprintf(command, sizeof(command), "rm -rf '%s'", directory);
-  return system(command);
+  scratch_remove(directory);
+  return 0;
 }

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 
 #include "floor.h"
+#include "scratch.h"
 #include "trace.h"
 
 enum { TIMED = 1 << 14, FILLS_THE_RING = 1 << 18, ROUNDS = 20 };
@@ -105,8 +106,7 @@ static pid_t start_load(void) {
 int main(void) {
   const char *parent = getenv("TMPDIR");
   snprintf(directory, sizeof(directory), "%s/tscope-bench-XXXXXX", parent ? parent : "/tmp");
-  if (!mkdtemp(directory))
-    fail(directory);
+  scratch_make(directory);
   setenv("TSCOPE_DIR", directory, 1);
   setenv("TSCOPE_RING_MAX", "4M", 1);
   for (int i = 0; i < FILLS_THE_RING; i++)
@@ -120,7 +120,6 @@ int main(void) {
   measure_all();
   kill(load, SIGKILL);
   waitpid(load, NULL, 0);
-  char command[600];
-  snprintf(command, sizeof(command), "rm -rf '%s'", directory);
-  return system(command) != 0;
+  scratch_remove(directory);
+  return 0;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "live/live_view.h"
+#include "scratch.h"
 #include "top/top_page.h"
 #include "tracegen.h"
 
@@ -132,13 +133,12 @@ static void look(struct live_run *run, u32 number) {
 }
 
 int main(int argc, char **argv) {
-  char folder[] = "/tmp/tscope-looks-XXXXXX", runs[64], command[96];
+  char folder[] = "/tmp/tscope-looks-XXXXXX", runs[64];
   u32 ranks = argc > 1 ? (u32)atoi(argv[1]) : 1000, events = argc > 2 ? (u32)atoi(argv[2]) : 5000;
   u32 looks = argc > 3 ? (u32)atoi(argv[3]) : 8, n;
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
-  if (!mkdtemp(folder))
-    return 2;
+  scratch_make(folder);
   options.directory = folder;
   options.ranks = ranks;
   options.kernels = 12;
@@ -156,6 +156,6 @@ int main(int argc, char **argv) {
   }
   live_run_close(&run);
   tracegen_truth_free(&truth);
-  snprintf(command, sizeof(command), "rm -r %s", folder);
-  return system(command);
+  scratch_remove(folder);
+  return 0;
 }

@@ -7,36 +7,23 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "analyses/results/results.h"
+#include "fuzz_folder.h"
 #include "import/import.h"
 #include "kernels/kernels.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 
-static char directory[64], paths[2][96];
+static char paths[2][96];
 static struct kernel_names *names; /* kept: its patterns take long to compile */
 
-static void write_file(const char *path, const u8 *data, size_t bytes) {
-  FILE *file = fopen(path, "wb");
-  if (!file || (bytes && fwrite(data, 1, bytes, file) != bytes))
-    abort();
-  fclose(file);
-}
-
 static void clean_up(void) {
-  unlink(paths[0]);
-  unlink(paths[1]);
-  rmdir(directory);
   kernel_names_free(names);
 }
 
 static void set_up(void) {
-  const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-  snprintf(directory, sizeof(directory), "%s/tscope-fuzz-XXXXXX", memory);
-  if (!mkdtemp(directory))
-    abort();
+  make_directory();
   for (int i = 0; i < 2; i++)
     snprintf(paths[i], sizeof(paths[i]), "%s/rank%d.trace.json", directory, i);
   char why[128];
@@ -63,8 +50,8 @@ static void read_paths(u32 n) {
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
   if (!directory[0])
     set_up();
-  write_file(paths[0], data, bytes);
-  write_file(paths[1], data, bytes);
+  scratch_write(directory, "rank0.trace.json", data, bytes);
+  scratch_write(directory, "rank1.trace.json", data, bytes);
   read_paths(1);
   read_paths(2);
   return 0;

@@ -7,15 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "fuzz_folder.h"
 #include "import/import.h"
 #include "import/pickle/pickle.h"
 #include "report/report.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
-
-static char directory[64];
 
 /* Visits every value once for each reference to it; the caller checks that there are not too many.
  */
@@ -44,13 +42,6 @@ static void read_pickle(const u8 *data, size_t bytes) {
   arena_release(&arena);
 }
 
-static void write_file(const char *path, const u8 *data, size_t bytes) {
-  FILE *file = fopen(path, "wb");
-  if (!file || (bytes && fwrite(data, 1, bytes, file) != bytes))
-    abort();
-  fclose(file);
-}
-
 static void read_dumps(void) {
   struct model *model;
   char why[512];
@@ -72,26 +63,11 @@ static void read_dumps(void) {
   model_free(model);
 }
 
-static void remove_directory(void) {
-  rmdir(directory);
-}
-
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
   read_pickle(data, bytes);
-  if (!directory[0]) {
-    const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(directory, sizeof(directory), "%s/tscope-fuzz-XXXXXX", memory);
-    if (!mkdtemp(directory))
-      abort();
-    atexit(remove_directory);
-  }
-  char paths[2][128];
-  for (int i = 0; i < 2; i++) {
-    snprintf(paths[i], sizeof(paths[i]), "%s/dump_%d", directory, i);
-    write_file(paths[i], data, bytes);
-  }
+  make_directory();
+  scratch_write(directory, "dump_0", data, bytes);
+  scratch_write(directory, "dump_1", data, bytes);
   read_dumps();
-  for (int i = 0; i < 2; i++)
-    unlink(paths[i]);
   return 0;
 }

@@ -6,15 +6,13 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "fuzz_folder.h"
 #include "import/tscope/events/read_events.h"
 #include "import/tscope/load_traces.h"
 #include "model/rank_timeline.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
-
-static char directory[64];
 
 static void read_from_memory(const u8 *data, size_t bytes) {
   struct trace_file file;
@@ -27,28 +25,16 @@ static void read_from_memory(const u8 *data, size_t bytes) {
   trace_file_close(&file);
 }
 
-static void write_file(const char *path, const u8 *data, size_t bytes) {
-  FILE *file = fopen(path, "wb");
-  if (!file)
-    abort();
-  if (bytes && fwrite(data, 1, bytes, file) != bytes)
-    abort();
-  fclose(file);
-}
-
 /* Writes the trace unchanged, and again with another rank number. */
 static void write_ranks(const u8 *data, size_t bytes) {
-  char path[128];
-  snprintf(path, sizeof(path), "%s/0.tscope", directory);
-  write_file(path, data, bytes);
-  snprintf(path, sizeof(path), "%s/1.tscope", directory);
+  scratch_write(directory, "0.tscope", data, bytes);
   struct tscope_file_header *header = malloc(bytes > sizeof(*header) ? bytes : sizeof(*header));
   if (!header)
     abort();
   memcpy(header, data, bytes);
   if (bytes >= sizeof(*header))
     header->rank ^= 1;
-  write_file(path, (const u8 *)header, bytes);
+  scratch_write(directory, "1.tscope", header, bytes);
   free(header);
 }
 
@@ -72,25 +58,10 @@ static void read_as_run(void) {
   model_free(model);
 }
 
-static void remove_directory(void) {
-  rmdir(directory);
-}
-
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
-  if (!directory[0]) {
-    const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(directory, sizeof(directory), "%s/tscope-fuzz-XXXXXX", memory);
-    if (!mkdtemp(directory))
-      abort();
-    atexit(remove_directory);
-  }
-  char path[128];
+  make_directory();
   read_from_memory(data, bytes);
   write_ranks(data, bytes);
   read_as_run();
-  for (int i = 0; i < 2; i++) {
-    snprintf(path, sizeof(path), "%s/%d.tscope", directory, i);
-    unlink(path);
-  }
   return 0;
 }

@@ -12,13 +12,10 @@
 
 static char why[512];
 
-static const char *write_file(const struct fixture *fixture, const char *name, const char *text) {
-  static char path[512];
-  snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  fclose(file);
+static const char *write_notes(const struct fixture *fixture) {
+  static char path[128];
+  scratch_text(fixture->directory, "notes.txt", "nothing of ours");
+  snprintf(path, sizeof(path), "%s/notes.txt", fixture->directory);
   return path;
 }
 
@@ -66,7 +63,7 @@ static void traces_are_found_and_counted(void **state) {
   struct fixture *fixture = *state;
   struct model *model;
   generate_run(fixture, 2);
-  write_file(fixture, "notes.txt", "nothing of ours");
+  write_notes(fixture);
   const char *path = fixture->directory;
   assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
   assert_int_equal(model->n_ranks, 2);
@@ -81,7 +78,7 @@ static void unknown_files_are_named(void **state) {
   struct fixture *fixture = *state;
   struct model *model;
   generate_run(fixture, 1);
-  const char *paths[] = {fixture->directory, write_file(fixture, "notes.txt", "nothing of ours")};
+  const char *paths[] = {fixture->directory, write_notes(fixture)};
   assert_int_equal(import_load(paths, 2, NULL, &model, why, sizeof(why)), 0);
   assert_int_equal(model->n_notes, 1);
   assert_non_null(strstr(model->notes[0], "notes.txt is not recognised"));

@@ -18,6 +18,7 @@
 #include "analyses/analysis.h"
 #include "import/import.h"
 #include "kernels/kernels.h"
+#include "scratch.h"
 
 static char folder[4096];
 
@@ -128,13 +129,12 @@ static void every_recording_says_one_thing(void **state) {
   assert_int_equal(nftw(folder, check_file, 16, FTW_PHYS), 0);
   assert_true(checked >= 10);
   char where[] = "/tmp/tscope-kineto-XXXXXX", command[8300];
-  assert_non_null(mkdtemp(where));
+  scratch_make(where);
   snprintf(command, sizeof(command), "tar xzf '%s/dlrm_8rank/dlrm_kineto.tar.gz' -C %s", folder,
            where);
   assert_int_equal(system(command), 0);
   check_model(load(where));
-  snprintf(command, sizeof(command), "rm -r %s", where);
-  assert_int_equal(system(command), 0);
+  scratch_remove(where);
 }
 
 static double operation_ms(const struct results *r, const char *name) {

@@ -21,6 +21,7 @@
 
 #include "analyses/analysis.h"
 #include "import/import.h"
+#include "scratch.h"
 
 enum { RANKS = 4, STEPS = 24, SLOW = 2 };
 
@@ -96,19 +97,18 @@ static void put_rank(const struct schedule *s, u32 rank, const char *folder) {
 }
 
 static struct results *report_on(const struct schedule *s, struct model **model) {
-  char folder[] = "/tmp/tscope-groups-XXXXXX", why[512] = "", command[300];
+  char folder[] = "/tmp/tscope-groups-XXXXXX", why[512] = "";
   const char *path = folder;
   static const struct analyse_options options = {
       .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
   struct results *results;
-  assert_non_null(mkdtemp(folder));
+  scratch_make(folder);
   for (u32 rank = 0; rank < RANKS; rank++)
     put_rank(s, rank, folder);
   if (import_load(&path, 1, NULL, model, why, sizeof(why)) != 0)
     fail_msg("%s", why);
   results = analyse(*model, &options);
-  snprintf(command, sizeof(command), "rm -r %s", folder);
-  assert_int_equal(system(command), 0);
+  scratch_remove(folder);
   return results;
 }
 

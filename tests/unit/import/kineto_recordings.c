@@ -16,6 +16,7 @@
 
 #include "analyses/analysis.h"
 #include "import/import.h"
+#include "scratch.h"
 
 static char folder[4096];
 
@@ -207,13 +208,12 @@ static void strangers_are_not_aligned(void **state) {
 static void eight_ranks_are_put_on_one_axis(void **state) {
   (void)state;
   char where[] = "/tmp/tscope-kineto-XXXXXX", command[8300];
-  assert_non_null(mkdtemp(where));
+  scratch_make(where);
   snprintf(command, sizeof(command), "tar xzf '%s' -C %s", at("dlrm_8rank/dlrm_kineto.tar.gz"),
            where);
   assert_int_equal(system(command), 0);
   struct model *model = load(where);
-  snprintf(command, sizeof(command), "rm -r %s", where);
-  assert_int_equal(system(command), 0);
+  scratch_remove(where);
 
   assert_int_equal(model->n_ranks, 8);
   assert_int_equal(model->world_size, 8);

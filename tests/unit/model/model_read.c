@@ -149,14 +149,6 @@ static void test_damaged_chunks_are_skipped_and_reported(void **state) {
   trace_writer_free(writer);
 }
 
-static void write_text(const char *directory, const char *name, const char *text) {
-  char path[256];
-  snprintf(path, sizeof(path), "%s/%s", directory, name);
-  FILE *file = fopen(path, "w");
-  fputs(text, file);
-  fclose(file);
-}
-
 static void test_garbage_beside_good_files_is_named(void **state) {
   struct fixture *fixture = *state;
   struct tracegen_options options = tracegen_defaults();
@@ -166,9 +158,9 @@ static void test_garbage_beside_good_files_is_named(void **state) {
   options.directory = fixture->directory;
   assert_int_equal(tracegen_write(&options, &truth), 0);
   snprintf(folder, sizeof(folder), "%s/synthetic", fixture->directory);
-  write_text(folder, "garbage.tscope", "this is no trace");
-  write_text(folder, "empty.tscope", "");
-  write_text(folder, "notes.txt", "nobody's business");
+  scratch_text(folder, "garbage.tscope", "this is no trace");
+  scratch_text(folder, "empty.tscope", "");
+  scratch_text(folder, "notes.txt", "nobody's business");
   struct model *model = load(fixture->directory, NULL);
   assert_int_equal(model->n_ranks, 4);
   assert_int_equal(model->n_notes, 2);

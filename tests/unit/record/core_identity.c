@@ -287,15 +287,6 @@ static void a_command_line_is_recorded_unless_switched_off(void **state) {
   }
 }
 
-static void write_file(const char *folder, const char *name, const char *text) {
-  char path[256];
-  snprintf(path, sizeof(path), "%s/%s", folder, name);
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  fclose(file);
-}
-
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
 
 /* More than is read at once, with a line that is longer than a reference may be. */
@@ -305,7 +296,7 @@ static void write_many_references(const struct scene *scene) {
   for (int i = 0; i < 100; i++)
     at += snprintf(at, (size_t)(end - at), "f%.39s refs/heads/main%d\n^%.40s\n", COMMIT, i, COMMIT);
   snprintf(at, (size_t)(end - at), COMMIT " refs/heads/main\n");
-  write_file(scene->directory, ".git/packed-refs", text);
+  scratch_text(scene->directory, ".git/packed-refs", text);
 }
 
 static void commit_of_the_working_folder(void **state) {
@@ -318,21 +309,21 @@ static void commit_of_the_working_folder(void **state) {
            scene.directory, scene.directory, scene.directory);
   assert_int_equal(system(command), 0);
   snprintf(folder, sizeof(folder), "%s/src/deep", scene.directory);
-  write_file(scene.directory, ".git/HEAD", "ref: refs/heads/main\n");
+  scratch_text(scene.directory, ".git/HEAD", "ref: refs/heads/main\n");
   assert_false(tscope_git_commit(folder, commit, sizeof(commit)));
   write_many_references(&scene);
   assert_true(tscope_git_commit(folder, commit, sizeof(commit)));
   assert_string_equal(commit, COMMIT);
-  write_file(scene.directory, ".git/refs/heads/main", "f" COMMIT "\n");
-  write_file(scene.directory, ".git/HEAD", COMMIT "\n");
+  scratch_text(scene.directory, ".git/refs/heads/main", "f" COMMIT "\n");
+  scratch_text(scene.directory, ".git/HEAD", COMMIT "\n");
   assert_true(tscope_git_commit(folder, commit, sizeof(commit)));
   assert_string_equal(commit, COMMIT);
   /* A linked work tree. */
   snprintf(command, sizeof(command), "gitdir: %s/.git/worktrees/w\n", scene.directory);
-  write_file(scene.directory, "w/.git", command);
-  write_file(scene.directory, ".git/worktrees/w/HEAD", "ref: refs/heads/main\n");
-  write_file(scene.directory, ".git/worktrees/w/commondir", "../..\n");
-  write_file(scene.directory, ".git/refs/heads/main", COMMIT "\n");
+  scratch_text(scene.directory, "w/.git", command);
+  scratch_text(scene.directory, ".git/worktrees/w/HEAD", "ref: refs/heads/main\n");
+  scratch_text(scene.directory, ".git/worktrees/w/commondir", "../..\n");
+  scratch_text(scene.directory, ".git/refs/heads/main", COMMIT "\n");
   snprintf(folder, sizeof(folder), "%s/w", scene.directory);
   assert_true(tscope_git_commit(folder, commit, sizeof(commit)));
   assert_string_equal(commit, COMMIT);
@@ -408,7 +399,7 @@ static void links_files_and_strangers_are_refused(void **state) {
   snprintf(link, sizeof(link), "%s/real/planted", scene.directory);
   assert_int_equal(symlink("/tmp", link), 0);
   assert_true(open_directory(path, "planted") < 0);
-  write_file(scene.directory, "file", "");
+  scratch_text(scene.directory, "file", "");
   snprintf(path, sizeof(path), "%s/file", scene.directory);
   assert_true(open_directory(path, "run") < 0);
   assert_true(open_directory("/", "run") < 0);
@@ -433,7 +424,7 @@ static void make_file(const char *root, const char *name, const char *text) {
     mkdir(path, 0755);
     *at = '/';
   }
-  write_file(root, name, text);
+  scratch_text(root, name, text);
 }
 
 /* The smallest quota between the process's group and the root counts, in both versions of control

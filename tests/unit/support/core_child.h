@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "record/hook.h"
+#include "scratch.h"
 #include "trace.h"
 
 struct scene {
@@ -24,7 +25,7 @@ struct scene {
 
 static inline void scene_directory(struct scene *scene) {
   strcpy(scene->directory, "/tmp/tscope-unit-XXXXXX");
-  assert_non_null(mkdtemp(scene->directory));
+  scratch_make(scene->directory);
 }
 
 /* Starts `play` in a child under TSCOPE_DIR; the child calls exit(0) when `play` returns. */
@@ -74,9 +75,7 @@ static inline int scene_traces(const struct scene *scene) {
 }
 
 static inline void scene_clean(struct scene *scene) {
-  char command[128];
-  snprintf(command, sizeof(command), "rm -rf '%s'", scene->directory);
-  assert_int_equal(system(command), 0);
+  scratch_remove(scene->directory);
 }
 
 static inline void scene_end(struct scene *scene) {

@@ -14,22 +14,21 @@
 #include <unistd.h>
 
 #include "format/tscope_format.h"
+#include "scratch.h"
 
 static char trace_directory[] = "/tmp/hooks.XXXXXX";
 
 /* Makes a directory for this test and sets TSCOPE_DIR to it. */
 static inline int trace_set_up(void **state) {
   (void)state;
-  if (!mkdtemp(trace_directory))
-    return -1;
+  scratch_make(trace_directory);
   return setenv("TSCOPE_DIR", trace_directory, 1);
 }
 
 static inline int trace_tear_down(void **state) {
   (void)state;
-  char command[sizeof(trace_directory) + 16];
-  snprintf(command, sizeof(command), "rm -rf %s", trace_directory);
-  return system(command);
+  scratch_remove(trace_directory);
+  return 0;
 }
 
 struct trace {

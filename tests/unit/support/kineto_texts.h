@@ -10,12 +10,7 @@
 #include "import/import.h"
 
 static inline void write_text(const struct fixture *fixture, const char *name, const char *text) {
-  char path[512];
-  snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  fclose(file);
+  scratch_text(fixture->directory, name, text);
 }
 
 static inline struct model *read_folder(const struct fixture *fixture) {

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "import/tscope/load_traces.h"
 #include "model/rank_timeline.h"
+#include "scratch.h"
 #include "trace_writer.h"
 #include "tracegen.h"
 
@@ -28,21 +28,14 @@ struct fixture {
 static inline int make_fixture(void **state) {
   struct fixture *fixture = calloc(1, sizeof(*fixture));
   snprintf(fixture->directory, sizeof(fixture->directory), "/tmp/tscope-model-XXXXXX");
+  scratch_make(fixture->directory);
   *state = fixture;
-  return fixture && mkdtemp(fixture->directory) ? 0 : -1;
-}
-
-static inline int remove_one(const char *path, const struct stat *status, int kind,
-                             struct FTW *where) {
-  (void)status;
-  (void)kind;
-  (void)where;
-  return remove(path);
+  return 0;
 }
 
 static inline int drop_fixture(void **state) {
   struct fixture *fixture = *state;
-  nftw(fixture->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+  scratch_remove(fixture->directory);
   free(fixture);
   return 0;
 }

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What tests run does not depend on where they are started: environments.py SOURCE. No variable by which the shim tells
+launchers and schedulers apart is handed on by tests/tools/observed.py, nor one of tscope or of the stand-ins; and no test
+makes an environment of its own."""
+import os
+import re
+import subprocess
+import sys
+
+SOURCE = sys.argv[1]
+sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
+import observed  # noqa: E402
+from outcomes import Skip  # noqa: E402
+
+# They run no program under the preload, or take the test's environment apart themselves.
+MAY = {"tests/tools/observed.py", "tests/tools/rounds.py", "tests/torch/ranks.py", "tests/gpu/machine.py",
+       "tests/install/install.py", "tests/install/module_types.py", "tests/install/packages.py"}
+OWN = r"\*\*os\.environ|dict\(os\.environ|os\.environ\.(?:items|copy)\("
+
+
+def read(path):
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def variables():
+    facts = "".join(read(os.path.join("preload", "facts", name)) for name in ("identity.c", "launchers.def"))
+    stand_ins = "".join(read(os.path.join("tests", "standins", name)) for name in ("skewclock.c", "gpu/gpu_log.c"))
+    return {*re.findall(r'"([A-Z][A-Z_]+_[A-Z_]+|RANK)"', facts), *re.findall(r'"((?:STANDIN|SKEW)_\w+)"', stand_ins),
+            "TSCOPE", "TSCOPE_LINES"}
+
+
+def main():
+    names = variables()
+    assert {"RANK", "SLURM_JOB_ID", "PMIX_RANK", "STANDIN_LOG", "SKEW_HOSTS"} <= names, names
+    listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "tests/*.py"], stdout=subprocess.PIPE, text=True, check=False).stdout
+    if not listed:
+        raise Skip("not a git clone")
+    os.environ.update(dict.fromkeys(names, "3"))
+    handed_on = sorted(names & set(observed.clean_environment()))
+    own = [path for path in listed.split() if path not in MAY | {"tests/project/environments.py"} and "/jobs/" not in path
+           and os.path.exists(os.path.join(SOURCE, path)) and re.search(OWN, read(path))]
+    print(f"{len(names)} variables", *(f"{name} is handed on" for name in handed_on),
+          *(f"{path} makes an environment of its own" for path in own), sep="\n")
+    return 1 if handed_on or own else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
