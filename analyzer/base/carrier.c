@@ -122,7 +122,7 @@ static void write_text(struct carrier *c, const char *text) {
     write_varint(c, 0);
     return;
   }
-  u64 hash = hash_text(HASH_SEED, text);
+  u64 hash = table_hash_text(0, text);
   u32 known = HASHED_INDEX(&c->texts, hash, one, strcmp(*one, text) == 0);
   if (known != INDEX_NONE) {
     write_varint(c, known + 1);

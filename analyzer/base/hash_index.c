@@ -6,7 +6,7 @@
 #include "base/checked_memory.h"
 
 static void put_slot(struct hash_slot *slots, u32 room, struct hash_slot slot) {
-  u32 at = (u32)slot.hash & (room - 1);
+  u32 at = (u32)table_hash_number(slot.hash) & (room - 1);
   while (slots[at].index_plus_1)
     at = (at + 1) & (room - 1);
   slots[at] = slot;
@@ -16,9 +16,14 @@ void hash_index_add(struct hash_index *index, u64 hash, u32 value) {
   if (index->n >= index->room / 2) {
     u32 room = index->room ? index->room * 2 : 64;
     struct hash_slot *slots = memory_zeroed(room, sizeof(*slots));
-    for (u32 i = 0; i < index->room; i++)
-      if (index->slots[i].index_plus_1)
-        put_slot(slots, room, index->slots[i]);
+    u32 empty = 0; /* behind it a row of slots begins, which may go on from the last to the first */
+    while (empty < index->room && index->slots[empty].index_plus_1)
+      empty++;
+    for (u32 i = 0; i < index->room; i++) {
+      struct hash_slot slot = index->slots[(empty + i) & (index->room - 1)];
+      if (slot.index_plus_1)
+        put_slot(slots, room, slot);
+    }
     free(index->slots);
     index->slots = slots;
     index->room = room;

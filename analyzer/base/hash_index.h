@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/hash.h"
 #include "base/intervals.h"
 #include "base/vector.h"
 #include "format/tscope_format.h"
@@ -17,12 +18,12 @@ struct hash_index {
   u32 n, room; /* a power of two, never more than half full */
 };
 
-/* The next index with that hash; start with *at = 0. INDEX_NONE when there is none left, or none
- * within so many slots: *at is then `most`. */
-static inline u32 hash_index_next_within(const struct hash_index *index, u64 hash, u32 *at,
-                                         u32 most) {
-  while (*at < MIN(index->room, most)) {
-    const struct hash_slot *slot = &index->slots[(hash + (*at)++) & (index->room - 1)];
+/* The next index with that hash, in the order in which they were added; start with *at = 0.
+ * INDEX_NONE when there is none left. */
+static inline u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at) {
+  u64 first = table_hash_number(hash);
+  while (*at < index->room) {
+    const struct hash_slot *slot = &index->slots[(first + (*at)++) & (index->room - 1)];
     if (!slot->index_plus_1)
       return INDEX_NONE;
     if (slot->hash == hash)
@@ -31,8 +32,10 @@ static inline u32 hash_index_next_within(const struct hash_index *index, u64 has
   return INDEX_NONE;
 }
 
-static inline u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at) {
-  return hash_index_next_within(index, hash, at, UINT32_MAX);
+/* The one that was added first; INDEX_NONE. */
+static inline u32 hash_index_first(const struct hash_index *index, u64 hash) {
+  u32 at = 0;
+  return hash_index_next(index, hash, &at);
 }
 
 #define HASH_INDEX_EACH(index, hash, i)                                                            \

@@ -4,7 +4,7 @@
 #include "base/hash.h"
 
 u32 text_number(struct text_numbers *numbers, const char *text) {
-  return HASHED_OR_ADD(&numbers->texts, hash_text(HASH_SEED, text), one, strcmp(*one, text) == 0,
+  return HASHED_OR_ADD(&numbers->texts, table_hash_text(0, text), one, strcmp(*one, text) == 0,
                        (const char *)arena_text(&numbers->arena, text));
 }
 

@@ -12,29 +12,21 @@
 #define TEXT_WORTH_KEEPING_ONCE 1024u
 #define KEYS_WORTH_KEEPING_ONCE 32u
 
-/* More slots that are taken, one behind the other, are only found in files made to have them;
- * nothing is kept once then. */
-#define MOST_SLOTS 16u
-
-/* What equals the `bytes` at `what`, or NULL, with whether there is a place for it. */
+/* What equals the `bytes` at `what`, or NULL. */
 static const void *find_kept(const value_table *table, u64 hash, const void *what, u32 n,
-                             size_t bytes, bool *place) {
-  u32 at = 0, i;
-  while ((i = hash_index_next_within(&table->index, hash, &at, MOST_SLOTS)) != INDEX_NONE)
-    if (table->at[i].n == n && memcmp(table->at[i].at, what, bytes) == 0)
-      return table->at[i].at;
-  *place = at < MOST_SLOTS;
-  return NULL;
+                             size_t bytes) {
+  u32 i = HASHED_INDEX(table, hash, one, one->n == n && memcmp(one->at, what, bytes) == 0);
+  return i == INDEX_NONE ? NULL : table->at[i].at;
 }
 
 void value_make_text(struct value_builder *b, enum value_kind kind, const char *text, u32 bytes,
                      struct value *out) {
-  bool small = bytes <= TEXT_WORTH_KEEPING_ONCE, place = false;
-  u64 hash = small ? hash_bytes(HASH_SEED, text, bytes) : 0;
-  const char *kept = small ? find_kept(&b->texts, hash, text, bytes, bytes, &place) : NULL;
+  bool small = bytes <= TEXT_WORTH_KEEPING_ONCE;
+  u64 hash = small ? table_hash(0, text, bytes) : 0;
+  const char *kept = small ? find_kept(&b->texts, hash, text, bytes, bytes) : NULL;
   if (!kept) {
     kept = arena_copy(b->arena, text, bytes);
-    if (place)
+    if (small)
       HASHED_ADD(&b->texts, hash, (struct value_kept){kept, bytes});
   }
   *out = (struct value){.kind = kind, .n = bytes, .text = kept};
@@ -86,15 +78,14 @@ static struct value *share_keys(struct value_builder *b, const struct value *pai
     keys[i] = pairs[2 * (size_t)i];
     small = keys[i].kind == VALUE_STR;
   }
-  bool place = false;
-  u64 hash = small ? hash_bytes(HASH_SEED, keys, n * sizeof(*keys)) : 0;
-  const void *kept = small ? find_kept(&b->shapes, hash, keys, n, n * sizeof(*keys), &place) : NULL;
+  u64 hash = small ? table_hash(0, keys, n * sizeof(*keys)) : 0;
+  const void *kept = small ? find_kept(&b->shapes, hash, keys, n, n * sizeof(*keys)) : NULL;
   if (kept)
     return (struct value *)(uintptr_t)kept;
   struct value *own = arena_array(b->arena, n, sizeof(*own));
   for (u32 i = 0; i < n; i++)
     own[i] = pairs[2 * (size_t)i];
-  if (place)
+  if (small)
     HASHED_ADD(&b->shapes, hash, (struct value_kept){own, n});
   return own;
 }

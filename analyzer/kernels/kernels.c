@@ -237,7 +237,7 @@ static struct kernel *add_kernel(struct kernel_names *names, const char *name, u
 }
 
 const struct kernel *kernel_lookup(struct kernel_names *names, const char *name) {
-  u64 hash = hash_text(HASH_SEED, name);
+  u64 hash = table_hash_text(0, name);
   pthread_mutex_lock(&names->lock);
   u32 known = HASHED_INDEX(&names->list, hash, one, strcmp((*one)->raw, name) == 0);
   const struct kernel *kernel =

@@ -119,7 +119,7 @@ static void keep_call(struct live_process *process, struct rank_call call, bool 
 
 static u64 channel_hash(const struct rank_call *call) {
   const u32 key[] = {call->comm, (u32)call->peer, call->op};
-  return hash_bytes(0, key, sizeof(key));
+  return table_hash(0, key, sizeof(key));
 }
 
 u32 live_channel_of(const struct live_process *process, const struct rank_call *call) {

@@ -30,7 +30,7 @@ void model_number_hosts(struct model *model) {
   model->n_hosts = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
     struct rank *rank = &model->ranks[r];
-    u64 hash = hash_text(HASH_SEED, rank->host);
+    u64 hash = table_hash_text(0, rank->host);
     rank->host_number = INDEX_NONE;
     HASH_INDEX_EACH(&by_name, hash, h) {
       const struct rank *of = &model->ranks[first[h]];

@@ -11,7 +11,7 @@
 
 u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const char *name,
                               bool own) {
-  u64 hash = hash_text(HASH_SEED ^ (caller * 0x9e3779b97f4a7c15ull), name);
+  u64 hash = table_hash_text(caller, name);
   if (!frames->all.n)
     VECTOR_PUSH(&frames->all, (struct memory_frame){0});
   u32 known =

@@ -17,8 +17,8 @@ bool call_frame_is_same(const struct call_frame *a, const struct call_frame *b) 
   return a->line == b->line && same_text(a->file, b->file) && same_text(a->function, b->function);
 }
 
-u64 call_frame_hash(u64 seed, const struct call_frame *frame) {
-  return hash_text(hash_text(seed ^ frame->line, frame->file), frame->function);
+u64 call_frame_hash(u64 before, const struct call_frame *frame) {
+  return table_hash_text(table_hash_text(before + frame->line, frame->file), frame->function);
 }
 
 bool call_frame_is_user_code(const struct call_frame *frame) {

@@ -81,7 +81,7 @@ bool call_frame_is_user_code(const struct call_frame *frame);
 
 /* Whether two frames are at one line of one function; and a hash, which then is the same. */
 bool call_frame_is_same(const struct call_frame *a, const struct call_frame *b);
-u64 call_frame_hash(u64 seed, const struct call_frame *frame);
+u64 call_frame_hash(u64 before, const struct call_frame *frame);
 
 /* Whether a frame is no line, but an operator or a range that the program called. */
 bool call_is_named(u32 line, const char *function);

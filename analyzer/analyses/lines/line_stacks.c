@@ -67,9 +67,8 @@ static bool is_same(const struct tree_frame *known, u32 parent, const struct cal
 /* Index of a frame below `parent`, which is made if there is none; the parent's index if there are
  * too many. */
 static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_frame *frame) {
-  u64 above = parent == INDEX_NONE ? HASH_SEED : tree->frames.at[parent].hash;
+  u64 above = parent == INDEX_NONE ? 0 : tree->frames.at[parent].hash;
   u64 hash = call_frame_hash(above, frame);
-  hash ^= hash >> 32;
   u32 known = HASHED_INDEX(&tree->frames, hash, one, is_same(one, parent, frame));
   if (known != INDEX_NONE || tree->frames.n == MOST_FRAMES)
     return known != INDEX_NONE ? known : parent;

@@ -7,8 +7,8 @@
 
 #include "analyses/memory/memory_result.h"
 #include "base/arena.h"
+#include "model/block_table.h"
 #include "model/memory_history.h"
-#include "model/memory_live.h"
 
 /* Rows of a table that are kept; what is left is summed into one more. */
 #define MEMORY_ROWS 40u
@@ -18,7 +18,7 @@
  * derived from what is freed without having been allocated and from what is there at the end. */
 struct memory_replay {
   const struct memory_history *history;
-  struct live_set live;
+  struct block_table live;
   u32 next;        /* event */
   u32 conflicts;   /* blocks where events and segments disagree */
   i64 known_bytes; /* of the blocks in `live` */
@@ -35,7 +35,7 @@ void memory_replay_free(struct memory_replay *replay);
 void memory_find_peak(const struct memory_history *history, struct arena *arena,
                       struct memory_result *result);
 /* Sets result->stacks_at_peak: `live` is what lived then. */
-void memory_stacks_at_peak(const struct memory_history *history, const struct live_set *live,
+void memory_stacks_at_peak(const struct memory_history *history, const struct block_table *live,
                            double peak, struct arena *arena, struct memory_result *result);
 void memory_peak_without(const struct memory_history *history, struct memory_result *result);
 /* Sets result->peak_needed_bytes, where it can be known. */

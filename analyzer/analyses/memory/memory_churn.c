@@ -20,22 +20,22 @@ ORDER_BY(alike, struct allocation, UP(source) UP(bytes))
 /* Allocations in order, each with its lifetime. Live blocks carry their index in `source`. */
 static void list_allocations(const struct memory_history *history, struct allocation *list,
                              u32 *n) {
-  struct live_set live = {0};
+  struct block_table live = {0};
   *n = 0;
   FOR_EACH(history->events, history->n_events, event) {
-    struct live_block block;
+    struct held_block block;
     if (event->kind == MEMORY_ALLOC) {
       list[*n] = (struct allocation){event->bytes, -1, event->source};
-      block = (struct live_block){.address = event->address, .time = event->time, .source = *n};
-      live_put(&live, block);
+      block = (struct held_block){.address = event->address, .time = event->time, .source = *n};
+      block_table_put(&live, block);
       ++*n;
-    } else if (event->kind == MEMORY_FREE && live_remove(&live, event->address, &block)) {
+    } else if (event->kind == MEMORY_FREE && block_table_remove(&live, event->address, &block)) {
       bool timed = event->time != NS_UNKNOWN && block.time != NS_UNKNOWN;
       list[block.source].lifetime =
           timed && event->time >= block.time ? event->time - block.time : 0;
     }
   }
-  live_free(&live);
+  block_table_free(&live);
 }
 
 struct row {

@@ -33,14 +33,14 @@ static i64 find_peaks(const struct memory_history *history, struct memory_result
   return allocated;
 }
 
-ORDER_BY(by_source, struct live_block, UP(source) UP(before))
+ORDER_BY(by_source, struct held_block, UP(source) UP(before))
 
 ORDER_BY(by_bytes, struct memory_use,
          DOWN(bytes) THEN(compare_texts(allocation_category_name(a->kind),
                                         allocation_category_name(b->kind))) BY_TEXT(source))
 
 static struct memory_use use_of(const struct memory_history *history,
-                                const struct live_block *block) {
+                                const struct held_block *block) {
   const struct memory_source *source =
       block->source < history->n_sources ? &history->sources[block->source] : NULL;
   struct memory_use use = {.kind = source ? source->category : ALLOCATION_UNKNOWN,
@@ -53,7 +53,7 @@ static struct memory_use use_of(const struct memory_history *history,
 /* One row for each source, plus the rest; rows lie in `uses`, which has room for all blocks. The
  * rest is the difference between the blocks' sum and the peak: the allocator's rounding of blocks
  * that are there at the end, and blocks of unknown size. */
-static u32 group_by_source(const struct memory_history *history, struct live_block *blocks, u32 n,
+static u32 group_by_source(const struct memory_history *history, struct held_block *blocks, u32 n,
                            double rest, struct memory_use *uses) {
   u32 rows = 0;
   SORT(blocks, n, by_source);
@@ -107,7 +107,7 @@ static void keep_rows(struct memory_use *rows, u32 n, double total, struct arena
 static void describe_peak(struct memory_replay *replay, i64 peak, struct arena *arena,
                           struct memory_result *result) {
   u32 n = replay->live.n;
-  SCOPED struct live_block *blocks = memory_array(size_sum(n, 1), sizeof(*blocks));
+  SCOPED struct held_block *blocks = memory_array(size_sum(n, 1), sizeof(*blocks));
   SCOPED struct memory_use *rows = memory_array(size_product(2, size_sum(n, 2)), sizeof(*rows));
   struct memory_use *categories = rows + n + 2u;
   LIST_WHERE(blocks, 0, replay->live.room, i, replay->live.slots[i].used, replay->live.slots[i]);

@@ -102,7 +102,7 @@ static void keep_classes(struct tally *tally, struct arena *arena) {
  * emptied once, before it is used, only begins anew. A round ends where memory is obtained after
  * some was given back. */
 struct refetches {
-  struct live_set obtained;
+  struct block_table obtained;
   u32 n_returned; /* segments obtained and given back, and none obtained for them since */
   bool returning;
 };
@@ -110,7 +110,7 @@ struct refetches {
 static void count_refetch(struct refetches *r, const struct memory_event *event,
                           struct memory_segments *out) {
   if (event->kind == MEMORY_SEGMENT_FREE) {
-    bool again = live_remove(&r->obtained, event->address, NULL);
+    bool again = block_table_remove(&r->obtained, event->address, NULL);
     r->n_returned += again;
     r->returning |= again;
     return;
@@ -119,7 +119,7 @@ static void count_refetch(struct refetches *r, const struct memory_event *event,
   r->returning = false;
   out->refetched += r->n_returned > 0;
   r->n_returned -= r->n_returned > 0;
-  live_put(&r->obtained, (struct live_block){.address = event->address});
+  block_table_put(&r->obtained, (struct held_block){.address = event->address});
 }
 
 static void count_calls(const struct memory_history *history, struct memory_segments *out) {
@@ -133,7 +133,7 @@ static void count_calls(const struct memory_history *history, struct memory_segm
     *(obtained ? &out->obtained_bytes : &out->returned_bytes) += bytes;
     count_refetch(&refetches, event, out);
   }
-  live_free(&refetches.obtained);
+  block_table_free(&refetches.obtained);
 }
 
 void memory_analyse_segments(const struct memory_history *history, struct arena *arena,

@@ -23,7 +23,7 @@ struct stack_sums {
   u32 n_kept;
 };
 
-static void add_block(struct stack_sums *s, const struct live_block *block) {
+static void add_block(struct stack_sums *s, const struct held_block *block) {
   enum allocation_category category = block->source < s->history->n_sources
                                           ? s->history->sources[block->source].category
                                           : ALLOCATION_UNKNOWN;
@@ -103,7 +103,7 @@ static void list_unknown(const struct stack_sums *s, double peak, struct memory_
                               .share = (peak - known) / peak};
 }
 
-void memory_stacks_at_peak(const struct memory_history *history, const struct live_set *live,
+void memory_stacks_at_peak(const struct memory_history *history, const struct block_table *live,
                            double peak, struct arena *arena, struct memory_result *result) {
   u32 n = history->n_frames;
   if (n < 2)

@@ -50,7 +50,7 @@ static void add_initial_blocks(struct without *w) {
 static void replay_event(struct without *w, u32 index) {
   const struct memory_event *event = &w->replay.history->events[index];
   if (event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE) {
-    const struct live_block *freed = live_find(&w->replay.live, event->address);
+    const struct held_block *freed = block_table_find(&w->replay.live, event->address);
     if (freed)
       add_bytes(w, freed->source, -MAX(freed->bytes, 0));
   }

@@ -120,9 +120,9 @@ static bool alike(const struct kind *a, const struct kind *b) {
 
 /* Its index in the list. */
 static u32 kind_like(hashed_kinds *kinds, struct kind wanted) {
-  u32 hash = hash_number(hash_number(wanted.op, wanted.bytes), wanted.comm);
-  hash = hash_number(hash, (u64)wanted.from << 32 | wanted.to);
-  return HASHED_OR_ADD(kinds, hash, one, alike(one, &wanted), wanted);
+  const u64 words[] = {wanted.op, wanted.bytes, wanted.comm, wanted.from, wanted.to};
+  return HASHED_OR_ADD(kinds, table_hash(0, words, sizeof(words)), one, alike(one, &wanted),
+                       wanted);
 }
 
 static u32 kind_of(hashed_kinds *kinds, const struct model *model, const struct collective *c) {

@@ -328,13 +328,12 @@ static void number_keys(struct sample_graph *g) {
     VECTOR_PUSH(&first, INDEX_NONE);
   for (u32 n = 0; n < g->n; n++) {
     struct node *node = &g->nodes[n];
-    u64 hash = node->key * 0x9e3779b9u >> 8 | (u64)node->key << 32;
     if (node->key < HOST_KEYS)
       continue;
-    u32 at = 0, number = hash_index_next(&index, hash, &at); /* the hash holds the whole key */
+    u32 number = hash_index_first(&index, node->key);
     if (number == INDEX_NONE) {
       number = first.n;
-      hash_index_add(&index, hash, number);
+      hash_index_add(&index, node->key, number);
       VECTOR_PUSH(&first, n);
     }
     node->key = number;

@@ -38,8 +38,8 @@ struct tree_builder {
 };
 
 static u32 frame_number(struct tree_builder *g, const struct call_frame *frame) {
-  return HASHED_OR_ADD(&g->frames, call_frame_hash(HASH_SEED, frame), one,
-                       call_frame_is_same(one, frame), *frame);
+  return HASHED_OR_ADD(&g->frames, call_frame_hash(0, frame), one, call_frame_is_same(one, frame),
+                       *frame);
 }
 
 static int by_frames(const void *left, const void *right) {

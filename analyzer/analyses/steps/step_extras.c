@@ -44,7 +44,7 @@ struct counting {
 
 static struct call_kind *kind_of(struct counting *c, const struct collective *collective) {
   const u64 words[] = {collective->comm, collective->op, collective->dtype, collective->bytes};
-  u32 i = HASHED_OR_ADD(&c->kinds, hash_bytes(HASH_SEED, words, sizeof(words)), one,
+  u32 i = HASHED_OR_ADD(&c->kinds, table_hash(0, words, sizeof(words)), one,
                         one->comm == collective->comm && one->op == collective->op &&
                             one->dtype == collective->dtype && one->bytes == collective->bytes,
                         (struct call_kind){SAME(collective, comm, op, dtype, bytes)});

@@ -127,7 +127,7 @@ static const struct flight_stack *read_stack(struct draft *draft, const struct v
                                       .line = number_at(frame, "line", 0)};
     const u64 parts[3] = {(u64)(uintptr_t)frames[i].file, (u64)(uintptr_t)frames[i].function,
                           (u64)frames[i].line};
-    hash = hash_bytes(hash, parts, sizeof(parts));
+    hash = table_hash(hash, parts, sizeof(parts));
   }
   u32 known = HASHED_INDEX(&draft->stacks, hash, one, is_stack(*one, frames, n));
   if (known != INDEX_NONE)

@@ -33,7 +33,7 @@ static u32 read_members(const struct value *value, struct arena *arena, u32 **me
  * name. */
 static u32 group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
                     u32 n) {
-  u64 hash = hash_bytes(hash_bytes(0, name, strlen(name)), members, n * sizeof(u32));
+  u64 hash = table_hash(table_hash_text(0, name), members, n * sizeof(u32));
   u32 known = HASHED_INDEX(&draft->groups, hash, one,
                            strcmp(one->name, name) == 0 && one->n_members == n &&
                                (n == 0 || !memcmp(one->members, members, n * sizeof(u32))));

@@ -157,7 +157,7 @@ static u16 find_lane(struct kineto_trace *trace, const struct kineto_event *even
   i64 stream = device && event->stream != NS_UNKNOWN ? event->stream : text_number(event->tid);
   i64 gpu = device && event->device != NS_UNKNOWN ? event->device : text_number(event->pid);
   const i64 key[] = {stream, gpu, device};
-  u64 hash = hash_bytes(0, key, sizeof(key));
+  u64 hash = table_hash(0, key, sizeof(key));
   u32 known = HASHED_INDEX(&trace->lanes, hash, one,
                            one->device == device && one->stream == stream && one->gpu == gpu);
   if (known != INDEX_NONE || trace->lanes.n == MOST_LANES)

@@ -15,7 +15,7 @@ struct numbers {
 };
 
 static bool is_known(const struct numbers *numbers, u64 key) {
-  return HASHED_INDEX(&numbers->on_lanes, hash_bytes(0, &key, sizeof(key)), one, *one == key) !=
+  return HASHED_INDEX(&numbers->on_lanes, table_hash(0, &key, sizeof(key)), one, *one == key) !=
          INDEX_NONE;
 }
 
@@ -23,7 +23,7 @@ static void list_numbers(const struct kineto_trace *trace, struct numbers *numbe
   FOR_EACH(trace->items.at, trace->items.n, item)
     if (kineto_is_numbered(item) && !item->thread) {
       u64 key = kineto_forward_key(item->lane, item->what);
-      HASHED_OR_ADD(&numbers->on_lanes, hash_bytes(0, &key, sizeof(key)), one, *one == key, key);
+      HASHED_OR_ADD(&numbers->on_lanes, table_hash(0, &key, sizeof(key)), one, *one == key, key);
       numbers->lanes[item->lane] = true;
     }
 }

@@ -66,18 +66,18 @@ static u32 place_of(struct finding_lines *f, const struct kineto_item *item,
                     const struct open_range *around) {
   struct place wanted = {item->name, around ? around->place : INDEX_NONE, item->kind};
   return HASHED_OR_ADD(
-      &f->places, hash_bytes(0, &wanted, sizeof(wanted)), one,
+      &f->places, table_hash(0, &wanted, sizeof(wanted)), one,
       one->name == wanted.name && one->outer == wanted.outer && one->item == wanted.item, wanted);
 }
 
 /* NULL if there is none. */
 static const struct forward_operator *find_forward(const struct finding_lines *f, u64 key) {
-  u32 i = HASHED_INDEX(&f->forward, hash_bytes(0, &key, sizeof(key)), one, one->key == key);
+  u32 i = HASHED_INDEX(&f->forward, table_hash(0, &key, sizeof(key)), one, one->key == key);
   return i == INDEX_NONE ? NULL : &f->forward.at[i];
 }
 
 static void add_forward(struct finding_lines *f, u64 key, u32 place) {
-  u32 i = HASHED_OR_ADD(&f->forward, hash_bytes(0, &key, sizeof(key)), one, one->key == key,
+  u32 i = HASHED_OR_ADD(&f->forward, table_hash(0, &key, sizeof(key)), one, one->key == key,
                         (struct forward_operator){.key = key});
   f->forward.at[i].place = place;
 }

@@ -171,7 +171,7 @@ u32 kineto_name_of(struct kineto_names *names, struct json_text text) {
     VECTOR_PUSH(&names->list, (struct kineto_name){.text = ""});
   if (text.n == 0)
     return 0;
-  return HASHED_OR_ADD(&names->list, hash_bytes(0, text.at, text.n), one,
+  return HASHED_OR_ADD(&names->list, table_hash(0, text.at, text.n), one,
                        one->raw_bytes == text.n && !memcmp(one->raw, text.at, text.n),
                        name_like(names, text));
 }

@@ -8,12 +8,12 @@
 
 #include "base/arena.h"
 #include "base/checked_memory.h"
-#include "model/memory_live.h"
+#include "model/block_table.h"
 
 struct gradient_search {
   struct memory_history *history;
-  struct live_set backward; /* live blocks of the backward pass; `source` is the event's index */
-  struct live_set kept;     /* those of them that an optimizer found */
+  struct block_table backward; /* live blocks of the backward pass; `source` is the event's index */
+  struct block_table kept;     /* those of them that an optimizer found */
 };
 
 static enum allocation_category category_of(const struct memory_history *history, u32 source) {
@@ -42,18 +42,18 @@ static void keep_all(struct gradient_search *s) {
     if (!event)
       continue;
     event->source = as_gradient(s->history, event->source);
-    live_put(&s->kept, *block);
+    block_table_put(&s->kept, *block);
   }
-  live_free(&s->backward);
-  s->backward = (struct live_set){0};
+  block_table_free(&s->backward);
+  s->backward = (struct block_table){0};
 }
 
 static void look_at_event(struct gradient_search *s, u32 index) {
   const struct memory_event *event = &s->history->events[index];
   if (event->kind != MEMORY_ALLOC && event->kind != MEMORY_FREE)
     return;
-  live_remove(&s->backward, event->address, NULL);
-  live_remove(&s->kept, event->address, NULL);
+  block_table_remove(&s->backward, event->address, NULL);
+  block_table_remove(&s->kept, event->address, NULL);
   if (event->kind == MEMORY_FREE)
     return;
   enum allocation_category category = category_of(s->history, event->source);
@@ -62,7 +62,7 @@ static void look_at_event(struct gradient_search *s, u32 index) {
     return;
   }
   if (category == ALLOCATION_BACKWARD) {
-    live_put(&s->backward, (struct live_block){.address = event->address, .source = index});
+    block_table_put(&s->backward, (struct held_block){.address = event->address, .source = index});
   }
 }
 
@@ -73,10 +73,10 @@ void snapshot_find_gradients(struct memory_history *history, struct arena *arena
   for (u32 i = 0; i < history->n_events; i++)
     look_at_event(&s, i);
   FOR_EACH_CHANGED(history->blocks, history->n_blocks, block) {
-    const struct live_block *kept = live_find(&s.kept, block->address);
+    const struct held_block *kept = block_table_find(&s.kept, block->address);
     if (kept && block->state != MEMORY_BLOCK_FREE)
       block->source = history->events[kept->source].source;
   }
-  live_free(&s.backward);
-  live_free(&s.kept);
+  block_table_free(&s.backward);
+  block_table_free(&s.kept);
 }

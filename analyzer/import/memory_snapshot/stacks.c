@@ -8,7 +8,7 @@
 #include "base/texts.h"
 #include "format/own_code.h"
 #include "import/memory_snapshot/allocation_categories.def"
-#include "model/memory_live.h"
+#include "model/block_table.h"
 
 enum tier { TIER_ROLE, TIER_OP, TIER_REST };
 
@@ -131,7 +131,7 @@ static const char *place_of(const struct frame *frame, struct arena *arena) {
 /* Every frame of the file once, found by its address in memory. */
 struct frames {
   VECTOR(struct frame) all;
-  struct live_set index; /* by address; `source` is the place in the list */
+  struct block_table index; /* by address; `source` is the place in the list */
 };
 
 static bool is_frame(const struct value *value) {
@@ -140,9 +140,9 @@ static bool is_frame(const struct value *value) {
 
 static void add_frame(struct frames *frames, const struct value *value, struct arena *arena) {
   u64 address = (uintptr_t)value->items;
-  if (live_find(&frames->index, address))
+  if (block_table_find(&frames->index, address))
     return;
-  live_put(&frames->index, (struct live_block){.address = address, .source = frames->all.n});
+  block_table_put(&frames->index, (struct held_block){.address = address, .source = frames->all.n});
   struct frame frame = frame_of(value);
   frame.place = frame.priority > PRIORITY_NONE ? place_of(&frame, arena) : NULL;
   VECTOR_PUSH(&frames->all, frame);
@@ -158,8 +158,8 @@ static void list_frames(const struct stacks *stacks, struct frames *frames, stru
 }
 
 static const struct frame *find_frame(const struct frames *frames, const struct value *value) {
-  const struct live_block *found =
-      is_frame(value) ? live_find(&frames->index, (uintptr_t)value->items) : NULL;
+  const struct held_block *found =
+      is_frame(value) ? block_table_find(&frames->index, (uintptr_t)value->items) : NULL;
   return found ? &frames->all.at[found->source] : NULL;
 }
 
@@ -262,7 +262,7 @@ void stacks_resolve(struct stacks *stacks, struct arena *arena) {
   for (u32 i = 0; i < kept; i++) /* addresses differ from run to run */
     grow_tree(stacks, &stacks->all.at[order[i]], &frames, arena);
   free(frames.all.at);
-  live_free(&frames.index);
+  block_table_free(&frames.index);
 }
 
 const struct stack *stacks_find(const struct stacks *stacks, const struct value *frames) {

@@ -41,7 +41,7 @@ static void find_first_frames(const struct call_sites *sites, u32 *first) {
   SCOPED struct hash_index index = {0};
   for (u32 i = 0; i < sites->n_frames; i++) {
     const struct call_frame *frame = &sites->frames[i];
-    u64 hash = call_frame_hash(HASH_SEED, frame);
+    u64 hash = call_frame_hash(0, frame);
     first[i] = i;
     HASH_INDEX_EACH(&index, hash, k)
       first[i] = call_frame_is_same(&sites->frames[k], frame) ? k : first[i];

@@ -14,8 +14,7 @@ static void add_note(struct processes *processes, const char *text) {
 ORDER_BY(by_start, struct process, UP(entry->header.start_realtime_ns) BY_TEXT(entry->path))
 
 static bool is_among(const struct hash_index *ranks, u32 rank) {
-  u32 at = 0;
-  return hash_index_next(ranks, rank, &at) != INDEX_NONE;
+  return hash_index_first(ranks, rank) != INDEX_NONE;
 }
 
 void processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {

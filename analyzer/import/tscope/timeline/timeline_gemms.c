@@ -18,7 +18,7 @@ static u64 shape_hash(const struct gemm_shape *shape) {
   const u32 words[] = {shape->m, shape->n, shape->k, shape->batch,
                        (u32)shape->a << 24 | (u32)shape->b << 16 | (u32)shape->c << 8 |
                            shape->precision};
-  return hash_bytes(0, words, sizeof(words));
+  return table_hash(0, words, sizeof(words));
 }
 
 static bool is_same(const struct gemm_shape *a, const struct gemm_shape *b) {

@@ -9,7 +9,7 @@
 
 #include "format/tscope_format.h"
 
-struct live_block {
+struct held_block {
   u64 address;
   i64 bytes;
   i64 time; /* of its allocation, NS_UNKNOWN before the recording */
@@ -18,17 +18,17 @@ struct live_block {
   bool before; /* it was there when recording began */
 };
 
-struct live_set {
-  struct live_block *slots; /* some unused */
+struct block_table {
+  struct held_block *slots; /* some unused */
   u32 room, n;
 };
 
 /* Adds a block; replaces one with the same address. */
-void live_put(struct live_set *set, struct live_block block);
+void block_table_put(struct block_table *table, struct held_block block);
 
-const struct live_block *live_find(const struct live_set *set, u64 address);
+const struct held_block *block_table_find(const struct block_table *table, u64 address);
 
 /* Removes the block of this address. False if there is none; `removed` may be NULL. */
-bool live_remove(struct live_set *set, u64 address, struct live_block *removed);
+bool block_table_remove(struct block_table *table, u64 address, struct held_block *removed);
 
-void live_free(struct live_set *set);
+void block_table_free(struct block_table *table);
