@@ -6,12 +6,17 @@
 #pragma once
 
 #include "analyses/analysis.h"
+#include "base/sqlite_writer.h"
 #include "base/text_numbers.h"
 #include "kernels/precision.h"
 #include "model/flight_record.h"
 #include "model/gemms.h"
-#include "report/sqlite/sqlite_writer.h"
 #include "report/timeline/shown.h"
+
+enum sqlite_tables {
+#define TABLE(name, ...) SQLITE_TABLE_##name,
+#include "report/sqlite/sqlite_schema.def"
+};
 
 struct sqlite_run {
   struct sqlite_writer *writer;

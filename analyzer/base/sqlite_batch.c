@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
-#include "report/sqlite/sqlite_writer.h"
+#include "base/sqlite_writer.h"
 
 enum { MOST_COLUMNS = 32 };
 

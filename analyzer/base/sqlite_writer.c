@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/sqlite/sqlite_writer.h"
+#include "base/sqlite_writer.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,36 +9,8 @@
 #include "base/checked_memory.h"
 #include "base/utf8.h"
 
-/* "tscope", and the version of the schema: a reader can check these first. */
+/* "tscope": a reader can check this first. */
 #define APPLICATION_ID "1953719120"
-#define SCHEMA_VERSION "1"
-
-struct column {
-  const char *name, *type, *what;
-};
-
-#define TABLE(name, ...) static const struct column columns_##name[] = {
-#define COLUMN(name, type, what, kind, value) {#name, type, what},
-#define END_TABLE                                                                                  \
-  }                                                                                                \
-  ;
-#include "report/sqlite/sqlite_schema.def"
-
-static const struct table {
-  const char *name, *what;
-  const struct column *columns;
-  u32 n;
-} tables[] = {
-#define TABLE(name, what, ...) {#name, what, columns_##name, LENGTH_OF(columns_##name)},
-#include "report/sqlite/sqlite_schema.def"
-};
-
-static const struct view {
-  const char *name, *what, *select;
-} views[] = {
-#define VIEW(name, what, select) {#name, what, select},
-#include "report/sqlite/sqlite_schema.def"
-};
 
 static void execute(struct sqlite_writer *w, const char *sql) {
   if (w->error == SQLITE_OK)
@@ -46,7 +18,7 @@ static void execute(struct sqlite_writer *w, const char *sql) {
 }
 
 static void make_table(struct sqlite_writer *w, u32 index) {
-  const struct table *table = &tables[index];
+  const struct sqlite_table *table = &w->schema->tables[index];
   struct sqlite_batch *batch = &w->batches[index];
   char create[4096], insert[512];
   int c = snprintf(create, sizeof(create), "CREATE TABLE %s(", table->name);
@@ -68,7 +40,7 @@ static void make_table(struct sqlite_writer *w, u32 index) {
 /* The database explains itself to a reader who has nothing else. */
 static void document(struct sqlite_writer *w, const char *object, const char *column,
                      const char *what) {
-  struct sqlite_row row = sqlite_row(w, SQLITE_TABLE_documentation);
+  struct sqlite_row row = sqlite_row(w, w->schema->documentation);
   sqlite_word(&row, object);
   sqlite_word(&row, column);
   sqlite_word(&row, what);
@@ -76,13 +48,13 @@ static void document(struct sqlite_writer *w, const char *object, const char *co
 }
 
 static void document_all(struct sqlite_writer *w) {
-  for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++) {
-    document(w, tables[i].name, NULL, tables[i].what);
-    for (u32 k = 0; k < tables[i].n; k++)
-      document(w, tables[i].name, tables[i].columns[k].name, tables[i].columns[k].what);
+  FOR_EACH(w->schema->tables, w->schema->n_tables, table) {
+    document(w, table->name, NULL, table->what);
+    FOR_EACH(table->columns, table->n, column)
+      document(w, table->name, column->name, column->what);
   }
-  for (u32 i = 0; i < LENGTH_OF(views); i++)
-    document(w, views[i].name, NULL, views[i].what);
+  FOR_EACH(w->schema->views, w->schema->n_views, view)
+    document(w, view->name, NULL, view->what);
 }
 
 static int errno_of(int error) {
@@ -103,8 +75,10 @@ static int errno_of(int error) {
   }
 }
 
-int sqlite_writer_open(struct sqlite_writer *w, const char *path) {
-  *w = (struct sqlite_writer){.db = NULL};
+int sqlite_writer_open(struct sqlite_writer *w, const struct sqlite_schema *schema,
+                       const char *path) {
+  *w = (struct sqlite_writer){.schema = schema,
+                              .batches = memory_zeroed(schema->n_tables, sizeof(*w->batches))};
   /* Calls come from one thread at a time: no locks inside, and no counts of memory. */
   sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
   sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
@@ -113,15 +87,15 @@ int sqlite_writer_open(struct sqlite_writer *w, const char *path) {
    * else uses it, so it needs no journal and no locks, which shared file systems often lack. */
   execute(w, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
              "PRAGMA page_size = 8192; PRAGMA cache_size = -65536;"
-             "PRAGMA application_id = " APPLICATION_ID "; PRAGMA user_version = " SCHEMA_VERSION ";"
-             "BEGIN");
+             "PRAGMA application_id = " APPLICATION_ID ";");
+  SCOPED char *begin = memory_printf("PRAGMA user_version = %s; BEGIN", schema->version);
+  execute(w, begin);
   if (w->error == SQLITE_OK)
     w->error = sqlite_batch_register(w);
-  for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++)
+  for (u32 i = 0; i < schema->n_tables; i++)
     make_table(w, i);
-  for (u32 i = 0; i < LENGTH_OF(views); i++) {
-    char create[2048];
-    snprintf(create, sizeof(create), "CREATE VIEW %s AS %s", views[i].name, views[i].select);
+  FOR_EACH(schema->views, schema->n_views, view) {
+    SCOPED char *create = memory_printf("CREATE VIEW %s AS %s", view->name, view->select);
     execute(w, create);
   }
   if (w->error == SQLITE_OK)
@@ -141,18 +115,17 @@ static void flush(struct sqlite_writer *w, struct sqlite_batch *batch) {
   batch->rows = 0;
 }
 
-int sqlite_writer_close(struct sqlite_writer *w) {
-  for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++)
-    flush(w, &w->batches[i]);
-  /* What joins need in addition to the primary keys. */
-  execute(w, "CREATE INDEX members_by_collective ON members(collective);"
-             "CREATE INDEX steps_by_step ON steps(run, step);"
-             "COMMIT");
-  for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++) {
-    sqlite3_finalize(w->batches[i].insert);
-    arena_release(&w->batches[i].text);
-    free(w->batches[i].values);
+int sqlite_writer_close(struct sqlite_writer *w, const char *indices) {
+  FOR_EACH_CHANGED(w->batches, w->schema->n_tables, batch)
+    flush(w, batch);
+  execute(w, indices);
+  execute(w, "COMMIT");
+  FOR_EACH_CHANGED(w->batches, w->schema->n_tables, batch) {
+    sqlite3_finalize(batch->insert);
+    arena_release(&batch->text);
+    free(batch->values);
   }
+  free(w->batches);
   arena_release(&w->shared_texts);
   int closed = sqlite3_close(w->db);
   return errno_of(w->error != SQLITE_OK ? w->error : closed);

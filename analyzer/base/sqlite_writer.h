@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows into the tables of sqlite_schema.def, column by column in the order of the schema. The first
- * error is kept and nothing is written after it.
+ * Rows into the tables of a database, column by column in the order of its schema. The first error
+ * is kept and nothing is written after it.
  */
 #pragma once
 
@@ -9,12 +9,19 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "model/model.h"
+#include "base/intervals.h"
 
-enum sqlite_table {
-#define TABLE(name, ...) SQLITE_TABLE_##name,
-#include "report/sqlite/sqlite_schema.def"
-  SQLITE_TABLE_COUNT
+/* Made by sqlite_schema.def. */
+struct sqlite_schema {
+  const struct sqlite_table {
+    const char *name, *what;
+    const struct sqlite_column { const char *name, *type, *what; } * columns;
+    u32 n;
+  } * tables;
+  const struct sqlite_view { const char *name, *what, *select; } * views;
+  u32 n_tables, n_views;
+  u32 documentation;   /* the table in which the database explains itself */
+  const char *version; /* for readers */
 };
 
 enum sqlite_value_kind {
@@ -44,7 +51,8 @@ struct sqlite_batch {
 
 struct sqlite_writer {
   sqlite3 *db;
-  struct sqlite_batch batches[SQLITE_TABLE_COUNT];
+  const struct sqlite_schema *schema;
+  struct sqlite_batch *batches; /* [schema->n_tables] */
   struct sqlite_batch *feeding; /* that the library reads now */
   struct arena shared_texts;    /* of many rows */
   u64 rows;
@@ -57,17 +65,18 @@ struct sqlite_row {
   struct sqlite_value *next;
 };
 
-/* Makes the tables and views in the empty file at `path`. 0, or negative errno with the reason in
- * `why`; close it in any case. */
-int sqlite_writer_open(struct sqlite_writer *writer, const char *path);
+/* Makes the tables and views in the empty file at `path`. 0, or negative errno; close it in any
+ * case. */
+int sqlite_writer_open(struct sqlite_writer *writer, const struct sqlite_schema *schema,
+                       const char *path);
 
 /* sqlite_batch.c: a virtual table with the rows of writer->feeding. Returns a SQLite error. */
 int sqlite_batch_register(struct sqlite_writer *writer);
 
-/* Makes the indices and ends. 0, or negative errno. */
-int sqlite_writer_close(struct sqlite_writer *writer);
+/* Executes "CREATE INDEX" and ends. 0, or negative errno. */
+int sqlite_writer_close(struct sqlite_writer *writer, const char *indices);
 
-static inline struct sqlite_row sqlite_row(struct sqlite_writer *writer, enum sqlite_table table) {
+static inline struct sqlite_row sqlite_row(struct sqlite_writer *writer, u32 table) {
   struct sqlite_batch *batch = &writer->batches[table];
   return (struct sqlite_row){writer, batch, batch->values + (size_t)batch->rows * batch->columns};
 }
