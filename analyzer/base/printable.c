@@ -58,6 +58,10 @@ int print_problem(const char *program, const char *format, ...) {
   return STATUS_BAD;
 }
 
+void print_metric(const char *name, const char *help, const char *type, FILE *out) {
+  fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
 void print_label(const char *name, const char *value, FILE *out) {
   SCOPED_ARENA struct arena arena = {0};
   fprintf(out, "%s=\"", name);

@@ -24,6 +24,9 @@ char *arena_url(struct arena *arena, const char *path);
  */
 void print_label(const char *name, const char *value, FILE *out);
 
+/* What OpenMetrics writes above the values of a metric, which is a "gauge" or a "counter". */
+void print_metric(const char *name, const char *help, const char *type, FILE *out);
+
 /* Prints "PROGRAM: ..." as one such line on standard error. Returns STATUS_BAD. */
 int print_problem(const char *program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -123,8 +123,10 @@ void host_report_print(const struct host_report *report, FILE *out) {
 }
 
 void host_report_metrics(const struct host_report *report, FILE *out) {
-  fprintf(out, "# HELP tscope_hosts_effect how much worse a host, device or link is than the "
-               "others over many runs, as a share\n# TYPE tscope_hosts_effect gauge\n");
+  print_metric(
+      "tscope_hosts_effect",
+      "how much worse a host, device or link is than the others over many runs, as a share",
+      "gauge", out);
   EACH_EFFECT(report, measure, effect) {
     if (effect->ends)
       continue; /* it is over */
@@ -132,15 +134,13 @@ void host_report_metrics(const struct host_report *report, FILE *out) {
     print_label("name", host_effect_unit(report, measure, effect->unit), out);
     fprintf(out, "} %.6g\n", host_effect_share(measure, effect->size));
   }
-  fprintf(out, "# HELP tscope_hosts_lost runs that a host ended, where that is more than chance\n"
-               "# TYPE tscope_hosts_lost gauge\n");
+  print_metric("tscope_hosts_lost", "runs that a host ended, where that is more than chance",
+               "gauge", out);
   FOR_EACH(report->lost.at, report->lost.n, lost) {
     fprintf(out, "tscope_hosts_lost{");
     print_label("name", report->records->hosts.texts.at[lost->host], out);
     fprintf(out, "} %u\n", lost->lost);
   }
-  fprintf(out,
-          "# HELP tscope_hosts_runs number of runs that were compared\n"
-          "# TYPE tscope_hosts_runs gauge\ntscope_hosts_runs %u\n",
-          report->records->runs.n);
+  print_metric("tscope_hosts_runs", "number of runs that were compared", "gauge", out);
+  fprintf(out, "tscope_hosts_runs %u\n", report->records->runs.n);
 }

@@ -32,21 +32,35 @@ static bool was_lost(const json_t *end) {
   return began_it && no_reason && !text_at(end, "exception");
 }
 
-static const json_t *end_of(const json_t *ends, u32 rank) {
+/* A run that is read: its ranks and their ends by rank, and how many ranks a host has so far. */
+struct run_reading {
+  struct run_records *records;
+  struct run_record run;
+  const json_t *ends;
+  struct hash_index ranks, ends_of;
+  VECTOR(u32) on_host;
+};
+
+static void index_ends(struct run_reading *reading) {
   size_t i;
   const json_t *end;
-  json_array_foreach(ends, i, end) if (number_at(end, "rank") == rank) return end;
-  return NULL;
+  json_array_foreach(reading->ends, i, end) {
+    double rank = number_at(end, "rank");
+    if (rank >= 0 && rank < INDEX_NONE)
+      hash_index_add(&reading->ends_of, (u32)rank, (u32)i);
+  }
 }
 
 /* How many ranks before this one ran on its host: torchrun, Slurm and MPI give them its devices in
  * this order. */
-static u32 place_on_host(const struct run_record *run, u32 host) {
-  return NUMBER_OF(run->ranks.at, run->ranks.n, one, one->host == host);
+static u32 place_on_host(struct run_reading *reading, u32 host) {
+  VECTOR_REACH(&reading->on_host, host);
+  return reading->on_host.at[host]++;
 }
 
-static void add_rank(struct run_records *records, struct run_record *run, const json_t *rank,
-                     const json_t *ends) {
+static void add_rank(struct run_reading *reading, const json_t *rank) {
+  struct run_records *records = reading->records;
+  struct run_record *run = &reading->run;
   const char *host = text_at(rank, "host");
   double number = number_at(rank, "rank"), waited = number_at(rank, "last_wait_ms");
   if (!host || !(number >= 0 && number < INDEX_NONE))
@@ -57,22 +71,26 @@ static void add_rank(struct run_records *records, struct run_record *run, const 
   char name[512];
   snprintf(name, sizeof(name), "%u %u", run->job, record.rank);
   record.position = text_number(&records->positions, name);
-  snprintf(name, sizeof(name), "%s" DEVICE_OF "%u", host, place_on_host(run, record.host));
+  snprintf(name, sizeof(name), "%s" DEVICE_OF "%u", host, place_on_host(reading, record.host));
   record.device = text_number(&records->devices, name);
   record.late = waited / run->step_ms;
-  const json_t *end = end_of(ends, record.rank);
-  record.lost = end && was_lost(end);
+  u32 end = hash_index_first(&reading->ends_of, record.rank);
+  record.lost = end != INDEX_NONE && was_lost(json_array_get(reading->ends, end));
+  hash_index_add(&reading->ranks, record.rank, run->ranks.n);
   VECTOR_PUSH(&run->ranks, record);
 }
 
-static u32 host_of(const struct run_record *run, double rank) {
-  const struct rank_record *is = FIND(run->ranks.at, run->ranks.n, one, one->rank == rank);
-  return is ? is->host : INDEX_NONE;
+static u32 host_of(const struct run_reading *reading, double rank) {
+  u32 index =
+      rank >= 0 && rank < INDEX_NONE ? hash_index_first(&reading->ranks, (u32)rank) : INDEX_NONE;
+  return index == INDEX_NONE ? INDEX_NONE : reading->run.ranks.at[index].host;
 }
 
-static void add_link(struct run_records *records, struct run_record *run, const json_t *messages) {
-  u32 from = host_of(run, number_at(messages, "from")),
-      to = host_of(run, number_at(messages, "to"));
+static void add_link(struct run_reading *reading, const json_t *messages) {
+  struct run_records *records = reading->records;
+  struct run_record *run = &reading->run;
+  u32 from = host_of(reading, number_at(messages, "from")),
+      to = host_of(reading, number_at(messages, "to"));
   double ms = number_at(messages, "transfer_ms");
   const char *op = text_at(messages, "op");
   if (from == INDEX_NONE || to == INDEX_NONE || from == to || !(ms > 0))
@@ -88,25 +106,39 @@ static void add_link(struct run_records *records, struct run_record *run, const 
               (struct link_record){.from = from, .to = to, .link = link, .kind = kind, .ms = ms});
 }
 
+/* A run that counted twice would be one without noise. */
+static bool is_there(struct run_records *records, const struct run_record *run) {
+  SCOPED_ARENA struct arena arena = {0};
+  u32 before = records->known.texts.n;
+  return isfinite(run->began_s) &&
+         text_number(&records->known, arena_printf(&arena, "%.3f %s", run->began_s, run->name)) <
+             before;
+}
+
 bool run_records_add(struct run_records *records, const json_t *report, const char *name) {
   const char *schema = text_at(report, "schema");
   if (!schema || strcmp(schema, "tscope.report/1") != 0)
     return false;
   const json_t *facts = json_object_get(report, "run"), *row;
   const json_t *distributed = json_object_get(report, "distributed");
-  const json_t *ends = json_object_get(json_object_get(report, "run_end"), "ranks");
   const char *id = text_at(facts, "id"), *command = text_at(facts, "command");
   const char *job = arena_printf(&records->arena, "%s, %s", command ? command : "unknown command",
                                  plural(number_at(facts, "world_size"), "rank").text);
-  struct run_record run = {.name = arena_text(&records->arena, id ? id : name),
-                           .job = text_number(&records->jobs, job),
-                           .began_s = number_at(facts, "began_s"),
-                           .step_ms = number_at(distributed, "mean_step_wall_ms")};
+  struct run_reading reading = {.records = records,
+                                .run = {.name = arena_text(&records->arena, id ? id : name),
+                                        .job = text_number(&records->jobs, job),
+                                        .began_s = number_at(facts, "began_s"),
+                                        .step_ms = number_at(distributed, "mean_step_wall_ms")},
+                                .ends =
+                                    json_object_get(json_object_get(report, "run_end"), "ranks")};
   size_t i;
-  json_array_foreach(json_object_get(distributed, "ranks"), i, row)
-      add_rank(records, &run, row, ends);
-  json_array_foreach(json_object_get(report, "collectives"), i, row) add_link(records, &run, row);
-  VECTOR_PUSH(&records->runs, run);
+  if (is_there(records, &reading.run))
+    return false;
+  index_ends(&reading);
+  json_array_foreach(json_object_get(distributed, "ranks"), i, row) add_rank(&reading, row);
+  json_array_foreach(json_object_get(report, "collectives"), i, row) add_link(&reading, row);
+  VECTOR_PUSH(&records->runs, reading.run);
+  FREE_EACH(&reading, ranks.slots, ends_of.slots, on_host.at);
   return true;
 }
 
@@ -121,7 +153,8 @@ void run_records_order(struct run_records *records) {
 
 void run_records_free(struct run_records *records) {
   struct text_numbers *const names[] = {&records->hosts, &records->devices, &records->positions,
-                                        &records->links, &records->kinds,   &records->jobs};
+                                        &records->links, &records->kinds,   &records->jobs,
+                                        &records->known};
   for (size_t i = 0; i < LENGTH_OF(names); i++)
     text_numbers_free(names[i]);
   FOR_EACH(records->runs.at, records->runs.n, run)

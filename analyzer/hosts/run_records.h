@@ -45,11 +45,12 @@ struct run_records {
   struct arena arena;
   VECTOR(struct run_record) runs;
   struct text_numbers hosts, devices, positions, links, kinds, jobs;
-  bool in_order; /* by the time at which they began; else as they were added */
+  struct text_numbers known; /* runs, with the times at which they began */
+  bool in_order;             /* by the time at which they began; else as they were added */
 };
 
 /* Adds what a document of schema tscope.report/1 says; `name` is used if it has none. False if it
- * is no such document. */
+ * is no such document, or another one of a run that is there: by its name, and when it began. */
 bool run_records_add(struct run_records *records, const json_t *report, const char *name);
 
 /* Sorts the runs by the time at which they began, if that is known of all. */

@@ -6,11 +6,10 @@
 #include "base/printable.h"
 #include "top/top_metrics.def"
 
-enum metric_type { gauge, counter };
+static const char gauge[] = "gauge", counter[] = "counter";
 
 static const struct {
-  const char *name, *help;
-  enum metric_type type;
+  const char *name, *help, *type;
 } rank_metrics[] =
     {
 #define M(type, name, help, value) {name, help, type},
@@ -45,11 +44,6 @@ static double job_value(const struct live_view *view, unsigned metric) {
   return values[metric];
 }
 
-static void put_head(const char *name, const char *help, enum metric_type type, FILE *out) {
-  fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
-          type == counter ? "counter" : "gauge");
-}
-
 static void put_value(double value, FILE *out) {
   fprintf(out, "} %.*g\n", 15, value);
 }
@@ -57,7 +51,7 @@ static void put_value(double value, FILE *out) {
 static void put_job(const struct live_view *view, FILE *out) {
   for (unsigned m = 0; m < JOB_METRICS; m++) {
     double value = job_value(view, m);
-    put_head(job_metrics[m].name, job_metrics[m].help, job_metrics[m].type, out);
+    print_metric(job_metrics[m].name, job_metrics[m].help, job_metrics[m].type, out);
     if (!isfinite(value))
       continue;
     fprintf(out, "%s{", job_metrics[m].name);
@@ -71,7 +65,7 @@ static void put_rank_label(const struct live_rank *rank, FILE *out) {
 }
 
 static void put_info(const struct live_view *view, FILE *out) {
-  put_head("tscope_rank", "which host a rank is on", gauge, out);
+  print_metric("tscope_rank", "which host a rank is on", gauge, out);
   for (u32 r = 0; r < view->n_ranks; r++) {
     if (view->ranks[r].rank == TSCOPE_UNKNOWN_RANK)
       continue;
@@ -90,7 +84,7 @@ void top_metrics_write(const struct live_view *view, FILE *out) {
     put_info(view, out);
   }
   for (unsigned m = 0; view && m < RANK_METRICS; m++) {
-    put_head(rank_metrics[m].name, rank_metrics[m].help, rank_metrics[m].type, out);
+    print_metric(rank_metrics[m].name, rank_metrics[m].help, rank_metrics[m].type, out);
     FOR_EACH(view->ranks, view->n_ranks, rank) {
       double value = rank_value(rank, m);
       if (!isfinite(value) || rank->rank == TSCOPE_UNKNOWN_RANK)

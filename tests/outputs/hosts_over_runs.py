@@ -156,6 +156,16 @@ def check_outputs(report):
     assert f'tscope_hosts_lost{{name="{FRAGILE}"}}' in lines, lines
 
 
+def check_repeated(report):
+    """A run of which there are two reports counts once; without its beginning nobody knows that it is one."""
+    reports = simulate(random.Random(4), {}, False, False, False)[:40]
+    once, twice = (ask(report, all_of_them, "--format", "json") for all_of_them in (reports, reports + reports))
+    assert twice == once, twice
+    for one in reports:
+        one["run"]["began_s"] = None
+    assert json.loads(ask(report, reports + reports, "--format", "json"))["runs"] == 80
+
+
 def check_database(report):
     """Its tables say what the JSON document says."""
     reports = simulate(random.Random(3), SLOW, True, True, True)
@@ -188,6 +198,7 @@ def main():
         check_quiet(options.report, 10_000 + seed)
     check_fixed_placement(options.report)
     check_outputs(options.report)
+    check_repeated(options.report)
     check_database(options.report)
     print(f"{options.repeat} records with three slow hosts and {options.repeat} quiet ones: each host named, nobody else")
 
