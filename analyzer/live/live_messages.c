@@ -11,7 +11,7 @@
 #include "model/building.h"
 
 /* What one rank sends to another, or receives from it. */
-struct side {
+struct live_side {
   u64 comm; /* identity */
   u32 source, target;
   u32 rank, channel; /* of that process */
@@ -19,18 +19,18 @@ struct side {
   u32 leave_out; /* of those that are kept, the first */
 };
 
-ORDER_BY(by_message, struct side, UP(comm) UP(source) UP(target))
+ORDER_BY(by_message, struct live_side, UP(comm) UP(source) UP(target))
 
-static struct side side_of(const struct live_process *process, u32 rank, u32 number) {
+static struct live_side side_of(const struct live_process *process, u32 rank, u32 number) {
   const struct live_channel *channel = &process->channels.at[number];
   const struct comm_definition *comm = &process->called.comms[channel->comm];
   bool sends = channel->op == TSCOPE_OP_SEND;
-  return (struct side){.comm = comm->identity,
-                       .source = sends ? comm->rank : channel->peer,
-                       .target = sends ? channel->peer : comm->rank,
-                       .rank = rank,
-                       .channel = number,
-                       .made = channel->made};
+  return (struct live_side){.comm = comm->identity,
+                            .source = sends ? comm->rank : channel->peer,
+                            .target = sends ? channel->peer : comm->rank,
+                            .rank = rank,
+                            .channel = number,
+                            .made = channel->made};
 }
 
 /* INDEX_NONE for other calls, and in a damaged trace, in which a message became another. */
@@ -39,7 +39,7 @@ static u32 channel_of(const struct live_process *process, const struct rank_call
 }
 
 static void count_kept(const struct live_process *process, const struct rank_events *events,
-                       struct side *sides) {
+                       struct live_side *sides) {
   FOR_EACH(events->calls.at, events->calls.n, call) {
     u32 found = channel_of(process, call);
     if (found != INDEX_NONE)
@@ -48,7 +48,7 @@ static void count_kept(const struct live_process *process, const struct rank_eve
 }
 
 /* Both sides of what one rank sends to another. */
-static void align_sides(struct side *sides, u32 n) {
+static void align_sides(struct live_side *sides, u32 n) {
   u32 first = 0;
   FOR_EACH(sides, n, side) {
     first = MAX(side->made - side->kept, first);
@@ -73,7 +73,7 @@ static void leave_out(const struct live_process *process, struct rank_events *ev
 }
 
 void live_align_messages(const struct live_view *view, struct model *model) {
-  SCOPED VECTOR(struct side) sides = {0};
+  SCOPED VECTOR(struct live_side) sides = {0};
   SCOPED u32 *first = memory_array(size_sum(view->n_ranks, 1), sizeof(*first));
   for (u32 r = 0; r < view->n_ranks; r++) {
     const struct live_process *process = view->ranks[r].process;

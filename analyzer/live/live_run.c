@@ -96,8 +96,10 @@ static const char *run_of(const struct live_entry *entry) {
   return entry->process ? entry->process->trace.file.header.run : "";
 }
 
-static bool is_wanted(const struct live_run *run, const char *name) {
-  return !run->wanted || text_starts_with(name, run->wanted);
+/* As trace_runs_choose(): a whole name comes before the beginning of one. */
+static bool is_wanted(const struct live_run *run, const char *name, bool whole) {
+  return !run->wanted ||
+         (whole ? strcmp(name, run->wanted) == 0 : text_starts_with(name, run->wanted));
 }
 
 /* Whether that run is known to be the same job as the one that is read. */
@@ -114,16 +116,11 @@ static void forget_others(struct live_run *run) {
 
 static void choose_run(struct live_run *run) {
   const struct live_entry *newest = NULL;
-  run->runs = 0;
+  bool whole =
+      ANY(run->entries.at, run->entries.n, one, run->wanted && !strcmp(run_of(*one), run->wanted));
   for (u32 i = 0; i < run->entries.n; i++) {
     const struct live_entry *entry = run->entries.at[i];
-    if (!entry->process)
-      continue;
-    bool first = true;
-    for (u32 j = 0; j < i && first && run->runs < 100; j++)
-      first = !run->entries.at[j]->process || strcmp(run_of(run->entries.at[j]), run_of(entry));
-    run->runs += first;
-    if (is_wanted(run, run_of(entry)) &&
+    if (entry->process && is_wanted(run, run_of(entry), whole) &&
         (!newest || entry->process->trace.file.header.start_realtime_ns >
                         newest->process->trace.file.header.start_realtime_ns))
       newest = entry;

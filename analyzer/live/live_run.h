@@ -32,7 +32,6 @@ struct live_run {
   char name[128];      /* of the run that is read; "" while there is none */
   VECTOR(char *) with; /* names of other runs that are the same job */
   u32 comms;           /* that its ranks have told of */
-  u32 runs;            /* that there are */
   u32 attempt;         /* start of the job that is shown, from 1 on; 0: none yet */
   u32 ranks_before;    /* that the start before it had; 0: there was none */
   u32 listed;          /* where in `entries` the next file of a listing is looked for */

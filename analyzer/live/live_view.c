@@ -168,12 +168,12 @@ static void list_ranks(struct live_view *view, struct live_run *run) {
     view->ranks[i].host = host_of(view, view->ranks[i].process);
 }
 
-static bool has_ended(const struct live_rank *rank) {
-  return rank->state == LIVE_ENDED;
-}
-
 bool live_is_running(const struct live_rank *rank) {
   return rank->state == LIVE_RUNNING || rank->state == LIVE_UNCERTAIN;
+}
+
+bool live_is_in_trouble(const struct live_rank *rank) {
+  return !live_is_running(rank) && rank->state != LIVE_ENDED;
 }
 
 /* The rank whose steps represent the job's: one that runs, if any does, with at least as many
@@ -216,8 +216,8 @@ void live_view_make(struct live_view *view, struct live_run *run) {
     fill_losses(view, rank);
     fill_gpu(rank);
     view->n_running += live_is_running(rank);
-    view->n_over += has_ended(rank);
-    view->n_trouble += !live_is_running(rank) && !has_ended(rank);
+    view->n_over += rank->state == LIVE_ENDED;
+    view->n_trouble += live_is_in_trouble(rank);
     start = MIN(header->start_realtime_ns, start);
     u64 seen = (u64)(rank->seen_ns + rank->process->definitions.now.realtime_minus_monotonic);
     latest = rank->seen_ns == NS_UNKNOWN ? latest : MAX(seen, latest);

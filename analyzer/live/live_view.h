@@ -128,6 +128,7 @@ const char *live_state_name(enum live_state state);
 
 /* As far as is known. What was last measured of a rank that does not run is no news of it. */
 bool live_is_running(const struct live_rank *rank);
+bool live_is_in_trouble(const struct live_rank *rank); /* it does not run, and has not ended */
 
 /* A communicator's name for people; in the view's arena. */
 const char *live_group_name(struct live_view *view, const struct comm_definition *comm);

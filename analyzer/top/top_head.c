@@ -176,7 +176,7 @@ static const char *describe_instead(struct live_view *view, const struct live_wa
   struct arena *arena = &view->arena;
   if (!rank)
     return "";
-  if (rank->state != LIVE_RUNNING && rank->state != LIVE_UNCERTAIN)
+  if (!live_is_running(rank))
     return arena_printf(arena, "; %s%s%s", rank->what, isnan(rank->silent_s) ? "" : ", silent for ",
                         isnan(rank->silent_s) ? "" : duration_s(rank->silent_s).text);
   if (rank->waits_s >= view->threshold_s)
@@ -254,12 +254,8 @@ static void put_wait(struct live_view *view, const struct live_wait *wait, struc
             wait->op ? wait->op : "call", wait->seq, wait->group);
 }
 
-bool top_is_in_trouble(const struct live_rank *rank) {
-  return rank->state != LIVE_RUNNING && rank->state != LIVE_ENDED && rank->state != LIVE_UNCERTAIN;
-}
-
 static bool same_trouble(const struct live_rank *a, const struct live_rank *b) {
-  return top_is_in_trouble(a) && top_is_in_trouble(b) && strcmp(a->what, b->what) == 0;
+  return live_is_in_trouble(a) && live_is_in_trouble(b) && strcmp(a->what, b->what) == 0;
 }
 
 static void put_state(struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {

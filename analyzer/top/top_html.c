@@ -127,8 +127,10 @@ void top_html_write(struct live_view *view, const char *why, enum top_sort sort,
   fputs(live_page_before_data, out);
   fprintf(out, "<noscript><meta http-equiv=\"refresh\" content=\"%.0f\"></noscript>\n<title>",
           fmax(1, interval_s));
-  if (view && view->reference)
-    fprintf(out, "step %llu · ", (unsigned long long)view->reference->steps.count);
+  if (view && view->reference) {
+    char room[TOP_CELL_BYTES];
+    fprintf(out, "step %s · ", top_step_text(&view->reference->steps, room));
+  }
   put_escaped(out, view ? view->run->name : "waiting");
   fprintf(
       out,

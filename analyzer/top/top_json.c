@@ -2,9 +2,9 @@
 #include "top/top_outputs.h"
 
 #include <errno.h>
-#include <math.h>
 
 #include "base/json_values.h"
+#include "report/json/json_fields.h"
 
 static json_t *text(const char *value) {
   return text_or_null(value && *value ? value : NULL);
@@ -109,14 +109,6 @@ static json_t *mismatch_object(const struct live_mismatch *mismatch) {
                    text(mismatch->detail));
 }
 
-/* As in the report's document. */
-static json_t *node_object(const struct stack_node *node) {
-  return json_pack("{sI so so so so sI so}", "depth", (json_int_t)node->depth, "place",
-                   text(node->place), "function", text(node->function), "file", text(node->file),
-                   "line", isfinite(node->line) ? integer((u64)node->line) : json_null(),
-                   "ranks_in", (json_int_t)node->ranks_in, "ranks", text(node->ranks));
-}
-
 static json_t *lengths(const struct live_view *view) {
   const struct live_steps *steps = view->reference ? &view->reference->steps : NULL;
   return steps ? JSON_LIST(steps->lengths, steps->n, one, number_or_null(*one)) : json_array();
@@ -149,7 +141,7 @@ static json_t *document(const struct live_view *view) {
   SET("waits", JSON_LIST(view->waits, view->n_waits, one, wait_object(view, one)));
   SET("mismatches", JSON_LIST(view->mismatches, view->n_mismatches, one, mismatch_object(one)));
   SET("stalled", integer(view->n_stalled));
-  SET("stacks", JSON_LIST(view->stalls.nodes, view->stalls.n, one, node_object(one)));
+  SET("stacks", json_stack_nodes(view->stalls.nodes, view->stalls.n));
   SET("ranks", JSON_LIST(view->ranks, view->n_ranks, one, rank_object(view, one)));
 #undef SET
   return object;

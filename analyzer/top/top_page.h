@@ -76,11 +76,13 @@ bool top_column_is_number(unsigned column);
 struct top_cell top_find_cell(const struct live_view *view, const struct live_rank *rank,
                               unsigned column, char room[TOP_CELL_BYTES]);
 
+/* The number of a step; "~102" where it is only known about. */
+const char *top_step_text(const struct live_steps *steps, char room[TOP_CELL_BYTES]);
+
 /* A quantity, or "-" where it is not known. */
 const char *top_format_known(double value, struct quantity (*format)(double),
                              struct quantity *room);
-struct quantity top_format_lateness(double seconds);  /* with its sign; noise is 0 */
-bool top_is_in_trouble(const struct live_rank *rank); /* it does not run, and has not ended */
+struct quantity top_format_lateness(double seconds); /* with its sign; noise is 0 */
 const char *top_describe_activity(const struct live_rank *rank, double threshold_s, char *room,
                                   size_t bytes, enum style *style);
 void top_sparkline(struct pen *pen, const struct live_steps *steps, unsigned columns);

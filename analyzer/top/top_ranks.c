@@ -74,7 +74,7 @@ const char *top_describe_activity(const struct live_rank *rank, double threshold
     snprintf(room, bytes, "%s %s", live_state_name(rank->state), duration_s(rank->silent_s).text);
     return room;
   }
-  if (top_is_in_trouble(rank)) {
+  if (live_is_in_trouble(rank)) {
     *style = STYLE_CRITICAL;
     return live_state_name(rank->state);
   }
@@ -116,12 +116,17 @@ static struct top_cell quantity(double value, struct quantity format(double), en
   return (struct top_cell){room, style, value};
 }
 
+const char *top_step_text(const struct live_steps *steps, char room[TOP_CELL_BYTES]) {
+  snprintf(room, TOP_CELL_BYTES, "%s%llu", steps->counted ? "" : "~",
+           (unsigned long long)steps->count);
+  return room;
+}
+
 static struct top_cell step_cell(const struct live_rank *rank, char room[TOP_CELL_BYTES]) {
   if (!rank->steps.method)
     return words("-");
-  snprintf(room, TOP_CELL_BYTES, "%s%llu", rank->steps.counted ? "" : "~",
-           (unsigned long long)rank->steps.count);
-  return (struct top_cell){room, STYLE_PLAIN, (double)rank->steps.count};
+  return (struct top_cell){top_step_text(&rank->steps, room), STYLE_PLAIN,
+                           (double)rank->steps.count};
 }
 
 static struct top_cell doing_cell(const struct live_view *view, const struct live_rank *rank,
@@ -219,7 +224,7 @@ struct ordered {
 /* Ranks that should be examined first: not alive, missing, waiting, late. */
 static double trouble_of(const struct live_view *view, const struct live_rank *rank) {
   u32 index = (u32)(rank - view->ranks);
-  if (top_is_in_trouble(rank))
+  if (live_is_in_trouble(rank))
     return 4e9;
   if (ANY(view->waits, view->n_waits, one, ranks_have(one->absent, one->n_absent, index)))
     return 3e9;

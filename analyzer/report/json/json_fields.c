@@ -279,6 +279,10 @@ const struct json_field *json_report_fields(void) {
   return results_fields();
 }
 
+const struct json_field *json_stack_fields(void) {
+  return stack_node_fields();
+}
+
 struct visit {
   void (*each)(void *, const char *, const struct json_field *);
   void *user;

@@ -45,11 +45,15 @@ struct json_field {
   const void *none;                                                /* of PART_AT */
 };
 
-/* The fields of the whole document: of struct results. */
+/* The fields of the whole document: of struct results; and of a node of a tree of stacks. */
 const struct json_field *json_report_fields(void);
+const struct json_field *json_stack_fields(void);
 
 /* The whole document. The caller gives it back with json_decref(). */
 json_t *json_report_document(const struct results *results);
+
+/* A tree of stacks, as it is in the document. */
+json_t *json_stack_nodes(const struct stack_node *nodes, u32 n);
 
 /* The value at a path of the document, such as "distributed.ranks[2].z"; NULL if there is none. */
 json_t *json_report_figure(json_t *document, const char *path);

@@ -152,6 +152,10 @@ json_t *json_report_document(const struct results *results) {
   return object_of(results, json_report_fields(), results);
 }
 
+json_t *json_stack_nodes(const struct stack_node *nodes, u32 n) {
+  return JSON_LIST(nodes, n, one, object_of(NULL, json_stack_fields(), one));
+}
+
 json_t *json_report_figure(json_t *document, const char *path) {
   json_t *value = document;
   while (value && *path) {

@@ -466,7 +466,8 @@ static void reasons_of_silence_are_distinguished(void **state) {
   assert_int_equal(state_of("elsewhere", no_process(), 100, &behind), LIVE_SILENT);
 }
 
-static void save_process(const char *place, u32 number, u32 rank, u32 world, u64 start_s) {
+static void save_process(const char *place, const char *run, u32 number, u32 rank, u32 world,
+                         u64 start_s) {
   char path[96];
   struct tscope_file_header facts = {.tick_source = TSCOPE_TICK_MONOTONIC,
                                      .tick_hz = 1000000000,
@@ -477,13 +478,32 @@ static void save_process(const char *place, u32 number, u32 rank, u32 world, u64
                                      .start_monotonic_ns = start_s * 1000000000u,
                                      .start_realtime_ns = (1800000000u + start_s) * 1000000000u,
                                      .alive_ticks = (start_s + 5) * 1000000000u,
-                                     .host = "node0",
-                                     .run = "run"};
+                                     .host = "node0"};
+  snprintf(facts.run, sizeof(facts.run), "%s", run);
   struct trace_writer *writer = trace_writer_new(&facts);
   snprintf(path, sizeof(path), "%s/%u.tscope", place, number);
   trace_string(writer, "x");
   assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
   trace_writer_free(writer);
+}
+
+/* As in the report: a name that a run has is no beginning of another's. */
+static void a_run_is_shown_by_its_name(void **state) {
+  (void)state;
+  static const struct {
+    const char *wanted, *shown;
+  } runs[] = {{"job", "job"}, {"job-", "job-2"}, {NULL, "job-2"}};
+  char place[64], why[256];
+  snprintf(place, sizeof(place), "%s/names", folder);
+  assert_int_equal(mkdir(place, 0700), 0);
+  save_process(place, "job", 0, 0, 1, 1000);
+  save_process(place, "job-2", 1, 0, 1, 2000);
+  for (u32 i = 0; i < LENGTH_OF(runs); i++) {
+    struct live_run run = {.directory = place, .wanted = runs[i].wanted};
+    assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
+    assert_string_equal(run.name, runs[i].shown);
+    live_run_close(&run);
+  }
 }
 
 /* Three ranks; then the job was started again with two. */
@@ -495,12 +515,12 @@ static void the_start_before_is_counted(void **state) {
   assert_int_equal(mkdir(place, 0700), 0);
   struct live_run run = {.directory = place};
   for (u32 rank = 0; rank < 3; rank++)
-    save_process(place, rank, rank, 3, 1000);
+    save_process(place, "run", rank, rank, 3, 1000);
   assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
   assert_int_equal(run.attempt, 1);
   assert_int_equal(run.ranks_before, 0);
   for (u32 rank = 0; rank < 2; rank++)
-    save_process(place, 3 + rank, rank, 2, 2000);
+    save_process(place, "run", 3 + rank, rank, 2, 2000);
   assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
   live_view_make(&view, &run);
   assert_int_equal(run.attempt, 2);
@@ -611,6 +631,7 @@ int main(void) {
       cmocka_unit_test(what_cannot_be_aligned_is_not_late),
       cmocka_unit_test(what_is_not_known_is_not_zero),
       cmocka_unit_test(reasons_of_silence_are_distinguished),
+      cmocka_unit_test(a_run_is_shown_by_its_name),
       cmocka_unit_test(the_start_before_is_counted),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
