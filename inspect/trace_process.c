@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect/trace_process.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,19 +42,31 @@ static bool is_in_namespace(const struct tscope_file_header *header, const char 
          pid_namespace_of(process) == header->pid_namespace;
 }
 
+struct process_search {
+  const struct tscope_file_header *header;
+  struct trace_process found;
+};
+
+static bool look_at_process(int folder, const char *name, void *with) {
+  struct process_search *search = with;
+  pid_t pid = (pid_t)strtol(name, NULL, 10);
+  (void)folder;
+  char state = pid && is_in_namespace(search->header, name) ? state_of(search->header, pid) : 0;
+  if (state)
+    search->found = (struct trace_process){pid, state};
+  return state;
+}
+
 /* From a namespace the processes of those below are seen, from the first one all. */
 static struct trace_process find_in_namespace(const struct tscope_file_header *header, u64 own) {
-  struct trace_process found = {0, own == FIRST_NAMESPACE ? 0 : '?'};
-  DIR *processes = opendir("/proc");
-  for (struct dirent *entry; processes && !found.pid && (entry = readdir(processes));) {
-    pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-    char state = pid && is_in_namespace(header, entry->d_name) ? state_of(header, pid) : 0;
-    if (state)
-      found = (struct trace_process){pid, state};
+  char room[4096] __attribute__((aligned(8)));
+  struct process_search search = {header, {0, own == FIRST_NAMESPACE ? 0 : '?'}};
+  int folder = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    folder_names_visit(folder, room, sizeof(room), look_at_process, &search);
+    close(folder);
   }
-  if (processes)
-    closedir(processes);
-  return found;
+  return search.found;
 }
 
 struct trace_process trace_process_find(const struct tscope_file_header *header) {

@@ -39,7 +39,7 @@ struct ties {
 };
 
 /* A domain's part of one collective. */
-struct part {
+struct domain_part {
   u32 collective, members;
   i64 last_start, first_end; /* of the members, by its own clock; NS_UNKNOWN */
   i64 one_end, latest_end;
@@ -59,9 +59,9 @@ struct fitter {
   const struct samples *samples;
   const struct clock_domains *domains;
   struct domain_clock *clocks;
-  struct ties *ties;  /* [domains.n] */
-  struct part *parts; /* [domains.n] */
-  bool *is_new;       /* [domains.n] placed in this round */
+  struct ties *ties;         /* [domains.n] */
+  struct domain_part *parts; /* [domains.n] */
+  bool *is_new;              /* [domains.n] placed in this round */
   unsigned threads;
 };
 
@@ -94,8 +94,8 @@ static void add_bound(struct ties *ties, i64 axis, i64 local, bool most, double 
     VECTOR_PUSH(&ties->bounds.least, bound);
 }
 
-static void add_end(struct ties *ties, double axis_ends, i64 axis_end, const struct part *part,
-                    double scatter, i64 transfer, u32 sample) {
+static void add_end(struct ties *ties, double axis_ends, i64 axis_end,
+                    const struct domain_part *part, double scatter, i64 transfer, u32 sample) {
   i64 distance;
   if (!apart(axis_end, part->one_end, &distance))
     return;
@@ -109,9 +109,9 @@ static void add_end(struct ties *ties, double axis_ends, i64 axis_end, const str
   VECTOR_PUSH(&ties->ends, point);
 }
 
-static void add_to_part(struct part *part, const struct arrival *arrival, u32 collective) {
+static void add_to_part(struct domain_part *part, const struct arrival *arrival, u32 collective) {
   if (part->members == 0 || part->collective != collective)
-    *part = (struct part){collective, 0, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, 0};
+    *part = (struct domain_part){collective, 0, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, 0};
   if (arrival->start != NS_UNKNOWN &&
       (part->last_start == NS_UNKNOWN || arrival->start > part->last_start))
     part->last_start = arrival->start;
@@ -130,7 +130,7 @@ static void add_to_part(struct part *part, const struct arrival *arrival, u32 co
 
 /* Adds a placed domain's part, on the axis. Its own error makes its bounds weaker. */
 static void add_placed(struct placed_part *all, const struct domain_clock *clock,
-                       const struct part *part) {
+                       const struct domain_part *part) {
   i64 error = (i64)ceil(clock->error_ns), start, end, distance;
   start = clock_to_axis(&clock->clock, part->last_start);
   end = clock_to_axis(&clock->clock, part->first_end);
@@ -164,7 +164,7 @@ static void tie_collective(struct fitter *fitter, u32 number, u32 sample) {
   }
   for (u32 i = 0; i < collective->n_arrivals && others; i++) {
     u32 domain = fitter->domains->of[arrivals[i].rank];
-    struct part *part = &fitter->parts[domain];
+    struct domain_part *part = &fitter->parts[domain];
     if (!fitter->clocks[domain].placed || part->members == 0 || part->collective != number)
       continue;
     add_placed(&all, &fitter->clocks[domain], part);
@@ -175,7 +175,7 @@ static void tie_collective(struct fitter *fitter, u32 number, u32 sample) {
   i64 shortest = member_times_of(fitter->model, collective).shortest;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     u32 domain = fitter->domains->of[arrivals[i].rank];
-    struct part *part = &fitter->parts[domain];
+    struct domain_part *part = &fitter->parts[domain];
     struct ties *ties = &fitter->ties[domain];
     if (fitter->clocks[domain].placed || part->members == 0 || part->collective != number)
       continue;
@@ -202,7 +202,7 @@ static void tie_message(struct fitter *fitter, u32 number, u32 sample) {
   const struct domain_clock *placed = &clocks[sends ? to : from];
   struct ties *ties = &fitter->ties[sends ? from : to];
   double slack = placed->error_ns + (fitter->samples->at[sample].on_host ? 0 : GPU_CLOCK_NS);
-  struct part part = {0};
+  struct domain_part part = {0};
   add_to_part(&part, own, number);
   if (sends)
     add_bound(ties, clock_to_axis(&placed->clock, other->end), own->start, true, slack);
@@ -445,7 +445,7 @@ void clock_fit_domains(const struct model *model, const struct clock_facts *fact
                           .threads = threads,
                           .is_new = memory_zeroed(domains->n, sizeof(bool)),
                           .ties = memory_zeroed(domains->n, sizeof(struct ties)),
-                          .parts = memory_zeroed(domains->n, sizeof(struct part))};
+                          .parts = memory_zeroed(domains->n, sizeof(struct domain_part))};
   read_facts(&fitter, root);
   clocks[root].placed = true;
   clocks[root].clock = (struct rank_clock){.pivot = fitter.ties[root].begin};

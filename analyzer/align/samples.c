@@ -126,15 +126,15 @@ static void choose_collectives(struct samples *samples, const struct model *mode
 }
 
 /* A message whose both ends are known, by the pair of ranks it is between. */
-struct message {
+struct message_pair {
   u32 comm, low, high; /* low < high: ranks, as index into model.ranks */
   u32 collective;
   bool upwards; /* from low to high */
 };
 
-ORDER_BY(by_pair, struct message, UP(comm) UP(low) UP(high) DOWN(upwards) UP(collective))
+ORDER_BY(by_pair, struct message_pair, UP(comm) UP(low) UP(high) DOWN(upwards) UP(collective))
 
-static u32 list_messages(const struct model *model, struct message *messages) {
+static u32 list_messages(const struct model *model, struct message_pair *messages) {
   u32 n = 0;
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
@@ -144,15 +144,15 @@ static u32 list_messages(const struct model *model, struct message *messages) {
       continue;
     bool upwards = send->rank < receive->rank;
     if (messages)
-      messages[n] = (struct message){collective->comm, upwards ? send->rank : receive->rank,
-                                     upwards ? receive->rank : send->rank, i, upwards};
+      messages[n] = (struct message_pair){collective->comm, upwards ? send->rank : receive->rank,
+                                          upwards ? receive->rank : send->rank, i, upwards};
     n++;
   }
   return n;
 }
 
 /* As many of each direction, spread evenly. */
-static struct clock_sample choose_messages(const struct message *at, u32 n, u32 upwards,
+static struct clock_sample choose_messages(const struct message_pair *at, u32 n, u32 upwards,
                                            bool on_host, struct arena *arena) {
   u32 fewer = MIN(upwards, n - upwards);
   u32 each = MIN(fewer, MOST_SAMPLED / 2);
@@ -170,7 +170,7 @@ static void add_messages(struct samples *samples, const struct model *model, str
   u32 n = list_messages(model, NULL);
   if (n == 0)
     return;
-  SCOPED struct message *messages = memory_array(n, sizeof(*messages));
+  SCOPED struct message_pair *messages = memory_array(n, sizeof(*messages));
   struct clock_sample *all = arena_array(arena, size_sum(samples->n, n), sizeof(*all));
   list_messages(model, messages);
   SORT(messages, n, by_pair);

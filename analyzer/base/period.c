@@ -41,14 +41,14 @@ static u32 renumber(const u32 *tokens, u32 n, u32 *dense) {
   return kinds;
 }
 
-struct search {
+struct period_search {
   const u32 *tokens; /* dense */
   u32 n, kinds;
   u32 tail;            /* what comes before may be start-up */
   u32 *times, *misses; /* [kinds] */
 };
 
-static bool same_window(const struct search *search, u32 a, u32 b) {
+static bool same_window(const struct period_search *search, u32 a, u32 b) {
   for (u32 i = 0; i < ANCHOR_WINDOW && i <= a; i++)
     if (search->tokens[a - i] != search->tokens[b - i])
       return false;
@@ -56,7 +56,7 @@ static bool same_window(const struct search *search, u32 a, u32 b) {
 }
 
 /* Distances at which the tokens before some anchors come again. */
-static u32 list_candidates(const struct search *search, u32 *candidates) {
+static u32 list_candidates(const struct period_search *search, u32 *candidates) {
   u32 found = 0;
   for (u32 anchor = 0; anchor < ANCHORS; anchor++) {
     u32 at = search->n - 1 - (u32)((u64)(search->n - search->tail) * anchor / (2 * ANCHORS));
@@ -72,7 +72,7 @@ static u32 list_candidates(const struct search *search, u32 *candidates) {
 
 /* Share of tail tokens that repeat with this period; 0 as soon as it cannot be enough, or if a rare
  * token contradicts it. */
-static double try_period(struct search *search, u32 period) {
+static double try_period(struct period_search *search, u32 period) {
   u32 from = search->tail + period, missed = 0;
   if (from >= search->n)
     return 0;
@@ -96,7 +96,7 @@ static double try_period(struct search *search, u32 period) {
 }
 
 /* How far the period reaches in both directions. A single token that does not repeat is skipped. */
-static void find_reach(const struct search *search, struct period *period) {
+static void find_reach(const struct period_search *search, struct period *period) {
   const u32 *tokens = search->tokens;
   u32 length = period->length;
   period->last = search->n;
@@ -140,7 +140,7 @@ bool find_period(const u32 *tokens, u32 n, struct period *period) {
     return false;
   SCOPED u32 *dense = memory_array(n, sizeof(*dense));
   SCOPED u32 *candidates = memory_array(ANCHORS * MOST_CANDIDATES, sizeof(*candidates));
-  struct search search = {.tokens = dense, .n = n, .tail = n >= 12 ? n / 4 : 0};
+  struct period_search search = {.tokens = dense, .n = n, .tail = n >= 12 ? n / 4 : 0};
   search.kinds = renumber(tokens, n, dense);
   search.times = memory_zeroed(size_sum(search.kinds, 1), sizeof(*search.times));
   search.misses = memory_zeroed(size_sum(search.kinds, 1), sizeof(*search.misses));

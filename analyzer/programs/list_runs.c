@@ -11,6 +11,7 @@
 #include "base/now.h"
 #include "base/printable.h"
 #include "base/quantity.h"
+#include "base/sorting.h"
 #include "base/texts.h"
 #include "import/tscope/files/process_state.h"
 #include "import/tscope/files/trace_dir.h"
@@ -19,16 +20,19 @@
 #define DAY_S 86400.0
 enum { JUDGED = 20 }; /* runs whose worst finding is looked for; each costs a report */
 
+static double booted(const struct tscope_file_header *header) {
+  return (double)header->start_realtime_ns - (double)header->start_monotonic_ns;
+}
+
+ORDER_POINTERS_BY(by_host, const struct tscope_file_header, BY_TEXT(host) UP_OF(booted))
+
 static u32 count_hosts(const struct trace_run *run) {
-  u32 hosts = 0;
-  for (u32 i = 0; i < run->n_entries; i++) {
-    bool seen = run->entries[i].problem != NULL;
-    for (u32 j = 0; j < i && !seen; j++)
-      seen = !run->entries[j].problem &&
-             processes_share_host(&run->entries[i].header, &run->entries[j].header);
-    hosts += !seen;
-  }
-  return hosts;
+  SCOPED const struct tscope_file_header **headers =
+      memory_array(size_sum(run->n_entries, 1), sizeof(*headers));
+  u32 n =
+      LIST_WHERE(headers, 0, run->n_entries, i, !run->entries[i].problem, &run->entries[i].header);
+  SORT(headers, n, by_host);
+  return KEEP_FIRST(headers, n, last, one, processes_share_host(*last, *one));
 }
 
 /* How the processes of a run stand, by the headers of its files. */
@@ -79,7 +83,7 @@ static void print_job(const struct trace_job *job, FILE *out, struct arena *aren
       job->attempt_of ? attempt_of_run(all, job->attempt_of, job->attempts, arena) : *all;
   const struct trace_run *run = &last;
   struct run_state one = state_of(run), *state = &one;
-  double start_s = run->start_realtime_ns ? (double)run->start_realtime_ns / 1e9 : NAN;
+  double start_s = run->start_realtime_ns ? ns_to_s(run->start_realtime_ns) : NAN;
   struct local_time when = local_time(start_s, "%Y-%m-%d %H:%M:%S");
   char of[24] = "";
   if (state->world_size > run->n_readable)

@@ -261,8 +261,8 @@ static const struct rank_stall *recorded_stall(struct asking *a, const struct ta
 /* Seconds since a moment of the model, by the clocks of day of this host and of the first rank's.
  */
 static double age_of(const struct model *model, i64 moment) {
-  double since_begin = (double)(clock_ns(CLOCK_REALTIME) - model->began_realtime_ns) / 1e9;
-  return model->began_realtime_ns ? since_begin - (double)moment / 1e9 : NAN;
+  double since_begin = ns_to_s(clock_ns(CLOCK_REALTIME) - model->began_realtime_ns);
+  return model->began_realtime_ns ? since_begin - ns_to_s(moment) : NAN;
 }
 
 static bool use_record(struct asking *a, const struct target *target, struct process_stacks *one) {

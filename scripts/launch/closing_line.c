@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "scripts/launch/closing_line.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,6 +15,7 @@
 #include "facts/own_file.h"
 #include "format/text_parts.h"
 #include "format/tscope_format.h"
+#include "inspect/small_file.h"
 #include "scripts/launch/installed_files.h"
 #include "scripts/launch/message.h"
 #include "settings/env.def"
@@ -43,26 +43,40 @@ static bool is_of_run(const char *folder, const char *run) {
   return is_it;
 }
 
-static struct run_folder last_changed(const char *directory, const char *run) {
-  struct run_folder last = {.changed_ns = INT64_MIN};
-  char name[TSCOPE_RUN_NAME_BYTES];
-  tscope_file_name_from(name, sizeof(name), run ? run : "");
-  DIR *all = opendir(directory);
-  for (struct dirent *entry; all && (entry = readdir(all));) {
-    struct stat facts;
-    if (entry->d_name[0] == '.' || (run && !is_of_run(entry->d_name, name)) ||
-        fstatat(dirfd(all), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISDIR(facts.st_mode))
-      continue;
+static void visit_folder(const char *path, bool (*each)(int folder, const char *name, void *with),
+                         void *with) {
+  static char room[32768] __attribute__((aligned(8)));
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return;
+  folder_names_visit(folder, room, sizeof(room), each, with);
+  close(folder);
+}
+
+struct run_search {
+  char run[TSCOPE_RUN_NAME_BYTES]; /* as part of a folder's name; "": any */
+  struct run_folder last;
+};
+
+static bool look_at_run(int directory, const char *name, void *with) {
+  struct run_search *search = with;
+  struct stat facts;
+  if ((!*search->run || is_of_run(name, search->run)) &&
+      fstatat(directory, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(facts.st_mode)) {
     int64_t changed = (int64_t)facts.st_mtim.tv_sec * 1000000000 + facts.st_mtim.tv_nsec;
-    if (changed <= last.changed_ns)
-      continue;
-    last.changed_ns = changed;
-    snprintf(last.name, sizeof(last.name), "%s", entry->d_name);
+    if (changed > search->last.changed_ns) {
+      search->last.changed_ns = changed;
+      snprintf(search->last.name, sizeof(search->last.name), "%s", name);
+    }
   }
-  if (all)
-    closedir(all);
-  return last;
+  return false;
+}
+
+static struct run_folder last_changed(const char *directory, const char *run) {
+  struct run_search search = {.last.changed_ns = INT64_MIN};
+  tscope_file_name_from(search.run, sizeof(search.run), run ? run : "");
+  visit_folder(directory, look_at_run, &search);
+  return search.last;
 }
 
 int64_t runs_changed_ns(const char *directory, const char *run) {
@@ -75,25 +89,23 @@ struct traces {
   size_t files, read;
 };
 
+static bool look_at_trace(int folder, const char *name, void *with) {
+  struct traces *traces = with;
+  if (!tscope_ends_with(name, TSCOPE_FILE_SUFFIX) || traces->files++ >= MOST_HEADERS)
+    return false;
+  struct tscope_file_header header;
+  int fd = tscope_open_own(folder, name, O_RDONLY);
+  if (fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header))
+    traces->ranks[traces->read++] = header.rank;
+  if (fd >= 0)
+    close(fd);
+  return false;
+}
+
 static void find_traces(const char *directory, const char *run, struct traces *traces) {
   char path[2 * PATH_MAX];
   snprintf(path, sizeof(path), "%s/%s", directory, run);
-  DIR *folder = opendir(path);
-  for (struct dirent *entry; folder && (entry = readdir(folder));) {
-    if (entry->d_name[0] == '.' || !tscope_ends_with(entry->d_name, TSCOPE_FILE_SUFFIX))
-      continue;
-    traces->files++;
-    if (traces->read == MOST_HEADERS)
-      continue;
-    struct tscope_file_header header;
-    int fd = tscope_open_own(dirfd(folder), entry->d_name, O_RDONLY);
-    if (fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header))
-      traces->ranks[traces->read++] = header.rank;
-    if (fd >= 0)
-      close(fd);
-  }
-  if (folder)
-    closedir(folder);
+  visit_folder(path, look_at_trace, traces);
 }
 
 static int by_number(const void *left, const void *right) {

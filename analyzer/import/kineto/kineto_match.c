@@ -17,7 +17,7 @@
 #define FIRST_SEQ 65536u /* above any shift */
 #define LEAST_AGREEMENT 0.9
 
-struct member {
+struct comm_member {
   u64 identity;
   u32 rank, comm; /* comm: of this rank's definitions */
   u32 *calls;     /* index into events.calls, in order */
@@ -28,13 +28,13 @@ struct member {
 
 struct matching {
   struct model *model;
-  VECTOR(struct member) members;
+  VECTOR(struct comm_member) members;
   u64 compared, equal;
   u32 refused; /* ranks in groups that do not agree */
   u32 unnamed; /* groups that are assumed to include all ranks */
 };
 
-ORDER_BY(by_identity, struct member, UP(identity) UP(rank))
+ORDER_BY(by_identity, struct comm_member, UP(identity) UP(rank))
 
 static u32 token_of(const struct rank_call *call) {
   u64 size = call->op == TSCOPE_OP_ALLTOALL ? 0 : call->count;
@@ -46,13 +46,13 @@ static void add_members(struct matching *m, u32 rank) {
   const struct rank_events *events = model_events(m->model, rank);
   u32 n = events->n_comms, first = m->members.n;
   for (u32 c = 0; c < n; c++)
-    VECTOR_PUSH(&m->members, (struct member){.identity = events->comms[c].identity,
-                                             .rank = rank,
-                                             .comm = c,
-                                             .numbered = true});
+    VECTOR_PUSH(&m->members, (struct comm_member){.identity = events->comms[c].identity,
+                                                  .rank = rank,
+                                                  .comm = c,
+                                                  .numbered = true});
   if (n == 0)
     return;
-  struct member *members = m->members.at + first;
+  struct comm_member *members = m->members.at + first;
   for (u32 i = 0; i < events->calls.n; i++)
     if (!op_is_message(events->calls.at[i].op))
       members[events->calls.at[i].comm].n++;
@@ -63,7 +63,7 @@ static void add_members(struct matching *m, u32 rank) {
   }
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
-    struct member *member = &members[call->comm];
+    struct comm_member *member = &members[call->comm];
     if (op_is_message(call->op))
       continue;
     member->numbered &= call->seq != TSCOPE_UNKNOWN;
@@ -72,7 +72,8 @@ static void add_members(struct matching *m, u32 rank) {
   }
 }
 
-static u32 count_equal(const struct member *a, const struct member *b, i32 shift, u32 *compared) {
+static u32 count_equal(const struct comm_member *a, const struct comm_member *b, i32 shift,
+                       u32 *compared) {
   u32 equal = 0;
   *compared = 0;
   for (i64 i = 0; i < a->n; i++) {
@@ -87,7 +88,7 @@ static u32 count_equal(const struct member *a, const struct member *b, i32 shift
 
 /* By how many collectives `a` began later than `reference`: 0 unless another offset agrees better.
  */
-static i32 find_shift(const struct member *a, const struct member *reference, u32 *equal,
+static i32 find_shift(const struct comm_member *a, const struct comm_member *reference, u32 *equal,
                       u32 *compared) {
   i32 best = 0;
   *equal = count_equal(a, reference, 0, compared);
@@ -103,14 +104,14 @@ static i32 find_shift(const struct member *a, const struct member *reference, u3
   return best;
 }
 
-static void number(const struct matching *m, const struct member *member, u32 first) {
+static void number(const struct matching *m, const struct comm_member *member, u32 first) {
   struct rank_events *events = model_events(m->model, member->rank);
   for (u32 i = 0; i < member->n; i++)
     events->calls.at[member->calls[i]].seq = first + i;
 }
 
 /* One process group on all its ranks. */
-static void match_group(struct matching *m, const struct member *members, u32 n) {
+static void match_group(struct matching *m, const struct comm_member *members, u32 n) {
   u32 longest = 0;
   bool numbered = true;
   for (u32 i = 0; i < n; i++) {

@@ -7,12 +7,12 @@
 #include "import/kineto/kineto.h"
 
 /* Marks from `first` on; the one at `end` ends the last step. */
-struct part {
+struct recorded_part {
   u32 first, end;
 };
 
 /* From this step on so many more ranks have it. */
-struct change {
+struct part_change {
   u64 step;
   i32 ranks;
 };
@@ -23,9 +23,9 @@ struct stretch {
   u32 ranks;
 };
 
-ORDER_BY(by_step, struct change, UP(step))
+ORDER_BY(by_step, struct part_change, UP(step))
 
-static bool next_part(const struct rank_events *events, struct part *part) {
+static bool next_part(const struct rank_events *events, struct recorded_part *part) {
   if (part->end >= events->marks.n)
     return false;
   for (part->first = part->end; !events->marks.at[part->end].ends; part->end++) /* the last does */
@@ -35,9 +35,9 @@ static bool next_part(const struct rank_events *events, struct part *part) {
 
 /* A loop over the parts of a rank. */
 #define FOR_EACH_PART(events, part)                                                                \
-  for (struct part part = {0}; next_part(events, &part); part.end++)
+  for (struct recorded_part part = {0}; next_part(events, &part); part.end++)
 
-static struct stretch steps_of(const struct rank_events *events, struct part part) {
+static struct stretch steps_of(const struct rank_events *events, struct recorded_part part) {
   u64 from = events->marks.at[part.first].step;
   return (struct stretch){from, from + (part.end - part.first), 1};
 }
@@ -55,15 +55,15 @@ static bool is_better(struct stretch one, struct stretch other, u32 all) {
 }
 
 static struct stretch choose_steps(const struct rank_events *all, u32 n_ranks) {
-  SCOPED VECTOR(struct change) changes = {0};
+  SCOPED VECTOR(struct part_change) changes = {0};
   struct stretch best = {0};
   u32 with_steps = 0, ranks = 0;
   FOR_EACH(all, n_ranks, events) {
     with_steps += events->marks.n > 0;
     FOR_EACH_PART(events, part) {
       struct stretch steps = steps_of(events, part);
-      VECTOR_PUSH(&changes, ((struct change){steps.from, 1}));
-      VECTOR_PUSH(&changes, ((struct change){steps.to, -1}));
+      VECTOR_PUSH(&changes, ((struct part_change){steps.from, 1}));
+      VECTOR_PUSH(&changes, ((struct part_change){steps.to, -1}));
     }
   }
   SORT(changes.at, changes.n, by_step);
@@ -85,7 +85,7 @@ static u64 shared(struct stretch one, struct stretch other) {
 /* Keeps the part with most of these steps. How many steps the others have. */
 static u32 keep_part(struct rank_events *events, struct stretch steps) {
   struct rank_mark *marks = events->marks.at;
-  struct part best = {0};
+  struct recorded_part best = {0};
   u64 most = 0;
   u32 all = 0;
   FOR_EACH_PART(events, part) {

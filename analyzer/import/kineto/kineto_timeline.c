@@ -17,7 +17,7 @@ struct ending {
   u32 span;
 };
 
-struct making {
+struct timeline_making {
   const struct model *model;
   const struct kineto_trace *trace;
   const struct rank_events *events;
@@ -36,7 +36,8 @@ struct timeline_internal {
   const struct kineto_trace *trace;
 };
 
-static const struct kineto_name *name_of(const struct making *m, const struct kineto_item *item) {
+static const struct kineto_name *name_of(const struct timeline_making *m,
+                                         const struct kineto_item *item) {
   return &m->trace->names.list.at[item->name];
 }
 
@@ -58,7 +59,8 @@ static struct span call_span(const struct kineto_name *name) {
 }
 
 /* Kind and category of an item; kind 0 if it is not a span. `arrival` is for what communicates. */
-static struct span describe(const struct making *m, const struct kineto_item *item, u32 arrival) {
+static struct span describe(const struct timeline_making *m, const struct kineto_item *item,
+                            u32 arrival) {
   const struct kineto_name *name = name_of(m, item);
   if (kineto_is_run(m->trace, item)) {
     u8 op = item->kind == KINETO_ITEM_COLLECTIVE ? name->communication.op : name->op;
@@ -96,20 +98,20 @@ static struct span describe(const struct making *m, const struct kineto_item *it
 
 /* A call that a capture takes puts nothing on the device. (Another thread's may: link_launches().)
  */
-static void note_capture(struct making *m, struct span *span) {
+static void note_capture(struct timeline_making *m, struct span *span) {
   bool captured =
       span->kind == SPAN_LAUNCH &&
       intervals_covered(&m->timeline->capturing, &m->captured, span->start, span->start + 1);
   span->kind = captured ? SPAN_OP : span->kind;
 }
 
-static u32 arrival_of_run(const struct making *m, u32 run) {
+static u32 arrival_of_run(const struct timeline_making *m, u32 run) {
   u32 call = run < m->events->runs.n ? m->events->runs.at[run].first_call : INDEX_NONE;
   return call == INDEX_NONE ? INDEX_NONE : m->events->calls.at[call].arrival;
 }
 
 /* Items are sorted as spans are, and a clock keeps the order, except for rounding. */
-static void put_spans(struct making *m) {
+static void put_spans(struct timeline_making *m) {
   struct timeline *t = m->timeline;
   u32 run = 0, kernel = 0;
   for (u32 i = 0; i < m->trace->items.n; i++) {
@@ -141,7 +143,7 @@ static void put_spans(struct making *m) {
 
 /* Correlation ids count up, so work with an id below those of all calls in the trace was launched
  * before the trace begins. */
-static void find_queued(struct making *m, const kineto_calls *calls) {
+static void find_queued(struct timeline_making *m, const kineto_calls *calls) {
   struct timeline *t = m->timeline;
   for (u32 i = 0; i < m->trace->items.n && calls->n; i++) {
     const struct kineto_item *item = &m->trace->items.at[i];
@@ -156,7 +158,7 @@ static void find_queued(struct making *m, const kineto_calls *calls) {
 }
 
 /* Device work to the calls of its correlation id. */
-static void link_launches(struct making *m, const kineto_calls *calls) {
+static void link_launches(struct timeline_making *m, const kineto_calls *calls) {
   struct span *spans = m->timeline->spans;
   for (u32 i = 0; i < m->trace->items.n; i++) {
     const struct kineto_item *item = &m->trace->items.at[i];
@@ -178,7 +180,7 @@ static void link_launches(struct making *m, const kineto_calls *calls) {
   }
 }
 
-static void add_edge(struct making *m, u32 from, u32 to, u8 kind) {
+static void add_edge(struct timeline_making *m, u32 from, u32 to, u8 kind) {
   if (from == INDEX_NONE || to == INDEX_NONE || from == to)
     return;
   VECTOR_PUSH(&m->edges, (struct edge){.from = from, .to = to, .kind = kind});
@@ -191,7 +193,7 @@ static u32 lane_of_stream(const struct kineto_trace *trace, i64 stream) {
 
 /* Device work whose launch is known, lane by lane, in order of start: a stream runs its work in the
  * order in which it got it. */
-static void lay_out_streams(struct making *m) {
+static void lay_out_streams(struct timeline_making *m) {
   const struct timeline *t = m->timeline;
   m->on_stream = LISTED_BY_KEY(m->trace->lanes.n, 0, t->n_spans, i,
                                SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE,
@@ -199,7 +201,7 @@ static void lay_out_streams(struct making *m) {
 }
 
 /* Position of the first work of a stream that was launched after an instant. */
-static u32 launched_after(const struct making *m, u32 lane, i64 instant) {
+static u32 launched_after(const struct timeline_making *m, u32 lane, i64 instant) {
   const struct span *spans = m->timeline->spans;
   return FIRST_NOT(m->on_stream.begin[lane], m->on_stream.begin[lane + 1], i,
                    spans[spans[m->on_stream.at[i]].launch].start <= instant);
@@ -207,19 +209,19 @@ static u32 launched_after(const struct making *m, u32 lane, i64 instant) {
 
 /* The last work put on a stream by calls before an instant: what an event recorded at that instant
  * represents. */
-static u32 last_before(const struct making *m, u32 lane, i64 instant) {
+static u32 last_before(const struct timeline_making *m, u32 lane, i64 instant) {
   u32 after = launched_after(m, lane, instant);
   return after > m->on_stream.begin[lane] ? m->on_stream.at[after - 1] : INDEX_NONE;
 }
 
-static u32 first_after(const struct making *m, u32 lane, i64 instant) {
+static u32 first_after(const struct timeline_making *m, u32 lane, i64 instant) {
   u32 after = launched_after(m, lane, instant);
   return after < m->on_stream.begin[lane + 1] ? m->on_stream.at[after] : INDEX_NONE;
 }
 
 ORDER_BY(by_end, struct ending, UP(end) UP(span))
 
-static void sort_endings(struct making *m) {
+static void sort_endings(struct timeline_making *m) {
   const struct timeline *t = m->timeline;
   bool any = ANY(t->spans, t->n_spans, one, one->kind == SPAN_SYNC);
   for (u32 i = 0; i < t->n_spans && any; i++)
@@ -230,7 +232,7 @@ static void sort_endings(struct making *m) {
 
 /* If nothing says what a call waited for: the device work that ended last before the call returned,
  * of the work launched before the call began. */
-static u32 find_releasing_span(const struct making *m, u32 sync) {
+static u32 find_releasing_span(const struct timeline_making *m, u32 sync) {
   const struct span *spans = m->timeline->spans, *host = &spans[sync];
   u32 first = FIRST_NOT(0, m->endings.n, i, m->endings.at[i].end <= host->end);
   for (u32 back = 0; back < MOST_ENDINGS && first > 0; back++) {
@@ -242,7 +244,8 @@ static u32 find_releasing_span(const struct making *m, u32 sync) {
 }
 
 /* What one synchronisation record says: who waited, and for the last work of which stream. */
-static void link_sync(struct making *m, const kineto_calls *calls, const struct kineto_item *item) {
+static void link_sync(struct timeline_making *m, const kineto_calls *calls,
+                      const struct kineto_item *item) {
   const struct kineto_sync *sync = &m->trace->syncs.at[item->what];
   u32 call = kineto_call_of(calls, item->correlation);
   const struct kineto_item *host = call == INDEX_NONE ? NULL : &m->trace->items.at[call];
@@ -267,14 +270,14 @@ static void link_sync(struct making *m, const kineto_calls *calls, const struct 
 ORDER_BY(by_target, struct edge, UP(to) UP(from))
 
 /* A wait that no call shows: for the kernel that it was found by. */
-static void link_spin(struct making *m, const kineto_calls *calls, u32 item) {
+static void link_spin(struct timeline_making *m, const kineto_calls *calls, u32 item) {
   u32 call = kineto_call_of(calls, m->trace->items.at[item].correlation);
   u32 host = call == INDEX_NONE ? INDEX_NONE : m->span_of[call];
   if (host != INDEX_NONE)
     add_edge(m, m->timeline->spans[host].link, m->span_of[item], EDGE_SYNC);
 }
 
-static void link_waits(struct making *m, const kineto_calls *calls) {
+static void link_waits(struct timeline_making *m, const kineto_calls *calls) {
   SCOPED bool *known = memory_zeroed(size_sum(m->timeline->n_spans, 1), 1);
   for (u32 i = 0; i < m->trace->items.n; i++)
     if (m->trace->items.at[i].kind == KINETO_ITEM_SYNC)
@@ -290,7 +293,7 @@ static void link_waits(struct making *m, const kineto_calls *calls) {
   SORT(m->edges.at, m->edges.n, by_target);
 }
 
-static void collect_intervals(const struct making *m, u32 kinds, struct intervals *out) {
+static void collect_intervals(const struct timeline_making *m, u32 kinds, struct intervals *out) {
   const struct timeline *t = m->timeline;
   u32 n = TOTAL(u32, t->spans, t->n_spans, one, kinds >> one->kind & 1);
   out->at = arena_array(m->arena, n, sizeof(*out->at));
@@ -300,7 +303,7 @@ static void collect_intervals(const struct making *m, u32 kinds, struct interval
 }
 
 /* In a job without GPU the operators are the compute, except those that wait or communicate. */
-static void collect_all_intervals(struct making *m) {
+static void collect_all_intervals(struct timeline_making *m) {
   struct timeline *t = m->timeline;
   bool gpu = m->events->gpu_kernels > 0;
   for (u32 i = 0; i < t->n_spans && !gpu; i++)
@@ -323,7 +326,7 @@ static void collect_all_intervals(struct making *m) {
   intervals_subtract(m->arena, &ops, &blocked, &t->compute);
 }
 
-static void make_lanes(const struct making *m) {
+static void make_lanes(const struct timeline_making *m) {
   struct timeline *t = m->timeline;
   t->lanes = arena_array(m->arena, m->trace->lanes.n, sizeof(*t->lanes));
   t->n_lanes = m->trace->lanes.n;
@@ -349,13 +352,13 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
   const struct kineto_trace *trace = &traces->at[rank];
   struct arena arena = {0};
   struct timeline_internal *internal = arena_alloc(&arena, sizeof(*internal));
-  struct making m = {.model = model,
-                     .trace = trace,
-                     .events = model_events(model, rank),
-                     .clock = model_clock(model, rank),
-                     .arena = &internal->arena,
-                     .timeline = timeline,
-                     .span_of = memory_array(size_sum(trace->items.n, 1), sizeof(u32))};
+  struct timeline_making m = {.model = model,
+                              .trace = trace,
+                              .events = model_events(model, rank),
+                              .clock = model_clock(model, rank),
+                              .arena = &internal->arena,
+                              .timeline = timeline,
+                              .span_of = memory_array(size_sum(trace->items.n, 1), sizeof(u32))};
   SCOPED kineto_calls calls = kineto_calls_index(trace);
   internal->arena = arena;
   *timeline =

@@ -46,14 +46,14 @@ static u32 rank_of(const struct input *input, bool numbered) {
   return numbered ? rank_of_name(input->name) : rank_said_by_name(input->name);
 }
 
-struct reading {
+struct snapshot_reading {
   struct import *import;
   const struct input *input;
   bool numbered;
   origin_list found;
 };
 
-static void add_devices(struct reading *reading, const struct value *root) {
+static void add_devices(struct snapshot_reading *reading, const struct value *root) {
   struct import *import = reading->import;
   u32 devices = snapshot_devices(root), read = 0;
   for (u32 device = 0; device < devices; device++) {
@@ -82,7 +82,7 @@ static int read_snapshot(void *user, const struct value *root, char *why, size_t
 }
 
 int load_memory_snapshot(struct import *import, const struct input *inputs, u32 n) {
-  struct reading reading = {.import = import, .numbered = names_are_ranks(inputs, n)};
+  struct snapshot_reading reading = {.import = import, .numbered = names_are_ranks(inputs, n)};
   struct model *model = import->model;
   u32 loaded = 0;
   int failure = 0;

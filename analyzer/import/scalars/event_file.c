@@ -16,15 +16,15 @@
 
 enum wire { WIRE_VARINT, WIRE_64, WIRE_BYTES, WIRE_32 = 5 };
 
-struct message {
+struct proto_message {
   const u8 *at, *end;
   bool bad; /* it ends within a field, or has one of an unknown form */
 };
 
 struct field {
   u64 number, wire;
-  u64 value;         /* but for WIRE_BYTES */
-  struct message in; /* of WIRE_BYTES */
+  u64 value;               /* but for WIRE_BYTES */
+  struct proto_message in; /* of WIRE_BYTES */
 };
 
 static u64 little_endian(const u8 *at, u32 bytes) {
@@ -34,14 +34,14 @@ static u64 little_endian(const u8 *at, u32 bytes) {
   return value;
 }
 
-static u64 read_fixed(struct message *message, u32 bytes) {
+static u64 read_fixed(struct proto_message *message, u32 bytes) {
   message->bad |= (size_t)(message->end - message->at) < bytes;
   u64 value = message->bad ? 0 : little_endian(message->at, bytes);
   message->at += message->bad ? 0 : bytes;
   return value;
 }
 
-static bool next_field(struct message *message, struct field *field) {
+static bool next_field(struct proto_message *message, struct field *field) {
   if (message->bad || message->at >= message->end)
     return false;
   u64 key = varint_read(&message->at, message->end, &message->bad);
@@ -54,7 +54,7 @@ static bool next_field(struct message *message, struct field *field) {
     message->bad = true;
   if (field->wire == WIRE_BYTES && !message->bad) {
     message->bad = field->value > (u64)(message->end - message->at);
-    field->in = (struct message){message->at, message->at, false};
+    field->in = (struct proto_message){message->at, message->at, false};
     field->in.end += message->bad ? 0 : field->value;
     message->at = field->in.end;
   }
@@ -82,9 +82,9 @@ enum tensor_type { TYPE_FLOAT = 1, TYPE_DOUBLE = 2 };
 
 /* The number of a tensor that has one; false if it has more, or of another type. TensorFlow 2 and
  * PyTorch's new style write scalars so. */
-static bool read_tensor(struct message *tensor, double *number) {
+static bool read_tensor(struct proto_message *tensor, double *number) {
   struct field field;
-  struct message numbers = {0};
+  struct proto_message numbers = {0};
   u64 type = 0, bytes;
   while (next_field(tensor, &field)) {
     if (field.number == TENSOR_TYPE && field.wire == WIRE_VARINT)
@@ -103,7 +103,7 @@ static bool read_tensor(struct message *tensor, double *number) {
   return true;
 }
 
-static int read_value(struct scalar_log *log, struct message *value, u64 step) {
+static int read_value(struct scalar_log *log, struct proto_message *value, u64 step) {
   struct field field;
   char tag[LONGEST_TAG] = "";
   double number = NAN;
@@ -128,7 +128,7 @@ static int read_value(struct scalar_log *log, struct message *value, u64 step) {
 
 /* In a first look for the step: fields may be in any order. */
 int event_file_read_event(struct scalar_log *log, const u8 *bytes, size_t n) {
-  struct message event = {bytes, bytes + n, false}, first = event;
+  struct proto_message event = {bytes, bytes + n, false}, first = event;
   struct field field, in;
   u64 step = 0; /* a field that is 0 is not written */
   int error = 0;

@@ -13,9 +13,9 @@
 #include "import/tscope/files/visit.h"
 #include "import/tscope/memory_sources.h"
 #include "import/tscope/trace_source.h"
+#include "model/block_table.h"
 #include "model/building.h"
 #include "model/memory_history.h"
-#include "model/memory_live.h"
 
 #define MOST_NOTES 4u
 #define DEVICE_CPU 0u /* c10::DeviceType, in the low byte of the tag */
@@ -41,7 +41,7 @@ struct recorded_totals {
   i64 time;
 };
 
-struct collecting {
+struct memory_collecting {
   const struct model *model;
   const struct recorded_device *device;
   const struct rank_clock *clock;
@@ -70,13 +70,13 @@ static i64 total(u64 bytes) {
   return has_total(bytes) ? (i64)bytes : MEMORY_UNKNOWN;
 }
 
-static void add_event(struct collecting *collecting, struct memory_event event) {
+static void add_event(struct memory_collecting *collecting, struct memory_event event) {
   event.time = collecting->time;
   event.step = -1;
   VECTOR_PUSH(&collecting->events, (struct found){event, collecting->events.n, INDEX_NONE});
 }
 
-static void read_out_of_memory(struct collecting *collecting,
+static void read_out_of_memory(struct memory_collecting *collecting,
                                const struct tscope_out_of_memory_record *refusal) {
   if (refusal->device != collecting->device->tag && refusal->device != TSCOPE_UNKNOWN)
     return;
@@ -96,7 +96,8 @@ static void read_out_of_memory(struct collecting *collecting,
                             .kind = MEMORY_OUT_OF_MEMORY});
 }
 
-static void read_totals(struct collecting *collecting, const struct tscope_memory_record *record) {
+static void read_totals(struct memory_collecting *collecting,
+                        const struct tscope_memory_record *record) {
   u16 tag = record->header.tag;
   if (tag == collecting->device->tag && !is_cpu(tag))
     VECTOR_PUSH(&collecting->totals, (struct recorded_totals){*record, collecting->time});
@@ -104,7 +105,8 @@ static void read_totals(struct collecting *collecting, const struct tscope_memor
 
 /* PyTorch reports the CPU's shared memory, such as a batch from a loader's worker, with totals that
  * count this block alone or nothing: those of the CPU are counted here. */
-static void read_tensor(struct collecting *collecting, const struct tscope_tensor_record *tensor) {
+static void read_tensor(struct memory_collecting *collecting,
+                        const struct tscope_tensor_record *tensor) {
   const struct tscope_record *record = &tensor->header;
   const struct tscope_tensor_totals_record *totals = (const void *)tensor;
   if (record->tag != collecting->device->tag)
@@ -122,13 +124,14 @@ static void read_tensor(struct collecting *collecting, const struct tscope_tenso
 }
 
 /* The stack of a call site. The shim writes it right before the record of its call. */
-static void read_call_site(struct collecting *collecting,
+static void read_call_site(struct memory_collecting *collecting,
                            const struct tscope_call_site_ring_record *site) {
   collecting->site_time = collecting->time;
   collecting->site_stack = stack_number(&collecting->definitions, site->stack);
 }
 
-static void add_segment(struct collecting *collecting, u64 address, i64 bytes, bool obtained) {
+static void add_segment(struct memory_collecting *collecting, u64 address, i64 bytes,
+                        bool obtained) {
   if (!is_cpu(collecting->device->tag))
     add_event(collecting,
               (struct memory_event){.address = address,
@@ -140,26 +143,29 @@ static void add_segment(struct collecting *collecting, u64 address, i64 bytes, b
 
 /* CUDA's own calls do not say which device they are for: they are used for processes with one
  * device. */
-static void read_alloc(struct collecting *collecting, const struct tscope_alloc_record *alloc) {
+static void read_alloc(struct memory_collecting *collecting,
+                       const struct tscope_alloc_record *alloc) {
   if (alloc->header.tag == TSCOPE_MEMORY_DEVICE && alloc->result == 0)
     add_segment(collecting, alloc->address, total(alloc->bytes), true);
 }
 
-static void read_free(struct collecting *collecting, const struct tscope_free_record *release) {
+static void read_free(struct memory_collecting *collecting,
+                      const struct tscope_free_record *release) {
   if (release->header.tag == TSCOPE_MEMORY_DEVICE && release->result == 0)
     add_segment(collecting, release->address, MEMORY_UNKNOWN, false);
 }
 
 /* Expandable segments grow and shrink by what is mapped; physical memory that is not mapped is of
  * no use to the allocator. */
-static void read_mapping(struct collecting *collecting,
+static void read_mapping(struct memory_collecting *collecting,
                          const struct tscope_mapping_record *mapping) {
   bool mapped = mapping->header.tag == TSCOPE_MAPPING_MAP;
   if ((mapped || mapping->header.tag == TSCOPE_MAPPING_UNMAP) && mapping->result == 0)
     add_segment(collecting, mapping->address, total(mapping->bytes), mapped);
 }
 
-static void collect_record(struct collecting *collecting, const struct tscope_record *record) {
+static void collect_record(struct memory_collecting *collecting,
+                           const struct tscope_record *record) {
   if (record->type != TSCOPE_REC_CALL_SITE_RING && collecting->time != collecting->site_time)
     collecting->site_stack = INDEX_NONE;
   switch (record->type) {
@@ -175,7 +181,7 @@ static void collect_record(struct collecting *collecting, const struct tscope_re
 }
 
 static void read_chunk(void *user, const struct trace_chunk *chunk) {
-  struct collecting *collecting = user;
+  struct memory_collecting *collecting = user;
   bool after_gap = chunk->after_gap;
   struct trace_cursor cursor = trace_records(chunk);
   collecting->site_stack = INDEX_NONE;
@@ -190,7 +196,7 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
   }
 }
 
-static void read_file(struct collecting *collecting, const struct trace_file *file) {
+static void read_file(struct memory_collecting *collecting, const struct trace_file *file) {
   struct trace_visit visit = {.chunks = TRACE_RETAINED | TRACE_RING,
                               .by_writer = true,
                               .on_chunk = read_chunk,
@@ -202,7 +208,7 @@ static void read_file(struct collecting *collecting, const struct trace_file *fi
 
 /* Before the ring begins, each MEMORY record says what the most was since the one before it, and
  * what there is now. */
-static void add_totals(struct collecting *collecting) {
+static void add_totals(struct memory_collecting *collecting) {
   i64 begin = collecting->ring_begin;
   u32 n_events = collecting->events.n;
   FOR_EACH(collecting->totals.at, collecting->totals.n, of) {
@@ -222,7 +228,7 @@ static void add_totals(struct collecting *collecting) {
 ORDER_BY(by_time, struct found, UP(event.time) UP(order))
 
 /* Puts events in order, and leaves out those of threads that go further back than others'. */
-static void sort_events(struct collecting *collecting) {
+static void sort_events(struct memory_collecting *collecting) {
   struct memory_history *history = collecting->history;
   u32 n = collecting->events.n;
   SORT(collecting->events.at, n, by_time);
@@ -241,20 +247,20 @@ static void sort_events(struct collecting *collecting) {
 /* Totals that were not recorded are counted from what was there at the first event; sizes of frees
  * that were not recorded are those of what was allocated at that address. */
 static void fill_totals(struct memory_history *history, bool counted) {
-  struct live_set live = {0}, segments = {0};
+  struct block_table live = {0}, segments = {0};
   i64 allocated = counted ? 0 : history->allocated_before, reserved = history->reserved_before;
   FOR_EACH_CHANGED(history->events, history->n_events, event) {
-    struct live_block block = {.address = event->address, .bytes = event->bytes};
+    struct held_block block = {.address = event->address, .bytes = event->bytes};
     if (event->kind == MEMORY_ALLOC) {
-      live_put(&live, block);
+      block_table_put(&live, block);
     } else if (event->kind == MEMORY_FREE) {
-      bool known = live_remove(&live, event->address, &block);
+      bool known = block_table_remove(&live, event->address, &block);
       if (event->bytes == MEMORY_UNKNOWN && known)
         event->bytes = block.bytes;
     } else if (event->kind == MEMORY_SEGMENT_ALLOC) {
-      live_put(&segments, block);
+      block_table_put(&segments, block);
     } else if (event->kind == MEMORY_SEGMENT_FREE && event->bytes == MEMORY_UNKNOWN &&
-               live_remove(&segments, event->address, &block)) {
+               block_table_remove(&segments, event->address, &block)) {
       event->bytes = block.bytes;
     }
     i64 change = MAX(event->bytes, 0);
@@ -271,8 +277,8 @@ static void fill_totals(struct memory_history *history, bool counted) {
   }
   history->allocated_at_end = allocated;
   history->reserved_at_end = reserved;
-  live_free(&live);
-  live_free(&segments);
+  block_table_free(&live);
+  block_table_free(&segments);
 }
 
 static void find_totals_before(struct memory_history *history) {
@@ -287,7 +293,7 @@ static void find_totals_before(struct memory_history *history) {
   }
 }
 
-static void number_steps(struct collecting *collecting) {
+static void number_steps(struct memory_collecting *collecting) {
   struct memory_history *history = collecting->history;
   const struct steps *steps = &collecting->model->steps;
   if (!steps->n)
@@ -300,7 +306,7 @@ static void number_steps(struct collecting *collecting) {
   history->steps_are_certain = !steps->by_pattern;
 }
 
-static void add_notes(struct collecting *collecting, bool counted) {
+static void add_notes(struct memory_collecting *collecting, bool counted) {
   struct memory_history *history = collecting->history;
   u32 *n = &history->n_notes;
   const char **notes = history->notes =
@@ -325,7 +331,7 @@ static void add_notes(struct collecting *collecting, bool counted) {
                                  (unsigned long long)collecting->refused_bytes);
 }
 
-static void finish_history(struct collecting *collecting) {
+static void finish_history(struct memory_collecting *collecting) {
   struct memory_history *history = collecting->history;
   add_totals(collecting);
   sort_events(collecting);
@@ -348,12 +354,12 @@ static int read_records(const struct model *model, const struct memory_origin *o
                         struct arena *arena, struct memory_history *history) {
   const struct recorded_device *device = origin->data;
   const struct rank *rank = &model->ranks[device->rank];
-  struct collecting collecting = {.model = model,
-                                  .device = device,
-                                  .clock = model_clock(model, device->rank),
-                                  .arena = arena,
-                                  .history = history,
-                                  .ring_begin = INT64_MIN};
+  struct memory_collecting collecting = {.model = model,
+                                         .device = device,
+                                         .clock = model_clock(model, device->rank),
+                                         .arena = arena,
+                                         .history = history,
+                                         .ring_begin = INT64_MIN};
   struct trace_file file;
   *history = (struct memory_history){.rank = origin->rank,
                                      .device = origin->device,

@@ -12,21 +12,21 @@ struct found_range {
   struct named_range range;
 };
 
-struct collecting {
+struct range_collecting {
   struct definitions definitions;
   struct arena text;
   HASHED(struct found_range) found;
 };
 
-static struct named_range *range_of(struct collecting *collecting, u32 name, u32 domain) {
+static struct named_range *range_of(struct range_collecting *collecting, u32 name, u32 domain) {
   const u32 key[] = {name, domain};
-  u32 i = HASHED_OR_ADD(&collecting->found, hash_bytes(0, key, sizeof(key)), one,
+  u32 i = HASHED_OR_ADD(&collecting->found, table_hash(0, key, sizeof(key)), one,
                         one->name == name && one->domain == domain,
                         (struct found_range){.name = name, .domain = domain});
   return &collecting->found.at[i].range;
 }
 
-static void add_range(struct collecting *collecting, const struct tscope_range_record *record,
+static void add_range(struct range_collecting *collecting, const struct tscope_range_record *record,
                       i64 dur) {
   struct named_range *range = range_of(collecting, record->name, record->domain);
   range->count++;
@@ -36,7 +36,7 @@ static void add_range(struct collecting *collecting, const struct tscope_range_r
 }
 
 static void read_chunk(void *user, const struct trace_chunk *chunk) {
-  struct collecting *collecting = user;
+  struct range_collecting *collecting = user;
   struct trace_cursor cursor = trace_records(chunk);
   struct chunk_clock clock = chunk_clock(&collecting->definitions.ticks, &chunk->header);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
@@ -50,13 +50,13 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
   }
 }
 
-static const char *copy_string(const struct collecting *collecting, struct arena *arena,
+static const char *copy_string(const struct range_collecting *collecting, struct arena *arena,
                                u32 string) {
   const char *text = definition_string(&collecting->definitions, string);
   return text ? arena_text(arena, text) : "";
 }
 
-static void copy_ranges(const struct collecting *collecting, struct arena *arena,
+static void copy_ranges(const struct range_collecting *collecting, struct arena *arena,
                         struct named_range **ranges, u32 *n) {
   *ranges = arena_array(arena, collecting->found.n, sizeof(**ranges));
   for (; *n < collecting->found.n; (*n)++) {
@@ -70,7 +70,7 @@ static void copy_ranges(const struct collecting *collecting, struct arena *arena
 
 int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
                        struct named_range **ranges, u32 *n) {
-  struct collecting collecting = {0};
+  struct range_collecting collecting = {0};
   struct trace_file file;
   *ranges = NULL;
   *n = 0;

@@ -26,7 +26,7 @@
 #define HELD_UP_NS (2 * LIFE_NS)
 #define HELD_UP_RATIO 2
 
-struct making {
+struct flight_making {
   const struct model *model;
   struct arena *arena;
   struct flight_record *flight;
@@ -53,7 +53,7 @@ static i64 alive_interval(i64 since_begin) {
 
 /* Where a rank was outside communication: in an open phase, else after the last phase that ended.
  */
-static const char *phase_of(struct making *m, u32 rank) {
+static const char *phase_of(struct flight_making *m, u32 rank) {
   const struct rank_events *events = model_events(m->model, rank);
   const struct rank_phase *open = NULL, *last = NULL;
   FOR_EACH(events->phases.at, events->phases.n, phase) {
@@ -71,12 +71,12 @@ static const char *phase_of(struct making *m, u32 rank) {
 }
 
 /* Its signs of life stopped long before those of others: it died, or was stopped. */
-static bool is_silent(const struct making *m, u32 rank) {
+static bool is_silent(const struct flight_making *m, u32 rank) {
   return !m->model->ranks[rank].closed &&
          m->end - m->alive[rank] >= 5 * alive_interval(m->alive[rank]) / 2;
 }
 
-static const char *describe_place(struct making *m, u32 rank) {
+static const char *describe_place(struct flight_making *m, u32 rank) {
   const char *phase = phase_of(m, rank);
   if (m->alive[rank] == NS_UNKNOWN || !is_silent(m, rank))
     return phase;
@@ -85,7 +85,7 @@ static const char *describe_place(struct making *m, u32 rank) {
                       text_or_empty(phase), phase ? " " : "", duration_s(ns_to_s(silence)).text);
 }
 
-static void find_alive_times(struct making *m) {
+static void find_alive_times(struct flight_making *m) {
   m->end = INT64_MIN;
   for (u32 r = 0; r < m->model->n_ranks; r++) {
     i64 anchor = model_events(m->model, r)->last_anchor;
@@ -98,13 +98,13 @@ static void find_alive_times(struct making *m) {
   }
 }
 
-static void add_rank(struct making *m, u32 global) {
+static void add_rank(struct flight_making *m, u32 global) {
   m->flight->ranks[m->flight->n_ranks++] =
       (struct flight_rank){.rank = global, .first_created = NS_UNKNOWN, .last_seen = NS_UNKNOWN};
 }
 
 /* Ranks with a trace, and ranks of the world without one. */
-static void make_ranks(struct making *m) {
+static void make_ranks(struct flight_making *m) {
   const struct model *model = m->model;
   u32 world = model->world_size, next = 0;
   m->flight->ranks =
@@ -133,13 +133,13 @@ static void make_ranks(struct making *m) {
     add_rank(m, next);
 }
 
-static u32 flight_rank(const struct making *m, u32 global) {
+static u32 flight_rank(const struct flight_making *m, u32 global) {
   return SORTED_INDEX(m->flight->n_ranks, i, m->flight->ranks[i].rank, global);
 }
 
 /* A member without a trace is known only by its position: in a communicator of the whole world that
  * is its rank, and if only one rank is missing it is that one. */
-static u32 missing_member(const struct making *m, const struct comm *comm, u32 place) {
+static u32 missing_member(const struct flight_making *m, const struct comm *comm, u32 place) {
   u32 only = INDEX_NONE, n = 0;
   if (comm->size == m->model->world_size)
     return flight_rank(m, place);
@@ -151,7 +151,7 @@ static u32 missing_member(const struct making *m, const struct comm *comm, u32 p
   return n == 1 ? only : INDEX_NONE;
 }
 
-static void make_groups(struct making *m) {
+static void make_groups(struct flight_making *m) {
   const struct model *model = m->model;
   m->flight->groups = arena_array(m->arena, model->n_comms, sizeof(struct flight_group));
   m->flight->n_groups = model->n_comms;
@@ -174,8 +174,8 @@ static void make_groups(struct making *m) {
 
 /* How far a call got. Where it ran is known once it is done there; that it was not seen to run
  * means little if nothing was watched. */
-static u8 state_of(const struct making *m, u32 rank, const struct rank_call *call, bool waited_for,
-                   bool wait_over) {
+static u8 state_of(const struct flight_making *m, u32 rank, const struct rank_call *call,
+                   bool waited_for, bool wait_over) {
   const struct rank_events *events = model_events(m->model, rank);
   if (call->times == TIMES_LEFT_OUT)
     return FLIGHT_COMPLETED;
@@ -190,7 +190,7 @@ static u8 state_of(const struct making *m, u32 rank, const struct rank_call *cal
   return runs_are_seen && in_time && !is_silent(m, rank) ? FLIGHT_SCHEDULED : FLIGHT_CALLED;
 }
 
-static const char *size_text(struct making *m, u64 count) {
+static const char *size_text(struct flight_making *m, u64 count) {
   u32 place = (u32)(count * 0x9e3779b97f4a7c15u >> 58);
   if (!m->sizes[place].text || m->sizes[place].count != count) {
     m->sizes[place].count = count;
@@ -200,7 +200,8 @@ static const char *size_text(struct making *m, u64 count) {
   return m->sizes[place].text;
 }
 
-static void add_call(struct making *m, u32 rank, u32 index, bool waited_for, bool wait_over) {
+static void add_call(struct flight_making *m, u32 rank, u32 index, bool waited_for,
+                     bool wait_over) {
   const struct rank_events *events = model_events(m->model, rank);
   const struct rank_call *call = &events->calls.at[index];
   struct flight_rank *to = &m->flight->ranks[m->rank_of[rank]];
@@ -237,13 +238,13 @@ static void add_call(struct making *m, u32 rank, u32 index, bool waited_for, boo
   m->flight->calls[m->flight->n_calls++] = out;
 }
 
-static void update_longest(struct making *m, i64 start, i64 end) {
+static void update_longest(struct flight_making *m, i64 start, i64 end) {
   if (start != NS_UNKNOWN && end != NS_UNKNOWN && end - start > m->longest)
     m->longest = end - start;
 }
 
 /* Calls of a communicator end in order, so if one is done, those before it are too. */
-static void complete_earlier(struct making *m, u32 rank, i64 *newest) {
+static void complete_earlier(struct flight_making *m, u32 rank, i64 *newest) {
   const struct flight_rank *to = &m->flight->ranks[m->rank_of[rank]];
   for (u32 i = 0; i < m->model->n_comms; i++)
     newest[i] = SEQ_UNKNOWN;
@@ -260,7 +261,7 @@ static void complete_earlier(struct making *m, u32 rank, i64 *newest) {
 
 /* If nothing shows when calls end, a rank that lives but has done nothing for long is in its last
  * call. */
-static void assume_last_call_pending(struct making *m, u32 rank) {
+static void assume_last_call_pending(struct flight_making *m, u32 rank) {
   const struct flight_rank *to = &m->flight->ranks[m->rank_of[rank]];
   struct flight_call *last =
       to->n_calls ? &m->flight->calls[to->first_call + to->n_calls - 1] : NULL;
@@ -270,7 +271,7 @@ static void assume_last_call_pending(struct making *m, u32 rank) {
     last->state = FLIGHT_SCHEDULED;
 }
 
-static void add_calls_of_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_over,
+static void add_calls_of_rank(struct flight_making *m, u32 rank, bool *waited_for, bool *wait_over,
                               i64 *newest) {
   const struct rank_events *events = model_events(m->model, rank);
   struct flight_rank *to = &m->flight->ranks[m->rank_of[rank]];
@@ -296,7 +297,7 @@ static void add_calls_of_rank(struct making *m, u32 rank, bool *waited_for, bool
   assume_last_call_pending(m, rank);
 }
 
-static void make_calls(struct making *m) {
+static void make_calls(struct flight_making *m) {
   u64 total = 0;
   for (u32 r = 0; r < m->model->n_ranks; r++) {
     u32 n = model_events(m->model, r)->calls.n;
@@ -312,7 +313,7 @@ static void make_calls(struct making *m) {
 }
 
 /* What a rank was in when its file was copied says nothing, if others' files are newer. */
-static void ignore_calls_of_older_files(struct making *m) {
+static void ignore_calls_of_older_files(struct flight_making *m) {
   const bool *older = model_find_older_files(m->model, m->arena);
   for (u32 r = 0; r < m->model->n_ranks; r++) {
     struct flight_rank *rank = &m->flight->ranks[m->rank_of[r]];
@@ -328,7 +329,7 @@ static void ignore_calls_of_older_files(struct making *m) {
 
 /* A run that still goes on, or that was killed from outside, also has calls in flight. They are
  * held up only if one of them has lasted longer than any call that ended. */
-static void ignore_recent_calls(struct making *m) {
+static void ignore_recent_calls(struct flight_making *m) {
   struct flight_record *flight = m->flight;
   i64 oldest = m->end;
   FOR_EACH(flight->calls, flight->n_calls, call) {
@@ -349,11 +350,11 @@ const struct flight_record *trace_flight_record(const struct model *model, struc
   if (!is_needed(model))
     return NULL;
   struct flight_record *flight = arena_alloc(arena, sizeof(*flight));
-  struct making m = {.model = model,
-                     .arena = arena,
-                     .flight = flight,
-                     .rank_of = arena_array(arena, model->n_ranks, sizeof(u32)),
-                     .alive = arena_array(arena, model->n_ranks, sizeof(i64))};
+  struct flight_making m = {.model = model,
+                            .arena = arena,
+                            .flight = flight,
+                            .rank_of = arena_array(arena, model->n_ranks, sizeof(u32)),
+                            .alive = arena_array(arena, model->n_ranks, sizeof(i64))};
   u32 share = MOST_KEPT_IN_ALL / model->n_ranks;
   m.keep = CLAMP(share, LEAST_KEPT, MOST_KEPT);
   find_alive_times(&m);

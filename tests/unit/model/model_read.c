@@ -102,6 +102,23 @@ static void test_unknown_records_are_skipped(void **state) {
   trace_writer_free(writer);
 }
 
+static void test_texts_of_a_damaged_header_end(void **state) {
+  (void)state;
+  struct trace_writer *writer = small_file(3);
+  struct tscope_file_header *header = trace_writer_header(writer);
+  struct trace_file file;
+  size_t bytes;
+  char why[256];
+  memset(header->exception, 'x', sizeof(header->exception));
+  memset(header->last_line, 'x', sizeof(header->last_line));
+  const u8 *data = trace_writer_data(writer, &bytes);
+  assert_int_equal(trace_file_open_memory(&file, data, bytes, why, sizeof(why)), 0);
+  assert_int_equal(strlen(file.header.exception), sizeof(header->exception) - 1);
+  assert_int_equal(strlen(file.header.last_line), sizeof(header->last_line) - 1);
+  trace_file_close(&file);
+  trace_writer_free(writer);
+}
+
 static void test_damaged_headers_are_refused(void **state) {
   (void)state;
   static const struct {
@@ -409,6 +426,7 @@ int main(void) {
       cmocka_unit_test(test_nothing_uncommitted_is_shown),
       cmocka_unit_test(test_unknown_records_are_skipped),
       cmocka_unit_test(test_damaged_headers_are_refused),
+      cmocka_unit_test(test_texts_of_a_damaged_header_end),
       cmocka_unit_test(test_damaged_chunks_are_skipped_and_reported),
       cmocka_unit_test_setup_teardown(test_garbage_beside_good_files_is_named, make_fixture,
                                       drop_fixture),

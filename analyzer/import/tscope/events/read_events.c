@@ -253,7 +253,7 @@ static void read_graph_collective(struct reading *reading,
 static void read_replay(struct reading *reading, const struct tscope_graph_replay_record *launch) {
   struct interval span = span_of(reading, &launch->header);
   VECTOR_PUSH(&reading->graphs.replays,
-              (struct replay){
+              (struct called_replay){
                   .start = span.start,
                   .end = span.end,
                   .graph = launch->graph,

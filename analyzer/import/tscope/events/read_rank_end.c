@@ -8,21 +8,16 @@
 #include "import/tscope/files/process_state.h"
 #include "model/building.h"
 
-static const char *read_text(const char *field, size_t bytes, struct arena *arena) {
-  return arena_printf(arena, "%.*s", (int)bytes, field);
-}
-
 /* "function\nline\nfile" */
 static void read_place(struct rank_end *end, const struct tscope_file_header *header,
                        struct arena *arena) {
-  char text[sizeof(header->exception_place) + 1] = "", *rest = text;
-  memcpy(text, header->exception_place, sizeof(header->exception_place));
+  char *rest = arena_text(arena, header->exception_place);
   const char *function = strsep(&rest, "\n"), *line = strsep(&rest, "\n");
   if (!rest || !*rest)
     return;
   end->exception_line = (u32)strtoul(line, NULL, 10);
-  end->exception_function = *function ? arena_text(arena, function) : NULL;
-  end->exception_file = arena_text(arena, rest);
+  end->exception_function = *function ? function : NULL;
+  end->exception_file = rest;
 }
 
 void rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
@@ -48,9 +43,9 @@ void rank_end_read(struct rank_end *end, const struct tscope_file_header *header
                              &end->reaped))
     end->reaped = NS_UNKNOWN;
   if (end->last_line_at != NS_UNKNOWN && header->last_line[0])
-    end->last_line = read_text(header->last_line, sizeof(header->last_line), arena);
+    end->last_line = arena_text(arena, header->last_line);
   if (end->exception_at == NS_UNKNOWN || !header->exception[0])
     return;
-  end->exception = read_text(header->exception, sizeof(header->exception), arena);
+  end->exception = arena_text(arena, header->exception);
   read_place(end, header, arena);
 }

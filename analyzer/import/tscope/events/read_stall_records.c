@@ -25,7 +25,7 @@ void stall_records_release(struct stall_records *records) {
 }
 
 /* What all stalls of a process share while they are made. */
-struct making {
+struct stall_making {
   const struct stall_records *records;
   const struct definitions *definitions;
   struct arena *arena;
@@ -34,15 +34,15 @@ struct making {
   u32 pid;
 };
 
-static const char *copy_string(struct making *m, u32 string) {
+static const char *copy_string(struct stall_making *m, u32 string) {
   return definition_string_kept(m->definitions, string, m->arena);
 }
 
-static i64 to_ns(const struct making *m, u64 ticks) {
+static i64 to_ns(const struct stall_making *m, u64 ticks) {
   return tick_map_ns(&m->definitions->ticks, ticks);
 }
 
-static const struct call_frame *frame_of(struct making *m, u64 id) {
+static const struct call_frame *frame_of(struct stall_making *m, u64 id) {
   const struct definitions *d = m->definitions;
   u32 number = frame_number(d, id);
   if (number == INDEX_NONE)
@@ -58,7 +58,7 @@ static const struct call_frame *frame_of(struct making *m, u64 id) {
 }
 
 /* Frames that are not announced, as in a trace that was cut, are left out. */
-static void fill_stack(struct making *m, const struct tscope_thread_stack_record *record,
+static void fill_stack(struct stall_making *m, const struct tscope_thread_stack_record *record,
                        struct stalled_thread *thread) {
   u32 number = stack_number(m->definitions, record->stack);
   thread->python = true;
@@ -76,7 +76,7 @@ static void fill_stack(struct making *m, const struct tscope_thread_stack_record
   }
 }
 
-static u32 number_of(const struct making *m, u32 tid) {
+static u32 number_of(const struct stall_making *m, u32 tid) {
   const struct thread_definition *thread =
       FIND(m->definitions->threads, m->definitions->n_threads, one, one->tid == tid);
   return thread ? thread->thread : INDEX_NONE;
@@ -88,7 +88,7 @@ static struct stalled_thread *thread_of(struct rank_stall *stall, u32 tid) {
 
 ORDER_BY(by_main, struct stalled_thread, DOWN(main) UP(tid))
 
-static void fill_threads(struct making *m, u32 number, struct rank_stall *stall) {
+static void fill_threads(struct stall_making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->threads = arena_array(m->arena, size_sum(records->states.n, records->stacks.n),
                                sizeof(*stall->threads));
@@ -117,7 +117,7 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
   SORT(stall->threads, stall->n_threads, by_main);
 }
 
-static void fill_peers(struct making *m, u32 number, struct rank_stall *stall) {
+static void fill_peers(struct stall_making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->peers = arena_array(m->arena, records->peers.n, sizeof(*stall->peers));
   FOR_EACH(records->peers.at, records->peers.n, peer)
@@ -129,7 +129,7 @@ static void fill_peers(struct making *m, u32 number, struct rank_stall *stall) {
                                                              .file = copy_string(m, peer->file)};
 }
 
-static const char *comm_name(struct making *m, u32 number) {
+static const char *comm_name(struct stall_making *m, u32 number) {
   const struct definitions *d = m->definitions;
   for (u32 i = d->n_comms; i-- > 0;) {
     if (d->comms[i].comm != number)
@@ -142,7 +142,7 @@ static const char *comm_name(struct making *m, u32 number) {
 }
 
 /* The last word on each. */
-static void fill_comms(struct making *m, u32 number, struct rank_stall *stall) {
+static void fill_comms(struct stall_making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->comms = arena_array(m->arena, records->comms.n, sizeof(*stall->comms));
   FOR_EACH(records->comms.at, records->comms.n, state) {
@@ -159,7 +159,8 @@ static void fill_comms(struct making *m, u32 number, struct rank_stall *stall) {
   }
 }
 
-static struct rank_stall make_stall(struct making *m, const struct tscope_stall_record *record) {
+static struct rank_stall make_stall(struct stall_making *m,
+                                    const struct tscope_stall_record *record) {
   struct rank_stall stall = {.what = (u8)record->header.tag,
                              .begin = to_ns(m, record->since),
                              .looked = to_ns(m, record->looked),
@@ -179,7 +180,8 @@ static struct rank_stall make_stall(struct making *m, const struct tscope_stall_
 
 void stall_records_finish(const struct stall_records *records, u32 pid,
                           struct definitions *definitions, struct arena *arena) {
-  struct making m = {.records = records, .definitions = definitions, .arena = arena, .pid = pid};
+  struct stall_making m = {
+      .records = records, .definitions = definitions, .arena = arena, .pid = pid};
   u32 n = records->stalls.n;
   if (!n)
     return;

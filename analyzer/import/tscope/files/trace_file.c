@@ -46,6 +46,13 @@ static int check_sizes(const struct tscope_file_header *header, char *why, size_
   return sane ? 0 : refuse(why, why_bytes, EBADMSG, "has a damaged header");
 }
 
+/* Of a damaged file they may not end. */
+static void end_texts(struct tscope_file_header *header) {
+#define END(text) header->text[sizeof(header->text) - 1] = '\0'
+  END(host), END(run), END(memory_events), END(exception), END(exception_place), END(last_line);
+#undef END
+}
+
 static int check_header(struct trace_file *file, size_t got, char *why, size_t why_bytes) {
   struct tscope_file_header *header = &file->header;
   if (got == 0)
@@ -65,8 +72,7 @@ static int check_header(struct trace_file *file, size_t got, char *why, size_t w
   if (header->features & UINT32_MAX)
     return refuse(why, why_bytes, EPROTONOSUPPORT,
                   "needs features that this tscope-report does not have");
-  header->host[sizeof(header->host) - 1] = 0;
-  header->run[sizeof(header->run) - 1] = 0;
+  end_texts(header);
   return check_sizes(header, why, why_bytes);
 }
 
@@ -142,8 +148,7 @@ int trace_file_refresh(struct trace_file *file, const char *path) {
       header.start_ticks != known->start_ticks || header.chunk_bytes != known->chunk_bytes ||
       header.header_bytes != known->header_bytes)
     return -ESTALE;
-  header.host[sizeof(header.host) - 1] = 0;
-  header.run[sizeof(header.run) - 1] = 0;
+  end_texts(&header);
   file->header = header;
   count_chunks(file);
   return 0;

@@ -29,7 +29,7 @@ static const struct tscope_graph_comm *comm_of(const struct graph_comms *comms, 
 struct expanding {
   struct graph_replays *graphs;
   struct rank_events *events;
-  const struct replay *replay;
+  const struct called_replay *replay;
   u32 number; /* of the replay */
   u32 groups; /* groups of a replay have numbers of their own, beyond all recorded */
   u32 place;  /* calls of this replay so far */
@@ -41,7 +41,7 @@ static struct rank_call call_of(const struct expanding *x, const struct captured
                                 const struct graph_comms *comms, u32 part) {
   const struct tscope_graph_collective_record *record = &item->call;
   const struct tscope_graph_comm *comm = comm_of(comms, record->comm);
-  const struct replay *replay = x->replay;
+  const struct called_replay *replay = x->replay;
   bool transfer = op_is_message((u8)record->header.tag);
   u32 first = !comm ? TSCOPE_UNKNOWN : transfer ? comm->first_transfer : comm->first_collective;
   bool numbered = first != TSCOPE_UNKNOWN && record->index != TSCOPE_UNKNOWN;

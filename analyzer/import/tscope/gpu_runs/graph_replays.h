@@ -24,7 +24,7 @@ struct captured_item {
   struct tscope_graph_collective_record call;
 };
 
-struct replay {
+struct called_replay {
   i64 start, end; /* end NS_UNKNOWN if the launch never returned */
   u32 graph, thread;
   u16 stream;
@@ -34,7 +34,7 @@ struct replay {
 
 struct graph_replays {
   VECTOR(struct captured_item) items;
-  VECTOR(struct replay) replays;
+  VECTOR(struct called_replay) replays;
 };
 
 /* Adds the calls of all replays to the retained records, unsorted; those of one replay a nanosecond

@@ -53,7 +53,7 @@ struct group {
   i64 wall_start, wall_end;
 };
 
-struct search {
+struct attempt_search {
   struct life *lives; /* by place, then start */
   u32 n;
   struct group *groups;
@@ -133,7 +133,7 @@ static bool same_rank(const struct life *a, const struct life *b) {
 /* Whether a process begins another start on its host than the group before it. One that takes the
  * place of a rank while others live on belongs to theirs. So does one without a rank, which may be
  * anything. */
-static bool begins_group(const struct search *s, const struct life *life, u32 number) {
+static bool begins_group(const struct attempt_search *s, const struct life *life, u32 number) {
   const struct group *group = &s->groups[number];
   bool repeated = false, together = false;
   for (u32 i = group->first; &s->lives[i] != life; i++) {
@@ -151,7 +151,7 @@ static bool begins_group(const struct search *s, const struct life *life, u32 nu
   return group->end + LONGER_ALIVE_NS <= life->start && !together;
 }
 
-static void make_groups(struct search *s) {
+static void make_groups(struct attempt_search *s) {
   for (u32 i = 0; i < s->n; i++) {
     struct life *life = &s->lives[i];
     bool same_place = i && strcmp(s->lives[i - 1].place, life->place) == 0;
@@ -172,11 +172,11 @@ static void make_groups(struct search *s) {
   }
 }
 
-static u32 end_of_group(const struct search *s, u32 number) {
+static u32 end_of_group(const struct attempt_search *s, u32 number) {
   return number + 1 < s->n_groups ? s->groups[number + 1].first : s->n;
 }
 
-static bool same_place(const struct search *s, u32 a, u32 b) {
+static bool same_place(const struct attempt_search *s, u32 a, u32 b) {
   return strcmp(s->lives[s->groups[a].first].place, s->lives[s->groups[b].first].place) == 0;
 }
 
@@ -193,13 +193,13 @@ static bool may_be_one_start(const struct life *a, const struct life *b, i64 apa
   return same_port(a, b) || sized || apart <= MOST_APART_NS;
 }
 
-static enum common_calls calls_of(const struct search *s, u32 a, u32 b) {
+static enum common_calls calls_of(const struct attempt_search *s, u32 a, u32 b) {
   return common_calls_of(&s->lives[s->groups[a].first].process->events,
                          &s->lives[s->groups[b].first].process->events);
 }
 
 /* Whether the group ended the collectives of another that is free, on the place of that one. */
-static bool fits_another(const struct search *s, u32 one, u32 number) {
+static bool fits_another(const struct attempt_search *s, u32 one, u32 number) {
   return ANY_NUMBER(0, s->n_groups, g,
                     g != one && s->groups[g].attempt == INDEX_NONE && same_place(s, g, one) &&
                         calls_of(s, g, number) == CALLS_ARE_COMMON);
@@ -208,7 +208,8 @@ static bool fits_another(const struct search *s, u32 one, u32 number) {
 /* How well a group fits an attempt, of which `all` is the time: the less, the better; INT64_MAX if
  * it cannot belong to it. The launchers' counts need not agree: torchrun counts a restart only
  * where a rank failed. */
-static i64 misfit(const struct search *s, u32 attempt, const struct group *all, u32 number) {
+static i64 misfit(const struct attempt_search *s, u32 attempt, const struct group *all,
+                  u32 number) {
   const i64 not_known = 1ll << 60; /* more than wall clocks can be apart, in us */
   const i64 doubtful = INT64_MAX - 1;
   const struct life *one = &s->lives[all->first], *first = &s->lives[s->groups[number].first];
@@ -231,7 +232,7 @@ static i64 misfit(const struct search *s, u32 attempt, const struct group *all, 
   return may_be_one_start(one, first, apart) ? not_known + apart / 1000 : INT64_MAX;
 }
 
-static void add_group(struct search *s, u32 attempt, struct group *all, u32 number) {
+static void add_group(struct attempt_search *s, u32 attempt, struct group *all, u32 number) {
   struct group *group = &s->groups[number];
   group->attempt = attempt;
   for (u32 i = group->first; i < end_of_group(s, number); i++)
@@ -243,7 +244,7 @@ static void add_group(struct search *s, u32 attempt, struct group *all, u32 numb
 
 /* Adds, of each other host, the group that fits best; of several that fit alike, the last, because
  * newer attempts are put together first. */
-static void complete_attempt(struct search *s, u32 attempt, u32 newest) {
+static void complete_attempt(struct attempt_search *s, u32 attempt, u32 newest) {
   struct group all = s->groups[newest];
   add_group(s, attempt, &all, newest);
   for (u32 g = 0, next; g < s->n_groups; g = next) {
@@ -263,7 +264,7 @@ static void complete_attempt(struct search *s, u32 attempt, u32 newest) {
   }
 }
 
-static void make_attempts(struct search *s) {
+static void make_attempts(struct attempt_search *s) {
   for (;; s->n_attempts++) {
     u32 newest = INDEX_NONE;
     for (u32 g = 0; g < s->n_groups; g++)
@@ -277,7 +278,7 @@ static void make_attempts(struct search *s) {
   }
 }
 
-static i64 restarts_of(const struct search *s, u32 attempt) {
+static i64 restarts_of(const struct attempt_search *s, u32 attempt) {
   i64 most = -1;
   for (u32 i = 0; i < s->n; i++)
     if (s->groups[s->lives[i].group].attempt == attempt && s->lives[i].restarts.at) {
@@ -288,7 +289,7 @@ static i64 restarts_of(const struct search *s, u32 attempt) {
 }
 
 /* A host that took part in both knows; else the launcher's counts; else the wall clock. */
-static bool is_before(const struct search *s, u32 a, u32 b) {
+static bool is_before(const struct attempt_search *s, u32 a, u32 b) {
   for (u32 g = 0; g < s->n_groups; g++)
     for (u32 h = 0; h < s->n_groups; h++)
       if (s->groups[g].attempt == a && s->groups[h].attempt == b && same_place(s, g, h))
@@ -300,7 +301,7 @@ static bool is_before(const struct search *s, u32 a, u32 b) {
 }
 
 /* Numbers them from 1, each time the one before which no other is. */
-static void number_attempts(struct search *s) {
+static void number_attempts(struct attempt_search *s) {
   SCOPED u32 *number = memory_zeroed(s->n_attempts, sizeof(*number));
   for (u32 next = 1; next <= s->n_attempts; next++) {
     u32 first = INDEX_NONE;
@@ -316,7 +317,7 @@ static void number_attempts(struct search *s) {
 ORDER_POINTERS_BY(by_rank, struct life, UP(process->rank))
 
 /* Numbers the ranks that there are without gaps. */
-static void place_ranks(struct search *s) {
+static void place_ranks(struct attempt_search *s) {
   SCOPED struct life **sorted = memory_array(size_sum(s->n, 1), sizeof(struct life *));
   for (u32 i = 0; i < s->n; i++)
     sorted[i] = &s->lives[i];
@@ -328,7 +329,7 @@ static void place_ranks(struct search *s) {
 }
 
 u32 processes_find_attempts(struct processes *processes) {
-  struct search s = {.n = processes->n};
+  struct attempt_search s = {.n = processes->n};
   s.lives = memory_array(size_sum(s.n, 1), sizeof(*s.lives));
   s.groups = memory_zeroed(size_sum(s.n, 1), sizeof(*s.groups));
   s.attempts = memory_zeroed(size_sum(s.n, 1), sizeof(*s.attempts));

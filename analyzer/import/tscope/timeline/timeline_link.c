@@ -12,7 +12,7 @@
 #define WORK_SHIFT 28 /* work of one kind, in `what` of struct ordered, beside its name */
 
 /* A stream's launches and device spans in one go of the GPU clock source, by start. */
-struct slice {
+struct stream_links {
   VECTOR(u32) causes;
   VECTOR(u32) effects;
 };
@@ -20,7 +20,7 @@ struct slice {
 struct linking {
   struct timeline_build *build;
   u32 streams, sessions;
-  struct slice *slices; /* [sessions * streams] */
+  struct stream_links *slices; /* [sessions * streams] */
 };
 
 static bool is_cause(const struct timeline_build *build, u32 i) {
@@ -88,7 +88,7 @@ static u32 describe_all(const struct timeline_build *build, u32 *spans, u32 n,
   return kept;
 }
 
-static void link_by_names(struct timeline_build *build, struct slice *slice) {
+static void link_by_names(struct timeline_build *build, struct stream_links *slice) {
   SCOPED struct ordered *causes = memory_array(slice->causes.n, sizeof(*causes));
   SCOPED struct ordered *effects = memory_array(slice->effects.n, sizeof(*effects));
   SCOPED u32 *effect_of = memory_array(slice->causes.n, sizeof(u32));
@@ -102,7 +102,7 @@ static void link_by_names(struct timeline_build *build, struct slice *slice) {
 
 /* Equal counts of equal kinds of work: order is enough. Otherwise some launches (static CUDA
  * runtimes in libraries) or spans (dropped by the source) were not seen, and names must help. */
-static void link_stream(struct timeline_build *build, struct slice *slice) {
+static void link_stream(struct timeline_build *build, struct stream_links *slice) {
   const struct span_facts *facts = build->facts.at;
   const u32 *causes = slice->causes.at, *effects = slice->effects.at;
   u32 n = slice->causes.n;
@@ -134,7 +134,7 @@ void timeline_link_launches(struct timeline_build *build) {
       .build = build,
       .streams = (u32)streams,
       .sessions = sessions,
-      .slices = memory_zeroed(size_product(sessions, streams), sizeof(struct slice))};
+      .slices = memory_zeroed(size_product(sessions, streams), sizeof(struct stream_links))};
   slice_spans(&linking);
   FOR_EACH_CHANGED(linking.slices, sessions * streams, slice) {
     if (slice->causes.n && slice->effects.n)
