@@ -35,8 +35,9 @@ static struct live_entry *find_or_add_entry(struct live_run *run, const char *pa
 static void close_entry(struct live_entry *entry) {
   if (entry->process)
     live_process_close(entry->process);
-  free(entry->process);
+  FREE_EACH(entry, process, run);
   entry->process = NULL;
+  entry->run = NULL;
   entry->alive_ticks = 0;
   entry->alive_changed = NS_UNKNOWN;
   entry->alive_changes = 0;
@@ -93,7 +94,32 @@ static int list_files(struct live_run *run) {
 }
 
 static const char *run_of(const struct live_entry *entry) {
-  return entry->process ? entry->process->trace.file.header.run : "";
+  return text_or_empty(entry->run);
+}
+
+/* As the report has it: copies of a run are other runs. */
+static void name_runs(struct live_run *run) {
+  SCOPED_ARENA struct arena arena = {0};
+  SCOPED struct trace_entry *all = memory_zeroed(size_sum(run->entries.n, 1), sizeof(*all));
+  u32 n = 0;
+  for (u32 i = 0; i < run->entries.n; i++) {
+    const struct live_entry *entry = run->entries.at[i];
+    if (entry->process)
+      all[n++] =
+          (struct trace_entry){.path = entry->path, .header = entry->process->trace.file.header};
+  }
+  trace_entries_name_runs(&arena, all, n);
+  for (u32 i = 0, k = 0; i < run->entries.n; i++) {
+    struct live_entry *entry = run->entries.at[i];
+    free(entry->run);
+    entry->run = entry->process ? memory_text(all[k++].run) : NULL;
+  }
+}
+
+static bool is_newer(const struct live_entry *a, const struct live_entry *b) {
+  u64 start = a->process->trace.file.header.start_realtime_ns,
+      other = b->process->trace.file.header.start_realtime_ns;
+  return start > other || (start == other && strcmp(run_of(a), run_of(b)) < 0);
 }
 
 /* As trace_runs_choose(): a whole name comes before the beginning of one. */
@@ -121,8 +147,7 @@ static void choose_run(struct live_run *run) {
   for (u32 i = 0; i < run->entries.n; i++) {
     const struct live_entry *entry = run->entries.at[i];
     if (entry->process && is_wanted(run, run_of(entry), whole) &&
-        (!newest || entry->process->trace.file.header.start_realtime_ns >
-                        newest->process->trace.file.header.start_realtime_ns))
+        (!newest || is_newer(entry, newest)))
       newest = entry;
   }
   const char *name = newest ? run_of(newest) : "";
@@ -312,6 +337,8 @@ int live_run_poll(struct live_run *run, char *why, size_t why_bytes) {
              run->directory, strerror(-error));
     return error;
   }
+  if (!run->same_processes)
+    name_runs(run);
   choose_run(run);
   poll_run(run);
   run->polls++;

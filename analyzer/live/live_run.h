@@ -10,6 +10,7 @@
 struct live_entry {
   char *path;
   struct live_process *process; /* NULL while it cannot be read */
+  char *run;                    /* to which it belongs; NULL: not known yet */
   dev_t device;
   ino_t inode;
   u64 bytes; /* when it could not be read: it is tried again once it has grown */
@@ -29,7 +30,7 @@ struct live_run {
   const char *directory; /* a directory of runs, a run's, or one file; the caller's */
   const char *wanted;    /* requested run, or the beginning of its name; NULL: the newest */
   VECTOR(struct live_entry *) entries;
-  char name[128];      /* of the run that is read; "" while there is none */
+  char name[256];      /* of the run that is read; "" while there is none */
   VECTOR(char *) with; /* names of other runs that are the same job */
   u32 comms;           /* that its ranks have told of */
   u32 attempt;         /* start of the job that is shown, from 1 on; 0: none yet */

@@ -506,6 +506,30 @@ static void a_run_is_shown_by_its_name(void **state) {
   }
 }
 
+/* As in the report: a copy of a run's folder is a run of its own, not another start of the job. */
+static void a_copy_is_another_run(void **state) {
+  (void)state;
+  static const char *const folders[] = {"copies", "copies/run.bak", "copies/run"};
+  char place[64], why[256];
+  for (u32 i = 0; i < LENGTH_OF(folders); i++) {
+    snprintf(place, sizeof(place), "%s/%s", folder, folders[i]);
+    assert_int_equal(mkdir(place, 0700), 0);
+    for (u32 rank = 0; rank < 2 && i > 0; rank++)
+      save_process(place, "run", rank, rank, 2, 1000);
+  }
+  snprintf(place, sizeof(place), "%s/copies", folder);
+  struct live_run run = {.directory = place};
+  struct live_view view;
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
+  live_view_make(&view, &run);
+  assert_string_equal(run.name, "run");
+  assert_int_equal(run.attempt, 1);
+  assert_int_equal(view.n_ranks, 2);
+  assert_int_equal(view.left_out, 0);
+  live_view_release(&view);
+  live_run_close(&run);
+}
+
 /* Three ranks; then the job was started again with two. */
 static void the_start_before_is_counted(void **state) {
   (void)state;
@@ -632,6 +656,7 @@ int main(void) {
       cmocka_unit_test(what_is_not_known_is_not_zero),
       cmocka_unit_test(reasons_of_silence_are_distinguished),
       cmocka_unit_test(a_run_is_shown_by_its_name),
+      cmocka_unit_test(a_copy_is_another_run),
       cmocka_unit_test(the_start_before_is_counted),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -73,8 +73,6 @@ static void read_headers(struct found *found, unsigned threads) {
   FOR_EACH_CHANGED(found->entries.at, found->entries.n, entry) {
     SCOPED char *problem = (char *)(uintptr_t)entry->problem;
     entry->problem = arena_text(found->arena, problem);
-    entry->run = entry->header.run[0] ? arena_text(found->arena, entry->header.run)
-                                      : folder_of(found->arena, entry->path);
   }
 }
 
@@ -103,13 +101,20 @@ static void part_copies(struct arena *arena, struct trace_entry *entries, u32 n)
       named[i].entry->run = folder_of(arena, named[i].entry->path);
 }
 
+void trace_entries_name_runs(struct arena *arena, struct trace_entry *entries, u32 n) {
+  FOR_EACH_CHANGED(entries, n, entry)
+    entry->run =
+        entry->header.run[0] ? arena_text(arena, entry->header.run) : folder_of(arena, entry->path);
+  part_copies(arena, entries, n);
+}
+
 ORDER_BY(newest_first, struct trace_run, DOWN(start_realtime_ns) BY_TEXT(id))
 
 static void group_runs(struct found *found, struct trace_runs *runs) {
   u32 n = found->entries.n;
   struct trace_entry *entries = VECTOR_KEPT(&found->entries, found->arena);
   struct trace_run *list = arena_array(found->arena, n, sizeof(*list));
-  part_copies(found->arena, entries, n);
+  trace_entries_name_runs(found->arena, entries, n);
   SORT(entries, n, by_run);
   struct trace_run *run = NULL;
   for (u32 i = 0; i < n; i++) {

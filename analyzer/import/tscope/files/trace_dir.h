@@ -10,7 +10,8 @@
 
 struct trace_entry {
   const char *path;
-  const char *run;     /* identity from the header; the folder's name where there is no header */
+  const char *run;     /* identity from the header; the folder's name where there is no header, and
+                          of a copy */
   const char *problem; /* why the file cannot be read at all, NULL if it can */
   struct tscope_file_header header; /* zero where there is a problem */
   u64 bytes;
@@ -33,6 +34,9 @@ struct trace_runs {
 /* Calls for each trace at the path, which is that of a directory of runs, of one run's, or of one
  * file. 0, or negative errno if nothing is there. */
 int trace_paths_find(const char *path, on_path *each, void *user);
+
+/* Sets `run` of entries of a directory by their paths and headers. */
+void trace_entries_name_runs(struct arena *arena, struct trace_entry *entries, u32 n);
 
 /* Finds the traces at each of the paths: a directory of runs, one run's directory, or one file.
  * Headers are read on up to `threads` threads (0: one per core). Everything lives in `arena`. 0, or
