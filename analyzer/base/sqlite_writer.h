@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/intervals.h"
 
-/* Made by sqlite_schema.def. */
+/* Made by sqlite_schema.h. */
 struct sqlite_schema {
   const struct sqlite_table {
     const char *name, *what;
