@@ -74,7 +74,8 @@ static bool look_at_run(int directory, const char *name, void *with) {
 
 static struct run_folder last_changed(const char *directory, const char *run) {
   struct run_search search = {.last.changed_ns = INT64_MIN};
-  tscope_file_name_from(search.run, sizeof(search.run), run ? run : "");
+  if (run)
+    tscope_file_name_from(search.run, sizeof(search.run), run);
   visit_folder(directory, look_at_run, &search);
   return search.last;
 }

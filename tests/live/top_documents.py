@@ -85,7 +85,7 @@ class Documents(unittest.TestCase):
         names = documented()[1]
         self.assertEqual(fields - names, set())
         self.assertEqual(names - fields, {"detail", # of calls that do not match
-                                          "depth", "place", "function", "file", "line", "own", "ranks_in"}) # of stacks
+                                          "depth", "place", "function", "file", "line", "own", "n_ranks"}) # of stacks
 
     def test_json_agrees_with_the_report(self):
         job = self.job("--steps", "150", "--slow-rank", "2", "--marks", "1")
