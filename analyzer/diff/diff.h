@@ -80,10 +80,6 @@ double diff_noise_between(const double *before, u32 n_before, const double *afte
 /* A change of less than a hundredth is not mentioned, however certain it is. */
 #define DIFF_LEAST_CHANGE 0.01
 
-/* Sums of kernels over the input, divided by this, are those of one rank, and of one step if that
- * is wanted. The time in which the GPU was not watched is assumed to be like the rest. */
-double diff_times_of_input(const struct results *r, bool per_step);
-
 /* Mean of the known values; NAN if there are none. */
 double diff_mean(const double *values, u32 n);
 

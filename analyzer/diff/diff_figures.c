@@ -106,13 +106,8 @@ static u32 at_most_listed(u32 n) {
   return MIN(n, MOST_NAMES);
 }
 
-double diff_times_of_input(const struct results *r, bool per_step) {
-  double watched = r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
-  return (per_step ? steps_of_input(r) : 1) * MAX(r->n_ranks, 1) * watched;
-}
-
 static void add_lists(struct entries *entries, const struct results *r, bool per_step) {
-  double times = diff_times_of_input(r, per_step);
+  double times = kernels_are_of(r, per_step);
   FOR_EACH(r->path_by_category, at_most_listed(r->n_path_by_category), one)
     add_listed(entries, DIFF_OF_CRITICAL_PATH, one->name, UNIT_MS, one->ms);
   FOR_EACH(r->kernel_categories, at_most_listed(r->n_kernel_categories), one)

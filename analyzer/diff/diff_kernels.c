@@ -24,7 +24,7 @@ ORDER_BY(by_weight, struct diff_kernel, DOWN_OF(weight) THEN(by_name(a, b)))
 /* What a kernel of one run adds to its side's mean over so many runs: for one rank, per step. */
 static struct diff_kernel row_of(const struct results *r, const struct kernel_result *k, u32 side,
                                  bool per_step, u32 runs) {
-  double times = diff_times_of_input(r, per_step) * runs;
+  double times = kernels_are_of(r, per_step) * runs;
   struct diff_kernel row = {SAME(k, name, shortened, category)};
   if (side == BEFORE) {
     row.before_count = k->count / times;

@@ -14,6 +14,7 @@
 #include "analyses/results/words.h"
 #include "analyses/stalls/stall_result.h"
 #include "analyses/steps/series_result.h"
+#include "base/min_max.h"
 #include "kernels/precision.h"
 #include "model/model.h"
 
@@ -67,6 +68,15 @@ struct diff_result; /* diff/ */
 static inline double steps_of_input(const struct results *results) {
   u32 all = results->model->steps.chosen_from;
   return all ? all : results->step_count;
+}
+
+/* Sums of kernels, divided by this, are those of one rank that has kernels, and of one step if that
+ * is wanted. The time in which no GPU was watched is taken as like the rest; but what was not seen
+ * before an engine's first iteration belongs to earlier ones. */
+static inline double kernels_are_of(const struct results *r, bool per_step) {
+  bool partly = r->kernels_seen > 0 && r->kernels_seen < 1 && !r->n_step_kinds;
+  return MAX(r->kernels_ranks, 1) * (partly ? r->kernels_seen : 1) *
+         (per_step ? steps_of_input(r) : 1);
 }
 
 struct kernel_names;

@@ -331,6 +331,32 @@ static void kernels_of_a_run_may_be_unknown(void **state) {
   sides_free(&all);
 }
 
+/* Kernels are those of a rank that has some, also where not all were recorded; and of an engine
+ * what was not seen is of earlier iterations, as the report has it. */
+static void kernels_are_of_ranks_that_have_some(void **state) {
+  (void)state;
+  for (u32 engine = 0; engine < 2; engine++) {
+    struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), NULL);
+    struct results *r = pair.new;
+    if (engine) {
+      r->n_step_kinds = 1;
+      r->kernels_seen = 0.5;
+    } else {
+      r->kernels_ranks /= 2;
+    }
+    for (u32 i = 0; i < r->n_kernels && !engine; i++) {
+      struct kernel_result *kernel = (struct kernel_result *)&r->kernels[i];
+      kernel->count /= 2;
+      kernel->sum_ms /= 2;
+    }
+    diff_results(pair.old, r);
+    const struct diff_kernel *kernel = &r->diff->kernels[0];
+    assert_true(fabs(kernel->after_ms / kernel->before_ms - 1) < 1e-3);
+    r->n_step_kinds = 0;
+    pair_free(&pair);
+  }
+}
+
 /* The steps of single runs show no difference in at least 95 of 100 cases, and never prove one. */
 static void noise_is_no_change(void **state) {
   (void)state;
@@ -431,6 +457,7 @@ int main(void) {
                                      cmocka_unit_test(figures_of_a_kind_are_the_same),
                                      cmocka_unit_test(kernels_need_no_steps),
                                      cmocka_unit_test(kernels_of_a_run_may_be_unknown),
+                                     cmocka_unit_test(kernels_are_of_ranks_that_have_some),
                                      cmocka_unit_test(lines_of_a_run_may_be_unknown),
                                      cmocka_unit_test(noise_is_no_change),
                                      cmocka_unit_test(one_run_per_side_is_only_information),

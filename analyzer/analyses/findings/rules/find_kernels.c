@@ -21,13 +21,13 @@ static double own_work_ms(const struct results *r) {
 /* Seconds of the run from milliseconds of all ranks together over the whole input; as much again in
  * the time that was not analysed. */
 static double rank_seconds(const struct findings *f, double ms) {
-  return ms / 1e3 / MAX(f->r->n_ranks, 1) / f->r->kernels_seen;
+  return ms / 1e3 / kernels_are_of(f->r, false);
 }
 
 /* Of work over the whole input, the share in the analysed steps; NAN if it cannot be known. */
 static double share_in_steps(const struct results *r, double all_ms) {
   double a_step = r->ov_compute_ms + r->ov_exposed_memcpy_ms;
-  return r->ov_steps > 0 ? a_step * r->ov_steps * r->n_ranks / all_ms : NAN;
+  return r->ov_steps > 0 ? a_step * r->ov_steps * MAX(r->kernels_ranks, 1) / all_ms : NAN;
 }
 
 /* What a part of that work takes in a step, as far as no other work hides it: of copies,

@@ -22,14 +22,6 @@ static void put_categories(struct pen *pen, const struct results *results) {
               section_rows(pen, results->n_kernel_categories, KINDS_SHOWN));
 }
 
-/* Of the steps in which the GPU was recorded, for one rank. */
-static double kernels_per_step(const struct results *results) {
-  /* what was not seen before an engine's first iteration belongs to earlier ones */
-  double seen = results->n_step_kinds ? 1 : results->kernels_seen;
-  double steps = steps_of_input(results) * seen * results->kernels_ranks;
-  return steps > 0 ? 1 / steps : NAN;
-}
-
 struct kernel_row {
   struct kernel_result of;
   const char *name;
@@ -50,11 +42,12 @@ static void put_kernels(struct pen *pen, const struct results *results) {
   u32 n = section_rows(pen, results->n_kernels, KERNELS_SHOWN);
   struct kernel_row *rows = arena_array(&pen->scratch, n, sizeof(*rows));
   struct row_name *names = arena_array(&pen->scratch, n, sizeof(*names));
-  double per_step = kernels_per_step(results);
+  double steps = kernels_are_of(results, true);
   for (u32 i = 0; i < n; i++) {
     const struct kernel_result *one = &results->kernels[i];
     names[i] = (struct row_name){.shortened = one->shortened, .whole = one->name};
-    rows[i] = (struct kernel_row){*one, names[i].text, one->sum_ms * per_step};
+    rows[i] =
+        (struct kernel_row){*one, names[i].text, steps > 0 ? one->sum_ms / steps : (double)NAN};
   }
   make_names_distinct(pen, names, n);
   table_print(pen, &TABLE(struct kernel_row, columns), rows, n);
