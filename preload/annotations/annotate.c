@@ -63,8 +63,7 @@ TSCOPE_EXPORT void tscope_range_push(const char *name) {
     return;
   struct ranges *ranges = thread->family[TSCOPE_FAMILY_API];
   if (ranges->open < RANGES_MAX) {
-    struct tscope_phase_record record = {.name = tscope_string(thread, name),
-                                         .depth = thread->phase_depth};
+    struct tscope_phase_record record = {.name = tscope_string(thread, name)};
     u64 start = tscope_ticks();
     ranges->range[ranges->open].start = start;
     ranges->range[ranges->open].dur =
@@ -73,7 +72,6 @@ TSCOPE_EXPORT void tscope_range_push(const char *name) {
     tscope_count_lost(TSCOPE_LOSS_RANGES, 1);
   }
   ranges->open++;
-  thread->phase_depth++;
   tscope_leave(thread);
 }
 
@@ -84,7 +82,6 @@ TSCOPE_EXPORT void tscope_range_pop(void) {
   struct ranges *ranges = thread->family[TSCOPE_FAMILY_API];
   if (ranges->open) {
     ranges->open--;
-    thread->phase_depth--;
     if (ranges->open < RANGES_MAX)
       tscope_span_close(thread, ranges->range[ranges->open].dur, ranges->range[ranges->open].start);
   }

@@ -34,7 +34,7 @@ static u64 *open_step(struct tscope_thread *thread, const struct range *range) {
 }
 
 static u64 *open_phase(struct tscope_thread *thread, const struct range *range) {
-  struct tscope_phase_record record = {.name = range->name.string, .depth = thread->phase_depth};
+  struct tscope_phase_record record = {.name = range->name.string};
   return tscope_span_open(thread, range->start, TSCOPE_REC_PHASE, range->name.meaning, &record,
                           sizeof(record));
 }
@@ -63,8 +63,8 @@ static struct range range_of(struct tscope_thread *thread, struct nvtx_domain *d
                         .name = nvtx_name_of(thread, &thread_of(thread)->cache, text)};
 }
 
-static void record(struct tscope_thread *thread, const struct range *range, enum tscope_range kind,
-                   u32 depth) {
+static void record(struct tscope_thread *thread, const struct range *range,
+                   enum tscope_range kind) {
   u32 domain = nvtx_domain_string(thread, range->domain);
   struct tscope_range_record *record = tscope_reserve(thread, &thread->ring, range->start,
                                                       TSCOPE_REC_RANGE, (u16)kind, sizeof(*record));
@@ -73,7 +73,6 @@ static void record(struct tscope_thread *thread, const struct range *range, enum
   record->name = range->name.string;
   record->domain = domain;
   record->number = range->name.number;
-  record->depth = depth;
   record->reserved = 0;
   if (kind == TSCOPE_RANGE_MARK) {
     record->dur = 0;
@@ -91,7 +90,6 @@ int nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
   if (mine->open < NESTED_MAX) {
     struct range range = range_of(thread, domain, text);
     range.dur = open_retained_span(thread, &range);
-    thread->phase_depth += range.dur && range.name.meaning != NVTX_STEP;
     mine->ranges[mine->open] = range;
   } else {
     tscope_count_lost(TSCOPE_LOSS_RANGES, 1);
@@ -103,16 +101,13 @@ int nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
 
 /* Removes the innermost open range of a domain. False if it was too deep to be kept. */
 static bool pop_range(struct nvtx_thread *mine, const struct nvtx_domain *domain,
-                      struct range *range, u32 *depth) {
+                      struct range *range) {
   u32 i = mine->open;
   while (i > 0 && mine->ranges[i - 1].domain != domain)
     i--;
   if (i == 0)
     return false;
   *range = mine->ranges[i - 1];
-  *depth = 0;
-  for (u32 outer = 0; outer < i - 1; outer++)
-    *depth += mine->ranges[outer].domain == domain;
   mine->open--;
   for (; i <= mine->open; i++)
     mine->ranges[i - 1] = mine->ranges[i];
@@ -125,15 +120,13 @@ int nvtx_pop(struct nvtx_domain *domain) {
     return NVTX_UNTRACKED;
   struct nvtx_thread *mine = thread_of(thread);
   struct range range;
-  u32 depth;
   if (mine->open > NESTED_MAX) {
     mine->open--;
-  } else if (pop_range(mine, domain, &range, &depth)) {
+  } else if (pop_range(mine, domain, &range)) {
     if (range.dur) {
-      thread->phase_depth -= range.name.meaning != NVTX_STEP;
       tscope_span_close(thread, range.dur, range.start);
     } else {
-      record(thread, &range, TSCOPE_RANGE_NESTED, depth);
+      record(thread, &range, TSCOPE_RANGE_NESTED);
     }
   }
   tscope_leave(thread);
@@ -195,7 +188,7 @@ void nvtx_end(u64 number) {
   if (range.dur)
     tscope_span_close(thread, range.dur, range.start);
   else
-    record(thread, &range, TSCOPE_RANGE_FREE, 0);
+    record(thread, &range, TSCOPE_RANGE_FREE);
   tscope_leave(thread);
 }
 
@@ -204,6 +197,6 @@ void nvtx_mark(struct nvtx_domain *domain, struct nvtx_text text) {
   if (!thread)
     return;
   struct range range = range_of(thread, domain, text);
-  record(thread, &range, TSCOPE_RANGE_MARK, 0);
+  record(thread, &range, TSCOPE_RANGE_MARK);
   tscope_leave(thread);
 }

@@ -105,9 +105,7 @@ struct tscope_thread {
                            those launches are recorded although the guard is set */
   u8 via;               /* enum tscope_via: how the hooked call in progress came */
   const void *real;     /* ... and the function that it goes on to */
-  u32 phase_depth; /* PHASE spans open on this thread; counted by the code that opens or closes one
-                    */
-  u32 chunks[2];   /* chunks begun so far, retained and ring */
+  u32 chunks[2];        /* chunks begun so far, retained and ring */
   u64 quiet_calls; /* hooked so far that wrote no record, of those made as often as operators */
   struct tscope_writer *more[2]; /* additional writers, beside the two above, that hold a chunk */
   u32 filling[4]; /* 1 + the number of the chunk that each writer fills, 0 for none */

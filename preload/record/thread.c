@@ -138,7 +138,6 @@ static void clear_slot(struct tscope_thread *thread) {
     thread->more[i] = NULL;
   }
   thread->guard = NULL;
-  thread->phase_depth = 0;
   TSCOPE_FOR_EACH_FAMILY(i, thread_bytes)
     clear(thread->family[i], aligned(tscope_families[i]->thread_bytes));
 }

@@ -22,10 +22,7 @@ u8 torch_op_type(const void *work) {
 }
 
 static u64 *phase_open(struct tscope_thread *thread, u64 start, enum tscope_phase phase, u32 name) {
-  struct tscope_phase_record record = {.name = name, .depth = torch_thread_of(thread)->n_ranges};
-  for (struct torch_scope *scope = torch_scope_innermost(); scope;
-       scope = torch_scope_around(scope))
-    record.depth += scope->kind == SCOPE_BACKWARD && scope->dur;
+  struct tscope_phase_record record = {.name = name};
   return tscope_span_open(thread, start, TSCOPE_REC_PHASE, (u16)phase, &record, sizeof(record));
 }
 

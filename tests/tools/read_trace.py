@@ -101,8 +101,20 @@ class Trace:
 
     def phases(self, name):
         """Outermost phases of a kind of enum tscope_phase."""
-        return [record for record in self.records["Phase"]
-                if record.tag == ENUMS["PHASES"][name] and record.depth == 0]
+        return [phase for phase in self.outermost_phases() if phase.tag == ENUMS["PHASES"][name]]
+
+    def outermost_phases(self):
+        """Those that are not inside another one of their thread. One that is still open holds no others: PyTorch may
+        never end it."""
+        found, ends = [], collections.defaultdict(int)
+        for phase in self.records["Phase"]:
+            end = ends[phase.writer]
+            if phase.time < end and phase.time + phase.dur <= end + 1:  # each time is cut off to whole units
+                continue
+            found.append(phase)
+            if phase.dur != PENDING:
+                ends[phase.writer] = phase.time + phase.dur
+        return found
 
     def info(self, key):
         return [self.strings[record.value] for record in self.records["Info"]

@@ -74,7 +74,7 @@ def check_phases(trace, steps, micro_steps):
     data = len(trace.phases("DATA"))
     expect(data in (micro_steps, micro_steps + 1), f"rank {trace.rank}: {data} DATA")
     # No phase begins before the previous one has ended.
-    outermost = [phase for phase in trace.records["Phase"] if phase.depth == 0]
+    outermost = trace.outermost_phases()
     for first, second in zip(outermost, outermost[1:]):
         expect(first.writer == second.writer and first.time + first.dur <= second.time,
                f"rank {trace.rank}: phases overlap: {first} {second}")

@@ -8,7 +8,6 @@
 
 struct phase {
   u16 tag;
-  u32 depth;
   bool open;
   u64 time, dur;
 };
@@ -34,7 +33,6 @@ static void take(const struct trace_record *at, void *more) {
     const struct tscope_phase_record *phase = (const void *)at->record;
     found->phases[found->phase_count++] = (struct phase){
         .tag = phase->header.tag,
-        .depth = phase->depth,
         .open = phase->dur == TSCOPE_DUR_PENDING,
         .time = at->time,
         .dur = phase->dur,
@@ -76,8 +74,6 @@ static void steps_scalars_and_ranges(void **state) {
     const struct phase *outer = &found.phases[i], *inner = outer + 1;
     assert_int_equal(outer->tag, TSCOPE_PHASE_FORWARD);
     assert_int_equal(inner->tag, TSCOPE_PHASE_USER);
-    assert_int_equal(outer->depth, 0);
-    assert_int_equal(inner->depth, 1);
     assert_true(outer->time <= inner->time &&
                 inner->time + inner->dur <= outer->time + outer->dur + 1);
   }
@@ -108,7 +104,6 @@ static void ranges_too_deep_do_not_confuse_later_ones(void **state) {
     assert_false(found.phases[i].open);
   const struct phase *last = &found.phases[found.phase_count - 1];
   assert_int_equal(last->tag, TSCOPE_PHASE_BACKWARD);
-  assert_int_equal(last->depth, 0);
   const struct tscope_file_header *header = (const void *)scene.trace.bytes;
   assert_int_equal(header->lost[TSCOPE_LOSS_RANGES], 100 - 64);
   scene_end(&scene);
