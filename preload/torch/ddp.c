@@ -56,7 +56,7 @@ static u32 forget_buckets(struct torch_thread *mine, const void *reducer) {
 void bucket_queued_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
   struct tscope_thread *thread = scope->comm ? tscope_self : NULL;
-  if (!thread || !tscope_live->on)
+  if (!thread || !tscope_is_live())
     return;
   struct torch_thread *mine = torch_thread_of(thread);
   const void *oldest = mine->buckets[0].reducer;
@@ -95,7 +95,7 @@ void buckets_waited_begin(struct torch_scope *scope, const void *reducer) {
 void buckets_waited_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
   struct tscope_thread *thread = tscope_self;
-  if (!thread || !tscope_live->on)
+  if (!thread || !tscope_is_live())
     return;
   forget_buckets(torch_thread_of(thread), scope->reducer);
 }

@@ -121,7 +121,7 @@ void group_made_begin(struct torch_scope *scope, const void *group, int rank, in
 
 void group_made_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
-  if (!scope->thread || !tscope_live->on)
+  if (!scope->thread || !tscope_is_live())
     return;
   if (!tscope_lock(&gloo_comms_lock))
     return;
@@ -183,7 +183,7 @@ static const char *string_text(const void *string) {
 /* Names what this thread made and did not name before. */
 static void label_groups(const void *string, size_t offset) {
   const struct tscope_thread *thread = tscope_self;
-  if (!thread || !tscope_live->on || !tscope_lock(&gloo_comms_lock))
+  if (!thread || !tscope_is_live() || !tscope_lock(&gloo_comms_lock))
     return;
   for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++) {
     char *label = (char *)comm + offset;

@@ -163,7 +163,7 @@ void transfer_begin(struct torch_scope *scope, enum tscope_op op, const void *gr
 
 void transfer_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
-  if (scope->thread && tscope_live->on) /* *result is an intrusive_ptr<Work> */
+  if (scope->thread && tscope_is_live()) /* *result is an intrusive_ptr<Work> */
     add_work(*(void **)scope->result, scope->comm, scope->seq);
 }
 
@@ -199,7 +199,7 @@ void wait_begin(struct torch_scope *scope, const void *self) {
 
 void polled_after(bool done, const void *self) {
   u32 comm, seq;
-  if (!tscope_self || !tscope_live->on || !find_work(self, &comm, &seq))
+  if (!tscope_self || !tscope_is_live() || !find_work(self, &comm, &seq))
     return;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)

@@ -186,7 +186,7 @@ static void step_ended(struct tscope_thread *thread) {
 static void range_end(const void *range, void *context) {
   (void)context;
   struct tscope_thread *thread = tscope_self;
-  if (!thread || !tscope_live->on)
+  if (!thread || !tscope_is_live())
     return;
   struct torch_thread *mine = torch_thread_of(thread);
   for (u32 i = mine->n_ranges; i-- > 0;)

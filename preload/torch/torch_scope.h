@@ -56,7 +56,7 @@ void torch_listening_backward_end(const struct torch_scope *scope);
 
 /* Closes the scope's span unless the process was forked inside it: the record is the parent's. */
 static inline void torch_scope_close(struct torch_scope *scope) {
-  if (scope->dur && tscope_live->on)
+  if (scope->dur && tscope_is_live())
     tscope_span_close(scope->thread, scope->dur, scope->start);
   if (scope->kind == SCOPE_BACKWARD && scope->thread) {
     torch_listening_backward_end(scope);
