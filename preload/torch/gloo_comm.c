@@ -24,27 +24,23 @@
 #define GLOO_COMM_FIRST 0x10000u
 #define GLOO_COMMS 1024
 
+/* Its lock is for when a group is created, named, recorded or destroyed; never held during a call.
+ */
+HANDLE_MAP(by_group, 4 * GLOO_COMMS);
+
 static struct gloo_comm gloo_comms[GLOO_COMMS];
 static u32 n_recorded;
 
-/* For a scan of the table when a group is created, named, recorded or destroyed; never held during
- * a call. */
-static struct tscope_lock gloo_comms_lock;
-
-static struct gloo_comm *slot_of(const void *group) {
-  for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++)
-    if (__atomic_load_n(&comm->group, __ATOMIC_ACQUIRE) == group)
-      return comm;
-  return NULL;
-}
-
-/* NULL, which marks free places, is no group. */
 static struct gloo_comm *find_comm(const void *group) {
-  return group ? slot_of(group) : NULL;
+  u64 slot;
+  return handle_map_get(&by_group, (u64)(uintptr_t)group, &slot) ? &gloo_comms[slot] : NULL;
 }
 
 static struct gloo_comm *free_slot(void) {
-  return slot_of(NULL);
+  for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++)
+    if (!comm->group)
+      return comm;
+  return NULL;
 }
 
 /* Names are used again when groups are destroyed and made anew ("0" is every first group's). Such
@@ -92,20 +88,21 @@ struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group) 
     tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
   if (!comm || TSCOPE_LIKELY(__atomic_load_n(&comm->number, __ATOMIC_ACQUIRE)))
     return comm;
-  if (!tscope_lock(&gloo_comms_lock))
+  if (!tscope_lock(&by_group.lock))
     return NULL;
   bool first = !comm->number;
   if (first) {
     set_identity(comm);
     __atomic_store_n(&comm->number, GLOO_COMM_FIRST + n_recorded++, __ATOMIC_RELEASE);
   }
-  tscope_unlock(&gloo_comms_lock);
+  tscope_unlock(&by_group.lock);
   if (first)
     write_comm(thread, comm);
   return comm;
 }
 
-/* Making a gloo group is what a training process does and its launcher does not. */
+/* Making a gloo group is what a training process does and its launcher does not. Where the group is
+ * known, its end was not seen: it is another one now. */
 void group_made_begin(struct torch_scope *scope, const void *group, int rank, int size) {
   torch_scope_push(scope, SCOPE_PLAIN);
   struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
@@ -123,24 +120,26 @@ void group_made_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
   if (!scope->thread || !tscope_is_live())
     return;
-  if (!tscope_lock(&gloo_comms_lock))
+  if (!tscope_lock(&by_group.lock))
     return;
-  struct gloo_comm *comm = free_slot();
+  struct gloo_comm *known = find_comm(scope->group), *comm = known ? known : free_slot();
   if (comm) {
     *comm = (struct gloo_comm){
+        .group = scope->group,
         .creator = scope->thread,
         .start = scope->start,
         .dur = tscope_elapsed(scope->thread, scope->start),
         .rank = scope->comm,
         .size = scope->seq,
     };
-    __atomic_store_n(&comm->group, scope->group, __ATOMIC_RELEASE);
+    if (!handle_map_put_locked(&by_group, (u64)(uintptr_t)scope->group, (u64)(comm - gloo_comms)))
+      comm->group = NULL;
   }
-  tscope_unlock(&gloo_comms_lock);
+  tscope_unlock(&by_group.lock);
 }
 
-/* The group lives as long as the call, and so does its label. One without a label, or that does not
- * exist yet, will be named by this thread. */
+/* The group lives as long as the call, and so does its label. NULL: there is no label yet, and this
+ * thread will give one. */
 static const char *current_group_label(void) {
   const struct torch_scope *scope = torch_scope_find(SCOPE_COMM);
   const struct gloo_comm *comm = scope ? find_comm(scope->group) : NULL;
@@ -160,12 +159,13 @@ void group_end_begin(struct torch_scope *scope, const void *group) {
   if (!thread)
     return;
   u32 number = 0;
-  if (tscope_lock(&gloo_comms_lock)) {
-    struct gloo_comm *comm = find_comm(group);
-    number = comm ? comm->number : 0;
-    if (comm)
-      __atomic_store_n(&comm->group, NULL, __ATOMIC_RELEASE);
-    tscope_unlock(&gloo_comms_lock);
+  if (tscope_lock(&by_group.lock)) {
+    u64 slot;
+    if (handle_map_remove_locked(&by_group, (u64)(uintptr_t)group, &slot)) {
+      number = gloo_comms[slot].number;
+      gloo_comms[slot].group = NULL;
+    }
+    tscope_unlock(&by_group.lock);
   }
   if (number) {
     struct tscope_comm_end_record record = {.comm = number};
@@ -183,14 +183,14 @@ static const char *string_text(const void *string) {
 /* Names what this thread made and did not name before. */
 static void label_groups(const void *string, size_t offset) {
   const struct tscope_thread *thread = tscope_self;
-  if (!thread || !tscope_is_live() || !tscope_lock(&gloo_comms_lock))
+  if (!thread || !tscope_is_live() || !tscope_lock(&by_group.lock))
     return;
   for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++) {
     char *label = (char *)comm + offset;
     if (comm->group && comm->creator == thread && !comm->number && !label[0])
       snprintf(label, sizeof(comm->name), "%s", string_text(string));
   }
-  tscope_unlock(&gloo_comms_lock);
+  tscope_unlock(&by_group.lock);
 }
 
 static void label_communicators(const char *name, bool final) {

@@ -172,6 +172,22 @@ static void ask(void *work, u32 times, void (*between)(long ms)) {
   torch_done = false;
 }
 
+/* The end of the one before was not seen. */
+static void another_group_at_the_same_address_is_another_communicator(void **state) {
+  (void)state;
+  static char group[1];
+  int64_t elements = 1;
+  torch_work = &elements;
+  group_made(group, NULL, 0, 2, NULL);
+  allreduce((word)group, 0, 0, 0, 0, 0, 0);
+  u32 before = LAST(COLLECTIVE, collective).comm;
+  group_made(group, NULL, 1, 4, NULL);
+  allreduce((word)group, 0, 0, 0, 0, 0, 0);
+  torch_work = NULL;
+  assert_int_not_equal(LAST(COLLECTIVE, collective).comm, before);
+  assert_int_equal(LAST(COMM, comm).size, 4);
+}
+
 static void who_only_asks_whether_it_is_done_waits(void **state) {
   (void)state;
   static char group[1];
@@ -278,6 +294,7 @@ int main(void) {
       cmocka_unit_test(a_call_that_was_left_is_not_looked_at),
       cmocka_unit_test(a_collective_belongs_to_its_call),
       cmocka_unit_test(who_only_asks_whether_it_is_done_waits),
+      cmocka_unit_test(another_group_at_the_same_address_is_another_communicator),
       cmocka_unit_test(more_ranges_and_groups_than_the_tables_hold_are_lost),
       cmocka_unit_test(more_work_under_way_than_the_table_holds_is_lost),
       cmocka_unit_test(groups_of_one_name_are_told_apart_however_many),
