@@ -47,16 +47,23 @@ static bool is_full(const struct hash_set *set) {
 }
 
 /* The tag is read after all else: as long as it is the frame's, what was read before is too. */
-static bool write_frame(struct stack_walk *walk, u32 i, const struct python_process *process) {
-  struct python_location *place = &walk->place;
-  struct tscope_frame_record record = {.frame = walk->keys[i]};
-  memory_window_open(&walk->window, process->pid);
-  bool known =
-      python_location_of(&python_here, python_read_window, &walk->window, &walk->frames[i], place);
+bool stack_frame_place(struct stack_walk *walk, u32 i, pid_t pid, bool *is_there) {
+  const struct python_frame *frame = &walk->frames[i];
   u64 tag = 0;
-  memory_window_open(&walk->window, process->pid);
-  if (!python_tag(&python_here, python_read_window, &walk->window, walk->frames[i].code, &tag) ||
-      tag != walk->frames[i].tag)
+  memory_window_open(&walk->window, pid);
+  bool known =
+      python_location_of(&python_here, python_read_window, &walk->window, frame, &walk->place);
+  memory_window_open(&walk->window, pid);
+  *is_there = python_tag(&python_here, python_read_window, &walk->window, frame->code, &tag) &&
+              tag == frame->tag;
+  return known && *is_there;
+}
+
+static bool write_frame(struct stack_walk *walk, u32 i, const struct python_process *process) {
+  const struct python_location *place = &walk->place;
+  struct tscope_frame_record record = {.frame = walk->keys[i]};
+  bool is_there, known = stack_frame_place(walk, i, process->pid, &is_there);
+  if (!is_there)
     return false;
   if (known) {
     record.file = tscope_string(NULL, place->file);
@@ -98,4 +105,9 @@ TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash,
     return false;
   add_hash(&known_stacks.stacks, hash);
   return true;
+}
+
+u64 stack_in_trace(struct stack_walk *walk, const struct python_process *process) {
+  u64 hash = stack_hash(walk);
+  return stack_is_known(hash) || stack_define(walk, hash, process) ? hash : 0;
 }

@@ -113,4 +113,11 @@ static inline bool stack_is_known(u64 hash) {
  * and its code is gone. */
 bool stack_define(struct stack_walk *walk, u64 hash, const struct python_process *process);
 
+/* The hash of the stack, which is in the trace then; 0 where it cannot be. */
+u64 stack_in_trace(struct stack_walk *walk, const struct python_process *process);
+
+/* Reads where a frame of process `pid` is into the walk's place; false if that cannot be read. Sets
+ * whether the frame is still there: else a running thread has left it, and its code is gone. */
+bool stack_frame_place(struct stack_walk *walk, u32 i, pid_t pid, bool *is_there);
+
 #pragma GCC visibility pop

@@ -227,13 +227,6 @@ static void mark_child_frames(pid_t pid) {
       walk.keys[i] = nonzero_hash(python_mix(walk.keys[i], (u64)pid));
 }
 
-/* The hash of the stack in `walk`, which is written to the trace; 0 where that cannot be done. */
-static u64 define_stack(pid_t pid) {
-  const struct python_process process = {.pid = pid};
-  u64 hash = stack_hash(&walk);
-  return stack_is_known(hash) || stack_define(&walk, hash, &process) ? hash : 0;
-}
-
 static u64 stack_of(struct sampled_thread *thread, struct watched_moment *at) {
   if (thread->is_native)
     return __atomic_load_n(thread->last_stack, __ATOMIC_RELAXED);
@@ -241,7 +234,7 @@ static u64 stack_of(struct sampled_thread *thread, struct watched_moment *at) {
     return 0;
   if (thread->pid != getpid())
     mark_child_frames(thread->pid);
-  return define_stack(thread->pid);
+  return stack_in_trace(&walk, &(struct python_process){.pid = thread->pid});
 }
 
 /* Whether Python still has the state by which the thread was known. Python frees that when the

@@ -111,19 +111,14 @@ static void put_peer(u32 pid, const struct thread_state *state, void *nothing) {
   put_place(state);
 }
 
-static void put_frame(const struct stack_walk *walk, u32 i) {
-  const struct python_process self = {.pid = getpid()};
-  static struct python_location place;
-  u64 tag = 0;
-  bool read =
-      python_location_of(&python_here, python_read_process, &self, &walk->frames[i], &place) &&
-      python_tag(&python_here, python_read_process, &self, walk->frames[i].code, &tag) &&
-      tag == walk->frames[i].tag; /* else a running thread has left it and its code is gone */
+static void put_frame(struct stack_walk *walk, u32 i) {
+  const struct python_location *place = &walk->place;
+  bool is_there, read = stack_frame_place(walk, i, getpid(), &is_there);
   put_word("frame");
-  put_number(read ? place.line : 0);
-  put_number(read ? place.first_line : 0);
-  put_text(read ? place.file : NULL);
-  put_text(read ? place.function : NULL);
+  put_number(read ? place->line : 0);
+  put_number(read ? place->first_line : 0);
+  put_text(read ? place->file : NULL);
+  put_text(read ? place->function : NULL);
   put_word("\n");
 }
 

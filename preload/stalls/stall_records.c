@@ -26,10 +26,8 @@ static void write_stack(const struct python_thread *thread, struct stack_walk *w
   struct tscope_thread_stack_record record = {.stall = *(const u32 *)stall, .tid = thread->tid};
   u16 tag = (u16)((thread->holds_gil ? TSCOPE_STACK_HOLDS_GIL : 0) |
                   (moved && (!walk || walk->n) ? TSCOPE_STACK_MOVED : 0));
-  if (walk && walk->n) {
-    u64 hash = stack_hash(walk);
-    record.stack = stack_is_known(hash) || stack_define(walk, hash, &self) ? hash : 0;
-  }
+  if (walk && walk->n)
+    record.stack = stack_in_trace(walk, &self);
   tscope_definitions_write(TSCOPE_REC_THREAD_STACK, tag, &record, sizeof(record));
 }
 
