@@ -7,6 +7,7 @@
 
 #include "cuda/last_error.h"
 #include "hooks/handle_map.h"
+#include "record/atomics.h"
 #include "record/reserve.h"
 #include "resolve/search.h"
 #include "resolve/unloading.h"
@@ -45,15 +46,11 @@ static bool reserve_copies(void) {
 /* NULL if there is no room for it. */
 static const char *copy_of(const char *name) {
   static u32 used;
+  u32 place;
   size_t bytes = name ? strlen(name) + 1 : COPIES_BYTES;
-  if (!reserve_copies())
+  if (bytes > LONGEST_COPY || !reserve_copies() ||
+      !tscope_atomic_take(&used, bytes, COPIES_BYTES, &place))
     return NULL;
-  u32 place = __atomic_load_n(&used, __ATOMIC_RELAXED);
-  do {
-    if (bytes > LONGEST_COPY || place + bytes > COPIES_BYTES)
-      return NULL;
-  } while (!__atomic_compare_exchange_n(&used, &place, place + (u32)bytes, true, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED));
   return memcpy(&copies[place], name, bytes);
 }
 
@@ -90,8 +87,8 @@ static const char *query_driver(const void *handle) {
   return NULL;
 }
 
-/* A registered name is in the library that has the kernel. A runtime may give the handle of one
- * that is unloaded to another kernel. */
+/* The name lies in the library that has the kernel. Once that is unloaded, a runtime may give its
+ * handle to another kernel. */
 static bool is_loaded(u64 name) {
   struct tscope_object object;
   return !tscope_unloads() || name - (u64)(uintptr_t)copies < COPIES_BYTES ||

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "nvtx/nvtx_names.def"
+#include "record/atomics.h"
 
 enum { DOMAINS = 256, REGISTERED_BYTES = 1 << 19 };
 
@@ -63,12 +64,9 @@ const void *nvtx_string_register(const char *name) {
   static u32 used;
   struct nvtx_text text = nvtx_text_of(name ? name : "");
   u32 bytes = (u32)(sizeof(struct registered) + text.bytes + 7) & ~7u;
-  u32 place = __atomic_load_n(&used, __ATOMIC_RELAXED);
-  do {
-    if (place + bytes > REGISTERED_BYTES)
-      return &overflow;
-  } while (!__atomic_compare_exchange_n(&used, &place, place + bytes, true, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED));
+  u32 place;
+  if (!tscope_atomic_take(&used, bytes, REGISTERED_BYTES, &place))
+    return &overflow;
   struct registered *registered = (void *)&memory[place];
   registered->number = text.number;
   registered->bytes = text.bytes;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sums, and the largest, of what several threads see.
+ * Sums, and the largest, of what several threads see; and memory that they share out.
  */
 #pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "format/tscope_format.h"
 
@@ -15,4 +18,15 @@ static inline void tscope_atomic_max(u64 *most, u64 value) {
   while (value > seen &&
          !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     ;
+}
+
+/* Takes the next `bytes` of memory of which `used` are taken; false where `size` has no room. */
+static inline bool tscope_atomic_take(u32 *used, size_t bytes, u32 size, u32 *place) {
+  *place = __atomic_load_n(used, __ATOMIC_RELAXED);
+  do {
+    if (bytes > size - *place)
+      return false;
+  } while (!__atomic_compare_exchange_n(used, place, *place + (u32)bytes, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  return true;
 }

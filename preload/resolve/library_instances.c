@@ -168,20 +168,21 @@ static void *before_global(const struct tscope_symbol *symbol, const struct tsco
   return before ? tscope_definition_beside(return_address, symbol->name) : NULL;
 }
 
+/* The global one, unless this caller has its own. */
+static void *own_or_global(const struct tscope_symbol *symbol, const struct tscope_object *caller,
+                           void *global, const void *return_address, bool *for_all) {
+  void *own = before_global(symbol, caller, global, return_address);
+  *for_all |= !own;
+  return own ? own : global;
+}
+
 /* Several libraries that were loaded later define it: the only case in which a call waits for the
  * linker. */
 static void *ask_linker(const struct tscope_symbol *symbol, const struct tscope_object *caller,
                         const void *return_address, bool *for_all) {
-  if (!resolve_is_possible())
-    return NULL;
-  TSCOPE_KEEP_ERRNO;
-  void *next = resolve_next(symbol->name);
-  void *own = next ? before_global(symbol, caller, next, return_address)
-                   : resolve_from_libraries(symbol, return_address);
-  *for_all |= next && !own;
-  if (dlerror)
-    dlerror();
-  return own ? own : next;
+  bool is_global;
+  void *found = resolve_by_linker(symbol, return_address, &is_global);
+  return is_global ? own_or_global(symbol, caller, found, return_address, for_all) : found;
 }
 
 /* Keeps the address: `for_all` callers, if the library is there once, else for those in the
@@ -231,13 +232,10 @@ static const void *caller_of(const void *return_address) {
 static void *find_for_caller(const struct tscope_symbol *symbol, const struct tscope_object *caller,
                              const void *return_address, bool is_query, bool *for_all) {
   struct definers found = tscope_definers(symbol->name, symbol->sonames);
-  void *own = NULL;
+  void *own;
   *for_all = is_query;
-  if (found.next) {
-    own = before_global(symbol, caller, found.next, return_address);
-    *for_all |= !own;
-    return own ? own : found.next;
-  }
+  if (found.next)
+    return own_or_global(symbol, caller, found.next, return_address, for_all);
   if (is_query && caller->end && (own = tscope_definition_beside(return_address, symbol->name)))
     return own;
   if (found.n_loaded == 1 && (!is_query || found.n_known))

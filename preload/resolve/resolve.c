@@ -10,7 +10,8 @@
 #include "resolve/search.h"
 #include "resolve/unloading.h"
 
-void *resolve_in(const char *file, const char *name) {
+/* From one loaded file and what it links; NULL if it is not loaded or has no such function. */
+static void *find_in(const char *file, const char *name) {
   void *handle = file ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : NULL;
   if (!handle)
     return NULL;
@@ -24,12 +25,14 @@ void *resolve_next(const char *name) {
   return address && !tscope_is_own(address) ? address : NULL;
 }
 
-void *resolve_from_libraries(const struct tscope_symbol *symbol, const void *return_address) {
+/* From the libraries that the object around `return_address` links, else from a loaded library of
+ * the symbol's sonames. */
+static void *from_libraries(const struct tscope_symbol *symbol, const void *return_address) {
   struct tscope_object caller;
   void *address =
-      tscope_object_of(return_address, &caller) ? resolve_in(caller.path, symbol->name) : NULL;
+      tscope_object_of(return_address, &caller) ? find_in(caller.path, symbol->name) : NULL;
   for (const char *const *soname = symbol->sonames; soname && *soname && !address; soname++)
-    address = resolve_in(*soname, symbol->name);
+    address = find_in(*soname, symbol->name);
   return address;
 }
 
@@ -37,13 +40,16 @@ bool resolve_is_possible(void) {
   return dladdr && dlopen && dlclose;
 }
 
-static void *ask_linker(const struct tscope_symbol *symbol, const void *return_address) {
+void *resolve_by_linker(const struct tscope_symbol *symbol, const void *return_address,
+                        bool *is_next) {
+  *is_next = false;
   if (!resolve_is_possible())
     return NULL;
   TSCOPE_KEEP_ERRNO;
   void *address = resolve_next(symbol->name);
+  *is_next = address != NULL;
   if (!address)
-    address = resolve_from_libraries(symbol, return_address);
+    address = from_libraries(symbol, return_address);
   if (dlerror)
     dlerror();
   return address;
@@ -57,7 +63,7 @@ void *tscope_resolve_slow(struct tscope_symbol *symbol, const void *return_addre
   else if (!address && found.n_loaded == 1 && return_address)
     address = found.loaded;
   else if (!address && found.n_loaded)
-    address = ask_linker(symbol, return_address);
+    address = resolve_by_linker(symbol, return_address, &(bool){false});
   if (address) {
     tscope_keep_loaded(address);
     __atomic_store_n(&symbol->address, address, __ATOMIC_RELEASE);

@@ -14,9 +14,7 @@ bool resolve_is_possible(void);
  */
 void *resolve_next(const char *name);
 
-/* From the libraries that the object around `return_address` links, else from a loaded library of
- * the symbol's sonames. */
-void *resolve_from_libraries(const struct tscope_symbol *symbol, const void *return_address);
-
-/* From one loaded file and what it links; NULL if it is not loaded or has no such function. */
-void *resolve_in(const char *file, const char *name);
+/* That one, else one from the libraries that the object around `return_address` links, else from a
+ * loaded library of the symbol's sonames. Sets whether it is the next one. Preserves errno. */
+void *resolve_by_linker(const struct tscope_symbol *symbol, const void *return_address,
+                        bool *is_next);
