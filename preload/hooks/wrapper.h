@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of every wrapper of the shim. All have the same frame, TSCOPE_FORWARD. Families differ
- * only in policy: how the real function is found, what wakes a process, what is recorded.
+ * What wrappers of hooked functions consist of. TSCOPE_FORWARD is the body of each. Families differ
+ * only in how the real function is found, what wakes a process, and what is recorded.
  *
  * TSCOPE_WRAPPER turns one registry line into the function that the job calls instead of the real
  * one:

@@ -18,8 +18,8 @@ static bool may_be_for_threads(int result) {
   return result != 0 && (errno == EINVAL || errno == EUSERS);
 }
 
-/* The result of a call; of one that the kernel may have refused because of tscope's threads, once
- * more without them. */
+/* Makes the call. If the kernel may have refused it because of tscope's threads, ends these, makes
+ * it once more, and starts them again. */
 #define WITHOUT_OWN_THREADS(call)                                                                  \
   ({                                                                                               \
     int saved = errno, result = call;                                                              \

@@ -445,8 +445,8 @@ static int add_thread_local_bytes(struct dl_phdr_info *info, size_t bytes, void 
   return 0;
 }
 
-/* Starts a thread of our own, with all signals blocked. 0 or a negative errno. Until it runs, its
- * number is not known: that of the thread before it is gone, which says nothing of this one. */
+/* Starts a thread of our own, with all signals blocked. 0 or a negative errno. Its number is 0
+ * until it runs: that of its predecessor would say that it is gone. */
 static int start(struct worker *worker, void *(*run)(void *), size_t stack_bytes) {
   store(&worker->tid, 0);
   if (!pthread_create || !pthread_attr_setstacksize)
