@@ -11,20 +11,10 @@
 
 struct tscope_env tscope_env;
 
-/* "N/M" with 0 < N < M */
-static bool is_fraction(const char *value) {
-  char *slash;
-  u64 n = strtoull(value, &slash, 10), m;
-  return *value >= '0' && *value <= '9' && *slash == '/' && tscope_read_number(slash + 1, &m) &&
-         n > 0 && n < m && m <= UINT32_MAX;
-}
-
 static bool fits(const char *value, const char *word, size_t length) {
   u64 number;
   if (length == strlen("SECONDS") && memcmp(word, "SECONDS", length) == 0)
     return tscope_read_number(value, &number) && number > 0;
-  if (length == strlen("N/M") && memcmp(word, "N/M", length) == 0)
-    return is_fraction(value);
   return length == strlen(value) && memcmp(word, value, length) == 0;
 }
 
@@ -60,10 +50,23 @@ static bool parse_size(u64 *target, const char *value, const char *values) {
   return tscope_read_size(value, target);
 }
 
+/* "N/M" with 0 < N < M; "": not set. */
+static bool parse_fraction(struct tscope_fraction *target, const char *value, const char *values) {
+  (void)values;
+  char *slash;
+  u64 n = strtoull(value, &slash, 10), m = 0;
+  bool is_set = *value >= '0' && *value <= '9' && *slash == '/' &&
+                tscope_read_number(slash + 1, &m) && n > 0 && n < m && m <= UINT32_MAX;
+  if (is_set || !*value)
+    *target = (struct tscope_fraction){(u32)n, (u32)m};
+  return is_set;
+}
+
 #define PARSE_FLAG(member, value, values) parse_flag(&tscope_env.member, value, values)
 #define PARSE_TEXT(member, value, values) parse_text(tscope_env.member, value, values)
 #define PARSE_NUMBER(member, value, values) parse_number(&tscope_env.member, value, values)
 #define PARSE_SIZE(member, value, values) parse_size(&tscope_env.member, value, values)
+#define PARSE_FRACTION(member, value, values) parse_fraction(&tscope_env.member, value, values)
 
 /* By the C library's own function, perhaps in a signal's handler: getenv() may be another preloaded
  * library's. */

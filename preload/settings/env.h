@@ -13,10 +13,16 @@
 
 enum { TSCOPE_ENV_TEXT_BYTES = 1024 };
 
+/* `part` of every `whole`; both 0: not set. */
+struct tscope_fraction {
+  u32 part, whole;
+};
+
 #define TSCOPE_ENV_MEMBER_FLAG(member) bool member;
 #define TSCOPE_ENV_MEMBER_TEXT(member) char member[TSCOPE_ENV_TEXT_BYTES];
 #define TSCOPE_ENV_MEMBER_NUMBER(member) u64 member;
 #define TSCOPE_ENV_MEMBER_SIZE(member) u64 member;
+#define TSCOPE_ENV_MEMBER_FRACTION(member) struct tscope_fraction member;
 #define X(member, TYPE, variable, standard, values, doc) TSCOPE_ENV_MEMBER_##TYPE(member)
 struct tscope_env {
   TSCOPE_ENV(X)
