@@ -16,8 +16,8 @@ import sys
 import tempfile
 import time
 
-TOOLS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "tools")
-sys.path.insert(0, TOOLS)
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from observed import observed_environment  # noqa: E402
 from outcomes import SKIPPED, wait_until  # noqa: E402
 from read_trace import paths_under  # noqa: E402
@@ -78,7 +78,7 @@ class Mounted:
     def serve(self, scratch):
         folder = os.path.join(scratch, "behind")
         os.mkdir(folder)
-        self.server = subprocess.Popen(["/usr/bin/python3", os.path.join(TOOLS, "failing_fs.py"), self.where, folder,
+        self.server = subprocess.Popen(["/usr/bin/python3", os.path.join(HERE, "..", "tools", "failing_fs.py"), self.where, folder,
                                         control_of(self.where)], stderr=subprocess.PIPE, text=True)
         while not os.path.ismount(self.where):
             if self.server.poll() is not None:

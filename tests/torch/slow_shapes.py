@@ -366,7 +366,7 @@ def main():
         os.execve(python, [python, *sys.argv], observed_environment(
             os.path.join(build, "preload", "libtscope.so"), None, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo",
             TSCOPE_RUN="shapes"))
-    sys.path.append(os.path.dirname(JOBS[0]))
+    sys.path.append(os.path.join(HERE, "jobs"))
     import slow_calls_job  # once, for all ranks
     results = {name: [] for name in arguments.shapes or SHAPES}
     for name, of_shape in results.items():
