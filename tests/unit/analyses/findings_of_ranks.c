@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyses/findings/findings.h"
+#include "model/building.h"
 #include "scenario.h"
 
 static void straggler(void **state) {
@@ -561,6 +563,38 @@ static void who_is_refuted_is_told(void **state) {
   cluster_end(r, c);
 }
 
+/* The title of a hang that ranks 0 and `other` hold up, on hosts of which two are called alike. */
+static void expect_hang_on(u32 other, const char *where, bool clocks_known) {
+  SCOPED_ARENA struct arena arena = {0};
+  struct rank ranks[] = {{.rank = 0, .host = "trainer"},
+                         {.rank = 1, .host = "trainer"},
+                         {.rank = 2, .host = "trainer"},
+                         {.rank = 3, .host = "pod"}};
+  for (u32 r = 0; clocks_known && r < LENGTH_OF(ranks); r++)
+    ranks[r].info[TSCOPE_INFO_CLOCK] = r < 2 ? "x" : "y";
+  struct model model = {.n_ranks = LENGTH_OF(ranks), .ranks = ranks};
+  model_number_hosts(&model);
+  u32 held[] = {0, other};
+  struct check_suspect suspect = {.rank = 0, .reason = SUSPECT_ABSENT, .evidence = ""};
+  struct results r = {
+      .check = {.hang_ranks = held, .n_hang_ranks = 2, .suspects = &suspect, .n_suspects = 1}};
+  struct analysis a = {.model = &model, .results = &r, .arena = &arena};
+  struct findings f = {.a = &a, .arena = &arena, .r = &r, .steps = 1, .step_ms = 1};
+  rule_hang(&f);
+  assert_int_equal(r.n_findings, 1);
+  const char *told = strstr(r.findings[0].title, ", on ");
+  assert_string_equal(told ? told : "", where);
+}
+
+static void hosts_of_one_name_are_not_one_that_hangs(void **state) {
+  (void)state;
+  expect_hang_on(1, ", on trainer", true);
+  expect_hang_on(2, "", true);
+  expect_hang_on(2, ", on trainer", false);
+  expect_hang_on(3, "", true);
+  expect_hang_on(9, "", true); /* it left no record: where it ran is not known */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(straggler),
                                      cmocka_unit_test(load_imbalance),
@@ -582,6 +616,7 @@ int main(void) {
                                      cmocka_unit_test(fail_slow_without_cores),
                                      cmocka_unit_test(fail_slow_names_what_grew),
                                      cmocka_unit_test(fail_slow_of_a_late_rank),
-                                     cmocka_unit_test(fail_slow_of_all_ranks)};
+                                     cmocka_unit_test(fail_slow_of_all_ranks),
+                                     cmocka_unit_test(hosts_of_one_name_are_not_one_that_hangs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,26 +5,19 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/queries.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/texts.h"
 
 #define ONES_NAMED 3u
 
-static const char *host_of_rank(const struct model *model, u32 number) {
-  u32 index = model_rank_index(model, number);
-  return index == INDEX_NONE ? NULL : model->ranks[index].host;
-}
-
 /* ", on node1" if all these are there and the job has other hosts too; else nothing. */
 static const char *describe_host(struct findings *f, const u32 *ranks, u32 n) {
   const struct model *model = f->a->model;
-  const char *host = host_of_rank(model, ranks[0]);
-  bool others =
-      host && ANY(model->ranks, model->n_ranks, one, one->host && !same_text(one->host, host));
-  return others && ALL(ranks, n, one, same_text(host_of_rank(model, *one), host))
-             ? say(f, ", on %s", host)
-             : "";
+  bool recorded = ALL(ranks, n, one, model_rank_index(model, *one) != INDEX_NONE);
+  const char *host = recorded ? model_host_of(model, mark_ranks(f->a, ranks, n)) : NULL;
+  return host ? say(f, ", on %s", host) : "";
 }
 
 /* What is known of the first few, one sentence each. */
