@@ -216,6 +216,14 @@ char *stall_place(struct arena *arena, const struct stalled_rank *rank) {
                      : NULL;
 }
 
+bool stall_same_place(const struct stalled_rank *a, const struct stalled_rank *b) {
+  return a->place && same_text(a->place, b->place) && same_text(a->call, b->call);
+}
+
+bool stall_does_the_same(const struct stalled_rank *a, const struct stalled_rank *b) {
+  return stall_same_place(a, b) && a->what == b->what && same_text(a->nccl, b->nccl);
+}
+
 void stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
                     struct stalled_rank *out) {
   const struct stalled_thread *main = stall_main_thread(stall);

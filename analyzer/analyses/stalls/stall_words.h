@@ -22,6 +22,10 @@ void stall_describe(struct arena *arena, const struct rank_stall *stall, const c
 /* "train.py:12 in load, called from train.py:3 in main"; NULL if the place is not known. */
 char *stall_place(struct arena *arena, const struct stalled_rank *rank);
 
+/* Whether both are known to be at one place, in one call; and do the same there. */
+bool stall_same_place(const struct stalled_rank *a, const struct stalled_rank *b);
+bool stall_does_the_same(const struct stalled_rank *a, const struct stalled_rank *b);
+
 /* Adds the stacks of a stall's threads to `stacks`, which has room for all of them; returns how
  * many. The stack of the first thread stands by itself, the others below "other threads". */
 u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *stacks);

@@ -226,6 +226,71 @@ static void one_rank_that_stalls_is_not_all(void **state) {
   cluster_end(r, c);
 }
 
+static u32 runs_there; /* a rank whose thread runs; 0: none */
+
+/* What is said of the stall where ranks are at these lines of the program; 0: not known. */
+static void expect_said(const u32 lines[CLUSTER_RANKS], u32 n_named, const char *title,
+                        const char *evidence, const char *action) {
+  struct rank_stall stalls[CLUSTER_RANKS];
+  struct stalled_thread threads[CLUSTER_RANKS];
+  struct call_frame at[CLUSTER_RANKS];
+  const struct call_frame *frames[CLUSTER_RANKS];
+  struct cluster *c = stalled_cluster(stalls, 1);
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    at[r] = (struct call_frame){"/home/me/train.py", "update", lines[r], 10};
+    frames[r] = &at[r];
+    threads[r] = (struct stalled_thread){
+        .tid = 1, .main = true, .frames = &frames[r], .n_frames = lines[r] > 0};
+    threads[r].state = r && r == runs_there ? 'R' : 'S';
+    stalls[r].looked = c->model.end + 3000 * MS;
+    stalls[r].begin = c->model.end + 1;
+    stalls[r].threads = &threads[r];
+    stalls[r].n_peers = 0;
+  }
+  struct analyse_options given = no_options();
+  struct results *r = cluster_analyse(c, &given);
+  const struct finding *finding = finding_of(r, "RUN.STALLED");
+  assert_non_null(finding);
+  if (finding->n_ranks != n_named || !strstr(finding->title, title) ||
+      !strstr(finding->evidence, evidence) || !strstr(finding->action, action))
+    fail_msg("%u: %s. %s %s", finding->n_ranks, finding->title, finding->evidence, finding->action);
+  cluster_end(r, c);
+}
+
+static void who_is_elsewhere_is_named(void **state) {
+  (void)state;
+  expect_said((const u32[CLUSTER_RANKS]){9, 9, 20, 9}, 1, "rank 2 at train.py:20",
+              "3 of the others: at train.py:9", "The other ranks probably wait for it");
+  expect_said((const u32[CLUSTER_RANKS]){9, 9, 9, 9}, 4, "4 of 4 ranks at train.py:9",
+              "4 of 4 ranks: at", "These ranks are at the same place");
+}
+
+/* Ranks whose places are not known need not be at the same place, or elsewhere than others. */
+static void unknown_places_are_not_one(void **state) {
+  (void)state;
+  expect_said((const u32[CLUSTER_RANKS]){0}, 4, "4 of 4 ranks at a place that is not known", "",
+              "Look at what each rank does");
+  expect_said((const u32[CLUSTER_RANKS]){[2] = 20}, 1, "rank 2 at train.py:20", "",
+              "Look at what each rank does");
+}
+
+static void nobody_is_odd_where_all_are_elsewhere(void **state) {
+  (void)state;
+  expect_said((const u32[CLUSTER_RANKS]){1, 2, 3, 4}, 1, "rank 0 at train.py:1", "",
+              "Look at what each rank does");
+  expect_said((const u32[CLUSTER_RANKS]){9, 9, 20, 20}, 2, "2 of 4 ranks at train.py:9", "",
+              "Look at what each rank does");
+}
+
+/* The kernel's state of a thread that polls is a matter of chance: the place is the same. */
+static void what_one_rank_does_is_not_said_of_all(void **state) {
+  (void)state;
+  runs_there = 1;
+  expect_said((const u32[CLUSTER_RANKS]){9, 9, 9, 9}, 4, "4 of 4 ranks at train.py:9",
+              "4 of 4 ranks, such as rank 0: at", "These ranks are at the same place");
+  runs_there = 0;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_rank_that_stalls_is_not_all),
@@ -235,6 +300,10 @@ int main(void) {
       cmocka_unit_test(who_does_not_run_until_all_are_killed_held_them_up),
       cmocka_unit_test(where_it_was_last_is_in_the_program),
       cmocka_unit_test(who_went_on_before_all_were_killed_held_nobody_up),
+      cmocka_unit_test(who_is_elsewhere_is_named),
+      cmocka_unit_test(unknown_places_are_not_one),
+      cmocka_unit_test(nobody_is_odd_where_all_are_elsewhere),
+      cmocka_unit_test(what_one_rank_does_is_not_said_of_all),
       cmocka_unit_test(a_stall_while_ending_does_not_hide_the_one_before),
       cmocka_unit_test(three_stalls_while_ending_do_not_hide_the_one_before),
   };

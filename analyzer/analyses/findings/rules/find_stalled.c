@@ -8,23 +8,47 @@
 #include "analyses/findings/findings.h"
 #include "analyses/stalls/stall_words.h"
 #include "base/quantity.h"
-#include "base/texts.h"
 
 static u32 count_ranks_at(const struct stalls_result *stalls, const struct stalled_rank *where) {
-  return NUMBER_OF(stalls->ranks, stalls->n_ranks, one,
-                   same_text(one->place, where->place) && same_text(one->call, where->call));
+  return NUMBER_OF(stalls->ranks, stalls->n_ranks, one, stall_same_place(one, where));
 }
 
-/* The rank whose place is shared by the fewest ranks, if they are fewer than half of all; else
- * NULL. */
+/* A rank at the place of most ranks; any if no place is known. */
+static const struct stalled_rank *most_common_place(const struct stalls_result *stalls) {
+  return LARGEST(stalls->ranks, stalls->n_ranks, rank, true, count_ranks_at(stalls, rank));
+}
+
+/* The rank whose place is shared by the fewest ranks, if they are fewer than half of all, and fewer
+ * than at another place; else NULL. */
 static const struct stalled_rank *odd_rank(const struct stalls_result *stalls) {
   const struct stalled_rank *odd = LARGEST(stalls->ranks, stalls->n_ranks, rank, rank->place,
                                            -(double)count_ranks_at(stalls, rank));
-  return odd && 2 * count_ranks_at(stalls, odd) < stalls->n_ranks ? odd : NULL;
+  u32 n = odd ? count_ranks_at(stalls, odd) : 0;
+  return odd && 2 * n < stalls->n_ranks && n < count_ranks_at(stalls, most_common_place(stalls))
+             ? odd
+             : NULL;
 }
 
-static const struct stalled_rank *most_common_place(const struct stalls_result *stalls) {
-  return LARGEST(stalls->ranks, stalls->n_ranks, rank, true, count_ranks_at(stalls, rank));
+/* "at train.py:12: asleep", with whose words these are where others there do something else. */
+static const char *describe_doing(struct findings *f, const struct stalled_rank *named) {
+  const struct stalls_result *stalls = &f->r->stalls;
+  bool same = ALL(stalls->ranks, stalls->n_ranks, one,
+                  one == named || stall_does_the_same(one, named) ||
+                      (named->place && !stall_same_place(one, named)));
+  return say(f, "%s: %s", same ? "" : say(f, ", such as rank %u", named->rank),
+             named->words ? named->words : "what it did is not known");
+}
+
+static const char *action_for(bool differs, bool at_one_place) {
+  if (differs)
+    return "Look at that line and at what it waits for: a lock, a file, a process, the network. "
+           "The other ranks probably wait for it.";
+  return at_one_place
+             ? "These ranks are at the same place: look at what they all wait for (a file system, "
+               "a "
+               "server, a rank that is not among them)."
+             : "Look at what each rank does: their places do not show which of them the others "
+               "wait for.";
 }
 
 void rule_stalled(struct findings *f) {
@@ -38,24 +62,20 @@ void rule_stalled(struct findings *f) {
   double longest = NAN;
   FOR_EACH(stalls->ranks, stalls->n_ranks, rank) {
     longest = fmax(longest, rank->for_s);
-    if (same_text(rank->place, named->place) && same_text(rank->call, named->call))
+    if (!named->place || stall_same_place(rank, named))
       ranks[n++] = rank->rank;
   }
   const char *place = stall_place(arena, named);
   const char *where = place ? place : "a place that is not known";
-  const char *others = odd ? say(f, " %u of the others: %s.", count_ranks_at(stalls, common),
-                                 common->words ? common->words : "not known")
+  const char *others = odd ? say(f, " %u of the others%s.", count_ranks_at(stalls, common),
+                                 describe_doing(f, common))
                            : "";
   u32 all = f->a->model->n_ranks;
   const char *who = n == 1 ? say(f, "rank %u", ranks[0]) : say(f, "%u of %u ranks", n, all);
   finding_add(f, SEVERITY_CRITICAL, (double)NAN, say(f, "The job stalled: %s at %s", who, where),
-              say(f, "The record shows no progress for %s. %s: %s.%s",
+              say(f, "The record shows no progress for %s. %s%s.%s",
                   isnan(longest) ? "a while" : duration_s(longest).text, who,
-                  named->words ? named->words : "what it did is not known", others),
-              odd || (n == 1 && all > 1)
-                  ? "Look at that line and at what it waits for: a lock, a file, a process, the "
-                    "network. The other ranks probably wait for it."
-                  : "These ranks are at the same place: look at what they all wait for (a file "
-                    "system, a server, a rank that is not among them).",
+                  describe_doing(f, named), others),
+              action_for(odd || (stalls->n_ranks == 1 && all > 1), place && n == stalls->n_ranks),
               ranks, n);
 }

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "analyses/stalls/stack_tree.h"
+#include "analyses/stalls/stall_words.h"
 #include "base/texts.h"
 #include "report/text/section.h"
 #include "report/text/stack_lines.h"
@@ -22,23 +22,18 @@ static void put_rank(struct pen *pen, const struct stalled_rank *rank) {
   pen_words(pen, STYLE_PLAIN, rank->words);
 }
 
-/* Ranks that do the same are shown once. */
-static bool does_the_same(const struct stalled_rank *a, const struct stalled_rank *b) {
-  return same_text(a->nccl, b->nccl) && a->what == b->what && a->place &&
-         same_text(a->place, b->place) && same_text(a->call, b->call);
-}
-
+/* Those that do the same are shown once. */
 static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
   u32 shown = 0, left = 0;
   for (u32 i = 0; i < stalls->n_ranks; i++) {
     const struct stalled_rank *rank = &stalls->ranks[i];
     u32 first = 0, alike = 0;
-    while (first < i && !does_the_same(&stalls->ranks[first], rank))
+    while (first < i && !stall_does_the_same(&stalls->ranks[first], rank))
       first++;
     if (first < i)
       continue;
     for (u32 k = i + 1; k < stalls->n_ranks; k++)
-      alike += does_the_same(rank, &stalls->ranks[k]);
+      alike += stall_does_the_same(rank, &stalls->ranks[k]);
     if (shown == RANKS_SHOWN) {
       left += 1 + alike;
       continue;
