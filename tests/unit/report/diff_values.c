@@ -239,6 +239,62 @@ static void collectives_of_a_step_of_training(void **state) {
   pair_free(&pair);
 }
 
+/* A collective that two runs of three make: a mean over the runs, like that of a kernel. */
+static void collectives_are_means_over_runs(void **state) {
+  (void)state;
+  struct sides all = compare_several(small(), small(), RUNS, even, NULL);
+  const double ms[2][RUNS] = {{10, 20, 30}, {10, 10, 40}};
+  for (u32 side = 0; side < 2; side++)
+    for (u32 i = 0; i < RUNS; i++) {
+      struct results *r = all.runs[side][i];
+      r->n_collectives = 1;
+      r->training_steps = 10;
+      r->collectives[0].sizes = 1;
+      r->collectives[0].bytes = 4;
+      r->collectives[0].count = 10 * (i + 1);
+      r->collectives[0].transfer_ms = ms[side][i];
+    }
+  const struct diff_side was = {.runs = all.runs[0], .n = RUNS};
+  const struct diff_side is = {.runs = all.runs[1], .n = RUNS};
+  diff_sides(&was, &is, &all.shown);
+  assert_int_equal(all.shown->diff->n_collectives, 1);
+  const struct diff_collective *one = &all.shown->diff->collectives[0];
+  assert_true(one->before_per_step == 2 && one->after_per_step == 2);
+  assert_float_equal(one->before_ms, (10 + 2 * 20 + 3 * 30) / 6., 1e-9);
+  assert_float_equal(one->after_ms, (10 + 2 * 10 + 3 * 40) / 6., 1e-9);
+  sides_free(&all);
+}
+
+/* What changed most comes first, as it explains the step. */
+static void collectives_that_changed_come_first(void **state) {
+  (void)state;
+  struct collective_result before[] = {
+      {.op = "all_reduce", .sizes = 1, .bytes = 4, .count = 10, .transfer_ms = 1},
+      {.op = "all_gather", .sizes = 2, .bytes = 4, .count = 10, .transfer_ms = 1},
+      {.op = "all_gather", .sizes = 3, .bytes = 8, .count = 10, .transfer_ms = 3},
+      {.op = "broadcast", .sizes = 1, .bytes = 4, .count = 10, .transfer_ms = NAN}};
+  struct collective_result after[] = {
+      {.op = "all_reduce", .sizes = 1, .bytes = 4, .count = 10, .transfer_ms = 1},
+      {.op = "all_gather", .sizes = 2, .bytes = 4, .count = 20, .transfer_ms = 5}};
+  struct pair pair = compare_with(small(), small(), NULL);
+  pair.old->collectives = before;
+  pair.old->n_collectives = LENGTH_OF(before);
+  pair.new->collectives = after;
+  pair.new->n_collectives = LENGTH_OF(after);
+  pair.old->training_steps = pair.new->training_steps = 10;
+  diff_results(pair.old, pair.new);
+  const struct diff_result *diff = pair.new->diff;
+  assert_int_equal(diff->n_collectives, 3);
+  const struct diff_collective *first = &diff->collectives[0];
+  assert_string_equal(first->op, "all_gather");
+  assert_true(isnan(first->bytes) && first->before_per_step == 2 && first->before_ms == 2);
+  assert_true(first->after_per_step == 2 && first->after_ms == 5 && first->change == 1.5);
+  const struct diff_collective *untimed =
+      FIND(diff->collectives, diff->n_collectives, one, !strcmp(one->op, "broadcast"));
+  assert_true(untimed && isnan(untimed->before_ms) && untimed->after_per_step == 0);
+  pair_free(&pair);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(values_part),
                                      cmocka_unit_test(bits_differ_where_they_must_not),
@@ -248,6 +304,8 @@ int main(void) {
                                      cmocka_unit_test(levels_without_one_run),
                                      cmocka_unit_test(memory_that_grew),
                                      cmocka_unit_test(tensors_that_scale),
-                                     cmocka_unit_test(collectives_of_a_step_of_training)};
+                                     cmocka_unit_test(collectives_of_a_step_of_training),
+                                     cmocka_unit_test(collectives_are_means_over_runs),
+                                     cmocka_unit_test(collectives_that_changed_come_first)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
