@@ -18,6 +18,7 @@
 #include "report/facts/facts.h"
 #include "report/report.h"
 #include "report/text/meter.h"
+#include "report/text/section.h"
 #include "report/text/table.h"
 
 /* A pen that writes into memory. */
@@ -143,6 +144,53 @@ static void throughput_has_what_is_besides(void **state) {
     assert_int_equal(ANY(facts.at, facts.n, one, strstr(one->text, "besides 3.33 steps/s")),
                      besides);
   }
+  example_free(results);
+}
+
+/* --top: as many rows of each list, and how many there are besides. */
+static void lists_have_as_many_rows_as_asked_for(void **state) {
+  enum { MOST = 30 };
+  struct rank_ending endings[MOST];
+  struct stalled_rank stalled[MOST];
+  struct past_stall past[MOST];
+  struct named_range_result ranges[MOST];
+  struct line_result lines[MOST];
+  char places[MOST][24];
+  (void)state;
+  struct results *results = example_make("healthy");
+  for (u32 i = 0; i < MOST; i++) {
+    snprintf(places[i], sizeof(places[i]), "one.py:%u", i + 100);
+    endings[i] = (struct rank_ending){.rank = i, .at_s = NAN, .step = NAN, .why = places[i]};
+    stalled[i] = (struct stalled_rank){.rank = i, .for_s = NAN, .words = places[i]};
+    past[i] = (struct past_stall){.rank = i, .since_s = 1, .for_s = 1, .place = places[i]};
+    ranges[i] = (struct named_range_result){.name = places[i], .count = 1, .sum_ms = 1};
+    lines[i] = (struct line_result){.place = places[i], .wait_ms = 1, .line = i};
+  }
+  results->run_end = (struct run_end){.ranks = endings, .n_ranks = MOST};
+  results->stalls = (struct stalls_result){
+      .ranks = stalled, .n_ranks = MOST, .past = past, .n_past = MOST, .past_known = MOST};
+  results->named_ranges = ranges;
+  results->n_named_ranges = MOST;
+  results->lines = (struct lines_result){.at = lines, .n_at = MOST, .known = MOST};
+  void (*const bodies[])(struct pen *, const struct results *) = {body_run_end, body_stalls,
+                                                                  body_ranges, body_lines};
+  static const u32 lists[] = {1, 2, 1, 1};
+  for (u32 i = 0; i < LENGTH_OF(bodies); i++)
+    for (u32 top = 2; top < MOST; top += 20) {
+      struct sheet sheet;
+      const struct report_view view = {.width = 100, .top = top};
+      sheet.out = open_memstream(&sheet.text, &sheet.bytes);
+      sheet.pen = pen_begin(&view, sheet.out);
+      bodies[i](&sheet.pen, results);
+      pen_finish(&sheet.pen);
+      fclose(sheet.out);
+      u32 rows = 0;
+      for (const char *at = sheet.text; (at = strstr(at, "one.py:")); at++)
+        rows++;
+      if (rows != lists[i] * top)
+        fail_msg("%u: %u rows of %u: %s", i, rows, lists[i] * top, sheet.text);
+      free(sheet.text);
+    }
   example_free(results);
 }
 
@@ -413,6 +461,7 @@ int main(void) {
       cmocka_unit_test(every_line_fits),
       cmocka_unit_test(colour_changes_no_character),
       cmocka_unit_test(ascii_is_ascii),
+      cmocka_unit_test(lists_have_as_many_rows_as_asked_for),
       cmocka_unit_test(many_ranks_stay_compact),
       cmocka_unit_test(unknown_says_why),
       cmocka_unit_test(names_cannot_control_the_terminal),

@@ -37,9 +37,9 @@ void body_lines(struct pen *pen, const struct results *results) {
       {"on the GPU", COLUMN_MS, offsetof(struct line_result, gpu_ms), 0, 0},
       {"of it backward", COLUMN_MS, offsetof(struct line_result, backward_gpu_ms), 7, 0},
   };
-  struct line_result rows[LINES_SHOWN];
-  u32 shown = 0;
-  for (u32 i = 0; i < lines->n_at && shown < LINES_SHOWN; i++)
+  u32 shown = 0, most = section_rows(pen, lines->n_at, LINES_SHOWN);
+  struct line_result *rows = arena_array(&pen->scratch, most, sizeof(*rows));
+  for (u32 i = 0; i < lines->n_at && shown < most; i++)
     if (has_cost(&lines->at[i], results->step_mean_ms))
       rows[shown++] = lines->at[i];
   if (shown == 0) {

@@ -47,16 +47,17 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   u32 n = LIST_WHERE(ranks, 0, results->n_ranks, i, results->path_by_rank[i] > 0,
                      ((struct path_rank){results->ranks[i].rank, results->path_by_rank[i]}));
   SORT(ranks, n, most_first);
+  u32 shown = section_rows(pen, n, RANKS_SHOWN);
   section_label(pen, "by rank");
   for (u32 i = 0; i < n; i++) {
-    if (i < RANKS_SHOWN)
+    if (i < shown)
       pen_item(pen, STYLE_PLAIN, "rank %u %s", ranks[i].rank,
                percent(ranks[i].ms / results->path_length_ms).text);
     else
       rest += ranks[i].ms;
   }
-  if (n > RANKS_SHOWN)
-    pen_item(pen, STYLE_PLAIN, "%s more %s", count_of(n - RANKS_SHOWN).text,
+  if (n > shown)
+    pen_item(pen, STYLE_PLAIN, "%s more %s", count_of(n - shown).text,
              percent(rest / results->path_length_ms).text);
 }
 
@@ -74,9 +75,9 @@ static void put_names(struct pen *pen, const struct results *results) {
       {"time", COLUMN_MS, offsetof(struct name_row, of.ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct name_row, share), 0, 0},
   };
-  struct name_row rows[NAMES_SHOWN];
-  struct row_name names[NAMES_SHOWN];
-  u32 n = MIN(results->n_path_by_name, NAMES_SHOWN);
+  u32 n = section_rows(pen, results->n_path_by_name, NAMES_SHOWN);
+  struct name_row *rows = arena_array(&pen->scratch, n, sizeof(*rows));
+  struct row_name *names = arena_array(&pen->scratch, n, sizeof(*names));
   for (u32 i = 0; i < n; i++) {
     const struct path_name_result *one = &results->path_by_name[i];
     names[i] = (struct row_name){.shortened = one->shortened, .whole = one->name};

@@ -17,7 +17,7 @@ void body_ranges(struct pen *pen, const struct results *results) {
       {"time", COLUMN_MS, offsetof(struct named_range_result, sum_ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct named_range_result, share), 0, 0},
   };
-  u32 n = results->n_named_ranges, shown = MIN(n, RANGES_SHOWN);
+  u32 n = results->n_named_ranges, shown = section_rows(pen, n, RANGES_SHOWN);
   table_print(pen, &TABLE(struct named_range_result, columns), results->named_ranges, shown);
   pen_line(pen, TEXT_INDENT);
   if (n > shown)

@@ -28,8 +28,9 @@ static void put_rank(struct pen *pen, const struct rank_ending *rank) {
 void body_run_end(struct pen *pen, const struct results *results) {
   put_facts(pen, SECTION_run_end, results);
   const struct run_end *end = &results->run_end;
-  FOR_EACH(end->ranks, MIN(end->n_ranks, RANKS_SHOWN), rank)
+  u32 shown = section_rows(pen, end->n_ranks, RANKS_SHOWN);
+  FOR_EACH(end->ranks, shown, rank)
     put_rank(pen, rank);
-  if (end->n_ranks > RANKS_SHOWN)
-    section_line(pen, STYLE_DIM, "and %u more, later", end->n_ranks - RANKS_SHOWN);
+  if (end->n_ranks > shown)
+    section_line(pen, STYLE_DIM, "and %u more, later", end->n_ranks - shown);
 }

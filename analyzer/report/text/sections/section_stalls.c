@@ -24,7 +24,7 @@ static void put_rank(struct pen *pen, const struct stalled_rank *rank) {
 
 /* Those that do the same are shown once. */
 static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
-  u32 shown = 0, left = 0;
+  u32 shown = 0, left = 0, most = section_rows(pen, stalls->n_ranks, RANKS_SHOWN);
   for (u32 i = 0; i < stalls->n_ranks; i++) {
     const struct stalled_rank *rank = &stalls->ranks[i];
     u32 first = 0, alike = 0;
@@ -34,7 +34,7 @@ static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
       continue;
     for (u32 k = i + 1; k < stalls->n_ranks; k++)
       alike += stall_does_the_same(rank, &stalls->ranks[k]);
-    if (shown == RANKS_SHOWN) {
+    if (shown == most) {
       left += 1 + alike;
       continue;
     }
@@ -49,18 +49,19 @@ static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
 }
 
 static void put_tree(struct pen *pen, const struct stack_tree *tree) {
-  u32 n;
-  struct stack_line *lines = stack_tree_lines(&pen->scratch, tree, LINES_SHOWN + 1, &n);
-  for (u32 i = 0; i < n && i < LINES_SHOWN; i++) {
+  u32 n, most = section_rows(pen, tree->n, LINES_SHOWN);
+  struct stack_line *lines = stack_tree_lines(&pen->scratch, tree, most + 1, &n);
+  for (u32 i = 0; i < n && i < most; i++) {
     section_label(pen, i ? "" : "stacks");
     put_stack_line(pen, VALUE_INDENT + 2 * lines[i].depth, &lines[i]);
   }
-  if (n > LINES_SHOWN)
+  if (n > most)
     section_value(pen, "", STYLE_DIM, "and more: --format json has them all");
 }
 
 static void put_past(struct pen *pen, const struct stalls_result *stalls) {
-  for (u32 i = 0; i < stalls->n_past && i < PAST_SHOWN; i++) {
+  u32 shown = section_rows(pen, stalls->n_past, PAST_SHOWN);
+  for (u32 i = 0; i < shown; i++) {
     const struct past_stall *past = &stalls->past[i];
     section_value(pen, i ? "" : "went on", STYLE_PLAIN, "rank %u at %.1f s", past->rank,
                   past->since_s);
@@ -70,7 +71,7 @@ static void put_past(struct pen *pen, const struct stalls_result *stalls) {
       pen_item(pen, STYLE_PLAIN, "%s%s%s", past->place, past->function ? " in " : "",
                text_or_empty(past->function));
   }
-  if (stalls->past_known > PAST_SHOWN)
+  if (stalls->past_known > shown)
     section_value(pen, "", STYLE_DIM, "%.0f in all", stalls->past_known);
 }
 
