@@ -142,5 +142,5 @@ void host_report_metrics(const struct host_report *report, FILE *out) {
     fprintf(out, "} %u\n", lost->lost);
   }
   print_metric("tscope_hosts_runs", "number of runs that were compared", "gauge", out);
-  fprintf(out, "tscope_hosts_runs %u\n", report->records->runs.n);
+  fprintf(out, "tscope_hosts_runs %u\n# EOF\n", report->records->runs.n);
 }

@@ -154,6 +154,7 @@ def check_outputs(report):
             lines = file.read()
     assert 'tscope_hosts_effect{kind="slow host",name="node21"}' in lines, lines
     assert f'tscope_hosts_lost{{name="{FRAGILE}"}}' in lines, lines
+    assert lines.endswith("\n# EOF\n"), lines
 
 
 def check_repeated(report):

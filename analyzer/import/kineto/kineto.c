@@ -10,6 +10,7 @@
 
 #include "base/checked_memory.h"
 #include "base/parallel.h"
+#include "base/quantity.h"
 #include "import/file_budget.h"
 
 /* A document of PyTorch's profiler, or a bare list of events; by its first bytes. */
@@ -107,9 +108,9 @@ static int keep_readable(struct kineto_reading *reading, struct kineto_traces *t
       traces->at[traces->n++] = reading->traces[i];
     if (malformed)
       model_note(reading->import->model,
-                 "%s has %llu events that are not valid JSON (trailing commas, NaN, bad "
-                 "escapes); they were read as intended, except those without a time",
-                 reading->inputs[i].path, (unsigned long long)malformed);
+                 "%s: %s not valid JSON (trailing commas, NaN, bad escapes); what has a time was "
+                 "read as intended",
+                 reading->inputs[i].path, plural_is((double)malformed, "event").text);
     if (reading->errors[i] == 0 && ends_before_gpu(reading, &reading->traces[i]))
       model_note(reading->import->model,
                  "%s: the first %llu events, which --quick allows, have NO GPU WORK: it comes "
@@ -190,8 +191,8 @@ static void make_events(struct import *import, const struct kineto_traces *trace
   if (left_out)
     model_note(model,
                "the recording pauses between steps: only the part of which all ranks have most has "
-               "steps here, %u steps of other parts are left out",
-               left_out);
+               "steps here; left out of other parts: %s",
+               plural(left_out, "step").text);
 }
 
 int load_kineto(struct import *import, const struct input *inputs, u32 n) {

@@ -5,6 +5,7 @@
  */
 
 #include "base/arena.h"
+#include "base/quantity.h"
 #include "base/texts.h"
 #include "import/memory_snapshot/memory_snapshot.h"
 #include "import/memory_snapshot/stacks.h"
@@ -284,9 +285,8 @@ static void add_notes(struct history_reading *reading) {
                                         "first event on"));
   if (reading->unreadable_events)
     add_note(reading,
-             arena_printf(reading->arena,
-                          "%u events were skipped: unknown, or without an address or a size",
-                          reading->unreadable_events));
+             arena_printf(reading->arena, "%s skipped: unknown, or without an address or a size",
+                          plural_is(reading->unreadable_events, "event").text));
   if (reading->uncovered)
     add_note(reading, arena_printf(reading->arena,
                                    "%lld bytes of segments are in no block and count as "

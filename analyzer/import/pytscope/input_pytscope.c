@@ -42,9 +42,9 @@ static void note_problems(struct model *model, const struct pytscope_run *run) {
                plural((double)run->unreadable_lines, "line").text);
   if (run->earlier)
     model_note(model,
-               "%s: %u steps are left out: after them step %llu begins again, and only the "
+               "%s: %s left out: after that, step %llu begins again, and only the "
                "last start is used",
-               run->path, run->earlier,
+               run->path, plural_is(run->earlier, "step").text,
                (unsigned long long)(run->steps.n ? run->steps.at[0].number : 0));
   if (!run->described)
     model_note(model, "%s has no readable run.json beside it: the run did not reach its finish()",

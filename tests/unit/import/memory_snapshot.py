@@ -740,7 +740,7 @@ class Snapshot(unittest.TestCase):
         a.trace.insert(9, {"action": "alloc", "addr": 5})
         memory = self.memory(a)
         self.assertEqual(memory["peak_allocated_bytes"], replay(self.trained(3, 0).snapshot()))
-        self.assertTrue(any("2 events were skipped" in note for note in memory["notes"]))
+        self.assertTrue(any("2 events are skipped" in note for note in memory["notes"]))
 
     def test_devices_and_ranks(self):
         small, large = Allocator(device=0), Allocator(device=1)
