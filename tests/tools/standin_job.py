@@ -34,7 +34,7 @@ class Job:
                 self.ranks[rank].send_signal(number)
 
     def end(self):
-        self.send(signal.SIGCONT)
+        """At once: a rank that was stopped does not live again."""
         self.send(signal.SIGKILL)
         for rank in self.ranks:
             rank.wait()
