@@ -183,6 +183,7 @@ static void lists_have_as_many_rows_as_asked_for(void **state) {
       sheet.pen = pen_begin(&view, sheet.out);
       bodies[i](&sheet.pen, results);
       pen_finish(&sheet.pen);
+      arena_release(&sheet.pen.scratch);
       fclose(sheet.out);
       u32 rows = 0;
       for (const char *at = sheet.text; (at = strstr(at, "one.py:")); at++)
