@@ -110,7 +110,8 @@ bool is_slow_stage(struct findings *f, const struct straggler_group *group);
 /* "data.py:12 (get)"; and the way there if peers are there too, by another way. */
 const char *words_of_line(struct findings *f, const struct sampled_line *line);
 
-/* " That is ... GIL ..." where another thread holds it while this one waits; else "". */
+/* " Python runs one thread at a time: ..." where another thread holds it while this one waits; else
+ * "". */
 const char *about_gil(const struct sampled_line *line);
 
 /* ", called at train.py:9" and ", waiting for 80 % of it", where these are known; else "". */

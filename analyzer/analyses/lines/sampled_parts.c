@@ -19,11 +19,11 @@ static const double path_least_share = 0.01;
 /* Stacks with the same callers of the user's own. */
 struct open_path {
   u64 key;
-  u32 stack; /* one of them */
+  u32 stack; /* the first of them */
   i64 ns;
 };
 
-ORDER_BY(most_first, struct open_path, DOWN(ns) UP(key))
+ORDER_BY(most_first, struct open_path, DOWN(ns) UP(stack))
 
 /* While it is collected. */
 struct open_part {
@@ -33,7 +33,7 @@ struct open_part {
   i64 ns;
   i64 activity_ns[ACTIVITIES], gil_ns, compiling_ns;
   VECTOR(struct part_time) times;
-  VECTOR(struct open_path) paths;
+  HASHED(struct open_path) paths; /* by key */
 };
 
 struct part_collector {
@@ -205,11 +205,9 @@ static void add_path(const struct part_collector *c, struct open_part *part, u32
   u64 key = HASH_SEED;
   for (u32 i = 0; i < n; i++)
     key = call_frame_hash(key, &c->sites->frames[callers[i]]);
-  struct open_path *path = FIND(part->paths.at, part->paths.n, one, one->key == key);
-  if (path)
-    path->ns += c->stack_ns[stack];
-  else
-    VECTOR_PUSH(&part->paths, (struct open_path){key, stack, c->stack_ns[stack]});
+  struct open_path path = {key, stack, 0};
+  u32 i = HASHED_OR_ADD(&part->paths, key, one, one->key == key, path);
+  part->paths.at[i].ns += c->stack_ns[stack];
 }
 
 static void copy_path(const struct part_collector *c, const struct open_part *part,
@@ -271,6 +269,6 @@ void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 r
     if (is_kept(&c->parts.at[i], steps))
       copy_part(c, &c->parts.at[i], arena, &out->at[out->n++]);
   FOR_EACH(c->parts.at, c->parts.n, part)
-    FREE_EACH(part, times.at, paths.at);
+    FREE_EACH(part, times.at, paths.at, paths.index.slots);
   FREE_EACH(c, parts.at, parts.index.slots);
 }

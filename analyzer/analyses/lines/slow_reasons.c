@@ -10,6 +10,7 @@
 
 #include "analyses/lines/slow_parts.h"
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 #include "base/texts.h"
 
@@ -65,8 +66,10 @@ static bool same_path(const struct sampled_path *x, const struct sampled_path *y
 static double peers_called_ns(const struct comparison *c, u32 rank, u64 key,
                               const struct sampled_path *path) {
   double ns = 0;
-  FOR_EACH(c->all, c->n, e) {
-    if (e->part->key != key || e->rank == rank || !is_peer(c, e->rank))
+  for (u32 i = FIRST_NOT(0, c->n, k, c->all[k].part->key < key);
+       i < c->n && c->all[i].part->key == key; i++) {
+    const struct entry *e = &c->all[i];
+    if (e->rank == rank || !is_peer(c, e->rank))
       continue;
     const struct sampled_path *same =
         FIND(e->part->paths, e->part->n_paths, one, same_path(one, path));

@@ -67,7 +67,8 @@ static void keep_some(struct graph *graph, const struct sample *rows, u32 n, u32
   for (u32 i = 0; i < wanted; i++) {
     struct sample *to = &graph->samples[i];
     *to = rows[(2 * (u64)i + 1) * n / (2 * wanted)];
-    to->n = MIN(steps / wanted, to->n);
+    if (all > steps)
+      to->n = MIN(steps / wanted, to->n);
   }
   graph->n_samples = wanted;
 }

@@ -226,7 +226,7 @@ struct graph {
    * rank was not recorded. */
   double *weights;
   bool *lacks_ranks;
-  bool *no_more_steps;        /* [n_ranks] set with it */
+  u32 *no_more_from;          /* [n_ranks] set with it: a step, or INDEX_NONE */
   VECTOR(struct asked) asked; /* and what they gave: no cure is replayed twice */
   double *beside; /* [n_ranks] of graph_find_beside(); NULL until the first saving is asked for */
 };

@@ -105,28 +105,34 @@ static void weigh_steps(const struct analysis *a) {
     graph->weights[i] = sampled[late[i]] ? (double)all[late[i]] / sampled[late[i]] : 1;
 }
 
-/* Which ranks were there to the end, but made no more steps: their batches had run out. */
+/* Since which step ranks made no more, but were there to the end: their batches had run out. */
 static void find_ranks_without_more(const struct analysis *a) {
   const struct steps *steps = &a->model->steps;
   u32 n = a->model->n_ranks;
-  a->graph->no_more_steps = arena_array(a->arena, n, sizeof(bool));
+  a->graph->no_more_from = arena_array(a->arena, n, sizeof(u32));
+  for (u32 rank = 0; rank < n; rank++)
+    a->graph->no_more_from[rank] = INDEX_NONE;
   if (a->whole_run)
     return;
   size_t last = cell_of_step(a->model, steps->n - 1, 0);
   i64 end = steps->end[last];
   for (u32 rank = 1; rank < n; rank++)
     end = MAX(end, steps->end[last + rank]);
-  for (u32 rank = 0; rank < n; rank++)
-    a->graph->no_more_steps[rank] = steps->begin[last + rank] == NS_UNKNOWN &&
-                                    a->ranks[rank].steps && a->model->ranks[rank].closed &&
-                                    a->model->ranks[rank].end >= end;
+  for (u32 rank = 0; rank < n; rank++) {
+    if (!a->ranks[rank].steps || !a->model->ranks[rank].closed || a->model->ranks[rank].end < end)
+      continue;
+    u32 from = steps->n;
+    while (from > 0 && steps->begin[cell_of_step(a->model, from - 1, rank)] == NS_UNKNOWN)
+      from--;
+    a->graph->no_more_from[rank] = from;
+  }
 }
 
 /* Whether all of a step is recorded of a rank: of a recording that was cut, not the last. */
 static bool has_step(const struct analysis *a, u32 rank, u32 step) {
   struct window window;
   if (!analysis_window(a, rank, step, &window))
-    return a->graph->no_more_steps[rank];
+    return step >= a->graph->no_more_from[rank];
   return a->model->ranks[rank].closed || a->whole_run ||
          (step + 1 < a->model->steps.n && analysis_window(a, rank, step + 1, &window));
 }

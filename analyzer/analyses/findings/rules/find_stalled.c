@@ -45,8 +45,7 @@ static const char *action_for(bool differs, bool at_one_place) {
            "The other ranks probably wait for it.";
   return at_one_place
              ? "These ranks are at the same place: look at what they all wait for (a file system, "
-               "a "
-               "server, a rank that is not among them)."
+               "a server, a rank that is not among them)."
              : "Look at what each rank does: their places do not show which of them the others "
                "wait for.";
 }
