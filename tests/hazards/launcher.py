@@ -192,7 +192,7 @@ class Launcher(unittest.TestCase):
             reader, writer = os.pipe()
             os.close(reader)
             child = subprocess.run([RUN, "--lib", LIBRARY, *options, "--", "sh", "-c", "echo ran; sleep 0.1; exit 7"],
-                                   stdout=subprocess.PIPE, stderr=writer, check=False)
+                                   stdout=subprocess.PIPE, stderr=writer, check=False, env=clean_environment())
             os.close(writer)
             self.assertEqual((child.stdout, child.returncode), (b"ran\n", 7), options)
 

@@ -52,7 +52,10 @@ def end(job):
 def wait_for_states(pid, wanted, letters):
     """Waits until the threads of a process have these states; `wanted` is how often each occurs, 0 for as given."""
     states = sorted(letters * wanted if wanted else letters)
-    wait_until(f"threads are {states}", lambda: sorted(states_of_threads(pid).values()) == states, each=0.01)
+    try:
+        wait_until(f"threads are {states}", lambda: sorted(states_of_threads(pid).values()) == states, each=0.01)
+    except AssertionError as late:
+        raise AssertionError(f"they are {states_of_threads(pid)}") from late
 
 
 def frames(pid, *options, **how):

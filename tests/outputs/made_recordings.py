@@ -11,9 +11,11 @@ the step.
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from observed import json_of  # noqa: E402
 
 WORLD, SLOW, STEPS = 4, 2, 40
 COMPUTE, COMM, COPY = 7, 20, 30  # streams
@@ -178,14 +180,14 @@ def sharded(more, copy=250, work=400):
 
 # name: a job with and without its cause
 CASES = {
-    "whole": lambda more: data_parallel(more),
+    "whole": data_parallel,
     "work of the slow rank before the first step": lambda more: data_parallel(more, before=True),
     "kernels of the slow rank lost in the middle": lambda more: data_parallel(more, lambda rank, step: rank == SLOW and 12 <= step < 28),
     "kernels lost twice, and most of them": lambda more: data_parallel(
         more, lambda rank, step: rank == SLOW and (3 <= step < 14 or 18 <= step < 38)),
     "slow copies before gathering": lambda more: sharded(more),
     "slow copies that take half as long as the work": lambda more: sharded(more, 300, 300),
-    "ring of messages": lambda more: ring(more),
+    "ring of messages": ring,
     "ring of slow messages": lambda more: ring(more, 400),
     "kernels of all ranks lost in the middle": lambda more: data_parallel(more, lambda rank, step: 10 <= step < 20),
 }
@@ -214,8 +216,7 @@ def write(ranks, folder):
 def report_on(report, ranks):
     with tempfile.TemporaryDirectory(prefix="made-recordings-") as folder:
         write(ranks, folder)
-        made = subprocess.run([report, folder, "--format", "json"], stdout=subprocess.PIPE, check=True)
-    return json.loads(made.stdout)
+        return json_of(report, folder)
 
 
 def check_unknown(report, name):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What tests run does not depend on where they are started: environments.py SOURCE. No variable by which the shim tells
 launchers and schedulers apart is handed on by tests/tools/observed.py, nor one of tscope or of the stand-ins; and no test
-makes an environment of its own."""
+makes an environment of its own. (Who runs a program without naming an environment is not seen.)"""
 import os
 import re
 import subprocess

@@ -237,7 +237,7 @@ COMPARED = {"ring", "retained-full", "duty", "graphs-whole", "no-driver", "kille
 
 def start(build, folder, options, env, env2):
     return Job(build, folder, "--steps", str(STEPS), *options, run="partial", ranks=1 if "--ranks" in options else 4,
-               of_rank={2: env2}, **env)
+               of_rank={2: env2}, stderr=None, **env)
 
 
 def finish(job, dies):

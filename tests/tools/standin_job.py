@@ -15,16 +15,17 @@ STANDING = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file_
 
 class Job:
     """`command` is run instead of the training program, in front of its options. `of_rank` has variables of single ranks,
-    `more` those of all."""
+    `more` those of all. What ranks say on `stderr` is seen if that is None."""
 
-    def __init__(self, build, folder, *options, run="job", ranks=RANKS, command=None, of_rank=None, **more):
+    def __init__(self, build, folder, *options, run="job", ranks=RANKS, command=None, of_rank=None, stderr=subprocess.DEVNULL,
+                 **more):
         self.traces = os.path.join(folder, "traces")
         self.run = os.path.join(self.traces, run)
         env = observed_environment(os.path.join(build, "preload", "libtscope.so"), self.traces, **{
             "TSCOPE_RUN": run, "STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": str(ranks), "STANDIN_LINK_GBPS": "0.5",
             "STANDIN_LATENCY_US": "20", **more})
         command = command or [os.path.join(build, "tests", "standins", "train")]
-        self.ranks = [subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={
+        self.ranks = [subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=stderr, env={
             **env, "RANK": str(rank), "LOCAL_RANK": str(rank % GPUS_OF_A_HOST), **(of_rank or {}).get(rank, {})})
             for rank in range(ranks)]
 

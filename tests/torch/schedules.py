@@ -6,10 +6,15 @@ work of a stage: a slow stage that is worth less than the 5 % from which on the 
 
     schedules.py LIBTSCOPE TSCOPE-REPORT [SCHEDULE...]
 """
+import os
 import sys
 import tempfile
 
-from training import Job, Skip, expect, python_or_skip, report_on
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from outcomes import Skip, expect  # noqa: E402
+from summaries import report_on  # noqa: E402
+from torch_python import python_or_skip  # noqa: E402
+from training import Job  # noqa: E402
 
 # How many chunks a stage has.
 SCHEDULES = {"ScheduleGPipe": 1, "Schedule1F1B": 1, "ScheduleInterleaved1F1B": 2, "ScheduleLoopedBFS": 2,

@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import read_trace  # noqa: E402
 from observed import observed_environment  # noqa: E402
-from outcomes import Skip, expect, wait_until  # noqa: E402
+from outcomes import expect, wait_until  # noqa: E402
 from read_trace import ENUMS, PENDING, UNKNOWN  # noqa: E402
 from summaries import report_on  # noqa: E402
 from torch_python import python_or_skip  # noqa: E402
