@@ -81,7 +81,7 @@ def meet(ranks, calls, took, name="allreduce"):
     return end
 
 
-def data_parallel(more, lost=lambda rank, step: False, before=False):
+def data_parallel(more, lost=lambda rank, step: False, before=False, at_end=False):
     """Gradients are reduced in four parts during the backward pass; the slow rank's GPU takes `more` longer for all compute."""
     ranks = [Rank(number) for number in range(WORLD)]
     if before:
@@ -100,7 +100,7 @@ def data_parallel(more, lost=lambda rank, step: False, before=False):
         for part in calls:
             meet(ranks, part, 200)
         for rank, begin in zip(ranks, begins):
-            rank.kernel("adam", 150, after=rank.ends[COMM], lost=lost(rank.number, step))
+            rank.kernel("adam", 150, after=rank.ends[COMM], lost=lost(rank.number, step) or at_end and step == STEPS - 1)
             rank.wait_for_device()
             rank.add("user_annotation", f"ProfilerStep#{step}", begin, rank.now)
     return ranks
@@ -185,12 +185,17 @@ CASES = {
     "kernels of the slow rank lost in the middle": lambda more: data_parallel(more, lambda rank, step: rank == SLOW and 12 <= step < 28),
     "kernels lost twice, and most of them": lambda more: data_parallel(
         more, lambda rank, step: rank == SLOW and (3 <= step < 14 or 18 <= step < 38)),
+    "kernels lost in the middle, and what was under way at the end": lambda more: data_parallel(
+        more, lambda rank, step: rank == SLOW and 12 <= step < 28, at_end=True),
     "slow copies before gathering": lambda more: sharded(more),
     "slow copies that take half as long as the work": lambda more: sharded(more, 300, 300),
     "ring of messages": ring,
     "ring of slow messages": lambda more: ring(more, 400),
     "kernels of all ranks lost in the middle": lambda more: data_parallel(more, lambda rank, step: 10 <= step < 20),
 }
+
+# How many steps are known, where some are lost: of 40, 16 and the one that begins the recording are not.
+KNOWN = {"kernels of the slow rank lost in the middle": 23, "kernels lost in the middle, and what was under way at the end": 23}
 
 
 def without_sides(ranks):
@@ -241,6 +246,7 @@ def check(report, name):
     alike = "lost" in name or all("as often as its peers" in one["evidence"] for one in found)  # of lost kernels it cannot be told
     wrong = not alike or any("slow compute" not in one["title"] for one in found)
     wrong = wrong or named != [[SLOW]] or told is None or abs(told - true) > 0.02
+    wrong = wrong or KNOWN.get(name, document["critical_path"]["steps"]) != document["critical_path"]["steps"]
     wrong = wrong or any(one["id"] == "KERNEL.LATE_START" for one in document["findings"])
     print(f"{name}: rank {SLOW} is worth {told} of the step, in truth {true:.4f}; named: {named}{'  <-- wrong' if wrong else ''}")
     return wrong

@@ -105,7 +105,7 @@ static bool is_captured(const struct rank_events *events, i64 time) {
 /* Launches of which the work is missing, with so few others between two that it is no chance. */
 struct stretch {
   i64 begin, end;  /* their calls */
-  u32 lost, since; /* and how many others followed the last */
+  u32 lost, since; /* and how many others followed the last of them */
 };
 
 struct stretches {
@@ -121,9 +121,10 @@ static void add_launch(struct stretches *all, const struct kineto_item *call, bo
     last->since++;
   if (!lost)
     return;
-  if (last && last->lost >= NO_CHANCE * (last->lost + last->since)) {
-    last->end = call->end;
+  if (last && last->since * NO_CHANCE < 1) {
+    last->end = MAX(last->end, call->end);
     last->lost++;
+    last->since = 0;
     return;
   }
   VECTOR_PUSH(&all->list, ((struct stretch){call->start, call->end, 1, 0}));
