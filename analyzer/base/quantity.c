@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-
 #include <string.h>
 
 #include "base/checked_memory.h"

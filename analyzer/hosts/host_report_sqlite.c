@@ -38,7 +38,7 @@ static const struct run_record *run_of(const struct host_report *report, u32 run
 
 int host_report_sqlite(const struct host_report *report, const char *path) {
   struct sqlite_writer writer;
-  int error = sqlite_writer_open(&writer, &schema, path);
+  sqlite_writer_open(&writer, &schema, path);
   EACH_EFFECT(report, measure, effect)
   put_effects(&writer, report, measure, effect);
   FOR_EACH(report->lost.at, report->lost.n, lost)
@@ -46,6 +46,5 @@ int host_report_sqlite(const struct host_report *report, const char *path) {
   FOR_EACH(report->trends.at, report->trends.n, trend)
     for (u32 i = 0; i < trend->stretches.n; i++)
       put_trends(&writer, report, trend, i, &trend->stretches.at[i]);
-  int closed = sqlite_writer_close(&writer, "");
-  return error ? error : closed;
+  return sqlite_writer_close(&writer, "");
 }

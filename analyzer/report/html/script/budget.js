@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where the time went, how much of it could be saved, and how much of the machine was used.
 
-
 function whatIfs(of) {
   const list = of.critical_path.what_if;
   if (!list.length)
