@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Figures of the critical path and of its replays, for tests.
+ */
+#pragma once
+
+#include <math.h>
+#include <string.h>
+
+#include "analyses/analyses.h"
+
+#define assert_near(a, b, tolerance)                                                               \
+  do {                                                                                             \
+    double x_ = (a), y_ = (b);                                                                     \
+    if (!(fabs(x_ - y_) <= (tolerance)))                                                           \
+      fail_msg("%s is %.6f, not %.6f", #a, x_, y_);                                                \
+  } while (0)
+
+static inline double path_ms(const struct results *r, const char *category) {
+  for (u32 i = 0; i < r->n_path_by_category; i++)
+    if (!strcmp(r->path_by_category[i].name, category))
+      return r->path_by_category[i].ms;
+  return NAN;
+}
+
+static inline double step_if(const struct results *r, enum what_if_kind kind) {
+  for (u32 i = 0; i < r->n_what_if; i++)
+    if (r->what_if[i].kind == kind)
+      return r->what_if[i].step_ms;
+  return NAN;
+}
