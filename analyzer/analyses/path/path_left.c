@@ -13,8 +13,10 @@ static double as_others(const struct run *run, u32 key, u32 n) {
   const struct sample_graph *g = run->r->g;
   u32 rank = g->nodes[n].rank;
   const struct places *places = run->by_place ? &run->by_place[rank] : NULL;
-  if (places && places->n && key < HOST_KEYS)
-    return places->left[key * places->n + places->of_node[n - g->base[rank]]];
+  u32 place =
+      places && places->n && key < HOST_KEYS ? places->of_node[n - g->base[rank]] : NO_PLACE;
+  if (place != NO_PLACE)
+    return places->left[key * places->n + place];
   bool uneven = run->uneven && key == g->nodes[n].key && run->uneven[n] >= 0;
   return uneven ? run->uneven[n] : run->factor[(size_t)key * g->n_ranks + rank];
 }
@@ -221,7 +223,7 @@ static void prepare_ranks(struct run *run) {
   bool changed = ANY(since, n ? n_ranks : 0, one, *one > r->peers.sample.first);
   if (changed)
     run->late_in = run->own_late_in = peers_late_since(&r->peers, n_ranks, since);
-  if (n > 1 || (n == 1 && (changed || !r->peers.alike)))
+  if (n > 1 || (n == 1 && (changed || !r->peers.alike || !r->peers.call_alike)))
     run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together, run->late_in);
   else if (n == 1)
     run->factor = r->peers.as_peers;

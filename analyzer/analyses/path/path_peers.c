@@ -17,6 +17,7 @@ struct comparison {
   const struct sample_graph *g;
   const bool *late_in;        /* like peers.late_in */
   const bool *group;          /* these are as fast as the others; NULL: each is */
+  const bool *like;           /* others: those that call as some of the group do; NULL: all */
   bool of_all;                /* each is as fast as the median of all */
   double *total, *net, *more; /* [class * n_ranks + rank] its work; how much more that is than what
                                  is usual; and by what it is more alone */
@@ -108,11 +109,16 @@ enum work_class work_class_of(const struct sample_graph *g, u32 key) {
   return g->nodes[n].kind == NODE_KERNEL ? CLASS_KERNELS : CLASS_COPIES;
 }
 
+/* Whether the group is compared with a rank. */
+static bool is_other(const struct comparison *c, u32 rank) {
+  return !c->group || (!c->group[rank] && (!c->like || c->like[rank]));
+}
+
 static void list_peers(struct comparison *c, u32 key) {
   const double *work = &c->p->work[(size_t)key * c->g->n_ranks];
   c->n = 0;
   for (u32 rank = 0; rank < c->g->n_ranks; rank++) {
-    if ((c->group && c->group[rank]) || !is_peer(c->p, c->g, key, rank))
+    if (!is_other(c, rank) || !is_peer(c->p, c->g, key, rank))
       continue;
     c->first = c->n ? c->first : rank;
     c->last = rank;
@@ -145,7 +151,7 @@ static bool group_has(const struct comparison *c, const double *work) {
 }
 
 static bool others_have(const struct comparison *c, const double *work) {
-  return ANY_NUMBER(0, c->g->n_ranks, rank, !c->group[rank] && work[rank] > 0);
+  return ANY_NUMBER(0, c->g->n_ranks, rank, is_other(c, rank) && work[rank] > 0);
 }
 
 /* The stages of a pipeline may run kernels that the others do not: an embedding, a loss, other
@@ -182,7 +188,7 @@ static void compare_unshared(struct comparison *c, float *left) {
       unshared[rank] += c->p->work[(size_t)key * n_ranks + rank];
   u32 n =
       LIST_WHERE(c->sorted, 0, n_ranks, rank,
-                 !c->group[rank] && c->total[CLASS_KERNELS * n_ranks + rank] > 0, unshared[rank]);
+                 is_other(c, rank) && c->total[CLASS_KERNELS * n_ranks + rank] > 0, unshared[rank]);
   double usual = median_of(c->sorted, n);
   for (u32 rank = 0; rank < n_ranks; rank++) {
     size_t of_class = (size_t)CLASS_KERNELS * n_ranks + rank;
@@ -226,8 +232,22 @@ static void keep_the_rest(const struct comparison *c, u32 key, float *left) {
   }
 }
 
+/* Who has the same part in the job as some of a group, by what it calls: of the same stage, or a
+ * worker as they. False: nobody else has. */
+static bool find_like(const struct comparison *c, bool *like) {
+  u32 n_ranks = c->g->n_ranks;
+  const struct calls *calls = c->p->calls;
+  for (u32 rank = 0; rank < n_ranks && c->group; rank++)
+    like[rank] = c->g->slices[rank].present && !c->group[rank] &&
+                 ANY_NUMBER(0, n_ranks, i,
+                            c->group[i] && calls_alike(calls[2 * i + 1], calls[2 * rank + 1]));
+  return ANY(like, n_ranks, one, *one);
+}
+
 static float *compare_in_all(struct comparison c) {
   u32 n_ranks = c.g->n_ranks;
+  SCOPED bool *like = memory_zeroed(size_sum(n_ranks, 1), sizeof(*like));
+  c.like = find_like(&c, like) ? like : NULL;
   size_t of_classes = (size_t)CLASSES * n_ranks + 1;
   float *left = memory_array(size_product(c.g->n_keys, n_ranks), sizeof(*left));
   double *sums = memory_zeroed(size_sum(3 * of_classes, n_ranks), sizeof(*sums));
@@ -330,12 +350,13 @@ void peers_compare(struct peers *p, const struct sample_graph *g, const struct a
     p->late[rank] = sample->n * fmax(0, r->ranks[rank].imposed_wait_ms) * 1e6;
   sum_work(p, g, p->late_in, INDEX_NONE, p->work);
   even_steps_new(&p->even, g, sample->n, p->work);
+  peers_find_calls(p, g);
   p->alike = do_the_same(p, g, scratch);
   p->as_peers = compare((struct comparison){.p = p, .g = g, .late_in = p->late_in});
   p->as_median = compare_in_all((struct comparison){.p = p, .g = g, .of_all = true});
 }
 
 void peers_free(struct peers *p) {
-  FREE_EACH(p, late_in, work, late, as_peers, as_median);
+  FREE_EACH(p, late_in, work, late, as_peers, as_median, calls);
   even_steps_free(&p->even);
 }

@@ -25,12 +25,22 @@ struct even_steps {
   float *left;                      /* [(row * WORK_GROUPS + group) * n_ranks + rank] */
 };
 
-/* Where in a step the nodes of a rank are: before which of its collectives they come. */
+/* What a rank calls in most steps to communicate: how often, and a hash of in which order. */
+struct calls {
+  u32 n, order;
+};
+
+static inline bool calls_alike(struct calls one, struct calls other) {
+  return one.n == other.n && one.order == other.order;
+}
+
+/* Where in a step the nodes of a rank are: before which of its calls they come. */
 struct places {
   u32 n;        /* 0: not known */
-  u16 *of_node; /* from the rank's first node on */
+  u16 *of_node; /* from the rank's first node on; NO_PLACE: of a step with other calls */
   float *left;  /* [key * n + place] of the time of its host in phases and in none */
 };
+#define NO_PLACE UINT16_MAX
 
 struct peers {
   const struct analysis *a;
@@ -41,7 +51,9 @@ struct peers {
   float *as_peers; /* likewise: the share that is left if the rank is as fast as its peers */
   float *as_median;       /* and if every rank is as fast as the median of all */
   struct even_steps even; /* and what is left of it in a row, if all have an equal share */
-  bool alike;             /* the ranks do the same, but for a little */
+  bool alike, call_alike; /* the ranks do the same, but for a little; and call it */
+  struct calls
+      *calls; /* [2 * n_ranks] of each collectives, and with messages; n 0: none, or steps differ */
 };
 
 void peers_compare(struct peers *p, const struct sample_graph *g, const struct analysis *a,
@@ -78,8 +90,11 @@ float *peers_compare_group(const struct peers *p, const struct sample_graph *g, 
 float *peers_uneven(const struct peers *p, const struct sample_graph *g, const bool *ranks,
                     const bool *late_in, const float *factor);
 
-/* path_uneven.c: what is left by place, [n_ranks], of these ranks, where they call the same
- * collectives as their peers, as many in each step. NULL: of none. To be freed by the caller. */
+/* path_uneven.c: fills in `calls`. */
+void peers_find_calls(struct peers *p, const struct sample_graph *g);
+
+/* path_uneven.c: what is left by place, [n_ranks], of these ranks, where they call the same as some
+ * peers, as much in each step. NULL: of none. To be freed by the caller. */
 struct places *peers_by_place(const struct peers *p, const struct sample_graph *g,
                               const bool *ranks, const bool *late_in, const float *factor);
 
