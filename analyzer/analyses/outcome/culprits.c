@@ -7,6 +7,7 @@
 
 #include "analyses/outcome/outcome.h"
 #include "base/rank_list.h"
+#include "kernels/communication.h"
 
 /* Ranks that end for their own reasons within this time of the first did so independently; later
  * ones count only if they raised the signal themselves. */
@@ -38,15 +39,26 @@ bool is_odd(const struct outcome *o, u32 rank) {
   return ranks_have(o->counts.odd, o->counts.n_odd, rank);
 }
 
-/* Whether a rank made a collective that the other one never came to: there it waited for that one,
- * and what it raised in the end tells of the loss, whatever its words. */
+/* Whether a rank is the other end of a message, which did not come. */
+static bool is_absent_end(const struct model *model, const struct collective *message, u32 rank) {
+  const struct comm *comm = &model->comms[message->comm];
+  return rank != INDEX_NONE && message->n_arrivals == 1 && message->root >= 0 &&
+         (u32)message->root < comm->size && comm->members[message->root] == rank;
+}
+
+/* Whether a rank made a collective that the other one never came to, or a message for it: there it
+ * waited for that one, and what it raised in the end tells of the loss, whatever its words. */
 static bool waited_for(const struct model *model, const struct ending *ending,
                        const struct ending *other) {
-  const struct arrival *last = ending->last, *before = other->last;
-  if (!last || !before || last->collective == INDEX_NONE || before->collective == INDEX_NONE)
+  const struct arrival *last = ending->last, *before = other->last_of_all;
+  if (!last || last->collective == INDEX_NONE)
     return false;
-  const struct collective *its = &model->collectives[last->collective],
-                          *others = &model->collectives[before->collective];
+  const struct collective *its = &model->collectives[last->collective];
+  if (op_is_message(last->op))
+    return is_absent_end(model, its, other->rank);
+  if (!before || before->collective == INDEX_NONE)
+    return false;
+  const struct collective *others = &model->collectives[before->collective];
   return its->comm == others->comm && its->seq > others->seq;
 }
 
@@ -305,9 +317,20 @@ static bool was_awaited(const struct outcome *o, const struct ending *ending) {
   return others && ending->rank != INDEX_NONE;
 }
 
+/* Whether it only passed on that it waited itself for another of those that others waited for. */
+static bool passed_on(const struct outcome *o, const struct ending *ending, const bool *awaited) {
+  return ANY(o->endings, o->n, other,
+             awaited[other - o->endings] && waited_for(o->a->model, ending, other) &&
+                 !waited_for(o->a->model, other, ending));
+}
+
 /* Those for which all that gave up had waited for long. */
 static u32 mark_awaited(struct outcome *o) {
-  u32 marked = MARK_WHERE(o, ending, o->ordered && was_awaited(o, ending));
+  bool *awaited = arena_array(o->a->arena, o->n, sizeof(*awaited));
+  for (u32 i = 0; i < o->n; i++)
+    awaited[i] = o->ordered && was_awaited(o, &o->endings[i]);
+  u32 marked =
+      MARK_WHERE(o, ending, awaited[ending - o->endings] && !passed_on(o, ending, awaited));
   return 2 * marked <= o->n ? marked : unmark_all(o);
 }
 
@@ -336,16 +359,25 @@ static u32 mark_early_leavers(struct outcome *o) {
   return MARK_WHERE(o, ending, ending->what == ENDING_IN_ORDER);
 }
 
-/* Those that ended normally before a call in which all others, whose traces stop, still waited for
- * them. */
+/* Whether it stood still when it was ended by force, and waited for what others do. */
+static bool stood_waiting(const struct outcome *o, const struct ending *ending) {
+  const struct stalls_result *stalls = &o->a->results->stalls;
+  return ANY(stalls->ranks, stalls->n_ranks, one,
+             one->rank == ending->global &&
+                 (one->what == STALL_IN_COLLECTIVE || one->what == STALL_WAITS_FOR_DATA));
+}
+
+/* Those that ended normally while all others waited until they were ended by force: in a call
+ * behind the last that these made, or for something that is no call, such as a key of the store. */
 static u32 mark_missed(struct outcome *o) {
-  bool silent = count_endings(o, ENDING_SILENT) > 0;
+  bool forced = count_endings(o, ENDING_SILENT) + count_endings(o, ENDING_STOPPED) > 0;
   return MARK_WHERE(
       o, leaver,
-      silent && leaver->what == ENDING_IN_ORDER &&
+      forced && leaver->what == ENDING_IN_ORDER &&
           ALL(o->endings, o->n, other,
               other->what == ENDING_IN_ORDER ||
-                  (other->what == ENDING_SILENT && waited_for(o->a->model, other, leaver))));
+                  ((other->what == ENDING_SILENT || other->what == ENDING_STOPPED) &&
+                   (waited_for(o->a->model, other, leaver) || stood_waiting(o, other)))));
 }
 
 /* Whether it was stopped, or its trace stops, long after an exception of its own, and it had called

@@ -134,9 +134,10 @@ static void resolve_end(struct outcome *o) {
   if (orderly || (unseen && !marked)) /* it may still be running */
     return;
   end->how = marked ? RUN_ENDED_EARLY : RUN_END_CANNOT_TELL;
-  end->summary = "It did not end normally; which rank ended first is not known.";
-  if (!marked)
+  if (!marked) {
+    end->summary = words_of_unknown_end(o);
     return;
+  }
   const struct ending *first = first_culprit(o);
   bool by_calls = first->what == ENDING_IN_ORDER || first->what == ENDING_LOST_PEER ||
                   first->what == ENDING_STOPPED || lived_to_the_stop(o, first) || only_aborts(o);

@@ -56,6 +56,9 @@ char *words_of_last_call(const struct analysis *a, const struct ending *ending);
 /* "Rank 3 ended first in step 7, waiting in …: …. Ranks 0-2 only followed." */
 char *words_of_end(const struct outcome *o, const struct run_end *end);
 
+/* Likewise where nobody is known to have ended the run: who had left before. */
+char *words_of_unknown_end(const struct outcome *o);
+
 /* What the calls show of a suspect; and what it was doing, if its stall is known, or where it was
  * last seen. */
 char *words_of_suspect(struct arena *arena, const struct check_suspect *suspect);

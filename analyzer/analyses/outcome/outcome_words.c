@@ -51,8 +51,9 @@ char *words_of_end(const struct outcome *o, const struct run_end *end) {
   char *why = host ? arena_printf(arena, "all ranks of host %s fell silent", host)
                    : arena_text(arena, first->why);
   /* a sample from before an exception is not where it was raised, and one from the end of the
-   * interpreter says nothing of why it ends */
-  if (!host && row->last_seen && row->how != RANK_END_EXIT && first->cause != END_EXCEPTION)
+   * interpreter says nothing of why it fails */
+  bool left = first->what == ENDING_IN_ORDER || row->how != RANK_END_EXIT;
+  if (!host && row->last_seen && left && first->cause != END_EXCEPTION)
     why = arena_printf(arena, "%s, %s at %s", why, row->ends_there ? "called" : "last seen",
                        row->last_seen);
   const char *how = was_paused(first)       ? " held up the job"
@@ -61,6 +62,21 @@ char *words_of_end(const struct outcome *o, const struct run_end *end) {
                                             : " ended the run";
   return arena_printf(arena, "%s%s%s%s: %s.%s", who, how, where, when, why,
                       others ? arena_printf(arena, " %s only followed.", others) : "");
+}
+
+char *words_of_unknown_end(const struct outcome *o) {
+  const struct ending *next = FIND(o->endings, o->n, one, one->what != ENDING_IN_ORDER);
+  size_t left = next ? (size_t)(next - o->endings) : 0;
+  if (!left || !o->ordered)
+    return say(o->a, "It did not end normally; which rank ended first is not known.");
+  u32 *ranks = arena_array(o->a->arena, left, sizeof(*ranks));
+  for (size_t i = 0; i < left; i++)
+    ranks[i] = o->endings[i].global;
+  return say(o->a,
+             "It did not end normally. %s had ended normally %s before the next; whether the "
+             "others waited for that is not known.",
+             ranks_first_in(o->a->arena, ranks, (u32)left),
+             duration_s(ns_to_s(next->from - next[-1].at)).text);
 }
 
 static const char *wait(u32 n) {

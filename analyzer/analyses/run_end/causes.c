@@ -9,6 +9,7 @@
 #include "base/texts.h"
 #include "format/exception_links.def"
 #include "inspect/thread_state.h"
+#include "kernels/communication.h"
 #include "model/stalls.h"
 
 /* An exception that Python printed longer than this before the end was caught, and another line has
@@ -233,6 +234,9 @@ static void find_last_call(const struct analysis *a, struct ending *ending) {
     if (arrival->rank != ending->rank)
       continue;
     bool pending = arrival->call_end == NS_UNKNOWN;
+    if (!op_is_message(arrival->op) &&
+        (!ending->last_of_all || arrival->call_start > ending->last_of_all->call_start))
+      ending->last_of_all = arrival;
     if (!ending->last || (pending && !ending->pending) ||
         (pending == ending->pending && arrival->call_start > ending->last->call_start)) {
       ending->last = arrival;

@@ -30,11 +30,12 @@ struct ending {
   i64 from; /* when the reason for its end came, or the last moment before it that is known */
   i64 at;   /* it had ended by then, as far as is known */
   enum end_cause cause;
-  const char *why;            /* in words; NULL */
-  const struct arrival *last; /* collective; NULL */
-  bool pending;               /* that had not returned */
-  bool killed_late;           /* STOPPED, but only by SIGKILL, long after another */
-  bool said_lost;             /* its trace stops after it wrote that it lost another rank */
+  const char *why;                   /* in words; NULL */
+  const struct arrival *last;        /* collective or message; NULL */
+  const struct arrival *last_of_all; /* that all members of a group make: the last in time; NULL */
+  bool pending;                      /* the last had not returned */
+  bool killed_late;                  /* STOPPED, but only by SIGKILL, long after another */
+  bool said_lost;                    /* its trace stops after it wrote that it lost another rank */
 };
 
 /* Fills in everything for a rank that left a record. */
