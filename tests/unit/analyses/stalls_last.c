@@ -9,6 +9,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include <signal.h>
 #include <string.h>
 
 #include "analyse_cluster.h"
@@ -75,6 +76,45 @@ static const struct run_end *end_after_pause(struct rank_stall *pause, i64 ran, 
   struct analyse_options given = no_options();
   *r = cluster_analyse(c, &given);
   return &(*r)->run_end;
+}
+
+/* One rank leaves with status 0. The others stand in something that is no call until they are
+ * stopped: waiting for data, as for a key of the store, or asleep, which says nothing of that one.
+ */
+static void who_leaves_while_the_others_wait_for_data_is_named(void **state) {
+  (void)state;
+  for (u32 sleeps = 0; sleeps < 2; sleeps++) {
+    struct stalled_thread waits = {.tid = 1,
+                                   .state = 'S',
+                                   .main = true,
+                                   .call = sleeps ? "clock_nanosleep" : "recvfrom",
+                                   .wait = "sk_wait_data"};
+    struct rank_stall stalls[CLUSTER_RANKS];
+    struct cluster *c = stalled_cluster(stalls, 1);
+    for (u32 r = 0; r < c->model.n_ranks; r++) {
+      struct rank *rank = &c->model.ranks[r];
+      bool left = r == STOPPED;
+      stalls[r].threads = &waits;
+      stalls[r].n_peers = 0;
+      rank->n_stalls = !left;
+      rank->closed = left;
+      rank->ending = (struct rank_end){.known = true,
+                                       .kind = left ? TSCOPE_END_EXIT : TSCOPE_END_UNSEEN,
+                                       .signal = left ? 0 : SIGTERM,
+                                       .end = left ? c->model.end : NS_UNKNOWN,
+                                       .alive = c->model.end + (left ? 0 : 9000 * MS),
+                                       .reaped = NS_UNKNOWN,
+                                       .exception_at = NS_UNKNOWN,
+                                       .failed_at = NS_UNKNOWN};
+    }
+    c->model.clock_aligned = true;
+    struct analyse_options given = no_options();
+    struct results *r = cluster_analyse(c, &given);
+    assert_int_equal(r->run_end.n_culprits, !sleeps);
+    if (!sleeps)
+      assert_int_equal(r->run_end.culprits[0], STOPPED);
+    cluster_end(r, c);
+  }
 }
 
 static void who_does_not_run_until_all_are_killed_held_them_up(void **state) {
@@ -297,6 +337,7 @@ int main(void) {
       cmocka_unit_test(a_stall_before_later_calls_is_over),
       cmocka_unit_test(a_stall_whose_end_was_noticed_late_is_over),
       cmocka_unit_test(a_stall_after_all_calls_goes_on),
+      cmocka_unit_test(who_leaves_while_the_others_wait_for_data_is_named),
       cmocka_unit_test(who_does_not_run_until_all_are_killed_held_them_up),
       cmocka_unit_test(where_it_was_last_is_in_the_program),
       cmocka_unit_test(who_went_on_before_all_were_killed_held_nobody_up),
