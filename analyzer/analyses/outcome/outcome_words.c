@@ -67,7 +67,7 @@ char *words_of_end(const struct outcome *o, const struct run_end *end) {
 char *words_of_unknown_end(const struct outcome *o) {
   const struct ending *next = FIND(o->endings, o->n, one, one->what != ENDING_IN_ORDER);
   size_t left = next ? (size_t)(next - o->endings) : 0;
-  if (!left || !o->ordered)
+  if (!left || !o->ordered || next->what == ENDING_NONE)
     return say(o->a, "It did not end normally; which rank ended first is not known.");
   u32 *ranks = arena_array(o->a->arena, left, sizeof(*ranks));
   for (size_t i = 0; i < left; i++)
