@@ -49,7 +49,7 @@ int budget_end(struct budget *budget, int error, char *why, size_t why_bytes) {
     return error;
   snprintf(why, why_bytes,
            "would take more than %llu %s for a file of %llu bytes: it is damaged, or made to do "
-           "harm, and is left out",
+           "harm",
            (unsigned long long)(budget->over == budget->memory_kind
                                     ? budget->memory.most
                                     : limit_of(budget->over, budget->bytes)),

@@ -184,6 +184,12 @@ static void list_inputs(struct import *import, const struct sorting *sorting) {
     model_note(model, "%s is not recognised and was left out", sorting->unknown.at[i]);
 }
 
+void import_leave_out(struct import *import, const char *path, const char *what) {
+  snprintf(import->why, import->why_bytes, "%s %s", path, what);
+  model_note(import->model, IS_LEFT_OUT, path, what);
+  import->noted = true;
+}
+
 /* Runs every kind in turn. One that fails becomes a note if another kind has facts. */
 static int load_kinds(struct import *import, const struct sorting *sorting) {
   int first_failure = 0;
@@ -206,7 +212,8 @@ static int load_kinds(struct import *import, const struct sorting *sorting) {
     if (first_failure == 0)
       snprintf(import->why, import->why_bytes, "%s", why);
     first_failure = first_failure ? first_failure : result;
-    model_note(import->model, "%s", why);
+    if (!one.noted)
+      model_note(import->model, "%s", why);
   }
   return loaded ? 0 : first_failure;
 }

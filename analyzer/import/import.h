@@ -33,14 +33,20 @@ struct import {
   const struct model_options *options;
   char *why; /* for one line: what is wrong and what to do about it */
   size_t why_bytes;
-  u32 used; /* of the files, those that the report is made from; 0: all */
+  u32 used;   /* of the files, those that the report is made from; 0: all */
+  bool noted; /* `why` is a note of the model */
 };
 
 typedef bool input_probe(const struct input *input);
 
-/* Adds the facts of the files of one kind; n > 0, sorted by path. A file that cannot be read gets a
- * note in the model (model_note()) and is left out. Only if no file is usable: negative errno and
- * `why`; then the report is made from the other kinds of input. */
+/* The note on a file that cannot be read: its path, and what is wrong, which follows its name. */
+#define IS_LEFT_OUT "%s %s; it is left out"
+
+/* Makes that note in the model, and `why` in case no other file can be read. */
+void import_leave_out(struct import *import, const char *path, const char *what);
+
+/* Adds the facts of the files of one kind; n > 0, sorted by path. Only if no file is usable:
+ * negative errno and `why`; then the report is made from the other kinds of input. */
 typedef int input_load(struct import *import, const struct input *inputs, u32 n);
 
 #define K(id, one, several, contains)                                                              \

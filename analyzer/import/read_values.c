@@ -119,7 +119,7 @@ int value_read_json(const char *text, size_t n, struct arena *arena, struct valu
   json_t *json =
       json_loadb(text, n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &wrong);
   if (!json) {
-    snprintf(why, why_bytes, "line %d of the JSON: %s", wrong.line, wrong.text);
+    snprintf(why, why_bytes, "cannot be read: line %d of the JSON: %s", wrong.line, wrong.text);
     return -EBADMSG;
   }
   struct value_builder builder = {.arena = arena};
@@ -127,40 +127,46 @@ int value_read_json(const char *text, size_t n, struct arena *arena, struct valu
   if (!error)
     error = value_finish(root, BUDGET_VALUES_DEEP + 1);
   if (error)
-    snprintf(why, why_bytes, "the JSON is nested too deeply");
+    snprintf(why, why_bytes, "is JSON that is nested too deeply");
   value_builder_release(&builder);
   json_decref(json);
   return error;
 }
 
-int read_values(const char *path, struct arena *arena, struct value *root, char *why,
-                size_t why_bytes) {
+int input_use_bytes(struct import *import, const struct input *input, enum budget_kind memory,
+                    use_bytes *use, void *user) {
   SCOPED u8 *bytes = NULL;
   size_t n;
-  int error = whole_file_read(path, &bytes, &n);
-  if (error) {
-    snprintf(why, why_bytes, "%s", strerror(-error));
-    return error;
-  }
-  return pickle_looks_like(bytes, n)
-             ? pickle_read(bytes, n, arena, root, why, why_bytes)
-             : value_read_json((const char *)bytes, n, arena, root, why, why_bytes);
+  char why[300] = "";
+  struct budget budget;
+  budget_begin(&budget, memory, input->bytes);
+  int error = whole_file_read(input->path, &bytes, &n);
+  if (error)
+    snprintf(why, sizeof(why), "cannot be read: %s", strerror(-error));
+  else
+    error = use(user, (char *)bytes, n, why, sizeof(why));
+  error = budget_end(&budget, error, why, sizeof(why));
+  if (error)
+    import_leave_out(import, input->path, why);
+  return error;
+}
+
+struct using_values {
+  use_values *use;
+  void *user;
+};
+
+static int read_values(void *user, char *bytes, size_t n, char *why, size_t why_bytes) {
+  const struct using_values *using = user;
+  SCOPED_ARENA struct arena values = {0};
+  struct value root;
+  int error = pickle_looks_like(bytes, n)
+                  ? pickle_read(bytes, n, &values, &root, why, why_bytes)
+                  : value_read_json(bytes, n, &values, &root, why, why_bytes);
+  return error ? error : using->use(using->user, &root, why, why_bytes);
 }
 
 int input_use_values(struct import *import, const struct input *input, enum budget_kind memory,
                      use_values *use, void *user) {
-  SCOPED_ARENA struct arena values = {0};
-  struct value root;
-  char why[256] = "";
-  struct budget budget;
-  budget_begin(&budget, memory, input->bytes);
-  int error = read_values(input->path, &values, &root, why, sizeof(why));
-  if (!error)
-    error = use(user, &root, why, sizeof(why));
-  error = budget_end(&budget, error, why, sizeof(why));
-  if (error) {
-    snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
-    model_note(import->model, "%s was left out: %s", input->path, why);
-  }
-  return error;
+  return input_use_bytes(import, input, memory, read_values, &(struct using_values){use, user});
 }

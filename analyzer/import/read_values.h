@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Files that are read as a whole: as bytes, or as values (value.h). All functions return 0, or
- * negative errno; those with a `why` put the reason there.
+ * negative errno; those with a `why` put there what is wrong, to follow the file's name.
  */
 #pragma once
 
@@ -15,20 +15,20 @@
  * is damaged; nothing to free then. */
 int whole_file_read(const char *path, u8 **bytes, size_t *n);
 
-/* Reads one JSON text into `arena`; the bytes are not needed afterwards. `why` has the place, too.
- */
+/* Reads one JSON text into `arena`; the bytes are not needed afterwards. */
 int value_read_json(const char *text, size_t n, struct arena *arena, struct value *root, char *why,
                     size_t why_bytes);
 
-/* Reads a file, with or without gzip, that holds a pickle or one JSON text: its first bytes say
- * which. The values live in `arena`. */
-int read_values(const char *path, struct arena *arena, struct value *root, char *why,
-                size_t why_bytes);
-
-/* What is done with the values of an input: 0, or negative errno and the reason in `why`. */
+/* What is done with all bytes of an input, and with its values: 0, or negative errno with what is
+ * wrong in `why`, to follow the file's name. Bytes may be changed, and have a zero behind them. */
+typedef int use_bytes(void *user, char *bytes, size_t n, char *why, size_t why_bytes);
 typedef int use_values(void *user, const struct value *root, char *why, size_t why_bytes);
 
-/* Reads an input so, and uses its values, within the file's budget; `memory` is the kind of what it
- * may allocate. A file that cannot be used gets a note in the model, and `import->why`. */
+/* Reads an input as a whole, and uses it within the file's budget; `memory` is the kind of what it
+ * may allocate. A file that cannot be used is left out: import_leave_out(). */
+int input_use_bytes(struct import *import, const struct input *input, enum budget_kind memory,
+                    use_bytes *use, void *user);
+
+/* The same of a file that holds a pickle or one JSON text: its first bytes say which. */
 int input_use_values(struct import *import, const struct input *input, enum budget_kind memory,
                      use_values *use, void *user);

@@ -106,7 +106,8 @@ class HostileFiles(unittest.TestCase):
             status, out, wrong = self.bounded(most_mib, "--format", "json", bad, *others)
             self.assertEqual(status, 0, wrong)
             notes = [note for note in json.loads(out)["quality"]["notes"] if os.path.basename(bad) in note]
-            self.assertRegex(" ".join(notes), reason)
+            self.assertEqual(len(notes), 1, notes)
+            self.assertRegex(notes[0], reason)
 
     def bomb(self, name, head, middle, n):
         """A gzip file of `head`, then n times `middle`."""

@@ -9,7 +9,6 @@
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
-#include "import/file_budget.h"
 #include "import/import.h"
 #include "import/pickle/pickle.h"
 #include "import/read_values.h"
@@ -39,25 +38,18 @@ const char *draft_keep_text(struct draft *draft, const char *text, size_t n) {
   return value.text;
 }
 
-static int parse(const struct input *input, struct arena *arena, struct value *root, char *why,
-                 size_t why_bytes) {
-  struct budget budget;
-  budget_begin(&budget, BUDGET_MEMORY, input->bytes);
-  int error = read_values(input->path, arena, root, why, why_bytes);
-  error = budget_end(&budget, error, why, why_bytes);
-  if (error)
-    return error;
+static int check(const struct value *root, char *why, size_t why_bytes) {
   if (value_spread(root) > MOST_SPREAD) {
-    snprintf(why, why_bytes, "its references are too many to follow");
+    snprintf(why, why_bytes, "has too many references to follow");
     return -E2BIG;
   }
   const char *version = value_text(value_get(root, "version"));
   if (root->kind != VALUE_DICT || !(value_get(root, "entries") || value_get(root, "pg_config"))) {
-    snprintf(why, why_bytes, "it has neither entries nor process groups");
+    snprintf(why, why_bytes, "has neither entries nor process groups");
     return -EBADMSG;
   }
   if (version && !text_starts_with(version, "2.")) {
-    snprintf(why, why_bytes, "its format is version %.20s; 2.x is known", version);
+    snprintf(why, why_bytes, "has format version %.20s; 2.x is known", version);
     return -EPROTO;
   }
   return 0;
@@ -139,40 +131,47 @@ static void add_rank(struct draft *draft, const struct input *input, u32 rank, u
   VECTOR_PUSH(&draft->ranks, known);
 }
 
-/* -EBADMSG, with `why`, for a dump without usable content. */
-static int add_dump(struct import *import, struct draft *draft, const struct input *input,
-                    const struct value *root, dump_groups *groups, char *why, size_t why_bytes) {
-  int error = dump_groups_read(draft, root, groups);
-  if (error == -E2BIG)
-    snprintf(why, why_bytes, "its groups have more members than any job");
+struct dump_reading {
+  struct import *import;
+  struct draft *draft;
+  const struct input *input;
+};
+
+static int add_dump(void *user, const struct value *root, char *why, size_t why_bytes) {
+  const struct dump_reading *reading = user;
+  struct draft *draft = reading->draft;
+  const struct input *input = reading->input;
+  SCOPED dump_groups groups = {0};
+  int error = check(root, why, why_bytes);
   if (error)
     return error;
-  u32 rank = rank_of_dump(draft, root, input->name, groups), first = draft->calls.n;
+  if (dump_groups_read(draft, root, &groups) < 0) {
+    snprintf(why, why_bytes, "has groups of more members than any job");
+    return -E2BIG;
+  }
+  u32 rank = rank_of_dump(draft, root, input->name, &groups), first = draft->calls.n;
   if (rank == INDEX_NONE) {
     snprintf(why, why_bytes,
-             "neither its name nor its groups give its rank, or that rank was already read");
+             "is of an unknown rank: neither its name nor its groups give it, or that rank was "
+             "already read");
     return -EBADMSG;
   }
-  read_version(import, draft, root, input->name);
-  dump_entries_read(draft, root, rank, groups);
-  dump_progress_read(draft, root, rank, groups);
+  read_version(reading->import, draft, root, input->name);
+  dump_entries_read(draft, root, rank, &groups);
+  dump_progress_read(draft, root, rank, &groups);
   add_rank(draft, input, rank, first);
   return 0;
 }
 
-/* A dump that cannot be used becomes a note and is left out. */
+/* What is too large for its budget may have been added before that shows. */
 static void read_dump(struct import *import, struct draft *draft, const struct input *input) {
-  SCOPED_ARENA struct arena arena = {0};
-  struct value root = {0};
-  SCOPED dump_groups groups = {0};
-  char why[300] = "";
-  int error = parse(input, &arena, &root, why, sizeof(why));
-  if (!error)
-    error = add_dump(import, draft, input, &root, &groups, why, sizeof(why));
-  if (error == 0)
-    return;
-  snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
-  model_note(import->model, "%s was left out: %s", input->path, why);
+  u32 ranks = draft->ranks.n, calls = draft->calls.n, progress = draft->progress.n;
+  struct dump_reading reading = {import, draft, input};
+  if (input_use_values(import, input, BUDGET_MEMORY, add_dump, &reading)) {
+    draft->ranks.n = ranks;
+    draft->calls.n = calls;
+    draft->progress.n = progress;
+  }
 }
 
 ORDER_BY(by_rank, struct flight_rank, UP(rank) DOWN(seen))

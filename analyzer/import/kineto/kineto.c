@@ -101,7 +101,6 @@ static bool has_several_processes(const struct kineto_trace *trace) {
 
 /* Keeps what could be read. */
 static int keep_readable(struct kineto_reading *reading, struct kineto_traces *traces) {
-  int error = 0;
   for (u32 i = 0; i < reading->n; i++) {
     u64 malformed = reading->errors[i] == 0 ? reading->traces[i].malformed : 0;
     if (reading->errors[i] == 0)
@@ -127,14 +126,9 @@ static int keep_readable(struct kineto_reading *reading, struct kineto_traces *t
                  "each rank",
                  reading->inputs[i].path);
     if (reading->errors[i])
-      model_note(reading->import->model, "%s %s", reading->inputs[i].path, reading->why[i]);
+      import_leave_out(reading->import, reading->inputs[i].path, reading->why[i]);
   }
-  if (traces->n == 0) {
-    snprintf(reading->import->why, reading->import->why_bytes, "%s %s", reading->inputs[0].path,
-             reading->why[0]);
-    error = -ENODATA;
-  }
-  return error;
+  return traces->n ? 0 : -ENODATA;
 }
 
 static int read_all(struct import *import, const struct input *inputs, u32 n,

@@ -69,12 +69,12 @@ static void add_devices(struct snapshot_reading *reading, const struct value *ro
     VECTOR_PUSH(&reading->found, origin);
   }
   if (!read)
-    model_note(import->model, "%s: no device has segments or events", reading->input->path);
+    model_note(import->model, "%s has segments or events of no device", reading->input->path);
 }
 
 static int read_snapshot(void *user, const struct value *root, char *why, size_t why_bytes) {
   if (!snapshot_looks_like(root)) {
-    snprintf(why, why_bytes, "it is a pickle, but not a snapshot of PyTorch's memory");
+    snprintf(why, why_bytes, "is a pickle, but not a snapshot of PyTorch's memory");
     return -EINVAL;
   }
   add_devices(user, root);

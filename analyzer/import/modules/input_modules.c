@@ -130,14 +130,14 @@ static int read_modules(void *user, const struct value *root, char *why, size_t 
   const struct value *list = value_is_sequence(root) ? root : value_get(root, "mod_stats");
   u32 n = value_count(list);
   if (!value_is_sequence(list) || n == 0) {
-    snprintf(why, why_bytes, "it has no list of module statistics (mod_stats)");
+    snprintf(why, why_bytes, "has no list of module statistics (mod_stats)");
     return -EINVAL;
   }
   stats->at = arena_array(arena, n, sizeof(*stats->at));
   for (u32 i = 0; i < n; i++)
     stats->n += read_module(value_item(list, i), arena, &stats->at[stats->n]);
   if (!stats->n) {
-    snprintf(why, why_bytes, "none of its %u modules has a name (fqn)", n);
+    snprintf(why, why_bytes, "has %u modules, and names none of them (fqn)", n);
     return -EINVAL;
   }
   order_by_forward_pass(root, stats, arena);

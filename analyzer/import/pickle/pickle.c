@@ -38,7 +38,8 @@ struct instruction {
 };
 
 static int fail(struct machine *m, const char *reason) {
-  snprintf(m->why, m->why_bytes, "byte %td of the pickle: %s", m->at - m->start, reason);
+  snprintf(m->why, m->why_bytes, "cannot be read: byte %td of the pickle: %s", m->at - m->start,
+           reason);
   return -EBADMSG;
 }
 
@@ -63,15 +64,16 @@ static int refuse(struct machine *m, const char *what, const char *module, size_
   named[n++] = '.';
   quote(named + n, 49, name, name_bytes);
   snprintf(m->why, m->why_bytes,
-           "byte %td of the pickle: %s asks for %s; only plain data is read, no code is run",
+           "cannot be read: byte %td of the pickle: %s asks for %s; only plain data is read, no "
+           "code is run",
            m->at - m->start, what, named);
   return -EPERM;
 }
 
 static int refuse_instruction(struct machine *m, const struct instruction *in) {
   snprintf(m->why, m->why_bytes,
-           "byte %td of the pickle: %s; only plain data is read, no code is run", m->at - m->start,
-           in->what);
+           "cannot be read: byte %td of the pickle: %s; only plain data is read, no code is run",
+           m->at - m->start, in->what);
   return -EPERM;
 }
 

@@ -3,19 +3,14 @@
  * Folders of pytscope 0.2 as an input: steps of each rank with their phases, and the values that
  * the program logged. What ran on a GPU, and collectives, are not in them: unknown.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/checked_memory.h"
 #include "base/quantity.h"
 #include "base/sorting.h"
-#include "import/file_budget.h"
 #include "import/import.h"
 #include "import/pytscope/pytscope_run.h"
 #include "import/read_values.h"
-#include "import/scalars/scalar_log.h"
 #include "join/join_ranks.h"
 #include "model/building.h"
 #include "model/rank_timeline.h"
@@ -37,9 +32,7 @@ static const struct timeline_source pytscope_timelines = {.load = load_nothing};
 ORDER_BY(by_rank, struct pytscope_run, UP(rank) BY_TEXT(path))
 
 static void note_problems(struct model *model, const struct pytscope_run *run) {
-  if (run->unreadable_lines)
-    model_note(model, "%s: %s of another form than the rest: not read", run->path,
-               plural((double)run->unreadable_lines, "line").text);
+  note_unreadable_lines(model, run->path, run->unreadable_lines);
   if (run->earlier)
     model_note(model,
                "%s: %s left out: after that, step %llu begins again, and only the "
@@ -60,7 +53,7 @@ static u32 keep_one_per_rank(struct model *model, struct pytscope_run *runs, u32
     if (again) {
       model_note(model, "%s is left out: it also has rank %u, like %s", runs[i].path, runs[i].rank,
                  runs[kept - 1].path);
-      free(runs[i].steps.at);
+      pytscope_run_free(&runs[i]);
     } else {
       note_problems(model, &runs[i]);
       runs[kept++] = runs[i];
@@ -83,30 +76,11 @@ static struct rank describe(const struct pytscope_run *run) {
   return rank;
 }
 
-static int add_values(struct import *import, const struct pytscope_run *run,
-                      struct rank_events *events) {
-  struct scalar_log log = {.arena = import->arena};
-  SCOPED u8 *bytes = NULL;
-  size_t n = 0;
-  char why[256];
-  struct stat status;
-  struct budget budget;
-  budget_begin(&budget, BUDGET_MEMORY, stat(run->path, &status) == 0 ? (u64)status.st_size : 0);
-  int error = whole_file_read(run->path, &bytes, &n);
-  if (!error)
-    error = scalar_log_read(&log, SCALAR_LOG_LINES, (char *)bytes, n, why, sizeof(why));
-  FOR_EACH(log.values.at, log.values.n, value) {
+static void add_values(const struct pytscope_run *run, struct rank_events *events) {
+  FOR_EACH(run->values.values.at, run->values.values.n, value) {
     struct rank_scalar scalar = {NS_UNKNOWN, value->value, value->step, value->name};
     VECTOR_PUSH(&events->scalars, scalar);
   }
-  error = budget_end(&budget, error, why, sizeof(why));
-  if (error == -EFBIG) {
-    model_note(import->model, "%s: its values: %s", run->path, why);
-    error = 0;
-  }
-  free(log.values.at);
-  free(log.names.at);
-  return error;
 }
 
 /* A step lasts from the end of the one before it to its own. Before the first there is no end: it
@@ -126,19 +100,16 @@ static void add_steps(const struct pytscope_run *run, struct rank_events *events
   events->end = run->steps.at[run->steps.n - 1].end;
 }
 
-static int make_ranks(struct import *import, const struct pytscope_run *runs, u32 n) {
-  struct model *model = import->model;
+static void make_ranks(struct model *model, const struct pytscope_run *runs, u32 n) {
   model_make_ranks(model, n);
-  int error = 0;
-  for (u32 r = 0; r < n && !error; r++) {
+  for (u32 r = 0; r < n; r++) {
     struct rank_events *events = model_events(model, r);
     events->begin = events->end = NS_UNKNOWN;
     model->ranks[r] = describe(&runs[r]);
     model->world_size = MAX(runs[r].world_size, model->world_size);
     add_steps(&runs[r], events);
-    error = add_values(import, &runs[r], events);
+    add_values(&runs[r], events);
   }
-  return error;
 }
 
 /* A kind of phase that no record of the rank has is unknown; one that some have is 0 in others. */
@@ -179,40 +150,29 @@ static void add_phases(struct import *import, const struct pytscope_run *runs, u
   model->phase_method = "pytscope's phases";
 }
 
-static int build_model(struct import *import, const struct pytscope_run *runs, u32 n) {
+static void build_model(struct import *import, const struct pytscope_run *runs, u32 n) {
   struct model *model = import->model;
-  int error = make_ranks(import, runs, n);
-  if (error)
-    return error;
+  make_ranks(model, runs, n);
   model->timelines = &pytscope_timelines;
   model->recorder = "pytscope";
   model->lengths_only = true;
   model_name_marks(model, "pytscope's records of steps");
   join_ranks(model, import->options);
   add_phases(import, runs, n);
-  return 0;
 }
 
-/* Reads what can be read; a file that cannot be read is noted. 0, or the last failure
- * where none could be read. */
+/* Reads what can be read. 0, or the last failure where none could be. */
 static int read_all(struct import *import, const struct input *inputs, u32 n,
                     struct pytscope_run *runs, u32 *read) {
   int failure = 0;
   for (u32 i = 0; i < n; i++) {
-    struct budget budget;
-    char why[256];
-    budget_begin(&budget, BUDGET_MEMORY, inputs[i].bytes);
-    int error = pytscope_run_read(&runs[*read], inputs[i].path, import->arena);
-    snprintf(why, sizeof(why), "%s", strerror(-error));
-    error = budget_end(&budget, error, why, sizeof(why));
-    if (error == 0) {
-      ++*read;
-      continue;
-    }
-    free(runs[*read].steps.at);
-    model_note(import->model, "%s: %s", inputs[i].path, why);
-    snprintf(import->why, import->why_bytes, "%s: %s", inputs[i].path, why);
-    failure = error;
+    struct pytscope_run *run = &runs[*read];
+    *run = (struct pytscope_run){.path = inputs[i].path, .values.arena = import->arena};
+    int error = input_use_bytes(import, &inputs[i], BUDGET_MEMORY, pytscope_run_read, run);
+    if (error)
+      pytscope_run_free(run);
+    *read += !error;
+    failure = error ? error : failure;
   }
   return *read ? 0 : failure;
 }
@@ -230,9 +190,9 @@ int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
     if (!runs[i].rank_known)
       runs[i].rank = next++;
   u32 kept = read ? keep_one_per_rank(model, runs, read) : 0;
-  if (!error && kept)
-    error = build_model(import, runs, kept);
+  if (kept)
+    build_model(import, runs, kept);
   for (u32 i = 0; i < kept; i++)
-    free(runs[i].steps.at);
+    pytscope_run_free(&runs[i]);
   return error;
 }

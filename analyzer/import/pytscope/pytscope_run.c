@@ -132,14 +132,13 @@ static void read_description(struct pytscope_run *run, struct arena *arena) {
     describe(run, &root, arena);
 }
 
-int pytscope_run_read(struct pytscope_run *run, const char *path, struct arena *arena) {
-  SCOPED u8 *bytes = NULL;
-  size_t n = 0;
-  *run = (struct pytscope_run){.path = path};
-  int error = whole_file_read(path, &bytes, &n);
-  if (!error)
-    read_steps(run, (char *)bytes, n);
-  if (!error)
-    read_description(run, arena);
-  return error;
+int pytscope_run_read(void *user, char *bytes, size_t n, char *why, size_t why_bytes) {
+  struct pytscope_run *run = user;
+  read_steps(run, bytes, n);
+  read_description(run, run->values.arena);
+  return scalar_log_read(&run->values, SCALAR_LOG_LINES, bytes, n, why, why_bytes);
+}
+
+void pytscope_run_free(struct pytscope_run *run) {
+  FREE_EACH(run, steps.at, values.values.at, values.names.at);
 }

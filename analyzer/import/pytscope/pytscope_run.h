@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/vector.h"
+#include "import/scalars/scalar_log.h"
 #include "model/model.h"
 
 /* The parts of a step: the four training phases, in the order of enum tscope_phase. */
@@ -27,9 +28,12 @@ struct pytscope_run {
   bool described;                   /* there is a run.json that can be read */
   const char *python, *torch, *gpu; /* NULL where it does not say */
   VECTOR(struct pytscope_step) steps;
-  u64 unreadable_lines; /* that are no record */
-  u32 earlier;          /* records before the last stretch in which numbers and times go on */
+  u64 unreadable_lines;     /* that are no record */
+  struct scalar_log values; /* that the program logged */
+  u32 earlier;              /* records before the last stretch in which numbers and times go on */
 };
 
-/* Reads both files; strings live in the arena. 0, or negative errno. free() steps.at. */
-int pytscope_run_read(struct pytscope_run *run, const char *path, struct arena *arena);
+/* A use_bytes() (read_values.h) of steps.jsonl, into a run whose path and values.arena are set;
+ * reads run.json, too. Strings live in the arena. pytscope_run_free() also after an error. */
+int pytscope_run_read(void *run, char *bytes, size_t n, char *why, size_t why_bytes);
+void pytscope_run_free(struct pytscope_run *run);

@@ -171,8 +171,8 @@ bool event_file_recognise(const u8 *head, size_t n) {
 
 static void say_damage(struct scalar_log *log, u64 at, const char *what) {
   if (!*log->damage)
-    snprintf(log->damage, sizeof(log->damage), "damaged at byte %llu: %s", (unsigned long long)at,
-             what);
+    snprintf(log->damage, sizeof(log->damage), "is damaged at byte %llu: %s",
+             (unsigned long long)at, what);
 }
 
 int event_file_read(struct scalar_log *log, const u8 *bytes, size_t n, char *why,

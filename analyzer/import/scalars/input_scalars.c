@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
-#include "base/quantity.h"
 #include "base/texts.h"
-#include "import/file_budget.h"
 #include "import/import.h"
 #include "import/read_values.h"
 #include "import/scalars/scalar_log.h"
@@ -44,57 +42,53 @@ static u32 rank_of(const struct model *model, const struct input *input, u32 fil
   return model_rank_index(model, rank);
 }
 
-static int load_one(struct import *import, const struct input *input, u32 rank,
-                    struct scalar_log *log) {
-  SCOPED u8 *bytes = NULL;
-  size_t n = 0;
-  char why[256] = "";
+struct log_reading {
+  const struct input *input;
+  struct scalar_log log;
+};
+
+static int read_log(void *user, char *bytes, size_t n, char *why, size_t why_bytes) {
+  struct log_reading *reading = user;
+  enum scalar_log_kind kind =
+      is_event_file(reading->input->name) ? SCALAR_LOG_EVENTS : scalar_log_recognise(bytes, n);
+  return scalar_log_read(&reading->log, kind, bytes, n, why, why_bytes);
+}
+
+static int load_one(struct import *import, struct log_reading *reading, u32 rank) {
+  struct scalar_log *log = &reading->log;
+  const char *path = reading->input->path;
   u32 before = log->values.n;
-  u64 unreadable_before = log->unreadable_lines;
-  struct budget budget;
-  budget_begin(&budget, BUDGET_MEMORY, input->bytes);
-  int error = whole_file_read(input->path, &bytes, &n);
-  if (error)
-    snprintf(why, sizeof(why), "%s", strerror(-error));
-  else
-    error =
-        scalar_log_read(log,
-                        is_event_file(input->name) ? SCALAR_LOG_EVENTS
-                                                   : scalar_log_recognise((const char *)bytes, n),
-                        (char *)bytes, n, why, sizeof(why));
-  error = budget_end(&budget, error, why, sizeof(why));
+  int error = input_use_bytes(import, reading->input, BUDGET_MEMORY, read_log, reading);
   for (u32 i = before; i < log->values.n; i++)
     log->values.at[i].rank = rank;
-  if (error)
-    snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
-  else if (*log->damage)
-    model_note(import->model, "%s: %s", input->path, log->damage);
+  if (!error && *log->damage)
+    model_note(import->model, "%s %s", path, log->damage);
+  if (!error)
+    note_unreadable_lines(import->model, path, log->unreadable_lines);
   *log->damage = 0;
-  if (!error && log->unreadable_lines > unreadable_before)
-    model_note(import->model, "%s: %s of another form than the rest: not read", input->path,
-               plural((double)(log->unreadable_lines - unreadable_before), "line").text);
+  log->unreadable_lines = 0;
   return error;
 }
 
 int load_scalars(struct import *import, const struct input *inputs, u32 n) {
   struct model *model = import->model;
-  struct scalar_log log = {.arena = import->arena};
-  int error = 0, failure = 0;
+  struct log_reading reading = {.log.arena = import->arena};
+  struct scalar_log *log = &reading.log;
+  int failure = 0;
   u32 loaded = 0;
   model->n_logs = n;
   for (u32 i = 0; i < n; i++) {
-    error = load_one(import, &inputs[i], rank_of(model, &inputs[i], i), &log);
+    reading.input = &inputs[i];
+    int error = load_one(import, &reading, rank_of(model, &inputs[i], i));
     loaded += error == 0;
     failure = error ? error : failure;
-    if (error)
-      model_note(model, "%s", import->why);
   }
-  if ((u64)model->n_scalars + log.values.n < UINT32_MAX) {
-    model->scalars = arena_joined(import->arena, model->scalars, model->n_scalars, log.values.at,
-                                  log.values.n, sizeof(*model->scalars));
-    model->n_scalars += log.values.n;
+  if ((u64)model->n_scalars + log->values.n < UINT32_MAX) {
+    model->scalars = arena_joined(import->arena, model->scalars, model->n_scalars, log->values.at,
+                                  log->values.n, sizeof(*model->scalars));
+    model->n_scalars += log->values.n;
   }
-  free(log.values.at);
-  free(log.names.at);
+  free(log->values.at);
+  free(log->names.at);
   return loaded ? 0 : failure;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/quantity.h"
 #include "format/scalar_line.h"
 #include "import/file_budget.h"
 #include "import/read_values.h"
@@ -166,7 +167,7 @@ static int read_state(struct scalar_log *log, char *text, size_t n, char *why, s
   int error = scalar_json_read(text, n, &values, &root, why, why_bytes);
   const struct value *history = error ? NULL : value_get(&root, "log_history");
   if (!error && !value_is_sequence(history)) {
-    snprintf(why, why_bytes, "it has no log_history");
+    snprintf(why, why_bytes, "has no log_history");
     error = -EINVAL;
   }
   for (u32 i = 0; i < value_count(history) && !error; i++)
@@ -264,7 +265,7 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
   size_t length;
   u32 n_columns = 0;
   if (!next_line(&at, text + n, &line, &length)) {
-    snprintf(why, why_bytes, "it is empty");
+    snprintf(why, why_bytes, "is empty");
     return -EINVAL;
   }
   SCOPED struct column *columns = memory_zeroed(MOST_COLUMNS, sizeof(*columns));
@@ -277,6 +278,12 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
       read_row(log, line, length, separator, columns, n_columns);
   }
   return 0;
+}
+
+void note_unreadable_lines(struct model *model, const char *path, u64 lines) {
+  if (lines)
+    model_note(model, "%s: %s of another form than the rest: not read", path,
+               plural((double)lines, "line").text);
 }
 
 int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n,

@@ -40,7 +40,11 @@ void scalar_log_add(struct scalar_log *log, const char *name, double value, u64 
 int scalar_json_read(char *text, size_t n, struct arena *values, struct value *root, char *why,
                      size_t why_bytes);
 
-/* Reads a whole file; changes its text. 0, or -EINVAL with `why` where it cannot be read
- * at all. values.rank and values.time are not known. free() values.at and names.at. */
+/* Says in the model of how many lines of a file that is true; nothing if of none. */
+void note_unreadable_lines(struct model *model, const char *path, u64 lines);
+
+/* Reads a whole file; changes its text. 0, or -EINVAL with `why`, to follow its name, where it
+ * cannot be read at all. values.rank and values.time are not known. free() values.at and names.at.
+ */
 int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n,
                     char *why, size_t why_bytes);

@@ -3,6 +3,7 @@
 
 #include "base/hash_index.h"
 #include "base/sorting.h"
+#include "import/import.h"
 #include "import/tscope/events/read_events.h"
 
 #include "base/checked_memory.h"
@@ -22,7 +23,7 @@ void processes_list(struct processes *processes, const struct trace_run *run, st
   processes->at = memory_zeroed(size_sum(run->n_entries, 1), sizeof(*processes->at));
   FOR_EACH(run->entries, run->n_entries, entry) {
     if (entry->problem)
-      add_note(processes, arena_printf(arena, "%s %s", entry->path, entry->problem));
+      add_note(processes, arena_printf(arena, IS_LEFT_OUT, entry->path, entry->problem));
     else
       processes->at[processes->n++] = (struct process){.entry = entry, .rank = entry->header.rank};
   }
@@ -50,7 +51,7 @@ void processes_drop_unread(struct processes *processes) {
       processes->at[kept++] = *process;
     else
       add_note(processes,
-               arena_printf(processes->arena, "%s %s", process->entry->path, process->why));
+               arena_printf(processes->arena, IS_LEFT_OUT, process->entry->path, process->why));
   }
   processes->n = kept;
 }
