@@ -14,7 +14,7 @@ import sys
 
 DOCS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "docs")
 PAGES = {"configuration.md": ["variables"], "trace-format.md": ["records", "values"],
-         "outputs/report-json.md": ["fields"], "inputs.md": ["inputs"], "findings.md": ["findings"],
+         "outputs/report-json.md": ["fields"], "inputs.md": ["inputs"], "hosts.md": ["hosts"], "findings.md": ["findings"],
          "man/tscope.7": ["settings"], "man/tscope-report.1": ["report-options"],
          "man/tscope-top.1": ["top-options"], "man/tscope-reduce.1": ["reduce-options"],
          "man/tscope-stacks.1": ["stacks-options"]}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Makes of the file that SCHEMA_FILE names, written as sqlite_columns.def says, `schema_tables`
- * and `schema_views` for a struct sqlite_schema.
+ * Makes `schema` of the file that SCHEMA_FILE names, written as sqlite_columns.def says.
  */
 #include "base/sqlite_writer.h"
 
@@ -20,4 +19,17 @@ static const struct sqlite_table schema_tables[] = {
 static const struct sqlite_view schema_views[] = {
 #define VIEW(name, what, select) {#name, what, select},
 #include SCHEMA_FILE
+};
+
+enum schema_table {
+#define TABLE(name, ...) SCHEMA_TABLE_##name,
+#include SCHEMA_FILE
+};
+
+static const struct sqlite_schema schema = {
+    .tables = schema_tables,
+    .views = schema_views,
+    .n_tables = LENGTH_OF(schema_tables),
+    .n_views = LENGTH_OF(schema_views),
+    .documentation = SCHEMA_TABLE_documentation,
 };

@@ -87,9 +87,7 @@ int sqlite_writer_open(struct sqlite_writer *w, const struct sqlite_schema *sche
    * else uses it, so it needs no journal and no locks, which shared file systems often lack. */
   execute(w, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
              "PRAGMA page_size = 8192; PRAGMA cache_size = -65536;"
-             "PRAGMA application_id = " APPLICATION_ID ";");
-  SCOPED char *begin = memory_printf("PRAGMA user_version = %s; BEGIN", schema->version);
-  execute(w, begin);
+             "PRAGMA application_id = " APPLICATION_ID "; PRAGMA user_version = 1; BEGIN");
   if (w->error == SQLITE_OK)
     w->error = sqlite_batch_register(w);
   for (u32 i = 0; i < schema->n_tables; i++)

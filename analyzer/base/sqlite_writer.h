@@ -20,8 +20,7 @@ struct sqlite_schema {
   } * tables;
   const struct sqlite_view { const char *name, *what, *select; } * views;
   u32 n_tables, n_views;
-  u32 documentation;   /* the table in which the database explains itself */
-  const char *version; /* for readers */
+  u32 documentation; /* the table in which the database explains itself */
 };
 
 enum sqlite_value_kind {
@@ -87,6 +86,10 @@ static inline void sqlite_null(struct sqlite_row *row) {
 
 static inline void sqlite_int(struct sqlite_row *row, i64 value) {
   *row->next++ = (struct sqlite_value){.integer = value, .kind = SQLITE_VALUE_INT};
+}
+
+static inline void sqlite_flag(struct sqlite_row *row, bool value) {
+  sqlite_int(row, value);
 }
 
 /* NULL for NS_UNKNOWN. */

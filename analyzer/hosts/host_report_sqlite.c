@@ -7,20 +7,6 @@
 #define SCHEMA_FILE "hosts/host_schema.def"
 #include "base/sqlite_schema.h"
 
-enum host_tables {
-#define TABLE(name, ...) HOST_TABLE_##name,
-#include "hosts/host_schema.def"
-};
-
-static const struct sqlite_schema schema = {
-    .tables = schema_tables,
-    .views = schema_views,
-    .n_tables = LENGTH_OF(schema_tables),
-    .n_views = LENGTH_OF(schema_views),
-    .documentation = HOST_TABLE_documentation,
-    .version = "1",
-};
-
 static const struct run_record *run_of(const struct host_report *report, u32 run) {
   return &report->records->runs.at[run];
 }
@@ -29,7 +15,7 @@ static const struct run_record *run_of(const struct host_report *report, u32 run
   __attribute__((unused)) static void put_##name(                                                  \
       struct sqlite_writer *writer, const struct host_report *report, ##__VA_ARGS__) {             \
     (void)report;                                                                                  \
-    struct sqlite_row row = sqlite_row(writer, HOST_TABLE_##name);
+    struct sqlite_row row = sqlite_row(writer, SCHEMA_TABLE_##name);
 #define COLUMN(name, type, what, kind, value) sqlite_##kind(&row, value);
 #define END_TABLE                                                                                  \
   sqlite_end(&row);                                                                                \

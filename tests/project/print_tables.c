@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The tables of documents and manual pages, made from the code, for scripts/doc_tables.py:
- * print_tables variables | records | values | fields | inputs | findings | settings |
+ * print_tables variables | records | values | fields | inputs | hosts | findings | settings |
  * report-options | top-options | reduce-options | version. `settings` and the options are in roff,
  * for the manual pages.
  */
@@ -167,6 +167,15 @@ static void print_inputs(void) {
 #undef K
 }
 
+static void print_hosts(void) {
+  puts("| Table | Field | What it is |\n|---|---|---|");
+#define TABLE(table, ...)                                                                          \
+  for (const char *name = #table; strcmp(name, "documentation"); name = "documentation") {
+#define COLUMN(field, type, what, ...) printf("| `%s` | `" #field "` | " what " |\n", name);
+#define END_TABLE }
+#include "hosts/host_schema.def"
+}
+
 static void print_traits(u32 traits) {
   static const struct {
     u32 trait;
@@ -220,6 +229,7 @@ int main(int argc, char **argv) {
                 {"values", print_values},
                 {"fields", print_fields},
                 {"inputs", print_inputs},
+                {"hosts", print_hosts},
                 {"findings", print_findings},
                 {"settings", print_settings},
                 {"report-options", print_report_options},
@@ -232,8 +242,8 @@ int main(int argc, char **argv) {
       tables[i].print();
       return 0;
     }
-  fputs("print_tables variables | records | values | fields | inputs | findings | settings | "
-        "report-options | "
+  fputs("print_tables variables | records | values | fields | inputs | hosts | findings | "
+        "settings | report-options | "
         "top-options | reduce-options | version\n",
         stderr);
   return 2;

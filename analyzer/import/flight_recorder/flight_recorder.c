@@ -40,7 +40,7 @@ const char *draft_keep_text(struct draft *draft, const char *text, size_t n) {
 
 static int check(const struct value *root, char *why, size_t why_bytes) {
   if (value_spread(root) > MOST_SPREAD) {
-    snprintf(why, why_bytes, "has too many references to follow");
+    snprintf(why, why_bytes, "has references that are too many to follow");
     return -E2BIG;
   }
   const char *version = value_text(value_get(root, "version"));

@@ -11,21 +11,10 @@
 #include "diff/diff_result.h"
 #include "report/report.h"
 #include "report/sqlite/sqlite_run.h"
-#define SCHEMA_FILE "report/sqlite/sqlite_schema.def"
-#include "base/sqlite_schema.h"
 
 /* Bytes of a row, about, and rows that a record of the input makes. */
 #define BYTES_PER_ROW 60.0
 #define ROWS_PER_RECORD 2.0
-
-static const struct sqlite_schema schema = {
-    .tables = schema_tables,
-    .views = schema_views,
-    .n_tables = LENGTH_OF(schema_tables),
-    .n_views = LENGTH_OF(schema_views),
-    .documentation = SQLITE_TABLE_documentation,
-    .version = "1",
-};
 
 /* What joins need in addition to the primary keys. */
 static const char indices[] = "CREATE INDEX members_by_collective ON members(collective);"
@@ -72,7 +61,7 @@ static int write_runs(const struct results *const *results, u32 n, const struct 
   u64 comms = 0, collectives = 0, spans = 0;
   if (!view->building)
     return -ENODATA;
-  int error = sqlite_writer_open(&writer, &schema, view->building);
+  int error = sqlite_open(&writer, view->building);
   for (u32 i = 0; i < n && !error; i++) {
     struct sqlite_run run = {.writer = &writer,
                              .names = &names,

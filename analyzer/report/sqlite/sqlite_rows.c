@@ -6,6 +6,12 @@
 
 #include "analyses/queries.h"
 #include "report/sqlite/sqlite_run.h"
+#define SCHEMA_FILE "report/sqlite/sqlite_schema.def"
+#include "base/sqlite_schema.h"
+
+int sqlite_open(struct sqlite_writer *writer, const char *path) {
+  return sqlite_writer_open(writer, &schema, path);
+}
 
 /* NS_UNKNOWN for what is in no step. */
 static i64 sqlite_step(const struct sqlite_run *run, i32 step) {
@@ -27,7 +33,7 @@ static i64 sqlite_lost(const struct rank *rank) {
   void sqlite_put_##name(struct sqlite_run *run, ##__VA_ARGS__) {                                  \
     __attribute__((unused)) const struct results *r = run->scope.results;                          \
     __attribute__((unused)) const struct model *model = r->model;                                  \
-    struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_##name);
+    struct sqlite_row row = sqlite_row(run->writer, SCHEMA_TABLE_##name);
 #define COLUMN(name, type, what, kind, value) sqlite_##kind(&row, value);
 #define END_TABLE                                                                                  \
   sqlite_end(&row);                                                                                \

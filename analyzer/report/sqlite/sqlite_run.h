@@ -13,11 +13,6 @@
 #include "model/gemms.h"
 #include "report/timeline/shown.h"
 
-enum sqlite_tables {
-#define TABLE(name, ...) SQLITE_TABLE_##name,
-#include "report/sqlite/sqlite_schema.def"
-};
-
 struct sqlite_run {
   struct sqlite_writer *writer;
   struct text_numbers *names; /* whole names that are in the database; the id is the number + 1 */
@@ -56,6 +51,9 @@ struct work_row {
   double flops;   /* NAN */
   u32 collective; /* index; INDEX_NONE */
 };
+
+/* As sqlite_writer_open(), with the tables of a report. */
+int sqlite_open(struct sqlite_writer *writer, const char *path);
 
 /* sqlite_put_steps(run, row) and so on: each writes a row of a table. */
 #define TABLE(name, what, ...) void sqlite_put_##name(struct sqlite_run *run, ##__VA_ARGS__);
