@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/report_file.h"
+#include "base/output_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "base/each.h"
 
 /* A place that can be moved to: a plain file, or nothing yet. A link stays one: what it points to
  * is written in place. */
@@ -32,16 +33,16 @@ static char *make_temporary(const char *path) {
   return temporary;
 }
 
-int report_file_open(struct report_file *file, const char *path) {
-  *file = (struct report_file){.path = path};
+int output_file_open(struct output_file *file, const char *path) {
+  *file = (struct output_file){.path = path ? memory_text(path) : NULL};
   if (path && can_be_replaced(path))
     file->temporary = make_temporary(path); /* a folder that cannot be written to: in place */
-  file->out = path ? fopen(report_file_path(file), "w") : stdout;
+  file->out = path ? fopen(output_file_path(file), "w") : stdout;
   int error = file->out ? 0 : -errno;
-  return error ? report_file_close(file, error) : 0;
+  return error ? output_file_close(file, error) : 0;
 }
 
-int report_file_close(struct report_file *file, int error) {
+int output_file_close(struct output_file *file, int error) {
   bool wrote = file->out != NULL;
   if (wrote && ferror(file->out) && !error)
     error = errno ? -errno : -EIO;
@@ -52,7 +53,7 @@ int report_file_close(struct report_file *file, int error) {
     error = -errno;
   if (file->temporary && error)
     unlink(file->temporary);
-  free(file->temporary);
-  file->temporary = NULL;
+  FREE_EACH(file, temporary, path);
+  file->temporary = file->path = NULL;
   return error;
 }

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/folders.h"
+#include "base/output_file.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "hosts/host_report.h"
 #include "import/tscope/files/trace_dir.h"
-#include "report/report_file.h"
 
 /* The largest report that is looked at. */
 #define LARGEST_REPORT (256ll << 20)
@@ -67,28 +67,28 @@ static void report_on_runs(struct reading_runs *reading, const struct options *o
 }
 
 static int write_metrics(const char *path, const struct host_report *report) {
-  struct report_file file;
-  int error = report_file_open(&file, path);
+  struct output_file file;
+  int error = output_file_open(&file, path);
   if (error)
     return error;
   host_report_metrics(report, file.out);
-  return report_file_close(&file, 0);
+  return output_file_close(&file, 0);
 }
 
 static int write_report(const struct options *options, const struct host_report *report) {
   const char *format = report_backend_name(options->backend);
-  struct report_file file;
-  int error = report_file_open(&file, options->output);
+  struct output_file file;
+  int error = output_file_open(&file, options->output);
   if (error)
     return error;
   if (strcmp(format, "json") == 0)
     error = host_report_json(report, file.out);
   else if (strcmp(format, "sqlite") == 0)
     error =
-        report_file_path(&file) ? host_report_sqlite(report, report_file_path(&file)) : -ENODATA;
+        output_file_path(&file) ? host_report_sqlite(report, output_file_path(&file)) : -ENODATA;
   else
     host_report_print(report, file.out);
-  return report_file_close(&file, error);
+  return output_file_close(&file, error);
 }
 
 int compare_hosts(const struct options *options, run_document *document_of, char *why,

@@ -19,6 +19,7 @@
 #include "base/exit_status.h"
 #include "base/folders.h"
 #include "base/hash.h"
+#include "base/output_file.h"
 #include "base/printable.h"
 #include "import/read_values.h"
 #include "import/summary/summary_file.h"
@@ -114,11 +115,13 @@ static int keep(struct node *node, u32 pass, int from, const u8 *data, u64 bytes
   const char *folder = arena_printf(&node->arena, OF_ALL, node->folder, pass);
   mkdir(folder, 0700);
   const char *path = arena_printf(&node->arena, "%s/%d" SUMMARY_SUFFIX, folder, from);
-  FILE *out = fopen(path, "wb");
-  bool written = out && fwrite(data, 1, bytes, out) == bytes;
-  if ((out && fclose(out) != 0) || !written)
-    return fail("%s cannot be written: %s", path, strerror(errno));
-  return STATUS_OK;
+  struct output_file file;
+  int error = output_file_open(&file, path);
+  if (!error) {
+    fwrite(data, 1, bytes, file.out);
+    error = output_file_close(&file, 0);
+  }
+  return error ? fail("%s cannot be written: %s", path, strerror(-error)) : STATUS_OK;
 }
 
 /* One pass, and its result in the folders of those who need it: after the first all that reduce,

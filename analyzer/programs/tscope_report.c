@@ -14,6 +14,7 @@
 
 #include "base/checked_memory.h"
 #include "base/exit_status.h"
+#include "base/output_file.h"
 #include "base/printable.h"
 #include "diff/diff.h"
 #include "import/import.h"
@@ -24,7 +25,6 @@
 #include "report/open_in_browser.h"
 #include "report/options.h"
 #include "report/progress.h"
-#include "report/report_file.h"
 #include "report/selection.h"
 #include "report/text/terminal.h"
 #include "symbols/native_places.h"
@@ -70,16 +70,16 @@ static int open_report(const struct options *options, const char *path) {
 static int write_to(const struct options *options, const struct results *results,
                     struct report_view *view, const char *path) {
   const struct report_backend *backend = options->backend;
-  struct report_file file;
-  int error = report_file_open(&file, path);
+  struct output_file file;
+  int error = output_file_open(&file, path);
   if (error)
     return fail("cannot write %s: %s; give --output another file", path, strerror(-error));
   terminal_detect(&options->terminal, REPORT_MIN_WIDTH, REPORT_MAX_WIDTH, fileno(file.out), view);
   if (backend->binary && isatty(fileno(file.out)))
     return fail("--format %s is not text: give a file with --output", report_backend_name(backend));
-  view->building = report_file_path(&file);
+  view->building = output_file_path(&file);
   error = (options->diff ? backend->write_diff : backend->write)(results, view, file.out);
-  error = report_file_close(&file, error);
+  error = output_file_close(&file, error);
   return error ? fail("the report could not be written to %s: %s", path ? path : "standard output",
                       error == -ENODATA && backend->no_data ? backend->no_data : strerror(-error))
                : STATUS_OK;

@@ -12,9 +12,9 @@
 #include "base/checked_memory.h"
 #include "base/exit_status.h"
 #include "base/now.h"
+#include "base/output_file.h"
 #include "base/printable.h"
 #include "live/live_view.h"
-#include "report/report_file.h"
 #include "top/top_options.h"
 #include "top/top_outputs.h"
 #include "top/top_screen.h"
@@ -63,14 +63,14 @@ static double interval_of(const struct top_options *options) {
 /* The page or the metrics; `view` is NULL while there is no run. */
 static int write_file(const struct top_options *options, struct live_view *view, const char *why) {
   const char *path = options->html ? options->html : options->prometheus;
-  struct report_file file;
-  int error = report_file_open(&file, path);
+  struct output_file file;
+  int error = output_file_open(&file, path);
   if (!error) {
     if (options->html)
       top_html_write(view, why, options->sort, interval_of(options), file.out);
     else
       top_metrics_write(view, file.out);
-    error = report_file_close(&file, 0);
+    error = output_file_close(&file, 0);
   }
   return error ? fail("cannot write %s: %s; give --%s another file", path, strerror(-error),
                       options->html ? "html" : "prometheus")

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/checked_memory.h"
+#include "base/output_file.h"
 #include "base/sorting.h"
 #include "base/utf8.h"
 #include "model/flight_record.h"
@@ -205,45 +206,41 @@ static const struct export_table tables[] = {
      put_calls},
 };
 
-static FILE *open_in(const char *folder, const char *name, const char *suffix) {
-  char path[4096];
-  int n = snprintf(path, sizeof(path), "%s/%s.%s", folder, name, suffix);
-  errno = ENAMETOOLONG;
-  return n < (int)sizeof(path) ? fopen(path, "w") : NULL;
-}
-
-static int close_checked(FILE *out) {
-  int error = ferror(out) ? -EIO : 0;
-  return fclose(out) != 0 && !error ? -errno : error;
+static int open_in(struct output_file *file, const char *folder, const char *name,
+                   const char *suffix) {
+  SCOPED char *path = memory_printf("%s/%s.%s", folder, name, suffix);
+  return output_file_open(file, path);
 }
 
 static int write_csv(const struct export_table *table, const struct results *results,
                      const struct report_view *view, const char *folder) {
-  FILE *out = open_in(folder, table->name, "csv");
-  if (!out)
-    return -errno;
+  struct output_file file;
+  int error = open_in(&file, folder, table->name, "csv");
+  if (error)
+    return error;
   for (u32 c = 0; table->columns[c]; c++)
-    fprintf(out, "%s%s", c ? "," : "", table->columns[c]);
-  fputc('\n', out);
-  struct writer writer = {.out = out, .columns = table->columns};
+    fprintf(file.out, "%s%s", c ? "," : "", table->columns[c]);
+  fputc('\n', file.out);
+  struct writer writer = {.out = file.out, .columns = table->columns};
   table->put(&writer, results, view);
-  return close_checked(out);
+  return output_file_close(&file, 0);
 }
 
 static int write_json(const struct results *results, const struct report_view *view,
                       const char *folder) {
-  FILE *out = open_in(folder, "tables", "json");
-  if (!out)
-    return -errno;
-  fputs("{\"schema\":\"tscope.tables/1\"", out);
+  struct output_file file;
+  int error = open_in(&file, folder, "tables", "json");
+  if (error)
+    return error;
+  fputs("{\"schema\":\"tscope.tables/1\"", file.out);
   for (size_t i = 0; i < LENGTH_OF(tables); i++) {
-    struct writer writer = {.out = out, .json = true, .columns = tables[i].columns};
-    fprintf(out, ",\n\"%s\":[", tables[i].name);
+    struct writer writer = {.out = file.out, .json = true, .columns = tables[i].columns};
+    fprintf(file.out, ",\n\"%s\":[", tables[i].name);
     tables[i].put(&writer, results, view);
-    fputs("]", out);
+    fputs("]", file.out);
   }
-  fputs("}\n", out);
-  return close_checked(out);
+  fputs("}\n", file.out);
+  return output_file_close(&file, 0);
 }
 
 int export_tables(const struct results *results, const struct report_view *view,

@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "base/hash.h"
+#include "base/output_file.h"
 #include "import/byte_source.h"
 #include "import/file_budget.h"
 #include "model/rank_lists.def"
@@ -72,22 +73,12 @@ static void write_to(FILE *out, struct summary_made *made, u32 n) {
 }
 
 int summary_write(const char *path, struct summary_made *made, u32 n) {
-  SCOPED_ARENA struct arena scratch = {0};
-  const char *part = arena_printf(&scratch, "%s.%ld.part", path, (long)getpid());
-  FILE *out = fopen(part, "wb");
-  int error = out ? 0 : -errno;
-  if (out) {
-    errno = 0;
-    write_to(out, made, n);
-    bool bad = ferror(out) != 0;
-    bad |= fclose(out) != 0;
-    error = bad ? -(errno ? errno : EIO) : 0;
-    if (!error && rename(part, path) != 0)
-      error = -errno;
-    if (error)
-      unlink(part);
-  }
-  return error;
+  struct output_file file;
+  int error = output_file_open(&file, path);
+  if (error)
+    return error;
+  write_to(file.out, made, n);
+  return output_file_close(&file, 0);
 }
 
 static bool read_at(int file, void *to, size_t n, u64 offset) {

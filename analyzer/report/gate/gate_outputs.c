@@ -5,10 +5,10 @@
  */
 #include <string.h>
 
+#include "base/output_file.h"
 #include "base/printable.h"
 #include "report/gate/gate.h"
 #include "report/json/json_fields.h"
-#include "report/report_file.h"
 
 static const char program[] = "tscope-report";
 
@@ -70,8 +70,8 @@ static void put_case(struct gate *gate, const struct gate_check *check, FILE *ou
 }
 
 int gate_write_junit(struct gate *gate, const struct results *results, const char *path) {
-  struct report_file file;
-  int error = report_file_open(&file, path);
+  struct output_file file;
+  int error = output_file_open(&file, path);
   if (error)
     return error;
   fprintf(file.out,
@@ -91,7 +91,7 @@ int gate_write_junit(struct gate *gate, const struct results *results, const cha
   }
   fputs(gate->ignored.n ? "</system-out>\n" : "", file.out);
   fputs("  </testsuite>\n</testsuites>\n", file.out);
-  return report_file_close(&file, 0);
+  return output_file_close(&file, 0);
 }
 
 /* Figures that a job is held to, and by how much they may be worse in its next run. */
@@ -112,9 +112,9 @@ static void put_figures(FILE *out, json_t *document) {
 }
 
 int gate_write_expectations(const struct results *results, const char *path) {
-  struct report_file file;
+  struct output_file file;
   SCOPED_ARENA struct arena arena = {0};
-  int error = report_file_open(&file, path);
+  int error = output_file_open(&file, path);
   if (error)
     return error;
   const char *run = results->model->run ? results->model->run : "unnamed";
@@ -132,5 +132,5 @@ int gate_write_expectations(const struct results *results, const char *path) {
   json_t *document = json_report_document(results);
   put_figures(file.out, document);
   json_decref(document);
-  return report_file_close(&file, 0);
+  return output_file_close(&file, 0);
 }

@@ -10,6 +10,7 @@ import pathlib
 import pickle
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -600,6 +601,15 @@ def tables_and_entries(folder):
             rows = list(csv.DictReader(file))
         assert rows == [{k: "" if v is None else str(v) for k, v in row.items()}
                         for row in tables[name]]
+    whole = {path.name: path.read_bytes() for path in (folder / "tables").iterdir()}
+
+    def no_room():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 10, 1 << 10))
+    cut = subprocess.run([REPORT, "--export", str(folder / "tables"), str(folder / "dumps")], stdout=subprocess.DEVNULL,
+                         stderr=subprocess.PIPE, text=True, preexec_fn=no_room)
+    assert cut.returncode == 2 and "tables could not be written" in cut.stderr, cut
+    assert whole == {path.name: path.read_bytes() for path in (folder / "tables").iterdir()}
     check(folder / "dumps", "--export", str(folder / "some"), "--ranks", "5-6", "--groups", "tensor")
     some = json.loads((folder / "some/tables.json").read_text())
     assert {c["rank"] for c in some["calls"]} == {5, 6}
