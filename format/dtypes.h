@@ -21,5 +21,5 @@ static inline const char *tscope_dtype_name(u8 dtype) {
 #define X(NAME, value, text, bytes) [value] = text,
   static const char *const names[] = {TSCOPE_DTYPES(X)};
 #undef X
-  return dtype && dtype < sizeof(names) / sizeof(names[0]) ? names[dtype] : NULL;
+  return dtype && dtype < LENGTH_OF(names) ? names[dtype] : NULL;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "format/text_parts.h"
+#include "format/values.h"
 
 /* How the folder begins in which torch.compile keeps what it has generated, unless it is named. */
 #define TSCOPE_GENERATED_FOLDER "/torchinductor_"
@@ -61,7 +62,7 @@ static inline bool tscope_is_own_code(const char *file) {
   static const char *const others[] = {"/lib/python3", "/lib64/python3"};
   if (*file == '<') /* code typed in, or from a notebook; not <frozen ...> or <string> */
     return tscope_begins_with(file, "<stdin>") || tscope_begins_with(file, "<ipython-input");
-  for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+  for (size_t i = 0; i < LENGTH_OF(others); i++)
     if (strstr(file, others[i]))
       return false;
   return *file != '\0' && !tscope_installed_package(file) && !tscope_is_generated(file) &&

@@ -17,7 +17,6 @@ static const struct word skipped[] = {TSCOPE_SCALAR_WORDS(NOTHING, WORD, NOTHING
 static const struct word parts[] = {TSCOPE_SCALAR_WORDS(NOTHING, WORD, WORD)};
 #undef WORD
 #undef NOTHING
-#define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
 static char lower_case(char c) {
   return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -53,7 +52,7 @@ static int ends_with(const char *begin, const char *end, const struct word *word
 static int is_different(const char *begin, const char *end) {
   while (end > begin && is_blank(end[-1]))
     end--;
-  for (u32 i = 0; i < COUNT(skipped); i++)
+  for (u32 i = 0; i < LENGTH_OF(skipped); i++)
     if (ends_with(begin, end, &skipped[i]))
       return 1;
   return 0;
@@ -62,7 +61,7 @@ static int is_different(const char *begin, const char *end) {
 /* The longest word that ends at `end`; NULL if there is none, or if it is a different loss. */
 static const struct word *word_before(const char *begin, const char *end) {
   const struct word *best = NULL;
-  for (u32 i = 0; i < COUNT(words); i++)
+  for (u32 i = 0; i < LENGTH_OF(words); i++)
     if ((!best || words[i].length > best->length) && ends_with(begin, end, &words[i]))
       best = &words[i];
   return best && !is_different(begin, end - best->length) ? best : NULL;
@@ -87,7 +86,7 @@ static enum scalar_role role_of_parts(const char *at, const char *end) {
     while (n && is_digit(at[n - 1]))
       n--;
     is_loss |= is_text(at, n, "loss", 4);
-    for (u32 i = 0; i < COUNT(parts); i++)
+    for (u32 i = 0; i < LENGTH_OF(parts); i++)
       if (role != SCALAR_ROLE_NONE && is_text(at, n, parts[i].text, parts[i].length))
         role = (enum scalar_role)parts[i].role;
   }
@@ -256,7 +255,7 @@ static void take_other_loss(struct scalar_line *out, const char *begin, const ch
 }
 
 int scalar_line_read(const char *line, size_t n, struct scalar_line *out) {
-  const char *end = line + (n < SCALAR_LINE_BYTES ? n : SCALAR_LINE_BYTES);
+  const char *end = line + MIN(n, SCALAR_LINE_BYTES);
   u64 bar_step = SCALAR_STEP_UNKNOWN;
   out->step = SCALAR_STEP_UNKNOWN;
   out->n = 0;

@@ -41,7 +41,7 @@
 static inline unsigned tscope_seconds_between_looks(unsigned processes) {
   const unsigned a_second = 1024, most = 16;
   unsigned seconds = processes / a_second + (processes % a_second != 0);
-  return seconds < 1 ? 1 : seconds < most ? seconds : most;
+  return seconds < 1 ? 1 : MIN(seconds, most);
 }
 
 enum { TSCOPE_ANSWER_MOST = 4 << 20 }; /* bytes; a longer one is cut and has no end */

@@ -12,17 +12,10 @@
 #pragma once
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "format/enums.def"
 #include "format/records.def"
-
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int32_t i32;
-typedef int64_t i64;
+#include "format/values.h"
 
 #define TSCOPE_MAGIC "tscope\r\n"
 #define TSCOPE_VERSION_MAJOR 1 /* a reader refuses a newer major */

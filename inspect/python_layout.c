@@ -47,7 +47,7 @@ const char *python_layout_find(struct python_layout *layout, const char *version
   if (sizeof(void *) != 8 || !tscope_begins_with(version, "3."))
     return unknown;
   u32 minor = (u32)strtoul(version + 2, NULL, 10);
-  for (size_t i = 0; i < sizeof(older) / sizeof(*older); i++)
+  for (size_t i = 0; i < LENGTH_OF(older); i++)
     if (older[i].minor == minor) {
       *layout = older[i];
       return NULL;

@@ -77,7 +77,7 @@ u32 python_threads(const struct python *python, python_read *read, const void *c
     u64 holder = holder_of(python, read, context, runtime, interpreter);
     if (!read(context, interpreter + layout->interpreter_threads, &first, 8))
       break;
-    u32 listed = n < most ? n : most;
+    u32 listed = MIN(n, most);
     n += list_of(python, read, context, first, holder, threads + listed, most - listed);
     if (!read(context, interpreter + layout->interpreter_next, &interpreter, 8))
       break;

@@ -41,7 +41,7 @@ bool thread_activity_open(struct thread_activity *activity, pid_t pid, u32 tid) 
 
 void thread_activity_close(struct thread_activity *activity) {
   const int files[] = {activity->call, activity->times, activity->counts};
-  for (size_t i = 0; activity->tid && i < sizeof(files) / sizeof(*files); i++)
+  for (size_t i = 0; activity->tid && i < LENGTH_OF(files); i++)
     if (files[i] >= 0)
       close(files[i]);
   *activity = (struct thread_activity){0};
@@ -64,7 +64,7 @@ static u8 activity_of_file(const struct thread_activity *activity, i32 number) {
                {"/dev/", TSCOPE_ACTIVITY_DEVICE},       {"/", TSCOPE_ACTIVITY_DISK}};
   char text[32];
   thread_open_file(activity->pid, activity->tid, number, text, sizeof(text));
-  for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+  for (size_t i = 0; i < LENGTH_OF(kinds); i++)
     if (tscope_begins_with(text, kinds[i].begin))
       return kinds[i].what;
   return TSCOPE_ACTIVITY_BLOCKED;
@@ -159,7 +159,7 @@ bool thread_activity_read(struct thread_activity *activity, u64 now_ns, u64 gil,
   if (!known)
     *what = TSCOPE_ACTIVITY_UNKNOWN;
   else if (*text == 'r') /* "running" */
-    *what = activity_on_core(activity, moment_ns < MAX_MOMENT_NS ? moment_ns : MAX_MOMENT_NS);
+    *what = activity_on_core(activity, MIN(moment_ns, MAX_MOMENT_NS));
   else
     *what = activity_of_call(activity, text, gil, gil_bytes);
   return alive;

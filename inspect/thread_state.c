@@ -51,7 +51,7 @@ static const struct {
 };
 
 u8 thread_call_waits(i32 number) {
-  for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+  for (size_t i = 0; i < LENGTH_OF(calls); i++)
     if (calls[i].number == number)
       return calls[i].waits;
   return TSCOPE_ACTIVITY_BLOCKED;
@@ -184,7 +184,7 @@ static void read_call(pid_t pid, struct thread_state *state) {
     return;
   struct thread_call call = thread_call_of(text);
   snprintf(state->call, sizeof(state->call), "%d", call.number);
-  for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+  for (size_t i = 0; i < LENGTH_OF(calls); i++)
     if (calls[i].number == call.number) {
       snprintf(state->call, sizeof(state->call), "%s", calls[i].name);
       find_file(pid, state, calls[i].kind, call.arguments);

@@ -8,11 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "base/min_max.h"
 #include "format/tscope_format.h"
-
-/* How many elements an array has, which is not a pointer to its first. */
-#define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A loop over a list, which stays as it is meanwhile; `one` points to an element, which changes
  * only with FOR_EACH_CHANGED():

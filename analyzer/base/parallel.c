@@ -5,8 +5,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "base/min_max.h"
-
 #define MOST_THREADS 256u
 
 struct loop {

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "base/min_max.h"
 #include "base/statistics.h"
 
 #define LEAST_FOR_SLOPE 8u

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/precision.h"
 
-#include "base/min_max.h"
-
 /* cublasComputeType_t. */
 enum {
   COMPUTE_32F = 68,

@@ -14,7 +14,6 @@
  */
 #pragma once
 
-#include "base/min_max.h"
 #include "model/allocation_category.h"
 #include "model/model.h"
 

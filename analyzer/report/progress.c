@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/progress.h"
-#include "base/min_max.h"
 #include "base/now.h"
+#include "format/values.h"
 
 #include <unistd.h>
 

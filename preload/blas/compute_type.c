@@ -4,10 +4,8 @@
  * allows it, by the compute type or by the handle's math mode: cublasMath_t and
  * cublasComputeType_t, https://docs.nvidia.com/cuda/cublas/#cublasmath-t.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "blas/blas_record.h"
+#include "settings/process_environment.h"
 
 enum {
   COMPUTE_32F = 68,
@@ -31,11 +29,7 @@ enum {
 };
 
 /* What NVIDIA's variables say. They are read once, as the libraries do. */
-static bool variable_is(const char *variable, const char *value) {
-  const char *text = getenv(variable);
-  return text && !strcmp(text, value);
-}
-#define VARIABLE_IS(variable, value) TSCOPE_ONCE(variable_is(variable, value))
+#define VARIABLE_IS(variable, value) TSCOPE_ONCE(tscope_environment_now_is(variable, value))
 
 /* cublasMath_t without its flags; -1 if the handle does not say. */
 static int math_mode(cublasHandle_t handle) {

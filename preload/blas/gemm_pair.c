@@ -9,7 +9,7 @@
 #include "streams/stream_numbers.h"
 
 static u32 one_in(void) {
-  return tscope_env.gpu_gemms < UINT32_MAX ? (u32)tscope_env.gpu_gemms : UINT32_MAX;
+  return (u32)MIN(tscope_env.gpu_gemms, UINT32_MAX);
 }
 
 /* Picks one call in so many, at a random position among them. */

@@ -48,7 +48,7 @@ static struct {
 static void write_sample(u64 at, u64 stack, u64 ticks, u32 tid, u16 tag) {
   u64 us = tscope_ns_of_ticks(ticks) / 1000;
   struct tscope_line_sample_record record = {
-      .at = at, .stack = stack, .stands_us = us < UINT32_MAX ? (u32)us : UINT32_MAX, .tid = tid};
+      .at = at, .stack = stack, .stands_us = (u32)MIN(us, UINT32_MAX), .tid = tid};
   tscope_definitions_write(TSCOPE_REC_LINE_SAMPLE, tag, &record, sizeof(record));
   sampling.bytes += sizeof(record);
 }
@@ -142,7 +142,7 @@ static u64 sample_training(u64 now, u64 since) {
     }
     count(&moment);
     add_moment(thread, &moment, now, since);
-    unmoved = run->total < unmoved ? run->total : unmoved;
+    unmoved = MIN(run->total, unmoved);
     if (is_idle(moment.tag) || (moment.tag & TSCOPE_SAMPLE_ACTIVITY) == TSCOPE_ACTIVITY_GIL)
       waits = moment;
   }
@@ -195,7 +195,7 @@ static void adjust_interval(u64 now, u64 now_ns) {
   u32 least = least_interval_us();
   u32 interval = looking_rate_update(&sampling.rate, now_ns, sampling.cpu_ns, sampling.looks,
                                      sampled_threads.any_trains);
-  interval = interval < least ? least : interval;
+  interval = MAX(interval, least);
   if (interval == sampling.interval_us && now - sampling.reported < tscope_ticks_of_s(REPORT_S))
     return;
   sampling.interval_us = interval;

@@ -140,6 +140,6 @@ void native_here_name(u64 address, struct native_address *name) {
   tscope_each_object(find_file_of_address, &lookup);
   if (name->file[0] == '?') {
     ssize_t bytes = readlink("/proc/self/exe", name->file, sizeof(name->file) - 1);
-    name->file[bytes > 0 ? bytes : 0] = '\0';
+    name->file[MAX(bytes, 0)] = '\0';
   }
 }

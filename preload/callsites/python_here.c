@@ -76,7 +76,7 @@ static bool layout_matches(const struct python *python, python_read *read, const
       {layout->minor < 11 ? "co_name" : "co_qualname", layout->code_name},
       {layout->minor < 10 ? "co_lnotab" : "co_linetable", layout->code_lines},
   };
-  for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
+  for (size_t i = 0; i < LENGTH_OF(members); i++)
     if (type_member_offset(read, context, python->code_type, members[i].name) != members[i].offset)
       return false;
   const u32 tp_basicsize = 32;

@@ -88,7 +88,7 @@ static u32 list_threads(pid_t pid, struct python_thread threads[MAX_THREADS]) {
     tscope_say_once(&said,
                     "a process has more threads of Python than are looked at, the 256 oldest",
                     of_threads);
-  return n < MAX_THREADS ? n : MAX_THREADS;
+  return MIN(n, MAX_THREADS);
 }
 
 /* A long list is asked for less often. */

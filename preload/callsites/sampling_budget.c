@@ -11,7 +11,7 @@ enum sampling_change sampling_budget_update(struct sampling_budget *budget, u64 
   i64 income = (i64)(now - budget->last) * SAMPLING_PER_MILLE / 1000;
   i64 left = budget->left + income - (i64)(spent - budget->spent);
   i64 of_always = (i64)(always - budget->always);
-  budget->left = left > most ? most : left < -most ? -most : left;
+  budget->left = CLAMP(left, -most, most);
   budget->last = now;
   budget->spent = spent;
   budget->always = always;
@@ -22,5 +22,5 @@ enum sampling_change sampling_budget_update(struct sampling_budget *budget, u64 
 
 u64 sampling_cost(u64 hz, u64 ticks, u32 most_us) {
   u64 most = hz / 1000000 * most_us;
-  return ticks < most ? ticks : most;
+  return MIN(ticks, most);
 }

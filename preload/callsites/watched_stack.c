@@ -366,7 +366,7 @@ static bool put_frame(const struct watched_stack *watched, u32 i, const struct f
  * innermost of them. */
 static bool put_frames(const struct watched_stack *watched, const struct path *path, u32 n,
                        struct stack_walk *walk) {
-  u32 from = 0, most = path->n < MOST_CODES ? path->n : MOST_CODES;
+  u32 from = 0, most = MIN(path->n, MOST_CODES);
   walk->n = 0;
   walk->more = path->more || most < path->n;
   for (u32 i = path->n - n; i < most; i++) {

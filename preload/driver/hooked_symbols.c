@@ -66,7 +66,7 @@ TSCOPE_COPIED_HOOKS(HOOK)
    .since = (since_)},
 static const struct hooked_symbol hooked_symbols[] = {
     TSCOPE_DRIVER_HOOKS(HOOK) TSCOPE_CUPTI_HOOKS(CUPTI_HOOK) TSCOPE_COPIED_HOOKS(COPIED_HOOK)};
-enum { N_HOOKED = sizeof(hooked_symbols) / sizeof(*hooked_symbols), TABLE_SLOTS = 2048 };
+enum { N_HOOKED = LENGTH_OF(hooked_symbols), TABLE_SLOTS = 2048 };
 _Static_assert(2 * N_HOOKED <= TABLE_SLOTS, "the table of names is at most half full");
 
 /* What happened at look-ups of each function (either or both of two), and what the trace has of

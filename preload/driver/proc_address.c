@@ -31,7 +31,7 @@ static const char *const forms[] = {"", "_ptsz", "_ptds"};
 
 /* Whether any version or form of the function is hooked. */
 static bool is_hooked(const char *base, char name[NAME_BYTES]) {
-  for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
+  for (size_t i = 0; i < LENGTH_OF(versions); i++) {
     snprintf(name, NAME_BYTES, "%s%s", base, versions[i]);
     if (hooked_symbol_find(name))
       return true;
@@ -51,9 +51,9 @@ static const struct hooked_symbol *identify(const char *base, const void *real, 
     return NULL;
   const struct hooked_symbol *found = NULL, *newest = NULL;
   bool is_newest = true, is_exported = false;
-  for (size_t i = 0; i < sizeof(versions) / sizeof(*versions) && !is_exported; i++) {
+  for (size_t i = 0; i < LENGTH_OF(versions) && !is_exported; i++) {
     bool has_version = false;
-    for (size_t j = 0; j < sizeof(forms) / sizeof(*forms) && !is_exported; j++) {
+    for (size_t j = 0; j < LENGTH_OF(forms) && !is_exported; j++) {
       snprintf(name, sizeof(name), "%s%s%s", base, versions[i], forms[j]);
       const struct elf_name wanted = elf_name(name);
       const void *address = elf_object_find(&driver, &wanted);

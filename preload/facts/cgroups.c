@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "format/text_parts.h"
+#include "format/values.h"
 #include "inspect/small_file.h"
 
 bool tscope_cgroup_read(const struct tscope_cgroup *group, const char *file, char *text,
@@ -46,7 +47,7 @@ static void visit_up(const struct cgroup_search *search, const char *mount, cons
     char *slash = strrchr(group.folder, '/');
     if (strlen(group.folder) <= floor || !slash)
       return;
-    *(slash < group.folder + floor ? group.folder + floor : slash) = '\0';
+    *MAX(slash, group.folder + floor) = '\0';
   }
 }
 

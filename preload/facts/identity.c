@@ -70,7 +70,7 @@ static bool is_interactive_parent(const char *name) {
   static const char *const names[] = {"bash", "sh",      "dash",  "zsh",  "fish",   "ksh",
                                       "tcsh", "csh",     "sshd",  "tmux", "screen", "init",
                                       "su",   "systemd", "login", "sudo", "tini",   "make"};
-  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+  for (size_t i = 0; i < LENGTH_OF(names); i++)
     if (strcmp(name, names[i]) == 0 || (name[0] == '-' && strcmp(name + 1, names[i]) == 0))
       return true;
   return false;
@@ -103,7 +103,7 @@ static void append(char *text, size_t bytes, const char *format, ...) {
 }
 
 static const struct scheduler *scheduler(void) {
-  for (size_t i = 0; i < sizeof(schedulers) / sizeof(*schedulers); i++)
+  for (size_t i = 0; i < LENGTH_OF(schedulers); i++)
     if (environment_value(schedulers[i].job))
       return &schedulers[i];
   return NULL;
@@ -190,7 +190,7 @@ static void name_host(char *host, size_t bytes) {
 void tscope_identify(struct tscope_identity *identity) {
   *identity =
       (struct tscope_identity){.rank = TSCOPE_UNKNOWN_RANK, .local_rank = TSCOPE_UNKNOWN_RANK};
-  for (size_t i = 0; i < sizeof(launchers) / sizeof(*launchers); i++) {
+  for (size_t i = 0; i < LENGTH_OF(launchers); i++) {
     const struct launcher *launcher = &launchers[i];
     if (!environment_value(launcher->rank))
       continue;

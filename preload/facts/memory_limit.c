@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "facts/cgroups.h"
+#include "format/values.h"
 
 #define NO_LIMIT UINT64_MAX
 
@@ -59,7 +60,7 @@ bool tscope_memory_limit_allows(uint64_t bytes, uint64_t more) {
       !read_bytes(group, group->version_2 ? "memory.current" : "memory.usage_in_bytes", &used))
     return true;
   uint64_t cache = page_cache(group);
-  used -= cache < used ? cache : used;
+  used -= MIN(cache, used);
   return bytes <= lowest.limit / part && used <= lowest.limit &&
          lowest.limit - used >= more + lowest.limit / stays_free;
 }

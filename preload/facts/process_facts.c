@@ -35,7 +35,7 @@ static const char *const recorded_prefixes[] = {
     "KUBERNETES_NODE"};
 
 static bool is_recorded(const char *entry) {
-  for (size_t i = 0; i < sizeof(recorded_prefixes) / sizeof(*recorded_prefixes); i++)
+  for (size_t i = 0; i < LENGTH_OF(recorded_prefixes); i++)
     if (tscope_begins_with(entry, recorded_prefixes[i]))
       return true;
   return false;
@@ -91,8 +91,7 @@ static bool is_reference(const char *line, void *with) {
   const char *blank = strchr(line, ' ');
   if (!blank || strcmp(blank + 1, wanted->reference) != 0)
     return false;
-  snprintf(wanted->commit, wanted->bytes, "%.*s", (int)(blank - line < 64 ? blank - line : 64),
-           line);
+  snprintf(wanted->commit, wanted->bytes, "%.*s", (int)MIN(blank - line, 64), line);
   return is_commit(wanted->commit);
 }
 

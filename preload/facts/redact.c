@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "format/values.h"
+
 static const char redacted[] = "(redacted)";
 
 /* Environment variables: only a few are recorded, so the rule may be broad. */
@@ -12,7 +14,7 @@ static const char redacted[] = "(redacted)";
 bool tscope_is_secret_variable(const char *name, const char *value) {
   static const char *const words[] = {"KEY",  "TOKEN",      "SECRET", "PASSWORD", "PASSWD",
                                       "PASS", "CREDENTIAL", "AUTH",   "COOKIE"};
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+  for (size_t i = 0; i < LENGTH_OF(words); i++)
     if (strcasestr(name, words[i]) || strcasestr(value, words[i]))
       return true;
   return strstr(value, "://") && strchr(value, '@'); /* user and password in an address */
@@ -91,7 +93,7 @@ struct text {
 
 static void put_text(struct text *text, const char *from, size_t n) {
   size_t room = text->bytes - 1 - text->used;
-  n = n < room ? n : room;
+  n = MIN(n, room);
   memcpy(text->to + text->used, from, n);
   text->used += n;
 }

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,6 +16,7 @@
 #include "gpu/gpu_clock.h"
 #include "hooks/wrapper.h"
 #include "record/tick_clock.h"
+#include "settings/process_environment.h"
 
 enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, KINDS = 64 };
 
@@ -96,8 +96,8 @@ static void client_begins(const char *call) {
   static char why[128];
   if (!why[0])
     snprintf(why, sizeof(why), TSCOPE_REASON_CLIENT " is at work (%s)", call);
-  const char *teardown = getenv("TEARDOWN_CUPTI");
-  __atomic_store_n(&client.detaches, teardown && !strcmp(teardown, "1"), __ATOMIC_RELEASE);
+  __atomic_store_n(&client.detaches, tscope_environment_now_is("TEARDOWN_CUPTI", "1"),
+                   __ATOMIC_RELEASE);
   __atomic_store_n(&client.last_ns, tscope_clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
   __atomic_store_n(&client.began, true, __ATOMIC_RELEASE);
   gpu_clock_release_cupti(why, false);

@@ -123,7 +123,7 @@ bool cupti_decode(const void *record, size_t length, struct cupti_record *out) {
   case KIND_OVERHEAD:
     return decode_overhead(at, length, out);
   default:
-    for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
+    for (size_t i = 0; i < LENGTH_OF(layouts); i++)
       if (layouts[i].kind == kind) {
         *out = (struct cupti_record){.kind = CUPTI_WORK};
         return decode_work(at, length, &layouts[i], &out->span);

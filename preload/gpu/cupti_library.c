@@ -48,7 +48,7 @@ static void *load_next_to_runtime(int *major) {
   if (!slash)
     return NULL;
   slash[1] = '\0';
-  for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+  for (size_t i = 0; i < LENGTH_OF(folders); i++) {
     snprintf(path, sizeof(path), "%s%slibcupti.so.%d", runtime, folders[i], *major);
     void *library = tscope_library_open(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library)

@@ -40,7 +40,7 @@ enum { MAX_UNTIMED = 20000 }; /* in a row; fewer than this run at the end of a s
  * 0.2 us longer, also after it is disabled (H100, CUPTI 13.0). The hooks see who waits for what.
  * The first kind is the essential one. */
 static const int kinds[] = {10, 1, 22, 2, 17};
-enum { KINDS = sizeof(kinds) / sizeof(*kinds), GRAPH_TRACE = 51 };
+enum { KINDS = LENGTH_OF(kinds), GRAPH_TRACE = 51 };
 
 static struct cupti cupti;
 static struct gpu_clock_counts totals;
@@ -62,7 +62,7 @@ static void count_dropped(u64 more) {
 }
 
 static void add_overhead(const struct cupti_record *record) {
-  if (record->type >= sizeof(overhead) / sizeof(*overhead) || record->span.end < record->span.start)
+  if (record->type >= LENGTH_OF(overhead) || record->span.end < record->span.start)
     return;
   tscope_atomic_add(&overhead[record->type].ns, record->span.end - record->span.start);
   tscope_atomic_add(&overhead[record->type].times, 1);
@@ -238,8 +238,8 @@ static bool open_cupti(char *why, size_t why_bytes) {
 
 /* Work comes in thousands of records, and its cost in dozens. The cost is recorded as totals. */
 static void record_overhead(struct tscope_thread *thread) {
-  static u64 reported[sizeof(overhead) / sizeof(*overhead)];
-  for (u16 i = 0; i < sizeof(overhead) / sizeof(*overhead); i++) {
+  static u64 reported[LENGTH_OF(overhead)];
+  for (u16 i = 0; i < LENGTH_OF(overhead); i++) {
     u64 times = __atomic_load_n(&overhead[i].times, __ATOMIC_RELAXED);
     struct tscope_gpu_overhead_record record = {
         .ns = __atomic_load_n(&overhead[i].ns, __ATOMIC_RELAXED), .times = times};

@@ -66,7 +66,7 @@ static const struct event_anchor *newest_anchor(const struct event_clock *clock)
 /* The rate from the oldest anchor that is kept to the newest. They are seconds apart, so brackets
  * of microseconds give an accuracy of parts in a million. */
 static void find_rate(struct event_clock *clock) {
-  u32 kept = clock->n_anchors < EVENT_ANCHORS ? clock->n_anchors : EVENT_ANCHORS;
+  u32 kept = MIN(clock->n_anchors, EVENT_ANCHORS);
   const struct event_anchor *last = newest_anchor(clock);
   const struct event_anchor *first = &clock->anchors[(clock->n_anchors - kept) % EVENT_ANCHORS];
   float ms;
@@ -82,7 +82,7 @@ static void find_rate(struct event_clock *clock) {
 static u64 interval_ns(const struct event_clock *clock, u64 now) {
   u64 age = now - clock->first_ns, least = second_ns / 10;
   if (age < second_ns)
-    return age < least ? least : age;
+    return MAX(age, least);
   return age < 60 * second_ns ? second_ns : 10 * second_ns;
 }
 

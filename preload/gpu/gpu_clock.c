@@ -5,7 +5,6 @@
 #include "gpu/gpu_clock.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/gpu_reasons.h"
@@ -17,11 +16,12 @@
 #include "resolve/linker_work.h"
 #include "resolve/loaded_objects.h"
 #include "settings/env.h"
+#include "settings/process_environment.h"
 #include "streams/stream_numbers.h"
 
 /* In the order in which they are tried. */
 static const struct gpu_clock_source *const sources[] = {&gpu_clock_cupti, &gpu_clock_events};
-enum { SOURCES = sizeof(sources) / sizeof(*sources) };
+enum { SOURCES = LENGTH_OF(sources) };
 
 u32 gpu_clock_tried;
 bool gpu_clock_kernels_launched;
@@ -59,7 +59,7 @@ static struct gpu_clock_counts sum_counts(void) {
 }
 
 static u32 at_most_u32(u64 value) {
-  return (u32)(value < UINT32_MAX ? value : UINT32_MAX);
+  return (u32)MIN(value, UINT32_MAX);
 }
 
 static void record_clock(struct tscope_thread *thread, enum tscope_gpu_clock id,
@@ -138,10 +138,9 @@ static bool is_requested(const struct gpu_clock_source *which) {
 static struct { bool one_connection, injected; } requested;
 
 static void read_environment(void) {
-  const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  const char *injected = getenv("CUDA_INJECTION64_PATH");
-  requested.one_connection = connections && !strcmp(connections, "1");
-  requested.injected = injected && *injected && strcmp(injected, "none");
+  const char *injected = tscope_environment_now("CUDA_INJECTION64_PATH");
+  requested.one_connection = tscope_environment_now_is("CUDA_DEVICE_MAX_CONNECTIONS", "1");
+  requested.injected = injected && strcmp(injected, "none");
 }
 
 /* Why this source may not be used now; NULL if it may. If the user requests events, they are used

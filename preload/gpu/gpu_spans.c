@@ -14,7 +14,7 @@ bool gpu_kernel_is_collective(const char *name) {
   if (name[0] == '_' && name[1] == 'Z') /* a plain C++ function: _Z, length, name */
     for (name += 2; *name == 'L' || (*name >= '0' && *name <= '9'); name++)
       ;
-  for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++)
+  for (size_t i = 0; i < LENGTH_OF(libraries); i++)
     if (tscope_begins_with(name, libraries[i]))
       return true;
   return false;

@@ -7,15 +7,14 @@
  */
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "record/hook.h"
 #include "resolve/real_dlsym.h"
+#include "settings/process_environment.h"
 
 static bool is_wanted(void) {
-  const char *wanted = getenv("TSCOPE_NCCL_PROFILER");
-  return wanted && (strcmp(wanted, "choices") == 0 || strcmp(wanted, "times") == 0);
+  return tscope_environment_now_is("TSCOPE_NCCL_PROFILER", "choices") ||
+         tscope_environment_now_is("TSCOPE_NCCL_PROFILER", "times");
 }
 
 /* In the same way as NCCL would load it, or where NCCL already loaded it. */
@@ -33,7 +32,7 @@ static bool is_profiler(const char *library, int mode) {
 }
 
 static bool net_plugin_is_profiler(void) {
-  const char *plugin = getenv("NCCL_NET_PLUGIN");
+  const char *plugin = tscope_environment_now("NCCL_NET_PLUGIN");
   char name[256];
   snprintf(name, sizeof(name), "libnccl-net-%s.so", plugin ? plugin : "");
   return is_profiler("libnccl-net.so", RTLD_NOLOAD) ||

@@ -19,7 +19,7 @@ static const char *const algorithms[] = {
     "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
 static const char *const protocols[] = {"LL", "LL128", "SIMPLE"};
 
-#define WORD(words, number) ((number) < sizeof(words) / sizeof(*(words)) ? (words)[number] : NULL)
+#define WORD(words, number) ((number) < LENGTH_OF(words) ? (words)[number] : NULL)
 
 /* By ncclFunc_t of v1. */
 static const u8 ops_by_number[] = {TSCOPE_OP_BROADCAST, TSCOPE_OP_REDUCE,
@@ -47,7 +47,7 @@ static u8 op_of(const char *func) {
       {"Send", TSCOPE_OP_SEND},
       {"Recv", TSCOPE_OP_RECV},
   };
-  for (size_t i = 0; func && i < sizeof(ops) / sizeof(*ops); i++)
+  for (size_t i = 0; func && i < LENGTH_OF(ops); i++)
     if (strcmp(func, ops[i].func) == 0)
       return ops[i].op;
   return 0;
@@ -104,7 +104,7 @@ static const char *text_at(const u8 *event, u32 place) {
 }
 
 static const struct layout *layout_of(u64 kind, u8 version) {
-  for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
+  for (size_t i = 0; i < LENGTH_OF(layouts); i++)
     if (layouts[i].kind == kind && version >= layouts[i].first && version <= layouts[i].last)
       return &layouts[i];
   return NULL;

@@ -171,7 +171,7 @@ TSCOPE_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(u32 table)) 
       tscope_env_flag("TSCOPE", true) ? get_table(NVTX_TABLE_CALLBACKS) : NULL;
   if (!callbacks || callbacks->struct_size < sizeof(*callbacks) || !callbacks->get_module)
     return 0;
-  fill_callbacks(callbacks, NVTX_MODULE_CORE, core, sizeof(core) / sizeof(*core));
-  fill_callbacks(callbacks, NVTX_MODULE_CORE2, core2, sizeof(core2) / sizeof(*core2));
+  fill_callbacks(callbacks, NVTX_MODULE_CORE, core, LENGTH_OF(core));
+  fill_callbacks(callbacks, NVTX_MODULE_CORE2, core2, LENGTH_OF(core2));
   return 1;
 }

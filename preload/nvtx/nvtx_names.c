@@ -63,7 +63,7 @@ u8 nvtx_meaning_of(const char *text, u32 bytes, bool numbered) {
       TSCOPE_RANGE_NAMES(N) TSCOPE_NVTX_NAMES(N)
 #undef N
   };
-  for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++) {
+  for (size_t i = 0; i < LENGTH_OF(meanings); i++) {
     size_t length = strlen(meanings[i].text);
     char last = meanings[i].text[length - 1];
     bool whole = last == '$' || last == '#';

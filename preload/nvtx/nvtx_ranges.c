@@ -42,7 +42,7 @@ static u64 *open_phase(struct tscope_thread *thread, const struct range *range) 
 /* Whether the thread is in a range of the same meaning: the "forward" ranges of modules inside the
  * model's "forward" are part of it. */
 static bool is_inside_same_meaning(const struct nvtx_thread *mine, u8 meaning) {
-  u32 open = mine->open < NESTED_MAX ? mine->open : NESTED_MAX;
+  u32 open = MIN(mine->open, NESTED_MAX);
   for (u32 i = 0; i < open; i++)
     if (mine->ranges[i].dur && mine->ranges[i].name.meaning == meaning)
       return true;

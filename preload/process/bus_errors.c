@@ -28,8 +28,7 @@ static struct sigaction *job_action(void) {
 }
 
 static void set_job_action(const struct sigaction *action) {
-  u32 place =
-      __atomic_add_fetch(&n_actions, 1, __ATOMIC_RELAXED) % (sizeof(actions) / sizeof(*actions));
+  u32 place = __atomic_add_fetch(&n_actions, 1, __ATOMIC_RELAXED) % LENGTH_OF(actions);
   actions[place] = *action;
   __atomic_store_n(&latest, place, __ATOMIC_RELEASE);
 }

@@ -72,13 +72,13 @@ static void write_quietly(const char *line, size_t bytes) {
     return;
   sigset_t blocked, before, pending;
   sigemptyset(&blocked);
-  for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+  for (size_t i = 0; i < LENGTH_OF(answers); i++)
     sigaddset(&blocked, answers[i]);
   if (sigprocmask(SIG_BLOCK, &blocked, &before) != 0)
     return;
   sigpending(&pending);
   if (write(STDERR_FILENO, line, bytes) < 0 && (errno == EPIPE || errno == EFBIG)) {
-    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+    for (size_t i = 0; i < LENGTH_OF(answers); i++)
       if (sigismember(&pending, answers[i])) /* it is the job's */
         sigdelset(&blocked, answers[i]);
     while (sigtimedwait(&blocked, NULL, &(struct timespec){0}) < 0 && errno == EINTR)

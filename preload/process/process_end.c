@@ -120,8 +120,8 @@ static void read_frame(const char *text) {
   const char *function =
       tscope_begins_with(number + digits, before) ? number + digits + strlen(before) : "";
   int n = line.boxed ? (int)strcspn(function, " ") : 100;
-  snprintf(line.place, sizeof(line.place), "%.*s\n%.*s\n%.380s", n < 100 ? n : 100, function,
-           digits < 10 ? (int)digits : 9, number, bytes > 380 ? file + bytes - 380 : file);
+  snprintf(line.place, sizeof(line.place), "%.*s\n%.*s\n%.380s", MIN(n, 100), function,
+           (int)MIN(digits, 9), number, bytes > 380 ? file + bytes - 380 : file);
 }
 
 /* PyTorch raises an exception of a data loader's worker or of a replica once more where it waits
@@ -139,7 +139,7 @@ static void keep_exception(struct tscope_file_header *header, const char *text) 
   size_t n = where ? strcspn(where + 1, ".") : 0;
   if (n)
     snprintf(header->exception, sizeof(header->exception), "%.*s (%.*s)%s%s", room - 103, text,
-             n < 100 ? (int)n : 100, where + 1, words, line.first);
+             (int)MIN(n, 100), where + 1, words, line.first);
   else
     snprintf(header->exception, sizeof(header->exception), "%.*s%s%s", room, text, words,
              line.first);
@@ -149,7 +149,7 @@ static void keep_exception(struct tscope_file_header *header, const char *text) 
 /* What Python writes between the exceptions of a chain. The first one is kept that was raised in
  * the user's own code. */
 static bool read_link(const struct tscope_file_header *header, const char *text) {
-  for (u32 i = 0; i < sizeof(links) / sizeof(*links); i++) {
+  for (u32 i = 0; i < LENGTH_OF(links); i++) {
     if (strcmp(text, links[i].line) != 0)
       continue;
     const char *number = strchr(line.place, '\n'), *file = number ? strchr(number + 1, '\n') : NULL;
@@ -189,7 +189,7 @@ static bool begins_traceback(const char *text) {
 static void finish_line(void) {
   if (!line.n)
     return;
-  line.text[line.n < sizeof(line.text) ? line.n : sizeof(line.text) - 1] = '\0';
+  line.text[MIN(line.n, sizeof(line.text) - 1)] = '\0';
   struct tscope_file_header *header = tscope_trace.header;
   const char *text = skip_rank(line.text);
   if (line.in_traceback && tscope_begins_with(text, "  | "))
@@ -234,7 +234,7 @@ void tscope_end_read_stderr(const char *text, size_t bytes) {
   for (text = skip_to_end(text, end); text < end; text = stop + 1) {
     stop = memchr(text, '\n', (size_t)(end - text));
     size_t n = (size_t)((stop ? stop : end) - text), room = sizeof(line.text) - 1 - line.n;
-    n = n < room ? n : room;
+    n = MIN(n, room);
     memcpy(line.text + line.n, text, n);
     line.n += (u32)n;
     if (!stop)

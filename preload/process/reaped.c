@@ -33,6 +33,7 @@
 #include "process/descriptors.h"
 #include "process/out_of_memory_kills.h"
 #include "record/cancellation.h"
+#include "settings/process_environment.h"
 
 struct death {
   u32 pid;
@@ -126,13 +127,13 @@ static struct death death_of(pid_t child, int signal) {
 
 static void search(struct death *death) {
   static char room[4096] __attribute__((aligned(8)));
-  const char *directory = secure_getenv("TSCOPE_DIR"), *run = secure_getenv("TSCOPE_RUN");
+  const char *directory = tscope_environment_now("TSCOPE_DIR"),
+             *run = tscope_environment_now("TSCOPE_RUN");
   char standard[TSCOPE_DEFAULT_DIRECTORY_BYTES];
   tscope_directory_to_write(standard);
-  int folder = tscope_open_own(AT_FDCWD, directory && *directory ? directory : standard,
-                               O_RDONLY | O_DIRECTORY);
+  int folder = tscope_open_own(AT_FDCWD, directory ? directory : standard, O_RDONLY | O_DIRECTORY);
   if (folder >= 0) {
-    if (run && *run)
+    if (run)
       search_named_run(folder, run, death);
     else
       folder_names_visit(folder, room, sizeof(room), search_started_run, death);
@@ -151,7 +152,7 @@ static pid_t slow_writers[16];
 /* Whether one is left. Those that have ended meanwhile are waited for. */
 static bool some_are_slow(void) {
   bool some = false;
-  for (size_t i = 0; i < sizeof(slow_writers) / sizeof(*slow_writers); i++) {
+  for (size_t i = 0; i < LENGTH_OF(slow_writers); i++) {
     pid_t writer = __atomic_load_n(&slow_writers[i], __ATOMIC_RELAXED);
     if (!writer)
       continue;
@@ -203,7 +204,7 @@ static bool wait_for_writer(pid_t writer) {
 }
 
 static void remember_slow(pid_t writer) {
-  for (size_t i = 0; i < sizeof(slow_writers) / sizeof(*slow_writers); i++) {
+  for (size_t i = 0; i < LENGTH_OF(slow_writers); i++) {
     pid_t none = 0;
     if (__atomic_compare_exchange_n(&slow_writers[i], &none, writer, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED))

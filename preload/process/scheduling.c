@@ -94,7 +94,7 @@ _Static_assert(THREADS == 2048, "the text below says so");
 
 static void add_threads(struct tscope_scheduling_record *record) {
   static u32 tids[THREADS + TSCOPE_OWN_THREADS];
-  const u32 most = sizeof(tids) / sizeof(*tids), n = thread_list(getpid(), tids, most);
+  const u32 most = LENGTH_OF(tids), n = thread_list(getpid(), tids, most);
   struct round *round = &totals.rounds[totals.last == &totals.rounds[0]];
   round->n = 0;
   round->cut = n > most;

@@ -25,7 +25,7 @@ u64 tscope_step_median_ns(void) {
   u64 sorted[KEPT];
   bool marked = __atomic_load_n(&steps[1].n, __ATOMIC_ACQUIRE) > 0;
   u32 n = __atomic_load_n(&steps[marked].n, __ATOMIC_ACQUIRE);
-  n = n < KEPT ? n : KEPT;
+  n = MIN(n, KEPT);
   for (u32 i = 0; i < n; i++) {
     u64 ticks = __atomic_load_n(&steps[marked].ticks[i], __ATOMIC_RELAXED);
     u32 at = i;

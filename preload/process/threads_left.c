@@ -54,8 +54,8 @@ static bool all_have_ended(u32 threads, bool own_descriptors) {
     return false;
   if (threads == 1 + TSCOPE_OWN_THREADS || !own_descriptors)
     return threads == 1 + TSCOPE_OWN_THREADS;
-  u32 n = thread_list(getpid(), tids, sizeof(tids) / sizeof(*tids));
-  bool job = !n || n > sizeof(tids) / sizeof(*tids);
+  u32 n = thread_list(getpid(), tids, LENGTH_OF(tids));
+  bool job = !n || n > LENGTH_OF(tids);
   for (u32 i = 0; i < n && !job; i++)
     job = is_of_job(tids[i]);
   return !job;

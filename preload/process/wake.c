@@ -83,7 +83,7 @@ static u64 within_address_space(u64 bytes) {
 static u32 chunks_of(u64 bytes, u32 least) {
   const u32 most = 1u << 24; /* 1 TiB of chunks */
   u64 chunks = within_address_space(bytes) / TSCOPE_CHUNK_BYTES;
-  return chunks < least ? least : chunks > most ? most : (u32)chunks;
+  return (u32)CLAMP(chunks, least, most);
 }
 
 static bool open_trace(const struct tscope_identity *identity, char *why, size_t bytes) {

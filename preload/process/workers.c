@@ -26,7 +26,6 @@
 #include "record/chunk_pool.h"
 #include "record/families.h"
 #include "record/floats.h"
-#include "record/kernel_threads.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
 #include "record/stack.h"
@@ -151,7 +150,7 @@ struct work {
 static bool sleep_until_look(struct worker *worker, const struct work *work, u64 *look_ns,
                              u32 wakeups) {
   u64 cpu_ns = tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  sleep_until(worker, *look_ns < worker->next_ns ? *look_ns : worker->next_ns, wakeups);
+  sleep_until(worker, MIN(*look_ns, worker->next_ns), wakeups);
   u64 now = tscope_clock_ns(CLOCK_MONOTONIC);
   if (now >= *look_ns && must_run(worker))
     *look_ns = work->look(cpu_ns);
@@ -186,8 +185,8 @@ static void leave_only_core(void) {
   cpu_set_t cores, all;
   if (sched_getaffinity(getpid(), sizeof(all), &all) != 0 || CPU_COUNT(&all) != 1)
     return;
-  u32 n = thread_list(getpid(), tids, sizeof(tids) / sizeof(*tids));
-  for (u32 i = 0; i < n && i < sizeof(tids) / sizeof(*tids); i++)
+  u32 n = thread_list(getpid(), tids, LENGTH_OF(tids));
+  for (u32 i = 0; i < n && i < LENGTH_OF(tids); i++)
     if (!tscope_is_worker(tids[i]) && sched_getaffinity((pid_t)tids[i], sizeof(cores), &cores) == 0)
       CPU_OR(&all, &all, &cores);
   if (sched_setaffinity(0, sizeof(all), &all) == 0)
@@ -299,7 +298,7 @@ static u64 look_families(u64 cpu_ns) {
   u64 next = UINT64_MAX;
   TSCOPE_FOR_EACH_FAMILY(i, look) {
     u64 wanted = tscope_families[i]->look(own_descriptors, cpu_ns);
-    next = wanted < next ? wanted : next;
+    next = MIN(wanted, next);
   }
   return next;
 }
@@ -478,15 +477,12 @@ static bool start_helper(const char **why) {
   if (start(&helper, run_helper, HELPER_STACK_BYTES) != 0)
     return false;
   *why = waking.why;
-  u64 until = waking.began_ns + timeout_ns, now;
-  while (load(&waking.state) == WAKING) {
-    now = tscope_clock_ns(CLOCK_MONOTONIC);
+  while (!tscope_wait_while(&waking.state, WAKING, TICK_NS)) {
     u32 expected = WAKING;
     bool gone = is_gone(&helper);
-    if (now < until && !gone)
-      tscope_futex_wait(&waking.state, WAKING, until - now < TICK_NS ? until - now : TICK_NS);
-    else if (__atomic_compare_exchange_n(&waking.state, &expected, TIMED_OUT, false,
-                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    if ((gone || tscope_clock_ns(CLOCK_MONOTONIC) >= waking.began_ns + timeout_ns) &&
+        __atomic_compare_exchange_n(&waking.state, &expected, TIMED_OUT, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST))
       *why = gone ? "a filter of system calls (seccomp) ended its thread"
                   : "opening the trace takes too long; set TSCOPE_DIR to a local directory";
   }
@@ -495,14 +491,9 @@ static bool start_helper(const char **why) {
 
 static bool wait_until_stopped(struct worker *worker) {
   const u64 timeout_ns = 1000000000;
-  u64 until = tscope_clock_ns(CLOCK_MONOTONIC) + timeout_ns, now;
-  while (!load(&worker->stopped)) {
-    now = tscope_clock_ns(CLOCK_MONOTONIC);
-    if (now >= until || is_gone(worker))
-      return load(&worker->stopped);
-    tscope_futex_wait(&worker->stopped, 0, until - now);
-  }
-  return true;
+  if (!is_gone(worker))
+    tscope_wait_while(&worker->stopped, 0, timeout_ns);
+  return load(&worker->stopped);
 }
 
 static bool stop(struct worker *worker) {

@@ -203,15 +203,15 @@ static void apply_limit(void) {
     return;
   u32 ring = (u32)(pool->ring_max * chunks / whole), ring_used = load(&pool->ring_used);
   u32 retained = (u32)(pool->retained_max * chunks / whole), used = load(&pool->retained_used);
-  retained = retained > used + least_retained ? retained : used + least_retained;
-  ring = ring > ring_used ? ring : ring_used;
-  retained = retained < pool->retained_max ? retained : pool->retained_max;
+  retained = MAX(retained, used + least_retained);
+  ring = MAX(ring, ring_used);
+  retained = MIN(retained, pool->retained_max);
   __atomic_store_n(&pool->retained_kept, retained / 8 + 1, __ATOMIC_RELAXED);
   __atomic_store_n(&pool->retained_max, retained, __ATOMIC_RELAXED);
   __atomic_store_n(&pool->ring_max, ring, __ATOMIC_RELAXED);
   __atomic_store_n(&tscope_trace.header->ring_cap_chunks, ring, __ATOMIC_RELAXED);
   u32 most = ring + retained;
-  tscope_trace_limit(most > tscope_trace.chunks ? most : tscope_trace.chunks);
+  tscope_trace_limit(MAX(most, tscope_trace.chunks));
 }
 
 /* Adds a batch of ready chunks; false when enough are ready or there are no more. */
@@ -223,7 +223,7 @@ static bool refill(void) {
     wanted = most;
   if (n_ready >= wanted || __atomic_load_n(&tscope_chunk_pool.closed, __ATOMIC_ACQUIRE))
     return false;
-  u32 got = tscope_trace_grow(wanted - n_ready < batch ? wanted - n_ready : batch, &first, false);
+  u32 got = tscope_trace_grow(MIN(wanted - n_ready, batch), &first, false);
   for (u32 i = 0; i < got; i++)
     tscope_queue_push(&tscope_chunk_pool.ready, first + i);
   return got > 0;
@@ -246,7 +246,7 @@ void tscope_chunk_pool_refill(void) {
  * the disk. Returns whether there are any others. */
 static bool touch_filling(struct tscope_thread *thread) {
   bool busy = false;
-  for (size_t i = 0; i < sizeof(thread->filling) / sizeof(*thread->filling); i++) {
+  for (size_t i = 0; i < LENGTH_OF(thread->filling); i++) {
     u32 number = __atomic_load_n(&thread->filling[i], __ATOMIC_ACQUIRE);
     if (!number)
       continue;

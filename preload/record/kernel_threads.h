@@ -28,16 +28,16 @@ static inline bool tscope_tid_is_gone(u32 tid) {
   return syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
 }
 
-/* Sleeps while the word has that value, until another thread wakes this one, or for so long. It may
- * come back sooner. */
-static inline void tscope_futex_wait(u32 *word, u32 value, u64 ns) {
+/* Sleeps while the futex has that value, until another thread wakes this one, or for so long. It
+ * may come back sooner. */
+static inline void tscope_futex_wait(u32 *futex, u32 value, u64 ns) {
   TSCOPE_KEEP_ERRNO;
   struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u),
                           .tv_nsec = (long)(ns % 1000000000u)};
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0);
+  syscall(SYS_futex, futex, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0);
 }
 
-static inline void tscope_futex_wake(u32 *word, i32 threads) {
+static inline void tscope_futex_wake(u32 *futex, i32 threads) {
   TSCOPE_KEEP_ERRNO;
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
+  syscall(SYS_futex, futex, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
 }

@@ -64,7 +64,7 @@ static bool replace(struct tscope_lock *lock, u32 *seen, u32 by) {
 /* Sleeps until the holder wakes this thread, or until it is time to look again. */
 static void sleep_on(struct tscope_lock *lock, u32 seen, u64 until) {
   u64 now = tscope_clock_ns(CLOCK_MONOTONIC), ns = until > now ? until - now : 0;
-  tscope_futex_wait(&lock->holder, seen, ns < RECHECK_NS ? ns : RECHECK_NS);
+  tscope_futex_wait(&lock->holder, seen, MIN(ns, RECHECK_NS));
 }
 
 /* Another thread has it, according to `seen`. */

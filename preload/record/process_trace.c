@@ -166,7 +166,7 @@ static int allocate(int fd, off_t from, off_t to) {
     return -errno;
   static const u8 zeros[16384];
   for (size_t bytes; from < to; from += (off_t)bytes) {
-    bytes = (size_t)(to - from) < sizeof(zeros) ? (size_t)(to - from) : sizeof(zeros);
+    bytes = MIN((size_t)(to - from), sizeof(zeros));
     if (!tscope_trace_put(fd, zeros, bytes, (u64)from))
       return -errno;
   }

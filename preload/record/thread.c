@@ -132,7 +132,7 @@ static void clear(void *memory, size_t bytes) {
 
 /* The thread's chunks stay with the slot; the families' memory starts empty for the next thread. */
 static void clear_slot(struct tscope_thread *thread) {
-  for (size_t i = 0; i < sizeof(thread->more) / sizeof(*thread->more); i++) {
+  for (size_t i = 0; i < LENGTH_OF(thread->more); i++) {
     if (thread->more[i])
       tscope_writer_retire(thread->more[i]);
     thread->more[i] = NULL;

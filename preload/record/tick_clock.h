@@ -5,6 +5,7 @@
 #pragma once
 
 #include "record/hook.h"
+#include "record/kernel_threads.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -28,6 +29,17 @@ extern int (*tscope_clock_read)(clockid_t id, struct timespec *now);
 static inline u64 tscope_clock_ns(clockid_t id) {
   struct timespec now;
   return tscope_clock_read(id, &now) == 0 ? (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec : 0;
+}
+
+/* Waits while the futex has that value, for at most so long; false if it still has it. */
+static inline bool tscope_wait_while(u32 *futex, u32 value, u64 most_ns) {
+  u64 until = tscope_clock_ns(CLOCK_MONOTONIC) + most_ns, now;
+  while (__atomic_load_n(futex, __ATOMIC_SEQ_CST) == value) {
+    if ((now = tscope_clock_ns(CLOCK_MONOTONIC)) >= until)
+      return false;
+    tscope_futex_wait(futex, value, until - now);
+  }
+  return true;
 }
 
 static inline u64 tscope_ns_of_ticks(u64 ticks) {

@@ -25,7 +25,7 @@ static u64 base_for(u64 units) {
 static int index_of(struct tscope_thread *thread, struct tscope_writer *writer) {
   if (writer == &thread->ring || writer == &thread->retained)
     return writer == &thread->retained;
-  for (int i = 0; i < (int)(sizeof(thread->more) / sizeof(*thread->more)); i++) {
+  for (int i = 0; i < (int)LENGTH_OF(thread->more); i++) {
     if (!thread->more[i])
       thread->more[i] = writer;
     if (thread->more[i] == writer)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "resolve/elf_object.h"
 #include "format/text_parts.h"
+#include "format/values.h"
 
 #include <elf.h>
 #include <string.h>
@@ -71,8 +72,8 @@ void elf_object_extent(const struct dl_phdr_info *info, uintptr_t *begin, uintpt
     if (part->p_type != PT_LOAD)
       continue;
     uintptr_t from = info->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
-    first = from < first ? from : first;
-    last = to > last ? to : last;
+    first = MIN(from, first);
+    last = MAX(to, last);
   }
   *begin = last ? first : 0;
   *end = last;

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 
-#include "record/kernel_threads.h"
 #include "record/tick_clock.h"
 
 enum { NEW, WAITS, BEGUN, DONE }; /* for `state` */
@@ -15,16 +14,6 @@ static struct tscope_thread *poller_thread;
 static void set_state(struct tscope_linker_work *work, u32 state) {
   __atomic_store_n(&work->state, state, __ATOMIC_SEQ_CST);
   tscope_futex_wake(&work->state, INT32_MAX);
-}
-
-static bool wait_while(struct tscope_linker_work *work, u32 state, u64 most_ns) {
-  u64 until = tscope_clock_ns(CLOCK_MONOTONIC) + most_ns, now;
-  while (__atomic_load_n(&work->state, __ATOMIC_SEQ_CST) == state) {
-    if ((now = tscope_clock_ns(CLOCK_MONOTONIC)) >= until)
-      return false;
-    tscope_futex_wait(&work->state, state, until - now);
-  }
-  return true;
 }
 
 void tscope_linker_work(struct tscope_thread *thread, struct tscope_linker_work *work) {
@@ -44,8 +33,8 @@ void tscope_linker_work(struct tscope_thread *thread, struct tscope_linker_work 
                                         __ATOMIC_RELAXED))
       ;
     wake();
-    if (wait_while(work, WAITS, lock_ns))
-      wait_while(work, BEGUN, work_ns);
+    if (tscope_wait_while(&work->state, WAITS, lock_ns))
+      tscope_wait_while(&work->state, BEGUN, work_ns);
   }
 }
 

@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/kernel_threads.h"
 #include "record/lock.h"
 #include "record/tick_clock.h"
 
@@ -98,7 +97,7 @@ static u64 set_mask(u64 mask) {
 static u64 all_signals(void) {
   static const int answers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
   u64 mask = UINT64_MAX;
-  for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+  for (size_t i = 0; i < LENGTH_OF(answers); i++)
     mask &= ~(1ull << (answers[i] - 1));
   return mask;
 }

@@ -24,7 +24,7 @@ static const u32 known[] = {
 #include "known_functions.h"
 };
 
-enum { N_KNOWN = sizeof(known) / sizeof(*known), MOST_OBJECTS = 16, TEXT = 240 };
+enum { N_KNOWN = LENGTH_OF(known), MOST_OBJECTS = 16, TEXT = 240 };
 
 /* Of one library. */
 struct unknown {
@@ -64,7 +64,7 @@ static bool may_start_work(const char *name) {
   for (const char *at = strstr(name, "All"); at; at = strstr(at + 3, "All"))
     if (!tscope_begins_with(at, "Alloc"))
       return true;
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+  for (size_t i = 0; i < LENGTH_OF(words); i++)
     if (strstr(name, words[i]))
       return true;
   return false;
@@ -83,7 +83,7 @@ static bool is_new(uintptr_t base) {
   for (u32 i = 0; i < n_looked_at; i++)
     if (looked_at[i] == base)
       return false;
-  if (n_looked_at == sizeof(looked_at) / sizeof(*looked_at))
+  if (n_looked_at == LENGTH_OF(looked_at))
     return false;
   looked_at[n_looked_at++] = base;
   return true;
@@ -93,7 +93,7 @@ static int see_object(struct dl_phdr_info *info, size_t bytes, void *data) {
   struct look *look = data;
   (void)bytes;
   struct elf_object object = elf_object_of(info);
-  for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
+  for (size_t i = 0; i < LENGTH_OF(libraries); i++) {
     if (!tscope_begins_with(object.soname, libraries[i].library) || look->n == MOST_OBJECTS ||
         !is_new(info->dlpi_addr))
       continue;

@@ -68,12 +68,10 @@ static bool parse_fraction(struct tscope_fraction *target, const char *value, co
 #define PARSE_SIZE(member, value, values) parse_size(&tscope_env.member, value, values)
 #define PARSE_FRACTION(member, value, values) parse_fraction(&tscope_env.member, value, values)
 
-/* By the C library's own function, perhaps in a signal's handler: getenv() may be another preloaded
- * library's. */
 bool tscope_env_flag(const char *variable, bool standard) {
-  const char *value = secure_getenv(variable);
+  const char *value = tscope_environment_now(variable);
   bool flag = standard;
-  return value && *value && parse_flag(&flag, value, "") ? flag : standard;
+  return value && parse_flag(&flag, value, "") ? flag : standard;
 }
 
 /* All that is not valid goes into one line. */

@@ -16,7 +16,7 @@
 static inline bool tscope_read_flag(const char *value, bool *on) {
   static const char *const no[] = {"off", "0", "no", "false"};
   static const char *const yes[] = {"on", "1", "yes", "true"};
-  for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
+  for (size_t i = 0; i < LENGTH_OF(no); i++) {
     if (strcasecmp(value, no[i]) == 0 || strcasecmp(value, yes[i]) == 0) {
       *on = strcasecmp(value, yes[i]) == 0;
       return true;

@@ -210,7 +210,7 @@ static u64 read_request(int folder) {
   ssize_t got = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
   if (file >= 0)
     close(file);
-  text[got > 0 ? got : 0] = '\0';
+  text[MAX(got, 0)] = '\0';
   return tscope_begins_with(text, start) ? strtoull(text + strlen(start), NULL, 16) : 0;
 }
 

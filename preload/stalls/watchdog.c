@@ -20,7 +20,6 @@
 
 enum {
   CALLS_PER_SECOND = 10, /* watch() is called so often */
-  MIN_LIMIT_S = 60,
   LIMIT_STEPS = 20,
   MAX_STALLS_WITH_THREADS = 32, /* stalls of a process that are written with its threads */
   MAX_STALLS = 1024,            /* and that are written at all */
@@ -55,7 +54,7 @@ static u64 current_signature(void) {
        thread = thread->before) {
     bool own = thread == __atomic_load_n(&poller, __ATOMIC_ACQUIRE);
     u64 marks = thread->number;
-    for (u32 i = own ? FURTHER : RING; i < sizeof(thread->filling) / sizeof(*thread->filling); i++)
+    for (u32 i = own ? FURTHER : RING; i < LENGTH_OF(thread->filling); i++)
       marks = python_mix(marks, fill_level(thread, i));
     all = python_mix(all, marks);
     bool trains_here = !own && __atomic_load_n(&thread->filling[RETAINED], __ATOMIC_RELAXED);
@@ -66,21 +65,17 @@ static u64 current_signature(void) {
   return any_trains ? trains : all;
 }
 
-/* The stretch without movement that is a stall, in seconds; 0: none is. */
-static double limit_s(void) {
+/* The stretch without movement that is a stall; 0: none is. */
+static u64 limit_ns(void) {
+  const u64 min_ns = 60000000000, max_s = 1000000000;
   if (strcmp(tscope_env.stall, "off") == 0)
     return 0;
-  double steps_s = LIMIT_STEPS * (double)tscope_step_median_ns() / 1e9;
-  double set_s = (double)strtoul(tscope_env.stall, NULL, 10);
-  return set_s > 0 ? set_s : steps_s > MIN_LIMIT_S ? steps_s : MIN_LIMIT_S;
+  u64 set_s = MIN(strtoul(tscope_env.stall, NULL, 10), max_s);
+  return set_s ? set_s * 1000000000u : MAX(LIMIT_STEPS * tscope_step_median_ns(), min_ns);
 }
 
-static double seconds(u64 ticks) {
-  return (double)ticks / (double)tscope_clock.hz;
-}
-
-static u32 milliseconds(double s) {
-  return s < 4e6 ? (u32)(s * 1e3) : UINT32_MAX;
+static u32 milliseconds(u64 ns) {
+  return (u32)MIN(ns / 1000000, UINT32_MAX);
 }
 
 static void write_stall(u64 since, u64 now, enum tscope_stall what) {
@@ -89,9 +84,8 @@ static void write_stall(u64 since, u64 now, enum tscope_stall what) {
   struct tscope_stall_record stall = {.since = since,
                                       .looked = now,
                                       .stall = ++state.stalls,
-                                      .limit_ms = milliseconds(limit_s()),
-                                      .step_ms =
-                                          milliseconds((double)tscope_step_median_ns() / 1e9)};
+                                      .limit_ms = milliseconds(limit_ns()),
+                                      .step_ms = milliseconds(tscope_step_median_ns())};
   stall_write(&stall, what,
               what == TSCOPE_STALL_NOTHING_MOVED && state.stalls <= MAX_STALLS_WITH_THREADS);
 }
@@ -100,7 +94,7 @@ static void write_stall(u64 since, u64 now, enum tscope_stall what) {
 static bool was_stopped(u64 now) {
   u64 before = state.looked;
   state.looked = now;
-  if (!before || seconds(now - before) < TSCOPE_GAP_S)
+  if (!before || now - before < tscope_ticks_of_s(TSCOPE_GAP_S))
     return false;
   if (!state.written) {
     write_stall(before, now, TSCOPE_STALL_NOT_RUNNING);
@@ -116,7 +110,7 @@ static void publish_stall(bool lasts) {
   __atomic_store_n(&tscope_stall_now, whole ? state.stalls : 0, __ATOMIC_RELEASE);
 }
 
-static void check(u64 now, double limit) {
+static void check(u64 now, u64 limit) {
   u64 signature = current_signature();
   if (signature != state.signature || !state.moved) {
     publish_stall(false);
@@ -125,12 +119,12 @@ static void check(u64 now, double limit) {
     state.written = false;
     state.signature = signature;
     state.moved = now;
-  } else if (!state.written && seconds(now - state.moved) >= limit) {
+  } else if (!state.written && tscope_ns_of_ticks(now - state.moved) >= limit) {
     state.written = true;
     state.again = false;
     write_stall(state.moved, now, TSCOPE_STALL_NOTHING_MOVED);
     publish_stall(true);
-  } else if (state.written && !state.again && seconds(now - state.moved) >= 2 * limit) {
+  } else if (state.written && !state.again && tscope_ns_of_ticks(now - state.moved) >= 2 * limit) {
     state.again = true; /* one of them may have been stopped after this one stopped moving */
     if (state.stalls <= MAX_STALLS_WITH_THREADS)
       stall_write_peers(state.stalls);
@@ -139,8 +133,8 @@ static void check(u64 now, double limit) {
 
 static void watch(void) {
   static u32 calls;
-  double limit = limit_s();
-  if (limit <= 0 || threads_now_are_ending()) {
+  u64 limit = limit_ns();
+  if (!limit || threads_now_are_ending()) {
     publish_stall(false);
     return;
   }

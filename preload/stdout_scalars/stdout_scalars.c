@@ -72,7 +72,7 @@ static void parse_output(struct tscope_thread *thread, struct output_line *line,
     __atomic_store_n(&line->broken, true, __ATOMIC_RELAXED);
     return;
   }
-  add_text(thread, line, text, n < MAX_PARSED_BYTES ? n : MAX_PARSED_BYTES);
+  add_text(thread, line, text, MIN(n, MAX_PARSED_BYTES));
   if (n > MAX_PARSED_BYTES)
     line->broken = true;
   __atomic_store_n(&line->busy, false, __ATOMIC_RELEASE);

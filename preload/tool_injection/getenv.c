@@ -41,7 +41,7 @@ static const struct injection {
 /* The answer to the code at `caller` for an environment variable that is not set. */
 static char *tool_for(const char *variable, const void *caller) {
   for (const struct injection *injection = injections;
-       injection < injections + sizeof(injections) / sizeof(*injections); injection++) {
+       injection < injections + LENGTH_OF(injections); injection++) {
     if (strcmp(variable, injection->variable) != 0)
       continue;
     TSCOPE_KEEP_ERRNO;

@@ -24,7 +24,7 @@ static const struct torch_function {
 };
 
 static void find_functions(struct tscope_thread *thread) {
-  const size_t n = sizeof(torch_functions) / sizeof(*torch_functions);
+  const size_t n = LENGTH_OF(torch_functions);
   for (const struct torch_function *function = torch_functions; function < torch_functions + n;
        function++) {
     void *address = torch_function(function->name);

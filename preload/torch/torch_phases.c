@@ -114,7 +114,7 @@ static u32 phase_of(const char *name) {
       TSCOPE_RANGE_NAMES(P)
 #undef P
   };
-  for (size_t i = 0; name && i < sizeof(phases) / sizeof(*phases); i++) {
+  for (size_t i = 0; name && i < LENGTH_OF(phases); i++) {
     size_t length = strlen(phases[i].text);
     bool whole = phases[i].text[length - 1] == '$';
     if (whole ? strlen(name) == length - 1 && !memcmp(name, phases[i].text, length - 1)

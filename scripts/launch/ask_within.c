@@ -36,7 +36,7 @@ static bool is_told_to_end(void) {
   sigset_t pending;
   bool told = false;
   sigpending(&pending);
-  for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+  for (size_t i = 0; i < LENGTH_OF(ends); i++)
     told |= sigismember(&pending, ends[i]) == 1;
   return told;
 }

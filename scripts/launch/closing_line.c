@@ -37,7 +37,7 @@ static bool is_of_run(const char *folder, const char *run) {
   static const char *const parts[] = {"", TSCOPE_RUN_TASK, TSCOPE_RUN_REQUEUE, TSCOPE_RUN_STEP};
   size_t length = strlen(run);
   bool is_it = false;
-  for (size_t i = 0; !is_it && i < sizeof(parts) / sizeof(*parts); i++)
+  for (size_t i = 0; !is_it && i < LENGTH_OF(parts); i++)
     is_it = tscope_begins_with(folder, run) &&
             (i ? tscope_begins_with(folder + length, parts[i]) : !folder[length]);
   return is_it;
@@ -177,7 +177,7 @@ static char *report_command(const char *directory, const char *run) {
   if (!words[0] || !words[1] || !words[2] ||
       asprintf(&command, "%s %s%s%s", words[0], words[1], run ? " --run " : "", words[2]) < 0)
     command = NULL;
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+  for (size_t i = 0; i < LENGTH_OF(words); i++)
     free(words[i]);
   return command;
 }
@@ -227,7 +227,7 @@ static bool cannot_write(const char *directory, char *why, size_t bytes) {
   double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
   double margin = (double)disk.f_blocks * (double)disk.f_frsize / 20;
   double least = least_free();
-  margin = margin < least ? margin : least;
+  margin = MIN(margin, least);
   if (free_bytes > margin + LEAST_TRACE)
     return false;
   snprintf(why, bytes, "the disk of %s is full: %.1f MB are free", path, free_bytes / 1e6);

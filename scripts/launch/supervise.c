@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "format/values.h"
 #include "inspect/small_file.h"
 #include "process/reaped.h"
 #include "scripts/launch/message.h"
@@ -25,7 +26,7 @@ static sigset_t watched_signals(void) {
   static const int stops[] = {SIGTSTP, SIGTTIN, SIGTTOU};
   sigset_t watched;
   sigfillset(&watched);
-  for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++)
+  for (size_t i = 0; i < LENGTH_OF(stops); i++)
     sigdelset(&watched, stops[i]);
   return watched;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/values.h"
 #include "scripts/launch/commands.def"
 #include "scripts/launch/installed_files.h"
 
@@ -21,7 +22,7 @@ static const struct command {
     TSCOPE_COMMANDS(C)
 #undef C
 };
-enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };
+enum { N_COMMANDS = LENGTH_OF(commands) };
 
 static void help(FILE *out) {
   fputs("usage: tscope COMMAND [ARGUMENT]...\n\n", out);

@@ -19,6 +19,7 @@
 #include "facts/launchers.def"
 #include "format/default_directory.h"
 #include "format/text_parts.h"
+#include "format/values.h"
 #include "scripts/launch/ask_within.h"
 #include "scripts/launch/closing_line.h"
 #include "scripts/launch/installed_files.h"
@@ -36,7 +37,7 @@ static const struct option_row {
     TSCOPE_RUN_OPTIONS(O)
 #undef O
 };
-enum { N_ROWS = sizeof(rows) / sizeof(*rows) };
+enum { N_ROWS = LENGTH_OF(rows) };
 
 static void print_usage(FILE *out) {
   fputs("usage: tscope-run [OPTION]... [--] COMMAND [ARGUMENT]...\n"
@@ -130,7 +131,7 @@ static const struct launcher {
     TSCOPE_LAUNCHERS(X)
 #undef X
 };
-enum { N_LAUNCHERS = sizeof(launchers) / sizeof(*launchers) };
+enum { N_LAUNCHERS = LENGTH_OF(launchers) };
 
 /* Whether we are one of several copies that a launcher started: then no copy may invent a name for
  * the run, and the shim finds the common identity of the run in the launcher's variables. */
@@ -189,7 +190,7 @@ static void set_directory(const char *directory) {
 
 static void print_env(void) {
   static const char *const names[] = {"LD_PRELOAD", "TSCOPE_DIR", "TSCOPE_RUN", "TSCOPE_RUN_JOB"};
-  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+  for (size_t i = 0; i < LENGTH_OF(names); i++)
     if (getenv(names[i]))
       printf("%s=%s\n", names[i], getenv(names[i]));
 }

@@ -66,7 +66,7 @@ int main(void) {
   struct entry *page = shared_pages(directory);
   /* the first launch starts the recording */
   cudaLaunchKernel(page, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL);
-  for (size_t s = 0; s < sizeof(subjects) / sizeof(*subjects); s++) {
+  for (size_t s = 0; s < LENGTH_OF(subjects); s++) {
     for (int i = -20; i < ROUNDS; i++) {
       double base = measure_floor(page);
       u64 begin = now_ns();

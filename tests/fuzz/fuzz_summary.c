@@ -35,7 +35,7 @@ static u32 take_length(struct input *in) {
 
 /* Of what is left, if that is less. */
 static u8 *take_part(struct input *in, u32 wanted, struct summary_part *part) {
-  size_t n = wanted < in->left ? wanted : in->left;
+  size_t n = MIN(wanted, in->left);
   struct carrier c = {.written = {.at = (u8 *)(uintptr_t)take(in, n), .n = (u32)n}};
   return summary_deflate(&c, part);
 }

@@ -46,7 +46,7 @@ static const double numbers[] = {NAN,    0,      0.125, 0.225,  0.9949, 0.995,  
                                  3599.6, 7500,   9e4,   172800, 1e6,    1 << 30, 80.0 * (1 << 30)};
 
 static void put(double value, bool *first) {
-  for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+  for (size_t i = 0; i < LENGTH_OF(functions); i++) {
     if (functions[i].made == probability && (value < 0 || value > 1))
       continue;
     printf("%s[\"%s\", ", *first ? "[" : ",\n", functions[i].name);
@@ -71,10 +71,10 @@ static void put_ranks(u32 n, u32 away, size_t limit) {
 
 int main(void) {
   bool first = true;
-  for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+  for (size_t i = 0; i < LENGTH_OF(numbers); i++)
     put(numbers[i], &first);
   for (int power = -13; power <= 16; power++)
-    for (size_t i = 0; i < sizeof(factors) / sizeof(*factors); i++) {
+    for (size_t i = 0; i < LENGTH_OF(factors); i++) {
       put(factors[i] * pow(10, power), &first);
       put(-factors[i] * pow(10, power), &first);
     }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Every C file is formatted by clang-format 14 with the project's .clang-format. What clang-format does not check:
-sizeof has parentheses, and no comment is a line of dashes; and in the analyzer the larger of two values, the length of
-an array and the beginning of a text are asked for in one way. format.py SOURCE."""
+sizeof has parentheses, and no comment is a line of dashes; the larger of two values and the length of an array are
+asked for in one way, in the analyzer also the beginning of a text. (The stand-ins and the programs of tests/hazards
+have nothing of the product.) format.py SOURCE."""
 import os
 import re
 import subprocess
@@ -12,10 +13,11 @@ VERSION = "14"
 RULES = {"sizeof without parentheses": re.compile(r"\bsizeof [^(]"),
          "a comment that is a line": re.compile(r"/\* ?[-=*]{3,}(?!\w)")}
 VALUE = r"([\w.\[\]]+(?:->[\w.\[\]]+)*)"
-RULES_OF_ANALYZER = {
-    "MIN() or MAX() of base/min_max.h":
+RULES_OF_PRODUCT = {
+    "MIN() or MAX() of format/values.h":
         re.compile(rf"(?<!&& )(?<!\|\| )(?<![.>])\b{VALUE} [<>]=? {VALUE} \? (?:\1 : \2|\2 : \1)(?=[;,)])"),
-    "LENGTH_OF() of base/each.h": re.compile(r"\bsizeof\(([\w.]+)\) / sizeof\((?:\*\1|\1\[0\])\)"),
+    "LENGTH_OF() of format/values.h": re.compile(r"\bsizeof\(([\w.>-]+)\) / sizeof\((?:\*\1|\1\[0\])\)")}
+RULES_OF_ANALYZER = {
     "text_starts_with() of base/texts.h": re.compile(r"\bstrncmp\([^,\n]+, \"[^\"\n]*\", \d+\)")}
 
 
@@ -36,7 +38,8 @@ def clang_format():
 
 
 def rules_of(name):
-    return {**RULES, **RULES_OF_ANALYZER} if name.startswith("analyzer/") else RULES
+    of_product = {} if name.startswith(("tests/standins/", "tests/hazards/")) else RULES_OF_PRODUCT
+    return {**RULES, **of_product, **(RULES_OF_ANALYZER if name.startswith("analyzer/") else {})}
 
 
 def main():

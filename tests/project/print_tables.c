@@ -185,7 +185,7 @@ static void print_traits(u32 traits) {
              {NEEDS_ALL_RANKS, "needs all ranks"},
              {NEEDS_CORES, "needs enough cores"}};
   const char *before = "";
-  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(all); i++)
     if (traits & all[i].trait) {
       printf("%s%s", before, all[i].words);
       before = ", ";
@@ -237,7 +237,7 @@ int main(int argc, char **argv) {
                 {"reduce-options", print_reduce_options},
                 {"stacks-options", print_stacks_options},
                 {"version", print_version}};
-  for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
+  for (size_t i = 0; argc == 2 && i < LENGTH_OF(tables); i++)
     if (strcmp(argv[1], tables[i].name) == 0) {
       tables[i].print();
       return 0;

@@ -22,7 +22,7 @@ static const struct trace_place worker_retained = {2, TSCOPE_RETAINED, TSCOPE_CL
 static const char *const kernels[] = {"gemm_forward",     "gelu_forward",  "norm_forward",
                                       "gemm_backward",    "gelu_backward", "norm_backward",
                                       "multi_tensor_adam"};
-#define KERNELS (sizeof(kernels) / sizeof(*kernels))
+#define KERNELS LENGTH_OF(kernels)
 #define NCCL_KERNEL "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 struct rank_file {
@@ -84,8 +84,8 @@ static void anchor(struct rank_file *file, u64 at) {
 static void count_compute(struct rank_file *file, u64 start, u64 end) {
   file->truth->compute_ns += end - start;
   for (u32 i = 0; i < file->n_comm; i++) {
-    u64 from = start > file->comm_start[i] ? start : file->comm_start[i];
-    u64 to = end < file->comm_end[i] ? end : file->comm_end[i];
+    u64 from = MAX(start, file->comm_start[i]);
+    u64 to = MIN(end, file->comm_end[i]);
     if (from < to)
       file->truth->exposed_ns -= to - from;
   }
@@ -200,7 +200,7 @@ static void on_collective(void *user, u32 bucket, u64 call, u64 call_end, u64 st
   file->truth->comm_ns += end - start;
   file->truth->exposed_ns += end - start;
   file->truth->wait_ns += last - start;
-  if (file->n_comm < sizeof(file->comm_start) / sizeof(*file->comm_start)) {
+  if (file->n_comm < LENGTH_OF(file->comm_start)) {
     file->comm_start[file->n_comm] = start;
     file->comm_end[file->n_comm++] = end;
   }
@@ -261,7 +261,7 @@ static void define_process(struct rank_file *file) {
 
 static void define_threads(struct rank_file *file) {
   static const char *const names[] = {"main", "tscope", "gloo worker"};
-  for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++) {
+  for (u32 i = 0; i < LENGTH_OF(names); i++) {
     u32 name = trace_string(file->writer, names[i]);
     struct tscope_thread_record *thread =
         add(file, host_retained, TRACEGEN_START_NS, TSCOPE_REC_THREAD, 0, sizeof(*thread));

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "schedule.h"
 
-static u64 later(u64 a, u64 b) {
-  return a > b ? a : b;
-}
-
 static u64 hash3(u64 a, u64 b, u64 c) {
   u64 x = a * 0x9e3779b97f4a7c15ull + b * 0xc2b2ae3d27d4eb4full + c * 0x165667b19e3779f9ull;
   x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9ull;
@@ -65,7 +61,7 @@ struct walk {
 static void launch(struct walk *walk, u32 which, u64 not_before, u64 duration) {
   u64 call = walk->host;
   walk->host += walk->options->launch_ns;
-  u64 start = later(later(walk->host, walk->gpu_free), not_before);
+  u64 start = MAX(MAX(walk->host, walk->gpu_free), not_before);
   walk->gpu_free = start + duration;
   EMIT(walk, kernel, which, call, walk->host, start, walk->gpu_free);
 }
@@ -74,7 +70,7 @@ static void load_batch(struct walk *walk) {
   walk->host += walk->options->data_ns;
   u64 call = walk->host;
   walk->host += TRACEGEN_CALL_NS;
-  u64 start = later(walk->host, walk->gpu_free);
+  u64 start = MAX(walk->host, walk->gpu_free);
   walk->gpu_free = start + walk->options->copy_ns;
   EMIT(walk, copy, call, walk->host, start, walk->gpu_free);
 }
@@ -84,10 +80,10 @@ static void all_reduce(struct walk *walk, u32 bucket, u64 *ready, const u64 *end
   if (on_gpu)
     EMIT(walk, order, LANE_COMPUTE - 1, LANE_COMM - 1, call);
   walk->host += TRACEGEN_CALL_NS;
-  ready[bucket] = on_gpu ? later(walk->host, walk->gpu_free) : walk->host;
+  ready[bucket] = on_gpu ? MAX(walk->host, walk->gpu_free) : walk->host;
   if (!ends)
     return;
-  u64 start = later(ready[bucket], walk->comm_free);
+  u64 start = MAX(ready[bucket], walk->comm_free);
   walk->comm_free = ends[bucket];
   EMIT(walk, collective, bucket, call, walk->host, start, ends[bucket]);
 }
@@ -112,7 +108,7 @@ static void walk_nccl(struct walk *walk, u64 *ready, const u64 *ends) {
   launch(walk, 6, walk->comm_free, options->optimizer_ns);
   if (options->ahead == 0) {
     u64 sync = walk->host;
-    walk->host = later(sync, walk->gpu_free) + TRACEGEN_SYNC_NS;
+    walk->host = MAX(sync, walk->gpu_free) + TRACEGEN_SYNC_NS;
     EMIT(walk, sync, sync, walk->host);
   }
   EMIT(walk, phase, TSCOPE_PHASE_DATA, begin, begin + options->data_ns);
@@ -164,7 +160,7 @@ struct tracegen_progress tracegen_walk(const struct tracegen_options *options, u
                       .comm_free = progress.comm_free};
   EMIT(&walk, step, step, progress.host);
   if (before)
-    walk.host = later(walk.host, before + TRACEGEN_SYNC_NS);
+    walk.host = MAX(walk.host, before + TRACEGEN_SYNC_NS);
   if (options->flavour == TRACEGEN_NCCL)
     walk_nccl(&walk, ready, ends);
   else

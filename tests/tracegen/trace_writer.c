@@ -212,7 +212,7 @@ const u8 *trace_writer_data(const struct trace_writer *writer, size_t *bytes) {
 }
 
 int trace_writer_save(const struct trace_writer *writer, const char *path, size_t cut) {
-  size_t bytes = cut < writer->bytes ? cut : writer->bytes;
+  size_t bytes = MIN(cut, writer->bytes);
   FILE *file = fopen(path, "wb");
   if (!file)
     return -errno;

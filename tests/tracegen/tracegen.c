@@ -69,7 +69,7 @@ static void end_collectives(const struct tracegen_options *options, u32 step, co
                            : truth->collective_end[at - islands] +
                                  tracegen_end_noise(options, r, step, b - 1);
       u64 arrival = ready[(size_t)r * options->buckets + b];
-      arrival = arrival > free_at ? arrival : free_at;
+      arrival = MAX(arrival, free_at);
       u64 *last = &truth->collective_start[at];
       *last = arrival > *last ? arrival : *last;
     }
@@ -143,8 +143,7 @@ static int write_rank(const struct tracegen_options *options, struct tracegen_tr
                              ends, rank_file_emitter(file));
   }
   if (result == 0)
-    result = rank_file_save(file, folder,
-                            progress.host > progress.gpu_free ? progress.host : progress.gpu_free);
+    result = rank_file_save(file, folder, MAX(progress.host, progress.gpu_free));
   rank_file_free(file);
   free(ends);
   free(ready);

@@ -70,7 +70,7 @@ static const struct {
      "share of a transfer by which the last rank always ends later than the first (0)"},
 #undef FIELD
 };
-enum { OPTIONS = sizeof(table) / sizeof(*table), LONGEST_WORD = 2000 };
+enum { OPTIONS = LENGTH_OF(table), LONGEST_WORD = 2000 };
 
 static bool takes_value(enum kind kind) {
   return kind != YES && kind != NO;
@@ -108,7 +108,7 @@ static struct trace_words read_words(const char *path) {
     if (!words.at || !words.bytes)
       exit(2);
     words.at[words.n] = line;
-    words.bytes[words.n++] = bytes < LONGEST_WORD ? bytes : LONGEST_WORD;
+    words.bytes[words.n++] = MIN(bytes, LONGEST_WORD);
     line = NULL;
     room = 0;
   }

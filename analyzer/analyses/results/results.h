@@ -14,7 +14,6 @@
 #include "analyses/results/words.h"
 #include "analyses/stalls/stall_result.h"
 #include "analyses/steps/series_result.h"
-#include "base/min_max.h"
 #include "kernels/precision.h"
 #include "model/model.h"
 

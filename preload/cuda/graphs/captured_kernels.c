@@ -20,7 +20,7 @@ void captured_kernels_add(struct tscope_thread *thread, const void *function, di
 }
 
 u32 captured_kernels_get(u32 shapes[CAPTURED_KERNELS], u32 *in_all) {
-  u32 n = captured_kernels.n < CAPTURED_KERNELS ? captured_kernels.n : CAPTURED_KERNELS;
+  u32 n = MIN(captured_kernels.n, CAPTURED_KERNELS);
   *in_all = captured_kernels.n;
   memcpy(shapes, captured_kernels.shapes, n * sizeof(*shapes));
   return n;

@@ -108,7 +108,7 @@ static capture_info *find_capture_info(void) {
       {.name = "cudaStreamGetCaptureInfo_v3", .sonames = tscope_cuda_sonames},
       {.name = "cudaStreamGetCaptureInfo_v2", .sonames = tscope_cuda_sonames}};
   static capture_info *found;
-  for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols) && !found; i++)
+  for (size_t i = 0; i < LENGTH_OF(symbols) && !found; i++)
     found = (capture_info *)tscope_resolve(&symbols[i], NULL);
   return found;
 }

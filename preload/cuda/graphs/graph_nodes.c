@@ -46,7 +46,7 @@ void graph_bodies_created(cudaGraphNode_t node, u32 condition, const cudaGraph_t
   struct conditional *entry = enter(node);
   if (entry) {
     entry->condition = (u16)condition;
-    entry->n = (u16)(n < MAX_CASES ? n : MAX_CASES);
+    entry->n = (u16)MIN(n, MAX_CASES);
     memcpy(entry->bodies, bodies, entry->n * sizeof(*bodies));
   }
   tscope_unlock(&by_node.lock);

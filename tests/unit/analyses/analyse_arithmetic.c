@@ -32,7 +32,7 @@ static void random_set(struct intervals *set, bool *bits) {
   set->n = 0;
   for (i64 at = random_below(20); at < AXIS;) {
     i64 end = at + 1 + random_below(15);
-    end = end > AXIS ? AXIS : end;
+    end = MIN(end, AXIS);
     intervals_append(set, at, end);
     for (i64 i = at; i < end; i++)
       bits[i] = true;

@@ -188,7 +188,7 @@ static void document_agrees_with_table(void **state) {
 static void ends(struct cluster *c, i32 status_of_2, u32 signal_of_others) {
   i64 over = 0;
   for (u32 i = 0; i < c->model.n_ranks; i++)
-    over = c->model.ranks[i].end > over ? c->model.ranks[i].end : over;
+    over = MAX(c->model.ranks[i].end, over);
   for (u32 i = 0; i < c->model.n_ranks; i++) {
     struct rank_end *end = &c->model.ranks[i].ending;
     *end = (struct rank_end){.known = true,

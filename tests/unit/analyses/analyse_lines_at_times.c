@@ -121,7 +121,7 @@ static void line_of_one_rank_is_named(void **state) {
   u32 named = 0;
   (void)state;
   for (u32 seed = 1; seed <= 10; seed++)
-    for (u32 i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+    for (u32 i = 0; i < LENGTH_OF(jobs); i++) {
       struct cluster *c;
       struct results *r = run_lone(&jobs[i], seed, &c);
       const struct finding *found = finding_of(r, "DIST.LONE_LINE");

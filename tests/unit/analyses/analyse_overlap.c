@@ -46,7 +46,7 @@ static void random_intervals(struct intervals *set, struct interval *room) {
   *set = (struct intervals){room, 0};
   for (i64 at = random_below(40); at < TICKS;) {
     i64 end = at + 1 + random_below(60);
-    intervals_append(set, at * TICK, (end < TICKS ? end : TICKS) * TICK);
+    intervals_append(set, at * TICK, MIN(end, TICKS) * TICK);
     at = end + 1 + random_below(60);
   }
 }
@@ -80,7 +80,7 @@ static void random_collectives(struct random_rank *x) {
                                             .bytes = 1000,
                                             .first_arrival = 2 * n,
                                             .n_arrivals = 2,
-                                            .last_start = (peer > start ? peer : start) * TICK,
+                                            .last_start = MAX(peer, start) * TICK,
                                             .step = 0,
                                             .op = op,
                                             .complete = true};

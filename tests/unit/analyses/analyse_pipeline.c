@@ -56,7 +56,7 @@ static void message(struct job *job, i32 step, u32 from, u32 to) {
   struct collective *c = &job->collectives[m->n_collectives];
   if (job->ends_early && MAX(from, to) == STAGES - 1 && job->recorded++ >= 3 * BATCHES - 1)
     return;
-  i64 sent = job->now[from], ready = job->now[to], taken = sent > ready ? sent : ready;
+  i64 sent = job->now[from], ready = job->now[to], taken = MAX(sent, ready);
   *c = (struct collective){.bytes = 1000,
                            .count = 1000,
                            .first_arrival = m->n_arrivals,

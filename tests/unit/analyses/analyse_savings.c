@@ -65,8 +65,8 @@ static void time_that_two_findings_would_save_counts_once(void **state) {
   double steps = r->training_steps;
   assert_true(fabs(straggler->saving_s - 0.150 * steps) < 0.001 * steps);
   assert_true(fabs(input->saving_s - 0.200 * steps) < 0.001 * steps);
-  const struct finding *second = straggler > input ? straggler : input;
-  const struct finding *first = straggler > input ? input : straggler;
+  const struct finding *second = MAX(straggler, input);
+  const struct finding *first = MIN(straggler, input);
   assert_true(first->saving_added_s == first->saving_s && !first->n_overlaps);
   assert_true(second->saving_added_s < 0.0011 * steps);
   assert_int_equal(second->n_overlaps, 1);

@@ -363,7 +363,7 @@ static void victims_are_not_named(void **state) {
       i64 last = INT64_MIN, end_at;
       u32 index = s * 4 + k;
       for (u32 i = 0; i < 2; i++)
-        last = ready[members[k][i]] > last ? ready[members[k][i]] : last;
+        last = MAX(ready[members[k][i]], last);
       end_at = last + MS;
       for (u32 i = 0; i < 2; i++) {
         u32 r = members[k][i];

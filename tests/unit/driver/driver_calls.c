@@ -293,7 +293,7 @@ static const char *object_of(const void *address) {
 static void other_functions_are_the_drivers_own(void **state) {
   (void)state;
   const char *const names[] = {"cuInit", "cuDeviceGet", "cuCtxSetCurrent", "cuMemSetAccess"};
-  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+  for (size_t i = 0; i < LENGTH_OF(names); i++) {
     assert_non_null(strstr(object_of(dlsym(driver, names[i])), "libcuda.so.1"));
     assert_non_null(strstr(object_of(by_proc_address(names[i], 13000, 0)), "libcuda.so.1"));
   }

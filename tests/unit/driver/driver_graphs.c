@@ -121,7 +121,7 @@ static void invalid_handles_end_no_graph(void **state) {
   assert_int_not_equal(cudaGraphDestroy(NULL), cudaSuccess);
   assert_int_not_equal(cudaGraphExecDestroy(NULL), cudaSuccess);
   assert_int_not_equal(cudaGraphLaunch(NULL, stream), cudaSuccess);
-  for (size_t i = 0; i < sizeof(never_seen) / sizeof(*never_seen); i++) {
+  for (size_t i = 0; i < LENGTH_OF(never_seen); i++) {
     void *handle = (void *)(uintptr_t)never_seen[i];
     graph_destroyed(handle);
     graph_executable_destroyed(handle);

@@ -68,7 +68,7 @@ static void kernels_copies_and_fills_are_timed(void **state) {
 static void work_on_default_streams_has_the_number_of_its_launch(void **state) {
   (void)state;
   const cudaStream_t defaults[] = {NULL, cudaStreamLegacy, cudaStreamPerThread};
-  for (u32 i = 0; i < sizeof(defaults) / sizeof(*defaults); i++) {
+  for (u32 i = 0; i < LENGTH_OF(defaults); i++) {
     launch_on(defaults[i], &plain, 1000000);
     deliver();
     assert_int_equal(LAST(GPU_KERNEL, gpu_kernel).header.tag, LAST(LAUNCH, launch).header.tag);

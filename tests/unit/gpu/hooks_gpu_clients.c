@@ -44,8 +44,8 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream_id, uint8_t *b
     }
     client.kernels++;
     client.unfinished += work->start == 0;
-    client.earliest = work->start < client.earliest ? work->start : client.earliest;
-    client.latest = work->end > client.latest ? work->end : client.latest;
+    client.earliest = MIN(work->start, client.earliest);
+    client.latest = MAX(work->end, client.latest);
   }
 }
 

@@ -66,7 +66,7 @@ static void nothing_is_recorded_that_makes_other_calls_longer(void **state) {
   static const CUpti_ActivityKind costly[] = {
       CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_CUDA_EVENT,
       CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_KERNEL};
-  for (size_t i = 0; i < sizeof(costly) / sizeof(*costly); i++)
+  for (size_t i = 0; i < LENGTH_OF(costly); i++)
     assert_false(standin_cupti_records(costly[i]));
 }
 

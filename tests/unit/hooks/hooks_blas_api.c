@@ -56,7 +56,7 @@ static void *open_real_library(void) {
                                "lib/python3*/site-packages/nvidia/c*/lib/libcublasLt.so.1[23]",
                                ".cache/tscope/venv/lib/python3*/site-packages/nvidia/c*/lib/"
                                "libcublasLt.so.1[23]"};
-  for (size_t i = 0; i < sizeof(roots) / sizeof(*roots) && !library; i++) {
+  for (size_t i = 0; i < LENGTH_OF(roots) && !library; i++) {
     char pattern[4096];
     snprintf(pattern, sizeof(pattern), "%s/%s", roots[i] ? roots[i] : "/nonexistent", below[i]);
     library = open_first(pattern);

@@ -202,9 +202,9 @@ static void collective_kernels_are_known_by_name(void **state) {
       "_Z8a_kernelPf", "ampere_sgemm_128x64_tn", "_ZN2at6native12mynccl_thingEv", "", "_Z",
       "not_nccl",
   };
-  for (size_t i = 0; i < sizeof(collective) / sizeof(*collective); i++)
+  for (size_t i = 0; i < LENGTH_OF(collective); i++)
     assert_true(gpu_kernel_is_collective(collective[i]));
-  for (size_t i = 0; i < sizeof(other) / sizeof(*other); i++)
+  for (size_t i = 0; i < LENGTH_OF(other); i++)
     assert_false(gpu_kernel_is_collective(other[i]));
   assert_false(gpu_kernel_is_collective(NULL));
 }

@@ -135,7 +135,7 @@ static void forwards(const char *name, any_function *wrapper, size_t result_byte
 static void every_function_forwards(int returns) {
   fake_behaviour = behave;
   result_wanted = returns;
-  for (size_t i = 0; i < sizeof(hooked) / sizeof(*hooked); i++)
+  for (size_t i = 0; i < LENGTH_OF(hooked); i++)
     forwards(hooked[i].name, hooked[i].wrapper, hooked[i].result_bytes);
 }
 
@@ -145,7 +145,7 @@ static void invalid_handles_are_forwarded_too(void **state) {
   (void)state;
   result_wanted = 3;
   fake_behaviour = behave;
-  for (size_t i = 0; i < sizeof(hooked) / sizeof(*hooked); i++)
+  for (size_t i = 0; i < LENGTH_OF(hooked); i++)
     for (int set = 0; set <= 1 && !passes_structure_by_address(&hooked[i]); set++) {
       word all = set ? ~(word)0 : 0;
       any_function *real = (any_function *)dlsym(RTLD_NEXT, hooked[i].name);

@@ -77,10 +77,10 @@ static i64 sum_rank(struct kernel_names *names, const struct model *model, u32 r
       fail_msg("%s is counted in two ways", timeline_name(&t, span->name));
     if (span->kind != SPAN_COLLECTIVE)
       continue;
-    i64 from = span->start > until ? span->start : until;
+    i64 from = MAX(span->start, until);
     sum += span->end - span->start;
     together += span->end > from ? span->end - from : 0;
-    until = span->end > until ? span->end : until;
+    until = MAX(span->end, until);
   }
   for (u32 i = 0; i < t.comm.n; i++)
     of_timeline += t.comm.at[i].end - t.comm.at[i].start;

@@ -48,7 +48,7 @@ void group_made(void *group, const void *store, int rank, int size, void *option
  * first one, the object itself, is never NULL. */
 static void objects_and_parameters_pass(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+  for (size_t i = 0; i < LENGTH_OF(functions); i++)
     for (int set = 0; set < functions[i].parameters; set++) {
       word w[TORCH_WORDS] = {0x100};
       w[set] |= 1;
@@ -170,7 +170,7 @@ static u64 ask(void *work, u32 times, void (*between)(long ms)) {
     assert_false(is_completed(work));
     between(2);
     u64 pause = tscope_clock_ns(CLOCK_MONOTONIC) - asked;
-    longest = pause > longest ? pause : longest;
+    longest = MAX(pause, longest);
   }
   torch_done = true;
   assert_true(is_completed(work));

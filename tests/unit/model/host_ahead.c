@@ -26,17 +26,13 @@ static void assert_near(double value, double wanted, double allowed) {
     fail_msg("%.6f, wanted %.6f", value, wanted);
 }
 
-static u64 later_of(u64 a, u64 b) {
-  return a > b ? a : b;
-}
-
 /* The beginning of a step if steps end with their last work, as the mean over ranks, in ms. */
 static double bound_ms(const struct tracegen_options *o, const struct tracegen_truth *truth,
                        u32 step) {
   double sum = 0;
   for (u32 r = 0; r < o->ranks; r++) {
     u64 gpu = step ? truth->gpu_end[(size_t)(step - 1) * o->ranks + r] : 0;
-    sum += (double)later_of(truth->step_begin[(size_t)step * o->ranks + r], gpu);
+    sum += (double)MAX(truth->step_begin[(size_t)step * o->ranks + r], gpu);
   }
   return sum / o->ranks / 1e6;
 }

@@ -72,7 +72,7 @@ static void nccls_records_show_when_collectives_ran(void **state) {
   struct model *model = load(((struct fixture *)*state)->directory, NULL);
   i64 first = INT64_MAX;
   for (u32 i = 0; i < model->n_arrivals; i++)
-    first = model->arrivals[i].start < first ? model->arrivals[i].start : first;
+    first = MIN(model->arrivals[i].start, first);
   assert_int_equal(model->n_arrivals, 2 * CALLS);
   for (u32 i = 0; i < model->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[i];

@@ -76,7 +76,7 @@ static u32 write_processes(void **state, const struct one *all, u32 n, const str
   u32 attempts = 0;
   for (u32 i = 0; i < n; i++) {
     write_process(*state, &all[i], &hosts[all[i].host]);
-    attempts = all[i].attempt > attempts ? all[i].attempt : attempts;
+    attempts = MAX(all[i].attempt, attempts);
   }
   return attempts;
 }

@@ -33,7 +33,7 @@ static u32 calls_before(size_t cut, u32 calls) {
       TSCOPE_HEADER_BYTES + sizeof(struct tscope_chunk_header) + sizeof(struct tscope_comm_record);
   size_t each = sizeof(struct tscope_collective_record);
   u32 whole = cut > first ? (u32)((cut - first) / each) : 0;
-  return whole < calls ? whole : calls;
+  return MIN(whole, calls);
 }
 
 static void test_cut_at_every_byte(void **state) {

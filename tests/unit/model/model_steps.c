@@ -459,7 +459,7 @@ static void test_steps_with_times(void **state) {
     number_timed(n - 1, MOST, shorter);
     for (u32 step = 0; step < n; step++) {
       gap = longer[step] == TIMES_KEPT ? 0 : gap + 1;
-      longest = gap > longest ? gap : longest;
+      longest = MAX(gap, longest);
       assert_true(step + LAST + 1 >= n || longer[step] == TIMES_LEFT_OUT ||
                   shorter[step] == TIMES_KEPT);
     }

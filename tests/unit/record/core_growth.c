@@ -96,7 +96,7 @@ static void grow_on_an_old_kernel(void) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  struct sock_fprog filter = {sizeof(code) / sizeof(*code), code};
+  struct sock_fprog filter = {LENGTH_OF(code), code};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0)
     grow_without_descriptors();

@@ -66,7 +66,7 @@ static void hook_around(void (*what)(void)) {
 
 static void jump_from_depths(void) {
   static const int depths[] = {0, 1, 7, 30, DEPTHS, 3 * DEPTHS};
-  for (size_t i = 0; i < sizeof(depths) / sizeof(*depths); i++) {
+  for (size_t i = 0; i < LENGTH_OF(depths); i++) {
     inside = jump;
     if (!sigsetjmp(back, 1))
       at_depth(depths[i], hook);

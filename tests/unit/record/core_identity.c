@@ -456,7 +456,7 @@ static void what_control_groups_allow(void **state) {
       {"nonsense", "sys/fs/cgroup/cpu.max", "100000 100000\n", NULL, NULL, 0, NULL},
   };
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     struct scene scene;
     struct tscope_cpu_quota quota;
     scene_directory(&scene);
@@ -506,7 +506,7 @@ static void what_memory_control_groups_allow(void **state) {
        NULL, 65536, 65536, true},
   };
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     struct scene scene;
     scene_directory(&scene);
     make_file(scene.directory, "proc/self/cgroup", cases[i].groups);

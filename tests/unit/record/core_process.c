@@ -281,7 +281,7 @@ static void play_nearly_frames(void *nothing) {
       "fourth\n"};
   (void)nothing;
   CHILD_CHECK(hooked_launch(1));
-  for (size_t i = 0; i < sizeof(written) / sizeof(*written); i++) {
+  for (size_t i = 0; i < LENGTH_OF(written); i++) {
     tscope_end_read_stderr(written[i], strlen(written[i]));
     const char *colon = strrchr(written[i], ':') + 2, *kept = tscope_trace.header->exception;
     CHILD_CHECK(strncmp(strchr(kept, ':') + 2, colon, strlen(colon) - 1) == 0);

@@ -107,7 +107,7 @@ static void there_are_three_answers(void **state) {
       {{{11.2, 12.6, 9.9}, {12.0, 13.1, 11.0}}, 0.46596, 0.42205, STEPS_UNDECIDED},
   };
   struct sides all = compare_several(small(), small(), RUNS, even, NULL);
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     const struct diff_result *diff = compare_medians(&all, cases[i].ms);
     assert_int_equal(diff->verdict, cases[i].verdict);
     assert_true(fabs(diff->step_p_value / cases[i].p - 1) < 1e-3);

@@ -100,7 +100,7 @@ static void bits_requested_by_the_command(void **state) {
                {"train.py --no-deterministic", false},
                {"deterministic.py --lr 1", false}};
   nudge = 0;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     requested[0] = cases[i].command;
     struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), set_command);
     assert_int_equal(found(&pair, "DIFF.BITS") != NULL, cases[i].requests_bits);

@@ -68,7 +68,7 @@ static void what_is_no_place_or_does_not_fit_is_text(void **state) {
   (void)state;
   static const char *const texts[] = {"train.py",   "train.py:",    "12:30",      "other.py:3",
                                       "rain.py:12", "train.py:12a", "gone.py:12", ":12"};
-  for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+  for (size_t i = 0; i < LENGTH_OF(texts); i++)
     assert_string_equal(written(texts[i], 100, true), texts[i]);
   assert_string_equal(written("train.py:12", 8, true), "train.p…");
 }

@@ -127,7 +127,7 @@ static void promised_names_are_there(void **state) {
   };
   (void)state;
   json_t *document = document_of("straggler");
-  for (size_t i = 0; i < sizeof(promised) / sizeof(promised[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(promised); i++) {
     char path[96], *rest = path;
     strcpy(path, promised[i]);
     json_t *at = document;
@@ -240,8 +240,8 @@ static void numbers_are_written_as_printf_does(void **state) {
                                  9.999999995,
                                  -0.123456789,
                                  -4};
-  for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-    for (size_t k = 0; k < sizeof(parts) / sizeof(*parts); k++)
+  for (size_t i = 0; i < LENGTH_OF(sizes); i++)
+    for (size_t k = 0; k < LENGTH_OF(parts); k++)
       assert_written_as_by_jansson(json_real(sizes[i] * parts[k]));
   assert_written_as_by_jansson(json_real(65536.00048828125));
   assert_written_as_by_jansson(json_real(0.5 + 0x1p-10)); /* 0.5009765625: in the middle */
@@ -251,7 +251,7 @@ static void numbers_are_written_as_printf_does(void **state) {
   assert_written_as_by_jansson(json_real(0.0));
   assert_written_as_by_jansson(json_real(-0.0));
   static const json_int_t whole[] = {0, 7, -7, 1234567890, INT64_MAX, INT64_MIN};
-  for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
+  for (size_t i = 0; i < LENGTH_OF(whole); i++)
     assert_written_as_by_jansson(json_integer(whole[i]));
 }
 

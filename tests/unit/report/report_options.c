@@ -133,7 +133,7 @@ static void refusals_say_what_to_do(void **state) {
       {"--run", ""},
       {"--output", ""},
   };
-  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(bad); i++) {
     assert_false(PARSE("a", bad[i][0], bad[i][1]));
     assert_non_null(strstr(why, bad[i][0]));
     assert_non_null(strstr(why, " wants "));

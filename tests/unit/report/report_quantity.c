@@ -44,7 +44,7 @@ static void durations_keep_three_digits(void **state) {
       {7500, "2 h 05 min"}, {172800, "2 d 0 h"},   {-0.0015, "-1.50 ms"},
   };
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+  for (size_t i = 0; i < LENGTH_OF(cases); i++)
     assert_string_equal(duration_s(cases[i].seconds).text, cases[i].text);
   assert_string_equal(duration_ms(313.2).text, "313 ms");
   assert_string_equal(compared_ms(313.24).text, "313.2 ms");
@@ -147,7 +147,7 @@ static void sentences_have_plain_numbers(void **state) {
       {"", ""},
   };
   struct arena arena = {0};
-  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+  for (size_t i = 0; i < LENGTH_OF(cases); i++)
     assert_string_equal(plain_numbers(&arena, cases[i].from), cases[i].to);
   arena_release(&arena);
   (void)state;

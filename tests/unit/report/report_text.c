@@ -272,7 +272,7 @@ static void bars_show_everything_above_zero(void **state) {
   };
   struct sheet sheet;
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     for (int utf8 = 0; utf8 < 2; utf8++) {
       sheet_open(&sheet, 80, utf8, false);
       meter_bar(&sheet.pen, STYLE_PLAIN, cases[i].fraction, 8);
@@ -358,7 +358,7 @@ static void an_unlikely_rank_that_is_no_straggler_is_explained(void **state) {
     double p;
     const char *words;
   } cases[] = {{1e-4, "its peers wait for something else"}, {0.5, NULL}};
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     struct results *results = example_make("straggler");
     for (u32 r = 0; r < results->n_ranks; r++) {
       results->ranks[r].straggler = false;

@@ -37,7 +37,7 @@ static void finds_what_dlsym_finds(void **state) {
     "stdout",
     "tscope_no_such_name"
   };
-  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+  for (size_t i = 0; i < LENGTH_OF(names); i++) {
     void *expected = dlsym(RTLD_DEFAULT, names[i]);
     if (tscope_first_definition(names[i]) != expected)
       fail_msg("%s: %p, not %p", names[i], tscope_first_definition(names[i]), expected);

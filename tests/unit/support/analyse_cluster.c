@@ -112,7 +112,7 @@ static void begin_step_gpu(struct actor *a, u32 step) {
   a->now += o->late_launch[a->rank];
   if (o->exposed_memcpy) {
     u32 copy_call = launch(a, NAME_LAUNCH);
-    i64 start = f_end > a->now ? f_end : a->now;
+    i64 start = MAX(f_end, a->now);
     f_end = start + o->exposed_memcpy;
     u32 copy = add_span(a, SPAN_MEMCPY, TSCOPE_MEMCPY_H2D, 1, NAME_MEMCPY, start, f_end);
     a->t->spans[copy].launch = copy_call;
@@ -123,7 +123,7 @@ static void begin_step_gpu(struct actor *a, u32 step) {
   a->thread = o->autograd ? 3 : 0;
   u32 call_b1 = launch(a, NAME_LAUNCH);
   i64 start = a->now - LAUNCH + LATENCY;
-  start = start > f_end ? start : f_end;
+  start = MAX(start, f_end);
   a->b1_end = start + work(a, o->backward);
   a->b1 = add_span(a, SPAN_KERNEL, 0, 1, NAME_BACKWARD, start, a->b1_end);
   a->t->spans[a->b1].launch = call_b1;
@@ -238,7 +238,7 @@ static void go_on_alone(struct cluster *c, struct actor *actors, u32 step) {
                                                        .op = TSCOPE_OP_SEND};
   for (u32 r = 0; r < m->n_ranks; r++) {
     i64 a1_end = actors[r].a1_start + US, ready = actors[r].b2_end + LATENCY;
-    actors[r].a2_start = ready > a1_end ? ready : a1_end;
+    actors[r].a2_start = MAX(ready, a1_end);
     end_step(&actors[r], step, a1_end, actors[r].a2_start + US);
     for (u32 k = 0; k < 2; k++)
       m->arrivals[(step * 2 + k) * m->n_ranks + r].collective = INDEX_NONE;
@@ -253,14 +253,14 @@ static void meet(struct cluster *c, struct actor *actors, u32 step) {
   }
   i64 s1 = INT64_MIN, s2 = INT64_MIN;
   for (u32 r = 0; r < m->n_ranks; r++)
-    s1 = actors[r].a1_start > s1 ? actors[r].a1_start : s1;
+    s1 = MAX(actors[r].a1_start, s1);
   i64 a1_end = s1 + c->options.transfer;
   for (u32 r = 0; r < m->n_ranks; r++) {
     if (c->options.waits_for_first)
       wait_for_first(&actors[r], step, a1_end);
     i64 ready = actors[r].b2_end + (c->options.on_gpu ? 0 : LATENCY);
-    actors[r].a2_start = ready > a1_end ? ready : a1_end;
-    s2 = actors[r].a2_start > s2 ? actors[r].a2_start : s2;
+    actors[r].a2_start = MAX(ready, a1_end);
+    s2 = MAX(actors[r].a2_start, s2);
   }
   i64 starts[2] = {s1, s2};
   for (u32 k = 0; k < 2; k++)
@@ -435,7 +435,7 @@ struct cluster *cluster_new(const struct cluster_options *options) {
     sort_timeline(&c->timelines[r]);
     c->model.ranks[r].begin = 0;
     c->model.ranks[r].end = actors[r].now;
-    c->model.end = actors[r].now > c->model.end ? actors[r].now : c->model.end;
+    c->model.end = MAX(actors[r].now, c->model.end);
   }
   if (options->no_gpu_times)
     forget_gpu_times(c);

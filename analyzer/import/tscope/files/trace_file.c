@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/min_max.h"
 #include "import/byte_source.h"
 #include "import/tscope/files/chunk_read.h"
 
