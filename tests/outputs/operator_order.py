@@ -12,11 +12,11 @@ import gzip
 import json
 import os
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import json_of  # noqa: E402
+from profiler_file import event, report_on  # noqa: E402
 
 REPORT, SHARED = sys.argv[1:3]
 KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -68,19 +68,13 @@ class Order(unittest.TestCase):
         events, link = [], 0
         for call, kernels in enumerate(["aab", "aab", "aba", "a", "aaab"]):
             begin = 1000.0 * call
-            events.append({"ph": "X", "cat": "cpu_op", "name": "outer", "tid": 1, "pid": 1, "ts": begin, "dur": 900})
+            events.append(event("cpu_op", "outer", begin, 900))
             for i, name in enumerate(kernels):
                 link, at = link + 1, begin + 10 + 50 * i
-                events += [{"ph": "X", "cat": "cpu_op", "name": "inner", "tid": 1, "pid": 1, "ts": at, "dur": 20},
-                           {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "tid": 1, "pid": 1,
-                            "ts": at + 5, "dur": 5, "args": {"correlation": link}},
-                           {"ph": "X", "cat": "kernel", "name": name, "tid": 7, "pid": 0, "ts": at + 30, "dur": 10,
-                            "args": {"correlation": link, "stream": 7, "device": 0}}]
-        with tempfile.TemporaryDirectory(prefix="tscope-order-") as folder:
-            path = os.path.join(folder, "trace.json")
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump({"traceEvents": events}, file)
-            rows = report(path)["kernels"]["operator_sequences"]
+                events += [event("cpu_op", "inner", at, 20),
+                           event("cuda_runtime", "cudaLaunchKernel", at + 5, 5, correlation=link),
+                           event("kernel", name, at + 30, 10, correlation=link, stream=7)]
+        rows = report_on(REPORT, events)["kernels"]["operator_sequences"]
         self.assertEqual(sorted((row["operator"], row["kernels"], row["launched"], row["count"]) for row in rows),
                          [("outer", "a ×2 → b", 3, 2), ("outer", "a ×3 → b", 4, 1), ("outer", "a → b → a", 3, 1)])
         self.assertEqual({row["kernels"]: round(row["sum_ms"], 6) for row in rows},

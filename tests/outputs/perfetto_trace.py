@@ -13,7 +13,8 @@ import tempfile
 import unittest
 
 from perfetto_slices import Trace, perfetto
-import observed  # perfetto_slices says where
+import observed
+import profiler_file  # perfetto_slices says where
 
 REPORT, TRACEGEN, TESTDATA = sys.argv[1:4]
 
@@ -208,18 +209,12 @@ class Perfetto(unittest.TestCase):
 
     def test_hostile_names(self):
         """Names that are not text, very long, or look like something else."""
-        names = ["a" * 1_000_000, "\u202eright to left", "</script>", "nul\\u0000", "\"quoted\"", "µ" * 300]
-        events = [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 1000 + 10 * index,
-                   "dur": 5, "args": {"device": 0, "stream": 7, "correlation": index + 1}}
+        names = ["a" * 1_000_000, "\u202ebad \udcff\udcfe bytes", "</script>", "nul\\u0000", "\"quoted\"", "µ" * 300]
+        events = [profiler_file.event("kernel", name, 1000 + 10 * index, 5, stream=7, correlation=index + 1)
                   for index, name in enumerate(names)]
-        events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9,
-                    "ts": 900 + 10 * index, "dur": 2, "args": {"correlation": index + 1}}
+        events += [profiler_file.event("cuda_runtime", "cudaLaunchKernel", 900 + 10 * index, 2, correlation=index + 1)
                    for index in range(len(names))]
-        text = json.dumps({"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1},
-                           "traceEvents": events}, ensure_ascii=False).encode()
-        text = text.replace(b"right to left", b"bad \xff\xfe bytes")
-        with open(self.path("hostile.json"), "wb") as file:
-            file.write(text)
+        profiler_file.write(self.path("hostile.json"), events, rank=0, escaped=False)
         trace = self.trace(self.path("hostile.json"))
         (process,) = trace.processes()
         work = trace.of_process(process, "4 ")

@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import profiler_file  # noqa: E402
 import trace_header  # noqa: E402
 from observed import json_of, run  # noqa: E402
 from read_trace import paths_under  # noqa: E402
@@ -147,11 +148,8 @@ def check_failures(scratch):
     again = json_of(REPORT, here, "--steps", "3:20")
     expect_same(chosen, again, "chosen steps")
     # Commands that cannot do anything say why.
-    profiler = os.path.join(scratch, "profiler.json")
-    with open(profiler, "w", encoding="utf-8") as file:
-        json.dump({"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [
-            {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1.0, "dur": 5.0}]}, file)
-    said = run(REDUCE, profiler, "--output", os.path.join(scratch, "none"), ok=(2,)).stderr
+    profile = profiler_file.write(os.path.join(scratch, "profile.json"), [profiler_file.event("cpu_op", "aten::mm", 1, 5)], rank=0)
+    said = run(REDUCE, profile, "--output", os.path.join(scratch, "none"), ok=(2,)).stderr
     assert "recordings of other profilers cannot be reduced" in said, said
     empty = os.path.join(scratch, "empty")
     os.makedirs(empty)

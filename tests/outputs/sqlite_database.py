@@ -4,7 +4,6 @@
 docs/outputs/sqlite.md: sqlite_database.py TSCOPE-REPORT TRACEGEN DOCS."""
 import collections
 import glob
-import json
 import os
 import re
 import sqlite3
@@ -14,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import observed  # noqa: E402
+import profiler_file  # noqa: E402
 
 REPORT, TRACEGEN, DOCS = sys.argv[1:4]
 RANKS, STEPS, BUCKETS, KERNELS, SLOW = 4, 30, 4, 5, 2
@@ -139,13 +139,10 @@ class Tables(Databases):
         self.assertIn("--output", done.stderr)
 
     def test_hostile_names(self):
-        names = ["a" * 1_000_000, "'); DROP TABLE runs; --", "\u202e", "nul \\u0000"]
-        events = [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 1000 + 10 * index, "dur": 5,
-                   "args": {"device": 0, "stream": 7, "correlation": index + 1}} for index, name in enumerate(names)]
-        text = json.dumps({"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1},
-                           "traceEvents": events}, ensure_ascii=False).encode().replace(b"nul ", b"bad \xff ")
-        with open(self.path("hostile.json"), "wb") as file:
-            file.write(text)
+        names = ["a" * 1_000_000, "'); DROP TABLE runs; --", "\u202e", "bad \udcff \\u0000"]
+        profiler_file.write(self.path("hostile.json"), rank=0, escaped=False, events=[
+            profiler_file.event("kernel", name, 1000 + 10 * index, 5, stream=7, correlation=index + 1)
+            for index, name in enumerate(names)])
         db = self.write("hostile.db", self.path("hostile.json"))
         self.assertEqual(self.ask("SELECT count(*) FROM gpu_work", db), [(len(names),)])
         self.assertIn(("'); DROP TABLE runs; --",), self.ask("SELECT whole_name FROM gpu_work", db))

@@ -7,6 +7,7 @@ import re
 import tarfile
 
 from observed import run
+from profiler_file import event, write
 
 # Strings that a page must show only as text.
 HOSTILE = ["</script><script>window.hacked = 1</script>", "<img src=x onerror=window.hacked=1>",
@@ -45,20 +46,12 @@ def kineto(path, names, rank=0, world=2, host="node", steps=3):
         begin = at
         for i, name in enumerate(names):
             link = step * len(names) + i + 1
-            events.append({"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": 20})
-            events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
-                           "ts": at + 2, "dur": 5, "args": {"correlation": link}})
-            events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at + 10,
-                           "dur": 50 + i, "args": {"correlation": link, "stream": 7, "device": 0}})
+            events += [event("cpu_op", name, at, 20), event("cuda_runtime", "cudaLaunchKernel", at + 2, 5, correlation=link),
+                       event("kernel", name, at + 10, 50 + i, correlation=link, stream=7)]
             at += 70
-        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1,
-                       "ts": begin, "dur": at - begin})
+        events.append(event("user_annotation", f"ProfilerStep#{step}", begin, at - begin))
         at += 5
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": names[0][:200]}],
-                   "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world},
-                   "hostName": host, "traceEvents": events}, file)
-    return [path]
+    return [write(path, events, rank, world, deviceProperties=[{"id": 0, "name": names[0][:200]}], hostName=host)]
 
 
 def made(tracegen, folder):

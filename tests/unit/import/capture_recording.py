@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: MIT
 """PyTorch's profiler records how a server captures CUDA graphs: capture_recording.py TSCOPE-REPORT. Calls in a capture
 put nothing on the GPU, so it is idle: no fault of the host's launching. The truth is the schedule that is written here."""
-import json
+import functools
 import os
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
-from observed import json_of, run  # noqa: E402
+from profiler_file import event, report_on  # noqa: E402
 
 REPORT = sys.argv[1]
 WORK, CAPTURE, GRAPHS = 20, 480, 4  # us; one graph after the other, each after some work of its own
@@ -17,18 +16,13 @@ LATE = 5  # from a launch to its kernel
 INSTANTIATE = 60
 
 
-def event(category, name, at, took, correlation=0, thread=1):
-    device = category == "kernel"
-    return {"ph": "X", "cat": category, "name": name, "pid": 0 if device else 1, "tid": 7 if device else thread,
-            "ts": at, "dur": took, "args": {"correlation": correlation, **({"device": 0, "stream": 7} if device else {})}}
-
-
 def call(name, at, correlation, took=2, thread=1):
-    return event("cuda_runtime", name, at, took, correlation, thread)
+    return event("cuda_runtime", name, at, took, tid=thread, correlation=correlation)
 
 
 def launch(at, correlation, took, thread=1):
-    return [call("cudaLaunchKernel", at, correlation, thread=thread), event("kernel", "gemm", at + LATE, took, correlation)]
+    return [call("cudaLaunchKernel", at, correlation, thread=thread),
+            event("kernel", "gemm", at + LATE, took, stream=7, correlation=correlation)]
 
 
 def recording(prefix):
@@ -46,12 +40,7 @@ def recording(prefix):
     return events + launch(at, 9000, WORK)
 
 
-def report_of(events, output="json"):
-    with tempfile.TemporaryDirectory(prefix="tscope-capture-") as folder:
-        path = os.path.join(folder, "rank0.trace.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"schemaVersion": 1, "traceEvents": events}, file)
-        return json_of(REPORT, path) if output == "json" else run(REPORT, "--format", output, path).stdout
+report_of = functools.partial(report_on, REPORT)
 
 
 class Capturing(unittest.TestCase):
@@ -94,8 +83,7 @@ class Capturing(unittest.TestCase):
                     events.append(call("cudaStreamEndCapture", at + CAPTURE - 2, number + 90))
                     events.append(call("cudaGraphInstantiateWithFlags", at + CAPTURE, number + 91, took=INSTANTIATE))
                 at += CAPTURE + INSTANTIATE + 10
-                events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1,
-                               "ts": begin - 1, "dur": at - begin, "args": {}})
+                events.append(event("user_annotation", f"ProfilerStep#{step}", begin - 1, at - begin))
             told = [one for one in report_of(events)["findings"] if one["id"] == "KERNEL.RECAPTURE"]
             self.assertEqual(len(told), captures == 12)
             if told:

@@ -4,7 +4,6 @@
 that waits, launches or communicates, and marks neither its forward nor its backward passes. The truth is the schedule
 that is written here."""
 import contextlib
-import json
 import os
 import sqlite3
 import subprocess
@@ -14,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
 from observed import json_of  # noqa: E402
+import profiler_file  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS, LOAD, FORWARD, BACKWARD, OPTIMIZER = 14, 12, 50, 110, 28  # ms
@@ -22,8 +22,7 @@ PID = 4000
 
 
 def event(category, name, start, ms, **args):
-    return {"ph": "X", "cat": category, "name": name, "pid": PID, "tid": PID, "ts": 1e9 + 1e3 * start, "dur": 1e3 * ms,
-            "args": args}
+    return profiler_file.event(category, name, 1e9 + 1e3 * start, 1e3 * ms, PID, PID, **args)
 
 
 def function(name, start, ms):
@@ -46,15 +45,13 @@ def recording():
                          **{"Sequence number": i, "Fwd thread id": 1})]
         at += BACKWARD
         events.append(event("user_annotation", "Optimizer.step#SGD.step", at, OPTIMIZER))
-    return {"schemaVersion": 1, "traceEvents": events}
+    return events
 
 
 class CpuRecording(unittest.TestCase):
     def setUp(self):
         with tempfile.TemporaryDirectory(prefix="tscope-cpu-") as folder:
-            path = os.path.join(folder, "cpu.json")
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump(recording(), file)
+            path = profiler_file.write(os.path.join(folder, "cpu.json"), recording())
             self.report = json_of(REPORT, path)
             database = os.path.join(folder, "run.db")
             subprocess.run([REPORT, "--format", "sqlite", "--output", database, path], check=True)

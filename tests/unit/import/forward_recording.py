@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Training as PyTorch's profiler records it without stacks: forward_recording.py TSCOPE-REPORT. Nobody marks the forward
 passes; operators have the sequence numbers of their gradients. The truth is the schedule that is written here."""
-import json
 import os
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
-from observed import json_of  # noqa: E402
+import profiler_file  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS = 12
@@ -25,8 +23,7 @@ class Recording:
         self.truth = {"forward": 0.0, "backward": 0.0, "optimizer": 0.0, "other": 0.0}
 
     def add(self, name, start, ms, thread=MAIN, category="cpu_op", **args):
-        self.events.append({"ph": "X", "cat": category, "name": name, "pid": MAIN, "tid": thread, "ts": 1e9 + 1e3 * start,
-                            "dur": 1e3 * ms, "args": args})
+        self.events.append(profiler_file.event(category, name, 1e9 + 1e3 * start, 1e3 * ms, MAIN, thread, **args))
 
     def spend(self, phase, ms):
         self.truth[phase] += ms
@@ -72,11 +69,7 @@ class Recording:
 
 
 def report_on(recording):
-    with tempfile.TemporaryDirectory(prefix="tscope-forward-") as folder:
-        path = os.path.join(folder, "recording.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"schemaVersion": 1, "traceEvents": recording.events}, file)
-        return json_of(REPORT, path)
+    return profiler_file.report_on(REPORT, recording.events)
 
 
 class Forward(unittest.TestCase):

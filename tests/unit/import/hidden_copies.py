@@ -2,23 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Copies that compute hides save nothing, also where no replay can be relied on: hidden_copies.py TSCOPE-REPORT. In this
 recording work waits for something that is not recorded. The truth is the schedule that is written here."""
-import json
 import os
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
-from observed import json_of  # noqa: E402
+from profiler_file import event, report_on  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS, COMPUTE, COPY, SHOWN, AWAY = 8, 400, 300, 40, 900  # us
-
-
-def event(category, name, at, took, stream=0, correlation=0, **more):
-    host = category in ("cuda_runtime", "user_annotation")
-    return {"ph": "X", "cat": category, "name": name, "pid": 1 if host else 0, "tid": 1 if host else stream, "ts": at,
-            "dur": took, "args": {"correlation": correlation, **({} if host else {"device": 0, "stream": stream}), **more}}
 
 
 def recording():
@@ -36,7 +28,8 @@ def recording():
             number += 1
             call = "cudaMemcpyAsync" if category == "gpu_memcpy" else "cudaLaunchKernel"
             events += [event("cuda_runtime", call, at + 1 + k, 1, correlation=number),
-                       event(category, name, at + begin, took, stream, number, **({"bytes": 4096} if "mem" in category else {}))]
+                       event(category, name, at + begin, took, stream=stream, correlation=number,
+                             **({"bytes": 4096} if "mem" in category else {}))]
         number += 1
         events.append(event("cuda_runtime", "cudaDeviceSynchronize", at + 8, length - 10, correlation=number))
         at += length
@@ -45,11 +38,7 @@ def recording():
 
 class HiddenCopies(unittest.TestCase):
     def test_only_what_is_exposed_is_worth_something(self):
-        with tempfile.TemporaryDirectory(prefix="tscope-copies-") as folder:
-            path = os.path.join(folder, "rank0.trace.json")
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump({"schemaVersion": 1, "traceEvents": recording()}, file)
-            report = json_of(REPORT, path)
+        report = report_on(REPORT, recording())
         self.assertIsNotNone(report["critical_path"]["what_if_reason"])
         copies, = [one for one in report["findings"] if one["id"] == "KERNEL.COPY"]
         exposed = report["gpu_timeline"]["exposed_memcpy_ms"] / STEPS

@@ -4,25 +4,22 @@
 of PyTorch's loader, run again with other times: workers make batches in turn, and each is asked for two ahead, or
 another number. The recording says nothing of the workers, not even how many there are; when the program waits may."""
 import functools
-import json
 import os
 import random
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
-from observed import json_of  # noqa: E402
+import profiler_file  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS, AHEAD = 60, 2
 COMPUTE, TAKES, LATE, REDUCES = 10000, 20, 5, 100  # us; to take a batch that is ready; from a launch to its kernel
 
 
-def event(category, name, at, took, correlation=0):
-    device = category == "kernel"
-    return {"ph": "X", "cat": category, "name": name, "pid": 0 if device else 1, "tid": 7 if device else 1,
-            "ts": at, "dur": took, "args": {"correlation": correlation, **({"device": 0, "stream": 7} if device else {})}}
+def event(category, name, at, took, correlation=0, **more):
+    return profiler_file.event(category, name, at, took, correlation=correlation,
+                               **({"stream": 7} if category == "kernel" else {}), **more)
 
 
 class Loader:
@@ -88,19 +85,13 @@ def recordings_together(loaders):
                        event("cuda_runtime", "cudaLaunchKernel", got, LATE, number),
                        event("kernel", "gemm", got + LATE, COMPUTE - LATE, number),
                        event("cuda_runtime", "cudaLaunchKernel", got + LATE, LATE, number + 1),
-                       event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", computed, done - computed, number + 1),
+                       event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", computed, done - computed, number + 1,
+                             **members),
                        event("cuda_runtime", "cudaDeviceSynchronize", got + 2 * LATE, done - got - 2 * LATE, number + 2)]
-            events[-2]["args"].update(members)
         yield events
 
 
-def report_of(*ranks):
-    with tempfile.TemporaryDirectory(prefix="tscope-loader-") as folder:
-        for rank, events in enumerate(ranks):
-            with open(os.path.join(folder, f"rank{rank}.trace.json"), "w", encoding="utf-8") as file:
-                json.dump({"schemaVersion": 1, "traceEvents": events,
-                           "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": len(ranks)}}, file)
-        return json_of(REPORT, folder)
+report_of = functools.partial(profiler_file.report_on, REPORT)
 
 
 class Loaders(unittest.TestCase):

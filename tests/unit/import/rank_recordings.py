@@ -3,7 +3,6 @@
 """Two ranks of a job on a device, as PyTorch's profiler records them: rank_recordings.py TSCOPE-REPORT. Whatever the
 device's calls are named, however long each was recorded and wherever its clock stands, the truth is the schedule that is
 written here: rank 1 computes half as long again as rank 0, which waits for it in an all-reduce."""
-import json
 import math
 import os
 import random
@@ -13,6 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
 from observed import json_of  # noqa: E402
+import profiler_file  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS, RANKS = 12, 2
@@ -41,14 +41,12 @@ class Rank:
 
     def add(self, category, name, start, us, where=None, **args):
         pid, tid = where or (self.process, self.process)
-        self.events.append({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": us,
-                            "args": args})
+        self.events.append(profiler_file.event(category, name, start, us, pid, tid, **args))
 
     def launch(self, call, name, start, us, stream, **facts):
         self.correlation += 1
         self.add(self.device["calls"], self.device["launch"], call, 8, correlation=self.correlation)
-        self.add("kernel", name, start, us, (self.rank, stream), correlation=self.correlation, device=self.rank,
-                 stream=stream, **facts)
+        self.add("kernel", name, start, us, correlation=self.correlation, device=self.rank, stream=stream, **facts)
 
     def add_step(self, step, begin):
         call, start = begin + 20, begin + 60
@@ -77,8 +75,7 @@ def events_of(rank, device=CUDA, kernel="gemm_{}", steps=STEPS, ahead_ms=0.0):
 def report_on(files, **info):
     with tempfile.TemporaryDirectory(prefix="tscope-ranks-") as folder:
         for name, events in files.items():
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-                json.dump({"schemaVersion": 1, "traceEvents": events, **info.get(name[:-5], {})}, file, ensure_ascii=False)
+            profiler_file.write(os.path.join(folder, name), events, escaped=False, **info.get(name[:-5], {}))
         return json_of(REPORT, folder)
 
 
