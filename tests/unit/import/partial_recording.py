@@ -9,7 +9,14 @@ import sys
 import tempfile
 import unittest
 
-from training_recording import (Expecting, as_fast, gather_layers, job, pass_stages, report_of, report_on, run, write)
+from training_recording import (STREAM, Expecting, as_fast, copy_and_gather, gather_layers, job, pass_around, pass_stages, report_of,
+                                report_on, run, write)
+
+
+def step_of(j):
+    """In which step of its rank an event is."""
+    begins = [[event["ts"] for event in rank.events if event["name"].startswith("ProfilerStep")] for rank in run(j)[0]]
+    return lambda event: bisect.bisect_right(begins[event["pid"] % 1000], event["ts"]) - 1
 
 
 class Partial(Expecting):
@@ -101,6 +108,33 @@ class Partial(Expecting):
                 self.assertAlmostEqual(found["saving_s"] * 1e6 / report["steps"]["training"] / step, truth, delta=0.01)
                 self.assertTrue([note for note in report["quality"]["notes"] if "NO WORK OF DEVICES" in note])
 
+    def test_work_that_is_lost_in_the_middle(self):
+        """Of the slow rank, once or twice, and what was under way at the end; or of all ranks. The rest tells what it is worth."""
+        slow = {2: 1.3}
+        for ranks, lost, last, known in (((), (), (), 39), ([2], range(12, 28), (), 23), ([2], [*range(3, 14), *range(18, 38)], (), None),
+                                         ([2], range(12, 28), (39,), 23), (range(4), range(10, 20), (), None)):
+            j = job(steps=40, layers=8, buckets=4, forward=400, backward=500, transfer=200, optimizer=150, slow=slow)
+            step = step_of(j)
+            j.lost = lambda event, ranks=ranks, lost=lost, last=last, step=step: event["args"].get("stream") == STREAM and (
+                event["pid"] in ranks and step(event) in lost or step(event) in last and "AdamW" in event["name"])
+            report = self.expect(j, "DIST.STRAGGLER", as_fast(slow), [2])
+            self.assertRegex(report["findings"][0]["title"], "slow compute")
+            self.assertNotIn("KERNEL.LATE_START", [one["id"] for one in report["findings"]])
+            if known:
+                self.assertEqual(report["critical_path"]["steps"], known)
+
+    def test_work_before_the_first_step_is_of_none(self):
+        """As an evaluation before training."""
+        slow = {2: 1.3}
+        report = self.expect(job(steps=40, slow=slow, before={2: 64}), "DIST.STRAGGLER", as_fast(slow), [2])
+        self.assertIn("as often as its peers", report["findings"][0]["evidence"])
+
+    def test_messages_of_which_the_sides_are_not_recorded(self):
+        """As in older versions of PyTorch: no saving is promised."""
+        j = job(schedule=pass_around, layers=3, transfer=100, slow={2: 1.3}, lost=lambda event: event["name"] == "record_param_comms")
+        _, report = report_of(j)
+        self.assertIn("between which ranks", report["critical_path"]["what_if_reason"])
+
     def test_what_is_waited_for_without_a_recording_is_no_transfer(self):
         with tempfile.TemporaryDirectory(prefix="tscope-training-") as folder:
             write(job(ranks=24, layers=4, slow={5: 1.25}), folder)
@@ -132,13 +166,9 @@ class Partial(Expecting):
         """One rank's ends early in the longer part: all have the shorter one, whoever is slow."""
         slow = {1: 1.2}
         j = job(steps=14, slow=slow)
-        begins = [[event["ts"] for event in rank.events if event["name"].startswith("ProfilerStep")] for rank in run(j)[0]]
+        step = step_of(j)
         for ends_early in 0, 1:
-            def lost(event, ends_early=ends_early):
-                rank = event["pid"] % 1000
-                step = bisect.bisect_right(begins[rank], event["ts"]) - 1
-                return step in (5, 6) or (step > 9 and rank == ends_early)
-            j.lost = lost
+            j.lost = lambda event, early=ends_early: step(event) in (5, 6) or (step(event) > 9 and event["pid"] % 1000 == early)
             report = self.expect(j, "DIST.STRAGGLER", as_fast(slow), [1])
             self.assertEqual(report["steps"]["count"], 5)
 

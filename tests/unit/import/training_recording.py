@@ -4,7 +4,6 @@
 layers are sharded, or stages send to each other. The truth is the schedule that is written here, run again without what
 is said to cost time: worth, place and kind of steps."""
 import collections
-import json
 import os
 import random
 import sys
@@ -14,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
 from observed import json_of  # noqa: E402
+import profiler_file  # noqa: E402
 
 REPORT = sys.argv[1]
 STREAM, COMM_STREAM = 7, 20
@@ -35,7 +35,7 @@ def job(**changed):
         "buckets": 2, "transfer": 500, "overlap": True, "syncs": True, "jitter": 0.01, "slow": {}, "slow_in": range(1000), "slow_each": 1, "turns": 1,
         "slow_backward": {}, "slow_links": {}, "tokens": {}, "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {},
         "every": {}, "in_group": 2, "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {}, "engine": "",
-        "schedule": reduce_gradients, "micro_batches": 6, "elements": 1 << 20, "sizes": (1 << 20, 3 << 18), "unseen": {}, "updates": True, "lost": lambda event: False, "not_linked": False, "prefix": "cuda",
+        "schedule": reduce_gradients, "micro_batches": 6, "elements": 1 << 20, "sizes": (1 << 20, 3 << 18), "unseen": {}, "updates": True, "before": {}, "lost": lambda event: False, "not_linked": False, "prefix": "cuda",
         "clocks": {}, "seed": 1, **changed})
 
 
@@ -49,10 +49,8 @@ class Rank:
         self.correlation = self.step = self.turn = 0
 
     def record(self, category, name, at, took, **args):
-        device = "stream" in args
-        self.events.append({"ph": "X", "cat": category, "name": name, "ts": at, "dur": took, "args": args,
-                            "pid": self.number if device else 1000 + self.number,
-                            "tid": args["stream"] if device else 1000 + self.number})
+        process = 1000 + self.number
+        self.events.append(profiler_file.event(category, name, at, took, process, process, **args))
 
     def does(self, name, took, category):
         took = self.cured(self.number, "host " + name, took)
@@ -270,6 +268,23 @@ def reduce_in_pairs(j, ranks):
     collective(j, ranks, ALL_REDUCE, True, COMM_STREAM + 1)
 
 
+def copy_and_gather(j, ranks):
+    """Parameters of a layer are copied in on a stream of their own once the layer but one before it is computed, then gathered."""
+    done = [[rank.compute] * 2 for rank in ranks]
+    for layer in range(j.layers):
+        for rank, before in zip(ranks, done):
+            possible, correlation = rank.launches(j, "aten::split_with_sizes_copy")
+            begin = max(possible, rank.streams[COMM_STREAM + 1] + 1, before[layer] + 1.5)
+            took = rank.cured(rank.number, "copies", j.copy * j.slow_copies.get(rank.number, 1))
+            rank.runs("split_with_sizes_copy_out", begin, took, COMM_STREAM + 1, correlation)
+            rank.streams[COMM_STREAM + 1] = begin + took
+        end = collective(j, ranks, GATHER, False, behind=COMM_STREAM + 1)
+        for rank, before in zip(ranks, done):
+            rank.compute = max(rank.compute, end + 0.7)
+            forward(j, rank)
+            before.append(rank.compute)
+
+
 def copy_layers(j, ranks):
     """Each layer is copied from the host, for each pass."""
     for compute in forward, backward:
@@ -437,6 +452,10 @@ def run(j, cured=lambda rank, what, took: took):
     """The ranks, and how long a step takes after the first."""
     j.chance = random.Random(j.seed)
     ranks = [Rank(number, cured) for number in range(j.ranks)]
+    for number, kernels in j.before.items():
+        for _ in range(kernels):
+            ranks[number].computes(j, "before", "aten::mm", "gemm_bf16_tn", j.forward)
+        ranks[number].waits_for_device(j)
     marks, ends = [[] for _ in ranks], []
     for step in range(j.steps):
         for rank in ranks:
@@ -461,11 +480,10 @@ def write(j, folder):
             event["args"].pop("correlation", None)
         events = [{**event, "ts": round(event["ts"] + 5.8e9 + j.clocks.get(rank.number, 0), 3), "dur": round(event["dur"], 3)}
                   for event in rank.events if not j.lost(event)]
-        info = {"distributedInfo": {"backend": "nccl", "rank": rank.number, "world_size": j.ranks}} if j.info else {}
-        with open(os.path.join(folder, f"rank{rank.number}.pt.trace.json"), "w", encoding="utf-8") as file:
-            if j.gpus:
-                info["deviceProperties"] = [{"id": rank.number, "name": j.gpus[rank.number]}]
-            json.dump({"schemaVersion": 1, **info, "traceEvents": events}, file)
+        info = {"rank": rank.number, "ranks": j.ranks} if j.info else {}
+        if j.gpus:
+            info["deviceProperties"] = [{"id": rank.number, "name": j.gpus[rank.number]}]
+        profiler_file.write(os.path.join(folder, f"rank{rank.number}.pt.trace.json"), events, **info)
     return step
 
 
@@ -538,6 +556,14 @@ class Training(Expecting):
             slow = {more.get("ranks", 4) // 2 - 1: 1.2}
             self.expect(job(schedule=gather_in_groups, transfer=150, slow=slow, **more), "DIST.STRAGGLER", as_fast(slow),
                         list(slow), first=False)
+
+    def test_slow_copies_before_layers_are_gathered(self):
+        """The others copy while they wait."""
+        for copy, work in (250, 400), (300, 300):
+            j = job(schedule=copy_and_gather, steps=40, layers=8, forward=work, copy=copy, transfer=60, optimizer=150, slow_copies={2: 3.4})
+            report = self.expect(j, "DIST.STRAGGLER", lambda rank, what, took: took / 3.4 if (rank, what) == (2, "copies") else took, [2])
+            self.assertRegex(report["findings"][0]["title"], "slow compute")
+            self.assertIn("as often as its peers", report["findings"][0]["evidence"])
 
     def test_a_rank_that_is_slow_in_some_steps(self):
         for steps in range(20, 40), range(15), range(15, 30), range(0, 40, 4):
@@ -632,7 +658,8 @@ class Training(Expecting):
 
     def test_a_slow_rank_where_messages_go_around_in_one_kernel_each(self):
         slow = {1: 1.3}
-        self.expect(job(schedule=pass_around, layers=3, transfer=100, slow=slow), "DIST.STRAGGLER", as_fast(slow), [1])
+        for transfer in 100, 600:
+            self.expect(job(schedule=pass_around, layers=3, transfer=transfer, slow=slow), "DIST.STRAGGLER", as_fast(slow), [1])
 
     def test_who_has_another_part_in_the_job_is_not_slow(self):
         """Who generates waits for who trains; but one of two that train may be slow, and one of two that generate."""
