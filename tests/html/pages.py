@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import browser  # noqa: E402
 import inputs  # noqa: E402
 from observed import json_of, run  # noqa: E402
+import shared_recordings  # noqa: E402
 
 browser.need()
 TRACEGEN, REPORT, QUANTITIES, SHARED = sys.argv[1:5]
@@ -149,7 +150,7 @@ class Opens(Page):
                 self.check(name, paths)
 
     def test_recordings_of_other_tools(self):
-        found = inputs.recordings(SHARED, self.folder)
+        found = shared_recordings.recordings(os.path.join(SHARED, "testdata"), self.folder)
         if not found:
             self.skipTest(f"no recordings in {SHARED}/testdata")
         for name, paths in found.items():
@@ -157,7 +158,7 @@ class Opens(Page):
                 self.check(name, paths)
 
     def test_who_waits_for_whom(self):
-        found = inputs.recordings(SHARED, self.folder).get("flight-lock_gil_1st")
+        found = shared_recordings.recordings(os.path.join(SHARED, "testdata"), self.folder).get("flight-lock_gil_1st")
         if not found:
             self.skipTest(f"no recordings in {SHARED}/testdata")
         # Known: ranks 9 and 14 were stopped, outside any collective.

@@ -12,11 +12,11 @@ import sqlite3
 import sys
 import tempfile
 
-from kineto_recordings import recordings
 from perfetto_slices import Trace
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import clean_environment, json_of, run  # noqa: E402
+from shared_recordings import profiles  # noqa: E402
 
 REPORT, TESTDATA = sys.argv[1], pathlib.Path(sys.argv[2])
 KINDS = ("communication", "communication and compute")
@@ -209,8 +209,8 @@ def main():
                     json.dump(trace_of(rank, max(2, len(made[1]), rank + 1), made[0], rows), file)
             wrong += [f"{name}: {one}" for one in look_at([folder], scratch, truth_of(made))]
             looked_at += 1
-        for inputs in recordings(TESTDATA, os.path.join(scratch, "archive")):
-            wrong += [f"{inputs[0]}: {one}" for one in look_at(inputs, scratch)]
+        for name, paths in profiles(TESTDATA, scratch).items():
+            wrong += [f"{name}: {one}" for one in look_at(paths, scratch)]
             looked_at += 1
     if not TESTDATA.exists():
         print(f"only made-up recordings: there is no {TESTDATA} beside the source")

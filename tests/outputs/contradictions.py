@@ -16,11 +16,10 @@ import statistics
 import sys
 import tempfile
 
-from kineto_recordings import recordings
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from observed import clean_environment, json_of, run  # noqa: E402
+from shared_recordings import profiles  # noqa: E402
 
 ALLOWED = 0.02
 # A finding, the row of the what-if table and the line of the budget that are about the same; and whether the share that
@@ -346,9 +345,9 @@ def main():
         for golden in sorted(pathlib.Path(HERE, "..", "golden").glob("trace-*.json")):
             of_report(pairs, json.loads(golden.read_text(encoding="utf-8")))
             named(golden.name)
-        for inputs in recordings(testdata, os.path.join(scratch, "archive")):
-            look_at(pairs, program, *inputs)
-            named(inputs[0])
+        for name, paths in profiles(testdata, scratch).items():
+            look_at(pairs, program, *paths)
+            named(name)
     if testdata.exists():
         source = pathlib.Path(__file__).read_text(encoding="utf-8")
         kinds = set(re.findall(r'pairs\.[a-z]+\("([^"]+)"', source))

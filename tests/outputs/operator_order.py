@@ -7,16 +7,15 @@ is in it, on its thread, in order of their begin. SHARED may contain recordings 
 """
 import bisect
 import collections
-import glob
-import gzip
-import json
 import os
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import json_of  # noqa: E402
 from profiler_file import event, report_on  # noqa: E402
+from shared_recordings import document_of, profiles, spans_of  # noqa: E402
 
 REPORT, SHARED = sys.argv[1:3]
 KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -24,13 +23,8 @@ KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
 
 def truth(path):
     """{(operator, kernels in order): [calls, microseconds]}"""
-    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
-        events = json.load(file)
-    events = events["traceEvents"] if isinstance(events, dict) else events
     works, launches, calls = collections.defaultdict(list), collections.defaultdict(list), []
-    for event in events:
-        if event.get("ph") != "X":
-            continue
+    for event in spans_of(document_of(path)):
         category, link = event.get("cat"), event.get("args", {}).get("correlation")
         if category in KERNELS:
             works[link].append(event)
@@ -81,8 +75,9 @@ class Order(unittest.TestCase):
                          {"a ×2 → b": 0.06, "a ×3 → b": 0.04, "a → b → a": 0.03})
 
     def test_recordings(self):
-        paths = glob.glob(os.path.join(SHARED, "testdata", "kineto", "**", "*.json*"), recursive=True)
-        paths = [path for path in paths if any(truth(path))] if paths else []
+        with tempfile.TemporaryDirectory(prefix="tscope-order-") as folder:
+            paths = [paths[0] for paths in profiles(os.path.join(SHARED, "testdata"), folder).values() if len(paths) == 1]
+        paths = [path for path in paths if any(truth(path))]
         if not paths:
             self.skipTest("no recordings with operators here")
         for path in paths:

@@ -5,16 +5,15 @@ expected contents are what tracegen had to write, and the profiler's own JSON.""
 import collections
 import glob
 import gzip
-import json
 import os
 import sys
-import tarfile
 import tempfile
 import unittest
 
 from perfetto_slices import Trace, perfetto
 import observed
-import profiler_file  # perfetto_slices says where
+import profiler_file
+import shared_recordings  # perfetto_slices says where
 
 REPORT, TRACEGEN, TESTDATA = sys.argv[1:4]
 
@@ -225,20 +224,14 @@ class Perfetto(unittest.TestCase):
         self.assertTrue(any("\ufffd" in slice.name for slice in work))
 
 
-def kineto_recordings():
-    tar = os.path.join(TESTDATA, "kineto", "dlrm_8rank")
-    return glob.glob(os.path.join(tar, "*.tar*"))
-
-
-@unittest.skipUnless(kineto_recordings(), "no recordings in %s" % TESTDATA)
 class Kineto(unittest.TestCase):
     """Traces of a profiler on eight ranks, on one time axis."""
 
     def test_every_rank_has_what_its_file_has(self):
         with tempfile.TemporaryDirectory() as folder:
-            with tarfile.open(kineto_recordings()[0]) as tar:
-                tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-            files = sorted(glob.glob(os.path.join(folder, "**", "*.json*"), recursive=True))
+            files = shared_recordings.ranks_of_a_job(TESTDATA, folder)
+            if not files:
+                self.skipTest(f"no recordings in {TESTDATA}")
             output = os.path.join(folder, "trace")
             done = run("--format", "perfetto", "--limit", "2G", "--include-warmup", "--steps", "0:", "--output",
                        output, *files)
@@ -248,15 +241,7 @@ class Kineto(unittest.TestCase):
             with open(output, "rb") as file:
                 trace = Trace(file.read())
             self.assertEqual(len(trace.processes()), len(files))
-            recorded = collections.defaultdict(collections.Counter)
-            for file in files:
-                with (gzip.open if file.endswith(".gz") else open)(file, "rt") as text:
-                    data = json.load(text)
-                rank = data["distributedInfo"]["rank"]
-                for event in data["traceEvents"]:
-                    if event.get("ph") == "X" and event.get("cat", "").lower() in (
-                            "kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"):
-                        recorded[rank][round(float(event["dur"]) * 1000)] += 1
+            recorded = dict(map(shared_recordings.device_work, files))
             for process in trace.processes():
                 rank = int(process.process.process_name.split()[1])
                 work = trace.of_process(process, "4 ") + trace.of_process(process, "5 ")

@@ -5,13 +5,9 @@ perfetto_ui.py TSCOPE-REPORT TRACEGEN TESTDATA. Compares what its query engine c
 read."""
 import collections
 import functools
-import glob
-import gzip
 import http.server
-import json
 import os
 import sys
-import tarfile
 import tempfile
 import threading
 import time
@@ -21,6 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import browser as chromium  # noqa: E402
 from observed import run  # noqa: E402
 from outcomes import Skip  # noqa: E402
+import shared_recordings  # noqa: E402
 
 REPORT, TRACEGEN, TESTDATA = sys.argv[1:4]
 try:
@@ -166,12 +163,9 @@ class Kineto(Opened):
 
     @classmethod
     def write(cls, folder):
-        archives = glob.glob(os.path.join(TESTDATA, "kineto", "dlrm_8rank", "*.tar*"))
-        if not archives:
+        cls.files = shared_recordings.ranks_of_a_job(TESTDATA, folder)
+        if not cls.files:
             raise unittest.SkipTest("no recordings in %s" % TESTDATA)
-        with tarfile.open(archives[0]) as tar:
-            tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-        cls.files = sorted(glob.glob(os.path.join(folder, "**", "*.json*"), recursive=True))
         run(REPORT, "--format", "perfetto", "--output", cls.file, *cls.files)
 
     def test_every_rank_is_a_process_with_its_work(self):
@@ -180,13 +174,7 @@ class Kineto(Opened):
         names = [row[0] for row in self.ask("select name from process where name like 'rank %' order by name")]
         self.assertEqual([name.split(" · ")[0] for name in names], ["rank %d" % rank for rank in range(8)])
         # Compares the kernels that the interface counts on each rank's streams with those of its file.
-        for file in self.files:
-            with (gzip.open if file.endswith(".gz") else open)(file, "rt") as text:
-                data = json.load(text)
-            rank = data["distributedInfo"]["rank"]
-            recorded = collections.Counter(round(float(event["dur"]) * 1000) for event in data["traceEvents"]
-                                           if event.get("ph") == "X" and event.get("cat", "").lower() in
-                                           ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"))
+        for rank, recorded in map(shared_recordings.device_work, self.files):
             rows = self.ask("select dur, count(*) from slice join process_track t on t.id = track_id join process"
                             " using (upid) where process.name like 'rank %d %%' and"
                             " (t.name like '4 %%' or t.name like '5 %%') group by 1" % rank)

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The inputs of the pages in the tests: {name: paths}. Synthetic traces, logs, and recordings."""
-import glob
 import json
 import os
 import re
-import tarfile
 
 from observed import run
 from profiler_file import event, write
@@ -73,22 +71,3 @@ def made(tracegen, folder):
         "log-nan": log(folder, "log-nan", [3 - step / 100 for step in range(80)] + [float("nan")] * 5),
         "kineto": kineto(os.path.join(folder, "kineto.json"), ["gemm", "relu", "copy_kernel"]),
     }
-
-
-def recordings(shared, folder):
-    """The recordings of other tools; none if their folder does not exist."""
-    data = os.path.join(shared, "testdata")
-    found = {}
-    for path in sorted(glob.glob(data + "/flight_recorder/*/")):
-        found["flight-" + os.path.basename(path[:-1])] = sorted(glob.glob(path + "_dump_*"))
-    for path in sorted(glob.glob(data + "/memory_snapshot/*.pickle")):
-        found["snapshot-" + os.path.basename(path)] = [path]
-    for path in sorted(glob.glob(data + "/kineto/**/*.json.gz", recursive=True)):
-        found["kineto-" + os.path.relpath(path, data + "/kineto").replace("/", "-")] = [path]
-    for path in sorted(glob.glob(data + "/kineto/**/*.tar.gz", recursive=True)):
-        target = os.path.join(folder, "unpacked-" + os.path.basename(path))
-        with tarfile.open(path) as archive:
-            archive.extractall(target)
-        found["kineto-" + os.path.basename(path)] = [
-            name for name in sorted(glob.glob(target + "/**", recursive=True)) if os.path.isfile(name)]
-    return found

@@ -4,11 +4,10 @@ no what-if is shorter than the work of a stream according to the trace itself.
 
     recordings.py TSCOPE-REPORT SOURCE
 """
-import gzip
 import json
+import os
 import pathlib
 import sys
-import tarfile
 import tempfile
 
 report_program, source = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -16,6 +15,7 @@ sys.path[:0] = [str(source / "tests" / "standins"), str(source / "tests" / "tool
 from observed import run  # noqa: E402
 from outcomes import Skip  # noqa: E402
 from promises import broken  # noqa: E402
+from shared_recordings import document_of, profiles, spans_of  # noqa: E402
 
 testdata = source.parent / "shared" / "testdata"
 ON_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events"}
@@ -23,13 +23,6 @@ ON_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events"}
 
 def made(path, form):
     return run(report_program, "--format", form, path).stdout
-
-
-def read(trace):
-    with (gzip.open if trace.suffix == ".gz" else open)(trace, "rt") as text:
-        document = json.load(text)
-    events = document["traceEvents"] if isinstance(document, dict) else document
-    return [event for event in events if isinstance(event, dict) and event.get("ph") == "X"]
 
 
 def busy_by_stream(events, begin, end):
@@ -48,7 +41,7 @@ def least_step_ms(traces, report):
     """For each trace, the mean work of its busiest stream in one step, over the analysed steps."""
     most = {}
     for trace in traces:
-        events = read(trace)
+        events = spans_of(document_of(trace))
         steps = sorted({(event["ts"], event["ts"] + event["dur"]) for event in events
                         if event["name"].startswith("ProfilerStep#")
                         and "gpu" not in str(event.get("cat", ""))})
@@ -140,14 +133,9 @@ TRUTHS = {"resnet_30steps": resnet_30steps, "mi300_resnet_checkpoint": mi300_res
 
 def kineto(folder):
     """(what to give the report, its traces)"""
-    packed = testdata / "kineto" / "dlrm_8rank" / "dlrm_kineto.tar.gz"
-    with tarfile.open(packed) as archive:
-        archive.extractall(folder)
-    ranks = sorted(path for path in pathlib.Path(folder).rglob("*") if path.is_file())
-    yield folder, ranks
-    yield from ((str(rank), [rank]) for rank in ranks)
-    for trace in sorted((testdata / "kineto").rglob("*.json.gz")):
-        yield str(trace), [trace]
+    for paths in profiles(testdata, folder).values():
+        yield os.path.commonpath(paths), paths
+        yield from ((path, [path]) for path in paths if len(paths) > 1)
 
 
 def others():
