@@ -22,13 +22,15 @@ static double as_others(const struct run *run, u32 key, u32 n) {
 }
 
 /* How much of its time work of a node, or before it, keeps because its rank works as fast as
- * others, and in each step has no more of it. */
+ * others, and in each step has no more of it. A loader prepares batches in one step and the program
+ * waits for them in another: in which the rank is late says nothing of which it was slow with. */
 static double rank_factor(const struct run *run, u32 key, u32 n) {
   const struct sample_graph *g = run->r->g;
   u32 rank = g->nodes[n].rank;
   if (run->ranks && !run->ranks[rank])
     return 1;
-  if (!run->even && !peers_late_in(&run->r->peers, run->late_in, n, rank))
+  bool late = g->nodes[n].is_batch || peers_late_in(&run->r->peers, run->late_in, n, rank);
+  if (!run->even && !late)
     return 1;
   double left = as_others(run, key, n);
   return run->even ? left * even_steps_left(&run->r->peers.even, g, n, key) : left;

@@ -132,10 +132,11 @@ class Loaders(unittest.TestCase):
         self.check(2, lambda i: 200000 if i in slow else 15000, 3 / STEPS,
                    taken="1 is assumed. It is assumed to ask each worker for 2 batches ahead")
 
-    def check_as_fast_as_peers(self, takes, allowed_ms):
-        """Rank 1 waits for all of its batches; takes(rank, i): how long it takes to take one that is ready."""
+    def check_as_fast_as_peers(self, takes, allowed_ms, workers=1):
+        """Rank 1's workers do not keep up; takes(rank, i): how long it takes to take a batch that is ready."""
         def loaders(*load):
-            return [Loader(1, lambda i, load=load: load, functools.partial(takes, rank)) for rank, load in enumerate(load)]
+            return [Loader(workers, lambda i, load=load: load * workers, functools.partial(takes, rank))
+                    for rank, load in enumerate(load)]
         rows = report_of(*recordings_together(loaders(8000, 40000)))["critical_path"]["what_if"]
         said = {row["change"]: row["step_ms"] for row in rows}["rank 1 as fast as its peers"]
         ends = run_together(loaders(8000, 8000))
@@ -149,6 +150,11 @@ class Loaders(unittest.TestCase):
     def test_who_waits_for_its_peers_does_not_wait_for_its_batches(self):
         """Rank 0 takes 1 to 7 ms to take a batch that is ready, and then waits some 20 ms for rank 1."""
         self.check_as_fast_as_peers(lambda rank, i: 1000 * random.Random(f"{rank} {i}").randint(1, 7), 1)
+
+    def test_workers_that_are_done_together(self):
+        """The program waits for one batch, and then has the others: the rank is late in every second step, or third."""
+        for workers in (2, 3):
+            self.check_as_fast_as_peers(lambda rank, i: TAKES, 1, workers)
 
     def test_workers_that_are_ahead(self):
         report = report_of(recording(2, lambda i: 15000))
