@@ -119,6 +119,6 @@ struct flight_record {
               NS_UNKNOWN */
 };
 
-/* The flight record of the run; NULL if the input has none. The flight record of a dump belongs to
- * the model, that of traces is made in `arena`. */
-const struct flight_record *model_flight_record(const struct model *model, struct arena *arena);
+/* What traces have of the run's calls, made in `arena`; NULL if the input has no traces. What dumps
+ * have is model.flight. */
+const struct flight_record *model_traced_calls(const struct model *model, struct arena *arena);

@@ -46,8 +46,7 @@ int model_named_ranges(const struct model *model, u32 rank, struct arena *arena,
   return model->timelines->named_ranges(model, rank, arena, ranges, n);
 }
 
-const struct flight_record *model_flight_record(const struct model *model, struct arena *arena) {
-  if (model->flight || !model->timelines || !model->timelines->flight)
-    return model->flight;
-  return model->timelines->flight(model, arena);
+const struct flight_record *model_traced_calls(const struct model *model, struct arena *arena) {
+  bool traced = model->timelines && model->timelines->flight;
+  return traced ? model->timelines->flight(model, arena) : NULL;
 }

@@ -132,7 +132,7 @@ struct timeline_source {
   /* Finds the host's pauses for input in the steps of one rank, if nothing names its phases: fills
    * the data phase in model.phases, and says whether there was any. */
   bool (*infer_input)(const struct model *model, u32 rank);
-  /* See model_named_ranges() and model_flight_record(). */
+  /* See model_named_ranges() and model_traced_calls(). */
   int (*named_ranges)(const struct model *model, u32 rank, struct arena *arena,
                       struct named_range **ranges, u32 *n);
   const struct flight_record *(*flight)(const struct model *model, struct arena *arena);

@@ -184,7 +184,15 @@ void verdict_of_flight_record(const struct flight_record *flight, struct arena *
 void verdict_analyse(struct analysis *a) {
   struct collective_check *check = &a->results->check;
   *check = unknown_collective_check;
-  const struct flight_record *flight = model_flight_record(a->model, a->arena);
-  if (flight)
-    verdict_of_flight_record(flight, a->arena, check);
+  if (a->model->flight)
+    verdict_of_flight_record(a->model->flight, a->arena, check);
+  if (check->n_suspects)
+    return;
+  /* Dumps that name nobody may be of another moment, or have nothing of some libraries' calls. */
+  const struct flight_record *traced = model_traced_calls(a->model, a->arena);
+  struct collective_check of_traces = unknown_collective_check;
+  if (traced)
+    verdict_of_flight_record(traced, a->arena, &of_traces);
+  if (traced && (!a->model->flight || of_traces.n_suspects))
+    *check = of_traces;
 }

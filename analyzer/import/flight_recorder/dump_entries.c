@@ -85,8 +85,11 @@ static i64 number_at(const struct value *entry, const char *key, i64 otherwise) 
   return number;
 }
 
-static u8 read_state(const struct value *entry) {
+/* The recorder does not see calls of gloo begin or end; it only retires them. */
+static u8 read_state(const struct value *entry, const char *name) {
   const char *state = value_text(value_get(entry, "state"));
+  if (text_starts_with(name, "gloo:") && value_is_true(value_get(entry, "retired")))
+    return FLIGHT_COMPLETED;
   if (!state)
     return FLIGHT_CALLED;
   if (!strcmp(state, "completed"))
@@ -193,7 +196,7 @@ static void read_entry(struct draft *draft, const struct value *entry, u32 rank,
   if (call.seq == SEQ_UNKNOWN) /* before 2.1 there was one count for both */
     call.seq = number_at(entry, "seq_id", SEQ_UNKNOWN);
   call.order = (u64)number_at(entry, "record_id", place);
-  call.state = read_state(entry);
+  call.state = read_state(entry, name);
   if (is_single_call(call.op))
     call.closes = false;
   call.in = read_sizes(draft, value_get(entry, "input_sizes"), &call.in_count);

@@ -180,7 +180,7 @@ class Job:
                 f"recv {me}<-{op.peer}" if op.kind == "recv" else op.kind)
         desc = "undefined"
         base = 1758610505592849034 + place * 1_000_000 + r
-        state = "completed" if finished and not inside else "scheduled"
+        state = "completed" if finished and not inside and library != "gloo" else "scheduled"
         entry = {"record_id": order, "pg_id": pg, "process_group": (op.group, desc),
                  "collective_seq_id": 0 if op.message() else seq,
                  "p2p_seq_id": seq if op.message() else 0, "op_id": order,
@@ -188,7 +188,7 @@ class Job:
                  "input_sizes": ins, "input_dtypes": [op.dtype], "output_sizes": outs,
                  "output_dtypes": [op.dtype], "state": state,
                  "time_discovered_started_ns": base + 1000 if timing and finished else None,
-                 "time_discovered_completed_ns": base + 2000 if finished and not inside else None,
+                 "time_discovered_completed_ns": base + 2000 if state == "completed" else None,
                  "retired": finished and not inside, "timeout_ms": 600000, "is_p2p": op.message()}
         if op.thread is not None:
             entry["thread_name"], entry["thread_id"] = op.thread, str(23456244340032 + 8192 * len(op.thread) + r)

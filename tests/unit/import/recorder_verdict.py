@@ -113,6 +113,17 @@ def one_rank_stuck_in_compute(folder):
 
 
 @case
+def calls_of_gloo_are_over_when_they_are_retired(folder):
+    """The recorder sees neither their begin nor their end."""
+    for i, how in enumerate(({}, {"status": False}, {"ring": 12})):
+        job = training(8)
+        job.stops[5] = 10
+        expect(run(job, folder / str(i), library="gloo", **how), [5], verdict="hang")
+        one = run(training(8), folder / f"{i}-well", library="gloo", **how)
+        assert one["collective_check"]["pending_ranks"] == 0, one["collective_check"]
+
+
+@case
 def two_ranks_stuck(folder):
     for i, how in enumerate(WAYS):
         job = training(16, tensor=4)
