@@ -51,6 +51,7 @@ struct flight_call {
   const char *where;                /* phase or range it was called in; NULL if not known */
   u64 thread;     /* that made it, by a number of its rank's; FLIGHT_NO_THREAD if not known */
   u32 peer;       /* of a message: the other rank, an index into flight.ranks; else INDEX_NONE */
+  u32 root;       /* of a broadcast, reduce, gather or scatter: likewise; dumps do not have it */
   u8 state;       /* enum flight_state */
   bool message;   /* send or recv */
   bool sends;     /* a message's direction */

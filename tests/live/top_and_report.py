@@ -20,7 +20,7 @@ from standin_job import Job  # noqa: E402
 BUILD = os.path.abspath(sys.argv.pop(1))
 PROGRAMS = {name: os.path.join(BUILD, "analyzer", f"tscope-{name}") for name in ("top", "report")}
 TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
-DIFFER = ("type mismatch", "size mismatch", "dtype mismatch")
+DIFFER = ("type mismatch", "root mismatch", "size mismatch", "dtype mismatch")
 STEPS = 32 # top's step time is the median of so many
 
 

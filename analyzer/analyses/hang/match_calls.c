@@ -31,6 +31,10 @@ static bool same_type(const struct flight_call *a, const struct flight_call *b) 
   return same_text(a->op, b->op);
 }
 
+static bool same_root(const struct flight_call *a, const struct flight_call *b) {
+  return a->root == INDEX_NONE || b->root == INDEX_NONE || a->root == b->root;
+}
+
 static bool same_size(const struct flight_call *a, const struct flight_call *b) {
   bool in = inputs_may_differ(a->op) || !a->in || !b->in || same_text(a->in, b->in);
   bool out = outputs_may_differ(a->op) || !a->out || !b->out || same_text(a->out, b->out);
@@ -91,6 +95,10 @@ static char *describe_call(const struct call_index *index, const struct flight_c
   const char *out = state == MATCH_DTYPE ? call->out_type : call->out;
   if (state == MATCH_TYPE)
     return arena_text(index->arena, call->op);
+  if (state == MATCH_ROOT)
+    return call->root == INDEX_NONE
+               ? arena_text(index->arena, "?")
+               : say(index, "its root is rank %u", index->flight->ranks[call->root].rank);
   if (!in || !out) /* sends, receives and calls in place have one of them */
     return arena_text(index->arena, in ? in : out ? out : "?");
   return say(index, "%s to %s", in, out);
@@ -266,8 +274,9 @@ static bool check_progress(const struct instance *i) {
 }
 
 static bool check_agreements(const struct instance *i) {
-  return check_agreement(i, same_type, MATCH_TYPE) || check_agreement(i, same_size, MATCH_SIZE) ||
-         check_own_sizes(i) || check_agreement(i, same_dtype, MATCH_DTYPE) || check_all_to_all(i);
+  return check_agreement(i, same_type, MATCH_TYPE) || check_agreement(i, same_root, MATCH_ROOT) ||
+         check_agreement(i, same_size, MATCH_SIZE) || check_own_sizes(i) ||
+         check_agreement(i, same_dtype, MATCH_DTYPE) || check_all_to_all(i);
 }
 
 /* The k-th entry inside the group that a closing entry represents. INDEX_NONE if there is none. */

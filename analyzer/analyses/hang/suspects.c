@@ -187,6 +187,7 @@ static void find_cycle_suspects(struct suspect_search *j) {
 
 static enum suspect_reason mismatch_reason(enum match_state state) {
   return state == MATCH_TYPE    ? SUSPECT_OTHER_CALL
+         : state == MATCH_ROOT  ? SUSPECT_OTHER_ROOT
          : state == MATCH_DTYPE ? SUSPECT_OTHER_DTYPE
                                 : SUSPECT_OTHER_SIZES;
 }

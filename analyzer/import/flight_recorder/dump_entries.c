@@ -182,7 +182,7 @@ static void read_entry(struct draft *draft, const struct value *entry, u32 rank,
   const char *name = value_text(value_get(entry, "profiling_name"));
   if (!name)
     return;
-  struct flight_call call = {.rank = rank, .created = creation_time(entry)};
+  struct flight_call call = {.rank = rank, .root = INDEX_NONE, .created = creation_time(entry)};
   u32 group = dump_group_find(draft, groups, group_name ? group_name : "0",
                               value_text(value_item(names, 1)));
   read_op(draft, name, &call);

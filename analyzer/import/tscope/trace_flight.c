@@ -218,14 +218,16 @@ static void add_call(struct flight_making *m, u32 rank, u32 index, bool waited_f
                             .in_type = tscope_dtype_name(call->dtype),
                             .in_count = call->count,
                             .peer = INDEX_NONE,
+                            .root = INDEX_NONE,
                             .thread = call->thread,
                             .state = state_of(m, rank, call, waited_for, wait_over),
                             .message = message,
                             .sends = call->op == TSCOPE_OP_SEND};
-  if (message && call->peer >= 0 && (u32)call->peer < m->model->comms[comm].size) {
-    u32 peer = m->model->comms[comm].members[call->peer];
-    out.peer = peer == INDEX_NONE ? missing_member(m, &m->model->comms[comm], (u32)call->peer)
-                                  : m->rank_of[peer];
+  if (call->peer >= 0 && (u32)call->peer < m->model->comms[comm].size) {
+    u32 other = m->model->comms[comm].members[call->peer];
+    *(message ? &out.peer : &out.root) =
+        other == INDEX_NONE ? missing_member(m, &m->model->comms[comm], (u32)call->peer)
+                            : m->rank_of[other];
   }
   out.in = size_text(m, call->count);
   if (message && !out.sends) {

@@ -267,6 +267,20 @@ static void who_is_killed_long_after_an_interrupt_ended_nothing(void **state) {
   }
 }
 
+/* All are in the broadcast, and rank 1 takes another one for its root. */
+static void who_has_another_root_held_them_up(void **state) {
+  struct job job = new_job(state, 4, 5000 * MS);
+  for (u32 r = 0; r < 4; r++) {
+    struct tscope_collective_record *broadcast =
+        write_call(job.writers[r], 20 * MS, TSCOPE_OP_BROADCAST, 1, CALLS);
+    broadcast->peer = r == 1 ? 2 : 0;
+    broadcast->dur = ~0ull;
+    broadcast->stream = TSCOPE_NO_STREAM;
+    stopped(&job, r, (5000 + r) * MS);
+  }
+  expect(&job, &(struct expected){.culprit = 1, .says = "Rank 1 held up the job"});
+}
+
 /* Rank 0 waits in no call, so nothing says that rank 1 was needed. */
 static void who_leaves_before_the_others_end_is_not_named(void **state) {
   struct job job = new_job(state, 3, 5000 * MS);
@@ -482,6 +496,7 @@ int main(void) {
       WITH_FOLDER(a_host_is_lost_with_all_its_ranks),
       WITH_FOLDER(who_leaves_its_peers_waiting_is_named),
       WITH_FOLDER(who_waits_for_a_message_waits_for_its_other_end),
+      WITH_FOLDER(who_has_another_root_held_them_up),
       WITH_FOLDER(who_leaves_before_the_others_end_is_not_named),
       WITH_FOLDER(who_left_before_the_others_were_stopped_is_told),
       WITH_FOLDER(who_is_interrupted_at_work_held_up_nobody),
