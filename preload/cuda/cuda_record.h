@@ -248,6 +248,41 @@ RECORDER(sync_event, QUIET, cudaEvent_t event) {
   RING(SYNC, sync, start, dur, TSCOPE_SYNC_EVENT, .object = event_bits(event));
 }
 
+/* query_event, query_stream: a thread that asks for the same until it is over, and does nothing
+ * else that is recorded, waits for it. Now and then a program asks whether it may reuse something:
+ * so it must have asked often, and not rarely. */
+static inline bool was_polled_until(struct tscope_thread *thread, u64 object, u64 start,
+                                    cudaError_t result, u64 *begin) {
+  enum { TIMES = 3 };
+  const u64 rarely = 1 << 22; /* units of 4 to 8 ns */
+  struct polled *polled = &cuda_thread(thread)->polled;
+  bool again = polled->object == object && polled->ring == thread->ring.cursor &&
+               polled->retained == thread->retained.cursor &&
+               start - polled->last < rarely << thread->tick_shift;
+  *begin = polled->begin;
+  u32 times = again ? polled->times : 0;
+  if (result == cudaErrorNotReady)
+    *polled = (struct polled){.object = object,
+                              .begin = again ? *begin : start,
+                              .last = start,
+                              .ring = thread->ring.cursor,
+                              .retained = thread->retained.cursor,
+                              .times = times + 1};
+  else
+    polled->object = 0;
+  return result == cudaSuccess && times >= TIMES;
+}
+RECORDER(query_event, QUIET, cudaEvent_t event) {
+  u64 begin;
+  if (was_polled_until(thread, (u64)(uintptr_t)event, start, result, &begin))
+    record_sync_event(thread, begin, result, event);
+}
+STREAM_RECORDER(query_stream, QUIET, cudaStream_t stream) {
+  u64 begin, object = (u64)(uintptr_t)stream ^ ~(u64)default_stream;
+  if (was_polled_until(thread, object, start, result, &begin))
+    record_sync_stream(thread, begin, result, default_stream, stream);
+}
+
 /* event_record, event_wait: the edges between streams. */
 STREAM_RECORDER(event_record, QUIET, cudaEvent_t event, cudaStream_t stream) {
   u64 dur = tscope_elapsed(thread, start);

@@ -20,11 +20,21 @@ struct stream_cached {
   u16 index;
 };
 
+/* What a thread asks for again and again until it is over, with nothing that is recorded between.
+ */
+struct polled {
+  u64 object;                /* handle of an event or a stream; 0: nothing */
+  u64 begin, last;           /* ticks, of the first time and the last */
+  const u8 *ring, *retained; /* where its records ended then */
+  u32 times;
+};
+
 struct cuda_thread {
   u32 generation;         /* that both caches belong to */
   u32 kernels_generation; /* that `shapes` belongs to */
   u64 no_number_at;       /* ticks; when a stream last got no number, 0: none */
   u32 removed_then;       /* streams that had been removed by then */
+  struct polled polled;
   struct stream_cached streams[STREAMS_CACHED];
   struct shape_cached shapes[SHAPES_CACHED];
 };

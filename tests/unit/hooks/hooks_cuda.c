@@ -369,6 +369,49 @@ static void waits_and_events_say_what_for(void **state) {
   assert_int_equal(LAST(SYNC, sync).header.tag, TSCOPE_SYNC_DEVICE);
 }
 
+static int not_ready(const struct fake_call *call) {
+  return strstr(call->name, "Query") ? cudaErrorNotReady : 0;
+}
+
+/* Asks so many times in vain, and once more: how many waits were recorded. */
+static u32 waits_of_asking(u32 times, cudaEvent_t event, bool works_between) {
+  u32 before = count(TSCOPE_REC_SYNC);
+  fake_behaviour = not_ready;
+  for (u32 i = 0; i < times; i++) {
+    assert_int_equal(event ? cudaEventQuery(event) : cudaStreamQuery(a_stream), cudaErrorNotReady);
+    if (works_between)
+      cudaEventRecord((cudaEvent_t)0x99990, a_stream);
+  }
+  fake_behaviour = NULL;
+  assert_int_equal(event ? cudaEventQuery(event) : cudaStreamQuery(a_stream), cudaSuccess);
+  return count(TSCOPE_REC_SYNC) - before;
+}
+
+/* As PyTorch's work.is_completed() in a loop. Who asks a few times, or works meanwhile, does not
+ * wait. */
+static void who_asks_until_it_is_over_waits(void **state) {
+  (void)state;
+  cudaEvent_t event = (cudaEvent_t)0x54320;
+  u16 stream = stream_of_launch(a_stream, false);
+  assert_int_equal(waits_of_asking(5, event, false), 1);
+  assert_int_equal(LAST(SYNC, sync).header.tag, TSCOPE_SYNC_EVENT);
+  assert_int_equal(LAST(SYNC, sync).object, 0x5432);
+  assert_int_equal(waits_of_asking(5, NULL, false), 1);
+  assert_int_equal(LAST(SYNC, sync).header.tag, TSCOPE_SYNC_STREAM);
+  assert_int_equal(LAST(SYNC, sync).object, stream);
+  assert_int_equal(waits_of_asking(2, event, false), 0);
+  assert_int_equal(waits_of_asking(0, event, false), 0);
+  assert_int_equal(waits_of_asking(9, event, true), 0);
+  fake_behaviour = not_ready;
+  for (u32 i = 0; i < 9; i++)
+    cudaEventQuery(event);
+  fake_behaviour = NULL;
+  u32 before = count(TSCOPE_REC_SYNC);
+  cudaEventQuery((cudaEvent_t)0x99990);
+  cudaEventQuery(event);
+  assert_int_equal(count(TSCOPE_REC_SYNC), before);
+}
+
 enum { THREADS = 8, SHAPES = 300, STREAMS = 20 };
 
 static void *launch_all(void *unused) {
@@ -454,6 +497,7 @@ int main(void) {
       TEST(functions_that_changed_are_read_as_the_runtime_reads_them),
       TEST(functions_of_cuda_13),
       TEST(waits_and_events_say_what_for),
+      TEST(who_asks_until_it_is_over_waits),
       TEST(threads_that_meet_a_handle_together_give_it_one_number),
       TEST(without_cupti_the_trace_says_so),
       TEST(endless_geometry_keeps_the_kernels_name),
