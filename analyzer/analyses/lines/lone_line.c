@@ -125,9 +125,9 @@ static const char *find_steps(struct analysis *a, const struct sampled_part *par
                               const struct stay *own, double sample_ns, struct arena *scratch,
                               double *steps, double *chance) {
   bool single = a->n_steps <= TRAINING_SLICES;
-  double of_period = 1;
+  struct recurrence of_period = {.chance = 1};
   u32 period = single ? period_of_steps(own->slices, own->n, a->n_steps, scratch, &of_period) : 0;
-  *chance *= own->ns >= samples_of_seen * sample_ns * own->n ? of_period : 1;
+  *chance *= own->ns >= samples_of_seen * sample_ns * own->n ? of_period.chance : 1;
   double turns = (double)a->n_training / MAX(period, 1);
   u32 first = own->slices[0], last = own->slices[own->n - 1];
   *steps = fmax(period ? own->n : own->seen, turns);

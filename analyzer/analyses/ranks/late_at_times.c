@@ -4,7 +4,9 @@
  * fourth, or now and then. Of the steps in which anybody is late by so much they are last in most,
  * and in more than their share of the chances. By how much is read from the data: any of the
  * latenesses could have been the limit, and the probability of chance is multiplied by their
- * number. Ranks that are so in turns are last in most steps together only.
+ * number. In few steps that is too much to ask. So steps that come at a fixed distance are asked
+ * about for themselves: which these are is read from how late the last is, whoever that is. Ranks
+ * that are late in turns are last in most steps together only.
  */
 #include <math.h>
 #include <string.h>
@@ -37,6 +39,7 @@ struct late_events {
   struct straggler_test *c;
   struct late_event *at; /* the latest first */
   u32 n, members;
+  bool all; /* the limit is no choice: all of them count */
 };
 
 ORDER_BY(latest_first, struct late_event, DOWN(late_ns) UP(tested))
@@ -72,7 +75,8 @@ static void forget_counts(const struct late_events *events, u32 comm) {
 
 static double chance_of(const struct late_events *events, const struct late_unit *unit, u32 times,
                         u32 of) {
-  return chance_of_count(times, of, unit->share, events->c->correlation) * events->n;
+  double chance = chance_of_count(times, of, unit->share, events->c->correlation);
+  return chance * (events->all ? 1 : events->n);
 }
 
 static void keep_if_best(const struct late_events *events, const struct late_unit *unit, u32 times,
@@ -92,11 +96,13 @@ static double find_unit(const struct late_events *events, u32 comm, struct late_
   for (u32 i = 0; i < events->n; i++) {
     const struct late_event *event = &events->at[i];
     u32 mine = c->on_host[event->host];
+    u32 of_rank = ++c->events_of_rank[event->rank], of_host = ++c->events_of_host[event->host];
     struct late_unit rank = {event->rank, event->host, false, 1.0 / events->members};
     struct late_unit host = {event->rank, event->host, true, (double)mine / events->members};
-    keep_if_best(events, &rank, ++c->events_of_rank[event->rank], i + 1, best, &p);
-    if (++c->events_of_host[event->host] && mine > 1 && mine < events->members)
-      keep_if_best(events, &host, c->events_of_host[event->host], i + 1, best, &p);
+    u32 of = events->all ? events->n : i + 1;
+    keep_if_best(events, &rank, of_rank, of, best, &p);
+    if (mine > 1 && mine < events->members)
+      keep_if_best(events, &host, of_host, of, best, &p);
   }
   forget_counts(events, comm);
   return p;
@@ -277,24 +283,55 @@ bool late_in_turns_name(struct straggler_test *c, u32 comm, u32 members) {
   return true;
 }
 
-bool late_at_times_name(struct straggler_test *c, u32 comm, u32 members) {
-  struct late_events events = {.c = c, .members = members};
+static u32 step_of_event(const struct late_events *events, u32 i) {
+  return (u32)tested_collective(events->c, events->at[i].tested)->step;
+}
+
+/* Whether the latest of all come at a fixed distance. Then only those events stay that do, late or
+ * not so late. */
+static bool keep_recurring(struct late_events *events) {
+  const struct analysis *a = events->c->a;
+  struct recurrence found, best = {.chance = 1};
+  u32 *steps = arena_array(&events->c->scratch, events->n, sizeof(u32));
+  for (u32 period = 2; period <= 1 / AT_TIMES_LEAST; period++) {
+    u32 n = MIN(a->n_steps / period, events->n);
+    for (u32 i = 0; i < n; i++)
+      steps[i] = step_of_event(events, i);
+    if (n && period_of_steps(steps, n, a->n_steps, &events->c->scratch, &found) == period &&
+        found.chance < best.chance)
+      best = found;
+  }
+  events->n =
+      LIST_WHERE(events->at, 0, events->n, i,
+                 best.period && recurrence_has(&best, step_of_event(events, i)), events->at[i]);
+  events->all = true;
+  return events->n > 0;
+}
+
+/* Who of the events is late more often than by chance. */
+static bool name_unit(struct late_events *events, u32 comm) {
+  struct straggler_test *c = events->c;
   struct late_unit unit = {.rank = INDEX_NONE};
   u32 named = c->n_named;
-  list_events(&events, comm);
-  double p = find_unit(&events, comm, &unit);
+  double p = find_unit(events, comm, &unit);
   if (unit.rank == INDEX_NONE || p * c->tests >= STRAGGLER_SIGNIFICANCE)
     return false;
   choose_unit(c, &unit);
-  double least = typical_lateness(&events, &unit, p) / 2;
-  struct verdict v = verdict_on(&events, &unit, comm, least);
-  if (!is_late_at_times(&events, comm, &v))
+  double least = typical_lateness(events, &unit, p) / 2;
+  struct verdict v = verdict_on(events, &unit, comm, least);
+  if (!is_late_at_times(events, comm, &v))
     return false;
   if (unit.is_host)
     late_group_name(c, comm, least, v, "another of its host");
   else
     straggler_name(c, comm, &v);
   return c->n_named > named;
+}
+
+bool late_at_times_name(struct straggler_test *c, u32 comm, u32 members) {
+  struct late_events events = {.c = c, .members = members};
+  list_events(&events, comm);
+  return name_unit(&events, comm) || (keep_recurring(&events) && name_unit(&events, comm));
 }
 
 bool late_at_times_narrow(struct straggler_test *c, u32 comm, double share, struct verdict *v) {

@@ -112,24 +112,29 @@ bool other_find_recurrence(const struct long_steps *steps, const struct recurren
   return found->hits > 0;
 }
 
-u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch, double *chance) {
-  double least = STRAGGLER_SIGNIFICANCE, mean = (double)of / n;
-  u32 best = 0, longest = (u32)(mean / STRETCH_INSIDE) + 1;
+u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch,
+                    struct recurrence *found) {
+  struct recurrence best = {.chance = STRAGGLER_SIGNIFICANCE};
+  double mean = (double)of / n;
+  u32 longest = (u32)(mean / STRETCH_INSIDE) + 1;
   u32 *times = arena_array(scratch, longest, sizeof(u32));
   for (u32 period = 2; period <= longest; period++) {
-    u32 most = 0;
+    u32 first = 0;
     for (u32 k = 0; k < period; k++)
       times[k] = 0;
     for (u32 i = 0; i < n; i++)
-      most = ++times[steps[i] % period] > most ? times[steps[i] % period] : most;
+      first = ++times[steps[i] % period] > times[first] ? steps[i] % period : first;
+    u32 most = times[first];
     double all = (double)of / period;
     if (most < STRETCH_INSIDE * n || most < STRETCH_INSIDE * floor(all))
       continue;
     double p = binomial_tail(most, n, 1.0 / period) * period * longest;
-    best = p < least ? period : best;
-    least = fmin(least, p);
+    if (p < best.chance)
+      best = (struct recurrence){first, period, most, p};
   }
-  if (chance)
-    *chance = best ? least : 1;
-  return best;
+  if (!best.period)
+    best.chance = 1;
+  if (found)
+    *found = best;
+  return best.period;
 }

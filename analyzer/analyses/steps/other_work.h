@@ -77,8 +77,9 @@ bool other_find_recurrence(const struct long_steps *steps, const struct recurren
 
 /* At what distance `n` of `of` steps (indices, in order) come: of each that is near their mean
  * distance, whether most of them are so far apart, and most of the steps so far apart are among
- * them. 0: at none. `chance`: that any steps come so; may be NULL. */
-u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch, double *chance);
+ * them. 0: at none. `found` may be NULL; its chance is that any steps come so. */
+u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch,
+                    struct recurrence *found);
 
 /* The rank that is slowest at work of all ranks. */
 struct slowest_in_work {

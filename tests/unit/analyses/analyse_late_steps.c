@@ -67,6 +67,14 @@ static void delay_at_times(const struct late_at_times *job, u32 ranks, u32 seed,
   }
 }
 
+static void put_on_hosts(struct cluster *c, u32 ranks_each) {
+  static const char *const hosts[] = {"node0", "node1", "node2", "node3"};
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    c->model.ranks[r].clock.domain = r / ranks_each;
+    c->model.ranks[r].host = hosts[r / ranks_each];
+  }
+}
+
 /* A rank, or a host, that is late in some steps only is named, with when: at a fixed distance or
  * not. One that is so in every twentieth step, as for a checkpoint, is not. */
 static void late_in_some_steps(void **state) {
@@ -94,11 +102,7 @@ static void late_in_some_steps(void **state) {
     o.late_input = late;
     delay_at_times(job, RANKS, seed, late);
     struct cluster *c = cluster_new(&o);
-    for (u32 r = 0; r < RANKS; r++) {
-      static const char *const hosts[] = {"node0", "node1", "node2", "node3"};
-      c->model.ranks[r].clock.domain = r / 2;
-      c->model.ranks[r].host = hosts[r / 2];
-    }
+    put_on_hosts(c, 2);
     struct results *r = cluster_analyse(c, NULL);
     const struct finding *found = finding_of(r, "DIST.STRAGGLER");
     assert_int_equal(stragglers_in(r), !job->title ? 0 : job->host ? 2 : 1);
@@ -116,6 +120,37 @@ static void late_in_some_steps(void **state) {
       assert_true(fabs(found->saving_s / r->training_steps - 0.1 * share) <
                   0.3 * share * 0.1 + 0.003);
     }
+    cluster_end(r, c);
+  }
+}
+
+/* Of few steps some are late, each tenth on one host of three, by little more than the cores let
+ * others be: which steps these are tells their distance, and then who is last in them is no chance.
+ */
+static void late_host_in_few_steps(void **state) {
+  enum { RANKS = 6, STEPS = 80, EVERY = 10 };
+  static i64 late[STEPS * RANKS];
+  (void)state;
+  for (u32 seed = 0; seed < 40; seed++) {
+    bool same_host = seed < 20; /* else it is another host each time */
+    u32 random = seed * 7919 + 1;
+    for (u32 s = 0; s < STEPS; s++)
+      for (u32 r = 0; r < RANKS; r++) {
+        u32 slow = same_host ? 1 : (s / EVERY + seed) % 3;
+        late[s * RANKS + r] = (i64)(uniform_share(&random) * 60 * MS) +
+                              (s % EVERY == 9 && r / 2 == slow ? 96 * MS : 0);
+      }
+    struct cluster_options o = healthy_cpu();
+    o.ranks = RANKS;
+    o.steps = STEPS;
+    o.seed = seed;
+    o.late_input = late;
+    struct cluster *c = cluster_new(&o);
+    put_on_hosts(c, 2);
+    struct results *r = cluster_analyse(c, NULL);
+    assert_int_equal(stragglers_in(r), same_host ? 2 : 0);
+    if (same_host)
+      assert_non_null(strstr(finding_of(r, "DIST.STRAGGLER")->title, "in every 10th step"));
     cluster_end(r, c);
   }
 }
@@ -210,8 +245,8 @@ static void lateness_of_all_names_nobody(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(late_in_a_stretch), cmocka_unit_test(late_in_some_steps),
-      cmocka_unit_test(late_at_each_meeting), cmocka_unit_test(late_at_the_only_meeting),
-      cmocka_unit_test(lateness_of_all_names_nobody)};
+      cmocka_unit_test(late_in_a_stretch),        cmocka_unit_test(late_in_some_steps),
+      cmocka_unit_test(late_host_in_few_steps),   cmocka_unit_test(late_at_each_meeting),
+      cmocka_unit_test(late_at_the_only_meeting), cmocka_unit_test(lateness_of_all_names_nobody)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
