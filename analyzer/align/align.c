@@ -41,8 +41,8 @@ i64 clock_realtime_difference(const struct clock_facts *a, const struct clock_fa
 }
 
 static void join_members(const struct model *model, const struct collective *of, u32 *set) {
-  FOR_EACH(&model->arrivals[of->first_arrival], of->n_arrivals, member)
-    sets_join(set, model->arrivals[of->first_arrival].rank, member->rank);
+  FOR_EACH_MEMBER(model, of, member)
+    sets_join(set, members_of(model, of)->rank, member->rank);
 }
 
 /* By calls of any kind, their ends known or not. */

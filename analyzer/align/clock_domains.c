@@ -3,7 +3,6 @@
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_CONTRADICTIONS 0.1 /* share of the collectives: a few times may be damaged */
@@ -72,16 +71,15 @@ static void add_witness(struct witness *witness, const struct arrival *arrival, 
 static void look_at_collective(struct trial *trial, const struct clock_domains *domains,
                                const struct model *model, u32 number) {
   const struct collective *collective = &model->collectives[number];
-  const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
-  for (u32 i = 0; i < collective->n_arrivals; i++)
-    if (arrival_has_run(&arrivals[i]))
-      add_witness(&trial->witnesses[domains->of[arrivals[i].rank]], &arrivals[i], number);
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    u32 domain = domains->of[arrivals[i].rank];
+  FOR_EACH_MEMBER(model, collective, member)
+    if (arrival_has_run(member))
+      add_witness(&trial->witnesses[domains->of[member->rank]], member, number);
+  FOR_EACH_MEMBER(model, collective, member) {
+    u32 domain = domains->of[member->rank];
     struct witness *witness = &trial->witnesses[domain];
-    if (!arrival_has_run(&arrivals[i]) || witness->members < 2)
+    if (!arrival_has_run(member) || witness->members < 2)
       continue;
-    trial->confirmed[arrivals[i].rank] = true;
+    trial->confirmed[member->rank] = true;
     if (witness->counted)
       continue;
     witness->counted = true;

@@ -153,28 +153,29 @@ static void add_placed(struct placed_part *all, const struct domain_clock *clock
 /* Ties those of the collective's domains that have no place to those that have one. */
 static void tie_collective(struct fitter *fitter, u32 number, u32 sample) {
   const struct collective *collective = &fitter->model->collectives[number];
-  const struct arrival *arrivals = &fitter->model->arrivals[collective->first_arrival];
   double slack = fitter->samples->at[sample].on_host ? 0 : GPU_CLOCK_NS;
   struct placed_part all = {NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, 0, 0, 0};
   bool others = false;
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    u32 domain = fitter->domains->of[arrivals[i].rank];
-    add_to_part(&fitter->parts[domain], &arrivals[i], number);
+  FOR_EACH_MEMBER(fitter->model, collective, member) {
+    u32 domain = fitter->domains->of[member->rank];
+    add_to_part(&fitter->parts[domain], member, number);
     others |= !fitter->clocks[domain].placed;
   }
-  for (u32 i = 0; i < collective->n_arrivals && others; i++) {
-    u32 domain = fitter->domains->of[arrivals[i].rank];
+  if (!others)
+    return;
+  FOR_EACH_MEMBER(fitter->model, collective, member) {
+    u32 domain = fitter->domains->of[member->rank];
     struct domain_part *part = &fitter->parts[domain];
     if (!fitter->clocks[domain].placed || part->members == 0 || part->collective != number)
       continue;
     add_placed(&all, &fitter->clocks[domain], part);
     part->members = 0;
   }
-  if (!others || !all.members)
+  if (!all.members)
     return;
   i64 shortest = member_times_of(fitter->model, collective).shortest;
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    u32 domain = fitter->domains->of[arrivals[i].rank];
+  FOR_EACH_MEMBER(fitter->model, collective, member) {
+    u32 domain = fitter->domains->of[member->rank];
     struct domain_part *part = &fitter->parts[domain];
     struct ties *ties = &fitter->ties[domain];
     if (fitter->clocks[domain].placed || part->members == 0 || part->collective != number)
@@ -190,9 +191,8 @@ static void tie_collective(struct fitter *fitter, u32 number, u32 sample) {
 /* A receive ends after its send began. Ends differ by the latency, in each direction with another
  * sign. */
 static void tie_message(struct fitter *fitter, u32 number, u32 sample) {
-  const struct arrival *send =
-      &fitter->model->arrivals[fitter->model->collectives[number].first_arrival];
-  const struct arrival *receive = send + 1;
+  const struct collective *message = &fitter->model->collectives[number];
+  const struct arrival *send = members_of(fitter->model, message), *receive = send + 1;
   u32 from = fitter->domains->of[send->rank], to = fitter->domains->of[receive->rank];
   struct domain_clock *clocks = fitter->clocks;
   if (clocks[from].placed == clocks[to].placed)
@@ -209,7 +209,7 @@ static void tie_message(struct fitter *fitter, u32 number, u32 sample) {
   else
     add_bound(ties, clock_to_axis(&placed->clock, other->start), own->end, false, slack);
   add_end(ties, 0, clock_to_axis(&placed->clock, other->end), &part, 0,
-          member_times_of(fitter->model, &fitter->model->collectives[number]).shortest, sample);
+          member_times_of(fitter->model, message).shortest, sample);
 }
 
 struct ends_fit {

@@ -2,7 +2,6 @@
 #include "align/samples.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked_memory.h"
@@ -12,7 +11,7 @@
 #include "model/rank_events.h"
 
 static u32 known_ends(const struct model *model, const struct collective *collective) {
-  return NUMBER_OF(&model->arrivals[collective->first_arrival], collective->n_arrivals, one,
+  return NUMBER_OF(members_of(model, collective), collective->n_arrivals, one,
                    one->end != NS_UNKNOWN);
 }
 
@@ -23,9 +22,10 @@ static bool is_usable(const struct model *model, u32 index, const u32 *last_of_c
   if (!op_is_barrier_like(collective->op) || collective->mismatched ||
       index > last_of_comm[collective->comm])
     return false;
-  for (u32 i = 0; i < collective->n_arrivals && known < 2; i++)
-    known += model->arrivals[collective->first_arrival + i].end != NS_UNKNOWN;
-  return known == 2;
+  FOR_EACH_MEMBER(model, collective, member)
+    if (member->end != NS_UNKNOWN && ++known == 2)
+      return true;
+  return false;
 }
 
 #define MOST_OUTSTANDING 64u /* collectives that a member has begun and not ended */
@@ -46,7 +46,7 @@ static u32 *last_finished(const struct model *model, struct arena *arena) {
     if (comm->looked == MOST_OUTSTANDING || one->n_arrivals < comm->members ||
         !op_is_barrier_like(one->op))
       continue;
-    if (one->n_arrivals && model->arrivals[one->first_arrival].times == TIMES_LEFT_OUT)
+    if (one->n_arrivals && members_of(model, one)->times == TIMES_LEFT_OUT)
       continue;
     u32 ends = known_ends(model, one);
     if (comm->looked++ == 0 || ends > comm->ends) {
@@ -138,7 +138,7 @@ static u32 list_messages(const struct model *model, struct message_pair *message
   u32 n = 0;
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
-    const struct arrival *send = &model->arrivals[collective->first_arrival], *receive = send + 1;
+    const struct arrival *send = members_of(model, collective), *receive = send + 1;
     if (collective->op != TSCOPE_OP_SEND || collective->n_arrivals != 2 ||
         send->end == NS_UNKNOWN || receive->end == NS_UNKNOWN || send->rank == receive->rank)
       continue;
@@ -191,7 +191,7 @@ static void add_messages(struct samples *samples, const struct model *model, str
 struct member_times member_times_of(const struct model *model,
                                     const struct collective *collective) {
   struct member_times times = {NS_UNKNOWN, NS_UNKNOWN};
-  FOR_EACH(&model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
+  FOR_EACH_MEMBER(model, collective, arrival) {
     i64 time;
     if (!arrival_has_run(arrival) || __builtin_sub_overflow(arrival->end, arrival->start, &time))
       continue;

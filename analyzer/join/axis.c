@@ -142,7 +142,7 @@ static struct order measure(const struct model *model, u32 c) {
   struct collective *collective = &model->collectives[c];
   i64 last = INT64_MIN, last_call = INT64_MIN;
   bool known = collective->n_arrivals > 0, compared = true;
-  FOR_EACH(&model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
+  FOR_EACH_MEMBER(model, collective, arrival) {
     known &= arrival->start != NS_UNKNOWN;
     compared &= is_on_axis(model, arrival->rank);
     last = MAX(arrival->start, last);
@@ -162,8 +162,8 @@ void finish_collectives(struct model *model) {
   SORT(order, n, by_last_start);
   for (u32 c = 0; c < n; c++) {
     sorted[c] = model->collectives[order[c].collective];
-    for (u32 i = 0; i < sorted[c].n_arrivals; i++)
-      model->arrivals[sorted[c].first_arrival + i].collective = c;
+    FOR_EACH_CHANGED(members_of(model, &sorted[c]), sorted[c].n_arrivals, member)
+      member->collective = c;
   }
   model->collectives = sorted;
 }

@@ -146,8 +146,7 @@ static void step_of_arrivals(struct model *model, const struct rank_bounds *boun
     }
   }
   FOR_EACH_CHANGED(model->collectives, model->n_collectives, collective)
-    collective->step =
-        collective->n_arrivals ? model->arrivals[collective->first_arrival].step : -1;
+    collective->step = collective->n_arrivals ? members_of(model, collective)->step : -1;
 }
 
 /* What the iterations of an inference engine hold, by the marks of a rank that has them all. */

@@ -45,7 +45,7 @@ static u32 usual_bounds(const struct model *model, const struct rank_bounds *bou
 static i32 agreed_step(const struct model *model, const struct rank_bounds *bounds,
                        const bool *agrees, u32 collective) {
   const struct collective *of = &model->collectives[collective];
-  FOR_EACH(&model->arrivals[of->first_arrival], of->n_arrivals, arrival) {
+  FOR_EACH_MEMBER(model, of, arrival) {
     if (agrees[arrival->rank])
       return bounds_step_at(&bounds[arrival->rank], arrival->call_start);
   }

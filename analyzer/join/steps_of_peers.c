@@ -21,11 +21,9 @@ static i32 *list_steps(const struct model *model, const struct rank_bounds *boun
   for (u32 c = 0; c < model->n_collectives; c++) {
     const struct collective *collective = &model->collectives[c];
     steps[c] = -1;
-    for (u32 i = 0; i < collective->n_arrivals && steps[c] < 0; i++) {
-      const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
-      if (bounds_has_steps(&bounds[arrival->rank]))
-        steps[c] = bounds_step_at(&bounds[arrival->rank], arrival->call_start);
-    }
+    FOR_EACH_MEMBER(model, collective, member)
+      if (steps[c] < 0 && bounds_has_steps(&bounds[member->rank]))
+        steps[c] = bounds_step_at(&bounds[member->rank], member->call_start);
   }
   return steps;
 }

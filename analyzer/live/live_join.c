@@ -43,14 +43,14 @@ struct lateness {
 /* When each member arrived, if all members have the call. */
 static void measure_call(const struct model *model, const struct collective *call, bool by_run,
                          const i64 *waited, struct lateness *late) {
-  const struct arrival *arrivals = &model->arrivals[call->first_arrival];
+  const struct arrival *members = members_of(model, call);
   if (call->n_arrivals != late->members || op_is_message(call->op))
     return;
   for (u32 m = 0; m < late->members; m++) {
-    late->times[m] = by_run ? arrivals[m].start : arrivals[m].call_start;
-    late->ends[m] = by_run ? arrivals[m].end : 0;
+    late->times[m] = by_run ? members[m].start : members[m].call_start;
+    late->ends[m] = by_run ? members[m].end : 0;
     if (late->times[m] == NS_UNKNOWN || late->ends[m] == NS_UNKNOWN ||
-        !model->ranks[arrivals[m].rank].clock.aligned)
+        !model->ranks[members[m].rank].clock.aligned)
       return;
   }
   memcpy(late->sorted, late->times, late->members * sizeof(*late->sorted));
@@ -68,31 +68,33 @@ static void measure_call(const struct model *model, const struct collective *cal
       return;
   }
   for (u32 m = 0; m < late->members; m++) {
-    i64 behind = late->times[m] - middle, waits = waited[call->first_arrival + m];
+    i64 behind = late->times[m] - middle, waits = waited[&members[m] - model->arrivals];
     if (behind > 0) /* of that time; else it is not late */
       behind -= MIN(waits, behind);
     late->behind[m * LATE_CALLS + late->n] = ns_to_s(behind);
   }
   late->middle[late->n++] = middle;
-  late->arrivals = arrivals;
+  late->arrivals = members;
 }
 
 /* Until when members wait; NS_UNKNOWN, which is the least time. */
 static i64 last_ready(const struct model *model, const struct collective *call) {
   i64 last = NS_UNKNOWN;
-  for (u32 m = 0; m < call->n_arrivals && op_is_barrier_like(call->op); m++)
-    last = MAX(model_arrival_ready(model, &model->arrivals[call->first_arrival + m]), last);
+  FOR_EACH_MEMBER(model, call, member)
+    last = MAX(model_arrival_ready(model, member), last);
   return last;
 }
 
 static const struct arrival *member_before(const struct model *model,
-                                           const struct last_calls *calls, u32 call, u32 m) {
-  u32 rank = model->arrivals[model->collectives[call].first_arrival + m].rank;
-  u32 before = calls->before[call];
+                                           const struct last_calls *calls,
+                                           const struct collective *call,
+                                           const struct arrival *member) {
+  u32 before = calls->before[call - model->collectives];
   const struct collective *same = before == INDEX_NONE ? NULL : &model->collectives[before];
-  const struct arrival *arrival =
-      same && m < same->n_arrivals ? &model->arrivals[same->first_arrival + m] : NULL;
-  return arrival && arrival->rank == rank ? arrival : NULL;
+  size_t place = (size_t)(member - members_of(model, call));
+  const struct arrival *of =
+      same && place < same->n_arrivals ? members_of(model, same) + place : NULL;
+  return of && of->rank == member->rank ? of : NULL;
 }
 
 /* All left the call before together, so what made a rank late at this one came after it: its own
@@ -102,11 +104,10 @@ static void find_waits(const struct model *model, struct last_calls *calls, stru
   i64 *until = arena_array(arena, model->n_arrivals, sizeof(*until)); /* with that call's */
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *call = &model->collectives[i];
-    i64 last = last_ready(model, call);
-    for (u32 m = 0; m < call->n_arrivals; m++) {
-      u32 at = call->first_arrival + m;
-      const struct arrival *arrival = &model->arrivals[at];
-      const struct arrival *before = member_before(model, calls, i, m);
+    i64 last = op_is_barrier_like(call->op) ? last_ready(model, call) : NS_UNKNOWN;
+    FOR_EACH_MEMBER(model, call, arrival) {
+      u32 at = (u32)(arrival - model->arrivals);
+      const struct arrival *before = member_before(model, calls, call, arrival);
       i64 others = before ? all[arrival->rank] - until[before - model->arrivals] : 0;
       i64 ready = model_arrival_ready(model, arrival),
           left = before ? arrival_left(before) : NS_UNKNOWN;

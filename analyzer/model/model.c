@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -215,11 +214,8 @@ void model_list_by_comm(const struct model *model, u32 *order) {
 
 double model_collective_error_ns(const struct model *model, const struct collective *collective,
                                  u32 rank) {
-  double most = 0;
-  for (u32 i = 0; i < collective->n_arrivals; i++)
-    most = fmax(most, model_clock_error_ns(model, rank,
-                                           model->arrivals[collective->first_arrival + i].rank));
-  return most;
+  return MOST_OF(double, members_of(model, collective), collective->n_arrivals, one,
+                 model_clock_error_ns(model, rank, one->rank));
 }
 
 const char *model_phase_at(const struct model *model, u32 rank, i64 time) {

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/each.h"
 #include "base/intervals.h"
 #include "format/tscope_format.h"
 #include "model/rank_end.h"
@@ -359,6 +360,13 @@ static inline struct interval step_on_host(const struct model *model, u32 step, 
   return steps->host_begin ? (struct interval){steps->host_begin[cell], steps->host_end[cell]}
                            : (struct interval){steps->begin[cell], steps->end[cell]};
 }
+
+/* The members of a collective, in order of ranks; of a message its sender, then its receiver. */
+static inline struct arrival *members_of(const struct model *model, const struct collective *of) {
+  return &model->arrivals[of->first_arrival];
+}
+
+#define FOR_EACH_MEMBER(model, of, member) FOR_EACH(members_of(model, of), (of)->n_arrivals, member)
 
 /* The index of the rank with this number; INDEX_NONE if it is not here. */
 u32 model_rank_index(const struct model *model, u32 rank);

@@ -23,7 +23,7 @@ static void find_last(struct older_search *s, u32 from, u32 to) {
     s->last_call[r] = s->last_seq[r] = NS_UNKNOWN;
   for (u32 k = from; k < to; k++) {
     const struct collective *collective = &s->model->collectives[s->order[k]];
-    FOR_EACH(&s->model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
+    FOR_EACH(members_of(s->model, collective), collective->n_arrivals, arrival) {
       s->last_call[arrival->rank] = MAX(arrival->call_start, s->last_call[arrival->rank]);
       s->last_seq[arrival->rank] = MAX(collective->seq, s->last_seq[arrival->rank]);
     }
@@ -33,7 +33,7 @@ static void find_last(struct older_search *s, u32 from, u32 to) {
 /* Whether a member went on after it had ended the collective. One that lost a peer ends it too,
  * with an error, and then calls no more. */
 static bool was_ended(const struct older_search *s, const struct collective *collective) {
-  return ANY(&s->model->arrivals[collective->first_arrival], collective->n_arrivals, one,
+  return ANY(members_of(s->model, collective), collective->n_arrivals, one,
              one->end != NS_UNKNOWN && s->last_call[one->rank] > one->end);
 }
 

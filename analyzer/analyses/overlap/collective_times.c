@@ -53,23 +53,20 @@ i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arriv
 
 static i64 transfer_of(const struct model *model, const struct collective *collective) {
   bool aligned = model->clock_aligned && collective->last_start != NS_UNKNOWN;
-  const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
-  u32 n = collective->n_arrivals;
+  u32 n = collective->n_arrivals, known = 0;
   if (n < 2 || (!aligned && !op_is_barrier_like(collective->op)))
     return NS_UNKNOWN;
   double few[64], *values = n <= 64 ? few : memory_array(n, sizeof(*values));
   i64 shortest = INT64_MAX;
-  bool known = true;
-  for (u32 i = 0; i < n; i++) {
-    known = arrival_has_run(&arrivals[i]);
-    if (!known)
+  FOR_EACH_MEMBER(model, collective, member) {
+    if (!arrival_has_run(member))
       break;
-    i64 duration = arrivals[i].end - arrivals[i].start;
-    i64 after = aligned ? arrivals[i].end - collective->last_start : 0;
+    i64 duration = member->end - member->start;
+    i64 after = aligned ? member->end - collective->last_start : 0;
     shortest = MIN(duration, shortest);
-    values[i] = after > 0 ? (double)after : 0;
+    values[known++] = after > 0 ? (double)after : 0;
   }
-  i64 transfer = !known ? NS_UNKNOWN : aligned ? (i64)median_of(values, n) : shortest;
+  i64 transfer = known < n ? NS_UNKNOWN : aligned ? (i64)median_of(values, n) : shortest;
   if (values != few)
     free(values);
   return transfer;
@@ -126,7 +123,7 @@ static u32 kind_like(hashed_kinds *kinds, struct kind wanted) {
 }
 
 static u32 kind_of(hashed_kinds *kinds, const struct model *model, const struct collective *c) {
-  const struct arrival *ends = &model->arrivals[c->first_arrival];
+  const struct arrival *ends = members_of(model, c);
   bool pair = op_is_message(c->op) && c->n_arrivals == 2;
   return kind_like(kinds, (struct kind){.sizes = 1,
                                         .from = pair ? ends[0].rank : INDEX_NONE,
@@ -181,7 +178,7 @@ double op_bus_factor(u8 op, u32 n) {
 }
 
 static double mean_wait_ns(const struct analysis *a, const struct collective *c) {
-  return TOTAL(double, &a->model->arrivals[c->first_arrival], c->n_arrivals, one,
+  return TOTAL(double, members_of(a->model, c), c->n_arrivals, one,
                (double)(arrival_transfer_begin(a, one) - one->start)) /
          c->n_arrivals;
 }
@@ -225,7 +222,7 @@ enum { ENOUGH_EXACT = 8 };
 /* A message has taken no longer than since it was sent, and, as gloo may have it delivered before
  * the receiver comes, no shorter than since both sides are there. NCCL begins only then. */
 static double message_time(const struct model *model, const struct collective *c, enum bound as) {
-  const struct arrival *send = &model->arrivals[c->first_arrival], *receive = send + 1;
+  const struct arrival *send = members_of(model, c), *receive = send + 1;
   if (c->n_arrivals != 2 || !arrival_has_run(send) || !arrival_has_run(receive))
     return NAN;
   /* Where clocks do not tell who came first, their error is in the time, with another sign in the
@@ -243,11 +240,12 @@ static double message_time(const struct model *model, const struct collective *c
 static double shortest_time(const struct model *model, const struct collective *c, enum bound as) {
   if (op_is_message(c->op))
     return message_time(model, c, as);
-  const struct arrival *at = &model->arrivals[c->first_arrival];
+  if (!op_is_barrier_like(c->op))
+    return NAN;
   double shortest = NAN;
-  for (u32 i = 0; i < c->n_arrivals && op_is_barrier_like(c->op); i++)
-    if (arrival_has_run(&at[i]))
-      shortest = fmin(shortest, (double)(at[i].end - at[i].start));
+  FOR_EACH_MEMBER(model, c, member)
+    if (arrival_has_run(member))
+      shortest = fmin(shortest, (double)(member->end - member->start));
   return shortest;
 }
 

@@ -79,7 +79,7 @@ static bool is_transfer_of(const struct run *run, const struct node *node,
   const struct collective *met = of == INDEX_NONE ? NULL : &model->collectives[of];
   if (!met || met->comm != change->which || met->op != change->of)
     return false;
-  const struct arrival *pair = &model->arrivals[met->first_arrival];
+  const struct arrival *pair = members_of(model, met);
   return !change->from || (met->n_arrivals == 2 && is_between(change, pair[0].rank, pair[1].rank));
 }
 

@@ -15,26 +15,23 @@
 #include "analyses/thresholds.h"
 #include "base/sorting.h"
 
-/* When a member was ready, on an axis on which differences between members are meaningful; NAN if
- * not known. */
-double arrival_time(const struct straggler_test *c, u32 index) {
+double arrival_time(const struct straggler_test *c, const struct arrival *member) {
   const struct model *model = c->a->model;
-  const struct arrival *arrival = &model->arrivals[index];
-  if (!c->by_clock[model->collectives[arrival->collective].comm])
-    return c->busy_ns[index];
-  if (c->unwaited[arrival->collective])
+  if (!c->by_clock[model->collectives[member->collective].comm])
+    return c->busy_ns[member - model->arrivals];
+  if (c->unwaited[member->collective])
     return 0;
-  i64 ready = model_arrival_ready(model, arrival);
+  i64 ready = model_arrival_ready(model, member);
   return ready == NS_UNKNOWN ? NAN : (double)(ready - model->begin);
 }
 
-double arrival_own_time(const struct straggler_test *c, u32 index) {
-  bool unwaited = c->unwaited[c->a->model->arrivals[index].collective];
-  return arrival_time(c, index) - (unwaited ? 0 : (double)c->a->time_in_other_comms[index]);
+double arrival_own_time(const struct straggler_test *c, const struct arrival *member) {
+  i64 others = c->a->time_in_other_comms[member - c->a->model->arrivals];
+  return arrival_time(c, member) - (c->unwaited[member->collective] ? 0 : (double)others);
 }
 
 u32 member_of(const struct straggler_test *c, const struct collective *collective, u32 rank) {
-  const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
+  const struct arrival *arrivals = members_of(c->a->model, collective);
   if (rank < collective->n_arrivals && arrivals[rank].rank == rank)
     return rank; /* of all ranks */
   u32 k = FIRST_NOT(0, collective->n_arrivals, i, arrivals[i].rank < rank);
@@ -44,14 +41,14 @@ u32 member_of(const struct straggler_test *c, const struct collective *collectiv
 double member_own_time(const struct straggler_test *c, const struct collective *collective,
                        u32 rank) {
   u32 k = member_of(c, collective, rank);
-  return k == INDEX_NONE ? NAN : arrival_own_time(c, collective->first_arrival + k);
+  return k == INDEX_NONE ? NAN : arrival_own_time(c, &members_of(c->a->model, collective)[k]);
 }
 
 double own_work_begin(const struct straggler_test *c, const struct collective *collective) {
   double first = INFINITY, busy = NAN;
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    double own = arrival_own_time(c, collective->first_arrival + i);
-    busy = own < first ? c->busy_ns[collective->first_arrival + i] : busy;
+  FOR_EACH_MEMBER(c->a->model, collective, member) {
+    double own = arrival_own_time(c, member);
+    busy = own < first ? c->busy_ns[member - c->a->model->arrivals] : busy;
     first = fmin(first, own);
   }
   /* What is too short to be worth mentioning makes no ratio large. */
@@ -105,14 +102,12 @@ static void measure_busy(struct straggler_test *c) {
       left[r] = NS_UNKNOWN;
     comm = collective->comm;
     bool kept = analysis_times_of(c->a, collective->step) != TIMES_LEFT_OUT;
-    for (u32 i = 0; i < collective->n_arrivals; i++) {
-      const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
-      i64 ready = model_arrival_ready(model, arrival), before = left[arrival->rank];
+    FOR_EACH_MEMBER(model, collective, member) {
+      i64 ready = model_arrival_ready(model, member), before = left[member->rank];
       bool known = kept && ready != NS_UNKNOWN && before != NS_UNKNOWN;
-      c->busy_ns[collective->first_arrival + i] =
-          known ? fmax(0, (double)ready - (double)before) : NAN;
+      c->busy_ns[member - model->arrivals] = known ? fmax(0, (double)ready - (double)before) : NAN;
       if (op_is_barrier_like(collective->op))
-        left[arrival->rank] = kept ? arrival->end : NS_UNKNOWN;
+        left[member->rank] = kept ? member->end : NS_UNKNOWN;
     }
   }
 }
@@ -124,14 +119,13 @@ static void find_unwaited(struct straggler_test *c) {
   const struct model *model = c->a->model;
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
-    const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
     i64 last = INT64_MIN;
-    FOR_EACH_MEMBER(c, collective, member) {
+    FOR_EACH_MEMBER(model, collective, member) {
       i64 ready = model_arrival_ready(model, member);
       last = MAX(ready, last);
     }
     c->unwaited[i] = !op_is_barrier_like(collective->op) &&
-                     !ANY(arrivals, collective->n_arrivals, one,
+                     !ANY(members_of(model, collective), collective->n_arrivals, one,
                           model_arrival_ready(model, one) < last && one->end > last);
   }
 }

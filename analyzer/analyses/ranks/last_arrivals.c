@@ -12,22 +12,21 @@
  * clocks. Of a collective in which it is not known who came last, INDEX_NONE; else for how long the
  * mean peer waited. */
 static u32 last_of(const struct model *model, const struct collective *collective, i64 *waited) {
-  const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
-  i64 last = INT64_MIN, sum = 0, first = model_arrival_ready(model, &arrivals[0]);
+  i64 last = INT64_MIN, sum = 0, first = model_arrival_ready(model, members_of(model, collective));
   u32 who = INDEX_NONE;
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    i64 ready = model_arrival_ready(model, &arrivals[i]);
+  FOR_EACH_MEMBER(model, collective, member) {
+    i64 ready = model_arrival_ready(model, member);
     if (ready == NS_UNKNOWN)
       return INDEX_NONE;
     sum += ready - first;
     if (ready > last) {
       last = ready;
-      who = arrivals[i].rank;
+      who = member->rank;
     }
   }
-  for (u32 i = 0; i < collective->n_arrivals; i++)
-    if (arrivals[i].rank != who && (double)(last - model_arrival_ready(model, &arrivals[i])) <=
-                                       model_clock_error_ns(model, who, arrivals[i].rank))
+  FOR_EACH_MEMBER(model, collective, member)
+    if (member->rank != who && (double)(last - model_arrival_ready(model, member)) <=
+                                   model_clock_error_ns(model, who, member->rank))
       return INDEX_NONE;
   i64 behind_first = last - first;
   *waited = behind_first - (sum - behind_first) / (collective->n_arrivals - 1);
@@ -52,8 +51,8 @@ static void count_last(struct arrivals *s, const struct model *model,
   u32 who = last_of(model, collective, &waited);
   if (who == INDEX_NONE)
     return;
-  for (u32 i = 0; i < collective->n_arrivals; i++)
-    s->judged[model->arrivals[collective->first_arrival + i].rank]++;
+  FOR_EACH_MEMBER(model, collective, member)
+    s->judged[member->rank]++;
   s->last[who]++;
   s->waited[who] += waited;
 }

@@ -59,16 +59,16 @@ static void list_events(struct late_events *events, u32 comm) {
 /* The members without a name on each host. */
 static void count_members(const struct late_events *events, u32 comm) {
   const struct straggler_test *c = events->c;
-  FOR_EACH_MEMBER(c, tested_roster(c, comm), member)
-  c->on_host[c->a->model->ranks[member->rank].host_number] += !c->named[member->rank];
+  FOR_EACH_MEMBER(c->a->model, tested_roster(c, comm), member)
+    c->on_host[c->a->model->ranks[member->rank].host_number] += !c->named[member->rank];
 }
 
 /* A run may have more communicators than ranks: nothing is cleared that was not touched. The last
  * of a collective need not be in the roster, which is that of the first. */
 static void forget_counts(const struct late_events *events, u32 comm) {
   const struct straggler_test *c = events->c;
-  FOR_EACH_MEMBER(c, tested_roster(c, comm), member)
-  c->on_host[c->a->model->ranks[member->rank].host_number] = 0;
+  FOR_EACH_MEMBER(c->a->model, tested_roster(c, comm), member)
+    c->on_host[c->a->model->ranks[member->rank].host_number] = 0;
   FOR_EACH(events->at, events->n, event)
     c->events_of_rank[event->rank] = c->events_of_host[event->host] = 0;
 }

@@ -5,7 +5,6 @@
  * each for a reason of its own, a gap parts them from the others.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyses/ranks/straggler_test.h"
@@ -26,10 +25,10 @@ struct late_member {
  * *latest: the last of these. */
 static double median_outside(struct straggler_test *c, const struct collective *collective,
                              double *latest) {
-  const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
+  const struct arrival *members = members_of(c->a->model, collective);
   u32 n = LIST_WHERE(c->values, 0, collective->n_arrivals, i,
-                     !c->named[arrivals[i].rank] && !c->in_group[arrivals[i].rank],
-                     arrival_own_time(c, collective->first_arrival + i));
+                     !c->named[members[i].rank] && !c->in_group[members[i].rank],
+                     arrival_own_time(c, &members[i]));
   *latest = -INFINITY;
   for (u32 i = 0; i < n; i++)
     *latest = fmax(*latest, c->values[i]);
@@ -40,11 +39,10 @@ static double median_outside(struct straggler_test *c, const struct collective *
  * it; not positive if it was not later than all of them. NAN if the group or the others have no
  * member there. */
 static double group_lateness(struct straggler_test *c, const struct collective *collective) {
-  const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
   double latest = -INFINITY, others, outside = median_outside(c, collective, &others);
-  for (u32 i = 0; i < collective->n_arrivals; i++)
-    if (c->in_group[arrivals[i].rank] && !c->named[arrivals[i].rank])
-      latest = fmax(latest, arrival_own_time(c, collective->first_arrival + i));
+  FOR_EACH_MEMBER(c->a->model, collective, member)
+    if (c->in_group[member->rank] && !c->named[member->rank])
+      latest = fmax(latest, arrival_own_time(c, member));
   return isinf(latest) || isnan(outside) ? NAN : latest <= others ? 0 : latest - outside;
 }
 
@@ -61,13 +59,12 @@ static void measure_member(struct straggler_test *c, u32 comm, const double *out
 /* By what ratio the group's members came later than the others, on average; NAN as above. */
 static double ratio_of_means(const struct straggler_test *c, const struct collective *collective,
                              double begin) {
-  const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
   double sum[2] = {0, 0}, n[2] = {0, 0};
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    if (c->named[arrivals[i].rank])
+  FOR_EACH_MEMBER(c->a->model, collective, member) {
+    if (c->named[member->rank])
       continue;
-    sum[c->in_group[arrivals[i].rank]] += arrival_own_time(c, collective->first_arrival + i);
-    n[c->in_group[arrivals[i].rank]]++;
+    sum[c->in_group[member->rank]] += arrival_own_time(c, member);
+    n[c->in_group[member->rank]]++;
   }
   return ratio_of_times(begin, sum[1] / n[1], sum[0] / n[0]);
 }
@@ -101,14 +98,13 @@ static struct verdict group_verdict(struct straggler_test *c, u32 comm, double e
 void late_group_name(struct straggler_test *c, u32 comm, double least, struct verdict v,
                      const char *together) {
   const struct collective *roster = tested_roster(c, comm);
-  const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
   struct verdict *of = arena_array(&c->scratch, roster->n_arrivals, sizeof(*of));
   u32 begin = c->first[comm], end = c->first[comm + 1], n = 0;
   double latest, *outside = arena_array(&c->scratch, end - begin, sizeof(*outside));
   for (u32 i = begin; i < end; i++)
     outside[i - begin] = median_outside(c, tested_collective(c, i), &latest);
-  for (u32 i = 0; i < roster->n_arrivals; i++) {
-    v.rank = arrivals[i].rank;
+  FOR_EACH_MEMBER(c->a->model, roster, member) {
+    v.rank = member->rank;
     if (c->named[v.rank] || !c->in_group[v.rank])
       continue;
     measure_member(c, comm, outside, &v);
@@ -129,8 +125,8 @@ static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, do
                        const char *together) {
   const struct collective *roster = tested_roster(c, comm);
   double error = 0;
-  FOR_EACH_MEMBER(c, roster, one)
-  error = c->in_group[one->rank] ? fmax(error, arrival_error(c, roster, one->rank)) : error;
+  FOR_EACH_MEMBER(c->a->model, roster, one)
+    error = c->in_group[one->rank] ? fmax(error, arrival_error(c, roster, one->rank)) : error;
   double least = fmax(worth_mentioning_ns(c), error);
   struct verdict v = group_verdict(c, comm, error, (double)mine / all, groups);
   v.members = all;
@@ -144,7 +140,7 @@ static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, do
 void late_host_test(struct straggler_test *c, u32 comm, u32 rank) {
   const struct model *model = c->a->model;
   u32 host = model->ranks[rank].host_number, mine = 0, all = 0;
-  FOR_EACH_MEMBER(c, tested_roster(c, comm), one) {
+  FOR_EACH_MEMBER(c->a->model, tested_roster(c, comm), one) {
     c->in_group[one->rank] = model->ranks[one->rank].host_number == host;
     all += !c->named[one->rank];
     mine += !c->named[one->rank] && c->in_group[one->rank];
@@ -158,7 +154,7 @@ ORDER_BY(by_lateness, struct late_member, UP(late_ns) UP(rank))
 /* Members without a name, the latest last. */
 static u32 order_members(struct straggler_test *c, u32 comm, struct late_member *members) {
   u32 n = 0;
-  FOR_EACH_MEMBER(c, tested_roster(c, comm), one) {
+  FOR_EACH_MEMBER(c->a->model, tested_roster(c, comm), one) {
     u32 late = c->named[one->rank]
                    ? 0
                    : list_lateness_of(c, c->first[comm], c->first[comm + 1], one->rank);

@@ -65,7 +65,7 @@ struct usual {
 static struct usual usual_outside(struct straggler_test *c, u32 comm, struct stretch s) {
   u32 begin = c->first[comm], end = c->first[comm + 1];
   const struct collective *roster = tested_roster(c, comm);
-  const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
+  const struct arrival *arrivals = members_of(c->a->model, roster);
   u32 stride = 1 + roster->n_arrivals / MEMBERS_ASKED;
   struct persistence all = {0};
   struct usual usual = {0};
@@ -125,7 +125,7 @@ static void list_stretches(struct straggler_test *c, u32 comm, u32 begin, u32 en
 double lateness_correlation(struct straggler_test *c, u32 comm, const struct verdict *parts) {
   u32 begin = c->first[comm], end = c->first[comm + 1], members = 0;
   const struct collective *roster = tested_roster(c, comm);
-  const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
+  const struct arrival *arrivals = members_of(c->a->model, roster);
   u32 stride = 1 + roster->n_arrivals / MEMBERS_ASKED;
   struct persistence p = {0};
   for (u32 k = 0; k < roster->n_arrivals; k += stride) {

@@ -20,7 +20,6 @@
  * the pipeline's ranks. Only the excess can be saved.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
@@ -88,7 +87,7 @@ static void collect_messages(struct stage_search *s) {
   FOR_EACH(model->collectives, model->n_collectives, c) {
     if (c->op != TSCOPE_OP_SEND || c->n_arrivals != 2 || !analysis_includes(s->a, c))
       continue;
-    const struct arrival *pair = &model->arrivals[c->first_arrival];
+    const struct arrival *pair = members_of(model, c);
     if (pair[0].rank != pair[1].rank)
       s->messages[s->n_messages++] =
           (struct message){pair[0].rank, pair[1].rank, c->bytes, pair[0].call_start, c->step};

@@ -80,10 +80,6 @@ struct verdict {
   u32 longer;    /* steps in which its device computes longer, if that is why it is named; else 0 */
 };
 
-/* The members of a collective, which is one that is tested: in order of ranks. */
-#define FOR_EACH_MEMBER(c, collective, member)                                                     \
-  FOR_EACH((c)->a->model->arrivals + (collective)->first_arrival, (collective)->n_arrivals, member)
-
 /* How much later than others, in a step, is worth mentioning. */
 static inline double worth_mentioning_ns(const struct straggler_test *c) {
   return WORTH_MENTIONING * c->a->results->step_median_ms * 1e6;
@@ -96,11 +92,11 @@ unsigned straggler_threads(const struct straggler_test *c, u64 values);
  * each communicator are compared. */
 void arrival_times_prepare(struct straggler_test *c);
 
-/* When a member (index into model.arrivals) was ready, on an axis on which differences between
+/* When a member was ready, on an axis on which differences between
  * members are meaningful; NAN if not known. The second leaves out its time in other communicators.
  */
-double arrival_time(const struct straggler_test *c, u32 index);
-double arrival_own_time(const struct straggler_test *c, u32 index);
+double arrival_time(const struct straggler_test *c, const struct arrival *member);
+double arrival_own_time(const struct straggler_test *c, const struct arrival *member);
 
 /* The index of a rank among the members; INDEX_NONE if it is none. */
 u32 member_of(const struct straggler_test *c, const struct collective *collective, u32 rank);

@@ -29,16 +29,14 @@
 
 /* For the series: how long after the first each member came to the tested collective of a step. */
 static void add_lateness(struct straggler_test *c) {
-  const struct model *model = c->a->model;
   for (u32 i = 0; i < c->n_tested; i++) {
     const struct collective *collective = tested_collective(c, i);
-    u32 first = collective->first_arrival;
     double earliest = INFINITY;
-    for (u32 k = 0; k < collective->n_arrivals; k++)
-      earliest = fmin(earliest, arrival_own_time(c, first + k));
-    for (u32 k = 0; k < collective->n_arrivals; k++)
-      series_add_lateness(c->a, model->arrivals[first + k].rank, collective->step,
-                          (arrival_own_time(c, first + k) - earliest) / 1e6);
+    FOR_EACH_MEMBER(c->a->model, collective, member)
+      earliest = fmin(earliest, arrival_own_time(c, member));
+    FOR_EACH_MEMBER(c->a->model, collective, member)
+      series_add_lateness(c->a, member->rank, collective->step,
+                          (arrival_own_time(c, member) - earliest) / 1e6);
   }
 }
 
@@ -96,7 +94,7 @@ static void keep_count(struct straggler_test *c, u32 comm, u32 rank, u32 members
 /* The first member without a name that is never last; INDEX_NONE. */
 static u32 never_last(struct straggler_test *c, u32 comm) {
   const struct collective *roster = tested_roster(c, comm);
-  const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
+  const struct arrival *arrivals = members_of(c->a->model, roster);
   u32 k = c->unnamed.passed;
   while (k < roster->n_arrivals && c->named[arrivals[k].rank])
     k++;
@@ -115,8 +113,8 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
     return best;
   c->correlation = lateness_correlation(c, comm, NULL);
   if (first_round)
-    FOR_EACH_MEMBER(c, tested_roster(c, comm), member)
-  keep_count(c, comm, member->rank, members);
+    FOR_EACH_MEMBER(c->a->model, tested_roster(c, comm), member)
+      keep_count(c, comm, member->rank, members);
   u32 other = never_last(c, comm);
   for (u32 k = 0; k <= c->unnamed.n_last; k++) {
     u32 rank = k < c->unnamed.n_last ? c->unnamed.last[k] : other;
@@ -278,8 +276,7 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
 
 static bool any_is_named(const struct straggler_test *c, u32 comm) {
   const struct collective *roster = tested_roster(c, comm);
-  return ANY(&c->a->model->arrivals[roster->first_arrival], roster->n_arrivals, one,
-             c->named[one->rank]);
+  return ANY(members_of(c->a->model, roster), roster->n_arrivals, one, c->named[one->rank]);
 }
 
 static void name_straggler(struct straggler_test *c, u32 comm, struct verdict v) {
@@ -334,13 +331,13 @@ static void test_in_rounds(struct straggler_test *c, u32 comm, bool again) {
  * only in the others. */
 static void count_missed(struct straggler_test *c, u32 comm) {
   const struct collective *roster = tested_roster(c, comm);
-  const struct arrival *all = &c->a->model->arrivals[roster->first_arrival];
-  for (u32 k = 0; k < roster->n_arrivals; k++)
-    c->missed[all[k].rank] = 0;
+  FOR_EACH_MEMBER(c->a->model, roster, member)
+    c->missed[member->rank] = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
     const struct collective *one = tested_collective(c, i);
-    for (u32 k = 0; k < roster->n_arrivals && one->n_arrivals < roster->n_arrivals; k++)
-      c->missed[all[k].rank] += member_of(c, one, all[k].rank) == INDEX_NONE;
+    if (one->n_arrivals < roster->n_arrivals)
+      FOR_EACH_MEMBER(c->a->model, roster, member)
+        c->missed[member->rank] += member_of(c, one, member->rank) == INDEX_NONE;
   }
 }
 
@@ -393,8 +390,8 @@ static void fill_sync_skew(struct straggler_test *c) {
   for (u32 i = 0; i < c->n_tested; i++) {
     const struct collective *collective = tested_collective(c, i);
     double first = INFINITY, last = -INFINITY;
-    for (u32 k = 0; k < collective->n_arrivals; k++) {
-      double at = arrival_time(c, collective->first_arrival + k);
+    FOR_EACH_MEMBER(c->a->model, collective, member) {
+      double at = arrival_time(c, member);
       first = MIN(at, first);
       last = MAX(at, last);
     }

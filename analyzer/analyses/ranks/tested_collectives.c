@@ -58,17 +58,17 @@ static void make_candidate(void *user, u32 index, unsigned worker) {
   double *values = &all->values[(size_t)worker * all->most_members];
   double last = -INFINITY, sum = 0;
   u32 n = 0;
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    double at = arrival_time(c, collective->first_arrival + i);
+  FOR_EACH_MEMBER(c->a->model, collective, member) {
+    double at = arrival_time(c, member);
     if (isnan(at)) {
       out->collective = INDEX_NONE;
       return;
     }
-    if (c->named[c->a->model->arrivals[collective->first_arrival + i].rank])
+    if (c->named[member->rank])
       continue;
     last = fmax(at, last);
     sum += at;
-    values[n++] = arrival_own_time(c, collective->first_arrival + i);
+    values[n++] = arrival_own_time(c, member);
   }
   out->wait_ns = n ? last * n - sum : 0;
   out->middle_ns = median_of(values, n);
@@ -125,7 +125,7 @@ static void find_latest(void *user, u32 part, unsigned worker) {
   double *late = &all->lates[(size_t)worker * all->n], *most = &members->most[worker];
   u32 first = part * MEMBERS_AT_ONCE;
   for (u32 k = first; k < roster->n_arrivals && k < first + MEMBERS_AT_ONCE; k++) {
-    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
+    u32 rank = members_of(c->a->model, roster)[k].rank;
     u32 n = LIST_KNOWN(late, begin, c->named[rank] ? begin : end, i,
                        member_own_time(c, collective_of(all, all->by_place.at[i]), rank) -
                            all->at[all->by_place.at[i]].middle_ns);
@@ -263,8 +263,7 @@ void choose_tested_collectives(struct straggler_test *c) {
 bool choose_tested_again(struct straggler_test *c, u32 comm) {
   const struct collective *roster = tested_roster(c, comm);
   u32 in_all = c->n_tested;
-  u32 n = NUMBER_OF(&c->a->model->arrivals[roster->first_arrival], roster->n_arrivals, one,
-                    !c->named[one->rank]);
+  u32 n = NUMBER_OF(members_of(c->a->model, roster), roster->n_arrivals, one, !c->named[one->rank]);
   c->n_tested = c->first[comm];
   if (n > 2)
     choose(c, comm);

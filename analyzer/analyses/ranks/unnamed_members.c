@@ -5,7 +5,6 @@
  * takes out whom it names; so thousands of rounds over thousands of ranks need no median anew.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/thresholds.h"
@@ -26,13 +25,13 @@ static void order_ready(void *user, u32 i, unsigned worker) {
   const struct collective *collective = tested_collective(c, ordering->begin + i);
   SCOPED double *own = memory_array(size_sum(collective->n_arrivals, 1), sizeof(*own));
   double reading = 0, error = 0;
-  for (u32 k = 0; k < collective->n_arrivals; k++) {
-    u32 rank = model->arrivals[collective->first_arrival + k].rank;
-    own[k] = c->named[rank] ? (double)NAN : arrival_own_time(c, collective->first_arrival + k);
-    reading = fmax(reading, model->ranks[rank].clock.reading_us);
-    error = fmax(error, model->ranks[rank].clock.error_us);
+  u32 n = 0;
+  FOR_EACH_MEMBER(model, collective, member) {
+    own[n++] = c->named[member->rank] ? (double)NAN : arrival_own_time(c, member);
+    reading = fmax(reading, model->ranks[member->rank].clock.reading_us);
+    error = fmax(error, model->ranks[member->rank].clock.error_us);
   }
-  ordered_values_fill(&c->unnamed.ready[i], own, collective->n_arrivals);
+  ordered_values_fill(&c->unnamed.ready[i], own, n);
   c->unnamed.clocks_ns[i] =
       c->by_clock[collective->comm] ? 1e3 * fmax(reading, 2 * error) : 2e3 * reading;
   c->unnamed.from_ns[i] = own_work_begin(c, collective);
@@ -85,13 +84,13 @@ static u32 find_last(struct straggler_test *c, u32 i) {
   c->late_of[i] = 0;
   if (ready->left < 2)
     return ready->left;
-  u32 last = ordered_values_largest(ready), index = collective->first_arrival + last;
-  u32 rank = c->a->model->arrivals[index].rank;
-  c->late_of[i] = arrival_own_time(c, index) - ordered_values_median_without(ready, last);
+  u32 last = ordered_values_largest(ready);
+  const struct arrival *member = &members_of(c->a->model, collective)[last];
+  c->late_of[i] = arrival_own_time(c, member) - ordered_values_median_without(ready, last);
   c->middle_of[i] = ordered_values_median(ready);
   if (c->late_of[i] > c->unnamed.clocks_ns[i - c->unnamed.begin] ||
-      c->late_of[i] > arrival_error(c, collective, rank))
-    c->last_of[i] = rank;
+      c->late_of[i] > arrival_error(c, collective, member->rank))
+    c->last_of[i] = member->rank;
   return ready->left;
 }
 
@@ -125,7 +124,7 @@ u32 unnamed_members_list_lateness(struct straggler_test *c, const struct verdict
     u32 k = member_of(c, one, v->rank);
     if (k == INDEX_NONE || unnamed->ready[i].left < 2 || !is_in_late_steps(v, unnamed->begin + i))
       continue;
-    double own = arrival_own_time(c, one->first_arrival + k);
+    double own = arrival_own_time(c, &members_of(c->a->model, one)[k]);
     double middle = ordered_values_median_without(&unnamed->ready[i], k);
     double late = ratios ? ratio_of_times(unnamed->from_ns[i], own, middle) : own - middle;
     if (!isnan(late))
@@ -140,11 +139,11 @@ static void order_computed(void *user, u32 step, unsigned worker) {
   struct straggler_test *c = ordering->c;
   const struct collective *roster = tested_roster(c, c->unnamed.comm);
   SCOPED double *ms = memory_array(size_sum(roster->n_arrivals, 1), sizeof(*ms));
-  for (u32 k = 0; k < roster->n_arrivals; k++) {
-    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
-    ms[k] = c->named[rank] ? NAN : c->a->compute_ms[(size_t)rank * c->a->n_steps + step];
-  }
-  ordered_values_fill(&c->unnamed.computed[step], ms, roster->n_arrivals);
+  u32 n = 0;
+  FOR_EACH_MEMBER(c->a->model, roster, one)
+    ms[n++] =
+        c->named[one->rank] ? NAN : c->a->compute_ms[(size_t)one->rank * c->a->n_steps + step];
+  ordered_values_fill(&c->unnamed.computed[step], ms, n);
 }
 
 static void order_all_computed(struct straggler_test *c) {

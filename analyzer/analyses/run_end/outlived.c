@@ -31,32 +31,31 @@ static bool is_usable(const struct collective *collective) {
   return op_is_barrier_like(collective->op) && !collective->mismatched;
 }
 
-static void find_outlived(struct lives *lives, const struct arrival *at, u32 n) {
+static void find_outlived(struct lives *lives, const struct collective *of) {
   i64 longest = NS_UNKNOWN;
-  for (u32 i = 0; i < n; i++) {
-    i64 since = since_end(lives, &at[i]);
-    longest = MAX(since, longest);
-  }
-  for (u32 i = 0; i < n && longest != NS_UNKNOWN; i++) {
-    i64 by = longest - since_call(lives, &at[i]);
-    i64 *most = &lives->outlived[at[i].rank];
-    *most = MAX(by, *most);
+  FOR_EACH_MEMBER(lives->a->model, of, member)
+    longest = MAX(since_end(lives, member), longest);
+  if (longest == NS_UNKNOWN)
+    return;
+  FOR_EACH_MEMBER(lives->a->model, of, member) {
+    i64 *most = &lives->outlived[member->rank];
+    *most = MAX(longest - since_call(lives, member), *most);
   }
 }
 
 /* Only where all of the first took part: then its members outlived each of them. */
-static void find_left(struct lives *lives, const struct arrival *at, u32 n, u32 n_first) {
+static void find_left(struct lives *lives, const struct collective *of, u32 n_first) {
   i64 longest = INT64_MIN;
   u32 members = 0;
-  for (u32 i = 0; i < n; i++) {
-    if (!lives->first[at[i].rank])
-      continue;
-    i64 since = since_call(lives, &at[i]);
-    longest = MAX(since, longest);
-    members++;
-  }
-  for (u32 i = 0; i < n && members == n_first; i++) {
-    i64 since = since_end(lives, &at[i]), *most = &lives->left[at[i].rank];
+  FOR_EACH_MEMBER(lives->a->model, of, member)
+    if (lives->first[member->rank]) {
+      longest = MAX(since_call(lives, member), longest);
+      members++;
+    }
+  if (members < n_first)
+    return;
+  FOR_EACH_MEMBER(lives->a->model, of, member) {
+    i64 since = since_end(lives, member), *most = &lives->left[member->rank];
     if (since != NS_UNKNOWN && since - longest > *most)
       *most = since - longest;
   }
@@ -82,15 +81,13 @@ bool *outlived_first(const struct analysis *a, const struct ending *const *of, i
                         .left = arena_array(a->arena, model->n_ranks, sizeof(i64))};
   for (u32 r = 0; r < model->n_ranks; r++)
     lives.outlived[r] = lives.left[r] = NS_UNKNOWN;
-  for (u32 c = 0; c < model->n_collectives; c++)
-    if (is_usable(&model->collectives[c]))
-      find_outlived(&lives, &model->arrivals[model->collectives[c].first_arrival],
-                    model->collectives[c].n_arrivals);
+  FOR_EACH(model->collectives, model->n_collectives, one)
+    if (is_usable(one))
+      find_outlived(&lives, one);
   u32 n = choose_first(&lives, apart);
-  for (u32 c = 0; c < model->n_collectives && n; c++)
-    if (is_usable(&model->collectives[c]))
-      find_left(&lives, &model->arrivals[model->collectives[c].first_arrival],
-                model->collectives[c].n_arrivals, n);
+  FOR_EACH(model->collectives, n ? model->n_collectives : 0, one)
+    if (is_usable(one))
+      find_left(&lives, one, n);
   for (u32 r = 0; r < model->n_ranks; r++)
     if (!lives.first[r] && of[r]->what != ENDING_OLDER && lives.left[r] < apart)
       return NULL;

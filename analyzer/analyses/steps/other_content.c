@@ -114,7 +114,7 @@ static void add_collective(struct listing *l, const struct collective *collectiv
   const struct model *model = l->a->model;
   bool waits = model->clock_aligned && collective->last_start != NS_UNKNOWN &&
                op_is_barrier_like(collective->op);
-  FOR_EACH(&model->arrivals[collective->first_arrival], collective->n_arrivals, arrival) {
+  FOR_EACH_MEMBER(model, collective, arrival) {
     size_t at = (size_t)row * model->n_ranks + arrival->rank;
     if (waits)
       l->waited[at] = fmax(l->waited[at], ns_to_ms(collective->last_start - arrival->start));

@@ -71,7 +71,7 @@ static void note_extra(struct counting *c, struct call_kind *kind) {
 /* How long the rank that came first is in it. */
 static i64 longest_in(const struct model *model, const struct collective *collective) {
   i64 longest = 0;
-  FOR_EACH(&model->arrivals[collective->first_arrival], collective->n_arrivals, one)
+  FOR_EACH_MEMBER(model, collective, one)
     if (arrival_has_run(one) && one->end - one->start > longest)
       longest = one->end - one->start;
   return longest;

@@ -52,7 +52,7 @@ static struct member_order order_of(const struct model *model, const struct coll
   i64 before_last = NS_UNKNOWN;
   u32 last_rank = INDEX_NONE;
   bool compared = model->clock_aligned;
-  FOR_EACH(&model->arrivals[of->first_arrival], of->n_arrivals, arrival) {
+  FOR_EACH_MEMBER(model, of, arrival) {
     if (arrival->start == NS_UNKNOWN)
       continue;
     compared &= model->ranks[arrival->rank].clock.aligned;

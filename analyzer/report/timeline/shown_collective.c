@@ -9,8 +9,8 @@
 static u32 peer_of(const struct model *model, const struct collective *collective, u32 arrival) {
   if (!op_is_message(collective->op) || collective->n_arrivals != 2)
     return INDEX_NONE;
-  u32 other = collective->first_arrival + (arrival == collective->first_arrival);
-  return model->ranks[model->arrivals[other].rank].rank;
+  bool sends = arrival == collective->first_arrival;
+  return model->ranks[members_of(model, collective)[sends].rank].rank;
 }
 
 struct shown_collective shown_collective(const struct shown_scope *scope, u32 index,
