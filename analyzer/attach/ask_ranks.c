@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -152,7 +151,7 @@ static const char *decode(struct arena *arena, const char *field) {
 }
 
 static u32 count(const char *field) {
-  return field ? (u32)strtoul(field, NULL, 10) : 0;
+  return field ? (u32)leading_number(field, UINT32_MAX, NULL) : 0;
 }
 
 static char letter(const char *field) {

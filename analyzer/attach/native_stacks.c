@@ -2,7 +2,6 @@
 #include "attach/native_stacks.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "attach/refused.h"
@@ -155,7 +154,7 @@ static u32 tracer_of(pid_t pid) {
   snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
   small_file_read(path, text, sizeof(text));
   const char *tracer = line_value(text, "TracerPid");
-  return tracer ? (u32)strtoul(tracer, NULL, 10) : 0;
+  return tracer ? (u32)leading_number(tracer, UINT32_MAX, NULL) : 0;
 }
 
 static const char *explain_none(struct arena *arena, pid_t pid, int error,

@@ -9,7 +9,6 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -98,7 +97,7 @@ static u32 minor_of(const char *path) {
   const char *name = last_part(path);
   if (text_starts_with(name, "lib"))
     name += 3;
-  return text_starts_with(name, "python3.") ? (u32)strtoul(name + 8, NULL, 10) : 0;
+  return text_starts_with(name, "python3.") ? (u32)leading_number(name + 8, UINT32_MAX, NULL) : 0;
 }
 
 struct mapping {

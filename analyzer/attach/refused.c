@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/texts.h"
 #include "inspect/memory_read.h"
 #include "inspect/small_file.h"
 
@@ -24,7 +24,7 @@ bool is_reading_refused(pid_t pid) {
 static int scope_in(const char *path) {
   char text[16];
   small_file_read(path, text, sizeof(text));
-  return atoi(text);
+  return (int)leading_number(text, INT32_MAX, NULL);
 }
 
 const char *describe_refusal_for(uid_t owner, uid_t reader, const char *scope) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/command_line.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <math.h>
@@ -47,11 +46,9 @@ const char *command_line_steps(const char *argument, unsigned *first, unsigned *
 }
 
 static bool read_whole(const char *argument, double least, double most, unsigned *value) {
-  char *end;
-  errno = 0;
-  unsigned long number = strtoul(argument, &end, 10);
-  if (errno || !*argument || !strchr("0123456789", *argument) || *end || (double)number < least ||
-      (double)number > most)
+  const char *end;
+  u64 number = leading_number(argument, UINT32_MAX, &end);
+  if (end == argument || *end || (double)number < least || (double)number > most)
     return false;
   *value = (unsigned)number;
   return true;

@@ -2,11 +2,11 @@
 #include "base/host_list.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/rank_list.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 
 enum { MOST_DIGITS = 9 };
 
@@ -24,7 +24,8 @@ static struct host_name take_apart(const char *name) {
   int begin = end;
   while (begin > 0 && end - begin < MOST_DIGITS && isdigit((unsigned char)name[begin - 1]))
     begin--;
-  return (struct host_name){name, begin, end - begin, (u32)strtoul(name + begin, NULL, 10)};
+  return (struct host_name){name, begin, end - begin,
+                            (u32)leading_number(name + begin, UINT32_MAX, NULL)};
 }
 
 static int compare_starts(const struct host_name *a, const struct host_name *b) {

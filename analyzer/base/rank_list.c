@@ -2,11 +2,11 @@
 #include "base/rank_list.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 
 char *rank_list(const u32 *ranks, u32 n, size_t limit) {
   SCOPED u32 *sorted = memory_array(size_sum(n, 1), sizeof(*sorted));
@@ -67,8 +67,8 @@ u32 ranks_listed(struct arena *arena, const char *text, u32 most, u32 **ranks) {
     return 0;
   u32 *listed = arena_array(arena, size_sum(commas, 1), sizeof(*listed));
   for (text += strspn(text, "[ "); *text && *text != ']'; text += strspn(text, ", ")) {
-    char *end;
-    unsigned long rank = strtoul(text, &end, 10);
+    const char *end;
+    u64 rank = leading_number(text, most, &end);
     if (end == text || rank >= most || n > commas)
       return 0;
     listed[n++] = (u32)rank;

@@ -7,13 +7,11 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
+#include "base/each.h"
 
 /* Whether a rank is among these. */
 static inline bool ranks_have(const u32 *ranks, u32 n, u32 rank) {
-  for (u32 i = 0; i < n; i++)
-    if (ranks[i] == rank)
-      return true;
-  return false;
+  return ANY(ranks, n, one, *one == rank);
 }
 
 /* Takes apart a list like "[0, 1, 2]", as Python writes it. 0, and `ranks` stays as it is, where it

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts that may be NULL, which is as good as "" where two are put in order; and tables of words.
+ * Texts that may be NULL, which is as good as "" where two are put in order; their lines, and the
+ * numbers in them; and tables of words.
  */
 #pragma once
 
@@ -67,22 +68,40 @@ static inline bool is_in_words(const char *word, const char *words, char separat
   return word && words && tscope_has_word(words, (const char[]){separator, '\0'}, word);
 }
 
+/* Takes the first of some lines off `lines`, of so many bytes; NULL if none is left. */
+static inline const char *text_next_line(const char **lines, int *bytes) {
+  const char *line = *lines && **lines ? *lines : NULL, *end = line ? strchrnul(line, '\n') : NULL;
+  *bytes = (int)(end - line);
+  *lines = end && *end ? end + 1 : end;
+  return line;
+}
+
+/* The number whose digits a text begins with, or `most` if it is larger, and 0 if there are none;
+ * *end, which may be NULL, gets what is behind them. */
+static inline u64 leading_number(const char *text, u64 most, const char **end) {
+  u64 number = 0;
+  for (; *text >= '0' && *text <= '9'; text++)
+    number = number <= most / 10 ? MIN(10 * number + (u64)(*text - '0'), most) : most;
+  if (end)
+    *end = text;
+  return number;
+}
+
 /* A line "name=value"; without a "=" its value is NULL. */
 struct named_value {
   const char *name, *value;
   int of_name, of_value; /* lengths */
 };
 
-/* Takes the first of some lines off `lines`; false if none is left. */
+/* Takes the first off the lines; false if none is left. */
 static inline bool next_named_value(const char **lines, struct named_value *line) {
-  const char *at = *lines;
-  if (!at || !*at)
-    return false;
-  const char *end = strchrnul(at, '\n'), *equals = memchr(at, '=', (size_t)(end - at));
-  *line = (struct named_value){at, equals ? equals + 1 : NULL, (int)((equals ? equals : end) - at),
-                               equals ? (int)(end - equals - 1) : 0};
-  *lines = *end ? end + 1 : end;
-  return true;
+  int bytes;
+  const char *at = text_next_line(lines, &bytes),
+             *equals = at ? memchr(at, '=', (size_t)bytes) : NULL;
+  int of_name = equals ? (int)(equals - at) : bytes;
+  *line = (struct named_value){at, equals ? equals + 1 : NULL, of_name,
+                               equals ? bytes - of_name - 1 : 0};
+  return at != NULL;
 }
 
 /* The value of `name` among lines of "name=value", up to the end of its line; NULL if it is not

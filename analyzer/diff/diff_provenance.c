@@ -135,16 +135,13 @@ static void compare(struct diffing *d, u32 key, const char *name) {
 static void compare_variables(struct diffing *d, const struct results *of,
                               const struct results *unless) {
   const char *lines = value_of(d->arena, of, TSCOPE_INFO_ENVIRONMENT, NULL);
-  for (const char *line = lines; line && *line;) {
-    size_t length = strcspn(line, "\n"), bytes = strcspn(line, "=");
-    if (bytes < length) {
-      char *name = say(d, "%.*s", (int)bytes, line);
+  for (struct named_value line; next_named_value(&lines, &line);)
+    if (line.value) {
+      char *name = say(d, "%.*s", line.of_name, line.name);
       bool known = unless && value_of(d->arena, unless, TSCOPE_INFO_ENVIRONMENT, name) != NULL;
       if (!known && !is_volatile_variable(name))
         compare(d, TSCOPE_INFO_ENVIRONMENT, name);
     }
-    line += length + (line[length] == '\n');
-  }
 }
 
 static void compare_numbers(struct diffing *d, const char *what, u32 before, u32 after) {

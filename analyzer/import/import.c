@@ -61,9 +61,7 @@ u32 rank_of_name(const char *name) {
     if (digits == end)
       return INDEX_NONE;
   }
-  errno = 0;
-  unsigned long rank = strtoul(digits, NULL, 10);
-  return errno || rank >= INDEX_NONE ? INDEX_NONE : (u32)rank;
+  return (u32)leading_number(digits, INDEX_NONE, NULL);
 }
 
 bool head_has(const struct input *input, const char *word) {

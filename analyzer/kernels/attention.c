@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked_memory.h"
@@ -48,11 +47,9 @@ static double by_name(const char *name, const u32 grid[3]) {
       continue;
     traits += strlen(known[i].traits);
     double numbers[3];
-    char *at = (char *)(uintptr_t)traits;
-    for (int n = 0; n < 3; n++) {
-      numbers[n] = (double)strtoul(at, &at, 10);
-      at += *at == ',';
-    }
+    const char *at = traits;
+    for (int n = 0; n < 3; n++)
+      numbers[n] = (double)leading_number(at + strspn(at, ", "), INT64_MAX, &at);
     double sequence = numbers[known[i].along_grid] * grid[0];
     double flops = 2 * known[i].gemms * sequence * sequence * numbers[0] * grid[1] * grid[2];
     if (!(flops > 0) || flops > 1e18)
@@ -65,10 +62,7 @@ static double by_name(const char *name, const u32 grid[3]) {
 /* The next number after `*at`; 0 if there is none. */
 static double next_number(const char **at) {
   *at += strcspn(*at, "0123456789");
-  char *end;
-  double number = (double)strtoul(*at, &end, 10);
-  *at = end;
-  return number;
+  return (double)leading_number(*at, INT64_MAX, at);
 }
 
 /* Tiles of queries, keys and head size are the second tuple of its mainloop. After the architecture

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked_memory.h"
@@ -119,9 +118,9 @@ static char *after_return_type(char *name) {
 
 /* An identifier of a mangled name, its length before it; 0 if there is none here. */
 static size_t mangled_identifier(const char *at, const char **identifier) {
-  char *behind;
-  size_t bytes = isdigit((unsigned char)*at) && *at != '0' ? strtoul(at, &behind, 10) : 0;
-  if (!bytes || strnlen(behind, bytes) < bytes || isdigit((unsigned char)*behind))
+  const char *behind;
+  size_t bytes = *at != '0' ? leading_number(at, INT64_MAX, &behind) : 0;
+  if (!bytes || strnlen(behind, bytes) < bytes)
     return 0;
   *identifier = behind;
   return bytes;

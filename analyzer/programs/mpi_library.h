@@ -8,13 +8,14 @@
 
 #include <stdlib.h>
 
+#include "base/texts.h"
 #include "base/vector.h"
 
 /* Whether mpirun (or another launcher of MPI) has started this process beside others. */
 static inline bool mpi_launched(void) {
   const char *open_mpi = getenv("OMPI_COMM_WORLD_SIZE"), *mpich = getenv("PMI_SIZE");
   const char *size = open_mpi ? open_mpi : mpich;
-  return size && atoi(size) > 1;
+  return size && leading_number(size, UINT32_MAX, NULL) > 1;
 }
 
 struct mpi {

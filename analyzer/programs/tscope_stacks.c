@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "programs/run_stacks.h"
 #include "programs/stacks_options.def"
 
@@ -188,7 +188,8 @@ static int print_processes(struct page *page, char **pids, int n) {
   page->at = arena_array(&page->arena, n, sizeof(*page->at));
   for (int i = 0; i < n; i++) {
     struct process_stacks *one = &page->at[page->n];
-    *one = (struct process_stacks){.number = (u32)strtoul(pids[i], NULL, 10), .source = "now"};
+    *one = (struct process_stacks){.number = (u32)leading_number(pids[i], INT32_MAX, NULL),
+                                   .source = "now"};
     int error = attached_read_stacks(&page->arena, (pid_t)one->number, which_frames(page),
                                      &one->stacks, &one->native);
     if (error)

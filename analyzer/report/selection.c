@@ -3,21 +3,20 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/texts.h"
 
 /* Takes one number or range off the list; false where there is none. */
-static bool next_range(const char **list, unsigned long *first, unsigned long *last) {
-  char *end;
+static bool next_range(const char **list, u64 *first, u64 *last) {
+  const char *end;
   if (!isdigit((unsigned char)**list))
     return false;
-  *first = *last = strtoul(*list, &end, 10);
+  *first = *last = leading_number(*list, UINT32_MAX, &end);
   if (*end == '-') {
     if (!isdigit((unsigned char)end[1]))
       return false;
-    *last = strtoul(end + 1, &end, 10);
+    *last = leading_number(end + 1, UINT32_MAX, &end);
   }
   if (*end && (*end != ',' || !end[1]))
     return false;
@@ -26,7 +25,7 @@ static bool next_range(const char **list, unsigned long *first, unsigned long *l
 }
 
 bool selection_is_ranks(const char *list) {
-  unsigned long first, last;
+  u64 first, last;
   if (!*list)
     return false;
   while (*list)
@@ -36,7 +35,7 @@ bool selection_is_ranks(const char *list) {
 }
 
 bool selection_has_rank(const char *ranks, u32 rank) {
-  unsigned long first, last;
+  u64 first, last;
   bool has = !ranks;
   while (!has && *ranks && next_range(&ranks, &first, &last))
     has = rank >= first && rank <= last;
@@ -50,7 +49,7 @@ bool selection_has_group(const struct report_view *view, const struct flight_gro
 
 bool selection_find_missing(const struct report_view *view, const struct flight_record *flight,
                             char *text, size_t bytes) {
-  unsigned long first, last;
+  u64 first, last;
   for (const char *list = view->ranks; list && *list && next_range(&list, &first, &last);)
     for (unsigned long rank = first; rank <= last && rank <= first + flight->n_ranks; rank++)
       if (!ANY(flight->ranks, flight->n_ranks, one, one->rank == rank)) {

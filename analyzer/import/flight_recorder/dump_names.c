@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <strings.h>
 
+#include "base/texts.h"
 #include "import/flight_recorder/flight_recorder.h"
 #include "import/import.h"
 
@@ -14,14 +15,11 @@ static bool is_digit(char c) {
 }
 
 static void add_rank_number(struct name_ranks *ranks, const char *digits) {
-  char *end;
-  unsigned long long rank = strtoull(digits, &end, 10);
-  if (end - digits > 9 || ranks->n == LENGTH_OF(ranks->at))
-    return;
-  for (u32 i = 0; i < ranks->n; i++)
-    if (ranks->at[i] == (u32)rank)
-      return;
-  ranks->at[ranks->n++] = (u32)rank;
+  const char *end;
+  u32 rank = (u32)leading_number(digits, INDEX_NONE, &end);
+  if (end - digits <= 9 && ranks->n < LENGTH_OF(ranks->at) &&
+      !ANY(ranks->at, ranks->n, one, *one == rank))
+    ranks->at[ranks->n++] = rank;
 }
 
 /* The name without the part that only names the format. */

@@ -10,7 +10,6 @@
  * the program called, and the ranges that it named: they are looked at instead. Where neither is,
  * nobody knows what the program did.
  */
-#include <stdlib.h>
 
 #include "base/checked_memory.h"
 #include "base/hash.h"
@@ -175,7 +174,7 @@ static void frame_of(struct arena *arena, const char *name, struct call_frame *f
     open--;
   frame->file = arena_printf(arena, "%.*s", open ? (int)(open - name) : 0, name);
   frame->function = arena_text(arena, colon ? colon + 3 : name);
-  frame->line = frame->first_line = open ? (u32)strtoul(open + 1, NULL, 10) : 0;
+  frame->line = frame->first_line = open ? (u32)leading_number(open + 1, UINT32_MAX, NULL) : 0;
   frame->others = is_shortened_library_file(frame->file);
 }
 

@@ -110,8 +110,8 @@ static u8 iteration_of(const char *text) {
   const char *context = text_starts_with(text, "execute_") ? strstr(text, "context_") : NULL;
   const char *generation = context ? strstr(context, "_generation_") : NULL;
   if (generation) {
-    bool prompts = atoi(context + strlen("context_")) > 0;
-    bool answers = atoi(generation + strlen("_generation_")) > 0;
+    bool prompts = leading_number(context + strlen("context_"), UINT32_MAX, NULL) > 0;
+    bool answers = leading_number(generation + strlen("_generation_"), UINT32_MAX, NULL) > 0;
     return prompts ? answers ? STEP_MIXED : STEP_PREFILL : STEP_DECODE;
   }
   return text_starts_with(text, "step[EXTEND ")   ? STEP_PREFILL
@@ -145,8 +145,11 @@ static void describe(struct kineto_name *name) {
     name->op = op_named(colon + 1);
   name->param_comms = strcmp(text, "record_param_comms") == 0;
   name->is_step = text_starts_with(text, "ProfilerStep#");
-  if (name->is_step)
-    name->step = MIN(strtoull(text + strlen("ProfilerStep#"), NULL, 10), MOST_STEP);
+  if (name->is_step) {
+    const char *number = text + strlen("ProfilerStep#"), *end;
+    u64 step = leading_number(number, MOST_STEP, &end);
+    name->step = end > number ? step : MOST_STEP; /* as of -1 */
+  }
   name->iteration = iteration_of(text);
   name->backward = text_starts_with(text, "autograd::engine::");
   name->fill = strcmp(text, "aten::fill_") == 0 || strcmp(text, "aten::zero_") == 0;

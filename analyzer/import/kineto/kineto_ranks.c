@@ -4,6 +4,7 @@
  */
 
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "import/kineto/kineto.h"
 
 /* The one rank that is in every process group a trace names; INDEX_NONE if several are. */
@@ -36,8 +37,8 @@ static u32 rank_in_name(const char *path) {
     return said;
   worker += strlen("worker");
   worker += strspn(worker, "_-.");
-  char *end;
-  unsigned long rank = strtoul(worker, &end, 10);
+  const char *end;
+  u64 rank = leading_number(worker, KINETO_MOST_RANKS, &end);
   return end > worker && rank < KINETO_MOST_RANKS ? (u32)rank : INDEX_NONE;
 }
 

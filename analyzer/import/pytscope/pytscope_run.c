@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/pytscope/pytscope_run.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked_memory.h"
@@ -70,19 +68,16 @@ static void read_record(struct pytscope_run *run, const struct value *record) {
 
 static void read_steps(struct pytscope_run *run, char *text, size_t n) {
   SCOPED_ARENA struct arena values = {0};
-  for (char *at = text, *end = text + n; at < end;) {
-    char *stop = memchr(at, '\n', (size_t)(end - at));
+  size_t length;
+  for (char *at = text, *line; log_next_line(&at, text + n, &line, &length);) {
     struct value record;
     char why[160];
-    stop = stop ? stop : end;
-    int error = stop > at
-                    ? scalar_json_read(at, (size_t)(stop - at), &values, &record, why, sizeof(why))
-                    : -ENODATA;
-    if (error == 0)
+    if (length == 0)
+      continue;
+    if (scalar_json_read(line, length, &values, &record, why, sizeof(why)) == 0)
       read_record(run, &record);
     else
-      run->unreadable_lines += stop > at;
-    at = stop + 1;
+      run->unreadable_lines++;
   }
 }
 

@@ -20,7 +20,7 @@
 /* This many lines at the beginning are examined to find out what a file is. */
 #define PROBED_LINES 64u
 
-static bool next_line(char **at, char *end, char **line, size_t *n) {
+bool log_next_line(char **at, char *end, char **line, size_t *n) {
   if (*at >= end)
     return false;
   char *stop = *at;
@@ -197,7 +197,7 @@ static void read_json_line(struct scalar_log *log, char *line, size_t n) {
 static void read_lines(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n) {
   char *at = text, *line;
   size_t length;
-  while (next_line(&at, text + n, &line, &length)) {
+  while (log_next_line(&at, text + n, &line, &length)) {
     if (budget_is_over())
       return;
     log->lines += length > 0;
@@ -264,7 +264,7 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
   char *at = text, *line, *cell;
   size_t length;
   u32 n_columns = 0;
-  if (!next_line(&at, text + n, &line, &length)) {
+  if (!log_next_line(&at, text + n, &line, &length)) {
     snprintf(why, why_bytes, "is empty");
     return -EINVAL;
   }
@@ -272,7 +272,7 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
   char separator = separator_of(line, length), *heads = line;
   while (n_columns < MOST_COLUMNS && (cell = next_cell(&heads, line + length, separator)))
     columns[n_columns++] = (struct column){cell, scalar_role_of(cell)};
-  while (!budget_is_over() && next_line(&at, text + n, &line, &length)) {
+  while (!budget_is_over() && log_next_line(&at, text + n, &line, &length)) {
     log->lines += length > 0;
     if (length)
       read_row(log, line, length, separator, columns, n_columns);

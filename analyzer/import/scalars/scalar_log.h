@@ -35,6 +35,10 @@ enum scalar_log_kind scalar_log_recognise(const char *text, size_t n);
 /* Adds a value if its name is that of one. */
 void scalar_log_add(struct scalar_log *log, const char *name, double value, u64 step);
 
+/* Takes the first line off a text that ends at `end`; false if none is left. A line of progress
+ * ends with a carriage return. */
+bool log_next_line(char **at, char *end, char **line, size_t *n);
+
 /* One JSON document, in which Python may have written NaN and Infinity; changes its text. Values
  * live in the arena, and point into the text. As value_read_json(). */
 int scalar_json_read(char *text, size_t n, struct arena *values, struct value *root, char *why,

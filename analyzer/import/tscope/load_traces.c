@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "base/parallel.h"
 #include "base/quantity.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "import/file_budget.h"
 #include "import/tscope/files/process_state.h"
 #include "import/tscope/ranks/processes.h"
@@ -80,7 +80,7 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
                       SAME(&process->events, launches, gpu_kernels, replayed_runs, replayed_known)};
   memcpy(rank.info, definitions->info, sizeof(rank.info));
   const char *quota = rank.info[TSCOPE_INFO_CPU_QUOTA];
-  unsigned long thousandths = quota ? strtoul(quota, NULL, 10) : 0;
+  u64 thousandths = quota ? leading_number(quota, INT64_MAX, NULL) : 0;
   rank.scheduling.quota = thousandths ? (double)thousandths / 1000 : NAN;
   memcpy(rank.lost, definitions->lost, sizeof(rank.lost));
   return rank;

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/json_values.h"
+#include "base/texts.h"
 #include "report/json/json_fields.h"
 #include "report/json/json_text.h"
 #include "report/report.h"
@@ -159,7 +160,8 @@ json_t *json_stack_nodes(const struct stack_node *nodes, u32 n) {
 json_t *json_report_figure(json_t *document, const char *path) {
   json_t *value = document;
   while (value && *path) {
-    char key[64], *end;
+    char key[64];
+    const char *end;
     size_t n = strcspn(path, ".[");
     if (n >= sizeof(key))
       return NULL;
@@ -169,7 +171,7 @@ json_t *json_report_figure(json_t *document, const char *path) {
     if (n)
       value = json_object_get(value, key);
     if (*path == '[') {
-      value = json_array_get(value, strtoul(path + 1, &end, 10));
+      value = json_array_get(value, leading_number(path + 1, UINT32_MAX, &end));
       path = *end == ']' ? end + 1 : "";
     }
     path += *path == '.';

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/text/terminal.h"
+#include "base/texts.h"
 
 #include <langinfo.h>
 #include <stdint.h>
@@ -12,10 +13,10 @@
 /* 0 if neither says. */
 static unsigned found_width(int fd) {
   const char *columns = getenv("COLUMNS");
-  long width = columns ? strtol(columns, NULL, 10) : 0;
+  u64 width = columns ? leading_number(columns, UINT16_MAX, NULL) : 0;
   struct winsize size;
-  if (width > 0)
-    return width > UINT16_MAX ? UINT16_MAX : (unsigned)width;
+  if (width)
+    return (unsigned)width;
   return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 

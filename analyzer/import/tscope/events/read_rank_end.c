@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/rank_end.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/texts.h"
 #include "import/tscope/events/definitions.h"
 #include "import/tscope/files/process_state.h"
 #include "model/building.h"
@@ -15,7 +15,7 @@ static void read_place(struct rank_end *end, const struct tscope_file_header *he
   const char *function = strsep(&rest, "\n"), *line = strsep(&rest, "\n");
   if (!rest || !*rest)
     return;
-  end->exception_line = (u32)strtoul(line, NULL, 10);
+  end->exception_line = (u32)leading_number(line, UINT32_MAX, NULL);
   end->exception_function = *function ? function : NULL;
   end->exception_file = rest;
 }

@@ -282,7 +282,7 @@ static i64 restarts_of(const struct attempt_search *s, u32 attempt) {
   i64 most = -1;
   for (u32 i = 0; i < s->n; i++)
     if (s->groups[s->lives[i].group].attempt == attempt && s->lives[i].restarts.at) {
-      i64 count = strtoll(s->lives[i].restarts.at, NULL, 10);
+      i64 count = (i64)leading_number(s->lives[i].restarts.at, INT64_MAX, NULL);
       most = MAX(count, most);
     }
   return most;

@@ -3,6 +3,7 @@
  * A job that hangs, or whose ranks called different things: at the top, because then nothing else
  * matters.
  */
+#include "base/texts.h"
 #include "report/text/section.h"
 
 #define SUSPECTS_SHOWN 8u
@@ -20,11 +21,9 @@ static void put_suspect(struct pen *pen, const struct check_suspect *suspect) {
   pen_item(pen, STYLE_PLAIN, "%s", suspect_reason_words[suspect->reason]);
   pen_line(pen, TEXT_INDENT + 2);
   pen_words(pen, STYLE_PLAIN, suspect->evidence);
-  for (const char *line = suspect->stack; line && *line; line += *line == '\n') {
-    size_t n = strcspn(line, "\n");
-    put_frame(pen, arena_printf(&pen->scratch, "%.*s", (int)n, line));
-    line += n;
-  }
+  int n;
+  for (const char *lines = suspect->stack, *line; (line = text_next_line(&lines, &n));)
+    put_frame(pen, arena_printf(&pen->scratch, "%.*s", n, line));
 }
 
 /* The first of each group; later ones follow from it. */
