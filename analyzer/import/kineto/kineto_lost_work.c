@@ -98,10 +98,6 @@ void kineto_end_at_lost_work(struct kineto_trace *trace, bool cut) {
   drop_since(trace, since);
 }
 
-static bool is_captured(const struct rank_events *events, i64 time) {
-  return ANY(events->captures.at, events->captures.n, one, one->start <= time && time <= one->end);
-}
-
 /* Launches of which the work is missing, with so few others between two that it is no chance. */
 struct stretch {
   i64 begin, end;  /* their calls */
@@ -147,7 +143,11 @@ static void add_unseen(struct rank_events *events, i64 begin, const struct stret
 void kineto_add_lost_stretches(const struct kineto_trace *trace, const kineto_calls *calls,
                                struct rank_events *events) {
   SCOPED bool *has_work = memory_zeroed(size_sum(trace->items.n, 1), sizeof(bool));
+  SCOPED_ARENA struct arena scratch = {0};
+  struct intervals captures;
   struct stretches all = {0};
+  u32 cursor = 0;
+  intervals_unite(&scratch, events->captures.at, events->captures.n, &captures);
   FOR_EACH(trace->items.at, trace->items.n, item) {
     u32 call = kineto_is_device_item(item) ? kineto_call_of(calls, item->correlation) : INDEX_NONE;
     if (call != INDEX_NONE)
@@ -155,7 +155,7 @@ void kineto_add_lost_stretches(const struct kineto_trace *trace, const kineto_ca
   }
   FOR_EACH(trace->items.at, trace->items.n, item)
     if (item->kind == KINETO_ITEM_CALL && name_of(trace, item)->call == KINETO_CALL_LAUNCH &&
-        !is_captured(events, item->start))
+        !intervals_covered(&captures, &cursor, item->start, item->start + 1))
       add_launch(&all, item, !has_work[item - trace->items.at]);
   i64 from =
       events->gpu_states.n ? events->gpu_states.at[events->gpu_states.n - 1].time : trace->begin;
