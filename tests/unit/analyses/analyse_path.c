@@ -16,6 +16,7 @@
 #include "analyses/analyses.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
+#include "base/checked_memory.h"
 #include "path_figures.h"
 
 static void slow_rank_on_gpu(void **state) {
@@ -290,6 +291,60 @@ static void a_wait_for_a_rank_without_steps_is_no_transfer(void **state) {
   }
 }
 
+/* Rank 2 waits for its input for 100 ms in these steps. */
+static i64 *late_in(const struct cluster_options *o, u32 from, u32 until) {
+  i64 *late = memory_zeroed((size_t)o->steps * o->ranks, sizeof(*late));
+  for (u32 step = from; step < until; step++)
+    late[step * o->ranks + 2] = 100 * MS;
+  return late;
+}
+
+/* A step in which a GPU was not seen parts the others in two rows; the slow ones are the last of
+ * the second, which has most. */
+static void rows_are_whole_where_all_steps_fit(void **state) {
+  (void)state;
+  enum { UNSEEN = 10 };
+  struct cluster_options o = healthy_gpu();
+  i64 *late = late_in(&o, 40, o.steps);
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
+  i64 from = c->model.steps.begin[UNSEEN * o.ranks], until = c->model.steps.end[UNSEEN * o.ranks];
+  struct gpu_window windows[] = {
+      {.start = INT64_MIN + 1, .end = from, .clock = TSCOPE_GPU_CLOCK_CUPTI},
+      {.start = from, .end = until, .clock = TSCOPE_GPU_CLOCK_NONE, .reason = "it rests"},
+      {.start = until, .end = INT64_MAX, .settled = until, .clock = TSCOPE_GPU_CLOCK_CUPTI}};
+  c->model.ranks[0].gpu_windows = windows;
+  c->model.ranks[0].n_gpu_windows = LENGTH_OF(windows);
+  struct results *r = cluster_analyse(c, NULL);
+  double steps = r->analysis->n_steps;
+  assert_near(step_if(r, WHAT_IF_INPUT), r->step_mean_ms - 1 - 1000 / steps, 1);
+  cluster_end(r, c);
+  free(late);
+}
+
+/* Rank 3 has no batches from step 40 on. Where it is not known what it did while rank 2 was late,
+ * these steps tell nothing. */
+static void a_rank_without_more_steps_was_there_until_its_last(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  i64 *late = late_in(&o, 5, 20);
+  o.late_input = late;
+  for (u32 known = 0; known < 2; known++) {
+    struct cluster *c = cluster_new(&o);
+    struct steps *steps = &c->model.steps;
+    for (u32 step = 0; step < o.steps; step++)
+      if (step >= 40 || (!known && step >= 5 && step < 20))
+        steps->begin[step * o.ranks + 3] = steps->end[step * o.ranks + 3] = NS_UNKNOWN;
+    c->model.ranks[3].end = c->model.end;
+    struct results *r = cluster_analyse(c, NULL);
+    double saved = known ? 1 + 1500. / r->analysis->n_steps : 1;
+    printf("%f %f %f\n", step_if(r, WHAT_IF_INPUT), r->step_mean_ms, saved);
+    assert_near(step_if(r, WHAT_IF_INPUT), r->step_mean_ms - saved, 1e-3);
+    cluster_end(r, c);
+  }
+  free(late);
+}
+
 static void a_thread_that_waits_for_another(void **state) {
   (void)state;
   enum { STEPS = 20, SPANS = 7 };
@@ -427,6 +482,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(collectives_with_nobody_promise_nothing),
       cmocka_unit_test(slow_rank_on_gpu),
+      cmocka_unit_test(rows_are_whole_where_all_steps_fit),
+      cmocka_unit_test(a_rank_without_more_steps_was_there_until_its_last),
       cmocka_unit_test(what_pays_is_the_replay_of_less),
       cmocka_unit_test(what_the_host_hides_pays_nothing),
       cmocka_unit_test(slow_rank_on_cpu),

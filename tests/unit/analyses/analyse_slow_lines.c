@@ -13,6 +13,7 @@
 
 #include "analyse_cluster.h"
 #include "analyses/lines/lines.h"
+#include "analyses/lines/sampled_parts.h"
 #include "base/checked_memory.h"
 #include "model/span_call_sites.h"
 #include "sampled_cluster.h"
@@ -475,10 +476,39 @@ static void no_line_of_healthy_ranks(void **state) {
   cluster_end(r, c);
 }
 
+/* A line that is called in more ways than are kept, for as long in each. */
+static void ways_that_took_as_long_are_in_the_order_of_the_file(void **state) {
+  (void)state;
+  enum { WAYS = 3 * PATHS };
+  SCOPED_ARENA struct arena arena = {0};
+  struct call_frame frames[1 + WAYS] = {{.file = "train.py", .function = "log", .line = 20}};
+  struct call_stack stacks[WAYS];
+  u32 indices[WAYS][2];
+  for (u32 i = 0; i < WAYS; i++) {
+    frames[1 + i] = (struct call_frame){.file = "train.py", .function = "main", .line = 100 + i};
+    indices[i][0] = 0;
+    indices[i][1] = 1 + i;
+    stacks[i] = (struct call_stack){indices[i], 2, 0};
+  }
+  struct call_sites sites = {
+      .frames = frames, .stacks = stacks, .n_frames = 1 + WAYS, .n_stacks = WAYS};
+  struct analysis a = {.whole_run = true};
+  struct rank_parts parts = {0};
+  struct part_collector *c = parts_collect_new(&sites, &arena);
+  for (u32 i = 0; i < WAYS; i++)
+    parts_collect(c, &a, (struct part_sample){.stack = i, .ns = MS, .kind = OWN_LINE});
+  parts_collect_end(c, &a, 0, &arena, &parts);
+  const struct sampled_part *line = FIND(parts.at, parts.n, one, one->kind == OWN_LINE);
+  assert_int_equal(line->n_paths, PATHS);
+  for (u32 i = 0; i < PATHS; i++)
+    assert_int_equal(line->paths[i].frames[0].line, 100 + i);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(fewer_looks_are_said),
       cmocka_unit_test(line_is_named),
+      cmocka_unit_test(ways_that_took_as_long_are_in_the_order_of_the_file),
       cmocka_unit_test(a_line_that_takes_little_of_the_input_is_not_told),
       cmocka_unit_test(a_line_of_slow_input_comes_first),
       cmocka_unit_test(each_of_a_group_has_its_own_line),
