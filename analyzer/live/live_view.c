@@ -41,29 +41,27 @@ static bool is_on_this_host(const struct live_process *process, const char *cloc
 
 /* As in the report. Where the clocks are not known, as at the start, the boot must agree, too: what
  * `here` is said of is looked at in /proc. */
-static bool is_same_host(const struct live_host *host, const char *name, const char *clock,
-                         i64 booted_ns) {
-  return host_is_same(host->name, host->clock, name, clock) &&
-         ((host->clock && clock) || may_be_same_boot(host->booted_ns, booted_ns));
+static bool is_same_host(const struct live_host *host, const struct tscope_file_header *header,
+                         const char *clock) {
+  return host_is_same(host->name, host->clock, header->host, clock) &&
+         ((host->clock && clock) || processes_share_host(host->header, header));
 }
 
 static u32 host_of(struct live_view *view, const struct live_process *process) {
-  const char *name = process->trace.file.header.host;
+  const struct tscope_file_header *header = &process->trace.file.header;
   const char *clock = process->definitions.now.info[TSCOPE_INFO_CLOCK];
   for (u32 i = view->n_hosts; i-- > 0;)
-    if (is_same_host(&view->hosts[i], name, clock,
-                     process->definitions.now.realtime_minus_monotonic)) {
+    if (is_same_host(&view->hosts[i], header, clock)) {
       view->hosts[i].ranks++;
       return i;
     }
-  view->hosts[view->n_hosts] =
-      (struct live_host){.name = name,
-                         .clock = clock,
-                         .ranks = 1,
-                         .here = is_on_this_host(process, clock),
-                         .booted_ns = process->definitions.now.realtime_minus_monotonic,
-                         .error_s = NAN,
-                         .behind_s = NAN};
+  view->hosts[view->n_hosts] = (struct live_host){.name = header->host,
+                                                  .header = header,
+                                                  .clock = clock,
+                                                  .ranks = 1,
+                                                  .here = is_on_this_host(process, clock),
+                                                  .error_s = NAN,
+                                                  .behind_s = NAN};
   return view->n_hosts++;
 }
 

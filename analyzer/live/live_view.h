@@ -83,8 +83,8 @@ struct live_mismatch {
 struct live_host {
   const char *name, *clock; /* clock: TSCOPE_INFO_CLOCK; NULL */
   u32 ranks;
-  bool here;       /* this machine, since its last boot */
-  i64 booted_ns;   /* its clock of day less the time since its boot */
+  bool here;                               /* this machine, since its last boot */
+  const struct tscope_file_header *header; /* of one of its processes */
   double error_s;  /* of its clock on the axis of all, at most; NAN if it is not on that */
   u32 ends;        /* that tie it to that axis */
   double behind_s; /* how far what can be read here is behind; NAN if not known */
