@@ -53,6 +53,7 @@ struct flight_call {
   u32 peer;       /* of a message: the other rank, an index into flight.ranks; else INDEX_NONE */
   u32 root;       /* of a broadcast, reduce, gather or scatter: likewise; dumps do not have it */
   u8 state;       /* enum flight_state */
+  u8 like;        /* enum tscope_op that its words mean; 0: another one */
   bool message;   /* send or recv */
   bool sends;     /* a message's direction */
   bool closes;    /* the entry that ends a coalesced group, and stands for it */

@@ -2,6 +2,7 @@
 #include "analyses/hang/verdict.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
+#include "kernels/communication.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,12 +151,8 @@ enum call_state call_entry_state(const struct call_index *index,
   return goes_back ? CALL_ABSENT : CALL_UNKNOWN;
 }
 
-bool verdict_waits_for_all(const char *op) {
-  static const char *const one_way[] = {"broadcast", "reduce", "gather", "scatter", "send", "recv"};
-  const char *name = *op == '_' ? op + 1 : op;
-  return strcmp(op, "coalesced") != 0 &&
-         (text_starts_with(name, "reduce_scatter") ||
-          !ANY(one_way, LENGTH_OF(one_way), one, text_starts_with(name, *one)));
+bool verdict_waits_for_all(const struct flight_call *call) {
+  return call->like ? op_is_barrier_like(call->like) : strcmp(call->op, "coalesced") != 0;
 }
 
 char *verdict_call_name(const struct call_index *index, const struct flight_call *call) {

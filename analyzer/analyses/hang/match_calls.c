@@ -9,17 +9,9 @@
 #include "analyses/hang/verdict.h"
 #include "base/texts.h"
 
-static bool starts_with(const char *op, const char *with) {
-  return text_starts_with(op + (*op == '_'), with);
-}
-
 /* The sizes of one side may differ: each member may send or get its own share. */
-static bool inputs_may_differ(const char *op) {
-  return starts_with(op, "all_to_all") || starts_with(op, "alltoall") || starts_with(op, "scatter");
-}
-
-static bool outputs_may_differ(const char *op) {
-  return starts_with(op, "all_to_all") || starts_with(op, "alltoall") || starts_with(op, "gather");
+static bool may_differ(const struct flight_call *call, u8 of_one_side) {
+  return call->like == TSCOPE_OP_ALLTOALL || call->like == of_one_side;
 }
 
 #define MOST_KINDS_LISTED 4u
@@ -36,16 +28,16 @@ static bool same_root(const struct flight_call *a, const struct flight_call *b) 
 }
 
 static bool same_size(const struct flight_call *a, const struct flight_call *b) {
-  bool in = inputs_may_differ(a->op) || !a->in || !b->in || same_text(a->in, b->in);
-  bool out = outputs_may_differ(a->op) || !a->out || !b->out || same_text(a->out, b->out);
+  bool in = may_differ(a, TSCOPE_OP_SCATTER) || !a->in || !b->in || same_text(a->in, b->in);
+  bool out = may_differ(a, TSCOPE_OP_GATHER) || !a->out || !b->out || same_text(a->out, b->out);
   return in && out;
 }
 
 /* An element type says nothing if there are no elements. */
 static bool same_dtype(const struct flight_call *a, const struct flight_call *b) {
-  bool in = starts_with(a->op, "scatter") || starts_with(a->op, "broadcast") || !a->in_type ||
+  bool in = a->like == TSCOPE_OP_SCATTER || a->like == TSCOPE_OP_BROADCAST || !a->in_type ||
             !b->in_type || !a->in_count || !b->in_count || same_text(a->in_type, b->in_type);
-  bool out = starts_with(a->op, "gather") || !a->out_type || !b->out_type || !a->out_count ||
+  bool out = a->like == TSCOPE_OP_GATHER || !a->out_type || !b->out_type || !a->out_count ||
              !b->out_count || same_text(a->out_type, b->out_type);
   return in && out;
 }
@@ -167,11 +159,11 @@ static bool fits_group(const struct flight_call *call, u32 n) {
   u64 product;
   if (!call->in || !call->out || call->in_count == UINT64_MAX || call->out_count == UINT64_MAX)
     return true;
-  if (starts_with(call->op, "all_reduce") || starts_with(call->op, "allreduce"))
+  if (call->like == TSCOPE_OP_ALLREDUCE)
     return call->in_count == call->out_count;
-  if (starts_with(call->op, "all_gather") || starts_with(call->op, "allgather"))
+  if (call->like == TSCOPE_OP_ALLGATHER)
     return !__builtin_mul_overflow(call->in_count, (u64)n, &product) && product == call->out_count;
-  if (starts_with(call->op, "reduce_scatter"))
+  if (call->like == TSCOPE_OP_REDUCE_SCATTER)
     return !__builtin_mul_overflow(call->out_count, (u64)n, &product) && product == call->in_count;
   return true;
 }
@@ -197,7 +189,7 @@ static bool check_own_sizes(const struct instance *i) {
 static bool check_all_to_all(const struct instance *i) {
   const struct flight_record *flight = i->index->flight;
   u64 in = 0, out = 0;
-  if (!inputs_may_differ(call_of(i, 0)->op) || !outputs_may_differ(call_of(i, 0)->op) ||
+  if (call_of(i, 0)->like != TSCOPE_OP_ALLTOALL ||
       i->n < flight->groups[i->entries[0].group].n_members)
     return false;
   for (u32 c = 0; c < i->n; c++) {

@@ -110,7 +110,7 @@ static bool is_left_behind(const struct suspect_search *j, u32 rank, u32 blocked
   if (f->channel != INDEX_NONE || f->n_waits_for || !f->done ||
       f->members_in > f->done + f->presumed)
     return false;
-  return verdict_waits_for_all(call_of(j, blocked)->op) || !graph_waits_for_others(j->g, rank);
+  return verdict_waits_for_all(call_of(j, blocked)) || !graph_waits_for_others(j->g, rank);
 }
 
 static void find_ranks_left_behind(struct suspect_search *j) {

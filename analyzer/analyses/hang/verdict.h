@@ -73,7 +73,7 @@ enum call_state call_entry_state(const struct call_index *index,
                                  const struct member_progress *member, i64 seq, i64 created);
 
 /* Collectives that no member can finish before all members have come; see op_is_barrier_like(). */
-bool verdict_waits_for_all(const char *op);
+bool verdict_waits_for_all(const struct flight_call *call);
 
 struct mismatch {
   enum match_state state;

@@ -50,7 +50,7 @@ static void find_blocked_calls(struct wait_graph *g) {
 static bool all_have_made(const struct call_index *index, const struct blocked_call *blocked) {
   const struct flight_call *call = &index->flight->calls[blocked->call];
   const u32 *first = &index->first_place[blocked->group];
-  return verdict_waits_for_all(call->op) &&
+  return verdict_waits_for_all(call) &&
          ANY(&index->members[first[0]], first[1] - first[0], one,
              call_entry_state(index, one, blocked->seq, call->created) == CALL_DONE);
 }

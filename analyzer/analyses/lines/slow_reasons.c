@@ -13,6 +13,7 @@
 #include "base/sorting.h"
 #include "base/statistics.h"
 #include "base/texts.h"
+#include "base/trace_words.h"
 
 static const double errors_apart = 2;     /* below that two figures are the same */
 static const double part_of_first = 0.25; /* a second line with less is no second reason */
@@ -135,28 +136,25 @@ static double phase_more_ms(const struct comparison *c, u32 rank, u32 step, size
 /* A phase that takes longer by enough, in the steps in which the rank is late: phases are recorded,
  * not sampled. */
 static void set_slow_phase(struct comparison *c, u32 index) {
-  static const struct {
-    size_t at;
-    const char *name, *where;
-  } phases[] = {
-      {offsetof(struct phase_times, data), "data", "in the data phase"},
-      {offsetof(struct phase_times, forward), "forward", "in the forward phase"},
-      {offsetof(struct phase_times, backward), "backward", "in the backward phase"},
-      {offsetof(struct phase_times, optimizer), "optimizer", "in the optimizer phase"},
-      {offsetof(struct phase_times, other), "other", "outside forward, backward and optimizer"}};
+  static const size_t phases[] = {
+      offsetof(struct phase_times, other), [TSCOPE_PHASE_DATA] = offsetof(struct phase_times, data),
+      [TSCOPE_PHASE_FORWARD] = offsetof(struct phase_times, forward),
+      [TSCOPE_PHASE_BACKWARD] = offsetof(struct phase_times, backward),
+      [TSCOPE_PHASE_OPTIMIZER] = offsetof(struct phase_times, optimizer)};
   struct analysis *a = c->a;
   struct rank_result *rank = &a->results->ranks[index];
   SCOPED double *scratch = memory_array(size_sum(a->n_steps, 1), sizeof(*scratch));
-  for (size_t i = 0; a->model->phases && i < LENGTH_OF(phases); i++) {
+  for (u32 i = 0; a->model->phases && i < LENGTH_OF(phases); i++) {
     u32 n = LIST_KNOWN(scratch, a->first_step, a->first_step + a->n_steps, step,
-                       phase_more_ms(c, index, step, phases[i].at));
+                       phase_more_ms(c, index, step, phases[i]));
     double more = median_of(scratch, n);
     if (!(more >= REASON_SHARE * rank->late_a_step_ms) ||
         (rank->slow_line && rank->slow_line->more_ms >= more))
       continue;
     struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
-    *line = (struct sampled_line){.place = phases[i].name,
-                                  .where = phases[i].where,
+    *line = (struct sampled_line){.place = i ? phase_word(i) : "other",
+                                  .where = i ? say(a, "in the %s phase", phase_word(i))
+                                             : "outside forward, backward and optimizer",
                                   .ms = NAN,
                                   .peers_ms = NAN,
                                   .more_ms = more,

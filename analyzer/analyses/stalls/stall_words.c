@@ -10,6 +10,7 @@
 #include "base/texts.h"
 #include "inspect/system_calls.def"
 #include "inspect/thread_state.h"
+#include "kernels/communication.h"
 
 const struct stalled_thread *stall_main_thread(const struct rank_stall *stall) {
   return LARGEST(stall->threads, stall->n_threads, one, true, one->main ? 2 : one->python);
@@ -51,14 +52,11 @@ static const char *describe_state(const struct stalled_thread *thread) {
 
 /* In a call of torch.distributed that other ranks must join, where no record says in which. */
 static bool is_in_communication(const struct stalled_thread *thread) {
-  static const char *const calls[] = {"send",   "recv",    "all_",    "broadcast",        "reduce",
-                                      "gather", "scatter", "barrier", "batch_isend_irecv"};
   const struct call_frame *const *frames = thread->frames;
-  return ANY_NUMBER(
-      0, thread->n_frames, i,
-      frames[i]->file && frames[i]->function &&
-          strstr(frames[i]->file, "/torch/distributed/distributed_c10d.py") &&
-          ANY(calls, LENGTH_OF(calls), one, text_starts_with(frames[i]->function, *one)));
+  return ANY_NUMBER(0, thread->n_frames, i,
+                    frames[i]->file && frames[i]->function &&
+                        strstr(frames[i]->file, "/torch/distributed/distributed_c10d.py") &&
+                        op_named(frames[i]->function));
 }
 
 /* What a thread waits for in a system call, where no file says it. */
@@ -133,8 +131,7 @@ static const char *caller_of_loop(struct arena *arena, const struct stalled_thre
   while (++frame < thread->n_frames) {
     const struct call_frame *own = thread->frames[frame];
     if (!own->runs_training && call_frame_is_user_code(own))
-      return arena_printf(arena, "%s%s%s", stack_place(arena, own), own->function ? " in " : "",
-                          text_or_empty(own->function));
+      return place_in(arena, stack_place(arena, own), own->function);
   }
   return NULL;
 }
@@ -171,9 +168,8 @@ static char *list_frames(struct arena *arena, const struct stalled_thread *threa
   char *text = arena_text(arena, "");
   for (u32 i = 0; i < thread->n_frames && i < most; i++) {
     const struct call_frame *frame = thread->frames[i];
-    text = arena_printf(arena, "%s%s%s:%u %s", text, i ? "\n" : "",
-                        frame->file ? frame->file : "unknown file", frame->line,
-                        text_or_empty(frame->function));
+    text = arena_list(arena, text, "\n", "%s:%u %s", frame->file ? frame->file : "unknown file",
+                      frame->line, text_or_empty(frame->function));
   }
   return thread->n_frames ? text : NULL;
 }
@@ -210,10 +206,10 @@ static char *describe_nccl(struct arena *arena, const struct rank_stall *stall) 
 }
 
 char *stall_place(struct arena *arena, const struct stalled_rank *rank) {
-  return rank->place ? arena_printf(arena, "%s%s%s%s%s", rank->place, rank->function ? " in " : "",
-                                    text_or_empty(rank->function),
-                                    rank->loop ? ", called from " : "", text_or_empty(rank->loop))
-                     : NULL;
+  if (!rank->place)
+    return NULL;
+  char *place = place_in(arena, rank->place, rank->function);
+  return rank->loop ? arena_printf(arena, "%s, called from %s", place, rank->loop) : place;
 }
 
 bool stall_same_place(const struct stalled_rank *a, const struct stalled_rank *b) {
@@ -265,8 +261,5 @@ u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *st
 
 char *stack_last_sampled(const struct analysis *a, u32 rank) {
   const struct call_frame *last = a->line_sums ? a->line_sums[rank].last : NULL;
-  if (!last)
-    return NULL;
-  return say(a, "%s%s%s", stack_place(a->arena, last), last->function ? " in " : "",
-             text_or_empty(last->function));
+  return last ? place_in(a->arena, stack_place(a->arena, last), last->function) : NULL;
 }

@@ -7,7 +7,9 @@
 
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "import/flight_recorder/flight_recorder.h"
+#include "kernels/communication.h"
 
 /* More tensors or dimensions than any collective has; longer lists of sizes are cut, and end in
  * "...". */
@@ -151,12 +153,13 @@ static void read_op(struct draft *draft, const char *name, struct flight_call *c
   bool send = length == 4 && text_starts_with(op, "send"),
        recv = length == 4 && text_starts_with(op, "recv");
   call->op = draft_keep_text(draft, op, length);
+  call->like = op_named(call->op);
   call->peer = INDEX_NONE;
   call->message = send || recv;
   call->sends = send;
   const char *arrow = strpbrk(op + length, send ? ">" : "-");
   if (call->message && arrow && arrow[1] >= '0' && arrow[1] <= '9')
-    call->peer = (u32)strtoul(arrow + 1, NULL, 10); /* in the group, for now */
+    call->peer = (u32)leading_number(arrow + 1, INDEX_NONE, NULL); /* in the group, for now */
   size_t n = strlen(call->op);
   call->closes = text_ends_with(call->op, "coalesced") &&
                  (n == 9 || call->op[n - 10] == '_' || call->op[n - 10] == ' ');

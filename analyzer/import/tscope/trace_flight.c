@@ -215,6 +215,7 @@ static void add_call(struct flight_making *m, u32 rank, u32 index, bool waited_f
                             .order = index,
                             .created = call->start,
                             .op = op_name(call->op),
+                            .like = comm_op_like(call->op),
                             .in_type = tscope_dtype_name(call->dtype),
                             .in_count = call->count,
                             .peer = INDEX_NONE,

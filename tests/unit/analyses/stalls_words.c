@@ -17,6 +17,27 @@ static const struct call_frame caller = {"/home/me/run.py", "<module>", 3, 1};
 static const struct call_frame reduce = {SITE "torch/distributed/distributed_c10d.py", "all_reduce",
                                          2000, 1};
 
+/* The names of its functions say which they are. */
+static void a_thread_in_communication_waits_for_ranks(void **state) {
+  (void)state;
+  static const char *const functions[] = {"all_gather_object", "batch_isend_irecv",
+                                          "_store_based_barrier", "monitored_barrier"};
+  for (size_t i = 0; i < LENGTH_OF(functions); i++) {
+    struct arena arena = {0};
+    const struct call_frame call = {reduce.file, functions[i], 2000, 1};
+    const struct call_frame *frames[] = {&call, &program};
+    struct stalled_thread thread = {
+        .tid = 1, .state = 'S', .main = true, .python = true, .frames = frames, .n_frames = 2};
+    struct rank_stall stall = rank_stall_empty();
+    struct stalled_rank out = {0};
+    stall.threads = &thread;
+    stall.n_threads = 1;
+    stall_describe(&arena, &stall, NULL, &out);
+    assert_int_equal(out.what, STALL_IN_COLLECTIVE);
+    arena_release(&arena);
+  }
+}
+
 static struct stalled_rank describe(struct arena *arena, const struct call_frame *library) {
   const struct call_frame *frames[] = {&reduce, library, &program, &caller};
   struct stalled_thread thread = {
@@ -57,6 +78,7 @@ static void a_library_that_runs_no_loop_is_called_by_the_program(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_thread_in_communication_waits_for_ranks),
       cmocka_unit_test(a_loop_of_a_library_is_named_with_the_line_that_calls_it),
       cmocka_unit_test(a_library_that_runs_no_loop_is_called_by_the_program),
   };
