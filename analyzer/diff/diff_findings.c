@@ -112,8 +112,8 @@ static const char *describe_places(struct diffing *d) {
   const struct diff_result *out = d->out;
   const char *list = "";
   for (u32 i = 0; i < out->n_explained_by; i++)
-    list = say(d, "%s%s%s", list, i ? ", " : " Changed most: ", out->explained_by[i]);
-  return out->n_explained_by ? say(d, "%s.", list) : list;
+    list = arena_list(d->arena, list, ", ", "%s", out->explained_by[i]);
+  return out->n_explained_by ? say(d, " Changed most: %s.", list) : list;
 }
 
 /* " Rank 3: input 1 ms before, 35 ms after, ..." */

@@ -14,9 +14,9 @@ static const char *say_overlaps(const struct finding *finding, struct arena *are
     return arena_printf(arena, "only if %s are all mended", finding->together);
   if (!finding->n_overlaps)
     return NULL;
-  const char *ids = finding->overlaps[0];
-  for (u32 i = 1; i < finding->n_overlaps; i++)
-    ids = arena_printf(arena, "%s and %s", ids, finding->overlaps[i]);
+  const char *ids = NULL;
+  for (u32 i = 0; i < finding->n_overlaps; i++)
+    ids = arena_list(arena, ids, " and ", "%s", finding->overlaps[i]);
   if (finding->saving_added_s < NOTHING_ADDED * finding->saving_s)
     return arena_printf(arena, "the same time as %s", ids);
   return arena_printf(arena, "%s shared with %s",

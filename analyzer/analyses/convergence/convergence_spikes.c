@@ -98,14 +98,12 @@ static void fill_instability_p(struct convergence_result *result,
 ORDER_BY(by_step, struct convergence_spike, UP(step))
 
 static void name_signals(struct analysis *a, struct convergence_cluster *cluster) {
-  char text[96] = "";
+  cluster->signals = "";
   for (u32 s = 0; s < SIGNALS; s++)
     if (cluster->kinds >> s & 1) {
-      size_t used = strlen(text);
-      snprintf(text + used, sizeof(text) - used, "%s%s", used ? ", " : "", signal_kind_words[s]);
+      cluster->signals = arena_list(a->arena, cluster->signals, ", ", "%s", signal_kind_words[s]);
       cluster->n_signals++;
     }
-  cluster->signals = arena_text(a->arena, text);
 }
 
 void find_instability(struct analysis *a, const struct signal_spikes signals[SIGNALS]) {

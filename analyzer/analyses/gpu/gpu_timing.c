@@ -63,10 +63,7 @@ static double share_watched(const struct model *model) {
 }
 
 static double event_error_us(const struct model *model) {
-  double most = 0;
-  for (u32 i = 0; i < model->n_ranks; i++)
-    most = fmax(most, (double)model->ranks[i].gpu_event_error_ns / 1e3);
-  return most;
+  return MOST_OF(double, model->ranks, model->n_ranks, one, (double)one->gpu_event_error_ns / 1e3);
 }
 
 /* One source of GPU time, with its reason: the one that a rank used for the longest time. */

@@ -427,8 +427,7 @@ static char *describe_sequence(struct arena *arena, const struct operator_sequen
     char times[16] = "";
     if (row > 1)
       snprintf(times, sizeof(times), " ×%u", row);
-    words = arena_printf(arena, "%s%s%s%s", words, i ? " → " : "",
-                         kernel ? kernel->shortened : "unknown", times);
+    words = arena_list(arena, words, " → ", "%s%s", kernel ? kernel->shortened : "unknown", times);
   }
   return sequence->n > kept ? arena_printf(arena, "%s → and %u more", words, sequence->n - kept)
                             : words;

@@ -6,7 +6,6 @@
 
 #include "analyses/analyses.h"
 #include "analyses/hang/verdict.h"
-#include "base/texts.h"
 
 /* For one group: once it is out of step, everything that follows is. */
 #define MISMATCHES_KEPT 10u
@@ -83,9 +82,8 @@ static const char *stack_text(const struct flight_check *m, const struct flight_
   char *text = NULL;
   for (u32 i = 0; i < call->stack->n && i < FRAMES_SHOWN; i++) {
     const struct flight_frame *frame = &call->stack->frames[i];
-    text = arena_printf(arena_of(m), "%s%s%s:%lld %s", text_or_empty(text), text ? "\n" : "",
-                        frame->file ? frame->file : "?", (long long)frame->line,
-                        frame->function ? frame->function : "?");
+    text = arena_list(arena_of(m), text, "\n", "%s:%lld %s", frame->file ? frame->file : "?",
+                      (long long)frame->line, frame->function ? frame->function : "?");
   }
   return text;
 }

@@ -6,15 +6,14 @@
 
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
-#include "base/texts.h"
 #include "base/trace_words.h"
 
 static const char *describe_path(struct analysis *a, const struct sampled_path *path) {
   const char *text = NULL;
   for (u32 i = path->n; i-- > 0;) {
     const struct call_frame *frame = &path->frames[i];
-    const char *place = line_place(a, frame->file, frame->line, frame->function);
-    text = say(a, "%s%s%s", text_or_empty(text), text ? " > " : "", place);
+    text = arena_list(a->arena, text, " > ", "%s",
+                      line_place(a, frame->file, frame->line, frame->function));
   }
   return text;
 }

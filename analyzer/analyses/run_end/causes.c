@@ -5,6 +5,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/run_end/exception_causes.def"
 #include "analyses/run_end/run_end.h"
+#include "analyses/stalls/stack_tree.h"
 #include "base/quantity.h"
 #include "base/texts.h"
 #include "format/exception_links.def"
@@ -171,7 +172,7 @@ char *exception_place(struct analysis *a, const struct rank_end *end) {
   char *place = end->exception_file
                     ? line_place(a, end->exception_file, end->exception_line, function)
                     : NULL;
-  return place && function ? say(a, "%s in %s", place, function) : place;
+  return place ? place_in(a->arena, place, function) : NULL;
 }
 
 static void set_cause_by_exit(struct analysis *a, const struct rank_end *end,

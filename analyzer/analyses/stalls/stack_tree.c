@@ -86,6 +86,10 @@ char *stack_place(struct arena *arena, const struct call_frame *frame) {
   return frame->line ? arena_printf(arena, "%s:%u", name, frame->line) : arena_text(arena, name);
 }
 
+char *place_in(struct arena *arena, const char *place, const char *function) {
+  return function ? arena_printf(arena, "%s in %s", place, function) : arena_text(arena, place);
+}
+
 static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32 above);
 
 /* "libc.so.6 poll (poll.c:29)". */
@@ -181,10 +185,8 @@ static char *describe_stretch(struct arena *arena, const struct stack_tree *tree
       left_out = true;
       continue;
     }
-    const char *between = !*text ? "" : left_out ? " > ... > " : " > ";
-    text = node->function
-               ? arena_printf(arena, "%s%s%s %s", text, between, node->place, node->function)
-               : arena_printf(arena, "%s%s%s", text, between, node->place);
+    text = arena_list(arena, text, left_out ? " > ... > " : " > ", "%s%s%s", node->place,
+                      node->function ? " " : "", text_or_empty(node->function));
     left_out = false;
   }
   return text;

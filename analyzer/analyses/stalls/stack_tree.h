@@ -40,3 +40,6 @@ struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree
 
 /* "train.py:120" of a frame. */
 char *stack_place(struct arena *arena, const struct call_frame *frame);
+
+/* "train.py:9 in main"; the place alone where the function is not known. */
+char *place_in(struct arena *arena, const char *place, const char *function);

@@ -127,10 +127,10 @@ static const char *other_idle_time(struct findings *f) {
   for (size_t i = 0; i < LENGTH_OF(others); i++) {
     const struct budget_line *line = budget_line_of(f->r, others[i].part);
     if (line && line->fraction >= WORTH_MENTIONING)
-      text = say(f, "%s%s%s (%s)", text, *text ? " and " : ", besides ", others[i].what,
-                 percent(line->fraction).text);
+      text = arena_list(f->arena, text, " and ", "%s (%s)", others[i].what,
+                        percent(line->fraction).text);
   }
-  return text;
+  return *text ? say(f, ", besides %s", text) : text;
 }
 
 /* What could be saved beyond what the findings above already claim. */

@@ -103,15 +103,14 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
                 one->last_wait_ms);
     if (!rank)
       break;
-    text = say(f, "%s%srank %u at %.0f of %.0f", text,
-               n_named ? ", " : " Last to arrive: ", rank->rank, rank->last_collectives,
-               rank->judged_collectives);
+    text = arena_list(f->arena, text, ", ", "rank %u at %.0f of %.0f", rank->rank,
+                      rank->last_collectives, rank->judged_collectives);
     bool listed = rank->refuted || rank->last_wait_ms < WORTH_MENTIONING * f->step_ms;
     if (!listed && !ranks_have(ranks, *n, rank->rank))
       ranks[(*n)++] = rank->rank;
     named[n_named++] = rank->rank;
   }
-  return n_named ? say(f, "%s collectives.", text) : "";
+  return n_named ? say(f, " Last to arrive: %s collectives.", text) : "";
 }
 
 /* " Compute varies by 12 % between the ranks of a step; ...". */

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "analyses/stalls/stall_words.h"
-#include "base/texts.h"
 #include "report/text/section.h"
 #include "report/text/stack_lines.h"
 
@@ -68,8 +67,7 @@ static void put_past(struct pen *pen, const struct stalls_result *stalls) {
     pen_item(pen, STYLE_PLAIN, "%s for %s", past->what ? past->what : "stalled",
              duration_s(past->for_s).text);
     if (past->place)
-      pen_item(pen, STYLE_PLAIN, "%s%s%s", past->place, past->function ? " in " : "",
-               text_or_empty(past->function));
+      pen_item(pen, STYLE_PLAIN, "%s", place_in(&pen->scratch, past->place, past->function));
   }
   if (stalls->past_known > shown)
     section_value(pen, "", STYLE_DIM, "%.0f in all", stalls->past_known);
