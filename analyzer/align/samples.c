@@ -176,15 +176,13 @@ static void add_messages(struct samples *samples, const struct model *model, str
   SORT(messages, n, by_pair);
   memcpy(all, samples->at, samples->n * sizeof(*all));
   samples->at = all;
-  for (u32 i = 0, next; i < n; i = next) {
-    u32 upwards = 0;
-    for (next = i; next < n && messages[next].comm == messages[i].comm &&
-                   messages[next].low == messages[i].low && messages[next].high == messages[i].high;
-         next++)
-      upwards += messages[next].upwards;
+  for (u32 i = 0, of_pair; i < n; i += of_pair) {
+    of_pair = ROW_OF_EQUALS(&messages[i], n - i, a, b,
+                            a->comm == b->comm && a->low == b->low && a->high == b->high);
+    u32 upwards = NUMBER_OF(&messages[i], of_pair, one, one->upwards);
     bool on_host = model->comms[messages[i].comm].backend != TSCOPE_BACKEND_NCCL;
-    if (upwards > 0 && upwards < next - i)
-      all[samples->n++] = choose_messages(&messages[i], next - i, upwards, on_host, arena);
+    if (upwards > 0 && upwards < of_pair)
+      all[samples->n++] = choose_messages(&messages[i], of_pair, upwards, on_host, arena);
   }
 }
 

@@ -22,6 +22,11 @@
 #define FOR_EACH_CHANGED(at, n, one)                                                               \
   for (__typeof__((at)[0]) *one = (at), *one##_end = one ? one + (n) : one; one < one##_end; one++)
 
+/* Gives all elements a value. */
+#define FILL(at, n, value)                                                                         \
+  FOR_EACH_CHANGED(at, n, filled_)                                                                 \
+  *filled_ = (value)
+
 /* What is asked of each element is said of `one`, which points to it:
  *
  *   const struct rank *late = FIND(model->ranks, model->n_ranks, one, one->late);

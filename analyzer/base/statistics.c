@@ -66,6 +66,10 @@ static double log_gamma(double x) {
   return lgamma_r(x, &sign);
 }
 
+double log_choose(double n, double k) {
+  return log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1);
+}
+
 ORDER_BY(by_ranked_value, struct ranked_value, UP(value))
 
 double middle_of(double a, double b, double c) {

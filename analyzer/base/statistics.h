@@ -33,6 +33,9 @@ double error_of_median(double *values, size_t n, double independent);
 /* Median of an ascending array less one element equal to `own`. */
 double median_of_others(const double *sorted, size_t n, double own);
 
+/* The logarithm of (n over k). */
+double log_choose(double n, double k);
+
 /* P(X >= k) of X ~ Binomial(n, p), by the incomplete beta function [Abramowitz and Stegun 26.5.24],
  * which also lies between whole numbers. */
 double binomial_tail(double k, double n, double p);

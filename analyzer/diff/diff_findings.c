@@ -56,13 +56,8 @@ static bool affects_results(const struct diff_fact *fact) {
   static const char *const facts[] = {"ranks found", "git_commit", "torch",  "cuda_runtime",
                                       "cuda_driver", "nccl",       "python", "gpu_name",
                                       "cpu",         "command"};
-  for (size_t i = 0; fact->name && i < LENGTH_OF(variables); i++)
-    if (fnmatch(variables[i], fact->name, 0) == 0)
-      return true;
-  for (size_t i = 0; !fact->name && i < LENGTH_OF(facts); i++)
-    if (!strcmp(facts[i], fact->what))
-      return true;
-  return false;
+  return fact->name ? ANY(variables, LENGTH_OF(variables), one, fnmatch(*one, fact->name, 0) == 0)
+                    : MATCHES_ANY(fact->what, facts, same_text);
 }
 
 /* Where two texts too long to be shown begin to differ: at the beginning of that word. */

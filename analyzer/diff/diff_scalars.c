@@ -83,11 +83,11 @@ u32 diff_levels(struct diffing *d, const struct model *model, struct diff_level 
   u32 n_points, n = 0;
   struct point *points = points_of(&d->scratch, model, &n_points);
   double *values = arena_array(&d->scratch, n_points, sizeof(*values));
-  for (u32 i = 0, end; i < n_points && n < room; i = end) {
-    u32 n_values = 0;
-    for (end = i; end < n_points && !strcmp(points[end].name, points[i].name); end++)
-      if (points[end].step >= d->level_from && points[end].step <= d->level_to)
-        values[n_values++] = points[end].value;
+  for (u32 i = 0, named; i < n_points && n < room; i += named) {
+    named = ROW_OF_EQUALS(&points[i], n_points - i, a, b, !strcmp(a->name, b->name));
+    u32 n_values = LIST_WHERE(values, i, i + named, k,
+                              points[k].step >= d->level_from && points[k].step <= d->level_to,
+                              points[k].value);
     if (n_values)
       levels[n++] = (struct diff_level){points[i].name, median_of(values, n_values)};
   }

@@ -241,8 +241,7 @@ struct effects find_effects(const struct observations *from, u32 tests, double l
                     .unit_begin = memory_zeroed(size_sum(from->units, 1), sizeof(u32)),
                     .scratch =
                         memory_array(size_sum(size_product(from->all.n, 3), 1), sizeof(double))};
-  for (u32 i = 0; i < from->all.n; i++)
-    fit.used[i] = true;
+  FILL(fit.used, from->all.n, true);
   effects.left_out = leave_out(&fit, offsetof(struct observation, position), from->positions,
                                POSITION_LEAST_UNITS, 2);
   leave_out(&fit, offsetof(struct observation, group), from->groups, 2, 1);

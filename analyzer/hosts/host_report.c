@@ -127,10 +127,8 @@ static double marked_tail(u32 k, u32 drawn, u32 marked, u32 all) {
   double sum = 0;
   for (u32 i = k; i <= drawn && i <= marked; i++)
     if (drawn - i <= all - marked)
-      sum += exp(lgamma(marked + 1.0) - lgamma(i + 1.0) - lgamma(marked - i + 1.0) +
-                 lgamma(all - marked + 1.0) - lgamma(drawn - i + 1.0) -
-                 lgamma(all - marked - drawn + i + 1.0) - lgamma(all + 1.0) + lgamma(drawn + 1.0) +
-                 lgamma(all - drawn + 1.0));
+      sum +=
+          exp(log_choose(marked, i) + log_choose(all - marked, drawn - i) - log_choose(all, drawn));
   return fmin(sum, 1);
 }
 

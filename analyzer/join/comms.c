@@ -39,8 +39,7 @@ static void make_comm(struct model *model, const struct sighting *sightings, u32
     return;
   *room -= comm->size;
   comm->members = arena_array(model_arena(model), comm->size, sizeof(*comm->members));
-  for (u32 i = 0; i < comm->size; i++)
-    comm->members[i] = INDEX_NONE;
+  FILL(comm->members, comm->size, INDEX_NONE);
   for (u32 i = 0; i < n; i++) {
     u32 place = definition_of(model, &sightings[i])->rank;
     if (place < comm->size)

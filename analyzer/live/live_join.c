@@ -102,8 +102,7 @@ static const struct arrival *member_before(const struct model *model,
 static void find_waits(const struct model *model, struct last_calls *calls, struct arena *arena) {
   i64 *all = arena_array(arena, model->n_ranks, sizeof(*all));        /* waits of the rank so far */
   i64 *until = arena_array(arena, model->n_arrivals, sizeof(*until)); /* with that call's */
-  for (u32 i = 0; i < model->n_collectives; i++) {
-    const struct collective *call = &model->collectives[i];
+  FOR_EACH(model->collectives, model->n_collectives, call) {
     i64 last = op_is_barrier_like(call->op) ? last_ready(model, call) : NS_UNKNOWN;
     FOR_EACH_MEMBER(model, call, arrival) {
       u32 at = (u32)(arrival - model->arrivals);

@@ -43,8 +43,8 @@ static void put_native(const struct process_stacks *one) {
     printf("    no native frames: %s\n", outcome->why_none);
   else
     printf("    %s stopped one after another: %s in all, %s the longest\n",
-           plural(outcome->taken, "thread").text, duration_s((double)outcome->all_ns / 1e9).text,
-           duration_s((double)outcome->longest_ns / 1e9).text);
+           plural(outcome->taken, "thread").text, duration_s(ns_to_s(outcome->all_ns)).text,
+           duration_s(ns_to_s(outcome->longest_ns)).text);
   if (outcome->stuck && !outcome->why_none)
     printf("    %u more wait in the kernel, uninterruptible, and did not stop: no native frames of "
            "these\n",

@@ -163,10 +163,7 @@ static bool belongs(enum section_id id, enum finding_id finding) {
 }
 
 static bool is_judged(enum section_id id) {
-  bool judged = false;
-  for (size_t i = 0; i < LENGTH_OF(sections_of); i++)
-    judged |= belongs(id, (enum finding_id)i);
-  return judged;
+  return ANY_NUMBER(0, LENGTH_OF(sections_of), i, belongs(id, (enum finding_id)i));
 }
 
 bool section_unjudged(enum section_id id, const struct results *results) {

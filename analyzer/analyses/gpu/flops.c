@@ -253,8 +253,7 @@ static void prepare(struct counting *c) {
   c->replayed = arena_array(arena, contents, sizeof(*c->replayed));
   for (u32 i = 0; i < contents; i++)
     c->replayed[i] = arena_array(arena, t->gemms->contents[i].n_kernels, sizeof(**c->replayed));
-  for (u32 i = 0; i < n; i++)
-    c->first_start[i] = NS_UNKNOWN;
+  FILL(c->first_start, n, NS_UNKNOWN);
 }
 
 void flops_rank(struct analysis *a, const struct timeline *timeline) {

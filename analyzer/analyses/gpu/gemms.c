@@ -357,7 +357,7 @@ static struct precision_row make_precision(const struct analysis *a, enum precis
     struct timed timed = time_in_precision(a, i, precision);
     row.flops += flops->by_precision[precision] * ranks / steps_of(a, i, ranks);
     sum += flops->by_precision[precision];
-    row.ms += timed.ns / 1e6 / steps_of(a, i, ranks);
+    row.ms += ns_to_ms(timed.ns) / steps_of(a, i, ranks);
     all.ns += timed.ns;
     all.flops += timed.flops;
     all.lacking |= timed.lacking;
@@ -398,7 +398,7 @@ static void fill_totals(struct analysis *a, double ranks, double all_flops) {
       of_rank += (double)a->ranks[i].flops.replayed_ns[p];
     time += of_rank;
     variance += of_rank_variance;
-    ms += of_rank / 1e6 / steps;
+    ms += ns_to_ms(of_rank) / steps;
     step_variance += of_rank_variance / 1e12 / (steps * steps);
   }
   if (!(time > 0))

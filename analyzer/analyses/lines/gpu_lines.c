@@ -13,7 +13,7 @@ static double gpu_ms(const struct analysis *a, u32 rank, const struct line_sum *
   const struct line_sums *sums = &a->line_sums[rank];
   double ns =
       TOTAL(double, sums->at, sums->n, one, line_sums_by_line(one, line) == 0 ? one->gpu_ns : 0);
-  return ns / 1e6 / line_steps_of(a, rank);
+  return ns_to_ms(ns) / line_steps_of(a, rank);
 }
 
 const char *line_of_longer_gpu_work(struct analysis *a, u32 rank, double least_ms,

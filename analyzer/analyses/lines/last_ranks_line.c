@@ -115,8 +115,8 @@ static const struct sampled_line *longest_line(struct last_rank_search *s) {
   for (u32 i = 0, n; i < s->n && s->last_steps > 0 && s->steps > s->last_steps; i += n) {
     n = ROW_OF_EQUALS(&s->stays[i], s->n - i, first, one, one->part->key == first->part->key);
     bool is = stands_out(s, &s->stays[i], n, &all);
-    ms = all.last_ns / s->last_steps / 1e6;
-    others_ms = all.other_ns / (s->steps - s->last_steps) / 1e6;
+    ms = ns_to_ms(all.last_ns / s->last_steps);
+    others_ms = ns_to_ms(all.other_ns / (s->steps - s->last_steps));
     if (!is || ms - others_ms <= best_ms)
       continue;
     best = all;
@@ -125,8 +125,8 @@ static const struct sampled_line *longest_line(struct last_rank_search *s) {
   if (!best.part || best_ms < REASON_SHARE * usual_wait_ms(s))
     return NULL;
   struct sampled_line *line = line_of_part(s->a, best.part);
-  line->ms = best.last_ns / s->last_steps / 1e6;
-  line->peers_ms = best.other_ns / (s->steps - s->last_steps) / 1e6;
+  line->ms = ns_to_ms(best.last_ns / s->last_steps);
+  line->peers_ms = ns_to_ms(best.other_ns / (s->steps - s->last_steps));
   line->more_ms = best_ms;
   line->error_ms = NAN;
   return line;

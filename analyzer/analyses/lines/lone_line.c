@@ -161,7 +161,7 @@ static void find_of_rank(struct analysis *a, u32 rank, const struct everywhere *
     if (!now.when || now.chance >= STRAGGLER_SIGNIFICANCE ||
         own.ns / steps < WORTH_MENTIONING * step_ns)
       continue;
-    now.ms = own.ns / steps / 1e6;
+    now.ms = ns_to_ms(own.ns / steps);
     now.run_ns = own.ns;
     most = own.ns;
     best = part;

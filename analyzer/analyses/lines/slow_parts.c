@@ -75,16 +75,16 @@ static struct difference difference_of(const struct comparison *c, u32 rank) {
   struct difference d = {.chance = 1};
   if (n == 0)
     return d;
-  d.ms = own / steps / 1e6;
-  d.peers_ms = others / of_others / 1e6;
+  d.ms = ns_to_ms(own / steps);
+  d.peers_ms = ns_to_ms(others / of_others);
   d.more_ms = (d.ms - d.peers_ms) / share;
   d.ms += d.more_ms - (d.ms - d.peers_ms);
   double follows = persistence_of(&c->follow), independent = n * independent_share(follows);
   double mean = mean_of(values, n);
   for (u32 i = 0; i < n; i++)
     spread += (values[i] - mean) * (values[i] - mean);
-  spread = n >= slices_of_spread ? sqrt(spread / (n - 1) / independent) / 1e6 : 0;
-  double poisson = sqrt(own * parts_of(c, rank)->sample_ns) / steps / 1e6;
+  spread = n >= slices_of_spread ? ns_to_ms(sqrt(spread / (n - 1) / independent)) : 0;
+  double poisson = ns_to_ms(sqrt(own * parts_of(c, rank)->sample_ns) / steps);
   d.error_ms = fmax(spread, poisson) / share;
   d.chance =
       chance_of_count((u32)seen, (u32)(seen + seen_others), steps / (steps + of_others), follows);
@@ -301,7 +301,7 @@ static void look_at_rank(struct comparison *c, u32 rank) {
     steps += parts->steps[s];
     c->steps[s] += parts->n && is_peer(c, rank) ? parts->steps[s] : 0;
   }
-  best->own_ms = ns / steps / 1e6;
+  best->own_ms = ns_to_ms(ns / steps);
   find_late_slices(c, rank);
   best->lacks_cores = c->a->results->ranks[rank].straggler && lacks_cores(c, rank);
 }

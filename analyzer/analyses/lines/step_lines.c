@@ -41,8 +41,8 @@ static struct times times_of(const struct rank_parts *parts, const struct sample
   part_persistence(parts, part, slices, 1, &p);
   double chance = chance_of_count((u32)lround(samples), (u32)lround(of_all),
                                   steps / (steps + base_steps), persistence_of(&p));
-  struct times t = {.ms = own / steps / 1e6,
-                    .base_ms = base / base_steps / 1e6,
+  struct times t = {.ms = ns_to_ms(own / steps),
+                    .base_ms = ns_to_ms(base / base_steps),
                     .seen = (u32)seen,
                     .steps = (u32)steps};
   t.more_ms = t.ms - t.base_ms;
@@ -109,7 +109,7 @@ static bool is_of_several(const struct step_line_search *s) {
  * each. What is shorter than the time between two looks is missed in some. */
 static u32 steps_at_line(const struct step_line_search *s) {
   const double looks = 1.5;
-  double sample_ms = s->a->line_sums[s->rank].parts.sample_ns / 1e6;
+  double sample_ms = ns_to_ms(s->a->line_sums[s->rank].parts.sample_ns);
   double ms = s->times.ms * s->times.steps / s->times.seen;
   return s->times.seen && ms >= looks * sample_ms ? s->times.seen : s->times.steps;
 }

@@ -14,8 +14,7 @@
 /* Least allocated in each step and the event at which it was; NAN where a step has no event. */
 static u32 find_lowest(const struct memory_history *history, double *floors, u32 *at) {
   u32 seen = 0;
-  for (u32 s = 0; s < history->n_steps; s++)
-    floors[s] = NAN;
+  FILL(floors, history->n_steps, NAN);
   for (u32 i = 0; i < history->n_events; i++) {
     const struct memory_event *event = &history->events[i];
     if (event->step < 0 || (u32)event->step >= history->n_steps || event->allocated < 0)
@@ -159,8 +158,7 @@ static void keep_peaks(const struct memory_history *history, struct arena *arena
                        struct memory_result *result) {
   result->step_peak_bytes = arena_array(arena, history->n_steps, sizeof(double));
   result->n_step_peaks = history->n_steps;
-  for (u32 s = 0; s < history->n_steps; s++)
-    result->step_peak_bytes[s] = NAN;
+  FILL(result->step_peak_bytes, history->n_steps, NAN);
   FOR_EACH(history->events, history->n_events, event)
     if (event->step >= 0 && (u32)event->step < history->n_steps && event->allocated >= 0)
       result->step_peak_bytes[event->step] =

@@ -59,8 +59,7 @@ static void count_run(struct tally *tally, i64 gap_before, i64 run, i64 gap_afte
 static void count_blocks(struct tally *tally, const struct memory_block *blocks, u32 n) {
   bool unused = ALL(blocks, n, one, one->state == MEMORY_BLOCK_FREE);
   i64 gap = 0, run = 0, gap_before = 0;
-  for (u32 i = 0; i < n; i++) {
-    const struct memory_block *block = &blocks[i];
+  FOR_EACH(blocks, n, block) {
     if (block->state == MEMORY_BLOCK_FREE) {
       gap += block->bytes;
       continue;

@@ -259,7 +259,7 @@ static double median_shortest(const struct model *model, const struct kind *kind
                               double *scratch) {
   u32 exact = list_shortest(model, kind, EXACT, scratch);
   u32 n = exact < ENOUGH_EXACT ? list_shortest(model, kind, as, scratch) : exact;
-  return median_of(scratch, n) / 1e6;
+  return ns_to_ms(median_of(scratch, n));
 }
 
 static void summarise_kind(struct analysis *a, struct kind *kind, struct collective_result *out,
@@ -282,8 +282,8 @@ static void summarise_kind(struct analysis *a, struct kind *kind, struct collect
   out->count = kind->n;
   out->bytes = median_bytes(a->model, kind, scratch);
   out->sizes = kind->sizes;
-  out->wait_ms = wait / 1e6;
-  out->transfer_ms = transfer / 1e6;
+  out->wait_ms = ns_to_ms(wait);
+  out->transfer_ms = ns_to_ms(transfer);
   out->at_least_ms = median_shortest(a->model, kind, AT_LEAST, scratch);
   out->at_most_ms = op_is_message(kind->op) ? median_shortest(a->model, kind, AT_MOST, scratch)
                                             : out->at_least_ms;

@@ -110,8 +110,7 @@ static void find_ranks_without_more(const struct analysis *a) {
   const struct steps *steps = &a->model->steps;
   u32 n = a->model->n_ranks;
   a->graph->no_more_from = arena_array(a->arena, n, sizeof(u32));
-  for (u32 rank = 0; rank < n; rank++)
-    a->graph->no_more_from[rank] = INDEX_NONE;
+  FILL(a->graph->no_more_from, n, INDEX_NONE);
   if (a->whole_run)
     return;
   size_t last = cell_of_step(a->model, steps->n - 1, 0);

@@ -302,8 +302,7 @@ __attribute__((flatten)) static void replay_least(struct runs *runs) {
 void run_step_ends(const struct run *run, i64 *ends) {
   const struct replay *r = run->r;
   const struct sample_graph *g = r->g;
-  for (u32 i = 0; i < r->n_steps; i++)
-    ends[i] = INT64_MIN;
+  FILL(ends, r->n_steps, INT64_MIN);
   for (u32 rank = 0; rank < g->n_ranks; rank++) {
     const struct slice *slice = &g->slices[rank];
     for (u32 i = 0; slice->present && i + 1 < r->n_steps; i++) {
@@ -364,8 +363,7 @@ static void make_room(struct runs *runs, const struct replay *r, size_t lanes) {
  * these where they were: not where another run left them. */
 static void begin_as_recorded(struct runs *runs) {
   const struct sample_graph *g = runs->g;
-  for (u32 k = 0; k < runs->apart; k++) {
-    struct run *run = &runs->at[k];
+  FOR_EACH_CHANGED(runs->at, runs->apart, run) {
     for (u32 n = 0; n < g->n; n++) {
       *run_start_at(run, n) = g->nodes[n].start;
       *run_end_at(run, n) = g->nodes[n].end;
@@ -388,10 +386,8 @@ void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cu
   runs->n = n;
   if (r->contradictions)
     begin_as_recorded(runs);
-  for (u32 i = 0; i < r->g->n_ranks * runs->apart; i++)
-    runs->at->device_done[i] = INT64_MIN;
-  for (u32 i = 0; i < r->g->n_keys * runs->apart; i++)
-    runs->name_left[i] = 1;
+  FILL(runs->at->device_done, r->g->n_ranks * runs->apart, INT64_MIN);
+  FILL(runs->name_left, r->g->n_keys * runs->apart, 1);
   for (u32 kind = 0; kind <= NODE_COLLECTIVE; kind++)
     for (u32 k = 0; k < MOST_SIDE_BY_SIDE; k++)
       runs->kind_left[kind][k] = 1;

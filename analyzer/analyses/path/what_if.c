@@ -189,8 +189,7 @@ static double share_with_unknown(const struct analysis *a) {
   double waits = 0, all = 0;
   FOR_EACH(a->graph->joined, a->graph->n_samples, g) {
     SCOPED i64 *shortest = memory_array(size_sum(g->n_keys, 1), sizeof(*shortest));
-    for (u32 key = 0; key < g->n_keys; key++)
-      shortest[key] = INT64_MAX;
+    FILL(shortest, g->n_keys, INT64_MAX);
     for (u32 pass = 0; pass < 2; pass++)
       for (u32 n = 0; n < g->n; n++) {
         const struct node *node = &g->nodes[n];

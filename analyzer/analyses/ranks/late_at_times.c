@@ -215,8 +215,7 @@ static u32 period_of_turns(const struct late_events *events, u32 comm, double *c
   struct straggler_test *c = events->c;
   u32 begin = c->first[comm], n = c->first[comm + 1] - begin, best = 0;
   u32 *who = arena_array(&c->scratch, n, sizeof(*who));
-  for (u32 i = 0; i < n; i++)
-    who[i] = INDEX_NONE;
+  FILL(who, n, INDEX_NONE);
   FOR_EACH(events->at, events->n, event)
     who[event->tested - begin] = event->rank;
   struct repeated next = repeated_after(who, n, 1);

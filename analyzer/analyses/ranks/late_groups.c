@@ -204,11 +204,6 @@ static u32 order_hosts(struct straggler_test *c, const struct late_member *membe
   return n_hosts;
 }
 
-/* (n over k): of which that many groups could have been found. */
-static double groups_of(u32 n, u32 k) {
-  return exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0));
-}
-
 void late_hosts_test(struct straggler_test *c, u32 comm) {
   const struct model *model = c->a->model;
   u32 room = tested_roster(c, comm)->n_arrivals, mine = 0;
@@ -225,7 +220,7 @@ void late_hosts_test(struct straggler_test *c, u32 comm) {
         c->in_group[members[i].rank] = true;
         mine++;
       }
-  test_group(c, comm, mine, n, groups_of(n_hosts, late), "another of the late hosts");
+  test_group(c, comm, mine, n, exp(log_choose(n_hosts, late)), "another of the late hosts");
 }
 
 void late_group_test(struct straggler_test *c, u32 comm) {
@@ -237,5 +232,5 @@ void late_group_test(struct straggler_test *c, u32 comm) {
   memset(c->in_group, 0, (c->a->model->n_ranks + 1u) * sizeof(*c->in_group));
   for (u32 i = n - mine; i < n; i++)
     c->in_group[members[i].rank] = true;
-  test_group(c, comm, mine, n, groups_of(n, mine), "another of the late ranks");
+  test_group(c, comm, mine, n, exp(log_choose(n, mine)), "another of the late ranks");
 }

@@ -10,8 +10,7 @@ void rank_summaries_prepare(struct analysis *a) {
   a->ranks = arena_array(a->arena, model->n_ranks, sizeof(*a->ranks));
   a->compute_ms = arena_array(a->arena, cells, sizeof(*a->compute_ms));
   a->time_in_other_comms = arena_array(a->arena, model->n_arrivals, sizeof(i64));
-  for (size_t i = 0; i < cells; i++)
-    a->compute_ms[i] = NAN;
+  FILL(a->compute_ms, cells, NAN);
 }
 
 void rank_summaries_free(struct analysis *a) {

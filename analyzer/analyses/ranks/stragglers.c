@@ -36,7 +36,7 @@ static void add_lateness(struct straggler_test *c) {
       earliest = fmin(earliest, arrival_own_time(c, member));
     FOR_EACH_MEMBER(c->a->model, collective, member)
       series_add_lateness(c->a, member->rank, collective->step,
-                          (arrival_own_time(c, member) - earliest) / 1e6);
+                          ns_to_ms(arrival_own_time(c, member) - earliest));
   }
 }
 
@@ -79,7 +79,7 @@ static void set_counts(struct straggler_test *c, u32 comm, const struct verdict 
   out->met_correlation = c->correlation;
   out->z = (v->times - expected) / sqrt(expected * (1 - 1.0 / v->members));
   out->p_value = fmin(1, v->p * c->tests);
-  out->imposed_wait_ms = v->imposed_ns / steps_between_meetings(c, comm) / 1e6;
+  out->imposed_wait_ms = ns_to_ms(v->imposed_ns / steps_between_meetings(c, comm));
 }
 
 /* What the first round says of a rank in the communicator in which chance explains it least. */
@@ -264,11 +264,11 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
   set_counts(c, comm, v);
   out->straggler = true;
   double steps = steps_between_meetings(c, comm);
-  out->lateness_ms = v->typical_ns / 1e6;
-  out->lateness_error_ms = v->error_ns / 1e6;
-  out->late_a_step_ms = v->typical_ns / steps / 1e6;
-  out->late_a_step_error_ms = v->error_ns / steps / 1e6;
-  out->late_skew_ms = v->skew_ns / steps / 1e6;
+  out->lateness_ms = ns_to_ms(v->typical_ns);
+  out->lateness_error_ms = ns_to_ms(v->error_ns);
+  out->late_a_step_ms = ns_to_ms(v->typical_ns / steps);
+  out->late_a_step_error_ms = ns_to_ms(v->error_ns / steps);
+  out->late_skew_ms = ns_to_ms(v->skew_ns / steps);
   out->longer_compute_steps = v->longer ? v->longer : (double)NAN;
   set_late_steps(c, v, out);
   unnamed_members_take_out(c, v->rank);
@@ -397,7 +397,7 @@ static void fill_sync_skew(struct straggler_test *c) {
     }
     c->lateness[i] = last - first;
   }
-  c->a->results->sync_skew_ms = median_of(c->lateness, c->n_tested) / 1e6;
+  c->a->results->sync_skew_ms = ns_to_ms(median_of(c->lateness, c->n_tested));
 }
 
 static u32 steps_tried(struct straggler_test *c) {

@@ -32,8 +32,7 @@ static i64 end_of(const struct rank *rank) {
  * index of the model. */
 static i64 *last_calls(struct arena *arena, const struct model *model) {
   i64 *last = arena_array(arena, model->n_ranks, sizeof(*last));
-  for (u32 r = 0; r < model->n_ranks; r++)
-    last[r] = NS_UNKNOWN;
+  FILL(last, model->n_ranks, NS_UNKNOWN);
   FOR_EACH(model->arrivals, model->n_arrivals, arrival) {
     i64 *own = &last[arrival->rank];
     if (arrival->call_start != NS_UNKNOWN && arrival->call_end != NS_UNKNOWN &&

@@ -155,8 +155,8 @@ void budget_analyse(struct analysis *a) {
     sum = add_ranks(a, &n, false);
   if (n == 0)
     return;
-  double other_s = (double)sum.other_steps / n / 1e9;
-  r->wall_s = (double)sum.total / n / 1e9 + other_s;
+  double other_s = ns_to_s((double)sum.other_steps / n);
+  r->wall_s = ns_to_s((double)sum.total / n) + other_s;
   r->analysed_s = a->whole_run ? r->wall_s : r->analysed_s;
   if (known) {
     known_lines(a, &sum, n);

@@ -83,8 +83,7 @@ void series_prepare(struct analysis *a) {
   g->sums = arena_array(a->arena, g->n_points, sizeof(*g->sums));
   size_t cells = (size_t)ranks * g->n_columns * SERIES_COUNT;
   g->cells = memory_array(size_sum(cells, 1), sizeof(float));
-  for (size_t i = 0; i < cells; i++)
-    g->cells[i] = NAN;
+  FILL(g->cells, cells, NAN);
   pthread_mutex_init(&g->lock, NULL);
   a->series = g;
 }

@@ -72,8 +72,7 @@ static void list_bounds(struct step_bounds *b) {
     b->host[b->n++] = host.start;
     b->host[b->n++] = host.end;
   }
-  for (u32 i = 0; i < b->n; i++)
-    b->gpu[i] = NS_UNKNOWN;
+  FILL(b->gpu, b->n, NS_UNKNOWN);
   for (u32 i = 0; i < b->t->n_lanes; i++)
     b->streams[i].unplaced = NS_UNKNOWN;
   if (b->n && b->a->model->steps.open)

@@ -215,8 +215,7 @@ static bool is_called(const struct span *span) {
 
 static void put_sites(struct finding_lines *f, const struct timeline *t, const u32 *span_of,
                       struct call_sites *sites) {
-  for (u32 i = 0; i < t->n_spans; i++)
-    sites->of_span[i] = INDEX_NONE;
+  FILL(sites->of_span, t->n_spans, INDEX_NONE);
   for (u32 i = 0; i < f->trace->items.n; i++) {
     const struct kineto_item *item = &f->trace->items.at[i];
     enter_range(f, item);

@@ -43,8 +43,7 @@ static void list_lateness(const struct analysis *a, const struct rank_result *ra
   double *of_rows = arena_array(arena, series->n_rows, sizeof(*of_rows));
   const struct series_row *own =
       FIND(series->rows, series->n_rows, one, one->rank == rank->rank && one->ranks == 1);
-  for (u32 i = 0; i < a->n_steps; i++)
-    late_ms[i] = NAN;
+  FILL(late_ms, a->n_steps, NAN);
   for (u32 column = 0; own && column < own->n_values[SERIES_LATE]; column++) {
     u32 n = 0;
     FOR_EACH(series->rows, series->n_rows, row)

@@ -378,8 +378,7 @@ static double *late_in_steps(const struct findings *f, struct arena *scratch, bo
   const struct analysis *a = f->a;
   double *ms = arena_array(scratch, a->n_steps, sizeof(*ms));
   const bool *meets = find_meetings(f, scratch);
-  for (u32 r = 0; r < f->r->n_ranks; r++) {
-    const struct rank_result *rank = &f->r->ranks[r];
+  FOR_EACH(f->r->ranks, f->r->n_ranks, rank) {
     bool meets_rarely = !rank->of_path && 2 * rank->met_steps < a->n_training;
     double late = rank->late_at_times ? rank->late_a_step_ms : rank->lateness_ms;
     for (u32 i = 0; i < a->n_steps && rank->straggler && (rank->late_at_times || meets_rarely);

@@ -117,8 +117,7 @@ static void group_runs(struct found *found, struct trace_runs *runs) {
   trace_entries_name_runs(found->arena, entries, n);
   SORT(entries, n, by_run);
   struct trace_run *run = NULL;
-  for (u32 i = 0; i < n; i++) {
-    struct trace_entry *entry = &entries[i];
+  FOR_EACH_CHANGED(entries, n, entry) {
     if (!run || strcmp(run->id, entry->run) != 0) {
       run = &list[runs->n_runs++];
       *run = (struct trace_run){.id = entry->run, .entries = entry};

@@ -269,13 +269,12 @@ void runs_from_copies(struct rank_events *events) {
     s.streams = memory_zeroed((size_t)UINT16_MAX + 1, sizeof(*s.streams));
     list_calls(&s);
   }
-  for (u32 i = 0, next; i < n && s.calls.n; i = next) {
-    const struct rank_copy *first = &events->copies.at[i];
-    for (next = i; next < n && events->copies.at[next].stream == first->stream &&
-                   replay_of(&events->copies.at[next]) == replay_of(first);)
-      next++;
-    search_row(&s, &(struct row){
-                       .at = first, .n = next - i, .parts_left = (u64)PARTS_PER_COPY * (next - i)});
+  for (u32 i = 0, in_row; i < n && s.calls.n; i += in_row) {
+    const struct rank_copy *at = &events->copies.at[i];
+    in_row = ROW_OF_EQUALS(at, n - i, first, one,
+                           one->stream == first->stream && replay_of(one) == replay_of(first));
+    search_row(&s,
+               &(struct row){.at = at, .n = in_row, .parts_left = (u64)PARTS_PER_COPY * in_row});
   }
   if (events->runs.n > s.n_recorded)
     SORT(events->runs.at, events->runs.n, by_start);

@@ -73,8 +73,7 @@ u32 pair_in_order(const struct ordered *causes, u32 n_causes, const struct order
       effect_of[i] = i;
     return n_causes;
   }
-  for (u32 i = 0; i < n_causes; i++)
-    effect_of[i] = INDEX_NONE;
+  FILL(effect_of, n_causes, INDEX_NONE);
   if (end_is_lost)
     return pair_from_front(causes, n_causes, effects, n_effects, effect_of);
   u32 pairs = 0;
