@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash_index.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "format/own_code.h"
 #include "import/memory_snapshot/allocation_categories.def"
-#include "model/block_table.h"
 
 enum tier { TIER_ROLE, TIER_OP, TIER_REST };
 
@@ -128,27 +128,28 @@ static const char *place_of(const struct frame *frame, struct arena *arena) {
                       (long long)frame->line);
 }
 
-/* Every frame of the file once, found by its address in memory. */
-struct frames {
-  VECTOR(struct frame) all;
-  struct block_table index; /* by address; `source` is the place in the list */
-};
+/* Every frame of the file once, by its address in memory. */
+typedef HASHED(struct frame) frame_list;
 
 static bool is_frame(const struct value *value) {
   return value && value->kind == VALUE_DICT;
 }
 
-static void add_frame(struct frames *frames, const struct value *value, struct arena *arena) {
-  u64 address = (uintptr_t)value->items;
-  if (block_table_find(&frames->index, address))
-    return;
-  block_table_put(&frames->index, (struct held_block){.address = address, .source = frames->all.n});
-  struct frame frame = frame_of(value);
-  frame.place = frame.priority > PRIORITY_NONE ? place_of(&frame, arena) : NULL;
-  VECTOR_PUSH(&frames->all, frame);
+static const struct frame *find_frame(const frame_list *frames, const struct value *value) {
+  u32 found =
+      is_frame(value) ? hash_index_first(&frames->index, (uintptr_t)value->items) : INDEX_NONE;
+  return found == INDEX_NONE ? NULL : &frames->at[found];
 }
 
-static void list_frames(const struct stacks *stacks, struct frames *frames, struct arena *arena) {
+static void add_frame(frame_list *frames, const struct value *value, struct arena *arena) {
+  if (find_frame(frames, value))
+    return;
+  struct frame frame = frame_of(value);
+  frame.place = frame.priority > PRIORITY_NONE ? place_of(&frame, arena) : NULL;
+  HASHED_ADD(frames, (uintptr_t)value->items, frame);
+}
+
+static void list_frames(const struct stacks *stacks, frame_list *frames, struct arena *arena) {
   for (u32 s = 0; s < stacks->all.n; s++) {
     const struct value_items *stack = stacks->all.at[s].frames;
     for (u32 i = 0; i < stack->n; i++)
@@ -157,13 +158,7 @@ static void list_frames(const struct stacks *stacks, struct frames *frames, stru
   }
 }
 
-static const struct frame *find_frame(const struct frames *frames, const struct value *value) {
-  const struct held_block *found =
-      is_frame(value) ? block_table_find(&frames->index, (uintptr_t)value->items) : NULL;
-  return found ? &frames->all.at[found->source] : NULL;
-}
-
-static struct memory_source describe(const struct value_items *stack, const struct frames *frames) {
+static struct memory_source describe(const struct value_items *stack, const frame_list *frames) {
   const struct frame *best = NULL;
   bool in_backward = false;
   u32 role = PATTERNS, op = PATTERNS, rest = PATTERNS;
@@ -227,7 +222,7 @@ static void number_sources(struct stacks *stacks, struct described *described,
 
 /* Frames that show a place: all Python frames, and of the others operators and autograd's nodes.
  * A stack without any of these keeps all frames that have a name. */
-static void grow_tree(struct stacks *stacks, struct stack *stack, const struct frames *frames,
+static void grow_tree(struct stacks *stacks, struct stack *stack, const frame_list *frames,
                       struct arena *arena) {
   bool any = false;
   for (u32 i = 0; i < stack->frames->n && !any; i++) {
@@ -250,7 +245,7 @@ void stacks_resolve(struct stacks *stacks, struct arena *arena) {
   SORT(stacks->all.at, stacks->all.n, by_address_and_place);
   u32 kept = stacks->all.n =
       KEEP_FIRST(stacks->all.at, stacks->all.n, last, one, last->frames == one->frames);
-  struct frames frames = {0};
+  frame_list frames = {0};
   SCOPED struct described *described = memory_zeroed(size_sum(kept, 1), sizeof(*described));
   list_frames(stacks, &frames, arena);
   for (u32 i = 0; i < kept; i++)
@@ -261,8 +256,7 @@ void stacks_resolve(struct stacks *stacks, struct arena *arena) {
   SORT_INDICES(order, kept, stacks->all.at, as_recorded);
   for (u32 i = 0; i < kept; i++) /* addresses differ from run to run */
     grow_tree(stacks, &stacks->all.at[order[i]], &frames, arena);
-  free(frames.all.at);
-  block_table_free(&frames.index);
+  FREE_EACH(&frames, at, index.slots);
 }
 
 const struct stack *stacks_find(const struct stacks *stacks, const struct value *frames) {
