@@ -157,7 +157,8 @@ static u32 count_members_in(const struct wait_graph *g, u32 blocked, u32 cycle) 
                    edge->to == g->ranks + blocked && g->cycle[edge->from] == cycle);
 }
 
-/* If most ranks of a cycle are in one call, the others are out of order; else all are. */
+/* If most ranks of a cycle are in one call, the others are out of order; else those that came to
+ * their call in another way than ever before; else all are. */
 static void name_cycle_suspects(struct suspect_search *j, u32 cycle) {
   struct wait_graph *g = j->g;
   u32 most = 0, most_node = INDEX_NONE;
@@ -171,6 +172,8 @@ static void name_cycle_suspects(struct suspect_search *j, u32 cycle) {
     most_node = g->ranks + f;
   }
   bool decided = !tie && most_node != INDEX_NONE && 2 * most > g->ranks_in_cycle[cycle];
+  if (!decided && name_unusual_of_cycle(j, cycle))
+    return;
   for (u32 r = 0; r < g->ranks; r++) {
     bool with_most =
         ANY_NUMBER(g->first_edge[r], g->first_edge[r + 1], e, g->edges.at[e].to == most_node);

@@ -17,6 +17,7 @@ struct suspect_search {
   u32 n_unrecorded;
   bool *named;  /* [ranks] */
   u32 *waiting; /* [ranks] the blocked call, with the most ranks in it, that waits for each */
+  const struct came *came; /* [ranks] unusual_calls.c; NULL until it is asked for */
 };
 
 /* Names a rank, once. */
@@ -44,6 +45,10 @@ static inline u64 order_on(const struct suspect_search *j, u32 rank, u32 blocked
  * the other way round. */
 bool find_swapped_calls(const struct suspect_search *j, const struct mismatch *mismatch, u32 rank,
                         struct suspect_facts *facts);
+
+/* Names those of a cycle that alone came to their call in another way than ever before; whether
+ * there are any. */
+bool name_unusual_of_cycle(struct suspect_search *j, u32 cycle);
 
 /* Ranks that make two calls, which all members have made, in another order than the others. */
 void find_order_suspects(struct suspect_search *j);

@@ -95,6 +95,8 @@ static char *words_of_absent(struct arena *arena, u32 rank, const struct suspect
 }
 
 static char *words_of_order(struct arena *arena, u32 rank, const struct suspect_facts *f) {
+  if (f->detail)
+    return arena_printf(arena, "Rank %u %s.", rank, f->detail);
   if (f->before)
     return arena_printf(
         arena, "Rank %u calls %s before %s; %u of %u ranks do so.%s", rank, f->call, f->before,

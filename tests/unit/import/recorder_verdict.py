@@ -183,6 +183,51 @@ def dumps_that_are_missing_accuse_nobody(folder):
 
 
 @case
+def who_never_came_to_its_call_like_this_broke_the_circle(folder):
+    """Rank 1 leaves out its call in a group of two, and goes on to one of all: it waits there for rank 0, which waits for it."""
+    for i, how in enumerate(({}, {"ring": 30}, {"status": False})):
+        job = jobs.Job(4, 1)
+        everyone = job.group("0", range(4), "default_pg")
+        rows, columns = ([job.group(str(n + i), ranks) for i, ranks in enumerate(groups)]
+                         for n, groups in ((1, ((0, 1), (2, 3))), (3, ((0, 2), (1, 3)))))
+        for step in range(12):
+            for r in range(4):
+                job.one(r, "all_reduce", columns[r % 2])
+                if (r, step) != (1, 10):
+                    job.one(r, "all_reduce", rows[r // 2])
+                job.one(r, "barrier", everyone)
+        one = expect(run(job, folder / str(i), **how), [1], [1])
+        assert "all_reduce 11" in one["suspects"][0]["evidence"], one["suspects"]
+
+
+@case
+def a_new_call_of_one_of_two_is_not_wrong_for_that(folder):
+    """Rank 0 begins to validate, with calls of a second group, where rank 1 goes on to train: or it is the other way round."""
+    job = jobs.Job(2, 1)
+    train, validate = job.group("0", range(2), "default_pg"), job.group("1", range(2))
+    for _ in range(10):
+        job.all("all_reduce", train)
+        job.all("broadcast", train)
+    job.one(0, "all_reduce", validate)
+    job.one(1, "all_reduce", train)
+    expect(run(job, folder), [0, 1])
+
+
+@case
+def who_receives_from_another_rank_than_ever_before_broke_the_circle(folder):
+    job = jobs.Job(4, 1)
+    ring = job.group("0", range(4), "default_pg")
+    for step in range(10):
+        for r in range(4):
+            if (r, step) == (2, 9):
+                job.one(2, "recv", ring, peer=0)
+            for kind, peer in (("send", r + 1), ("recv", r - 1))[::1 if r % 2 else -1]:
+                job.one(r, kind, ring, peer=peer % 4)
+    one = expect(run(job, folder), [2], [2])
+    assert "recv from rank 0" in one["suspects"][0]["evidence"], one["suspects"]
+
+
+@case
 def a_circle_needs_no_rank_without_a_record(folder):
     """Rank 1 calls two groups in the other order. With the dump of another rank missing nothing tells which of both holds
     them up, whether ranks call ahead or not."""
