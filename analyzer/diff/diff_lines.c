@@ -138,7 +138,9 @@ void diff_lines(struct diffing *d) {
     }
     for (u32 i = 0, same; i < n; i += same) {
       same = COUNT_SAME(parts + i, n - i, by_place);
-      out->lines[out->n_lines++] = row_of(d, parts + i, same, none, values);
+      struct diff_line row = row_of(d, parts + i, same, none, values);
+      if (row.before_ms != 0 || row.after_ms != 0) /* else only workers are there */
+        out->lines[out->n_lines++] = row;
     }
     SORT(out->lines, out->n_lines, by_difference);
     out->n_lines = MIN(out->n_lines, MOST_ROWS);

@@ -173,6 +173,16 @@ static bool any_lost(const struct outcome *o, const struct ending *to) {
          ANY(o->endings, o->n, one, one->said_lost && waited_for(o->a->model, one, to));
 }
 
+/* Whether one of its peers shows that it ended first: by a loss, or since it waited for it. A
+ * machine that is busy may end those that are killed together up to a second after each other, and
+ * then they show nothing. */
+static bool others_outlived(const struct outcome *o, const struct ending *first, i64 last) {
+  bool waited = ANY(o->endings, o->n, one, waited_for(o->a->model, one, first)),
+       silent = count_endings(o, ENDING_SILENT) == o->n;
+  return any_lost(o, first) ||
+         last - first->at >= (silent && !waited ? TOGETHER_NS : SIMULTANEOUS_NS);
+}
+
 /* If all ranks of its host stopped together without a word, and not those of the other hosts, the
  * host was lost: nobody on it only followed, though one may have waited for the other. */
 static bool is_on_lost_host(const struct outcome *o, const struct ending *first) {
@@ -208,7 +218,7 @@ static u32 mark_silent(struct outcome *o, i64 before) {
         (ending->at - first->at <= SIMULTANEOUS_NS && waited_for(o->a->model, first, ending)))
       first = ending;
   }
-  if (!first || first->at >= before || (last - first->at < SIMULTANEOUS_NS && !any_lost(o, first)))
+  if (!first || first->at >= before || !others_outlived(o, first, last))
     return 0;
   bool host = is_on_lost_host(o, first);
   return MARK_WHERE(o, ending,

@@ -315,6 +315,20 @@ static void who_dies_first_is_named_by_the_last_words_of_its_peer(void **state) 
   }
 }
 
+/* All are killed together, on a busy machine. If others waited for the first, it was killed alone.
+ */
+static void who_is_killed_with_all_others_is_not_named(void **state) {
+  for (u32 waited = 0; waited <= 1; waited++) {
+    struct job job = new_job(state, 3, 400 * MS);
+    lived_until(&job, 1, 80 * MS);
+    for (u32 r = 0; r < 3; r += 2)
+      if (waited)
+        call(&job, r, SMALL)->dur = ~0ull;
+    expect(&job, &(struct expected){.culprit = waited ? 1 : job.ranks,
+                                    .says = waited ? "ended first" : NULL});
+  }
+}
+
 /* It wrote this between its calls, and went on: it was caught. */
 static void an_exception_before_the_last_call_says_nothing(void **state) {
   struct job job = new_job(state, 3, 120 * MS);
@@ -503,6 +517,7 @@ int main(void) {
       WITH_FOLDER(who_is_interrupted_while_others_wait_held_them_up),
       WITH_FOLDER(who_is_killed_long_after_an_interrupt_ended_nothing),
       WITH_FOLDER(who_dies_first_is_named_by_the_last_words_of_its_peer),
+      WITH_FOLDER(who_is_killed_with_all_others_is_not_named),
       WITH_FOLDER(an_exception_before_the_last_call_says_nothing),
       WITH_FOLDER(who_hangs_after_an_exception_is_named),
       WITH_FOLDER(who_was_stopped_long_before_its_launcher_looked_is_named),

@@ -196,8 +196,10 @@ def who_never_came_to_its_call_like_this_broke_the_circle(folder):
                 if (r, step) != (1, 10):
                     job.one(r, "all_reduce", rows[r // 2])
                 job.one(r, "barrier", everyone)
-        one = expect(run(job, folder / str(i), **how), [1], [1])
+        document = run(job, folder / str(i), **how)
+        one = expect(document, [1], [1])
         assert "all_reduce 11" in one["suspects"][0]["evidence"], one["suspects"]
+        assert not any(".." in finding["evidence"] for finding in document["findings"]), document["findings"]
 
 
 @case

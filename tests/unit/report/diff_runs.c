@@ -196,6 +196,10 @@ static void lines_of_a_run_may_be_unknown(void **state) {
   lines[1][0][0].host_ms = NAN;
   diff = compare_medians(&all, ms);
   assert_true(diff->lines[0].before_ms == 2 && diff->lines[0].after_ms == 2);
+  for (u32 side = 0; side < 2; side++) /* as a line at which only workers are */
+    for (u32 i = 0; i < RUNS; i++)
+      lines[side][i][0].wait_ms = 0;
+  assert_int_equal(compare_medians(&all, ms)->n_lines, 0);
   sides_free(&all);
 }
 

@@ -131,8 +131,8 @@ void rule_desync(struct findings *f) {
   finding_add(
       f, SEVERITY_CRITICAL, (double)NAN,
       say(f, "Ranks call different collectives: look at %s first", who),
-      say(f, "%s. %.0f of %.0f calls in the record match on all members.", check->desync,
-          check->matched, check->checked),
+      say(f, "%s%s %.0f of %.0f calls in the record match on all members.", check->desync,
+          text_ends_with(check->desync, ".") ? "" : ".", check->matched, check->checked),
       check->n_suspects && check->suspects[0].reason == SUSPECT_OTHER_ORDER
           ? hang_action(&check->suspects[0])
           : "Find the code that makes this rank make a different call: a branch on data or rank, a "

@@ -44,6 +44,10 @@ function lateStretches(rank) {
   return row ? row.late_from.map((from, i) => [from, row.late_to[i]]) : [];
 }
 
+function namesOfLateStretches(rank) {
+  return lateStretches(rank).map((ends) => [...new Set(ends)].join('\u2013')).join(', ');
+}
+
 function heatMap() {
   const table = report.series.by_rank, columns = table.step.length;
   const known = Object.keys(MEASURES).filter((key) => table.rows.some((row) => row[key].length));
@@ -261,7 +265,7 @@ panel({
             ['why', 'reason', (v) => v || ''],
             [
               'late in steps',
-              (r) => lateStretches(r.rank).map((s) => s.join('\u2013')).join(', ') || null,
+              (r) => namesOfLateStretches(r.rank) || null,
               (v) => v || ''
             ],
             ['takes longer', 'late_at', (v) => v || ''],
