@@ -210,7 +210,7 @@ static struct tscope_graph_comm replayed(u32 *graph, u32 *comms) {
   memcpy(&first, replay + 1, sizeof(first));
   *graph = replay->graph;
   *comms = replay->comms;
-  trace_free(&trace);
+  trace_close(&trace);
   return first;
 }
 

@@ -90,7 +90,7 @@ static void spans_are_in_nanoseconds_of_clock_monotonic(void **state) {
   assert_int_equal(last.chunk->clock, TSCOPE_CLOCK_MONOTONIC);
   assert_in_range(last.base + last.record->time, before - CLOCK_ERROR_NS,
                   after - 1000000 + CLOCK_ERROR_NS);
-  trace_free(&trace);
+  trace_close(&trace);
 }
 
 static void collective_kernels_are_recorded_as_runs(void **state) {

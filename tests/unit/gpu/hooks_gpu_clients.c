@@ -144,7 +144,7 @@ static u64 last_kernel_ns(void) {
   u64 latest = 0;
   while (trace_next(&trace, &at, TSCOPE_REC_GPU_KERNEL))
     latest = at.base + at.record->time > latest ? at.base + at.record->time : latest;
-  trace_free(&trace);
+  trace_close(&trace);
   return latest;
 }
 

@@ -67,7 +67,7 @@ static void a_pair_gives_start_and_duration(void **state) {
   assert_int_equal(run->header.tag, 100);
   assert_int_equal(run->comm, 7);
   assert_int_equal(run->seq, 11);
-  trace_free(&trace);
+  trace_close(&trace);
   assert_string(LAST(COLLECTIVE_RUN, collective_run).name, "all_reduce");
 }
 
@@ -156,7 +156,7 @@ static void all_gemms_of_a_model_are_picked_in_turn(void **state) {
     for (u32 i = 0; i < n; i++)
       joined +=
           ((const struct tscope_gpu_work_record *)(const void *)at.record)->number == numbers[i];
-  trace_free(&trace);
+  trace_close(&trace);
   assert_in_range(different, 8, 16);
   assert_in_range(count(TSCOPE_REC_GPU_WORK) - works, 39, 41);
   assert_int_equal(joined, n);

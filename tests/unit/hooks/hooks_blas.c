@@ -238,7 +238,7 @@ static void launches_inside_are_recorded_within_its_time(void **state) {
     launched = at.base + at.record->time;
     launch_stream = at.record->tag;
   }
-  trace_free(&trace);
+  trace_close(&trace);
   assert_true(gemm_begin <= launched && launched <= gemm_end);
   assert_int_equal(gemm_stream, launch_stream);
 }

@@ -349,7 +349,7 @@ static void one_process_with_all_ranks(void **state) {
     assert_true(!identity || record->identity == identity);
     identity = record->identity;
   }
-  trace_free(&trace);
+  trace_close(&trace);
   assert_true(identity != 0);
 }
 

@@ -94,7 +94,7 @@ static struct tscope_memory_record totals_of(u16 device, u64 events) {
     while (trace_next(&trace, &at, TSCOPE_REC_MEMORY))
       if (at.record->tag == device)
         memcpy(&last, at.record, sizeof(last));
-    trace_free(&trace);
+    trace_close(&trace);
     if (last.obtained + last.given_back == events)
       return last;
     usleep(10000);

@@ -294,7 +294,7 @@ static void groups_of_one_name_are_told_apart_however_many(void **state) {
   struct trace_cursor at = {0};
   while (trace_next(&trace, &at, TSCOPE_REC_COMM) && n < GROUPS + TURNS)
     identities[n++] = ((const struct tscope_comm_record *)(const void *)at.record)->identity;
-  trace_free(&trace);
+  trace_close(&trace);
   qsort(identities, n, sizeof(*identities), by_value);
   for (u32 i = 1; i < n; i++)
     distinct += identities[i] != identities[i - 1];

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads what this process has recorded so far, straight from its trace file. This simple reader is
- * separate from the analyzer's, so that the hooks are not checked by code that has the same
- * mistakes.
+ * Reads what this process has recorded so far, straight from its trace file.
  */
 #pragma once
 
-#include <glob.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "format/tscope_format.h"
 #include "scratch.h"
+#include "trace.h"
 
 static char trace_directory[] = "/tmp/hooks.XXXXXX";
 
@@ -31,42 +22,26 @@ static inline int trace_tear_down(void **state) {
   return 0;
 }
 
-struct trace {
-  u8 *bytes;
-  size_t size;
-};
-
+/* Zeroed where there is none yet. */
 static inline struct trace trace_read(void) {
   struct trace trace = {0};
-  char pattern[sizeof(trace_directory) + 32];
-  snprintf(pattern, sizeof(pattern), "%s/*/*" TSCOPE_FILE_SUFFIX, trace_directory);
-  glob_t found;
-  FILE *file = glob(pattern, 0, NULL, &found) ? NULL : fopen(found.gl_pathv[0], "rb");
-  globfree(&found);
-  if (!file)
-    return trace;
-  fseek(file, 0, SEEK_END);
-  size_t size = (size_t)ftell(file);
-  rewind(file);
-  trace.bytes = malloc(size);
-  trace.size = trace.bytes ? fread(trace.bytes, 1, size, file) : 0;
-  fclose(file);
+  char *path = NULL;
+  if (trace_find(trace_directory, &path, 1))
+    assert_true(trace_open(&trace, path));
+  free(path);
   return trace;
-}
-
-static inline void trace_free(struct trace *trace) {
-  free(trace->bytes);
 }
 
 /* How many records the trace says are lost for this reason. */
 static inline u64 lost_for(enum tscope_loss reason) {
   struct trace trace = trace_read();
-  u64 records = ((const struct tscope_file_header *)(const void *)trace.bytes)->lost[reason];
-  trace_free(&trace);
+  u64 records = trace.header->lost[reason];
+  trace_close(&trace);
   return records;
 }
 
 struct trace_cursor {
+  u32 number; /* of the chunk */
   const struct tscope_chunk_header *chunk;
   const struct tscope_record *record;
   u64 base; /* the origin of the record's time, in the chunk's clock units */
@@ -75,17 +50,14 @@ struct trace_cursor {
 /* Moves to the next record of a type, in the order of the file. A zeroed cursor is before the first
  * record. False if there are no more. */
 static inline bool trace_next(const struct trace *trace, struct trace_cursor *at, u8 type) {
-  const u8 *chunk = at->chunk ? (const u8 *)at->chunk : trace->bytes + TSCOPE_HEADER_BYTES;
-  for (; chunk + TSCOPE_CHUNK_BYTES <= trace->bytes + trace->size; chunk += TSCOPE_CHUNK_BYTES) {
-    if (chunk != (const u8 *)at->chunk) {
-      at->chunk = (const void *)chunk;
-      at->record = NULL;
-      at->base = at->chunk->base;
-    }
+  for (; at->number < trace->chunks; at->number++, at->record = NULL) {
+    at->chunk = trace_chunk(trace, at->number);
     if (at->chunk->magic != TSCOPE_CHUNK_MAGIC)
       continue;
-    const u8 *first = chunk + at->chunk->header_bytes;
+    const u8 *first = (const u8 *)at->chunk + at->chunk->header_bytes;
     const u8 *next = at->record ? (const u8 *)at->record + 8u * at->record->words : first;
+    if (!at->record)
+      at->base = at->chunk->base;
     for (; next < first + (u32)at->chunk->committed; next += 8u * at->record->words) {
       at->record = (const void *)next;
       if (at->record->type == TSCOPE_REC_TIME)
@@ -131,7 +103,7 @@ static inline u32 trace_count(const struct trace *trace, u8 type) {
 static inline u32 count(u8 type) {
   struct trace trace = trace_read();
   u32 n = trace_count(&trace, type);
-  trace_free(&trace);
+  trace_close(&trace);
   return n;
 }
 
@@ -147,31 +119,15 @@ static inline void *last_record(u8 type, void *copy, size_t bytes) {
   const void *record = trace_last(&trace, type);
   if (record)
     memcpy(copy, record, bytes);
-  trace_free(&trace);
+  trace_close(&trace);
   return copy;
-}
-
-/* The text of an interned string, without a terminating zero; NULL if it is not in the trace. */
-static inline const char *trace_string(const struct trace *trace, u32 number, u32 *bytes) {
-  const struct tscope_string_record *string;
-  struct trace_cursor at = {0};
-  while (trace_next(trace, &at, TSCOPE_REC_STRING)) {
-    string = (const void *)at.record;
-    if (string->string == number) {
-      *bytes = string->bytes;
-      return (const char *)(string + 1);
-    }
-  }
-  return NULL;
 }
 
 /* Checks that a string of the trace is `text`. */
 static inline void assert_string(u32 number, const char *text) {
   struct trace trace = trace_read();
-  u32 bytes = 0;
-  const char *found = trace_string(&trace, number, &bytes);
-  assert_non_null(found);
-  assert_int_equal(bytes, strlen(text));
-  assert_memory_equal(found, text, bytes);
-  trace_free(&trace);
+  struct trace_text found = trace_string(&trace, number);
+  assert_int_equal(found.bytes, strlen(text));
+  assert_memory_equal(found.text, text, found.bytes);
+  trace_close(&trace);
 }
