@@ -210,18 +210,12 @@ static void lines_at_random_are_of_no_rank(void **state) {
 /* In some steps all ranks are at line 20 for 120 ms. */
 static struct cluster *long_at_line(void) {
   static i64 late[STEPS * RANKS];
-  struct cluster_options o = healthy_cpu();
   u32 seed = 3;
   for (u32 s = 0; s < STEPS; s++)
     late[s * RANKS] = uniform_share(&seed) < 0.15 ? 120 * MS : 0;
   for (u32 i = 0; i < STEPS * RANKS; i++)
     late[i] = late[i / RANKS * RANKS];
-  o.ranks = RANKS;
-  o.steps = STEPS;
-  o.late_input = late;
-  struct cluster *c = cluster_new(&o);
-  cluster_sample(c, late, 0, 10 * MS, 1);
-  return c;
+  return late_ranks(RANKS, 0, late, late, 1);
 }
 
 static void who_holds_the_gil_in_long_steps_is_told(void **state) {
@@ -240,15 +234,9 @@ static void who_holds_the_gil_in_long_steps_is_told(void **state) {
 /* Rank 1 alone is at line 20 for 400 ms more in every tenth step. */
 static struct cluster *tenth_at_line(void) {
   static i64 late[STEPS * RANKS];
-  struct cluster_options o = healthy_cpu();
   for (u32 i = 0; i < STEPS * RANKS; i++)
     late[i] = i % RANKS == 1 && i / RANKS % 10 == 9 ? 400 * MS : 0;
-  o.ranks = RANKS;
-  o.steps = STEPS;
-  o.late_input = late;
-  struct cluster *c = cluster_new(&o);
-  cluster_sample(c, late, 0, 10 * MS, 1);
-  return c;
+  return late_ranks(RANKS, 0, late, late, 1);
 }
 
 /* The line is called in every step: it is told how the tenth ones call it. */
@@ -448,12 +436,7 @@ static void mean_and_median_are_told(void **state) {
     late[s * RANKS + 2] = is_long ? 400 * MS : 30 * MS;
     long_steps += is_long && s >= 2;
   }
-  struct cluster_options o = healthy_cpu();
-  o.ranks = RANKS;
-  o.steps = STEPS;
-  o.late_input = late;
-  struct cluster *c = cluster_new(&o);
-  cluster_sample(c, late, 0, 10 * MS, 1);
+  struct cluster *c = late_ranks(RANKS, 0, late, late, 1);
   struct results *r = cluster_analyse(c, NULL);
   const struct rank_result *rank = &r->ranks[2];
   double share = (double)long_steps / (STEPS - 2), mean = 30 + 370 * share;
@@ -471,15 +454,10 @@ static void where_peers_wait_is_told(void **state) {
   (void)state;
   for (u32 every = 1; every <= 4; every += 3) {
     static i64 late[STEPS * RANKS];
-    struct cluster_options o = healthy_cpu();
     memset(late, 0, sizeof(late));
     for (u32 s = every - 1; s < STEPS; s += every)
       late[s * RANKS + 2] = 100 * MS;
-    o.ranks = RANKS;
-    o.steps = STEPS;
-    o.late_input = late;
-    struct cluster *c = cluster_new(&o);
-    cluster_sample(c, late, 0, 10 * MS, 1);
+    struct cluster *c = late_ranks(RANKS, 0, late, late, 1);
     struct results *r = cluster_analyse(c, NULL);
     const struct finding *found = finding_of(r, "DIST.STRAGGLER");
     assert_non_null(found);

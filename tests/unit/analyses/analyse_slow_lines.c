@@ -31,6 +31,15 @@ static void sample_lines(struct cluster *c, u32 from, u32 until, i64 other) {
   sample_apart(c, from, until, other, 10 * MS, 0);
 }
 
+/* All looks tell where rank 2 is slow. */
+static struct cluster *slow_at_line(double slow, i64 other) {
+  struct cluster_options o = healthy_cpu();
+  o.slow[2] = slow;
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, o.steps, other);
+  return c;
+}
+
 /* Of 1000 looks at rank 1, 250 were not made: the report says so, and why. */
 static void fewer_looks_are_said(void **state) {
   (void)state;
@@ -81,10 +90,7 @@ static void line_is_named(void **state) {
 /* Of 120 ms two lines take 70 and 50: the larger is named, and the other beside it. */
 static void second_line_is_told(void **state) {
   (void)state;
-  struct cluster_options o = healthy_cpu();
-  o.slow[2] = 0.4;
-  struct cluster *c = cluster_new(&o);
-  sample_lines(c, 0, o.steps, 50 * MS);
+  struct cluster *c = slow_at_line(0.4, 50 * MS);
   struct results *r = cluster_analyse(c, NULL);
   const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
   assert_non_null(strstr(straggler->title, "train.py:20"));
@@ -121,10 +127,7 @@ static void two_lines_share_the_delay(void **state) {
  * line 40: that is where to look. */
 static void the_call_that_differs_is_told(void **state) {
   (void)state;
-  struct cluster_options o = healthy_cpu();
-  o.slow[2] = 0.4;
-  struct cluster *c = cluster_new(&o);
-  sample_lines(c, 0, o.steps, 0);
+  struct cluster *c = slow_at_line(0.4, 0);
   cluster_call_twice(c);
   struct results *r = cluster_analyse(c, NULL);
   const struct rank_result *rank = &r->ranks[2];
@@ -225,10 +228,7 @@ static void call_schedule(struct cluster *c) {
  * rank 2 is slow. */
 static void lines_that_call_schedules_are_compared(void **state) {
   (void)state;
-  struct cluster_options o = healthy_cpu();
-  o.slow[2] = 0.4;
-  struct cluster *c = cluster_new(&o);
-  sample_lines(c, 0, o.steps, 0);
+  struct cluster *c = slow_at_line(0.4, 0);
   call_schedule(c);
   struct results *r = cluster_analyse(c, NULL);
   const struct rank_result *rank = &r->ranks[2];
@@ -243,11 +243,8 @@ static void lines_that_call_schedules_are_compared(void **state) {
  * is there too, while they wait in collectives: no thread of theirs makes them wait. */
 static void the_other_thread_is_named(void **state) {
   (void)state;
-  struct cluster_options o = healthy_cpu();
-  o.slow[2] = 0.4;
-  struct cluster *c = cluster_new(&o);
-  sample_lines(c, 0, o.steps, 0);
-  for (u32 r = 0; r < o.ranks; r++) {
+  struct cluster *c = slow_at_line(0.4, 0);
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
     const struct call_sites *sites = c->timelines[r].call_sites;
     u32 where = r == 2 ? 1 : 2, since = 0; /* its slow line, or where the others wait */
     for (u32 i = 0; i < sites->n_samples; i++) {
@@ -371,10 +368,7 @@ static void innermost_function_is_named(void **state) {
       {"work", "step"}, {"step", "work"}, {"a", "b"}, {"b", "a"}};
   (void)state;
   for (u32 i = 0; i < LENGTH_OF(names); i++) {
-    struct cluster_options o = healthy_cpu();
-    o.slow[2] = 0.4;
-    struct cluster *c = cluster_new(&o);
-    sample_lines(c, 0, o.steps, 0);
+    struct cluster *c = slow_at_line(0.4, 0);
     cluster_call_function(c, names[i][0], names[i][1]);
     struct results *r = cluster_analyse(c, NULL);
     const struct sampled_line *line = r->ranks[2].slow_line;
@@ -387,10 +381,7 @@ static void innermost_function_is_named(void **state) {
 /* Its slow line takes 120 ms, another 60 ms less than on its peers: that makes it late by 60 ms. */
 static void other_line_takes_less(void **state) {
   (void)state;
-  struct cluster_options o = healthy_cpu();
-  o.slow[2] = 0.2;
-  struct cluster *c = cluster_new(&o);
-  sample_lines(c, 0, o.steps, 0);
+  struct cluster *c = slow_at_line(0.2, 0);
   struct results *r = cluster_analyse(c, NULL);
   const struct rank_result *rank = &r->ranks[2];
   assert_true(rank->straggler && strstr(rank->late_at, "train.py:20"));

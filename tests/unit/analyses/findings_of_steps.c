@@ -290,17 +290,24 @@ static double recoverable_asleep(const struct results *r) {
   return asleep ? asleep->recoverable / r->training_steps : NAN;
 }
 
+/* In each step another of the ranks is late by 120 ms. */
+static struct cluster_options late_by_turns(void) {
+  static i64 late[100 * CLUSTER_RANKS];
+  struct cluster_options o = healthy_cpu();
+  o.late_input = late;
+  memset(late, 0, sizeof(late));
+  for (u32 step = 0; step < o.steps; step++)
+    late[step * o.ranks + step % o.ranks] = 120 * MS;
+  return o;
+}
+
 /* In each step another of eight ranks is outside for 120 ms: of that each has an eighth, and a step
  * takes all of it longer. It is the same where a rank marks no phases. */
 static void others_wait_for_who_is_outside_by_turns(void **state) {
-  static i64 late[100 * CLUSTER_RANKS];
   (void)state;
-  struct cluster_options o = healthy_cpu();
-  o.late_input = late;
-  for (u32 step = 0; step < o.steps; step++)
-    late[step * o.ranks + step % o.ranks] = 120 * MS;
+  struct cluster_options o = late_by_turns();
   for (u32 all = 0; all < 2; all++) {
-    struct cluster *c = asleep_outside(&o, late, all ? INDEX_NONE : 3);
+    struct cluster *c = asleep_outside(&o, o.late_input, all ? INDEX_NONE : 3);
     struct results *r = cluster_analyse(c, NULL);
     const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
     assert_non_null(outside);
@@ -316,13 +323,9 @@ static void others_wait_for_who_is_outside_by_turns(void **state) {
 /* It is the same where ranks meet outside the phases, as they do who reduce gradients themselves:
  * what they wait for one another there is no sleep. */
 static void ranks_wait_for_one_another_outside(void **state) {
-  static i64 late[100 * CLUSTER_RANKS];
   (void)state;
-  struct cluster_options o = healthy_cpu();
-  o.late_input = late;
-  for (u32 step = 0; step < o.steps; step++)
-    late[step * o.ranks + step % o.ranks] = 120 * MS;
-  struct cluster *c = asleep_outside(&o, late, INDEX_NONE);
+  struct cluster_options o = late_by_turns();
+  struct cluster *c = asleep_outside(&o, o.late_input, INDEX_NONE);
   const struct steps *steps = &c->model.steps;
   for (u32 i = 0; i < steps->n * o.ranks; i++)
     c->model.phases[i].other = steps->end[i] - steps->begin[i] - o.forward - 2 * o.backward;
