@@ -49,6 +49,22 @@ static void savings_add_up_to_less_than_the_run(void **state) {
   }
 }
 
+/* A rank loads for 600 ms: as straggler and as input it is worth more than the run has. Where
+ * clocks are not on one axis nothing is replayed: it is not known whether the two share that. */
+static void nothing_is_shared_without_a_replay(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.input = 0;
+  o.extra_input[2] = 600 * MS;
+  o.unaligned = true;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *second = &r->findings[1];
+  assert_true(r->n_findings > 1 && second->saving_added_s < 0.6 * second->saving_s);
+  assert_int_equal(second->n_overlaps, 0);
+  cluster_end(r, c);
+}
+
 /* All load for 50 ms, and rank 3 for 150 ms more: it keeps them waiting, and all wait for input.
  * Its input as fast as theirs saves these 150 ms, all input 200 ms, and both together no more. */
 static void time_that_two_findings_would_save_counts_once(void **state) {
@@ -166,6 +182,25 @@ static void missing_ranks_make_communication_findings_less_severe(void **state) 
       results_free(r);
       cluster_free(c);
     }
+}
+
+/* Nor is there a record of what a rank does in any collective: the others may wait for it. */
+static void a_member_that_is_missing_in_all_collectives(void **state) {
+  (void)state;
+  for (u32 missing = 0; missing < 2; missing++) {
+    struct cluster_options o = healthy_gpu();
+    o.transfer = 400 * MS;
+    struct cluster *c = cluster_new(&o);
+    for (u32 i = 0; i < c->model.n_collectives; i++)
+      c->model.collectives[i].n_arrivals -= missing;
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *finding = finding_of(r, "DIST.COMM_BOUND");
+    assert_non_null(finding);
+    assert_int_equal(isnan(finding->saving_s), missing);
+    assert_int_equal(strstr(finding->evidence, "ranks of which less was recorded") != NULL,
+                     missing);
+    cluster_end(r, c);
+  }
 }
 
 static void move_intervals(struct intervals *set, i64 ns) {
@@ -300,11 +335,13 @@ static void stragglers_alike_on_many_hosts_are_one_group(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nothing_is_shared_without_a_replay),
       cmocka_unit_test(savings_add_up_to_less_than_the_run),
       cmocka_unit_test(time_that_two_findings_would_save_counts_once),
       cmocka_unit_test(what_saves_nothing_is_a_note),
       cmocka_unit_test(titles_give_the_share_that_is_saved),
       cmocka_unit_test(work_after_a_wait_does_not_make_up_for_it),
+      cmocka_unit_test(a_member_that_is_missing_in_all_collectives),
       cmocka_unit_test(missing_ranks_make_communication_findings_less_severe),
       cmocka_unit_test(a_clock_that_is_off_hides_no_slow_host),
       cmocka_unit_test(a_straggler_is_in_one_group),

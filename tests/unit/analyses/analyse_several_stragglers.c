@@ -233,14 +233,56 @@ static void who_is_late_in_turns_is_named(void **state) {
   }
 }
 
+/* In turns ranks 2 and 5 are late by 100 ms, and in between others by 20 ms, which are too little
+ * to name any: of many that are late in turns two are not named for all. */
+static void two_of_many_that_are_late_in_turns_are_not_named(void **state) {
+  enum { STEPS = 162, RANKS = 8 };
+  i64 late[STEPS * RANKS] = {0};
+  (void)state;
+  for (u32 step = 0; step < STEPS; step++) {
+    u32 second_half = step >= STEPS / 2;
+    const u32 whose[] = {2, 0 + second_half, 5, 3 + second_half};
+    late[step * RANKS + whose[step % 4]] = step % 2 ? 20 * MS : 100 * MS;
+  }
+  struct cluster_options o = healthy_cpu();
+  o.ranks = RANKS;
+  o.steps = STEPS;
+  o.late_input = late;
+  struct cluster *c;
+  struct results *r = run(o, &c);
+  assert_int_equal(stragglers_in(r), 0);
+  cluster_end(r, c);
+}
+
+/* Ten steps that have nothing to do with each other are enough: all is gathered on rank 0. */
+static void few_steps_name_who_delays_a_root(void **state) {
+  (void)state;
+  for (u32 seed = 0; seed < 10; seed++) {
+    struct cluster_options o = healthy_cpu();
+    o.ranks = 4;
+    o.steps = 10;
+    o.noise = 0.05;
+    o.seed = seed;
+    o.slow[2] = 0.3;
+    struct cluster *c = cluster_new(&o);
+    set_operation(c, TSCOPE_OP_GATHER);
+    struct results *r = cluster_analyse(c, NULL);
+    assert_true(stragglers_in(r) == 1 && r->ranks[2].of_path);
+    cluster_end(r, c);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
-                                     cmocka_unit_test(many_are_named),
-                                     cmocka_unit_test(who_is_late_in_turns_is_named),
-                                     cmocka_unit_test(two_are_late_at_places_of_their_own),
-                                     cmocka_unit_test(who_sends_late_is_named),
-                                     cmocka_unit_test(a_busy_worker_is_not_late),
-                                     cmocka_unit_test(who_delays_a_root_is_named),
-                                     cmocka_unit_test(less_than_half_of_the_path_names_too)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
+      cmocka_unit_test(many_are_named),
+      cmocka_unit_test(who_is_late_in_turns_is_named),
+      cmocka_unit_test(two_of_many_that_are_late_in_turns_are_not_named),
+      cmocka_unit_test(few_steps_name_who_delays_a_root),
+      cmocka_unit_test(two_are_late_at_places_of_their_own),
+      cmocka_unit_test(who_sends_late_is_named),
+      cmocka_unit_test(a_busy_worker_is_not_late),
+      cmocka_unit_test(who_delays_a_root_is_named),
+      cmocka_unit_test(less_than_half_of_the_path_names_too)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

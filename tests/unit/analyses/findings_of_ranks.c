@@ -278,6 +278,33 @@ static void fail_slow_without_cores(void **state) {
   }
 }
 
+/* Of what steps take longer, 65 ms, input, compute and waiting for one rank or another have a third
+ * each: where ranks are on one host, that is looked at, and no network. */
+static void fail_slow_of_no_one_part(void **state) {
+  static i64 input[8 * 50], work[8 * 50];
+  (void)state;
+  for (u32 hosts = 1; hosts <= 2; hosts++) {
+    struct cluster_options o = healthy_cpu();
+    o.ranks = 8;
+    o.late_input = input;
+    o.late_first = work;
+    for (u32 i = 30 * 8; i < 50 * 8; i++) {
+      input[i] = 25 * MS;
+      work[i] = i % 8 == i / 8 % 8 ? 40 * MS : 15 * MS;
+    }
+    struct cluster *c = cluster_new(&o);
+    if (hosts > 1)
+      c->model.ranks[7].host = "host1";
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
+    assert_non_null(finding);
+    assert_int_equal(finding->n_ranks, 0);
+    assert_int_equal(strstr(finding->action, "network") != NULL, hosts > 1);
+    assert_int_equal(strstr(finding->action, "what else runs on that host") != NULL, hosts == 1);
+    cluster_end(r, c);
+  }
+}
+
 /* All ranks wait longer for their input since a step, together 1.6 s: what grew is named, and no
  * network; and no cores, unless threads waited for them about as long, and, where looks tell, not
  * as long before. */
@@ -425,6 +452,7 @@ int main(void) {
                                      cmocka_unit_test(more_work_is_no_slow_device),
                                      cmocka_unit_test(fail_slow),
                                      cmocka_unit_test(fail_slow_without_cores),
+                                     cmocka_unit_test(fail_slow_of_no_one_part),
                                      cmocka_unit_test(fail_slow_names_what_grew),
                                      cmocka_unit_test(fail_slow_of_a_late_rank),
                                      cmocka_unit_test(fail_slow_of_all_ranks),

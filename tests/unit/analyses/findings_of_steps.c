@@ -260,6 +260,24 @@ static void steps_that_a_slow_rank_does_not_make(void **state) {
   cluster_end(r, c);
 }
 
+/* Without rank 2, slow by 120 ms, a step waits for rank 0, slow by 60. That was recorded in half of
+ * the steps: in the others it is not known what is waited for it, and these do not tell. */
+static void steps_of_which_all_was_recorded_tell(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.slow[0] = 0.2;
+  o.slow[2] = 0.4;
+  struct cluster *c = cluster_new(&o);
+  struct steps *steps = &c->model.steps;
+  for (u32 i = 0; i < o.ranks; i++)
+    c->model.ranks[i].closed = i > 0;
+  for (u32 step = o.steps / 2; step < o.steps; step++)
+    steps->begin[step * o.ranks] = steps->end[step * o.ranks] = NS_UNKNOWN;
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(fabs(saved_ms(r, WHAT_IF_RANK) - 60) < 1);
+  cluster_end(r, c);
+}
+
 /* A job of which `late` is what ranks sleep outside the phases; one rank may mark no phases at all.
  */
 static struct cluster *asleep_outside(const struct cluster_options *o, const i64 *late,
@@ -561,6 +579,7 @@ int main(void) {
       cmocka_unit_test(unmarked_training_is_not_outside),
       cmocka_unit_test(what_is_waited_for_outside_is_to_be_faster),
       cmocka_unit_test(uneven_steps),
+      cmocka_unit_test(steps_of_which_all_was_recorded_tell),
       cmocka_unit_test(steps_that_a_slow_rank_does_not_make),
       cmocka_unit_test(of_ranks_that_drift_apart_a_share_is_saved),
       cmocka_unit_test(who_is_outside_alone_is_told_with_its_own_line),
