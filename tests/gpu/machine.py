@@ -7,8 +7,6 @@ import os
 import platform
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +18,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import read_trace
 import standin_wheel
 from observed import clean_environment
+from processes import run_within
 
 # The modes in which the shim gets GPU times; BARE is the program without the shim.
 BARE, OFF, AUTO, CUPTI, EVENTS, HOST = "without", "off", "auto", "cupti", "events", "host"
@@ -41,22 +40,9 @@ class OutOfTime(NotHere):
 
 
 def finish(command, environment, seconds, scratch):
-    """Runs a command for at most `seconds` and ends all processes that it started. Returns the exit status
-    (None after a timeout), standard output and standard error. Uses files, because a pipe stays open as
-    long as a process that the command has left behind."""
+    """The exit status of a command (None after `seconds`), its standard output and standard error."""
     with tempfile.TemporaryFile(dir=scratch) as out, tempfile.TemporaryFile(dir=scratch) as err:
-        process = subprocess.Popen(command, env=environment, stdout=out, stderr=err,
-                                   stdin=subprocess.DEVNULL, start_new_session=True)
-        try:
-            status = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            status = None
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except OSError:
-                pass  # no process is left
-            process.wait()
+        status = run_within(seconds, command, out, err, env=environment)
         texts = []
         for file in (out, err):
             file.seek(0)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the kernel says of other processes."""
+"""Other processes: what the kernel says of them, and their end."""
 import os
+import signal
+import subprocess
 
 from outcomes import wait_until
 
@@ -17,3 +19,19 @@ def states_of_threads(pid):
 
 def wait_for_state(pid, letters):
     wait_until(f"process {pid} is {letters}", lambda: state_of(pid) in letters, each=0.001)
+
+
+def run_within(seconds, command, out, err=subprocess.STDOUT, **more):
+    """A command's exit status, None after so many seconds; then all that it started has ended, too. For `out` a file: a
+    pipe stays open as long as a process that is left behind."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, **more)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except OSError:
+            pass  # no process is left
+        process.wait()

@@ -21,7 +21,9 @@ import tempfile
 import threading
 import time
 
-SKIPPED = 77
+from outcomes import SKIPPED
+from processes import run_within
+
 # The same test, but what it made in its folder for temporary files stays there.
 KEEPING = """
 import os, runpy, shutil, sys, tempfile
@@ -59,15 +61,9 @@ def outcome(test, build, folder):
     if script == 1:
         command[1:1] = ["-c", KEEPING]
     with open(os.path.join(folder, "output"), "w", encoding="utf-8") as output:
-        process = subprocess.Popen(command, env={**os.environ, **test["env"], "TMPDIR": folder}, cwd=test["workdir"] or build,
-                                   stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
-        try:
-            code = process.wait(5 * test["timeout"])
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
-            return "too long"
-    return "right" if code == 0 else "skipped" if code == SKIPPED else "wrong"
+        status = run_within(5 * test["timeout"], command, output, cwd=test["workdir"] or build,
+                            env={**os.environ, **test["env"], "TMPDIR": folder})
+    return {None: "too long", 0: "right", SKIPPED: "skipped"}.get(status, "wrong")
 
 
 def commit_now():
