@@ -46,8 +46,7 @@ static void lines_sum_to_the_wall(void **state) {
     assert_true(fabs(line_s(r, "waiting for input") - 0.012 * 48) < 1e-3);
     if (gpu)
       assert_true(fabs(line_s(r, "memory copies") - 0.007 * 48) < 1e-3);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -129,8 +128,7 @@ static void mfu_is_never_guessed(void **state) {
   options.peak_tflops = 100;
   r = cluster_analyse(c, &options);
   assert_true(fabs(r->mfu - 6e15 / (r->step_mean_ms / 1e3 * 8 * 100e12)) < 1e-9);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* A peak is the number of operations per clock of all multiprocessors, times the boost clock: both
@@ -214,8 +212,7 @@ static void steps_without_warm_up(void **state) {
   struct results *r = cluster_analyse(c, NULL);
   assert_true(r->step_count == 50 && r->warmup_excluded == 2 && r->n_step_ms == 50);
   assert_true(fabs(r->step_median_ms - 311.023) < 1e-6 && r->step_cv < 1e-9);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 int main(void) {

@@ -24,8 +24,7 @@ static void healthy_run_has_none(void **state) {
   struct cluster *c = cluster_new(&s.options);
   struct results *r = cluster_analyse(c, &s.given);
   assert_int_equal(r->n_findings, 0);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void expect_one_more_rank(struct cluster *c) {
@@ -85,8 +84,7 @@ static void missing_times_are_critical(void **state) {
   for (u32 i = 0; i < r->n_coverage; i++)
     loud |= r->coverage[i].note && strstr(r->coverage[i].note, "NOT KNOWN") != NULL;
   assert_true(loud);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* The savings of two findings differ by less than their uncertainty: the first is marked as not
@@ -108,8 +106,7 @@ static void a_close_second_is_noted(void **state) {
     print_message("%s %.2f s, %s %.2f s\n", finding_id_words[r->findings[0].id],
                   r->findings[0].saving_s, finding_id_words[r->findings[1].id],
                   r->findings[1].saving_s);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 

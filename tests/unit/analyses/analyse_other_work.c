@@ -78,8 +78,7 @@ static struct run run_with(enum place place) {
 }
 
 static void end_run(struct run *run) {
-  results_free(run->results);
-  cluster_free(run->cluster);
+  cluster_end(run->results, run->cluster);
 }
 
 static double other_line_s(const struct results *r) {

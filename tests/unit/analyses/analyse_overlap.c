@@ -236,8 +236,7 @@ static void wait_without_clocks(void **state) {
   assert_non_null(b->path_reason);
   assert_non_null(finding_of(b, "DIST.STRAGGLER"));
   results_free(a);
-  results_free(b);
-  cluster_free(aligned);
+  cluster_end(b, aligned);
   cluster_free(not );
 }
 
@@ -253,8 +252,7 @@ static void unknown_is_not_zero(void **state) {
   assert_true(isnan(r->ranks[0].exposed_ms));
   for (u32 i = 0; i < r->n_collectives; i++)
     assert_true(isnan(r->collectives[i].busbw_gbps) && isnan(r->collectives[i].wait_ms));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void bandwidth_by_the_book(void **state) {
@@ -271,8 +269,7 @@ static void bandwidth_by_the_book(void **state) {
     assert_true(fabs(of->algbw_gbps - of->bytes / 10e6) < 1e-9);
     assert_true(fabs(of->busbw_gbps - of->algbw_gbps * 14 / 8) < 1e-9);
   }
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* An all-reduce of the same size in each step, and one whose size differs from step to step: two

@@ -40,8 +40,7 @@ static void slow_rank_on_gpu(void **state) {
   assert_near(r->what_if[0].step_ms, step - 150, 1e-3);
   assert_near(step_if(r, WHAT_IF_COMMUNICATION), step - 10, 1e-3);
   assert_near(step_if(r, WHAT_IF_INPUT), step - 1, 1e-3);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static const struct paying *paying(const struct results *r, const char *name) {
@@ -68,8 +67,7 @@ static void what_pays_is_the_replay_of_less(void **state) {
   assert_null(forward->why);
   for (u32 i = 1; i < r->n_pays; i++)
     assert_true(r->pays[i].saves_at_0 <= r->pays[i - 1].saves_at_0);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* The host is busy for 400 ms between the launches of forward and backward: however fast forward
@@ -87,8 +85,7 @@ static void what_the_host_hides_pays_nothing(void **state) {
   assert_near(forward->saves_at_0, 0, 1e-6);
   assert_non_null(forward->why);
   assert_non_null(strstr(forward->why, "host"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void slow_rank_on_cpu(void **state) {
@@ -102,8 +99,7 @@ static void slow_rank_on_cpu(void **state) {
   assert_near(path_ms(r, "compute"), 420, 1e-6);
   assert_near(path_ms(r, "communication"), 10, 1e-6);
   assert_near(r->what_if[0].step_ms, step - 120, 1e-3);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* Backward on a GPU: the calling thread waits while another launches. Per step forward is launched
@@ -430,8 +426,7 @@ static void a_slow_host_beside_a_thread_of_autograd(void **state) {
   assert_int_equal(r->what_if[0].rank, 3);
   /* B1 waits for F's 10 ms then, and begins right behind it: its launch is long past */
   assert_near(r->what_if[0].saving.ms, 100 - 10 + LAUNCH / 1e6, 1e-6);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* A job was killed while its host was ahead of its GPU: of the second step only the host's times

@@ -44,8 +44,7 @@ static void savings_add_up_to_less_than_the_run(void **state) {
     struct results *r = cluster_analyse(c, NULL);
     assert_true(r->n_findings > 1);
     add_up_to_less_than_the_run(r);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -89,8 +88,7 @@ static void time_that_two_findings_would_save_counts_once(void **state) {
   assert_string_equal(second->overlaps[0], finding_id_words[first->id]);
   assert_true(first->saving_low_s <= first->saving_s && first->saving_s <= first->saving_high_s);
   add_up_to_less_than_the_run(r);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* Rank 3 loads 150 ms longer: it is the one to mend. That saves nothing where the others compute
@@ -112,8 +110,7 @@ static void what_saves_nothing_is_a_note(void **state) {
       assert_non_null(strstr(input->title, "saves next to nothing"));
       assert_non_null(strstr(input->action, "holds up the step"));
     }
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -134,8 +131,7 @@ static void titles_give_the_share_that_is_saved(void **state) {
     const char *share = strstr(finding->title, ": ");
     assert_non_null(share);
     assert_true(fabs(atof(share + 2) - 100 * finding->saving_s / r->analysed_s) < 1);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -179,8 +175,7 @@ static void missing_ranks_make_communication_findings_less_severe(void **state) 
       assert_true(isnan(finding->saving_s) == (missing == 1));
       assert_true((strstr(finding->evidence, "1 of 9 ranks was not found") != NULL) == missing);
       assert_true((strstr(finding->title, "bottleneck") != NULL) == (i == 1 && !missing));
-      results_free(r);
-      cluster_free(c);
+      cluster_end(r, c);
     }
 }
 
@@ -271,8 +266,7 @@ static void a_clock_that_is_off_hides_no_slow_host(void **state) {
       double saves_s = gpu ? 0.080 : 0.120;
       assert_true(fabs(straggler->saving_s - saves_s * r->training_steps) <
                   0.01 * saves_s * r->training_steps);
-      results_free(r);
-      cluster_free(c);
+      cluster_end(r, c);
     }
 }
 

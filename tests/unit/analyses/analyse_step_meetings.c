@@ -74,8 +74,7 @@ static void a_kind_is(const struct meet *meets, u32 n, u32 ranks, const char *wh
   const struct finding *finding = finding_of(r, "TIMING.JITTER");
   assert_non_null(finding);
   assert_non_null(strstr(finding->title, "every 10 steps"));
-  results_free(r);
-  cluster_free(cluster);
+  cluster_end(r, cluster);
 }
 
 /* Tensors of two sizes. What several ranks copy alike is told as what one of them copies. */
@@ -103,8 +102,7 @@ static void a_loss_that_is_read_is_in_turn(void **state) {
   assert_int_equal(r->n_turns, 1);
   assert_true(r->turns[0].period == EVERY && fabs(r->turns[0].ms - 100) < 1);
   assert_non_null(strstr(r->turns[0].what, "wait of the host for the GPU"));
-  results_free(r);
-  cluster_free(cluster);
+  cluster_end(r, cluster);
 }
 
 static void what_takes_no_time_is_not_told(void **state) {
@@ -113,8 +111,7 @@ static void what_takes_no_time_is_not_told(void **state) {
   struct cluster *cluster = new_cluster(1 * MS);
   struct results *r = analyse_meetings(cluster, meets, 2, 1, true);
   assert_true(r->n_other_work == 0 && r->n_turns == 0);
-  results_free(r);
-  cluster_free(cluster);
+  cluster_end(r, cluster);
 }
 
 static void what_comes_at_any_time_explains_nothing(void **state) {
@@ -124,8 +121,7 @@ static void what_comes_at_any_time_explains_nothing(void **state) {
   struct results *r = analyse_meetings(cluster, meets, 1, 1, false);
   for (u32 i = 0; i < r->n_other_work; i++)
     assert_null(strstr(r->other_work[i].what, "copied"));
-  results_free(r);
-  cluster_free(cluster);
+  cluster_end(r, cluster);
 }
 
 int main(void) {

@@ -49,8 +49,7 @@ static struct run run_with(i64 slow, u32 first, const struct memory_origin *memo
 }
 
 static void end(struct run run) {
-  results_free(run.results);
-  cluster_free(run.cluster);
+  cluster_end(run.results, run.cluster);
 }
 
 static void long_steps_and_loss_spikes_at_once(void **state) {

@@ -79,8 +79,7 @@ static void hosts_of_one_name_share_no_cores(void **state) {
   struct results *r = cluster_analyse(c, &s.given);
   assert_non_null(
       strstr(finding_of(r, "HOST.OVERSUBSCRIBED")->evidence, "4 ranks with 36 threads"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* The quota of a control group counts like a number of cores that all its processes share. */
@@ -94,16 +93,14 @@ static void a_quota_counts_as_cores(void **state) {
   assert_non_null(finding);
   assert_non_null(strstr(finding->title, "8 ranks share 3 cores"));
   assert_non_null(strstr(finding->evidence, "control group /slice/job allows 3"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
   c = cluster_new(&s.options);
   in_wide_groups(c);
   r = cluster_analyse(c, &s.given);
   finding = finding_of(r, "HOST.OVERSUBSCRIBED");
   assert_non_null(finding);
   assert_non_null(strstr(finding->title, "that could run had no core"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* If other threads than those of the training wait, the step may not be slower. */
@@ -125,8 +122,7 @@ static void waiting_of_other_threads_is_not_critical(void **state) {
     const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
     assert_non_null(finding);
     assert_int_equal(finding->severity, beside ? SEVERITY_WARNING : SEVERITY_CRITICAL);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -161,8 +157,7 @@ static void other_findings_are_its_consequences(void **state) {
       assert_int_equal(r->findings[0].n_ranks, 0); /* all */
       assert_null(strstr(r->findings[0].evidence, "This may follow from"));
     }
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -180,8 +175,7 @@ static void who_has_few_of_its_cores_is_not_to_blame(void **state) {
   assert_non_null(finding);
   assert_non_null(strstr(finding->title, "that could run had no core"));
   assert_int_equal(finding->severity, SEVERITY_WARNING);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* One rank of eight has its own cores and does not fill them: another process does. */
@@ -196,8 +190,7 @@ static void another_process_has_the_cores(void **state) {
   assert_non_null(strstr(finding->title, "that could run had no core"));
   assert_int_equal(finding->n_ranks, 1);
   assert_int_equal(finding->ranks[0], 5);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* Another process has the cores of all ranks; rank 3 waits for so much of the time, its peers for
@@ -236,8 +229,7 @@ static void what_others_explain_is_a_note(void **state) {
     /* what explains it comes first, though its saving is not known */
     assert_int_equal(straggler > finding_of(r, "HOST.OVERSUBSCRIBED"), cases[i].explained);
     assert_int_equal(strstr(straggler->evidence, "work on the GPU") != NULL, cases[i].on_gpu);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -412,8 +404,7 @@ static void most_of_a_saving_is_explained(void **state) {
     assert_non_null(straggler);
     assert_int_equal(straggler->severity == SEVERITY_INFO, i == 1);
     saving = straggler->saving_s;
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -438,8 +429,7 @@ static void only_waits_in_the_steps_explain_them(void **state) {
     const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
     assert_non_null(straggler);
     assert_int_equal(straggler->severity == SEVERITY_INFO, in_steps);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -458,8 +448,7 @@ static void waits_of_peers_make_no_rank_slow(void **state) {
     assert_non_null(slower);
     assert_int_equal(slower->n_ranks, 1);
     assert_int_equal(slower->severity == SEVERITY_INFO, own);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 

@@ -135,8 +135,7 @@ static void what_a_straggler_does_outside_is_its_own(void **state) {
   assert_true(fabs(straggler->saving_s / r->training_steps - 0.100) < 0.002);
   assert_true(fabs(outside->saving_added_s - outside->saving_s) < 1e-6);
   assert_true(fabs(straggler->saving_added_s - straggler->saving_s) < 1e-6);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void recoverable(void **state) {
@@ -160,8 +159,7 @@ static void causes_come_before_what_sums_them_up(void **state) {
   const struct finding *sum = finding_of(r, "EFFICIENCY.RECOVERABLE");
   assert_true(copies && sum && copies->saving_s < sum->saving_s && copies < sum);
   assert_string_equal(sum->overlaps[0], "KERNEL.COPY");
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* The rules about kernels read sums that other tests check; here they are set by hand. */
@@ -179,8 +177,7 @@ static bool fires_on(void (*rule)(struct findings *), struct results *given) {
   if (fired)
     assert_non_null(strpbrk(given->findings[0].evidence, "0123456789"));
   assert_int_equal(r->n_findings, before);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
   return fired;
 }
 
@@ -207,8 +204,7 @@ static bool idle_names_line(double share) {
   rule_recoverable(&f);
   assert_int_equal(given.n_findings, 1);
   bool named = strstr(given.findings[0].action, "train.py:7") != NULL;
-  results_free(whole);
-  cluster_free(c);
+  cluster_end(whole, c);
   return named;
 }
 

@@ -125,8 +125,7 @@ static void slow_links_are_named_by_their_hosts(void **state) {
     } else {
       assert_null(finding);
     }
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -195,8 +194,7 @@ static void links_of_unknown_hosts_name_none(void **state) {
       assert_null(strstr(r->findings[i].evidence, " go between "));
     }
   assert_non_null(strstr(finding_of(r, "DIST.SLOW_LINK")->title, "on c"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 int main(void) {

@@ -58,8 +58,7 @@ static void late_in_few_steps(void **state) {
   assert_non_null(about);
   assert_int_equal(sscanf(strstr(about, "about "), "about %u more such steps would tell", &more),
                    1);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
   s.options.steps += more - 1;
   assert_false(fires(&s, "DIST.STRAGGLER"));
   s.options.steps += 1;
@@ -247,8 +246,7 @@ static void fail_slow(void **state) {
   assert_non_null(strstr(finding->title, "the median step"));
   assert_null(strstr(finding->title, "every step"));
   assert_non_null(strstr(finding->action, "replace the device"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
   s.options.slow[6] = 0.08; /* the step grows by 7.7 % */
   assert_false(fires(&s, "DIST.FAIL_SLOW"));
   s.options.slow[6] = 0.2;
@@ -273,8 +271,7 @@ static void fail_slow_without_cores(void **state) {
     assert_non_null(finding);
     assert_int_equal(strstr(finding->action, "replace the device") != NULL, on_gpu);
     assert_int_equal(strstr(finding->action, "wait for a core") != NULL, !on_gpu);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -366,8 +363,7 @@ static void fail_slow_of_a_late_rank(void **state) {
     assert_int_equal(finding->n_ranks, 1);
     assert_int_equal(finding->ranks[0], 6);
     assert_non_null(strstr(finding->action, "what rank 6 does"));
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -385,8 +381,7 @@ static void fail_slow_of_all_ranks(void **state) {
   assert_non_null(finding);
   assert_int_equal(finding->n_ranks, 0);
   assert_non_null(strstr(finding->evidence, "all ranks"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* Rank 2 waits for something that is not recorded before each collective, so that it comes last; as

@@ -181,8 +181,7 @@ static void unmarked_training_is_not_outside(void **state) {
     assert_int_equal(finding != NULL, cases[i].title != NULL);
     if (finding)
       assert_int_equal(strncmp(finding->title, cases[i].title, strlen(cases[i].title)), 0);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 
@@ -504,8 +503,7 @@ static void a_gpu_idles_outside_the_phases_only_if_they_are_known(void **state) 
     for (u32 i = 0; i < r->n_budget; i++)
       outside |= r->budget[i].part == BUDGET_OUTSIDE_PHASES;
     assert_int_equal(outside, marked);
-    results_free(r);
-    cluster_free(c);
+    cluster_end(r, c);
   }
 }
 

@@ -129,8 +129,7 @@ static void who_does_not_run_until_all_are_killed_held_them_up(void **state) {
   assert_int_equal(end->cause, END_STOPPED);
   assert_true(end->held_up);
   assert_non_null(strstr(end->summary, "its process did not run for its last 10.0 s"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* The last look at it found Python's own finalizers: the program was elsewhere before. */
@@ -158,8 +157,7 @@ static void where_it_was_last_is_in_the_program(void **state) {
   const struct run_end *end = end_after_pause(&pause, 10 * MS, c, &r);
   assert_non_null(strstr(end->summary, "train.py:10"));
   assert_null(strstr(end->summary, "weakref"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void who_went_on_before_all_were_killed_held_nobody_up(void **state) {
@@ -169,8 +167,7 @@ static void who_went_on_before_all_were_killed_held_nobody_up(void **state) {
   struct rank_stall pause;
   struct results *r;
   assert_int_equal(end_after_pause(&pause, 500 * MS, c, &r)->n_culprits, 0);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static enum stall_doing doing_of(struct cluster *c, u32 global) {
@@ -179,8 +176,7 @@ static enum stall_doing doing_of(struct cluster *c, u32 global) {
   assert_int_equal(r->stalls.n_ranks, c->model.n_ranks);
   assert_int_equal(r->stalls.ranks[global].rank, global);
   enum stall_doing what = r->stalls.ranks[global].what;
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
   return what;
 }
 
@@ -234,8 +230,7 @@ static void ending_does_not_hide_where_it_was(u32 while_ending) {
   assert_int_equal(r->stalls.n_ranks, c->model.n_ranks);
   assert_string_equal(r->stalls.ranks[STOPPED].function, "update");
   assert_true(r->stalls.ranks[STOPPED].line == 20);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void a_stall_while_ending_does_not_hide_the_one_before(void **state) {

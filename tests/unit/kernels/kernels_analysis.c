@@ -112,8 +112,7 @@ static void times_add_up_by_category_and_by_name(void **state) {
   assert_string_equal(r->kernels[0].name, "gemm_backward");
   assert_true(fabs(r->kernels[0].mean_ms - 100) < 1e-9 && fabs(r->kernels[0].max_ms - 100) < 1e-9);
   assert_null(r->kernels_reason);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* The windows have no gaps; kernels are seen only in those of CUPTI, from where what was launched
@@ -143,8 +142,7 @@ static void partly_seen_times_say_so(void **state) {
   char *text = text_of(r);
   assert_non_null(strstr(text, "SEEN FOR 62 % OF THE TIME ONLY"));
   free(text);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void hfu_is_operations_over_time_and_peak(void **state) {
@@ -163,8 +161,7 @@ static void hfu_is_operations_over_time_and_peak(void **state) {
   assert_true(r->flops_estimated && fabs(r->mfu - r->hfu) < 1e-6);
   assert_true(coverage_of(r, "GEMMs")->share == 1);
   assert_true(coverage_of(r, "launch calls")->share == 1);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void coverage_is_the_share_of_gpu_time(void **state) {
@@ -178,8 +175,7 @@ static void coverage_is_the_share_of_gpu_time(void **state) {
   assert_true(fabs(r->hfu_coverage - 0.8) < 1e-9);
   assert_true(fabs(coverage_of(r, "GEMMs")->share - 0.8) < 1e-9);
   assert_non_null(coverage_of(r, "GEMMs")->note);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* In words, in capitals; null in JSON. */
@@ -204,8 +200,7 @@ static void no_gemms_is_no_hfu(void **state) {
   struct results *r = cluster_analyse(c, NULL);
   assert_true(coverage_of(r, "GEMMs")->share == 0);
   assert_non_null(strstr(coverage_of(r, "GEMMs")->note, "NO GEMM CALLS"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
   o.on_gpu = false;
   c = cluster_new(&o);
   expect_unknown_hfu(c, "no GPU work");
@@ -238,8 +233,7 @@ static void no_peak_is_no_hfu_but_coverage(void **state) {
   struct results *r = cluster_analyse(c, NULL);
   assert_true(isnan(r->hfu) && r->hfu_coverage == 1);
   assert_non_null(strstr(r->hfu_reason, "--peak-tflops"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* Only the host was seen: the operations are known, their share of GPU time is not. */
@@ -268,8 +262,7 @@ static void coverage_needs_gpu_times(void **state) {
   assert_true(json_is_null(json_object_get(json_object_get(document, "budget"), "hfu_coverage")));
   assert_true(json_is_null(json_object_get(json_object_get(document, "overlap"), "comm_ms")));
   json_decref(document);
-  results_free(r);
-  cluster_free(blind);
+  cluster_end(r, blind);
   cluster_free(c);
 }
 
@@ -311,8 +304,7 @@ static void unseen_communication_is_not_zero(void **state) {
   r = cluster_analyse(c, NULL);
   assert_true(r->ov_comm_ms == 0);
   assert_null(coverage_of(r, "collectives"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void collective_kernels_without_calls_say_so(void **state) {
@@ -330,8 +322,7 @@ static void collective_kernels_without_calls_say_so(void **state) {
   assert_true(coverage_of(r, "collective calls")->share == 0);
   assert_non_null(strstr(coverage_of(r, "collective calls")->note, "NO COLLECTIVE CALLS"));
   assert_true(r->ov_comm_ms > 0);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void unseen_launches_are_reported(void **state) {
@@ -354,8 +345,7 @@ static void unseen_launches_are_reported(void **state) {
         c->timelines[k].spans[i].launch = INDEX_NONE;
   r = cluster_analyse(c, NULL);
   assert_non_null(strstr(coverage_of(r, "launch calls")->note, "NO LAUNCH CALLS"));
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 static void graphs_whose_content_was_not_seen_say_so(void **state) {
@@ -375,8 +365,7 @@ static void graphs_whose_content_was_not_seen_say_so(void **state) {
     c->timelines[i].graph_launches_run = 5;
   r = cluster_analyse(c, NULL);
   assert_true(coverage_of(r, "graph replays")->share == 0.5);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 /* FlashAttention 2 with head size 128 and blocks of 128 x 64 on a grid of (16 blocks, batch 4, 32
@@ -466,8 +455,7 @@ static void estimates_stay_apart_from_what_is_known(void **state) {
   assert_true(fabs(r->hfu_attention - 1.0 * GEMM_FLOPS / (step_s * 100e12)) < 1e-6);
   assert_true(fabs(r->hfu_coverage - 2.0 / 3) < 1e-9);
   assert_true(fabs(r->hfu_attention_coverage - 1.0 / 3) < 1e-9);
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
 }
 
 int main(void) {

@@ -35,8 +35,7 @@ static struct fixture show(const struct cluster_options *options,
 
 static void done(struct fixture *f) {
   shown_release(&f->scope);
-  results_free(f->results);
-  cluster_free(f->cluster);
+  cluster_end(f->results, f->cluster);
 }
 
 static bool shows_rank(const struct shown_scope *scope, u32 rank) {

@@ -31,8 +31,7 @@ struct pair compare_with(struct cluster_options before, struct cluster_options a
 
 void pair_free(struct pair *pair) {
   results_free(pair->old);
-  results_free(pair->new);
-  cluster_free(pair->before);
+  cluster_end(pair->new, pair->before);
   cluster_free(pair->after);
 }
 
@@ -78,10 +77,8 @@ struct sides compare_several(struct cluster_options before, struct cluster_optio
 void sides_free(struct sides *all) {
   for (u32 side = 0; side < 2; side++)
     for (u32 i = 0; i < RUNS; i++)
-      if (all->runs[side][i]) {
-        results_free(all->runs[side][i]);
-        cluster_free(all->clusters[side][i]);
-      }
+      if (all->runs[side][i])
+        cluster_end(all->runs[side][i], all->clusters[side][i]);
 }
 
 const struct finding *found_in(const struct diff_result *diff, const char *id) {

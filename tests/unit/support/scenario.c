@@ -32,7 +32,6 @@ bool fires(const struct scenario *s, const char *id) {
     assert_false(r->findings[i].saving_s > r->findings[i - 1].saving_s &&
                  !(finding_traits(r->findings[i].id) & SUMS_UP));
   bool found = finding != NULL;
-  results_free(r);
-  cluster_free(c);
+  cluster_end(r, c);
   return found;
 }
