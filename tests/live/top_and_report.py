@@ -8,14 +8,13 @@ import os
 import signal
 import statistics
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import json_so_far, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
-from standin_job import Job  # noqa: E402
+from standin_job import Watching  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
 PROGRAMS = {name: os.path.join(BUILD, "analyzer", f"tscope-{name}") for name in ("top", "report")}
@@ -48,20 +47,12 @@ class Both:
         return [rank["late_s"] for rank in self.top["ranks"]], report
 
 
-class TopAndReport(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="tscope-both-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
+class TopAndReport(Watching):
+    BUILD = BUILD
 
     def generate(self, *options):
         run(TRACEGEN, *options, self.folder)
         return Both(self.folder)
-
-    def job(self, *options, **more):
-        job = Job(BUILD, self.folder, *options, **more)
-        self.addCleanup(job.end)
-        return job
 
     def frozen(self, job, test):
         """Both, of a job that is stopped once the test holds for what top says."""

@@ -8,15 +8,13 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
 from observed import clean_environment, json_of, json_so_far, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
-from standin_job import RANKS, STANDING, Job  # noqa: E402
+from standin_job import RANKS, STANDING, Watching  # noqa: E402
 
 BUILD, SOURCE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 TOP = os.path.join(BUILD, "analyzer", "tscope-top")
@@ -46,21 +44,13 @@ def documented():
             {name for name in names if not name.startswith("tscope_")})
 
 
-class Documents(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="tscope-top-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
+class Documents(Watching):
+    BUILD = BUILD
 
     def generate(self, *options):
         traces = os.path.join(self.folder, "generated")
         run(TRACEGEN, *options, traces)
         return traces
-
-    def job(self, *options, **more):
-        job = Job(BUILD, self.folder, *options, **more)
-        self.addCleanup(job.end)
-        return job
 
     def late_in_metrics(self, traces):
         path = os.path.join(self.folder, "late.prom")

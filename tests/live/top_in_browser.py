@@ -6,15 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
 import browser  # noqa: E402
 from observed import clean_environment, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
-from standin_job import RANKS, STANDING, Job  # noqa: E402
+from standin_job import RANKS, STANDING, Watching  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
 TOP = os.path.join(BUILD, "analyzer", "tscope-top")
@@ -25,19 +23,14 @@ def top(*arguments):
     return run(TOP, "--once", *arguments).stdout
 
 
-class Page(unittest.TestCase):
+class Page(Watching):
+    BUILD = BUILD
+
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="tscope-live-page-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
+        super().setUp()
         self.page = os.path.join(self.folder, "job.html")
         self.browser = browser.Browser()
         self.addCleanup(self.browser.close)
-
-    def job(self, *options, **more):
-        job = Job(BUILD, self.folder, *options, **more)
-        self.addCleanup(job.end)
-        return job
 
     def until(self, look, test, what):
         def seen():

@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import unittest
 
 from observed import observed_environment
 
@@ -39,3 +41,18 @@ class Job:
         self.send(signal.SIGKILL)
         for rank in self.ranks:
             rank.wait()
+
+
+class Watching(unittest.TestCase):
+    """Tests that watch jobs of the build BUILD in a folder of their own."""
+    BUILD = None
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="tscope-watched-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def job(self, *options, **more):
+        job = Job(self.BUILD, self.folder, *options, **more)
+        self.addCleanup(job.end)
+        return job

@@ -235,20 +235,6 @@ static struct results *analyse_job(struct job *job) {
   return analyse_with(m, &options, &source);
 }
 
-static double path_ms(const struct results *r, const char *category) {
-  for (u32 i = 0; i < r->n_path_by_category; i++)
-    if (!strcmp(r->path_by_category[i].name, category))
-      return r->path_by_category[i].ms;
-  return NAN;
-}
-
-static double saved_by(const struct results *r, enum what_if_kind kind) {
-  for (u32 i = 0; i < r->n_what_if; i++)
-    if (r->what_if[i].kind == kind)
-      return r->what_if[i].saving.ms;
-  return NAN;
-}
-
 /* What the sender waits is the receiver's work until it calls, and no transfer, though the receiver
  * waits for the message only when the sender has long gone on. */
 static void a_sender_waits_until_the_receiver_calls(void **state) {
@@ -263,7 +249,7 @@ static void a_sender_waits_until_the_receiver_calls(void **state) {
   assert_float_equal(r->path_selfcheck, 0, 1e-9);
   assert_float_equal(path_ms(r, "communication"), 0.2, 1e-6);
   assert_float_equal(path_ms(r, "compute"), 70, 1e-6);
-  assert_float_equal(saved_by(r, WHAT_IF_COMMUNICATION), 0.2, 1e-6);
+  assert_float_equal(saved_ms(r, WHAT_IF_COMMUNICATION), 0.2, 1e-6);
   assert_null(finding_of(r, "DIST.COMM_BOUND"));
   results_free(r);
   free(job);
@@ -282,8 +268,8 @@ static void a_receiver_waits_until_the_sender_has_called(void **state) {
   assert_float_equal(r->path_selfcheck, 0, 1e-9);
   assert_null(r->what_if_reason);
   assert_float_equal(path_ms(r, "communication"), 0.2, 1e-6);
-  assert_float_equal(saved_by(r, WHAT_IF_COMMUNICATION), 0.2, 1e-6);
-  assert_float_equal(saved_by(r, WHAT_IF_OUTSIDE), 0, 0.03);
+  assert_float_equal(saved_ms(r, WHAT_IF_COMMUNICATION), 0.2, 1e-6);
+  assert_float_equal(saved_ms(r, WHAT_IF_OUTSIDE), 0, 0.03);
   results_free(r);
   free(job);
 }
@@ -298,7 +284,7 @@ static void who_has_sent_goes_on(void **state) {
   assert_float_equal(r->step_mean_ms, 80 + 30 + 0.25, 0.1);
   assert_float_equal(r->path_selfcheck, 0, 1e-9);
   assert_null(r->what_if_reason);
-  assert_float_equal(saved_by(r, WHAT_IF_EVERY_RANK), 40, 0.2);
+  assert_float_equal(saved_ms(r, WHAT_IF_EVERY_RANK), 40, 0.2);
   results_free(r);
   free(job);
 }
@@ -316,7 +302,7 @@ static void a_sender_that_is_slow_before_it_sends(void **state) {
   job->later[1] = 16 * MS;
   struct results *r = analyse_job(job);
   assert_float_equal(r->step_mean_ms, 40 + 16 + 60 + 0.22, 1e-6);
-  assert_float_equal(saved_by(r, WHAT_IF_RANK), 16, 0.1);
+  assert_float_equal(saved_ms(r, WHAT_IF_RANK), 16, 0.1);
   results_free(r);
   free(job);
 }

@@ -17,7 +17,6 @@
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
 #include "base/checked_memory.h"
-#include "path_figures.h"
 
 static void slow_rank_on_gpu(void **state) {
   (void)state;

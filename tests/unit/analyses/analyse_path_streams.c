@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
-#include "path_figures.h"
 
 /* A host launches ten kernels of 2 ms, one every 10 ms, alternately on two streams, and then works
  * for 5 ms more; all that `rounds` times, which are steps, or a run without any. */

@@ -234,13 +234,6 @@ static void uneven_steps(void **state) {
   assert_false(fires(&s, "DIST.UNEVEN_STEPS"));
 }
 
-static double saved_ms(const struct results *r, enum what_if_kind kind) {
-  for (u32 i = 0; i < r->n_what_if; i++)
-    if (r->what_if[i].kind == kind)
-      return r->what_if[i].saving.ms;
-  return NAN;
-}
-
 /* Rank 0 is slow by 120 ms in the 25 steps that it makes, of 50: in the others nothing is saved,
  * and they are not shared with those that do not make them. */
 static void steps_that_a_slow_rank_does_not_make(void **state) {

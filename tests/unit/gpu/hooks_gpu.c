@@ -48,16 +48,16 @@ static void kernels_copies_and_fills_are_timed(void **state) {
   cudaMemcpyAsync(memory, host, sizeof(host), cudaMemcpyHostToDevice, stream);
   cudaMemsetAsync(memory, 0, 100, stream);
   deliver();
-  struct tscope_gpu_kernel_record kernel = LAST(GPU_KERNEL, gpu_kernel);
-  assert_lasted(kernel.dur, 3000000);
-  assert_string(kernel.name, "_Z5plainv");
+  struct tscope_gpu_kernel_record run = LAST(GPU_KERNEL, gpu_kernel);
+  assert_lasted(run.dur, 3000000);
+  assert_string(run.name, "_Z5plainv");
   struct tscope_gpu_memcpy_record copy = LAST(GPU_MEMCPY, gpu_memcpy);
   assert_int_equal(copy.kind, TSCOPE_MEMCPY_H2D);
   assert_int_equal(copy.bytes, sizeof(host));
   assert_int_equal(LAST(GPU_MEMSET, gpu_memset).bytes, 100);
   /* The host and the GPU have the same number for the stream. */
   u16 launched_on = LAST(LAUNCH, launch).header.tag;
-  assert_int_equal(kernel.header.tag, launched_on);
+  assert_int_equal(run.header.tag, launched_on);
   assert_int_equal(copy.header.tag, launched_on);
   assert_true(LAST(STREAM, stream).gpu_stream != TSCOPE_UNKNOWN);
   assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_CUPTI);
@@ -120,11 +120,11 @@ static void long_spans_keep_their_length(void **state) {
   struct {
     struct tscope_gpu_kernel_record record;
     u64 dur;
-  } kernel;
-  last_record(TSCOPE_REC_GPU_KERNEL, &kernel, sizeof(kernel));
-  assert_int_equal(kernel.record.header.words, sizeof(kernel) / 8);
-  assert_int_equal(kernel.record.dur, TSCOPE_DUR_LONG);
-  assert_true(kernel.dur == 6000000000);
+  } run;
+  last_record(TSCOPE_REC_GPU_KERNEL, &run, sizeof(run));
+  assert_int_equal(run.record.header.words, sizeof(run) / 8);
+  assert_int_equal(run.record.dur, TSCOPE_DUR_LONG);
+  assert_true(run.dur == 6000000000);
 }
 
 static void a_capture_is_the_same_as_without_tscope(void **state) {

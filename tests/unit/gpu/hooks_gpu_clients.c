@@ -14,7 +14,6 @@
 
 #include "hooks_gpu.h"
 
-static char kernel;
 static const int64_t us = 1000, ms = 1000000;
 
 static struct {
@@ -68,12 +67,6 @@ static void end_session(void) {
   assert_int_equal(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), CUPTI_SUCCESS);
 }
 
-static u32 kernels_seen(void) {
-  cudaDeviceSynchronize();
-  poller_part(gpu_clock_cupti.poll);
-  return count(TSCOPE_REC_GPU_KERNEL);
-}
-
 static void assert_source(enum tscope_gpu_clock id, const char *reason) {
   struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
   assert_int_equal(clock.header.tag, id);
@@ -83,11 +76,6 @@ static void assert_source(enum tscope_gpu_clock id, const char *reason) {
 static void assert_resumes(void) {
   poller_part(gpu_clock_reopen);
   assert_source(TSCOPE_GPU_CLOCK_CUPTI, "opened again: the job's CUPTI client has finished");
-}
-
-static int set_up(void **state) {
-  register_kernel(&kernel, "_Z6kernelv");
-  return trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
 }
 
 /* The client's session is over, and tscope's source is open again. */
@@ -333,5 +321,5 @@ int main(void) {
       TEST(times_are_right_whatever_clock_a_client_left),
       TEST(after_finalize_collectives_are_timed_by_events),
   };
-  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+  return cmocka_run_group_tests(tests, gpu_set_up, trace_tear_down);
 }

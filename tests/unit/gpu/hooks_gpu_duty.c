@@ -13,19 +13,11 @@
 #include "hooks_gpu.h"
 #include "record/tick_clock.h"
 
-static char kernel;
 static const int64_t us = 1000;
 
 static int set_up(void **state) {
-  register_kernel(&kernel, "_Z6kernelv");
   return setenv("TSCOPE_GPU_STEPS", "2/5", 1) || setenv("TSCOPE_GPU_GRAPHS", "whole", 1) ||
-         trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
-}
-
-static u32 kernels_seen(void) {
-  cudaDeviceSynchronize();
-  poller_part(gpu_clock_cupti.poll);
-  return count(TSCOPE_REC_GPU_KERNEL);
+         gpu_set_up(state);
 }
 
 static void optimizer_done(struct tscope_thread *thread) {

@@ -13,19 +13,7 @@
 
 #include "hooks_gpu.h"
 
-static char kernel;
 static const int64_t us = 1000, ms = 1000000;
-
-static int set_up(void **state) {
-  register_kernel(&kernel, "_Z6kernelv");
-  return trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
-}
-
-static u32 kernels_seen(void) {
-  cudaDeviceSynchronize();
-  poller_part(gpu_clock_cupti.poll);
-  return count(TSCOPE_REC_GPU_KERNEL);
-}
 
 enum { THREADS = 100 };
 static pthread_barrier_t all_have_launched;
@@ -137,5 +125,5 @@ int main(void) {
       cmocka_unit_test(the_jobs_device_memory_is_left_to_it),
       cmocka_unit_test(default_streams_are_known_by_their_handles),
   };
-  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+  return cmocka_run_group_tests(tests, gpu_set_up, trace_tear_down);
 }

@@ -95,14 +95,12 @@ static void unknown_files_are_named(void **state) {
  * zeroes. */
 static void models_without_timelines_can_be_reported(void **state) {
   (void)state;
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
   struct model *model = model_new();
   struct results *results;
   char *text;
   size_t bytes;
   assert_non_null(model);
-  results = analyse(model, &options);
+  results = analyse_all(model);
   assert_int_equal(results->n_findings, 1); /* it says that nothing can be judged */
   assert_int_equal(results->findings[0].id, FINDING_DATA_UNDECIDED);
   FILE *out = open_memstream(&text, &bytes);

@@ -4,43 +4,14 @@
  * kernels calls by that name is what the overlap calls so. And the truths of three recordings that
  * communicate by other means than NCCL, computed there from the files themselves (see README.md).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
+#include "recordings.h"
 
-#include <cmocka.h>
 #include <ftw.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "analyses/analysis.h"
-#include "import/import.h"
 #include "kernels/kernels.h"
 #include "scratch.h"
-
-static char folder[4096];
-
-static struct model *load(const char *path) {
-  char why[512] = "";
-  struct model *model = NULL;
-  if (import_load(&path, 1, NULL, &model, why, sizeof(why)) != 0)
-    fail_msg("%s: %s", path, why);
-  return model;
-}
-
-static struct model *load_recording(const char *name) {
-  char path[8192];
-  snprintf(path, sizeof(path), "%s/%s", folder, name);
-  return load(path);
-}
-
-static struct results *analyse_all(const struct model *model) {
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
-  return analyse(model, &options);
-}
 
 static void within_a_percent(double ours, double truth) {
   if (!(fabs(ours - truth) <= 0.01 * truth))
@@ -126,11 +97,11 @@ static int check_file(const char *path, const struct stat *about, int kind, stru
 
 static void every_recording_says_one_thing(void **state) {
   (void)state;
-  assert_int_equal(nftw(folder, check_file, 16, FTW_PHYS), 0);
+  assert_int_equal(nftw(recordings, check_file, 16, FTW_PHYS), 0);
   assert_true(checked >= 10);
   char where[] = "/tmp/tscope-kineto-XXXXXX", command[8300];
   scratch_make(where);
-  snprintf(command, sizeof(command), "tar xzf '%s/dlrm_8rank/dlrm_kineto.tar.gz' -C %s", folder,
+  snprintf(command, sizeof(command), "tar xzf '%s/dlrm_8rank/dlrm_kineto.tar.gz' -C %s", recordings,
            where);
   assert_int_equal(system(command), 0);
   check_model(load(where));
@@ -155,7 +126,7 @@ static double on_path(const struct results *r, const char *category) {
 
 static void dualpipe_hides_its_communication(void **state) {
   (void)state;
-  struct model *model = load_recording("deepseek_dualpipe");
+  struct model *model = load(at("deepseek_dualpipe"));
   struct results *r = analyse_all(model);
   within_a_percent(r->ov_comm_ms, 113.44);
   within_a_percent(r->ov_exposed_ms, 4.19);
@@ -174,7 +145,7 @@ static void dualpipe_hides_its_communication(void **state) {
 
 static void symmetric_memory_communicates(void **state) {
   (void)state;
-  struct model *model = load_recording("b200_vllm_eager");
+  struct model *model = load(at("b200_vllm_eager"));
   struct results *r = analyse_all(model);
   double gemms, norms;
   within_a_percent(r->gpu_timeline.exposed_comm_ms, 2.141);
@@ -191,7 +162,7 @@ static void symmetric_memory_communicates(void **state) {
 
 static void parts_of_convolutions_are_convolutions(void **state) {
   (void)state;
-  struct model *model = load_recording("mi300_resnet_checkpoint");
+  struct model *model = load(at("mi300_resnet_checkpoint"));
   struct results *r = analyse_all(model);
   u32 seen = 0;
   for (u32 i = 0; i < r->n_kernels; i++)
@@ -206,10 +177,8 @@ static void parts_of_convolutions_are_convolutions(void **state) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2 || !realpath(argv[1], folder)) {
-    puts("skipped: there is no ../shared/testdata/kineto beside the source");
+  if (!are_there(argc, argv))
     return 77;
-  }
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_recording_says_one_thing),
       cmocka_unit_test(dualpipe_hides_its_communication),

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyses/analysis.h"
+#include "figures.h"
 #include "import/import.h"
 #include "scratch.h"
 
@@ -99,15 +99,13 @@ static void put_rank(const struct schedule *s, u32 rank, const char *folder) {
 static struct results *report_on(const struct schedule *s, struct model **model) {
   char folder[] = "/tmp/tscope-groups-XXXXXX", why[512] = "";
   const char *path = folder;
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
   struct results *results;
   scratch_make(folder);
   for (u32 rank = 0; rank < RANKS; rank++)
     put_rank(s, rank, folder);
   if (import_load(&path, 1, NULL, model, why, sizeof(why)) != 0)
     fail_msg("%s", why);
-  results = analyse(*model, &options);
+  results = analyse_all(*model);
   scratch_remove(folder);
   return results;
 }

@@ -268,13 +268,11 @@ static void steps_without_names_are_rounds_of_launches(void **state) {
 
 /* Each kind has its own times; where nobody calls step(), these are the steps. */
 static void check_iterations(void **state, const char *text) {
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
   struct model *model = read_text(*state, text);
   struct results *r;
   assert_string_equal(model->steps.method, "the engine's iterations");
   assert_int_equal(model->steps.n, 4);
-  r = analyse(model, &options);
+  r = analyse_all(model);
   assert_int_equal(r->n_step_kinds, 3);
   const struct step_kind_result wanted[] = {
       {"prefill", 1, 0.2, 0.2}, {"decode", 2, 0.045, 0.05}, {"prefill and decode", 1, 0.3, 0.3}};

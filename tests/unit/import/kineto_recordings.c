@@ -3,42 +3,13 @@
  * Compares reports on recordings made by others with the results of another analyzer. The
  * recordings are in ../shared/testdata, beside the source; without them this test is skipped.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
+#include "recordings.h"
 
-#include <cmocka.h>
 #include <ftw.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "analyses/analysis.h"
-#include "import/import.h"
 #include "scratch.h"
-
-static char folder[4096];
-
-static const char *at(const char *name) {
-  static char path[8192];
-  snprintf(path, sizeof(path), "%s/%s", folder, name);
-  return path;
-}
-
-static struct model *load(const char *path) {
-  char why[512] = "";
-  struct model *model = NULL;
-  if (import_load(&path, 1, NULL, &model, why, sizeof(why)) != 0)
-    fail_msg("%s: %s", path, why);
-  return model;
-}
-
-static struct results *analyse_all(const struct model *model) {
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
-  return analyse(model, &options);
-}
 
 /* Another analyzer's table: "name,milliseconds,percent". */
 static double other_says(const char *what) {
@@ -244,10 +215,8 @@ static void eight_ranks_are_put_on_one_axis(void **state) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2 || !realpath(argv[1], folder)) {
-    puts("skipped: there is no ../shared/testdata/kineto beside the source");
+  if (!are_there(argc, argv))
     return 77;
-  }
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gpu_time_is_what_another_analyzer_found),
       cmocka_unit_test(path_crosses_an_event_that_the_host_waits_for),

@@ -8,25 +8,16 @@
 #include "analyses/analysis.h"
 #include "model/span_call_sites.h"
 
-static double path_ms(const struct results *results, const char *category) {
-  for (u32 i = 0; i < results->n_path_by_category; i++)
-    if (strcmp(results->path_by_category[i].name, category) == 0)
-      return results->path_by_category[i].ms;
-  return NAN;
-}
-
 /* Three kernels of 100 us, 20 us apart, were launched before the recording begins. One more is
  * launched in it, and ends after the host's last call. No part of the path is unknown. */
 static void the_path_of_a_recording_that_begins_amid_work(void **state) {
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
   struct model *model = read_text(
       *state,
       "{\"traceEvents\":[" KERNEL("a", "100", "100", "1") "," KERNEL(
           "b", "220", "100",
           "2") "," KERNEL("c", "340", "100",
                           "3") "," LAUNCH("300", "9") "," KERNEL("d", "440", "160", "9") "]}");
-  struct results *results = analyse(model, &options);
+  struct results *results = analyse_all(model);
   assert_true(fabs(results->path_length_ms - 0.5) < 1e-9);
   assert_true(fabs(path_ms(results, "compute") - 0.46) < 1e-9);
   assert_true(fabs(path_ms(results, "launch") - 0.04) < 1e-9);
@@ -95,8 +86,6 @@ static void waits_are_edges(void **state) {
 /* loss.item(): the call of the copy returns when the copy has ended, and so the kernel before it.
  * The second copy runs after its call. */
 static void a_copy_to_pageable_memory_is_a_wait(void **state) {
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
   struct model *model = read_text(
       *state,
       "{\"traceEvents\":[" LAUNCH("10", "1") "," KERNEL("a", "20", "400", "1") "," COPY(
@@ -111,7 +100,7 @@ static void a_copy_to_pageable_memory_is_a_wait(void **state) {
   assert_in_range(wait->end - wait->start, 409999, 410000);
   assert_int_equal(timeline.spans[timeline.edges[0].from].kind, SPAN_MEMCPY);
   timeline_release(&timeline);
-  struct results *results = analyse(model, &options);
+  struct results *results = analyse_all(model);
   assert_true(fabs(path_ms(results, "compute") - 0.5) < 1e-9);
   results_free(results);
   model_free(model);
@@ -146,8 +135,6 @@ static bool is(double value, double wanted) {
 /* Computed by hand: work at [10,30) [60,80) [85,95) [110,111) us, launched by calls that return at
  * 5, 55, 83 and 107. */
 static void gpu_time_and_launches_add_up(void **state) {
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
   struct model *model = read_text(
       *state,
       "{\"traceEvents\":[" LAUNCH("0", "1") "," KERNEL("a", "10", "20", "1") "," LAUNCH(
@@ -164,7 +151,7 @@ static void gpu_time_and_launches_add_up(void **state) {
                                      "\"pid\":1,\"tid\":1,\"ts\":100,"
                                      "\"dur\":20,\"args\":{\"Input Dims\":[[4, 4]]}}," LAUNCH(
                                          "102", "4") "," KERNEL("fill", "110", "1", "4") "]}");
-  struct results *results = analyse(model, &options);
+  struct results *results = analyse_all(model);
   const struct gpu_timeline_result *gpu = &results->gpu_timeline;
   assert_true(is(gpu->compute_ms, 0.041) && is(gpu->exposed_memcpy_ms, 0.010));
   assert_true(gpu->exposed_comm_ms == 0);
@@ -187,8 +174,6 @@ static void gpu_time_and_launches_add_up(void **state) {
 
 /* The backward pass of a checkpoint runs the forward pass again before its own work. */
 static void recomputation_is_separated_from_backward(void **state) {
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
   struct model *model =
       read_text(*state, "{\"traceEvents\":["
                         "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"CheckpointFunctionBackward\","
@@ -200,7 +185,7 @@ static void recomputation_is_separated_from_backward(void **state) {
                                  "evaluate_function: Mm\","
                                  "\"pid\":1,\"tid\":1,\"ts\":40,\"dur\":50}," LAUNCH(
                                      "50", "2") "," KERNEL("backward", "60", "20", "2") "]}");
-  struct results *results = analyse(model, &options);
+  struct results *results = analyse_all(model);
   assert_true(is(results->launch.recompute_ms, 0.007));
   results_free(results);
   model_free(model);

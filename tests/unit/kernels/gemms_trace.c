@@ -111,11 +111,8 @@ static void kernel(struct trace_writer *writer, u64 at, u32 dur, const char *nam
 
 static struct results *end_run(struct fixture *fixture, struct trace_writer *writer,
                                struct model **model, double flops_per_step) {
-  const struct analyse_options options = {.flops_per_step = flops_per_step,
-                                          .params = NAN,
-                                          .tokens_per_step = NAN,
-                                          .peak_tflops = NAN,
-                                          .threads = 1};
+  struct analyse_options options = no_options();
+  options.flops_per_step = flops_per_step;
   struct results *results = NULL;
   save_rank(fixture, writer);
   *model = load(fixture->directory, &(struct model_options){.include_warmup = true});

@@ -80,8 +80,8 @@ static struct model *write_run_by_hand(struct fixture *fixture, bool captured) {
 }
 
 static struct results *report_of(const struct model *model) {
-  const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = 1, .threads = 1};
+  struct analyse_options options = no_options();
+  options.peak_tflops = 1;
   return analyse(model, &options);
 }
 

@@ -5,25 +5,13 @@
  */
 #include "model_support.h"
 
-#include "analyses/analysis.h"
 #include "import/import.h"
-
-static struct results *analyse_model(const struct model *model) {
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
-  return analyse(model, &options);
-}
 
 static double coverage_of(const struct results *r, const char *name) {
   for (u32 i = 0; i < r->n_coverage; i++)
     if (strcmp(r->coverage[i].name, name) == 0)
       return r->coverage[i].share;
   return NAN;
-}
-
-static void assert_near(double value, double wanted, double allowed) {
-  if (!(fabs(value - wanted) <= allowed))
-    fail_msg("%.6f, wanted %.6f", value, wanted);
 }
 
 /* The beginning of a step if steps end with their last work, as the mean over ranks, in ms. */
@@ -55,7 +43,7 @@ static void steps_hold_what_was_launched_in_them(void **state) {
   struct tracegen_options options = three_ahead();
   struct tracegen_truth truth;
   struct model *model = generate(*state, &options, &truth);
-  struct results *r = analyse_model(model);
+  struct results *r = analyse_all(model);
   assert_int_equal(r->n_step_ms, options.steps);
   for (u32 s = 0; s < options.steps; s++)
     assert_near(r->step_ms[s], bound_ms(&options, &truth, s + 1) - bound_ms(&options, &truth, s),
@@ -80,7 +68,7 @@ static void each_step_is_whole(void **state) {
   for (u32 i = 0; i < LENGTH_OF(chosen); i++) {
     struct model *model =
         load(fixture->directory, &(struct model_options){.steps = chosen[i], .threads = 1});
-    struct results *r = analyse_model(model);
+    struct results *r = analyse_all(model);
     for (u32 rank = 0; rank < options.ranks; rank++)
       assert_near(r->ranks[rank].mean_compute_ms, compute_ms(&options, rank),
                   (double)options.jitter_ns / 1e6);
@@ -99,7 +87,7 @@ static void ranges_of_the_optimizer_end_there_too(void **state) {
   options.phases = true;
   model_free(generate(fixture, &options, &truth));
   struct model *model = load(fixture->directory, &(struct model_options){.include_warmup = true});
-  struct results *r = analyse_model(model);
+  struct results *r = analyse_all(model);
   assert_string_equal(model->steps.method, "optimizer phases");
   for (u32 rank = 0; rank < options.ranks; rank++) {
     const struct tracegen_rank *wanted = &truth.ranks[rank];
@@ -123,7 +111,7 @@ static void a_host_that_waits_ends_its_steps(void **state) {
   struct tracegen_truth truth;
   options.step_marks = true;
   struct model *model = generate(*state, &options, &truth);
-  struct results *r = analyse_model(model);
+  struct results *r = analyse_all(model);
   size_t cells = (size_t)model->steps.n * model->n_ranks;
   for (size_t i = 0; i + model->n_ranks < cells; i++)
     assert_true(model->steps.begin[i] == model->steps.host_begin[i] &&
@@ -146,7 +134,7 @@ static void collectives_alone_are_enough(void **state) {
   options.event_pairs = true;
   options.end_noise_ns = 0;
   struct model *model = generate(*state, &options, &truth);
-  struct results *r = analyse_model(model);
+  struct results *r = analyse_all(model);
   for (u32 s = 1; s < options.steps; s++)
     assert_near(r->step_ms[s], bound_ms(&options, &truth, s + 1) - bound_ms(&options, &truth, s),
                 2 * (double)options.jitter_ns / 1e6);
@@ -163,7 +151,7 @@ static void without_gpu_times_steps_end_on_the_host(void **state) {
   struct tracegen_truth truth;
   options.gpu_spans = false;
   struct model *model = generate(*state, &options, &truth);
-  struct results *r = analyse_model(model);
+  struct results *r = analyse_all(model);
   for (u32 s = 0; s + 1 < options.steps; s++) {
     double wanted = 0;
     for (u32 rank = 0; rank < options.ranks; rank++) {
@@ -241,7 +229,7 @@ static void marks_of_a_profiler_end_on_the_host(void **state) {
   char why[512] = "";
   write_profile(fixture, 0, PROFILED);
   assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
-  struct results *r = analyse_model(model);
+  struct results *r = analyse_all(model);
   assert_int_equal(r->n_step_ms, PROFILED);
   for (u32 s = 0; s < PROFILED; s++)
     assert_near(r->step_ms[s], (2 * KERNEL_US + (s ? 0 : 20)) / 1e3, 1e-9);
@@ -259,7 +247,7 @@ static void a_recording_that_begins_amid_work(void **state) {
   char why[512] = "";
   write_profile(fixture, 5, PROFILED);
   assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
-  struct results *r = analyse_model(model);
+  struct results *r = analyse_all(model);
   for (u32 s = 0; s < PROFILED; s++)
     assert_near(r->step_ms[s], 2 * KERNEL_US / 1e3, 1e-9);
   assert_near(r->ranks[0].median_compute_ms, 2 * KERNEL_US / 1e3, 1e-6);
@@ -275,7 +263,7 @@ static void steps_that_the_gpu_never_ended_have_no_length(void **state) {
   char why[512] = "";
   write_profile(fixture, 0, 2);
   assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
-  struct results *r = analyse_model(model);
+  struct results *r = analyse_all(model);
   assert_near(r->step_ms[1], 2 * KERNEL_US / 1e3, 1e-9);
   for (u32 s = 2; s < r->n_step_ms; s++)
     assert_true(isnan(r->step_ms[s]));
@@ -404,8 +392,7 @@ static const char *no_name(const struct timeline *timeline, u32 name) {
 
 static struct results *analyse_by_hand(struct by_hand *h) {
   static const struct timeline_source source = {give_timeline, take_timeline, no_name};
-  static const struct analyse_options options = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
+  const struct analyse_options options = no_options();
   return analyse_with(&h->model, &options, &source);
 }
 

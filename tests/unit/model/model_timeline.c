@@ -27,13 +27,6 @@ static void check_sorted(const struct timeline *timeline) {
   }
 }
 
-static u32 count(const struct timeline *timeline, u8 kind) {
-  u32 n = 0;
-  for (u32 i = 0; i < timeline->n_spans; i++)
-    n += timeline->spans[i].kind == kind;
-  return n;
-}
-
 static void test_gpu_job_is_decoded_to_the_nanosecond(void **state) {
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
@@ -48,8 +41,8 @@ static void test_gpu_job_is_decoded_to_the_nanosecond(void **state) {
     assert_int_equal(total(&timeline.comm), truth.ranks[r].comm_ns);
     assert_int_equal(total(&timeline.memcpy), options.steps * options.copy_ns);
     u32 kernels = options.steps * (2 * options.buckets * options.kernels + 1);
-    assert_int_equal(count(&timeline, SPAN_KERNEL), kernels);
-    assert_int_equal(count(&timeline, SPAN_COLLECTIVE), options.steps * options.buckets);
+    assert_int_equal(count_kind(&timeline, SPAN_KERNEL), kernels);
+    assert_int_equal(count_kind(&timeline, SPAN_COLLECTIVE), options.steps * options.buckets);
     for (u32 i = 0; i < timeline.n_spans; i++) {
       const struct span *span = &timeline.spans[i];
       if (!SPAN_ON_DEVICE(span->kind))
@@ -116,7 +109,7 @@ static void test_cpu_job_computes_where_it_does_not_wait(void **state) {
                     truth.ranks[r].compute_ns + 2 * edges);
     assert_in_range(total(&timeline.comm), truth.ranks[r].comm_ns - 2 * edges,
                     truth.ranks[r].comm_ns + 2 * edges);
-    u32 waits = count(&timeline, SPAN_COMM_WAIT);
+    u32 waits = count_kind(&timeline, SPAN_COMM_WAIT);
     assert_true(waits > 0);
     assert_int_equal(timeline.n_edges, waits); /* each ends with a collective */
     timeline_release(&timeline);
@@ -243,7 +236,7 @@ static void test_a_host_may_wait_without_a_call(void **state) {
   struct timeline timeline;
   assert_int_equal(timeline_load(model, 0, &timeline), 0);
   check_sorted(&timeline);
-  assert_int_equal(count(&timeline, SPAN_SYNC), 1);
+  assert_int_equal(count_kind(&timeline, SPAN_SYNC), 1);
   assert_int_equal(timeline.n_edges, 1);
   const struct span *kernel = &timeline.spans[timeline.edges[0].from];
   const struct span *wait = &timeline.spans[timeline.edges[0].to];

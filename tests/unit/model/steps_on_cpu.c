@@ -5,14 +5,7 @@
  */
 #include "model_support.h"
 
-#include "analyses/analysis.h"
-
 enum { RANK = 2, UNMARKED_MS = 45 };
-
-static void assert_near(double value, double wanted, double allowed) {
-  if (!(fabs(value - wanted) <= allowed))
-    fail_msg("%.6f, wanted %.6f", value, wanted);
-}
 
 static struct tracegen_options job(bool asleep) {
   struct tracegen_options options = tracegen_defaults();
@@ -27,12 +20,10 @@ static struct tracegen_options job(bool asleep) {
 
 static struct results *analyse_job(struct fixture *fixture, struct tracegen_options *options,
                                    struct model **model) {
-  static const struct analyse_options given = {
-      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
   struct tracegen_truth truth;
   struct results *results = NULL;
   *model = generate(fixture, options, &truth);
-  results = analyse(*model, &given);
+  results = analyse_all(*model);
   tracegen_truth_free(&truth);
   return results;
 }

@@ -238,13 +238,6 @@ static void play_first_thread(void *more) {
   }
 }
 
-static void count_launches(const struct trace_record *at, void *more) {
-  u64 *counts = more;
-  const struct tscope_launch_record *launch = (const void *)at->record;
-  if (launch->header.type == TSCOPE_REC_LAUNCH)
-    counts[launch->shape]++;
-}
-
 static void counts_are(void (*play)(void *), bool stack_known, u32 expected) {
   struct scene scene;
   struct play how = {.stack_known = stack_known};

@@ -118,13 +118,6 @@ static void play_child(void *more) {
     CHILD_CHECK(hooked_launch(1));
 }
 
-static void count_launches(const struct trace_record *at, void *more) {
-  u64 *counts = more;
-  const struct tscope_launch_record *launch = (const void *)at->record;
-  if (launch->header.type == TSCOPE_REC_LAUNCH)
-    counts[launch->shape]++;
-}
-
 static void children_are_dormant(pid_t (*make)(void)) {
   struct scene scene;
   u64 counts[4] = {0};

@@ -472,14 +472,6 @@ struct results *cluster_analyse(struct cluster *cluster, const struct analyse_op
   return analyse_with(&cluster->model, options ? options : &none, &source);
 }
 
-struct analyse_options no_options(void) {
-  return (struct analyse_options){.flops_per_step = NAN,
-                                  .params = NAN,
-                                  .tokens_per_step = NAN,
-                                  .peak_tflops = NAN,
-                                  .threads = 2};
-}
-
 const struct finding *finding_of(const struct results *results, const char *id) {
   for (u32 i = 0; i < results->n_findings; i++)
     if (!strcmp(finding_id_words[results->findings[i].id], id))

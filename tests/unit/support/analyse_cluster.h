@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "analyses/analysis.h"
+#include "figures.h"
 
 #define CLUSTER_RANKS 64
 #define US 1000ll
@@ -64,9 +64,6 @@ void cluster_free(struct cluster *cluster);
 
 /* analyse_with() on the cluster; fails the test on error. */
 struct results *cluster_analyse(struct cluster *cluster, const struct analyse_options *options);
-
-/* The options of an empty command line. */
-struct analyse_options no_options(void);
 
 /* The first finding of this id, NULL if there is none. */
 const struct finding *finding_of(const struct results *results, const char *id);

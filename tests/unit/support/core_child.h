@@ -107,3 +107,11 @@ __attribute__((noinline, unused)) static bool hooked_launch(u32 shape) {
       _exit(1);                                                                                    \
     }                                                                                              \
   } while (0)
+
+/* Of each shape, for trace_walk(). */
+static inline void count_launches(const struct trace_record *at, void *more) {
+  u64 *counts = more;
+  const struct tscope_launch_record *launch = (const void *)at->record;
+  if (launch->header.type == TSCOPE_REC_LAUNCH)
+    counts[launch->shape]++;
+}

@@ -37,10 +37,24 @@ static inline void launch(char *kernel, int64_t ns) {
   launch_on(stream, kernel, ns);
 }
 
+static char kernel;
+
+/* With a kernel and a stream. */
+static inline int gpu_set_up(void **state) {
+  register_kernel(&kernel, "_Z6kernelv");
+  return trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
+}
+
 /* Does a part of the poller's work, now and on this thread. */
 static inline void poller_part(void (*part)(struct tscope_thread *)) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   assert_non_null(thread);
   part(thread);
   tscope_leave(thread);
+}
+
+static inline u32 kernels_seen(void) {
+  cudaDeviceSynchronize();
+  poller_part(gpu_clock_cupti.poll);
+  return count(TSCOPE_REC_GPU_KERNEL);
 }

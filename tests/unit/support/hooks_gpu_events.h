@@ -9,7 +9,6 @@
 #include "gpu/event_clock.h"
 #include "hooks_gpu.h"
 
-static char kernel;
 static ncclComm_t comm;
 static void *memory;
 

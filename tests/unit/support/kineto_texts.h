@@ -33,13 +33,6 @@ static inline struct timeline timeline_of(const struct model *model, u32 rank) {
   return timeline;
 }
 
-static inline u32 count_kind(const struct timeline *timeline, u8 kind) {
-  u32 n = 0;
-  for (u32 i = 0; i < timeline->n_spans; i++)
-    n += timeline->spans[i].kind == kind;
-  return n;
-}
-
 static inline const struct span *first_of(const struct timeline *timeline, u8 kind) {
   for (u32 i = 0; i < timeline->n_spans; i++)
     if (timeline->spans[i].kind == kind)

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "figures.h"
 #include "import/tscope/load_traces.h"
 #include "model/rank_timeline.h"
 #include "scratch.h"
@@ -125,3 +126,10 @@ static inline struct tscope_collective_run_record *write_run(struct trace_writer
 }
 
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
+
+static inline u32 count_kind(const struct timeline *timeline, u8 kind) {
+  u32 n = 0;
+  for (u32 i = 0; i < timeline->n_spans; i++)
+    n += timeline->spans[i].kind == kind;
+  return n;
+}
