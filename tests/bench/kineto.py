@@ -113,8 +113,7 @@ def measure(report, paths, threads, text_bytes):
 
 def main():
     report, megabytes = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 200
-    folder = tempfile.mkdtemp(prefix="tscope-bench-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-bench-") as folder:
         plain = os.path.join(folder, "rank0.trace.json")
         size = write(plain, 0, 1, megabytes)
         print(f"one trace, {size / 1e6:.0f} MB     {measure(report, [plain], 1, size)}")
@@ -130,8 +129,6 @@ def main():
         for threads in (1, 2):
             print(f"{ranks} ranks, {threads} thread{'s' if threads > 1 else ' '}      "
                   f"{measure(report, [folder], threads, size)}")
-    finally:
-        shutil.rmtree(folder)
 
 
 main()

@@ -6,7 +6,6 @@ Compares the report on its document with PyTorch's own planner, and with counts 
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -54,8 +53,7 @@ def main():
     if subprocess.run([python, "-c", "import torch.distributed._tools.mem_tracker"],
                       capture_output=True).returncode:
         raise Skip("this PyTorch has no memory tracker (2.5 or newer has)")
-    scratch = tempfile.mkdtemp(prefix="tscope-modules-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-modules-") as scratch:
         job, out = os.path.join(scratch, "job.py"), os.path.join(scratch, "modules.json")
         with open(job, "w", encoding="utf-8") as file:
             file.write(JOB)
@@ -83,8 +81,6 @@ def main():
             expect(row["forward_ms"] > 0 and row["backward_ms"] > 0, f"times of {name}")
             expect(row["forward_ms"] <= modules["forward_ms"], f"{name} lies inside the model")
         return 0
-    finally:
-        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

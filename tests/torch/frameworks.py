@@ -6,7 +6,6 @@ and the line."""
 import glob
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -115,11 +114,8 @@ def main():
     if not python or subprocess.run([python, "-c", f"import importlib.util as u, sys; "
                                      f"sys.exit(u.find_spec('{package}') is None)"]).returncode:
         raise Skip(f"no Python with PyTorch 2 and {package}; scripts/setup installs them")
-    directory = tempfile.mkdtemp(prefix="tscope-frameworks-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-frameworks-") as directory:
         case(python, library, tool, directory)
-    finally:
-        shutil.rmtree(directory)
     return 0
 
 

@@ -9,7 +9,6 @@ but for the step before, and the GPU always has work. The saving in the first re
 run is shorter.
 """
 import os
-import shutil
 import sys
 import tempfile
 
@@ -78,13 +77,10 @@ def main():
     library, tool, standins = sys.argv[1:4]
     python = python_or_skip()
     wheel = standin_wheel.site_or_skip(python)
-    scratch = tempfile.mkdtemp(prefix="tscope-sync-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-sync-") as scratch:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
         jobs = {case: run(case, python, site, library, tool, scratch) for case in ("costs", "costs-nothing")}
         check(jobs["costs"], jobs["costs-nothing"])
-    finally:
-        shutil.rmtree(scratch)
     return 0
 
 

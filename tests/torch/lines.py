@@ -7,7 +7,6 @@ PyTorch's CUDA wheel on the stand-ins runs lines_job.py, which waits for the GPU
 has to give its file, its line and the right number of waits.
 """
 import os
-import shutil
 import sqlite3
 import sys
 import tempfile
@@ -139,8 +138,7 @@ def main():
     parts = sys.argv[4:] or ["all", "some", "none", "backward"]
     python = python_or_skip()
     wheel = standin_wheel.site_or_skip(python)
-    scratch = tempfile.mkdtemp(prefix="tscope-lines-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-lines-") as scratch:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
         check_jobs(python, site, library, tool, scratch, parts)
         if "backward" in parts:
@@ -149,8 +147,6 @@ def main():
             job.run("300", script="backward_job.py", ranks=0)
             check_backward(report_on(tool, job.directory))
         return 0
-    finally:
-        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ of the program.
 """
 import json
 import os
-import shutil
 import sys
 import tempfile
 
@@ -49,8 +48,7 @@ def report_of(python, library, program, folder, steps, floats):
 def main():
     library, program = sys.argv[1:3]
     python = python_or_skip()
-    scratch = tempfile.mkdtemp(prefix="tscope-growth-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-growth-") as scratch:
         for steps, floats, grows in ((STEPS, FLOATS, True), (STEPS, 1, False), (SMALL_STEPS, SMALL_FLOATS, True)):
             document, printed = report_of(python, library, program, os.path.join(scratch, str(floats)), steps, floats)
             memory, found = document["memory"], [f["id"] for f in document["findings"]]
@@ -69,8 +67,6 @@ def main():
             expect(loss["values"] == steps and loss["best"] == float(f"{min(printed):.9g}"),
                    f"the loss as printed: {loss}")
         return 0
-    finally:
-        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ of it and PyTorch's own snapshot must both agree with memory_stats().
 """
 import json
 import os
-import shutil
 import sys
 import tempfile
 
@@ -63,8 +62,7 @@ def check(memory, stats, what):
 def main():
     library, one_gpu, program = sys.argv[1:4]
     python = python_or_skip()
-    scratch = tempfile.mkdtemp(prefix="tscope-memory-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-memory-") as scratch:
         snapshot, traces = os.path.join(scratch, "snapshot.pickle"), os.path.join(scratch, "traces")
         done = run(python, "-c", PROGRAM, snapshot, ok=(0, SKIPPED), env=observed_environment(f"{library} {one_gpu}", traces))
         if done.returncode == SKIPPED:
@@ -80,8 +78,6 @@ def main():
         expect(dumped["churn_allocations"] == 400, "allocations in the history")
         expect(any("forward (" in (row["source"] or "") for row in dumped["churn"]), "the source")
         return 0
-    finally:
-        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ The job tries CUDA, is refused, and goes on on the CPU, as without the preload. 
 CUDA 13.2 then calls itself until the stack is full.
 """
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,8 +44,7 @@ def run(python, directory, library=None):
 def main():
     library = sys.argv[1]
     python = python_or_skip()
-    scratch = tempfile.mkdtemp(prefix="tscope-no-driver-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-no-driver-") as scratch:
         bare = run(python, scratch)
         if bare[0] == SKIPPED or bare[1].startswith("True"):
             raise Skip("this PyTorch is not built for CUDA 13, or there is a GPU")
@@ -56,8 +54,6 @@ def main():
         trace, = read_trace.read_all(scratch)
         reasons = [trace.strings[clock.reason] for clock in trace.records["GpuClock"]]
         expect(any("no driver" in reason for reason in reasons), f"it says why there is no CUPTI: {reasons}")
-    finally:
-        shutil.rmtree(scratch)
     return 0
 
 

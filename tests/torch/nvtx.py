@@ -6,7 +6,6 @@ A training loop on the CPU marks its steps, phases and modules: the report must 
 loop must run as without the preload.
 """
 import os
-import shutil
 import sys
 import tempfile
 
@@ -96,15 +95,12 @@ def check_report(found):
 def main():
     library, tool = sys.argv[1:3]
     python = python_or_skip()
-    scratch = tempfile.mkdtemp(prefix="tscope-nvtx-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-nvtx-") as scratch:
         bare = printed(python, None, scratch)
         expect(printed(python, library, scratch) == bare, "the same without and with the shim")
         trace, = read_trace.read_all(scratch)
         check_trace(trace)
         check_report(report_on(tool, scratch))
-    finally:
-        shutil.rmtree(scratch)
     return 0
 
 

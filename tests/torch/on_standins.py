@@ -315,12 +315,9 @@ def main():
     case, library, tool, standins = sys.argv[1:5]
     python = python_or_skip()
     wheel = standin_wheel.site_or_skip(python)
-    scratch = tempfile.mkdtemp(prefix="tscope-cuda-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-cuda-") as scratch:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
         CASES[case](python, site, library, tool, scratch)
-    finally:
-        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ job, the median over the pairs of time with / time without, and the spread of th
 whole process, including tscope's own threads, because on a busy machine wall time depends on other processes.
 """
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -69,8 +68,7 @@ def main():
     library = sys.argv[1]
     pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 10
     python = python_or_skip()
-    scratch = tempfile.mkdtemp(prefix="tscope-overhead-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-overhead-") as scratch:
         if len(sys.argv) > 3:
             compare("watched training step", "ms", pairs,
                     lambda pair: train(Job(python, library, scratch, f"alone {pair}")),
@@ -79,8 +77,6 @@ def main():
         for name, unit, measure in (("training step", "ms", train), ("small tensor", "ns", allocate)):
             compare(name, unit, pairs, lambda pair: measure(Job(python, None, scratch, "bare")),
                     lambda pair: measure(Job(python, library, scratch, f"{name} {pair}")))
-    finally:
-        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ without the shim, and the report says what tscope did not watch meanwhile.
 """
 import os
 import re
-import shutil
 import sys
 import tempfile
 
@@ -42,15 +41,12 @@ def main():
     library, tool, standins = sys.argv[1:4]
     python = python_or_skip()
     wheel = standin_wheel.site_or_skip(python)
-    scratch = tempfile.mkdtemp(prefix="tscope-profiler-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-profiler-") as scratch:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
         traces = os.path.join(scratch, "traces")
         bare, beside = (run(python, "-c", PROGRAM, env=observed_environment(preload, traces, PYTHONPATH=site)).stdout
                         for preload in (None, library))
         quality = json_of(tool, traces)["quality"]
-    finally:
-        shutil.rmtree(scratch)
     print(bare, beside, quality["gpu_timing"], quality["coverage"]["kernel times"], sep="\n")
     expect(bare.count(f", {INSIDE})") == SESSIONS, "the profiler alone sees its kernels")
     expect(bare == beside, "the profiler sees the same kernels beside the shim")

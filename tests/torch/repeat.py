@@ -4,7 +4,6 @@
 
     repeat.py RUNS LIBTSCOPE TSCOPE-REPORT [options of ddp_gloo.py]
 """
-import shutil
 import sys
 import tempfile
 
@@ -15,13 +14,10 @@ def main():
     runs, library, tool, *options = sys.argv[1:]
     python = python_or_skip()
     for _ in range(int(runs)):
-        scratch = tempfile.mkdtemp(prefix="tscope-repeat-")
-        try:
+        with tempfile.TemporaryDirectory(prefix="tscope-repeat-") as scratch:
             job = Job(python, library, scratch, "run")
             job.run(*options)
             found = report_on(tool, job.directory)
-        finally:
-            shutil.rmtree(scratch)
         print("named:", found["distributed"]["stragglers"], "steps:", found["steps"]["count"],
               flush=True)
 

@@ -7,7 +7,6 @@ works on a GPU without memory, which gives only addresses; see one_gpu.c.
 """
 import json
 import os
-import shutil
 import sys
 import tempfile
 
@@ -139,11 +138,8 @@ def cpu(python, library, one_gpu, scratch):
 def main():
     case, library, one_gpu = sys.argv[1:4]
     python = python_or_skip()
-    scratch = tempfile.mkdtemp(prefix="tscope-memory-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-memory-") as scratch:
         {"cuda": cuda, "cpu": cpu}[case](python, library, one_gpu, scratch)
-    finally:
-        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

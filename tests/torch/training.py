@@ -7,7 +7,6 @@
 import ctypes
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -348,11 +347,8 @@ CASES = {case.__name__.replace("_", "-"): case
 def main():
     case, library, tool = sys.argv[1:4]
     python = python_or_skip()
-    scratch = tempfile.mkdtemp(prefix="tscope-torch-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="tscope-torch-") as scratch:
         CASES[case](python, library, tool, scratch)
-    finally:
-        shutil.rmtree(scratch)
     return 0
 
 
