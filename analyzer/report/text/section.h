@@ -57,3 +57,8 @@ static inline u32 section_rows(const struct pen *pen, u32 n, u32 reads_well) {
   u32 most = pen->view->top ? pen->view->top : reads_well;
   return MIN(n, most);
 }
+
+/* "61 names in all: --top shows more", where `shown` of them are shown, and of `known` the report
+ * has what it would show. In the line that was begun, or with an indent in one of its own. */
+void section_in_all(struct pen *pen, unsigned indent, u32 shown, u32 known, double all,
+                    const char *what);

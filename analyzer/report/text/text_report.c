@@ -39,6 +39,16 @@ void section_label(struct pen *pen, const char *label) {
   pen_hang(pen, VALUE_INDENT);
 }
 
+void section_in_all(struct pen *pen, unsigned indent, u32 shown, u32 known, double all,
+                    const char *what) {
+  if (all <= shown)
+    return;
+  if (indent)
+    pen_line(pen, indent);
+  pen_item(pen, STYLE_DIM, "%s in all%s", plural(all, what).text,
+           known > shown ? ": --top shows more" : "");
+}
+
 void section_parts(struct pen *pen, const char *label, const double ms[N_PARTS], double whole_ms) {
   const struct meter_part parts[] = {
 #define P(part, name, style, glyph, ascii) {name, ms[PART_##part], style, glyph, ascii},

@@ -87,7 +87,6 @@ void body_collectives(struct pen *pen, const struct results *results) {
   table_print(pen, &TABLE(struct collective_result, columns), results->collectives, shown);
   pen_line(pen, TEXT_INDENT);
   put_choices(pen, results->collectives, shown);
-  if (n > shown)
-    pen_item(pen, STYLE_PLAIN, "and %s lighter kinds", count_of(n - shown).text);
   put_basis(pen, SECTION_collectives, results);
+  section_in_all(pen, 0, shown, n, n, "kind");
 }

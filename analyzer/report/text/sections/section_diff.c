@@ -44,10 +44,9 @@ static void put_figures(struct pen *pen, const struct results *results, enum dif
   SORT(rows, n, by_growth);
   u32 shown = section_rows(pen, n, ROWS_SHOWN);
   table_print(pen, table, rows, shown);
-  if (n > shown) {
-    section_line(pen, STYLE_DIM, "and %s that changed less", plural(n - shown, "figure").text);
+  section_in_all(pen, TEXT_INDENT, shown, n, n, "figure");
+  if (n > shown)
     pen_newline(pen);
-  }
 }
 
 #define FIGURE_COLUMNS(kind)                                                                       \
@@ -109,9 +108,7 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff) {
   FOR_EACH_CHANGED(rows, n, row)
     row->name = row->shortened ? row->shortened : row->name;
   table_print(pen, &TABLE(struct diff_kernel, columns), rows, n);
-  if (diff->n_kernels > n)
-    section_line(pen, STYLE_DIM, "and %s in the JSON report",
-                 plural(diff->n_kernels - n, "kernel").text);
+  section_in_all(pen, TEXT_INDENT, n, diff->n_kernels, diff->n_kernels, "kernel");
 }
 
 void body_diff_kernels(struct pen *pen, const struct results *results) {
@@ -136,9 +133,7 @@ void body_diff_collectives(struct pen *pen, const struct results *results) {
   const struct diff_result *diff = results->diff;
   u32 n = section_rows(pen, diff->n_collectives, ROWS_SHOWN);
   table_print(pen, &TABLE(struct diff_collective, columns), diff->collectives, n);
-  if (diff->n_collectives > n)
-    section_line(pen, STYLE_DIM, "and %s in the JSON report",
-                 plural(diff->n_collectives - n, "kind").text);
+  section_in_all(pen, TEXT_INDENT, n, diff->n_collectives, diff->n_collectives, "kind");
 }
 
 void body_diff_lines(struct pen *pen, const struct results *results) {
@@ -149,11 +144,12 @@ void body_diff_lines(struct pen *pen, const struct results *results) {
       {"after", COLUMN_DURATION, offsetof(struct diff_line, after_ms), 0, 0},
   };
   const struct diff_result *diff = results->diff;
-  table_print(pen, &TABLE(struct diff_line, columns), diff->lines,
-              section_rows(pen, diff->n_lines, ROWS_SHOWN));
+  u32 shown = section_rows(pen, diff->n_lines, ROWS_SHOWN);
+  table_print(pen, &TABLE(struct diff_line, columns), diff->lines, shown);
   pen_line(pen, TEXT_INDENT);
   put_basis(pen, SECTION_diff_lines, results);
   pen_item(pen, STYLE_DIM, "largest change first");
+  section_in_all(pen, 0, shown, diff->n_lines, diff->n_lines, "line");
 }
 
 /* How the runs end, if a side has several. */

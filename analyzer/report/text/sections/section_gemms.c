@@ -14,7 +14,7 @@ struct shape_row {
   double mean_ms;
 };
 
-static void put_shapes(struct pen *pen, const struct gemms_result *gemms) {
+static void put_shapes(struct pen *pen, const struct gemms_result *gemms, u32 n) {
   static const struct column columns[] = {
       {"GEMM", COLUMN_TEXT, offsetof(struct shape_row, shape), 0, 0},
       {"type", COLUMN_TEXT, offsetof(struct shape_row, of.type), 2, 8},
@@ -25,8 +25,7 @@ static void put_shapes(struct pen *pen, const struct gemms_result *gemms) {
       {"TFLOP/s", COLUMN_DECIMAL, offsetof(struct shape_row, of.tflops), 0, 0},
       {"of peak", COLUMN_SHARE, offsetof(struct shape_row, of.utilisation), 0, 0},
   };
-  struct shape_row rows[SHAPES_SHOWN];
-  u32 n = MIN(gemms->n_rows, SHAPES_SHOWN);
+  struct shape_row *rows = arena_array(&pen->scratch, n, sizeof(*rows));
   for (u32 i = 0; i < n; i++) {
     const struct gemm_row *one = &gemms->rows[i];
     const char *shape = one->batch > 1
@@ -55,11 +54,11 @@ void body_gemms(struct pen *pen, const struct results *results) {
   put_facts(pen, SECTION_gemms, results);
   const struct gemms_result *gemms = &results->gemms;
   pen_newline(pen);
-  put_shapes(pen, gemms);
+  u32 shown = section_rows(pen, gemms->n_rows, SHAPES_SHOWN);
+  put_shapes(pen, gemms, shown);
   if (gemms->n_precisions)
     put_precisions(pen, gemms);
   pen_line(pen, TEXT_INDENT);
   put_basis(pen, SECTION_gemms, results);
-  if (gemms->shapes > SHAPES_SHOWN)
-    pen_item(pen, STYLE_DIM, "%s in all", plural(gemms->shapes, "shape").text);
+  section_in_all(pen, 0, shown, gemms->n_rows, gemms->shapes, "shape");
 }

@@ -40,8 +40,8 @@ static void put_mismatches(struct pen *pen, const struct collective_check *check
               arena_printf(&pen->scratch, "%s %.0f of %s: %s (%s)", m->op, m->seq, m->group,
                            match_state_words[m->state], m->detail));
   }
-  if (check->mismatches_found > shown)
-    section_value(pen, "", STYLE_DIM, "%.0f in all: --top shows more", check->mismatches_found);
+  section_in_all(pen, VALUE_INDENT, shown, check->n_mismatches, check->mismatches_found,
+                 "disagreement");
 }
 
 void body_hang(struct pen *pen, const struct results *results) {
@@ -54,6 +54,5 @@ void body_hang(struct pen *pen, const struct results *results) {
   u32 shown = section_rows(pen, check->n_suspects, SUSPECTS_SHOWN);
   for (u32 i = 0; i < shown; i++)
     put_suspect(pen, &check->suspects[i]);
-  if (check->n_suspects > shown)
-    section_line(pen, STYLE_DIM, "and %u more", check->n_suspects - shown);
+  section_in_all(pen, TEXT_INDENT, shown, check->n_suspects, check->n_suspects, "rank");
 }

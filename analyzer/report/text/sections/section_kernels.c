@@ -78,7 +78,6 @@ void body_kernels(struct pen *pen, const struct results *results) {
   put_operators(pen, results);
   pen_line(pen, TEXT_INDENT);
   put_basis(pen, SECTION_kernels, results);
-  if (results->kernel_names > section_rows(pen, results->n_kernels, KERNELS_SHOWN))
-    pen_item(pen, STYLE_DIM, "%s in all: --top shows more",
-             plural(results->kernel_names, "name").text);
+  section_in_all(pen, 0, section_rows(pen, results->n_kernels, KERNELS_SHOWN), results->n_kernels,
+                 results->kernel_names, "name");
 }

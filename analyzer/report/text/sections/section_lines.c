@@ -48,7 +48,6 @@ void body_lines(struct pen *pen, const struct results *results) {
   }
   table_print(pen, &TABLE(struct line_result, columns), rows, shown);
   pen_line(pen, TEXT_INDENT);
-  if (lines->known > shown)
-    pen_item(pen, STYLE_PLAIN, "and %s more", count_of(lines->known - shown).text);
   put_basis(pen, SECTION_lines, results);
+  section_in_all(pen, 0, shown, shown == most ? lines->n_at : shown, lines->known, "line");
 }

@@ -20,7 +20,7 @@ static void put_uses(struct pen *pen, const struct memory_result *memory) {
       {"from", COLUMN_TEXT, offsetof(struct memory_use, source), 1, 16},
   };
   u32 n = 0, most = section_rows(pen, memory->n_live_at_peak, MOST_ROWS);
-  struct memory_use *rows = arena_array(&pen->scratch, most, sizeof(*rows));
+  struct memory_use *rows = arena_array(&pen->scratch, size_sum(most, 1), sizeof(*rows));
   double rest = 0;
   for (u32 i = 0; i < memory->n_live_at_peak; i++) {
     struct memory_use use = memory->live_at_peak[i];

@@ -20,7 +20,6 @@ void body_ranges(struct pen *pen, const struct results *results) {
   u32 n = results->n_named_ranges, shown = section_rows(pen, n, RANGES_SHOWN);
   table_print(pen, &TABLE(struct named_range_result, columns), results->named_ranges, shown);
   pen_line(pen, TEXT_INDENT);
-  if (n > shown)
-    pen_item(pen, STYLE_PLAIN, "and %s more", count_of(n - shown).text);
   put_basis(pen, SECTION_ranges, results);
+  section_in_all(pen, 0, shown, n, n, "range");
 }

@@ -31,6 +31,5 @@ void body_run_end(struct pen *pen, const struct results *results) {
   u32 shown = section_rows(pen, end->n_ranks, RANKS_SHOWN);
   FOR_EACH(end->ranks, shown, rank)
     put_rank(pen, rank);
-  if (end->n_ranks > shown)
-    section_line(pen, STYLE_DIM, "and %u more, later", end->n_ranks - shown);
+  section_in_all(pen, TEXT_INDENT, shown, end->n_ranks, end->n_ranks, "rank");
 }

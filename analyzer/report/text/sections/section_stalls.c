@@ -48,14 +48,14 @@ static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
 }
 
 static void put_tree(struct pen *pen, const struct stack_tree *tree) {
-  u32 n, most = section_rows(pen, tree->n, LINES_SHOWN);
-  struct stack_line *lines = stack_tree_lines(&pen->scratch, tree, most + 1, &n);
-  for (u32 i = 0; i < n && i < most; i++) {
+  u32 n;
+  struct stack_line *lines = stack_tree_lines(&pen->scratch, tree, tree->n, &n);
+  u32 shown = section_rows(pen, n, LINES_SHOWN);
+  for (u32 i = 0; i < shown; i++) {
     section_label(pen, i ? "" : "stacks");
     put_stack_line(pen, VALUE_INDENT + 2 * lines[i].depth, &lines[i]);
   }
-  if (n > most)
-    section_value(pen, "", STYLE_DIM, "and more: --format json has them all");
+  section_in_all(pen, VALUE_INDENT, shown, n, n, "line");
 }
 
 static void put_past(struct pen *pen, const struct stalls_result *stalls) {
@@ -69,16 +69,15 @@ static void put_past(struct pen *pen, const struct stalls_result *stalls) {
     if (past->place)
       pen_item(pen, STYLE_PLAIN, "%s", place_in(&pen->scratch, past->place, past->function));
   }
-  if (stalls->past_known > shown)
-    section_value(pen, "", STYLE_DIM, "%.0f in all", stalls->past_known);
+  section_in_all(pen, VALUE_INDENT, shown, stalls->n_past, stalls->past_known, "stall");
 }
 
 void body_stalls(struct pen *pen, const struct results *results) {
   put_facts(pen, SECTION_stalls, results);
   const struct stalls_result *stalls = &results->stalls;
   u32 left = put_ranks(pen, stalls);
-  if (left)
-    section_line(pen, STYLE_DIM, "and %u more elsewhere", left);
+  section_in_all(pen, TEXT_INDENT, stalls->n_ranks - left, stalls->n_ranks, stalls->n_ranks,
+                 "rank");
   const struct stack_tree tree = {stalls->tree, stalls->n_tree};
   if (tree.n)
     put_tree(pen, &tree);
