@@ -5,15 +5,14 @@
 #include "report/report.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/checked_memory.h"
+#include "base/json_values.h"
 #include "base/output_file.h"
 #include "base/sorting.h"
-#include "base/utf8.h"
 #include "model/flight_record.h"
 #include "report/selection.h"
 
@@ -27,10 +26,8 @@ struct writer {
 };
 
 static void put_json_text(FILE *out, const char *text) {
-  SCOPED char *valid = utf8_valid_copy(text);
-  json_t *string = json_string(valid);
-  if (string)
-    json_dumpf(string, out, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+  json_t *string = text_or_null(text);
+  json_dumpf(string, out, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
   json_decref(string);
 }
 

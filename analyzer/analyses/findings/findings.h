@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the rules share. A rule reads the results, decides by thresholds.h, and adds findings; the
- * table findings.def says which rule belongs to which id.
+ * Findings while they are made: what the rules share, and what puts their findings in order. A rule
+ * reads the results, decides by thresholds.h, and adds findings; the table findings.def says which
+ * rule belongs to which id.
  */
 #pragma once
 

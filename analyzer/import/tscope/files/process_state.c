@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/intervals.h"
-#include "base/now.h"
+#include "format/clock_ns.h"
 #include "inspect/this_host.h"
 #include "inspect/thread_state.h"
 #include "inspect/trace_process.h"

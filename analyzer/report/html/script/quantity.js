@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Numbers as text, in the same form as in the text report (analyzer/base/quantity.c).
-// tests/html/pages.py compares the two.
+// Amounts and lists of ranks as text, in the same form as in the text report
+// (analyzer/base/quantity.c and rank_list.c). tests/html/pages.py compares them.
 
 const UNKNOWN = 'unknown';
 
