@@ -20,7 +20,6 @@
 #include "programs/stacks_options.def"
 
 #define fail(...) print_problem("tscope-stacks", __VA_ARGS__)
-enum { LINES_MOST = 10000 };
 
 struct page {
   struct arena arena;
@@ -92,7 +91,7 @@ static void put_tree(struct page *page) {
   for (u32 i = 0; i < page->n; i++)
     n += stall_stacks(&page->at[i].stacks, page->at[i].number, stacks + n);
   stack_tree_make(&page->arena, stacks, n, &tree);
-  struct stack_line *lines = stack_tree_lines(&page->arena, &tree, LINES_MOST, &n_lines);
+  struct stack_line *lines = stack_tree_lines(&page->arena, &tree, tree.n, &n_lines);
   for (u32 i = 0; i < n_lines; i++)
     printf("%s%*s%s %s  %s\n", i ? "" : "\n", (int)(2 * lines[i].depth), "", page->unit,
            lines[i].ranks, arena_printable(&page->arena, lines[i].text));

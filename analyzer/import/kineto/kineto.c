@@ -88,8 +88,7 @@ static bool ends_before_gpu(const struct kineto_reading *reading,
 static bool has_several_processes(const struct kineto_trace *trace) {
   i64 process = NS_UNKNOWN;
   FOR_EACH(trace->items.at, trace->items.n, item) {
-    if (item->kind != KINETO_ITEM_CALL ||
-        trace->names.list.at[item->name].call != KINETO_CALL_LAUNCH)
+    if (item->kind != KINETO_ITEM_CALL || kineto_item_name(trace, item)->call != KINETO_CALL_LAUNCH)
       continue;
     i64 of_call = trace->lanes.at[item->lane].gpu;
     if (process != NS_UNKNOWN && of_call != process)

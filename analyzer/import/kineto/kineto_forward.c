@@ -41,14 +41,9 @@ ORDER_BY(by_sequence, struct forward_call, UP(sequence) UP(outer))
 ORDER_BY(by_sequence_and_time, struct gradient, UP(sequence) UP(start))
 ORDER_BY(by_outer, struct matched, UP(outer) UP(pass))
 
-static const struct kineto_name *name_of(const struct forward_search *s,
-                                         const struct kineto_item *item) {
-  return &s->trace->names.list.at[item->name];
-}
-
 static bool is_phase(const struct forward_search *s, const struct kineto_item *item) {
   return (item->kind == KINETO_ITEM_RANGE || item->kind == KINETO_ITEM_OP) &&
-         name_of(s, item)->phase;
+         kineto_item_name(s->trace, item)->phase;
 }
 
 /* A node of autograd's graph, and not one that another runs: recomputed activations have gradients
@@ -71,7 +66,7 @@ static void list_operators(struct forward_search *s) {
     struct lane_state *lane = &s->lanes[item->lane];
     if (item->kind != KINETO_ITEM_OP || item->start < lane->backward_end)
       continue;
-    if (name_of(s, item)->backward) {
+    if (kineto_item_name(s->trace, item)->backward) {
       add_gradient(s, lane, item);
       continue;
     }
@@ -162,7 +157,7 @@ static void add_passes(struct forward_search *s) {
 void kineto_find_forward_passes(struct kineto_trace *trace) {
   struct forward_search s = {.trace = trace};
   if (ANY(trace->items.at, trace->items.n, item,
-          is_phase(&s, item) && name_of(&s, item)->phase == TSCOPE_PHASE_FORWARD))
+          is_phase(&s, item) && kineto_item_name(trace, item)->phase == TSCOPE_PHASE_FORWARD))
     return;
   s.lanes = memory_zeroed(size_sum(trace->lanes.n, 1), sizeof(*s.lanes));
   for (u32 i = 0; i < trace->lanes.n; i++)

@@ -107,7 +107,7 @@ static void open_range(struct finding_lines *f, struct lane_state *lane, struct 
  * told by their own names. */
 static void enter_named(struct finding_lines *f, struct lane_state *lane,
                         const struct kineto_item *item) {
-  const struct kineto_name *name = &f->trace->names.list.at[item->name];
+  const struct kineto_name *name = kineto_item_name(f->trace, item);
   const struct open_range *around = lane->n ? &lane->open[lane->n - 1] : NULL;
   if ((item->kind != KINETO_ITEM_OP && item->kind != KINETO_ITEM_RANGE) || name->is_step ||
       name->phase || name->backward || name->comm_range || name->comm_worker ||
@@ -241,8 +241,8 @@ static u32 find_training_lane(struct finding_lines *f) {
   FOR_EACH(trace->items.at, trace->items.n, item)
     operators[item->lane] += item->kind == KINETO_ITEM_OP;
   FOR_EACH(trace->items.at, trace->items.n, item) {
-    bool begins = f->of_operators ? trace->names.list.at[item->name].is_step
-                                  : item->kind == KINETO_ITEM_PYTHON;
+    bool begins =
+        f->of_operators ? kineto_item_name(trace, item)->is_step : item->kind == KINETO_ITEM_PYTHON;
     if (!begins || !operators[item->lane] || item->end - item->start <= longest)
       continue;
     longest = item->end - item->start;

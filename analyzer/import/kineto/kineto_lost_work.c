@@ -18,14 +18,9 @@ static bool is_more_than_chance(u32 lost, u32 of) {
   return lost > UNDER_WAY && lost > NO_CHANCE * of;
 }
 
-static const struct kineto_name *name_of(const struct kineto_trace *trace,
-                                         const struct kineto_item *item) {
-  return &trace->names.list.at[item->name];
-}
-
 /* Whether an item says of a stretch of time what was done in it: it must be whole. */
 static bool stands_for_time(const struct kineto_trace *trace, const struct kineto_item *item) {
-  const struct kineto_name *name = name_of(trace, item);
+  const struct kineto_name *name = kineto_item_name(trace, item);
   return item->kind == KINETO_ITEM_RANGE && (name->is_step || name->iteration || name->phase);
 }
 
@@ -51,7 +46,8 @@ static struct launches count_launches(const struct kineto_trace *trace, u32 last
   struct launches of = {.since = INT64_MAX};
   u32 captures = 0;
   FOR_EACH(trace->items.at, trace->items.n, item) {
-    u8 call = item->kind == KINETO_ITEM_CALL ? name_of(trace, item)->call : KINETO_CALL_OTHER;
+    u8 call =
+        item->kind == KINETO_ITEM_CALL ? kineto_item_name(trace, item)->call : KINETO_CALL_OTHER;
     if (call == KINETO_CALL_CAPTURE_END && !captures) /* it began before the recording */
       of = (struct launches){.since = INT64_MAX};
     else if (call == KINETO_CALL_CAPTURE_END)
@@ -154,7 +150,8 @@ void kineto_add_lost_stretches(const struct kineto_trace *trace, const kineto_ca
       has_work[call] = true;
   }
   FOR_EACH(trace->items.at, trace->items.n, item)
-    if (item->kind == KINETO_ITEM_CALL && name_of(trace, item)->call == KINETO_CALL_LAUNCH &&
+    if (item->kind == KINETO_ITEM_CALL &&
+        kineto_item_name(trace, item)->call == KINETO_CALL_LAUNCH &&
         !intervals_covered(&captures, &cursor, item->start, item->start + 1))
       add_launch(&all, item, !has_work[item - trace->items.at]);
   i64 from =

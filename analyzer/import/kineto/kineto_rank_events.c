@@ -48,20 +48,15 @@ struct building {
   u32 world_size;      /* 0 if not known */
 };
 
-static const struct kineto_name *name_of(const struct kineto_trace *trace,
-                                         const struct kineto_item *item) {
-  return &trace->names.list.at[item->name];
-}
-
 bool kineto_is_run(const struct kineto_trace *trace, const struct kineto_item *item) {
   return item->kind == KINETO_ITEM_COLLECTIVE ||
-         (item->kind == KINETO_ITEM_RANGE && name_of(trace, item)->comm_worker);
+         (item->kind == KINETO_ITEM_RANGE && kineto_item_name(trace, item)->comm_worker);
 }
 
 bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_item *item) {
   if (item->kind == KINETO_ITEM_COMMS)
     return item->what != INDEX_NONE;
-  const struct kineto_name *name = name_of(trace, item);
+  const struct kineto_name *name = kineto_item_name(trace, item);
   return item->kind == KINETO_ITEM_RANGE && name->comm_range && !name->comm_worker && name->op;
 }
 
@@ -93,7 +88,7 @@ static struct around find_around(struct building *b, u16 lane, i64 at) {
     if (item->what != INDEX_NONE)
       found.facts = &trace->comms.at[item->what];
     else if (!found.op)
-      found.op = name_of(trace, item)->op;
+      found.op = kineto_item_name(trace, item)->op;
   }
   return found;
 }
@@ -191,7 +186,7 @@ static void add_kernel(struct building *b, const struct kineto_item *item) {
                                .call_end = host ? host->end : NS_UNKNOWN,
                                .comm = INDEX_NONE,
                                .stream = item->lane,
-                               .op = name_of(b->trace, item)->communication.op,
+                               .op = kineto_item_name(b->trace, item)->communication.op,
                                SAME(item, start, end, name, correlation)};
   VECTOR_PUSH(&b->events->kernels, kernel);
 }
@@ -208,7 +203,7 @@ static void add_run(struct building *b, const struct kineto_item *item) {
     around = find_around(b, host->lane, host->start);
   facts = facts ? facts : around.facts;
   bool device = item->kind == KINETO_ITEM_COLLECTIVE;
-  const struct kineto_name *name = name_of(trace, item);
+  const struct kineto_name *name = kineto_item_name(trace, item);
   u8 op = facts ? facts->op : around.op ? around.op : device ? name->communication.op : name->op;
   struct rank_run run = {.comm = TSCOPE_UNKNOWN,
                          .seq = TSCOPE_UNKNOWN,
@@ -238,13 +233,13 @@ static void add_calls_without_run(struct building *b) {
         item->what == INDEX_NONE ? NULL : &b->trace->comms.at[item->what];
     if (inside || b->explained[i] || size_of_group(b, facts) == 1)
       continue;
-    u8 op = facts ? facts->op : name_of(b->trace, item)->op;
+    u8 op = facts ? facts->op : kineto_item_name(b->trace, item)->op;
     add_call(b, facts, op, comm_of(b, facts, UINT16_MAX), item, INDEX_NONE, TSCOPE_NO_STREAM);
   }
 }
 
 static void add_phase(struct building *b, const struct kineto_item *item, u8 kind) {
-  const struct kineto_name *name = name_of(b->trace, item);
+  const struct kineto_name *name = kineto_item_name(b->trace, item);
   struct rank_events *events = b->events;
   if (name->backward && events->phases.n) {
     /* one after the other, nested as they come */
@@ -269,7 +264,7 @@ static void add_phase(struct building *b, const struct kineto_item *item, u8 kin
  * one may begin a little before the end of the last, because begin and duration are rounded. */
 static void add_step_mark(struct building *b, const struct kineto_item *item, i64 *end) {
   struct rank_events *events = b->events;
-  const struct kineto_name *name = name_of(b->trace, item);
+  const struct kineto_name *name = kineto_item_name(b->trace, item);
   i64 shared = item->start < *end ? *end - item->start : 0;
   if (2 * shared > item->end - item->start)
     return;
@@ -372,7 +367,7 @@ static void add_unseen_begin(struct building *b) {
 /* Whether steps of training are marked: an engine's annotations are then only ranges. */
 static bool has_profiler_steps(const struct kineto_trace *trace) {
   return ANY(trace->items.at, trace->items.n, one,
-             one->kind == KINETO_ITEM_RANGE && name_of(trace, one)->is_step);
+             one->kind == KINETO_ITEM_RANGE && kineto_item_name(trace, one)->is_step);
 }
 
 struct captures_on_lane {
@@ -388,7 +383,8 @@ static void add_captures(struct building *b) {
       memory_zeroed(size_sum(trace->lanes.n, 1), sizeof(*lanes));
   bool any = false;
   FOR_EACH(trace->items.at, trace->items.n, item) {
-    u8 call = item->kind == KINETO_ITEM_CALL ? name_of(trace, item)->call : KINETO_CALL_OTHER;
+    u8 call =
+        item->kind == KINETO_ITEM_CALL ? kineto_item_name(trace, item)->call : KINETO_CALL_OTHER;
     struct captures_on_lane *lane = &lanes[item->lane];
     if (call == KINETO_CALL_INSTANTIATE)
       VECTOR_PUSH(&b->events->captures, (struct interval){item->start, item->end});
@@ -413,7 +409,7 @@ static void add_items(struct building *b) {
   i64 step_end = INT64_MIN;
   for (u32 i = 0; i < trace->items.n; i++) {
     const struct kineto_item *item = &trace->items.at[i];
-    const struct kineto_name *name = name_of(trace, item);
+    const struct kineto_name *name = kineto_item_name(trace, item);
     if (kineto_is_run(trace, item))
       add_run(b, item);
     else if (item->kind == KINETO_ITEM_COMM_KERNEL)

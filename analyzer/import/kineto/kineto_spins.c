@@ -34,7 +34,7 @@ static bool find_pause(const struct kineto_trace *trace, u32 call, struct interv
 
 static bool notifies(const struct kineto_trace *trace, const struct kineto_item *item) {
   return item->kind == KINETO_ITEM_COMM_KERNEL &&
-         comm_op_part(trace->names.list.at[item->name].communication.op) == COMM_PART_NOTIFICATION;
+         comm_op_part(kineto_item_name(trace, item)->communication.op) == COMM_PART_NOTIFICATION;
 }
 
 /* A wait of the thread that launched an item, until that has ended. */
@@ -61,7 +61,7 @@ static void find_blocking_copy(struct kineto_trace *trace, u32 call, struct inte
   struct kineto_item *launch = &trace->items.at[call];
   struct interval whole = {launch->start, launch->end};
   if (launch->kind != KINETO_ITEM_CALL ||
-      trace->names.list.at[launch->name].call != KINETO_CALL_MEMCPY ||
+      kineto_item_name(trace, launch)->call != KINETO_CALL_MEMCPY ||
       !host_copy_blocks(&whole, &copy))
     return;
   launch->end = whole.start + 1;

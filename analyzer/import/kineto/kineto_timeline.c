@@ -36,11 +36,6 @@ struct timeline_internal {
   const struct kineto_trace *trace;
 };
 
-static const struct kineto_name *name_of(const struct timeline_making *m,
-                                         const struct kineto_item *item) {
-  return &m->trace->names.list.at[item->name];
-}
-
 static struct span call_span(const struct kineto_name *name) {
   switch (name->call) {
   case KINETO_CALL_LAUNCH:
@@ -61,7 +56,7 @@ static struct span call_span(const struct kineto_name *name) {
 /* Kind and category of an item; kind 0 if it is not a span. `arrival` is for what communicates. */
 static struct span describe(const struct timeline_making *m, const struct kineto_item *item,
                             u32 arrival) {
-  const struct kineto_name *name = name_of(m, item);
+  const struct kineto_name *name = kineto_item_name(m->trace, item);
   if (kineto_is_run(m->trace, item)) {
     u8 op = item->kind == KINETO_ITEM_COLLECTIVE ? name->communication.op : name->op;
     return (struct span){.kind = SPAN_COLLECTIVE, .link = arrival, .category = op};
@@ -171,7 +166,7 @@ static void link_launches(struct timeline_making *m, const kineto_calls *calls) 
     if (SPAN_ON_DEVICE(host->kind))
       continue;
     if (host->kind == SPAN_OP) /* an operator, or a call with an unknown name */
-      host->kind = name_of(m, item)->comm_worker ? SPAN_COLL_CALL : SPAN_LAUNCH;
+      host->kind = kineto_item_name(m->trace, item)->comm_worker ? SPAN_COLL_CALL : SPAN_LAUNCH;
     device->launch = m->span_of[call];
     if (device->kind != SPAN_COLLECTIVE)
       device->link = m->span_of[call];
@@ -255,7 +250,7 @@ static void link_sync(struct timeline_making *m, const kineto_calls *calls,
     return;
   const struct kineto_item *until = record == INDEX_NONE ? host : &m->trace->items.at[record];
   u32 from = last_before(m, lane, clock_to_axis(m->clock, until->start));
-  if (name_of(m, host)->call == KINETO_CALL_STREAM_WAIT) {
+  if (kineto_item_name(m->trace, host)->call == KINETO_CALL_STREAM_WAIT) {
     const struct kineto_lane *waiting = &m->trace->lanes.at[item->lane];
     u32 to_lane = lane_of_stream(m->trace, waiting->stream);
     if (to_lane != INDEX_NONE)

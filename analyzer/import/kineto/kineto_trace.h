@@ -92,6 +92,11 @@ struct kineto_trace {
   const char *damage; /* NULL if the file is whole */
 };
 
+static inline const struct kineto_name *kineto_item_name(const struct kineto_trace *trace,
+                                                         const struct kineto_item *item) {
+  return &trace->names.list.at[item->name];
+}
+
 /* Reads a file. 0, or a negative errno with what is wrong in `why`, to follow the
  * file's name. A file that ends early or is damaged is read as far as it goes and says so. */
 int kineto_trace_read(struct kineto_trace *trace, const char *path,

@@ -25,10 +25,6 @@ struct worker_search {
   u32 next_op[UINT8_MAX + 1]; /* by kind of collective: item from which operators are looked for */
 };
 
-static const struct kineto_name *name_of(const struct worker_search *s, u32 item) {
-  return &s->trace->names.list.at[s->trace->items.at[item].name];
-}
-
 static bool is_operator(const struct kineto_item *item) {
   return item->kind == KINETO_ITEM_OP || item->kind == KINETO_ITEM_CALL;
 }
@@ -36,9 +32,10 @@ static bool is_operator(const struct kineto_item *item) {
 /* Workers begin collectives of a kind in the order in which they got them. INDEX_NONE if it was
  * given to the worker before the recording began. */
 static u32 find_operator(struct worker_search *s, u32 run) {
-  u8 op = name_of(s, run)->op;
+  u8 op = kineto_item_name(s->trace, &s->trace->items.at[run])->op;
   u32 at = s->next_op[op];
-  while (at < run && !(is_operator(&s->trace->items.at[at]) && name_of(s, at)->worker_op == op))
+  while (at < run && !(is_operator(&s->trace->items.at[at]) &&
+                       kineto_item_name(s->trace, &s->trace->items.at[at])->worker_op == op))
     at++;
   s->next_op[op] = at < run ? at + 1 : at;
   return at < run ? at : INDEX_NONE;
@@ -82,7 +79,7 @@ static bool is_in_waiting_function(const struct worker_search *s, u32 lane, u32 
     const struct kineto_item *item = &s->trace->items.at[i];
     if (item->kind == KINETO_ITEM_PYTHON && item->lane == lane && item->start <= time &&
         item->end > time)
-      return name_of(s, i)->waits_inside;
+      return kineto_item_name(s->trace, &s->trace->items.at[i])->waits_inside;
   }
   return false;
 }
@@ -102,7 +99,7 @@ static bool find_pause(const struct worker_search *s, u32 caller, i64 ended,
     pause_until(&f, item->start);
     if (item->kind == KINETO_ITEM_RANGE && f.n_open < MOST_OPEN)
       f.open[f.n_open++] = item->end;
-    if (is_operator(item) && name_of(s, i)->waits)
+    if (is_operator(item) && kineto_item_name(s->trace, &s->trace->items.at[i])->waits)
       pause_until(&f, item->end);
     if (is_operator(item) && item->end > f.known)
       f.known = item->end;
@@ -145,7 +142,8 @@ void kineto_find_worker_waits(struct kineto_trace *trace) {
   struct worker_search s = {.trace = trace};
   u32 n = trace->items.n, number = MOST_OF(u32, trace->items.at, n, item, item->correlation);
   for (u32 i = 0; i < n; i++) {
-    if (trace->items.at[i].kind != KINETO_ITEM_RANGE || !name_of(&s, i)->comm_worker)
+    if (trace->items.at[i].kind != KINETO_ITEM_RANGE ||
+        !kineto_item_name(trace, &trace->items.at[i])->comm_worker)
       continue;
     u32 caller = find_operator(&s, i);
     if (caller == INDEX_NONE || number == UINT32_MAX)
