@@ -88,10 +88,9 @@ static void print_job(const struct trace_job *job, FILE *out, struct arena *aren
   char of[24] = "";
   if (state->world_size > run->n_readable)
     snprintf(of, sizeof(of), " of %u", state->world_size);
-  u32 hosts = count_hosts(run);
-  fprintf(out, "%-32s  %s  %u%s rank%s on %u host%s  %.1f MB  %s", arena_printable(arena, run->id),
+  fprintf(out, "%-32s  %s  %u%s rank%s on %s  %.1f MB  %s", arena_printable(arena, run->id),
           *when.text ? when.text : "unknown time", run->n_readable, of,
-          run->n_readable == 1 && !*of ? "" : "s", hosts, hosts == 1 ? "" : "s",
+          run->n_readable == 1 && !*of ? "" : "s", plural(count_hosts(run), "host").text,
           (double)state_of(all).bytes / 1e6, describe_end(state));
   u32 before = job->attempts > 1
                    ? attempt_of_run(all, job->attempt_of, job->attempts - 1, arena).n_entries

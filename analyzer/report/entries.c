@@ -64,7 +64,7 @@ static void put_call(struct listing *l, const struct flight_call *call, unsigned
                        : "",
            both ? " -> " : "", both ? call->out : "", type ? " " : "", text_or_empty(type));
   if (call->created != NS_UNKNOWN && l->first != NS_UNKNOWN)
-    snprintf(since, sizeof(since), " +%.3f", (double)(call->created - l->first) / 1e6);
+    snprintf(since, sizeof(since), " +%.3f", ns_to_ms(call->created - l->first));
   snprintf(text, sizeof(text), "%s %s %lld %s%s%s %s%s%s", mark, group->name, (long long)call->seq,
            call->coalesced ? "| " : "", call->op, peer, sizes, since, stack);
   pen_left(&l->pen, call->state == FLIGHT_COMPLETED ? STYLE_DIM : STYLE_PLAIN, text, columns);

@@ -49,7 +49,7 @@ static void put_title(const struct top_page *page, const struct live_view *view,
                duration_s(page->frozen_s).text);
   if (pen->column + 10 < pen->width) {
     pen_to(pen, pen->width - 8);
-    pen_put(pen, STYLE_DIM, local_time((double)view->now_realtime_ns / 1e9, "%H:%M:%S").text);
+    pen_put(pen, STYLE_DIM, local_time(ns_to_s(view->now_realtime_ns), "%H:%M:%S").text);
   }
   pen_newline(pen);
 }

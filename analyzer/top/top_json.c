@@ -119,7 +119,7 @@ static json_t *document(const struct live_view *view) {
 #define SET(name, value) json_object_set_new(object, name, value)
   SET("tscope", text(TSCOPE_VERSION));
   SET("run", text(view->run->name));
-  SET("time_s", number_or_null((double)view->now_realtime_ns / 1e9));
+  SET("time_s", number_or_null(ns_to_s(view->now_realtime_ns)));
   SET("since_start_s", number_or_null(view->since_start_s));
   SET("world_size", view->world ? integer(view->world) : json_null());
   SET("attempt", view->run->attempt ? integer(view->run->attempt) : json_null());

@@ -156,7 +156,7 @@ static void put_title(struct pen *pen, const struct model *model) {
   if (model->n_ranks)
     pen_item(pen, STYLE_PLAIN, "%s", plural(model->n_ranks, "rank").text);
   if (model->begin != NS_UNKNOWN && model->end != NS_UNKNOWN)
-    pen_item(pen, STYLE_PLAIN, "%s", duration_s((double)(model->end - model->begin) / 1e9).text);
+    pen_item(pen, STYLE_PLAIN, "%s", duration_s(ns_to_s(model->end - model->begin)).text);
   pen_newline(pen);
   if (model->command) {
     pen_blank(pen, 7);
