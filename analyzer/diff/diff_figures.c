@@ -201,9 +201,8 @@ static void add_rows(struct comparison *c) {
 static double *phase_series(struct diffing *d, const struct results *r, size_t offset, u32 *n) {
   const struct model *model = r->model;
   double *values = arena_array(&d->scratch, model->steps.n, sizeof(*values));
-  u32 first = r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
   *n = 0;
-  for (u32 step = first; model->phases && step < model->steps.n; step++) {
+  for (u32 step = first_analysed_step(r); model->phases && step < model->steps.n; step++) {
     double sum = 0;
     u32 ranks = 0;
     for (u32 rank = 0; rank < model->n_ranks; rank++) {

@@ -11,8 +11,7 @@
 
 double *diff_step_times(struct arena *arena, const struct results *r, u32 *n) {
   double *values = arena_array(arena, r->n_step_ms, sizeof(*values));
-  u32 first = r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
-  *n = LIST_KNOWN(values, first, r->n_step_ms, i, r->step_ms[i]);
+  *n = LIST_KNOWN(values, first_analysed_step(r), r->n_step_ms, i, r->step_ms[i]);
   return values;
 }
 

@@ -69,6 +69,11 @@ static inline double steps_of_input(const struct results *results) {
   return all ? all : results->step_count;
 }
 
+/* The first step that is analysed, by index: what is before it is warm-up. */
+static inline u32 first_analysed_step(const struct results *r) {
+  return r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
+}
+
 /* Sums of kernels, divided by this, are those of one rank that has kernels, and of one step if that
  * is wanted. The time in which no GPU was watched is taken as like the rest; but what was not seen
  * before an engine's first iteration belongs to earlier ones. */

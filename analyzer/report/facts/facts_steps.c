@@ -70,7 +70,7 @@ static void put_throughput(struct facts *to, const struct results *results) {
 void facts_of_steps(struct facts *to, const struct results *results) {
   const struct steps *steps = &results->model->steps;
   fact_label(to, "steps");
-  double warmup = MAX(results->warmup_excluded, 0);
+  u32 warmup = first_analysed_step(results);
   fact_item(to, TONE_PLAIN, "%s analysed", count_of(results->step_count - warmup).text);
   if (warmup > 0)
     fact_item(to, TONE_PLAIN, "the first %s left out as warm-up", count_of(warmup).text);

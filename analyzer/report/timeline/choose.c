@@ -53,9 +53,8 @@ static void add_step(struct shown_scope *scope, u32 step, enum shown_reason why)
 /* By the wall time of the analysed steps, mean over ranks. */
 static void add_notable_steps(struct choosing *c) {
   const struct results *r = c->results;
-  u32 first = isnan(r->warmup_excluded) ? 0 : (u32)r->warmup_excluded;
   u32 slowest = INDEX_NONE, median = INDEX_NONE;
-  for (u32 i = first; i < r->n_step_ms; i++) {
+  for (u32 i = first_analysed_step(r); i < r->n_step_ms; i++) {
     if (isnan(r->step_ms[i]))
       continue;
     if (slowest == INDEX_NONE || r->step_ms[i] > r->step_ms[slowest])

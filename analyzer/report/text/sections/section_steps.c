@@ -10,7 +10,7 @@
 
 void body_steps(struct pen *pen, const struct results *results) {
   put_facts(pen, SECTION_steps, results);
-  u32 warmup = results->warmup_excluded > 0 ? (u32)results->warmup_excluded : 0;
+  u32 warmup = first_analysed_step(results);
   if (results->n_step_ms < 2)
     return;
   struct value_range range =
