@@ -19,7 +19,6 @@
 struct reading_runs {
   struct run_records records;
   json_t *read; /* names of the runs that have a report */
-  u32 left_out;
 };
 
 static void add_report(struct reading_runs *reading, const json_t *report, const char *path) {
@@ -29,12 +28,15 @@ static void add_report(struct reading_runs *reading, const json_t *report, const
   json_object_set_new(reading->read, run->name, json_true());
 }
 
-/* Of a file; any that is no report is passed over. */
+/* Of a file; other documents are passed over. */
 static void read_report(void *reading, const char *path) {
+  json_error_t wrong;
   struct stat facts;
   if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size > LARGEST_REPORT)
     return;
-  json_t *report = json_load_file(path, 0, NULL);
+  json_t *report = json_load_file(path, 0, &wrong);
+  if (!report && !text_ends_with(path, TSCOPE_FILE_SUFFIX))
+    print_problem("tscope-report", "%s is left out: %s", path, wrong.text);
   add_report(reading, report, path);
   json_decref(report);
 }
@@ -57,10 +59,8 @@ static void report_on_runs(struct reading_runs *reading, const struct options *o
     if (json_object_get(reading->read, run))
       continue;
     json_t *report = document_of(options, run, why, sizeof(why));
-    if (!report) {
-      reading->left_out++;
+    if (!report)
       print_problem("tscope-report", "run %s is left out: %s", run, why);
-    }
     add_report(reading, report, run);
     json_decref(report);
   }

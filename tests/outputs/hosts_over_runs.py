@@ -167,6 +167,17 @@ def check_repeated(report):
     assert json.loads(ask(report, reports + reports, "--format", "json"))["runs"] == 80
 
 
+def check_cut_report(report):
+    """A report of which the end is missing, as after a full disk, is named; the others count."""
+    with tempfile.TemporaryDirectory(prefix="tscope-hosts-") as folder:
+        for i, one in enumerate(simulate(random.Random(5), {}, False, False, False)[:8]):
+            with open(os.path.join(folder, f"{i}.json"), "w", encoding="ascii") as file:
+                file.write(json.dumps(one)[:-99] if i == 3 else json.dumps(one))
+        done = run(report, "--hosts", "--format", "json", folder)
+        assert json.loads(done.stdout)["runs"] == 7, done.stdout
+        assert f"{folder}/3.json is left out" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
 def check_database(report):
     """Its tables say what the JSON document says."""
     reports = simulate(random.Random(3), SLOW, True, True, True)
@@ -200,6 +211,7 @@ def main():
     check_fixed_placement(options.report)
     check_outputs(options.report)
     check_repeated(options.report)
+    check_cut_report(options.report)
     check_database(options.report)
     print(f"{options.repeat} records with three slow hosts and {options.repeat} quiet ones: each host named, nobody else")
 
