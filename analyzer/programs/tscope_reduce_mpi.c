@@ -235,8 +235,8 @@ static int reduce_alone(struct node *node, char **argv, const char *why) {
 int main(int argc, char **argv) {
   struct node node = {0};
   char why[512];
-  char **given = arena_array(&node.arena, (size_t)argc, sizeof(*given));
-  memcpy(given, argv, (size_t)argc * sizeof(*given)); /* the parser moves arguments */
+  char **given = arena_array(&node.arena, size_sum((size_t)argc, 1), sizeof(*given));
+  memcpy(given, argv, ((size_t)argc + 1) * sizeof(*given)); /* the parser moves them */
   node.arguments = given + 1;
   node.n_arguments = (u32)argc - 1;
   if (!reduce_options_parse(argc, argv, &node.options, why, sizeof(why)))
