@@ -88,6 +88,12 @@ struct memory_segment {
   bool private_pool; /* of a CUDA graph, or a pool that the program made */
 };
 
+enum { MEMORY_NOTES_MOST = 4 }; /* of one reader */
+
+/* In the arena of its reader. */
+#define MEMORY_NOTE(history, arena, ...)                                                           \
+  ((history)->notes[(history)->n_notes++] = arena_printf(arena, __VA_ARGS__))
+
 struct memory_history {
   u32 rank; /* global rank, INDEX_NONE if the input does not say */
   i32 device;
@@ -111,8 +117,8 @@ struct memory_history {
   u64 lost;             /* events known to be missing */
   u32 n_steps;          /* events' steps are below it; 0 if steps are not known */
   const char *steps_method;
-  bool steps_are_certain; /* marked by the job; else steps are what repeats */
-  const char **notes;     /* what readers must know about it; one sentence each */
+  bool steps_are_certain;               /* marked by the job; else steps are what repeats */
+  const char *notes[MEMORY_NOTES_MOST]; /* what readers must know about it; one sentence each */
   u32 n_notes;
 };
 

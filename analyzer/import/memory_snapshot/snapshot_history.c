@@ -12,7 +12,6 @@
 
 #define MOST_DEVICES 1024u
 #define MOST_BYTES (1ll << 44) /* of one block or segment */
-#define MOST_NOTES 8u
 
 struct history_reading {
   const struct value *root;
@@ -266,32 +265,21 @@ static void fill_totals(struct memory_history *history) {
   history->reserved_before = MAX(reserved, 0);
 }
 
-static void add_note(struct history_reading *reading, char *note) {
-  struct memory_history *history = reading->history;
-  history->notes[history->n_notes++] = note;
-}
-
-static void add_notes(struct history_reading *reading) {
+static void add_notes(const struct history_reading *reading) {
   struct memory_history *history = reading->history;
   if (!history->n_events)
-    add_note(
-        reading,
-        arena_text(reading->arena,
-                   "the snapshot has no history: call torch.cuda.memory._record_memory_history() "
-                   "before the part you want to see"));
+    MEMORY_NOTE(history, reading->arena,
+                "the snapshot has no history: call torch.cuda.memory._record_memory_history() "
+                "before the part you want to see");
   if (history->n_events && !history->n_segments)
-    add_note(reading,
-             arena_text(reading->arena, "the snapshot has no segments: totals count from the "
-                                        "first event on"));
+    MEMORY_NOTE(history, reading->arena,
+                "the snapshot has no segments: totals count from the first event on");
   if (reading->unreadable_events)
-    add_note(reading,
-             arena_printf(reading->arena, "%s skipped: unknown, or without an address or a size",
-                          plural_is(reading->unreadable_events, "event").text));
+    MEMORY_NOTE(history, reading->arena, "%s skipped: unknown, or without an address or a size",
+                plural_is(reading->unreadable_events, "event").text);
   if (reading->uncovered)
-    add_note(reading, arena_printf(reading->arena,
-                                   "%lld bytes of segments are in no block and count as "
-                                   "free",
-                                   (long long)reading->uncovered));
+    MEMORY_NOTE(history, reading->arena, "%lld bytes of segments are in no block and count as free",
+                (long long)reading->uncovered);
 }
 
 /* Without segments the totals at the end are not known. Then everything that is freed without an
@@ -313,10 +301,8 @@ void snapshot_history(const struct value *root, u32 device, struct arena *arena,
   struct history_reading reading = {
       .root = root, .device = device, .arena = arena, .history = history};
   const struct value *events = events_of(root, device);
-  *history = (struct memory_history){.rank = INDEX_NONE,
-                                     .device = (i32)device,
-                                     .origin = "PyTorch memory snapshot",
-                                     .notes = arena_array(arena, MOST_NOTES, sizeof(char *))};
+  *history = (struct memory_history){
+      .rank = INDEX_NONE, .device = (i32)device, .origin = "PyTorch memory snapshot"};
   count_segments(&reading);
   list_stacks_of_events(&reading, events);
   stacks_resolve(&reading.stacks, arena);

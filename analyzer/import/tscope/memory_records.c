@@ -17,7 +17,6 @@
 #include "model/building.h"
 #include "model/memory_history.h"
 
-#define MOST_NOTES 4u
 #define DEVICE_CPU 0u /* c10::DeviceType, in the low byte of the tag */
 
 static bool is_cpu(u16 tag) {
@@ -308,27 +307,23 @@ static void number_steps(struct memory_collecting *collecting) {
 
 static void add_notes(struct memory_collecting *collecting, bool counted) {
   struct memory_history *history = collecting->history;
-  u32 *n = &history->n_notes;
-  const char **notes = history->notes =
-      arena_array(collecting->arena, MOST_NOTES, sizeof(*history->notes));
+  struct arena *arena = collecting->arena;
+  i64 begin = collecting->model->ranks[collecting->device->rank].begin;
   if (counted)
-    notes[(*n)++] = arena_text(
-        collecting->arena,
+    MEMORY_NOTE(
+        history, arena,
         "memory allocated before the recording is not known: totals count from its beginning");
   if (collecting->ring_begin != INT64_MIN)
-    notes[(*n)++] =
-        arena_printf(collecting->arena,
-                     "events before %.1f s were overwritten at the disk limit; before "
-                     "that only totals and peaks are known",
-                     (double)(collecting->ring_begin -
-                              collecting->model->ranks[collecting->device->rank].begin) /
-                         1e9);
+    MEMORY_NOTE(history, arena,
+                "events before %.1f s were overwritten at the disk limit; before that only totals "
+                "and peaks are known",
+                ns_to_s(collecting->ring_begin - begin));
   if (collecting->refused)
-    notes[(*n)++] = arena_printf(collecting->arena,
-                                 "CUDA allocations failed %s, the last time for %llu bytes; "
-                                 "PyTorch then frees its cached memory and tries again",
-                                 plural((double)collecting->refused, "time").text,
-                                 (unsigned long long)collecting->refused_bytes);
+    MEMORY_NOTE(history, arena,
+                "CUDA allocations failed %s, the last time for %llu bytes; PyTorch then frees its "
+                "cached memory and tries again",
+                plural((double)collecting->refused, "time").text,
+                (unsigned long long)collecting->refused_bytes);
 }
 
 static void finish_history(struct memory_collecting *collecting) {
