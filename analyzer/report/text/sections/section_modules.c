@@ -8,7 +8,7 @@
 #include "report/text/section.h"
 #include "report/text/table.h"
 
-#define MOST_ROWS 24u
+enum { MODULES_SHOWN = 24 };
 
 struct row {
   struct module_row of;
@@ -16,21 +16,22 @@ struct row {
 };
 
 /* The deepest level at which all modules fit. */
-static double deepest(const struct module_result *modules) {
+static double deepest(const struct module_result *modules, u32 most) {
   double depth = 0;
   for (;; depth++) {
     u32 n = NUMBER_OF(modules->tree, modules->n_tree, one, one->depth <= depth + 1);
-    if (n > MOST_ROWS || !ANY(modules->tree, modules->n_tree, one, one->depth > depth))
+    if (n > most || !ANY(modules->tree, modules->n_tree, one, one->depth > depth))
       return depth;
   }
 }
 
-static u32 fill_rows(struct pen *pen, const struct module_result *modules, struct row *rows) {
-  double most = deepest(modules);
+static u32 fill_rows(struct pen *pen, const struct module_result *modules, struct row *rows,
+                     u32 most) {
+  double depth = deepest(modules, most);
   u32 n = 0;
   FOR_EACH(modules->tree, modules->n_tree, from) {
     size_t skip = from->parent ? strlen(from->parent) + 1 : 0;
-    if (from->depth <= most && n < MOST_ROWS)
+    if (from->depth <= depth && n < most)
       rows[n++] =
           (struct row){*from, arena_printf(&pen->scratch, "%*s%s", 2 * (int)fmin(from->depth, 20),
                                            "", from->name + skip)};
@@ -51,13 +52,13 @@ void body_modules(struct pen *pen, const struct results *results) {
   };
   const struct module_result *modules = &results->modules;
   pen_newline(pen);
-  struct row *rows = arena_array(&pen->scratch, MOST_ROWS, sizeof(*rows));
-  u32 n = fill_rows(pen, modules, rows);
+  u32 most = section_rows(pen, modules->n_tree, MODULES_SHOWN);
+  struct row *rows = arena_array(&pen->scratch, most, sizeof(*rows));
+  u32 n = fill_rows(pen, modules, rows, most);
   if (n)
     table_print(pen, &TABLE(struct row, columns, .bars = STYLE_COMPUTE), rows, n);
-  if (n && n < modules->n_tree)
-    section_line(pen, STYLE_DIM, "%s below these are in the JSON report",
-                 plural(modules->n_tree - n, "module").text);
+  if (n)
+    section_in_all(pen, TEXT_INDENT, n, modules->n_tree, modules->n_tree, "module");
   pen_line(pen, TEXT_INDENT);
   put_basis(pen, SECTION_modules, results);
 }
