@@ -65,6 +65,10 @@ static int load_one(struct import *import, struct log_reading *reading, u32 rank
     model_note(import->model, "%s %s", path, log->damage);
   if (!error)
     note_unreadable_lines(import->model, path, log->unreadable_lines);
+  if (!error && log->more_names)
+    model_note(import->model, "%s has values of more names than the %u that are read", path,
+               log->names.n);
+  log->more_names = false;
   *log->damage = 0;
   log->unreadable_lines = 0;
   return error;

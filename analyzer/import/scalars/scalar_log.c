@@ -39,6 +39,7 @@ static const char *intern_name(struct scalar_log *log, const char *name) {
   const char *kept = log->names.n < MOST_NAMES ? arena_text(log->arena, name) : NULL;
   if (kept)
     VECTOR_PUSH(&log->names, kept);
+  log->more_names |= !kept;
   return kept;
 }
 

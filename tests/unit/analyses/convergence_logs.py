@@ -380,6 +380,11 @@ class Logs(unittest.TestCase):
         self.assertEqual(document["convergence"]["series"][0]["values"], 31)
         self.assertTrue(any("1 line of another form" in note for note in document["quality"]["notes"]))
 
+    def test_names_beyond_the_table_are_told(self):
+        losses = {f"task{i}/loss": falling(30) for i in range(70)}
+        notes = self.report(self.write(self.lines(**losses), "a.jsonl"))["quality"]["notes"]
+        self.assertTrue(any("a.jsonl has values of more names" in note for note in notes), notes)
+
     def test_other_files_are_not_taken_for_logs(self):
         for text, name in (("hello world 5\n", "a.txt"), ("a,b\n1,2\n", "b.csv"), ("{}\n", "c.jsonl"), ("", "d.csv")):
             done = subprocess.run([REPORT, self.write(text, name)], capture_output=True, text=True)
