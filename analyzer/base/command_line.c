@@ -33,13 +33,14 @@ bool command_line_amount(const char *argument, double *value) {
 }
 
 const char *command_line_steps(const char *argument, unsigned *first, unsigned *last) {
-  static const char digits[] = "0123456789";
-  size_t before = strspn(argument, digits);
-  const char *end = argument[before] == ':' ? argument + before + 1 : argument;
-  size_t after = strspn(end, digits);
-  *first = before ? (unsigned)strtoul(argument, NULL, 10) : 0;
-  *last = after ? (unsigned)strtoul(end, NULL, 10) : UINT_MAX;
-  bool steps = before <= 9 && after <= 9 && !end[after] && before + after && *first <= *last;
+  enum { TOO_MANY = 1000000000 };
+  const char *colon, *end;
+  *first = (unsigned)leading_number(argument, TOO_MANY, &colon);
+  const char *to = *colon == ':' ? colon + 1 : argument;
+  u64 until = leading_number(to, TOO_MANY, &end);
+  *last = end > to ? (unsigned)until : UINT_MAX;
+  bool steps = !*end && (colon > argument || end > to) && *first < TOO_MANY && until < TOO_MANY &&
+               *first <= *last;
   return steps ? NULL
                : "a range of steps, including the last, such as 10:50, 10:, :50 or 10; the first "
                  "step is 0";

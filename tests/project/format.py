@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Every C file is formatted by clang-format 14 with the project's .clang-format. What clang-format does not check:
 sizeof has parentheses, and no comment is a line of dashes; the larger of two values and the length of an array are
-asked for in one way, in the analyzer also the beginning of a text. (The stand-ins and the programs of tests/hazards
+asked for in one way, in the analyzer also the beginning of a text, a number in it, and the members of a collective. (The stand-ins and the programs of tests/hazards
 have nothing of the product.) format.py SOURCE."""
 import os
 import re
@@ -18,7 +18,9 @@ RULES_OF_PRODUCT = {
         re.compile(rf"(?<!&& )(?<!\|\| )(?<![.>])\b{VALUE} [<>]=? {VALUE} \? (?:\1 : \2|\2 : \1)(?=[;,)])"),
     "LENGTH_OF() of format/values.h": re.compile(r"\bsizeof\(([\w.>-]+)\) / sizeof\((?:\*\1|\1\[0\])\)")}
 RULES_OF_ANALYZER = {
-    "text_starts_with() of base/texts.h": re.compile(r"\bstrncmp\([^,\n]+, \"[^\"\n]*\", \d+\)")}
+    "text_starts_with() of base/texts.h": re.compile(r"\bstrncmp\([^,\n]+, \"[^\"\n]*\", \d+\)"),
+    "leading_number() of base/texts.h": re.compile(r"\b(?:strtou?ll?|ato(?:i|l|ll))\("),
+    "members_of() of model/model.h": re.compile(r"(?<!return &model->)\barrivals\[[^\]\n]*first_arrival")}
 
 
 def read(path):

@@ -208,7 +208,7 @@ static void read_entry(struct draft *draft, const struct value *entry, u32 rank,
   call.out_type = read_types(draft, value_get(entry, "output_dtypes"));
   call.stack = read_stack(draft, value_get(entry, "frames"));
   const char *thread = value_text(value_get(entry, "thread_id"));
-  call.thread = thread ? strtoull(thread, NULL, 10) : FLIGHT_NO_THREAD;
+  call.thread = thread ? leading_number(thread, INT64_MAX, NULL) : FLIGHT_NO_THREAD;
   VECTOR_PUSH(&draft->calls, call);
 }
 

@@ -9,6 +9,7 @@
 #include "base/checked_memory.h"
 #include "base/rank_list.h"
 #include "base/sorting.h"
+#include "base/texts.h"
 #include "import/flight_recorder/flight_recorder.h"
 
 /* Most memberships that one dump may list. */
@@ -84,10 +85,9 @@ u32 dump_group_find(struct draft *draft, dump_groups *groups, const char *name, 
 }
 
 static bool number_of(const char *text, i64 *number) {
-  char *end;
-  errno = 0;
-  *number = strtoll(text, &end, 10);
-  return text[0] && !*end && !errno && *number >= 0;
+  const char *end;
+  *number = (i64)leading_number(text, INT64_MAX, &end);
+  return end > text && !*end && *number < INT64_MAX;
 }
 
 struct numbered {

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/rank_list.h"
+#include "base/texts.h"
 #include "import/kineto/kineto_trace.h"
 
 #define MOST_FACT_BYTES (4u << 20)
@@ -283,9 +284,11 @@ static const char *text_member(struct kineto_trace *trace, const json_t *object,
 
 static void read_distributed(struct kineto_trace *trace, const json_t *info) {
   const json_t *rank = json_object_get(info, "rank"), *world = json_object_get(info, "world_size");
+  const char *text = json_string_value(rank), *end = text;
   json_int_t value =
-      json_is_string(rank) ? strtoll(json_string_value(rank), NULL, 10) : json_integer_value(rank);
-  if (rank && !json_is_null(rank) && value >= 0 && value < KINETO_MOST_RANKS)
+      text ? (json_int_t)leading_number(text, KINETO_MOST_RANKS, &end) : json_integer_value(rank);
+  bool said = text ? end > text : json_is_integer(rank);
+  if (said && value >= 0 && value < KINETO_MOST_RANKS)
     trace->rank = (u32)value;
   value = json_integer_value(world);
   if (value > 0 && value <= KINETO_MOST_RANKS)

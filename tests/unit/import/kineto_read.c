@@ -162,6 +162,21 @@ static void false_claims_are_not_believed(void **state) {
   model_free(model);
 }
 
+/* What is no number is no rank: then the file's name says it. */
+static void a_rank_may_be_a_text(void **state) {
+  static const char *const ranks[] = {"\"5\"", "\"node-7\"", "\"\"", "null", "true"};
+  for (u32 i = 0; i < LENGTH_OF(ranks); i++) {
+    char text[512];
+    snprintf(text, sizeof(text),
+             "{\"distributedInfo\":{\"rank\":%s},\"traceEvents\":[" KERNEL("k", "1", "1", "1") "]}",
+             ranks[i]);
+    write_text(*state, "rank3.trace.json", text);
+    struct model *model = read_folder(*state);
+    assert_int_equal(model->ranks[0].rank, i == 0 ? 5 : 3);
+    model_free(model);
+  }
+}
+
 /* Rank r's all-reduces end together on all ranks; its clock is off by r seconds and its trace
  * begins `skip` collectives later. */
 static void write_rank(const struct fixture *fixture, const char *name, u32 r, u32 skip,
@@ -309,6 +324,7 @@ int main(void) {
       WITH_FOLDER(old_and_amd_traces_are_read),
       WITH_FOLDER(broken_files_are_read_as_far_as_they_go),
       WITH_FOLDER(false_claims_are_not_believed),
+      WITH_FOLDER(a_rank_may_be_a_text),
       WITH_FOLDER(traces_that_begin_later_are_matched),
       WITH_FOLDER(ranks_are_found_without_distributed_info),
       WITH_FOLDER(steps_are_the_profilers),
