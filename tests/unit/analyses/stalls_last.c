@@ -262,6 +262,7 @@ static void one_rank_that_stalls_is_not_all(void **state) {
 }
 
 static u32 runs_there; /* a rank whose thread runs; 0: none */
+static u32 untraced;   /* ranks without a trace */
 
 /* What is said of the stall where ranks are at these lines of the program; 0: not known. */
 static void expect_said(const u32 lines[CLUSTER_RANKS], u32 n_named, const char *title,
@@ -282,6 +283,7 @@ static void expect_said(const u32 lines[CLUSTER_RANKS], u32 n_named, const char 
     stalls[r].threads = &threads[r];
     stalls[r].n_peers = 0;
   }
+  c->model.world_size = c->model.n_ranks + untraced;
   struct analyse_options given = no_options();
   struct results *r = cluster_analyse(c, &given);
   const struct finding *finding = finding_of(r, "RUN.STALLED");
@@ -298,6 +300,17 @@ static void who_is_elsewhere_is_named(void **state) {
               "3 of the others: at train.py:9", "The other ranks probably wait for it");
   expect_said((const u32[CLUSTER_RANKS]){9, 9, 9, 9}, 4, "4 of 4 ranks at train.py:9",
               "4 of 4 ranks: at", "These ranks are at the same place");
+}
+
+/* As in init_process_group(), to which two ranks do not come. */
+static void ranks_without_a_trace_may_be_what_all_wait_for(void **state) {
+  (void)state;
+  untraced = 2;
+  expect_said((const u32[CLUSTER_RANKS]){9, 9, 9, 9}, 4, "4 of 6 ranks at train.py:9", "",
+              "Look at ranks 4, 5 first: they have no trace");
+  expect_said((const u32[CLUSTER_RANKS]){9, 9, 20, 9}, 1, "rank 2 at train.py:20", "",
+              "Look at that line");
+  untraced = 0;
 }
 
 /* Ranks whose places are not known need not be at the same place, or elsewhere than others. */
@@ -337,6 +350,7 @@ int main(void) {
       cmocka_unit_test(where_it_was_last_is_in_the_program),
       cmocka_unit_test(who_went_on_before_all_were_killed_held_nobody_up),
       cmocka_unit_test(who_is_elsewhere_is_named),
+      cmocka_unit_test(ranks_without_a_trace_may_be_what_all_wait_for),
       cmocka_unit_test(unknown_places_are_not_one),
       cmocka_unit_test(nobody_is_odd_where_all_are_elsewhere),
       cmocka_unit_test(what_one_rank_does_is_not_said_of_all),

@@ -39,7 +39,8 @@ static void missing_ranks(struct findings *f, u32 *ranks) {
                   ranks_in(f->a->arena, ranks, n)),
               model->recorder ? "Record on every rank, and give the files of all of them."
                               : "Gather the trace directories of all hosts into one, or point "
-                                "TSCOPE_DIR at storage that all hosts share.",
+                                "TSCOPE_DIR at storage that all hosts share. If they are, those "
+                                "ranks did not come so far as to train: read their logs.",
               ranks, n);
 }
 

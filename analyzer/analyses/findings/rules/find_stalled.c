@@ -8,6 +8,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/stalls/stall_words.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 
 static u32 count_ranks_at(const struct stalls_result *stalls, const struct stalled_rank *where) {
   return NUMBER_OF(stalls->ranks, stalls->n_ranks, one, stall_same_place(one, where));
@@ -39,10 +40,16 @@ static const char *describe_doing(struct findings *f, const struct stalled_rank 
              named->words ? named->words : "what it did is not known");
 }
 
-static const char *action_for(bool differs, bool at_one_place) {
+static const char *action_for(struct findings *f, bool differs, bool at_one_place,
+                              const u32 *untraced, u32 n_untraced) {
   if (differs)
     return "Look at that line and at what it waits for: a lock, a file, a process, the network. "
            "The other ranks probably wait for it.";
+  if (at_one_place && n_untraced)
+    return say(f,
+               "Look at %s first: they have no trace, so they may never have come to where the "
+               "others wait. Read their logs, and see where they are (tscope stacks PID).",
+               ranks_in(f->a->arena, untraced, n_untraced));
   return at_one_place
              ? "These ranks are at the same place: look at what they all wait for (a file system, "
                "a server, a rank that is not among them)."
@@ -69,12 +76,15 @@ void rule_stalled(struct findings *f) {
   const char *others = odd ? say(f, " %u of the others%s.", count_ranks_at(stalls, common),
                                  describe_doing(f, common))
                            : "";
-  u32 all = f->a->model->n_ranks;
+  u32 *untraced = arena_array(arena, f->a->model->world_size, sizeof(*untraced)),
+      n_untraced = model_missing_ranks(f->a->model, untraced),
+      all = f->a->model->n_ranks + n_untraced;
   const char *who = n == 1 ? say(f, "rank %u", ranks[0]) : say(f, "%u of %u ranks", n, all);
   finding_add(f, SEVERITY_CRITICAL, (double)NAN, say(f, "The job stalled: %s at %s", who, where),
               say(f, "The record shows no progress for %s. %s%s.%s",
                   isnan(longest) ? "a while" : duration_s(longest).text, who,
                   describe_doing(f, named), others),
-              action_for(odd || (stalls->n_ranks == 1 && all > 1), place && n == stalls->n_ranks),
+              action_for(f, odd || (stalls->n_ranks == 1 && all > 1), place && n == stalls->n_ranks,
+                         untraced, n_untraced),
               ranks, n);
 }
