@@ -250,13 +250,23 @@ RECORDER(sync_event, QUIET, cudaEvent_t event) {
 
 /* query_event, query_stream: a thread that asks for the same until it is over, and does nothing
  * else that is recorded, waits for it. Now and then a program asks whether it may reuse something:
- * so it must have asked often, and not rarely. */
+ * so it must have asked often, and not rarely. It may ask for several in turn. */
+static inline struct polled *find_polled(struct cuda_thread *cuda, u64 object) {
+  struct polled *oldest = cuda->polled;
+  for (struct polled *one = cuda->polled; one < cuda->polled + POLLED_AT_ONCE; one++) {
+    if (one->object == object)
+      return one;
+    oldest = one->last < oldest->last ? one : oldest;
+  }
+  *oldest = (struct polled){.object = object};
+  return oldest;
+}
 static inline bool was_polled_until(struct tscope_thread *thread, u64 object, u64 start,
                                     cudaError_t result, u64 *begin) {
   enum { TIMES = 3 };
   const u64 rarely = 1 << 22; /* units of 4 to 8 ns */
-  struct polled *polled = &cuda_thread(thread)->polled;
-  bool again = polled->object == object && polled->ring == thread->ring.cursor &&
+  struct polled *polled = find_polled(cuda_thread(thread), object);
+  bool again = polled->times && polled->ring == thread->ring.cursor &&
                polled->retained == thread->retained.cursor &&
                start - polled->last < rarely << thread->tick_shift;
   *begin = polled->begin;
@@ -269,18 +279,37 @@ static inline bool was_polled_until(struct tscope_thread *thread, u64 object, u6
                               .retained = thread->retained.cursor,
                               .times = times + 1};
   else
-    polled->object = 0;
+    *polled = (struct polled){0};
   return result == cudaSuccess && times >= TIMES;
 }
+/* What a thread asks for besides, it waits for from the end of this wait on: its waits do not
+ * overlap. */
+static inline void go_on_polling(struct tscope_thread *thread, const u8 *ring, const u8 *retained) {
+  struct cuda_thread *cuda = cuda_thread(thread);
+  u64 now = tscope_ticks();
+  for (struct polled *one = cuda->polled; one < cuda->polled + POLLED_AT_ONCE; one++) {
+    if (one->ring != ring || one->retained != retained)
+      continue;
+    one->begin = now;
+    one->ring = thread->ring.cursor;
+    one->retained = thread->retained.cursor;
+  }
+}
 RECORDER(query_event, QUIET, cudaEvent_t event) {
+  const u8 *ring = thread->ring.cursor, *retained = thread->retained.cursor;
   u64 begin;
-  if (was_polled_until(thread, (u64)(uintptr_t)event, start, result, &begin))
+  if (was_polled_until(thread, (u64)(uintptr_t)event, start, result, &begin)) {
     record_sync_event(thread, begin, result, event);
+    go_on_polling(thread, ring, retained);
+  }
 }
 STREAM_RECORDER(query_stream, QUIET, cudaStream_t stream) {
+  const u8 *ring = thread->ring.cursor, *retained = thread->retained.cursor;
   u64 begin, object = (u64)(uintptr_t)stream ^ ~(u64)default_stream;
-  if (was_polled_until(thread, object, start, result, &begin))
+  if (was_polled_until(thread, object, start, result, &begin)) {
     record_sync_stream(thread, begin, result, default_stream, stream);
+    go_on_polling(thread, ring, retained);
+  }
 }
 
 /* event_record, event_wait: the edges between streams. */

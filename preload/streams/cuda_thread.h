@@ -7,7 +7,7 @@
 
 #include "record/families.h"
 
-enum { SHAPES_CACHED = 1024, STREAMS_CACHED = 32 };
+enum { SHAPES_CACHED = 1024, STREAMS_CACHED = 32, POLLED_AT_ONCE = 4 };
 
 struct shape_cached {
   u64 key; /* hash of kernel and geometry */
@@ -34,7 +34,7 @@ struct cuda_thread {
   u32 kernels_generation; /* that `shapes` belongs to */
   u64 no_number_at;       /* ticks; when a stream last got no number, 0: none */
   u32 removed_then;       /* streams that had been removed by then */
-  struct polled polled;
+  struct polled polled[POLLED_AT_ONCE];
   struct stream_cached streams[STREAMS_CACHED];
   struct shape_cached shapes[SHAPES_CACHED];
 };

@@ -404,12 +404,22 @@ static void who_asks_until_it_is_over_waits(void **state) {
   assert_int_equal(waits_of_asking(9, event, true), 0);
   fake_behaviour = not_ready;
   for (u32 i = 0; i < 9; i++)
+    for (u32 k = 0; k < 3; k++)
+      cudaEventQuery((cudaEvent_t)(uintptr_t)(0x1110 * (k + 1)));
+  fake_behaviour = NULL;
+  for (u32 k = 0; k < 3; k++) {
+    cudaEventQuery((cudaEvent_t)(uintptr_t)(0x1110 * (k + 1)));
+    assert_int_equal(LAST(SYNC, sync).object, 0x111 * (k + 1));
+  }
+  fake_behaviour = not_ready;
+  for (u32 i = 0; i < 9; i++)
     cudaEventQuery(event);
   fake_behaviour = NULL;
   u32 before = count(TSCOPE_REC_SYNC);
   cudaEventQuery((cudaEvent_t)0x99990);
-  cudaEventQuery(event);
   assert_int_equal(count(TSCOPE_REC_SYNC), before);
+  cudaEventQuery(event);
+  assert_int_equal(count(TSCOPE_REC_SYNC), before + 1);
 }
 
 enum { THREADS = 8, SHAPES = 300, STREAMS = 20 };
